@@ -1,0 +1,326 @@
+#include "compiler/Compiler.h"
+
+#include "compiler/ArtifactEmitter.h"
+#include "compiler/EstimateCosts.h"
+#include "compiler/EvaluateGraph.h"
+#include "compiler/ExampleRuns.h"
+#include "compiler/Import.h"
+#include "compiler/PassDumps.h"
+#include "compiler/Pipelines.h"
+#include "compiler/PlantedFaults.h"
+#include "compiler/RoundTrip.h"
+#include "compiler/Validate.h"
+#include "compiler/Version.h"
+#include "ir/CanonicalText.h"
+#include "ir/MicroBatch.h"
+#include "ir/TorchError.h"
+#include "ir/Values.h"
+#include "passes/PassManager.h"
+#include "passes/analysis/TopLevel.h"
+
+#include <chrono>
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace pipec {
+
+namespace {
+
+int64_t peakMemory() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss * 1024;
+}
+
+} // namespace
+
+/// One compile: the state that its steps hand on.
+struct Compiler::Impl {
+  std::string path;
+
+  const CompileOptions *options = nullptr;
+  CompileReport report;
+  PassDumps dumps;
+  std::chrono::steady_clock::time_point phaseStart;
+
+  void beginPhases() {
+    report = {};
+    dumps = {};
+    phaseStart = std::chrono::steady_clock::now();
+  }
+  void endPhase(const std::string &name) {
+    auto now = std::chrono::steady_clock::now();
+    report.phases.push_back(
+        {name, std::chrono::duration_cast<std::chrono::nanoseconds>(now - phaseStart).count()});
+    phaseStart = now;
+  }
+
+  llvm::Error runPasses(const std::string &pipeline, AnyModel &model) {
+    PassManagerOptions managerOptions;
+    managerOptions.checkHonesty =
+        false; // pipe-opt and the tests check it; texts of whole models take long
+    managerOptions.printAfter = options->printAfter;
+    if (!options->dumpDir.empty())
+      managerOptions.afterPass = [this](const PassRun &run) {
+        return dumps.write(options->dumpDir, run);
+      };
+    PassManager manager(managerOptions);
+    if (llvm::Error error = manager.addPipeline(pipeline))
+      return error;
+    llvm::Expected<bool> changed = manager.run(model);
+    if (!changed)
+      return changed.takeError();
+    return llvm::Error::success();
+  }
+
+  llvm::Expected<Model> front() {
+    llvm::Expected<Model> imported = importModel(path, options->method);
+    if (!imported)
+      return imported.takeError();
+    imported->mode = options->mode;
+    endPhase("import");
+    AnyModel model = std::move(*imported);
+    if (llvm::Error error = runPasses(frontPipeline(*options), model))
+      return std::move(error);
+    // Before anything runs: what a run writes must be a copy.
+    noteWrites(std::get<Model>(model));
+    endPhase("normalise");
+    return std::get<Model>(std::move(model));
+  }
+
+  /// One value per argument; empty when no example was given.
+  llvm::Expected<std::vector<c10::IValue>> exampleInputs(const Model &model) {
+    if (options->inputs.empty())
+      return std::vector<c10::IValue>{};
+    llvm::Expected<Arguments> arguments = argumentsFromOption(options->inputs);
+    if (!arguments)
+      return arguments.takeError();
+    return bindArguments(model.signature, argumentTypes(model), *arguments);
+  }
+
+  llvm::Expected<std::vector<bool>> applyBatchDims(Signature &signature) {
+    std::vector<bool> given(signature.inputs.size(), false);
+    for (const auto &[name, dim] : options->batchDims) {
+      bool found = false;
+      for (size_t i = 0; i < signature.inputs.size(); ++i) {
+        if (signature.inputs[i].name != name)
+          continue;
+        signature.inputs[i].batchDim = dim;
+        given[i] = found = true;
+      }
+      if (!found)
+        return makeError(ExitCode::Usage, "--batch-dim: the method has no argument " + name);
+    }
+    return given;
+  }
+
+  /// Without an example nothing is known of sizes: tensors are split along dimension 0, outputs are
+  /// joined along it.
+  static void assumeBatchFirst(Signature &signature, const std::vector<bool> &given) {
+    for (size_t i = 0; i < signature.inputs.size(); ++i)
+      if (!given[i] && signature.inputs[i].type.find("Tensor") != std::string::npos)
+        signature.inputs[i].batchDim = 0;
+    for (OutputLeaf &leaf : signature.leaves)
+      leaf.merge = leaf.type == "Tensor" ? MergeRule{MergeRule::Kind::Concat, 0}
+                                         : MergeRule{MergeRule::Kind::List, 0};
+  }
+
+  bool needsCosts(const Model &model) const {
+    if (options->split == "auto")
+      return true;
+    return options->split.empty() && options->cuts.empty() &&
+           topLevelOf(model).boundaries.empty() && options->stages > 1;
+  }
+
+  /// Types show which branches are taken for every accepted input; folding those brings operators
+  /// to the top level, whose types show more.
+  llvm::Error simplifyWithTypes(Model &model, const std::vector<c10::IValue> &inputs) {
+    constexpr int kRounds = 4;
+    for (int round = 0; round < kRounds; ++round) {
+      if (llvm::Error error = inferTypes(model, deepCopies(inputs)))
+        return error;
+      std::vector<std::string> before = canonicalLines(model);
+      AnyModel any = std::move(model);
+      llvm::Error error = runPasses(typedPipeline(), any);
+      model = std::get<Model>(std::move(any));
+      if (error)
+        return error;
+      if (canonicalLines(model) == before)
+        break;
+    }
+    eraseTypes(model);
+    return llvm::Error::success();
+  }
+
+  static std::vector<c10::IValue> deepCopies(const std::vector<c10::IValue> &values) {
+    std::vector<c10::IValue> copies;
+    for (const c10::IValue &value : values)
+      copies.push_back(value.deepcopy());
+    return copies;
+  }
+
+  llvm::Expected<std::vector<ExampleRun>> study(Model &model) {
+    llvm::Expected<std::vector<c10::IValue>> inputs = exampleInputs(model);
+    if (!inputs)
+      return inputs.takeError();
+    if (!options->inputs.empty()) {
+      if (llvm::Error error = simplifyWithTypes(model, *inputs))
+        return std::move(error);
+      endPhase("infer types");
+    }
+    if (llvm::Expected<bool> changed = roundTrip(model); !changed)
+      return changed.takeError();
+    endPhase("normalise by writing and reading");
+    llvm::Expected<std::vector<bool>> given = applyBatchDims(model.signature);
+    if (!given)
+      return given.takeError();
+    if (options->inputs.empty()) {
+      assumeBatchFirst(model.signature, *given);
+      return std::vector<ExampleRun>{};
+    }
+    llvm::Expected<std::vector<ExampleRun>> runs = runSource(path, model, *inputs, *given);
+    if (!runs)
+      return runs.takeError();
+    endPhase("run the source on the example");
+    if (needsCosts(model)) {
+      if (llvm::Error error = estimateCosts(model, deepCopies(*inputs)))
+        return std::move(error);
+      endPhase("estimate costs");
+    }
+    return runs;
+  }
+
+  llvm::Expected<StagedModel> cut(Model model) {
+    std::vector<CutPredicate> predicates;
+    for (const Cut &cut : options->cuts)
+      if (const auto *predicate = std::get_if<CutPredicate>(&cut))
+        predicates.push_back(*predicate);
+    if (!predicates.empty())
+      markWhere(model, predicates);
+    AnyModel any = std::move(model);
+    if (llvm::Error error = runPasses(stagePipeline(*options), any))
+      return std::move(error);
+    endPhase("cut");
+    return std::get<StagedModel>(std::move(any));
+  }
+
+  static void markWhere(Model &model, const std::vector<CutPredicate> &predicates) {
+    markBoundaries(model, [&](const std::string &op, const std::string &modulePath, size_t index) {
+      return llvm::any_of(predicates, [&](const CutPredicate &predicate) {
+        return predicate({op, modulePath, index});
+      });
+    });
+  }
+
+  llvm::Error placeRanks(StagedModel &model) const {
+    size_t stages = model.stages.size();
+    size_t ranks = options->ranks ? options->ranks : stages;
+    if (ranks > stages)
+      return failf(ExitCode::Usage, "--ranks: expected at most {}, the number of stages, got {}",
+                   stages, ranks);
+    for (size_t i = 0; i < stages; ++i)
+      model.stages[i].plan.rank = i * ranks / stages;
+    return llvm::Error::success();
+  }
+
+  Plan planOf(const StagedModel &model) const {
+    Plan plan = model.plan();
+    plan.toolVersion = pipecVersion();
+    plan.torchVersion = torchVersion();
+    plan.microBatches =
+        options->microBatches ? options->microBatches : static_cast<int64_t>(plan.stages.size());
+    return plan;
+  }
+
+  llvm::Error writeAndProve(StagedModel &model, const std::vector<ExampleRun> &runs,
+                            const SourceRecord &source, ArtifactWriter &writer) {
+    if (!options->plantedFault.empty())
+      if (llvm::Error error = plantFault(options->plantedFault, model))
+        return error;
+    if (llvm::Error error = placeRanks(model))
+      return error;
+    if (llvm::Error error = emitStages(model, writer))
+      return error;
+    endPhase("write stages");
+    Plan plan = planOf(model);
+    if (options->verify != Verify::None) {
+      if (llvm::Error error = validate(writer.directory(), plan, source))
+        return error;
+      report.proved.push_back("the stages as read back are the normalised source, operator by "
+                              "operator, and hold every byte of its weights");
+      endPhase("validate");
+    }
+    if (!runs.empty()) {
+      if (llvm::Error error = runStages(writer.directory(), plan, runs))
+        return error;
+      report.tested.push_back(fmt::format("the stages give the source's bits on the example "
+                                          "inputs, in {} runs of different batch sizes",
+                                          runs.size()));
+      endPhase("run the stages on the example");
+    }
+    if (llvm::Error error = emitPlan(plan, writer))
+      return error;
+    report.plan = std::move(plan);
+    return llvm::Error::success();
+  }
+
+  llvm::Error compile(const std::string &outDir, bool force) {
+    beginPhases();
+    llvm::Expected<ArtifactWriter> writer =
+        ArtifactWriter::create(outDir.empty() ? scratchTarget() : outDir, force);
+    if (!writer)
+      return writer.takeError();
+    llvm::Expected<Model> model = front();
+    if (!model)
+      return model.takeError();
+    llvm::Expected<std::vector<ExampleRun>> runs = study(*model);
+    if (!runs)
+      return runs.takeError();
+    SourceRecord source = recordSource(*model);
+    model->sourceDigest = source.digest;
+    endPhase("digest the source");
+    llvm::Expected<StagedModel> staged = cut(std::move(*model));
+    if (!staged)
+      return staged.takeError();
+    report.notes = staged->notes;
+    if (llvm::Error error = writeAndProve(*staged, *runs, source, *writer))
+      return error;
+    if (outDir.empty())
+      return llvm::Error::success();
+    if (llvm::Error error = writer->writeManifest())
+      return error;
+    if (llvm::Error error = writer->publish())
+      return error;
+    endPhase("publish");
+    return llvm::Error::success();
+  }
+
+  /// A dry run writes beside the system's other temporary files and removes everything.
+  static std::string scratchTarget() {
+    const char *directory = std::getenv("TMPDIR");
+    return fmt::format("{}/pipec-dry-run-{}", directory ? directory : "/tmp", getpid());
+  }
+};
+
+llvm::Expected<Compiler> Compiler::load(const std::string &modelPath) {
+  auto impl = std::make_unique<Impl>();
+  impl->path = modelPath;
+  return Compiler(std::move(impl));
+}
+
+Compiler::Compiler(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Compiler::Compiler(Compiler &&) = default;
+Compiler &Compiler::operator=(Compiler &&) = default;
+Compiler::~Compiler() = default;
+
+llvm::Expected<CompileReport> Compiler::compile(const CompileOptions &options,
+                                                const std::string &outDir, bool force) {
+  impl_->options = &options;
+  if (llvm::Error error = guardTorchError(ExitCode::Internal, "compiling",
+                                          [&] { return impl_->compile(outDir, force); }))
+    return std::move(error);
+  impl_->report.peakMemoryBytes = peakMemory();
+  return std::move(impl_->report);
+}
+
+} // namespace pipec

@@ -1,0 +1,93 @@
+// The compiler's public face: load a model, say where to cut, compile, save. No LibTorch header.
+#pragma once
+
+#include "ir/plan/Plan.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace pipec {
+
+/// What a cut predicate sees of a node at top level of the flat graph.
+struct NodeView {
+  std::string op;         // "aten::linear"
+  std::string modulePath; // "encoder.layers.3.fc1"
+  size_t index;           // position in program order
+};
+struct AtModule {
+  std::string name;
+};                  // before the first node of a module; "NAME#2": of its second call
+struct AtMarker {}; // at every pipe_split of the model
+using CutPredicate =
+    std::function<bool(const NodeView &)>; // before each node for which it returns true
+using Cut = std::variant<AtModule, AtMarker, CutPredicate>;
+
+enum class Verify { None, Graph, Run };
+
+/// What the modules' training flags are folded to.
+enum class TrainingFlag { Saved, False, True };
+
+struct CompileOptions {
+  size_t stages = 0; // 0: as the cuts say
+  std::vector<Cut> cuts;
+  std::string split; // "auto", "markers", "at"; empty: at if named, else markers if there are some,
+                     // else auto
+  std::string inputs; // values file or description of one micro-batch; empty: none
+  std::string method = "forward";
+  std::vector<std::pair<std::string, std::optional<int64_t>>> batchDims; // nullopt: "none"
+  std::vector<std::pair<std::string, Tie::Mode>> tied; // name "" is the default for all
+  Mode mode = Mode::Infer;
+  TrainingFlag trainingFlag = TrainingFlag::Saved;
+  std::vector<std::string> keepEval;
+  Verify verify = Verify::Graph;
+  int64_t microBatches = 0; // 0: number of stages
+  size_t ranks = 0;         // 0: one per stage
+  std::string printAfter;   // pass name, or "all"
+  std::string dumpDir;
+  std::string plantedFault; // test builds only
+};
+
+struct PhaseTime {
+  std::string name;
+  int64_t ns;
+};
+
+/// What the report prints.
+struct CompileReport {
+  Plan plan;
+  std::vector<PhaseTime> phases;
+  std::vector<std::string> notes;  // "encoder.pool has no nodes left: cut before encoder.fc"
+  std::vector<std::string> proved; // what validation proved
+  std::vector<std::string> tested; // what was only tested by running
+  int64_t peakMemoryBytes = 0;
+};
+
+/// A compile in one object. One thread at a time; several compilers may work in several threads.
+class Compiler {
+public:
+  /// Remembers the file; every compile maps it anew and so starts from its state. It must stay
+  /// unchanged during a compile. What is wrong with the file is an error of compile().
+  static llvm::Expected<Compiler> load(const std::string &modelPath);
+  Compiler(Compiler &&);
+  Compiler &operator=(Compiler &&);
+  ~Compiler();
+
+  /// Cuts, emits into a temporary directory beside `outDir`, validates the files as read back, then
+  /// publishes. With outDir empty nothing is kept. Errors: Usage, Unsupported (names op and source
+  /// line), Unreadable, IO, NoPlan (more stages than legal cuts), Internal (validation failed).
+  llvm::Expected<CompileReport> compile(const CompileOptions &options, const std::string &outDir,
+                                        bool force = false);
+
+  /// The passes that compile() would run, as pipe-opt takes them.
+  static std::string pipelineText(const CompileOptions &options);
+
+private:
+  struct Impl;
+  explicit Compiler(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace pipec

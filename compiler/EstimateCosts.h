@@ -1,0 +1,15 @@
+// What each operator of the top level costs, from one run on example inputs.
+#pragma once
+
+#include "ir/Model.h"
+
+namespace pipec {
+
+/// Runs the flat graph once, operator by operator, and fills model.nodeCosts: the flops of matrix
+/// products, convolutions, attention and recurrent layers that really ran (inside blocks too) plus
+/// the bytes that memory-bound operators move, weighted by what a CPU core does in that time.
+/// Deterministic: nothing is timed. `inputs`: one value per argument of the method. Errors: Other
+/// with LibTorch's message, naming the operator that failed.
+llvm::Error estimateCosts(Model &model, std::vector<c10::IValue> inputs);
+
+} // namespace pipec

@@ -1,0 +1,163 @@
+#include "compiler/EvaluateGraph.h"
+
+#include "compiler/FlopCounter.h"
+#include "ir/InferenceSettings.h"
+#include "ir/NodeInfo.h"
+#include "ir/TorchError.h"
+#include "passes/analysis/TopLevel.h"
+
+#include <torch/csrc/jit/ir/constants.h>
+#include <torch/csrc/jit/ir/ir.h>
+#include <torch/csrc/jit/runtime/interpreter.h>
+
+#include <unordered_map>
+
+namespace pipec {
+
+namespace {
+
+using torch::jit::Block;
+using torch::jit::Node;
+using torch::jit::Value;
+
+class Evaluator {
+public:
+  Evaluator(Model &model, std::vector<c10::IValue> inputs,
+            llvm::function_ref<void(const OperatorRun &)> observe)
+      : top_(topLevelOf(model)), observe_(observe) {
+    for (size_t i = 0; i < inputs.size(); ++i)
+      values_[model.graph->inputs()[i]] = std::move(inputs[i]);
+    for (size_t i = 0; i < model.attributes.size(); ++i)
+      values_[model.graph->inputs()[model.argumentCount() + i]] = privateCopy(model.attributes[i]);
+    for (size_t i = 0; i < top_.operators.size(); ++i)
+      forEachOuterUse(top_.operators[i], [&](Value *value) { lastUse_[value] = i; });
+  }
+
+  llvm::Error run() {
+    InferenceSettings settings(
+        /*intraOpThreads=*/1); // fast enough for an example, and the same on every machine
+    for (size_t i = 0; i < top_.operators.size(); ++i)
+      if (llvm::Error error = runOne(i))
+        return error;
+    return llvm::Error::success();
+  }
+
+private:
+  /// The run must not change the weights that are compiled afterwards.
+  static c10::IValue privateCopy(const Attribute &attribute) {
+    return attribute.written ? attribute.value.deepcopy() : attribute.value;
+  }
+
+  llvm::Error runOne(size_t index) {
+    Node *node = top_.operators[index];
+    std::vector<Value *> used;
+    forEachOuterUse(node, [&](Value *value) {
+      if (!llvm::is_contained(used, value) && (values_.count(value) || isTopLevelConstant(value)))
+        used.push_back(value);
+    });
+    std::vector<c10::IValue> inputs;
+    for (Value *value : used)
+      inputs.push_back(valueOf(value));
+    FlopCounter counter;
+    torch::jit::Stack stack;
+    llvm::Error error =
+        guardTorchVoid(ExitCode::Usage, "running " + describeNode(node) + " on the example inputs",
+                       [&] { execute(node, used, stack); });
+    if (error)
+      return error;
+    observe_({node, std::move(inputs), stack, counter.total()});
+    for (size_t i = 0; i < node->outputs().size(); ++i)
+      values_[node->output(i)] = std::move(stack[i]);
+    for (Value *value : used)
+      if (lastUse_[value] == index)
+        values_.erase(value);
+    return llvm::Error::success();
+  }
+
+  static bool isTopLevelConstant(Value *value) {
+    return value->node()->kind() == c10::prim::Constant &&
+           value->node()->owningBlock() == value->owningGraph()->block();
+  }
+
+  c10::IValue valueOf(Value *value) {
+    auto known = values_.find(value);
+    return known != values_.end() ? known->second : torch::jit::toIValue(value).value();
+  }
+
+  void execute(Node *node, const std::vector<Value *> &used, torch::jit::Stack &stack) {
+    if (node->blocks().empty() && node->kind() != c10::aten::wait && node->maybeOperator() &&
+        node->kind().is_aten() && !node->schema().is_vararg()) {
+      for (Value *input : node->inputs())
+        stack.push_back(valueOf(input));
+      node->getOperation()(stack);
+      return;
+    }
+    // Structure, control flow and the like have no kernel of their own: a graph of just this node
+    // runs in the interpreter.
+    auto graph = std::make_shared<torch::jit::Graph>();
+    std::unordered_map<Value *, Value *> map;
+    for (Value *value : used) {
+      map[value] = graph->addInput();
+      map[value]->setType(value->type());
+      stack.push_back(valueOf(value));
+    }
+    Node *clone =
+        graph->insertNode(graph->createClone(node, [&](Value *value) { return map.at(value); }));
+    for (Value *output : clone->outputs())
+      graph->registerOutput(output);
+    torch::jit::Code code(graph, "pipec_operator");
+    torch::jit::InterpreterState(code).run(stack);
+  }
+
+  TopLevel top_;
+  llvm::function_ref<void(const OperatorRun &)> observe_;
+  // Looked up by pointer only.
+  std::unordered_map<Value *, c10::IValue> values_;
+  std::unordered_map<Value *, size_t> lastUse_;
+};
+
+void annotate(Value *value, const c10::IValue &content) {
+  if (value->type()->kind() != c10::TypeKind::TensorType || !content.isTensor() ||
+      !content.toTensor().defined())
+    return;
+  // A gradient flag belongs to a run, not to the model.
+  value->setType(c10::TensorType::create(content.toTensor())->withRequiresGrad(std::nullopt));
+}
+
+void eraseFrom(at::ArrayRef<Value *> values) {
+  for (Value *value : values)
+    if (value->type()->kind() == c10::TypeKind::TensorType)
+      value->setType(c10::TensorType::get());
+}
+
+void eraseFrom(Block &block) {
+  eraseFrom(block.inputs());
+  for (Node *node : block.nodes()) {
+    if (node->kind() != c10::prim::Constant)
+      eraseFrom(node->outputs());
+    for (Block *inner : node->blocks())
+      eraseFrom(*inner);
+  }
+}
+
+} // namespace
+
+llvm::Error evaluateGraph(Model &model, std::vector<c10::IValue> inputs,
+                          llvm::function_ref<void(const OperatorRun &)> observe) {
+  return Evaluator(model, std::move(inputs), observe).run();
+}
+
+llvm::Error inferTypes(Model &model, std::vector<c10::IValue> inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i)
+    annotate(model.graph->inputs()[i], inputs[i]);
+  for (size_t i = 0; i < model.attributes.size(); ++i)
+    annotate(model.graph->inputs()[model.argumentCount() + i], model.attributes[i].value);
+  return evaluateGraph(model, std::move(inputs), [](const OperatorRun &run) {
+    for (size_t i = 0; i < run.outputs.size(); ++i)
+      annotate(run.node->output(i), run.outputs[i]);
+  });
+}
+
+void eraseTypes(Model &model) { eraseFrom(*model.graph->block()); }
+
+} // namespace pipec

@@ -1,0 +1,38 @@
+// Runs a flat graph operator by operator on example inputs, and writes what that shows about its
+// tensors on its values.
+#pragma once
+
+#include "ir/Model.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace torch::jit {
+struct Node;
+}
+
+namespace pipec {
+
+/// What one operator of the top level read and made.
+struct OperatorRun {
+  torch::jit::Node *node;
+  std::vector<c10::IValue> inputs; // of the node and of what its blocks use from outside
+  const std::vector<c10::IValue> &outputs;
+  int64_t flops; // arithmetic that ran, inside blocks too
+};
+
+/// Calls `observe` after each operator of the top level. Values are dropped after their last use;
+/// attributes that the model writes are copied first. One intra-op thread, no gradients. `inputs`:
+/// one value per argument of the method. Errors: Usage with LibTorch's message, naming the operator
+/// that failed.
+llvm::Error evaluateGraph(Model &model, std::vector<c10::IValue> inputs,
+                          llvm::function_ref<void(const OperatorRun &)> observe);
+
+/// Runs the graph once and gives each tensor of the top level its dtype, rank, sizes and strides at
+/// the example size. Simplification relies on dtype and rank only, and only where the inputs' own
+/// dtype and rank decide them: a runtime refuses inputs of another dtype or rank. Errors: those of
+/// evaluateGraph.
+llvm::Error inferTypes(Model &model, std::vector<c10::IValue> inputs);
+
+/// Takes all of it back: stages accept what the model accepts.
+void eraseTypes(Model &model);
+
+} // namespace pipec

@@ -1,0 +1,101 @@
+#include "compiler/ExampleRuns.h"
+
+#include "compiler/Import.h"
+#include "ir/InferenceSettings.h"
+#include "ir/MicroBatch.h"
+#include "ir/TorchError.h"
+#include "ir/Values.h"
+#include "ir/artifact/SerialRunner.h"
+
+#include <ATen/Context.h>
+
+namespace pipec {
+
+namespace {
+
+constexpr uint64_t kSeed = 0x9e3779b9;
+
+/// The model may write into what it is given.
+std::vector<c10::IValue> copies(llvm::ArrayRef<c10::IValue> values) {
+  std::vector<c10::IValue> result;
+  for (const c10::IValue &value : values)
+    result.push_back(mapTensors(value, [](const at::Tensor &tensor) {
+      return tensor.clone().set_requires_grad(tensor.requires_grad());
+    }));
+  return result;
+}
+
+int64_t samplesOf(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs) {
+  llvm::Expected<int64_t> size = batchSize(signature, inputs);
+  if (size)
+    return *size;
+  llvm::consumeError(size.takeError());
+  return 0;
+}
+
+} // namespace
+
+llvm::Expected<std::vector<ExampleRun>> runSource(const std::string &path, Model &model,
+                                                  const std::vector<c10::IValue> &inputs,
+                                                  const std::vector<bool> &batchDimGiven) {
+  std::vector<ExampleRun> runs;
+  auto run = [&](std::vector<c10::IValue> values) -> llvm::Expected<std::vector<c10::IValue>> {
+    InferenceSettings settings(
+        /*intraOpThreads=*/1); // fast enough for an example, and the same on every machine
+    std::vector<c10::IValue> kept = copies(values);
+    llvm::Expected<c10::IValue> result =
+        runFresh(path, model.signature.method, std::move(values), kSeed);
+    if (!result)
+      return result.takeError();
+    llvm::Expected<std::vector<c10::IValue>> leaves = flattenOutputs(model.signature, *result);
+    if (!leaves)
+      return leaves.takeError();
+    runs.push_back({0, std::move(kept), copies(*leaves)});
+    return leaves;
+  };
+  if (llvm::Error error = batchTrial(model.signature, inputs, batchDimGiven, run))
+    return std::move(error);
+  for (ExampleRun &done : runs)
+    done.batch = samplesOf(model.signature, done.inputs);
+  return runs;
+}
+
+llvm::Error runStages(const std::string &directory, Plan &plan,
+                      const std::vector<ExampleRun> &runs) {
+  InferenceSettings settings(/*intraOpThreads=*/1); // as the source ran
+  std::vector<std::vector<std::pair<int64_t, TensorSpec>>> seen(plan.channels.size());
+  int64_t example = plan.signature.batchSize;
+  for (const ExampleRun &done : runs) {
+    llvm::Expected<SerialRunner> runner = SerialRunner::load(directory, plan);
+    if (!runner)
+      return runner.takeError();
+    at::manual_seed(kSeed);
+    llvm::Expected<std::vector<c10::IValue>> leaves = runner->run(copies(done.inputs));
+    if (!leaves)
+      return withContext(leaves.takeError(), "running the stages on the example inputs");
+    for (size_t i = 0; i < leaves->size(); ++i) {
+      Comparison comparison = compare(done.leaves[i], (*leaves)[i], 0.0, 0.0);
+      if (!comparison.equal)
+        return makeError(
+            ExitCode::Internal,
+            fmt::format(
+                "the stages do not compute what the model computes: output {} at batch {}: {}", i,
+                done.batch, comparison.firstDifference));
+    }
+    for (size_t c = 0; c < plan.channels.size(); ++c)
+      if (plan.channels[c].kind == Channel::Kind::Activation && runner->sent(c).isTensor() &&
+          runner->sent(c).toTensor().defined())
+        seen[c].emplace_back(done.batch, specOf(runner->sent(c).toTensor()));
+  }
+  for (size_t c = 0; c < plan.channels.size(); ++c) {
+    if (seen[c].empty())
+      continue;
+    plan.channels[c].tensor = fitSpec(seen[c]);
+    for (const auto &[batch, spec] : seen[c])
+      if (batch == example || plan.channels[c].tensor.bytes == 0)
+        plan.channels[c].tensor.bytes = spec.bytes;
+  }
+  return llvm::Error::success();
+}
+
+} // namespace pipec

@@ -1,0 +1,28 @@
+// The source model run on the example inputs: what the stages are later held against.
+#pragma once
+
+#include "ir/Model.h"
+
+namespace pipec {
+
+/// One run of the source: its inputs as they were before the run, and its output leaves.
+struct ExampleRun {
+  int64_t batch = 0;
+  std::vector<c10::IValue> inputs;
+  std::vector<c10::IValue> leaves;
+};
+
+/// Runs the source (freshly mapped each time, so that state starts as saved) at the example's batch
+/// size and, when it accepts them, at sizes 2, 3 and 5; sets batch dimensions, merge rules and
+/// specs of model.signature. Random operators draw from one seed each time. Errors: Usage (inputs
+/// do not fit the method), Other when the source itself fails on the example.
+llvm::Expected<std::vector<ExampleRun>> runSource(const std::string &path, Model &model,
+                                                  const std::vector<c10::IValue> &inputs,
+                                                  const std::vector<bool> &batchDimGiven);
+
+/// Runs the stages in `directory` on the same inputs: every leaf must be bit-identical. Fills the
+/// specs of plan.channels. Errors: Internal naming the first output, index and both values.
+llvm::Error runStages(const std::string &directory, Plan &plan,
+                      const std::vector<ExampleRun> &runs);
+
+} // namespace pipec

@@ -1,0 +1,137 @@
+#include "compiler/FlopCounter.h"
+
+#include "llvm/ADT/StringSwitch.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/record_function.h>
+
+namespace pipec {
+
+namespace {
+
+using Inputs = c10::ArrayRef<const c10::IValue>;
+
+thread_local int64_t flopsOfThread = 0;
+thread_local int depthInCounted = 0;
+
+int64_t sizeAt(const c10::IValue &value, int64_t dim) {
+  const at::Tensor &tensor = value.toTensor();
+  return tensor.dim() == 0 ? 1 : tensor.size(dim < 0 ? dim + tensor.dim() : dim);
+}
+
+/// (..., m, k) x (k, n): 2 * m * k * n per matrix.
+int64_t productFlops(Inputs inputs, size_t left, size_t right) {
+  return 2 * inputs[left].toTensor().numel() * sizeAt(inputs[right], -1);
+}
+
+/// Scores and their product with the values: 2 * 2 * queries * keys * width.
+int64_t attentionFlops(Inputs inputs) {
+  return 2 * inputs[0].toTensor().numel() * sizeAt(inputs[1], -2) +
+         2 * inputs[0].toTensor().numel() / sizeAt(inputs[0], -1) * sizeAt(inputs[1], -2) *
+             sizeAt(inputs[2], -1);
+}
+
+/// One product per weight matrix and time step.
+int64_t recurrentFlops(Inputs inputs) {
+  const at::Tensor &input = inputs[0].toTensor();
+  int64_t steps = input.numel() / std::max<int64_t>(1, sizeAt(inputs[0], -1));
+  return 2 * steps * (inputs[1].toTensor().numel() + inputs[2].toTensor().numel());
+}
+
+enum class Family { None, Product01, Product12, Convolution, Attention, Recurrent };
+
+Family familyOf(llvm::StringRef name) {
+  return llvm::StringSwitch<Family>(name)
+      .Cases("aten::mm", "aten::bmm", "aten::mv", "aten::dot", Family::Product01)
+      .Cases("aten::addmm", "aten::baddbmm", "aten::addmv", "aten::addbmm", Family::Product12)
+      .Cases("aten::convolution", "aten::_convolution", "aten::convolution_overrideable",
+             Family::Convolution)
+      .Cases("aten::scaled_dot_product_attention",
+             "aten::_scaled_dot_product_flash_attention_for_cpu", Family::Attention)
+      .Case("aten::mkldnn_rnn_layer", Family::Recurrent)
+      .Default(Family::None);
+}
+
+/// Inputs may be gone when an operator returns: what its count needs is taken when it starts.
+struct Context : at::ObserverContext {
+  bool counted = false;
+  int64_t flops = 0;
+  int64_t perOutputElement = 0; // convolutions: multiply-adds of one output element
+};
+
+bool isTransposed(Inputs inputs) {
+  return inputs.size() > 6 && inputs[6].isBool() && inputs[6].toBool();
+}
+
+/// Each element of the output (of the input, when transposed) meets the weights of one filter.
+void startConvolution(Inputs inputs, Context &context) {
+  const at::Tensor &weight = inputs[1].toTensor();
+  if (weight.dim() < 2 || weight.size(0) == 0)
+    return;
+  int64_t filter = weight.numel() / weight.size(0);
+  if (isTransposed(inputs))
+    context.flops = 2 * filter * inputs[0].toTensor().numel();
+  else
+    context.perOutputElement = 2 * filter;
+}
+
+void start(Family family, Inputs inputs, Context &context) {
+  switch (family) {
+  case Family::None:
+    return;
+  case Family::Product01:
+    context.flops = inputs[1].toTensor().dim() == 1 ? 2 * inputs[0].toTensor().numel()
+                                                    : productFlops(inputs, 0, 1);
+    return;
+  case Family::Product12:
+    context.flops = productFlops(inputs, 1, 2);
+    return;
+  case Family::Convolution:
+    startConvolution(inputs, context);
+    return;
+  case Family::Attention:
+    context.flops = attentionFlops(inputs);
+    return;
+  case Family::Recurrent:
+    context.flops = recurrentFlops(inputs);
+    return;
+  }
+}
+
+std::unique_ptr<at::ObserverContext> onEnter(const at::RecordFunction &function) {
+  auto context = std::make_unique<Context>();
+  Family family = familyOf(function.name());
+  context->counted = family != Family::None;
+  if (context->counted && depthInCounted++ == 0)
+    start(family, function.inputs(), *context);
+  return context;
+}
+
+void onExit(const at::RecordFunction &function, at::ObserverContext *observed) {
+  auto *context = static_cast<Context *>(observed);
+  if (!context->counted)
+    return;
+  --depthInCounted;
+  flopsOfThread += context->flops;
+  if (context->perOutputElement)
+    for (const c10::IValue &output : function.outputs())
+      if (output.isTensor())
+        flopsOfThread += context->perOutputElement * output.toTensor().numel();
+}
+
+} // namespace
+
+FlopCounter::FlopCounter() {
+  flopsOfThread = 0;
+  depthInCounted = 0;
+  handle_ = at::addThreadLocalCallback(at::RecordFunctionCallback(onEnter, onExit)
+                                           .needsInputs(true)
+                                           .needsOutputs(true)
+                                           .scopes({at::RecordScope::FUNCTION}));
+}
+
+FlopCounter::~FlopCounter() { at::removeCallback(handle_); }
+
+int64_t FlopCounter::total() const { return flopsOfThread; }
+
+} // namespace pipec

@@ -1,0 +1,27 @@
+// The first step: a TorchScript file becomes a Model whose graph still has `self`; and what later
+// steps ask of the source's method.
+#pragma once
+
+#include "ir/Model.h"
+
+namespace pipec {
+
+/// Maps `path`, copies the graph of `method` and reads its signature. Nothing is inlined; the model
+/// holds the module object. Errors: IO, Unreadable (with the methods that exist when `method` does
+/// not).
+llvm::Expected<Model> importModel(const std::string &path, const std::string &method);
+
+/// Declared type of each argument of the method.
+std::vector<c10::TypePtr> argumentTypes(const Model &model);
+
+/// Marks the arguments and attributes that the model writes in place, running statistics of
+/// normalisations in training included.
+void noteWrites(Model &model);
+
+/// Maps `path` anew, so that its state starts as saved, and calls `method` with random numbers from
+/// `seed`. Errors: those of loadMapped; Usage with LibTorch's message when the method
+/// fails on these inputs.
+llvm::Expected<c10::IValue> runFresh(const std::string &path, const std::string &method,
+                                     std::vector<c10::IValue> inputs, uint64_t seed);
+
+} // namespace pipec

@@ -1,0 +1,94 @@
+#include "compiler/Pipelines.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+namespace pipec {
+
+namespace {
+
+std::string withOptions(const std::string &pass, const std::vector<std::string> &options) {
+  return options.empty() ? pass : pass + "{" + llvm::join(options, ",") + "}";
+}
+
+std::string lowering(const CompileOptions &options) {
+  std::vector<std::string> list;
+  if (options.trainingFlag == TrainingFlag::False)
+    list.push_back("training=false");
+  if (options.trainingFlag == TrainingFlag::True)
+    list.push_back("training=true");
+  if (!options.keepEval.empty())
+    list.push_back("keep-eval=" + llvm::join(options.keepEval, ":"));
+  return withOptions("lower-attributes", list);
+}
+
+std::string cuts(const CompileOptions &options) {
+  std::vector<std::string> names, list;
+  bool markers = false;
+  for (const Cut &cut : options.cuts) {
+    if (const auto *module = std::get_if<AtModule>(&cut))
+      names.push_back(module->name);
+    markers |= std::holds_alternative<AtMarker>(cut);
+  }
+  if (!names.empty())
+    list.push_back("at=" + llvm::join(names, ":"));
+  if (!options.split.empty())
+    list.push_back("split=" + options.split);
+  else if (markers)
+    list.push_back("split=markers");
+  if (options.stages)
+    list.push_back("stages=" + std::to_string(options.stages));
+  return withOptions("choose-cuts", list);
+}
+
+std::string ties(const CompileOptions &options) {
+  std::vector<std::string> names, list;
+  for (const auto &[name, mode] : options.tied) {
+    const char *text = mode == Tie::Mode::Transmit ? "transmit" : "replicate";
+    if (name.empty())
+      list.push_back(std::string("mode=") + text);
+    else
+      names.push_back(name + "/" + text);
+  }
+  if (!names.empty())
+    list.push_back("names=" + llvm::join(names, ":"));
+  return withOptions("resolve-ties", list);
+}
+
+} // namespace
+
+std::string frontPipeline(const CompileOptions &options) {
+  return llvm::join(
+      std::vector<std::string>{
+          "inline",
+          // Before anything is removed: a marker whose result nobody uses is still a marker.
+          "resolve-markers",
+          lowering(options),
+          "simplify",
+          // After the tuples of inner modules are gone, what is left is the model's own result.
+          "split-outputs",
+          // What only held the result together is dead now.
+          "simplify",
+      },
+      ",");
+}
+
+std::string typedPipeline() { return "simplify,split-outputs,simplify"; }
+
+std::string stagePipeline(const CompileOptions &options) {
+  return llvm::join(
+      std::vector<std::string>{
+          cuts(options),
+          "legalise-cuts",
+          "rematerialise",
+          "insert-transfers",
+          // After the cut: only now is it known which stages use a weight.
+          ties(options),
+      },
+      ",");
+}
+
+std::string Compiler::pipelineText(const CompileOptions &options) {
+  return frontPipeline(options) + "," + stagePipeline(options);
+}
+
+} // namespace pipec

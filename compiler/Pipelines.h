@@ -1,0 +1,15 @@
+// The one list of passes, as text that pipe-opt takes.
+#pragma once
+
+#include "compiler/Compiler.h"
+
+namespace pipec {
+
+/// From the imported method to the normalised flat model.
+std::string frontPipeline(const CompileOptions &options);
+/// What runs again whenever an example has shown more types.
+std::string typedPipeline();
+/// From the normalised model to stages.
+std::string stagePipeline(const CompileOptions &options);
+
+} // namespace pipec

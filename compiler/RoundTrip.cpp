@@ -1,0 +1,149 @@
+#include "compiler/RoundTrip.h"
+
+#include "ir/CanonicalText.h"
+#include "ir/NodeInfo.h"
+#include "ir/RandomOps.h"
+#include "ir/TorchError.h"
+#include "llvm/ADT/STLExtras.h"
+
+#include <torch/csrc/jit/api/function_impl.h>
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/ir/ir.h>
+#include <torch/csrc/jit/serialization/import.h>
+
+#include <sstream>
+
+namespace pipec {
+
+namespace {
+
+using torch::jit::Block;
+using torch::jit::Graph;
+using torch::jit::Node;
+using torch::jit::Value;
+
+/// The graph as a method of a module without attributes: weights are arguments, so none is written.
+std::string write(Graph &source) {
+  auto graph = source.copy();
+  auto unit = std::make_shared<torch::jit::CompilationUnit>();
+  auto type =
+      c10::ClassType::create(c10::QualifiedName("__torch__.pipec.Whole"), unit, /*is_module=*/true);
+  unit->register_type(type);
+  torch::jit::Module module(unit, type);
+  for (size_t i = 0; i < graph->inputs().size(); ++i)
+    graph->inputs()[i]->setDebugName("pipec_argument_" + std::to_string(i) + "_");
+  graph->insertInput(0, "self")->setType(type);
+  if (graph->outputs().size() != 1) {
+    Node *tuple = graph->insertNode(graph->createTuple(graph->outputs().vec()));
+    while (!graph->outputs().empty())
+      graph->eraseOutput(graph->outputs().size() - 1);
+    graph->registerOutput(tuple->output());
+  }
+  type->addMethod(unit->create_function(c10::QualifiedName(*type->name(), "forward"), graph));
+  std::ostringstream bytes;
+  module.save(bytes);
+  return bytes.str();
+}
+
+std::shared_ptr<Graph> read(const std::string &bytes, size_t outputs) {
+  std::istringstream stream(bytes);
+  torch::jit::Module module = torch::jit::load(stream);
+  auto graph = torch::jit::toGraphFunction(module.get_method("forward").function()).graph()->copy();
+  graph->eraseInput(0);
+  if (outputs == 1)
+    return graph;
+  Node *tuple = graph->outputs()[0]->node();
+  std::vector<Value *> results = tuple->inputs().vec();
+  graph->eraseOutput(0);
+  for (Value *result : results)
+    graph->registerOutput(result);
+  tuple->destroy();
+  return graph;
+}
+
+void flatten(Block &block, std::vector<Node *> &nodes) {
+  for (Node *node : block.nodes()) {
+    if (node->kind() == c10::prim::Constant)
+      continue;
+    nodes.push_back(node);
+    for (Block *inner : node->blocks())
+      flatten(*inner, nodes);
+  }
+}
+
+/// Both graphs have nearly the same operators in nearly the same order: each takes the metadata of
+/// the next one of its kind.
+void carryMetadata(Graph &from, Graph &to) {
+  constexpr size_t kWindow = 64;
+  std::vector<Node *> source, target;
+  flatten(*from.block(), source);
+  flatten(*to.block(), target);
+  size_t next = 0;
+  for (Node *node : target) {
+    size_t found = next;
+    while (found < source.size() && found < next + kWindow && source[found]->kind() != node->kind())
+      ++found;
+    bool known = found < source.size() && found < next + kWindow;
+    if (known)
+      next = found + 1;
+    if (!source.empty())
+      node->copyMetadata(source[known ? found : std::min(next, source.size() - 1)]);
+  }
+}
+
+std::vector<Node *> randomOperators(Graph &graph) {
+  std::vector<Node *> nodes;
+  flatten(*graph.block(), nodes);
+  llvm::erase_if(nodes, [](Node *node) { return !isRandomOp(node->kind().toQualString()); });
+  return nodes;
+}
+
+/// LibTorch drops operators whose results nobody uses. For a random one that would change what
+/// later operators draw, so the model is refused rather than changed.
+llvm::Error checkNoDrawIsLost(Graph &before, Graph &after) {
+  std::vector<Node *> drawn = randomOperators(before);
+  size_t left = randomOperators(after).size();
+  if (drawn.size() == left)
+    return llvm::Error::success();
+  auto unused = llvm::find_if(drawn, [](Node *node) { return !node->hasUses(); });
+  std::string which = unused == drawn.end() ? "a random operator" : describeNode(*unused);
+  return makeError(ExitCode::Unsupported,
+                   fmt::format("{}: nothing depends on what it draws, and a stage file cannot hold "
+                               "such an operator: expected {} random operators, got {}",
+                               which, drawn.size(), left),
+                   "remove it from the model");
+}
+
+} // namespace
+
+llvm::Expected<bool> roundTrip(Model &model) {
+  constexpr int kRounds = 6;
+  bool changed = false;
+  std::vector<std::string> before = canonicalLines(model);
+  for (int round = 0; round < kRounds; ++round) {
+    llvm::Expected<std::shared_ptr<Graph>> graph = guardTorch(
+        ExitCode::Unsupported, "writing the model as TorchScript and reading it back", [&] {
+          auto result = read(write(*model.graph), model.graph->outputs().size());
+          carryMetadata(*model.graph, *result);
+          return result;
+        });
+    if (!graph)
+      return graph.takeError();
+    if (llvm::Error error = checkNoDrawIsLost(*model.graph, **graph))
+      return std::move(error);
+    std::shared_ptr<Graph> old = model.graph;
+    model.graph = *graph;
+    std::vector<std::string> after = canonicalLines(model);
+    if (after == before) {
+      model.graph = old; // with the author's names
+      return changed;
+    }
+    before = std::move(after);
+    changed = true;
+  }
+  return makeError(
+      ExitCode::Internal,
+      "the model's graph has no stable form: it is another one each time it is written and read");
+}
+
+} // namespace pipec

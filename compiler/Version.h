@@ -1,0 +1,13 @@
+// Versions that go into a plan.
+#pragma once
+
+#include <string>
+
+namespace pipec {
+
+/// Of the project, as "0.1.0".
+std::string pipecVersion();
+/// Of the LibTorch that this program was built with, as "2.11.0".
+std::string torchVersion();
+
+} // namespace pipec

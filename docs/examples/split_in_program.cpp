@@ -1,0 +1,76 @@
+// Splitting and running a model from a C++ program: cuts by module name and by predicate, one batch
+// through the stages.
+//
+//   split_in_program MODEL.pt INPUTS.pt OUT.pipe
+#include "compiler/Compiler.h"
+#include "ir/Values.h"
+#include "llvm/Support/raw_ostream.h"
+#include "runtime/Pipeline.h"
+
+#include <ATen/core/Tensor.h>
+
+using namespace pipec;
+
+namespace {
+
+/// Every step returns an error that says what went wrong, in which stage, and what may help.
+llvm::Error splitAndRun(const std::string &model, const std::string &inputs,
+                        const std::string &artifact) {
+  llvm::Expected<Compiler> compiler = Compiler::load(model);
+  if (!compiler)
+    return compiler.takeError();
+
+  // A cut before every fourth linear layer. AtModule{"encoder.layers.6"} cuts before a module,
+  // AtMarker{} at the author's pipe_split.
+  size_t linears = 0;
+  CompileOptions options;
+  options.cuts.push_back(
+      [&](const NodeView &node) { return node.op == "aten::linear" && linears++ % 4 == 3; });
+  options.inputs = inputs;
+  llvm::Expected<CompileReport> report = compiler->compile(options, artifact, /*force=*/true);
+  if (!report)
+    return report.takeError();
+  for (const StagePlan &stage : report->plan.stages)
+    llvm::outs() << stage.file << ": " << stage.firstModule << " .. " << stage.lastModule << ", "
+                 << stage.parameterBytes << " bytes\n";
+
+  PipelineOptions running;
+  running.microBatches = 2;
+  llvm::Expected<Pipeline> pipeline = Pipeline::load(artifact, running);
+  if (!pipeline)
+    return pipeline.takeError();
+  llvm::Expected<Arguments> arguments = readArguments(inputs);
+  if (!arguments)
+    return arguments.takeError();
+  llvm::Expected<std::vector<c10::IValue>> values =
+      bindArguments(pipeline->plan().signature, pipeline->inputTypes(), *arguments);
+  if (!values)
+    return values.takeError();
+  StepStats stats;
+  llvm::Expected<c10::IValue> result = pipeline->infer(*values, &stats);
+  if (!result)
+    return result.takeError();
+  forEachTensor(*result, [](const at::Tensor &tensor) {
+    llvm::outs() << "result with " << tensor.numel() << " elements\n";
+  });
+  llvm::outs() << report->plan.stages.size() << " stages took " << stats.makespanNs / 1000
+               << " us\n";
+  return llvm::Error::success();
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  if (argc != 4) {
+    llvm::errs() << "usage: split_in_program MODEL.pt INPUTS.pt OUT.pipe\n";
+    return static_cast<int>(ExitCode::Usage);
+  }
+  llvm::Error error = splitAndRun(argv[1], argv[2], argv[3]);
+  if (!error)
+    return 0;
+  ErrorText text = describe(std::move(error));
+  llvm::errs() << "error: " << text.message << '\n';
+  if (!text.help.empty())
+    llvm::errs() << "help: " << text.help << '\n';
+  return static_cast<int>(text.code);
+}

@@ -1,0 +1,313 @@
+// Which inputs and outputs follow the batch: found by running the model at three sizes, never at
+// size 1, where sizes say too little.
+#include "ir/MicroBatch.h"
+#include "ir/TorchError.h"
+#include "ir/Values.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/core/jit_type.h>
+
+namespace pipec {
+
+namespace {
+
+constexpr int64_t kTrialSizes[] = {2, 3, 5};
+
+using Values = std::vector<c10::IValue>;
+
+/// One run of the model.
+struct Run {
+  int64_t size;
+  Values leaves;
+};
+
+at::Tensor copyOf(const at::Tensor &tensor) { return tensor.defined() ? tensor.clone() : tensor; }
+
+/// The model may write into its inputs: each run gets its own.
+Values copies(llvm::ArrayRef<c10::IValue> inputs) {
+  Values result;
+  for (const c10::IValue &input : inputs)
+    result.push_back(mapTensors(input, copyOf));
+  return result;
+}
+
+llvm::Expected<Values> runCopy(LeafRunner run, llvm::ArrayRef<c10::IValue> inputs) {
+  auto fresh =
+      guardTorch(ExitCode::Other, "copying the example inputs", [&] { return copies(inputs); });
+  if (!fresh)
+    return fresh.takeError();
+  return run(std::move(*fresh));
+}
+
+bool allTensorsHave(const c10::IValue &value, int64_t batch) {
+  size_t tensors = 0, follow = 0;
+  forEachTensor(value, [&](const at::Tensor &tensor) {
+    ++tensors;
+    follow += tensor.defined() && tensor.dim() > 0 && tensor.size(0) == batch;
+  });
+  return tensors > 0 && tensors == follow;
+}
+
+/// Size of the first tensor that has a dimension 0, among inputs whose batch dimension is ours to
+/// find.
+std::optional<int64_t> firstSize(llvm::ArrayRef<c10::IValue> inputs,
+                                 const std::vector<bool> &given) {
+  std::optional<int64_t> size;
+  for (size_t i = 0; i < inputs.size() && !size; ++i)
+    if (!given[i])
+      forEachTensor(inputs[i], [&](const at::Tensor &tensor) {
+        if (!size && tensor.defined() && tensor.dim() > 0)
+          size = tensor.size(0);
+      });
+  return size;
+}
+
+/// Fills in batchDim where it was not given; returns the example's batch size, 0 when nothing has
+/// one.
+llvm::Expected<int64_t> guessBatchDims(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
+                                       const std::vector<bool> &given) {
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (!given[i])
+      signature.inputs[i].batchDim.reset();
+  int64_t batch = 0;
+  bool anyGiven = llvm::any_of(signature.inputs,
+                               [](const InputSpec &input) { return input.batchDim.has_value(); });
+  if (anyGiven) {
+    auto size = batchSize(signature, inputs);
+    if (!size)
+      return size.takeError();
+    batch = *size;
+  } else {
+    batch = firstSize(inputs, given).value_or(0);
+  }
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (!given[i] && batch > 0 && allTensorsHave(inputs[i], batch))
+      signature.inputs[i].batchDim = 0;
+  return batch;
+}
+
+/// The runs at the trial sizes; empty when the model refuses one of them.
+std::vector<Run> tryAllSizes(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
+                             LeafRunner run) {
+  std::vector<Run> runs;
+  for (int64_t size : kTrialSizes) {
+    Values resized;
+    llvm::Error error = guardTorchVoid(ExitCode::Other, "resizing", [&] {
+      for (size_t i = 0; i < inputs.size(); ++i)
+        resized.push_back(resizeBatch(inputs[i], signature.inputs[i].batchDim, size));
+    });
+    if (error) {
+      llvm::consumeError(std::move(error));
+      return {};
+    }
+    auto leaves = runCopy(run, resized);
+    if (!leaves) { // baked-in sizes are common in traces: no error of the user's
+      llvm::consumeError(leaves.takeError());
+      return {};
+    }
+    runs.push_back({size, std::move(*leaves)});
+  }
+  return runs;
+}
+
+/// An input may have the batch's size by chance. When all candidates together fail, one of them may
+/// be such a case.
+std::vector<Run> tryCandidates(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
+                               const std::vector<bool> &given, LeafRunner run) {
+  std::vector<Run> runs = tryAllSizes(signature, inputs, run);
+  bool isFirst = true;
+  for (size_t i = 0; i < inputs.size() && runs.empty(); ++i) {
+    if (given[i] || !signature.inputs[i].batchDim)
+      continue;
+    if (std::exchange(isFirst, false)) // the first one defined the batch
+      continue;
+    signature.inputs[i].batchDim.reset();
+    runs = tryAllSizes(signature, inputs, run);
+    if (runs.empty())
+      signature.inputs[i].batchDim = 0;
+  }
+  return runs;
+}
+
+/// The same inputs with other values in the samples: floats are halved, the rest is reversed along
+/// the last dimension, so that indices stay in range.
+Values otherValues(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs) {
+  Values result = copies(inputs);
+  at::NoGradGuard noGrad;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!signature.inputs[i].batchDim)
+      continue;
+    forEachTensor(result[i], [](const at::Tensor &tensor) {
+      if (!tensor.defined() || tensor.dim() == 0)
+        return;
+      if (tensor.is_floating_point() || tensor.is_complex())
+        tensor.mul_(0.5);
+      else
+        tensor.copy_(tensor.flip(-1));
+    });
+  }
+  return result;
+}
+
+/// Decides the merge rule of one output leaf from its values in all runs.
+class RuleFinder {
+public:
+  /// `symbolic`: the runs have the trial sizes; else all have the example's size `batch`.
+  RuleFinder(bool symbolic, int64_t batch) : symbolic_(symbolic), batch_(batch) {}
+
+  MergeRule find(llvm::ArrayRef<std::pair<int64_t, c10::IValue>> seen) const {
+    std::vector<std::vector<at::Tensor>> tensors;
+    for (const auto &[size, value] : seen) {
+      tensors.emplace_back();
+      forEachTensor(value, [&](const at::Tensor &tensor) { tensors.back().push_back(tensor); });
+      if (tensors.back().size() != tensors.front().size())
+        return {};
+    }
+    if (tensors.front().empty())
+      return equalEverywhere(seen) ? same() : MergeRule{};
+    std::optional<MergeRule> common;
+    for (size_t t = 0; t < tensors.front().size(); ++t) {
+      std::vector<std::pair<int64_t, at::Tensor>> column;
+      for (size_t r = 0; r < seen.size(); ++r)
+        column.emplace_back(seen[r].first, tensors[r][t]);
+      MergeRule rule = ofTensor(column);
+      if (common && !(*common == rule))
+        return {};
+      common = rule;
+    }
+    return *common;
+  }
+
+private:
+  static MergeRule same() { return {.kind = MergeRule::Kind::Same, .dim = 0}; }
+  static MergeRule concat(size_t dim) {
+    return {.kind = MergeRule::Kind::Concat, .dim = static_cast<int64_t>(dim)};
+  }
+
+  static bool equalEverywhere(llvm::ArrayRef<std::pair<int64_t, c10::IValue>> seen) {
+    return llvm::all_of(seen, [&](const auto &entry) {
+      return compare(seen.front().second, entry.second, 0.0, 0.0).equal;
+    });
+  }
+
+  MergeRule ofTensor(llvm::ArrayRef<std::pair<int64_t, at::Tensor>> seen) const {
+    const at::Tensor &first = seen.front().second;
+    if (llvm::any_of(seen, [](const auto &entry) { return !entry.second.defined(); }))
+      return {};
+    if (first.dim() == 0 && first.is_floating_point())
+      return {.kind = MergeRule::Kind::Mean, .dim = 0};
+    if (auto dim = symbolic_ ? growingDim(seen) : dimOfBatch(first))
+      return concat(*dim);
+    std::vector<std::pair<int64_t, c10::IValue>> values(seen.begin(), seen.end());
+    return equalEverywhere(values) ? same() : MergeRule{};
+  }
+
+  /// The one dimension whose size is a multiple of the batch; all others must not change.
+  static std::optional<size_t> growingDim(llvm::ArrayRef<std::pair<int64_t, at::Tensor>> seen) {
+    std::vector<std::pair<int64_t, TensorSpec>> specs;
+    for (const auto &[size, tensor] : seen)
+      specs.emplace_back(size, specOf(tensor));
+    TensorSpec spec = fitSpec(specs);
+    std::optional<size_t> growing;
+    for (size_t d = 0; d < spec.shape.size(); ++d) {
+      const Dim &dim = spec.shape[d];
+      if (!dim.dynamic && dim.perBatch == 0)
+        continue;
+      if (growing || dim.dynamic || dim.constant != 0)
+        return std::nullopt;
+      growing = d;
+    }
+    return growing;
+  }
+
+  std::optional<size_t> dimOfBatch(const at::Tensor &tensor) const {
+    for (size_t d = 0; d < static_cast<size_t>(tensor.dim()); ++d)
+      if (batch_ > 0 && tensor.size(static_cast<int64_t>(d)) == batch_)
+        return d;
+    return std::nullopt;
+  }
+
+  bool symbolic_;
+  int64_t batch_;
+};
+
+/// The spec of a value that is one tensor in every run.
+TensorSpec specOver(llvm::ArrayRef<std::pair<int64_t, c10::IValue>> seen,
+                    const c10::IValue &example) {
+  std::vector<std::pair<int64_t, TensorSpec>> specs;
+  for (const auto &[size, value] : seen) {
+    if (!value.isTensor())
+      return {};
+    specs.emplace_back(size, specOf(value.toTensor()));
+  }
+  TensorSpec spec = fitSpec(specs);
+  if (spec.known && example.isTensor())
+    spec.bytes = specOf(example.toTensor()).bytes;
+  return spec;
+}
+
+void describeInputs(Signature &signature, llvm::ArrayRef<c10::IValue> inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    InputSpec &input = signature.inputs[i];
+    std::vector<std::pair<int64_t, c10::IValue>> seen;
+    if (signature.batchSymbolic)
+      for (int64_t size : kTrialSizes)
+        seen.emplace_back(size, resizeBatch(inputs[i], input.batchDim, size));
+    else
+      seen.emplace_back(signature.batchSize, inputs[i]);
+    input.tensor = specOver(seen, inputs[i]);
+  }
+}
+
+} // namespace
+
+llvm::Error batchTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
+                       const std::vector<bool> &batchDimGiven, LeafRunner run) {
+  assert(inputs.size() == signature.inputs.size() && batchDimGiven.size() == inputs.size() &&
+         "bound inputs");
+  auto batch = guessBatchDims(signature, inputs, batchDimGiven);
+  if (!batch)
+    return batch.takeError();
+  auto example = runCopy(run, inputs);
+  if (!example)
+    return example.takeError();
+
+  std::vector<Run> runs;
+  if (*batch > 0)
+    runs = tryCandidates(signature, inputs, batchDimGiven, run);
+  signature.batchSymbolic = !runs.empty();
+  signature.batchSize = *batch;
+
+  // Repeated samples can hide that a value depends on them: one run more with other values tells.
+  Values varied;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    varied.push_back(runs.empty()
+                         ? inputs[i]
+                         : resizeBatch(inputs[i], signature.inputs[i].batchDim, kTrialSizes[1]));
+  llvm::Error error = guardTorchVoid(ExitCode::Other, "changing the example inputs",
+                                     [&] { varied = otherValues(signature, varied); });
+  if (error)
+    return error;
+  if (runs.empty())
+    runs.push_back({*batch, *example});
+  int64_t variedSize = runs.size() == 1 ? *batch : kTrialSizes[1];
+  if (auto leaves = run(std::move(varied)))
+    runs.push_back({variedSize, std::move(*leaves)});
+  else
+    llvm::consumeError(leaves.takeError());
+
+  return guardTorchVoid(ExitCode::Other, "comparing outputs of several batch sizes", [&] {
+    describeInputs(signature, inputs);
+    RuleFinder finder(signature.batchSymbolic, *batch);
+    for (size_t l = 0; l < signature.leaves.size(); ++l) {
+      std::vector<std::pair<int64_t, c10::IValue>> seen;
+      for (const Run &one : runs)
+        seen.emplace_back(one.size, one.leaves.at(l));
+      signature.leaves[l].merge = finder.find(seen);
+      signature.leaves[l].tensor = specOver(seen, (*example)[l]);
+    }
+  });
+}
+
+} // namespace pipec

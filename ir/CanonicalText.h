@@ -1,0 +1,53 @@
+// Canonical lines of a flat graph: two graphs that do the same in the same order have the same
+// lines, whatever their values are called and wherever their constants stand. Digests and the
+// validator's comparison are over these lines; nothing parses them.
+#pragma once
+
+#include "ir/Model.h"
+
+namespace torch::jit {
+struct Node;
+struct Value;
+} // namespace torch::jit
+
+namespace pipec {
+
+/// Writes one node at a time, so that a graph that is spread over stages can be written as one.
+class CanonicalWriter {
+public:
+  CanonicalWriter();
+  ~CanonicalWriter();
+  /// Gives a value a name from outside: a user input, an attribute.
+  void name(torch::jit::Value *value, std::string text);
+  /// The name of a value; constants by type and content; "%undefined" for a value that was never
+  /// written.
+  std::string nameOf(torch::jit::Value *value);
+  /// One line for the node and one per line of its blocks. Results are numbered in order. Constants
+  /// and arithmetic on whole numbers print nothing: they are named by what they are, so that it
+  /// does not matter where and how often they are computed.
+  void write(torch::jit::Node *node);
+  void line(std::string text);
+  const std::vector<std::string> &lines() const;
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Content of an attribute; tensors: dtype, sizes, strides, requires_grad, sha256 of the elements
+/// in logical order.
+std::string contentText(const c10::IValue &value);
+
+/// Lines of the graph: inputs by argument name, attributes by name (kind constant: by content),
+/// results by output leaf and state.
+std::vector<std::string> canonicalLines(const Model &model);
+
+/// "sha256:<hex>" over canonical lines and one line per attribute (name, kind, content) sorted by
+/// name.
+std::string contentDigest(const std::vector<std::string> &lines,
+                          std::vector<std::string> attributeLines);
+std::string attributeLine(const std::string &name, AttributeKind kind, const c10::IValue &value);
+/// attributeLine of each attribute; constants are in the canonical lines by content.
+std::vector<std::string> attributeLinesOf(const Model &model);
+
+} // namespace pipec

@@ -1,0 +1,31 @@
+// A file in memory without reading it: pages come from disk when touched, writes stay private.
+#pragma once
+
+#include "ir/plan/Error.h"
+
+#include <memory>
+#include <string>
+
+namespace pipec {
+
+/// A private, writable mapping of a whole regular file. The file must not be truncated while it
+/// lives.
+class MappedFile {
+public:
+  /// Errors: IO (missing, no permission), Unreadable (a directory, not a regular file, empty), each
+  /// naming the path.
+  static llvm::Expected<std::shared_ptr<MappedFile>> open(const std::string &path);
+  MappedFile(const MappedFile &) = delete;
+  MappedFile &operator=(const MappedFile &) = delete;
+  ~MappedFile();
+
+  char *data() const { return data_; }
+  size_t size() const { return size_; }
+
+private:
+  MappedFile(char *data, size_t size) : data_(data), size_(size) {}
+  char *data_;
+  size_t size_;
+};
+
+} // namespace pipec

@@ -1,0 +1,227 @@
+#include "ir/MicroBatch.h"
+#include "ir/TorchError.h"
+
+#include <ATen/core/Dict.h>
+#include <ATen/core/List.h>
+#include <ATen/core/jit_type.h>
+#include <ATen/ops/cat.h>
+
+#include <numeric>
+
+namespace pipec {
+
+namespace {
+
+using Values = std::vector<c10::IValue>;
+
+llvm::Error differentTrees() {
+  return makeError(ExitCode::Other, "the micro-batches returned trees of different shapes");
+}
+
+c10::IValue listOf(const Values &values) {
+  bool tensors = llvm::all_of(values, [](const c10::IValue &value) { return value.isTensor(); });
+  c10::impl::GenericList list(tensors ? c10::TypePtr(c10::TensorType::get())
+                                      : c10::TypePtr(c10::AnyType::get()));
+  for (const c10::IValue &value : values)
+    list.push_back(value);
+  return list;
+}
+
+/// Merges one value per micro-batch; containers are merged element by element.
+class Merger {
+public:
+  Merger(const MergeRule &rule, llvm::ArrayRef<int64_t> samples) : rule_(rule), samples_(samples) {}
+
+  llvm::Expected<c10::IValue> merge(const Values &parts) const {
+    const c10::IValue &first = parts.front();
+    if (llvm::any_of(parts,
+                     [&](const c10::IValue &part) { return part.tagKind() != first.tagKind(); }))
+      return differentTrees();
+    if (first.isTensor())
+      return tensors(parts);
+    if (first.isTuple() || first.isList())
+      return sequences(parts);
+    if (first.isGenericDict())
+      return dicts(parts);
+    if (first.isDouble() && rule_.kind == MergeRule::Kind::Mean) {
+      double mean = 0;
+      for (size_t k = 0; k < parts.size(); ++k)
+        mean += parts[k].toDouble() * weight(k);
+      return c10::IValue(mean);
+    }
+    return first;
+  }
+
+private:
+  /// Share of micro-batch `k` in a mean over samples.
+  double weight(size_t k) const {
+    return static_cast<double>(samples_[k]) /
+           static_cast<double>(std::accumulate(samples_.begin(), samples_.end(), int64_t(0)));
+  }
+
+  /// Summed in double and in order of the micro-batches.
+  at::Tensor meanOfTensors(const Values &parts) const {
+    at::Tensor sum = parts[0].toTensor().to(at::kDouble).mul(weight(0));
+    for (size_t k = 1; k < parts.size(); ++k)
+      sum = sum.add(parts[k].toTensor().to(at::kDouble), weight(k));
+    return sum.to(parts[0].toTensor().scalar_type());
+  }
+
+  llvm::Expected<c10::IValue> tensors(const Values &parts) const {
+    return guardTorch(ExitCode::Other, "merging", [&]() -> c10::IValue {
+      if (rule_.kind == MergeRule::Kind::Concat) {
+        std::vector<at::Tensor> pieces;
+        for (const c10::IValue &part : parts)
+          pieces.push_back(part.toTensor());
+        return at::cat(pieces, rule_.dim);
+      }
+      if (rule_.kind == MergeRule::Kind::Mean)
+        return meanOfTensors(parts);
+      return parts.front();
+    });
+  }
+
+  static Values elements(const c10::IValue &value) {
+    return value.isTuple() ? value.toTupleRef().elements().vec() : value.toListRef().vec();
+  }
+
+  llvm::Expected<c10::IValue> sequences(const Values &parts) const {
+    std::vector<Values> columns;
+    for (const c10::IValue &part : parts)
+      columns.push_back(elements(part));
+    Values merged;
+    for (size_t i = 0; i < columns.front().size(); ++i) {
+      Values row;
+      for (const Values &column : columns) {
+        if (column.size() != columns.front().size())
+          return differentTrees();
+        row.push_back(column[i]);
+      }
+      auto value = merge(row);
+      if (!value)
+        return value.takeError();
+      merged.push_back(std::move(*value));
+    }
+    if (parts.front().isTuple())
+      return c10::ivalue::Tuple::create(std::move(merged));
+    c10::impl::GenericList list(parts.front().toList().elementType());
+    for (c10::IValue &value : merged)
+      list.push_back(std::move(value));
+    return list;
+  }
+
+  llvm::Expected<c10::IValue> dicts(const Values &parts) const {
+    c10::impl::GenericDict first = parts.front().toGenericDict();
+    c10::impl::GenericDict merged(first.keyType(), first.valueType());
+    for (const auto &entry : first) {
+      Values row;
+      for (const c10::IValue &part : parts) {
+        c10::impl::GenericDict dict = part.toGenericDict();
+        if (dict.size() != first.size() || !dict.contains(entry.key()))
+          return differentTrees();
+        row.push_back(dict.at(entry.key()));
+      }
+      auto value = merge(row);
+      if (!value)
+        return value.takeError();
+      merged.insert(entry.key(), std::move(*value));
+    }
+    return merged;
+  }
+
+  MergeRule rule_;
+  llvm::ArrayRef<int64_t> samples_;
+};
+
+c10::IValue buildTree(const OutputTree &tree, const Values &leaves) {
+  if (tree.kind == OutputTree::Kind::Leaf)
+    return leaves[tree.leaf];
+  Values children;
+  for (const OutputTree &child : tree.children)
+    children.push_back(buildTree(child, leaves));
+  if (tree.kind == OutputTree::Kind::Tuple)
+    return c10::ivalue::Tuple::create(std::move(children));
+  if (tree.kind == OutputTree::Kind::List)
+    return listOf(children);
+  bool tensors = llvm::all_of(children, [](const c10::IValue &value) { return value.isTensor(); });
+  c10::impl::GenericDict dict(c10::StringType::get(), tensors ? c10::TypePtr(c10::TensorType::get())
+                                                              : c10::TypePtr(c10::AnyType::get()));
+  for (size_t i = 0; i < children.size(); ++i)
+    dict.insert(tree.keys[i], children[i]);
+  return dict;
+}
+
+llvm::Error wrongTree(const std::string &expected, const c10::IValue &value) {
+  return failf(ExitCode::Other, "result: expected {}, got a value of type {}", expected,
+               value.tagKind());
+}
+
+llvm::Error flatten(const OutputTree &tree, const c10::IValue &value, Values &leaves) {
+  Values children;
+  switch (tree.kind) {
+  case OutputTree::Kind::Leaf:
+    leaves.at(tree.leaf) = value;
+    return llvm::Error::success();
+  case OutputTree::Kind::Tuple:
+    if (!value.isTuple() || value.toTupleRef().elements().size() != tree.children.size())
+      return wrongTree(fmt::format("a tuple of {}", tree.children.size()), value);
+    children = value.toTupleRef().elements().vec();
+    break;
+  case OutputTree::Kind::List:
+    if (!value.isList() || value.toListRef().size() != tree.children.size())
+      return wrongTree(fmt::format("a list of {}", tree.children.size()), value);
+    children = value.toListRef().vec();
+    break;
+  case OutputTree::Kind::Dict:
+    if (!value.isGenericDict() || value.toGenericDict().size() != tree.children.size())
+      return wrongTree(fmt::format("a dict of {}", tree.children.size()), value);
+    for (const std::string &key : tree.keys) {
+      if (!value.toGenericDict().contains(key))
+        return wrongTree("a dict with the key " + key, value);
+      children.push_back(value.toGenericDict().at(key));
+    }
+    break;
+  }
+  for (size_t i = 0; i < children.size(); ++i)
+    if (llvm::Error error = flatten(tree.children[i], children[i], leaves))
+      return error;
+  return llvm::Error::success();
+}
+
+} // namespace
+
+llvm::Expected<c10::IValue> mergeOutputs(const Signature &signature,
+                                         llvm::ArrayRef<std::vector<c10::IValue>> leaves,
+                                         llvm::ArrayRef<int64_t> samples) {
+  assert(!leaves.empty() && leaves.size() == samples.size() && "one entry per micro-batch");
+  Values merged;
+  for (size_t l = 0; l < signature.leaves.size(); ++l) {
+    const MergeRule &rule = signature.leaves[l].merge;
+    Values parts;
+    for (const auto &microBatch : leaves)
+      parts.push_back(microBatch.at(l));
+    if (parts.size() == 1) { // the model's own result, whatever the rule
+      merged.push_back(parts[0]);
+      continue;
+    }
+    if (rule.kind == MergeRule::Kind::List) {
+      merged.push_back(listOf(parts));
+      continue;
+    }
+    auto value = Merger(rule, samples).merge(parts);
+    if (!value)
+      return withContext(value.takeError(), fmt::format("output leaf {}", l));
+    merged.push_back(std::move(*value));
+  }
+  return buildTree(signature.outputs, merged);
+}
+
+llvm::Expected<std::vector<c10::IValue>> flattenOutputs(const Signature &signature,
+                                                        const c10::IValue &result) {
+  Values leaves(signature.leaves.size());
+  if (llvm::Error error = flatten(signature.outputs, result, leaves))
+    return error;
+  return leaves;
+}
+
+} // namespace pipec

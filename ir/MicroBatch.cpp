@@ -1,0 +1,128 @@
+#include "ir/MicroBatch.h"
+
+#include "ir/TorchError.h"
+#include "ir/Values.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/tensor.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace pipec {
+
+namespace {
+
+/// Dimensions from the largest stride to the smallest: the order in memory.
+std::vector<int64_t> memoryOrder(const at::Tensor &tensor) {
+  std::vector<int64_t> order(tensor.dim());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return tensor.stride(a) > tensor.stride(b); });
+  return order;
+}
+
+/// The samples of a tensor repeated cyclically to `size`, in the same order of memory
+/// (channels_last stays channels_last).
+at::Tensor resizeTensor(const at::Tensor &tensor, int64_t dim, int64_t size) {
+  if (dim >= tensor.dim() || tensor.size(dim) == size || tensor.size(dim) == 0)
+    return tensor;
+  std::vector<int64_t> indices(size);
+  for (int64_t i = 0; i < size; ++i)
+    indices[i] = i % tensor.size(dim);
+  std::vector<int64_t> order = memoryOrder(tensor), back(order.size());
+  for (size_t i = 0; i < order.size(); ++i)
+    back[order[i]] = static_cast<int64_t>(i);
+  at::Tensor index = at::tensor(indices, tensor.options().dtype(at::kLong).requires_grad(false));
+  return at::index_select(tensor.permute(order), back[dim], index).permute(back);
+}
+
+} // namespace
+
+llvm::Expected<int64_t> batchSize(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs) {
+  std::optional<int64_t> size;
+  std::string sizeFrom, problem;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const InputSpec &input = signature.inputs[i];
+    if (!input.batchDim)
+      continue;
+    forEachTensor(inputs[i], [&](const at::Tensor &tensor) {
+      if (!problem.empty() || !tensor.defined())
+        return;
+      if (*input.batchDim >= tensor.dim()) {
+        problem =
+            fmt::format("input {}: expected a batch dimension {}, got a tensor of {} dimensions",
+                        input.name, *input.batchDim, tensor.dim());
+        return;
+      }
+      int64_t samples = tensor.size(*input.batchDim);
+      if (size && *size != samples)
+        problem = fmt::format("input {}: expected a batch of {} as input {} has, got {}",
+                              input.name, *size, sizeFrom, samples);
+      if (!size) {
+        size = samples;
+        sizeFrom = input.name;
+      }
+    });
+  }
+  if (!problem.empty())
+    return makeError(ExitCode::Usage, problem,
+                     "say which dimension is the batch, or none: --batch-dim NAME=K");
+  if (!size)
+    return makeError(ExitCode::Usage,
+                     "inputs: expected at least one with a batch dimension, got none",
+                     "--batch-dim NAME=0");
+  return *size;
+}
+
+llvm::Expected<std::vector<std::vector<c10::IValue>>>
+splitInputs(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs, int64_t microBatches) {
+  assert(inputs.size() == signature.inputs.size() && "bound inputs");
+  if (microBatches < 1)
+    return failf(ExitCode::Usage, "micro-batches: expected at least 1, got {}", microBatches);
+  // One micro-batch is the whole batch: nothing has to be cut.
+  bool anySplit = llvm::any_of(signature.inputs,
+                               [](const InputSpec &input) { return input.batchDim.has_value(); });
+  int64_t samples = 1;
+  if (anySplit || microBatches > 1) {
+    auto size = batchSize(signature, inputs);
+    if (!size)
+      return size.takeError();
+    samples = *size;
+  }
+  if (microBatches > samples && microBatches > 1)
+    return failf(ExitCode::Usage,
+                 "micro-batches: expected at most {}, the number of samples, got {}", samples,
+                 microBatches);
+
+  std::vector<std::vector<c10::IValue>> split(microBatches);
+  auto error = guardTorchVoid(ExitCode::Usage, "cutting the inputs", [&] {
+    int64_t start = 0;
+    for (int64_t k = 0; k < microBatches; ++k) {
+      int64_t size = samples / microBatches + (k < samples % microBatches ? 1 : 0);
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        const InputSpec &input = signature.inputs[i];
+        split[k].push_back(mapTensors(inputs[i], [&](const at::Tensor &tensor) {
+          bool cut = input.batchDim && tensor.defined() && microBatches > 1;
+          at::Tensor part = cut ? tensor.narrow(*input.batchDim, start, size) : tensor;
+          return input.written && part.defined() ? part.clone() : part;
+        }));
+      }
+      start += size;
+    }
+  });
+  if (error)
+    return error;
+  return split;
+}
+
+c10::IValue resizeBatch(const c10::IValue &value, std::optional<int64_t> batchDim, int64_t size) {
+  if (!batchDim)
+    return value;
+  return mapTensors(value, [&](const at::Tensor &tensor) {
+    return tensor.defined() ? resizeTensor(tensor, *batchDim, size) : tensor;
+  });
+}
+
+} // namespace pipec

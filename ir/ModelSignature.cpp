@@ -1,0 +1,54 @@
+#include "ir/ModelSignature.h"
+
+#include "ir/plan/DefaultValue.h"
+
+namespace pipec {
+
+namespace {
+
+/// None, bool, int, float, str or a list of these; nullopt for other values.
+std::optional<llvm::json::Value> jsonOf(const c10::IValue &value) {
+  if (value.isNone())
+    return llvm::json::Value(nullptr);
+  if (value.isBool())
+    return llvm::json::Value(value.toBool());
+  if (value.isInt())
+    return llvm::json::Value(value.toInt());
+  if (value.isDouble())
+    return floatDefault(value.toDouble());
+  if (value.isString())
+    return llvm::json::Value(value.toStringRef());
+  if (!value.isList())
+    return std::nullopt;
+  llvm::json::Array array;
+  for (const c10::IValue &element : value.toListRef()) {
+    std::optional<llvm::json::Value> json = jsonOf(element);
+    if (!json)
+      return std::nullopt;
+    array.push_back(std::move(*json));
+  }
+  return llvm::json::Value(std::move(array));
+}
+
+} // namespace
+
+Signature signatureOf(const c10::FunctionSchema &schema, const std::string &method) {
+  Signature signature;
+  signature.method = method;
+  for (size_t i = 1; i < schema.arguments().size(); ++i) { // 0 is self
+    const c10::Argument &argument = schema.arguments()[i];
+    InputSpec input;
+    input.name = argument.name();
+    input.type = argument.type()->annotation_str();
+    if (argument.default_value())
+      input.defaultValue = jsonOf(*argument.default_value());
+    signature.inputs.push_back(std::move(input));
+  }
+  OutputLeaf leaf;
+  if (!schema.returns().empty())
+    leaf.type = schema.returns()[0].type()->annotation_str();
+  signature.leaves.push_back(std::move(leaf));
+  return signature;
+}
+
+} // namespace pipec

@@ -1,0 +1,44 @@
+#include "ir/NodeInfo.h"
+
+#include <fmt/format.h>
+
+#include <torch/csrc/jit/ir/ir.h>
+
+namespace pipec {
+
+std::string modulePathOf(torch::jit::Node *node) {
+  if (!node->scope() || node->scope()->isBlank())
+    return "";
+  return node->scope()->namesFromRoot();
+}
+
+void setModulePath(torch::jit::Node *node, const std::string &path) {
+  torch::jit::ScopePtr root = c10::make_intrusive<torch::jit::Scope>();
+  node->setScope(path.empty() ? root : root->push(c10::Symbol::scope(path)));
+}
+
+std::string sourceLineOf(torch::jit::Node *node) {
+  torch::jit::SourceRange range = node->sourceRange();
+  // Ranges of a loaded file point into its own code/; the author's lines are one step behind them.
+  if (range.source()) {
+    if (auto original = range.source()->findSourceRangeThatGenerated(range))
+      range = *original;
+  }
+  auto place = range.file_line_col();
+  if (!place)
+    return "";
+  const auto &[file, line, column] = *place;
+  size_t slash = file.find_last_of('/');
+  return fmt::format("{}:{}", slash == std::string::npos ? file : file.substr(slash + 1), line);
+}
+
+std::string describeNode(torch::jit::Node *node) {
+  std::string text = node->kind().toQualString();
+  if (std::string line = sourceLineOf(node); !line.empty())
+    text += " at " + line;
+  if (std::string path = modulePathOf(node); !path.empty())
+    text += " in " + path;
+  return text;
+}
+
+} // namespace pipec

@@ -1,0 +1,90 @@
+#include "ir/RandomOps.h"
+
+#include "llvm/ADT/SmallVector.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace pipec {
+
+namespace {
+
+// Everything in LibTorch 2.11 that takes a generator, and everything that draws from the default
+// one on the way to such an operator (dropouts, recurrent networks and attention with dropout).
+// Sorted; tests/runtime/RandomKey.cpp compares it with LibTorch's own registry.
+constexpr llvm::StringLiteral kNames[] = {
+    "aten::_cudnn_attention_forward",
+    "aten::_cudnn_rnn",
+    "aten::_efficient_attention_forward",
+    "aten::_flash_attention_forward",
+    "aten::_fused_dropout",
+    "aten::_no_grad_normal_",
+    "aten::_no_grad_uniform_",
+    "aten::_sample_dirichlet",
+    "aten::_scaled_dot_product_attention_math",
+    "aten::_scaled_dot_product_cudnn_attention",
+    "aten::_scaled_dot_product_efficient_attention",
+    "aten::_scaled_dot_product_flash_attention",
+    "aten::_scaled_dot_product_flash_attention_for_cpu",
+    "aten::_standard_gamma",
+    "aten::alpha_dropout",
+    "aten::alpha_dropout_",
+    "aten::bernoulli",
+    "aten::bernoulli_",
+    "aten::binomial",
+    "aten::cauchy",
+    "aten::cauchy_",
+    "aten::dropout",
+    "aten::dropout_",
+    "aten::exponential",
+    "aten::exponential_",
+    "aten::feature_alpha_dropout",
+    "aten::feature_alpha_dropout_",
+    "aten::feature_dropout",
+    "aten::feature_dropout_",
+    "aten::geometric",
+    "aten::geometric_",
+    "aten::gru",
+    "aten::log_normal",
+    "aten::log_normal_",
+    "aten::lstm",
+    "aten::multinomial",
+    "aten::native_dropout",
+    "aten::normal",
+    "aten::normal_",
+    "aten::normal_functional",
+    "aten::poisson",
+    "aten::rand",
+    "aten::rand_like",
+    "aten::randint",
+    "aten::randint_like",
+    "aten::randn",
+    "aten::randn_like",
+    "aten::random",
+    "aten::random_",
+    "aten::randperm",
+    "aten::rnn_relu",
+    "aten::rnn_tanh",
+    "aten::rrelu",
+    "aten::rrelu_",
+    "aten::rrelu_with_noise",
+    "aten::rrelu_with_noise_",
+    "aten::rrelu_with_noise_functional",
+    "aten::scaled_dot_product_attention",
+    "aten::uniform",
+    "aten::uniform_",
+};
+
+} // namespace
+
+bool isRandomOp(llvm::StringRef qualifiedName) {
+  return std::binary_search(std::begin(kNames), std::end(kNames), qualifiedName,
+                            [](llvm::StringRef a, llvm::StringRef b) { return a < b; });
+}
+
+llvm::ArrayRef<llvm::StringRef> randomOps() {
+  static const llvm::SmallVector<llvm::StringRef, 64> names(std::begin(kNames), std::end(kNames));
+  return names;
+}
+
+} // namespace pipec

@@ -1,0 +1,36 @@
+// PyTorch's zip archives on top of a mapping: which records there are, and their bytes without a
+// copy where possible.
+#pragma once
+
+#include "ir/MappedFile.h"
+
+#include <c10/core/Allocator.h>
+#include <caffe2/serialize/inline_container.h>
+
+namespace pipec {
+
+/// An opened archive. One thread at a time. Methods throw LibTorch's exceptions: call them under
+/// guardTorch.
+class TorchArchive {
+public:
+  /// Errors: those of MappedFile, and Unreadable when the file is no zip archive of PyTorch, saying
+  /// what it seems to be instead.
+  static llvm::Expected<std::unique_ptr<TorchArchive>> open(const std::string &path);
+
+  const std::string &path() const { return path_; }
+  caffe2::serialize::PyTorchStreamReader &reader() { return *reader_; }
+  bool has(const std::string &record) { return reader_->hasRecord(record); }
+  std::string text(const std::string &record);
+  /// The bytes of a record: a view of the mapping, which then lives as long as the pointer; a copy
+  /// when the record is compressed or badly aligned.
+  at::DataPtr view(const std::string &record);
+
+private:
+  TorchArchive(std::string path, std::shared_ptr<MappedFile> file)
+      : path_(std::move(path)), file_(std::move(file)) {}
+  std::string path_;
+  std::shared_ptr<MappedFile> file_;
+  std::unique_ptr<caffe2::serialize::PyTorchStreamReader> reader_;
+};
+
+} // namespace pipec

@@ -1,0 +1,33 @@
+// The one border where LibTorch's exceptions become llvm::Error. Nothing else in pipec catches
+// them.
+#pragma once
+
+#include "ir/plan/Error.h"
+#include "llvm/ADT/STLExtras.h"
+
+#include <optional>
+#include <type_traits>
+
+namespace pipec {
+
+/// Runs `body`; an exception becomes an error "<doing>: <LibTorch's message without backtrace>"
+/// with `code` (OutOfMemory where an allocator gave up). Use it around each call into LibTorch that
+/// may fail, and as the outermost frame of a thread.
+llvm::Error guardTorchVoid(ExitCode code, const std::string &doing,
+                           llvm::function_ref<void()> body);
+
+/// The same for a body that can also fail by itself: its own error comes back as it is.
+llvm::Error guardTorchError(ExitCode code, const std::string &doing,
+                            llvm::function_ref<llvm::Error()> body);
+
+/// The same for a body with a result.
+template <typename Body>
+auto guardTorch(ExitCode code, const std::string &doing, Body &&body)
+    -> llvm::Expected<std::invoke_result_t<Body>> {
+  std::optional<std::invoke_result_t<Body>> result;
+  if (llvm::Error error = guardTorchVoid(code, doing, [&] { result.emplace(body()); }))
+    return std::move(error);
+  return std::move(*result);
+}
+
+} // namespace pipec

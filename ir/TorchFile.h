@@ -1,0 +1,17 @@
+// TorchScript files read through a memory mapping: weights stay in the file, nothing is copied.
+#pragma once
+
+#include "ir/plan/Error.h"
+
+#include <torch/csrc/jit/api/module.h>
+
+namespace pipec {
+
+/// Maps `path` privately (copy on write) and builds its module with tensors that point into the
+/// mapping, which lives as long as any of them. Records that are compressed or badly aligned are
+/// copied. Source ranges come along. Errors: IO (cannot open), Unreadable (not a zip, truncated, no
+/// TorchScript archive, an unregistered operator), each naming the path. Thread: any; the module is
+/// the caller's.
+llvm::Expected<torch::jit::Module> loadMapped(const std::string &path);
+
+} // namespace pipec

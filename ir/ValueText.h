@@ -1,0 +1,24 @@
+// Values that are not weights (numbers, strings, lists, small tensors) as JSON, guided by their
+// type when read back.
+#pragma once
+
+#include "ir/plan/Error.h"
+#include "llvm/Support/JSON.h"
+
+#include <ATen/core/ivalue.h>
+
+namespace pipec {
+
+/// None, bool, int, float, complex, str, device, and lists, tuples, dicts of these; tensors of up
+/// to 256 bytes. Floats and complex numbers are strings with all their digits ("inf", "nan"
+/// included), dicts arrays of pairs. Errors: Unsupported naming the type of what has no text form.
+llvm::Expected<llvm::json::Value> valueToJson(const c10::IValue &value);
+
+/// The value of `type` that `json` describes. Errors: Unreadable (expected <type>, got <json>).
+llvm::Expected<c10::IValue> valueFromJson(const llvm::json::Value &json, const c10::TypePtr &type);
+
+/// Shortest decimal that reads back to the same double; always with a point or exponent, or inf,
+/// -inf, nan.
+std::string floatText(double value);
+
+} // namespace pipec

@@ -1,0 +1,63 @@
+// Values files and descriptions: what --inputs, --expect and --output read and write.
+#pragma once
+
+#include "ir/plan/Error.h"
+#include "ir/plan/Plan.h"
+
+#include <ATen/core/ivalue.h>
+
+namespace pipec {
+
+/// Arguments as the user gave them: positional or by keyword.
+struct Arguments {
+  std::vector<c10::IValue> positional;
+  std::vector<std::pair<std::string, c10::IValue>> keyword;
+};
+
+/// Reads what torch.save wrote (tuple or list: positional; dict with string keys: keywords; one
+/// tensor: the one argument). Errors: IO, Unreadable with one sentence for each kind of content
+/// that is refused.
+llvm::Expected<Arguments> readArguments(const std::string &path);
+/// The same without an interpretation: the value itself.
+llvm::Expected<c10::IValue> readValue(const std::string &path);
+
+/// Random values from a description: "f32[8,3,224,224],i64[8,128]<30000". Seeded per position, so
+/// that the same text gives the same bits. dtypes: f16 bf16 f32 f64 i8 i16 i32 i64 u8 bool c64;
+/// "<N" bounds integers (default 2).
+llvm::Expected<Arguments> describedArguments(llvm::StringRef text, uint64_t seed = 0);
+
+/// A file when one of that name exists or the text cannot be a description; else the description.
+llvm::Expected<Arguments> argumentsFromOption(const std::string &text);
+
+/// A file that the default torch.load reads (plain tuples, lists and dicts). Written atomically;
+/// the same value gives the same bytes.
+llvm::Error writeValue(const std::string &path, const c10::IValue &value);
+/// The bytes of such a file.
+llvm::Expected<std::string> valueBytes(const c10::IValue &value);
+
+/// One value per input of the signature, in order: positional first, then keywords, then defaults;
+/// each converted to the declared type (a generic list becomes List[Tensor], a dict Dict[str,
+/// Tensor]). `types`: the declared type of each input. Errors: Usage naming the argument (too many,
+/// unknown keyword, missing, wrong type: expected <x>, got <y>).
+llvm::Expected<std::vector<c10::IValue>> bindArguments(const Signature &signature,
+                                                       llvm::ArrayRef<c10::TypePtr> types,
+                                                       const Arguments &arguments);
+
+/// Calls `visit` on each tensor in a tree, depth first.
+void forEachTensor(const c10::IValue &value, llvm::function_ref<void(const at::Tensor &)> visit);
+/// A copy of the tree with every tensor replaced by what `map` makes of it; containers keep their
+/// types.
+c10::IValue mapTensors(const c10::IValue &value,
+                       llvm::function_ref<at::Tensor(const at::Tensor &)> map);
+
+struct Comparison {
+  bool equal = true;
+  double maxAbs = 0, maxRel = 0;
+  std::string firstDifference; // "output 1.logits[0,3]: expected 0.5, got 0.25"; empty when equal
+};
+/// Compares trees. rtol and atol absent: defaults by dtype as torch.testing.assert_close has them;
+/// both 0: bit for bit (NaN equals NaN).
+Comparison compare(const c10::IValue &expected, const c10::IValue &actual,
+                   std::optional<double> rtol, std::optional<double> atol);
+
+} // namespace pipec

@@ -1,0 +1,276 @@
+// Values files: what torch.save writes, and what the default torch.load reads.
+#include "ir/TorchArchive.h"
+#include "ir/TorchError.h"
+#include "ir/Values.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <ATen/core/Dict.h>
+#include <ATen/core/List.h>
+#include <ATen/core/jit_type.h>
+#include <caffe2/serialize/inline_container.h>
+#include <torch/csrc/jit/serialization/import_read.h>
+#include <torch/csrc/jit/serialization/pickler.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pipec {
+
+namespace {
+
+/// A failure of LibTorch's reader in the user's words: what the file holds that has no value form,
+/// and what to save instead.
+struct Refusal {
+  llvm::StringLiteral symptom; // in LibTorch's message
+  const char *what;            // {} is the word that follows the symptom
+  const char *help;
+};
+
+const char *kAllowed = "a values file holds tensors, numbers, strings, bools and None in tuples, "
+                       "lists and dicts, written by torch.save";
+
+constexpr Refusal kRefusals[] = {
+    {"Expected GenericDict",
+     "holds an OrderedDict (such as a state_dict) or an object where a plain dict is expected",
+     "save dict(value) instead"},
+    {"_rebuild_tensor_v3",
+     "holds a tensor of a dtype that TorchScript cannot load (uint16, uint32, uint64, float8)",
+     "convert the tensor, as with value.to(torch.int64)"},
+    {"numpy", "holds a NumPy object", "convert it: torch.as_tensor(value)"},
+    {"Expected length to be 8", "holds an integer of more than 64 bits", nullptr},
+    {"unknown type ", "holds an object of type {}", nullptr},
+    {"Unknown pickler class id", "holds an object of type {}", nullptr},
+    {"unknown torch global, ", "holds an object of type {}", nullptr},
+};
+
+llvm::Error explain(const std::string &path, llvm::Error error) {
+  ErrorText text = describe(std::move(error));
+  llvm::StringRef message = text.message;
+  for (const Refusal &refusal : kRefusals) {
+    size_t at = message.find(refusal.symptom);
+    if (at == llvm::StringRef::npos)
+      continue;
+    llvm::StringRef word = message.drop_front(at + refusal.symptom.size()).take_until([](char c) {
+      return isspace(c);
+    });
+    std::string what = fmt::format(fmt::runtime(refusal.what), word.trim("'.").str());
+    return makeError(text.code, path + ": " + what, refusal.help ? refusal.help : kAllowed);
+  }
+  return makeError(text.code, message.split('\n').first.str(), kAllowed);
+}
+
+/// A tensor whose storage holds its own elements and nothing else, on the CPU, without autograd;
+/// dense strides stay.
+at::Tensor plainTensor(const at::Tensor &tensor) {
+  if (!tensor.defined() || !tensor.has_storage())
+    return tensor;
+  at::Tensor plain = tensor.detach().cpu().resolve_conj().resolve_neg();
+  bool whole =
+      plain.storage_offset() == 0 && plain.storage().nbytes() == plain.numel() * plain.itemsize();
+  return whole ? plain : plain.clone();
+}
+
+/// The tree in types that pickle without LibTorch's own tags, which the default torch.load refuses.
+c10::IValue plainTree(const c10::IValue &value) {
+  if (value.isTensor())
+    return plainTensor(value.toTensor());
+  if (value.isTuple()) {
+    std::vector<c10::IValue> elements;
+    for (const c10::IValue &element : value.toTupleRef().elements())
+      elements.push_back(plainTree(element));
+    return c10::ivalue::Tuple::create(std::move(elements));
+  }
+  if (value.isList()) {
+    c10::impl::GenericList list(c10::AnyType::get());
+    for (const c10::IValue &element : value.toListRef())
+      list.push_back(plainTree(element));
+    return list;
+  }
+  if (value.isGenericDict()) {
+    c10::impl::GenericDict dict(c10::AnyType::get(), c10::AnyType::get());
+    for (const auto &entry : value.toGenericDict())
+      dict.insert(plainTree(entry.key()), plainTree(entry.value()));
+    return dict;
+  }
+  bool scalar = value.isNone() || value.isInt() || value.isDouble() || value.isBool() ||
+                value.isString() || value.isComplexDouble();
+  TORCH_CHECK(scalar, "a value of type ", value.tagKind(), " has no plain form");
+  return value;
+}
+
+using Sink = std::function<size_t(const void *, size_t)>;
+
+/// The layout of torch.save: data.pkl, byteorder, data/N, version, .data/serialization_id under the
+/// folder "archive".
+void writeArchive(const c10::IValue &value, const Sink &sink) {
+  std::string pickle;
+  torch::jit::Pickler pickler([&](const char *bytes, size_t n) { pickle.append(bytes, n); },
+                              nullptr, nullptr, nullptr, nullptr,
+                              /*tag_aggregates=*/false);
+  pickler.protocol();
+  pickler.pushIValue(plainTree(value));
+  pickler.stop();
+
+  caffe2::serialize::PyTorchStreamWriter writer(sink);
+  writer.writeRecord("data.pkl", pickle.data(), pickle.size());
+  writer.writeRecord("byteorder", "little", 6);
+  size_t index = 0;
+  for (const at::Tensor &tensor : pickler.tensorData())
+    writer.writeRecord(fmt::format("data/{}", index++), tensor.storage().data(),
+                       tensor.storage().nbytes());
+  writer.writeEndOfFile();
+}
+
+/// A file beside `target` that takes its place when all bytes are there.
+class NewFile {
+public:
+  explicit NewFile(const std::string &target) : target_(target) {
+    namespace fs = std::filesystem;
+    std::error_code ignored;
+    if (fs::is_symlink(target, ignored))
+      target_ = fs::weakly_canonical(target, ignored).string();
+    // A device or pipe is written to, never replaced.
+    direct_ = fs::exists(target_, ignored) && !fs::is_regular_file(target_, ignored);
+    static std::atomic<int> counter;
+    fs::path path(target_);
+    temporary_ = direct_
+                     ? target_
+                     : (path.parent_path() / fmt::format(".{}.tmp-{}-{}", path.filename().string(),
+                                                         ::getpid(), counter++))
+                           .string();
+    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CLOEXEC | (direct_ ? 0 : O_CREAT | O_EXCL), 0666);
+    noteError(fd_ < 0);
+  }
+  NewFile(const NewFile &) = delete;
+  NewFile &operator=(const NewFile &) = delete;
+  ~NewFile() {
+    if (fd_ < 0)
+      return;
+    ::close(fd_);
+    if (!direct_ && !published_)
+      ::unlink(temporary_.c_str());
+  }
+
+  void write(const void *bytes, size_t n) {
+    const char *at = static_cast<const char *>(bytes);
+    while (n > 0 && !errno_) {
+      ssize_t step = ::write(fd_, at, n);
+      if (step < 0 && errno == EINTR)
+        continue;
+      noteError(step < 0);
+      at += std::max<ssize_t>(step, 0);
+      n -= std::max<ssize_t>(step, 0);
+    }
+  }
+  void publish() {
+    if (errno_ || direct_)
+      return;
+    noteError(::fsync(fd_) != 0);
+    noteError(!errno_ && ::rename(temporary_.c_str(), target_.c_str()) != 0);
+    published_ = !errno_;
+  }
+  /// The first thing that went wrong, 0 when nothing did.
+  int error() const { return errno_; }
+
+private:
+  void noteError(bool failed) {
+    if (failed && !errno_)
+      errno_ = errno;
+  }
+  std::string target_, temporary_;
+  int fd_ = -1, errno_ = 0;
+  bool direct_ = false, published_ = false;
+};
+
+} // namespace
+
+llvm::Expected<c10::IValue> readValue(const std::string &path) {
+  auto archive = TorchArchive::open(path);
+  if (!archive)
+    return archive.takeError();
+  if (!(*archive)->has("data.pkl"))
+    return failf(ExitCode::Unreadable,
+                 "{}: expected values that torch.save wrote, got a zip archive without data.pkl",
+                 path);
+  if ((*archive)->has("constants.pkl"))
+    return failf(ExitCode::Unreadable,
+                 "{}: expected values that torch.save wrote, got a TorchScript model", path);
+  auto value = guardTorch(ExitCode::Unreadable, path, [&] {
+    TORCH_CHECK(!(*archive)->has("byteorder") || (*archive)->text("byteorder") == "little",
+                "expected little-endian tensors, got big-endian");
+    // Tensors saved from any device arrive on the CPU.
+    return torch::jit::readArchiveAndTensors("data", "", "", std::nullopt, std::nullopt,
+                                             at::Device(at::kCPU), (*archive)->reader());
+  });
+  if (!value)
+    return explain(path, value.takeError());
+  return value;
+}
+
+llvm::Expected<Arguments> readArguments(const std::string &path) {
+  auto value = readValue(path);
+  if (!value)
+    return value.takeError();
+  Arguments arguments;
+  if (value->isTuple()) {
+    arguments.positional = value->toTupleRef().elements().vec();
+  } else if (value->isList()) {
+    arguments.positional = value->toListRef().vec();
+  } else if (value->isTensor()) {
+    arguments.positional.push_back(*value);
+  } else if (value->isGenericDict()) {
+    for (const auto &entry : value->toGenericDict()) {
+      if (!entry.key().isString())
+        return failf(ExitCode::Unreadable,
+                     "{}: expected a dict of arguments with names as keys, got a key of type {}",
+                     path, entry.key().tagKind());
+      arguments.keyword.emplace_back(entry.key().toStringRef(), entry.value());
+    }
+  } else {
+    return failf(
+        ExitCode::Unreadable,
+        "{}: expected arguments as a tuple, list, dict or tensor, got one value of type {}", path,
+        value->tagKind());
+  }
+  return arguments;
+}
+
+llvm::Expected<std::string> valueBytes(const c10::IValue &value) {
+  return guardTorch(ExitCode::Other, "writing values", [&] {
+    std::string bytes;
+    writeArchive(value, [&](const void *data, size_t n) {
+      bytes.append(static_cast<const char *>(data), n);
+      return n;
+    });
+    return bytes;
+  });
+}
+
+llvm::Error writeValue(const std::string &path, const c10::IValue &value) {
+  NewFile file(path);
+  auto failure = [&] {
+    return failf(ExitCode::IO, "{}: cannot write: {}", path, std::strerror(file.error()));
+  };
+  if (file.error())
+    return failure();
+  llvm::Error error = guardTorchVoid(ExitCode::Other, path, [&] {
+    // The writer's destructor throws after a short write: it is told that all went well, and the
+    // file remembers the truth.
+    writeArchive(value, [&](const void *data, size_t n) {
+      file.write(data, n);
+      return n;
+    });
+  });
+  if (error)
+    return error;
+  file.publish();
+  return file.error() ? failure() : llvm::Error::success();
+}
+
+} // namespace pipec

@@ -1,0 +1,135 @@
+#include "ir/artifact/ArtifactCheck.h"
+
+#include "ir/artifact/Relink.h"
+#include "ir/artifact/StageModule.h"
+#include "ir/schedule/Program.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace pipec {
+namespace {
+
+using Result = CheckStep::Result;
+
+class Check {
+public:
+  explicit Check(const std::string &directory) : directory_(directory) {}
+
+  ArtifactCheck run() {
+    step("integrity", true, [&] { return integrity(); });
+    bool whole = report_.findings.empty();
+    step("plan", whole || !planIsDamaged(), [&] { return plan(); });
+    step("schedule", artifact_.has_value(), [&] { return schedule(); });
+    step("stages", whole && artifact_, [&] { return stages(); });
+    bool loads = report_.steps.back().result == Result::Passed;
+    step("proof", loads, [&] { return proof(); });
+    return std::move(report_);
+  }
+
+private:
+  /// Runs one step; it fails when it added findings.
+  void step(const std::string &name, bool possible, llvm::function_ref<std::string()> body) {
+    if (!possible) {
+      report_.steps.push_back({name, Result::Skipped, "not reached"});
+      return;
+    }
+    size_t before = report_.findings.size();
+    std::string detail = body();
+    bool passed = report_.findings.size() == before;
+    if (!passed)
+      detail = report_.findings[before].message;
+    report_.steps.push_back({name, passed ? Result::Passed : Result::Failed, detail});
+  }
+
+  std::string fail(const std::string &code, const std::string &where, llvm::Error error) {
+    ErrorText text = describe(std::move(error));
+    llvm::StringRef message = text.message;
+    // The reader knows which artifact it asked about.
+    if (message.consume_front(directory_))
+      message = message.ltrim(":/ ");
+    // A stage file that LibTorch cannot read is a damaged artifact, not a bad input.
+    ExitCode exitCode = text.code == ExitCode::Version || text.code == ExitCode::IO
+                            ? text.code
+                            : ExitCode::BadArtifact;
+    const char *general = exitCode == ExitCode::Version ? "version"
+                          : exitCode == ExitCode::IO    ? "io-error"
+                                                        : nullptr;
+    report_.findings.push_back({general ? general : code, where, message.str(), exitCode});
+    return "";
+  }
+
+  std::string integrity() {
+    report_.findings = checkIntegrity(directory_);
+    return "every file is what MANIFEST lists";
+  }
+
+  /// One cause is reported once: a damaged plan.json is a finding already.
+  bool planIsDamaged() const {
+    return llvm::any_of(report_.findings, [](const Finding &finding) {
+      return finding.where.empty() || finding.where == "MANIFEST" || finding.where == "plan.json" ||
+             finding.where == "schedule.csv";
+    });
+  }
+
+  std::string plan() {
+    llvm::Expected<Artifact> artifact = openArtifactPlan(directory_);
+    if (!artifact)
+      return fail("bad-plan", "plan.json", artifact.takeError());
+    artifact_ = std::move(*artifact);
+    report_.id = artifact_->id;
+    report_.warnings = artifact_->warnings;
+    const Plan &plan = artifact_->plan;
+    return fmt::format("format {}.{}: {} stages on {} ranks, {} channels, {} ties", plan.major,
+                       plan.minor, plan.stages.size(), plan.ranks, plan.channels.size(),
+                       plan.ties.size());
+  }
+
+  std::string schedule() {
+    const Plan &plan = artifact_->plan;
+    llvm::Expected<Schedule> schedule = scheduleFromCsv(artifact_->scheduleCsv);
+    if (!schedule)
+      return fail("bad-schedule", "schedule.csv", schedule.takeError());
+    llvm::Expected<Program> program = lower(*schedule, plan, plan.microBatches);
+    if (!program) {
+      ErrorText text = describe(program.takeError());
+      return fail("bad-schedule", "schedule.csv", makeError(ExitCode::BadArtifact, text.message));
+    }
+    if (llvm::Error error = check(*program, plan, plan.microBatches))
+      return fail("bad-schedule", "schedule.csv", std::move(error));
+    return fmt::format("{}, {} micro-batches: every receive has its send, no rank waits in a cycle",
+                       plan.scheduleName, plan.microBatches);
+  }
+
+  std::string stages() {
+    const Plan &plan = artifact_->plan;
+    for (size_t s = 0; s < plan.stages.size(); ++s) {
+      llvm::Expected<StageModule> module =
+          StageModule::load(artifact_->stagePath(s), plan.stages[s]);
+      if (!module)
+        fail("bad-stage", plan.stages[s].file, module.takeError());
+    }
+    return "every stage file loads and is what the plan says";
+  }
+
+  std::string proof() {
+    llvm::Expected<Relinked> linked = relink(directory_, artifact_->plan);
+    if (!linked)
+      return fail("not-proved", "", linked.takeError());
+    const std::string &expected = artifact_->plan.sourceDigest;
+    if (linked->digest != expected)
+      return fail("not-proved", "",
+                  failf(ExitCode::BadArtifact,
+                        "the stages linked together are not the source: expected {}, got {}",
+                        expected, linked->digest));
+    return "the stages linked together are the source, " + expected.substr(0, 19) + "...";
+  }
+
+  std::string directory_;
+  std::optional<Artifact> artifact_;
+  ArtifactCheck report_;
+};
+
+} // namespace
+
+ArtifactCheck checkArtifact(const std::string &directory) { return Check(directory).run(); }
+
+} // namespace pipec

@@ -1,0 +1,242 @@
+// Reading half of ArtifactDir.h: nothing in an artifact is believed before its digest agrees.
+#include "ir/artifact/ArtifactDir.h"
+#include "ir/artifact/Manifest.h"
+#include "ir/artifact/SafeFile.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/SHA256.h"
+
+#include <fcntl.h>
+#include <filesystem>
+#include <set>
+
+namespace pipec {
+namespace {
+
+constexpr uint64_t kMaxPlanBytes = uint64_t(64) << 20;
+constexpr uint64_t kMaxScheduleBytes = uint64_t(64) << 20;
+
+/// Control characters of a foreign file name must not reach a terminal.
+std::string shown(const std::string &name) {
+  std::string text;
+  for (unsigned char c : name)
+    text += c < 0x20 || c == 0x7f ? fmt::format("\\x{:02x}", unsigned(c)) : std::string(1, char(c));
+  return text;
+}
+
+class IntegrityCheck {
+public:
+  explicit IntegrityCheck(const std::string &path) : path_(path) {}
+
+  std::vector<Finding> run() {
+    std::error_code ignored;
+    bool exists = std::filesystem::exists(path_, ignored);
+    if (exists && !std::filesystem::is_directory(path_, ignored)) {
+      add("no-artifact", "", "expected an artifact directory, got a file");
+      return findings_;
+    }
+    llvm::Expected<FileHandle> directory = openDirectory(path_);
+    if (!directory) {
+      addError(exists ? "io-error" : "no-artifact", "", directory.takeError());
+      return findings_;
+    }
+    directory_ = std::move(*directory);
+    if (!readNames() || !readManifest())
+      return findings_;
+    for (const auto &[name, digest] : manifest_)
+      checkFile(name, digest);
+    for (const std::string &name : names_)
+      if (name != kManifestName && !manifest_.count(name))
+        add("extra-file", shown(name), shown(name) + ": MANIFEST does not list it");
+    return findings_;
+  }
+
+private:
+  void add(const std::string &code, const std::string &where, const std::string &message,
+           ExitCode exitCode = ExitCode::BadArtifact) {
+    findings_.push_back({code, where, message, exitCode});
+  }
+
+  /// `code` unless the system refused something.
+  void addError(const std::string &code, const std::string &where, llvm::Error error) {
+    ErrorText text = describe(std::move(error));
+    llvm::StringRef message = text.message;
+    message.consume_front(path_ + ": ");
+    add(text.code == ExitCode::IO && code != "no-artifact" ? "io-error" : code, where,
+        message.str(), text.code);
+  }
+
+  bool readNames() {
+    llvm::Expected<std::vector<std::string>> names = listDirectory(directory_, path_);
+    if (!names) {
+      addError("io-error", "", names.takeError());
+      return false;
+    }
+    names_.insert(names->begin(), names->end());
+    return true;
+  }
+
+  bool readManifest() {
+    if (!names_.count(kManifestName)) {
+      add("no-artifact", kManifestName,
+          fmt::format("{}: missing: not a pipec artifact, or one that was never finished",
+                      kManifestName));
+      return false;
+    }
+    llvm::Expected<FileHandle> file = openForReading(directory_, kManifestName);
+    if (!file) {
+      addError("not-a-file", kManifestName, file.takeError());
+      return false;
+    }
+    llvm::Expected<std::string> text = readAll(*file, kManifestName, kMaxManifestBytes);
+    if (!text) {
+      addError("too-large", kManifestName, text.takeError());
+      return false;
+    }
+    llvm::Expected<Manifest> manifest = manifestFromText(*text);
+    if (!manifest) {
+      addError("bad-manifest", kManifestName, manifest.takeError());
+      return false;
+    }
+    manifest_ = std::move(*manifest);
+    return true;
+  }
+
+  void checkFile(const std::string &name, const std::string &expected) {
+    if (!names_.count(name))
+      return add("missing-file", name, name + ": missing: MANIFEST lists it");
+    llvm::Expected<FileHandle> file = openForReading(directory_, name);
+    if (!file)
+      return addError("not-a-file", name, file.takeError());
+    llvm::Expected<std::string> digest = sha256Of(*file, name);
+    if (!digest)
+      return addError("io-error", name, digest.takeError());
+    if (*digest == expected)
+      return;
+    std::string message =
+        fmt::format("{}: changed: expected sha256 {}... as MANIFEST has it, got {}...", name,
+                    expected.substr(0, 12), digest->substr(0, 12));
+    for (const auto &[other, otherDigest] : manifest_)
+      if (otherDigest == *digest)
+        message = fmt::format("{}: changed: it holds what {} should hold", name, other);
+    add("changed-file", name, message);
+  }
+
+  std::string path_;
+  FileHandle directory_;
+  std::set<std::string> names_;
+  Manifest manifest_;
+  std::vector<Finding> findings_;
+};
+
+/// MANIFEST, plan.json and schedule.csv of an artifact, each from one reading.
+class PlanReader {
+public:
+  explicit PlanReader(const std::string &path) : path_(path) {}
+
+  llvm::Expected<Artifact> run() {
+    llvm::Expected<FileHandle> directory = openDirectory(path_);
+    if (!directory)
+      return directory.takeError();
+    directory_ = std::move(*directory);
+    Artifact artifact;
+    artifact.directory = path_;
+    llvm::Error error = read(artifact);
+    if (error)
+      return withContext(std::move(error), path_);
+    return artifact;
+  }
+
+private:
+  llvm::Expected<std::string> readFile(const std::string &name, uint64_t maxBytes) {
+    llvm::Expected<FileHandle> file = openForReading(directory_, name);
+    if (!file)
+      return file.takeError();
+    return readAll(*file, name, maxBytes);
+  }
+
+  /// A file that MANIFEST vouches for.
+  llvm::Expected<std::string> readListed(const std::string &name, uint64_t maxBytes) {
+    auto listed = manifest_.find(name);
+    if (listed == manifest_.end())
+      return failf(ExitCode::BadArtifact, "{}: MANIFEST does not list it", name);
+    llvm::Expected<std::string> text = readFile(name, maxBytes);
+    if (text && sha256Hex(*text) != listed->second)
+      return failf(ExitCode::BadArtifact, "{}: changed: it is not what MANIFEST lists", name);
+    return text;
+  }
+
+  llvm::Error read(Artifact &artifact) {
+    llvm::Expected<std::string> text = readFile(kManifestName, kMaxManifestBytes);
+    if (!text)
+      return text.takeError();
+    artifact.id = sha256Hex(*text);
+    llvm::Expected<Manifest> manifest = manifestFromText(*text);
+    if (!manifest)
+      return manifest.takeError();
+    manifest_ = std::move(*manifest);
+    llvm::Expected<std::string> planText = readListed("plan.json", kMaxPlanBytes);
+    if (!planText)
+      return planText.takeError();
+    llvm::Expected<Plan> plan = planFromJson(*planText, artifact.warnings);
+    if (!plan)
+      return plan.takeError();
+    artifact.plan = std::move(*plan);
+    for (size_t s = 0; s < artifact.plan.stages.size(); ++s)
+      if (!manifest_.count(artifact.plan.stages[s].file))
+        return failf(ExitCode::BadArtifact,
+                     "plan.json: stage {} is in {}, which MANIFEST does not list", s,
+                     artifact.plan.stages[s].file);
+    llvm::Expected<std::string> csv = readListed("schedule.csv", kMaxScheduleBytes);
+    if (!csv)
+      return csv.takeError();
+    artifact.scheduleCsv = std::move(*csv);
+    return llvm::Error::success();
+  }
+
+  std::string path_;
+  FileHandle directory_;
+  Manifest manifest_;
+};
+
+} // namespace
+
+std::string sha256Hex(llvm::StringRef bytes) {
+  llvm::SHA256 hash;
+  hash.update(bytes);
+  return llvm::toHex(hash.final(), /*LowerCase=*/true);
+}
+
+llvm::Expected<std::string> sha256File(const std::string &path) {
+  FileHandle file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.isOpen())
+    return failf(ExitCode::IO, "{}: cannot open: {}", path, systemMessage(errno));
+  return sha256Of(file, path);
+}
+
+std::vector<Finding> checkIntegrity(const std::string &directory) {
+  return IntegrityCheck(directory).run();
+}
+
+std::string Artifact::stagePath(size_t stage) const {
+  return directory + "/" + plan.stages[stage].file;
+}
+
+llvm::Expected<Artifact> openArtifact(const std::string &directory) {
+  std::vector<Finding> findings = checkIntegrity(directory);
+  if (!findings.empty()) {
+    const Finding &first = findings.front();
+    std::string more =
+        findings.size() > 1 ? fmt::format(" (and {} more findings)", findings.size() - 1) : "";
+    return makeError(first.exitCode, directory + ": " + first.message + more,
+                     first.code == "no-artifact"
+                         ? "give the directory that pipe-compile wrote"
+                         : "run pipe-check for all findings, then compile the model again");
+  }
+  return openArtifactPlan(directory);
+}
+
+llvm::Expected<Artifact> openArtifactPlan(const std::string &directory) {
+  return PlanReader(directory).run();
+}
+
+} // namespace pipec

@@ -1,0 +1,289 @@
+// Writing half of ArtifactDir.h.
+//
+//   create           write...                  writeManifest     publish
+//   mkdir .X.tmp-P   files, each synced        MANIFEST, sync    rename .X.tmp-P -> X, or exchange
+//   both and delete the old X
+//
+// Whenever the process dies, X is the old artifact, the new one, or nothing.
+#include "ir/artifact/ArtifactDir.h"
+#include "ir/artifact/Manifest.h"
+#include "ir/artifact/SafeFile.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <cerrno>
+#include <fcntl.h>
+#include <filesystem>
+#include <mutex>
+#include <set>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pipec {
+namespace {
+
+/// Temporary directories of this process. The lock also orders publication against
+/// abandonOpenWriters().
+struct OpenWriters {
+  std::mutex mutex;
+  std::set<std::string> directories;
+  bool abandoned = false;
+};
+
+OpenWriters &openWriters() {
+  static OpenWriters writers;
+  return writers;
+}
+
+/// Never follows a link out of the tree. A writer may still be adding a file: a few tries.
+void removeTree(const std::string &path) {
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    std::error_code error;
+    std::filesystem::remove_all(path, error);
+    if (!error)
+      return;
+  }
+}
+
+enum class TargetState { Absent, Present };
+
+llvm::Expected<TargetState> stateOf(const std::string &target) {
+  struct stat status;
+  if (::lstat(target.c_str(), &status) == 0)
+    return TargetState::Present;
+  if (errno == ENOENT)
+    return TargetState::Absent;
+  return failf(ExitCode::IO, "{}: cannot look at it: {}", target, systemMessage(errno));
+}
+
+/// What pipec writes into an artifact, by name alone: --force also has to replace an artifact whose
+/// MANIFEST is damaged.
+bool isOurs(llvm::StringRef name) {
+  if (name == kManifestName || name == "plan.json" || name == "schedule.csv" ||
+      name == "costs.json")
+    return true;
+  if (!name.consume_front("stage-") || !(name.consume_back(".pt") || name.consume_back(".ir")))
+    return false;
+  return !name.empty() && llvm::all_of(name, llvm::isDigit);
+}
+
+/// An existing target may be replaced only if it is an artifact and holds nothing that somebody
+/// else put there.
+llvm::Error checkReplaceable(const std::string &target) {
+  auto refuse = [&](const std::string &why) {
+    return makeError(ExitCode::Usage,
+                     fmt::format("{}: exists and is not a pipec artifact: {}", target, why),
+                     "choose another output, or move it away");
+  };
+  struct stat status;
+  if (::lstat(target.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
+    return refuse("expected a directory, got something else");
+  llvm::Expected<FileHandle> directory = openDirectory(target);
+  if (!directory)
+    return directory.takeError();
+  llvm::Expected<std::vector<std::string>> names = listDirectory(*directory, target);
+  if (!names)
+    return names.takeError();
+  for (const char *needed : {kManifestName, "plan.json"})
+    if (!llvm::is_contained(*names, needed))
+      return refuse(fmt::format("it has no {}", needed));
+  Manifest listed;
+  if (llvm::Expected<FileHandle> file = openForReading(*directory, kManifestName)) {
+    llvm::Expected<std::string> text = readAll(*file, kManifestName, kMaxManifestBytes);
+    llvm::Expected<Manifest> manifest = text ? manifestFromText(*text) : text.takeError();
+    if (manifest)
+      listed = std::move(*manifest);
+    else
+      llvm::consumeError(manifest.takeError());
+  } else {
+    llvm::consumeError(file.takeError());
+  }
+  for (const std::string &name : *names) {
+    bool flat = ::fstatat(directory->get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+                !S_ISDIR(status.st_mode);
+    if (!flat || (!isOurs(name) && !listed.count(name)))
+      return refuse(fmt::format("it holds {}", name));
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error existsError(const std::string &target) {
+  return makeError(ExitCode::Usage, fmt::format("{}: exists already", target),
+                   "pass --force to replace it");
+}
+
+std::string parentOf(const std::string &path) {
+  std::string parent = std::filesystem::path(path).parent_path().string();
+  return parent.empty() ? "." : parent;
+}
+
+llvm::Error checkTarget(const std::string &target, bool force) {
+  llvm::Expected<TargetState> state = stateOf(target);
+  if (!state)
+    return state.takeError();
+  if (*state == TargetState::Absent)
+    return llvm::Error::success();
+  return force ? checkReplaceable(target) : existsError(target);
+}
+
+llvm::Error renameError(const std::string &target, int error) {
+  return failf(ExitCode::IO, "{}: cannot put the artifact there: {}", target, systemMessage(error));
+}
+
+/// File systems without the flag say EINVAL or ENOSYS.
+bool lacksFlag(int error) { return error == EINVAL || error == ENOSYS || error == EOPNOTSUPP; }
+
+/// The new artifact takes the place of nothing.
+llvm::Error renameNew(const std::string &temporary, const std::string &target) {
+  if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) == 0)
+    return llvm::Error::success();
+  if (errno == EEXIST)
+    return existsError(target);
+  if (!lacksFlag(errno))
+    return renameError(target, errno);
+  llvm::Expected<TargetState> state = stateOf(target);
+  if (!state)
+    return state.takeError();
+  if (*state == TargetState::Present)
+    return existsError(target);
+  return ::rename(temporary.c_str(), target.c_str()) == 0 ? llvm::Error::success()
+                                                          : renameError(target, errno);
+}
+
+/// Afterwards `temporary` is the old artifact.
+llvm::Error swapInPlace(const std::string &temporary, const std::string &target) {
+  if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0)
+    return llvm::Error::success();
+  if (!lacksFlag(errno))
+    return renameError(target, errno);
+  // Without exchange there is a moment without an artifact; the old one is put back if the second
+  // step fails.
+  std::string aside = temporary + ".old";
+  if (::rename(target.c_str(), aside.c_str()) != 0)
+    return renameError(target, errno);
+  if (::rename(temporary.c_str(), target.c_str()) != 0) {
+    int error = errno;
+    ::rename(aside.c_str(), target.c_str());
+    return renameError(target, error);
+  }
+  if (::rename(aside.c_str(), temporary.c_str()) != 0)
+    removeTree(aside);
+  return llvm::Error::success();
+}
+
+} // namespace
+
+llvm::Expected<ArtifactWriter> ArtifactWriter::create(const std::string &target, bool force) {
+  ArtifactWriter writer;
+  writer.target_ = llvm::StringRef(target).rtrim('/').str();
+  writer.force_ = force;
+  std::string name = std::filesystem::path(writer.target_).filename().string();
+  if (name.empty() || name == "." || name == "..")
+    return failf(ExitCode::Usage, "output \"{}\": expected the name of a directory to make",
+                 target);
+  if (llvm::Error error = checkTarget(writer.target_, force))
+    return error;
+
+  OpenWriters &open = openWriters();
+  std::lock_guard lock(open.mutex);
+  if (open.abandoned)
+    return failf(ExitCode::Other, "{}: not written: the process is ending", target);
+  std::string base = fmt::format("{}/.{}.tmp-{}", parentOf(writer.target_), name, ::getpid());
+  writer.temporary_ = base;
+  // A directory of that name can only be left over from a killed process with our number, or from
+  // another writer of this one.
+  for (int suffix = 1; ::mkdir(writer.temporary_.c_str(), 0777) != 0; ++suffix) {
+    int error = errno;
+    if (error != EEXIST || suffix == 1000) {
+      writer.published_ = true; // nothing to remove
+      return makeError(ExitCode::IO,
+                       fmt::format("{}: cannot write into {}: {}", writer.target_,
+                                   parentOf(writer.target_), systemMessage(error)),
+                       error == ENOENT ? "make the directory first" : "");
+    }
+    writer.temporary_ = fmt::format("{}-{}", base, suffix);
+  }
+  open.directories.insert(writer.temporary_);
+  return writer;
+}
+
+ArtifactWriter::ArtifactWriter(ArtifactWriter &&other)
+    : target_(std::move(other.target_)), temporary_(std::exchange(other.temporary_, "")),
+      force_(other.force_), published_(std::exchange(other.published_, true)) {}
+
+ArtifactWriter::~ArtifactWriter() {
+  if (published_ || temporary_.empty())
+    return;
+  OpenWriters &open = openWriters();
+  std::lock_guard lock(open.mutex);
+  if (open.directories.erase(temporary_))
+    removeTree(temporary_);
+}
+
+llvm::Error ArtifactWriter::write(llvm::StringRef name, llvm::StringRef bytes) {
+  if (!isArtifactFileName(name))
+    return failf(ExitCode::Internal, "\"{}\" cannot be the name of an artifact's file", name.str());
+  llvm::Expected<FileHandle> directory = openDirectory(temporary_);
+  if (!directory)
+    return directory.takeError();
+  return withContext(writeNewFile(*directory, name.str(), bytes), target_);
+}
+
+llvm::Error ArtifactWriter::writeManifest() {
+  llvm::Expected<FileHandle> directory = openDirectory(temporary_);
+  if (!directory)
+    return directory.takeError();
+  llvm::Expected<std::vector<std::string>> names = listDirectory(*directory, temporary_);
+  if (!names)
+    return names.takeError();
+  Manifest manifest;
+  for (const std::string &name : *names) {
+    llvm::Expected<FileHandle> file = openForReading(*directory, name);
+    if (!file)
+      return withContext(file.takeError(), target_);
+    // The emitter may have let others write the file: sync it here whoever did.
+    if (llvm::Error error = sync(*file, name))
+      return withContext(std::move(error), target_);
+    llvm::Expected<std::string> digest = sha256Of(*file, name);
+    if (!digest)
+      return withContext(digest.takeError(), target_);
+    manifest[name] = *digest;
+  }
+  if (llvm::Error error = writeNewFile(*directory, kManifestName, toString(manifest)))
+    return withContext(std::move(error), target_);
+  return withContext(sync(*directory, temporary_), target_);
+}
+
+llvm::Error ArtifactWriter::publish() {
+  OpenWriters &open = openWriters();
+  std::lock_guard lock(open.mutex);
+  if (!open.directories.count(temporary_))
+    return failf(ExitCode::Other, "{}: not published: the process is ending", target_);
+  if (llvm::Error error = checkTarget(target_, force_))
+    return error;
+  llvm::Expected<TargetState> state = stateOf(target_);
+  if (!state)
+    return state.takeError();
+  bool replaces = *state == TargetState::Present;
+  if (llvm::Error error = (replaces ? swapInPlace : renameNew)(temporary_, target_))
+    return error;
+  published_ = true;
+  open.directories.erase(temporary_);
+  if (replaces)
+    removeTree(temporary_);
+  llvm::Expected<FileHandle> parent = openDirectory(parentOf(target_));
+  if (!parent)
+    return parent.takeError();
+  return sync(*parent, parentOf(target_));
+}
+
+void abandonOpenWriters() {
+  OpenWriters &open = openWriters();
+  std::lock_guard lock(open.mutex);
+  open.abandoned = true;
+  for (const std::string &directory : open.directories)
+    removeTree(directory);
+  open.directories.clear();
+}
+
+} // namespace pipec

@@ -1,0 +1,364 @@
+#include "ir/artifact/Relink.h"
+
+#include "ir/CanonicalText.h"
+#include "ir/RandomOps.h"
+#include "ir/TensorBytes.h"
+#include "ir/TensorKey.h"
+#include "ir/TorchError.h"
+#include "ir/TorchFile.h"
+#include "llvm/ADT/StringMap.h"
+
+#include <torch/csrc/jit/api/function_impl.h>
+#include <torch/csrc/jit/ir/ir.h>
+
+#include <map>
+
+namespace pipec {
+
+namespace {
+
+using torch::jit::Graph;
+using torch::jit::Node;
+using torch::jit::Value;
+
+/// "result 2 = %7" or "state calls = %9".
+std::string resultLine(const StagePlan &stage, size_t output, const std::string &value) {
+  if (stage.outputs[output].state)
+    return "state " + stage.attributes[*stage.outputs[output].state].name + " = " + value;
+  return fmt::format("result {} = {}", output, value);
+}
+
+/// Walks `forward`: attribute reads name values, attribute writes are collected.
+class ForwardReader {
+public:
+  ForwardReader(Graph &graph, const Plan &plan, size_t stage)
+      : graph_(graph), plan_(plan), stage_(plan.stages[stage]) {}
+
+  llvm::Expected<std::vector<std::string>> lines(const std::vector<std::string> &inputNames) {
+    size_t weightPorts = 0;
+    for (const StageAttribute &entry : stage_.attributes)
+      weightPorts += entry.channel.has_value();
+    size_t expected = 1 + inputNames.size() + weightPorts;
+    if (graph_.inputs().size() != expected)
+      return failf(ExitCode::BadArtifact, "expected {} arguments, got {}", expected - 1,
+                   graph_.inputs().size() - 1);
+    nameInputs(inputNames);
+    size_t outputs = 0;
+    for (const StageOutput &output : stage_.outputs)
+      outputs += !output.state;
+    size_t results = outputs + stage_.weightChannelsOut.size();
+    for (Node *node : graph_.nodes())
+      visit(node, results);
+    std::vector<Value *> values;
+    if (results == 1)
+      values = {graph_.outputs()[0]};
+    else if (results > 1 && graph_.outputs()[0]->node()->kind() == c10::prim::TupleConstruct)
+      values = graph_.outputs()[0]->node()->inputs().vec();
+    if (values.size() != results)
+      return failf(ExitCode::BadArtifact, "expected {} results, got {}", results, values.size());
+    writeResults(values);
+    return writer_.lines();
+  }
+
+private:
+  void nameInputs(const std::vector<std::string> &inputNames) {
+    paths_[graph_.inputs()[0]] = "";
+    size_t next = 1;
+    for (const std::string &name : inputNames)
+      writer_.name(graph_.inputs()[next++], name);
+    for (const StageAttribute &entry : stage_.attributes)
+      if (entry.channel)
+        writer_.name(graph_.inputs()[next++], "attribute " + entry.name);
+  }
+
+  void visit(Node *node, size_t results) {
+    if (node->kind() == c10::prim::GetAttr) {
+      std::string path = pathOf(node);
+      paths_[node->output()] = path;
+      writer_.name(node->output(), "attribute " + path);
+    } else if (node->kind() == c10::prim::SetAttr) {
+      states_[pathOf(node)] = writer_.nameOf(node->input(1));
+    } else if (!(results > 1 && node->kind() == c10::prim::TupleConstruct &&
+                 node->output() == graph_.outputs()[0])) {
+      writer_.write(node);
+    }
+  }
+
+  std::string pathOf(Node *node) {
+    const std::string &base = paths_[node->input(0)];
+    return base.empty() ? node->s(c10::attr::name) : base + "." + node->s(c10::attr::name);
+  }
+
+  void writeResults(const std::vector<Value *> &values) {
+    size_t next = 0;
+    for (size_t i = 0; i < stage_.outputs.size(); ++i) {
+      const StageOutput &output = stage_.outputs[i];
+      writer_.line(resultLine(stage_, i,
+                              output.state ? states_[stage_.attributes[*output.state].name]
+                                           : writer_.nameOf(values[next++])));
+    }
+    for (size_t channel : stage_.weightChannelsOut)
+      writer_.line("weight " + plan_.channels[channel].name + " = " +
+                   writer_.nameOf(values[next++]));
+  }
+
+  Graph &graph_;
+  const Plan &plan_;
+  const StagePlan &stage_;
+  CanonicalWriter writer_;
+  std::map<Value *, std::string> paths_;
+  std::map<std::string, std::string> states_;
+};
+
+/// The value at "encoder.layers.0.weight" of a module. Errors: BadArtifact naming the path.
+llvm::Expected<c10::IValue> attributeAt(const torch::jit::Module &module, const std::string &path) {
+  return guardTorch(ExitCode::BadArtifact, "attribute " + path, [&] {
+    torch::jit::Module holder = module;
+    llvm::StringRef rest = path;
+    for (auto [head, tail] = rest.split('.'); !tail.empty();
+         std::tie(head, tail) = tail.split('.')) {
+      holder = holder.attr(head.str()).toModule();
+      rest = tail;
+    }
+    return holder.attr(rest.str());
+  });
+}
+
+/// Canonical lines of `forward`, with reads and writes of the module's attributes as the values
+/// they stand for. inputNames: of the inputs.
+llvm::Expected<std::vector<std::string>> forwardLines(Graph &forward, const Plan &plan,
+                                                      size_t stage,
+                                                      const std::vector<std::string> &inputNames) {
+  return ForwardReader(forward, plan, stage).lines(inputNames);
+}
+
+/// Results of a method as the emitter packs them: none, one bare, several in a tuple.
+std::vector<Value *> resultsOf(Graph &graph, size_t expected) {
+  Value *result = graph.outputs()[0];
+  if (expected == 0)
+    return {};
+  if (expected == 1)
+    return {result};
+  if (result->node()->kind() != c10::prim::TupleConstruct)
+    return {};
+  return result->node()->inputs().vec();
+}
+
+std::shared_ptr<Graph> graphOf(const torch::jit::Module &module, const std::string &method) {
+  return torch::jit::toGraphFunction(module.get_method(method).function()).graph()->copy();
+}
+
+class Linker {
+public:
+  Linker(const std::string &directory, const Plan &plan) : directory_(directory), plan_(plan) {}
+
+  llvm::Expected<Relinked> link() {
+    std::vector<std::string> leaves(plan_.signature.leaves.size());
+    std::map<std::string, std::string> states;
+    for (size_t s = 0; s < plan_.stages.size(); ++s) {
+      llvm::Expected<torch::jit::Module> module =
+          loadMapped(directory_ + "/" + plan_.stages[s].file);
+      if (!module)
+        return withContext(module.takeError(), stageName(s));
+      if (llvm::Error error = noteWeights(s, *module))
+        return std::move(error);
+      if (llvm::Error error = guardTorchError(ExitCode::BadArtifact, stageName(s), [&] {
+            return linkStage(s, *module, leaves, states);
+          }))
+        return std::move(error);
+      modules_.push_back(std::move(*module)); // constants of its graphs are still named
+    }
+    for (size_t i = 0; i < leaves.size(); ++i)
+      writer_.line(fmt::format("output {} = {}", i, leaves[i]));
+    for (const auto &[name, value] : states)
+      writer_.line("state " + name + " = " + value);
+    Relinked result;
+    result.lines = writer_.lines();
+    for (const auto &[name, line] : weights_)
+      result.attributeLines.push_back(line);
+    result.digest = contentDigest(result.lines, result.attributeLines);
+    result.stages = std::move(facts_);
+    return result;
+  }
+
+private:
+  static std::string stageName(size_t stage) { return "stage " + std::to_string(stage); }
+
+  /// What attribute `i` of stage `s` holds when the stage runs: its own value, or what the owner
+  /// sends.
+  llvm::Expected<c10::IValue> valueOf(size_t s, size_t i, const torch::jit::Module &module) const {
+    const StageAttribute &entry = plan_.stages[s].attributes[i];
+    if (!entry.channel)
+      return attributeAt(module, entry.name);
+    const PortRef &from = plan_.channels[*entry.channel].from;
+    if (from.stage >= values_.size() || from.port >= values_[from.stage].size())
+      return makeError(ExitCode::BadArtifact,
+                       "weight " + entry.name + ": no earlier stage sends it");
+    return values_[from.stage][from.port];
+  }
+
+  llvm::Error noteWeights(size_t s, const torch::jit::Module &module) {
+    const std::vector<StageAttribute> &entries = plan_.stages[s].attributes;
+    std::vector<c10::IValue> values;
+    std::vector<at::Tensor> held;
+    for (size_t i = 0; i < entries.size(); ++i) {
+      llvm::Expected<c10::IValue> value = valueOf(s, i, module);
+      if (!value)
+        return withContext(value.takeError(), stageName(s));
+      values.push_back(*value);
+      held.push_back(!entries[i].channel && value->isTensor() ? value->toTensor() : at::Tensor());
+      if (llvm::Error error = checkOtherNames(s, entries[i], *value, module))
+        return error;
+      std::string line = attributeLine(entries[i].name, entries[i].kind, *value);
+      auto [known, inserted] = weights_.try_emplace(entries[i].name, line);
+      if (!inserted && known->second != line)
+        return makeError(ExitCode::BadArtifact,
+                         stageName(s) + ": weight " + entries[i].name +
+                             " differs from its copy in an earlier stage: expected " +
+                             known->second + ", got " + line);
+    }
+    values_.push_back(std::move(values));
+    facts_.emplace_back();
+    facts_.back().storages = storageIds(held);
+    return llvm::Error::success();
+  }
+
+  /// The other names of a weight must be the very same tensor.
+  static llvm::Error checkOtherNames(size_t s, const StageAttribute &entry,
+                                     const c10::IValue &value, const torch::jit::Module &module) {
+    for (const std::string &name : entry.otherNames) {
+      if (entry.channel)
+        continue; // its owner has them
+      llvm::Expected<c10::IValue> other = attributeAt(module, name);
+      if (!other)
+        return withContext(other.takeError(), stageName(s));
+      if (value.isTensor() &&
+          (!other->isTensor() || keyOf(value.toTensor()) != keyOf(other->toTensor())))
+        return makeError(ExitCode::BadArtifact,
+                         stageName(s) + ": weight " + name + " is not the tensor " + entry.name);
+    }
+    return llvm::Error::success();
+  }
+
+  static void noteEffects(torch::jit::Block &block, StageFacts &facts) {
+    for (Node *node : block.nodes()) {
+      facts.randomOps += isRandomOp(node->kind().toQualString());
+      facts.prints |= node->kind() == c10::prim::Print;
+      facts.raises |= node->kind() == c10::prim::RaiseException;
+      for (torch::jit::Block *inner : node->blocks())
+        noteEffects(*inner, facts);
+    }
+  }
+
+  llvm::Error linkStage(size_t s, const torch::jit::Module &module,
+                        std::vector<std::string> &leaves,
+                        std::map<std::string, std::string> &states) {
+    const StagePlan &stage = plan_.stages[s];
+    std::shared_ptr<Graph> graph = graphOf(module, "pipec_forward");
+    graphs_.push_back(graph);
+    size_t arguments = 1 + stage.inputs.size();
+    for (const StageAttribute &entry : stage.attributes)
+      arguments += entry.uses;
+    if (graph->inputs().size() != arguments)
+      return makeError(ExitCode::BadArtifact,
+                       fmt::format("{}: pipec_forward: expected {} arguments, got {}", stageName(s),
+                                   arguments - 1, graph->inputs().size() - 1));
+    std::vector<std::string> inputNames;
+    for (const StageInput &input : stage.inputs)
+      inputNames.push_back(input.kind == StageInput::Kind::UserInput
+                               ? "input " + plan_.signature.inputs[input.index].name
+                               : channelNames_.lookup(input.index));
+    noteEffects(*graph->block(), facts_[s]);
+    nameInputs(writer_, *graph, stage, inputNames);
+    for (Node *node : graph->nodes())
+      if (!isPacking(*graph, node, stage.outputs.size()))
+        writer_.write(node);
+    std::vector<Value *> results = resultsOf(*graph, stage.outputs.size());
+    if (results.size() != stage.outputs.size())
+      return makeError(ExitCode::BadArtifact,
+                       fmt::format("{}: pipec_forward: expected {} results, got {}", stageName(s),
+                                   stage.outputs.size(), results.size()));
+    for (size_t i = 0; i < results.size(); ++i) {
+      std::string name = writer_.nameOf(results[i]);
+      for (size_t channel : stage.outputs[i].channels)
+        channelNames_[channel] = name;
+      for (size_t leaf : stage.outputs[i].leaves)
+        leaves[leaf] = name;
+      if (stage.outputs[i].state)
+        states[stage.attributes[*stage.outputs[i].state].name] = name;
+    }
+    return compareForward(s, module, inputNames);
+  }
+
+  /// `forward` on the stage's own weights must be the same lines.
+  llvm::Error compareForward(size_t s, const torch::jit::Module &module,
+                             const std::vector<std::string> &inputNames) {
+    const StagePlan &stage = plan_.stages[s];
+    llvm::Expected<std::vector<std::string>> own =
+        forwardLines(*graphOf(module, "forward"), plan_, s, inputNames);
+    if (!own)
+      return withContext(own.takeError(), stageName(s) + ": forward");
+    std::shared_ptr<Graph> graph = graphOf(module, "pipec_forward");
+    CanonicalWriter writer;
+    nameInputs(writer, *graph, stage, inputNames);
+    for (Node *node : graph->nodes())
+      if (!isPacking(*graph, node, stage.outputs.size()))
+        writer.write(node);
+    std::vector<Value *> results = resultsOf(*graph, stage.outputs.size());
+    for (size_t i = 0; i < results.size(); ++i)
+      writer.line(resultLine(stage, i, writer.nameOf(results[i])));
+    for (size_t channel : stage.weightChannelsOut)
+      writer.line("weight " + plan_.channels[channel].name + " = attribute " +
+                  stage.attributes[plan_.channels[channel].from.port].name);
+    std::string difference = firstDifference(writer.lines(), *own);
+    if (!difference.empty())
+      return makeError(ExitCode::BadArtifact,
+                       stageName(s) + ": forward is not pipec_forward: " + difference);
+    return llvm::Error::success();
+  }
+
+  static void nameInputs(CanonicalWriter &writer, Graph &graph, const StagePlan &stage,
+                         const std::vector<std::string> &inputNames) {
+    size_t next = 1; // 0 is self
+    for (const std::string &name : inputNames)
+      writer.name(graph.inputs()[next++], name);
+    for (const StageAttribute &entry : stage.attributes)
+      for (size_t use = 0; use < entry.uses; ++use)
+        writer.name(graph.inputs()[next++], "attribute " + entry.name);
+  }
+
+  /// The tuple that carries several results.
+  static bool isPacking(Graph &graph, Node *node, size_t results) {
+    return results > 1 && node->kind() == c10::prim::TupleConstruct &&
+           node->output() == graph.outputs()[0];
+  }
+
+  const std::string &directory_;
+  const Plan &plan_;
+  CanonicalWriter writer_;
+  llvm::DenseMap<size_t, std::string> channelNames_;
+  std::map<std::string, std::string> weights_;
+  std::vector<std::vector<c10::IValue>> values_; // by stage and attribute
+  std::vector<StageFacts> facts_;
+  std::vector<torch::jit::Module> modules_;
+  std::vector<std::shared_ptr<Graph>> graphs_;
+};
+
+} // namespace
+
+llvm::Expected<Relinked> relink(const std::string &directory, const Plan &plan) {
+  return Linker(directory, plan).link();
+}
+
+std::string firstDifference(const std::vector<std::string> &expected,
+                            const std::vector<std::string> &actual) {
+  for (size_t i = 0; i < std::max(expected.size(), actual.size()); ++i) {
+    std::string a = i < expected.size() ? expected[i] : "nothing";
+    std::string b = i < actual.size() ? actual[i] : "nothing";
+    if (a != b)
+      return fmt::format("operator {}: expected `{}`, got `{}`", i, a, b);
+  }
+  return "";
+}
+
+} // namespace pipec

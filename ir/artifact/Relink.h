@@ -1,0 +1,39 @@
+// The stages of an artifact linked together again, as canonical lines: the proof that they are the
+// source compares these.
+#pragma once
+
+#include "ir/plan/Plan.h"
+
+#include <string>
+#include <vector>
+
+namespace pipec {
+
+/// What a stage file shows besides its program.
+struct StageFacts {
+  std::vector<int64_t> storages; // per attribute of the plan, equal where memory is shared in the
+                                 // file; -1: no tensor, or sent by another stage
+  int64_t randomOps = 0;         // operators that draw random numbers, those in blocks included
+  bool prints = false, raises = false;
+};
+
+/// What the stage files say, read back.
+struct Relinked {
+  std::vector<std::string> lines; // as canonicalLines has them for the normalised source
+  std::vector<std::string>
+      attributeLines; // content of every weight, as attributeLinesOf has them; replicas once
+  std::string digest; // contentDigest of both
+  std::vector<StageFacts> stages;
+};
+
+/// Links pipec_forward of all stages in order by the plan's channels. `forward` of each stage is
+/// checked to be the same program on the stage's own weights. Replicas of a tied weight must have
+/// the same content; a transmitted one has the content that its owner sends. Errors: BadArtifact
+/// naming stage and what disagrees (a port, a weight, a line of `forward`).
+llvm::Expected<Relinked> relink(const std::string &directory, const Plan &plan);
+
+/// The first line that differs, in words; empty when equal. `expected` is the source.
+std::string firstDifference(const std::vector<std::string> &expected,
+                            const std::vector<std::string> &actual);
+
+} // namespace pipec

@@ -1,0 +1,256 @@
+#include "ir/artifact/StageModule.h"
+
+#include "ir/TorchError.h"
+#include "ir/TorchFile.h"
+#include "ir/Values.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <ATen/ops/empty.h>
+#include <torch/csrc/jit/api/function_impl.h>
+#include <torch/csrc/jit/ir/ir.h>
+#include <torch/csrc/jit/runtime/interpreter.h>
+
+#include <map>
+
+namespace pipec {
+
+namespace jit = torch::jit;
+
+struct StageModule::Impl {
+  std::string path;
+  StagePlan plan;
+  jit::Module module;
+  std::shared_ptr<jit::Graph> graph; // of pipec_forward, ours to change
+  std::vector<c10::TypePtr> inputTypes;
+  std::vector<c10::IValue> attributes; // None until it arrives
+  std::optional<jit::Code> code;       // of graph, made at the first run
+};
+
+namespace {
+
+/// The value at a path like "encoder.layers.0.weight", or nothing.
+std::optional<c10::IValue> attributeAt(const jit::Module &module, llvm::StringRef path) {
+  c10::IValue value = module._ivalue();
+  while (!path.empty()) {
+    auto [part, rest] = path.split('.');
+    if (!value.isObject())
+      return std::nullopt;
+    auto object = value.toObject();
+    auto slot = object->type()->findAttributeSlot(part.str());
+    if (!slot)
+      return std::nullopt;
+    value = object->getSlot(*slot);
+    path = rest;
+  }
+  return value;
+}
+
+llvm::Error bad(const std::string &path, const std::string &what) {
+  return makeError(ExitCode::BadArtifact, path + ": " + what, "compile the model again");
+}
+
+size_t resultCount(const c10::TypePtr &type) {
+  if (type->kind() == c10::TypeKind::NoneType)
+    return 0;
+  if (auto tuple = type->cast<c10::TupleType>(); tuple && tuple->elements().size() != 1)
+    return tuple->elements().size();
+  return 1;
+}
+
+/// Arguments and results as the plan counts them.
+llvm::Error checkShape(const std::string &path, const StagePlan &plan,
+                       const c10::FunctionSchema &schema) {
+  size_t uses = 0;
+  for (const StageAttribute &attribute : plan.attributes)
+    uses += attribute.uses;
+  size_t got = schema.arguments().size() - 1;
+  if (got != plan.inputs.size() + uses)
+    return bad(path, fmt::format(
+                         "pipec_forward: expected {} arguments ({} inputs, {} weight uses), got {}",
+                         plan.inputs.size() + uses, plan.inputs.size(), uses, got));
+  if (schema.returns().size() != 1)
+    return bad(path, fmt::format("pipec_forward: expected one return value, got {}",
+                                 schema.returns().size()));
+  // One output may itself be a tuple: then the count says nothing.
+  size_t results = resultCount(schema.returns()[0].type());
+  if (plan.outputs.size() != 1 && results != plan.outputs.size())
+    return bad(path, fmt::format("pipec_forward: expected {} results, got {}", plan.outputs.size(),
+                                 results));
+  return llvm::Error::success();
+}
+
+/// The flag decides which kernels run and what autograd records, so the plan's word counts, not the
+/// file's.
+void setRequiresGrad(const c10::IValue &value, bool requiresGrad) {
+  if (value.isTensor() && value.toTensor().defined() &&
+      value.toTensor().requires_grad() != requiresGrad)
+    value.toTensor().set_requires_grad(requiresGrad);
+}
+
+/// Moves tensors and keeps what shares memory sharing it, and strides as they are.
+class Mover {
+public:
+  explicit Mover(at::Device device) : device_(device) {}
+
+  at::Tensor operator()(const at::Tensor &tensor) {
+    if (!tensor.defined() || tensor.device() == device_)
+      return tensor;
+    at::Tensor &moved = tensors_[tensor.unsafeGetTensorImpl()];
+    if (!moved.defined()) {
+      moved = plain(tensor) ? onMovedStorage(tensor) : tensor.detach().to(device_);
+      moved.set_requires_grad(tensor.requires_grad());
+    }
+    return moved;
+  }
+
+private:
+  static bool plain(const at::Tensor &tensor) {
+    return tensor.layout() == at::kStrided && !tensor.is_quantized() && tensor.has_storage();
+  }
+  at::Tensor onMovedStorage(const at::Tensor &tensor) {
+    const c10::Storage &storage = tensor.storage();
+    at::Tensor &bytes = storages_[storage.unsafeGetStorageImpl()];
+    if (!bytes.defined()) {
+      auto whole = at::empty({0}, tensor.options().dtype(at::kByte).requires_grad(false));
+      whole.set_(storage, 0, {static_cast<int64_t>(storage.nbytes())}, {1});
+      bytes = whole.to(device_);
+    }
+    auto view = at::empty({0}, tensor.options().device(device_).requires_grad(false));
+    return view.set_(bytes.storage(), tensor.storage_offset(), tensor.sizes(), tensor.strides());
+  }
+
+  at::Device device_;
+  std::map<const void *, at::Tensor> tensors_, storages_; // only looked up
+};
+
+void moveConstants(jit::Block *block, const at::Device &device, Mover &mover) {
+  for (jit::Node *node : block->nodes()) {
+    for (jit::Block *inner : node->blocks())
+      moveConstants(inner, device, mover);
+    if (node->kind() != c10::prim::Constant || !node->hasAttribute(c10::attr::value))
+      continue;
+    bool isDevice = node->output()->type()->kind() == c10::TypeKind::DeviceObjType;
+    if (isDevice && at::Device(node->s(c10::attr::value)).type() != at::kMeta)
+      node->s_(c10::attr::value, device.str());
+    if (node->kindOf(c10::attr::value) == jit::AttributeKind::t)
+      node->t_(c10::attr::value, mover(node->t(c10::attr::value)));
+    if (node->kindOf(c10::attr::value) == jit::AttributeKind::ival && !isDevice)
+      node->ival_(c10::attr::value, mapTensors(node->ival(c10::attr::value), mover));
+  }
+}
+
+} // namespace
+
+StageModule::StageModule(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+StageModule::StageModule(StageModule &&) = default;
+StageModule &StageModule::operator=(StageModule &&) = default;
+StageModule::~StageModule() = default;
+
+llvm::Expected<StageModule> StageModule::load(const std::string &path, const StagePlan &plan) {
+  auto module = loadMapped(path);
+  if (!module) {
+    // Whatever is wrong with a stage file is wrong with the artifact.
+    ErrorText text = describe(module.takeError());
+    return makeError(text.code == ExitCode::Unreadable ? ExitCode::BadArtifact : text.code,
+                     text.message, text.help);
+  }
+  auto method = module->find_method("pipec_forward");
+  if (!method)
+    return bad(path, "expected a stage with the method pipec_forward, got a module without it");
+  if (llvm::Error error = checkShape(path, plan, method->function().getSchema()))
+    return error;
+
+  auto impl = std::make_unique<Impl>();
+  impl->path = path;
+  impl->plan = plan;
+  impl->graph = method->graph();
+  const auto &arguments = method->function().getSchema().arguments();
+  for (size_t i = 0; i < plan.inputs.size(); ++i)
+    impl->inputTypes.push_back(arguments[i + 1].type());
+  for (const StageAttribute &attribute : plan.attributes) {
+    std::optional<c10::IValue> value;
+    if (attribute.channel)
+      value.emplace();
+    else
+      value = attributeAt(*module, attribute.name);
+    if (!value)
+      return bad(path,
+                 fmt::format("expected the attribute {}, got a module without it", attribute.name));
+    llvm::Error error =
+        guardTorchVoid(ExitCode::BadArtifact, fmt::format("{}: attribute {}", path, attribute.name),
+                       [&] { setRequiresGrad(*value, attribute.requiresGrad); });
+    if (error)
+      return error;
+    impl->attributes.push_back(std::move(*value));
+  }
+  impl->module = std::move(*module);
+  return StageModule(std::move(impl));
+}
+
+llvm::Expected<std::vector<c10::IValue>> StageModule::run(std::vector<c10::IValue> inputs) {
+  const StagePlan &plan = impl_->plan;
+  if (inputs.size() != plan.inputs.size())
+    return failf(ExitCode::Other, "expected {} inputs, got {}", plan.inputs.size(), inputs.size());
+  jit::Stack stack;
+  stack.reserve(impl_->graph->inputs().size());
+  stack.emplace_back(impl_->module._ivalue());
+  for (c10::IValue &input : inputs)
+    stack.push_back(std::move(input));
+  for (size_t i = 0; i < plan.attributes.size(); ++i) {
+    const StageAttribute &attribute = plan.attributes[i];
+    if (attribute.channel && attribute.uses > 0 && impl_->attributes[i].isNone())
+      return failf(ExitCode::Other,
+                   "attribute {}: expected a value from channel {} before the first run, got none",
+                   attribute.name, *attribute.channel);
+    stack.insert(stack.end(), attribute.uses, impl_->attributes[i]);
+  }
+
+  llvm::Error error = guardTorchVoid(ExitCode::Other, "running the stage", [&] {
+    if (!impl_->code)
+      impl_->code.emplace(impl_->graph, "pipec_forward");
+    jit::InterpreterState(*impl_->code).run(stack);
+  });
+  if (error)
+    return error;
+
+  std::vector<c10::IValue> outputs;
+  if (plan.outputs.size() == 1)
+    outputs.push_back(std::move(stack.back()));
+  else if (plan.outputs.size() > 1)
+    outputs = stack.back().toTupleRef().elements().vec();
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (auto state = plan.outputs[i].state)
+      impl_->attributes[*state] = outputs[i];
+  return outputs;
+}
+
+const c10::IValue &StageModule::attribute(size_t index) const {
+  return impl_->attributes.at(index);
+}
+
+void StageModule::setAttribute(size_t index, c10::IValue value) {
+  impl_->attributes.at(index) = std::move(value);
+}
+
+std::vector<c10::TypePtr> StageModule::inputTypes() const { return impl_->inputTypes; }
+
+llvm::Error StageModule::moveTo(const std::string &device) {
+  for (const StageAttribute &attribute : impl_->plan.attributes)
+    if (attribute.kind == AttributeKind::Object && device != "cpu")
+      return failf(
+          ExitCode::Unsupported,
+          "{}: attribute {} is an object that lives on the CPU, expected device cpu, got {}",
+          impl_->path, attribute.name, device);
+  return guardTorchVoid(ExitCode::Usage,
+                        fmt::format("{}: moving to device {}", impl_->path, device), [&] {
+                          at::Device target(device);
+                          Mover mover(target);
+                          at::NoGradGuard noGrad;
+                          for (c10::IValue &value : impl_->attributes)
+                            value = mapTensors(value, mover);
+                          moveConstants(impl_->graph->block(), target, mover);
+                          impl_->code.reset();
+                        });
+}
+
+} // namespace pipec

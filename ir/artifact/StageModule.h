@@ -1,0 +1,42 @@
+// One loaded stage file: its pipec_forward with the weights it holds.
+#pragma once
+
+#include "ir/plan/Plan.h"
+
+#include <ATen/core/ivalue.h>
+
+#include <memory>
+
+namespace pipec {
+
+/// A stage file of an artifact, ready to run. One thread at a time.
+class StageModule {
+public:
+  /// Loads `path` (mapped) as the stage `plan` describes. Attributes that arrive on a weight
+  /// channel start empty: setAttribute. Errors: BadArtifact when the file lacks an attribute or a
+  /// method of the plan's shape; Unreadable.
+  static llvm::Expected<StageModule> load(const std::string &path, const StagePlan &plan);
+  StageModule(StageModule &&);
+  StageModule &operator=(StageModule &&);
+  ~StageModule();
+
+  /// Runs pipec_forward on one micro-batch: one value per input port in, one per output port out;
+  /// state outputs are written back to the attributes before it returns. Grad mode, threads and
+  /// optimiser flag are the calling thread's. Errors: Other with LibTorch's message; the caller
+  /// adds stage and micro-batch.
+  llvm::Expected<std::vector<c10::IValue>> run(std::vector<c10::IValue> inputs);
+
+  const c10::IValue &attribute(size_t index) const;
+  void setAttribute(size_t index, c10::IValue value);
+  /// Declared type of each input port.
+  std::vector<c10::TypePtr> inputTypes() const;
+  /// Moves attributes to a device and points device constants of the graph at it.
+  llvm::Error moveTo(const std::string &device);
+
+private:
+  struct Impl;
+  explicit StageModule(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace pipec

@@ -1,0 +1,20 @@
+// Default values of arguments as JSON: exact, and with the difference between 1 and 1.0 kept.
+#pragma once
+
+#include "ir/plan/Error.h"
+#include "llvm/Support/JSON.h"
+
+#include <optional>
+
+namespace pipec {
+
+/// How a float stands in InputSpec::defaultValue: {"float": "0x1p-1"}, or "inf", "-inf", "nan".
+llvm::json::Value floatDefault(double value);
+/// The float that such an object means; nullopt for anything else.
+std::optional<double> floatFromDefault(const llvm::json::Value &value);
+
+/// null, bool, integer, string, float object, or a list of these. Errors: BadArtifact saying what
+/// it is instead.
+llvm::Error checkDefault(const llvm::json::Value &value);
+
+} // namespace pipec

@@ -1,0 +1,117 @@
+// Text of the plan's small types: dims and enums.
+#include "ir/plan/PlanNames.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+namespace pipec {
+
+std::string toString(const Dim &dim) {
+  if (dim.dynamic)
+    return "?";
+  if (dim.perBatch == 0)
+    return std::to_string(dim.constant);
+  std::string text = dim.perBatch == 1    ? "B"
+                     : dim.perBatch == -1 ? "-B"
+                                          : fmt::format("{}*B", dim.perBatch);
+  return dim.constant == 0 ? text : text + fmt::format("{:+}", dim.constant);
+}
+
+llvm::Expected<Dim> parseDim(llvm::StringRef text) {
+  Dim dim;
+  size_t b = text.find('B');
+  llvm::StringRef factor = text.take_front(b == llvm::StringRef::npos ? 0 : b);
+  llvm::StringRef rest = b == llvm::StringRef::npos ? text : text.drop_front(b + 1);
+  bool ok = true;
+  if (text == "?")
+    dim.dynamic = true;
+  else {
+    if (b != llvm::StringRef::npos) {
+      dim.perBatch = factor == "-" ? -1 : 1;
+      if (factor.consume_back("*"))
+        ok = !factor.getAsInteger(10, dim.perBatch);
+      rest.consume_front("+");
+    }
+    if (b == llvm::StringRef::npos || !rest.empty())
+      ok = ok && !rest.getAsInteger(10, dim.constant);
+  }
+  // Only the canonical form is accepted: one text for one value.
+  if (ok && toString(dim) == text)
+    return dim;
+  return failf(ExitCode::BadArtifact, "size \"{}\": expected a form like 3, B, 2*B, 2*B+1 or ?",
+               text.str());
+}
+
+namespace {
+
+template <typename E> using Names = std::initializer_list<std::pair<E, const char *>>;
+
+template <typename E> llvm::StringRef nameOf(const Names<E> &names, E value) {
+  for (const auto &[candidate, name] : names)
+    if (candidate == value)
+      return name;
+  llvm_unreachable("every enumerator has a name");
+}
+
+template <typename E>
+llvm::Expected<E> valueOf(const Names<E> &names, const char *what, llvm::StringRef text) {
+  std::vector<std::string> all;
+  for (const auto &[value, name] : names) {
+    if (text == name)
+      return value;
+    all.push_back(name);
+  }
+  return failf(ExitCode::BadArtifact, "expected {} ({}), got \"{}\"", what, llvm::join(all, ", "),
+               text.str());
+}
+
+const Names<AttributeKind> kAttributeKinds = {{AttributeKind::Parameter, "parameter"},
+                                              {AttributeKind::Buffer, "buffer"},
+                                              {AttributeKind::Constant, "constant"},
+                                              {AttributeKind::Value, "value"},
+                                              {AttributeKind::Object, "object"}};
+const Names<MergeRule::Kind> kMergeKinds = {{MergeRule::Kind::Concat, "concat"},
+                                            {MergeRule::Kind::Same, "same"},
+                                            {MergeRule::Kind::List, "list"},
+                                            {MergeRule::Kind::Mean, "mean"}};
+const Names<OutputTree::Kind> kTreeKinds = {{OutputTree::Kind::Leaf, "leaf"},
+                                            {OutputTree::Kind::Tuple, "tuple"},
+                                            {OutputTree::Kind::List, "list"},
+                                            {OutputTree::Kind::Dict, "dict"}};
+const Names<StageInput::Kind> kInputKinds = {{StageInput::Kind::UserInput, "input"},
+                                             {StageInput::Kind::Channel, "channel"}};
+const Names<Channel::Kind> kChannelKinds = {{Channel::Kind::Activation, "activation"},
+                                            {Channel::Kind::Weight, "weight"}};
+const Names<Tie::Mode> kTieModes = {{Tie::Mode::Transmit, "transmit"},
+                                    {Tie::Mode::Replicate, "replicate"}};
+const Names<Mode> kModes = {{Mode::Infer, "infer"}, {Mode::Train, "train"}};
+
+} // namespace
+
+llvm::StringRef toString(AttributeKind kind) { return nameOf(kAttributeKinds, kind); }
+llvm::StringRef toString(MergeRule::Kind kind) { return nameOf(kMergeKinds, kind); }
+llvm::StringRef toString(OutputTree::Kind kind) { return nameOf(kTreeKinds, kind); }
+llvm::StringRef toString(StageInput::Kind kind) { return nameOf(kInputKinds, kind); }
+llvm::StringRef toString(Channel::Kind kind) { return nameOf(kChannelKinds, kind); }
+llvm::StringRef toString(Tie::Mode mode) { return nameOf(kTieModes, mode); }
+llvm::StringRef toString(Mode mode) { return nameOf(kModes, mode); }
+
+llvm::ArrayRef<llvm::StringRef> scheduleNames() {
+  static const llvm::StringRef kNames[] = {"forward-only"};
+  return kNames;
+}
+
+llvm::Expected<AttributeKind> parseAttributeKind(llvm::StringRef text) {
+  return valueOf(kAttributeKinds, "a kind of attribute", text);
+}
+llvm::Expected<MergeRule::Kind> parseMergeKind(llvm::StringRef text) {
+  return valueOf(kMergeKinds, "a merge rule", text);
+}
+llvm::Expected<Channel::Kind> parseChannelKind(llvm::StringRef text) {
+  return valueOf(kChannelKinds, "a kind of channel", text);
+}
+llvm::Expected<Tie::Mode> parseTieMode(llvm::StringRef text) {
+  return valueOf(kTieModes, "a tie mode", text);
+}
+llvm::Expected<Mode> parseMode(llvm::StringRef text) { return valueOf(kModes, "a mode", text); }
+
+} // namespace pipec

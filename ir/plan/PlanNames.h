@@ -1,0 +1,25 @@
+// Names of the plan's enumerations, as plan.json and reports write them.
+#pragma once
+
+#include "ir/plan/Plan.h"
+
+namespace pipec {
+
+llvm::StringRef toString(MergeRule::Kind kind);  // concat same list mean
+llvm::StringRef toString(OutputTree::Kind kind); // leaf tuple list dict
+llvm::StringRef toString(StageInput::Kind kind); // input channel
+llvm::StringRef toString(Channel::Kind kind);    // activation weight
+llvm::StringRef toString(Tie::Mode mode);        // transmit replicate
+llvm::StringRef toString(Mode mode);             // infer train
+
+/// Schedules that a plan can name: those that every runtime can generate for any number of
+/// micro-batches.
+llvm::ArrayRef<llvm::StringRef> scheduleNames();
+
+/// Errors: BadArtifact listing the names that exist.
+llvm::Expected<MergeRule::Kind> parseMergeKind(llvm::StringRef text);
+llvm::Expected<Channel::Kind> parseChannelKind(llvm::StringRef text);
+llvm::Expected<Tie::Mode> parseTieMode(llvm::StringRef text);
+llvm::Expected<Mode> parseMode(llvm::StringRef text);
+
+} // namespace pipec

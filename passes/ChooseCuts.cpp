@@ -1,0 +1,182 @@
+// choose-cuts: puts the boundaries where the author marked them, before named modules, or where the
+// estimated cost says.
+#include "ir/NodeInfo.h"
+#include "passes/LinearPartition.h"
+#include "passes/Passes.h"
+#include "passes/analysis/CutLegality.h"
+#include "passes/analysis/ModuleNames.h"
+
+#include <map>
+
+namespace pipec {
+
+namespace {
+
+/// A marker inside control flow would cut an operator in two.
+llvm::Error refuseMarkersInBlocks(const Model &model) {
+  std::optional<NestedBoundary> marker = findNestedBoundary(model);
+  if (!marker)
+    return llvm::Error::success();
+  return makeError(ExitCode::Unsupported,
+                   "pipe_split at " + sourceLineOf(marker->cut) + " stands inside " +
+                       describeNode(marker->around) +
+                       ", control flow that depends on data and stays whole",
+                   "move the marker before or after the block");
+}
+
+/// Bytes of the values alive across each boundary; values of unknown size count one byte.
+std::vector<int64_t> trafficOf(const Model &model, const TopLevel &top) {
+  size_t n = top.operators.size();
+  std::vector<std::vector<size_t>> lastUses =
+      lastUsesOf(top); // an output of the model leaves from where it is made
+  std::vector<int64_t> change(n + 2, 0);
+  for (size_t i = 0; i < n; ++i) {
+    int64_t bytes =
+        model.nodeCosts.empty() ? 1 : std::max<int64_t>(1, model.nodeCosts[i].outputBytes);
+    for (size_t last : lastUses[i]) {
+      change[i + 1] += bytes;
+      change[last + 1] -= bytes;
+    }
+  }
+  std::vector<int64_t> traffic(n + 1, 0);
+  int64_t sum = 0;
+  for (size_t i = 0; i <= n; ++i)
+    traffic[i] = sum += change[i];
+  return traffic;
+}
+
+class ChooseCuts : public ModelPass {
+public:
+  ChooseCuts(std::string split, std::vector<std::string> names, size_t stages)
+      : split_(std::move(split)), names_(std::move(names)), stages_(stages) {}
+
+  llvm::Expected<bool> run(Model &model) override {
+    TopLevel top = topLevelOf(model);
+    std::string split = split_;
+    bool markers = !top.boundaries.empty() || findNestedBoundary(model);
+    if (split.empty())
+      split = !names_.empty() ? "at" : markers ? "markers" : "auto";
+    llvm::Expected<std::vector<size_t>> boundaries = std::vector<size_t>{};
+    if (split == "markers")
+      boundaries = fromMarkers(model, top);
+    else if (split == "at")
+      boundaries = fromNames(model, top);
+    else
+      boundaries = fromCost(model, top);
+    if (!boundaries)
+      return boundaries.takeError();
+    if (stages_ != 0 && split != "auto" && boundaries->size() + 1 != stages_)
+      return makeError(ExitCode::Usage,
+                       fmt::format("--stages: {} cuts by {} make {} stages, got --stages {}",
+                                   boundaries->size(), split, boundaries->size() + 1, stages_),
+                       "leave --stages out, or let --split auto choose the cuts");
+    removeNestedBoundaries(model);
+    removeBoundaries(model);
+    for (size_t boundary : *boundaries)
+      insertBoundary(top.operators[boundary]);
+    return true;
+  }
+
+private:
+  llvm::Expected<std::vector<size_t>> fromMarkers(Model &model, const TopLevel &top) {
+    if (llvm::Error error = refuseMarkersInBlocks(model))
+      return std::move(error);
+    if (top.boundaries.empty() && split_ == "markers")
+      return makeError(ExitCode::Usage, "--split markers: the model has no pipe_split marker",
+                       "call pipe_split(x) where stages meet, or use --at or --stages");
+    std::vector<size_t> boundaries;
+    for (size_t boundary : top.boundaries) {
+      if (boundary == 0 || boundary >= top.operators.size() ||
+          (!boundaries.empty() && boundaries.back() == boundary)) {
+        model.notes.push_back("a pipe_split marker with nothing before or after it was dropped");
+        continue;
+      }
+      boundaries.push_back(boundary);
+    }
+    return boundaries;
+  }
+
+  llvm::Expected<std::vector<size_t>> fromNames(Model &model, const TopLevel &top) {
+    std::map<size_t, std::string> places;
+    for (const std::string &name : names_) {
+      llvm::Expected<NamedPlace> place = findModule(model, top, name);
+      if (!place)
+        return withContext(place.takeError(), "--at");
+      if (!place->instead.empty())
+        model.notes.push_back("--at " + name + ": no operators of it are left; cut before " +
+                              place->instead);
+      if (place->index == 0)
+        return makeError(ExitCode::Usage,
+                         "--at: a cut before " + name + " leaves nothing in front of it",
+                         "name a later module");
+      auto [it, inserted] = places.emplace(place->index, name);
+      if (!inserted)
+        return makeError(ExitCode::Usage,
+                         "--at: " + it->second + " and " + name + " begin at the same operator",
+                         "name one of them");
+    }
+    std::vector<size_t> boundaries;
+    for (const auto &[index, name] : places)
+      boundaries.push_back(index);
+    return boundaries;
+  }
+
+  llvm::Expected<std::vector<size_t>> fromCost(Model &model, const TopLevel &top) {
+    if (stages_ == 0)
+      return makeError(
+          ExitCode::Usage, "nothing says where to cut",
+          "pass --stages N, name modules with --at, or mark the model with pipe_split");
+    if (stages_ == 1)
+      return std::vector<size_t>{};
+    if (model.nodeCosts.size() != top.operators.size())
+      return makeError(ExitCode::Usage, "automatic cuts need to know what the operators cost",
+                       "pass example inputs with --inputs");
+    CutLegality legality(model, top);
+    std::vector<int64_t> costs;
+    for (const NodeCost &cost : model.nodeCosts)
+      costs.push_back(cost.flops);
+    return partitionLinear(costs, trafficOf(model, top), legality.all(), stages_);
+  }
+
+  std::string split_;
+  std::vector<std::string> names_;
+  size_t stages_;
+};
+
+llvm::Expected<std::unique_ptr<ModelPass>> make(const PassOptions &options) {
+  OptionReader read("choose-cuts", options);
+  std::string split = read.text("split");
+  std::string at = read.text("at");
+  int64_t stages = read.integer("stages", 0);
+  if (llvm::Error error = read.finish())
+    return std::move(error);
+  llvm::SmallVector<llvm::StringRef> parts;
+  llvm::StringRef(at).split(parts, ':', -1, false);
+  std::vector<std::string> names;
+  for (llvm::StringRef part : parts)
+    names.push_back(part.str());
+  return std::make_unique<ChooseCuts>(split, names, stages);
+}
+
+} // namespace
+
+PassInfo chooseCuts() {
+  return {.name = "choose-cuts",
+          .description = "puts stage boundaries at markers, before named modules, or where the "
+                         "estimated cost is balanced",
+          .requires_ = "attributes are lowered; for cost: every top-level operator has its cost",
+          .guarantees =
+              "each boundary is a pipec::cut() at top level with operators before and after it",
+          .example = R"(
+    %h : Tensor = aten::relu(%x)
+    %y : Tensor = aten::relu(%h)
+    => choose-cuts{at=second}
+    pipec::cut()
+    %y : Tensor = aten::relu(%h))",
+          .options = "split=markers|at|auto: default at when names are given, markers when there "
+                     "are some, else auto\n"
+                     "at=A:B: module names\nstages=N: number of stages",
+          .make = make};
+}
+
+} // namespace pipec

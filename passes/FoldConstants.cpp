@@ -1,0 +1,297 @@
+// fold-constants: computes at compile time what is known then: integer arithmetic, None and type
+// tests, fixed lists, taken branches.
+#include "ir/NodeInfo.h"
+#include "ir/RandomOps.h"
+#include "ir/TorchError.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "passes/Folding.h"
+#include "passes/Passes.h"
+
+#include <fmt/format.h>
+
+#include <ATen/core/stack.h>
+#include <torch/csrc/jit/runtime/operator.h>
+
+namespace pipec {
+
+namespace {
+
+using torch::jit::Node;
+using torch::jit::Value;
+
+constexpr int64_t kLongestResult = 1024; // elements or characters of a folded constant
+
+/// Numbers that stay exact at compile time.
+bool isExact(const c10::IValue &value) {
+  return value.isInt() || value.isBool() || value.isString() || value.isNone() ||
+         value.isDevice() || value.isIntList() || value.isBoolList() ||
+         (value.isList() && value.toListRef().size() <= size_t(kLongestResult) &&
+          llvm::all_of(value.toListRef(),
+                       [](const c10::IValue &element) { return element.isString(); }));
+}
+
+bool isShort(const c10::IValue &value) {
+  if (value.isString())
+    return value.toStringRef().size() <= size_t(kLongestResult);
+  return !value.isList() || value.toListRef().size() <= size_t(kLongestResult);
+}
+
+/// Comparing two floats rounds nothing.
+bool isComparison(const Node *node) {
+  return llvm::StringSwitch<bool>(node->kind().toUnqualString())
+      .Cases("eq", "ne", "lt", "le", "gt", "ge", true)
+      .Default(false);
+}
+
+/// Only LibTorch's own operators on plain values: a custom operator may do anything, a message is
+/// wanted as it is written.
+bool isFoldable(Node *node) {
+  if (node->inputs().empty() || !node->blocks().empty() || node->outputs().size() != 1)
+    return false;
+  if (!node->kind().is_aten() && !node->kind().is_prim())
+    return false;
+  switch (node->kind()) {
+  case c10::prim::Constant:
+  case c10::prim::ListConstruct:
+  case c10::prim::TupleConstruct:
+  case c10::prim::DictConstruct:
+  case c10::prim::CreateObject:
+  case c10::prim::Uninitialized:
+  case c10::aten::format:
+    return false;
+  default:
+    break;
+  }
+  if (isRandomOp(node->kind().toQualString()))
+    return false;
+  const torch::jit::Operator *op = node->maybeOperator();
+  if (!op || !op->hasOperation() || op->schema().is_vararg() || node->isNondeterministic() ||
+      node->hasSideEffects())
+    return false;
+  for (const c10::Argument &argument : op->schema().arguments()) {
+    if (argument.alias_info() && argument.alias_info()->isWrite())
+      return false;
+  }
+  return true;
+}
+
+/// Whether a value of the type can be a folded constant: float results could only come from float
+/// arithmetic.
+bool isFoldableType(const c10::Type &type) {
+  switch (type.kind()) {
+  case c10::TypeKind::IntType:
+  case c10::TypeKind::BoolType:
+  case c10::TypeKind::StringType:
+  case c10::TypeKind::NoneType:
+  case c10::TypeKind::DeviceObjType:
+    return true;
+  case c10::TypeKind::ListType:
+    return type.containedTypes()[0]->kind() == c10::TypeKind::IntType;
+  case c10::TypeKind::OptionalType:
+  case c10::TypeKind::NumberType:
+    return true; // judged by the value
+  default:
+    return false;
+  }
+}
+
+std::optional<c10::IValue> operand(const Folding &folding, Value *value) {
+  if (std::optional<c10::IValue> constant = Folding::constant(value))
+    return constant;
+  // A list of known ints that nobody changes counts as a constant.
+  Node *list = folding.fixedContainer(value, c10::prim::ListConstruct);
+  if (!list || value->type()->containedTypes()[0]->kind() != c10::TypeKind::IntType)
+    return std::nullopt;
+  c10::List<int64_t> elements;
+  for (Value *input : list->inputs()) {
+    std::optional<int64_t> element = Folding::constantInt(input);
+    if (!element)
+      return std::nullopt;
+    elements.push_back(*element);
+  }
+  return c10::IValue(elements);
+}
+
+class FoldConstants : public ModelPass {
+public:
+  llvm::Expected<bool> run(Model &model) override {
+    Folding folding(model);
+    return folding.runToFixpoint([&](Node *node) {
+      return foldControl(folding, node) || foldTypeTest(folding, node) ||
+             foldContainer(folding, node) || foldOperator(folding, node);
+    });
+  }
+};
+
+} // namespace
+
+Folding::Folding(Model &model) : model_(model), alias_(model) {
+  for (const Obligation &known : model.obligations) {
+    if (known.kind == "fact")
+      facts_.insert(known.text);
+  }
+}
+
+void Folding::push(Node *node) {
+  if (!gone_.count(node) && queued_.insert(node).second)
+    work_.push_back(node);
+}
+
+void Folding::pushAll(Block *block) {
+  for (Node *node : block->nodes()) {
+    push(node);
+    for (Block *inner : node->blocks())
+      pushAll(inner);
+  }
+}
+
+bool Folding::runToFixpoint(llvm::function_ref<bool(Node *)> rule) {
+  pushAll(model_.graph->block());
+  bool changed = false;
+  // First in, first out: in program order, so that operands are folded before their users.
+  for (size_t next = 0; next < work_.size(); ++next) {
+    Node *node = work_[next];
+    if (gone_.count(node))
+      continue;
+    queued_.erase(node);
+    changed |= rule(node);
+  }
+  return changed;
+}
+
+bool Folding::replace(Value *old, Value *by) {
+  if (!old->hasUses())
+    return false;
+  pushUsers(old);
+  old->replaceAllUsesWith(by);
+  return true;
+}
+
+void Folding::pushUsers(Value *value) {
+  for (const torch::jit::Use &use : value->uses()) {
+    Node *user = use.user;
+    if (user->kind() != c10::prim::Return)
+      push(user);
+    else if (Node *owner = user->owningBlock()->owningNode())
+      push(owner);
+  }
+}
+
+void Folding::refine(Value *value, const c10::TypePtr &type) {
+  value->setType(type);
+  pushUsers(value);
+}
+
+bool Folding::replaceByConstant(Value *old, const c10::IValue &constant) {
+  if (!old->hasUses())
+    return false;
+  Node *node = old->node();
+  Node *before = node;
+  if (node->kind() == c10::prim::Param)
+    before = *node->owningBlock()->nodes().begin();
+  torch::jit::WithInsertPoint guard(before);
+  Value *made = model_.graph->insertConstant(constant, node->sourceRange(), node->scope());
+  if (auto callstack = node->callstack())
+    made->node()->setCallStack(*callstack);
+  return replace(old, made);
+}
+
+void Folding::forget(Block *block) {
+  for (Node *node : block->nodes()) {
+    gone_.insert(node);
+    for (Block *inner : node->blocks())
+      forget(inner);
+  }
+}
+
+void Folding::destroy(Node *node) {
+  gone_.insert(node);
+  for (Block *block : node->blocks())
+    forget(block);
+  node->destroy();
+}
+
+std::optional<c10::IValue> Folding::constant(const Value *value) {
+  if (value->node()->kind() != c10::prim::Constant ||
+      value->type()->kind() == c10::TypeKind::TensorType)
+    return std::nullopt;
+  return torch::jit::toIValue(value);
+}
+
+std::optional<int64_t> Folding::constantInt(const Value *value) {
+  std::optional<c10::IValue> known = constant(value);
+  if (!known || !known->isInt())
+    return std::nullopt;
+  return known->toInt();
+}
+
+bool Folding::mayBeSeenOutside(const Value *value) const {
+  std::optional<size_t> memory = alias_.memoryOf(value);
+  return memory && alias_.memories()[*memory].visible();
+}
+
+Folding::Node *Folding::fixedContainer(Value *value, c10::Symbol kind) const {
+  if (value->node()->kind() != kind || alias_.isWritten(value))
+    return nullptr;
+  return value->node();
+}
+
+void Folding::relyOn(const Value *value, const std::string &property) {
+  auto *node = const_cast<Node *>(value->node());
+  const std::string of = node->kind() == c10::prim::Param
+                             ? fmt::format("input {}", value->debugName())
+                             : fmt::format("result {} of {}", value->offset(), describeNode(node));
+  Obligation fact{"fact", fmt::format("{} has {}", of, property)};
+  if (facts_.insert(fact.text).second)
+    model_.obligations.push_back(std::move(fact));
+}
+
+bool foldOperator(Folding &folding, Node *node) {
+  if (node->outputs().size() != 1 || !node->output()->hasUses() ||
+      !isFoldableType(*node->output()->type()))
+    return false;
+  torch::jit::Stack stack;
+  for (Value *input : node->inputs()) {
+    std::optional<c10::IValue> value = operand(folding, input);
+    if (!value || !isShort(*value) ||
+        (!isExact(*value) && !(value->isDouble() && isComparison(node))))
+      return false;
+    stack.push_back(std::move(*value));
+  }
+  if (!isFoldable(node) || folding.isWritten(node->output()) ||
+      folding.mayBeSeenOutside(node->output()))
+    return false;
+  // [0] * n and "a" * n are the ways to make something large out of small operands.
+  if (node->kind() == c10::aten::mul && llvm::any_of(stack, [](const c10::IValue &value) {
+        return value.isList() || value.isString();
+      }))
+    return false;
+  llvm::Error failed =
+      guardTorchVoid(ExitCode::Internal, "folding", [&] { node->getOperation()(stack); });
+  if (failed) { // it fails at run time as well, with its own message
+    llvm::consumeError(std::move(failed));
+    return false;
+  }
+  if (stack.size() != 1 || !isExact(stack[0]) || !isShort(stack[0]))
+    return false;
+  return folding.replaceByConstant(node->output(), stack[0]);
+}
+
+PassInfo foldConstants() {
+  return {.name = "fold-constants",
+          .description = "computes integers, booleans, None and type tests, elements of fixed "
+                         "lists, and branches that are known at compile time",
+          .requires_ = "a flat graph",
+          .guarantees =
+              "no float was computed; every rank or dtype relied on is in the obligations",
+          .example = R"(
+    %1 : int = prim::Constant[value=2]()
+    %2 : bool = aten::lt(%1, %1)
+    %3 : Tensor = prim::If(%2) ...
+    =>
+    the nodes of the second branch)",
+          .options = "",
+          .make = withoutOptions<FoldConstants>()};
+}
+
+} // namespace pipec

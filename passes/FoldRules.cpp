@@ -1,0 +1,312 @@
+// Rules of fold-constants that look at structure: at types, at lists and dicts, at branches.
+#include "passes/Folding.h"
+
+#include <fmt/format.h>
+
+namespace pipec {
+
+namespace {
+
+using torch::jit::Block;
+using torch::jit::Node;
+using torch::jit::Value;
+
+// Types only: None tests, isinstance, casts to what is there already, rank and dtype of tensors.
+
+bool mayBeNone(const c10::Type &type) {
+  switch (type.kind()) {
+  case c10::TypeKind::OptionalType:
+  case c10::TypeKind::UnionType:
+  case c10::TypeKind::AnyType:
+  case c10::TypeKind::VarType:
+  case c10::TypeKind::NoneType:
+    return true;
+  default:
+    return false;
+  }
+}
+
+bool foldIdentity(Folding &folding, Node *node) {
+  const bool wanted = node->kind() == c10::aten::__is__;
+  const c10::Type &a = *node->input(0)->type(), &b = *node->input(1)->type();
+  const bool aIsNone = a.kind() == c10::TypeKind::NoneType,
+             bIsNone = b.kind() == c10::TypeKind::NoneType;
+  if (aIsNone && bIsNone)
+    return folding.replaceByConstant(node->output(), wanted);
+  if ((aIsNone && !mayBeNone(b)) || (bIsNone && !mayBeNone(a)))
+    return folding.replaceByConstant(node->output(), !wanted);
+  return false;
+}
+
+bool foldIsInstance(Folding &folding, Node *node) {
+  const c10::TypePtr &given = node->input()->type();
+  bool maybe = false;
+  for (const c10::TypePtr &wanted : node->tys(c10::attr::types)) {
+    if (given->isSubtypeOf(*wanted))
+      return folding.replaceByConstant(node->output(), true);
+    maybe |= wanted->isSubtypeOf(*given) || mayBeNone(*given) || mayBeNone(*wanted);
+  }
+  // A container of unknown elements may still be the one asked for.
+  if (maybe || given->kind() == c10::TypeKind::InterfaceType || given->containedTypes().size() > 0)
+    return false;
+  return folding.replaceByConstant(node->output(), false);
+}
+
+std::string dtypeName(c10::ScalarType type) { return c10::toString(type); }
+
+/// Rank and dtype of every accepted input are the same, as the inputs are checked at run time;
+/// sizes are not.
+bool foldTensorProperty(Folding &folding, Node *node) {
+  if (node->inputs().empty())
+    return false;
+  Value *of = node->input(0);
+  auto type = of->type()->cast<c10::TensorType>();
+  if (!type || !node->output()->hasUses())
+    return false;
+  const std::optional<size_t> rank = type->dim();
+  const std::optional<c10::ScalarType> dtype = type->scalarType();
+  const c10::Symbol kind = node->kind();
+  if (kind == c10::aten::dim) {
+    if (!rank)
+      return false;
+    folding.relyOn(of, fmt::format("rank {}", *rank));
+    return folding.replaceByConstant(node->output(), static_cast<int64_t>(*rank));
+  }
+  if (!dtype)
+    return false;
+  c10::IValue answer;
+  if (kind == c10::prim::dtype)
+    answer = static_cast<int64_t>(*dtype);
+  else if (kind == c10::aten::is_floating_point)
+    answer = c10::isFloatingType(*dtype);
+  else // is_complex
+    answer = c10::isComplexType(*dtype);
+  folding.relyOn(of, fmt::format("dtype {}", dtypeName(*dtype)));
+  return folding.replaceByConstant(node->output(), answer);
+}
+
+// Lists and dicts that nothing ever changes, and numbers that take a way round through a tensor.
+
+/// What `list[index]` is, in the list that `node` built.
+Value *elementAt(Node *list, int64_t index) {
+  const int64_t size = static_cast<int64_t>(list->inputs().size());
+  if (index < 0)
+    index += size;
+  return index < 0 || index >= size ? nullptr : list->inputs()[index];
+}
+
+/// The position of a constant key among the pairs of a dict; -1: not there; absent: not known.
+std::optional<int64_t> findKey(Node *dict, Value *key) {
+  std::optional<c10::IValue> wanted = Folding::constant(key);
+  if (!wanted || !(wanted->isString() || wanted->isInt()))
+    return std::nullopt;
+  int64_t found = -1;
+  for (size_t i = 0; i < dict->inputs().size(); i += 2) {
+    std::optional<c10::IValue> known = Folding::constant(dict->inputs()[i]);
+    if (!known || known->isString() != wanted->isString() || known->isInt() != wanted->isInt())
+      return std::nullopt;
+    const bool same = known->isString() ? known->toStringRef() == wanted->toStringRef()
+                                        : known->toInt() == wanted->toInt();
+    if (same)
+      found = static_cast<int64_t>(i); // the last one wins
+  }
+  return found;
+}
+
+bool foldLength(Folding &folding, Node *node) {
+  if (Node *list = folding.fixedContainer(node->input(0), c10::prim::ListConstruct))
+    return folding.replaceByConstant(node->output(), static_cast<int64_t>(list->inputs().size()));
+  // len(x.size()) is the rank.
+  Node *size = folding.fixedContainer(node->input(0), c10::aten::size);
+  if (!size || size->inputs().size() != 1 || !node->output()->hasUses())
+    return false;
+  auto type = size->input(0)->type()->cast<c10::TensorType>();
+  if (!type || !type->dim())
+    return false;
+  folding.relyOn(size->input(0), fmt::format("rank {}", *type->dim()));
+  return folding.replaceByConstant(node->output(), static_cast<int64_t>(*type->dim()));
+}
+
+bool foldItem(Folding &folding, Node *node) {
+  if (Node *list = folding.fixedContainer(node->input(0), c10::prim::ListConstruct)) {
+    std::optional<int64_t> index = Folding::constantInt(node->input(1));
+    Value *element = index ? elementAt(list, *index) : nullptr;
+    return element && element->type()->isSubtypeOf(*node->output()->type()) &&
+           folding.replace(node->output(), element);
+  }
+  if (Node *dict = folding.fixedContainer(node->input(0), c10::prim::DictConstruct)) {
+    std::optional<int64_t> at = findKey(dict, node->input(1));
+    if (!at || *at < 0)
+      return false;
+    Value *element = dict->inputs()[*at + 1];
+    return element->type()->isSubtypeOf(*node->output()->type()) &&
+           folding.replace(node->output(), element);
+  }
+  return false;
+}
+
+bool foldUnpack(Folding &folding, Node *node) {
+  Node *list = folding.fixedContainer(node->input(), c10::prim::ListConstruct);
+  if (!list || list->inputs().size() != node->outputs().size())
+    return false;
+  bool changed = false;
+  for (size_t i = 0; i < node->outputs().size(); ++i)
+    changed |= folding.replace(node->outputs()[i], list->inputs()[i]);
+  return changed;
+}
+
+bool foldContains(Folding &folding, Node *node) {
+  Node *dict = folding.fixedContainer(node->input(0), c10::prim::DictConstruct);
+  if (!dict)
+    return false;
+  std::optional<int64_t> at = findKey(dict, node->input(1));
+  return at && folding.replaceByConstant(node->output(), *at >= 0);
+}
+
+/// int(tensor(n)) is n: traces carry every size through a 0-dim tensor.
+bool foldNumberThroughTensor(Folding &folding, Node *node) {
+  Node *tensor = node->input(0)->node();
+  if (tensor->kind() != c10::prim::NumToTensor || folding.isWritten(tensor->output()))
+    return false;
+  Value *number = tensor->input(0);
+  const c10::TypeKind kind = number->type()->kind();
+  const bool toBool = node->output()->type()->kind() == c10::TypeKind::BoolType;
+  if (kind != (toBool ? c10::TypeKind::BoolType : c10::TypeKind::IntType))
+    return false;
+  return folding.replace(node->output(), number);
+}
+
+// prim::If: the branch that is always taken replaces it, and results that are the same either way
+// leave it.
+
+bool takeBranch(Folding &folding, Node *node, bool taken) {
+  Block *block = node->blocks()[taken ? 0 : 1];
+  for (Node *inner = *block->nodes().begin(); inner != block->return_node();) {
+    Node *next = inner->next();
+    inner->moveBefore(node);
+    inner = next;
+  }
+  for (size_t i = 0; i < node->outputs().size(); ++i)
+    folding.replace(node->outputs()[i], block->outputs()[i]);
+  folding.destroy(node);
+  return true;
+}
+
+bool alwaysRaises(Block *block) {
+  for (Node *node : block->nodes()) {
+    if (node->kind() == c10::prim::RaiseException)
+      return true;
+  }
+  return false;
+}
+
+bool isDefinedInside(const Value *value, const Block *block) {
+  const Node *node = value->node();
+  return node->owningBlock() == block;
+}
+
+/// After a branch that always raises nothing runs: the other branch decides what a result is.
+bool foldResult(Folding &folding, Node *node, size_t index) {
+  Value *result = node->outputs()[index];
+  if (!result->hasUses())
+    return false;
+  Value *first = node->blocks()[0]->outputs()[index], *second = node->blocks()[1]->outputs()[index];
+  if (alwaysRaises(node->blocks()[0]))
+    first = second;
+  else if (alwaysRaises(node->blocks()[1]))
+    second = first;
+  std::optional<c10::IValue> a = Folding::constant(first), b = Folding::constant(second);
+  if (a && b) {
+    const bool plain = (a->isInt() && b->isInt()) || (a->isBool() && b->isBool()) ||
+                       (a->isNone() && b->isNone()) || (a->isString() && b->isString());
+    return plain && *a == *b && folding.replaceByConstant(result, *a);
+  }
+  if (first != second)
+    return false;
+  Block *own = alwaysRaises(node->blocks()[0]) ? node->blocks()[1] : node->blocks()[0];
+  if (isDefinedInside(first, own))
+    return false;
+  return folding.replace(result, first);
+}
+
+/// Once folding has removed the None, an Optional result is of the type that both branches give.
+bool refineResult(Folding &folding, Node *node, size_t index) {
+  Value *result = node->outputs()[index];
+  if (result->type()->kind() != c10::TypeKind::OptionalType)
+    return false;
+  c10::TypePtr common;
+  for (Block *block : node->blocks()) {
+    c10::TypePtr type = block->outputs()[index]->type();
+    if (type->kind() == c10::TypeKind::TensorType)
+      type = c10::TensorType::get();
+    if (common && *common != *type)
+      return false;
+    common = type;
+  }
+  if (common->kind() == c10::TypeKind::OptionalType)
+    return false;
+  folding.refine(result, common);
+  return true;
+}
+
+} // namespace
+
+bool foldTypeTest(Folding &folding, Node *node) {
+  static const c10::Symbol isComplex = c10::Symbol::aten("is_complex");
+  static const c10::Symbol unwrap = c10::Symbol::aten("_unwrap_optional");
+  const c10::Symbol kind = node->kind();
+  if (kind == c10::aten::__is__ || kind == c10::aten::__isnot__)
+    return foldIdentity(folding, node);
+  if (kind == c10::prim::isinstance)
+    return foldIsInstance(folding, node);
+  if (kind == c10::prim::unchecked_cast || kind == c10::prim::unchecked_unwrap_optional ||
+      kind == unwrap) {
+    // A tensor stays a tensor whatever the cast knows of its sizes; the better known type stays
+    // with the value.
+    const c10::Type &from = *node->input(0)->type(), &to = *node->output()->type();
+    if (!from.isSubtypeOf(to) &&
+        !(from.kind() == c10::TypeKind::TensorType && to.kind() == c10::TypeKind::TensorType))
+      return false;
+    return folding.replace(node->output(), node->input(0));
+  }
+  if (kind == c10::aten::dim || kind == c10::prim::dtype || kind == c10::aten::is_floating_point ||
+      kind == isComplex)
+    return foldTensorProperty(folding, node);
+  return false;
+}
+
+bool foldContainer(Folding &folding, Node *node) {
+  static const c10::Symbol contains = c10::Symbol::aten("__contains__");
+  switch (node->kind()) {
+  case c10::aten::len:
+    return node->inputs().size() == 1 && foldLength(folding, node);
+  case c10::aten::__getitem__:
+    return foldItem(folding, node);
+  case c10::prim::ListUnpack:
+    return foldUnpack(folding, node);
+  case c10::aten::Int:
+  case c10::aten::IntImplicit:
+  case c10::aten::ScalarImplicit:
+  case c10::aten::Bool:
+  case c10::aten::item:
+    return node->inputs().size() == 1 && foldNumberThroughTensor(folding, node);
+  default:
+    return node->kind() == contains && foldContains(folding, node);
+  }
+}
+
+bool foldControl(Folding &folding, Node *node) {
+  if (node->kind() != c10::prim::If)
+    return false;
+  std::optional<c10::IValue> condition = Folding::constant(node->input(0));
+  if (condition && condition->isBool())
+    return takeBranch(folding, node, condition->toBool());
+  bool changed = false;
+  for (size_t i = 0; i < node->outputs().size(); ++i) {
+    changed |= refineResult(folding, node, i);
+    changed |= foldResult(folding, node, i);
+  }
+  return changed;
+}
+
+} // namespace pipec

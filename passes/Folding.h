@@ -1,0 +1,71 @@
+// What the rules of fold-constants share: the worklist, replacement of values by constants, and the
+// facts that were relied on.
+#pragma once
+
+#include "llvm/ADT/DenseSet.h"
+#include "passes/analysis/AliasAnalysis.h"
+
+#include <torch/csrc/jit/ir/constants.h>
+#include <torch/csrc/jit/ir/ir.h>
+
+#include <set>
+
+namespace pipec {
+
+/// Defined in FoldConstants.cpp.
+class Folding {
+public:
+  using Node = torch::jit::Node;
+  using Value = torch::jit::Value;
+  using Block = torch::jit::Block;
+
+  explicit Folding(Model &model);
+
+  /// Applies `rule` to every node until it finds nothing more; the rule returns true when it
+  /// changed something.
+  bool runToFixpoint(llvm::function_ref<bool(Node *)> rule);
+
+  /// All uses of `old` become uses of `by`, whose users are looked at again. False (and nothing
+  /// done) without uses.
+  bool replace(Value *old, Value *by);
+  /// The same with a new constant before the node of `old`.
+  bool replaceByConstant(Value *old, const c10::IValue &constant);
+  /// The value turned out to be of a narrower type: its users are looked at again.
+  void refine(Value *value, const c10::TypePtr &type);
+  /// Destroys a node and everything in its blocks.
+  void destroy(Node *node);
+
+  /// The value of a constant, never of a tensor.
+  static std::optional<c10::IValue> constant(const Value *value);
+  static std::optional<int64_t> constantInt(const Value *value);
+
+  /// The node of this kind that made the list or dict, when nothing ever changes it.
+  Node *fixedContainer(Value *value, c10::Symbol kind) const;
+  bool isWritten(const Value *value) const { return alias_.isWritten(value); }
+  bool mayBeSeenOutside(const Value *value) const;
+
+  /// A rank or dtype that types promise and that inputs are checked for again.
+  void relyOn(const Value *value, const std::string &property);
+
+  Model &model() { return model_; }
+
+private:
+  void push(Node *node);
+  void pushUsers(Value *value);
+  void pushAll(Block *block);
+  void forget(Block *block);
+
+  Model &model_;
+  AliasAnalysis alias_;
+  std::vector<Node *> work_;
+  llvm::DenseSet<Node *> queued_, gone_;
+  std::set<std::string> facts_;
+};
+
+/// The rules; each returns true when it changed something.
+bool foldOperator(Folding &folding, torch::jit::Node *node);  // FoldConstants.cpp
+bool foldTypeTest(Folding &folding, torch::jit::Node *node);  // FoldRules.cpp
+bool foldContainer(Folding &folding, torch::jit::Node *node); // FoldRules.cpp
+bool foldControl(Folding &folding, torch::jit::Node *node);   // FoldRules.cpp
+
+} // namespace pipec

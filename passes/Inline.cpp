@@ -1,0 +1,250 @@
+// inline: pastes every called method and function until no call is left, and writes on each node
+// the module it came from.
+#include "ir/NodeInfo.h"
+#include "ir/TorchError.h"
+#include "llvm/ADT/StringRef.h"
+#include "passes/Passes.h"
+
+#include <torch/csrc/jit/api/function_impl.h>
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/ir/ir.h>
+#include <torch/csrc/jit/passes/inline_fork_wait.h>
+
+#include <map>
+#include <unordered_map>
+
+namespace pipec {
+
+namespace {
+
+using torch::jit::Block;
+using torch::jit::Graph;
+using torch::jit::Node;
+using torch::jit::Value;
+
+/// LibTorch's Inline pastes one level and forgets instance paths; this one walks the module objects
+/// along with the calls, so that interface calls find their class and a module called twice keeps
+/// both calls apart.
+class Inliner {
+public:
+  explicit Inliner(torch::jit::Module root) : root_(std::move(root)) {}
+
+  bool changed() const { return changed_; }
+  /// Scope of each module call, in program order.
+  std::vector<std::string> takeModuleCalls() { return std::move(moduleCalls_); }
+
+  llvm::Error run(Graph &graph) {
+    if (graph.inputs().size() > 0)
+      paths_[graph.inputs()[0]] = "";
+    return inlineBlock(*graph.block());
+  }
+
+private:
+  struct Callee {
+    std::shared_ptr<Graph> graph;
+    std::string scope; // of the pasted nodes
+  };
+
+  llvm::Error inlineBlock(Block &block) {
+    for (Node *node = *block.nodes().begin(); node != *block.nodes().end();) {
+      notePath(node);
+      if (node->kind() == c10::prim::CallMethod || isInlinableFunctionCall(node)) {
+        llvm::Expected<Node *> next = paste(node);
+        if (!next)
+          return next.takeError();
+        node = *next;
+        continue;
+      }
+      if (llvm::Error error = inlineInside(node))
+        return error;
+      node = node->next();
+    }
+    return llvm::Error::success();
+  }
+
+  llvm::Error inlineInside(Node *node) {
+    for (Block *inner : node->blocks())
+      if (llvm::Error error = inlineBlock(*inner))
+        return error;
+    if (!node->hasAttribute(c10::attr::Subgraph))
+      return llvm::Error::success();
+    // A fork's body: its inputs are what the fork node captured.
+    std::shared_ptr<Graph> body = node->g(c10::attr::Subgraph);
+    for (size_t i = 0; i < body->inputs().size(); ++i)
+      if (auto known = paths_.find(node->input(i)); known != paths_.end())
+        paths_[body->inputs()[i]] = known->second;
+    return inlineBlock(*body->block());
+  }
+
+  /// Modules reach calls as chains of prim::GetAttr from self.
+  void notePath(Node *node) {
+    if (node->kind() != c10::prim::GetAttr)
+      return;
+    auto base = paths_.find(node->input());
+    if (base == paths_.end())
+      return;
+    const std::string &name = node->s(c10::attr::name);
+    paths_[node->output()] = base->second.empty() ? name : base->second + "." + name;
+  }
+
+  /// Calls of pipe_split stay: resolve-markers turns them into boundaries.
+  static bool isInlinableFunctionCall(Node *node) {
+    return node->kind() == c10::prim::CallFunction && functionOf(node).name() != "pipe_split";
+  }
+
+  static torch::jit::Function &functionOf(Node *node) {
+    return *node->input(0)->type()->expect<c10::FunctionType>()->function();
+  }
+
+  llvm::Expected<torch::jit::Module> moduleAt(const std::string &path) {
+    return guardTorch(ExitCode::Unsupported, "module " + path, [&] {
+      torch::jit::Module module = root_;
+      for (llvm::StringRef rest = path; !rest.empty();) {
+        auto [head, tail] = rest.split('.');
+        module = module.attr(head.str()).toModule();
+        rest = tail;
+      }
+      return module;
+    });
+  }
+
+  llvm::Expected<Callee> calleeOf(Node *node) {
+    // Functions and helper methods belong to the module that calls them.
+    const std::string outerScope = modulePathOf(node);
+    if (node->kind() == c10::prim::CallFunction)
+      return graphOf(functionOf(node), node, outerScope);
+    const std::string &method = node->s(c10::attr::name);
+    auto known = paths_.find(node->input(0));
+    if (known == paths_.end()) {
+      auto type = node->input(0)->type()->cast<c10::ClassType>();
+      if (!type)
+        return failf(ExitCode::Unsupported,
+                     "{}: call of {} on a value of type {} whose class is only known at run time",
+                     describeNode(node), method, node->input(0)->type()->annotation_str());
+      return graphOf(type->getMethod(method), node, outerScope);
+    }
+    llvm::Expected<torch::jit::Module> module = moduleAt(known->second);
+    if (!module)
+      return module.takeError();
+    if (known->second.empty() || method != "forward")
+      return graphOf(module->type()->getMethod(method), node, outerScope);
+    return graphOf(module->type()->getMethod(method), node, scopeOfCall(known->second));
+  }
+
+  /// Path with the ordinal of this call on its last component, and the ordinals of the calls around
+  /// it on the others.
+  std::string scopeOfCall(const std::string &path) {
+    const int call = ++calls_[path];
+    std::string parent = llvm::StringRef(path).rsplit('.').first.str();
+    std::string last = path;
+    std::string prefix;
+    if (parent != path) {
+      last = path.substr(parent.size() + 1);
+      prefix = parentScope(parent) + ".";
+    }
+    moduleCalls_.push_back(prefix + last + (call > 1 ? "#" + std::to_string(call) : ""));
+    return moduleCalls_.back();
+  }
+
+  std::string parentScope(const std::string &path) {
+    auto [parent, last] = llvm::StringRef(path).rsplit('.');
+    std::string prefix;
+    std::string name = path;
+    if (!last.empty()) {
+      prefix = parentScope(parent.str()) + ".";
+      name = last.str();
+    }
+    auto known = calls_.find(path);
+    int call = known == calls_.end() ? 1 : known->second;
+    return prefix + name + (call > 1 ? "#" + std::to_string(call) : "");
+  }
+
+  static llvm::Expected<Callee> graphOf(torch::jit::Function &function, Node *node,
+                                        std::string scope) {
+    torch::jit::GraphFunction *graphFunction = torch::jit::tryToGraphFunction(function);
+    if (!graphFunction)
+      return failf(ExitCode::Unsupported, "{}: {} has no TorchScript body to inline",
+                   describeNode(node), function.qualname().qualifiedName());
+    return Callee{graphFunction->graph(), std::move(scope)};
+  }
+
+  /// Returns the node to go on with: the first pasted one.
+  llvm::Expected<Node *> paste(Node *call) {
+    llvm::Expected<Callee> callee = calleeOf(call);
+    if (!callee)
+      return callee.takeError();
+    changed_ = true;
+    Graph &graph = *call->owningGraph();
+    Node *before = call->prev();
+    std::vector<Value *> arguments = call->inputs().vec();
+    if (call->kind() == c10::prim::CallFunction)
+      arguments.erase(arguments.begin());
+    std::unordered_map<Value *, Value *> valueMap;
+    std::vector<Value *> results;
+    {
+      torch::jit::WithInsertPoint guard(call);
+      results = torch::jit::insertGraph(graph, *callee->graph, arguments, valueMap);
+    }
+    for (Node *node = before->next(); node != call; node = node->next())
+      stamp(node, callee->scope);
+    for (size_t i = 0; i < results.size(); ++i)
+      call->output(i)->replaceAllUsesWith(results[i]);
+    Node *next = before->next();
+    if (next == call)
+      next = call->next();
+    call->destroy();
+    return next;
+  }
+
+  static void stamp(Node *node, const std::string &scope) {
+    setModulePath(node, scope);
+    for (Block *block : node->blocks())
+      for (Node *inner : block->nodes())
+        stamp(inner, scope);
+  }
+
+  torch::jit::Module root_;
+  std::unordered_map<Value *, std::string> paths_;
+  std::map<std::string, int> calls_;
+  std::vector<std::string> moduleCalls_;
+  bool changed_ = false;
+};
+
+class Inline : public ModelPass {
+public:
+  llvm::Expected<bool> run(Model &model) override {
+    if (!model.self.isObject())
+      return false;
+    Inliner inliner{torch::jit::Module(model.self.toObject())};
+    if (llvm::Error error = guardTorchError(ExitCode::Unsupported, "inlining the model's calls",
+                                            [&]() -> llvm::Error {
+                                              if (llvm::Error failed = inliner.run(*model.graph))
+                                                return failed;
+                                              // A future that is waited for in the same graph is
+                                              // computed where it is forked; others stay futures.
+                                              torch::jit::InlineForkWait(model.graph);
+                                              return llvm::Error::success();
+                                            }))
+      return std::move(error);
+    model.moduleCalls = inliner.takeModuleCalls();
+    return inliner.changed();
+  }
+};
+
+} // namespace
+
+PassInfo inlineCalls() {
+  return {.name = "inline",
+          .description = "pastes every called method and function until no call is left",
+          .requires_ = "the graph's first input is the module",
+          .guarantees = "no prim::CallMethod, and no prim::CallFunction but calls of pipe_split; "
+                        "each node knows its module path",
+          .example = R"(
+    %y : Tensor = prim::CallMethod[name="forward"](%fc, %x)
+    =>
+    %y : Tensor = aten::linear(%x, %weight, %bias)  # in fc)",
+          .options = "",
+          .make = withoutOptions<Inline>()};
+}
+
+} // namespace pipec

@@ -1,0 +1,411 @@
+// lower-attributes: `self` disappears. Tensors, objects and written values become graph inputs with
+// an entry in the table of attributes, all other values constants; assignments become state
+// outputs.
+#include "ir/NodeInfo.h"
+#include "ir/TensorKey.h"
+#include "ir/TorchError.h"
+#include "llvm/ADT/StringSet.h"
+#include "passes/Passes.h"
+#include "passes/StateThreading.h"
+
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/ir/constants.h>
+#include <torch/csrc/jit/ir/ir.h>
+
+#include <map>
+#include <set>
+
+namespace pipec {
+
+namespace {
+
+using torch::jit::Block;
+using torch::jit::Graph;
+using torch::jit::Node;
+using torch::jit::Value;
+
+/// One attribute of the module tree that is no module itself.
+struct Entry {
+  std::string path;
+  c10::IValue value;
+  c10::TypePtr type;
+  AttributeKind kind = AttributeKind::Value;
+};
+
+void collect(const torch::jit::Module &module, const std::string &prefix,
+             std::vector<Entry> &entries) {
+  c10::ClassTypePtr type = module.type();
+  for (size_t i = 0; i < type->numAttributes(); ++i) {
+    std::string path = prefix + type->getAttributeName(i);
+    c10::IValue value = module._ivalue()->getSlot(i);
+    if (type->getAttribute(i)->is_module() ||
+        (value.isObject() && value.toObject()->type()->is_module())) {
+      collect(value.toModule(), path + ".", entries);
+      continue;
+    }
+    Entry entry{path, value, type->getAttribute(i), AttributeKind::Value};
+    if (type->is_parameter(i))
+      entry.kind = AttributeKind::Parameter;
+    else if (type->is_buffer(i) || value.isTensor())
+      entry.kind = AttributeKind::Buffer;
+    else if (value.isObject() || value.isCapsule())
+      entry.kind = AttributeKind::Object;
+    entries.push_back(std::move(entry));
+  }
+}
+
+/// Containers that some operator of the method fills or changes must stay one object: they cannot
+/// be constants.
+bool isMutated(Value *value) {
+  for (const torch::jit::Use &use : value->uses()) {
+    const c10::FunctionSchema *schema = use.user->maybeSchema();
+    if (!schema || use.offset >= schema->arguments().size())
+      continue;
+    const c10::AliasInfo *alias = schema->arguments()[use.offset].alias_info();
+    if (alias && alias->isWrite())
+      return true;
+  }
+  return false;
+}
+
+class LowerAttributes : public ModelPass {
+public:
+  LowerAttributes(std::string training, std::vector<std::string> keepEval)
+      : training_(std::move(training)), keepEval_(std::move(keepEval)) {}
+
+  llvm::Expected<bool> run(Model &model) override {
+    if (!model.self.isObject())
+      return false;
+    if (llvm::Error error = guardTorchError(
+            ExitCode::Unsupported, "lowering the model's attributes", [&] { return lower(model); }))
+      return std::move(error);
+    return true;
+  }
+
+private:
+  llvm::Error lower(Model &model) {
+    model_ = &model;
+    collect(torch::jit::Module(model.self.toObject()), "", entries_);
+    for (size_t i = 0; i < entries_.size(); ++i)
+      entryOf_[entries_[i].path] = i;
+    Graph &graph = *model.graph;
+    paths_[graph.inputs()[0]] = "";
+    scan(*graph.block());
+    makeAttributes();
+    if (llvm::Error error = makeStateOutputs())
+      return error;
+    if (llvm::Error error = replaceReads(*graph.block()))
+      return error;
+    lowerTensorConstants(*graph.block());
+    removeModules(*graph.block());
+    if (!graph.inputs()[0]->uses().empty())
+      return makeError(ExitCode::Unsupported,
+                       describeNode(graph.inputs()[0]->uses()[0].user) +
+                           ": the model uses a module as a value",
+                       "call the module's methods directly instead of storing or returning it");
+    graph.eraseInput(0);
+    numberStorages();
+    model.self = c10::IValue();
+    return llvm::Error::success();
+  }
+
+  /// Finds paths of module values, what is read and what is assigned.
+  void scan(Block &block) {
+    for (Node *node : block.nodes()) {
+      if (node->kind() == c10::prim::GetAttr || node->kind() == c10::prim::SetAttr) {
+        bool known = false;
+        std::string path = attributePath(node->input(0), node->s(c10::attr::name), paths_, known);
+        if (known && node->kind() == c10::prim::SetAttr)
+          assigned_.insert(path);
+        else if (known && entryOf_.count(path))
+          noteRead(path, node->output());
+        else if (known)
+          paths_[node->output()] = path; // a submodule
+      }
+      for (Block *inner : node->blocks())
+        scan(*inner);
+    }
+  }
+
+  void noteRead(const std::string &path, Value *value) {
+    read_.insert(path);
+    if (isMutated(value))
+      mutated_.insert(path);
+  }
+
+  bool needsInput(const Entry &entry) const {
+    if (assigned_.count(entry.path) || mutated_.count(entry.path))
+      return true;
+    if (entry.value.isTensor())
+      return entry.value.toTensor().defined();
+    if (entry.kind == AttributeKind::Object)
+      return true;
+    return holdsTensor(entry.value);
+  }
+
+  static bool holdsTensor(const c10::IValue &value) {
+    c10::IValue::HashIdentityIValueMap unused;
+    bool found = false;
+    value.visit([&](const c10::IValue &inner) {
+      found |= inner.isTensor();
+      return found;
+    });
+    return found;
+  }
+
+  /// One input per attribute, read ones and unread tensors alike; names of one tensor that nobody
+  /// reads go to the entry that is read.
+  void makeAttributes() {
+    std::map<TensorKey, std::string> readNameOf;
+    for (const Entry &entry : entries_)
+      if (entry.value.isTensor() && entry.value.toTensor().defined() && read_.count(entry.path))
+        readNameOf.try_emplace(keyOf(entry.value.toTensor()), entry.path);
+    for (const Entry &entry : entries_) {
+      bool isRead = read_.count(entry.path) || assigned_.count(entry.path);
+      bool isTensor = entry.value.isTensor() && entry.value.toTensor().defined();
+      if (!isRead && !isTensor)
+        continue;
+      if (isRead && !needsInput(entry))
+        continue;
+      if (!isRead) {
+        auto same = readNameOf.find(keyOf(entry.value.toTensor()));
+        if (same != readNameOf.end()) {
+          model_
+              ->attributes[attributeOf_.count(same->second)
+                               ? attributeOf_[same->second]
+                               : addAttribute(entries_[entryOf_[same->second]])]
+              .otherNames.push_back(entry.path);
+          continue;
+        }
+        // Not read under any name: its first name stands for all.
+        readNameOf[keyOf(entry.value.toTensor())] = entry.path;
+      }
+      if (!attributeOf_.count(entry.path))
+        addAttribute(entry);
+    }
+  }
+
+  size_t addAttribute(const Entry &entry) {
+    Attribute attribute;
+    attribute.name = entry.path;
+    attribute.kind = entry.kind;
+    attribute.value = entry.value;
+    attribute.requiresGrad = entry.value.isTensor() && entry.value.toTensor().requires_grad();
+    attribute.written = assigned_.count(entry.path) || mutated_.count(entry.path);
+    size_t index = model_->attributes.size();
+    attributeOf_[entry.path] = index;
+    model_->attributes.push_back(std::move(attribute));
+    Value *input = model_->graph->addInput();
+    input->setType(entry.value.isTensor() && !assigned_.count(entry.path) ? c10::TensorType::get()
+                                                                          : entry.type);
+    inputOf_[entry.path] = input;
+    return index;
+  }
+
+  llvm::Error makeStateOutputs() {
+    std::map<std::string, Value *> current;
+    for (const std::string &path : assigned_) {
+      if (!inputOf_.count(path))
+        return makeError(ExitCode::Unsupported,
+                         "attribute " + path +
+                             " is assigned in the method but not known to the module");
+      current[path] = inputOf_[path];
+    }
+    if (llvm::Error error = threadState(*model_->graph->block(), paths_, current))
+      return error;
+    for (const auto &[path, value] : current) {
+      model_->stateOutputs.push_back(attributeOf_[path]);
+      model_->graph->registerOutput(value);
+    }
+    return llvm::Error::success();
+  }
+
+  llvm::Error replaceReads(Block &block) {
+    for (auto it = block.nodes().begin(); it != block.nodes().end();) {
+      Node *node = *it;
+      ++it;
+      for (Block *inner : node->blocks())
+        if (llvm::Error error = replaceReads(*inner))
+          return error;
+      if (node->kind() != c10::prim::GetAttr)
+        continue;
+      bool known = false;
+      std::string path = attributePath(node->input(0), node->s(c10::attr::name), paths_, known);
+      if (!known || !entryOf_.count(path))
+        continue;
+      llvm::Expected<Value *> value = valueOf(node, entries_[entryOf_[path]]);
+      if (!value)
+        return value.takeError();
+      node->output()->replaceAllUsesWith(*value);
+      node->destroy();
+    }
+    return llvm::Error::success();
+  }
+
+  llvm::Expected<Value *> valueOf(Node *read, const Entry &entry) {
+    if (auto input = inputOf_.find(entry.path); input != inputOf_.end())
+      return input->second;
+    torch::jit::WithInsertPoint guard(read);
+    return constant(foldTraining(entry), entry.type, read);
+  }
+
+  c10::IValue foldTraining(const Entry &entry) const {
+    llvm::StringRef path = entry.path;
+    if (training_ == "saved" || !(path == "training" || path.endswith(".training")))
+      return entry.value;
+    if (training_ == "false")
+      return false;
+    for (const std::string &name : keepEval_)
+      if (path.startswith(name + "."))
+        return false;
+    return true;
+  }
+
+  /// Lists, tuples and dicts are spelled out: a constant of such a type has no text that parses.
+  llvm::Expected<Value *> constant(const c10::IValue &value, const c10::TypePtr &type, Node *read) {
+    Graph &graph = *model_->graph;
+    auto elements = [&](llvm::ArrayRef<c10::IValue> values,
+                        auto typeOf) -> llvm::Expected<std::vector<Value *>> {
+      std::vector<Value *> result;
+      for (size_t i = 0; i < values.size(); ++i) {
+        llvm::Expected<Value *> element = constant(values[i], typeOf(i), read);
+        if (!element)
+          return element.takeError();
+        result.push_back(*element);
+      }
+      return result;
+    };
+    auto insert = [&](Node *node) { return graph.insertNode(node->copyMetadata(read))->output(); };
+    if (value.isList()) {
+      c10::TypePtr elementType = value.type()->expect<c10::ListType>()->getElementType();
+      auto inner = elements(value.toListRef().vec(), [&](size_t) { return elementType; });
+      if (!inner)
+        return inner.takeError();
+      return insert(graph.createList(elementType, *inner));
+    }
+    if (value.isTuple()) {
+      auto tupleType = value.type()->expect<c10::TupleType>();
+      auto inner = elements(value.toTupleRef().elements().vec(),
+                            [&](size_t i) { return tupleType->elements()[i]; });
+      if (!inner)
+        return inner.takeError();
+      return insert(graph.createTuple(*inner, tupleType->schema() ? tupleType : nullptr));
+    }
+    if (value.isGenericDict()) {
+      auto dictType = value.type()->expect<c10::DictType>();
+      std::vector<c10::IValue> keys, values;
+      for (const auto &item : value.toGenericDict()) {
+        keys.push_back(item.key());
+        values.push_back(item.value());
+      }
+      auto keyValues = elements(keys, [&](size_t) { return dictType->getKeyType(); });
+      if (!keyValues)
+        return keyValues.takeError();
+      auto valueValues = elements(values, [&](size_t) { return dictType->getValueType(); });
+      if (!valueValues)
+        return valueValues.takeError();
+      return insert(graph.createDict(dictType->getKeyType(), dictType->getValueType(), *keyValues,
+                                     *valueValues));
+    }
+    std::optional<Value *> inserted = torch::jit::tryInsertConstant(graph, value);
+    if (!inserted)
+      return makeError(ExitCode::Unsupported, describeNode(read) + ": attribute of type " +
+                                                  type->annotation_str() +
+                                                  " can be neither a constant nor an input");
+    return *inserted;
+  }
+
+  /// Tensors baked into the code become attributes of kind constant, one per distinct tensor.
+  void lowerTensorConstants(Block &block) {
+    for (auto it = block.nodes().begin(); it != block.nodes().end();) {
+      Node *node = *it;
+      ++it;
+      for (Block *inner : node->blocks())
+        lowerTensorConstants(*inner);
+      if (node->kind() != c10::prim::Constant ||
+          node->output()->type()->kind() != c10::TypeKind::TensorType)
+        continue;
+      std::optional<c10::IValue> value = torch::jit::toIValue(node->output());
+      if (!value || !value->isTensor() || !value->toTensor().defined())
+        continue;
+      TensorKey key = keyOf(value->toTensor());
+      auto known = constantOf_.find(key);
+      if (known == constantOf_.end()) {
+        Entry entry{"constants." + std::to_string(constantOf_.size()), *value,
+                    c10::TensorType::get(), AttributeKind::Constant};
+        addAttribute(entry);
+        known = constantOf_.emplace(key, inputOf_[entry.path]).first;
+      }
+      node->output()->replaceAllUsesWith(known->second);
+      node->destroy();
+    }
+  }
+
+  /// GetAttr of submodules, inner ones last.
+  void removeModules(Block &block) {
+    for (auto it = block.nodes().rbegin(); it != block.nodes().rend();) {
+      Node *node = *it;
+      ++it;
+      for (Block *inner : node->blocks())
+        removeModules(*inner);
+      if (node->kind() == c10::prim::GetAttr && paths_.count(node->output()) && !node->hasUses())
+        node->destroy();
+    }
+  }
+
+  void numberStorages() {
+    std::vector<at::Tensor> tensors;
+    for (const Attribute &attribute : model_->attributes)
+      tensors.push_back(attribute.value.isTensor() ? attribute.value.toTensor() : at::Tensor());
+    std::vector<int64_t> ids = storageIds(tensors);
+    for (size_t i = 0; i < ids.size(); ++i)
+      model_->attributes[i].storage = ids[i];
+  }
+
+  std::string training_;
+  std::vector<std::string> keepEval_;
+  Model *model_ = nullptr;
+  std::vector<Entry> entries_;
+  std::map<std::string, size_t> entryOf_, attributeOf_;
+  std::map<std::string, Value *> inputOf_;
+  std::map<TensorKey, Value *> constantOf_;
+  std::set<std::string> read_, assigned_, mutated_;
+  ModulePaths paths_;
+};
+
+llvm::Expected<std::unique_ptr<ModelPass>> make(const PassOptions &options) {
+  OptionReader read("lower-attributes", options);
+  std::string training = read.text("training", "saved");
+  std::string keepEval = read.text("keep-eval");
+  if (llvm::Error error = read.finish())
+    return std::move(error);
+  if (training != "saved" && training != "true" && training != "false")
+    return makeError(ExitCode::Usage,
+                     "lower-attributes: training: expected saved, true or false, got " + training);
+  llvm::SmallVector<llvm::StringRef> names;
+  llvm::StringRef(keepEval).split(names, ':', -1, false);
+  std::vector<std::string> list;
+  for (llvm::StringRef name : names)
+    list.push_back(name.str());
+  return std::make_unique<LowerAttributes>(training, list);
+}
+
+} // namespace
+
+PassInfo lowerAttributes() {
+  return {.name = "lower-attributes",
+          .description = "replaces the module by one graph input per tensor, object and written "
+                         "value, and by constants for the rest",
+          .requires_ = "calls are inlined",
+          .guarantees = "no prim::GetAttr, no prim::SetAttr; attributes with names, storage and "
+                        "kind; training flags folded",
+          .example = R"(
+    %w : Tensor = prim::GetAttr[name="weight"](%self)
+    =>
+    graph(%x : Tensor, %weight : Tensor))",
+          .options = "training=saved|true|false: what training flags are folded to\nkeep-eval=A:B: "
+                     "modules that stay in eval mode",
+          .make = make};
+}
+
+} // namespace pipec

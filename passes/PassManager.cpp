@@ -1,0 +1,235 @@
+#include "passes/PassManager.h"
+
+#include "ir/Verify.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <chrono>
+
+namespace pipec {
+namespace {
+
+/// A group that has not settled by then never will: each round must shrink or refine the graph.
+constexpr int kMaxRounds = 100;
+
+llvm::Error verifyAny(const AnyModel &model) {
+  return std::visit([](const auto &kind) { return verify(kind); }, model);
+}
+
+std::string structureOf(const AnyModel &model) {
+  return std::visit([](const auto &kind) { return structureText(kind); }, model);
+}
+
+llvm::Error wrongKind(const std::string &pass, bool staged) {
+  return makeError(ExitCode::Usage,
+                   fmt::format("pass {} works on {}, got {}", pass,
+                               staged ? "a model" : "a staged model",
+                               staged ? "a staged model" : "a model"),
+                   staged ? "run it before the split" : "run it after the split");
+}
+
+/// Runs a freshly made pass on the kind of model it is for.
+struct Runner {
+  AnyModel &model;
+  const PipelineStep &step;
+  const std::string text = pipelineText(step);
+
+  llvm::Expected<bool> operator()(
+      const std::function<llvm::Expected<std::unique_ptr<ModelPass>>(const PassOptions &)> &make) {
+    return runOn<Model>(make);
+  }
+  llvm::Expected<bool> operator()(
+      const std::function<llvm::Expected<std::unique_ptr<StagedPass>>(const PassOptions &)> &make) {
+    return runOn<StagedModel>(make);
+  }
+  llvm::Expected<bool> operator()(
+      const std::function<llvm::Expected<std::unique_ptr<SplitPass>>(const PassOptions &)> &make) {
+    if (!std::holds_alternative<Model>(model))
+      return wrongKind(text, /*staged=*/true);
+    llvm::Expected<std::unique_ptr<SplitPass>> pass = make(step.options);
+    if (!pass)
+      return pass.takeError();
+    llvm::Expected<StagedModel> staged = (*pass)->run(std::move(std::get<Model>(model)));
+    if (!staged)
+      return staged.takeError();
+    model = std::move(*staged);
+    return true;
+  }
+
+private:
+  template <typename Kind, typename Make> llvm::Expected<bool> runOn(const Make &make) {
+    if (!std::holds_alternative<Kind>(model))
+      return wrongKind(text, std::holds_alternative<StagedModel>(model));
+    auto pass = make(step.options);
+    if (!pass)
+      return pass.takeError();
+    return (*pass)->run(std::get<Kind>(model));
+  }
+};
+
+/// Makes the pass once to find wrong options before anything runs.
+llvm::Error tryToMake(const PassInfo &info, const PassOptions &options) {
+  return std::visit(
+      [&](const auto &make) -> llvm::Error {
+        auto pass = make(options);
+        return pass ? llvm::Error::success() : withContext(pass.takeError(), info.name.str());
+      },
+      info.make);
+}
+
+} // namespace
+
+llvm::Error PassManager::checkStep(const PipelineStep &step) const {
+  if (step.isGroup()) {
+    for (const PipelineStep &inner : step.body)
+      if (llvm::Error error = checkStep(inner))
+        return error;
+    return llvm::Error::success();
+  }
+  std::string nearest;
+  const PassInfo *info = findPass(options_.registry, step.name, &nearest);
+  if (!info)
+    return makeError(ExitCode::Usage, fmt::format("there is no pass {}", step.name),
+                     nearest.empty() ? "" : fmt::format("did you mean {}?", nearest));
+  return tryToMake(*info, step.options);
+}
+
+llvm::Error PassManager::add(llvm::StringRef name, const PassOptions &options) {
+  return add(PipelineStep{name.str(), options, {}});
+}
+
+llvm::Error PassManager::add(const PipelineStep &step) {
+  if (llvm::Error error = checkStep(step))
+    return error;
+  steps_.push_back(step);
+  return llvm::Error::success();
+}
+
+llvm::Error PassManager::addPipeline(llvm::StringRef text) {
+  llvm::Expected<std::vector<PipelineStep>> steps = parsePipeline(text);
+  if (!steps)
+    return steps.takeError();
+  for (const PipelineStep &step : *steps)
+    if (llvm::Error error = add(step))
+      return error;
+  return llvm::Error::success();
+}
+
+llvm::Expected<bool> PassManager::run(AnyModel &model) {
+  if (options_.verifyEach)
+    if (llvm::Error error = verifyAny(model))
+      return withContext(std::move(error), "before the first pass");
+  bool changed = false;
+  for (const PipelineStep &step : steps_) {
+    llvm::Expected<bool> stepChanged = runStep(step, model);
+    if (!stepChanged)
+      return stepChanged.takeError();
+    changed |= *stepChanged;
+  }
+  return changed;
+}
+
+llvm::Expected<bool> PassManager::run(Model &model) {
+  AnyModel any = std::move(model);
+  llvm::Expected<bool> changed = run(any);
+  if (!std::holds_alternative<Model>(any)) {
+    llvm::consumeError(changed.takeError());
+    return failf(ExitCode::Usage, "pipeline {} splits the model: run it on a model of any kind",
+                 text());
+  }
+  model = std::move(std::get<Model>(any));
+  return changed;
+}
+
+llvm::Expected<bool> PassManager::run(StagedModel &model) {
+  AnyModel any = std::move(model);
+  llvm::Expected<bool> changed = run(any);
+  model = std::move(std::get<StagedModel>(any));
+  return changed;
+}
+
+llvm::Expected<bool> PassManager::runStep(const PipelineStep &step, AnyModel &model) {
+  return step.isGroup() ? runGroup(step, model) : runPass(step, model);
+}
+
+llvm::Expected<bool> PassManager::runGroup(const PipelineStep &group, AnyModel &model) {
+  bool changedEver = false;
+  std::string last;
+  for (int round = 0; round < kMaxRounds; ++round) {
+    bool changed = false;
+    for (const PipelineStep &step : group.body) {
+      llvm::Expected<bool> stepChanged = runStep(step, model);
+      if (!stepChanged)
+        return stepChanged.takeError();
+      if (*stepChanged)
+        last = step.name;
+      changed |= *stepChanged;
+    }
+    if (!changed)
+      return changedEver;
+    changedEver = true;
+  }
+  return failf(ExitCode::Internal,
+               "{} does not settle: pass {} still changes the model in round {}",
+               pipelineText(group), last, kMaxRounds);
+}
+
+llvm::Expected<bool> PassManager::runPass(const PipelineStep &step, AnyModel &model) {
+  PassRun run;
+  run.text = pipelineText(step);
+  run.info = findPass(options_.registry, step.name);
+  run.model = &model;
+  const std::string before = options_.checkHonesty ? structureOf(model) : "";
+  const auto start = std::chrono::steady_clock::now();
+  llvm::Expected<bool> changed = std::visit(Runner{model, step}, run.info->make);
+  run.ns =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start)
+          .count();
+  if (!changed)
+    return changed.takeError();
+  run.changed = *changed;
+  note(run);
+  printAfter(run);
+  if (llvm::Error error = checkAfter(run, before))
+    return error;
+  if (options_.afterPass)
+    if (llvm::Error error = options_.afterPass(run))
+      return error;
+  return run.changed;
+}
+
+llvm::Error PassManager::checkAfter(const PassRun &run, const std::string &before) {
+  if (!run.changed) {
+    if (options_.checkHonesty && structureOf(*run.model) != before)
+      return failf(ExitCode::Internal, "pass {} changed the model and said that it did not",
+                   run.text);
+    return llvm::Error::success();
+  }
+  if (!options_.verifyEach)
+    return llvm::Error::success();
+  if (llvm::Error error = verifyAny(*run.model))
+    return failf(ExitCode::Internal, "pass {} left a model that is not valid: {}", run.text,
+                 describe(std::move(error)).message);
+  return llvm::Error::success();
+}
+
+void PassManager::note(const PassRun &run) {
+  const std::string name = run.info->name.str();
+  auto found = std::find_if(timings_.begin(), timings_.end(),
+                            [&](const Timing &t) { return t.name == name; });
+  if (found == timings_.end())
+    found = timings_.insert(found, Timing{name});
+  ++found->runs;
+  found->changes += run.changed ? 1 : 0;
+  found->ns += run.ns;
+}
+
+void PassManager::printAfter(const PassRun &run) {
+  const bool asked = options_.printAfter == "all" || options_.printAfter == run.info->name;
+  if (!asked && !(options_.printChanged && run.changed))
+    return;
+  llvm::raw_ostream &out = options_.out ? *options_.out : llvm::errs();
+  out << "# after " << run.text << (run.changed ? "" : ": no change") << "\n"
+      << structureOf(*run.model) << "# -----\n";
+}
+
+} // namespace pipec

@@ -1,0 +1,80 @@
+// Runs a pipeline of passes and keeps them honest.
+#pragma once
+
+#include "ir/ModelText.h"
+#include "passes/Pass.h"
+#include "passes/Pipeline.h"
+
+#include <functional>
+
+namespace pipec {
+
+/// One run of one pass, as the hook sees it.
+struct PassRun {
+  std::string text; // "choose-cuts{stages=2}"
+  const PassInfo *info = nullptr;
+  bool changed = false;
+  int64_t ns = 0;
+  const AnyModel *model = nullptr; // after the pass; valid during the call
+};
+
+struct PassManagerOptions {
+#ifdef PIPEC_CHECKS
+  static constexpr bool kCheckHonesty = true;
+#else
+  static constexpr bool kCheckHonesty = false;
+#endif
+  llvm::ArrayRef<PassInfo> registry = allPasses(); // where names are looked up
+  bool verifyEach = true; // before the first pass and after each pass that changed something
+  bool checkHonesty = kCheckHonesty; // a pass that says "unchanged" must leave the text as it was
+  std::string printAfter;            // a pass name, or "all"
+  bool printChanged = false;         // print after each pass that changed something
+  llvm::raw_ostream *out = nullptr;  // where prints go; nullptr: stderr
+  std::function<llvm::Error(const PassRun &)> afterPass; // its error stops the pipeline
+};
+
+/// A list of passes, built once, run any number of times. One thread at a time.
+class PassManager {
+public:
+  explicit PassManager(PassManagerOptions options = {}) : options_(std::move(options)) {}
+
+  /// Errors: Usage (unknown pass, naming the nearest; bad options).
+  llvm::Error add(llvm::StringRef name, const PassOptions &options = {});
+  /// Appends the passes of a pipeline text. Errors: Usage.
+  llvm::Error addPipeline(llvm::StringRef text);
+  llvm::Error add(const PipelineStep &step);
+
+  /// The pipeline as addPipeline takes it.
+  std::string text() const { return pipelineText(steps_); }
+
+  /// Runs all passes. True when any changed the model. On failure the model is in an unknown state.
+  /// Errors: the pass's own; Internal naming the pass that broke the model or was dishonest about
+  /// changes; Usage when a pass of one kind of model meets the other (a staged pass before the
+  /// split).
+  llvm::Expected<bool> run(AnyModel &model);
+  llvm::Expected<bool> run(Model &model);
+  llvm::Expected<bool> run(StagedModel &model);
+
+  /// Runs of all calls so far, summed by pass in order of first run.
+  struct Timing {
+    std::string name;
+    size_t runs = 0, changes = 0;
+    int64_t ns = 0;
+  };
+  const std::vector<Timing> &timings() const { return timings_; }
+
+private:
+  llvm::Error checkStep(const PipelineStep &step) const;
+  llvm::Expected<bool> runStep(const PipelineStep &step, AnyModel &model);
+  llvm::Expected<bool> runGroup(const PipelineStep &group, AnyModel &model);
+  llvm::Expected<bool> runPass(const PipelineStep &step, AnyModel &model);
+  llvm::Error checkAfter(const PassRun &run, const std::string &before);
+  void note(const PassRun &run);
+  void printAfter(const PassRun &run);
+
+  PassManagerOptions options_;
+  std::vector<PipelineStep> steps_;
+  std::vector<Timing> timings_;
+};
+
+} // namespace pipec

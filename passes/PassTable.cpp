@@ -1,0 +1,59 @@
+#include "passes/PassTable.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
+#include "passes/Pass.h"
+
+namespace pipec {
+namespace {
+
+/// What a pass takes and gives.
+const char *kindOf(const PassInfo &info) {
+  constexpr const char *kinds[] = {"model to model", "stages to stages", "model to stages"};
+  return kinds[info.make.index()];
+}
+
+/// `text` without blank first lines and without the indentation that all lines share.
+std::string dedented(llvm::StringRef text) {
+  llvm::SmallVector<llvm::StringRef, 16> lines;
+  text.trim('\n').split(lines, '\n');
+  size_t margin = llvm::StringRef::npos;
+  for (llvm::StringRef line : lines)
+    if (!line.trim().empty())
+      margin = std::min(margin, line.size() - line.ltrim(' ').size());
+  std::string out;
+  for (llvm::StringRef line : lines)
+    out += line.drop_front(std::min(margin, line.size())).rtrim().str() + "\n";
+  return out;
+}
+
+} // namespace
+
+void printPassList(llvm::raw_ostream &os) {
+  for (const PassInfo &info : allPasses())
+    os << llvm::formatv("{0,-20} {1}\n", info.name, info.description);
+}
+
+void printPassesMarkdown(llvm::raw_ostream &os) {
+  os << "# The passes\n\n"
+     << "In order of the pipeline. `pipe-opt FILE --passes a,b{option=1},fixpoint(c,d)` runs them "
+        "by name; `fixpoint` repeats its passes "
+        "until a\nwhole round changes nothing. The verifier runs after each pass that changed the "
+        "model. docs/ir.md describes the text "
+        "that they read.\n";
+  for (const PassInfo &info : allPasses()) {
+    os << "\n## " << info.name << "\n\n" << info.description << " (" << kindOf(info) << ").\n\n";
+    os << "- Requires: " << info.requires_ << "\n- Guarantees: " << info.guarantees << "\n";
+    if (!info.options.empty()) {
+      os << "- Options:\n";
+      for (llvm::StringRef option : llvm::split(info.options, '\n')) {
+        const auto [name, meaning] = option.split(": ");
+        os << "  - `" << name << "`: " << meaning << "\n";
+      }
+    }
+    os << "\n```\n" << dedented(info.example) << "```\n";
+  }
+}
+
+} // namespace pipec

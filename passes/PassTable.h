@@ -1,0 +1,15 @@
+// The registry for people: what pipe-opt --list-passes and docs/passes.md show.
+#pragma once
+
+namespace llvm {
+class raw_ostream;
+}
+
+namespace pipec {
+
+/// One line per pass: name and description.
+void printPassList(llvm::raw_ostream &os);
+/// docs/passes.md.
+void printPassesMarkdown(llvm::raw_ostream &os);
+
+} // namespace pipec

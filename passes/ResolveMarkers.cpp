@@ -1,0 +1,95 @@
+// resolve-markers: every form of the author's pipe_split becomes the boundary pipec::cut().
+#include "ir/MarkerOps.h"
+#include "ir/NodeInfo.h"
+#include "passes/Passes.h"
+
+#include <torch/csrc/jit/ir/ir.h>
+
+namespace pipec {
+
+namespace {
+
+using torch::jit::Block;
+using torch::jit::Node;
+
+/// A scripted or plain function of that name, or the operator of the loadable library.
+bool isMarker(Node *node) {
+  if (node->kind() == pipeSplitSymbol())
+    return true;
+  if (node->kind() != c10::prim::CallFunction)
+    return false;
+  return node->input(0)->type()->expect<c10::FunctionType>()->function()->name() == "pipe_split";
+}
+
+class ResolveMarkers : public ModelPass {
+public:
+  llvm::Expected<bool> run(Model &model) override {
+    registerMarkerOps();
+    bool changed = false;
+    if (llvm::Error error = resolve(*model.graph->block(), changed))
+      return std::move(error);
+    return changed;
+  }
+
+private:
+  llvm::Error resolve(Block &block, bool &changed) {
+    for (auto it = block.nodes().begin(); it != block.nodes().end();) {
+      Node *node = *it;
+      ++it;
+      for (Block *inner : node->blocks())
+        if (llvm::Error error = resolve(*inner, changed))
+          return error;
+      if (!isMarker(node))
+        continue;
+      if (llvm::Error error = replace(node))
+        return error;
+      changed = true;
+    }
+    return llvm::Error::success();
+  }
+
+  /// The marked value goes through unchanged; the boundary stands where the call stood.
+  llvm::Error replace(Node *node) {
+    size_t first = node->kind() == c10::prim::CallFunction ? 1 : 0;
+    size_t arguments = node->inputs().size() - first;
+    bool returnsValue =
+        node->outputs().size() == 1 && node->output()->type()->kind() != c10::TypeKind::NoneType;
+    if (arguments > 1 || (returnsValue && arguments == 0))
+      return makeError(
+          ExitCode::Unsupported,
+          describeNode(node) +
+              ": pipe_split takes one tensor and returns it, or takes and returns nothing; got " +
+              std::to_string(arguments) + " arguments",
+          "write `x = pipe_split(x)` with `def pipe_split(x): return x`");
+    torch::jit::Graph &graph = *node->owningGraph();
+    Node *cut = graph.create(cutSymbol(), 0);
+    cut->insertBefore(node);
+    cut->copyMetadata(node);
+    if (returnsValue) {
+      node->output()->replaceAllUsesWith(node->input(first));
+    } else if (node->outputs().size() == 1 && !node->output()->uses().empty()) {
+      torch::jit::WithInsertPoint guard(node);
+      node->output()->replaceAllUsesWith(graph.insertConstant(c10::IValue()));
+    }
+    node->destroy();
+    return llvm::Error::success();
+  }
+};
+
+} // namespace
+
+PassInfo resolveMarkers() {
+  return {.name = "resolve-markers",
+          .description = "turns calls of pipe_split, scripted, plain or as an operator, into the "
+                         "boundary pipec::cut",
+          .requires_ = "calls are inlined",
+          .guarantees = "no call of a function named pipe_split and no pipec::pipe_split is left",
+          .example = R"(
+    %y : Tensor = pipec::pipe_split(%x)
+    =>
+    pipec::cut())",
+          .options = "",
+          .make = withoutOptions<ResolveMarkers>()};
+}
+
+} // namespace pipec

@@ -1,0 +1,200 @@
+// resolve-ties: weights that several stages use are copied into each of them, or sent from the
+// first one.
+#include "ir/TensorKey.h"
+#include "passes/Passes.h"
+#include "passes/StageInputs.h"
+
+#include <map>
+#include <set>
+
+namespace pipec {
+
+namespace {
+
+class ResolveTies : public StagedPass {
+public:
+  ResolveTies(std::string fallback, std::map<std::string, std::string> byName)
+      : fallback_(std::move(fallback)), byName_(std::move(byName)) {}
+
+  llvm::Expected<bool> run(StagedModel &model) override {
+    for (size_t i = 0; i < model.attributes.size(); ++i)
+      indexOf_[model.attributes[i].name] = i;
+    for (const auto &[name, mode] : byName_)
+      if (!known(model, name))
+        return makeError(ExitCode::Usage, "--tied: no weight is called " + name,
+                         "use a name as pipe-inspect prints it");
+    bool changed = false;
+    for (Tie &tie : findTies(model)) {
+      tie.mode = modeOf(model, tie);
+      if (tie.mode == Tie::Mode::Transmit)
+        transmit(model, tie);
+      model.ties.push_back(std::move(tie));
+      changed = true;
+    }
+    return changed;
+  }
+
+private:
+  static bool isWeight(const Attribute &attribute) {
+    return attribute.storage >= 0 &&
+           (attribute.kind == AttributeKind::Parameter || attribute.kind == AttributeKind::Buffer);
+  }
+
+  bool known(const StagedModel &model, const std::string &name) const {
+    for (const Attribute &attribute : model.attributes)
+      if (attribute.name == name || llvm::is_contained(attribute.otherNames, name))
+        return true;
+    return false;
+  }
+
+  /// Weights of overlapping memory that more than one stage holds, in order of storage.
+  std::vector<Tie> findTies(const StagedModel &model) const {
+    std::map<int64_t, Tie> byStorage;
+    std::map<int64_t, std::set<size_t>> stagesOf;
+    for (size_t s = 0; s < model.stages.size(); ++s)
+      for (const StageAttribute &entry : model.stages[s].plan.attributes) {
+        const Attribute &attribute = model.attributes[indexOf_.at(entry.name)];
+        if (!isWeight(attribute))
+          continue;
+        stagesOf[attribute.storage].insert(s);
+        Tie &tie = byStorage[attribute.storage];
+        for (const std::string &name : namesOf(attribute))
+          if (!llvm::is_contained(tie.names, name))
+            tie.names.push_back(name);
+      }
+    std::vector<Tie> ties;
+    for (auto &[storage, tie] : byStorage) {
+      if (stagesOf[storage].size() < 2)
+        continue;
+      tie.stages.assign(stagesOf[storage].begin(), stagesOf[storage].end());
+      tie.owner = tie.stages.front();
+      ties.push_back(std::move(tie));
+    }
+    return ties;
+  }
+
+  static std::vector<std::string> namesOf(const Attribute &attribute) {
+    std::vector<std::string> names{attribute.name};
+    names.insert(names.end(), attribute.otherNames.begin(), attribute.otherNames.end());
+    return names;
+  }
+
+  Tie::Mode modeOf(const StagedModel &model, const Tie &tie) const {
+    std::string mode = fallback_;
+    for (const std::string &name : tie.names)
+      if (auto given = byName_.find(name); given != byName_.end())
+        mode = given->second;
+    if (mode == "transmit")
+      return Tie::Mode::Transmit;
+    if (mode == "replicate")
+      return Tie::Mode::Replicate;
+    // Inference never changes a weight: a copy costs memory once, sending it costs a transfer and
+    // the same memory.
+    return model.mode == Mode::Infer ? Tie::Mode::Replicate : Tie::Mode::Transmit;
+  }
+
+  void transmit(StagedModel &model, const Tie &tie) {
+    for (size_t s : tie.stages) {
+      if (s == tie.owner)
+        continue;
+      std::vector<StageAttribute> &entries = model.stages[s].plan.attributes;
+      for (size_t i = 0; i < entries.size(); ++i)
+        if (model.attributes[indexOf_.at(entries[i].name)].storage == storageOf(model, tie))
+          send(model, tie.owner, s, i);
+    }
+  }
+
+  int64_t storageOf(const StagedModel &model, const Tie &tie) const {
+    for (const Attribute &attribute : model.attributes)
+      if (attribute.name == tie.names.front() ||
+          llvm::is_contained(attribute.otherNames, tie.names.front()))
+        return attribute.storage;
+    return -1;
+  }
+
+  void send(StagedModel &model, size_t owner, size_t stage, size_t port) {
+    StageAttribute &entry = model.stages[stage].plan.attributes[port];
+    size_t ownerPort = holdIn(model, owner, indexOf_.at(entry.name));
+    auto existing = llvm::find_if(model.channels, [&](const Channel &channel) {
+      return channel.kind == Channel::Kind::Weight && channel.from == PortRef{owner, ownerPort};
+    });
+    if (existing == model.channels.end()) {
+      Channel channel;
+      channel.kind = Channel::Kind::Weight;
+      channel.name = "w" + std::to_string(model.channels.size());
+      channel.from = {owner, ownerPort};
+      channel.type = "Tensor";
+      model.stages[owner].plan.weightChannelsOut.push_back(model.channels.size());
+      model.channels.push_back(std::move(channel));
+      existing = std::prev(model.channels.end());
+    }
+    existing->to.push_back({stage, port});
+    existing->skip |= stage != owner + 1;
+    entry.channel = existing - model.channels.begin();
+    if (entry.kind == AttributeKind::Parameter)
+      model.stages[stage].plan.parameterBytes -= entry.bytes;
+  }
+
+  /// Index in the owner's attributes of the same elements; added (unused there) when the owner only
+  /// has another view of them.
+  size_t holdIn(StagedModel &model, size_t owner, size_t attribute) {
+    const Attribute &wanted = model.attributes[attribute];
+    Stage &stage = model.stages[owner];
+    for (size_t i = 0; i < stage.plan.attributes.size(); ++i) {
+      const Attribute &candidate = model.attributes[indexOf_.at(stage.plan.attributes[i].name)];
+      if (candidate.storage == wanted.storage &&
+          keyOf(candidate.value.toTensor()) == keyOf(wanted.value.toTensor()))
+        return i;
+    }
+    return insertAttribute(stage, stageAttribute(wanted));
+  }
+
+  std::string fallback_;
+  std::map<std::string, std::string> byName_;
+  std::map<std::string, size_t> indexOf_;
+};
+
+llvm::Expected<std::unique_ptr<StagedPass>> make(const PassOptions &options) {
+  OptionReader read("resolve-ties", options);
+  std::string mode = read.text("mode", "cost");
+  std::string names = read.text("names");
+  if (llvm::Error error = read.finish())
+    return std::move(error);
+  auto valid = [](llvm::StringRef text) { return text == "transmit" || text == "replicate"; };
+  if (mode != "cost" && !valid(mode))
+    return makeError(ExitCode::Usage,
+                     "resolve-ties: mode: expected transmit, replicate or cost, got " + mode);
+  std::map<std::string, std::string> byName;
+  llvm::SmallVector<llvm::StringRef> parts;
+  llvm::StringRef(names).split(parts, ':', -1, false);
+  for (llvm::StringRef part : parts) {
+    auto [name, value] = part.rsplit('/');
+    if (!valid(value))
+      return makeError(ExitCode::Usage,
+                       "resolve-ties: names: expected NAME/transmit or NAME/replicate, got " +
+                           part.str());
+    byName[name.str()] = value.str();
+  }
+  return std::make_unique<ResolveTies>(mode, byName);
+}
+
+} // namespace
+
+PassInfo resolveTies() {
+  return {.name = "resolve-ties",
+          .description = "gives every weight that several stages use one owner that sends it, or a "
+                         "copy in each stage",
+          .requires_ = "the model is cut into stages",
+          .guarantees = "each such weight is in `ties`; a transmitted one has a weight channel to "
+                        "every stage but its owner",
+          .example = R"(
+    stage 0 uses emb.weight, stage 3 uses head.weight, one tensor in the source
+    => resolve-ties{mode=transmit}
+    channel w4 weight 0:0 -> 3:1)",
+          .options = "mode=transmit|replicate|cost: for all ties; default cost: copies when "
+                     "weights do not change\n"
+                     "names=NAME/MODE:NAME/MODE: for single weights",
+          .make = make};
+}
+
+} // namespace pipec

@@ -1,0 +1,68 @@
+// simplify: fold, unroll, lower tuples, share integers, remove writes and dead code, again and
+// again until nothing changes.
+#include "passes/Simplify.h"
+
+#include "passes/Passes.h"
+
+namespace pipec {
+
+namespace {
+
+/// Each round can open only what the round before it uncovered, as deep as branches and loops are
+/// nested; real models take below ten.
+constexpr int kMostRounds = 100;
+
+llvm::Expected<bool> runOnce(Model &model, const PassInfo &info) {
+  using Make = std::function<llvm::Expected<std::unique_ptr<ModelPass>>(const PassOptions &)>;
+  llvm::Expected<std::unique_ptr<ModelPass>> pass = std::get<Make>(info.make)({});
+  if (!pass)
+    return pass.takeError();
+  return (*pass)->run(model);
+}
+
+class Simplify : public ModelPass {
+public:
+  llvm::Expected<bool> run(Model &model) override { return simplifyToFixpoint(model); }
+};
+
+} // namespace
+
+llvm::Expected<bool> simplifyToFixpoint(Model &model) {
+  // Folding first makes the others see straight code; dead code last, so that unused parts do not
+  // keep memory written.
+  const PassInfo passes[] = {foldConstants(),       lowerTuples(),   unrollLoops(), fixLists(),
+                             commonSubexpression(), removeInplace(), deadCode()};
+  bool any = false;
+  for (int round = 0; round < kMostRounds; ++round) {
+    bool changed = false;
+    for (const PassInfo &info : passes) {
+      llvm::Expected<bool> one = runOnce(model, info);
+      if (!one)
+        return one.takeError();
+      changed |= *one;
+    }
+    if (!changed)
+      return any;
+    any = true;
+  }
+  return failf(ExitCode::Internal,
+               "simplify: expected the passes to come to rest in {} rounds, got changes still",
+               kMostRounds);
+}
+
+PassInfo simplify() {
+  return {.name = "simplify",
+          .description = "runs fold-constants, lower-tuples, unroll-loops, fix-lists, cse, "
+                         "remove-inplace and dead-code until none changes the model",
+          .requires_ = "a flat graph",
+          .guarantees = "what these passes guarantee",
+          .example = R"(
+    %2 : bool = aten::__isnot__(%x, %none)
+    %3 : Tensor = prim::If(%2) ...
+    =>
+    the nodes of the branch that is taken)",
+          .options = "",
+          .make = withoutOptions<Simplify>()};
+}
+
+} // namespace pipec

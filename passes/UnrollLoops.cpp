@@ -1,0 +1,147 @@
+// unroll-loops: a loop whose number of rounds is known becomes its body, that many times over.
+#include "llvm/ADT/DenseMap.h"
+#include "passes/Passes.h"
+
+#include <torch/csrc/jit/ir/constants.h>
+#include <torch/csrc/jit/ir/ir.h>
+
+namespace pipec {
+
+namespace {
+
+using torch::jit::Block;
+using torch::jit::Node;
+using torch::jit::Value;
+
+std::optional<bool> constantBool(Value *value) {
+  std::optional<c10::IValue> known = torch::jit::toIValue(value);
+  return known && known->isBool() ? std::optional<bool>(known->toBool()) : std::nullopt;
+}
+
+std::optional<int64_t> constantInt(Value *value) {
+  std::optional<c10::IValue> known = torch::jit::toIValue(value);
+  return known && known->isInt() ? std::optional<int64_t>(known->toInt()) : std::nullopt;
+}
+
+int64_t countNodes(Block *block) {
+  int64_t count = 0;
+  for (Node *node : block->nodes()) {
+    ++count;
+    for (Block *inner : node->blocks())
+      count += countNodes(inner);
+  }
+  return count;
+}
+
+class UnrollLoops : public ModelPass {
+public:
+  explicit UnrollLoops(int64_t growth) : left_(growth) {}
+
+  llvm::Expected<bool> run(Model &model) override {
+    graph_ = model.graph.get();
+    changed_ = false;
+    visit(graph_->block());
+    return changed_;
+  }
+
+private:
+  /// Inner loops first: what is copied is then already straight.
+  void visit(Block *block) {
+    for (Node *node = *block->nodes().begin(); node != block->return_node();) {
+      for (Block *inner : node->blocks())
+        visit(inner);
+      Node *next = node->next();
+      if (node->kind() == c10::prim::Loop)
+        unroll(node);
+      node = next;
+    }
+  }
+
+  /// How often the body runs, when that is certain.
+  static std::optional<int64_t> rounds(Node *loop) {
+    std::optional<bool> starts = constantBool(loop->input(1));
+    std::optional<int64_t> trips = constantInt(loop->input(0));
+    if (starts == false || (trips && *trips <= 0))
+      return 0;
+    if (starts != true)
+      return std::nullopt;
+    // The condition is a value of the body: a constant outside of it would do as well.
+    std::optional<bool> goesOn = constantBool(loop->blocks()[0]->outputs()[0]);
+    if (goesOn == false)
+      return 1;
+    return goesOn == true ? trips : std::nullopt;
+  }
+
+  void unroll(Node *loop) {
+    std::optional<int64_t> times = rounds(loop);
+    if (!times)
+      return;
+    const int64_t size = countNodes(loop->blocks()[0]) + 1;
+    if (*times > 1 && *times - 1 > left_ / size)
+      return;
+    if (*times > 1)
+      left_ -= (*times - 1) * size;
+    std::vector<Value *> carried(loop->inputs().begin() + 2, loop->inputs().end());
+    for (int64_t round = 0; round < *times; ++round)
+      carried = copyBody(loop, round, carried);
+    for (size_t i = 0; i < carried.size(); ++i)
+      loop->outputs()[i]->replaceAllUsesWith(carried[i]);
+    loop->destroy();
+    changed_ = true;
+  }
+
+  /// Puts one round before the loop and returns what it carries on.
+  std::vector<Value *> copyBody(Node *loop, int64_t round, const std::vector<Value *> &carried) {
+    Block *body = loop->blocks()[0];
+    llvm::DenseMap<Value *, Value *> copies;
+    for (size_t i = 0; i < carried.size(); ++i)
+      copies[body->inputs()[i + 1]] = carried[i];
+    if (body->inputs()[0]->hasUses()) {
+      torch::jit::WithInsertPoint guard(loop);
+      copies[body->inputs()[0]] = graph_->insertConstant(round, loop->sourceRange(), loop->scope());
+    }
+    auto copyOf = [&](Value *value) {
+      auto found = copies.find(value);
+      return found == copies.end() ? value : found->second;
+    };
+    for (Node *node : body->nodes()) {
+      Node *copy = graph_->createClone(node, copyOf)->insertBefore(loop);
+      for (size_t i = 0; i < node->outputs().size(); ++i)
+        copies[node->outputs()[i]] = copy->outputs()[i];
+    }
+    std::vector<Value *> next;
+    for (size_t i = 1; i < body->outputs().size(); ++i)
+      next.push_back(copyOf(body->outputs()[i]));
+    return next;
+  }
+
+  torch::jit::Graph *graph_ = nullptr;
+  int64_t left_; // nodes that may still be added
+  bool changed_ = false;
+};
+
+} // namespace
+
+PassInfo unrollLoops() {
+  return {.name = "unroll-loops",
+          .description = "repeats the body of a loop whose number of rounds is known",
+          .requires_ = "a flat graph",
+          .guarantees = "the graph grows by at most the allowed number of nodes; other loops stay",
+          .example = R"(
+    %2 : int = prim::Constant[value=2]()
+    %5 : Tensor = prim::Loop(%2, %true, %1)
+      block0(%3 : int, %4 : Tensor): %6 : Tensor = aten::relu(%4) -> (%true, %6)
+    =>
+    %7 : Tensor = aten::relu(%1)
+    %8 : Tensor = aten::relu(%7))",
+          .options = "growth=N: how many nodes may be added in all (default 20000)",
+          .make = [](const PassOptions &options) -> llvm::Expected<std::unique_ptr<ModelPass>> {
+            OptionReader read("unroll-loops", options);
+            const int64_t growth = read.integer("growth", 20000);
+            if (llvm::Error error = read.finish())
+              return error;
+            return std::make_unique<UnrollLoops>(growth);
+          }};
+}
+
+} // namespace pipec

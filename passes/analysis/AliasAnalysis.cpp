@@ -1,0 +1,188 @@
+#include "passes/analysis/AliasAnalysis.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "passes/analysis/AliasBuilder.h"
+
+#include <torch/csrc/jit/ir/ir.h>
+
+namespace pipec {
+
+// The second half of AliasBuilder: numbers the memories and sums up what happened to each.
+
+void AliasBuilder::collect(const Model &model) {
+  (void)model;
+  constexpr size_t kNone = ~size_t(0);
+  numbers_.assign(memory_.size(), kNone);
+  std::vector<size_t> dense(memory_.size());
+  for (MemoryGraph::Location l = 0; l < dense.size(); ++l) {
+    size_t &number = numbers_[memory_.find(l)];
+    if (number == kNone) {
+      number = result_.memories_.size();
+      result_.memories_.emplace_back();
+    }
+    dense[l] = number;
+  }
+  numbers_ = std::move(dense);
+
+  std::vector<bool> defined(result_.memories_.size());
+  for (size_t i = 0; i < order_.size(); ++i) {
+    const size_t number = numbers_[locations_[order_[i]]];
+    AliasAnalysis::Memory &memory = result_.memories_[number];
+    result_.memoryOfValue_[order_[i]] = number;
+    memory.values.push_back(order_[i]);
+    if (!defined[number] || definedAt_[i] < memory.defined)
+      memory.defined = definedAt_[i];
+    defined[number] = true;
+  }
+  for (MemoryGraph::Location location : attributes_)
+    result_.memories_[numbers_[location]].attribute = true;
+  for (MemoryGraph::Location location : userInputs_)
+    result_.memories_[numbers_[location]].userInput = true;
+  for (MemoryGraph::Location l = 0; l < numbers_.size(); ++l) {
+    std::vector<size_t> &holds = result_.memories_[numbers_[l]].holds;
+    if (memory_.find(l) != l)
+      continue;
+    for (MemoryGraph::Location held : memory_.contents(l))
+      holds.push_back(numbers_[held]);
+    llvm::sort(holds);
+    holds.erase(std::unique(holds.begin(), holds.end()), holds.end());
+  }
+}
+
+void AliasBuilder::sumTouches() {
+  for (const Touch &touch : touches_) {
+    const size_t number = numbers_[touch.location];
+    AliasAnalysis::Memory &memory = result_.memories_[number];
+    if (memory.firstTouch < 0)
+      memory.firstTouch = touch.position;
+    memory.lastTouch = touch.position; // the walk is in order of position
+    if (!touch.writer)
+      continue;
+    if (memory.firstWrite < 0)
+      memory.firstWrite = touch.position;
+    memory.lastWrite = touch.position;
+    memory.writtenInBlock |= touch.inBlock;
+    if (memory.writers.empty() || memory.writers.back() != touch.writer)
+      memory.writers.push_back(touch.writer);
+    std::vector<size_t> &writes = result_.writes_[touch.writer];
+    if (!llvm::is_contained(writes, number))
+      writes.push_back(number);
+  }
+  // Whoever reads a container reads what it holds.
+  std::vector<size_t> work;
+  for (size_t i = 0; i < result_.memories_.size(); ++i) {
+    if (!result_.memories_[i].holds.empty())
+      work.push_back(i);
+  }
+  while (!work.empty()) {
+    const AliasAnalysis::Memory &container = result_.memories_[work.back()];
+    work.pop_back();
+    for (size_t held : container.holds) {
+      AliasAnalysis::Memory &memory = result_.memories_[held];
+      if (memory.lastTouch >= container.lastTouch)
+        continue;
+      memory.lastTouch = container.lastTouch;
+      if (memory.firstTouch < 0)
+        memory.firstTouch = container.firstTouch;
+      if (!memory.holds.empty())
+        work.push_back(held);
+    }
+  }
+}
+
+void AliasBuilder::markReturned(const Model &model) {
+  std::vector<size_t> work;
+  for (const Value *output : model.graph->outputs()) {
+    if (std::optional<size_t> memory = result_.memoryOf(output))
+      work.push_back(*memory);
+  }
+  while (!work.empty()) {
+    AliasAnalysis::Memory &memory = result_.memories_[work.back()];
+    work.pop_back();
+    if (memory.returned)
+      continue;
+    memory.returned = true;
+    work.insert(work.end(), memory.holds.begin(), memory.holds.end());
+  }
+}
+
+// What the result answers.
+
+AliasAnalysis::AliasAnalysis(const Model &model) { AliasBuilder(*this).build(model); }
+
+std::optional<size_t> AliasAnalysis::memoryOf(const torch::jit::Value *value) const {
+  auto found = memoryOfValue_.find(value);
+  if (found == memoryOfValue_.end())
+    return std::nullopt;
+  return found->second;
+}
+
+bool AliasAnalysis::mayAlias(const torch::jit::Value *a, const torch::jit::Value *b) const {
+  std::optional<size_t> left = memoryOf(a), right = memoryOf(b);
+  return left && right && *left == *right;
+}
+
+bool AliasAnalysis::isWritten(const torch::jit::Value *value) const {
+  std::optional<size_t> memory = memoryOf(value);
+  return memory && memories_[*memory].written();
+}
+
+llvm::ArrayRef<size_t> AliasAnalysis::writesOf(const torch::jit::Node *node) const {
+  auto found = writes_.find(node);
+  if (found == writes_.end())
+    return {};
+  return found->second;
+}
+
+std::vector<AliasAnalysis::Interval> AliasAnalysis::intervals() const {
+  std::vector<Interval> result;
+  for (size_t i = 0; i < memories_.size(); ++i) {
+    const Memory &memory = memories_[i];
+    if (!memory.written())
+      continue;
+    // What lives longer than this run is read again by the next one: none of its readers may be
+    // left behind.
+    const bool shared = memory.attribute || memory.userInput;
+    const int64_t from = shared ? memory.firstTouch : memory.defined;
+    const int64_t to = shared ? memory.lastTouch : memory.lastWrite;
+    if (to > from)
+      result.push_back({from, to, i});
+  }
+  return result;
+}
+
+void AliasAnalysis::print(llvm::raw_ostream &os) const {
+  for (size_t i = 0; i < memories_.size(); ++i) {
+    const Memory &memory = memories_[i];
+    if (!memory.written() && memory.values.size() < 2 && memory.holds.empty())
+      continue;
+    os << "memory " << i << ":";
+    for (const torch::jit::Value *value : memory.values)
+      os << " %" << value->debugName();
+    for (size_t held : memory.holds)
+      os << " holds " << held;
+    if (memory.attribute)
+      os << " attribute";
+    if (memory.userInput)
+      os << " input";
+    if (memory.returned)
+      os << " returned";
+    os << " defined " << memory.defined << " touched " << memory.firstTouch << ".."
+       << memory.lastTouch;
+    if (memory.written())
+      os << " written " << memory.firstWrite << ".." << memory.lastWrite;
+    if (memory.writtenInBlock)
+      os << " in block";
+    for (const torch::jit::Node *writer : memory.writers)
+      os << " " << writer->kind().toQualString();
+    os << "\n";
+  }
+  for (const Interval &interval : intervals())
+    os << "together (" << interval.from << ", " << interval.to << "] memory " << interval.memory
+       << "\n";
+  for (const Effect &effect : effects_)
+    os << "effect " << effect.position << ": " << effect.node->kind().toQualString()
+       << (effect.unknown ? " unknown" : "") << "\n";
+}
+
+} // namespace pipec

@@ -1,0 +1,402 @@
+#include "passes/analysis/AliasBuilder.h"
+
+#include "passes/analysis/MemoryTypes.h"
+
+#include <torch/csrc/jit/runtime/operator.h>
+
+#include <algorithm>
+#include <map>
+
+namespace pipec {
+
+void AliasBuilder::build(const Model &model) {
+  seedInputs(model);
+  visitBlock(*model.graph->block(), true);
+  for (const Value *output : model.graph->outputs())
+    (void)give(const_cast<Value *>(output));
+  collect(model);
+  sumTouches();
+  markReturned(model);
+}
+
+std::optional<MemoryGraph::Location> AliasBuilder::locate(const Value *value) const {
+  auto found = locations_.find(value);
+  if (found == locations_.end())
+    return std::nullopt;
+  return found->second;
+}
+
+std::optional<MemoryGraph::Location> AliasBuilder::give(Value *value) {
+  if (std::optional<Location> known = locate(value))
+    return known;
+  if (!hasMemory(*value->type()))
+    return std::nullopt;
+  Location location = memory_.fresh();
+  locations_[value] = location;
+  order_.push_back(value);
+  definedAt_.push_back(position_);
+  return location;
+}
+
+void AliasBuilder::giveAll(at::ArrayRef<Value *> values) {
+  for (Value *value : values)
+    (void)give(value);
+}
+
+void AliasBuilder::giveContents(Location location, const c10::Type &type, bool attribute) {
+  (attribute ? attributes_ : userInputs_).push_back(location);
+  if (!mayHold(type))
+    return;
+  if (type.containedTypes().empty()) { // an object or Any: nothing is known of what is inside
+    memory_.collapse(location);
+    return;
+  }
+  for (const c10::TypePtr &contained : type.containedTypes()) {
+    if (type.kind() == c10::TypeKind::OptionalType || type.kind() == c10::TypeKind::UnionType)
+      giveContents(location, *contained, attribute);
+    else if (hasMemory(*contained))
+      giveContents(memory_.element(location), *contained, attribute);
+  }
+}
+
+void AliasBuilder::seedInputs(const Model &model) {
+  at::ArrayRef<Value *> inputs = model.graph->inputs();
+  const size_t arguments = inputs.size() - std::min(inputs.size(), model.attributes.size());
+  std::map<int64_t, Location> storages;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    std::optional<Location> location = give(inputs[i]);
+    if (!location)
+      continue;
+    const bool attribute = i >= arguments;
+    giveContents(*location, *inputs[i]->type(), attribute);
+    if (!attribute)
+      continue;
+    const int64_t storage = model.attributes[i - arguments].storage;
+    if (storage < 0)
+      continue;
+    auto [known, isNew] = storages.try_emplace(storage, *location);
+    if (!isNew)
+      memory_.unite(known->second, *location);
+  }
+}
+
+void AliasBuilder::uniteValues(Value *a, Value *b) {
+  std::optional<Location> left = give(a), right = give(b);
+  if (left && right)
+    memory_.unite(*left, *right);
+}
+
+void AliasBuilder::read(const Value *value) {
+  if (std::optional<Location> location = locate(value))
+    touches_.push_back({*location, position_, nullptr, depth_ > 0});
+}
+
+void AliasBuilder::write(Location location, Node *writer) {
+  touches_.push_back({location, position_, writer, depth_ > 0});
+}
+
+void AliasBuilder::noteEffect(Node *node, bool unknown) {
+  result_.effects_.push_back({node, position_, unknown});
+}
+
+void AliasBuilder::visitBlock(Block &block, bool topLevel) {
+  for (Node *node : block.nodes()) {
+    if (topLevel)
+      ++position_;
+    visit(node);
+  }
+  if (topLevel)
+    return;
+  for (const Value *output : block.outputs())
+    read(output);
+}
+
+void AliasBuilder::visit(Node *node) {
+  for (const Value *input : node->inputs())
+    read(input);
+  if (visitStructural(node))
+    return;
+  const torch::jit::Operator *op = node->maybeOperator();
+  if (!op || op->aliasAnalysisKind() == c10::AliasAnalysisKind::CONSERVATIVE) {
+    visitUnknown(node);
+    return;
+  }
+  visitSchema(node, op->schema());
+}
+
+bool AliasBuilder::visitStructural(Node *node) {
+  switch (node->kind()) {
+  case c10::prim::If:
+    visitIf(node);
+    return true;
+  case c10::prim::Loop:
+    visitLoop(node);
+    return true;
+  case c10::prim::Constant:
+    for (Value *output : node->outputs()) {
+      if (std::optional<Location> location = give(output))
+        giveContents(*location, *output->type(), true);
+    }
+    return true;
+  case c10::prim::ListConstruct:
+  case c10::prim::TupleConstruct:
+  case c10::prim::DictConstruct:
+  case c10::prim::CreateObject:
+  case c10::prim::Uninitialized:
+    visitConstruct(node);
+    return true;
+  case c10::prim::ListUnpack:
+  case c10::prim::TupleUnpack:
+  case c10::prim::TupleIndex:
+  case c10::prim::TupleSlice:
+  case c10::prim::GetAttr:
+    visitExtract(node);
+    return true;
+  case c10::prim::SetAttr:
+    if (std::optional<Location> object = give(node->input(0))) {
+      if (std::optional<Location> held = give(node->input(1)))
+        memory_.hold(*object, *held);
+      write(*object, node);
+    }
+    return true;
+  case c10::prim::unchecked_cast:
+    uniteValues(node->input(0), node->output());
+    return true;
+  case c10::prim::isinstance:
+  case c10::aten::format:
+    giveAll(node->outputs());
+    return true;
+  case c10::prim::Print:
+  case c10::prim::RaiseException:
+  case c10::aten::warn:
+    noteEffect(node, false);
+    return true;
+  default:
+    return false;
+  }
+}
+
+void AliasBuilder::visitIf(Node *node) {
+  ++depth_;
+  for (Block *block : node->blocks())
+    visitBlock(*block, false);
+  --depth_;
+  for (size_t i = 0; i < node->outputs().size(); ++i) {
+    for (Block *block : node->blocks())
+      uniteValues(node->outputs()[i], block->outputs()[i]);
+  }
+}
+
+void AliasBuilder::visitLoop(Node *node) {
+  Block *body = node->blocks()[0];
+  // Inputs: trip count, first condition, carried...; body inputs: iteration, carried...; body
+  // outputs: condition, carried...
+  for (size_t i = 0; i < node->outputs().size(); ++i)
+    uniteValues(node->inputs()[i + 2], body->inputs()[i + 1]);
+  giveAll(body->inputs());
+  ++depth_;
+  visitBlock(*body, false);
+  --depth_;
+  for (size_t i = 0; i < node->outputs().size(); ++i) {
+    uniteValues(body->inputs()[i + 1], body->outputs()[i + 1]);
+    uniteValues(node->outputs()[i], body->inputs()[i + 1]);
+  }
+}
+
+void AliasBuilder::visitConstruct(Node *node) {
+  for (Value *output : node->outputs()) {
+    std::optional<Location> location = give(output);
+    if (!location)
+      continue;
+    for (Value *input : node->inputs()) {
+      if (std::optional<Location> held = give(input))
+        memory_.hold(*location, *held);
+    }
+  }
+}
+
+void AliasBuilder::visitExtract(Node *node) {
+  std::optional<Location> container = give(node->input(0));
+  for (Value *output : node->outputs()) {
+    std::optional<Location> location = give(output);
+    if (!location || !container)
+      continue;
+    if (node->kind() == c10::prim::TupleSlice)
+      memory_.hold(*location, memory_.element(*container));
+    else
+      memory_.unite(*location, memory_.element(*container));
+  }
+}
+
+void AliasBuilder::visitUnknown(Node *node) {
+  noteEffect(node, true);
+  std::vector<Value *> touched(node->inputs().begin(), node->inputs().end());
+  for (Block *block : node->blocks()) { // nothing is known of how its inputs and outputs meet ours
+    giveAll(block->inputs());
+    ++depth_;
+    visitBlock(*block, false);
+    --depth_;
+    touched.insert(touched.end(), block->inputs().begin(), block->inputs().end());
+    touched.insert(touched.end(), block->outputs().begin(), block->outputs().end());
+  }
+  touched.insert(touched.end(), node->outputs().begin(), node->outputs().end());
+  std::optional<Location> all;
+  for (Value *value : touched) {
+    std::optional<Location> location = give(value);
+    if (!location)
+      continue;
+    if (all)
+      memory_.unite(*all, *location);
+    all = location;
+  }
+  if (!all)
+    return;
+  memory_.collapse(*all);
+  write(*all, node);
+}
+
+void AliasBuilder::bind(std::vector<NamedSet> &sets, MemoryGraph &memory, c10::Symbol name,
+                        Location location) {
+  for (const NamedSet &set : sets) {
+    if (set.name == name) {
+      memory.unite(set.location, location);
+      return;
+    }
+  }
+  sets.push_back({name, location});
+}
+
+void AliasBuilder::visitSchema(Node *node, const c10::FunctionSchema &schema) {
+  std::vector<NamedSet> sets;
+  const size_t described = std::min(schema.arguments().size(), node->inputs().size());
+  for (size_t i = 0; i < described; ++i) {
+    if (const c10::AliasInfo *info = schema.arguments()[i].alias_info())
+      bindArgument(node, i, *info, sets);
+  }
+  for (size_t i = 0; i < described; ++i) {
+    const c10::AliasInfo *info = schema.arguments()[i].alias_info();
+    if (info && info->isWrite())
+      insertInto(node, i, schema);
+  }
+  auto [first, last] = hiddenWrites(node);
+  for (size_t i = first; i < last; ++i) {
+    if (std::optional<Location> location = give(node->inputs()[i]))
+      write(*location, node);
+  }
+  for (size_t i = 0; i < node->outputs().size(); ++i) {
+    const c10::AliasInfo *info =
+        i < schema.returns().size() ? schema.returns()[i].alias_info() : nullptr;
+    bindResult(node, node->outputs()[i], info, sets);
+  }
+}
+
+void AliasBuilder::bindArgument(Node *node, size_t index, const c10::AliasInfo &info,
+                                std::vector<NamedSet> &sets) {
+  std::optional<Location> location = give(node->inputs()[index]);
+  if (!location)
+    return;
+  for (c10::Symbol name : info.beforeSets()) {
+    if (name != c10::AliasInfo::wildcardSet())
+      bind(sets, memory_, name, *location);
+  }
+  if (info.isWrite())
+    write(*location, node);
+  for (const c10::AliasInfo &contained : info.containedTypes()) {
+    const Location element = memory_.element(*location);
+    for (c10::Symbol name : contained.beforeSets()) {
+      if (name != c10::AliasInfo::wildcardSet())
+        bind(sets, memory_, name, element);
+    }
+    if (contained.isWrite())
+      write(element, node);
+  }
+}
+
+/// A written list, dict or object may now hold any other argument that the schema lets out of
+/// sight, or what another container holds.
+void AliasBuilder::insertInto(Node *node, size_t container, const c10::FunctionSchema &schema) {
+  Value *target = node->inputs()[container];
+  std::optional<Location> into = give(target);
+  if (!into || !mayHold(*target->type()))
+    return;
+  for (size_t i = 0; i < node->inputs().size(); ++i) {
+    Value *argument = node->inputs()[i];
+    std::optional<Location> location = give(argument);
+    if (i == container || !location)
+      continue;
+    const c10::AliasInfo *info =
+        i < schema.arguments().size() ? schema.arguments()[i].alias_info() : nullptr;
+    if (info && info->isWildcardAfter())
+      memory_.hold(*into, *location);
+    else if (mayHold(*argument->type()))
+      memory_.hold(*into, memory_.element(*location));
+  }
+}
+
+void AliasBuilder::bindResult(Node *node, Value *output, const c10::AliasInfo *info,
+                              std::vector<NamedSet> &sets) {
+  std::optional<Location> location = give(output);
+  if (!location)
+    return;
+  if (mayReturnInput(node)) {
+    for (Value *input : node->inputs()) {
+      std::optional<Location> from = give(input);
+      if (!from)
+        continue;
+      const Location memory = mayHold(*input->type()) ? memory_.element(*from) : *from;
+      memory_.unite(mayHold(*output->type()) ? memory_.element(*location) : *location, memory);
+    }
+  }
+  if (!info || info->beforeSets().empty()) {
+    if (mayHold(*output->type()) && (!info || info->containedTypes().empty()))
+      bindToContents(node, output, false);
+  } else if (info->beforeSets().count(c10::AliasInfo::wildcardSet())) {
+    bindToContents(node, output, true);
+  }
+  if (!info)
+    return;
+  for (c10::Symbol name : info->beforeSets()) {
+    if (name != c10::AliasInfo::wildcardSet())
+      bind(sets, memory_, name, *location);
+  }
+  for (const c10::AliasInfo &contained : info->containedTypes()) {
+    for (c10::Symbol name : contained.beforeSets()) {
+      if (name != c10::AliasInfo::wildcardSet())
+        bind(sets, memory_, name, memory_.element(*location));
+    }
+  }
+}
+
+void AliasBuilder::bindToContents(Node *node, Value *output, bool mayBeInput) {
+  const Location result = *give(output);
+  auto bare = [](const c10::TypePtr &type) {
+    auto optional = type->cast<c10::OptionalType>();
+    return optional ? optional->getElementType() : type;
+  };
+  auto holds = [](const c10::TypePtr &container, const c10::Type &element) {
+    return llvm::any_of(container->containedTypes(),
+                        [&](const c10::TypePtr &held) { return *held == element; });
+  };
+  const c10::TypePtr made = bare(output->type());
+  for (Value *input : node->inputs()) {
+    std::optional<Location> location = give(input);
+    if (!location)
+      continue;
+    const c10::TypePtr given = bare(input->type());
+    if (mayBeInput && *given == *made)
+      memory_.unite(result, *location); // a default value, or the key
+    if (!mayHold(*given))
+      continue;
+    if (holds(given, *made)) {
+      memory_.unite(result, memory_.element(*location));
+    } else if (!made->containedTypes().empty() && !given->containedTypes().empty() &&
+               *made->containedTypes().back() == *given->containedTypes().back()) {
+      memory_.hold(result, memory_.element(*location));
+    } else { // items(), popitem(): one level more or less
+      memory_.unite(result, memory_.element(*location));
+      memory_.collapse(result);
+    }
+  }
+}
+
+} // namespace pipec

@@ -1,0 +1,199 @@
+#include "passes/analysis/CutLegality.h"
+
+#include "ir/NodeInfo.h"
+#include "ir/RandomOps.h"
+#include "llvm/ADT/STLExtras.h"
+#include "passes/analysis/AliasAnalysis.h"
+
+#include <torch/csrc/jit/ir/ir.h>
+
+namespace pipec {
+
+namespace {
+
+using torch::jit::Block;
+using torch::jit::Node;
+using torch::jit::Value;
+
+/// The node of the top level that is or encloses `node`.
+Node *topLevelNode(Node *node, torch::jit::Graph &graph) {
+  while (node->owningBlock() != graph.block())
+    node = node->owningBlock()->owningNode();
+  return node;
+}
+
+bool hasRandom(Node *node) {
+  if (isRandomOp(node->kind().toQualString()))
+    return true;
+  for (Block *block : node->blocks())
+    for (Node *inner : block->nodes())
+      if (hasRandom(inner))
+        return true;
+  return node->hasAttribute(c10::attr::Subgraph) &&
+         llvm::any_of(node->g(c10::attr::Subgraph)->nodes(),
+                      [](Node *inner) { return hasRandom(inner); });
+}
+
+} // namespace
+
+bool canTravel(const c10::Type &type) {
+  switch (type.kind()) {
+  case c10::TypeKind::TensorType:
+  case c10::TypeKind::IntType:
+  case c10::TypeKind::FloatType:
+  case c10::TypeKind::BoolType:
+  case c10::TypeKind::NoneType:
+  case c10::TypeKind::NumberType:
+  case c10::TypeKind::ComplexType:
+    return true;
+  case c10::TypeKind::ListType:
+  case c10::TypeKind::TupleType:
+  case c10::TypeKind::OptionalType:
+    return llvm::all_of(type.containedTypes(),
+                        [](const c10::TypePtr &inner) { return canTravel(*inner); });
+  default:
+    return false;
+  }
+}
+
+CutLegality::CutLegality(const Model &model, const TopLevel &top)
+    : operators_(top.operators.size()), cover_(top.operators.size() + 1, 0) {
+  blockWrites(model, top);
+  blockState(model, top);
+  blockValuesThatStay(top);
+  blockRandom(top);
+  std::vector<int64_t> change(operators_ + 2, 0);
+  for (const Blocked &interval : blocked_) {
+    ++change[interval.from + 1];
+    --change[interval.to + 1];
+  }
+  int64_t sum = 0;
+  for (size_t i = 0; i <= operators_; ++i)
+    cover_[i] = sum += change[i];
+}
+
+bool CutLegality::legal(size_t boundary) const {
+  return boundary > 0 && boundary < operators_ && cover_[boundary] == 0;
+}
+
+std::string CutLegality::why(size_t boundary) const {
+  if (boundary == 0)
+    return "nothing comes before it";
+  if (boundary >= operators_)
+    return "nothing comes after it";
+  for (const Blocked &interval : blocked_)
+    if (interval.from < boundary && boundary <= interval.to)
+      return interval.why;
+  return "";
+}
+
+std::vector<size_t> CutLegality::all() const {
+  std::vector<size_t> result;
+  for (size_t i = 1; i < operators_; ++i)
+    if (legal(i))
+      result.push_back(i);
+  return result;
+}
+
+void CutLegality::block(size_t from, size_t to, std::string why) {
+  to = std::min(to, operators_ - 1);
+  if (from < to)
+    blocked_.push_back({from, to, std::move(why)});
+}
+
+void CutLegality::blockWrites(const Model &model, const TopLevel &top) {
+  AliasAnalysis alias(model);
+  // The analysis counts constants and boundaries too: index of the first operator at or after each
+  // of its positions.
+  std::vector<size_t> operatorAt;
+  size_t next = 0;
+  for (Node *node : model.graph->nodes()) {
+    operatorAt.push_back(next);
+    if (next < top.operators.size() && top.operators[next] == node)
+      ++next;
+  }
+  operatorAt.push_back(next);
+  auto at = [&](int64_t position) {
+    return operatorAt[std::clamp<int64_t>(position, 0, operatorAt.size() - 1)];
+  };
+  for (const AliasAnalysis::Interval &interval : alias.intervals()) {
+    const AliasAnalysis::Memory &memory = alias.memories()[interval.memory];
+    std::string writer =
+        memory.writers.empty() ? "an operator" : describeNode(memory.writers.back());
+    std::string what = memory.attribute   ? "an attribute"
+                       : memory.userInput ? "an input of the model"
+                                          : "a value";
+    if (!memory.values.empty())
+      what += " (" + memory.values.front()->debugName() + ")";
+    block(at(interval.from), at(interval.to),
+          writer + " writes into " + what + " that must stay in one stage with it");
+  }
+}
+
+void CutLegality::blockState(const Model &model, const TopLevel &top) {
+  size_t leaves = model.signature.leaves.size();
+  for (size_t i = 0; i < model.stateOutputs.size(); ++i) {
+    const Attribute &attribute = model.attributes[model.stateOutputs[i]];
+    Value *old = model.graph->inputs()[model.argumentCount() + model.stateOutputs[i]];
+    Value *changed = model.graph->outputs()[leaves + i];
+    size_t first = operators_, last = 0;
+    auto touch = [&](Node *node) {
+      if (node->kind() == c10::prim::Return || node->kind() == c10::prim::Param ||
+          node->kind() == c10::prim::Constant)
+        return;
+      size_t index = indexOf(topLevelNode(node, *model.graph), top);
+      first = std::min(first, index);
+      last = std::max(last, index);
+    };
+    for (const torch::jit::Use &use : old->uses())
+      touch(use.user);
+    touch(changed->node());
+    if (first < last)
+      block(first, last,
+            "attribute " + attribute.name +
+                " is assigned: its old and new value must stay in one stage");
+  }
+}
+
+void CutLegality::blockValuesThatStay(const TopLevel &top) {
+  for (size_t i = 0; i < top.operators.size(); ++i) {
+    Node *node = top.operators[i];
+    for (Value *value : node->outputs()) {
+      if (canTravel(*value->type()))
+        continue;
+      size_t last = i;
+      for (const torch::jit::Use &use : value->uses())
+        if (use.user->kind() != c10::prim::Return || use.user->owningBlock() != node->owningBlock())
+          last = std::max(last, indexOf(topLevelNode(use.user, *node->owningGraph()), top));
+      block(i, last,
+            describeNode(node) + " makes a value of type " + value->type()->annotation_str() +
+                ", which cannot travel between stages");
+    }
+  }
+}
+
+void CutLegality::blockRandom(const TopLevel &top) {
+  size_t last = 0;
+  for (size_t i = 0; i < top.operators.size(); ++i)
+    if (hasRandom(top.operators[i]))
+      last = i;
+  for (size_t i = 0; i < last; ++i) {
+    Node *node = top.operators[i];
+    bool nested = !node->blocks().empty() || node->hasAttribute(c10::attr::Subgraph);
+    if (nested && hasRandom(node)) {
+      block(i, last,
+            describeNode(node) +
+                " draws random numbers inside control flow, and later operators draw too");
+      return; // it reaches to the last draw
+    }
+  }
+}
+
+size_t CutLegality::indexOf(Node *node, const TopLevel &top) const {
+  // operators are in program order: isBefore is a comparison of positions
+  auto it = std::lower_bound(top.operators.begin(), top.operators.end(), node,
+                             [](Node *a, Node *b) { return a != b && a->isBefore(b); });
+  return it - top.operators.begin();
+}
+
+} // namespace pipec

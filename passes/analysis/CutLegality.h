@@ -1,0 +1,49 @@
+// Where a stage boundary may stand, and why not elsewhere.
+#pragma once
+
+#include "passes/analysis/TopLevel.h"
+
+#include <optional>
+
+namespace pipec {
+
+/// A boundary before operator i of the top level (0 < i < size) is legal unless it would separate
+/// - an in-place write from the definition or an earlier reader of the memory it writes,
+/// - reads and writes of one written attribute or user input, or the old value of an assigned
+/// attribute from its new one,
+/// - the maker from a user of a value that cannot travel: a string, dict, object, device or future,
+/// - a random operator inside control flow from a later random operator: how many draws happened
+/// would not be known.
+class CutLegality {
+public:
+  CutLegality(const Model &model, const TopLevel &top);
+
+  bool legal(size_t boundary) const;
+  /// "aten::add_ at model.py:88 in layer1 writes a tensor made by aten::conv2d": why the boundary
+  /// is not legal; empty when it is.
+  std::string why(size_t boundary) const;
+  /// Legal boundaries in ascending order.
+  std::vector<size_t> all() const;
+
+private:
+  struct Blocked {
+    size_t from; // boundaries in (from, to] are blocked
+    size_t to;
+    std::string why;
+  };
+  void block(size_t from, size_t to, std::string why);
+  void blockWrites(const Model &model, const TopLevel &top);
+  void blockState(const Model &model, const TopLevel &top);
+  void blockValuesThatStay(const TopLevel &top);
+  void blockRandom(const TopLevel &top);
+  size_t indexOf(torch::jit::Node *node, const TopLevel &top) const;
+
+  size_t operators_;
+  std::vector<Blocked> blocked_;
+  std::vector<size_t> cover_; // how many intervals cover each boundary
+};
+
+/// Tensors, numbers, bools, None, and lists, tuples and optionals of these.
+bool canTravel(const c10::Type &type);
+
+} // namespace pipec

@@ -1,0 +1,101 @@
+#include "passes/analysis/ModuleNames.h"
+
+#include "ir/NodeInfo.h"
+
+#include <set>
+
+namespace pipec {
+
+namespace {
+
+using torch::jit::Node;
+
+/// "a#2.b" -> {"a", 2}, {"b", 1}
+std::vector<std::pair<llvm::StringRef, llvm::StringRef>> components(llvm::StringRef path) {
+  std::vector<std::pair<llvm::StringRef, llvm::StringRef>> result;
+  while (!path.empty()) {
+    auto [head, tail] = path.split('.');
+    result.push_back(head.split('#'));
+    path = tail;
+  }
+  return result;
+}
+
+std::string withoutCalls(llvm::StringRef path) {
+  std::string text;
+  for (auto &[name, call] : components(path))
+    text += (text.empty() ? "" : ".") + name.str();
+  return text;
+}
+
+std::string nearestName(const std::set<std::string> &names, llvm::StringRef name) {
+  std::string best;
+  unsigned distance = ~0u;
+  for (const std::string &candidate : names)
+    if (unsigned d = name.edit_distance(candidate); d < distance) {
+      distance = d;
+      best = candidate;
+    }
+  return best;
+}
+
+llvm::Error noSuchModule(const Model &model, const std::string &name) {
+  std::set<std::string> names;
+  for (const std::string &call : model.moduleCalls)
+    for (std::string path = withoutCalls(call); !path.empty();
+         path = path.find('.') == std::string::npos ? "" : path.substr(0, path.rfind('.')))
+      names.insert(path);
+  std::string nearest = nearestName(names, name);
+  return makeError(ExitCode::Usage, "the model calls no module " + name,
+                   nearest.empty()
+                       ? "the model calls no module at all: cut it with pipe_split markers"
+                       : "did you mean " + nearest + "? pipe-inspect lists the modules");
+}
+
+} // namespace
+
+bool isInModule(llvm::StringRef path, llvm::StringRef name) {
+  auto inside = components(path), outer = components(name);
+  if (outer.empty() || inside.size() < outer.size())
+    return false;
+  for (size_t i = 0; i < outer.size(); ++i) {
+    if (inside[i].first != outer[i].first)
+      return false;
+    if (!outer[i].second.empty() &&
+        (inside[i].second.empty() ? "1" : inside[i].second) != outer[i].second)
+      return false;
+  }
+  return true;
+}
+
+llvm::Expected<NamedPlace> findModule(const Model &model, const TopLevel &top,
+                                      const std::string &name) {
+  auto operatorOf = [&](llvm::StringRef module) -> std::optional<std::pair<size_t, Node *>> {
+    for (size_t i = 0; i < top.operators.size(); ++i)
+      if (Node *found = firstInside(
+              top.operators[i], [&](Node *node) { return isInModule(modulePathOf(node), module); }))
+        return std::make_pair(i, found);
+    return std::nullopt;
+  };
+  if (auto found = operatorOf(name)) {
+    auto [index, node] = *found;
+    if (!isFirstInBlocks(node, top.operators[index]))
+      return makeError(ExitCode::Unsupported,
+                       "module " + name + " begins inside " + describeNode(top.operators[index]) +
+                           ", control flow that depends on data and stays whole",
+                       "cut before or after that block");
+    return NamedPlace{index, ""};
+  }
+  auto call = llvm::find_if(model.moduleCalls,
+                            [&](const std::string &path) { return isInModule(path, name); });
+  if (call == model.moduleCalls.end())
+    return noSuchModule(model, name);
+  for (++call; call != model.moduleCalls.end(); ++call)
+    if (auto found = operatorOf(*call))
+      return NamedPlace{found->first, *call};
+  return makeError(ExitCode::Usage,
+                   "module " + name + " has no operators left, and none of a module follows it",
+                   "cut at a module before it");
+}
+
+} // namespace pipec

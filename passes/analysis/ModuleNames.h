@@ -1,0 +1,25 @@
+// Module names as users write them ("encoder.layers.6", "block#2") found in the order of the
+// program.
+#pragma once
+
+#include "passes/analysis/TopLevel.h"
+
+namespace pipec {
+
+/// True when `path` (modulePathOf) is the module `name` or inside it. "a.b" is any call of it,
+/// "a.b#2" the second one.
+bool isInModule(llvm::StringRef path, llvm::StringRef name);
+
+/// Where a cut at a name goes.
+struct NamedPlace {
+  size_t index = 0;    // of the top-level operator that comes first
+  std::string instead; // the module whose operator that is, when the named one has none left
+};
+
+/// The first operator of the module in program order; of the next module that has one when it has
+/// none left. Errors: Usage when there is no such module (with the nearest name) or nothing
+/// follows; Unsupported when its first operator is inside a block and not the block's first.
+llvm::Expected<NamedPlace> findModule(const Model &model, const TopLevel &top,
+                                      const std::string &name);
+
+} // namespace pipec

@@ -1,0 +1,139 @@
+#include "passes/analysis/TopLevel.h"
+
+#include "ir/MarkerOps.h"
+#include "ir/NodeInfo.h"
+
+#include <torch/csrc/jit/ir/ir.h>
+
+#include <map>
+
+namespace pipec {
+
+namespace {
+
+using torch::jit::Block;
+using torch::jit::Node;
+
+std::optional<NestedBoundary> boundaryIn(Block &block, bool inside) {
+  for (Node *node : block.nodes()) {
+    if (inside && node->kind() == cutSymbol())
+      return NestedBoundary{node, block.owningNode()};
+    for (Block *inner : node->blocks())
+      if (std::optional<NestedBoundary> found = boundaryIn(*inner, true))
+        return found;
+  }
+  return std::nullopt;
+}
+
+void removeBoundariesIn(Block &block) {
+  for (auto it = block.nodes().begin(); it != block.nodes().end();) {
+    Node *node = *it;
+    ++it;
+    for (Block *inner : node->blocks())
+      removeBoundariesIn(*inner);
+    if (node->kind() == cutSymbol())
+      node->destroy();
+  }
+}
+
+} // namespace
+
+void forEachOuterUse(Node *node, llvm::function_ref<void(torch::jit::Value *)> visit) {
+  for (torch::jit::Value *input : node->inputs())
+    visit(input);
+  for (Block *block : node->blocks()) {
+    for (Node *inner : block->nodes())
+      forEachOuterUse(inner, visit);
+    for (torch::jit::Value *output : block->outputs())
+      visit(output);
+  }
+}
+
+TopLevel topLevelOf(const Model &model) {
+  TopLevel top;
+  for (Node *node : model.graph->nodes()) {
+    if (node->kind() == cutSymbol())
+      top.boundaries.push_back(top.operators.size());
+    else if (node->kind() != c10::prim::Constant)
+      top.operators.push_back(node);
+  }
+  return top;
+}
+
+void removeBoundaries(Model &model) {
+  for (auto it = model.graph->nodes().begin(); it != model.graph->nodes().end();) {
+    Node *node = *it;
+    ++it;
+    if (node->kind() == cutSymbol())
+      node->destroy();
+  }
+}
+
+std::optional<NestedBoundary> findNestedBoundary(const Model &model) {
+  return boundaryIn(*model.graph->block(), false);
+}
+
+void removeNestedBoundaries(Model &model) {
+  for (Node *node : model.graph->nodes())
+    for (Block *block : node->blocks())
+      removeBoundariesIn(*block);
+}
+
+std::vector<std::vector<size_t>> lastUsesOf(const TopLevel &top) {
+  std::map<Node *, size_t> indexOf; // looked up only
+  for (size_t i = 0; i < top.operators.size(); ++i)
+    indexOf[top.operators[i]] = i;
+  std::vector<std::vector<size_t>> result(top.operators.size());
+  for (size_t i = 0; i < top.operators.size(); ++i) {
+    Node *node = top.operators[i];
+    for (torch::jit::Value *value : node->outputs()) {
+      size_t last = i;
+      for (const torch::jit::Use &use : value->uses()) {
+        Node *user = use.user;
+        while (user->owningBlock() != node->owningBlock())
+          user = user->owningBlock()->owningNode();
+        if (user->kind() != c10::prim::Return)
+          last = std::max(last, indexOf[user]);
+      }
+      result[i].push_back(last);
+    }
+  }
+  return result;
+}
+
+Node *firstInside(Node *node, llvm::function_ref<bool(Node *)> wanted) {
+  if (wanted(node))
+    return node;
+  for (Block *block : node->blocks())
+    for (Node *inner : block->nodes())
+      if (inner->kind() != c10::prim::Constant)
+        if (Node *found = firstInside(inner, wanted))
+          return found;
+  return nullptr;
+}
+
+bool isFirstInBlocks(Node *node, Node *topLevel) {
+  for (Node *current = node; current != topLevel; current = current->owningBlock()->owningNode())
+    for (Node *before = current->prev(); before != current->owningBlock()->param_node();
+         before = before->prev())
+      if (before->kind() != c10::prim::Constant)
+        return false;
+  return true;
+}
+
+void markBoundaries(
+    Model &model,
+    llvm::function_ref<bool(const std::string &, const std::string &, size_t)> wanted) {
+  TopLevel top = topLevelOf(model);
+  for (size_t i = 1; i < top.operators.size(); ++i)
+    if (wanted(top.operators[i]->kind().toQualString(), modulePathOf(top.operators[i]), i))
+      insertBoundary(top.operators[i]);
+}
+
+void insertBoundary(Node *operator_) {
+  Node *cut = operator_->owningGraph()->create(cutSymbol(), 0);
+  cut->insertBefore(operator_);
+  cut->copyMetadata(operator_);
+}
+
+} // namespace pipec

@@ -1,0 +1,63 @@
+#include "runtime/BatchSplit.h"
+
+#include "ir/MicroBatch.h"
+#include "ir/Values.h"
+#include "runtime/InputCheck.h"
+
+#include <ATen/core/Tensor.h>
+
+namespace pipec {
+
+namespace {
+
+/// The whole batch as the only micro-batch; what the model writes into is a copy, as in
+/// splitInputs.
+std::vector<c10::IValue> whole(const Signature &signature, const std::vector<c10::IValue> &inputs) {
+  std::vector<c10::IValue> result = inputs;
+  for (size_t i = 0; i < result.size(); ++i)
+    if (signature.inputs[i].written)
+      result[i] = mapTensors(result[i], [](const at::Tensor &tensor) {
+        return tensor.defined() ? tensor.clone() : tensor;
+      });
+  return result;
+}
+
+} // namespace
+
+llvm::Expected<BatchParts> splitBatch(const Signature &signature,
+                                      const std::vector<c10::IValue> &inputs,
+                                      int64_t microBatches) {
+  if (inputs.size() != signature.inputs.size())
+    return failf(ExitCode::Usage, "inputs: expected {}, got {}", signature.inputs.size(),
+                 inputs.size());
+  BatchParts parts;
+  bool split = false;
+  for (const InputSpec &input : signature.inputs)
+    split = split || input.batchDim.has_value();
+  if (!split) {
+    if (microBatches != 1)
+      return makeError(ExitCode::Usage,
+                       fmt::format("no input has a batch dimension: expected 1 micro-batch, got {}",
+                                   microBatches),
+                       "pass --microbatches 1, or compile with --batch-dim");
+    parts.inputs.push_back(whole(signature, inputs));
+    parts.samples.push_back(1);
+  } else {
+    llvm::Expected<int64_t> size = batchSize(signature, inputs);
+    if (!size)
+      return size.takeError();
+    auto cut = splitInputs(signature, inputs, microBatches);
+    if (!cut)
+      return cut.takeError();
+    parts.inputs = std::move(*cut);
+    for (int64_t k = 0; k < microBatches; ++k)
+      parts.samples.push_back(*size / microBatches + (k < *size % microBatches));
+  }
+  for (size_t k = 0; k < parts.inputs.size(); ++k)
+    if (llvm::Error error =
+            checkMicroBatch(signature, parts.inputs[k], static_cast<int64_t>(k), parts.samples[k]))
+      return error;
+  return parts;
+}
+
+} // namespace pipec

@@ -1,0 +1,23 @@
+// A batch as its micro-batches, checked against the signature.
+#pragma once
+
+#include "ir/plan/Plan.h"
+
+#include <ATen/core/ivalue.h>
+
+#include <vector>
+
+namespace pipec {
+
+struct BatchParts {
+  std::vector<std::vector<c10::IValue>> inputs; // [micro-batch][argument]
+  std::vector<int64_t> samples;                 // [micro-batch]
+};
+
+/// Cuts `inputs` into micro-batches and checks each. A model whose inputs all lack a batch
+/// dimension runs as one micro-batch of one sample. Errors: Usage (number of inputs, batch sizes
+/// that disagree, more micro-batches than samples, what checkMicroBatch refuses).
+llvm::Expected<BatchParts> splitBatch(const Signature &signature,
+                                      const std::vector<c10::IValue> &inputs, int64_t microBatches);
+
+} // namespace pipec

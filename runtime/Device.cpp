@@ -1,0 +1,95 @@
+#include "runtime/Device.h"
+
+#include "ir/TorchError.h"
+#include "ir/Values.h"
+#include "llvm/ADT/StringRef.h"
+#include "runtime/CudaDevice.h"
+#include "runtime/Resources.h"
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Event.h>
+
+#include <chrono>
+
+namespace pipec {
+
+namespace {
+
+bool hasTensorOffCpu(const c10::IValue &value) {
+  bool found = false;
+  forEachTensor(value, [&](const at::Tensor &tensor) {
+    found = found || (tensor.defined() && !tensor.device().is_cpu());
+  });
+  return found;
+}
+
+/// The CPU: values are handed over as they are, work is done when its call returns.
+class CpuDevice : public Device {
+public:
+  CpuDevice() : Device(c10::Device(c10::DeviceType::CPU)) {}
+
+  size_t addStream() override { return 0; }
+  std::unique_ptr<Scope> enter(size_t) override { return nullptr; }
+  Fence mark() override {
+    return {std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1), {}};
+  }
+  void waitFor(const Fence &fence) override {
+    // Only here the host waits: the CPU has no stream that could wait for a GPU.
+    if (fence.event)
+      static_cast<c10::Event *>(fence.event.get())->synchronize();
+  }
+  int64_t nsBetween(const Fence &from, const Fence &to) override { return to.hostNs - from.hostNs; }
+  void finish() override {}
+
+  c10::IValue bring(c10::IValue value, const Device &from) override {
+    return from.where().is_cpu() ? std::move(value) : bringInput(std::move(value));
+  }
+  c10::IValue bringInput(c10::IValue value) override {
+    if (!hasTensorOffCpu(value))
+      return value;
+    return mapTensors(value, [](const at::Tensor &tensor) { return tensor.to(at::kCPU); });
+  }
+  DeviceMemory memory() override { return {currentMemoryBytes(), peakMemoryBytes()}; }
+};
+
+} // namespace
+
+llvm::Expected<std::shared_ptr<Device>> makeDevice(const std::string &name) {
+  if (name == "cpu")
+    return std::make_shared<CpuDevice>();
+  llvm::StringRef text = name;
+  if (!text.consume_front("cuda") || (!text.empty() && !text.consume_front(":")))
+    return makeError(ExitCode::Usage, "device " + name + ": expected cpu, cuda or cuda:N");
+  int index = 0;
+  if (name != "cuda" && (text.empty() || text.getAsInteger(10, index) || index < 0))
+    return makeError(ExitCode::Usage, "device " + name + ": expected a number after cuda:");
+  llvm::Expected<int> count = cudaDeviceCount();
+  if (!count)
+    return withContext(count.takeError(), "device " + name);
+  if (index >= *count)
+    return failf(ExitCode::Usage, "device {}: found {} GPU{}, cuda:0 to cuda:{}", name, *count,
+                 *count == 1 ? "" : "s", *count - 1);
+  std::shared_ptr<Device> device;
+  if (llvm::Error error = guardTorchVoid(ExitCode::Other, "opening device " + name,
+                                         [&] { device = makeCudaDevice(index); }))
+    return error;
+  return device;
+}
+
+llvm::Expected<std::vector<std::string>> deviceNames(const std::vector<std::string> &given,
+                                                     size_t ranks) {
+  if (given.size() == ranks)
+    return given;
+  if (given.size() <= 1)
+    return std::vector<std::string>(ranks, given.empty() ? "cpu" : given.front());
+  return makeError(ExitCode::Usage,
+                   fmt::format("devices: expected one, or one for each of {} ranks, got {}", ranks,
+                               given.size()));
+}
+
+std::string whyNoCuda() {
+  llvm::Expected<int> count = cudaDeviceCount();
+  return count ? std::string() : describe(count.takeError()).message;
+}
+
+} // namespace pipec

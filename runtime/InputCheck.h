@@ -1,0 +1,16 @@
+// Refuses a batch that the plan does not allow, before anything is sent.
+#pragma once
+
+#include "ir/plan/Plan.h"
+
+#include <ATen/core/ivalue.h>
+
+namespace pipec {
+
+/// Checks the arguments of one micro-batch of `samples` samples against what the signature knows:
+/// the micro-batch size where the model's constants fix it; dtype, number of dimensions and every
+/// fixed size of a tensor. Errors: Usage naming argument, dimension, both values.
+llvm::Error checkMicroBatch(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
+                            int64_t microBatch, int64_t samples);
+
+} // namespace pipec

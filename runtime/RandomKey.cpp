@@ -1,0 +1,173 @@
+// How: boxed kernels on a dispatch key that LibTorch keeps for tests see every operator of the
+// table first, while a scope includes that key on this thread. All other operators fall through it.
+// The kernel counts, puts a generator where the schema has an empty one, and hands on.
+#include "runtime/RandomKey.h"
+
+#include "ir/RandomOps.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/library.h>
+
+#include <cassert>
+#include <mutex>
+#include <optional>
+
+namespace pipec {
+
+namespace {
+
+constexpr c10::DispatchKey kKey = c10::DispatchKey::TESTING_ONLY_GenericMode;
+
+/// SplitMix64: every bit of the input changes half of the output's.
+uint64_t mix(uint64_t x) {
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+/// The scope of this thread.
+struct Active {
+  RandomKey key;
+  const std::vector<int64_t> *ordinals;
+  uint64_t taken = 0;   // operators so far
+  uint64_t ordinal = 0; // of the running operator
+  uint64_t draws = 0;   // inside the running operator
+  int depth = 0;        // operators of the table inside one another
+  c10::impl::IncludeDispatchKeyGuard include{kKey};
+
+  uint64_t nextOrdinal() {
+    uint64_t n = taken++;
+    if (ordinals->empty())
+      return n;
+    if (n < ordinals->size())
+      return static_cast<uint64_t>((*ordinals)[n]);
+    return static_cast<uint64_t>(ordinals->back()) + (n - ordinals->size() + 1);
+  }
+  uint64_t nextSeed() {
+    uint64_t hash = 0;
+    for (uint64_t part : {key.seed, key.step, key.microBatch, ordinal, draws++})
+      hash = mix(hash ^ mix(part));
+    return hash;
+  }
+};
+thread_local std::optional<Active> active;
+
+/// LibTorch seeds its engine from 32 bits, so that two draws in some ten thousand would meet: fill
+/// the whole state instead.
+at::Generator cpuGenerator(uint64_t seed) {
+  at::Generator generator = at::detail::createCPUGenerator(seed);
+  at::mt19937_data_pod state;
+  state.seed_ = seed;
+  state.left_ = 1;
+  state.seeded_ = true;
+  state.next_ = 0;
+  for (size_t i = 0; i < state.state_.size(); i += 2) {
+    uint64_t word = mix(seed + i);
+    state.state_[i] = static_cast<uint32_t>(word);
+    state.state_[i + 1] = static_cast<uint32_t>(word >> 32);
+  }
+  at::mt19937 engine;
+  engine.set_data(state);
+  generator.get<at::CPUGeneratorImpl>()->set_engine(engine);
+  return generator;
+}
+
+/// Of the first tensor, else of a device argument, else the CPU.
+c10::Device deviceOf(const std::vector<c10::Argument> &arguments, const c10::IValue *values) {
+  c10::Device device(c10::DeviceType::CPU);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (values[i].isTensor() && values[i].toTensor().defined())
+      return values[i].toTensor().device();
+    if (values[i].isDevice())
+      device = values[i].toDevice();
+  }
+  return device;
+}
+
+at::Generator generatorFor(c10::Device device, uint64_t seed) {
+  if (device.is_cpu())
+    return cpuGenerator(seed);
+  at::Generator generator = at::globalContext()
+                                .getAcceleratorHooksInterface(device.type())
+                                .getNewGenerator(device.index());
+  generator.set_current_seed(seed);
+  return generator;
+}
+
+/// Kernels of a GPU that take no generator read the device's own: start it anew. The caller keeps
+/// other threads out.
+void seedDefaultGenerator(c10::Device device, uint64_t seed) {
+  at::Generator generator = at::globalContext().defaultGenerator(device);
+  std::lock_guard<std::mutex> lock(generator.mutex());
+  generator.set_current_seed(seed);
+  generator.set_offset(0);
+}
+
+/// One random operator of a GPU at a time between its seed and its launch.
+std::mutex deviceDraws;
+
+void countAndKey(const c10::OperatorHandle &op, c10::DispatchKeySet keys, c10::Stack *stack) {
+  assert(active && "the key is included by a scope only");
+  const std::vector<c10::Argument> &arguments = op.schema().arguments();
+  c10::IValue *values = stack->data() + stack->size() - arguments.size();
+  struct Depth {
+    explicit Depth(int &counter) : count(counter) { ++count; }
+    ~Depth() { --count; }
+    int &count;
+  } depth(active->depth);
+  c10::Device device = deviceOf(arguments, values);
+  std::unique_lock<std::mutex> lock(deviceDraws, std::defer_lock);
+  if (active->depth == 1) {
+    active->ordinal = active->nextOrdinal();
+    active->draws = 0;
+    if (!device.is_cpu())
+      lock.lock();
+  }
+  bool takesGenerator = false;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].name() != "generator")
+      continue;
+    takesGenerator = true;
+    if (values[i].isNone())
+      values[i] = generatorFor(device, active->nextSeed());
+  }
+  if (!takesGenerator && !device.is_cpu() && !device.is_meta())
+    seedDefaultGenerator(device, active->nextSeed());
+  op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kKey), stack);
+}
+
+void registerKernels() {
+  // Never destroyed: LibTorch's dispatcher may be gone before this process's statics are.
+  auto *others = new torch::Library(torch::Library::IMPL, "_", kKey, __FILE__, __LINE__);
+  others->fallback(torch::CppFunction::makeFallthrough());
+  auto *table = new torch::Library(torch::Library::IMPL, "aten", kKey, __FILE__, __LINE__);
+  c10::Dispatcher &dispatcher = c10::Dispatcher::singleton();
+  for (const c10::OperatorName &name : dispatcher.getAllOpNames()) {
+    if (!isRandomOp(name.name) || !dispatcher.findSchema(name))
+      continue;
+    std::string full =
+        name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
+    table->impl(full.c_str(), torch::CppFunction::makeFromBoxedFunction<&countAndKey>());
+  }
+}
+
+} // namespace
+
+RandomScope::RandomScope(const RandomKey &key, const std::vector<int64_t> &ordinals) {
+  static std::once_flag once;
+  std::call_once(once, registerKernels);
+  assert(!active && "scopes do not nest");
+  active.emplace();
+  active->key = key;
+  active->ordinals = &ordinals;
+}
+
+RandomScope::~RandomScope() { active.reset(); }
+
+uint64_t RandomScope::taken() const { return active->taken; }
+
+} // namespace pipec

@@ -1,0 +1,102 @@
+#include "runtime/RankThreads.h"
+
+#include <cassert>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+namespace pipec {
+
+/// Shared with the threads, so that one that is left behind touches nothing that is gone.
+struct RankThreads::State {
+  std::mutex mutex;
+  std::condition_variable wake; // for the threads: a new job, or the end
+  std::condition_variable done; // for the owner
+  uint64_t jobNumber = 0;
+  std::shared_ptr<const std::function<void(size_t)>> job;
+  std::vector<uint64_t> finished; // per rank: number of the last job it did
+  size_t started = 0;
+  size_t ended = 0;
+  bool stop = false;
+  std::vector<std::thread> threads;
+
+  void serve(size_t rank);
+  bool allFinished() const;
+};
+
+bool RankThreads::State::allFinished() const {
+  for (uint64_t number : finished)
+    if (number != jobNumber)
+      return false;
+  return true;
+}
+
+void RankThreads::State::serve(size_t rank) {
+  std::unique_lock<std::mutex> lock(mutex);
+  ++started;
+  done.notify_all();
+  for (uint64_t seen = 0;; ++seen) {
+    wake.wait(lock, [&] { return stop || jobNumber > seen; });
+    if (stop)
+      return;
+    std::shared_ptr<const std::function<void(size_t)>> mine = job;
+    lock.unlock();
+    (*mine)(rank);
+    mine.reset();
+    lock.lock();
+    finished[rank] = seen + 1;
+    done.notify_all();
+  }
+}
+
+RankThreads::RankThreads(size_t ranks,
+                         std::function<void(const std::function<void()> &serve)> around)
+    : state_(std::make_shared<State>()) {
+  state_->finished.assign(ranks, 0);
+  for (size_t rank = 0; rank < ranks; ++rank)
+    state_->threads.emplace_back([state = state_, rank, around] {
+      around([&] { state->serve(rank); });
+      std::lock_guard<std::mutex> lock(state->mutex);
+      ++state->ended;
+      state->done.notify_all();
+    });
+  std::unique_lock<std::mutex> lock(state_->mutex);
+  state_->done.wait(lock, [&] { return state_->started == ranks; });
+}
+
+RankThreads::~RankThreads() {
+  std::unique_lock<std::mutex> lock(state_->mutex);
+  state_->stop = true;
+  state_->wake.notify_all();
+  constexpr std::chrono::seconds kGrace(5);
+  bool hung =
+      !state_->done.wait_for(lock, kGrace, [&] { return state_->ended == state_->threads.size(); });
+  std::vector<std::thread> threads = std::move(state_->threads);
+  lock.unlock();
+  for (std::thread &thread : threads) {
+    if (hung)
+      thread.detach();
+    else
+      thread.join();
+  }
+}
+
+std::vector<size_t> RankThreads::run(std::function<void(size_t rank)> job,
+                                     const std::function<bool()> &failed,
+                                     std::chrono::milliseconds grace) {
+  std::unique_lock<std::mutex> lock(state_->mutex);
+  assert(state_->allFinished() && "a rank still hangs in an earlier job");
+  state_->job = std::make_shared<const std::function<void(size_t)>>(std::move(job));
+  ++state_->jobNumber;
+  state_->wake.notify_all();
+  state_->done.wait(lock, [&] { return state_->allFinished() || failed(); });
+  state_->done.wait_for(lock, grace, [&] { return state_->allFinished(); });
+  state_->job.reset();
+  std::vector<size_t> missing;
+  for (size_t rank = 0; rank < state_->finished.size(); ++rank)
+    if (state_->finished[rank] != state_->jobNumber)
+      missing.push_back(rank);
+  return missing;
+}
+
+} // namespace pipec

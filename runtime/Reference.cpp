@@ -1,0 +1,313 @@
+#include "runtime/Reference.h"
+
+#include "ir/MicroBatch.h"
+#include "ir/ModelSignature.h"
+#include "ir/RandomOps.h"
+#include "ir/TorchError.h"
+#include "ir/TorchFile.h"
+#include "ir/Values.h"
+#include "runtime/BatchSplit.h"
+#include "runtime/Device.h"
+#include "runtime/RandomKey.h"
+#include "runtime/Resources.h"
+#include "runtime/ResultTree.h"
+#include "runtime/ThreadSettings.h"
+
+#include <torch/csrc/jit/api/function_impl.h>
+#include <torch/csrc/jit/ir/ir.h>
+
+#include <chrono>
+#include <optional>
+
+namespace pipec {
+
+namespace jit = torch::jit;
+
+namespace {
+
+bool hasRandomNodes(const jit::Block *block) {
+  for (const jit::Node *node : block->nodes()) {
+    if (isRandomOp(node->kind().toQualString()))
+      return true;
+    for (const jit::Block *inner : node->blocks())
+      if (hasRandomNodes(inner))
+        return true;
+  }
+  return false;
+}
+
+/// Whether anything in the file could draw: keyed runs cost a little per operator.
+bool mayDraw(const jit::Module &module) {
+  for (jit::Function *function : module._ivalue()->compilation_unit()->get_functions())
+    if (auto *graphFunction = jit::tryToGraphFunction(*function))
+      if (hasRandomNodes(graphFunction->graph()->block()))
+        return true;
+  return false;
+}
+
+void pointConstantsAt(jit::Block *block, const std::string &device) {
+  for (jit::Node *node : block->nodes()) {
+    if (node->kind() == c10::prim::Constant &&
+        node->output()->type()->kind() == c10::TypeKind::DeviceObjType &&
+        node->hasAttribute(c10::attr::value) && node->s(c10::attr::value) != "meta")
+      node->s_(c10::attr::value, device);
+    for (jit::Block *inner : node->blocks())
+      pointConstantsAt(inner, device);
+  }
+}
+
+/// What a user does with .to(device), plus the devices that tracing wrote into the graphs. Call
+/// before the first run.
+void moveTo(jit::Module &module, const c10::Device &device) {
+  module.to(device);
+  for (jit::Function *function : module._ivalue()->compilation_unit()->get_functions())
+    if (auto *graphFunction = jit::tryToGraphFunction(*function))
+      pointConstantsAt(graphFunction->graph()->block(), device.str());
+}
+
+std::vector<uint32_t> versions(const c10::IValue &value) {
+  std::vector<uint32_t> result;
+  forEachTensor(value, [&](const at::Tensor &tensor) {
+    result.push_back(tensor.defined() ? tensor._version() : 0);
+  });
+  return result;
+}
+
+} // namespace
+
+struct Reference::Impl {
+  std::string path;
+  ReferenceOptions options;
+  std::shared_ptr<Device> device;
+  size_t stream = 0;
+  int threads = 1;
+  std::optional<jit::Module> module;
+  bool draws = false;
+  Signature signature;
+  std::vector<bool> batchDimGiven;
+  std::vector<c10::TypePtr> types;
+  bool known = false; // outputs and batch dimensions
+  uint64_t calls = 0;
+
+  llvm::Expected<jit::Module> freshModule() const;
+  llvm::Error readSignature();
+  llvm::Error applyBatchDims();
+  std::vector<c10::IValue> exampleMicroBatch(const std::vector<c10::IValue> &inputs) const;
+  llvm::Expected<c10::IValue> run(jit::Module &on, std::vector<c10::IValue> inputs,
+                                  uint64_t microBatch, int64_t *busyNs);
+  llvm::Expected<c10::IValue> runFresh(std::vector<c10::IValue> inputs);
+  llvm::Error learnSignature(const std::vector<c10::IValue> &inputs);
+};
+
+llvm::Expected<jit::Module> Reference::Impl::freshModule() const {
+  llvm::Expected<jit::Module> loaded = loadMapped(path);
+  if (!loaded || device->where().is_cpu())
+    return loaded;
+  if (llvm::Error error =
+          guardTorchVoid(ExitCode::Other, path + ": moving to device " + device->name(),
+                         [&] { moveTo(*loaded, device->where()); }))
+    return error;
+  return loaded;
+}
+
+llvm::Error Reference::Impl::readSignature() {
+  auto method = module->find_method(options.method);
+  if (!method) {
+    std::string names;
+    for (const jit::Method &other : module->get_methods())
+      names += (names.empty() ? "" : ", ") + other.name();
+    // No forward: no model. Another method was the user's choice.
+    ExitCode code = options.method == "forward" ? ExitCode::Unreadable : ExitCode::Usage;
+    return makeError(code, fmt::format("{}: expected a method {}, got {}", path, options.method,
+                                       names.empty() ? "none" : names));
+  }
+  const c10::FunctionSchema &schema = method->function().getSchema();
+  signature = signatureOf(schema, options.method);
+  for (size_t i = 1; i < schema.arguments().size(); ++i)
+    types.push_back(schema.arguments()[i].type());
+  return applyBatchDims();
+}
+
+llvm::Error Reference::Impl::applyBatchDims() {
+  batchDimGiven.assign(signature.inputs.size(), false);
+  for (const auto &[name, dim] : options.batchDims) {
+    size_t i = 0;
+    while (i < signature.inputs.size() && signature.inputs[i].name != name)
+      ++i;
+    if (i == signature.inputs.size())
+      return failf(ExitCode::Usage, "batch dimension of {}: {} has no argument of that name", name,
+                   options.method);
+    signature.inputs[i].batchDim = dim;
+    batchDimGiven[i] = true;
+  }
+  return llvm::Error::success();
+}
+
+/// Inputs of one micro-batch before anything is known: what has the size of the first tensor along
+/// its first dimension is taken to follow the batch. The trial then finds out.
+std::vector<c10::IValue>
+Reference::Impl::exampleMicroBatch(const std::vector<c10::IValue> &inputs) const {
+  if (options.microBatches <= 1)
+    return inputs;
+  auto dimOf = [&](size_t i) {
+    return batchDimGiven[i] ? signature.inputs[i].batchDim : std::optional<int64_t>(0);
+  };
+  std::optional<int64_t> samples;
+  auto followsBatch = [&](size_t i) {
+    std::optional<int64_t> dim = dimOf(i);
+    bool any = false, all = dim.has_value();
+    forEachTensor(inputs[i], [&](const at::Tensor &tensor) {
+      if (!dim || !tensor.defined() || tensor.dim() <= *dim) {
+        all = false;
+        return;
+      }
+      any = true;
+      samples = samples ? samples : tensor.size(*dim);
+      all = all && tensor.size(*dim) == *samples;
+    });
+    return any && all;
+  };
+  std::vector<c10::IValue> example = inputs;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (followsBatch(i))
+      example[i] = resizeBatch(inputs[i], dimOf(i),
+                               (*samples + options.microBatches - 1) / options.microBatches);
+  return example;
+}
+
+llvm::Expected<c10::IValue> Reference::Impl::run(jit::Module &on, std::vector<c10::IValue> inputs,
+                                                 uint64_t microBatch, int64_t *busyNs) {
+  Fence before, after;
+  auto result = guardTorch(ExitCode::Other, fmt::format("micro-batch {}", microBatch), [&] {
+    std::unique_ptr<Device::Scope> scope = device->enter(stream);
+    jit::Stack stack;
+    stack.reserve(inputs.size());
+    for (c10::IValue &input : inputs)
+      stack.push_back(device->where().is_cpu() ? std::move(input)
+                                               : device->bringInput(std::move(input)));
+    before = device->mark();
+    static const std::vector<int64_t> inOrder;
+    std::optional<RandomScope> random;
+    if (draws)
+      random.emplace(RandomKey{options.seed, calls, microBatch}, inOrder);
+    c10::IValue value = on.get_method(options.method)(std::move(stack));
+    after = device->mark();
+    if (busyNs) {
+      device->finish();
+      *busyNs += device->nsBetween(before, after);
+    }
+    return value;
+  });
+  return result;
+}
+
+/// On a copy of its own: the mapped weights are shared until someone writes into them.
+llvm::Expected<c10::IValue> Reference::Impl::runFresh(std::vector<c10::IValue> inputs) {
+  llvm::Expected<jit::Module> fresh = freshModule();
+  if (!fresh)
+    return fresh.takeError();
+  for (c10::IValue &input : inputs)
+    input = mapTensors(
+        input, [](const at::Tensor &tensor) { return tensor.defined() ? tensor.clone() : tensor; });
+  std::vector<std::vector<uint32_t>> before;
+  for (const c10::IValue &input : inputs)
+    before.push_back(versions(input));
+  llvm::Expected<c10::IValue> result = run(*fresh, inputs, 0, nullptr);
+  if (result)
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (versions(inputs[i]) != before[i])
+        signature.inputs[i].written = true;
+  return result;
+}
+
+llvm::Error Reference::Impl::learnSignature(const std::vector<c10::IValue> &inputs) {
+  std::vector<c10::IValue> example = exampleMicroBatch(inputs);
+  llvm::Expected<c10::IValue> result = runFresh(example);
+  if (!result)
+    return result.takeError();
+  describeResult(signature, *result);
+  auto leavesOf = [&](std::vector<c10::IValue> values) -> llvm::Expected<std::vector<c10::IValue>> {
+    llvm::Expected<c10::IValue> value = runFresh(std::move(values));
+    if (!value)
+      return value.takeError();
+    return flattenOutputs(signature, *value);
+  };
+  if (llvm::Error error = batchTrial(signature, example, batchDimGiven, leavesOf))
+    return error;
+  known = true;
+  return llvm::Error::success();
+}
+
+Reference::Reference(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Reference::Reference(Reference &&) = default;
+Reference &Reference::operator=(Reference &&) = default;
+Reference::~Reference() = default;
+
+llvm::Expected<Reference> Reference::load(const std::string &path,
+                                          const ReferenceOptions &options) {
+  if (options.microBatches < 1 || options.threads < 0)
+    return makeError(ExitCode::Usage, "micro-batches and threads: expected at least 1");
+  auto impl = std::make_unique<Impl>();
+  impl->path = path;
+  impl->options = options;
+  impl->threads = options.threads > 0 ? options.threads : defaultThreads(1);
+  llvm::Expected<std::shared_ptr<Device>> device = makeDevice(options.device);
+  if (!device)
+    return device.takeError();
+  impl->device = std::move(*device);
+  impl->stream = impl->device->addStream();
+  llvm::Expected<jit::Module> module = impl->freshModule();
+  if (!module)
+    return module.takeError();
+  impl->module = std::move(*module);
+  impl->draws = mayDraw(*impl->module);
+  if (llvm::Error error = impl->readSignature())
+    return error;
+  return Reference(std::move(impl));
+}
+
+const Signature &Reference::signature() const { return impl_->signature; }
+std::vector<c10::TypePtr> Reference::inputTypes() const { return impl_->types; }
+int Reference::threads() const { return impl_->threads; }
+std::string Reference::device() const { return impl_->device->name(); }
+int64_t Reference::peakMemoryBytes() const { return impl_->device->memory().peakBytes; }
+
+llvm::Expected<c10::IValue> Reference::infer(const std::vector<c10::IValue> &inputs,
+                                             StepStats *stats) {
+  Impl &impl = *impl_;
+  if (inputs.size() != impl.signature.inputs.size())
+    return failf(ExitCode::Usage, "inputs: expected {}, got {}", impl.signature.inputs.size(),
+                 inputs.size());
+  ThreadSettings settings(impl.threads);
+  if (!impl.known)
+    if (llvm::Error error = impl.learnSignature(inputs))
+      return error;
+  llvm::Expected<BatchParts> parts = splitBatch(impl.signature, inputs, impl.options.microBatches);
+  if (!parts)
+    return parts.takeError();
+
+  std::vector<std::vector<c10::IValue>> leaves;
+  int64_t busyNs = 0;
+  auto start = std::chrono::steady_clock::now();
+  for (size_t k = 0; k < parts->inputs.size(); ++k) {
+    llvm::Expected<c10::IValue> value = impl.run(*impl.module, parts->inputs[k], k, &busyNs);
+    if (!value)
+      return value.takeError();
+    auto flat = flattenOutputs(impl.signature, *value);
+    if (!flat)
+      return withContext(flat.takeError(), fmt::format("micro-batch {}", k));
+    leaves.push_back(std::move(*flat));
+  }
+  int64_t makespanNs = (std::chrono::steady_clock::now() - start) / std::chrono::nanoseconds(1);
+  ++impl.calls;
+  if (stats) {
+    double idle =
+        makespanNs > 0
+            ? std::max(0.0, 1 - static_cast<double>(busyNs) / static_cast<double>(makespanNs))
+            : 0;
+    *stats = {makespanNs, {busyNs}, idle, idle};
+  }
+  return mergeOutputs(impl.signature, leaves, parts->samples);
+}
+
+} // namespace pipec

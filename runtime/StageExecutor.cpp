@@ -1,0 +1,69 @@
+#include "runtime/StageExecutor.h"
+
+#include "ir/TorchError.h"
+
+#include <optional>
+
+namespace pipec {
+
+namespace {
+
+std::string titleOf(const StagePlan &plan, size_t index) {
+  std::string title = fmt::format("stage {}", index);
+  if (plan.firstModule.empty())
+    return title;
+  if (plan.firstModule == plan.lastModule)
+    return title + " (" + plan.firstModule + ")";
+  return title + " (" + plan.firstModule + ".." + plan.lastModule + ")";
+}
+
+} // namespace
+
+StageExecutor::StageExecutor(StageModule module, const StagePlan &plan, size_t index,
+                             std::shared_ptr<Device> device)
+    : module_(std::move(module)), device_(std::move(device)), randomOps_(&plan.effects.randomOps),
+      title_(titleOf(plan, index)), stream_(device_->addStream()) {}
+
+llvm::Expected<std::unique_ptr<StageExecutor>> StageExecutor::load(const std::string &path,
+                                                                   const StagePlan &plan,
+                                                                   size_t index,
+                                                                   std::shared_ptr<Device> device) {
+  llvm::Expected<StageModule> module = StageModule::load(path, plan);
+  if (!module)
+    return module.takeError();
+  if (!device->where().is_cpu())
+    if (llvm::Error error = module->moveTo(device->name()))
+      return withContext(std::move(error), titleOf(plan, index));
+  return std::unique_ptr<StageExecutor>(
+      new StageExecutor(std::move(*module), plan, index, std::move(device)));
+}
+
+llvm::Expected<std::vector<c10::IValue>> StageExecutor::forward(const RandomKey &key,
+                                                                std::vector<ReadyValue> inputs,
+                                                                std::pair<Fence, Fence> &busy) {
+  std::optional<llvm::Expected<std::vector<c10::IValue>>> result;
+  llvm::Error error = guardTorchVoid(ExitCode::Other, "running", [&] {
+    std::unique_ptr<Device::Scope> stream = device_->enter(stream_);
+    std::vector<c10::IValue> values;
+    values.reserve(inputs.size());
+    for (ReadyValue &input : inputs) {
+      device_->waitFor(input.ready);
+      values.push_back(device_->bring(std::move(input.value), *device_));
+    }
+    busy.first = device_->mark();
+    std::optional<RandomScope> random;
+    if (!randomOps_->empty())
+      random.emplace(key, *randomOps_);
+    result.emplace(module_.run(std::move(values)));
+    busy.second = device_->mark();
+  });
+  if (!error && *result)
+    return std::move(*result);
+  if (!error)
+    error = result->takeError();
+  else if (result)
+    llvm::consumeError(result->takeError());
+  return withContext(std::move(error), fmt::format("{}, micro-batch {}", title_, key.microBatch));
+}
+
+} // namespace pipec

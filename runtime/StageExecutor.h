@@ -1,0 +1,49 @@
+// One stage on its device: the module, its stream, its random keys.
+#pragma once
+
+#include "ir/artifact/StageModule.h"
+#include "runtime/Device.h"
+#include "runtime/RandomKey.h"
+
+#include <memory>
+
+namespace pipec {
+
+/// A value with the point in its stage's stream from which it is there.
+struct ReadyValue {
+  c10::IValue value;
+  Fence ready;
+};
+
+/// Runs the forward of one stage. After load it belongs to its rank's thread.
+class StageExecutor {
+public:
+  /// `plan` must outlive the executor. Errors: those of StageModule::load and moveTo.
+  static llvm::Expected<std::unique_ptr<StageExecutor>> load(const std::string &path,
+                                                             const StagePlan &plan, size_t index,
+                                                             std::shared_ptr<Device> device);
+
+  /// Runs the stage on one micro-batch after its inputs are ready. `busy` gets the fences before
+  /// and after. Errors: the first failure, starting with "stage 2
+  /// (encoder.layers.3..encoder.layers.5), micro-batch 1: ".
+  llvm::Expected<std::vector<c10::IValue>>
+  forward(const RandomKey &key, std::vector<ReadyValue> inputs, std::pair<Fence, Fence> &busy);
+
+  /// "stage 2 (encoder.layers.3..encoder.layers.5)"
+  const std::string &title() const { return title_; }
+  size_t stream() const { return stream_; }
+  Device &device() { return *device_; }
+  StageModule &module() { return module_; }
+
+private:
+  StageExecutor(StageModule module, const StagePlan &plan, size_t index,
+                std::shared_ptr<Device> device);
+
+  StageModule module_;
+  std::shared_ptr<Device> device_;
+  const std::vector<int64_t> *randomOps_;
+  std::string title_;
+  size_t stream_;
+};
+
+} // namespace pipec

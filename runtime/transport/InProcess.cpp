@@ -1,0 +1,153 @@
+#include "runtime/transport/InProcess.h"
+
+#include "ir/TorchError.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+namespace pipec {
+
+namespace {
+
+/// Long enough for a peer that is about to hand over, short enough to cost nothing when threads
+/// outnumber cores.
+constexpr int kSpins = 200;
+
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+struct Message {
+  size_t channel = 0;
+  int64_t microBatch = 0;
+  c10::IValue value;
+  Fence ready; // in the sender's stream
+};
+
+/// A ring of `window` messages. Only the head's reader and the tail's writer wait.
+struct Queue {
+  Lane lane;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<Message> ring;
+  size_t head = 0;
+  std::atomic<size_t> count = 0; // written under the mutex; read without it while spinning
+};
+
+class InProcess : public Transport {
+public:
+  InProcess(const std::vector<Lane> &lanes, std::vector<std::shared_ptr<Device>> devices)
+      : devices_(std::move(devices)) {
+    for (const Lane &lane : lanes) {
+      queues_.push_back(std::make_unique<Queue>());
+      queues_.back()->lane = lane;
+      queues_.back()->ring.resize(std::max<size_t>(lane.window, 1));
+    }
+  }
+
+  llvm::Error post(size_t, size_t, int64_t) override {
+    return aborted_ ? abortError() : llvm::Error::success();
+  }
+
+  llvm::Error send(size_t lane, size_t channel, int64_t microBatch, c10::IValue value) override {
+    Queue &queue = *queues_.at(lane);
+    Device &from = *devices_.at(queue.lane.from);
+    Fence ready;
+    if (llvm::Error error =
+            guardTorchVoid(ExitCode::Other, "sending", [&] { ready = from.mark(); }))
+      return error;
+    spinWhile([&] { return queue.count.load(std::memory_order_acquire) == queue.ring.size(); });
+    {
+      std::unique_lock<std::mutex> lock(queue.mutex);
+      queue.changed.wait(lock, [&] { return aborted_ || queue.count < queue.ring.size(); });
+      if (aborted_)
+        return abortError();
+      queue.ring[(queue.head + queue.count) % queue.ring.size()] = {
+          channel, microBatch, std::move(value), std::move(ready)};
+      ++queue.count;
+    }
+    queue.changed.notify_all();
+    return llvm::Error::success();
+  }
+
+  llvm::Expected<c10::IValue> take(size_t lane, size_t channel, int64_t microBatch) override {
+    Queue &queue = *queues_.at(lane);
+    Message message;
+    spinWhile([&] { return queue.count.load(std::memory_order_acquire) == 0; });
+    {
+      std::unique_lock<std::mutex> lock(queue.mutex);
+      queue.changed.wait(lock, [&] { return aborted_ || queue.count > 0; });
+      if (aborted_)
+        return abortError();
+      Message &front = queue.ring[queue.head];
+      if (front.channel != channel || front.microBatch != microBatch)
+        return failf(ExitCode::Internal,
+                     "lane {} from rank {} to rank {}: expected channel {} of micro-batch {}, got "
+                     "channel {} of "
+                     "micro-batch {}",
+                     lane, queue.lane.from, queue.lane.to, channel, microBatch, front.channel,
+                     front.microBatch);
+      message = std::move(front);
+      front = Message();
+      queue.head = (queue.head + 1) % queue.ring.size();
+      --queue.count;
+    }
+    queue.changed.notify_all();
+    const Device &from = *devices_.at(queue.lane.from);
+    Device &to = *devices_.at(queue.lane.to);
+    if (from.where().is_cpu() && to.where().is_cpu())
+      return std::move(message.value);
+    return guardTorch(ExitCode::Other, "taking", [&] {
+      to.waitFor(message.ready);
+      return to.bring(std::move(message.value), from);
+    });
+  }
+
+  void abort(const ErrorText &error) override {
+    {
+      std::lock_guard<std::mutex> lock(errorMutex_);
+      if (aborted_)
+        return;
+      error_ = error;
+      aborted_ = true;
+    }
+    for (auto &queue : queues_) {
+      // Whoever has looked at the flag before it was set is asleep once we own the mutex.
+      std::lock_guard<std::mutex> lock(queue->mutex);
+      queue->changed.notify_all();
+    }
+  }
+
+private:
+  template <typename Condition> void spinWhile(Condition &&condition) const {
+    for (int i = 0; i < kSpins && !aborted_ && condition(); ++i)
+      pause();
+  }
+
+  llvm::Error abortError() {
+    std::lock_guard<std::mutex> lock(errorMutex_);
+    return makeError(error_.code, error_.message, error_.help);
+  }
+
+  std::vector<std::unique_ptr<Queue>> queues_;
+  std::vector<std::shared_ptr<Device>> devices_;
+  std::atomic<bool> aborted_ = false;
+  std::mutex errorMutex_;
+  ErrorText error_{ExitCode::Other, "", ""};
+};
+
+} // namespace
+
+std::unique_ptr<Transport>
+makeInProcessTransport(const std::vector<Lane> &lanes,
+                       const std::vector<std::shared_ptr<Device>> &devices) {
+  return std::make_unique<InProcess>(lanes, devices);
+}
+
+} // namespace pipec

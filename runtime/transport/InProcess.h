@@ -1,0 +1,18 @@
+// Ranks that are threads of one process: values are handed over by reference.
+#pragma once
+
+#include "ir/schedule/Program.h"
+#include "runtime/Device.h"
+#include "runtime/transport/Transport.h"
+
+#include <memory>
+
+namespace pipec {
+
+/// `devices`: one per rank. Values stay where they are unless the two ranks of a lane have
+/// different devices.
+std::unique_ptr<Transport>
+makeInProcessTransport(const std::vector<Lane> &lanes,
+                       const std::vector<std::shared_ptr<Device>> &devices);
+
+} // namespace pipec

@@ -1,0 +1,59 @@
+"""Makes an artifact to keep: keep.py v1-mlp|v1-tied DIRECTORY, with the pipe-compile in $PIPEC_BIN. See README.md."""
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Dict
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+class Mlp(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(16, 24), nn.Linear(24, 24), nn.Linear(24, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.c(torch.tanh(self.b(torch.relu(self.a(x)))))
+
+
+class Tied(nn.Module):
+    """The embedding is also the output head."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(40, 16)
+        self.first, self.second = nn.Linear(16, 16), nn.Linear(16, 16)
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, ids: Tensor, scale: int = 3) -> Dict[str, Tensor]:
+        embedded = self.embedding(ids)
+        self.calls.add_(1)
+        hidden = torch.tanh(self.first(embedded))
+        mixed = self.second(hidden) * scale + embedded
+        return {"logits": functional.linear(mixed, self.embedding.weight), "hidden": hidden}
+
+
+KEPT = {"v1-mlp": (Mlp, lambda: (torch.randn(6, 16),), "b,c", []),
+        "v1-tied": (Tied, lambda: (torch.randint(40, (6, 5)),), "first,second", ["--tied", "transmit"])}
+
+
+def main(name, directory):
+    build, inputs, cuts, options = KEPT[name]
+    folder = Path(directory) / name
+    folder.mkdir()  # what is kept is not made again
+    torch.manual_seed(1)
+    values = inputs()
+    model = torch.jit.script(build())
+    model.save(str(folder / "model.pt"))
+    torch.save(values, folder / "inputs.pt")
+    with torch.no_grad():
+        torch.save(torch.jit.load(str(folder / "model.pt"))(*values), folder / "expected.pt")
+    subprocess.run([os.path.join(os.environ["PIPEC_BIN"], "pipe-compile"), str(folder / "model.pt"), "--at", cuts, "--inputs", str(folder / "inputs.pt"),
+                    *options, "-o", str(folder / "model.pipe")], check=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

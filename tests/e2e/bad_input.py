@@ -1,0 +1,331 @@
+"""What a user can get wrong with files and options: the exit code, a message that names it, and nothing left behind."""
+import os
+import re
+import shutil
+import zipfile
+from pathlib import Path
+
+import torch
+
+import e2e
+from odd_models import OnlyStep
+
+MODEL = e2e.MODELS / "mlp.pt"
+INPUTS = e2e.MODELS / "mlp.inputs.pt"
+USAGE, UNREADABLE, DAMAGED, IO = 2, 3, 5, 8
+
+
+class InOwnDirectory(e2e.Case):
+    """Each test has an empty directory, and says what may be left in it."""
+
+    def setUp(self):
+        self.directory = Path.cwd() / self.id().removeprefix("__main__.")
+        self.directory.mkdir()
+
+    def write(self, name, data):
+        path = self.directory / name
+        path.write_bytes(data)
+        return path
+
+    def nothingLeft(self, *allowed):
+        self.assertEqual(e2e.leftovers(self.directory, allowed), [], "left behind")
+
+    def bothRefuse(self, model, *saying, code=UNREADABLE, options=()):
+        """pipe-compile and pipe-run refuse a model alike and leave nothing."""
+        before = os.listdir(self.directory)
+        for tool, own in (("pipe-compile", ["--stages", 2, "-o", self.directory / "out.pipe"]),
+                          ("pipe-run", ["--output", self.directory / "out.pt"])):
+            with self.subTest(tool=tool, model=str(model)):
+                self.refused(code, [str(model), *saying], tool, model, "--inputs", INPUTS, *own, *options)
+                self.nothingLeft(*before)
+
+
+class Models(InOwnDirectory):
+    def testNotAZip(self):
+        self.bothRefuse(self.write("text.pt", b"this is no model\n" * 100))
+
+    def testEmpty(self):
+        self.bothRefuse(self.write("empty.pt", b""), "empty")
+
+    def testTruncated(self):
+        data = MODEL.read_bytes()
+        for length in (1, 100, len(data) // 2, len(data) - 1):
+            self.bothRefuse(self.write(f"cut-{length}.pt", data[:length]))
+
+    def testRecordsOverwritten(self):
+        """LibTorch does not look at the check sums in a zip file, so what it reads can be anything."""
+        with zipfile.ZipFile(MODEL) as archive:
+            records = {info.filename.split("/", 1)[1]: info for info in archive.infolist()}
+        for record in ("data.pkl", "code/__torch__/modelzoo.py", "constants.pkl"):
+            data, info = bytearray(MODEL.read_bytes()), records[record]
+            begin = data.index(b"PK\x03\x04", info.header_offset) + 30 + len(info.filename)
+            begin += int.from_bytes(data[begin - len(info.filename) - 2:begin - len(info.filename)], "little")  # the extra field
+            data[begin:begin + info.compress_size] = b"\x7f" * info.compress_size
+            self.bothRefuse(self.write(f"no-{Path(record).name}.pt", bytes(data)))
+
+    def testStateDict(self):
+        torch.save(torch.jit.load(MODEL).state_dict(), self.directory / "weights.pt")
+        self.bothRefuse(self.directory / "weights.pt", "help: ")
+
+    def testAnotherZip(self):
+        with zipfile.ZipFile(self.directory / "other.pt", "w") as archive:
+            archive.writestr("hello.txt", "hello")
+        self.bothRefuse(self.directory / "other.pt")
+
+    def testDirectory(self):
+        (self.directory / "folder.pt").mkdir()
+        self.refused(UNREADABLE, ["folder.pt", "directory"], "pipe-compile", self.directory / "folder.pt", "--stages", 2)
+        # pipe-run takes a directory for an artifact.
+        self.refused(DAMAGED, "folder.pt", "pipe-run", self.directory / "folder.pt", "--inputs", INPUTS)
+        self.nothingLeft("folder.pt")
+
+    def testMissing(self):
+        self.bothRefuse(self.directory / "nowhere.pt", code=IO)
+
+    def testDevice(self):
+        self.bothRefuse(Path("/dev/null"))
+
+    def testNoForward(self):
+        torch.jit.script(OnlyStep()).save(str(self.directory / "step.pt"))
+        self.bothRefuse(self.directory / "step.pt", "forward", "step")
+
+    def testOtherMethod(self):
+        torch.jit.script(OnlyStep()).save(str(self.directory / "step.pt"))
+        self.compiled(self.directory / "step.pt", self.directory / "step.pipe", "--method", "step", "--stages", 2, "--inputs", INPUTS)
+        self.pipec(0, "pipe-run", self.directory / "step.pt", "--method", "step", "--inputs", INPUTS, "--threads", 1,
+                   "--output", self.directory / "expected.pt")
+        self.pipec(0, "pipe-run", self.directory / "step.pipe", "--inputs", INPUTS, "--microbatches", 1, *e2e.BITS,
+                   "--expect", self.directory / "expected.pt", saying="PASSED")
+
+    def testUnknownMethod(self):
+        self.bothRefuse(MODEL, "method nope", "forward", code=USAGE, options=["--method", "nope"])
+
+
+class Inputs(InOwnDirectory):
+    """The model wants one float32[N,64]."""
+
+    def compileRefuses(self, inputs, *saying, code=USAGE):
+        before = os.listdir(self.directory)
+        self.refused(code, saying, "pipe-compile", MODEL, "--stages", 2, "--inputs", inputs, "-o", self.directory / "out.pipe")
+        self.nothingLeft(*before)
+
+    def saved(self, value):
+        torch.save(value, self.directory / "in.pt")
+        return self.directory / "in.pt"
+
+    def testShape(self):
+        self.compileRefuses("f32[2,63]", "63", "64")
+
+    def testDtype(self):
+        self.compileRefuses("i64[2,64]<10")
+
+    def testTooMany(self):
+        self.compileRefuses("f32[2,64],f32[2,64]", "expected at most 1", "got 2")
+
+    def testNone(self):
+        self.compileRefuses(self.saved(()), "expected", "x")
+
+    def testWrongKind(self):
+        self.compileRefuses(self.saved(("text",)), "argument x", "expected Tensor")
+
+    def testUnknownName(self):
+        self.compileRefuses(self.saved({"y": torch.ones(2, 64)}), "x")
+
+    def testByName(self):
+        self.saved({"x": torch.load(INPUTS)[0]})
+        self.compiled(MODEL, self.directory / "out.pipe", "--stages", 2, "--inputs", self.directory / "in.pt")
+
+    def testOneTensor(self):
+        self.compiled(MODEL, self.directory / "out.pipe", "--stages", 2, "--inputs", self.saved(torch.load(INPUTS)[0]))
+
+    def testDescription(self):
+        for text in ("f32[2,64", "f99[2,64]", "f32[2,-1]", "[2,64]", "f32[2,64]]"):
+            with self.subTest(text=text):
+                self.compileRefuses(text, text)
+
+    def testUnreadableFile(self):
+        self.compileRefuses(self.write("in.pt", b"no tensors here" * 50), "in.pt", code=UNREADABLE)
+
+    def testTruncatedFile(self):
+        data = INPUTS.read_bytes()
+        self.compileRefuses(self.write("in.pt", data[:len(data) // 2]), "in.pt", code=UNREADABLE)
+
+    def testFileThatRunsCode(self):
+        """A pickle may name any function; ours reads only values."""
+        self.saved(os.getcwd)
+        self.compileRefuses(self.directory / "in.pt", "in.pt", code=UNREADABLE)
+
+    def testMissingFile(self):
+        result = self.refused(IO, "nowhere.pt", "pipe-compile", MODEL, "--stages", 2, "--inputs", self.directory / "nowhere.pt",
+                              "-o", self.directory / "out.pipe")
+        self.assertIn("no such file", result.err.lower())
+        self.nothingLeft()
+
+
+class RunInputs(InOwnDirectory):
+    """The same when an artifact is run, where the plan knows what fits."""
+
+    @classmethod
+    def setUpClass(cls):
+        e2e.run("pipe-compile", MODEL, "--stages", 2, "--inputs", INPUTS, "-o", "run.pipe")
+
+    def refuseRun(self, inputs, *saying, options=(), code=USAGE):
+        self.refused(code, saying, "pipe-run", "run.pipe", "--inputs", inputs, "--output", self.directory / "out.pt", *options)
+        self.nothingLeft()
+
+    def testShape(self):
+        self.refuseRun("f32[8,63]", "x", "64", "63")
+
+    def testRank(self):
+        self.refuseRun("f32[8,1,64]", "x")
+
+    def testDtype(self):
+        self.refuseRun("i64[8,64]<10", "float32", "int64")
+
+    def testCount(self):
+        self.refuseRun("f32[8,64],f32[8,64]", "expected at most 1", "got 2")
+
+    def testNone(self):
+        self.refused(USAGE, "x", "pipe-run", "run.pipe")
+
+    def testMoreMicroBatchesThanSamples(self):
+        self.refuseRun("f32[3,64]", "4", "3", options=["--microbatches", 4])
+
+    def testNoMicroBatches(self):
+        for count in ("0", "-1", "many", "1.5", "99999999999999999999"):
+            with self.subTest(count=count):
+                self.refuseRun("f32[8,64]", "--microbatches", options=["--microbatches", count])
+
+    def testExpectOfAnotherShape(self):
+        torch.save(torch.ones(8, 9), "other-shape.pt")
+        result = self.pipec(7, "pipe-run", "run.pipe", "--inputs", "f32[8,64]", "--expect", "other-shape.pt", saying="FAILED: ")
+        self.assertRegex(result.out + result.err, r"9")
+
+    def testExpectMissing(self):
+        self.refuseRun("f32[8,64]", "nowhere.pt", options=["--expect", "nowhere.pt"], code=IO)
+
+    def testOutputExists(self):
+        self.write("out.pt", b"mine")
+        self.refused(USAGE, ["out.pt", "--force"], "pipe-run", "run.pipe", "--inputs", "f32[8,64]", "--output", self.directory / "out.pt")
+        self.assertEqual((self.directory / "out.pt").read_bytes(), b"mine")
+        self.nothingLeft("out.pt")
+
+    def testOutputUnwritable(self):
+        self.refused(IO, "/proc/out.pt", "pipe-run", "run.pipe", "--inputs", "f32[8,64]", "--output", "/proc/out.pt")
+
+
+class Outputs(InOwnDirectory):
+    OPTIONS = ["--stages", 2, "--inputs", INPUTS]
+
+    def compileTo(self, target, *options):
+        return ("pipe-compile", MODEL, *self.OPTIONS, "-o", target, *options)
+
+    def testParentIsAFile(self):
+        self.write("file", b"")
+        self.refused(IO, "file", *self.compileTo(self.directory / "file" / "out.pipe"))
+        self.nothingLeft("file")
+
+    def testParentIsMissing(self):
+        self.refused(IO, "nowhere", *self.compileTo(self.directory / "nowhere" / "out.pipe"))
+        self.nothingLeft()
+
+    def testFileSystemThatTakesNothing(self):
+        self.refused(IO, "/proc/out.pipe", *self.compileTo("/proc/out.pipe"))
+
+    def testExists(self):
+        target = self.directory / "out.pipe"
+        self.pipec(0, *self.compileTo(target))
+        before = e2e.files(target)
+        self.refused(USAGE, ["out.pipe", "exists", "--force"], *self.compileTo(target))
+        self.assertEqual(e2e.files(target), before)
+        self.pipec(0, "pipe-compile", MODEL, "--stages", 3, "--inputs", INPUTS, "-o", target, "--force")
+        self.assertEqual(len(e2e.plan(target)["stages"]), 3)
+        self.nothingLeft("out.pipe")
+
+    def testForeignDirectoryIsNeverReplaced(self):
+        for name, content in (("precious.pipe/letter.txt", b"mine"), ("file.pipe", b"mine")):
+            path = self.directory / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(content)
+            target = path if path.parent == self.directory else path.parent
+            for options in ([], ["--force"]):
+                with self.subTest(target=target.name, options=options):
+                    self.refused(USAGE, target.name, *self.compileTo(target, *options))
+                    self.assertEqual(path.read_bytes(), b"mine")
+        self.nothingLeft("precious.pipe", "file.pipe")
+
+    def testFailedForceKeepsTheOld(self):
+        target = self.directory / "out.pipe"
+        self.pipec(0, *self.compileTo(target))
+        before = e2e.files(target)
+        self.pipec(12, "pipe-compile", MODEL, "--stages", 1000, "--inputs", INPUTS, "-o", target, "--force")
+        self.assertEqual(e2e.files(target), before)
+        self.nothingLeft("out.pipe")
+
+    def testDefaultName(self):
+        shutil.copy(MODEL, self.directory / "small.pt")
+        self.pipec(0, "pipe-compile", "small.pt", *self.OPTIONS, cwd=self.directory)
+        self.nothingLeft("small.pt", "small.pipe")
+        self.assertEqual(len(e2e.plan(self.directory / "small.pipe")["stages"]), 2)
+
+    def testDryRun(self):
+        self.pipec(0, *self.compileTo(self.directory / "out.pipe", "--dry-run"), saying="nothing was written")
+        self.nothingLeft()
+
+
+class Options(InOwnDirectory):
+    def testUnknown(self):
+        for tool, wrong, near in (("pipe-compile", "--stagse", "--stages"), ("pipe-compile", "--input", "--inputs"),
+                                  ("pipe-run", "--microbatch", "--microbatches"), ("pipe-run", "--treads=1", "--threads")):
+            with self.subTest(option=wrong):
+                result = self.refused(USAGE, [wrong.split("=")[0], near], tool, MODEL, wrong, "1")
+                self.assertLess(len(result.err.splitlines()), 5, "the whole help is not what was asked for")
+
+    def testValues(self):
+        for options in (["--stages", "0"], ["--stages", "-1"], ["--stages", "two"], ["--stages", "1.5"], ["--stages"], ["--split", "sometimes"],
+                        ["--split", "at"], ["--tied", "maybe"], ["--verify", "perhaps"], ["--verify", "run"], ["--batch-dim", "x=a"],
+                        ["--batch-dim", "nobody=0", "--inputs", INPUTS, "--stages", 2], ["--microbatches", "0"], ["--ranks", "0"],
+                        ["--ranks", "3", "--stages", "2", "--inputs", INPUTS], ["--print-after", "nothing-like-it", "--stages", "2", "--inputs", INPUTS],
+                        ["--stages", "2", "--stages", "3"]):
+            with self.subTest(options=options):
+                self.refused(USAGE, options[0].lstrip("-"), "pipe-compile", MODEL, "-o", self.directory / "out.pipe", *options)
+                self.nothingLeft()
+
+    def testNothingSaysWhereToCut(self):
+        self.refused(USAGE, ["where to cut", "--stages"], "pipe-compile", MODEL, "-o", self.directory / "out.pipe")
+
+    def testStagesWithoutInputs(self):
+        self.refused(USAGE, "--inputs", "pipe-compile", MODEL, "--stages", 2, "-o", self.directory / "out.pipe")
+
+    def testLibrary(self):
+        self.refused(IO, "nowhere.so", "pipe-compile", MODEL, "--stages", 2, "--inputs", INPUTS, "--load-library", "nowhere.so")
+
+    def testNoColour(self):
+        """Never into a pipe; on a terminal unless NO_COLOR is set to something."""
+        command = ("pipe-compile", MODEL, "--at", "head", "--dry-run")
+        colour = re.compile(r"\x1b\[")
+        self.assertNotRegex(e2e.run(*command, env={"NO_COLOR": ""}).out, colour)
+        self.assertNotRegex(onTerminal(*command, NO_COLOR="1", TERM="xterm"), colour)
+        self.assertRegex(onTerminal(*command, NO_COLOR="", TERM="xterm"), colour)
+
+
+def onTerminal(tool, *arguments, **env):
+    """What a command prints when its output is a terminal."""
+    import pty
+
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(e2e.BIN / tool, [tool, *map(str, arguments)], {**os.environ, **env})
+    text = b""
+    try:
+        while part := os.read(terminal, 4096):
+            text += part
+    except OSError:  # how Linux reports the other end's closing
+        pass
+    os.close(terminal)
+    os.waitpid(pid, 0)
+    return text.decode()
+
+
+if __name__ == "__main__":
+    e2e.main()

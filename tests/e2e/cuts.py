@@ -1,0 +1,144 @@
+"""Where stages may begin: --at in all its forms, cuts that must move, and counts that do not fit."""
+from pathlib import Path
+
+import torch
+
+import e2e
+import odd_models
+
+INPUTS = "f32[4,32]"
+MLP, MLP_INPUTS = e2e.MODELS / "mlp.pt", e2e.MODELS / "mlp.inputs.pt"
+
+
+class Cuts(e2e.Case):
+    def save(self, build):
+        torch.manual_seed(7)
+        path = Path(f"{build.__name__}.pt")
+        torch.jit.script(build().eval()).save(str(path))
+        return path
+
+    def firsts(self, plan):
+        return [stage["first_module"] for stage in plan["stages"]]
+
+    def sameNumbers(self, model, artifact, shape=(4, 32)):
+        """One micro-batch of the artifact against plain PyTorch."""
+        torch.save(torch.randn(shape), "in.pt")
+        expected, = e2e.reference(torch.jit.load(model), [torch.load("in.pt")], 1)
+        torch.save(expected, "expected.pt")
+        self.pipec(0, "pipe-run", artifact, "--inputs", "in.pt", "--microbatches", 1, *e2e.BITS, "--expect", "expected.pt", saying="PASSED")
+
+
+class At(Cuts):
+    def testNames(self):
+        plan = self.compiled(MLP, "at.pipe", "--at", "layers.4,head")
+        self.assertEqual(self.firsts(plan), ["layers.0", "layers.4", "head"])
+        self.sameNumbers(MLP, "at.pipe", (4, 64))
+
+    def testOrderOfNamesDoesNotMatter(self):
+        self.compiled(MLP, "forth.pipe", "--at", "layers.4", "--at", "head")
+        self.compiled(MLP, "back.pipe", "--at", "head,layers.4")
+        self.assertEqual(e2e.files("forth.pipe"), e2e.files("back.pipe"))
+
+    def testSecondCall(self):
+        model = self.save(odd_models.SharedBlock)
+        first = self.compiled(model, "first.pipe", "--at", "block")
+        self.assertEqual(self.firsts(first), ["first", "block"])
+        self.sameNumbers(model, "first.pipe")
+        second = self.compiled(model, "second.pipe", "--at", "block#2")
+        self.assertEqual(self.firsts(second), ["first", "block#2"])
+        self.assertGreater(second["stages"][0]["nodes"], first["stages"][0]["nodes"])
+        self.assertEqual([tie["names"][0] for tie in second["ties"]], ["block.weight", "block.bias"])
+        self.sameNumbers(model, "second.pipe")
+
+    def testBothCalls(self):
+        model = self.save(odd_models.SharedBlock)
+        for mode in ("transmit", "replicate"):
+            plan = self.compiled(model, "both.pipe", "--at", "block,block#2", "--tied", mode)
+            self.assertEqual(self.firsts(plan), ["first", "block", "block#2"])
+            self.assertEqual([(tie["stages"], tie["mode"]) for tie in plan["ties"]], [([1, 2], mode)] * 2)
+            self.sameNumbers(model, "both.pipe")
+
+    def testTwoNamesOfOneWeight(self):
+        """Used under both names, in a scripted model (a trace uses one name for both)."""
+        model = self.save(odd_models.TiedHead)
+        torch.save(torch.randint(40, (4, 5)), "ids.pt")
+        torch.save(e2e.reference(torch.jit.load(model), [torch.load("ids.pt")], 1)[0], "expected.pt")
+        for mode in ("replicate", "transmit"):
+            with self.subTest(tied=mode):
+                plan = self.compiled(model, f"{mode}.pipe", "--at", "middle,head", "--tied", mode, "--inputs", "ids.pt")
+                self.assertEqual([(tie["names"], tie["mode"]) for tie in plan["ties"]], [(["embedding.weight", "head.weight"], mode)])
+                self.pipec(0, "pipe-run", f"{mode}.pipe", "--inputs", "ids.pt", "--microbatches", 1, *e2e.BITS, "--expect", "expected.pt",
+                           saying="PASSED")
+
+    def testThirdCall(self):
+        model = self.save(odd_models.SharedBlock)
+        self.refused(2, "block#3", "pipe-compile", model, "--at", "block#3", "-o", "never.pipe")
+
+    def testModuleWithoutOperators(self):
+        model = self.save(odd_models.Identities)
+        self.pipec(0, "pipe-compile", model, "--at", "nothing", "-o", "nothing.pipe", saying="note: --at nothing: no operators of it are left; cut before b")
+        self.assertEqual(self.firsts(e2e.plan("nothing.pipe")), ["a", "b"])
+        self.sameNumbers(model, "nothing.pipe")
+
+    def testNothingFollows(self):
+        self.refused(2, "after", "pipe-compile", self.save(odd_models.Identities), "--at", "after", "-o", "never.pipe")
+
+    def testNothingBefore(self):
+        self.refused(2, ["layers.0", "in front"], "pipe-compile", MLP, "--at", "layers.0", "-o", "never.pipe")
+
+    def testTwoAtOnePlace(self):
+        self.refused(2, ["nothing", "b"], "pipe-compile", self.save(odd_models.Identities), "--at", "nothing,b", "-o", "never.pipe")
+        self.refused(2, "layers.4", "pipe-compile", MLP, "--at", "layers.4,layers.4", "-o", "never.pipe")
+
+    def testUnknown(self):
+        self.refused(2, ["laiers.4", "layers.4"], "pipe-compile", MLP, "--at", "laiers.4", "-o", "never.pipe")
+        self.refused(2, ["layers.99"], "pipe-compile", MLP, "--at", "layers.99", "-o", "never.pipe")
+
+    def testStagesAgreeOrNot(self):
+        self.compiled(MLP, "agree.pipe", "--at", "layers.4,head", "--stages", 3)
+        self.refused(2, ["--stages 2", "3 stages"], "pipe-compile", MLP, "--at", "layers.4,head", "--stages", 2, "-o", "never.pipe")
+
+    def tearDown(self):
+        self.assertFalse(Path("never.pipe").exists())
+
+
+class Moved(Cuts):
+    def testWriteInPlace(self):
+        """Either the write is proved harmless to split, or the cut moves and the report says where; the numbers stay."""
+        model = self.save(odd_models.WritesInPlace)
+        result = self.pipec(0, "pipe-compile", model, "--at", "middle", "--inputs", INPUTS, "-o", "moved.pipe")
+        if self.firsts(e2e.plan("moved.pipe")) != ["first", "middle"]:
+            self.assertRegex(result.err, r"note: cut 1 moved from before .*middle.*add_")
+        self.sameNumbers(model, "moved.pipe")
+
+    def testBuffer(self):
+        """Counts over micro-batches and over calls as the unsplit model does."""
+        model = self.save(odd_models.Counter)
+        self.compiled(model, "counter.pipe", "--at", "last", "--inputs", INPUTS)
+        torch.save(torch.randn(6, 32), "six.pt")
+        self.pipec(0, "pipe-run", model, "--inputs", "six.pt", "--microbatches", 3, "--threads", 1, "--output", "counted.pt")
+        loaded = torch.jit.load(model)
+        self.sameBits(torch.cat(e2e.reference(loaded, [torch.load("six.pt")], 3)), torch.load("counted.pt"), "the unsplit model")
+        self.pipec(0, "pipe-run", "counter.pipe", "--inputs", "six.pt", "--microbatches", 3, *e2e.BITS, "--expect", "counted.pt", saying="PASSED")
+
+
+class TooMany(Cuts):
+    def testStages(self):
+        self.refused(12, ["1000", "--stages"], "pipe-compile", MLP, "--stages", 1000, "--inputs", MLP_INPUTS, "-o", "never.pipe")
+        self.assertFalse(Path("never.pipe").exists())
+
+    def testAsManyAsFit(self):
+        """The number that the refusal names does compile, one more does not."""
+        import re
+        model = self.save(odd_models.SharedBlock)
+        result = self.pipec(12, "pipe-compile", model, "--stages", 99, "--inputs", INPUTS, "-o", "never.pipe")
+        most = re.search(r"at most (\d+)", result.err)
+        self.assertIsNotNone(most, result.err)
+        plan = self.compiled(model, "most.pipe", "--stages", most[1], "--inputs", INPUTS)
+        self.assertEqual(len(plan["stages"]), int(most[1]))
+        self.sameNumbers(model, "most.pipe")
+        self.pipec(12, "pipe-compile", model, "--stages", int(most[1]) + 1, "--inputs", INPUTS, "-o", "never.pipe")
+
+
+if __name__ == "__main__":
+    e2e.main()

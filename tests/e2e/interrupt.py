@@ -1,0 +1,57 @@
+"""Ctrl-C in the middle of a compile: exit code 130, and no trace beside the target; an artifact that was there stays as it was."""
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import e2e
+
+MODEL, INPUTS = e2e.MODELS / "unet.pt", e2e.MODELS / "unet.inputs.pt"
+OPTIONS = ["--stages", "4", "--inputs", INPUTS]
+
+
+class Interrupt(e2e.Case):
+    def interrupted(self, directory, number, when):
+        """Starts a compile into `directory`, sends the signal as soon as when() holds, and returns the exit code."""
+        process = subprocess.Popen([e2e.BIN / "pipe-compile", MODEL, *OPTIONS, "-o", directory / "out.pipe", "--force"], stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        while process.poll() is None and not when():
+            time.sleep(0.001)
+        process.send_signal(number)
+        output, _ = process.communicate(timeout=300)
+        return process.returncode, output
+
+    def fresh(self):
+        directory = Path.cwd() / self.id().removeprefix("__main__.")
+        directory.mkdir()
+        return directory
+
+    def testWhileWriting(self):
+        """As soon as the temporary directory is there, which is when something can be left behind."""
+        directory = self.fresh()
+        code, output = self.interrupted(directory, signal.SIGINT, lambda: bool(os.listdir(directory)))
+        self.assertEqual(code, 130, output)
+        self.assertEqual(os.listdir(directory), [], "left behind")
+
+    def testEarlier(self):
+        """While the program is being loaded, where the kernel ends it, or a little later, where it ends itself."""
+        directory = self.fresh()
+        start = time.monotonic()
+        code, output = self.interrupted(directory, signal.SIGINT, lambda: time.monotonic() > start + 0.3)
+        self.assertIn(code, (130, -signal.SIGINT), output)
+        self.assertEqual(os.listdir(directory), [], "left behind")
+
+    def testTermKeepsTheOldArtifact(self):
+        directory = self.fresh()
+        self.pipec(0, "pipe-compile", MODEL, *OPTIONS, "-o", directory / "out.pipe")
+        before = e2e.files(directory / "out.pipe")
+        code, output = self.interrupted(directory, signal.SIGTERM, lambda: len(os.listdir(directory)) > 1)
+        self.assertEqual(code, 143, output)
+        self.assertEqual(os.listdir(directory), ["out.pipe"], "left behind")
+        self.assertEqual(e2e.files(directory / "out.pipe"), before)
+        self.pipec(0, "pipe-run", directory / "out.pipe", "--inputs", INPUTS, "--microbatches", 1)
+
+
+if __name__ == "__main__":
+    e2e.main()

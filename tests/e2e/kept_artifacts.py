@@ -1,0 +1,40 @@
+"""Artifacts of earlier versions, kept in tests/artifacts, load and compute what they computed when they were made."""
+
+import e2e
+
+KEPT = sorted(path.parent for path in (e2e.SOURCE / "tests" / "artifacts").glob("*/model.pipe"))
+
+
+class Kept(e2e.Case):
+    def testThereAreSome(self):
+        self.assertIn("v1-mlp", [folder.name for folder in KEPT])
+
+    def testRun(self):
+        """Within the tolerance of the dtype: the last bits depend on the processor."""
+        for folder in KEPT:
+            for count in (1, 2, 3):
+                with self.subTest(artifact=folder.name, microBatches=count):
+                    self.pipec(0, "pipe-run", folder / "model.pipe", "--inputs", folder / "inputs.pt", "--microbatches", count, "--threads", 1,
+                               "--expect", folder / "expected.pt", saying="PASSED")
+
+    def testCheck(self):
+        if not e2e.have("pipe-check"):
+            self.skipTest("pipe-check is not built")
+        for folder in KEPT:
+            with self.subTest(artifact=folder.name):
+                self.pipec(0, "pipe-check", folder / "model.pipe", saying="PASSED")
+
+    def testNumbersAreLookedAt(self):
+        """A weight that differs is seen in what is computed (and, before that, by the digests)."""
+        import torch
+
+        folder = next(folder for folder in KEPT if folder.name == "v1-mlp")
+        expected = torch.load(folder / "expected.pt")
+        expected.flatten()[3] += 0.01
+        torch.save(expected, "wrong.pt")
+        self.pipec(7, "pipe-run", folder / "model.pipe", "--inputs", folder / "inputs.pt", "--microbatches", 2, "--threads", 1,
+                   "--expect", "wrong.pt", saying="FAILED: ")
+
+
+if __name__ == "__main__":
+    e2e.main()

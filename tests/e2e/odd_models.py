@@ -1,0 +1,129 @@
+"""Small models for single tests; each is saved by the test that needs it."""
+from typing import Dict, List, NamedTuple, Optional, Tuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+class OnlyStep(nn.Module):
+    """No forward, but another method."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(64, 8), nn.Linear(8, 4)
+
+    @torch.jit.export
+    def step(self, x: Tensor) -> Tensor:
+        return self.b(torch.relu(self.a(x)))
+
+
+class SharedBlock(nn.Module):
+    """A block that is called twice: two places, one weight."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.block, self.between, self.last = (nn.Linear(32, 32) for _ in range(4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = torch.relu(self.block(self.first(x)))
+        return self.last(self.block(self.between(x)))
+
+
+class Identities(nn.Module):
+    """Modules of which nothing is left."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.nothing, self.b, self.after = nn.Linear(32, 32), nn.Identity(), nn.Linear(32, 32), nn.Identity()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.after(self.b(self.nothing(self.a(x))))
+
+
+class WritesInPlace(nn.Module):
+    """`middle` stands between a value and a write into a part of it: no stage can begin there, for what was written would not come back."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.middle, self.last = nn.Linear(32, 32), nn.Linear(32, 32), nn.Linear(32, 32)
+
+    def forward(self, x: Tensor) -> Tensor:
+        whole = self.first(x)
+        part = whole[:, :16]
+        y = self.middle(whole)
+        part.add_(y.sum())
+        return self.last(whole * y)
+
+
+class Counter(nn.Module):
+    """A buffer that is read and written: all of it belongs to one stage, and later calls see it."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(32, 32), nn.Linear(32, 32)
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.first(x)
+        self.calls.add_(1)
+        return self.last(x * self.calls)
+
+
+class Point(NamedTuple):
+    where: Tensor
+    how_many: int
+
+
+class Defaults(nn.Module):
+    """Arguments of every kind that can have a default."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(16, 16), nn.Linear(16, 16)
+
+    def forward(self, x: Tensor, scale: float = 0.1, times: int = 3, tail: bool = True, word: str = "plus", more: Optional[Tensor] = None) -> Tensor:
+        x = self.a(x) * scale
+        if more is not None:
+            x = x + more
+        x = self.b(x) * times
+        if tail:
+            x = x + 1 if word == "plus" else x - 1
+        return x
+
+
+class Trees(nn.Module):
+    """A result that is a tree: leaves from several stages, one of them twice, one that is no tensor."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(16, 16), nn.Linear(16, 16), nn.Linear(16, 16)
+
+    def forward(self, x: Tensor, pair: Tuple[Tensor, List[Tensor]]) -> Tuple[Dict[str, Tensor], List[Tensor], Point]:
+        first = torch.relu(self.a(x + pair[0]))
+        second = torch.tanh(self.b(first + pair[1][0]))
+        third = self.c(second * pair[1][1])
+        return {"third": third, "first": first}, [second, first], Point(third + 1, 7)
+
+
+class Head(nn.Module):
+    """Holds another module's weight under a name of its own."""
+
+    def __init__(self, weight: nn.Parameter):
+        super().__init__()
+        self.weight = weight
+
+    def forward(self, x: Tensor) -> Tensor:
+        return functional.linear(x, self.weight)
+
+
+class TiedHead(nn.Module):
+    """One tensor with two names, both used: by an embedding and by an output head."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.middle = nn.Embedding(40, 16), nn.Linear(16, 16)
+        self.head = Head(self.embedding.weight)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.head(torch.tanh(self.middle(self.embedding(ids))))

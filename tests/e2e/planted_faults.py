@@ -1,0 +1,134 @@
+"""Every fault that the compiler can be told to make must be caught by its own proof: exit 70, an error, nothing published.
+
+    planted_faults.py [NAME...]     without names: every fault of the build; exit 77 when the build has none (PIPEC_PLANTED_FAULTS)
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Dict, List
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+COMPILE = Path(os.environ.get("PIPEC_BIN", "build/bin")) / "pipe-compile"
+INTERNAL = 70
+
+# Faults that need another compile than the usual one.
+OPTIONS = {"wrong-weight-channel": ["--tied", "transmit"]}
+
+
+# --- A model with a place for every fault -------------------------------------------------------------------------------------------
+class Block(nn.Module):
+    def __init__(self, width: int):
+        super().__init__()
+        self.fc1, self.fc2 = nn.Linear(width, width), nn.Linear(width, width)
+        self.drop = nn.Dropout(0.25)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.drop(self.fc2(torch.relu(self.fc1(x)))) - x
+
+
+class Everything(nn.Module):
+    """Skips, tied weights, dropout, buffers written in place and sharing memory, counters, control flow, constants, several results."""
+
+    def __init__(self, width: int = 8):
+        super().__init__()
+        offsets = torch.arange(width, dtype=torch.float32)
+        self.first, self.second, self.third, self.last = Block(width), Block(width), Block(width), Block(width)
+        self.embed, self.gate, self.head = nn.Linear(width, width), nn.Linear(width, width), nn.Linear(width, width)
+        self.head.weight = self.embed.weight
+        self.spare = nn.Linear(width, width)  # never called: names of weights that others read
+        self.spare.weight, self.spare.bias = self.embed.weight, self.gate.bias
+        self.unread = nn.Parameter(torch.randn(width, width))
+        self.shift = torch.jit.trace(lambda x: x + offsets, torch.zeros(2, width))  # captures a tensor constant
+        self.register_buffer("seen", torch.zeros(6))
+        self.register_buffer("tail", self.seen[2:])
+        self.calls = 0
+        self.rows = 0
+
+    def forward(self, x: Tensor, y: Tensor, times: int = 3) -> Dict[str, Tensor]:
+        if x.size(0) > 1000:
+            raise RuntimeError("too many rows")
+        a = self.first(self.gate(self.embed(x)))
+        self.calls = self.calls + 1
+        self.rows = self.rows + x.size(0)
+        b = self.second(a) * y + self.gate.bias
+        tail = self.tail.sum()
+        self.seen.add_(1.5)
+        self.seen.mul_(0.5)
+        c = self.third(self.shift(b)) + 0.5 * a
+        if bool(c.sum() > 0):
+            c = torch.tanh(c)
+        else:
+            c = c.sigmoid()
+        for i in range(times):
+            c = c * 0.75 + b
+        c.mul_(2.0)
+        c.add_(y)
+        d = self.last(c) - a + x
+        parts: List[Tensor] = [d, torch.sum(self.head(d), dim=1, keepdim=True)]
+        return {"joined": torch.cat(parts, 1), "early": b, "middle": c * tail, "count": a.sum(1) * self.calls, "rows": a * self.rows}
+
+
+# --- Compiling it -----------------------------------------------------------------------------------------------------------------------
+def compileWith(model, options):
+    """(exit code, stderr, what is left in the target's directory); in a directory of its own, so that temporary ones are seen."""
+    with tempfile.TemporaryDirectory(dir=".") as directory:
+        command = [str(COMPILE), model, "--at", "second,third,last", "-o", str(Path(directory) / "out.pipe"), *options]
+        run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300)
+        return run.returncode, run.stderr, sorted(path.name for path in Path(directory).iterdir())
+
+
+def faultsOfBuild(model):
+    """The help of the error about an unknown name lists the names."""
+    code, message, _ = compileWith(model, ["--planted-fault", "?"])
+    if code != 2:
+        sys.exit(f"planted faults: the model does not compile as far as the faults: exit {code}: {message}")
+    names = re.search(r"one of (.*)", message)
+    return names[1].strip().split(", ") if names else []
+
+
+def check(model, fault):
+    """What is wrong, or nothing."""
+    code, message, left = compileWith(model, ["--planted-fault", fault, *OPTIONS.get(fault, [])])
+    if code == 0:
+        return "NOT CAUGHT: the artifact was published"
+    if code != INTERNAL:
+        return f"expected exit {INTERNAL}, got {code}: {message.strip()}"
+    if "error: " not in message:
+        return "no error was printed"
+    if left:
+        return f"left behind: {', '.join(left)}"
+    print(f"  {fault}: {message.strip().splitlines()[0][:180]}", flush=True)
+    return ""
+
+
+def main(names):
+    torch.manual_seed(3)
+    torch.jit.save(torch.jit.script(Everything()), "everything.pt")
+    model = str(Path("everything.pt").resolve())
+    known = faultsOfBuild(model)
+    if not known:
+        print("planted faults: this build has none (configure with -DPIPEC_PLANTED_FAULTS=ON)")
+        return 77
+    for options in ([], ["--tied", "transmit"]):
+        code, message, left = compileWith(model, options)
+        if code or left != ["out.pipe"]:
+            print(f"FAILED: the model without a fault: exit {code}, {left}: {message.strip()}")
+            return 1
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        wrong = list(pool.map(lambda fault: (fault, check(model, fault)), names or known))
+    wrong = [(fault, why) for fault, why in wrong if why]
+    for fault, why in wrong:
+        print(f"FAILED {fault}: {why}")
+    print(f"planted faults: {len(names or known) - len(wrong)} of {len(names or known)} caught")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,98 @@
+"""The same model and options give the same bytes, whatever the path, the clock, the locale, the time zone or the number of threads."""
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import torch
+
+import e2e
+
+NAME = "unet"
+MODEL, INPUTS = e2e.MODELS / f"{NAME}.pt", e2e.MODELS / f"{NAME}.inputs.pt"
+OPTIONS = ["--stages", 3, "--inputs"]
+
+
+class Reproducible(e2e.Case):
+    @classmethod
+    def setUpClass(cls):
+        made = e2e.run("pipe-compile", MODEL, *OPTIONS, INPUTS, "-o", "first.pipe")
+        assert made.code == 0, made.err
+
+    def sameAsFirst(self, artifact):
+        first, other = e2e.files("first.pipe"), e2e.files(artifact)
+        self.assertEqual(list(first), list(other))
+        self.assertEqual([name for name in first if first[name] != other[name]], [], f"files of {artifact} that differ")
+
+    def testAgain(self):
+        self.compiled(MODEL, "again.pipe", *OPTIONS, INPUTS)
+        self.sameAsFirst("again.pipe")
+        self.compiled(MODEL, "again.pipe", *OPTIONS, INPUTS)  # replaces what is there
+        self.sameAsFirst("again.pipe")
+
+    def testSurroundings(self):
+        """Another directory, relative paths, other names, another clock, locale, home, number of threads and mask of permissions."""
+        place = Path("else where/much/deeper")
+        place.mkdir(parents=True)
+        shutil.copy(INPUTS, place / "in.pt")
+        (place / "model.pt").symlink_to(MODEL)
+        environment = {"TZ": "Asia/Kathmandu", "LC_ALL": "tr_TR.UTF-8", "LANG": "de_DE.UTF-8", "OMP_NUM_THREADS": "3", "MKL_NUM_THREADS": "3",
+                       "HOME": "/nonexistent", "TMPDIR": str(place.resolve()), "COLUMNS": "33"}
+        before = os.umask(0o077)
+        try:
+            self.pipec(0, "pipe-compile", "model.pt", *OPTIONS, "in.pt", "-o", "a longer name.pipe", env=environment, cwd=place)
+        finally:
+            os.umask(before)
+        self.sameAsFirst(place / "a longer name.pipe")
+        self.assertEqual(e2e.leftovers(place, ["model.pt", "in.pt", "a longer name.pipe"]), [])
+
+    def testPinnedToOneCore(self):
+        done = subprocess.run(["taskset", "-c", str(min(os.sched_getaffinity(0))), str(e2e.BIN / "pipe-compile"), str(MODEL), *map(str, OPTIONS),
+                               str(INPUTS), "-o", "one-core.pipe"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.sameAsFirst("one-core.pipe")
+
+    def testSavedAgain(self):
+        """By PyTorch, under another name: another file, the same model."""
+        torch.jit.load(MODEL).save("saved again.pt")
+        self.assertNotEqual(Path("saved again.pt").read_bytes(), MODEL.read_bytes())
+        self.compiled("saved again.pt", "saved-again.pipe", *OPTIONS, INPUTS)
+        self.assertEqual(e2e.plan("saved-again.pipe")["source_digest"], e2e.plan("first.pipe")["source_digest"])
+        self.sameAsFirst("saved-again.pipe")
+
+    def testLineNumbers(self):
+        """The same program further down in its file, below other comments."""
+        program = '''
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = torch.relu(self.a(x)){comment}
+        return self.b(y)
+
+
+torch.manual_seed(5)
+torch.jit.script(Model()).save("model.pt")
+'''
+        for name, head, comment in (("upper", "", ""), ("lower", "# more\n" * 40, "  # and here")):
+            Path(name).mkdir()
+            (Path(name) / "program.py").write_text(f"{head}import torch\nfrom torch import nn\n" + program.replace("{comment}", comment))
+            subprocess.run([sys.executable, "program.py"], cwd=name, check=True, capture_output=True)
+            self.compiled(f"{name}/model.pt", f"{name}.pipe", "--stages", 2, "--inputs", "f32[2,8]")
+        self.assertEqual(e2e.files("upper.pipe"), e2e.files("lower.pipe"))
+
+    def testOtherWeightsAreAnotherModel(self):
+        """The digest is over every byte of the weights."""
+        model = torch.jit.load(MODEL)
+        with torch.no_grad():
+            list(model.parameters())[3].view(torch.int32).flatten()[1] ^= 1
+        model.save("other.pt")
+        self.compiled("other.pt", "other.pipe", *OPTIONS, INPUTS)
+        self.assertNotEqual(e2e.plan("other.pipe")["source_digest"], e2e.plan("first.pipe")["source_digest"])
+
+
+if __name__ == "__main__":
+    e2e.main()

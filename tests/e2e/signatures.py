@@ -1,0 +1,63 @@
+"""Arguments and results of all kinds: defaults, arguments by name, trees in and out."""
+from pathlib import Path
+
+import torch
+
+import e2e
+import odd_models
+
+
+class Signatures(e2e.Case):
+    def save(self, build):
+        torch.manual_seed(7)
+        path = Path(f"{build.__name__}.pt")
+        torch.jit.script(build().eval()).save(str(path))
+        return path
+
+    def expected(self, model, *arguments, **named):
+        with torch.no_grad(), torch.jit.optimized_execution(False):
+            return torch.jit.load(model)(*arguments, **named)
+
+    def testDefaults(self):
+        model = self.save(odd_models.Defaults)
+        x = torch.randn(4, 16)
+        torch.save((x,), "x.pt")
+        self.compiled(model, "defaults.pipe", "--at", "b", "--inputs", "x.pt")
+        torch.save(self.expected(model, x), "expected.pt")
+        for runs in (model, "defaults.pipe"):
+            self.pipec(0, "pipe-run", runs, "--inputs", "x.pt", "--microbatches", 1, *e2e.BITS, "--expect", "expected.pt", saying="PASSED")
+
+    def testByName(self):
+        """One run gives some arguments by name, the other leaves the defaults."""
+        model = self.save(odd_models.Defaults)
+        x = torch.randn(4, 16)
+        for named in ({"times": 5}, {"tail": False}, {"word": "minus"}, {"scale": 2.5}, {"scale": 2}):
+            with self.subTest(named=named):
+                torch.save({"x": x, **named}, "named.pt")
+                self.compiled(model, "named.pipe", "--at", "b", "--inputs", "named.pt")
+                torch.save(self.expected(model, x, **named), "expected.pt")
+                self.pipec(0, "pipe-run", "named.pipe", "--inputs", "named.pt", "--microbatches", 1, *e2e.BITS, "--expect", "expected.pt",
+                           saying="PASSED")
+
+    def testTrees(self):
+        model = self.save(odd_models.Trees)
+        x, pair = torch.randn(6, 16), (torch.randn(6, 16), [torch.randn(6, 16), torch.randn(6, 16)])
+        torch.save((x, pair), "trees-in.pt")
+        expected = self.expected(model, x, pair)
+        for cuts in ("b", "b,c"):
+            plan = self.compiled(model, "trees.pipe", "--at", cuts, "--inputs", "trees-in.pt")
+            leaves = [sorted(leaf for port in stage["outputs"] for leaf in port["leaves"]) for stage in plan["stages"]]
+            self.assertTrue(leaves[0] and leaves[-1], "an output leaves from the stage that makes it")
+            self.pipec(0, "pipe-run", "trees.pipe", "--inputs", "trees-in.pt", "--microbatches", 1, "--threads", 1, "--output", "trees-out.pt",
+                       "--force")
+            got = torch.load("trees-out.pt", weights_only=False)
+            self.sameBits(list(expected[0].items()), list(got[0].items()), "dict")
+            self.sameBits(expected[1], got[1], "list")
+            self.sameBits(tuple(expected[2]), tuple(got[2]), "named tuple")
+            self.pipec(0, "pipe-run", model, "--inputs", "trees-in.pt", "--microbatches", 3, "--threads", 1, "--output", "three.pt", "--force")
+            self.pipec(0, "pipe-run", "trees.pipe", "--inputs", "trees-in.pt", "--microbatches", 3, *e2e.BITS, "--expect", "three.pt",
+                       saying="PASSED")
+
+
+if __name__ == "__main__":
+    e2e.main()

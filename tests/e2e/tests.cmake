@@ -1,0 +1,9 @@
+# Whole ways: compile, run, compare. One entry per model where a model takes long, so that they run beside each other.
+foreach(model mlp resnet50 unet gpt2 bert t5 lstm)
+  pipec_e2e_test(e2e-equality-${model} e2e/equality.py ${model})
+endforeach()
+pipec_e2e_test(e2e-python-stages e2e/python_stages.py mlp mlp_markers resnet50 unet gpt2 bert t5 lstm)
+foreach(name markers cuts signatures bad_input interrupt damage reproducible no_python kept_artifacts)
+  string(REPLACE "_" "-" entry ${name})
+  pipec_e2e_test(e2e-${entry} e2e/${name}.py)
+endforeach()

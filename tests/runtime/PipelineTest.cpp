@@ -1,0 +1,222 @@
+// The pipeline on a hand-made artifact: equal to the unsplit model, refusals, failures.
+#include "runtime/Pipeline.h"
+
+#include "ir/Values.h"
+#include "runtime/Reference.h"
+#include "tests/runtime/SmallPipeline.h"
+#include "tests/support/Matchers.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/ones.h>
+
+#include <chrono>
+#include <thread>
+
+namespace pipec {
+namespace {
+
+std::vector<c10::IValue> batch(int64_t samples) {
+  return {at::arange(samples * 8, at::kFloat).view({samples, 8}) / 11, 3};
+}
+
+llvm::Expected<Pipeline> load(const SmallModel &model, const PipelineOptions &options) {
+  std::string directory = scratchPath("model.pipe");
+  writeSmallArtifact(directory, model);
+  return Pipeline::load(directory, options);
+}
+
+struct Layout {
+  size_t ranks;
+  int64_t microBatches;
+};
+class Equality : public testing::TestWithParam<Layout> {};
+
+/// Skips, ties in transmit mode, state, random operators and an early output, all at once, call
+/// after call.
+TEST_P(Equality, PipelineEqualsTheUnsplitModel) {
+  std::string file = scratchPath("model.pt");
+  writeSmallModel(file);
+  ReferenceOptions plain;
+  plain.microBatches = GetParam().microBatches;
+  plain.threads = 1;
+  plain.seed = 17;
+  auto reference = Reference::load(file, plain);
+  ASSERT_TRUE(succeeded(reference));
+  PipelineOptions options;
+  options.microBatches = GetParam().microBatches;
+  options.threads = 1;
+  options.seed = 17;
+  SmallModel model;
+  model.ranks = GetParam().ranks;
+  auto pipeline = load(model, options);
+  ASSERT_TRUE(succeeded(pipeline));
+  for (int call = 0; call < 3; ++call) {
+    auto expected = reference->infer(batch(7));
+    auto actual = pipeline->infer(batch(7));
+    ASSERT_TRUE(succeeded(expected));
+    ASSERT_TRUE(succeeded(actual));
+    // The reference's result dict has values of any type: compare leaf by leaf.
+    EXPECT_TRUE(sameBits(*expected, *actual))
+        << "call " << call << ": " << compare(*expected, *actual, 0, 0).firstDifference;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Equality,
+                         testing::Values(Layout{3, 1}, Layout{3, 2}, Layout{3, 7}, Layout{2, 3},
+                                         Layout{1, 3}),
+                         [](const auto &test) {
+                           return fmt::format("ranks{}microBatches{}", test.param.ranks,
+                                              test.param.microBatches);
+                         });
+
+TEST(Pipeline, CallsDrawDifferently) {
+  auto pipeline = load({}, {});
+  ASSERT_TRUE(succeeded(pipeline));
+  auto first = pipeline->infer(batch(4)), second = pipeline->infer(batch(4));
+  ASSERT_TRUE(succeeded(first));
+  ASSERT_TRUE(succeeded(second));
+  EXPECT_FALSE(sameBits(*first, *second));
+}
+
+TEST(Pipeline, MeasuresTheStep) {
+  auto pipeline = load({}, {});
+  ASSERT_TRUE(succeeded(pipeline));
+  StepStats stats;
+  ASSERT_TRUE(succeeded(pipeline->infer(batch(4), &stats)));
+  EXPECT_EQ(stats.stageBusyNs.size(), 3u);
+  for (int64_t busy : stats.stageBusyNs)
+    EXPECT_GT(busy, 0);
+  EXPECT_GT(stats.makespanNs, 0);
+  EXPECT_GE(stats.bubbleMakespan, stats.bubbleLongestSpan - 1e-9);
+  EXPECT_LE(stats.bubbleMakespan, 1);
+}
+
+TEST(Pipeline, InputTypesAreTheDeclaredOnes) {
+  auto pipeline = load({}, {});
+  ASSERT_TRUE(succeeded(pipeline));
+  ASSERT_EQ(pipeline->inputTypes().size(), 2u);
+  EXPECT_EQ(pipeline->inputTypes()[0]->str(), "Tensor");
+  EXPECT_EQ(pipeline->inputTypes()[1]->str(), "int");
+}
+
+TEST(Pipeline, KeepsTheCallersThreadCount) {
+  int before = at::get_num_threads();
+  at::set_num_threads(2);
+  PipelineOptions options;
+  options.threads = 1;
+  auto pipeline = load({}, options);
+  ASSERT_TRUE(succeeded(pipeline));
+  ASSERT_TRUE(succeeded(pipeline->infer(batch(4))));
+  EXPECT_EQ(at::get_num_threads(), 2);
+  std::thread([] { EXPECT_EQ(at::get_num_threads(), 2); }).join();
+  at::set_num_threads(before);
+}
+
+TEST(Pipeline, RefusesWhatThePlanDoesNotAllowAndStaysUsable) {
+  auto pipeline = load({}, {});
+  ASSERT_TRUE(succeeded(pipeline));
+  EXPECT_TRUE(
+      failedWith(pipeline->infer({at::ones({4, 8})}), ExitCode::Usage, "expected 2, got 1"));
+  EXPECT_TRUE(failedWith(pipeline->infer({at::ones({4, 9}), 2}), ExitCode::Usage,
+                         "input x, micro-batch 0, dimension 1: expected size 8, got 9"));
+  EXPECT_TRUE(failedWith(pipeline->infer({at::ones({4, 8, 1}), 2}), ExitCode::Usage,
+                         "expected 2 dimensions, got 3"));
+  EXPECT_TRUE(failedWith(pipeline->infer({at::ones({4, 8}, at::kDouble), 2}), ExitCode::Usage,
+                         "expected dtype float32, got float64"));
+  EXPECT_TRUE(failedWith(pipeline->infer({at::ones({1, 8}), 2}), ExitCode::Usage,
+                         "2")); // fewer samples than micro-batches
+  EXPECT_TRUE(succeeded(pipeline->infer(batch(4))));
+}
+
+TEST(Pipeline, AFixedBatchIsTheOnlyOne) {
+  SmallModel model;
+  model.editPlan = [](Plan &plan) {
+    plan.signature.batchSymbolic = false;
+    plan.signature.batchSize = 3;
+  };
+  auto pipeline = load(model, {});
+  ASSERT_TRUE(succeeded(pipeline));
+  EXPECT_TRUE(failedWith(pipeline->infer(batch(8)), ExitCode::Usage, "expected 3 samples"));
+  EXPECT_TRUE(succeeded(pipeline->infer(batch(6))));
+}
+
+TEST(Pipeline, AFailureNamesStageModulesAndMicroBatchAndEndsThePipeline) {
+  SmallModel model;
+  model.failInStage1 = true;
+  PipelineOptions options;
+  options.microBatches = 4;
+  auto pipeline = load(model, options);
+  ASSERT_TRUE(succeeded(pipeline));
+  ASSERT_TRUE(succeeded(pipeline->infer(batch(8))));
+  at::Tensor bad = at::ones({8, 8});
+  bad.select(0, 5).fill_(100000.0);
+  auto start = std::chrono::steady_clock::now();
+  auto failed = pipeline->infer({bad, 2});
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(3));
+  ASSERT_FALSE(bool(failed));
+  ErrorText text = describe(failed.takeError());
+  EXPECT_EQ(text.code, ExitCode::Other);
+  EXPECT_EQ(text.message.rfind("stage 1 (layers.0..layers.3), micro-batch 2: ", 0), 0u)
+      << text.message;
+  EXPECT_NE(text.message.find("too large"), std::string::npos) << text.message;
+  EXPECT_TRUE(failedWith(pipeline->infer(batch(8)), ExitCode::Other, "stopped earlier: stage 1"));
+}
+
+TEST(Pipeline, ASecondPipelineWorksBesideABrokenOne) {
+  SmallModel model;
+  model.failInStage1 = true;
+  auto broken = load(model, {});
+  ASSERT_TRUE(succeeded(broken));
+  ASSERT_FALSE(bool(succeeded(broken->infer({at::ones({4, 8}) * 1e6, 2}))));
+  std::string directory = scratchPath("other.pipe");
+  writeSmallArtifact(directory, {});
+  auto other = Pipeline::load(directory, {});
+  ASSERT_TRUE(succeeded(other));
+  EXPECT_TRUE(succeeded(other->infer(batch(4))));
+}
+
+TEST(Pipeline, BadOptionsAreUsageErrors) {
+  PipelineOptions devices, unknown, schedule, csv, negative;
+  devices.devices = {"cpu", "cpu"};
+  EXPECT_TRUE(failedWith(load({}, devices), ExitCode::Usage, "each of 3 ranks, got 2"));
+  unknown.devices = {"tpu"};
+  EXPECT_TRUE(failedWith(load({}, unknown), ExitCode::Usage, "expected cpu, cuda or cuda:N"));
+  schedule.scheduleName = "1f1b";
+  EXPECT_TRUE(
+      failedWith(load({}, schedule), ExitCode::Usage, "expected forward-only or a CSV file"));
+  csv.scheduleCsv = "0F0\n1F0\n2F0\n"; // one micro-batch; the plan has two
+  EXPECT_TRUE(failedWith(load({}, csv), ExitCode::Usage, "missing"));
+  negative.microBatches = -1;
+  EXPECT_TRUE(failedWith(load({}, negative), ExitCode::Usage, "at least 1"));
+}
+
+TEST(Pipeline, AGivenScheduleGivesTheSameNumbers) {
+  PipelineOptions csv;
+  csv.threads = 1;
+  csv.scheduleCsv = "0F1,0F0\n1F1,1F0\n2F1,2F0\n"; // backwards: allowed, for nothing but state
+                                                   // depends on the order
+  PipelineOptions plain;
+  plain.threads = 1;
+  SmallModel twoSteps;
+  auto ordered = load(twoSteps, plain), backwards = load(twoSteps, csv);
+  ASSERT_TRUE(succeeded(ordered));
+  ASSERT_TRUE(succeeded(backwards));
+  auto a = ordered->infer(batch(4)), b = backwards->infer(batch(4));
+  ASSERT_TRUE(succeeded(a));
+  ASSERT_TRUE(succeeded(b));
+  EXPECT_TRUE(sameBits(a->toGenericDict().at("early"), b->toGenericDict().at("early")));
+  EXPECT_TRUE(sameBits(a->toGenericDict().at("rest").toTupleRef().elements()[0],
+                       b->toGenericDict().at("rest").toTupleRef().elements()[0]));
+}
+
+TEST(Pipeline, AStageFileThatIsNotOneIsRefused) {
+  SmallModel model;
+  model.methodOfStage2 = "something_else";
+  EXPECT_TRUE(failedWith(load(model, {}), ExitCode::BadArtifact, "pipec_forward"));
+}
+
+} // namespace
+} // namespace pipec

@@ -1,0 +1,92 @@
+// Names become indices: slots, their last reader, and values that nobody reads.
+#include "runtime/RankProgram.h"
+
+#include "tests/runtime/SmallPipeline.h"
+#include "tests/support/Matchers.h"
+
+namespace pipec {
+namespace {
+
+llvm::Expected<RankProgram> resolved(size_t ranks, size_t rank, int64_t microBatches) {
+  SmallModel model;
+  model.ranks = ranks;
+  Plan plan = smallPlan(model);
+  ScheduleShape shape{3, microBatches, {}, ranks};
+  for (const StagePlan &stage : plan.stages)
+    shape.rankOfStage.push_back(stage.rank);
+  auto program = lower(forwardOnly(shape), plan, microBatches);
+  if (!program)
+    return program.takeError();
+  return resolve(*program, rank, plan, microBatches);
+}
+
+/// Every slot is filled before it is read and emptied by exactly one reader, the last.
+void expectSlotsAreUsedOnce(const RankProgram &program) {
+  enum State { Empty, Full, Done };
+  std::vector<State> slots(program.slots, Empty);
+  auto fill = [&](size_t slot) {
+    EXPECT_EQ(slots[slot], Empty);
+    slots[slot] = Full;
+  };
+  auto read = [&](size_t slot, bool last) {
+    EXPECT_EQ(slots[slot], Full);
+    if (last)
+      slots[slot] = Done;
+  };
+  for (const Step &step : program.steps) {
+    for (const InputSource &input : step.inputs)
+      if (!input.userInput)
+        read(input.index, input.last);
+    for (const OutputTarget &target : step.outputs)
+      for (size_t slot : target.slots)
+        fill(slot);
+    if (step.kind == OpKind::Take)
+      fill(step.slot);
+    if (step.kind == OpKind::Send)
+      read(step.slot, step.last);
+  }
+  for (State state : slots)
+    EXPECT_EQ(state, Done);
+}
+
+TEST(RankProgram, SlotsAreFreedByTheirLastReader) {
+  for (size_t ranks : {1, 2, 3})
+    for (size_t rank = 0; rank < ranks; ++rank) {
+      auto program = resolved(ranks, rank, 4);
+      ASSERT_TRUE(succeeded(program));
+      expectSlotsAreUsedOnce(*program);
+    }
+}
+
+TEST(RankProgram, ChannelsInsideARankCostNoOp) {
+  auto program = resolved(1, 0, 2);
+  ASSERT_TRUE(succeeded(program));
+  EXPECT_EQ(program->steps.size(), 6u);
+  EXPECT_EQ(program->slots, 6u);
+  EXPECT_EQ(program->stages, (std::vector<size_t>{0, 1, 2}));
+}
+
+TEST(RankProgram, LeavesAndUserInputsAreIndices) {
+  auto program = resolved(3, 1, 1);
+  ASSERT_TRUE(succeeded(program));
+  const Step *forward = nullptr;
+  for (const Step &step : program->steps)
+    if (step.kind == OpKind::Forward)
+      forward = &step;
+  ASSERT_TRUE(forward);
+  ASSERT_EQ(forward->inputs.size(), 2u);
+  EXPECT_FALSE(forward->inputs[0].userInput);
+  EXPECT_TRUE(forward->inputs[1].userInput);
+  EXPECT_EQ(forward->inputs[1].index, 1u);
+}
+
+TEST(RankProgram, AMissingValueIsAnInternalError) {
+  Plan plan = smallPlan({});
+  Program program;
+  program.ranks = {{}, {Op{OpKind::Forward, 1, 0, 0, 0}}, {}};
+  EXPECT_TRUE(failedWith(resolve(program, 1, plan, 1), ExitCode::Internal,
+                         "stage 1 reads channel 0 of micro-batch 0"));
+}
+
+} // namespace
+} // namespace pipec

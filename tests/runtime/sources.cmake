@@ -1,0 +1,10 @@
+list(APPEND PIPEC_RUNTIME_SOURCES
+  runtime/PipelineTest.cpp
+  runtime/RandomKeyTest.cpp
+  runtime/RankProgramTest.cpp
+  runtime/RankThreadsTest.cpp
+  runtime/ReferenceTest.cpp
+  runtime/SmallPipeline.cpp
+  support/TestModels.cpp
+  runtime/CudaTest.cpp
+  runtime/TransportConformance.cpp)

@@ -1,0 +1,299 @@
+// Cutting, merging, and the three-size trial.
+#include "ir/MicroBatch.h"
+
+#include "ir/Values.h"
+
+#include <gtest/gtest.h>
+
+#include <ATen/Functions.h>
+#include <ATen/core/Dict.h>
+#include <ATen/core/List.h>
+#include <ATen/core/jit_type.h>
+
+using namespace pipec;
+
+namespace {
+
+using Values = std::vector<c10::IValue>;
+
+template <typename T> ErrorText errorOf(llvm::Expected<T> value) {
+  EXPECT_FALSE(static_cast<bool>(value)) << "expected an error";
+  return value ? ErrorText{ExitCode::Success, "", ""} : describe(value.takeError());
+}
+
+template <typename T> T take(llvm::Expected<T> value) {
+  if (value)
+    return std::move(*value);
+  throw std::runtime_error(describe(value.takeError()).message);
+}
+
+InputSpec input(std::string name, std::optional<int64_t> batchDim = {}) {
+  InputSpec spec;
+  spec.name = std::move(name);
+  spec.batchDim = batchDim;
+  return spec;
+}
+
+Signature signatureWith(std::vector<InputSpec> inputs, size_t leaves) {
+  Signature signature;
+  signature.inputs = std::move(inputs);
+  signature.leaves.resize(leaves);
+  signature.outputs.kind = leaves == 1 ? OutputTree::Kind::Leaf : OutputTree::Kind::Tuple;
+  for (size_t l = 0; l < leaves && leaves > 1; ++l) {
+    signature.outputs.children.emplace_back();
+    signature.outputs.children.back().leaf = l;
+  }
+  return signature;
+}
+
+MergeRule concat(int64_t dim) { return {MergeRule::Kind::Concat, dim}; }
+const MergeRule kSame{MergeRule::Kind::Same, 0}, kList{MergeRule::Kind::List, 0},
+    kMean{MergeRule::Kind::Mean, 0};
+
+/// The rule of each leaf for a model given as a function.
+std::vector<MergeRule> rulesOf(Signature &signature, const Values &inputs,
+                               llvm::function_ref<Values(Values)> model) {
+  auto run = [&](Values values) -> llvm::Expected<Values> {
+    try {
+      return model(std::move(values));
+    } catch (const std::exception &) {
+      return makeError(ExitCode::Other, "refused");
+    }
+  };
+  if (llvm::Error error =
+          batchTrial(signature, inputs, std::vector<bool>(inputs.size(), false), run))
+    throw std::runtime_error(describe(std::move(error)).message);
+  std::vector<MergeRule> rules;
+  for (const OutputLeaf &leaf : signature.leaves)
+    rules.push_back(leaf.merge);
+  return rules;
+}
+
+std::string shapeText(const TensorSpec &spec) {
+  std::string text;
+  for (const Dim &dim : spec.shape)
+    text += (text.empty() ? "" : ",") +
+            (dim.dynamic ? "?" : fmt::format("{}B+{}", dim.perBatch, dim.constant));
+  return text;
+}
+
+} // namespace
+
+TEST(Split, CutsLikeTensorSplit) {
+  Signature signature = signatureWith({input("x", 1), input("whole")}, 1);
+  at::Tensor x = at::arange(14).view({2, 7}), whole = at::ones({3});
+  auto parts = take(splitInputs(signature, {x, whole}, 3));
+  auto expected = at::tensor_split(x, 3, 1);
+  ASSERT_EQ(parts.size(), 3u);
+  for (size_t k = 0; k < 3; ++k) {
+    EXPECT_TRUE(at::equal(parts[k][0].toTensor(), expected[k]));
+    EXPECT_TRUE(parts[k][0].toTensor().is_alias_of(x)) << "a view, no copy";
+    EXPECT_TRUE(parts[k][1].toTensor().is_same(whole));
+  }
+}
+
+TEST(Split, WrittenInputsAreCopies) {
+  Signature signature = signatureWith({input("x", 0), input("state")}, 1);
+  signature.inputs[0].written = signature.inputs[1].written = true;
+  at::Tensor x = at::zeros({4}), state = at::zeros({2});
+  for (int64_t microBatches : {1, 2})
+    for (Values &values : take(splitInputs(signature, {x, state}, microBatches)))
+      for (c10::IValue &value : values)
+        value.toTensor().add_(1);
+  EXPECT_EQ(x.sum().item<float>() + state.sum().item<float>(), 0);
+}
+
+TEST(Split, TreesAreCutTogether) {
+  Signature signature = signatureWith({input("xs", 0)}, 1);
+  c10::Dict<std::string, at::Tensor> dict;
+  dict.insert("a", at::arange(4));
+  auto parts =
+      take(splitInputs(signature, {c10::ivalue::Tuple::create({at::arange(4), dict, 5})}, 2));
+  const auto &elements = parts[1][0].toTupleRef().elements();
+  EXPECT_EQ(elements[0].toTensor()[0].item<int64_t>(), 2);
+  EXPECT_EQ(elements[1].toGenericDict().at("a").toTensor()[0].item<int64_t>(), 2);
+  EXPECT_EQ(elements[2].toInt(), 5);
+}
+
+TEST(Split, RefusesWhatCannotBeCut) {
+  Signature signature = signatureWith({input("x", 0), input("y", 0)}, 1);
+  auto message = [&](const Values &inputs, int64_t n) {
+    return errorOf(splitInputs(signature, inputs, n)).message;
+  };
+  EXPECT_EQ(message({at::ones({4}), at::ones({4})}, 0),
+            "micro-batches: expected at least 1, got 0");
+  EXPECT_EQ(message({at::ones({4}), at::ones({4})}, 5),
+            "micro-batches: expected at most 4, the number of samples, got 5");
+  EXPECT_EQ(message({at::ones({4}), at::ones({3})}, 2),
+            "input y: expected a batch of 4 as input x has, got 3");
+  EXPECT_EQ(message({at::ones({4}), at::scalar_tensor(1)}, 2),
+            "input y: expected a batch dimension 0, got a tensor of 0 dimensions");
+  Signature none = signatureWith({input("x")}, 1);
+  EXPECT_EQ(errorOf(splitInputs(none, {at::ones({4})}, 2)).code, ExitCode::Usage);
+  EXPECT_EQ(take(splitInputs(none, {at::ones({4})}, 1)).size(), 1u);
+}
+
+TEST(Merge, EachRule) {
+  Signature signature = signatureWith({}, 4);
+  signature.leaves[0].merge = concat(1);
+  signature.leaves[1].merge = kSame;
+  signature.leaves[2].merge = kList;
+  signature.leaves[3].merge = kMean;
+  std::vector<Values> leaves = {{at::ones({2, 3}), 7, at::ones({1}), at::scalar_tensor(1.0)},
+                                {at::zeros({2, 1}), 7, at::ones({2}), at::scalar_tensor(5.0)}};
+  c10::IValue result = take(mergeOutputs(signature, leaves, {3, 1}));
+  const auto &elements = result.toTupleRef().elements();
+  EXPECT_EQ(elements[0].toTensor().sizes(), (at::IntArrayRef{2, 4}));
+  EXPECT_EQ(elements[1].toInt(), 7);
+  EXPECT_EQ(elements[2].toTensorVector().size(), 2u);
+  EXPECT_EQ(elements[3].toTensor().item<float>(), 2.0f) << "(3 * 1 + 1 * 5) / 4";
+}
+
+TEST(Merge, SplitThenMergeIsTheIdentity) {
+  Signature signature = signatureWith({input("x", 0)}, 1);
+  signature.leaves[0].merge = concat(0);
+  at::Tensor x = at::randn({7, 2});
+  for (int64_t n = 1; n <= 7; ++n) {
+    auto parts = take(splitInputs(signature, {x}, n));
+    std::vector<int64_t> samples;
+    for (const Values &part : parts)
+      samples.push_back(part[0].toTensor().size(0));
+    EXPECT_TRUE(at::equal(take(mergeOutputs(signature, parts, samples)).toTensor(), x)) << n;
+  }
+}
+
+TEST(Merge, ContainersAndNestedTrees) {
+  Signature signature;
+  signature.leaves.resize(2);
+  signature.leaves[0].merge = signature.leaves[1].merge = concat(0);
+  signature.outputs.kind = OutputTree::Kind::Dict;
+  signature.outputs.keys = {"a", "b"};
+  signature.outputs.children.resize(2);
+  signature.outputs.children[1].leaf = 1;
+  c10::List<at::Tensor> list({at::ones({2}), at::zeros({2, 2})});
+  c10::IValue merged =
+      take(mergeOutputs(signature, {{list, at::ones({2})}, {list, at::ones({2})}}, {2, 2}));
+  auto leaves = take(flattenOutputs(signature, merged));
+  EXPECT_EQ(leaves[0].toTensorVector()[1].sizes(), (at::IntArrayRef{4, 2}));
+  EXPECT_EQ(leaves[1].toTensor().numel(), 4);
+
+  c10::List<at::Tensor> shorter({at::ones({2})});
+  EXPECT_EQ(
+      errorOf(mergeOutputs(signature, {{list, at::ones({2})}, {shorter, at::ones({2})}}, {2, 2}))
+          .message,
+      "output leaf 0: the micro-batches returned trees of different shapes");
+  EXPECT_EQ(errorOf(flattenOutputs(signature, at::ones({1}))).message,
+            "result: expected a dict of 2, got a value of type Tensor");
+}
+
+TEST(Trial, FindsTheRuleOfEachKindOfLeaf) {
+  Signature signature = signatureWith({input("x"), input("table")}, 8);
+  at::Tensor table = at::arange(10, at::kFloat);
+  auto rules = rulesOf(signature, {at::randn({4, 6}), table}, [](Values in) -> Values {
+    at::Tensor x = in[0].toTensor();
+    c10::List<at::Tensor> list({x, x.sum(1)});
+    return {x.t().contiguous(),
+            x.mean(),
+            in[1],
+            x.mean(0),
+            int64_t(3),
+            x.size(0),
+            list,
+            x.repeat_interleave(2, 0).narrow(0, 0, 2 * x.size(0) - 1)};
+  });
+  EXPECT_EQ(rules, (std::vector<MergeRule>{concat(1), kMean, kSame, kList, kSame, kList, concat(0),
+                                           kList}));
+  EXPECT_TRUE(signature.batchSymbolic);
+  EXPECT_EQ(signature.batchSize, 4);
+  EXPECT_EQ(signature.inputs[0].batchDim, 0);
+  EXPECT_EQ(signature.inputs[1].batchDim, std::nullopt);
+  EXPECT_EQ(shapeText(signature.inputs[0].tensor), "1B+0,0B+6");
+  EXPECT_EQ(shapeText(signature.leaves[0].tensor), "0B+6,1B+0");
+  EXPECT_EQ(signature.leaves[0].tensor.strides[0], (Dim{1, 0, false}));
+  EXPECT_EQ(signature.leaves[0].tensor.bytes, 4 * 6 * 4) << "at the example size";
+}
+
+TEST(Trial, OneSampleRepeatedDoesNotHideDependence) {
+  Signature signature = signatureWith({input("ids")}, 2);
+  auto rules = rulesOf(signature, {at::arange(6).view({1, 6})}, [](Values in) -> Values {
+    at::Tensor ids = in[0].toTensor();
+    return {ids.select(0, 0), ids.select(0, ids.size(0) - 1)};
+  });
+  EXPECT_EQ(rules, (std::vector<MergeRule>{kList, kList}))
+      << "a value of one sample is not the same for all";
+}
+
+TEST(Trial, FixedBatchIsAcceptedAtItsSizeOnly) {
+  Signature signature = signatureWith({input("x")}, 2);
+  auto rules = rulesOf(signature, {at::randn({4, 6})}, [](Values in) -> Values {
+    return {in[0].toTensor().view({4, 2, 3}), at::ones({3})};
+  });
+  EXPECT_EQ(rules, (std::vector<MergeRule>{concat(0), kSame}));
+  EXPECT_FALSE(signature.batchSymbolic);
+  EXPECT_EQ(signature.batchSize, 4);
+  EXPECT_EQ(shapeText(signature.leaves[0].tensor), "0B+4,0B+2,0B+3");
+}
+
+TEST(Trial, InputThatHasTheBatchSizeByChanceStaysWhole) {
+  Signature signature = signatureWith({input("x"), input("weights")}, 1);
+  auto rules = rulesOf(signature, {at::randn({4, 6}), at::randn({4})}, [](Values in) -> Values {
+    return {in[0].toTensor().unsqueeze(1).mul(in[1].toTensor().view({1, 4, 1}))};
+  });
+  EXPECT_EQ(rules[0], concat(0));
+  EXPECT_TRUE(signature.batchSymbolic);
+  EXPECT_EQ(signature.inputs[1].batchDim, std::nullopt);
+}
+
+TEST(Trial, GivenDimensionsWin) {
+  Signature signature = signatureWith({input("x", 1), input("mask")}, 1);
+  Values inputs = {at::randn({6, 4}), at::ones({4, 2})};
+  auto run = [](Values in) -> llvm::Expected<Values> { return Values{in[0]}; };
+  ASSERT_FALSE(bool(batchTrial(signature, inputs, {true, false}, run)));
+  EXPECT_EQ(signature.inputs[0].batchDim, 1);
+  EXPECT_EQ(signature.inputs[1].batchDim, 0);
+  EXPECT_EQ(signature.leaves[0].merge, concat(1));
+  EXPECT_EQ(signature.batchSize, 4);
+
+  signature = signatureWith({input("x", 0), input("y")}, 1);
+  ASSERT_FALSE(bool(batchTrial(signature, {at::randn({6}), at::randn({6})}, {true, true}, run)));
+  EXPECT_EQ(signature.inputs[1].batchDim, std::nullopt) << "none was given";
+}
+
+TEST(Trial, ModelsThatWriteIntoTheirInputsLeaveTheExampleAlone) {
+  Signature signature = signatureWith({input("x")}, 1);
+  at::Tensor x = at::zeros({3, 2});
+  rulesOf(signature, {x}, [](Values in) -> Values { return {in[0].toTensor().add_(1)}; });
+  EXPECT_EQ(x.sum().item<float>(), 0);
+}
+
+TEST(Trial, AnExampleThatFailsIsTheUsersError) {
+  Signature signature = signatureWith({input("x")}, 1);
+  auto run = [](Values) -> llvm::Expected<Values> {
+    return makeError(ExitCode::Usage, "bad shape");
+  };
+  llvm::Error error = batchTrial(signature, {at::ones({2})}, {false}, run);
+  ErrorText text = describe(std::move(error));
+  EXPECT_EQ(text.code, ExitCode::Usage);
+  EXPECT_EQ(text.message, "bad shape");
+}
+
+TEST(Resize, RepeatsAndDropsInMemoryOrder) {
+  at::Tensor x = at::randn({2, 3, 4, 5}).contiguous(at::MemoryFormat::ChannelsLast);
+  at::Tensor five = resizeBatch(x, 0, 5).toTensor();
+  EXPECT_TRUE(five.is_contiguous(at::MemoryFormat::ChannelsLast));
+  for (int64_t i = 0; i < 5; ++i)
+    EXPECT_TRUE(at::equal(five[i], x[i % 2]));
+  EXPECT_EQ(resizeBatch(x, 0, 1).toTensor().size(0), 1);
+  EXPECT_TRUE(resizeBatch(x, std::nullopt, 5).toTensor().is_same(x));
+}
+
+TEST(FitSpec, LinesAndUnknowns) {
+  auto at = [](int64_t batch, int64_t other) {
+    return std::pair(batch, specOf(at::ones({batch, 3 * batch + 1, other})));
+  };
+  EXPECT_EQ(shapeText(fitSpec({at(2, 7), at(3, 7), at(5, 7)})), "1B+0,3B+1,0B+7");
+  EXPECT_EQ(shapeText(fitSpec({at(2, 7), at(3, 9), at(5, 10)})), "1B+0,3B+1,?");
+  EXPECT_EQ(shapeText(fitSpec({at(4, 7)})), "0B+4,0B+13,0B+7");
+  EXPECT_FALSE(fitSpec({{2, specOf(at::ones({2}))}, {3, specOf(at::ones({3}, at::kLong))}}).known);
+  EXPECT_FALSE(fitSpec({}).known);
+}

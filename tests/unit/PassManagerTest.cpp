@@ -1,0 +1,227 @@
+// Pipelines as text, and the manager that keeps passes honest.
+#include "passes/PassManager.h"
+
+#include "llvm/Support/raw_ostream.h"
+#include "passes/PassTable.h"
+#include "passes/Passes.h"
+#include "tests/support/Matchers.h"
+
+namespace pipec {
+namespace {
+
+/// What the passes below do: each registry row holds one of these.
+struct ScriptedPass : ModelPass {
+  explicit ScriptedPass(std::function<llvm::Expected<bool>(Model &)> body_)
+      : body(std::move(body_)) {}
+  llvm::Expected<bool> run(Model &model) override { return body(model); }
+  std::function<llvm::Expected<bool>(Model &)> body;
+};
+
+PassInfo row(llvm::StringRef name, std::function<llvm::Expected<bool>(Model &)> body) {
+  PassInfo info;
+  info.name = name;
+  info.make = [body](const PassOptions &options) -> llvm::Expected<std::unique_ptr<ModelPass>> {
+    OptionReader read("scripted", options);
+    read.integer("n", 1);
+    read.flag("quick");
+    if (llvm::Error error = read.finish())
+      return error;
+    return std::make_unique<ScriptedPass>(body);
+  };
+  return info;
+}
+
+bool rename(Model &model) {
+  model.sourceDigest += "x";
+  return true;
+}
+
+struct Split : SplitPass {
+  llvm::Expected<StagedModel> run(Model model) override { return StagedModel(); }
+};
+
+class PassManagerTest : public testing::Test {
+protected:
+  PassManagerTest() {
+    options.registry = table;
+    options.out = &prints;
+  }
+
+  AnyModel model() {
+    llvm::Expected<Model> parsed = parseModel("model {\n  graph(%x : Tensor):\n    return (%x)\n}");
+    EXPECT_TRUE(succeeded(parsed));
+    return std::move(*parsed);
+  }
+
+  llvm::Expected<bool> run(const std::string &pipeline) {
+    PassManager manager(options);
+    if (llvm::Error error = manager.addPipeline(pipeline))
+      return error;
+    AnyModel any = model();
+    return manager.run(any);
+  }
+
+  std::vector<PassInfo> table = {
+      row("nothing", [](Model &) { return false; }),
+      row("rename", [](Model &m) { return rename(m); }),
+      row("rename-thrice", [](Model &m) { return m.sourceDigest.size() < 3 && rename(m); }),
+      row("liar",
+          [](Model &m) {
+            rename(m);
+            return false;
+          }),
+      row("breaker",
+          [](Model &m) {
+            m.signature.outputs.leaf = 5;
+            return true;
+          }),
+      row("refuses",
+          [](Model &) -> llvm::Expected<bool> {
+            return failf(ExitCode::Unsupported, "no cut fits");
+          }),
+  };
+  std::string printed;
+  llvm::raw_string_ostream prints{printed};
+  PassManagerOptions options;
+};
+
+TEST_F(PassManagerTest, SaysWhetherAnythingChanged) {
+  llvm::Expected<bool> nothing = run("nothing,nothing"), something = run("nothing,rename");
+  ASSERT_TRUE(succeeded(nothing));
+  ASSERT_TRUE(succeeded(something));
+  EXPECT_FALSE(*nothing);
+  EXPECT_TRUE(*something);
+}
+
+TEST_F(PassManagerTest, NamesThePassThatLies) {
+  options.checkHonesty = true;
+  EXPECT_TRUE(failedWith(run("nothing,liar"), ExitCode::Internal,
+                         "pass liar changed the model and said that it did not"));
+}
+
+TEST_F(PassManagerTest, NamesThePassThatBreaksTheModel) {
+  EXPECT_TRUE(failedWith(
+      run("rename,breaker{n=2}"), ExitCode::Internal,
+      "pass breaker{n=2} left a model that is not valid: outputs: expected leaf 0, got leaf 5"));
+  options.verifyEach = false;
+  EXPECT_TRUE(succeeded(run("breaker")));
+}
+
+TEST_F(PassManagerTest, HandsOnThePassesOwnError) {
+  EXPECT_TRUE(failedWith(run("refuses"), ExitCode::Unsupported, "no cut fits"));
+}
+
+TEST_F(PassManagerTest, FixpointRepeatsUntilNothingChanges) {
+  PassManager manager(options);
+  ASSERT_TRUE(succeeded(manager.addPipeline("fixpoint(nothing,rename-thrice)")));
+  AnyModel any = model();
+  ASSERT_TRUE(succeeded(manager.run(any)));
+  EXPECT_EQ(std::get<Model>(any).sourceDigest, "xxx");
+  ASSERT_EQ(manager.timings().size(), 2u);
+  EXPECT_EQ(manager.timings()[1].name, "rename-thrice");
+  EXPECT_EQ(manager.timings()[1].runs, 4u);
+  EXPECT_EQ(manager.timings()[1].changes, 3u);
+  EXPECT_TRUE(failedWith(
+      run("fixpoint(rename)"), ExitCode::Internal,
+      "fixpoint(rename) does not settle: pass rename still changes the model in round 100"));
+}
+
+TEST_F(PassManagerTest, UnknownNamesAndOptionsAreRefusedBeforeAnythingRuns) {
+  EXPECT_TRUE(failedWith(run("renam"), ExitCode::Usage, "there is no pass renam"));
+  EXPECT_TRUE(failedWith(run("renam"), ExitCode::Usage, "did you mean rename?"));
+  EXPECT_TRUE(failedWith(run("rename{m=1}"), ExitCode::Usage, "unknown option m"));
+  EXPECT_TRUE(
+      failedWith(run("rename{n=a}"), ExitCode::Usage, "option n: expected an integer, got a"));
+  EXPECT_TRUE(failedWith(run("rename{quick=perhaps}"), ExitCode::Usage,
+                         "option quick: expected true or false, got perhaps"));
+  EXPECT_TRUE(failedWith(run("fixpoint(renam)"), ExitCode::Usage, "there is no pass renam"));
+}
+
+TEST_F(PassManagerTest, PrintsWhatWasAskedFor) {
+  options.printAfter = "nothing";
+  ASSERT_TRUE(succeeded(run("rename,nothing")));
+  EXPECT_EQ(prints.str().find("# after nothing: no change\nmodel "), 0u) << printed;
+  printed.clear();
+  options.printAfter = "";
+  options.printChanged = true;
+  ASSERT_TRUE(succeeded(run("rename,nothing")));
+  EXPECT_EQ(prints.str().find("# after rename\nmodel "), 0u) << printed;
+  EXPECT_EQ(prints.str().find("# after nothing"), std::string::npos) << printed;
+}
+
+TEST_F(PassManagerTest, HookSeesEachRunAndMayStop) {
+  std::vector<std::string> seen;
+  options.afterPass = [&](const PassRun &pass) -> llvm::Error {
+    seen.push_back(pass.text + (pass.changed ? "*" : ""));
+    if (seen.size() == 2)
+      return failf(ExitCode::Other, "enough");
+    return llvm::Error::success();
+  };
+  EXPECT_TRUE(failedWith(run("rename{quick},nothing,rename"), ExitCode::Other, "enough"));
+  EXPECT_EQ(seen, (std::vector<std::string>{"rename{quick}*", "nothing"}));
+}
+
+TEST_F(PassManagerTest, KindsOfModelsMeetTheirPasses) {
+  PassInfo split;
+  split.name = "split";
+  split.make = withoutOptions<Split>();
+  table.push_back(split);
+  options.registry = table;
+  options.verifyEach = false;
+  EXPECT_TRUE(succeeded(run("split")));
+  EXPECT_TRUE(failedWith(run("split,rename"), ExitCode::Usage,
+                         "pass rename works on a model, got a staged model"));
+  PassManager manager(options);
+  ASSERT_TRUE(succeeded(manager.addPipeline("split")));
+  AnyModel any = model();
+  EXPECT_TRUE(failedWith(manager.run(std::get<Model>(any)), ExitCode::Usage, "splits the model"));
+}
+
+TEST(Pipeline, TextAndBack) {
+  for (const char *text :
+       {"", "a", "a,b", "a{x=1},b{x=[p,q],y}", "fixpoint(a,fixpoint(b{z=1},c)),d"}) {
+    llvm::Expected<std::vector<PipelineStep>> steps = parsePipeline(text);
+    ASSERT_TRUE(succeeded(steps));
+    EXPECT_EQ(pipelineText(*steps), text);
+  }
+  llvm::Expected<std::vector<PipelineStep>> spaced = parsePipeline(" a , b { x = 1 } ");
+  ASSERT_TRUE(succeeded(spaced));
+  EXPECT_EQ(pipelineText(*spaced), "a,b{x=1}");
+}
+
+TEST(Pipeline, ErrorsNameThePlace) {
+  EXPECT_TRUE(failedWith(parsePipeline("a,,b"), ExitCode::Usage,
+                         "character 3: expected the name of a pass"));
+  EXPECT_TRUE(
+      failedWith(parsePipeline("a{x=1"), ExitCode::Usage, "expected } at the end of the options"));
+  EXPECT_TRUE(failedWith(parsePipeline("a{x=1,x=2}"), ExitCode::Usage, "option x appears twice"));
+  EXPECT_TRUE(failedWith(parsePipeline("a{}"), ExitCode::Usage, "expected the name of an option"));
+  EXPECT_TRUE(failedWith(parsePipeline("fixpoint(a"), ExitCode::Usage,
+                         "expected ) at the end of fixpoint"));
+  EXPECT_TRUE(failedWith(parsePipeline("fixpoint"), ExitCode::Usage, "expected ( after fixpoint"));
+  EXPECT_TRUE(failedWith(parsePipeline("a)b"), ExitCode::Usage, "expected a comma, got )"));
+}
+
+TEST(Registry, EveryRowIsComplete) {
+  std::vector<std::string> names;
+  for (const PassInfo &info : allPasses()) {
+    SCOPED_TRACE(info.name.str());
+    EXPECT_TRUE(llvm::all_of(info.name, [](char c) { return (c >= 'a' && c <= 'z') || c == '-'; }));
+    EXPECT_FALSE(llvm::is_contained(names, info.name.str()));
+    names.push_back(info.name.str());
+    EXPECT_FALSE(info.description.empty());
+    EXPECT_FALSE(info.requires_.empty());
+    EXPECT_FALSE(info.guarantees.empty());
+    EXPECT_TRUE(info.example.contains("=>"));
+    EXPECT_LE(info.example.count('\n'), 10u);
+    EXPECT_EQ(findPass(info.name), &info);
+  }
+  std::string page;
+  llvm::raw_string_ostream os(page);
+  printPassesMarkdown(os);
+  for (const std::string &name : names)
+    EXPECT_NE(os.str().find("## " + name + "\n"), std::string::npos);
+}
+
+} // namespace
+} // namespace pipec

@@ -1,0 +1,333 @@
+// Plans: text of the small types, plan.json there and back, strict reading, and each rule of the
+// verifier.
+#include "ir/plan/Plan.h"
+
+#include "ir/plan/Json.h"
+#include "tests/support/Matchers.h"
+#include "tests/support/SamplePlan.h"
+
+#include <cmath>
+
+namespace pipec {
+namespace {
+
+llvm::Expected<Plan> read(const std::string &text) {
+  std::vector<std::string> warnings;
+  return planFromJson(text, warnings);
+}
+
+/// plan.json of the rich plan with one piece of text replaced; the piece must be there.
+std::string edited(const std::string &from, const std::string &to) {
+  std::string text = toJson(richPlan());
+  size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from << "\n" << text;
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+TEST(Dim, roundTrips) {
+  for (const char *text :
+       {"3", "0", "-2", "B", "-B", "2*B", "-3*B", "B+1", "2*B+1", "B-1", "-B+10", "?"}) {
+    llvm::Expected<Dim> dim = parseDim(text);
+    ASSERT_TRUE(succeeded(dim)) << text;
+    EXPECT_EQ(toString(*dim), text);
+  }
+  EXPECT_EQ(llvm::cantFail(parseDim("2*B+1")).at(5), 11);
+}
+
+TEST(Dim, hasOneTextForOneValue) {
+  for (const char *text :
+       {"", "b", "1*B", "0*B", "B+0", "B*2", "2B", "03", "+3", "2*B+", "2*B++1", "B+01", "B1", "??",
+        " 3", "9223372036854775808", "99999999999999999999*B"})
+    EXPECT_TRUE(failedWith(parseDim(text), ExitCode::BadArtifact, "expected a form like")) << text;
+}
+
+TEST(AttributeKind, roundTrips) {
+  for (const char *text : {"parameter", "buffer", "constant", "value", "object"})
+    EXPECT_EQ(toString(llvm::cantFail(parseAttributeKind(text))), text);
+  EXPECT_TRUE(failedWith(parseAttributeKind("weight"), ExitCode::BadArtifact,
+                         "(parameter, buffer, constant, value, object), got \"weight\""));
+}
+
+TEST(DefaultValue, keepsFloatsExactAndApartFromIntegers) {
+  for (double value : {0.1, 1.0, -0.0, 5e-324, 1.7976931348623157e308, 1e22}) {
+    std::optional<double> back = floatFromDefault(floatDefault(value));
+    ASSERT_TRUE(back);
+    EXPECT_EQ(*back, value);
+    EXPECT_EQ(std::signbit(*back), std::signbit(value));
+  }
+  EXPECT_TRUE(std::isnan(*floatFromDefault(floatDefault(NAN))));
+  EXPECT_EQ(floatFromDefault(floatDefault(-INFINITY)), -INFINITY);
+  EXPECT_FALSE(floatFromDefault(1));
+  EXPECT_FALSE(floatFromDefault(llvm::json::Object{{"float", "0.5"}}));
+  EXPECT_FALSE(floatFromDefault(llvm::json::Object{{"float", "0x1p-1x"}}));
+  EXPECT_TRUE(failedWith(checkDefault(llvm::json::Array{0.5}), ExitCode::BadArtifact,
+                         "expected null, a bool"));
+}
+
+TEST(Plan, roundTrips) {
+  for (const Plan &plan : {richPlan(), chainPlan({0}), chainPlan({0, 1, 0, 1})}) {
+    std::string text = toJson(plan);
+    llvm::Expected<Plan> back = read(text);
+    ASSERT_TRUE(succeeded(back)) << text;
+    EXPECT_EQ(*back, plan);
+    EXPECT_EQ(toJson(*back), text);
+  }
+  std::mt19937 random(1);
+  for (int i = 0; i < 50; ++i) {
+    Plan plan = randomPlan(random);
+    llvm::Expected<Plan> back = read(toJson(plan));
+    ASSERT_TRUE(succeeded(back));
+    EXPECT_EQ(*back, plan);
+  }
+}
+
+TEST(Plan, readsStrictly) {
+  struct Case {
+    const char *from, *to, *message;
+  };
+  const Case cases[] = {
+      {"\"chain\": false", "\"chain\": 0", "plan.json: chain: expected true or false, got 0"},
+      {"\"chain\": false,", "", "plan.json: top level: missing key \"chain\""},
+      {"\"chain\": false", "\"chain\": false, \"chian\": 1",
+       "plan.json: top level: unknown key \"chian\""},
+      {"\"name\": \"c0\"", "\"nmae\": \"c0\"", "plan.json: channels[0]: missing key \"name\""},
+      {"\"skip\": false", "\"skip\": false, \"hop\": 1",
+       "plan.json: channels[0]: unknown key \"hop\""},
+      {"\"microbatches\": 4", "\"microbatches\": 0",
+       "microbatches: expected a number from 1 to 1048576, got 0"},
+      {"\"microbatches\": 4", "\"microbatches\": 4.5",
+       "microbatches: expected an integer, got 4.5"},
+      {"\"microbatches\": 4", "\"microbatches\": 9223372036854775808", "integer outside int64"},
+      {"\"microbatches\": 4", "\"microbatches\": \"4\"",
+       "microbatches: expected an integer, got \"4\""},
+      {"\"mode\": \"train\"", "\"mode\": \"fly\"",
+       "mode: expected a mode (infer, train), got \"fly\""},
+      {"\"ties\": [", "\"ties\": {\"a\": [", "plan.json: line"},
+      {"\"obligations\": [\"recompute aten::size\"]", "\"obligations\": [1]",
+       "obligations[0]: expected a string, got 1"},
+      {"\"obligations\": [\"recompute aten::size\"]", "\"obligations\": {}",
+       "obligations: expected an array, got an object"},
+      {"\"rule\": \"concat\"", "\"rule\": \"glue\"",
+       "signature.leaves[0].merge.rule: expected a merge rule"},
+      {"\"dim\": 0, \"rule\": \"concat\"", "\"rule\": \"concat\"",
+       "signature.leaves[0].merge: missing key \"dim\""},
+      {"\"rule\": \"same\"", "\"rule\": \"same\", \"dim\": 0", "unknown key \"dim\""},
+      {"\"2*B+1\"", "\"2*C\"", "shape[2]: expected a size as a number"},
+      {"\"2*B+1\"", "\"3\"", "shape[2]: expected a size as a number"},
+      {"\"channel\": 0, \"name\": \"i0\"", "\"channel\": 0, \"input\": 0, \"name\": \"i0\"",
+       "stages[1].inputs[0]: expected exactly one of"},
+      {"\"channel\": 0, \"name\": \"i0\"", "\"channel\": -1, \"name\": \"i0\"",
+       "stages[1].inputs[0].channel: expected a number from 0"},
+      {"{\"float\": \"0x1p+0\"}", "1.5", "default: expected null, a bool, an integer"},
+      {"\"source_digest\": \"sha256:a", "\"source_digest\": \"sha256:A",
+       "source digest: expected sha256:"},
+      {"\"major\": 1", "\"major\": \"1\"", "format_version.major: expected an integer"},
+  };
+  for (const Case &c : cases)
+    EXPECT_TRUE(failedWith(read(edited(c.from, c.to)), ExitCode::BadArtifact, c.message)) << c.to;
+  EXPECT_TRUE(
+      failedWith(read("[]"), ExitCode::BadArtifact, "top level: expected an object, got an array"));
+  EXPECT_TRUE(failedWith(read(""), ExitCode::BadArtifact, "plan.json: line 1, column 1"));
+}
+
+TEST(Plan, outputTreeIsRead) {
+  struct Case {
+    const char *to, *message;
+  };
+  const Case cases[] = {
+      {"\"outputs\": -1", "expected the number of a leaf"},
+      {"\"outputs\": {}", "expected the number of a leaf, or an object"},
+      {"\"outputs\": {\"tuple\": [0], \"list\": []}", "expected one kind of container"},
+      {"\"outputs\": {\"tuple\": [1, 0, 2]}", "expected leaf 0, got leaf 1"},
+      {"\"outputs\": {\"tuple\": [0, 1]}", "has 2 leaves, but 3 are described"},
+      {"\"outputs\": {\"dict\": [{\"key\": \"a\", \"value\": 0}, {\"key\": \"a\", \"value\": 1}]}",
+       "expected 2 distinct keys, got 1"},
+      {"\"outputs\": {\"dict\": [0]}", "signature.outputs.dict[0]: expected an object, got 0"},
+  };
+  llvm::json::Value document = llvm::cantFail(llvm::json::parse(toJson(richPlan())));
+  for (const Case &c : cases) {
+    llvm::json::Value changed = document;
+    llvm::json::Value outputs = llvm::cantFail(llvm::json::parse(std::string("{") + c.to + "}"));
+    (*changed.getAsObject()->getObject("signature"))["outputs"] =
+        *outputs.getAsObject()->get("outputs");
+    EXPECT_TRUE(failedWith(read(printJson(changed)), ExitCode::BadArtifact, c.message)) << c.to;
+  }
+}
+
+TEST(Plan, refusesAnotherMajorNamingBoth) {
+  EXPECT_TRUE(failedWith(read(edited("\"major\": 1", "\"major\": 2")), ExitCode::Version,
+                         "expected 1.x, got 2.0 (written by pipec 0.0.0)"));
+  // A newer major may have changed everything else.
+  EXPECT_TRUE(failedWith(read("{\"format_version\": {\"major\": 9, \"minor\": 3, \"patch\": 1}}"),
+                         ExitCode::Version, "got 9.3"));
+}
+
+TEST(Plan, refusesUnknownRequiredFeature) {
+  EXPECT_TRUE(
+      failedWith(read(edited("\"required_features\": []", "\"required_features\": [\"sharding\"]")),
+                 ExitCode::Version, "needs feature \"sharding\""));
+}
+
+TEST(Plan, newerMinorWarnsOfUnknownKeys) {
+  std::string text = edited("\"minor\": 0", "\"minor\": 7");
+  std::vector<std::string> warnings;
+  EXPECT_TRUE(succeeded(planFromJson(text, warnings)));
+  EXPECT_TRUE(warnings.empty());
+  text.replace(text.find("\"skip\""), 6, "\"jump\": 1, \"skip\"");
+  llvm::Expected<Plan> plan = planFromJson(text, warnings);
+  ASSERT_TRUE(succeeded(plan));
+  EXPECT_EQ(plan->minor, 7);
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_EQ(warnings[0], "plan.json: channels[0]: unknown key \"jump\"");
+}
+
+/// Each edit breaks one rule of the verifier.
+TEST(PlanVerifier, namesWhatIsWrong) {
+  struct Case {
+    const char *message;
+    void (*edit)(Plan &);
+  };
+  const Case cases[] = {
+      {"expected at least one stage", [](Plan &p) { p.stages.clear(); }},
+      {"micro-batches: expected at least 1, got 0", [](Plan &p) { p.microBatches = 0; }},
+      {"schedule: expected forward-only, got \"made-up\"",
+       [](Plan &p) { p.scheduleName = "made-up"; }},
+      {"source digest", [](Plan &p) { p.sourceDigest = "sha256:12"; }},
+      {"stage 1: on rank 7, but the plan has 2 ranks", [](Plan &p) { p.stages[1].rank = 7; }},
+      {"rank 2: has no stage", [](Plan &p) { p.ranks = 3; }},
+      {"stage 0: \"../x.pt\" is not a plain file name",
+       [](Plan &p) { p.stages[0].file = "../x.pt"; }},
+      {"stage 0: \"\" is not a plain file name", [](Plan &p) { p.stages[0].file = ""; }},
+      {"stage 0: \".x\" is not a plain file name", [](Plan &p) { p.stages[0].file = ".x"; }},
+      {"stage 1: file stage-0.pt is used twice", [](Plan &p) { p.stages[1].file = "stage-0.pt"; }},
+      {"stage 1: file MANIFEST is used twice", [](Plan &p) { p.stages[1].file = "MANIFEST"; }},
+      {"model input 1 (x): expected a name of its own",
+       [](Plan &p) { p.signature.inputs[1].name = "x"; }},
+      {"batch dimension -1 is negative", [](Plan &p) { p.signature.inputs[0].batchDim = -1; }},
+      {"model input 1 (n): default: expected null",
+       [](Plan &p) { p.signature.inputs[1].defaultValue = 0.5; }},
+      {"output leaf 0: merge dimension -2 is negative",
+       [](Plan &p) { p.signature.leaves[0].merge.dim = -2; }},
+      {"has 3 leaves, but 4 are described", [](Plan &p) { p.signature.leaves.emplace_back(); }},
+      {"channel 0 (c0): tensor with 4 sizes and 3 strides",
+       [](Plan &p) { p.channels[0].tensor.strides.pop_back(); }},
+      {"channel 0 (c0): tensor without a dtype", [](Plan &p) { p.channels[0].tensor.dtype = ""; }},
+      {"channel 0 (c0): tensor of -1 bytes", [](Plan &p) { p.channels[0].tensor.bytes = -1; }},
+      {"stage 0, input 0 (x): model input 9 does not exist",
+       [](Plan &p) { p.stages[0].inputs[0].index = 9; }},
+      {"stage 1, input 0 (i0): channel 9 does not exist",
+       [](Plan &p) { p.stages[1].inputs[0].index = 9; }},
+      {"stage 1, input 0 (i2): channel 2 (c2) does not lead here",
+       [](Plan &p) { std::swap(p.stages[1].inputs[0], p.stages[1].inputs[1]); }},
+      {"stage 1, input 0 (i0): type: expected Tensor as channel 0 (c0), got int",
+       [](Plan &p) { p.stages[1].inputs[0].type = "int"; }},
+      {"stage 0, output 0 (o0): type: expected Tensor",
+       [](Plan &p) { p.stages[0].outputs[0].type = "int"; }},
+      {"stage 0, output 0 (o0): channel 9 does not exist",
+       [](Plan &p) { p.stages[0].outputs[0].channels = {9}; }},
+      {"stage 0, output 0 (o0): channel 1 (c1) does not start here",
+       [](Plan &p) { p.stages[0].outputs[0].channels = {1}; }},
+      {"stage 0, output 0 (o0): channel 0 (c0) does not start here",
+       [](Plan &p) {
+         p.stages[0].outputs[0].channels = {0, 0};
+       }},
+      {"channel 0 (c0): stage 0, port 0 does not list it",
+       [](Plan &p) { p.stages[0].outputs[0].channels = {}; }},
+      {"stage 0, output 0 (o0): output leaf 9 does not exist",
+       [](Plan &p) { p.stages[0].outputs[0].leaves = {9}; }},
+      {"output leaf 0: made by stage 0, output 0 (o0) and by stage 2, output 0 (y)",
+       [](Plan &p) { p.stages[0].outputs[0].leaves = {0}; }},
+      {"output leaf 2: no stage makes it",
+       [](Plan &p) { p.stages[1].outputs.back().leaves = {1}; }},
+      {"stage 2, output 1 (count): attribute 9 does not exist",
+       [](Plan &p) { p.stages[2].outputs[1].state = 9; }},
+      {"stage 2, output 1 (count): is the new value of an attribute and something else as well",
+       [](Plan &p) {
+         p.stages[1].outputs.back().leaves = {1}, p.stages[2].outputs[1].leaves = {2};
+       }},
+      {"is not marked as written", [](Plan &p) { p.stages[2].outputs[1].state = 1; }},
+      {"channel 0 (c0): starts at stage 9, but there are 3 stages",
+       [](Plan &p) {
+         p.channels.back().from.stage = 9, p.channels[0].from.stage = 9,
+         p.stages[0].outputs.clear(), p.stages[0].weightChannelsOut.clear();
+       }},
+      {"channel 0 (c0): leads nowhere",
+       [](Plan &p) {
+         p.channels[0].to.clear(), p.stages[1].inputs.erase(p.stages[1].inputs.begin()),
+             p.channels[2].to[0].port = 0;
+       }},
+      {"channel 0 (c0): skip: expected false, got true",
+       [](Plan &p) { p.channels[0].skip = true; }},
+      {"channel 2 (c2): skip: expected true, got false",
+       [](Plan &p) { p.channels[2].skip = false; }},
+      {"channel 2 (c2): its consumers are not in ascending order",
+       [](Plan &p) { std::swap(p.channels[2].to[0], p.channels[2].to[1]); }},
+      {"channel 0 (c0): leads to stage 9, but there are 3 stages",
+       [](Plan &p) {
+         p.channels[0].to.push_back({9, 0});
+       }},
+      {"channel 0 (c0): goes backwards from stage 0 to stage 0",
+       [](Plan &p) {
+         p.channels[0].to.insert(p.channels[0].to.begin(), {0, 0});
+       }},
+      {"channel 0 (c0): stage 2, port 0 does not read it",
+       [](Plan &p) {
+         p.channels[0].to.push_back({2, 0});
+       }},
+      {"channel 1 (c0): expected a name of its own", [](Plan &p) { p.channels[1].name = "c0"; }},
+      {"stage 0, attribute shared: its other name embedding.weight is used twice",
+       [](Plan &p) { p.stages[0].attributes[1].otherNames = {"embedding.weight"}; }},
+      {"stage 0, attribute shared: expected a name of its own",
+       [](Plan &p) { p.stages[0].attributes[0].name = "shared"; }},
+      {"stage 2, attribute head.weight: channel 9 does not exist",
+       [](Plan &p) { p.stages[2].attributes[0].channel = 9; }},
+      {"stage 2, attribute head.weight: channel 0 (c0) does not lead here",
+       [](Plan &p) { p.stages[2].attributes[0].channel = 0; }},
+      {"channel 3 (w0): stage 0, port 0 does not list it",
+       [](Plan &p) { p.stages[0].weightChannelsOut.clear(); }},
+      {"stage 0: sends weight channel 0, which does not start here",
+       [](Plan &p) { p.stages[0].weightChannelsOut = {0}; }},
+      {"stage 2: writes state gone, which it does not have",
+       [](Plan &p) { p.stages[2].effects.stateWrites = {"gone"}; }},
+      {"stage 0: a count is negative", [](Plan &p) { p.stages[0].nodes = -1; }},
+      {"tie 0 (embedding.weight): expected a name and at least two",
+       [](Plan &p) {
+         p.ties[0].stages = {2, 0};
+       }},
+      {"tie 0 (embedding.weight): stage 1 owns it without using it",
+       [](Plan &p) { p.ties[0].owner = 1; }},
+      {"tie 1 (shared): stage 1 has no attribute of it",
+       [](Plan &p) {
+         p.ties[1].stages = {0, 1, 2};
+       }},
+      {"stage 2: expected head.weight to be held by the stage",
+       [](Plan &p) { p.ties[0].mode = Tie::Mode::Replicate; }},
+      {"stage 2: expected shared to be sent on a channel",
+       [](Plan &p) { p.ties[1].mode = Tie::Mode::Transmit; }},
+      {"skips a stage, but the plan says chain", [](Plan &p) { p.chain = true; }},
+  };
+  ASSERT_TRUE(succeeded(verify(richPlan())));
+  for (const Case &c : cases) {
+    Plan plan = richPlan();
+    c.edit(plan);
+    EXPECT_TRUE(failedWith(verify(plan), ExitCode::BadArtifact, c.message)) << c.message;
+  }
+}
+
+TEST(PlanVerifier, chainAllowsOnlyNeighbours) {
+  Plan plan = chainPlan({0, 1, 2});
+  plan.chain = true;
+  EXPECT_TRUE(succeeded(verify(plan)));
+  Plan reads = plan;
+  reads.stages[1].inputs.push_back({"x", "Tensor", StageInput::Kind::UserInput, 0});
+  EXPECT_TRUE(failedWith(verify(reads), ExitCode::BadArtifact,
+                         "stage 1, input 1 (x): reads a model input"));
+  Plan makes = plan;
+  makes.stages[2].outputs[0].leaves.clear();
+  makes.stages[1].outputs[0].leaves = {0};
+  EXPECT_TRUE(failedWith(verify(makes), ExitCode::BadArtifact,
+                         "stage 1, output 0 (o1): is a model output"));
+}
+
+} // namespace
+} // namespace pipec

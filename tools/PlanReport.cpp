@@ -1,0 +1,154 @@
+#include "tools/PlanReport.h"
+
+#include "ir/plan/PlanNames.h"
+#include "llvm/ADT/StringExtras.h"
+#include "tools/Table.h"
+
+#include <fmt/format.h>
+
+namespace pipec {
+namespace {
+
+template <typename T, typename F> std::string joined(const std::vector<T> &elements, F toText) {
+  std::vector<std::string> texts;
+  for (const T &element : elements)
+    texts.push_back(toText(element));
+  return llvm::join(texts, ",");
+}
+
+llvm::json::Object portJson(const PortRef &port) {
+  return llvm::json::Object{{"stage", static_cast<int64_t>(port.stage)},
+                            {"port", static_cast<int64_t>(port.port)}};
+}
+
+llvm::json::Array shapeJson(const TensorSpec &spec) {
+  llvm::json::Array array;
+  for (const Dim &dim : spec.shape) {
+    if (!dim.dynamic && dim.perBatch == 0)
+      array.push_back(dim.constant);
+    else
+      array.push_back(toString(dim));
+  }
+  return array;
+}
+
+} // namespace
+
+std::string modulesOf(const StagePlan &stage) {
+  if (stage.firstModule.empty())
+    return "-";
+  return stage.firstModule == stage.lastModule ? stage.firstModule
+                                               : stage.firstModule + " .. " + stage.lastModule;
+}
+
+std::string shapeOf(const TensorSpec &spec) {
+  if (!spec.known)
+    return "?";
+  return spec.dtype + "[" + joined(spec.shape, [](const Dim &dim) { return toString(dim); }) + "]";
+}
+
+void printStages(llvm::raw_ostream &out, const Plan &plan) {
+  int64_t flops = 0;
+  for (const StagePlan &stage : plan.stages)
+    flops += stage.costFlops;
+  printHeading(out, "stages");
+  Table table({{"stage"},
+               {"rank"},
+               {"modules"},
+               {"nodes", Table::Right},
+               {"parameters", Table::Right},
+               {"cost", Table::Right}});
+  for (size_t i = 0; i < plan.stages.size(); ++i) {
+    const StagePlan &stage = plan.stages[i];
+    std::string cost =
+        flops ? fmt::format("{:.1f} %", 100.0 * double(stage.costFlops) / double(flops)) : "-";
+    table.addRow({std::to_string(i), std::to_string(stage.rank), modulesOf(stage),
+                  std::to_string(stage.nodes), formatBytes(stage.parameterBytes), cost});
+  }
+  table.print(out);
+}
+
+void printChannels(llvm::raw_ostream &out, const Plan &plan) {
+  if (plan.channels.empty())
+    return;
+  printHeading(out, "channels");
+  Table table(
+      {{"channel"}, {"from"}, {"to"}, {"type"}, {"shape"}, {"bytes", Table::Right}, {"kind"}});
+  for (const Channel &channel : plan.channels)
+    table.addRow({channel.name, std::to_string(channel.from.stage),
+                  joined(channel.to, [](const PortRef &to) { return std::to_string(to.stage); }),
+                  channel.type, channel.type == "Tensor" ? shapeOf(channel.tensor) : "-",
+                  channel.tensor.known ? formatBytes(channel.tensor.bytes) : "-",
+                  channel.kind == Channel::Kind::Weight ? "weight"
+                  : channel.skip                        ? "skip"
+                                                        : ""});
+  table.print(out);
+}
+
+void printTies(llvm::raw_ostream &out, const Plan &plan) {
+  if (plan.ties.empty())
+    return;
+  printHeading(out, "ties");
+  Table table({{"weights"}, {"stages"}, {"kept by"}, {"owner", Table::Right}});
+  for (const Tie &tie : plan.ties)
+    table.addRow({llvm::join(tie.names, ", "),
+                  joined(tie.stages, [](size_t stage) { return std::to_string(stage); }),
+                  toString(tie.mode).str(), std::to_string(tie.owner)});
+  table.print(out);
+}
+
+llvm::json::Array stagesJson(const Plan &plan) {
+  llvm::json::Array stages;
+  for (size_t i = 0; i < plan.stages.size(); ++i) {
+    const StagePlan &stage = plan.stages[i];
+    llvm::json::Object entry{{"index", static_cast<int64_t>(i)},
+                             {"rank", static_cast<int64_t>(stage.rank)},
+                             {"nodes", stage.nodes},
+                             {"modules", llvm::json::Array{stage.firstModule, stage.lastModule}},
+                             {"parameter_bytes", stage.parameterBytes}};
+    if (stage.costFlops)
+      entry["cost_flops"] = stage.costFlops;
+    stages.push_back(std::move(entry));
+  }
+  return stages;
+}
+
+llvm::json::Array channelsJson(const Plan &plan) {
+  llvm::json::Array channels;
+  for (const Channel &channel : plan.channels) {
+    llvm::json::Array to;
+    for (const PortRef &port : channel.to)
+      to.push_back(portJson(port));
+    llvm::json::Object entry{{"name", channel.name},           {"kind", toString(channel.kind)},
+                             {"from", portJson(channel.from)}, {"to", std::move(to)},
+                             {"type", channel.type},           {"skip", channel.skip}};
+    if (channel.tensor.known) {
+      entry["dtype"] = channel.tensor.dtype;
+      entry["shape"] = shapeJson(channel.tensor);
+      entry["bytes"] = channel.tensor.bytes;
+    }
+    channels.push_back(std::move(entry));
+  }
+  return channels;
+}
+
+llvm::json::Array tiesJson(const Plan &plan) {
+  llvm::json::Array ties;
+  for (const Tie &tie : plan.ties) {
+    llvm::json::Array stages;
+    for (size_t stage : tie.stages)
+      stages.push_back(static_cast<int64_t>(stage));
+    ties.push_back(llvm::json::Object{{"names", llvm::json::Array(tie.names)},
+                                      {"stages", std::move(stages)},
+                                      {"mode", toString(tie.mode)},
+                                      {"owner", static_cast<int64_t>(tie.owner)}});
+  }
+  return ties;
+}
+
+llvm::json::Object batchJson(const Plan &plan) {
+  return llvm::json::Object{{"symbolic", plan.signature.batchSymbolic},
+                            {"size", plan.signature.batchSize}};
+}
+
+} // namespace pipec

@@ -1,0 +1,27 @@
+// A plan as people and programs read it: the tables and the JSON that pipe-compile and pipe-inspect
+// share.
+#pragma once
+
+#include "ir/plan/Plan.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace pipec {
+
+/// "encoder.0 .. encoder.5", or "-" for a stage whose nodes belong to no module.
+std::string modulesOf(const StagePlan &stage);
+/// "float32[B,8]", or "?" when nothing is known.
+std::string shapeOf(const TensorSpec &spec);
+
+/// Tables with a heading; nothing at all for an empty list.
+void printStages(llvm::raw_ostream &out, const Plan &plan);
+void printChannels(llvm::raw_ostream &out, const Plan &plan);
+void printTies(llvm::raw_ostream &out, const Plan &plan);
+
+/// The values of "stages", "channels", "ties" and "batch" in the documents of --json.
+llvm::json::Array stagesJson(const Plan &plan);
+llvm::json::Array channelsJson(const Plan &plan);
+llvm::json::Array tiesJson(const Plan &plan);
+llvm::json::Object batchJson(const Plan &plan);
+
+} // namespace pipec

@@ -1,0 +1,43 @@
+// What pipe-run prints: statistics over repeated runs as a table or as JSON.
+#pragma once
+
+#include "ir/Values.h"
+#include "llvm/Support/JSON.h"
+#include "runtime/Pipeline.h"
+
+namespace pipec {
+
+/// Of the durations of repeated runs, in nanoseconds.
+struct DurationStats {
+  int64_t min = 0, median = 0, p95 = 0, max = 0;
+};
+/// Nearest rank. Needs at least one duration.
+DurationStats statsOf(std::vector<int64_t> durations);
+
+struct StageLine {
+  std::string modules;
+  size_t rank = 0;
+};
+
+struct RunReport {
+  std::string model;
+  llvm::json::Object options; // effective
+  std::vector<StageLine> stages;
+  std::vector<std::string> devices; // per rank
+  int threads = 1;
+  int64_t microBatches = 1;
+  int64_t samples = 0; // 0: no input has a batch dimension
+  std::vector<int64_t> durationsNs;
+  std::vector<StepStats> steps; // one per duration
+  std::vector<int64_t> peakMemoryBytes;
+  std::vector<std::string> outputs; // "logits: float32[8, 1000]"
+  std::optional<Comparison> comparison;
+};
+
+void printText(const RunReport &report, llvm::raw_ostream &out);
+void printJson(const RunReport &report, llvm::raw_ostream &out);
+
+/// One line per tensor or plain value of a result: where it is, dtype and shape.
+std::vector<std::string> describeOutputs(const c10::IValue &result);
+
+} // namespace pipec

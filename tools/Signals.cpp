@@ -1,0 +1,59 @@
+#include "tools/Signals.h"
+
+#include "ir/artifact/ArtifactDir.h"
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <pthread.h>
+#include <string>
+#include <thread>
+#include <unistd.h>
+
+namespace pipec {
+namespace {
+
+std::atomic<bool> stopping = false;
+
+/// Normal code in a normal thread: locks and file operations are allowed here, as they are not in a
+/// signal handler.
+void waitForSignal(sigset_t signals) {
+  int number = 0;
+  while (sigwait(&signals, &number) != 0) {
+  }
+  stopping = true;
+  abandonOpenWriters();
+  std::string line = "error: stopped by signal " + std::to_string(number) + "\n";
+  // Not through stdio: the main thread may hold its lock.
+  [[maybe_unused]] ssize_t ignored = ::write(STDERR_FILENO, line.data(), line.size());
+  ::_exit(128 + number);
+}
+
+} // namespace
+
+void handleSignals() {
+  std::signal(SIGPIPE, SIG_IGN);
+  sigset_t signals;
+  sigemptyset(&signals);
+  bool any = false;
+  for (int number : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction current;
+    // nohup and background jobs of a shell start with ignored signals; sigwait would take them all
+    // the same.
+    if (sigaction(number, nullptr, &current) != 0 || current.sa_handler == SIG_IGN)
+      continue;
+    sigaddset(&signals, number);
+    any = true;
+  }
+  if (!any)
+    return;
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::thread(waitForSignal, signals).detach();
+}
+
+void waitIfStopping() {
+  while (stopping)
+    ::pause();
+}
+
+} // namespace pipec

@@ -1,0 +1,15 @@
+// Ctrl-C and its kind: half-written output is removed, then the process ends with 128+n.
+#pragma once
+
+namespace pipec {
+
+/// SIGINT, SIGTERM and SIGHUP go to a thread made here (those that were ignored at the start stay
+/// ignored); SIGPIPE is ignored. Call it in main before any other thread exists: threads inherit
+/// which signals they do not take.
+void handleSignals();
+
+/// Does not return once a signal arrived: the thread above is ending the process, and this thread's
+/// failures are only its doing.
+void waitIfStopping();
+
+} // namespace pipec

@@ -1,0 +1,89 @@
+#include "tools/Table.h"
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Unicode.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+namespace pipec {
+namespace {
+
+/// Columns on the screen; bytes where the text is not valid UTF-8 or not printable.
+size_t widthOf(llvm::StringRef text) {
+  int width = llvm::sys::unicode::columnWidthUTF8(text);
+  return width >= 0 ? static_cast<size_t>(width) : text.size();
+}
+
+/// Three significant digits: 1.23, 12.3, 123.
+std::string threeDigits(double value) {
+  if (value < 9.995)
+    return fmt::format("{:.2f}", value);
+  return value < 99.95 ? fmt::format("{:.1f}", value) : fmt::format("{:.0f}", value);
+}
+
+std::string scaled(int64_t value, double base, std::initializer_list<const char *> units) {
+  double rest = static_cast<double>(value);
+  const char *unit = *units.begin();
+  for (const char *next : units) {
+    unit = next;
+    if (rest < base - 0.5)
+      break;
+    if (next != *(units.end() - 1))
+      rest /= base;
+  }
+  bool whole = unit == *units.begin();
+  std::string number = whole ? std::to_string(value) : threeDigits(rest);
+  return *unit ? number + " " + unit : number;
+}
+
+} // namespace
+
+bool usesColour(llvm::raw_ostream &out) {
+  const char *noColour = std::getenv("NO_COLOR");
+  return out.is_displayed() && (!noColour || !*noColour);
+}
+
+void printHeading(llvm::raw_ostream &out, llvm::StringRef heading) {
+  if (usesColour(out))
+    out << "\033[1m" << heading << "\033[0m\n";
+  else
+    out << heading << "\n";
+}
+
+void Table::print(llvm::raw_ostream &out) const {
+  std::vector<size_t> widths;
+  for (size_t c = 0; c < columns_.size(); ++c) {
+    widths.push_back(widthOf(columns_[c].title));
+    for (const std::vector<std::string> &row : rows_)
+      if (c < row.size())
+        widths[c] = std::max(widths[c], widthOf(row[c]));
+  }
+  auto line = [&](auto cellOf) {
+    std::string text;
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      std::string cell = cellOf(c);
+      std::string pad(widths[c] - widthOf(cell), ' ');
+      text += "  " + (columns_[c].align == Right ? pad + cell : cell + pad);
+    }
+    return llvm::StringRef(text).rtrim(' ').str();
+  };
+  printHeading(out, line([&](size_t c) { return columns_[c].title; }));
+  for (const std::vector<std::string> &row : rows_)
+    out << line([&](size_t c) { return c < row.size() ? row[c] : std::string(); }) << "\n";
+}
+
+std::string formatBytes(int64_t bytes) {
+  return scaled(bytes, 1024, {"B", "KiB", "MiB", "GiB", "TiB", "PiB"});
+}
+
+std::string formatCount(int64_t count) {
+  return scaled(count, 1000, {"", "K", "M", "G", "T", "P"});
+}
+
+std::string formatDuration(int64_t nanoseconds) {
+  return scaled(nanoseconds, 1000, {"ns", "us", "ms", "s"});
+}
+
+} // namespace pipec

@@ -1,0 +1,49 @@
+// Tables and quantities as people read them. Used by every report.
+#pragma once
+
+#include "llvm/Support/raw_ostream.h"
+
+#include <string>
+#include <vector>
+
+namespace pipec {
+
+/// Columns aligned with two spaces between them; the heading is underlined by colour on a terminal
+/// only (NO_COLOR is honoured).
+///
+///   Table table({{"stage"}, {"modules"}, {"bytes", Table::Right}});
+///   table.addRow({"0", "encoder .. encoder.4", "1.2 MiB"});
+///   table.print(llvm::outs());
+class Table {
+public:
+  enum Align { Left, Right };
+  struct Column {
+    std::string title;
+    Align align = Left;
+  };
+  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+
+  /// Missing cells are empty.
+  void addRow(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  bool empty() const { return rows_.empty(); }
+  void print(llvm::raw_ostream &out) const;
+
+private:
+  std::vector<Column> columns_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+/// A heading above a table: bold on a terminal.
+void printHeading(llvm::raw_ostream &out, llvm::StringRef heading);
+
+/// Whether colour may be used on `out`: a terminal, NO_COLOR not set.
+bool usesColour(llvm::raw_ostream &out);
+
+/// "0 B", "999 B", "1.2 KiB", "3.4 GiB": three significant digits, binary units.
+std::string formatBytes(int64_t bytes);
+/// "850 ns", "12.3 us", "4.56 ms", "1.23 s".
+std::string formatDuration(int64_t nanoseconds);
+/// "1.23 G" and the like: flops, parameters.
+std::string formatCount(int64_t count);
+
+} // namespace pipec

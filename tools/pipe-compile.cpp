@@ -1,0 +1,217 @@
+// pipe-compile: cuts a saved TorchScript model into pipeline stages and writes the artifact.
+#include "compiler/Compiler.h"
+#include "compiler/PlantedFaults.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+#include "passes/Pass.h"
+#include "tools/CompileReport.h"
+#include "tools/LoadLibrary.h"
+#include "tools/ToolMain.h"
+
+using namespace pipec;
+namespace cl = llvm::cl;
+
+namespace {
+
+cl::OptionCategory category("pipe-compile");
+StringOption model(cl::Positional, cl::Required, cl::desc("MODEL.pt"), cl::cat(category));
+StringOption output("o", cl::desc("artifact directory (default: the model's name with .pipe)"),
+                    cl::value_desc("OUT.pipe"), cl::cat(category));
+IntegerOption stages("stages", cl::desc("number of stages; with markers or --at it must agree"),
+                     cl::value_desc("N"), cl::cat(category));
+StringListOption at("at",
+                    cl::desc("a cut before the first operator of each module, as encoder.layers.6; "
+                             "NAME#2 is its second call"),
+                    cl::value_desc("NAME,..."), cl::CommaSeparated, cl::cat(category));
+StringOption split(
+    "split",
+    cl::desc(
+        "auto, markers or at (default: at if given, else markers if the model has any, else auto)"),
+    cl::value_desc("HOW"), cl::cat(category));
+StringOption inputs("inputs",
+                    cl::desc("example inputs of one micro-batch: a file of torch.save, or a "
+                             "description as f32[8,3,224,224]"),
+                    cl::value_desc("FILE|TEXT"), cl::cat(category));
+StringOption method("method", cl::desc("method to compile (default: forward)"),
+                    cl::value_desc("NAME"), cl::init("forward"), cl::cat(category));
+StringListOption batchDim("batch-dim",
+                          cl::desc("dimension along which an input is cut into micro-batches"),
+                          cl::value_desc("NAME=K|none,..."), cl::CommaSeparated, cl::cat(category));
+StringListOption tied(
+    "tied",
+    cl::desc("transmit or replicate weights that several stages use; for single weights NAME=..."),
+    cl::value_desc("transmit|replicate|NAME=...,..."), cl::CommaSeparated, cl::cat(category));
+FlagOption infer("infer",
+                 cl::desc("compile for inference: training flags of modules are folded to false"),
+                 cl::cat(category));
+StringListOption keepEval("keep-eval", cl::desc("modules that stay in eval mode"),
+                          cl::value_desc("NAME,..."), cl::CommaSeparated, cl::cat(category));
+StringOption verifyHow("verify",
+                       cl::desc("none, graph or run: graph (default) proves the stages equal the "
+                                "source, run also wants example inputs"),
+                       cl::value_desc("HOW"), cl::init("graph"), cl::cat(category));
+IntegerOption microBatches("microbatches",
+                           cl::desc("default of the artifact (default: the number of stages)"),
+                           cl::value_desc("M"), cl::cat(category));
+IntegerOption ranks("ranks",
+                    cl::desc("ranks that the stages are placed on (default: one per stage)"),
+                    cl::value_desc("R"), cl::cat(category));
+StringOption schedule("schedule",
+                      cl::desc("default schedule of the artifact (default: forward-only)"),
+                      cl::value_desc("NAME"), cl::init("forward-only"), cl::cat(category));
+StringListOption libraries("load-library", cl::desc("load custom operators; may be repeated"),
+                           cl::value_desc("LIB.so"), cl::cat(category));
+StringOption dumpIr("dump-ir", cl::desc("write the model's text after each step into a directory"),
+                    cl::value_desc("DIR"), cl::cat(category));
+FlagOption printPipeline("print-pipeline",
+                         cl::desc("print the passes as pipe-opt takes them, and stop"),
+                         cl::cat(category));
+StringOption printAfter("print-after", cl::desc("print the model after a pass (or all) to stderr"),
+                        cl::value_desc("PASS"), cl::cat(category));
+FlagOption dryRun("dry-run", cl::desc("do everything but write"), cl::cat(category));
+FlagOption force("force", cl::desc("replace an existing artifact"), cl::cat(category));
+FlagOption json("json", cl::desc("print one JSON document"), cl::cat(category));
+StringOption plantedFaultOption("planted-fault",
+                                cl::desc("break the stages on purpose (test builds)"),
+                                cl::value_desc("NAME"), cl::Hidden, cl::cat(category));
+
+llvm::Expected<std::optional<int64_t>> parseBatchDim(llvm::StringRef text, llvm::StringRef value) {
+  if (value == "none")
+    return std::optional<int64_t>();
+  int64_t dim = 0;
+  if (value.getAsInteger(10, dim) || dim < 0)
+    return makeError(ExitCode::Usage,
+                     "--batch-dim: expected NAME=K or NAME=none, got " + text.str());
+  return std::optional<int64_t>(dim);
+}
+
+llvm::Error readLists(CompileOptions &options) {
+  for (const std::string &name : at)
+    options.cuts.push_back(AtModule{name});
+  for (llvm::StringRef text : batchDim) {
+    auto [name, value] = text.rsplit('=');
+    llvm::Expected<std::optional<int64_t>> dim = parseBatchDim(text, value);
+    if (!dim)
+      return dim.takeError();
+    options.batchDims.emplace_back(name.str(), *dim);
+  }
+  for (llvm::StringRef text : tied) {
+    auto [name, value] =
+        text.contains('=') ? text.rsplit('=') : std::make_pair(llvm::StringRef(), text);
+    if (value != "transmit" && value != "replicate")
+      return makeError(ExitCode::Usage,
+                       "--tied: expected transmit, replicate or NAME=transmit, got " + text.str());
+    options.tied.emplace_back(name.str(),
+                              value == "transmit" ? Tie::Mode::Transmit : Tie::Mode::Replicate);
+  }
+  for (const std::string &name : keepEval)
+    options.keepEval.push_back(name);
+  return llvm::Error::success();
+}
+
+llvm::Error checkNumber(const IntegerOption &option, llvm::StringRef name) {
+  if (given(option) && option.getValue() < 1)
+    return failf(ExitCode::Usage, "--{}: expected at least 1, got {}", name.str(),
+                 static_cast<int64_t>(option.getValue()));
+  return llvm::Error::success();
+}
+
+llvm::Expected<CompileOptions> readOptions() {
+  CompileOptions options;
+  if (llvm::Error error = llvm::joinErrors(
+          checkNumber(stages, "stages"),
+          llvm::joinErrors(checkNumber(microBatches, "microbatches"), checkNumber(ranks, "ranks"))))
+    return std::move(error);
+  llvm::Expected<size_t> verify = chooseByName("verify", verifyHow, {"none", "graph", "run"});
+  if (!verify)
+    return verify.takeError();
+  if (given(split))
+    if (llvm::Expected<size_t> how = chooseByName("split", split, {"auto", "markers", "at"}); !how)
+      return how.takeError();
+  if (llvm::Expected<size_t> known = chooseByName("schedule", schedule, {"forward-only"}); !known)
+    return known.takeError();
+  if (std::string nearest;
+      given(printAfter) && printAfter != "all" && !findPass(printAfter, &nearest))
+    return makeError(ExitCode::Usage, "--print-after: there is no pass " + printAfter.getValue(),
+                     "did you mean " + nearest + "?");
+  options.verify = static_cast<Verify>(*verify);
+  if (options.verify == Verify::Run && inputs.empty())
+    return makeError(ExitCode::Usage, "--verify run: there is nothing to run on",
+                     "pass example inputs with --inputs");
+  if (split == "at" && at.empty())
+    return makeError(ExitCode::Usage, "--split at: no module is named", "name modules with --at");
+  options.stages = stages;
+  options.split = split;
+  options.inputs = inputs;
+  options.method = method;
+  options.microBatches = microBatches;
+  options.ranks = ranks;
+  options.trainingFlag = infer ? TrainingFlag::False : TrainingFlag::Saved;
+  options.printAfter = printAfter;
+  options.dumpDir = dumpIr;
+  options.plantedFault = plantedFaultOption;
+  if (llvm::Error error = readLists(options))
+    return std::move(error);
+  return options;
+}
+
+llvm::json::Object optionsJson(const std::string &target) {
+  return llvm::json::Object{
+      {"model", model.getValue()},
+      {"o", target},
+      {"stages", static_cast<int64_t>(stages)},
+      {"at", llvm::json::Array(std::vector<std::string>(at.begin(), at.end()))},
+      {"split", split.getValue()},
+      {"inputs", inputs.getValue()},
+      {"method", method.getValue()},
+      {"verify", verifyHow.getValue()},
+      {"dry_run", dryRun.getValue()}};
+}
+
+llvm::Expected<ExitCode> run() {
+  llvm::Expected<CompileOptions> options = readOptions();
+  if (!options)
+    return options.takeError();
+  if (printPipeline) {
+    llvm::outs() << Compiler::pipelineText(*options) << '\n';
+    return ExitCode::Success;
+  }
+  for (const std::string &library : libraries)
+    if (llvm::Error error = loadLibrary(library))
+      return std::move(error);
+  std::string target = output;
+  if (target.empty()) {
+    llvm::SmallString<128> name{llvm::StringRef(model)};
+    llvm::sys::path::replace_extension(name, ".pipe");
+    target = name.str().str();
+  }
+  llvm::Expected<Compiler> compiler = Compiler::load(model);
+  if (!compiler)
+    return compiler.takeError();
+  llvm::Expected<CompileReport> report = compiler->compile(*options, dryRun ? "" : target, force);
+  if (!report)
+    return report.takeError();
+  for (const std::string &note : report->notes)
+    printNote(note);
+  if (json) {
+    llvm::json::Object document = reportJson(*report);
+    document["options"] = optionsJson(target);
+    llvm::outs() << llvm::formatv("{0:2}", llvm::json::Value(std::move(document))) << '\n';
+    return ExitCode::Success;
+  }
+  printReport(llvm::outs(), *report);
+  llvm::outs() << '\n' << (dryRun ? "dry run: nothing was written" : "wrote " + target) << '\n';
+  return ExitCode::Success;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  return toolMain(argc, argv,
+                  {"pipe-compile",
+                   "cuts a saved TorchScript model into pipeline stages",
+                   "MODEL.pt [options]",
+                   {"pipe-compile model.pt --stages 4 --inputs 'f32[8,3,224,224]'",
+                    "pipe-compile model.pt --at encoder.layers.6 -o model.pipe"}},
+                  run);
+}

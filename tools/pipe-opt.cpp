@@ -1,0 +1,142 @@
+// pipe-opt: runs passes on text, for tests and debugging. Models in, models out.
+#include "compiler/Import.h"
+#include "ir/ScriptSource.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+#include "passes/PassManager.h"
+#include "passes/PassTable.h"
+#include "tools/LoadLibrary.h"
+#include "tools/ToolMain.h"
+
+using namespace pipec;
+namespace cl = llvm::cl;
+
+namespace {
+
+cl::OptionCategory category("pipe-opt");
+cl::opt<std::string> file(cl::Positional, cl::desc("FILE.ir | FILE.pt | -"), cl::init("-"),
+                          cl::cat(category));
+StringOption passes("passes", cl::desc("the pipeline: a,b{option=1},fixpoint(c,d)"),
+                    cl::value_desc("PIPELINE"), cl::cat(category));
+FlagOption
+    torchscript("torchscript",
+                cl::desc("FILE holds TorchScript source: attributes and methods of one module"),
+                cl::cat(category));
+StringOption method("method", cl::desc("the method to read from a module (default: forward)"),
+                    cl::init("forward"), cl::value_desc("NAME"), cl::cat(category));
+StringListOption libraries("load-library",
+                           cl::desc("load custom operators from a shared library; may be repeated"),
+                           cl::value_desc("LIB.so"), cl::cat(category));
+StringOption dataDirectory("data",
+                           cl::desc("directory of the weights that the text names as data=@FILE"),
+                           cl::value_desc("DIR"), cl::cat(category));
+FlagOption verifyEach("verify-each",
+                      cl::desc("verify the model after each pass that changed it (default: true)"),
+                      cl::init(true), cl::cat(category));
+FlagOption printPipeline("print-pipeline",
+                         cl::desc("print the pipeline to stderr before running it"),
+                         cl::cat(category));
+StringOption printAfter("print-after",
+                        cl::desc("print the model to stderr after each run of a pass"),
+                        cl::value_desc("PASS|all"), cl::cat(category));
+FlagOption printChanged("print-changed",
+                        cl::desc("print the model to stderr after each pass that changed it"),
+                        cl::cat(category));
+FlagOption printScopes("print-scopes", cl::desc("end each node with the module it came from"),
+                       cl::cat(category));
+FlagOption printDigests("print-digests", cl::desc("print sha256 of every weight (default: true)"),
+                        cl::init(true), cl::cat(category));
+FlagOption timing("timing", cl::desc("print the time of each pass to stderr"), cl::cat(category));
+FlagOption listPasses("list-passes", cl::desc("list all passes and exit"), cl::cat(category));
+FlagOption listPassesMarkdown("list-passes-markdown", cl::desc("print docs/passes.md and exit"),
+                              cl::cat(category));
+
+llvm::Expected<std::vector<ParsedModel>> readModule(llvm::Expected<Model> model) {
+  if (!model)
+    return model.takeError();
+  std::vector<ParsedModel> models;
+  models.push_back({std::move(*model), {}});
+  return models;
+}
+
+llvm::Expected<std::vector<ParsedModel>> readInput() {
+  if (llvm::StringRef(file).endswith(".pt"))
+    return readModule(importModel(file, method));
+  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(file);
+  if (!buffer)
+    return failf(ExitCode::IO, "{}: cannot read: {}", file.getValue(), buffer.getError().message());
+  const llvm::StringRef text = (*buffer)->getBuffer();
+  const auto named = [&](llvm::Error error) { return withContext(std::move(error), file); };
+  if (torchscript) {
+    llvm::Expected<Model> model = modelFromSource(text, method);
+    return model ? readModule(std::move(model)) : named(model.takeError());
+  }
+  std::string directory = dataDirectory;
+  if (directory.empty())
+    directory = llvm::sys::path::parent_path(file).str();
+  llvm::Expected<std::vector<ParsedModel>> models =
+      parseModels(text, directory.empty() ? "." : directory);
+  return models ? std::move(models) : named(models.takeError());
+}
+
+void printTimings(const PassManager &manager) {
+  for (const PassManager::Timing &row : manager.timings())
+    llvm::errs() << fmt::format("{:>10.3f} ms  {} runs, {} changed  {}\n",
+                                static_cast<double>(row.ns) / 1e6, row.runs, row.changes, row.name);
+}
+
+llvm::Expected<ExitCode> run() {
+  if (listPasses || listPassesMarkdown) {
+    listPassesMarkdown ? printPassesMarkdown(llvm::outs()) : printPassList(llvm::outs());
+    return ExitCode::Success;
+  }
+  for (const std::string &library : libraries)
+    if (llvm::Error error = loadLibrary(library))
+      return error;
+  PassManagerOptions options;
+  options.verifyEach = verifyEach;
+  options.printAfter = printAfter;
+  options.printChanged = printChanged;
+  PassManager manager(options);
+  if (llvm::Error error = manager.addPipeline(passes))
+    return error;
+  if (!printAfter.empty() && printAfter != "all" && !findPass(printAfter))
+    return failf(ExitCode::Usage, "--print-after: there is no pass {}", printAfter.getValue());
+  if (printPipeline)
+    llvm::errs() << manager.text() << "\n";
+  llvm::Expected<std::vector<ParsedModel>> models = readInput();
+  if (!models)
+    return models.takeError();
+  TextOptions text;
+  text.scopes = printScopes;
+  text.digests = printDigests;
+  bool first = true;
+  for (ParsedModel &parsed : *models) {
+    llvm::Expected<bool> changed = manager.run(parsed.model);
+    if (!changed)
+      return changed.takeError();
+    text.notes = &parsed.notes;
+    llvm::Expected<std::string> out = toText(parsed.model, text);
+    if (!out)
+      return out.takeError();
+    llvm::outs() << (first ? "" : "# -----\n") << *out;
+    first = false;
+  }
+  if (timing)
+    printTimings(manager);
+  return ExitCode::Success;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  return toolMain(
+      argc, argv,
+      {"pipe-opt",
+       "runs compiler passes on a model as text",
+       "FILE [--passes PIPELINE] [options]",
+       {"pipe-opt model.ir --passes 'dead-code'",
+        "pipe-opt model.pt --passes inline,lower-attributes", "pipe-opt --list-passes"}},
+      run);
+}

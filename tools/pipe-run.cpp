@@ -1,0 +1,338 @@
+// pipe-run: runs an artifact, or a plain TorchScript file as the reference that artifacts must
+// equal.
+#include "ir/MicroBatch.h"
+#include "ir/TorchError.h"
+#include "ir/Values.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+#include "runtime/Device.h"
+#include "runtime/Pipeline.h"
+#include "runtime/Reference.h"
+#include "tools/LoadLibrary.h"
+#include "tools/RunReport.h"
+#include "tools/ToolMain.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <chrono>
+
+using namespace pipec;
+namespace cl = llvm::cl;
+
+namespace {
+
+cl::OptionCategory category("pipe-run");
+StringOption model(cl::Positional, cl::Required, cl::desc("MODEL.pipe | MODEL.pt"),
+                   cl::cat(category));
+StringOption inputsOption("inputs",
+                          cl::desc("the whole batch: a file of torch.save, or a description as "
+                                   "f32[8,3,224,224],i64[8,128]<30000"),
+                          cl::value_desc("FILE|TEXT"), cl::cat(category));
+IntegerOption microBatches("microbatches",
+                           cl::desc("micro-batches (default: the plan's; 1 for a .pt)"),
+                           cl::value_desc("M"), cl::cat(category));
+StringOption schedule("schedule", cl::desc("forward-only, or a CSV file (default: the plan's)"),
+                      cl::value_desc("NAME|FILE.csv"), cl::cat(category));
+StringOption device("device",
+                    cl::desc("cpu, cuda, or one device per rank as cuda:0,cuda:1 (default: cpu)"),
+                    cl::value_desc("DEVICE[,DEVICE...]"), cl::cat(category));
+IntegerOption threads(
+    "threads",
+    cl::desc("intra-op threads per rank; numbers depend on it (default: max(1, cores / ranks))"),
+    cl::value_desc("N"), cl::cat(category));
+IntegerOption seed("seed", cl::desc("key of the random operators (default: 0)"),
+                   cl::value_desc("N"), cl::init(0), cl::cat(category));
+StringOption method("method", cl::desc("method of a .pt (default: forward)"),
+                    cl::value_desc("NAME"), cl::init("forward"), cl::cat(category));
+StringOption batchDim(
+    "batch-dim",
+    cl::desc("batch dimensions of a .pt's arguments, for those that the trial does not get right"),
+    cl::value_desc("NAME=K|none,..."), cl::cat(category));
+StringListOption libraries("load-library", cl::desc("load custom operators; may be repeated"),
+                           cl::value_desc("LIB.so"), cl::cat(category));
+StringOption output("output", cl::desc("write the merged outputs, as torch.load reads them"),
+                    cl::value_desc("FILE"), cl::cat(category));
+FlagOption force("force", cl::desc("replace an existing --output file"), cl::cat(category));
+StringOption expect("expect", cl::desc("compare the outputs with a file; exit 7 when they differ"),
+                    cl::value_desc("FILE"), cl::cat(category));
+NumberOption rtol("rtol", cl::desc("relative tolerance (default: by dtype)"), cl::value_desc("X"),
+                  cl::cat(category));
+NumberOption atol("atol", cl::desc("absolute tolerance (default: by dtype); both 0: bit for bit"),
+                  cl::value_desc("X"), cl::cat(category));
+IntegerOption repeat("repeat",
+                     cl::desc("timed runs (default: 1); outputs are those of the first run"),
+                     cl::value_desc("N"), cl::init(1), cl::cat(category));
+IntegerOption warmup("warmup", cl::desc("runs before the timed ones (default: 0)"),
+                     cl::value_desc("N"), cl::init(0), cl::cat(category));
+FlagOption json("json", cl::desc("print one JSON document"), cl::cat(category));
+
+/// A pipeline or a reference behind one face.
+struct Runner {
+  std::function<llvm::Expected<c10::IValue>(const std::vector<c10::IValue> &, StepStats &)> infer;
+  std::function<const Signature &()> signature;
+  std::vector<c10::TypePtr> types;
+  std::function<std::vector<int64_t>()> peakMemory;
+};
+
+llvm::Error atLeast(const IntegerOption &option, llvm::StringRef name, int64_t least) {
+  if (!given(option) || option.getValue() >= least)
+    return llvm::Error::success();
+  return failf(ExitCode::Usage, "--{}: expected at least {}, got {}", name.str(), least,
+               option.getValue().value);
+}
+
+llvm::Error checkOptions(bool isArtifact) {
+  llvm::Error error = llvm::joinErrors(
+      llvm::joinErrors(atLeast(microBatches, "microbatches", 1), atLeast(threads, "threads", 1)),
+      llvm::joinErrors(atLeast(repeat, "repeat", 1),
+                       llvm::joinErrors(atLeast(warmup, "warmup", 0), atLeast(seed, "seed", 0))));
+  if (error)
+    return error;
+  if (!isArtifact && given(schedule))
+    return makeError(ExitCode::Usage, "--schedule: a .pt runs unsplit and has no schedule");
+  if (isArtifact && given(method))
+    return makeError(ExitCode::Usage,
+                     "--method: the artifact's method was chosen by pipe-compile --method");
+  if (isArtifact && given(batchDim))
+    return makeError(
+        ExitCode::Usage,
+        "--batch-dim: the artifact's batch dimensions were chosen by pipe-compile --batch-dim");
+  if ((given(rtol) && rtol < 0) || (given(atol) && atol < 0))
+    return makeError(ExitCode::Usage, "--rtol and --atol: expected at least 0");
+  if (!given(expect) && (given(rtol) || given(atol)))
+    return makeError(ExitCode::Usage, "--rtol and --atol: expected --expect with them");
+  if (given(output) && !force && llvm::sys::fs::exists(output))
+    return makeError(ExitCode::Usage, "--output: " + output + " exists",
+                     "pass --force to replace it");
+  return llvm::Error::success();
+}
+
+std::vector<std::string> deviceList() {
+  std::vector<std::string> names;
+  llvm::SmallVector<llvm::StringRef, 4> parts;
+  llvm::StringRef(device).split(parts, ',', -1, /*KeepEmpty=*/false);
+  for (llvm::StringRef part : parts)
+    names.push_back(part.trim().str());
+  return names;
+}
+
+llvm::Expected<std::vector<std::pair<std::string, std::optional<int64_t>>>> batchDims() {
+  std::vector<std::pair<std::string, std::optional<int64_t>>> result;
+  llvm::SmallVector<llvm::StringRef, 4> parts;
+  llvm::StringRef(batchDim).split(parts, ',', -1, /*KeepEmpty=*/false);
+  for (llvm::StringRef part : parts) {
+    auto [name, value] = part.split('=');
+    int64_t dim = 0;
+    if (name.empty() || (value != "none" && (value.getAsInteger(10, dim) || dim < 0)))
+      return failf(ExitCode::Usage, "--batch-dim: expected NAME=K or NAME=none, got {}",
+                   part.str());
+    result.emplace_back(name.str(), value == "none" ? std::nullopt : std::optional<int64_t>(dim));
+  }
+  return result;
+}
+
+/// Sets the schedule of the options from --schedule.
+llvm::Error readSchedule(PipelineOptions &options) {
+  if (!given(schedule))
+    return llvm::Error::success();
+  if (!llvm::sys::fs::exists(schedule)) {
+    if (llvm::StringRef(schedule).endswith(".csv"))
+      return failf(ExitCode::IO, "--schedule: cannot read {}: no such file", schedule.getValue());
+    options.scheduleName = schedule;
+    return llvm::Error::success();
+  }
+  auto buffer = llvm::MemoryBuffer::getFile(schedule);
+  if (!buffer)
+    return failf(ExitCode::IO, "--schedule: cannot read {}: {}", schedule.getValue(),
+                 buffer.getError().message());
+  options.scheduleCsv = (*buffer)->getBuffer().str();
+  if (options.scheduleCsv.empty())
+    return failf(ExitCode::Usage, "--schedule: {} is empty", schedule.getValue());
+  return llvm::Error::success();
+}
+
+std::string modulesOf(const StagePlan &stage) {
+  return stage.firstModule == stage.lastModule ? stage.firstModule
+                                               : stage.firstModule + " .. " + stage.lastModule;
+}
+
+llvm::Expected<Runner> pipelineRunner(RunReport &report) {
+  PipelineOptions options;
+  options.microBatches = microBatches;
+  options.threads = static_cast<int>(threads);
+  options.devices = deviceList();
+  options.seed = static_cast<uint64_t>(seed.getValue());
+  if (llvm::Error error = readSchedule(options))
+    return error;
+  llvm::Expected<Pipeline> loaded = Pipeline::load(model, options);
+  if (!loaded)
+    return loaded.takeError();
+  auto pipeline = std::make_shared<Pipeline>(std::move(*loaded));
+  for (const std::string &warning : pipeline->warnings())
+    printWarning(warning);
+  for (const StagePlan &stage : pipeline->plan().stages)
+    report.stages.push_back({modulesOf(stage), stage.rank});
+  report.devices = pipeline->devices();
+  report.threads = pipeline->threads();
+  report.microBatches = pipeline->microBatches();
+  report.options["schedule"] =
+      given(schedule) ? schedule.getValue() : pipeline->plan().scheduleName;
+  return Runner{[pipeline](const std::vector<c10::IValue> &values, StepStats &stats) {
+                  return pipeline->infer(values, &stats);
+                },
+                [pipeline]() -> const Signature & { return pipeline->plan().signature; },
+                pipeline->inputTypes(), [pipeline] { return pipeline->peakMemoryBytes(); }};
+}
+
+llvm::Expected<Runner> referenceRunner(RunReport &report) {
+  ReferenceOptions options;
+  options.method = method;
+  options.microBatches = given(microBatches) ? static_cast<int64_t>(microBatches) : 1;
+  options.threads = static_cast<int>(threads);
+  options.seed = static_cast<uint64_t>(seed.getValue());
+  std::vector<std::string> names = deviceList();
+  if (names.size() > 1)
+    return failf(ExitCode::Usage, "--device: a .pt runs unsplit: expected one device, got {}",
+                 names.size());
+  if (!names.empty())
+    options.device = names[0];
+  auto dims = batchDims();
+  if (!dims)
+    return dims.takeError();
+  options.batchDims = std::move(*dims);
+  llvm::Expected<Reference> loaded = Reference::load(model, options);
+  if (!loaded)
+    return loaded.takeError();
+  auto reference = std::make_shared<Reference>(std::move(*loaded));
+  report.stages.push_back({"the whole model", 0});
+  report.devices = {reference->device()};
+  report.threads = reference->threads();
+  report.microBatches = options.microBatches;
+  report.options["method"] = options.method;
+  return Runner{[reference](const std::vector<c10::IValue> &values, StepStats &stats) {
+                  return reference->infer(values, &stats);
+                },
+                [reference]() -> const Signature & { return reference->signature(); },
+                reference->inputTypes(),
+                [reference] { return std::vector<int64_t>{reference->peakMemoryBytes()}; }};
+}
+
+llvm::Expected<std::vector<c10::IValue>> readInputs(const Runner &runner) {
+  Arguments arguments;
+  if (given(inputsOption)) {
+    llvm::Expected<Arguments> read = argumentsFromOption(inputsOption);
+    if (!read)
+      return read.takeError();
+    arguments = std::move(*read);
+  }
+  return bindArguments(runner.signature(), runner.types, arguments);
+}
+
+/// Runs warm-ups and timed runs; returns the result of the very first one, on the CPU.
+llvm::Expected<c10::IValue> runAll(const Runner &runner, const std::vector<c10::IValue> &inputs,
+                                   RunReport &report) {
+  std::optional<c10::IValue> first;
+  for (int64_t i = 0; i < warmup + repeat; ++i) {
+    StepStats stats;
+    llvm::Expected<c10::IValue> result = runner.infer(inputs, stats);
+    if (!result)
+      return result.takeError();
+    if (i >= warmup) {
+      report.durationsNs.push_back(stats.makespanNs);
+      report.steps.push_back(std::move(stats));
+    }
+    if (!first)
+      first = std::move(*result);
+  }
+  return guardTorch(ExitCode::Other, "reading the outputs", [&] {
+    return mapTensors(*first, [](const at::Tensor &tensor) {
+      return tensor.defined() ? tensor.to(at::kCPU) : tensor;
+    });
+  });
+}
+
+void noteOptions(RunReport &report) {
+  report.model = model;
+  report.options["inputs"] = inputsOption.getValue();
+  report.options["microbatches"] = report.microBatches;
+  report.options["device"] = llvm::json::Array(report.devices);
+  report.options["threads"] = report.threads;
+  report.options["seed"] = static_cast<int64_t>(seed);
+  report.options["repeat"] = static_cast<int64_t>(repeat);
+  report.options["warmup"] = static_cast<int64_t>(warmup);
+}
+
+int64_t samplesOf(const Signature &signature, const std::vector<c10::IValue> &inputs) {
+  llvm::Expected<int64_t> size = batchSize(signature, inputs);
+  if (size)
+    return *size;
+  llvm::consumeError(size.takeError()); // no input has a batch dimension
+  return 0;
+}
+
+llvm::Expected<ExitCode> run() {
+  bool isArtifact = llvm::sys::fs::is_directory(model);
+  if (llvm::Error error = checkOptions(isArtifact))
+    return error;
+  for (const std::string &name : deviceList())
+    if (name != "cpu") // a GPU library must be there before anything looks for it
+      if (llvm::Expected<std::shared_ptr<Device>> opened = makeDevice(name); !opened)
+        return opened.takeError();
+  for (const std::string &path : libraries)
+    if (llvm::Error error = loadLibrary(path))
+      return error;
+  std::optional<c10::IValue> expected;
+  if (given(expect)) { // before the run: a missing file is found at once
+    llvm::Expected<c10::IValue> value = readValue(expect);
+    if (!value)
+      return value.takeError();
+    expected = std::move(*value);
+  }
+  RunReport report;
+  llvm::Expected<Runner> runner = isArtifact ? pipelineRunner(report) : referenceRunner(report);
+  if (!runner)
+    return runner.takeError();
+  llvm::Expected<std::vector<c10::IValue>> inputs = readInputs(*runner);
+  if (!inputs)
+    return inputs.takeError();
+  llvm::Expected<c10::IValue> result = runAll(*runner, *inputs, report);
+  if (!result)
+    return result.takeError();
+  if (given(output))
+    if (llvm::Error error = writeValue(output, *result))
+      return error;
+
+  noteOptions(report);
+  report.samples = samplesOf(runner->signature(), *inputs);
+  report.peakMemoryBytes = runner->peakMemory();
+  report.outputs = describeOutputs(*result);
+  if (expected)
+    report.comparison =
+        compare(*expected, *result, given(rtol) ? std::optional<double>(rtol) : std::nullopt,
+                given(atol) ? std::optional<double>(atol) : std::nullopt);
+  if (json)
+    printJson(report, llvm::outs());
+  else
+    printText(report, llvm::outs());
+  if (!report.comparison)
+    return ExitCode::Success;
+  printVerdict(report.comparison->equal, report.comparison->firstDifference, json);
+  return report.comparison->equal ? ExitCode::Success : ExitCode::Mismatch;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  return toolMain(
+      argc, argv,
+      {"pipe-run",
+       "runs a compiled pipeline, or the unsplit model as its reference",
+       "MODEL.pipe|MODEL.pt [options]",
+       {"pipe-run model.pt --inputs batch.pt --microbatches 4 --threads 1 --output expected.pt",
+        "pipe-run model.pipe --inputs batch.pt --microbatches 4 --threads 1 --expect expected.pt "
+        "--rtol 0 --atol 0",
+        "pipe-run model.pipe --inputs 'f32[32,3,224,224]' --repeat 20 --warmup 3"}},
+      run);
+}
