@@ -4,11 +4,12 @@
 #include "ir/PlanText.h"
 #include "ir/TensorBytes.h"
 #include "ir/TensorText.h"
+#include "ir/TextLine.h"
 #include "ir/TorchError.h"
 #include "ir/ValueText.h"
+#include "ir/plan/Json.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/raw_ostream.h"
 
 #include <fmt/ranges.h>
 
@@ -66,8 +67,6 @@ llvm::Expected<std::string> tensorDataText(const Attribute &attribute, const Tex
   return fmt::format(" sha256={} data={}", digest, data);
 }
 
-std::string flagText(const char *name, bool set) { return set ? fmt::format(" {}", name) : ""; }
-
 bool isTensorType(llvm::StringRef type) { return dtypeFromText(type.split('[').first).has_value(); }
 
 llvm::Error inAttribute(llvm::Error error, const std::string &name, size_t line) {
@@ -91,9 +90,7 @@ llvm::Expected<std::string> attributeText(const Attribute &attribute, const Text
       llvm::consumeError(json.takeError()); // an object: shown, but it cannot be read back
       return out + " value=object" + also;
     }
-    std::string value;
-    llvm::raw_string_ostream(value) << *json;
-    return out + " value=" + value + also;
+    return out + " value=" + jsonText(*json) + also;
   }
   const at::Tensor &tensor = attribute.value.toTensor();
   out += tensorHeadText(tensor);

@@ -24,7 +24,7 @@ using torch::jit::Node;
 using torch::jit::Value;
 
 /// Type without shapes, and without the numbers LibTorch puts into names of loaded classes.
-std::string typeText(const c10::TypePtr &type) {
+std::string canonicalType(const c10::TypePtr &type) {
   std::string text = type->annotation_str();
   std::string result;
   constexpr llvm::StringRef kMangle = "___torch_mangle_";
@@ -64,11 +64,11 @@ std::string attributeText(Node *node, c10::Symbol name) {
   case torch::jit::AttributeKind::f:
     return fmt::format("{:a}", node->f(name));
   case torch::jit::AttributeKind::ty:
-    return typeText(node->ty(name));
+    return canonicalType(node->ty(name));
   case torch::jit::AttributeKind::tys: {
     std::string text;
     for (const c10::TypePtr &type : node->tys(name))
-      text += typeText(type) + ",";
+      text += canonicalType(type) + ",";
     return "[" + text + "]";
   }
   case torch::jit::AttributeKind::ival:
@@ -164,7 +164,7 @@ std::string contentText(const c10::IValue &value) {
     return sequenceText(items, '{', '}');
   }
   if (value.isObject() || value.isCapsule()) // their content is the writer's and reader's business
-    return "object " + typeText(value.type());
+    return "object " + canonicalType(value.type());
   std::ostringstream os;
   os << value;
   return os.str();
@@ -202,7 +202,7 @@ struct CanonicalWriter::Impl {
     indent += "  ";
     std::string head = indent + "block(";
     for (Value *input : block.inputs())
-      head += fresh(input) + ": " + typeText(input->type()) + ", ";
+      head += fresh(input) + ": " + canonicalType(input->type()) + ", ";
     lines.push_back(head + ")");
     for (Node *node : block.nodes())
       writer.write(node);
@@ -237,7 +237,7 @@ std::string CanonicalWriter::nameOf(Value *value) {
   else if (content && content->isNone()) // whatever Optional it is the None of
     text = "None";
   else
-    text = typeText(value->type()) + " " + (content ? contentText(*content) : "?");
+    text = canonicalType(value->type()) + " " + (content ? contentText(*content) : "?");
   return text;
 }
 
@@ -252,7 +252,7 @@ void CanonicalWriter::write(Node *node) {
   }
   std::string left;
   for (Value *output : node->outputs())
-    left += impl_->fresh(output) + ": " + typeText(output->type()) + ", ";
+    left += impl_->fresh(output) + ": " + canonicalType(output->type()) + ", ";
   line(impl_->indent + left + "= " + right);
   for (Block *block : node->blocks())
     impl_->writeBlock(*block, *this);

@@ -4,6 +4,7 @@
 #include "ir/TextLine.h"
 #include "ir/TorchError.h"
 #include "ir/ValueText.h"
+#include "ir/plan/Json.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/raw_ostream.h"
@@ -21,7 +22,6 @@
 namespace pipec {
 namespace {
 
-using torch::jit::AttributeKind;
 using torch::jit::Block;
 using torch::jit::Graph;
 using torch::jit::Node;
@@ -177,12 +177,10 @@ std::string GraphPrinter::json(const c10::IValue &value) {
   if (!converted)
     return "value=<" + describe(converted.takeError()).message +
            ">"; // for people only: does not parse
-  std::string text;
-  llvm::raw_string_ostream(text) << *converted;
   // ASCII only, for the literal: other characters as JSON's own escapes are not needed, bytes above
   // 127 pass the lexer.
   std::string literal = "\"";
-  for (const char c : text)
+  for (const char c : jsonText(*converted))
     literal += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
   return fmt::format("{}={}\"", kJson, literal);
 }
@@ -190,43 +188,43 @@ std::string GraphPrinter::json(const c10::IValue &value) {
 std::string GraphPrinter::attribute(const Node *node, c10::Symbol symbol) {
   const std::string name = symbol.toUnqualString();
   switch (node->kindOf(symbol)) {
-  case AttributeKind::i:
+  case torch::jit::AttributeKind::i:
     return fmt::format("{}={}", name, node->i(symbol));
-  case AttributeKind::f: {
+  case torch::jit::AttributeKind::f: {
     const double value = node->f(symbol);
     if (!std::isfinite(value))
       return json(value);
     return fmt::format("{}={}", name, floatText(value));
   }
-  case AttributeKind::s: {
+  case torch::jit::AttributeKind::s: {
     const std::optional<std::string> literal = stringLiteral(node->s(symbol));
     return literal ? fmt::format("{}={}", name, *literal) : json(node->s(symbol));
   }
-  case AttributeKind::c:
+  case torch::jit::AttributeKind::c:
     return json(node->c(symbol));
-  case AttributeKind::t:
+  case torch::jit::AttributeKind::t:
     return json(node->t(symbol));
-  case AttributeKind::ival:
+  case torch::jit::AttributeKind::ival:
     return json(node->ival(symbol));
-  case AttributeKind::ty:
+  case torch::jit::AttributeKind::ty:
     return fmt::format("{}={}", name, typeText(node->ty(symbol)));
-  case AttributeKind::tys: {
+  case torch::jit::AttributeKind::tys: {
     std::vector<std::string> types;
     for (const c10::TypePtr &type : node->tys(symbol))
       types.push_back(typeText(type));
     return fmt::format("{}=[{}]", name, llvm::join(types, ", "));
   }
-  case AttributeKind::is:
+  case torch::jit::AttributeKind::is:
     return fmt::format("{}=[{}]", name, fmt::join(node->is(symbol), ", "));
-  case AttributeKind::g:
+  case torch::jit::AttributeKind::g:
     return fmt::format(
         "{}=<graph of {} nodes>", name,
         std::distance(node->g(symbol)->nodes().begin(), node->g(symbol)->nodes().end()));
-  case AttributeKind::fs:
-  case AttributeKind::cs:
-  case AttributeKind::ss:
-  case AttributeKind::ts:
-  case AttributeKind::gs:
+  case torch::jit::AttributeKind::fs:
+  case torch::jit::AttributeKind::cs:
+  case torch::jit::AttributeKind::ss:
+  case torch::jit::AttributeKind::ts:
+  case torch::jit::AttributeKind::gs:
     break;
   }
   return fmt::format("{}=<{}>", name, torch::jit::toString(node->kindOf(symbol)));

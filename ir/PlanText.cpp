@@ -1,5 +1,6 @@
 #include "ir/PlanText.h"
 
+#include "ir/plan/Json.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -7,14 +8,6 @@
 
 namespace pipec {
 namespace {
-
-std::string jsonText(const llvm::json::Value &value) {
-  std::string out;
-  llvm::raw_string_ostream(out) << value;
-  return out;
-}
-
-std::string flagText(const char *name, bool set) { return set ? fmt::format(" {}", name) : ""; }
 
 /// A type contains blanks only inside brackets, so it is one token.
 std::string parseType(TextLine &line) {

@@ -1,9 +1,8 @@
 #include "ir/TextLine.h"
 
+#include "ir/plan/Json.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/JSON.h"
-#include "llvm/Support/raw_ostream.h"
 
 namespace pipec {
 namespace {
@@ -48,10 +47,10 @@ void forEachOutside(llvm::StringRef text, llvm::function_ref<void(char, size_t)>
 std::string quotedWord(llvm::StringRef text) {
   if (!text.empty() && llvm::all_of(text, isPlain) && text != ":" && text != "->")
     return text.str();
-  std::string out;
-  llvm::raw_string_ostream(out) << llvm::json::Value(llvm::json::fixUTF8(text));
-  return out;
+  return jsonText(llvm::json::Value(llvm::json::fixUTF8(text)));
 }
+
+std::string flagText(llvm::StringRef name, bool set) { return set ? " " + name.str() : ""; }
 
 std::vector<llvm::StringRef> splitOutsideBrackets(llvm::StringRef text, char separator) {
   std::vector<llvm::StringRef> parts;

@@ -14,6 +14,8 @@ namespace pipec {
 /// `text` as one word of a line: itself, or in double quotes with JSON's escapes when it has other
 /// characters than [A-Za-z0-9_.:/*+-].
 std::string quotedWord(llvm::StringRef text);
+/// " name" when set, else nothing.
+std::string flagText(llvm::StringRef name, bool set);
 
 /// Reads one line. The first thing that is wrong is kept and returned by finish(); until then
 /// readers return empty values. Words are separated by blanks; blanks inside brackets and quotes do

@@ -230,7 +230,7 @@ llvm::Error checkKind(TorchArchive &archive) {
 }
 
 /// The user's words for the failures of the TorchScript parser that have a known cure.
-llvm::Error explain(const std::string &path, llvm::Error error) {
+llvm::Error explainParserFailure(const std::string &path, llvm::Error error) {
   ErrorText text = describe(std::move(error));
   llvm::StringRef message = text.message;
   if (size_t at = message.find("Unknown builtin op: "); at != llvm::StringRef::npos) {
@@ -263,7 +263,7 @@ llvm::Expected<jit::Module> loadMapped(const std::string &path) {
     return ModuleReader(**archive).read();
   });
   if (!module)
-    return explain(path, module.takeError());
+    return explainParserFailure(path, module.takeError());
   return module;
 }
 

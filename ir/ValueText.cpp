@@ -1,6 +1,7 @@
 #include "ir/ValueText.h"
 
 #include "ir/TensorText.h"
+#include "ir/plan/Json.h"
 
 #include <ATen/core/Dict.h>
 #include <ATen/core/List.h>
@@ -58,12 +59,6 @@ llvm::Expected<json::Value> dictToJson(const c10::IValue &value) {
     pairs.push_back(std::move(*pair));
   }
   return json::Value(std::move(pairs));
-}
-
-std::string jsonText(const json::Value &value) {
-  std::string out;
-  llvm::raw_string_ostream(out) << value;
-  return out;
 }
 
 llvm::Error mismatch(const json::Value &value, const c10::TypePtr &type) {

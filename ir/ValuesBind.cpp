@@ -115,7 +115,7 @@ std::string kindText(const c10::IValue &value) {
   return value.tagKind();
 }
 
-std::string inputNames(const Signature &signature) {
+std::string listArguments(const Signature &signature) {
   std::string names;
   for (const InputSpec &input : signature.inputs)
     names += (names.empty() ? "" : ", ") + input.name;
@@ -130,7 +130,7 @@ llvm::Error placeKeywords(const Signature &signature, const Arguments &arguments
         llvm::find_if(signature.inputs, [&](const InputSpec &spec) { return spec.name == name; });
     if (input == signature.inputs.end())
       return failf(ExitCode::Usage, "argument {}: expected one of {}, got an unknown name", name,
-                   inputNames(signature));
+                   listArguments(signature));
     auto &slot = slots[input - signature.inputs.begin()];
     if (slot)
       return failf(ExitCode::Usage, "argument {}: expected one value, got two", name);
@@ -147,7 +147,7 @@ llvm::Expected<std::vector<c10::IValue>> bindArguments(const Signature &signatur
   assert(types.size() == signature.inputs.size() && "one type per input");
   if (arguments.positional.size() > signature.inputs.size())
     return failf(ExitCode::Usage, "arguments: expected at most {} ({}), got {}",
-                 signature.inputs.size(), inputNames(signature), arguments.positional.size());
+                 signature.inputs.size(), listArguments(signature), arguments.positional.size());
   Slots slots(signature.inputs.size());
   llvm::copy(arguments.positional, slots.begin());
   if (llvm::Error error = placeKeywords(signature, arguments, slots))

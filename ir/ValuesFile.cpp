@@ -49,7 +49,7 @@ constexpr Refusal kRefusals[] = {
     {"unknown torch global, ", "holds an object of type {}", nullptr},
 };
 
-llvm::Error explain(const std::string &path, llvm::Error error) {
+llvm::Error explainUnpickling(const std::string &path, llvm::Error error) {
   ErrorText text = describe(std::move(error));
   llvm::StringRef message = text.message;
   for (const Refusal &refusal : kRefusals) {
@@ -209,7 +209,7 @@ llvm::Expected<c10::IValue> readValue(const std::string &path) {
                                              at::Device(at::kCPU), (*archive)->reader());
   });
   if (!value)
-    return explain(path, value.takeError());
+    return explainUnpickling(path, value.takeError());
   return value;
 }
 

@@ -143,18 +143,13 @@ private:
   size_t stages_;
 };
 
-llvm::Expected<std::unique_ptr<ModelPass>> make(const PassOptions &options) {
-  OptionReader read("choose-cuts", options);
-  std::string split = read.text("split");
-  std::string at = read.text("at");
-  int64_t stages = read.integer("stages", 0);
+llvm::Expected<std::unique_ptr<ModelPass>> makeChooseCuts(const PassOptions &options) {
+  OptionReader read(options);
+  std::string split = read.choice("split", {"auto", "markers", "at"}, "");
+  std::vector<std::string> names = read.list("at");
+  size_t stages = read.count("stages", 0);
   if (llvm::Error error = read.finish())
     return std::move(error);
-  llvm::SmallVector<llvm::StringRef> parts;
-  llvm::StringRef(at).split(parts, ':', -1, false);
-  std::vector<std::string> names;
-  for (llvm::StringRef part : parts)
-    names.push_back(part.str());
   return std::make_unique<ChooseCuts>(split, names, stages);
 }
 
@@ -176,7 +171,7 @@ PassInfo chooseCuts() {
           .options = "split=markers|at|auto: default at when names are given, markers when there "
                      "are some, else auto\n"
                      "at=A:B: module names\nstages=N: number of stages",
-          .make = make};
+          .make = makeChooseCuts};
 }
 
 } // namespace pipec

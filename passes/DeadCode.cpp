@@ -16,12 +16,21 @@ using torch::jit::Block;
 using torch::jit::Node;
 using torch::jit::Value;
 
-/// Random operators stay: their order in the source decides which numbers each of them draws.
-bool mustStay(Node *node) {
+enum class UnusedDraws {
+  Keep, // their order decides which numbers each random operator draws
+  Drop, // for a graph as the author wrote it: LibTorch never runs those either, so they take no
+        // number
+};
+
+bool draws(Node *node) {
+  return isRandomOp(node->kind().toQualString()) || node->isNondeterministic();
+}
+
+bool mustStay(Node *node, UnusedDraws unusedDraws) {
   if (node->kind() == cutSymbol() || node->kind() == pipeSplitSymbol())
     return true;
-  if (isRandomOp(node->kind().toQualString()) || node->isNondeterministic())
-    return true;
+  if (draws(node))
+    return unusedDraws == UnusedDraws::Keep;
   // LibTorch's hasSideEffects throws for operators without a schema.
   return (node->maybeOperator() || node->kind().is_prim()) && node->hasSideEffects();
 }
@@ -31,8 +40,8 @@ bool mustStay(Node *node) {
 /// together.
 class Liveness {
 public:
-  Liveness(Model &model, const AliasAnalysis &alias)
-      : alias_(alias), live_(alias.memories().size()) {
+  Liveness(Model &model, const AliasAnalysis &alias, UnusedDraws unusedDraws)
+      : alias_(alias), unusedDraws_(unusedDraws), live_(alias.memories().size()) {
     for (Value *output : model.graph->outputs())
       needValue(output);
     needEffects(model.graph->block());
@@ -58,7 +67,7 @@ public:
 private:
   void needEffects(Block *block) {
     for (Node *node : block->nodes()) {
-      if (mustStay(node))
+      if (mustStay(node, unusedDraws_))
         needNode(node);
       for (Block *inner : node->blocks())
         needEffects(inner);
@@ -143,6 +152,7 @@ private:
   }
 
   const AliasAnalysis &alias_;
+  UnusedDraws unusedDraws_;
   std::vector<bool> live_; // by memory
   llvm::DenseSet<Node *> nodes_;
   llvm::DenseSet<Value *> values_;
@@ -151,9 +161,11 @@ private:
 
 class DeadCode : public ModelPass {
 public:
+  explicit DeadCode(UnusedDraws unusedDraws) : unusedDraws_(unusedDraws) {}
+
   llvm::Expected<bool> run(Model &model) override {
     AliasAnalysis alias(model);
-    Liveness live(model, alias);
+    Liveness live(model, alias, unusedDraws_);
     changed_ = false;
     cutUses(model.graph->block(), live);
     sweep(model.graph->block(), live);
@@ -219,8 +231,17 @@ private:
     }
   }
 
+  UnusedDraws unusedDraws_;
   bool changed_ = false;
 };
+
+llvm::Expected<std::unique_ptr<ModelPass>> makeDeadCode(const PassOptions &options) {
+  OptionReader read(options);
+  std::string unusedDraws = read.choice("unused-draws", {"keep", "drop"}, "keep");
+  if (llvm::Error error = read.finish())
+    return std::move(error);
+  return std::make_unique<DeadCode>(unusedDraws == "drop" ? UnusedDraws::Drop : UnusedDraws::Keep);
+}
 
 } // namespace
 
@@ -231,7 +252,8 @@ PassInfo deadCode() {
                      "write or side effect needs",
       .requires_ = "a flat graph",
       .guarantees =
-          "random operators, raised errors, prints, markers, and writes that somebody can see stay",
+          "raised errors, prints, markers, and writes that somebody can see stay; random operators "
+          "too, unless the option drops the unused ones",
       .example = R"(
     %2 : Tensor = aten::relu(%1)
     %3 : Tensor = aten::neg(%1)
@@ -239,8 +261,10 @@ PassInfo deadCode() {
     =>
     %2 : Tensor = aten::relu(%1)
     return (%2))",
-      .options = "",
-      .make = withoutOptions<DeadCode>()};
+      .options =
+          "unused-draws=keep|drop: random operators whose results nobody uses; default keep, "
+          "drop before anything else is removed, as LibTorch does before it runs a model",
+      .make = makeDeadCode};
 }
 
 } // namespace pipec

@@ -373,21 +373,13 @@ private:
   ModulePaths paths_;
 };
 
-llvm::Expected<std::unique_ptr<ModelPass>> make(const PassOptions &options) {
-  OptionReader read("lower-attributes", options);
-  std::string training = read.text("training", "saved");
-  std::string keepEval = read.text("keep-eval");
+llvm::Expected<std::unique_ptr<ModelPass>> makeLowerAttributes(const PassOptions &options) {
+  OptionReader read(options);
+  std::string training = read.choice("training", {"saved", "true", "false"}, "saved");
+  std::vector<std::string> keepEval = read.list("keep-eval");
   if (llvm::Error error = read.finish())
     return std::move(error);
-  if (training != "saved" && training != "true" && training != "false")
-    return makeError(ExitCode::Usage,
-                     "lower-attributes: training: expected saved, true or false, got " + training);
-  llvm::SmallVector<llvm::StringRef> names;
-  llvm::StringRef(keepEval).split(names, ':', -1, false);
-  std::vector<std::string> list;
-  for (llvm::StringRef name : names)
-    list.push_back(name.str());
-  return std::make_unique<LowerAttributes>(training, list);
+  return std::make_unique<LowerAttributes>(training, keepEval);
 }
 
 } // namespace
@@ -405,7 +397,7 @@ PassInfo lowerAttributes() {
     graph(%x : Tensor, %weight : Tensor))",
           .options = "training=saved|true|false: what training flags are folded to\nkeep-eval=A:B: "
                      "modules that stay in eval mode",
-          .make = make};
+          .make = makeLowerAttributes};
 }
 
 } // namespace pipec

@@ -71,7 +71,8 @@ llvm::Error tryToMake(const PassInfo &info, const PassOptions &options) {
   return std::visit(
       [&](const auto &make) -> llvm::Error {
         auto pass = make(options);
-        return pass ? llvm::Error::success() : withContext(pass.takeError(), info.name.str());
+        return pass ? llvm::Error::success()
+                    : withContext(pass.takeError(), "pass " + info.name.str());
       },
       info.make);
 }

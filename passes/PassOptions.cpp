@@ -1,5 +1,7 @@
 #include "passes/PassOptions.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <algorithm>
@@ -14,31 +16,36 @@ std::optional<std::string> OptionReader::maybe(llvm::StringRef name) {
   return found->second;
 }
 
-int64_t OptionReader::integer(llvm::StringRef name, int64_t fallback) {
+size_t OptionReader::count(llvm::StringRef name, size_t fallback) {
   const std::optional<std::string> text = maybe(name);
   if (!text)
     return fallback;
-  int64_t value = 0;
+  size_t value = 0;
   if (llvm::StringRef(*text).getAsInteger(10, value))
-    complain(fmt::format("pass {}: option {}: expected an integer, got {}", pass_.str(), name.str(),
-                         *text));
+    complain(fmt::format("option {}: expected a number of 0 or more, got {}", name.str(), *text));
   return value;
 }
 
-std::string OptionReader::text(llvm::StringRef name, llvm::StringRef fallback) {
-  return maybe(name).value_or(fallback.str());
-}
-
-bool OptionReader::flag(llvm::StringRef name, bool fallback) {
+std::string OptionReader::choice(llvm::StringRef name,
+                                 std::initializer_list<llvm::StringRef> choices,
+                                 llvm::StringRef fallback) {
   const std::optional<std::string> text = maybe(name);
   if (!text)
-    return fallback;
-  if (text->empty() || *text == "true")
-    return true;
-  if (*text != "false")
-    complain(fmt::format("pass {}: option {}: expected true or false, got {}", pass_.str(),
-                         name.str(), *text));
-  return false;
+    return fallback.str();
+  if (!llvm::is_contained(choices, *text))
+    complain(fmt::format("option {}: expected one of {}, got {}", name.str(),
+                         llvm::join(choices, ", "), *text));
+  return *text;
+}
+
+std::vector<std::string> OptionReader::list(llvm::StringRef name) {
+  std::vector<std::string> result;
+  const std::string text = maybe(name).value_or("");
+  llvm::SmallVector<llvm::StringRef> parts;
+  llvm::StringRef(text).split(parts, ':', -1, false);
+  for (llvm::StringRef part : parts)
+    result.push_back(part.str());
+  return result;
 }
 
 void OptionReader::complain(std::string message) {
@@ -51,15 +58,12 @@ llvm::Error OptionReader::finish() {
     return makeError(ExitCode::Usage, complaint_);
   for (const auto &[name, value] : options_)
     if (std::find(known_.begin(), known_.end(), name) == known_.end())
-      return makeError(ExitCode::Usage,
-                       fmt::format("pass {}: unknown option {}", pass_.str(), name),
+      return makeError(ExitCode::Usage, "unknown option " + name,
                        known_.empty() ? "this pass takes no options"
                                       : "its options are " + llvm::join(known_, ", "));
   return llvm::Error::success();
 }
 
-llvm::Error refuseOptions(const PassOptions &options) {
-  return OptionReader("without options", options).finish();
-}
+llvm::Error refuseOptions(const PassOptions &options) { return OptionReader(options).finish(); }
 
 } // namespace pipec

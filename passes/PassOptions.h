@@ -10,30 +10,31 @@ namespace pipec {
 
 /// Reads the options of one pass instance. Each option is asked for once; `finish` refuses what
 /// nobody asked for.
-///   OptionReader read("cut-stages", options);
-///   size_t stages = read.integer("stages", 2);
-///   bool force = read.flag("force");
+///   OptionReader read(options);
+///   size_t stages = read.count("stages", 2);
+///   std::string split = read.choice("split", {"auto", "at"}, "auto");
 ///   if (llvm::Error error = read.finish()) return error;
 class OptionReader {
 public:
-  /// Both arguments must live as long as the reader.
-  OptionReader(llvm::StringRef pass, const PassOptions &options) : pass_(pass), options_(options) {}
+  /// `options` must live as long as the reader.
+  explicit OptionReader(const PassOptions &options) : options_(options) {}
 
-  /// Absent: `fallback`. Not a number: the error of finish().
-  int64_t integer(llvm::StringRef name, int64_t fallback);
-  std::string text(llvm::StringRef name, llvm::StringRef fallback = "");
-  /// `force` alone or force=true is true; absent is `fallback`.
-  bool flag(llvm::StringRef name, bool fallback = false);
-  std::optional<std::string> maybe(llvm::StringRef name);
+  /// Absent: `fallback`. Anything but a number of 0 or more: the error of finish().
+  size_t count(llvm::StringRef name, size_t fallback);
+  /// Absent: `fallback`. None of `choices`: the error of finish().
+  std::string choice(llvm::StringRef name, std::initializer_list<llvm::StringRef> choices,
+                     llvm::StringRef fallback);
+  /// "a:b:c" as its parts; absent: none.
+  std::vector<std::string> list(llvm::StringRef name);
 
-  /// Errors: Usage naming pass and option (unknown, not a number, not a truth value); the first
-  /// found.
+  /// Errors: Usage naming the option (unknown, not a number, not one of its choices); the first
+  /// found. The pass manager adds the name of the pass.
   llvm::Error finish();
 
 private:
+  std::optional<std::string> maybe(llvm::StringRef name);
   void complain(std::string message);
 
-  llvm::StringRef pass_;
   const PassOptions &options_;
   std::vector<std::string> known_;
   std::string complaint_;

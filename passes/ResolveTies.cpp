@@ -154,25 +154,18 @@ private:
   std::map<std::string, size_t> indexOf_;
 };
 
-llvm::Expected<std::unique_ptr<StagedPass>> make(const PassOptions &options) {
-  OptionReader read("resolve-ties", options);
-  std::string mode = read.text("mode", "cost");
-  std::string names = read.text("names");
+llvm::Expected<std::unique_ptr<StagedPass>> makeResolveTies(const PassOptions &options) {
+  OptionReader read(options);
+  std::string mode = read.choice("mode", {"transmit", "replicate", "cost"}, "cost");
+  std::vector<std::string> names = read.list("names");
   if (llvm::Error error = read.finish())
     return std::move(error);
-  auto valid = [](llvm::StringRef text) { return text == "transmit" || text == "replicate"; };
-  if (mode != "cost" && !valid(mode))
-    return makeError(ExitCode::Usage,
-                     "resolve-ties: mode: expected transmit, replicate or cost, got " + mode);
   std::map<std::string, std::string> byName;
-  llvm::SmallVector<llvm::StringRef> parts;
-  llvm::StringRef(names).split(parts, ':', -1, false);
-  for (llvm::StringRef part : parts) {
+  for (llvm::StringRef part : names) {
     auto [name, value] = part.rsplit('/');
-    if (!valid(value))
+    if (value != "transmit" && value != "replicate")
       return makeError(ExitCode::Usage,
-                       "resolve-ties: names: expected NAME/transmit or NAME/replicate, got " +
-                           part.str());
+                       "option names: expected NAME/transmit or NAME/replicate, got " + part.str());
     byName[name.str()] = value.str();
   }
   return std::make_unique<ResolveTies>(mode, byName);
@@ -194,7 +187,7 @@ PassInfo resolveTies() {
           .options = "mode=transmit|replicate|cost: for all ties; default cost: copies when "
                      "weights do not change\n"
                      "names=NAME/MODE:NAME/MODE: for single weights",
-          .make = make};
+          .make = makeResolveTies};
 }
 
 } // namespace pipec

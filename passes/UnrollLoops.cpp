@@ -136,8 +136,8 @@ PassInfo unrollLoops() {
     %8 : Tensor = aten::relu(%7))",
           .options = "growth=N: how many nodes may be added in all (default 20000)",
           .make = [](const PassOptions &options) -> llvm::Expected<std::unique_ptr<ModelPass>> {
-            OptionReader read("unroll-loops", options);
-            const int64_t growth = read.integer("growth", 20000);
+            OptionReader read(options);
+            const size_t growth = read.count("growth", 20000);
             if (llvm::Error error = read.finish())
               return error;
             return std::make_unique<UnrollLoops>(growth);

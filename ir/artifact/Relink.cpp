@@ -6,6 +6,7 @@
 #include "ir/TensorKey.h"
 #include "ir/TorchError.h"
 #include "ir/TorchFile.h"
+#include "ir/artifact/StageModule.h"
 #include "llvm/ADT/StringMap.h"
 
 #include <torch/csrc/jit/api/function_impl.h>
@@ -110,18 +111,11 @@ private:
   std::map<std::string, std::string> states_;
 };
 
-/// The value at "encoder.layers.0.weight" of a module. Errors: BadArtifact naming the path.
-llvm::Expected<c10::IValue> attributeAt(const torch::jit::Module &module, const std::string &path) {
-  return guardTorch(ExitCode::BadArtifact, "attribute " + path, [&] {
-    torch::jit::Module holder = module;
-    llvm::StringRef rest = path;
-    for (auto [head, tail] = rest.split('.'); !tail.empty();
-         std::tie(head, tail) = tail.split('.')) {
-      holder = holder.attr(head.str()).toModule();
-      rest = tail;
-    }
-    return holder.attr(rest.str());
-  });
+/// Errors: BadArtifact naming the path.
+llvm::Expected<c10::IValue> weightAt(const torch::jit::Module &module, const std::string &path) {
+  if (std::optional<c10::IValue> value = attributeAt(module, path))
+    return *value;
+  return makeError(ExitCode::BadArtifact, "attribute " + path + ": not in the stage's module");
 }
 
 /// Canonical lines of `forward`, with reads and writes of the module's attributes as the values
@@ -189,7 +183,7 @@ private:
   llvm::Expected<c10::IValue> valueOf(size_t s, size_t i, const torch::jit::Module &module) const {
     const StageAttribute &entry = plan_.stages[s].attributes[i];
     if (!entry.channel)
-      return attributeAt(module, entry.name);
+      return weightAt(module, entry.name);
     const PortRef &from = plan_.channels[*entry.channel].from;
     if (from.stage >= values_.size() || from.port >= values_[from.stage].size())
       return makeError(ExitCode::BadArtifact,
@@ -229,7 +223,7 @@ private:
     for (const std::string &name : entry.otherNames) {
       if (entry.channel)
         continue; // its owner has them
-      llvm::Expected<c10::IValue> other = attributeAt(module, name);
+      llvm::Expected<c10::IValue> other = weightAt(module, name);
       if (!other)
         return withContext(other.takeError(), stageName(s));
       if (value.isTensor() &&

@@ -26,9 +26,6 @@ struct StageModule::Impl {
   std::optional<jit::Code> code;       // of graph, made at the first run
 };
 
-namespace {
-
-/// The value at a path like "encoder.layers.0.weight", or nothing.
 std::optional<c10::IValue> attributeAt(const jit::Module &module, llvm::StringRef path) {
   c10::IValue value = module._ivalue();
   while (!path.empty()) {
@@ -44,6 +41,8 @@ std::optional<c10::IValue> attributeAt(const jit::Module &module, llvm::StringRe
   }
   return value;
 }
+
+namespace {
 
 llvm::Error bad(const std::string &path, const std::string &what) {
   return makeError(ExitCode::BadArtifact, path + ": " + what, "compile the model again");

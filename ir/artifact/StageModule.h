@@ -6,8 +6,16 @@
 #include <ATen/core/ivalue.h>
 
 #include <memory>
+#include <optional>
+
+namespace torch::jit {
+struct Module;
+}
 
 namespace pipec {
+
+/// The value at a path like "encoder.layers.0.weight" of a module, or nothing.
+std::optional<c10::IValue> attributeAt(const torch::jit::Module &module, llvm::StringRef path);
 
 /// A stage file of an artifact, ready to run. One thread at a time.
 class StageModule {

@@ -234,12 +234,6 @@ private:
 
 constexpr size_t kWidth = 100;
 
-std::string scalarText(const llvm::json::Value &value) {
-  std::string text;
-  llvm::raw_string_ostream(text) << value;
-  return text;
-}
-
 std::vector<const llvm::json::Object::value_type *>
 sortedMembers(const llvm::json::Object &object) {
   std::vector<const llvm::json::Object::value_type *> members;
@@ -267,14 +261,14 @@ bool appendFlat(const llvm::json::Value &value, size_t room, std::string &out) {
     out += '{';
     bool first = true;
     for (const auto *member : sortedMembers(*object)) {
-      if (!appendPiece(first ? "" : ", ") || !appendPiece(scalarText(member->first.str()) + ": ") ||
+      if (!appendPiece(first ? "" : ", ") || !appendPiece(jsonText(member->first.str()) + ": ") ||
           !appendFlat(member->second, limit - out.size(), out))
         return false;
       first = false;
     }
     return appendPiece("}");
   }
-  return appendPiece(scalarText(value));
+  return appendPiece(jsonText(value));
 }
 
 void append(const llvm::json::Value &value, size_t indent, size_t column, std::string &out) {
@@ -282,7 +276,7 @@ void append(const llvm::json::Value &value, size_t indent, size_t column, std::s
   const llvm::json::Object *object = value.getAsObject();
   std::string flat;
   if ((!array && !object) || appendFlat(value, column < kWidth ? kWidth - column : 0, flat)) {
-    out += array || object ? flat : scalarText(value);
+    out += array || object ? flat : jsonText(value);
     return;
   }
   std::string pad(indent + 2, ' ');
@@ -301,7 +295,7 @@ void append(const llvm::json::Value &value, size_t indent, size_t column, std::s
   } else {
     for (const auto *member : sortedMembers(*object)) {
       startLine();
-      std::string key = scalarText(member->first.str()) + ": ";
+      std::string key = jsonText(member->first.str()) + ": ";
       out += key;
       append(member->second, indent + 2, indent + 3 + key.size(), out);
     }
@@ -327,6 +321,12 @@ std::string printJson(const llvm::json::Value &value) {
   append(value, 0, 0, out);
   out += '\n';
   return out;
+}
+
+std::string jsonText(const llvm::json::Value &value) {
+  std::string text;
+  llvm::raw_string_ostream(text) << value;
+  return text;
 }
 
 } // namespace pipec

@@ -23,5 +23,7 @@ llvm::Expected<llvm::json::Value> parseJson(llvm::StringRef text, const JsonLimi
 /// Keys sorted, two-space indent, values that fit in 100 columns on one line, a final newline.
 /// Numbers must be int64 or finite.
 std::string printJson(const llvm::json::Value &value);
+/// The same on one line, without blanks.
+std::string jsonText(const llvm::json::Value &value);
 
 } // namespace pipec

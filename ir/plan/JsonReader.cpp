@@ -1,7 +1,6 @@
 #include "ir/plan/JsonReader.h"
 
 #include "ir/plan/Json.h"
-#include "llvm/Support/raw_ostream.h"
 
 namespace pipec {
 namespace {
@@ -19,8 +18,7 @@ std::string shown(const llvm::json::Value &value) {
   case llvm::json::Value::String:
     break;
   }
-  std::string text;
-  llvm::raw_string_ostream(text) << value;
+  std::string text = jsonText(value);
   return text.size() <= 60 ? text : text.substr(0, 57) + "...";
 }
 

@@ -25,7 +25,7 @@ protected:
 
 std::vector<c10::IValue> batch() { return {at::arange(7 * 8, at::kFloat).view({7, 8}) / 11, 3}; }
 
-llvm::Expected<Pipeline> load(size_t ranks, int64_t microBatches) {
+llvm::Expected<Pipeline> loadOnCuda(size_t ranks, int64_t microBatches) {
   SmallModel model;
   model.ranks = ranks;
   std::string directory = scratchPath("model.pipe");
@@ -47,7 +47,7 @@ TEST_F(Cuda, StagedResultEqualsUnsplitBitForBit) {
     plain.device = "cuda:0";
     auto reference = Reference::load(file, plain);
     ASSERT_TRUE(succeeded(reference));
-    auto pipeline = load(ranks, 3);
+    auto pipeline = loadOnCuda(ranks, 3);
     ASSERT_TRUE(succeeded(pipeline));
     for (int call = 0; call < 20; ++call) {
       auto expected = reference->infer(batch());
@@ -60,7 +60,7 @@ TEST_F(Cuda, StagedResultEqualsUnsplitBitForBit) {
 }
 
 TEST_F(Cuda, ResultsLieOnTheGpuAndMemoryIsCounted) {
-  auto pipeline = load(2, 2);
+  auto pipeline = loadOnCuda(2, 2);
   ASSERT_TRUE(succeeded(pipeline));
   StepStats stats;
   auto result = pipeline->infer(batch(), &stats);

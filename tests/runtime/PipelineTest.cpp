@@ -22,7 +22,7 @@ std::vector<c10::IValue> batch(int64_t samples) {
   return {at::arange(samples * 8, at::kFloat).view({samples, 8}) / 11, 3};
 }
 
-llvm::Expected<Pipeline> load(const SmallModel &model, const PipelineOptions &options) {
+llvm::Expected<Pipeline> loadSmall(const SmallModel &model, const PipelineOptions &options) {
   std::string directory = scratchPath("model.pipe");
   writeSmallArtifact(directory, model);
   return Pipeline::load(directory, options);
@@ -51,7 +51,7 @@ TEST_P(Equality, PipelineEqualsTheUnsplitModel) {
   options.seed = 17;
   SmallModel model;
   model.ranks = GetParam().ranks;
-  auto pipeline = load(model, options);
+  auto pipeline = loadSmall(model, options);
   ASSERT_TRUE(succeeded(pipeline));
   for (int call = 0; call < 3; ++call) {
     auto expected = reference->infer(batch(7));
@@ -73,7 +73,7 @@ INSTANTIATE_TEST_SUITE_P(All, Equality,
                          });
 
 TEST(Pipeline, CallsDrawDifferently) {
-  auto pipeline = load({}, {});
+  auto pipeline = loadSmall({}, {});
   ASSERT_TRUE(succeeded(pipeline));
   auto first = pipeline->infer(batch(4)), second = pipeline->infer(batch(4));
   ASSERT_TRUE(succeeded(first));
@@ -82,7 +82,7 @@ TEST(Pipeline, CallsDrawDifferently) {
 }
 
 TEST(Pipeline, MeasuresTheStep) {
-  auto pipeline = load({}, {});
+  auto pipeline = loadSmall({}, {});
   ASSERT_TRUE(succeeded(pipeline));
   StepStats stats;
   ASSERT_TRUE(succeeded(pipeline->infer(batch(4), &stats)));
@@ -95,7 +95,7 @@ TEST(Pipeline, MeasuresTheStep) {
 }
 
 TEST(Pipeline, InputTypesAreTheDeclaredOnes) {
-  auto pipeline = load({}, {});
+  auto pipeline = loadSmall({}, {});
   ASSERT_TRUE(succeeded(pipeline));
   ASSERT_EQ(pipeline->inputTypes().size(), 2u);
   EXPECT_EQ(pipeline->inputTypes()[0]->str(), "Tensor");
@@ -107,7 +107,7 @@ TEST(Pipeline, KeepsTheCallersThreadCount) {
   at::set_num_threads(2);
   PipelineOptions options;
   options.threads = 1;
-  auto pipeline = load({}, options);
+  auto pipeline = loadSmall({}, options);
   ASSERT_TRUE(succeeded(pipeline));
   ASSERT_TRUE(succeeded(pipeline->infer(batch(4))));
   EXPECT_EQ(at::get_num_threads(), 2);
@@ -116,7 +116,7 @@ TEST(Pipeline, KeepsTheCallersThreadCount) {
 }
 
 TEST(Pipeline, RefusesWhatThePlanDoesNotAllowAndStaysUsable) {
-  auto pipeline = load({}, {});
+  auto pipeline = loadSmall({}, {});
   ASSERT_TRUE(succeeded(pipeline));
   EXPECT_TRUE(
       failedWith(pipeline->infer({at::ones({4, 8})}), ExitCode::Usage, "expected 2, got 1"));
@@ -137,7 +137,7 @@ TEST(Pipeline, AFixedBatchIsTheOnlyOne) {
     plan.signature.batchSymbolic = false;
     plan.signature.batchSize = 3;
   };
-  auto pipeline = load(model, {});
+  auto pipeline = loadSmall(model, {});
   ASSERT_TRUE(succeeded(pipeline));
   EXPECT_TRUE(failedWith(pipeline->infer(batch(8)), ExitCode::Usage, "expected 3 samples"));
   EXPECT_TRUE(succeeded(pipeline->infer(batch(6))));
@@ -148,7 +148,7 @@ TEST(Pipeline, AFailureNamesStageModulesAndMicroBatchAndEndsThePipeline) {
   model.failInStage1 = true;
   PipelineOptions options;
   options.microBatches = 4;
-  auto pipeline = load(model, options);
+  auto pipeline = loadSmall(model, options);
   ASSERT_TRUE(succeeded(pipeline));
   ASSERT_TRUE(succeeded(pipeline->infer(batch(8))));
   at::Tensor bad = at::ones({8, 8});
@@ -168,7 +168,7 @@ TEST(Pipeline, AFailureNamesStageModulesAndMicroBatchAndEndsThePipeline) {
 TEST(Pipeline, ASecondPipelineWorksBesideABrokenOne) {
   SmallModel model;
   model.failInStage1 = true;
-  auto broken = load(model, {});
+  auto broken = loadSmall(model, {});
   ASSERT_TRUE(succeeded(broken));
   ASSERT_FALSE(bool(succeeded(broken->infer({at::ones({4, 8}) * 1e6, 2}))));
   std::string directory = scratchPath("other.pipe");
@@ -181,16 +181,16 @@ TEST(Pipeline, ASecondPipelineWorksBesideABrokenOne) {
 TEST(Pipeline, BadOptionsAreUsageErrors) {
   PipelineOptions devices, unknown, schedule, csv, negative;
   devices.devices = {"cpu", "cpu"};
-  EXPECT_TRUE(failedWith(load({}, devices), ExitCode::Usage, "each of 3 ranks, got 2"));
+  EXPECT_TRUE(failedWith(loadSmall({}, devices), ExitCode::Usage, "each of 3 ranks, got 2"));
   unknown.devices = {"tpu"};
-  EXPECT_TRUE(failedWith(load({}, unknown), ExitCode::Usage, "expected cpu, cuda or cuda:N"));
+  EXPECT_TRUE(failedWith(loadSmall({}, unknown), ExitCode::Usage, "expected cpu, cuda or cuda:N"));
   schedule.scheduleName = "1f1b";
   EXPECT_TRUE(
-      failedWith(load({}, schedule), ExitCode::Usage, "expected forward-only or a CSV file"));
+      failedWith(loadSmall({}, schedule), ExitCode::Usage, "expected forward-only or a CSV file"));
   csv.scheduleCsv = "0F0\n1F0\n2F0\n"; // one micro-batch; the plan has two
-  EXPECT_TRUE(failedWith(load({}, csv), ExitCode::Usage, "missing"));
+  EXPECT_TRUE(failedWith(loadSmall({}, csv), ExitCode::Usage, "missing"));
   negative.microBatches = -1;
-  EXPECT_TRUE(failedWith(load({}, negative), ExitCode::Usage, "at least 1"));
+  EXPECT_TRUE(failedWith(loadSmall({}, negative), ExitCode::Usage, "at least 1"));
 }
 
 TEST(Pipeline, AGivenScheduleGivesTheSameNumbers) {
@@ -201,7 +201,7 @@ TEST(Pipeline, AGivenScheduleGivesTheSameNumbers) {
   PipelineOptions plain;
   plain.threads = 1;
   SmallModel twoSteps;
-  auto ordered = load(twoSteps, plain), backwards = load(twoSteps, csv);
+  auto ordered = loadSmall(twoSteps, plain), backwards = loadSmall(twoSteps, csv);
   ASSERT_TRUE(succeeded(ordered));
   ASSERT_TRUE(succeeded(backwards));
   auto a = ordered->infer(batch(4)), b = backwards->infer(batch(4));
@@ -215,7 +215,7 @@ TEST(Pipeline, AGivenScheduleGivesTheSameNumbers) {
 TEST(Pipeline, AStageFileThatIsNotOneIsRefused) {
   SmallModel model;
   model.methodOfStage2 = "something_else";
-  EXPECT_TRUE(failedWith(load(model, {}), ExitCode::BadArtifact, "pipec_forward"));
+  EXPECT_TRUE(failedWith(loadSmall(model, {}), ExitCode::BadArtifact, "pipec_forward"));
 }
 
 } // namespace

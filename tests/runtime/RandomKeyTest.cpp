@@ -24,13 +24,13 @@ at::Tensor keyed(const RandomKey &key, const std::vector<int64_t> &ordinals, con
 
 const std::vector<int64_t> kFromZero;
 
-struct Named {
+struct NamedOp {
   std::string name;
   Draw draw;
 };
 
 /// The operators of everyday models, as a model calls them: without a generator.
-std::vector<Named> everyday() {
+std::vector<NamedOp> everyday() {
   auto x = [] { return at::ones({64, 32}); };
   return {
       {"dropout", [=] { return at::dropout(x(), 0.5, true); }},
@@ -69,7 +69,7 @@ std::vector<Named> everyday() {
   };
 }
 
-class KeyedOps : public testing::TestWithParam<Named> {};
+class KeyedOps : public testing::TestWithParam<NamedOp> {};
 
 TEST_P(KeyedOps, TheKeyDecides) {
   const Draw &draw = GetParam().draw;

@@ -26,7 +26,7 @@ std::string saved(const std::string &source, const std::string &name = "model.pt
   return path;
 }
 
-llvm::Expected<Reference> load(const std::string &path, int64_t microBatches) {
+llvm::Expected<Reference> loadReference(const std::string &path, int64_t microBatches) {
   ReferenceOptions options;
   options.microBatches = microBatches;
   options.threads = 1;
@@ -34,11 +34,11 @@ llvm::Expected<Reference> load(const std::string &path, int64_t microBatches) {
 }
 
 TEST(Reference, MergesByTheRulesOfTheTrial) {
-  auto reference = load(saved(R"(
+  auto reference = loadReference(saved(R"(
 def forward(self, x, table):
     return torch.matmul(x, self.w), table.sum(), x.t()
 )"),
-                        3);
+                                 3);
   ASSERT_TRUE(succeeded(reference));
   at::Tensor x = at::arange(28, at::kFloat).view({7, 4}), table = at::ones({9});
   auto result = reference->infer({x, table});
@@ -53,12 +53,12 @@ def forward(self, x, table):
 }
 
 TEST(Reference, StateStartsAsSavedAndFollowsTheMicroBatches) {
-  auto reference = load(saved(R"(
+  auto reference = loadReference(saved(R"(
 def forward(self, x):
     self.count.add_(1)
     return x + self.count
 )"),
-                        2);
+                                 2);
   ASSERT_TRUE(succeeded(reference));
   at::Tensor x = at::zeros({4, 1});
   for (float first : {1.f, 3.f}) { // the trial on copies did not count
@@ -70,7 +70,8 @@ def forward(self, x):
 }
 
 TEST(Reference, InputsThatTheModelWritesAreCopied) {
-  auto reference = load(saved("def forward(self, x):\n    x.add_(1)\n    return x * 2\n"), 2);
+  auto reference =
+      loadReference(saved("def forward(self, x):\n    x.add_(1)\n    return x * 2\n"), 2);
   ASSERT_TRUE(succeeded(reference));
   at::Tensor x = at::zeros({4, 2});
   for (int call = 0; call < 2; ++call) {
@@ -83,7 +84,7 @@ TEST(Reference, InputsThatTheModelWritesAreCopied) {
 }
 
 TEST(Reference, AFailureNamesTheMicroBatch) {
-  auto reference = load(
+  auto reference = loadReference(
       saved("def forward(self, x):\n    assert int(x.max()) < 5, 'too large'\n    return x\n"), 4);
   ASSERT_TRUE(succeeded(reference));
   ASSERT_TRUE(succeeded(reference->infer({at::zeros({4, 1})})));
@@ -100,7 +101,8 @@ TEST(Reference, UnknownMethodNamesThoseThatExist) {
 }
 
 TEST(Reference, GradModeAndThreadsOfTheCallerStay) {
-  auto reference = load(saved("def forward(self, x):\n    return torch.matmul(x, self.w)\n"), 1);
+  auto reference =
+      loadReference(saved("def forward(self, x):\n    return torch.matmul(x, self.w)\n"), 1);
   ASSERT_TRUE(succeeded(reference));
   at::AutoGradMode grad(true);
   int threads = at::get_num_threads();

@@ -19,12 +19,12 @@ namespace {
 
 using Factory = std::function<std::unique_ptr<Transport>(const std::vector<Lane> &, size_t ranks)>;
 
-struct Named {
+struct NamedTransport {
   std::string name;
   Factory make;
 };
 
-class TransportConformance : public testing::TestWithParam<Named> {
+class TransportConformance : public testing::TestWithParam<NamedTransport> {
 protected:
   std::unique_ptr<Transport> make(const std::vector<Lane> &lanes, size_t ranks = 2) {
     return GetParam().make(lanes, ranks);
@@ -175,7 +175,8 @@ std::unique_ptr<Transport> inProcess(const std::vector<Lane> &lanes, size_t rank
   return makeInProcessTransport(lanes, devices);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, TransportConformance, testing::Values(Named{"InProcess", inProcess}),
+INSTANTIATE_TEST_SUITE_P(All, TransportConformance,
+                         testing::Values(NamedTransport{"InProcess", inProcess}),
                          [](const auto &instance) { return instance.param.name; });
 
 } // namespace

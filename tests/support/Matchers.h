@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <stdexcept>
 #include <string>
 
 namespace pipec {
@@ -25,6 +26,19 @@ template <typename T> testing::AssertionResult succeeded(llvm::Expected<T> &valu
 }
 template <typename T> testing::AssertionResult succeeded(llvm::Expected<T> &&value) {
   return succeeded(value);
+}
+
+/// The value; fails the test by an exception when there is none.
+template <typename T> T take(llvm::Expected<T> value) {
+  if (value)
+    return std::move(*value);
+  throw std::runtime_error(describe(value.takeError()).message);
+}
+
+/// The error; fails the test when there is none.
+template <typename T> ErrorText errorOf(llvm::Expected<T> value) {
+  EXPECT_FALSE(static_cast<bool>(value)) << "expected an error";
+  return value ? ErrorText{ExitCode::Success, "", ""} : describe(value.takeError());
 }
 
 /// True when `error` has this code, and `part` is in its message or its help; consumes it.

@@ -16,17 +16,6 @@ namespace {
 
 using Values = std::vector<c10::IValue>;
 
-template <typename T> ErrorText errorOf(llvm::Expected<T> value) {
-  EXPECT_FALSE(static_cast<bool>(value)) << "expected an error";
-  return value ? ErrorText{ExitCode::Success, "", ""} : describe(value.takeError());
-}
-
-template <typename T> T take(llvm::Expected<T> value) {
-  if (value)
-    return std::move(*value);
-  throw std::runtime_error(describe(value.takeError()).message);
-}
-
 InputSpec input(std::string name, std::optional<int64_t> batchDim = {}) {
   InputSpec spec;
   spec.name = std::move(name);

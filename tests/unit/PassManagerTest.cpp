@@ -21,9 +21,9 @@ PassInfo row(llvm::StringRef name, std::function<llvm::Expected<bool>(Model &)> 
   PassInfo info;
   info.name = name;
   info.make = [body](const PassOptions &options) -> llvm::Expected<std::unique_ptr<ModelPass>> {
-    OptionReader read("scripted", options);
-    read.integer("n", 1);
-    read.flag("quick");
+    OptionReader read(options);
+    read.count("n", 1);
+    read.choice("speed", {"quick", "slow"}, "slow");
     if (llvm::Error error = read.finish())
       return error;
     return std::make_unique<ScriptedPass>(body);
@@ -130,10 +130,10 @@ TEST_F(PassManagerTest, UnknownNamesAndOptionsAreRefusedBeforeAnythingRuns) {
   EXPECT_TRUE(failedWith(run("renam"), ExitCode::Usage, "there is no pass renam"));
   EXPECT_TRUE(failedWith(run("renam"), ExitCode::Usage, "did you mean rename?"));
   EXPECT_TRUE(failedWith(run("rename{m=1}"), ExitCode::Usage, "unknown option m"));
-  EXPECT_TRUE(
-      failedWith(run("rename{n=a}"), ExitCode::Usage, "option n: expected an integer, got a"));
-  EXPECT_TRUE(failedWith(run("rename{quick=perhaps}"), ExitCode::Usage,
-                         "option quick: expected true or false, got perhaps"));
+  EXPECT_TRUE(failedWith(run("rename{n=a}"), ExitCode::Usage,
+                         "option n: expected a number of 0 or more, got a"));
+  EXPECT_TRUE(failedWith(run("rename{speed=perhaps}"), ExitCode::Usage,
+                         "pass rename: option speed: expected one of quick, slow, got perhaps"));
   EXPECT_TRUE(failedWith(run("fixpoint(renam)"), ExitCode::Usage, "there is no pass renam"));
 }
 

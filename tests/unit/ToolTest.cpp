@@ -13,7 +13,7 @@ namespace cl = llvm::cl;
 cl::OptionCategory training("training");
 cl::OptionCategory hidden("hidden options of a test");
 StringOption model(cl::Positional, cl::Required, cl::value_desc("MODEL"), cl::desc("the model"));
-IntegerOption stages("stages", cl::value_desc("N"), cl::desc("number of stages"));
+IntegerOption stagesOption("stages", cl::value_desc("N"), cl::desc("number of stages"));
 DurationOption limit("timeout", cl::value_desc("TIME"), cl::desc("how long to wait"),
                      cl::cat(training));
 StringListOption
@@ -70,10 +70,10 @@ TEST(CommandLine, valuesAreReadOrRefused) {
   const char *good[] = {"tool",  "m",    "--stages", "3",    "--timeout",
                         "1.5ms", "--at", "a,b",      "--at", "c"};
   ASSERT_TRUE(succeeded(readCommandLine(good)));
-  EXPECT_EQ(int64_t(stages), 3);
+  EXPECT_EQ(int64_t(stagesOption), 3);
   EXPECT_EQ(int64_t(limit), 1500000);
   EXPECT_EQ(at.size(), 3u);
-  EXPECT_TRUE(given(stages));
+  EXPECT_TRUE(given(stagesOption));
   EXPECT_FALSE(given(output));
   cl::ResetAllOptionOccurrences();
   const char *bad[] = {"tool", "m", "--stages", "three"};

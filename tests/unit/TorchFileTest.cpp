@@ -59,7 +59,7 @@ void saveModel(const std::string &path) {
   module.save(path);
 }
 
-ErrorText errorOf(const std::string &path) {
+ErrorText loadError(const std::string &path) {
   auto module = loadMapped(path);
   EXPECT_FALSE(static_cast<bool>(module)) << path;
   return module ? ErrorText{ExitCode::Success, "", ""} : describe(module.takeError());
@@ -151,7 +151,7 @@ TEST(TorchFile, OtherFilesAreRefusedByKind) {
   TempDir dir;
   saveModel(dir.path("m.pt"));
   auto refused = [&](const std::string &name, ExitCode code, const std::string &part) {
-    ErrorText error = errorOf(dir.path(name));
+    ErrorText error = loadError(dir.path(name));
     EXPECT_EQ(error.code, code) << name;
     EXPECT_NE(error.message.find(dir.path(name) + ": "), std::string::npos) << error.message;
     EXPECT_NE(error.message.find(part), std::string::npos) << error.message;
@@ -183,7 +183,7 @@ TEST(TorchFile, EveryTruncationIsAnError) {
   std::string bytes = readFile(dir.path("m.pt"));
   for (size_t n = 1; n < bytes.size(); n += 97) {
     writeFile(dir.path("t.pt"), bytes.substr(0, n));
-    EXPECT_EQ(errorOf(dir.path("t.pt")).code, ExitCode::Unreadable) << n;
+    EXPECT_EQ(loadError(dir.path("t.pt")).code, ExitCode::Unreadable) << n;
   }
 }
 
@@ -195,8 +195,9 @@ TEST(TorchFile, ShortWeightRecordIsFoundBeforeAnyoneReadsBeyondIt) {
     if (name == "data/0")
       bytes.resize(100);
   writeArchive(dir.path("s.pt"), entries);
-  EXPECT_NE(errorOf(dir.path("s.pt")).message.find("a tensor needs 4000 bytes, its record has 100"),
-            std::string::npos);
+  EXPECT_NE(
+      loadError(dir.path("s.pt")).message.find("a tensor needs 4000 bytes, its record has 100"),
+      std::string::npos);
 }
 
 TEST(TorchFile, UnknownOperatorNamesItAndTheOption) {
@@ -208,7 +209,7 @@ TEST(TorchFile, UnknownOperatorNamesItAndTheOption) {
         llvm::StringRef(name).endswith(".py") && at != std::string::npos)
       bytes.replace(at, strlen("torch.add"), "ops.mylib.add");
   writeArchive(dir.path("u.pt"), entries);
-  ErrorText error = errorOf(dir.path("u.pt"));
+  ErrorText error = loadError(dir.path("u.pt"));
   EXPECT_EQ(error.code, ExitCode::Unreadable);
   EXPECT_NE(error.message.find("uses the operator mylib::add, which is not registered"),
             std::string::npos)

@@ -19,18 +19,6 @@ using namespace pipec;
 
 namespace {
 
-template <typename T> ErrorText errorOf(llvm::Expected<T> value) {
-  EXPECT_FALSE(static_cast<bool>(value)) << "expected an error";
-  return value ? ErrorText{ExitCode::Success, "", ""} : describe(value.takeError());
-}
-
-template <typename T> T take(llvm::Expected<T> value) {
-  if (value)
-    return std::move(*value);
-  ErrorText error = describe(value.takeError());
-  throw std::runtime_error(error.message);
-}
-
 c10::IValue tuple(std::vector<c10::IValue> elements) {
   return c10::ivalue::Tuple::create(std::move(elements));
 }

@@ -9,7 +9,7 @@
 namespace pipec {
 namespace {
 
-Model model() {
+Model sampleModel() {
   llvm::Expected<Model> parsed = parseModel(R"(model {
   input x : Tensor
   output 0 : Tensor merge=list
@@ -76,7 +76,7 @@ void setGraph(Model &target, const std::string &graph) {
 }
 
 TEST(Verify, AcceptsWhatIsRight) {
-  EXPECT_TRUE(succeeded(verify(model())));
+  EXPECT_TRUE(succeeded(verify(sampleModel())));
   EXPECT_TRUE(succeeded(verify(staged())));
 }
 
@@ -116,7 +116,7 @@ TEST(Verify, RefusesDamagedModels) {
        }},
   };
   for (const ModelCase &entry : cases) {
-    Model damaged = model();
+    Model damaged = sampleModel();
     entry.damage(damaged);
     EXPECT_TRUE(failedWith(verify(damaged), ExitCode::Unreadable, entry.message));
   }
@@ -203,7 +203,7 @@ TEST(Verify, RefusesDamagedStagedModels) {
 }
 
 TEST(Verify, FrontModelsKeepTheirModule) {
-  Model front = model();
+  Model front = sampleModel();
   front.self = c10::IValue(1);
   EXPECT_TRUE(failedWith(verify(front), ExitCode::Unreadable,
                          "expected self and 1 arguments, got 4 inputs"));
