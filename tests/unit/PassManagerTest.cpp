@@ -157,8 +157,8 @@ TEST_F(PassManagerTest, HookSeesEachRunAndMayStop) {
       return failf(ExitCode::Other, "enough");
     return llvm::Error::success();
   };
-  EXPECT_TRUE(failedWith(run("rename{quick},nothing,rename"), ExitCode::Other, "enough"));
-  EXPECT_EQ(seen, (std::vector<std::string>{"rename{quick}*", "nothing"}));
+  EXPECT_TRUE(failedWith(run("rename{n=2},nothing,rename"), ExitCode::Other, "enough"));
+  EXPECT_EQ(seen, (std::vector<std::string>{"rename{n=2}*", "nothing"}));
 }
 
 TEST_F(PassManagerTest, KindsOfModelsMeetTheirPasses) {
