@@ -1,9 +1,11 @@
-// legalise-cuts: moves each boundary to the nearest place where nothing is torn apart.
+// legalise-cuts: moves boundaries, as little as possible, to places where nothing is torn apart.
 #include "ir/NodeInfo.h"
 #include "passes/Passes.h"
 #include "passes/analysis/CutLegality.h"
 
 #include <fmt/format.h>
+
+#include <limits>
 
 namespace pipec {
 
@@ -24,23 +26,10 @@ public:
               "stages: {} wanted, but the model has only {} places to cut: at most {} stages",
               top.boundaries.size() + 1, legal.size(), legal.size() + 1),
           fmt::format("use {} cuts or fewer", legal.size()));
-    std::vector<size_t> moved;
-    for (size_t i = 0; i < top.boundaries.size(); ++i) {
-      std::optional<size_t> place = nearest(legal, top.boundaries, moved, i);
-      if (!place)
-        return makeError(
-            ExitCode::Unsupported,
-            fmt::format("cut {} before {}: {}, and no place is left between its neighbours", i + 1,
-                        describeNode(top.operators[top.boundaries[i]]),
-                        legality.why(top.boundaries[i])),
-            "move this cut or leave it out");
-      if (*place != top.boundaries[i])
-        model.notes.push_back(fmt::format("cut {} moved from before {} to before {}: {}", i + 1,
-                                          describeNode(top.operators[top.boundaries[i]]),
-                                          describeNode(top.operators[*place]),
-                                          legality.why(top.boundaries[i])));
-      moved.push_back(*place);
-    }
+    std::vector<size_t> moved = nearest(legal, top.boundaries);
+    for (size_t i = 0; i < moved.size(); ++i)
+      if (moved[i] != top.boundaries[i])
+        model.notes.push_back(noteOfMove(i, top, moved[i], legality));
     if (moved == top.boundaries)
       return false;
     removeBoundaries(model);
@@ -50,25 +39,42 @@ public:
   }
 
 private:
-  /// After the previous boundary as moved, before the next one as asked for; the earlier of two
-  /// equally near.
-  static std::optional<size_t> nearest(const std::vector<size_t> &legal,
-                                       const std::vector<size_t> &wanted,
-                                       const std::vector<size_t> &moved, size_t i) {
-    std::optional<size_t> best;
-    size_t distance = 0;
-    for (size_t place : legal) {
-      if (!moved.empty() && place <= moved.back())
-        continue;
-      if (i + 1 < wanted.size() && place >= wanted[i + 1])
-        break;
-      size_t d = place > wanted[i] ? place - wanted[i] : wanted[i] - place;
-      if (!best || d < distance) {
-        best = place;
-        distance = d;
+  /// A place of its own for each boundary, in the same order, so that the sum of the distances is
+  /// the least; of equal ones the earliest. At least as many places as boundaries are needed.
+  static std::vector<size_t> nearest(const std::vector<size_t> &legal,
+                                     const std::vector<size_t> &wanted) {
+    constexpr size_t kNever = std::numeric_limits<size_t>::max();
+    // least[j]: for the boundaries so far within the first j places.
+    std::vector<size_t> least(legal.size() + 1, 0);
+    std::vector<std::vector<bool>> taken(wanted.size(), std::vector<bool>(legal.size(), false));
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      std::vector<size_t> next(legal.size() + 1, kNever);
+      for (size_t j = 0; j < legal.size(); ++j) {
+        size_t distance = std::max(legal[j], wanted[i]) - std::min(legal[j], wanted[i]);
+        size_t with = least[j] == kNever ? kNever : least[j] + distance;
+        taken[i][j] = with < next[j];
+        next[j + 1] = std::min(next[j], with);
       }
+      least = std::move(next);
     }
-    return best;
+    std::vector<size_t> places(wanted.size());
+    size_t j = legal.size();
+    for (size_t i = wanted.size(); i-- > 0;) {
+      do
+        --j;
+      while (!taken[i][j]);
+      places[i] = legal[j];
+    }
+    return places;
+  }
+
+  static std::string noteOfMove(size_t cut, const TopLevel &top, size_t place,
+                                const CutLegality &legality) {
+    std::string why = legality.why(top.boundaries[cut]);
+    return fmt::format("cut {} moved from before {} to before {}: {}", cut + 1,
+                       describeNode(top.operators[top.boundaries[cut]]),
+                       describeNode(top.operators[place]),
+                       why.empty() ? "another cut had to move there" : why);
   }
 };
 
@@ -76,8 +82,8 @@ private:
 
 PassInfo legaliseCuts() {
   return {.name = "legalise-cuts",
-          .description = "moves each boundary to the nearest place that separates no write, state "
-                         "or value that cannot travel",
+          .description = "moves the boundaries, as little as possible, to places that separate no "
+                         "write, state or value that cannot travel",
           .requires_ = "boundaries are pipec::cut() at top level",
           .guarantees = "cutting at the boundaries changes nothing that the model computes",
           .example = R"(

@@ -17,6 +17,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <chrono>
+#include <limits>
 
 using namespace pipec;
 namespace cl = llvm::cl;
@@ -76,20 +77,29 @@ struct Runner {
   std::function<std::vector<int64_t>()> peakMemory;
 };
 
-llvm::Error atLeast(const IntegerOption &option, llvm::StringRef name, int64_t least) {
-  if (!given(option) || option.getValue() >= least)
+constexpr int64_t kMany = std::numeric_limits<int64_t>::max();
+constexpr int64_t kMaxThreads = 1024; // beyond that LibTorch brings a machine down, not to speed
+
+llvm::Error within(const IntegerOption &option, llvm::StringRef name, int64_t least, int64_t most) {
+  if (!given(option) || (option.getValue() >= least && option.getValue() <= most))
     return llvm::Error::success();
-  return failf(ExitCode::Usage, "--{}: expected at least {}, got {}", name.str(), least,
-               option.getValue().value);
+  return failf(ExitCode::Usage, "--{}: expected at {} {}, got {}", name.str(),
+               option.getValue() < least ? "least" : "most",
+               option.getValue() < least ? least : most, option.getValue().value);
 }
 
 llvm::Error checkOptions(bool isArtifact) {
-  llvm::Error error = llvm::joinErrors(
-      llvm::joinErrors(atLeast(microBatches, "microbatches", 1), atLeast(threads, "threads", 1)),
-      llvm::joinErrors(atLeast(repeat, "repeat", 1),
-                       llvm::joinErrors(atLeast(warmup, "warmup", 0), atLeast(seed, "seed", 0))));
-  if (error)
-    return error;
+  struct Range {
+    const IntegerOption &option;
+    llvm::StringRef name;
+    int64_t least, most;
+  };
+  for (const Range &range :
+       {Range{microBatches, "microbatches", 1, kMany}, Range{threads, "threads", 1, kMaxThreads},
+        Range{repeat, "repeat", 1, kMany}, Range{warmup, "warmup", 0, kMany},
+        Range{seed, "seed", 0, kMany}})
+    if (llvm::Error error = within(range.option, range.name, range.least, range.most))
+      return error;
   if (!isArtifact && given(schedule))
     return makeError(ExitCode::Usage, "--schedule: a .pt runs unsplit and has no schedule");
   if (isArtifact && given(method))

@@ -291,6 +291,12 @@ class Options(InOwnDirectory):
                 self.refused(USAGE, options[0].lstrip("-"), "pipe-compile", MODEL, "-o", self.directory / "out.pipe", *options)
                 self.nothingLeft()
 
+    def testValuesOfARun(self):
+        for option, value, bound in (("--threads", 0, "at least 1, got 0"), ("--threads", 99999, "at most 1024, got 99999"),
+                                     ("--microbatches", 0, "at least 1, got 0"), ("--repeat", -1, "at least 1, got -1")):
+            with self.subTest(option=option, value=value):
+                self.refused(USAGE, [option, bound], "pipe-run", MODEL, "--inputs", INPUTS, option, value)
+
     def testNothingSaysWhereToCut(self):
         self.refused(USAGE, ["where to cut", "--stages"], "pipe-compile", MODEL, "-o", self.directory / "out.pipe")
 
