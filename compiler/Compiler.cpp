@@ -178,7 +178,10 @@ struct Compiler::Impl {
       assumeBatchFirst(model.signature, *given);
       return std::vector<ExampleRun>{};
     }
-    llvm::Expected<std::vector<ExampleRun>> runs = runSource(path, model, *inputs, *given);
+    SourceMode mode{std::nullopt, options->keepEval};
+    if (options->trainingFlag != TrainingFlag::Saved)
+      mode.training = options->trainingFlag == TrainingFlag::True;
+    llvm::Expected<std::vector<ExampleRun>> runs = runSource(path, mode, model, *inputs, *given);
     if (!runs)
       return runs.takeError();
     endPhase("run the source on the example");

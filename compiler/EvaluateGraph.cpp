@@ -1,5 +1,6 @@
 #include "compiler/EvaluateGraph.h"
 
+#include "compiler/DecidedTypes.h"
 #include "compiler/FlopCounter.h"
 #include "ir/InferenceSettings.h"
 #include "ir/NodeInfo.h"
@@ -23,8 +24,8 @@ using torch::jit::Value;
 class Evaluator {
 public:
   Evaluator(Model &model, std::vector<c10::IValue> inputs,
-            llvm::function_ref<void(const OperatorRun &)> observe)
-      : top_(topLevelOf(model)), observe_(observe) {
+            llvm::function_ref<void(const OperatorRun &)> observe, DecidedTypes *decided = nullptr)
+      : top_(topLevelOf(model)), observe_(observe), decided_(decided) {
     for (size_t i = 0; i < inputs.size(); ++i)
       values_[model.graph->inputs()[i]] = std::move(inputs[i]);
     for (size_t i = 0; i < model.attributes.size(); ++i)
@@ -52,7 +53,7 @@ private:
     Node *node = top_.operators[index];
     std::vector<Value *> used;
     forEachOuterUse(node, [&](Value *value) {
-      if (!llvm::is_contained(used, value) && (values_.count(value) || isTopLevelConstant(value)))
+      if (!llvm::is_contained(used, value) && isKnownTo(node, value))
         used.push_back(value);
     });
     std::vector<c10::IValue> inputs;
@@ -62,7 +63,7 @@ private:
     torch::jit::Stack stack;
     llvm::Error error =
         guardTorchVoid(ExitCode::Usage, "running " + describeNode(node) + " on the example inputs",
-                       [&] { execute(node, used, stack); });
+                       [&] { runNode(node, used, stack); });
     if (error)
       return error;
     observe_({node, std::move(inputs), stack, counter.total()});
@@ -74,9 +75,48 @@ private:
     return llvm::Error::success();
   }
 
-  static bool isTopLevelConstant(Value *value) {
-    return value->node()->kind() == c10::prim::Constant &&
-           value->node()->owningBlock() == value->owningGraph()->block();
+  /// Made before the node runs: a value of an earlier one, or a constant outside its blocks.
+  bool isKnownTo(Node *node, Value *value) const {
+    if (value->node()->kind() != c10::prim::Constant)
+      return values_.count(value);
+    for (const Block *block = node->owningBlock(); block;
+         block = block->owningNode() ? block->owningNode()->owningBlock() : nullptr)
+      if (value->node()->owningBlock() == block)
+        return true;
+    return false;
+  }
+
+  /// A branch that types decide runs operator by operator, so that what types say is followed into
+  /// it.
+  void runNode(Node *node, const std::vector<Value *> &used, torch::jit::Stack &stack) {
+    if (!decided_ || node->kind() != c10::prim::If || !decided_->holds(node->input(0))) {
+      execute(node, used, stack);
+      if (decided_)
+        decided_->visit(node);
+      return;
+    }
+    Block *taken = node->blocks()[valueOf(node->input(0)).toBool() ? 0 : 1];
+    for (Node *inner : taken->nodes())
+      if (inner->kind() != c10::prim::Constant)
+        runInner(inner);
+    for (Value *output : taken->outputs())
+      stack.push_back(valueOf(output));
+    decided_->visit(node, taken);
+    for (Node *inner : taken->nodes())
+      for (Value *output : inner->outputs())
+        values_.erase(output);
+  }
+
+  void runInner(Node *node) {
+    std::vector<Value *> used;
+    forEachOuterUse(node, [&](Value *value) {
+      if (!llvm::is_contained(used, value) && isKnownTo(node, value))
+        used.push_back(value);
+    });
+    torch::jit::Stack stack;
+    runNode(node, used, stack);
+    for (size_t i = 0; i < node->outputs().size(); ++i)
+      values_[node->output(i)] = std::move(stack[i]);
   }
 
   c10::IValue valueOf(Value *value) {
@@ -111,6 +151,7 @@ private:
 
   TopLevel top_;
   llvm::function_ref<void(const OperatorRun &)> observe_;
+  DecidedTypes *decided_;
   // Looked up by pointer only.
   std::unordered_map<Value *, c10::IValue> values_;
   std::unordered_map<Value *, size_t> lastUse_;
@@ -148,14 +189,21 @@ llvm::Error evaluateGraph(Model &model, std::vector<c10::IValue> inputs,
 }
 
 llvm::Error inferTypes(Model &model, std::vector<c10::IValue> inputs) {
+  DecidedTypes decided(model);
+  auto annotateInput = [&](size_t index, const c10::IValue &content) {
+    if (decided.holds(model.graph->inputs()[index]))
+      annotate(model.graph->inputs()[index], content);
+  };
   for (size_t i = 0; i < inputs.size(); ++i)
-    annotate(model.graph->inputs()[i], inputs[i]);
+    annotateInput(i, inputs[i]);
   for (size_t i = 0; i < model.attributes.size(); ++i)
-    annotate(model.graph->inputs()[model.argumentCount() + i], model.attributes[i].value);
-  return evaluateGraph(model, std::move(inputs), [](const OperatorRun &run) {
+    annotateInput(model.argumentCount() + i, model.attributes[i].value);
+  auto observe = [&](const OperatorRun &run) {
     for (size_t i = 0; i < run.outputs.size(); ++i)
-      annotate(run.node->output(i), run.outputs[i]);
-  });
+      if (decided.holds(run.node->output(i)))
+        annotate(run.node->output(i), run.outputs[i]);
+  };
+  return Evaluator(model, std::move(inputs), observe, &decided).run();
 }
 
 void eraseTypes(Model &model) { eraseFrom(*model.graph->block()); }

@@ -1,6 +1,5 @@
 #include "compiler/ExampleRuns.h"
 
-#include "compiler/Import.h"
 #include "ir/InferenceSettings.h"
 #include "ir/MicroBatch.h"
 #include "ir/TorchError.h"
@@ -35,7 +34,8 @@ int64_t samplesOf(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs
 
 } // namespace
 
-llvm::Expected<std::vector<ExampleRun>> runSource(const std::string &path, Model &model,
+llvm::Expected<std::vector<ExampleRun>> runSource(const std::string &path, const SourceMode &mode,
+                                                  Model &model,
                                                   const std::vector<c10::IValue> &inputs,
                                                   const std::vector<bool> &batchDimGiven) {
   std::vector<ExampleRun> runs;
@@ -44,7 +44,7 @@ llvm::Expected<std::vector<ExampleRun>> runSource(const std::string &path, Model
         /*intraOpThreads=*/1); // fast enough for an example, and the same on every machine
     std::vector<c10::IValue> kept = copies(values);
     llvm::Expected<c10::IValue> result =
-        runFresh(path, model.signature.method, std::move(values), kSeed);
+        runFresh(path, model.signature.method, mode, std::move(values), kSeed);
     if (!result)
       return result.takeError();
     llvm::Expected<std::vector<c10::IValue>> leaves = flattenOutputs(model.signature, *result);

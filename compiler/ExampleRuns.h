@@ -1,7 +1,7 @@
 // The source model run on the example inputs: what the stages are later held against.
 #pragma once
 
-#include "ir/Model.h"
+#include "compiler/Import.h"
 
 namespace pipec {
 
@@ -16,7 +16,8 @@ struct ExampleRun {
 /// size and, when it accepts them, at sizes 2, 3 and 5; sets batch dimensions, merge rules and
 /// specs of model.signature. Random operators draw from one seed each time. Errors: Usage (inputs
 /// do not fit the method), Other when the source itself fails on the example.
-llvm::Expected<std::vector<ExampleRun>> runSource(const std::string &path, Model &model,
+llvm::Expected<std::vector<ExampleRun>> runSource(const std::string &path, const SourceMode &mode,
+                                                  Model &model,
                                                   const std::vector<c10::IValue> &inputs,
                                                   const std::vector<bool> &batchDimGiven);
 

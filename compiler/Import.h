@@ -18,10 +18,17 @@ std::vector<c10::TypePtr> argumentTypes(const Model &model);
 /// normalisations in training included.
 void noteWrites(Model &model);
 
+/// What the source runs as: with its training flags as saved, or set, but for the modules named.
+struct SourceMode {
+  std::optional<bool> training;
+  std::vector<std::string> keepEval;
+};
+
 /// Maps `path` anew, so that its state starts as saved, and calls `method` with random numbers from
 /// `seed`. Errors: those of loadMapped; Usage with LibTorch's message when the method
 /// fails on these inputs.
 llvm::Expected<c10::IValue> runFresh(const std::string &path, const std::string &method,
-                                     std::vector<c10::IValue> inputs, uint64_t seed);
+                                     const SourceMode &mode, std::vector<c10::IValue> inputs,
+                                     uint64_t seed);
 
 } // namespace pipec

@@ -36,10 +36,10 @@ bool isShort(const c10::IValue &value) {
   return !value.isList() || value.toListRef().size() <= size_t(kLongestResult);
 }
 
-/// Comparing two floats rounds nothing.
+/// Comparing two floats rounds nothing, nor does asking whether one is zero.
 bool isComparison(const Node *node) {
   return llvm::StringSwitch<bool>(node->kind().toUnqualString())
-      .Cases("eq", "ne", "lt", "le", "gt", "ge", true)
+      .Cases("eq", "ne", "lt", "le", "gt", "ge", "Bool", true)
       .Default(false);
 }
 
@@ -238,9 +238,13 @@ Folding::Node *Folding::fixedContainer(Value *value, c10::Symbol kind) const {
 
 void Folding::relyOn(const Value *value, const std::string &property) {
   auto *node = const_cast<Node *>(value->node());
-  const std::string of = node->kind() == c10::prim::Param
-                             ? fmt::format("input {}", value->debugName())
-                             : fmt::format("result {} of {}", value->offset(), describeNode(node));
+  // Goes into the artifact: no source line.
+  const std::string path = modulePathOf(node);
+  const std::string of =
+      node->kind() == c10::prim::Param
+          ? fmt::format("input {}", value->debugName())
+          : fmt::format("result {} of {}{}", value->offset(), node->kind().toQualString(),
+                        path.empty() ? "" : " in " + path);
   Obligation fact{"fact", fmt::format("{} has {}", of, property)};
   if (facts_.insert(fact.text).second)
     model_.obligations.push_back(std::move(fact));

@@ -127,3 +127,42 @@ class TiedHead(nn.Module):
 
     def forward(self, ids: Tensor) -> Tensor:
         return self.head(torch.tanh(self.middle(self.embedding(ids))))
+
+
+class SqueezeDecides(nn.Module):
+    """A branch on the rank of what squeeze() leaves: another one for a batch of one sample."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.a(x)
+        if h.squeeze().dim() == 1:
+            h = h * 100
+        return self.b(h)
+
+
+class DataDecides(nn.Module):
+    """A branch on the rank of what a mask leaves: it differs from sample to sample."""
+
+    def __init__(self):
+        super().__init__()
+        self.b = nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = torch.relu(x)
+        if h[h[:, 0] > 0].squeeze().dim() == 1:
+            h = h * 100
+        return self.b(h)
+
+
+class Mixed(nn.Module):
+    """What behaves otherwise in training."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.norm, self.drop, self.b = nn.Linear(8, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.b(self.drop(self.norm(self.a(x))))

@@ -71,6 +71,8 @@ class Model(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         y = torch.relu(self.a(x)){comment}
+        if y.dim() != 2:  # folded, and the fact is in the plan
+            raise ValueError("two dimensions are wanted")
         return self.b(y)
 
 
@@ -83,6 +85,7 @@ torch.jit.script(Model()).save("model.pt")
             subprocess.run([sys.executable, "program.py"], cwd=name, check=True, capture_output=True)
             self.compiled(f"{name}/model.pt", f"{name}.pipe", "--stages", 2, "--inputs", "f32[2,8]")
         self.assertEqual(e2e.files("upper.pipe"), e2e.files("lower.pipe"))
+        self.assertTrue(any("rank 2" in str(fact) for fact in e2e.plan("upper.pipe")["obligations"]))
 
     def testOtherWeightsAreAnotherModel(self):
         """The digest is over every byte of the weights."""

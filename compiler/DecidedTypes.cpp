@@ -1,0 +1,184 @@
+#include "compiler/DecidedTypes.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSet.h"
+
+#include <torch/csrc/jit/ir/ir.h>
+
+namespace pipec {
+
+namespace {
+
+using torch::jit::Block;
+using torch::jit::Node;
+using torch::jit::Value;
+
+/// Rank or dtype of the result depend on sizes or on contents.
+bool looksAtMore(c10::Symbol kind) {
+  static const llvm::StringSet<> kNames = {"squeeze", "squeeze_", "squeeze_copy", "tensor",
+                                           "as_tensor"};
+  return kNames.contains(kind.toUnqualString());
+}
+
+/// The tensor itself gets another rank.
+bool changesRankInPlace(c10::Symbol kind) {
+  static const llvm::StringSet<> kNames = {"squeeze_", "unsqueeze_",  "resize_", "resize_as_",
+                                           "set_",     "as_strided_", "set_data"};
+  return kNames.contains(kind.toUnqualString());
+}
+
+bool anyChangesRank(const Block &block) {
+  return llvm::any_of(block.nodes(), [](const Node *node) {
+    return changesRankInPlace(node->kind()) ||
+           llvm::any_of(node->blocks(), [](const Block *inner) { return anyChangesRank(*inner); });
+  });
+}
+
+/// Whole numbers that say how much, not what: the result has the same rank and dtype with others.
+bool saysHowMuch(const std::string &argument) {
+  static const llvm::StringSet<> kNames = {
+      "start",  "end",     "step",     "length",  "index",       "size",        "split_size",
+      "chunks", "other",   "alpha",    "value",   "fill_value",  "k",           "n",
+      "steps",  "shifts",  "sections", "groups",  "num_classes", "padding_idx", "output_size",
+      "beta",   "repeats", "self",     "exponent"};
+  return kNames.contains(argument);
+}
+
+bool isNumberList(const c10::Type &type) {
+  const auto *list = type.castRaw<c10::ListType>();
+  if (!list)
+    return false;
+  c10::TypeKind kind = list->getElementType()->kind();
+  return kind == c10::TypeKind::IntType || kind == c10::TypeKind::FloatType ||
+         kind == c10::TypeKind::BoolType;
+}
+
+bool isList(const c10::Type &type) { return type.kind() == c10::TypeKind::ListType; }
+
+/// Nobody but operators that only read it ever sees the list.
+bool staysAsMade(Value *list) {
+  return llvm::all_of(list->uses(), [&](const torch::jit::Use &use) {
+    Node *user = use.user;
+    if (user->kind() == c10::prim::ListUnpack)
+      return true;
+    const torch::jit::FunctionSchema *schema = user->maybeSchema();
+    return schema && user->kind().is_aten() && use.offset < schema->arguments().size() &&
+           !(schema->arguments()[use.offset].alias_info() &&
+             schema->arguments()[use.offset].alias_info()->isWrite());
+  });
+}
+
+bool readsType(c10::Symbol kind) {
+  return kind == c10::aten::dim || kind == c10::prim::dtype ||
+         kind == c10::aten::is_floating_point || kind == c10::aten::is_complex;
+}
+
+bool isTensorLike(const c10::Type &type) {
+  if (const auto *list = type.castRaw<c10::ListType>())
+    return isTensorLike(*list->getElementType());
+  return type.kind() == c10::TypeKind::TensorType;
+}
+
+} // namespace
+
+DecidedTypes::DecidedTypes(const Model &model)
+    : ranksChange_(anyChangesRank(*model.graph->block())) {
+  llvm::ArrayRef<Value *> inputs(model.graph->inputs().data(), model.graph->inputs().size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i]->type()->kind() != c10::TypeKind::TensorType)
+      continue;
+    // What a run assigns to an attribute may be another tensor in the next.
+    bool assigned = i >= model.argumentCount() &&
+                    llvm::is_contained(model.stateOutputs, i - model.argumentCount());
+    if (!assigned)
+      decided_.insert(inputs[i]);
+  }
+}
+
+bool DecidedTypes::holds(Value *value) const {
+  return !ranksChange_ &&
+         (value->node()->kind() == c10::prim::Constant || decided_.count(value) > 0);
+}
+
+bool DecidedTypes::hasLength(Value *list) const {
+  return holds(list) || (!ranksChange_ && lengths_.count(list) > 0);
+}
+
+void DecidedTypes::visit(Node *node, Block *taken) {
+  if (taken) { // its condition is decided
+    for (size_t i = 0; i < node->outputs().size(); ++i)
+      if (holds(taken->outputs()[i]))
+        decided_.insert(node->output(i));
+    return;
+  }
+  if (!node->blocks().empty())
+    return;
+  c10::Symbol kind = node->kind();
+  bool makesList = kind == c10::prim::ListConstruct || kind == c10::prim::TupleConstruct;
+  if (makesList || kind == c10::aten::size) {
+    bool keeps = kind == c10::prim::TupleConstruct || staysAsMade(node->output());
+    bool all = llvm::all_of(node->inputs(), [&](Value *input) { return holds(input); });
+    if (keeps && makesList && all)
+      decided_.insert(node->output());
+    else if (keeps && (makesList || (node->inputs().size() == 1 && all)))
+      lengths_.insert(node->output());
+    return;
+  }
+  if (!decidesResult(node))
+    return;
+  for (Value *output : node->outputs())
+    if (!isList(*output->type()) || staysAsMade(output))
+      decided_.insert(output);
+}
+
+bool DecidedTypes::decidesResult(Node *node) const {
+  c10::Symbol kind = node->kind();
+  auto all = [&] { return llvm::all_of(node->inputs(), [&](Value *v) { return holds(v); }); };
+  if (kind == c10::prim::NumToTensor)
+    return true;
+  if (kind == c10::aten::len)
+    return hasLength(node->input(0));
+  if (readsType(kind) || kind == c10::prim::TupleUnpack || kind == c10::prim::ListUnpack ||
+      kind == c10::prim::TupleIndex || kind == c10::prim::unchecked_cast ||
+      kind == c10::aten::__getitem__ || kind == c10::aten::__is__ || kind == c10::aten::__isnot__)
+    return all();
+  if (!kind.is_aten() || !node->maybeSchema() || node->schema().is_vararg())
+    return false;
+  bool tensorsOut =
+      llvm::all_of(node->outputs(), [](Value *output) { return isTensorLike(*output->type()); });
+  if (tensorsOut)
+    return decidesTensors(node);
+  // Arithmetic and tests of decided numbers; what looks into a tensor is not.
+  bool tensorsIn =
+      llvm::any_of(node->inputs(), [](Value *input) { return isTensorLike(*input->type()); });
+  return !tensorsIn && all();
+}
+
+bool DecidedTypes::decidesTensors(Node *node) const {
+  if (looksAtMore(node->kind()))
+    return false;
+  const auto &arguments = node->schema().arguments();
+  for (size_t i = 0; i < node->inputs().size(); ++i) {
+    Value *input = node->input(i);
+    if (holds(input))
+      continue;
+    const c10::Type &type = *input->type();
+    switch (type.kind()) {
+    case c10::TypeKind::FloatType:
+    case c10::TypeKind::DeviceObjType:
+    case c10::TypeKind::GeneratorType:
+      continue;
+    case c10::TypeKind::IntType:
+      if (saysHowMuch(arguments[i].name()))
+        continue;
+      return false;
+    default:
+      if (isNumberList(type) && hasLength(input))
+        continue;
+      return false;
+    }
+  }
+  return true;
+}
+
+} // namespace pipec
