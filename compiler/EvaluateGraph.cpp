@@ -125,8 +125,9 @@ private:
   }
 
   void execute(Node *node, const std::vector<Value *> &used, torch::jit::Stack &stack) {
-    if (node->blocks().empty() && node->kind() != c10::aten::wait && node->maybeOperator() &&
-        node->kind().is_aten() && !node->schema().is_vararg()) {
+    if (node->blocks().empty() && node->kind() != c10::aten::wait &&
+        node->kind() != c10::aten::warn && node->maybeOperator() && node->kind().is_aten() &&
+        !node->schema().is_vararg()) {
       for (Value *input : node->inputs())
         stack.push_back(valueOf(input));
       node->getOperation()(stack);

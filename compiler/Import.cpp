@@ -1,6 +1,5 @@
 #include "compiler/Import.h"
 
-#include "ir/MarkerOps.h"
 #include "ir/ModelSignature.h"
 #include "ir/TorchError.h"
 #include "ir/TorchFile.h"
@@ -33,7 +32,6 @@ llvm::Error noSuchMethod(const std::string &path, const std::string &method,
 } // namespace
 
 llvm::Expected<Model> importModel(const std::string &path, const std::string &method) {
-  registerMarkerOps();
   llvm::Expected<torch::jit::Module> module = loadMapped(path);
   if (!module)
     return module.takeError();

@@ -10,7 +10,12 @@
 #include <torch/csrc/jit/ir/ir.h>
 
 #include <cerrno>
-#include <fstream>
+#include <cstring>
+#include <fcntl.h>
+#include <ostream>
+#include <streambuf>
+#include <unistd.h>
+#include <utility>
 
 namespace pipec {
 
@@ -242,25 +247,64 @@ private:
   llvm::StringSet<> names_;
 };
 
+/// A file that takes everything and remembers what went wrong: the destructor of LibTorch's writer
+/// throws, and so ends the process, when a stream refuses bytes.
+class FileSink : public std::streambuf {
+public:
+  explicit FileSink(const std::string &path)
+      : fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+    note(fd_ < 0);
+  }
+  FileSink(const FileSink &) = delete;
+  FileSink &operator=(const FileSink &) = delete;
+  ~FileSink() override { close(); }
+
+  /// errno of the first failure, 0 when every byte was taken.
+  int close() {
+    if (fd_ >= 0)
+      note(::close(std::exchange(fd_, -1)) != 0);
+    return errno_;
+  }
+
+protected:
+  std::streamsize xsputn(const char *bytes, std::streamsize n) override {
+    for (std::streamsize done = 0; done < n && !errno_;) {
+      ssize_t step = ::write(fd_, bytes + done, n - done);
+      if (step < 0 && errno == EINTR)
+        continue;
+      note(step < 0);
+      done += std::max<ssize_t>(step, 0);
+    }
+    return n;
+  }
+  int_type overflow(int_type c) override {
+    const char byte = traits_type::to_char_type(c);
+    xsputn(&byte, 1);
+    return traits_type::not_eof(c);
+  }
+
+private:
+  void note(bool failed) {
+    if (failed && !errno_)
+      errno_ = errno;
+  }
+
+  int fd_, errno_ = 0;
+};
+
 } // namespace
 
 llvm::Error emitStage(const StagedModel &model, size_t index, const std::string &path) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  if (!file)
-    return failf(ExitCode::IO, "{}: cannot write: {}", path, std::strerror(errno));
+  FileSink sink(path);
   if (llvm::Error error =
           guardTorchVoid(ExitCode::Internal, "writing stage " + std::to_string(index), [&] {
             // To a stream: with a path its name would become part of the archive.
-            StageEmitter(model, index).build().save(file);
-          })) {
-    if (!file)
-      return failf(ExitCode::IO, "{}: cannot write: {}", path,
-                   std::strerror(errno ? errno : ENOSPC));
+            std::ostream stream(&sink);
+            StageEmitter(model, index).build().save(stream);
+          }))
     return error;
-  }
-  file.close();
-  if (!file)
-    return failf(ExitCode::IO, "{}: cannot write: {}", path, std::strerror(errno ? errno : ENOSPC));
+  if (int failed = sink.close())
+    return failf(ExitCode::IO, "{}: cannot write: {}", path, std::strerror(failed));
   return llvm::Error::success();
 }
 

@@ -187,8 +187,10 @@ struct CanonicalWriter::Impl {
     llvm::sort(attributes, [](c10::Symbol a, c10::Symbol b) {
       return llvm::StringRef(a.toUnqualString()) < llvm::StringRef(b.toUnqualString());
     });
+    // warn_id: LibTorch numbers warnings anew each time it reads a file.
     for (c10::Symbol attribute : attributes)
-      if (attribute != c10::attr::Subgraph)
+      if (attribute != c10::attr::Subgraph &&
+          llvm::StringRef(attribute.toUnqualString()) != "warn_id")
         text += std::string("[") + attribute.toUnqualString() + "=" +
                 attributeText(node, attribute) + "]";
     std::vector<std::string> inputs;

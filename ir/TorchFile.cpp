@@ -1,5 +1,6 @@
 #include "ir/TorchFile.h"
 
+#include "ir/MarkerOps.h"
 #include "ir/TorchArchive.h"
 #include "ir/TorchError.h"
 
@@ -252,6 +253,7 @@ llvm::Error explainParserFailure(const std::string &path, llvm::Error error) {
 } // namespace
 
 llvm::Expected<jit::Module> loadMapped(const std::string &path) {
+  registerMarkerOps(); // a model may call pipec::pipe_split
   auto archive = TorchArchive::open(path);
   if (!archive)
     return archive.takeError();

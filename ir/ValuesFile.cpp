@@ -1,6 +1,7 @@
 // Values files: what torch.save writes, and what the default torch.load reads.
 #include "ir/TorchArchive.h"
 #include "ir/TorchError.h"
+#include "ir/UnfinishedOutputs.h"
 #include "ir/Values.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -144,8 +145,16 @@ public:
                      : (path.parent_path() / fmt::format(".{}.tmp-{}-{}", path.filename().string(),
                                                          ::getpid(), counter++))
                            .string();
+    UnfinishedOutputs &open = unfinishedOutputs();
+    std::lock_guard lock(open.mutex);
+    if (open.abandoned) {
+      errno_ = ECANCELED;
+      return;
+    }
     fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CLOEXEC | (direct_ ? 0 : O_CREAT | O_EXCL), 0666);
     noteError(fd_ < 0);
+    if (fd_ >= 0 && !direct_)
+      open.paths.insert(temporary_);
   }
   NewFile(const NewFile &) = delete;
   NewFile &operator=(const NewFile &) = delete;
@@ -153,7 +162,9 @@ public:
     if (fd_ < 0)
       return;
     ::close(fd_);
-    if (!direct_ && !published_)
+    UnfinishedOutputs &open = unfinishedOutputs();
+    std::lock_guard lock(open.mutex);
+    if (open.paths.erase(temporary_) && !published_)
       ::unlink(temporary_.c_str());
   }
 
@@ -172,6 +183,10 @@ public:
     if (errno_ || direct_)
       return;
     noteError(::fsync(fd_) != 0);
+    UnfinishedOutputs &open = unfinishedOutputs();
+    std::lock_guard lock(open.mutex);
+    if (open.abandoned && !errno_)
+      errno_ = ECANCELED;
     noteError(!errno_ && ::rename(temporary_.c_str(), target_.c_str()) != 0);
     published_ = !errno_;
   }

@@ -46,9 +46,17 @@ bool isArithmetic(const Node *node) {
       .Default(false);
 }
 
-/// Operators whose name says that they change a tensor's form in place.
+/// An out= argument is given the form of the result.
+bool hasOutArgument(const Node *writer) {
+  const torch::jit::FunctionSchema *schema = writer->maybeSchema();
+  return !schema || llvm::any_of(schema->arguments(), [](const c10::Argument &argument) {
+    return argument.kwarg_only() && argument.alias_info() && argument.alias_info()->isWrite();
+  });
+}
+
+/// Operators that change a tensor's form in place, which mostly their name says.
 bool changesForm(const Node *writer) {
-  if (!writer->kind().is_aten())
+  if (!writer->kind().is_aten() || hasOutArgument(writer))
     return true;
   return llvm::StringSwitch<bool>(writer->kind().toUnqualString())
       .Cases("resize_", "resize_as_", "set_", "set_data", "t_", "transpose_", "squeeze_",

@@ -263,11 +263,30 @@ private:
       if (isUsedAfter(*at, written))
         return true;
     }
-    return isHeldAcross(*memory, written);
+    return isHeldAcross(*memory, writer);
+  }
+
+  static bool isInside(const Node *node, const Node *outer) {
+    while (node && node != outer)
+      node = node->owningBlock()->owningNode();
+    return node == outer;
+  }
+
+  /// Made outside a loop around the writer and used in that loop: the next round comes after the
+  /// write, wherever in the loop it stands.
+  static bool isUsedNextRound(const Value *value, const Node *writer) {
+    for (const Node *loop = writer->owningBlock()->owningNode(); loop;
+         loop = loop->owningBlock()->owningNode())
+      if (loop->kind() == c10::prim::Loop && !isInside(value->node(), loop) &&
+          llvm::any_of(value->uses(),
+                       [&](const torch::jit::Use &use) { return isInside(use.user, loop); }))
+        return true;
+    return false;
   }
 
   /// A list, tuple or object made before the writer and used after it may show the write.
-  bool isHeldAcross(size_t memory, size_t written) const {
+  bool isHeldAcross(size_t memory, const Node *writer) const {
+    const size_t written = orderOf(writer);
     std::vector<size_t> work = heldBy_[memory];
     llvm::DenseSet<size_t> done;
     while (!work.empty()) {
@@ -279,7 +298,8 @@ private:
       if (container.attribute || container.userInput)
         return true;
       for (const Value *value : container.values) {
-        if (definedAt(value) < written && isUsedAfter(value, written))
+        if (definedAt(value) < written &&
+            (isUsedAfter(value, written) || isUsedNextRound(value, writer)))
           return true;
       }
       work.insert(work.end(), heldBy_[holder].begin(), heldBy_[holder].end());

@@ -1,6 +1,6 @@
 #include "tools/Signals.h"
 
-#include "ir/artifact/ArtifactDir.h"
+#include "ir/UnfinishedOutputs.h"
 
 #include <atomic>
 #include <csignal>
@@ -22,7 +22,7 @@ void waitForSignal(sigset_t signals) {
   while (sigwait(&signals, &number) != 0) {
   }
   stopping = true;
-  abandonOpenWriters();
+  abandonUnfinishedOutputs();
   std::string line = "error: stopped by signal " + std::to_string(number) + "\n";
   // Not through stdio: the main thread may hold its lock.
   [[maybe_unused]] ssize_t ignored = ::write(STDERR_FILENO, line.data(), line.size());
@@ -33,6 +33,7 @@ void waitForSignal(sigset_t signals) {
 
 void handleSignals() {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN); // the write that is too long fails instead, with a message
   sigset_t signals;
   sigemptyset(&signals);
   bool any = false;

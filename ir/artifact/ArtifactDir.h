@@ -74,9 +74,4 @@ std::string sha256Hex(llvm::StringRef bytes);
 /// Streams the file. Errors: IO.
 llvm::Expected<std::string> sha256File(const std::string &path);
 
-/// Removes temporary directories of writers that are still open and lets no writer create or
-/// publish from then on: for the thread that handles signals (not for a signal handler: it takes a
-/// lock). A publication in progress is finished first.
-void abandonOpenWriters();
-
 } // namespace pipec

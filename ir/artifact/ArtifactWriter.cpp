@@ -5,6 +5,7 @@
 //   both and delete the old X
 //
 // Whenever the process dies, X is the old artifact, the new one, or nothing.
+#include "ir/UnfinishedOutputs.h"
 #include "ir/artifact/ArtifactDir.h"
 #include "ir/artifact/Manifest.h"
 #include "ir/artifact/SafeFile.h"
@@ -14,36 +15,11 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <filesystem>
-#include <mutex>
-#include <set>
 #include <sys/stat.h>
 #include <unistd.h>
 
 namespace pipec {
 namespace {
-
-/// Temporary directories of this process. The lock also orders publication against
-/// abandonOpenWriters().
-struct OpenWriters {
-  std::mutex mutex;
-  std::set<std::string> directories;
-  bool abandoned = false;
-};
-
-OpenWriters &openWriters() {
-  static OpenWriters writers;
-  return writers;
-}
-
-/// Never follows a link out of the tree. A writer may still be adding a file: a few tries.
-void removeTree(const std::string &path) {
-  for (int attempt = 0; attempt < 10; ++attempt) {
-    std::error_code error;
-    std::filesystem::remove_all(path, error);
-    if (!error)
-      return;
-  }
-}
 
 enum class TargetState { Absent, Present };
 
@@ -184,7 +160,7 @@ llvm::Expected<ArtifactWriter> ArtifactWriter::create(const std::string &target,
   if (llvm::Error error = checkTarget(writer.target_, force))
     return error;
 
-  OpenWriters &open = openWriters();
+  UnfinishedOutputs &open = unfinishedOutputs();
   std::lock_guard lock(open.mutex);
   if (open.abandoned)
     return failf(ExitCode::Other, "{}: not written: the process is ending", target);
@@ -203,7 +179,7 @@ llvm::Expected<ArtifactWriter> ArtifactWriter::create(const std::string &target,
     }
     writer.temporary_ = fmt::format("{}-{}", base, suffix);
   }
-  open.directories.insert(writer.temporary_);
+  open.paths.insert(writer.temporary_);
   return writer;
 }
 
@@ -214,9 +190,9 @@ ArtifactWriter::ArtifactWriter(ArtifactWriter &&other)
 ArtifactWriter::~ArtifactWriter() {
   if (published_ || temporary_.empty())
     return;
-  OpenWriters &open = openWriters();
+  UnfinishedOutputs &open = unfinishedOutputs();
   std::lock_guard lock(open.mutex);
-  if (open.directories.erase(temporary_))
+  if (open.paths.erase(temporary_))
     removeTree(temporary_);
 }
 
@@ -255,9 +231,9 @@ llvm::Error ArtifactWriter::writeManifest() {
 }
 
 llvm::Error ArtifactWriter::publish() {
-  OpenWriters &open = openWriters();
+  UnfinishedOutputs &open = unfinishedOutputs();
   std::lock_guard lock(open.mutex);
-  if (!open.directories.count(temporary_))
+  if (!open.paths.count(temporary_))
     return failf(ExitCode::Other, "{}: not published: the process is ending", target_);
   if (llvm::Error error = checkTarget(target_, force_))
     return error;
@@ -268,22 +244,13 @@ llvm::Error ArtifactWriter::publish() {
   if (llvm::Error error = (replaces ? swapInPlace : renameNew)(temporary_, target_))
     return error;
   published_ = true;
-  open.directories.erase(temporary_);
+  open.paths.erase(temporary_);
   if (replaces)
     removeTree(temporary_);
   llvm::Expected<FileHandle> parent = openDirectory(parentOf(target_));
   if (!parent)
     return parent.takeError();
   return sync(*parent, parentOf(target_));
-}
-
-void abandonOpenWriters() {
-  OpenWriters &open = openWriters();
-  std::lock_guard lock(open.mutex);
-  open.abandoned = true;
-  for (const std::string &directory : open.directories)
-    removeTree(directory);
-  open.directories.clear();
 }
 
 } // namespace pipec

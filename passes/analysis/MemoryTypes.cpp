@@ -91,6 +91,8 @@ bool mayReturnInput(const torch::jit::Node *node) {
           .Cases("unsafe_split_with_sizes", "data", "set_", "set_data", "_fw_primal", Yes)
           .Cases("align_to", "align_as", "refine_names", "rename", "lift", Yes)
           .Cases("to_mkldnn", "cpu", "cuda", "_sparse_coo_tensor_unsafe", Yes)
+          .Cases("conj_physical", "_cast_Float", "_cast_Double", "_cast_Half", "_cast_Byte", Yes)
+          .Cases("_cast_Char", "_cast_Int", "_cast_Long", "_cast_Short", Yes)
           .Cases("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout",
                  UnlessTrainingAndP)
           .Default(No);

@@ -1,6 +1,7 @@
 """What a user can get wrong with files and options: the exit code, a message that names it, and nothing left behind."""
 import os
 import re
+import resource
 import shutil
 import zipfile
 from pathlib import Path
@@ -271,6 +272,17 @@ class Outputs(InOwnDirectory):
     def testDryRun(self):
         self.pipec(0, *self.compileTo(self.directory / "out.pipe", "--dry-run"), saying="nothing was written")
         self.nothingLeft()
+
+
+    def testFullDisk(self):
+        """A limit on the size of files stands for a disk without room: writes fail in the middle of a file."""
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (10000, 10000))
+        self.refused(IO, ["cannot write", "out.pipe"], *self.compileTo(self.directory / "out.pipe"), before=limit)
+        self.nothingLeft()
+        torch.save((torch.randn(2000, 64),), self.directory / "many.pt")
+        self.refused(IO, "out.pt", "pipe-run", MODEL, "--inputs", self.directory / "many.pt", "--microbatches", 1, "--output",
+                     self.directory / "out.pt", before=limit)
+        self.nothingLeft("many.pt")
 
 
 class Options(InOwnDirectory):

@@ -25,10 +25,10 @@ def have(tool):
     return (BIN / tool).exists()
 
 
-def run(tool, *arguments, env=None, cwd=None, timeout=300):
-    """Runs a command of pipec to its end. `env` is added to the environment."""
+def run(tool, *arguments, env=None, cwd=None, timeout=300, before=None):
+    """Runs a command of pipec to its end. `env` is added to the environment; `before` is called in its process before it starts."""
     done = subprocess.run([str(BIN / tool), *map(str, arguments)], env={**os.environ, **(env or {})}, cwd=cwd, stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, errors="backslashreplace", timeout=timeout)
+                          capture_output=True, text=True, errors="backslashreplace", timeout=timeout, preexec_fn=before)
     return Result(done.returncode, done.stdout, done.stderr)
 
 

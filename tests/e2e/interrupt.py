@@ -12,10 +12,12 @@ OPTIONS = ["--stages", "4", "--inputs", INPUTS]
 
 
 class Interrupt(e2e.Case):
-    def interrupted(self, directory, number, when):
-        """Starts a compile into `directory`, sends the signal as soon as when() holds, and returns the exit code."""
-        process = subprocess.Popen([e2e.BIN / "pipe-compile", MODEL, *OPTIONS, "-o", directory / "out.pipe", "--force"], stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    def interrupted(self, directory, number, when, command=None):
+        """Starts a compile into `directory`, or the command, sends the signal as soon as when() holds, and returns exit code and output."""
+        command = command or ["pipe-compile", MODEL, *OPTIONS, "-o", directory / "out.pipe", "--force"]
+        # A shell that runs the tests in the background has them ignore SIGINT.
+        process = subprocess.Popen([e2e.BIN / command[0], *command[1:]], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                   text=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         while process.poll() is None and not when():
             time.sleep(0.001)
         process.send_signal(number)
@@ -33,6 +35,14 @@ class Interrupt(e2e.Case):
         code, output = self.interrupted(directory, signal.SIGINT, lambda: bool(os.listdir(directory)))
         self.assertEqual(code, 130, output)
         self.assertEqual(os.listdir(directory), [], "left behind")
+
+    def testWhileWritingOutputs(self):
+        """The file that pipe-run writes its outputs into."""
+        directory = self.fresh()
+        command = ["pipe-run", MODEL, "--inputs", e2e.MODELS / "unet.inputs4.pt", "--output", directory / "out.pt"]
+        code, output = self.interrupted(directory, signal.SIGINT, lambda: bool(os.listdir(directory)), command)
+        if code != 0:  # it was over before the signal came
+            self.assertEqual((code, os.listdir(directory)), (130, []), output)
 
     def testEarlier(self):
         """While the program is being loaded, where the kernel ends it, or a little later, where it ends itself."""

@@ -2,6 +2,7 @@
 // deleted.
 #include "ir/artifact/ArtifactDir.h"
 
+#include "ir/UnfinishedOutputs.h"
 #include "ir/artifact/Manifest.h"
 #include "tests/support/Matchers.h"
 #include "tests/support/SamplePlan.h"
@@ -390,7 +391,7 @@ TEST_F(ArtifactDirTest, abandonedWritersAreGoneForGood) {
       {
         llvm::Expected<ArtifactWriter> writer = ArtifactWriter::create(path("m.pipe"), false);
         bool ok = bool(succeeded(fill(*writer)));
-        abandonOpenWriters();
+        abandonUnfinishedOutputs();
         ok = ok && names().empty() &&
              bool(failedWith(writer->publish(), ExitCode::Other, "the process is ending")) &&
              bool(failedWith(ArtifactWriter::create(path("n.pipe"), false), ExitCode::Other,
