@@ -178,9 +178,11 @@ struct Compiler::Impl {
       assumeBatchFirst(model.signature, *given);
       return std::vector<ExampleRun>{};
     }
-    SourceMode mode{std::nullopt, options->keepEval};
+    SourceMode mode; // as lower-attributes folds the flags
     if (options->trainingFlag != TrainingFlag::Saved)
       mode.training = options->trainingFlag == TrainingFlag::True;
+    if (options->trainingFlag == TrainingFlag::True)
+      mode.keepEval = options->keepEval;
     llvm::Expected<std::vector<ExampleRun>> runs = runSource(path, mode, model, *inputs, *given);
     if (!runs)
       return runs.takeError();

@@ -51,11 +51,7 @@ private:
 
   llvm::Error runOne(size_t index) {
     Node *node = top_.operators[index];
-    std::vector<Value *> used;
-    forEachOuterUse(node, [&](Value *value) {
-      if (!llvm::is_contained(used, value) && isKnownTo(node, value))
-        used.push_back(value);
-    });
+    std::vector<Value *> used = usedBy(node);
     std::vector<c10::IValue> inputs;
     for (Value *value : used)
       inputs.push_back(valueOf(value));
@@ -86,6 +82,16 @@ private:
     return false;
   }
 
+  /// What the node and its blocks take from outside, each once.
+  std::vector<Value *> usedBy(Node *node) const {
+    std::vector<Value *> used;
+    forEachOuterUse(node, [&](Value *value) {
+      if (!llvm::is_contained(used, value) && isKnownTo(node, value))
+        used.push_back(value);
+    });
+    return used;
+  }
+
   /// A branch that types decide runs operator by operator, so that what types say is followed into
   /// it.
   void runNode(Node *node, const std::vector<Value *> &used, torch::jit::Stack &stack) {
@@ -108,13 +114,8 @@ private:
   }
 
   void runInner(Node *node) {
-    std::vector<Value *> used;
-    forEachOuterUse(node, [&](Value *value) {
-      if (!llvm::is_contained(used, value) && isKnownTo(node, value))
-        used.push_back(value);
-    });
     torch::jit::Stack stack;
-    runNode(node, used, stack);
+    runNode(node, usedBy(node), stack);
     for (size_t i = 0; i < node->outputs().size(); ++i)
       values_[node->output(i)] = std::move(stack[i]);
   }
