@@ -57,10 +57,10 @@ std::vector<c10::TypePtr> argumentTypes(const Model &model) {
 void noteWrites(Model &model) {
   AliasAnalysis alias(model);
   for (size_t i = 0; i < model.argumentCount(); ++i)
-    model.signature.inputs[i].written = alias.isWritten(model.graph->inputs()[i]);
+    model.signature.inputs[i].written = alias.isWrittenInside(model.graph->inputs()[i]);
   for (size_t i = 0; i < model.attributes.size(); ++i)
     model.attributes[i].written |=
-        alias.isWritten(model.graph->inputs()[model.argumentCount() + i]);
+        alias.isWrittenInside(model.graph->inputs()[model.argumentCount() + i]);
 }
 
 llvm::Expected<c10::IValue> runFresh(const std::string &path, const std::string &method,

@@ -7,6 +7,8 @@
 
 #include <fmt/ranges.h>
 
+#include <map>
+
 namespace pipec {
 
 namespace {
@@ -59,6 +61,31 @@ llvm::Error compareSharing(const StagePlan &stage, const StageFacts &facts,
   return llvm::Error::success();
 }
 
+/// Memory that is written lives in one stage: a second one would keep a copy that nobody writes.
+llvm::Error compareOwners(const Plan &plan, const SourceRecord &source) {
+  struct Holder {
+    size_t stage;
+    const Attribute *attribute;
+  };
+  std::map<int64_t, std::vector<Holder>> holders; // by storage
+  for (size_t s = 0; s < plan.stages.size(); ++s)
+    for (const StageAttribute &entry : plan.stages[s].attributes)
+      if (const Attribute *attribute = find(source, entry.name); attribute->storage >= 0)
+        holders[attribute->storage].push_back({s, attribute});
+  for (const auto &[storage, all] : holders) {
+    auto writer = llvm::find_if(all, [](const Holder &h) { return h.attribute->written; });
+    if (writer == all.end())
+      continue;
+    for (const Holder &other : all)
+      if (other.stage != writer->stage)
+        return differs(fmt::format("{} is written: expected it in stage {} only, got its memory "
+                                   "({}) in stage {} too",
+                                   writer->attribute->name, writer->stage, other.attribute->name,
+                                   other.stage));
+  }
+  return llvm::Error::success();
+}
+
 /// Random operators are numbered in the order of the source.
 llvm::Error compareEffects(const StageEffects &effects, const StageFacts &facts,
                            const std::string &where, int64_t &nextRandom) {
@@ -90,7 +117,7 @@ llvm::Error comparePlan(const Plan &plan, const Relinked &linked, const SourceRe
             compareEffects(plan.stages[s].effects, linked.stages[s], where, nextRandom))
       return error;
   }
-  return llvm::Error::success();
+  return compareOwners(plan, source);
 }
 
 } // namespace

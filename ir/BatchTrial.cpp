@@ -166,6 +166,8 @@ public:
     }
     if (tensors.front().empty())
       return equalEverywhere(seen) ? same() : MergeRule{};
+    if (!equalBesideTensors(seen))
+      return {};
     std::optional<MergeRule> common;
     for (size_t t = 0; t < tensors.front().size(); ++t) {
       std::vector<std::pair<int64_t, at::Tensor>> column;
@@ -189,6 +191,14 @@ private:
     return llvm::all_of(seen, [&](const auto &entry) {
       return compare(seen.front().second, entry.second, 0.0, 0.0).equal;
     });
+  }
+
+  /// Numbers and strings that stand beside tensors in a container.
+  static bool equalBesideTensors(llvm::ArrayRef<std::pair<int64_t, c10::IValue>> seen) {
+    std::vector<std::pair<int64_t, c10::IValue>> bare;
+    for (const auto &[size, value] : seen)
+      bare.emplace_back(size, mapTensors(value, [](const at::Tensor &) { return at::Tensor(); }));
+    return equalEverywhere(bare);
   }
 
   MergeRule ofTensor(llvm::ArrayRef<std::pair<int64_t, at::Tensor>> seen) const {

@@ -1,5 +1,6 @@
 #include "ir/MicroBatch.h"
 #include "ir/TorchError.h"
+#include "ir/Values.h"
 
 #include <ATen/core/Dict.h>
 #include <ATen/core/List.h>
@@ -49,7 +50,7 @@ public:
         mean += parts[k].toDouble() * weight(k);
       return c10::IValue(mean);
     }
-    return first;
+    return theSame(parts);
   }
 
 private:
@@ -57,6 +58,22 @@ private:
   double weight(size_t k) const {
     return static_cast<double>(samples_[k]) /
            static_cast<double>(std::accumulate(samples_.begin(), samples_.end(), int64_t(0)));
+  }
+
+  /// That the example gave one value everywhere proves nothing about other inputs.
+  static llvm::Expected<c10::IValue> theSame(const Values &parts) {
+    for (size_t k = 1; k < parts.size(); ++k) {
+      Comparison comparison = compare(parts.front(), parts[k], 0.0, 0.0);
+      if (!comparison.equal)
+        return makeError(
+            ExitCode::Other,
+            fmt::format("expected one value from all micro-batches, as for the example inputs, got "
+                        "another one from micro-batch {}: {}",
+                        k, comparison.firstDifference),
+            "compile again with --inputs for which it differs between samples: the values are "
+            "then given as a list");
+    }
+    return parts.front();
   }
 
   /// Summed in double and in order of the micro-batches.
@@ -68,6 +85,8 @@ private:
   }
 
   llvm::Expected<c10::IValue> tensors(const Values &parts) const {
+    if (rule_.kind == MergeRule::Kind::Same)
+      return theSame(parts);
     return guardTorch(ExitCode::Other, "merging", [&]() -> c10::IValue {
       if (rule_.kind == MergeRule::Kind::Concat) {
         std::vector<at::Tensor> pieces;
@@ -75,9 +94,7 @@ private:
           pieces.push_back(part.toTensor());
         return at::cat(pieces, rule_.dim);
       }
-      if (rule_.kind == MergeRule::Kind::Mean)
-        return meanOfTensors(parts);
-      return parts.front();
+      return meanOfTensors(parts);
     });
   }
 

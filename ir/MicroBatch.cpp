@@ -4,6 +4,7 @@
 #include "ir/Values.h"
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/empty_strided.h>
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/tensor.h>
 
@@ -36,6 +37,21 @@ at::Tensor resizeTensor(const at::Tensor &tensor, int64_t dim, int64_t size) {
     back[order[i]] = static_cast<int64_t>(i);
   at::Tensor index = at::tensor(indices, tensor.options().dtype(at::kLong).requires_grad(false));
   return at::index_select(tensor.permute(order), back[dim], index).permute(back);
+}
+
+/// Its own memory, but the very strides: an operator may compute other bits on another layout.
+at::Tensor copyInLayout(const at::Tensor &tensor) {
+  if (tensor.layout() != at::kStrided || tensor.is_quantized() ||
+      tensor.is_non_overlapping_and_dense())
+    return tensor.clone();
+  bool overlaps = false; // expanded: one memory for several elements, which nobody may write
+  for (int64_t d = 0; d < tensor.dim(); ++d)
+    overlaps = overlaps || (tensor.stride(d) == 0 && tensor.size(d) > 1);
+  if (overlaps)
+    return tensor.clone();
+  at::Tensor copy = at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options());
+  copy.copy_(tensor);
+  return copy;
 }
 
 } // namespace
@@ -106,7 +122,7 @@ splitInputs(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs, int6
         split[k].push_back(mapTensors(inputs[i], [&](const at::Tensor &tensor) {
           bool cut = input.batchDim && tensor.defined() && microBatches > 1;
           at::Tensor part = cut ? tensor.narrow(*input.batchDim, start, size) : tensor;
-          return input.written && part.defined() ? part.clone() : part;
+          return input.written && part.defined() ? copyInLayout(part) : part;
         }));
       }
       start += size;

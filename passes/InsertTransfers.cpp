@@ -106,8 +106,7 @@ private:
       incoming[defined->second.order] = value;
   }
 
-  /// An output leaves from the stage that makes it; what no operator makes (an input, a weight, a
-  /// constant) leaves from the last.
+  /// An output leaves from the stage that makes it.
   void collectOutputs() {
     std::vector<std::map<size_t, Value *>> made(drafts_.size());
     for (auto &[value, stages] : consumers_)
@@ -142,15 +141,38 @@ private:
     }
   }
 
-  /// State that keeps its value or becomes a constant stays with the stage that reads the
-  /// attribute.
+  /// What no operator makes leaves from a stage that has it already: state from the stage that reads
+  /// the old value, an input or a weight from the first that reads it (the writer of a written one,
+  /// which all its readers stay with). A constant leaves from the last.
   size_t stageOfUnmade(size_t output) const {
     size_t leaves = model_->signature.leaves.size();
     if (output >= leaves)
-      for (size_t stage = 0; stage < drafts_.size(); ++stage)
-        if (drafts_[stage].attributes.count(model_->stateOutputs[output - leaves]))
-          return stage;
+      if (auto stage = stageHolding(model_->stateOutputs[output - leaves]))
+        return *stage;
+    auto input = inputIndex_.find(model_->graph->outputs()[output]);
+    if (input == inputIndex_.end())
+      return drafts_.size() - 1;
+    if (input->second >= model_->argumentCount())
+      return stageHolding(input->second - model_->argumentCount()).value_or(drafts_.size() - 1);
+    for (size_t stage = 0; stage < drafts_.size(); ++stage)
+      if (drafts_[stage].userInputs.count(input->second))
+        return stage;
     return drafts_.size() - 1;
+  }
+
+  /// The first stage that reads the attribute or, failing that, another name of its memory.
+  std::optional<size_t> stageHolding(size_t attribute) const {
+    std::optional<size_t> sharing;
+    const int64_t storage = model_->attributes[attribute].storage;
+    for (size_t stage = 0; stage < drafts_.size(); ++stage) {
+      if (drafts_[stage].attributes.count(attribute))
+        return stage;
+      if (!sharing && storage >= 0 && llvm::any_of(drafts_[stage].attributes, [&](size_t other) {
+            return model_->attributes[other].storage == storage;
+          }))
+        sharing = stage;
+    }
+    return sharing;
   }
 
   /// Weights that the method never reads go where their neighbours by name are, so that no weight

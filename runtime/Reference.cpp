@@ -25,24 +25,31 @@ namespace jit = torch::jit;
 
 namespace {
 
-bool hasRandomNodes(const jit::Block *block) {
+bool anyNode(const jit::Block *block, llvm::function_ref<bool(const jit::Node *)> holds) {
   for (const jit::Node *node : block->nodes()) {
-    if (isRandomOp(node->kind().toQualString()))
+    if (holds(node))
       return true;
     for (const jit::Block *inner : node->blocks())
-      if (hasRandomNodes(inner))
+      if (anyNode(inner, holds))
         return true;
   }
   return false;
 }
 
-/// Whether anything in the file could draw: keyed runs cost a little per operator.
-bool mayDraw(const jit::Module &module) {
+/// Whether any operator in the file is such.
+bool anyNode(const jit::Module &module, llvm::function_ref<bool(const jit::Node *)> holds) {
   for (jit::Function *function : module._ivalue()->compilation_unit()->get_functions())
     if (auto *graphFunction = jit::tryToGraphFunction(*function))
-      if (hasRandomNodes(graphFunction->graph()->block()))
+      if (anyNode(graphFunction->graph()->block(), holds))
         return true;
   return false;
+}
+
+bool draws(const jit::Node *node) { return isRandomOp(node->kind().toQualString()); }
+
+bool mayWrite(const jit::Node *node) {
+  const c10::FunctionSchema *schema = node->maybeSchema();
+  return schema && schema->is_mutable();
 }
 
 void pointConstantsAt(jit::Block *block, const std::string &device) {
@@ -63,14 +70,6 @@ void moveTo(jit::Module &module, const c10::Device &device) {
   for (jit::Function *function : module._ivalue()->compilation_unit()->get_functions())
     if (auto *graphFunction = jit::tryToGraphFunction(*function))
       pointConstantsAt(graphFunction->graph()->block(), device.str());
-}
-
-std::vector<uint32_t> versions(const c10::IValue &value) {
-  std::vector<uint32_t> result;
-  forEachTensor(value, [&](const at::Tensor &tensor) {
-    result.push_back(tensor.defined() ? tensor._version() : 0);
-  });
-  return result;
 }
 
 } // namespace
@@ -97,6 +96,7 @@ struct Reference::Impl {
                                   uint64_t microBatch, int64_t *busyNs);
   llvm::Expected<c10::IValue> runFresh(std::vector<c10::IValue> inputs);
   llvm::Error learnSignature(const std::vector<c10::IValue> &inputs);
+  void correctRules(llvm::ArrayRef<std::vector<c10::IValue>> leaves);
 };
 
 llvm::Expected<jit::Module> Reference::Impl::freshModule() const {
@@ -125,6 +125,11 @@ llvm::Error Reference::Impl::readSignature() {
   signature = signatureOf(schema, options.method);
   for (size_t i = 1; i < schema.arguments().size(); ++i)
     types.push_back(schema.arguments()[i].type());
+  // A model that writes anything at all gets inputs of its own in every micro-batch. Which inputs it
+  // writes is not asked: a branch may not have been taken yet.
+  if (anyNode(*module, mayWrite))
+    for (InputSpec &input : signature.inputs)
+      input.written = true;
   return applyBatchDims();
 }
 
@@ -209,15 +214,7 @@ llvm::Expected<c10::IValue> Reference::Impl::runFresh(std::vector<c10::IValue> i
   for (c10::IValue &input : inputs)
     input = mapTensors(
         input, [](const at::Tensor &tensor) { return tensor.defined() ? tensor.clone() : tensor; });
-  std::vector<std::vector<uint32_t>> before;
-  for (const c10::IValue &input : inputs)
-    before.push_back(versions(input));
-  llvm::Expected<c10::IValue> result = run(*fresh, inputs, 0, nullptr);
-  if (result)
-    for (size_t i = 0; i < inputs.size(); ++i)
-      if (versions(inputs[i]) != before[i])
-        signature.inputs[i].written = true;
-  return result;
+  return run(*fresh, std::move(inputs), 0, nullptr);
 }
 
 llvm::Error Reference::Impl::learnSignature(const std::vector<c10::IValue> &inputs) {
@@ -236,6 +233,19 @@ llvm::Error Reference::Impl::learnSignature(const std::vector<c10::IValue> &inpu
     return error;
   known = true;
   return llvm::Error::success();
+}
+
+/// The trial saw one value everywhere, these micro-batches do not: whoever gives no example gets what
+/// an example that shows the difference would have given, the list.
+void Reference::Impl::correctRules(llvm::ArrayRef<std::vector<c10::IValue>> leaves) {
+  for (size_t l = 0; l < signature.leaves.size(); ++l) {
+    MergeRule &rule = signature.leaves[l].merge;
+    if (rule.kind != MergeRule::Kind::Same)
+      continue;
+    for (const std::vector<c10::IValue> &microBatch : leaves)
+      if (!compare(leaves.front()[l], microBatch[l], 0.0, 0.0).equal)
+        rule = {};
+  }
 }
 
 Reference::Reference(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -260,7 +270,7 @@ llvm::Expected<Reference> Reference::load(const std::string &path,
   if (!module)
     return module.takeError();
   impl->module = std::move(*module);
-  impl->draws = mayDraw(*impl->module);
+  impl->draws = anyNode(*impl->module, draws);
   if (llvm::Error error = impl->readSignature())
     return error;
   return Reference(std::move(impl));
@@ -300,6 +310,7 @@ llvm::Expected<c10::IValue> Reference::infer(const std::vector<c10::IValue> &inp
   }
   int64_t makespanNs = (std::chrono::steady_clock::now() - start) / std::chrono::nanoseconds(1);
   ++impl.calls;
+  impl.correctRules(leaves);
   if (stats) {
     double idle =
         makespanNs > 0

@@ -127,6 +127,24 @@ bool AliasAnalysis::isWritten(const torch::jit::Value *value) const {
   return memory && memories_[*memory].written();
 }
 
+bool AliasAnalysis::isWrittenInside(const torch::jit::Value *value) const {
+  std::vector<size_t> work;
+  std::vector<bool> seen(memories_.size());
+  if (std::optional<size_t> outer = memoryOf(value))
+    work.push_back(*outer);
+  while (!work.empty()) {
+    const size_t number = work.back();
+    work.pop_back();
+    if (seen[number])
+      continue;
+    seen[number] = true;
+    if (memories_[number].written())
+      return true;
+    work.insert(work.end(), memories_[number].holds.begin(), memories_[number].holds.end());
+  }
+  return false;
+}
+
 llvm::ArrayRef<size_t> AliasAnalysis::writesOf(const torch::jit::Node *node) const {
   auto found = writes_.find(node);
   if (found == writes_.end())

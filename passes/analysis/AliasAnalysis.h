@@ -72,6 +72,8 @@ public:
   bool mayAlias(const torch::jit::Value *a, const torch::jit::Value *b) const;
   /// The value's memory is written somewhere. False for values without memory.
   bool isWritten(const torch::jit::Value *value) const;
+  /// So is the memory of anything that the value holds, at any depth.
+  bool isWrittenInside(const torch::jit::Value *value) const;
   /// The memories that `node` writes, ascending.
   llvm::ArrayRef<size_t> writesOf(const torch::jit::Node *node) const;
   /// In program order; nodes inside blocks included.

@@ -14,6 +14,7 @@ void AliasBuilder::build(const Model &model) {
   visitBlock(*model.graph->block(), true);
   for (const Value *output : model.graph->outputs())
     (void)give(const_cast<Value *>(output));
+  joinState(model);
   collect(model);
   sumTouches();
   markReturned(model);
@@ -78,6 +79,15 @@ void AliasBuilder::seedInputs(const Model &model) {
     if (!isNew)
       memory_.unite(known->second, *location);
   }
+}
+
+/// What is assigned to an attribute is read as that attribute by the next run: it is memory of the
+/// attribute from the moment it is made.
+void AliasBuilder::joinState(const Model &model) {
+  const size_t leaves = model.signature.leaves.size(), arguments = model.argumentCount();
+  at::ArrayRef<Value *> inputs = model.graph->inputs(), outputs = model.graph->outputs();
+  for (size_t i = 0; i < model.stateOutputs.size(); ++i)
+    uniteValues(outputs[leaves + i], inputs[arguments + model.stateOutputs[i]]);
 }
 
 void AliasBuilder::uniteValues(Value *a, Value *b) {

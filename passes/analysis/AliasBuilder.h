@@ -45,6 +45,7 @@ private:
 
   // The walk
   void seedInputs(const Model &model);
+  void joinState(const Model &model);
   void visitBlock(Block &block, bool topLevel);
   void visit(Node *node);
   bool visitStructural(Node *node);

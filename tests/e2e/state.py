@@ -1,0 +1,84 @@
+"""Memory that outlives a micro-batch, or that a micro-batch must have to itself: equal to the model called once per micro-batch by plain PyTorch."""
+from pathlib import Path
+
+import torch
+
+import e2e
+import state_models
+
+KEEPING = [state_models.WrittenIsReturned, state_models.WrittenIsAssigned, state_models.AssignedIsReadLater, state_models.ViewIsAssigned,
+           state_models.AssignedIsWrittenLater]
+
+
+class State(e2e.Case):
+    def save(self, build):
+        torch.manual_seed(7)
+        path = Path(f"{build.__name__}.pt")
+        torch.jit.script(build()).save(str(path))
+        return path
+
+    def calledByHand(self, model, calls):
+        """What the saved model returns for each call; every call has arguments of its own."""
+        module = torch.jit.load(model)
+        with torch.no_grad(), torch.jit.optimized_execution(False):
+            return [module(*arguments) for arguments in calls]
+
+    def running(self, artifact, inputs, microBatches, expected, *more):
+        torch.save(inputs, "inputs.pt")
+        torch.save(expected, "expected.pt")
+        self.pipec(0, "pipe-run", artifact, "--inputs", "inputs.pt", "--microbatches", microBatches, *more, *e2e.BITS, "--expect", "expected.pt",
+                   saying="PASSED")
+
+    def testStateIsThatOfCallsInOrder(self):
+        batch = torch.randn(8, 4)
+        for build in KEEPING:
+            for stages in (2, 4):
+                with self.subTest(model=build.__name__, stages=stages):
+                    model = self.save(build)
+                    results = self.calledByHand(model, [(part,) for part in batch.split(2)])
+                    expected = torch.cat([result[0] if isinstance(result, tuple) else result for result in results])
+                    if isinstance(results[0], tuple):  # every call returned the one buffer
+                        expected = expected, [result[1] for result in results]
+                    artifact = f"{build.__name__}-{stages}.pipe"
+                    self.compiled(model, artifact, "--stages", stages, "--inputs", "f32[2,4]")
+                    self.running(artifact, (batch,), 4, expected)
+
+    def testWholeInputIsFreshInEveryMicroBatch(self):
+        model = self.save(state_models.InputIsWrittenSometimes)
+        never = -torch.ones(2, 4)
+        torch.save((never, torch.zeros(4)), "never.pt")  # the example does not take the branch
+        batch = torch.randn(8, 4)
+        expected = torch.cat(self.calledByHand(model, [(part, torch.zeros(4)) for part in batch.split(2)]))
+        self.compiled(model, "whole.pipe", "--stages", 3, "--inputs", "never.pt", "--batch-dim", "whole=none")
+        for which in (model, "whole.pipe"):
+            more = ("--batch-dim", "whole=none") if which == model else ()
+            self.running(which, (batch, torch.zeros(4)), 4, expected, *more)
+
+    def testTensorsOfAListAreCopiedToo(self):
+        model = self.save(state_models.ListIsWritten)
+        x, part = torch.randn(8, 4), torch.randn(8, 4)
+        parts = zip(x.split(2), part.split(2))
+        expected = torch.cat(self.calledByHand(model, [(a, [b.clone()]) for a, b in parts]))
+        torch.save((x, [part]), "example.pt")
+        self.compiled(model, "list.pipe", "--stages", 3, "--inputs", "example.pt")
+        for _ in range(2):
+            self.running("list.pipe", (x, [part]), 4, expected, "--repeat", 3)
+        self.running(model, (x, [part]), 4, expected, "--repeat", 3)
+
+    def testOneValueOfTheExampleIsNotBelieved(self):
+        model = self.save(state_models.NumberHangsOnData)
+        batch = torch.cat([torch.full((4, 4), 9.0), torch.full((4, 4), -9.0)])
+        positive = [number for _, number, _ in self.calledByHand(model, [(part,) for part in batch.split(4)])]
+        self.assertNotEqual(positive[0], positive[1])
+        torch.save((batch[:4],), "example.pt")
+        torch.save((batch,), "inputs.pt")
+        self.compiled(model, "number.pipe", "--stages", 2, "--inputs", "example.pt")
+        self.pipec(1, "pipe-run", "number.pipe", "--inputs", "inputs.pt", "--microbatches", 2, saying="expected one value from all micro-batches")
+        # The reference has no example to hold to.
+        self.pipec(0, "pipe-run", model, "--inputs", "inputs.pt", "--microbatches", 2, "--output", "reference.pt", "--force")
+        self.assertEqual(torch.load("reference.pt")[1], positive)
+        self.assertEqual(torch.load("reference.pt")[2], 4)
+
+
+if __name__ == "__main__":
+    e2e.main()

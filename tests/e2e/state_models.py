@@ -1,0 +1,78 @@
+"""Models that keep memory between calls and share it: assigned, written, returned, under a condition."""
+import torch
+from torch import nn
+
+
+class Keeps(nn.Module):
+    """Four layers, a buffer that is written and one that is assigned."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c, self.d = (nn.Linear(4, 4) for _ in range(4))
+        self.register_buffer("sum", torch.zeros(4))
+        self.register_buffer("other", torch.zeros(4))
+
+
+class WrittenIsReturned(Keeps):
+    def forward(self, x):
+        x = self.a(x)
+        self.sum.add_(x.detach().sum(0))
+        return self.d(self.c(self.b(x))), self.sum
+
+
+class WrittenIsAssigned(Keeps):
+    def forward(self, x):
+        x = self.a(x) + self.other
+        self.sum.add_(x.detach().sum(0))
+        x = self.c(self.b(x)) + 1
+        self.other = self.sum
+        return self.d(x)
+
+
+class AssignedIsReadLater(Keeps):
+    def forward(self, x):
+        x = self.a(x)
+        self.sum.add_(x.detach().sum(0))
+        x = self.c(self.b(x)) + self.other
+        self.other = self.sum
+        return self.d(x)
+
+
+class ViewIsAssigned(Keeps):
+    def forward(self, x):
+        x = self.a(x)
+        self.sum.add_(x.detach().sum(0))
+        self.other = self.sum.view(4)
+        return self.d(self.c(self.b(x))) + self.other
+
+
+class AssignedIsWrittenLater(Keeps):
+    def forward(self, x):
+        x = self.a(x)
+        y = x.detach().sum(0)
+        self.other = y
+        x = self.c(self.b(x)) + 1
+        y.add_(1)
+        return self.d(x) + self.other
+
+
+class InputIsWrittenSometimes(Keeps):
+    def forward(self, x, whole):
+        x = self.a(x)
+        if bool(x.sum() > 0):
+            whole.add_(1)
+        return self.d(self.c(self.b(x)) + whole)
+
+
+class ListIsWritten(Keeps):
+    def forward(self, x: torch.Tensor, parts: list[torch.Tensor]):
+        x = self.a(x)
+        parts[0].add_(x)
+        return self.d(self.c(self.b(x)) + parts[0])
+
+
+class NumberHangsOnData(Keeps):
+    def forward(self, x):
+        x = self.a(x)
+        positive = int(x.detach().sum() > 0)
+        return self.d(self.c(self.b(x))), positive, x.shape[1]
