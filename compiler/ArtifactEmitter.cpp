@@ -21,26 +21,67 @@ llvm::Error emitStages(const StagedModel &model, ArtifactWriter &writer) {
 }
 
 llvm::Error emitPlan(const Plan &plan, ArtifactWriter &writer) {
-  if (llvm::Error error = verify(plan))
-    return makeError(ExitCode::Internal,
-                     "the plan does not verify: " + describe(std::move(error)).message);
   ScheduleShape shape;
   shape.stages = plan.stages.size();
   shape.microBatches = plan.microBatches;
   shape.ranks = plan.ranks;
   for (const StagePlan &stage : plan.stages)
     shape.rankOfStage.push_back(stage.rank);
-  Schedule schedule = forwardOnly(shape);
-  llvm::Expected<Program> program = lower(schedule, plan, plan.microBatches);
-  if (!program)
-    return makeError(ExitCode::Internal,
-                     "the schedule does not lower: " + describe(program.takeError()).message);
-  if (llvm::Error error = check(*program, plan, plan.microBatches))
-    return makeError(ExitCode::Internal,
-                     "the schedule does not check: " + describe(std::move(error)).message);
-  if (llvm::Error error = writer.write("schedule.csv", toCsv(schedule)))
+  if (llvm::Error error = writer.write("schedule.csv", toCsv(forwardOnly(shape))))
     return error;
-  return writer.write("plan.json", toJson(plan));
+  if (llvm::Error error = writer.write("plan.json", toJson(plan)))
+    return error;
+  return writer.writeManifest();
+}
+
+namespace {
+
+llvm::Error internal(const std::string &what, llvm::Error error) {
+  return makeError(ExitCode::Internal, what + ": " + describe(std::move(error)).message);
+}
+
+std::string differingPart(const Plan &written, const Plan &read) {
+  if (!(written.signature == read.signature)) {
+    const Signature &a = written.signature, &b = read.signature;
+    if (a.inputs != b.inputs)
+      return "the arguments";
+    if (!(a.outputs == b.outputs))
+      return "the tree of the result";
+    for (size_t l = 0; l < std::min(a.leaves.size(), b.leaves.size()); ++l)
+      if (!(a.leaves[l] == b.leaves[l]))
+        return "output " + std::to_string(l);
+    return "its method, batch or number of outputs";
+  }
+  for (size_t s = 0; s < std::min(written.stages.size(), read.stages.size()); ++s)
+    if (!(written.stages[s] == read.stages[s]))
+      return "stage " + std::to_string(s);
+  for (size_t c = 0; c < std::min(written.channels.size(), read.channels.size()); ++c)
+    if (!(written.channels[c] == read.channels[c]))
+      return "channel " + written.channels[c].name;
+  if (!(written.obligations == read.obligations))
+    return "its obligations";
+  return "its header, numbers of entries or ties";
+}
+
+} // namespace
+
+llvm::Expected<Plan> readBackPlan(const std::string &directory, const Plan &written) {
+  llvm::Expected<Artifact> artifact = openArtifactPlan(directory);
+  if (!artifact)
+    return internal("the plan as read back", artifact.takeError());
+  if (!(artifact->plan == written))
+    return makeError(ExitCode::Internal,
+                     "the plan as read back is not the plan that was written: " +
+                         differingPart(written, artifact->plan));
+  llvm::Expected<Schedule> schedule = scheduleFromCsv(artifact->scheduleCsv);
+  if (!schedule)
+    return internal("the schedule as read back", schedule.takeError());
+  llvm::Expected<Program> program = lower(*schedule, artifact->plan, artifact->plan.microBatches);
+  if (!program)
+    return internal("the schedule does not lower", program.takeError());
+  if (llvm::Error error = check(*program, artifact->plan, artifact->plan.microBatches))
+    return internal("the schedule does not check", std::move(error));
+  return std::move(artifact->plan);
 }
 
 } // namespace pipec

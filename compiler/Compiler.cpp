@@ -263,9 +263,13 @@ struct Compiler::Impl {
                                           runs.size()));
       endPhase("run the stages on the example");
     }
-    if (llvm::Error error = emitPlan(plan, writer))
+    if (llvm::Error error = emitPlan(plan, writer)) // with the sizes that the run showed
       return error;
-    report.plan = std::move(plan);
+    llvm::Expected<Plan> readBack = readBackPlan(writer.directory(), plan);
+    if (!readBack)
+      return readBack.takeError();
+    endPhase("write the plan and read it back");
+    report.plan = std::move(*readBack);
     return llvm::Error::success();
   }
 
@@ -292,8 +296,6 @@ struct Compiler::Impl {
       return error;
     if (outDir.empty())
       return llvm::Error::success();
-    if (llvm::Error error = writer->writeManifest())
-      return error;
     if (llvm::Error error = writer->publish())
       return error;
     endPhase("publish");

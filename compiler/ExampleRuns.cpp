@@ -39,12 +39,15 @@ llvm::Expected<std::vector<ExampleRun>> runSource(const std::string &path, const
                                                   const std::vector<c10::IValue> &inputs,
                                                   const std::vector<bool> &batchDimGiven) {
   std::vector<ExampleRun> runs;
-  auto run = [&](std::vector<c10::IValue> values) -> llvm::Expected<std::vector<c10::IValue>> {
+  auto run =
+      [&](std::vector<std::vector<c10::IValue>> calls) -> llvm::Expected<std::vector<c10::IValue>> {
     InferenceSettings settings(
         /*intraOpThreads=*/1); // fast enough for an example, and the same on every machine
-    std::vector<c10::IValue> kept = copies(values);
+    std::vector<std::vector<c10::IValue>> kept;
+    for (const std::vector<c10::IValue> &call : calls)
+      kept.push_back(copies(call));
     llvm::Expected<c10::IValue> result =
-        runFresh(path, model.signature.method, mode, std::move(values), kSeed);
+        runFresh(path, model.signature.method, mode, std::move(calls), kSeed);
     if (!result)
       return result.takeError();
     llvm::Expected<std::vector<c10::IValue>> leaves = flattenOutputs(model.signature, *result);
@@ -56,7 +59,7 @@ llvm::Expected<std::vector<ExampleRun>> runSource(const std::string &path, const
   if (llvm::Error error = batchTrial(model.signature, inputs, batchDimGiven, run))
     return std::move(error);
   for (ExampleRun &done : runs)
-    done.batch = samplesOf(model.signature, done.inputs);
+    done.batch = samplesOf(model.signature, done.calls.back());
   return runs;
 }
 
@@ -70,11 +73,15 @@ llvm::Error runStages(const std::string &directory, Plan &plan,
     if (!runner)
       return runner.takeError();
     at::manual_seed(kSeed);
-    llvm::Expected<std::vector<c10::IValue>> leaves = runner->run(copies(done.inputs));
-    if (!leaves)
-      return withContext(leaves.takeError(), "running the stages on the example inputs");
-    for (size_t i = 0; i < leaves->size(); ++i) {
-      Comparison comparison = compare(done.leaves[i], (*leaves)[i], 0.0, 0.0);
+    std::vector<c10::IValue> leaves;
+    for (const std::vector<c10::IValue> &call : done.calls) {
+      llvm::Expected<std::vector<c10::IValue>> values = runner->run(copies(call));
+      if (!values)
+        return withContext(values.takeError(), "running the stages on the example inputs");
+      leaves = std::move(*values);
+    }
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      Comparison comparison = compare(done.leaves[i], leaves[i], 0.0, 0.0);
       if (!comparison.equal)
         return makeError(
             ExitCode::Internal,
@@ -91,6 +98,8 @@ llvm::Error runStages(const std::string &directory, Plan &plan,
     if (seen[c].empty())
       continue;
     plan.channels[c].tensor = fitSpec(seen[c]);
+    if (!plan.channels[c].tensor.known)
+      continue; // dtype or rank hang on the sizes
     for (const auto &[batch, spec] : seen[c])
       if (batch == example || plan.channels[c].tensor.bytes == 0)
         plan.channels[c].tensor.bytes = spec.bytes;

@@ -8,8 +8,8 @@ namespace pipec {
 /// One run of the source: its inputs as they were before the run, and its output leaves.
 struct ExampleRun {
   int64_t batch = 0;
-  std::vector<c10::IValue> inputs;
-  std::vector<c10::IValue> leaves;
+  std::vector<std::vector<c10::IValue>> calls; // in order, on one fresh copy of the model
+  std::vector<c10::IValue> leaves;             // of the last call
 };
 
 /// Runs the source (freshly mapped each time, so that state starts as saved) at the example's batch

@@ -64,8 +64,8 @@ void noteWrites(Model &model) {
 }
 
 llvm::Expected<c10::IValue> runFresh(const std::string &path, const std::string &method,
-                                     const SourceMode &mode, std::vector<c10::IValue> inputs,
-                                     uint64_t seed) {
+                                     const SourceMode &mode,
+                                     std::vector<std::vector<c10::IValue>> calls, uint64_t seed) {
   llvm::Expected<torch::jit::Module> module = loadMapped(path);
   if (!module)
     return module.takeError();
@@ -76,7 +76,10 @@ llvm::Expected<c10::IValue> runFresh(const std::string &path, const std::string 
       if (llvm::is_contained(mode.keepEval, inner.name))
         torch::jit::Module(inner.value).eval();
     at::manual_seed(seed);
-    return module->get_method(method)(std::move(inputs));
+    c10::IValue result;
+    for (std::vector<c10::IValue> &inputs : calls)
+      result = module->get_method(method)(std::move(inputs));
+    return result;
   });
 }
 

@@ -28,7 +28,7 @@ struct SourceMode {
 /// `seed`. Errors: those of loadMapped; Usage with LibTorch's message when the method
 /// fails on these inputs.
 llvm::Expected<c10::IValue> runFresh(const std::string &path, const std::string &method,
-                                     const SourceMode &mode, std::vector<c10::IValue> inputs,
-                                     uint64_t seed);
+                                     const SourceMode &mode,
+                                     std::vector<std::vector<c10::IValue>> calls, uint64_t seed);
 
 } // namespace pipec

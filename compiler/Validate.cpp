@@ -1,6 +1,7 @@
 #include "compiler/Validate.h"
 
 #include "ir/CanonicalText.h"
+#include "ir/artifact/Discharge.h"
 #include "ir/artifact/Relink.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -125,7 +126,8 @@ llvm::Error comparePlan(const Plan &plan, const Relinked &linked, const SourceRe
 SourceRecord recordSource(const Model &model) {
   std::vector<std::string> lines = canonicalLines(model);
   std::string digest = contentDigest(lines, attributeLinesOf(model));
-  SourceRecord record{std::move(lines), std::move(digest), model.signature, model.attributes};
+  SourceRecord record{std::move(lines), std::move(digest), model.signature, model.attributes,
+                      countWholeNumberOps(model)};
   for (Attribute &attribute : record.attributes)
     attribute.value = c10::IValue();
   return record;
@@ -145,6 +147,8 @@ llvm::Error validate(const std::string &directory, const Plan &plan, const Sourc
     return makeError(ExitCode::Internal,
                      "validation: a weight of the stages is not the source's: expected digest " +
                          source.digest + ", got " + linked->digest);
+  if (llvm::Error error = discharge(plan, linked->stages, &source.wholeNumberOps))
+    return differs(describe(std::move(error)).message);
   return comparePlan(plan, *linked, source);
 }
 

@@ -37,7 +37,7 @@ llvm::Expected<Values> runCopy(LeafRunner run, llvm::ArrayRef<c10::IValue> input
       guardTorch(ExitCode::Other, "copying the example inputs", [&] { return copies(inputs); });
   if (!fresh)
     return fresh.takeError();
-  return run(std::move(*fresh));
+  return run({std::move(*fresh)});
 }
 
 bool allTensorsHave(const c10::IValue &value, int64_t batch) {
@@ -289,12 +289,17 @@ llvm::Error batchTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
   signature.batchSymbolic = !runs.empty();
   signature.batchSize = *batch;
 
-  // Repeated samples can hide that a value depends on them: one run more with other values tells.
+  // Repeated samples can hide that a value depends on them, and fresh copies that it depends on
+  // earlier calls: one run more, with other values in its second call, tells.
   Values varied;
   for (size_t i = 0; i < inputs.size(); ++i)
     varied.push_back(runs.empty()
                          ? inputs[i]
                          : resizeBatch(inputs[i], signature.inputs[i].batchDim, kTrialSizes[1]));
+  auto repeated =
+      guardTorch(ExitCode::Other, "copying the example inputs", [&] { return copies(varied); });
+  if (!repeated)
+    return repeated.takeError();
   llvm::Error error = guardTorchVoid(ExitCode::Other, "changing the example inputs",
                                      [&] { varied = otherValues(signature, varied); });
   if (error)
@@ -302,7 +307,7 @@ llvm::Error batchTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
   if (runs.empty())
     runs.push_back({*batch, *example});
   int64_t variedSize = runs.size() == 1 ? *batch : kTrialSizes[1];
-  if (auto leaves = run(std::move(varied)))
+  if (auto leaves = run({*repeated, std::move(varied)}))
     runs.push_back({variedSize, std::move(*leaves)});
   else
     llvm::consumeError(leaves.takeError());

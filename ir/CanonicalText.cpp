@@ -284,6 +284,21 @@ std::vector<std::string> canonicalLines(const Model &model) {
   return writer.lines();
 }
 
+void countWholeNumberOps(const Block &block, std::map<std::string, int64_t> &counts) {
+  for (const Node *node : block.nodes()) {
+    if (isWholeNumberOp(const_cast<Node *>(node)))
+      ++counts[node->kind().toQualString()];
+    for (const Block *inner : node->blocks())
+      countWholeNumberOps(*inner, counts);
+  }
+}
+
+std::map<std::string, int64_t> countWholeNumberOps(const Model &model) {
+  std::map<std::string, int64_t> counts;
+  countWholeNumberOps(*model.graph->block(), counts);
+  return counts;
+}
+
 std::string attributeLine(const std::string &name, AttributeKind kind, const c10::IValue &value) {
   return name + " " + toString(kind).str() + " " + contentText(value);
 }

@@ -5,7 +5,10 @@
 
 #include "ir/Model.h"
 
+#include <map>
+
 namespace torch::jit {
+struct Block;
 struct Node;
 struct Value;
 } // namespace torch::jit
@@ -41,6 +44,11 @@ std::string contentText(const c10::IValue &value);
 /// Lines of the graph: inputs by argument name, attributes by name (kind constant: by content),
 /// results by output leaf and state.
 std::vector<std::string> canonicalLines(const Model &model);
+
+/// The operators that canonical lines leave out because they are named by what they are, blocks
+/// included: how many of each kind.
+std::map<std::string, int64_t> countWholeNumberOps(const Model &model);
+void countWholeNumberOps(const torch::jit::Block &block, std::map<std::string, int64_t> &counts);
 
 /// "sha256:<hex>" over canonical lines and one line per attribute (name, kind, content) sorted by
 /// name.

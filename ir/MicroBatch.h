@@ -30,17 +30,19 @@ llvm::Expected<c10::IValue> mergeOutputs(const Signature &signature,
 llvm::Expected<std::vector<c10::IValue>> flattenOutputs(const Signature &signature,
                                                         const c10::IValue &result);
 
-/// Runs the model for its leaves: inputs of one micro-batch in, output leaves out.
-using LeafRunner =
-    llvm::function_ref<llvm::Expected<std::vector<c10::IValue>>(std::vector<c10::IValue>)>;
+/// Calls a fresh copy of the model once per entry, in order, each with the inputs of one
+/// micro-batch; gives the output leaves of the last call.
+using LeafRunner = llvm::function_ref<llvm::Expected<std::vector<c10::IValue>>(
+    std::vector<std::vector<c10::IValue>> calls)>;
 
 /// The three-size trial: runs the model with the samples of `inputs` repeated to batches of 2, 3
 /// and 5 and fits a*B+b to every size. Sets in `signature`: batchDim of inputs where
 /// `batchDimGiven` is false, batchSymbolic, batchSize, tensor specs of inputs and leaves, and the
 /// merge rule of each leaf. A model that does not run at these sizes is batchSymbolic = false and
-/// gets its rules from the example alone. Errors: Usage when the given batch dimensions disagree;
-/// the error of `run` when the example itself fails. `run` must not change the model's state (give
-/// it a fresh copy).
+/// gets its rules from the example alone. One run more, with other values and after a call, shows
+/// what follows the samples or the model's state. Errors: Usage when the given batch dimensions
+/// disagree; the error of `run` when the example itself fails. `run` must not change the model's
+/// state (give it a fresh copy).
 llvm::Error batchTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
                        const std::vector<bool> &batchDimGiven, LeafRunner run);
 

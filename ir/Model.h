@@ -28,12 +28,6 @@ struct Attribute {
   c10::IValue value;    // tensors are views of the mapped source file: valid while the model lives
 };
 
-/// A rewrite that a pass did and that the validator has to discharge; prints as one line of text.
-struct Obligation {
-  std::string kind; // "recompute", "fact"
-  std::string text;
-};
-
 /// Estimated cost of one top-level operator at the example size.
 struct NodeCost {
   int64_t flops = 0;       // arithmetic plus memory traffic expressed in operations

@@ -33,8 +33,7 @@ llvm::Error printCommon(const AnyKind &model, llvm::raw_ostream &os, const TextO
     os << "  " << *text << "\n";
   }
   for (const Obligation &obligation : model.obligations)
-    os << "  obligation " << quotedWord(obligation.kind) << " "
-       << llvm::json::Value(llvm::json::fixUTF8(obligation.text)) << "\n";
+    os << "  obligation " << llvm::json::Value(llvm::json::fixUTF8(toString(obligation))) << "\n";
   return llvm::Error::success();
 }
 
@@ -238,10 +237,12 @@ bool ModelParser::parseCommonLine(const std::string &keyword, TextLine &line, Co
   } else if (keyword == "attribute") {
     attributes.add(line);
   } else if (keyword == "obligation") {
-    Obligation obligation;
-    obligation.kind = line.word("the kind of an obligation");
-    obligation.text = line.word("the text of an obligation");
-    common.obligations.push_back(std::move(obligation));
+    std::string text = line.word("an obligation");
+    llvm::Expected<Obligation> obligation = parseObligation(text);
+    if (obligation)
+      common.obligations.push_back(std::move(*obligation));
+    else
+      line.complain(describe(obligation.takeError()).message);
   } else {
     return false;
   }

@@ -41,8 +41,7 @@ Plan StagedModel::plan() const {
     plan.ranks = std::max(plan.ranks, entry.rank + 1);
     plan.stages.push_back(std::move(entry));
   }
-  for (const Obligation &obligation : obligations)
-    plan.obligations.push_back(obligation.kind + " " + obligation.text);
+  plan.obligations = obligations;
   return plan;
 }
 

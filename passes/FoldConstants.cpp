@@ -126,10 +126,8 @@ public:
 } // namespace
 
 Folding::Folding(Model &model) : model_(model), alias_(model) {
-  for (const Obligation &known : model.obligations) {
-    if (known.kind == "fact")
-      facts_.insert(known.text);
-  }
+  for (const Obligation &known : model.obligations)
+    facts_.insert(toString(known));
 }
 
 void Folding::push(Node *node) {
@@ -236,17 +234,22 @@ Folding::Node *Folding::fixedContainer(Value *value, c10::Symbol kind) const {
   return value->node();
 }
 
-void Folding::relyOn(const Value *value, const std::string &property) {
-  auto *node = const_cast<Node *>(value->node());
-  // Goes into the artifact: no source line.
+/// What stands for the value in the artifact: no source line, no number of LibTorch's.
+static std::string describeValue(const Model &model, const torch::jit::Value *value) {
+  auto *node = const_cast<torch::jit::Node *>(value->node());
+  if (node->kind() == c10::prim::Param && node->owningBlock() == model.graph->block()) {
+    const size_t index = value->offset(), arguments = model.argumentCount();
+    return index < arguments ? "input " + model.signature.inputs[index].name
+                             : "attribute " + model.attributes[index - arguments].name;
+  }
   const std::string path = modulePathOf(node);
-  const std::string of =
-      node->kind() == c10::prim::Param
-          ? fmt::format("input {}", value->debugName())
-          : fmt::format("result {} of {}{}", value->offset(), node->kind().toQualString(),
-                        path.empty() ? "" : " in " + path);
-  Obligation fact{"fact", fmt::format("{} has {}", of, property)};
-  if (facts_.insert(fact.text).second)
+  return fmt::format("result {} of {}{}", value->offset(), node->kind().toQualString(),
+                     path.empty() ? "" : " in " + path);
+}
+
+void Folding::relyOn(const Value *value, const std::string &property, const std::string &is) {
+  Obligation fact = Obligation::fact(describeValue(model_, value), property, is);
+  if (facts_.insert(toString(fact)).second)
     model_.obligations.push_back(std::move(fact));
 }
 

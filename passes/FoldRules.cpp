@@ -52,8 +52,6 @@ bool foldIsInstance(Folding &folding, Node *node) {
   return folding.replaceByConstant(node->output(), false);
 }
 
-std::string dtypeName(c10::ScalarType type) { return c10::toString(type); }
-
 /// Rank and dtype of every accepted input are the same, as the inputs are checked at run time;
 /// sizes are not.
 bool foldTensorProperty(Folding &folding, Node *node) {
@@ -69,7 +67,7 @@ bool foldTensorProperty(Folding &folding, Node *node) {
   if (kind == c10::aten::dim) {
     if (!rank)
       return false;
-    folding.relyOn(of, fmt::format("rank {}", *rank));
+    folding.relyOn(of, "rank", std::to_string(*rank));
     return folding.replaceByConstant(node->output(), static_cast<int64_t>(*rank));
   }
   if (!dtype)
@@ -81,7 +79,7 @@ bool foldTensorProperty(Folding &folding, Node *node) {
     answer = c10::isFloatingType(*dtype);
   else // is_complex
     answer = c10::isComplexType(*dtype);
-  folding.relyOn(of, fmt::format("dtype {}", dtypeName(*dtype)));
+  folding.relyOn(of, "dtype", c10::getDtypeNames(*dtype).first);
   return folding.replaceByConstant(node->output(), answer);
 }
 
@@ -123,7 +121,7 @@ bool foldLength(Folding &folding, Node *node) {
   auto type = size->input(0)->type()->cast<c10::TensorType>();
   if (!type || !type->dim())
     return false;
-  folding.relyOn(size->input(0), fmt::format("rank {}", *type->dim()));
+  folding.relyOn(size->input(0), "rank", std::to_string(*type->dim()));
   return folding.replaceByConstant(node->output(), static_cast<int64_t>(*type->dim()));
 }
 

@@ -45,7 +45,7 @@ public:
   bool mayBeSeenOutside(const Value *value) const;
 
   /// A rank or dtype that types promise and that inputs are checked for again.
-  void relyOn(const Value *value, const std::string &property);
+  void relyOn(const Value *value, const std::string &property, const std::string &is);
 
   Model &model() { return model_; }
 
@@ -59,7 +59,7 @@ private:
   AliasAnalysis alias_;
   std::vector<Node *> work_;
   llvm::DenseSet<Node *> queued_, gone_;
-  std::set<std::string> facts_;
+  std::set<std::string> facts_; // as text
 };
 
 /// The rules; each returns true when it changed something.

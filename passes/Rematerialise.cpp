@@ -33,6 +33,8 @@ public:
     for (size_t stage = 1; stage <= top.boundaries.size(); ++stage)
       fillStage(stage, top);
     extendCosts(model);
+    for (const auto &[where, times] : repeated_)
+      model.obligations.push_back(Obligation::recompute(where.second, times, where.first));
     return !copies_.empty();
   }
 
@@ -68,6 +70,8 @@ private:
       if (!collect(value, stage, chain, inChain) || chain.size() > kMaxChain)
         continue;
       repeat(chain, top.operators[begin]);
+      for (Node *node : chain)
+        ++repeated_[{stage, node->kind().toQualString()}];
       for (size_t i = begin; i < end; ++i)
         replaceIn(top.operators[i], value, made_.at(value));
     }
@@ -138,6 +142,7 @@ private:
   std::set<Value *> available_;
   std::map<Value *, Value *> made_; // within one stage
   std::set<Node *> copies_;
+  std::map<std::pair<size_t, std::string>, int64_t> repeated_; // by stage and operator
 };
 
 } // namespace

@@ -89,6 +89,7 @@ private:
       return;
     }
     changed_ = true;
+    tree.leaf = 0; // no leaf any more
     for (Value *part : parts) {
       OutputLeaf inner;
       inner.type = part->type()->annotation_str();

@@ -94,7 +94,7 @@ struct Reference::Impl {
   std::vector<c10::IValue> exampleMicroBatch(const std::vector<c10::IValue> &inputs) const;
   llvm::Expected<c10::IValue> run(jit::Module &on, std::vector<c10::IValue> inputs,
                                   uint64_t microBatch, int64_t *busyNs);
-  llvm::Expected<c10::IValue> runFresh(std::vector<c10::IValue> inputs);
+  llvm::Expected<c10::IValue> runFresh(std::vector<std::vector<c10::IValue>> inOrder);
   llvm::Error learnSignature(const std::vector<c10::IValue> &inputs);
   void correctRules(llvm::ArrayRef<std::vector<c10::IValue>> leaves);
 };
@@ -125,8 +125,8 @@ llvm::Error Reference::Impl::readSignature() {
   signature = signatureOf(schema, options.method);
   for (size_t i = 1; i < schema.arguments().size(); ++i)
     types.push_back(schema.arguments()[i].type());
-  // A model that writes anything at all gets inputs of its own in every micro-batch. Which inputs it
-  // writes is not asked: a branch may not have been taken yet.
+  // A model that writes anything at all gets inputs of its own in every micro-batch. Which inputs
+  // it writes is not asked: a branch may not have been taken yet.
   if (anyNode(*module, mayWrite))
     for (InputSpec &input : signature.inputs)
       input.written = true;
@@ -207,24 +207,34 @@ llvm::Expected<c10::IValue> Reference::Impl::run(jit::Module &on, std::vector<c1
 }
 
 /// On a copy of its own: the mapped weights are shared until someone writes into them.
-llvm::Expected<c10::IValue> Reference::Impl::runFresh(std::vector<c10::IValue> inputs) {
+llvm::Expected<c10::IValue>
+Reference::Impl::runFresh(std::vector<std::vector<c10::IValue>> inOrder) {
   llvm::Expected<jit::Module> fresh = freshModule();
   if (!fresh)
     return fresh.takeError();
-  for (c10::IValue &input : inputs)
-    input = mapTensors(
-        input, [](const at::Tensor &tensor) { return tensor.defined() ? tensor.clone() : tensor; });
-  return run(*fresh, std::move(inputs), 0, nullptr);
+  std::optional<c10::IValue> result;
+  for (std::vector<c10::IValue> &inputs : inOrder) {
+    for (c10::IValue &input : inputs)
+      input = mapTensors(input, [](const at::Tensor &tensor) {
+        return tensor.defined() ? tensor.clone() : tensor;
+      });
+    llvm::Expected<c10::IValue> value = run(*fresh, std::move(inputs), 0, nullptr);
+    if (!value)
+      return value.takeError();
+    result = std::move(*value);
+  }
+  return *result;
 }
 
 llvm::Error Reference::Impl::learnSignature(const std::vector<c10::IValue> &inputs) {
   std::vector<c10::IValue> example = exampleMicroBatch(inputs);
-  llvm::Expected<c10::IValue> result = runFresh(example);
+  llvm::Expected<c10::IValue> result = runFresh({example});
   if (!result)
     return result.takeError();
   describeResult(signature, *result);
-  auto leavesOf = [&](std::vector<c10::IValue> values) -> llvm::Expected<std::vector<c10::IValue>> {
-    llvm::Expected<c10::IValue> value = runFresh(std::move(values));
+  auto leavesOf = [&](std::vector<std::vector<c10::IValue>> inOrder)
+      -> llvm::Expected<std::vector<c10::IValue>> {
+    llvm::Expected<c10::IValue> value = runFresh(std::move(inOrder));
     if (!value)
       return value.takeError();
     return flattenOutputs(signature, *value);
@@ -235,8 +245,8 @@ llvm::Error Reference::Impl::learnSignature(const std::vector<c10::IValue> &inpu
   return llvm::Error::success();
 }
 
-/// The trial saw one value everywhere, these micro-batches do not: whoever gives no example gets what
-/// an example that shows the difference would have given, the list.
+/// The trial saw one value everywhere, these micro-batches do not: whoever gives no example gets
+/// what an example that shows the difference would have given, the list.
 void Reference::Impl::correctRules(llvm::ArrayRef<std::vector<c10::IValue>> leaves) {
   for (size_t l = 0; l < signature.leaves.size(); ++l) {
     MergeRule &rule = signature.leaves[l].merge;

@@ -263,6 +263,7 @@ private:
                                ? "input " + plan_.signature.inputs[input.index].name
                                : channelNames_.lookup(input.index));
     noteEffects(*graph->block(), facts_[s]);
+    countWholeNumberOps(*graph->block(), facts_[s].wholeNumberOps);
     nameInputs(writer_, *graph, stage, inputNames);
     for (Node *node : graph->nodes())
       if (!isPacking(*graph, node, stage.outputs.size()))

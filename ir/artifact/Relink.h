@@ -4,6 +4,7 @@
 
 #include "ir/plan/Plan.h"
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@ struct StageFacts {
                                  // file; -1: no tensor, or sent by another stage
   int64_t randomOps = 0;         // operators that draw random numbers, those in blocks included
   bool prints = false, raises = false;
+  std::map<std::string, int64_t> wholeNumberOps; // of pipec_forward, by kind: those that may be
+                                                 // repeated in several stages
 };
 
 /// What the stage files say, read back.

@@ -59,6 +59,21 @@ public:
     return T();
   }
 
+  /// The same for an array of strings.
+  template <typename T>
+  std::vector<T> parsedList(llvm::StringRef key,
+                            llvm::function_ref<llvm::Expected<T>(llvm::StringRef)> parse) {
+    std::vector<T> result;
+    for (const std::string &text : strings(key)) {
+      llvm::Expected<T> one = parse(text);
+      if (one)
+        result.push_back(std::move(*one));
+      else
+        fail(key, describe(one.takeError()).message);
+    }
+    return result;
+  }
+
   void fail(llvm::StringRef key, const std::string &message);
   std::string pathOf(llvm::StringRef key) const;
   JsonReading &reading() { return reading_; }

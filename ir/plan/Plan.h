@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ir/plan/Error.h"
+#include "ir/plan/Obligation.h"
 #include "llvm/Support/JSON.h"
 
 #include <cstdint>
@@ -217,7 +218,7 @@ struct Plan {
   std::string scheduleName = "forward-only";
   int64_t microBatches = 0; // default of the artifact; >= 1
   size_t ranks = 0;
-  std::vector<std::string> obligations; // rewrites that validation discharged, as text
+  std::vector<Obligation> obligations; // what the rewrites of the passes rest on
 
   bool operator==(const Plan &) const = default;
 };

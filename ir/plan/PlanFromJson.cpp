@@ -272,7 +272,7 @@ void readBody(JsonObject &object, Plan &plan) {
   plan.scheduleName = object.string("schedule");
   plan.microBatches = object.integer("microbatches", 1, int64_t(1) << 20);
   plan.ranks = object.index("ranks");
-  plan.obligations = object.strings("obligations");
+  plan.obligations = object.parsedList<Obligation>("obligations", parseObligation);
   object.finish();
 }
 

@@ -174,6 +174,9 @@ Value tieValue(const Tie &tie) {
 } // namespace
 
 std::string toJson(const Plan &plan) {
+  std::vector<std::string> obligations;
+  for (const Obligation &obligation : plan.obligations)
+    obligations.push_back(toString(obligation));
   return printJson(Object{{"format_version", Object{{"major", plan.major}, {"minor", plan.minor}}},
                           {"required_features", strings(plan.requiredFeatures)},
                           {"tool_version", plan.toolVersion},
@@ -188,7 +191,7 @@ std::string toJson(const Plan &plan) {
                           {"schedule", plan.scheduleName},
                           {"microbatches", plan.microBatches},
                           {"ranks", number(plan.ranks)},
-                          {"obligations", strings(plan.obligations)}});
+                          {"obligations", strings(obligations)}});
 }
 
 } // namespace pipec

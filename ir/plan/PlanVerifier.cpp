@@ -36,7 +36,7 @@ public:
     using Step = llvm::Error (Verifier::*)();
     for (Step step : {&Verifier::header, &Verifier::signature, &Verifier::ranks, &Verifier::files,
                       &Verifier::stagePorts, &Verifier::stageWeights, &Verifier::channels,
-                      &Verifier::leaves, &Verifier::ties, &Verifier::chain})
+                      &Verifier::leaves, &Verifier::ties, &Verifier::chain, &Verifier::obligations})
       if (llvm::Error error = (this->*step)())
         return error;
     return llvm::Error::success();
@@ -379,6 +379,40 @@ private:
                        sent ? "sent on a channel" : "held by the stage");
       }
     }
+    return llvm::Error::success();
+  }
+
+  /// A fact holds for every input that the runtime lets in, because it checks dtype and rank of
+  /// tensors against the signature: the signature must know them, and say the same.
+  llvm::Error obligations() {
+    for (size_t i = 0; i < plan_.obligations.size(); ++i) {
+      const Obligation &obligation = plan_.obligations[i];
+      const std::string where = fmt::format("obligation {} ({})", i, toString(obligation));
+      if (obligation.kind == Obligation::Kind::Recompute) {
+        if (obligation.stage >= stages_)
+          return badAt(where, "expected a stage below {}, got {}", stages_, obligation.stage);
+        continue;
+      }
+      for (const InputSpec &input : plan_.signature.inputs)
+        if (llvm::Error error = factAgainst(input, obligation, where))
+          return error;
+    }
+    return llvm::Error::success();
+  }
+
+  llvm::Error factAgainst(const InputSpec &input, const Obligation &fact,
+                          const std::string &where) {
+    if (input.type != "Tensor")
+      return llvm::Error::success();
+    if (!input.tensor.known)
+      return badAt(where, "input {}: expected a known dtype and rank, got none", input.name);
+    if (fact.of != "input " + input.name)
+      return llvm::Error::success();
+    const std::string known =
+        fact.property == "rank" ? std::to_string(input.tensor.shape.size()) : input.tensor.dtype;
+    if (known != fact.value)
+      return badAt(where, "expected {} {} as the signature says, got {}", fact.property, known,
+                   fact.value);
     return llvm::Error::success();
   }
 

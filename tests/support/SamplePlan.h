@@ -165,7 +165,7 @@ inline Plan richPlan() {
   plan.ties.push_back({{"embedding.weight", "head.weight"}, {0, 2}, Tie::Mode::Transmit, 0});
   plan.ties.push_back({{"shared"}, {0, 2}, Tie::Mode::Replicate, 0});
   plan.mode = Mode::Train;
-  plan.obligations = {"recompute aten::size"};
+  plan.obligations = {Obligation::recompute("aten::size", 1, 1)};
   return plan;
 }
 

@@ -42,9 +42,12 @@ const MergeRule kSame{MergeRule::Kind::Same, 0}, kList{MergeRule::Kind::List, 0}
 /// The rule of each leaf for a model given as a function.
 std::vector<MergeRule> rulesOf(Signature &signature, const Values &inputs,
                                llvm::function_ref<Values(Values)> model) {
-  auto run = [&](Values values) -> llvm::Expected<Values> {
+  auto run = [&](std::vector<Values> calls) -> llvm::Expected<Values> {
     try {
-      return model(std::move(values));
+      Values leaves;
+      for (Values &call : calls)
+        leaves = model(std::move(call));
+      return leaves;
     } catch (const std::exception &) {
       return makeError(ExitCode::Other, "refused");
     }
@@ -236,7 +239,9 @@ TEST(Trial, InputThatHasTheBatchSizeByChanceStaysWhole) {
 TEST(Trial, GivenDimensionsWin) {
   Signature signature = signatureWith({input("x", 1), input("mask")}, 1);
   Values inputs = {at::randn({6, 4}), at::ones({4, 2})};
-  auto run = [](Values in) -> llvm::Expected<Values> { return Values{in[0]}; };
+  auto run = [](std::vector<Values> calls) -> llvm::Expected<Values> {
+    return Values{calls.back()[0]};
+  };
   ASSERT_FALSE(bool(batchTrial(signature, inputs, {true, false}, run)));
   EXPECT_EQ(signature.inputs[0].batchDim, 1);
   EXPECT_EQ(signature.inputs[1].batchDim, 0);
@@ -255,9 +260,19 @@ TEST(Trial, ModelsThatWriteIntoTheirInputsLeaveTheExampleAlone) {
   EXPECT_EQ(x.sum().item<float>(), 0);
 }
 
+TEST(Trial, WhatFollowsEarlierCallsIsAList) {
+  Signature signature = signatureWith({input("x")}, 2);
+  auto run = [](std::vector<Values> calls) -> llvm::Expected<Values> {
+    return Values{calls.back()[0], static_cast<int64_t>(calls.size())}; // a counter of calls
+  };
+  ASSERT_FALSE(bool(batchTrial(signature, {at::randn({4, 2})}, {false}, run)));
+  EXPECT_EQ(signature.leaves[0].merge, concat(0));
+  EXPECT_EQ(signature.leaves[1].merge, MergeRule{});
+}
+
 TEST(Trial, AnExampleThatFailsIsTheUsersError) {
   Signature signature = signatureWith({input("x")}, 1);
-  auto run = [](Values) -> llvm::Expected<Values> {
+  auto run = [](std::vector<Values>) -> llvm::Expected<Values> {
     return makeError(ExitCode::Usage, "bad shape");
   };
   llvm::Error error = batchTrial(signature, {at::ones({2})}, {false}, run);

@@ -103,9 +103,9 @@ TEST(Plan, readsStrictly) {
       {"\"mode\": \"train\"", "\"mode\": \"fly\"",
        "mode: expected a mode (infer, train), got \"fly\""},
       {"\"ties\": [", "\"ties\": {\"a\": [", "plan.json: line"},
-      {"\"obligations\": [\"recompute aten::size\"]", "\"obligations\": [1]",
+      {"\"obligations\": [\"recompute aten::size 1 times in stage 1\"]", "\"obligations\": [1]",
        "obligations[0]: expected a string, got 1"},
-      {"\"obligations\": [\"recompute aten::size\"]", "\"obligations\": {}",
+      {"\"obligations\": [\"recompute aten::size 1 times in stage 1\"]", "\"obligations\": {}",
        "obligations: expected an array, got an object"},
       {"\"rule\": \"concat\"", "\"rule\": \"glue\"",
        "signature.leaves[0].merge.rule: expected a merge rule"},
@@ -304,6 +304,8 @@ TEST(PlanVerifier, namesWhatIsWrong) {
        [](Plan &p) { p.ties[0].mode = Tie::Mode::Replicate; }},
       {"stage 2: expected shared to be sent on a channel",
        [](Plan &p) { p.ties[1].mode = Tie::Mode::Transmit; }},
+      {"obligation 0 (recompute aten::size 1 times in stage 9): expected a stage below",
+       [](Plan &p) { p.obligations[0].stage = 9; }},
       {"skips a stage, but the plan says chain", [](Plan &p) { p.chain = true; }},
   };
   ASSERT_TRUE(succeeded(verify(richPlan())));
@@ -312,6 +314,45 @@ TEST(PlanVerifier, namesWhatIsWrong) {
     c.edit(plan);
     EXPECT_TRUE(failedWith(verify(plan), ExitCode::BadArtifact, c.message)) << c.message;
   }
+}
+
+TEST(Obligation, roundTrips) {
+  const Obligation all[] = {
+      Obligation::recompute("aten::size", 2, 3), Obligation::fact("input x", "rank", "2"),
+      Obligation::fact("result 0 of aten::add in it has rank", "dtype", "float32")};
+  for (const Obligation &obligation : all) {
+    llvm::Expected<Obligation> back = parseObligation(toString(obligation));
+    ASSERT_TRUE(succeeded(back)) << toString(obligation);
+    EXPECT_EQ(*back, obligation);
+  }
+  for (const char *text :
+       {"", "recompute", "recompute aten::size", "believe x has rank 2",
+        "recompute aten::size 0 times in stage 1", "recompute aten::size 01 times in stage 1",
+        "fact x has colour red", "fact x has rank two", "fact  has rank 2", "fact x has dtype a b"})
+    EXPECT_TRUE(failedWith(parseObligation(text), ExitCode::BadArtifact, "expected a form like"))
+        << text;
+}
+
+TEST(PlanVerifier, factsAreWhatTheRuntimeChecks) {
+  const InputSpec x = richPlan().signature.inputs[0];
+  auto withFact = [&](const std::string &of, const char *property, const std::string &value) {
+    Plan plan = richPlan();
+    for (InputSpec &input : plan.signature.inputs)
+      input.tensor = x.tensor;
+    plan.obligations = {Obligation::fact(of, property, value)};
+    return plan;
+  };
+  const std::string name = "input " + x.name, rank = std::to_string(x.tensor.shape.size());
+  EXPECT_TRUE(succeeded(verify(withFact(name, "rank", rank))));
+  EXPECT_TRUE(failedWith(verify(withFact(name, "rank", "9")), ExitCode::BadArtifact,
+                         "expected rank " + rank));
+  EXPECT_TRUE(failedWith(verify(withFact(name, "dtype", "int8")), ExitCode::BadArtifact,
+                         "expected dtype " + x.tensor.dtype));
+  Plan unknown = withFact("result 0 of aten::relu", "rank", "2");
+  EXPECT_TRUE(succeeded(verify(unknown)));
+  unknown.signature.inputs[0].tensor = {};
+  EXPECT_TRUE(
+      failedWith(verify(unknown), ExitCode::BadArtifact, "expected a known dtype and rank"));
 }
 
 TEST(PlanVerifier, chainAllowsOnlyNeighbours) {

@@ -160,9 +160,8 @@ TEST(FoldConstants, ranksAndDtypesBecomeFacts) {
   EXPECT_EQ(test::countNodes(model, "aten::__and__"), 0u);
   EXPECT_EQ(test::countNodes(model, "aten::size"), 1u); // sizes are never used
   ASSERT_EQ(model.obligations.size(), 2u);
-  EXPECT_EQ(model.obligations[0].kind, "fact");
-  EXPECT_EQ(model.obligations[0].text, "input x has rank 2");
-  EXPECT_EQ(model.obligations[1].text, "input x has dtype Float");
+  EXPECT_EQ(toString(model.obligations[0]), "fact input x has rank 2");
+  EXPECT_EQ(toString(model.obligations[1]), "fact input x has dtype float32");
 }
 
 TEST(FoldConstants, listsThatNobodyChanges) {
