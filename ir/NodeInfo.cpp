@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
 
 namespace pipec {
@@ -28,6 +29,8 @@ std::string sourceLineOf(torch::jit::Node *node) {
   if (!place)
     return "";
   const auto &[file, line, column] = *place;
+  if (file.empty()) // code that was defined from a string
+    return "";
   size_t slash = file.find_last_of('/');
   return fmt::format("{}:{}", slash == std::string::npos ? file : file.substr(slash + 1), line);
 }
@@ -39,6 +42,27 @@ std::string describeNode(torch::jit::Node *node) {
   if (std::string path = modulePathOf(node); !path.empty())
     text += " in " + path;
   return text;
+}
+
+Draws drawsOf(torch::jit::Node *node) {
+  return drawsWith(node->kind().toQualString(), [&](llvm::StringRef name) -> Argument {
+    const c10::FunctionSchema *schema = node->maybeSchema();
+    std::optional<int> index;
+    if (schema)
+      index = schema->argumentIndexWithName(std::string_view(name.data(), name.size()));
+    if (!index || static_cast<size_t>(*index) >= node->inputs().size())
+      return {};
+    std::optional<c10::IValue> value = torch::jit::toIValue(node->input(*index));
+    return value ? argumentOf(*value) : Argument{Argument::State::Unknown, 0};
+  });
+}
+
+Argument argumentOf(const c10::IValue &value) {
+  if (value.isBool())
+    return {Argument::State::Known, value.toBool() ? 1.0 : 0.0};
+  if (value.isScalar() && !value.isComplexDouble())
+    return {Argument::State::Known, value.toScalar().toDouble()};
+  return {}; // None: the operator's default, which is on
 }
 
 } // namespace pipec

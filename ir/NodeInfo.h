@@ -1,6 +1,10 @@
-// Where a node comes from, for people: its module path and the author's source line. Never part of
-// an artifact.
+// What a node says of itself: where it comes from, for people (never part of an artifact), and
+// whether it draws random numbers.
 #pragma once
+
+#include "ir/RandomOps.h"
+
+#include <ATen/core/ivalue.h>
 
 #include <string>
 
@@ -20,5 +24,10 @@ std::string sourceLineOf(torch::jit::Node *node);
 
 /// "aten::add_ at model.py:88 in encoder.layers.3": what messages call a node.
 std::string describeNode(torch::jit::Node *node);
+
+/// Whether the operator itself (not its blocks) draws random numbers, as far as constants tell.
+Draws drawsOf(torch::jit::Node *node);
+/// A value as drawsWith takes it.
+Argument argumentOf(const c10::IValue &value);
 
 } // namespace pipec

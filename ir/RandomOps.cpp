@@ -82,6 +82,34 @@ bool isRandomOp(llvm::StringRef qualifiedName) {
                             [](llvm::StringRef a, llvm::StringRef b) { return a < b; });
 }
 
+namespace {
+
+/// Dropout and what has one built in: with probability 0 or outside training they only compute.
+bool hasSwitch(llvm::StringRef name) {
+  return name.contains("dropout") || name.contains("attention") || name.contains("rrelu") ||
+         name.contains("rnn") || name == "aten::lstm" || name == "aten::gru";
+}
+
+} // namespace
+
+Draws drawsWith(llvm::StringRef qualifiedName,
+                llvm::function_ref<Argument(llvm::StringRef name)> argument) {
+  if (!isRandomOp(qualifiedName))
+    return Draws::Never;
+  if (!hasSwitch(qualifiedName))
+    return Draws::Always;
+  bool unknown = false;
+  for (llvm::StringRef name : {"train", "training", "p", "dropout", "dropout_p"}) {
+    if (name == "p" && qualifiedName == "aten::native_dropout")
+      continue; // draws all the same
+    Argument found = argument(name);
+    if (found.state == Argument::State::Known && found.value == 0)
+      return Draws::Never;
+    unknown = unknown || found.state == Argument::State::Unknown;
+  }
+  return unknown ? Draws::Unknown : Draws::Always;
+}
+
 llvm::ArrayRef<llvm::StringRef> randomOps() {
   static const llvm::SmallVector<llvm::StringRef, 64> names(std::begin(kNames), std::end(kNames));
   return names;

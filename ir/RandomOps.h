@@ -3,16 +3,30 @@
 #pragma once
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
 
 namespace pipec {
 
-/// Whether operators of this qualified name ("aten::dropout", any overload) take an ordinal. The
-/// name alone decides: a dropout that is off and an lstm without dropout count as well, so that
-/// ordinals do not depend on values.
+/// Whether operators of this qualified name ("aten::dropout", any overload) may draw; those that do
+/// not with the arguments they are given, see Draws, take no ordinal.
 bool isRandomOp(llvm::StringRef qualifiedName);
 
 /// All names, sorted.
 llvm::ArrayRef<llvm::StringRef> randomOps();
+
+/// What is known of one argument of an operator.
+struct Argument {
+  enum class State { Absent, Unknown, Known } state = State::Absent;
+  double value = 0; // Known: a number, or a bool as 0 or 1
+};
+
+/// Whether a run of the operator draws, as far as its arguments tell. Never: no operator of the
+/// table, or dropout, attention, a recurrent network or rrelu whose switch is off. The compiler
+/// asks with the constants of the graph, the runtime with the values of the call: where the
+/// compiler gets an answer other than Unknown, both get the same.
+enum class Draws { Never, Always, Unknown };
+Draws drawsWith(llvm::StringRef qualifiedName,
+                llvm::function_ref<Argument(llvm::StringRef name)> argument);
 
 } // namespace pipec

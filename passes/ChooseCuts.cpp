@@ -132,6 +132,8 @@ private:
       return makeError(ExitCode::Usage, "automatic cuts need to know what the operators cost",
                        "pass example inputs with --inputs");
     CutLegality legality(model, top);
+    if (llvm::Error error = legality.enoughFor(stages_ - 1))
+      return std::move(error);
     std::vector<int64_t> costs;
     for (const NodeCost &cost : model.nodeCosts)
       costs.push_back(cost.flops);

@@ -1,7 +1,6 @@
 // insert-transfers: the model becomes stages; every value used in a later stage than the one that
 // makes it becomes one channel.
 #include "ir/NodeInfo.h"
-#include "ir/RandomOps.h"
 #include "llvm/ADT/MapVector.h"
 #include "passes/Passes.h"
 #include "passes/StageInputs.h"
@@ -141,9 +140,9 @@ private:
     }
   }
 
-  /// What no operator makes leaves from a stage that has it already: state from the stage that reads
-  /// the old value, an input or a weight from the first that reads it (the writer of a written one,
-  /// which all its readers stay with). A constant leaves from the last.
+  /// What no operator makes leaves from a stage that has it already: state from the stage that
+  /// reads the old value, an input or a weight from the first that reads it (the writer of a
+  /// written one, which all its readers stay with). A constant leaves from the last.
   size_t stageOfUnmade(size_t output) const {
     size_t leaves = model_->signature.leaves.size();
     if (output >= leaves)
@@ -371,7 +370,7 @@ private:
   }
 
   void noteEffects(Node *node, StageEffects &effects) {
-    if (isRandomOp(node->kind().toQualString()))
+    if (drawsOf(node) != Draws::Never)
       effects.randomOps.push_back(randomOrdinal_++);
     effects.prints |= node->kind() == c10::prim::Print;
     effects.raises |= node->kind() == c10::prim::RaiseException;

@@ -19,13 +19,8 @@ public:
       return false;
     CutLegality legality(model, top);
     std::vector<size_t> legal = legality.all();
-    if (legal.size() < top.boundaries.size())
-      return makeError(
-          ExitCode::NoPlan,
-          fmt::format(
-              "stages: {} wanted, but the model has only {} places to cut: at most {} stages",
-              top.boundaries.size() + 1, legal.size(), legal.size() + 1),
-          fmt::format("use {} cuts or fewer", legal.size()));
+    if (llvm::Error error = legality.enoughFor(top.boundaries.size()))
+      return std::move(error);
     std::vector<size_t> moved = nearest(legal, top.boundaries);
     for (size_t i = 0; i < moved.size(); ++i)
       if (moved[i] != top.boundaries[i])

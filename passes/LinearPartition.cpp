@@ -122,12 +122,9 @@ llvm::Expected<std::vector<size_t>> partitionLinear(const std::vector<int64_t> &
                                                     const std::vector<int64_t> &traffic,
                                                     const std::vector<size_t> &legal, size_t stages,
                                                     double slack) {
-  if (legal.size() + 1 < stages)
-    return makeError(
-        ExitCode::NoPlan,
-        fmt::format("stages: {} wanted, but the model has only {} places to cut: at most {} stages",
-                    stages, legal.size(), legal.size() + 1),
-        fmt::format("use --stages {} or fewer", legal.size() + 1));
+  if (legal.size() + 1 < stages) // callers ask CutLegality first, which knows what blocks
+    return failf(ExitCode::NoPlan, "stages: expected at most {}, one more than legal cuts, got {}",
+                 legal.size() + 1, stages);
   std::vector<double> weights(1, 0.0);
   double sum = 0;
   for (size_t boundary : legal)

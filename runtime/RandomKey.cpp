@@ -3,7 +3,7 @@
 // The kernel counts, puts a generator where the schema has an empty one, and hands on.
 #include "runtime/RandomKey.h"
 
-#include "ir/RandomOps.h"
+#include "ir/NodeInfo.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
@@ -114,6 +114,13 @@ void countAndKey(const c10::OperatorHandle &op, c10::DispatchKeySet keys, c10::S
   assert(active && "the key is included by a scope only");
   const std::vector<c10::Argument> &arguments = op.schema().arguments();
   c10::IValue *values = stack->data() + stack->size() - arguments.size();
+  // Switched off it is an operator like all others, and takes no ordinal.
+  Draws draws = drawsWith(op.schema().name(), [&](llvm::StringRef name) -> Argument {
+    for (size_t i = 0; i < arguments.size(); ++i)
+      if (arguments[i].name() == name)
+        return argumentOf(values[i]);
+    return {};
+  });
   struct Depth {
     explicit Depth(int &counter) : count(counter) { ++count; }
     ~Depth() { --count; }
@@ -121,7 +128,7 @@ void countAndKey(const c10::OperatorHandle &op, c10::DispatchKeySet keys, c10::S
   } depth(active->depth);
   c10::Device device = deviceOf(arguments, values);
   std::unique_lock<std::mutex> lock(deviceDraws, std::defer_lock);
-  if (active->depth == 1) {
+  if (active->depth == 1 && draws != Draws::Never) {
     active->ordinal = active->nextOrdinal();
     active->draws = 0;
     if (!device.is_cpu())

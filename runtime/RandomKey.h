@@ -14,7 +14,8 @@ struct RandomKey {
 };
 
 /// While it lives, random operators that this thread runs draw from the key: each OUTERMOST run of
-/// an operator of ir/RandomOps.h takes the next ordinal, and each draw inside it has a generator of
+/// an operator of ir/RandomOps.h that its
+/// arguments do not switch off takes the next ordinal, and each draw inside it has a generator of
 /// its own, seeded by (seed, step, micro-batch, ordinal, number of the draw). An operator called
 /// with a generator keeps that one, but takes its ordinal.
 ///

@@ -1,7 +1,7 @@
 #include "ir/artifact/Relink.h"
 
 #include "ir/CanonicalText.h"
-#include "ir/RandomOps.h"
+#include "ir/NodeInfo.h"
 #include "ir/TensorBytes.h"
 #include "ir/TensorKey.h"
 #include "ir/TorchError.h"
@@ -236,7 +236,7 @@ private:
 
   static void noteEffects(torch::jit::Block &block, StageFacts &facts) {
     for (Node *node : block.nodes()) {
-      facts.randomOps += isRandomOp(node->kind().toQualString());
+      facts.randomOps += drawsOf(node) != Draws::Never;
       facts.prints |= node->kind() == c10::prim::Print;
       facts.raises |= node->kind() == c10::prim::RaiseException;
       for (torch::jit::Block *inner : node->blocks())

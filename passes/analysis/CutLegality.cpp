@@ -1,7 +1,6 @@
 #include "passes/analysis/CutLegality.h"
 
 #include "ir/NodeInfo.h"
-#include "ir/RandomOps.h"
 #include "llvm/ADT/STLExtras.h"
 #include "passes/analysis/AliasAnalysis.h"
 
@@ -23,7 +22,7 @@ Node *topLevelNode(Node *node, torch::jit::Graph &graph) {
 }
 
 bool hasRandom(Node *node) {
-  if (isRandomOp(node->kind().toQualString()))
+  if (drawsOf(node) != Draws::Never)
     return true;
   for (Block *block : node->blocks())
     for (Node *inner : block->nodes())
@@ -93,6 +92,35 @@ std::vector<size_t> CutLegality::all() const {
     if (legal(i))
       result.push_back(i);
   return result;
+}
+
+llvm::Error CutLegality::enoughFor(size_t boundaries) const {
+  const size_t places = all().size();
+  if (boundaries <= places)
+    return llvm::Error::success();
+  std::string message = fmt::format(
+      "stages: {} wanted, but the model has only {} {} to cut: at most {} {}", boundaries + 1,
+      places, places == 1 ? "place" : "places", places + 1, places == 0 ? "stage" : "stages");
+  if (std::string reasons = mainReasons(); !reasons.empty())
+    message += "; " + reasons;
+  return makeError(ExitCode::NoPlan, message,
+                   places == 0 ? "compile it as one stage, or change what stays together"
+                               : fmt::format("ask for {} stages or fewer", places + 1));
+}
+
+/// The few intervals that block most places, longest first.
+std::string CutLegality::mainReasons() const {
+  constexpr size_t kMost = 3;
+  std::vector<Blocked> longest = blocked_;
+  llvm::stable_sort(
+      longest, [](const Blocked &a, const Blocked &b) { return a.to - a.from > b.to - b.from; });
+  if (longest.size() > kMost)
+    longest.resize(kMost);
+  std::string text;
+  for (const Blocked &interval : longest)
+    text += fmt::format("{}{} ({} of {} places blocked)", text.empty() ? "" : "; ", interval.why,
+                        interval.to - interval.from, operators_ - 1);
+  return text;
 }
 
 void CutLegality::block(size_t from, size_t to, std::string why) {
@@ -180,10 +208,12 @@ void CutLegality::blockRandom(const TopLevel &top) {
   for (size_t i = 0; i < last; ++i) {
     Node *node = top.operators[i];
     bool nested = !node->blocks().empty() || node->hasAttribute(c10::attr::Subgraph);
-    if (nested && hasRandom(node)) {
+    if ((nested && hasRandom(node)) || drawsOf(node) == Draws::Unknown) {
       block(i, last,
             describeNode(node) +
-                " draws random numbers inside control flow, and later operators draw too");
+                (nested ? " draws random numbers inside control flow, and later operators draw too"
+                        : " draws random numbers or not, as its arguments are, and later operators "
+                          "draw too"));
       return; // it reaches to the last draw
     }
   }

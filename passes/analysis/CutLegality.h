@@ -24,6 +24,9 @@ public:
   std::string why(size_t boundary) const;
   /// Legal boundaries in ascending order.
   std::vector<size_t> all() const;
+  /// Success when `boundaries` cuts find a legal place each. Errors: NoPlan with both numbers and
+  /// what blocks most places.
+  llvm::Error enoughFor(size_t boundaries) const;
 
 private:
   struct Blocked {
@@ -36,6 +39,7 @@ private:
   void blockState(const Model &model, const TopLevel &top);
   void blockValuesThatStay(const TopLevel &top);
   void blockRandom(const TopLevel &top);
+  std::string mainReasons() const;
   size_t indexOf(torch::jit::Node *node, const TopLevel &top) const;
 
   size_t operators_;

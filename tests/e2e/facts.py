@@ -34,6 +34,12 @@ class Facts(e2e.Case):
         self.compiled(model, "data.pipe", "--at", "b", "--inputs", "both.pt")
         self.sameAsUnsplit(model, "data.pipe", torch.cat([both, one]), 2)
 
+    def testDrawsThatAreOffAreNoDraws(self):
+        model = self.save(odd_models.DrawsAreOff)
+        plan = self.compiled(model, "off.pipe", "--at", "b,c,d", "--inputs", "f32[2,16]")
+        self.assertEqual([stage["effects"]["random_ops"] for stage in plan["stages"]], [[0], [1], [2], []])
+        self.sameAsUnsplit(model, "off.pipe", torch.randn(6, 16), 3)
+
     def testInferenceOfAModelSavedInTraining(self):
         model = self.save(odd_models.Mixed, training=True)
         evaluated = torch.jit.load(model).eval()

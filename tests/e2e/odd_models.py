@@ -106,6 +106,24 @@ class Trees(nn.Module):
         return {"third": third, "first": first}, [second, first], Point(third + 1, 7)
 
 
+class DrawsAreOff(nn.Module):
+    """Between two dropouts that draw: some that are off, in branches too."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c, self.d = (nn.Linear(16, 16) for _ in range(4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = functional.dropout(self.a(x), 0.5, True)
+        if bool(x.sum() > 0):
+            x = functional.dropout(x, 0.5, False) + 1
+        else:
+            x = functional.dropout(x, 0.0, True) * 2
+        x = functional.dropout(self.b(x), 0.5, True)
+        x = functional.dropout(self.c(x), 0.0, True)
+        return self.d(functional.dropout(x, 0.5, True))
+
+
 class Head(nn.Module):
     """Holds another module's weight under a name of its own."""
 

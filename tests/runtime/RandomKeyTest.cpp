@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <thread>
 
 namespace pipec {
@@ -113,14 +114,34 @@ TEST_P(KeyedOps, SameBitsInFourThreads) {
 INSTANTIATE_TEST_SUITE_P(All, KeyedOps, testing::ValuesIn(everyday()),
                          [](const auto &instance) { return instance.param.name; });
 
-TEST(RandomKey, ADropoutThatIsOffTakesAnOrdinalAndDrawsNothing) {
+TEST(RandomKey, ADropoutThatIsOffIsAnOperatorLikeAllOthers) {
   at::Tensor x = at::ones({64});
   at::Tensor withOff = keyed({1, 0, 0}, kFromZero, [&] {
     EXPECT_TRUE(at::equal(at::dropout(x, 0.5, /*train=*/false), x));
     return at::rand({8});
   });
-  EXPECT_TRUE(at::equal(withOff, keyed({1, 0, 0}, {1}, [] { return at::rand({8}); })));
-  EXPECT_FALSE(at::equal(withOff, keyed({1, 0, 0}, {0}, [] { return at::rand({8}); })));
+  EXPECT_FALSE(at::equal(withOff, keyed({1, 0, 0}, {1}, [] { return at::rand({8}); })));
+  EXPECT_TRUE(at::equal(withOff, keyed({1, 0, 0}, {0}, [] { return at::rand({8}); })));
+}
+
+TEST(RandomOps, SwitchesAreReadFromArguments) {
+  auto with = [](const char *op, std::map<std::string, Argument> given) {
+    return drawsWith(op, [&](llvm::StringRef name) {
+      auto found = given.find(name.str());
+      return found == given.end() ? Argument{} : found->second;
+    });
+  };
+  const Argument off{Argument::State::Known, 0}, on{Argument::State::Known, 1},
+      unknown{Argument::State::Unknown, 0};
+  EXPECT_EQ(with("aten::relu", {{"p", off}}), Draws::Never);
+  EXPECT_EQ(with("aten::dropout", {{"p", on}, {"train", on}}), Draws::Always);
+  EXPECT_EQ(with("aten::dropout", {{"p", on}, {"train", off}}), Draws::Never);
+  EXPECT_EQ(with("aten::dropout", {{"p", off}, {"train", unknown}}), Draws::Never);
+  EXPECT_EQ(with("aten::dropout", {{"p", unknown}, {"train", on}}), Draws::Unknown);
+  EXPECT_EQ(with("aten::bernoulli", {{"p", off}}), Draws::Always) << "zeros, but drawn";
+  EXPECT_EQ(with("aten::native_dropout", {{"p", off}, {"train", on}}), Draws::Always);
+  EXPECT_EQ(with("aten::scaled_dot_product_attention", {{"dropout_p", off}}), Draws::Never);
+  EXPECT_EQ(with("aten::lstm", {{"dropout", off}, {"train", on}}), Draws::Never);
 }
 
 TEST(RandomKey, AStageDrawsLikeTheWholeModel) {

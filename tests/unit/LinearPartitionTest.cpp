@@ -81,7 +81,7 @@ TEST(LinearPartition, balancesTheRestWhenOneOperatorDecides) {
 
 TEST(LinearPartition, refusesMoreStagesThanPlaces) {
   EXPECT_TRUE(failedWith(partitionLinear({1, 2, 3}, {0, 0, 0, 0}, {1}, 3), ExitCode::NoPlan,
-                         "at most 2 stages"));
+                         "expected at most 2"));
 }
 
 } // namespace
