@@ -26,8 +26,9 @@ llvm::Error printCommon(const AnyKind &model, llvm::raw_ostream &os, const TextO
   os << "  outputs " << treeText(signature.outputs) << "\n";
   for (size_t i = 0; i < signature.leaves.size(); ++i)
     os << "  " << leafText(signature.leaves[i], i) << "\n";
+  const AttributePrinter printer(model.attributes, options);
   for (const Attribute &attribute : model.attributes) {
-    llvm::Expected<std::string> text = attributeText(attribute, options);
+    llvm::Expected<std::string> text = printer.text(attribute);
     if (!text)
       return text.takeError();
     os << "  " << *text << "\n";
@@ -73,6 +74,31 @@ void printStage(const Stage &stage, size_t index, llvm::raw_ostream &os,
   if (stage.graph)
     printGraph(*stage.graph, os, 4, options.scopes, inputNames(stage.plan));
   os << "  }\n";
+}
+
+std::string costsText(const std::vector<NodeCost> &costs) {
+  std::vector<std::string> words;
+  for (const NodeCost &cost : costs)
+    words.push_back(fmt::format("{}/{}", cost.flops, cost.outputBytes));
+  return "costs " + listText(words);
+}
+
+/// One flops/bytes per top-level operator.
+std::vector<NodeCost> parseCosts(TextLine &line) {
+  std::vector<NodeCost> costs;
+  const std::string text = line.word("a list of costs");
+  const std::optional<std::vector<std::string>> words = splitList(text);
+  if (!words)
+    line.complain("costs: expected a list like [10/8,4/8], got " + text);
+  for (llvm::StringRef word : words.value_or(std::vector<std::string>{})) {
+    NodeCost cost;
+    const auto [flops, bytes] = word.split('/');
+    if (flops.getAsInteger(10, cost.flops) || bytes.getAsInteger(10, cost.outputBytes) ||
+        cost.flops < 0 || cost.outputBytes < 0)
+      line.complain("costs: expected FLOPS/BYTES, got " + word.str());
+    costs.push_back(cost);
+  }
+  return costs;
 }
 
 class ModelParser {
@@ -213,6 +239,8 @@ llvm::Error ModelParser::parseBody(Common &common, AttributeReader &attributes, 
       staged->ties.push_back(parseTie(line));
     else if (model && keyword == "state")
       common.states.emplace_back(line.word("the name of an attribute"), line.number());
+    else if (model && keyword == "costs")
+      model->nodeCosts = parseCosts(line);
     else if (!parseCommonLine(keyword, line, common, attributes))
       return textError(line.number(), 1, fmt::format("a {} has no entity {}", what, keyword));
     if (llvm::Error error = line.finish())
@@ -361,6 +389,8 @@ llvm::Error print(const Model &model, llvm::raw_ostream &os, const TextOptions &
   os << "model";
   if (llvm::Error error = printCommon(model, os, options))
     return error;
+  if (!model.nodeCosts.empty())
+    os << "  " << costsText(model.nodeCosts) << "\n";
   for (const size_t index : model.stateOutputs)
     os << "  state "
        << (index < model.attributes.size() ? quotedWord(model.attributes[index].name) : "?")
