@@ -135,8 +135,7 @@ struct Compiler::Impl {
   /// Types show which branches are taken for every accepted input; folding those brings operators
   /// to the top level, whose types show more.
   llvm::Error simplifyWithTypes(Model &model, const std::vector<c10::IValue> &inputs) {
-    constexpr int kRounds = 4;
-    for (int round = 0; round < kRounds; ++round) {
+    for (int round = 0; round < kTypedRounds; ++round) {
       if (llvm::Error error = inferTypes(model, deepCopies(inputs)))
         return error;
       std::vector<std::string> before = canonicalLines(model);
