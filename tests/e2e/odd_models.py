@@ -205,7 +205,7 @@ class HeldByAList(nn.Module):
 
 
 class SizeAfterOut(nn.Module):
-    """An out= call gives its tensor another size: what was read before does not hold after."""
+    """An out= call gives its tensor another size and rank: what was read before does not hold after."""
 
     def __init__(self):
         super().__init__()
@@ -217,6 +217,8 @@ class SizeAfterOut(nn.Module):
         before = y.size(0) + y.numel()
         torch.mul(x, 2.0, out=y)
         after = y.size(0) + y.numel()
+        if y.dim() == 1:
+            y = y * 100
         return self.b(y * before + after)
 
 
