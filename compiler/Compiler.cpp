@@ -15,24 +15,14 @@
 #include "ir/MicroBatch.h"
 #include "ir/TorchError.h"
 #include "ir/Values.h"
+#include "ir/plan/PeakMemory.h"
 #include "passes/PassManager.h"
 #include "passes/analysis/TopLevel.h"
 
 #include <chrono>
-#include <sys/resource.h>
 #include <unistd.h>
 
 namespace pipec {
-
-namespace {
-
-int64_t peakMemory() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_maxrss * 1024;
-}
-
-} // namespace
 
 /// One compile: the state that its steps hand on.
 struct Compiler::Impl {
@@ -135,8 +125,7 @@ struct Compiler::Impl {
   /// Types show which branches are taken for every accepted input; folding those brings operators
   /// to the top level, whose types show more.
   llvm::Error simplifyWithTypes(Model &model, const std::vector<c10::IValue> &inputs) {
-    constexpr int kRounds = 4;
-    for (int round = 0; round < kRounds; ++round) {
+    for (int round = 0; round < kTypedRounds; ++round) {
       if (llvm::Error error = inferTypes(model, deepCopies(inputs)))
         return error;
       std::vector<std::string> before = canonicalLines(model);
@@ -326,7 +315,7 @@ llvm::Expected<CompileReport> Compiler::compile(const CompileOptions &options,
   if (llvm::Error error = guardTorchError(ExitCode::Internal, "compiling",
                                           [&] { return impl_->compile(outDir, force); }))
     return std::move(error);
-  impl_->report.peakMemoryBytes = peakMemory();
+  impl_->report.peakMemoryBytes = peakMemoryBytes();
   return std::move(impl_->report);
 }
 

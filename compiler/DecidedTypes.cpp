@@ -2,6 +2,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
+#include "passes/analysis/MemoryTypes.h"
 
 #include <torch/csrc/jit/ir/ir.h>
 
@@ -20,16 +21,11 @@ bool looksAtMore(c10::Symbol kind) {
   return kNames.contains(kind.toUnqualString());
 }
 
-/// The tensor itself gets another rank.
-bool changesRankInPlace(c10::Symbol kind) {
-  static const llvm::StringSet<> kNames = {"squeeze_", "unsqueeze_",  "resize_", "resize_as_",
-                                           "set_",     "as_strided_", "set_data"};
-  return kNames.contains(kind.toUnqualString());
-}
-
+/// Some tensor gets another rank in place.
 bool anyChangesRank(const Block &block) {
   return llvm::any_of(block.nodes(), [](const Node *node) {
-    return changesRankInPlace(node->kind()) ||
+    const c10::FunctionSchema *schema = node->maybeSchema();
+    return (schema && schema->is_mutable() && mayChangeRank(node)) ||
            llvm::any_of(node->blocks(), [](const Block *inner) { return anyChangesRank(*inner); });
   });
 }

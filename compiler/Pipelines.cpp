@@ -89,8 +89,20 @@ std::string stagePipeline(const CompileOptions &options) {
       ",");
 }
 
+/// What runs between the passes needs the model's file or example inputs, which text has not: it
+/// stands there as comments.
 std::string Compiler::pipelineText(const CompileOptions &options) {
-  return frontPipeline(options) + "," + stagePipeline(options);
+  const bool hasInputs = !options.inputs.empty();
+  std::string text = frontPipeline(options) + ",\n";
+  if (hasInputs)
+    text += fmt::format("# With the types that the example inputs show, up to {} times until "
+                        "nothing changes; then the types are forgotten:\n{},\n",
+                        kTypedRounds, typedPipeline());
+  text += "# The graph is written as a TorchScript file and read back.\n";
+  if (hasInputs && options.cuts.empty() && (options.split.empty() || options.split == "auto"))
+    text += "# Where no marker says where to cut: every operator gets its cost from a run on the "
+            "example inputs; in text it is the entity `costs`.\n";
+  return text + stagePipeline(options);
 }
 
 } // namespace pipec

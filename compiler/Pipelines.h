@@ -7,8 +7,9 @@ namespace pipec {
 
 /// From the imported method to the normalised flat model.
 std::string frontPipeline(const CompileOptions &options);
-/// What runs again whenever an example has shown more types.
+/// What runs again whenever an example has shown more types, at most kTypedRounds times.
 std::string typedPipeline();
+constexpr int kTypedRounds = 4;
 /// From the normalised model to stages.
 std::string stagePipeline(const CompileOptions &options);
 

@@ -3,18 +3,12 @@
 #include "ir/GraphText.h"
 #include "ir/PlanText.h"
 #include "ir/TensorBytes.h"
-#include "ir/TensorText.h"
-#include "ir/TextLine.h"
-#include "ir/TorchError.h"
 #include "ir/ValueText.h"
 #include "ir/plan/Json.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 #include <fmt/ranges.h>
 
-#include <ATen/ops/empty.h>
-#include <ATen/ops/zeros.h>
 #include <c10/util/strides.h>
 
 #include <algorithm>
@@ -22,10 +16,16 @@
 namespace pipec {
 namespace {
 
+namespace json = llvm::json;
+
 constexpr size_t kMaxHexBytes = 256;
 
 bool isDense(const at::Tensor &tensor) {
   return tensor.defined() && tensor.layout() == at::kStrided && !tensor.is_quantized();
+}
+
+bool hasOwnStrides(const at::Tensor &tensor) {
+  return isDense(tensor) && tensor.strides() != c10::contiguous_strides(tensor.sizes());
 }
 
 /// Writes the elements beside the text and returns "@NAME". Equal weights have one file.
@@ -45,74 +45,167 @@ llvm::Expected<std::string> writeData(const at::Tensor &tensor, const std::strin
   return "@" + name;
 }
 
-llvm::Expected<std::string> tensorDataText(const Attribute &attribute, const TextOptions &options) {
-  const at::Tensor &tensor = attribute.value.toTensor();
-  if (!options.digests || !isDense(tensor))
-    return "";
-  const std::string digest = tensorDigest(tensor);
-  if (options.notes) {
-    const auto note = options.notes->find(attribute.name);
-    if (note != options.notes->end() && note->second.digest == digest)
-      return fmt::format(" sha256={} data={}", note->second.recorded, note->second.data);
-  }
-  std::string data = "none";
-  if (options.data != TextOptions::Data::None && tensor.nbytes() <= kMaxHexBytes) {
-    data = "bytes(" + hexText(elementBytes(tensor)) + ")";
-  } else if (options.data == TextOptions::Data::Directory) {
-    llvm::Expected<std::string> file = writeData(tensor, digest, options.directory);
-    if (!file)
-      return file.takeError();
-    data = *file;
-  }
-  return fmt::format(" sha256={} data={}", digest, data);
-}
-
 bool isTensorType(llvm::StringRef type) { return dtypeFromText(type.split('[').first).has_value(); }
 
-llvm::Error inAttribute(llvm::Error error, const std::string &name, size_t line) {
-  return withContext(std::move(error), fmt::format("line {}: attribute {}", line, name));
+std::string innerName(const std::string &attribute, size_t index) {
+  return fmt::format("{}[{}]", attribute, index);
+}
+
+/// None is spelled as LibTorch's type parser reads it, inside tuples too. Blanks stand only inside
+/// brackets: one word.
+std::string typeText(const c10::IValue &value) {
+  if (value.isTensor()) // an undefined one cannot say its type
+    return "Tensor";
+  return value.type()->annotation_str([](const c10::Type &type) -> std::optional<std::string> {
+    if (type.kind() == c10::TypeKind::NoneType)
+      return "None";
+    return std::nullopt;
+  });
+}
+
+/// Tensors inside lists, tuples and dicts in the order in which they are printed.
+void collectInner(const c10::IValue &value, std::vector<at::Tensor> &tensors) {
+  if (value.isTensor())
+    return;
+  llvm::Expected<json::Value> unused =
+      valueToJson(value, [&](const at::Tensor &tensor) -> llvm::Expected<json::Value> {
+        if (tensor.defined())
+          tensors.push_back(tensor);
+        return nullptr;
+      });
+  if (!unused)
+    llvm::consumeError(unused.takeError()); // an object has no tensors that could be read back
 }
 
 } // namespace
 
-llvm::Expected<std::string> attributeText(const Attribute &attribute, const TextOptions &options) {
-  std::string out =
-      fmt::format("attribute {} {} ", quotedWord(attribute.name), toString(attribute.kind).str());
-  const std::string flags =
-      flagText("requires_grad", attribute.requiresGrad) + flagText("written", attribute.written);
-  const std::string also =
-      attribute.otherNames.empty() ? "" : " also=" + listText(attribute.otherNames);
-  if (!attribute.value.isTensor() || !attribute.value.toTensor().defined()) {
-    const c10::TypePtr type = attribute.value.type();
-    out += type->annotation_str() + flags; // blanks only inside brackets: one word
-    llvm::Expected<llvm::json::Value> json = valueToJson(attribute.value);
-    if (!json) {
-      llvm::consumeError(json.takeError()); // an object: shown, but it cannot be read back
-      return out + " value=object" + also;
-    }
-    return out + " value=" + jsonText(*json) + also;
+AttributePrinter::AttributePrinter(const std::vector<Attribute> &attributes,
+                                   const TextOptions &options)
+    : options_(options) {
+  std::vector<at::Tensor> tensors;
+  std::vector<int64_t> numbers; // of the attributes that are tensors; numbers of others follow
+  int64_t next = 0;
+  for (const Attribute &attribute : attributes) {
+    if (!attribute.value.isTensor())
+      continue;
+    tensors.push_back(attribute.value.toTensor());
+    numbers.push_back(attribute.storage);
+    next = std::max(next, attribute.storage + 1);
   }
+  for (const Attribute &attribute : attributes)
+    collectInner(attribute.value, tensors);
+  const std::vector<int64_t> groups = storageIds(tensors);
+  std::map<int64_t, int64_t> numberOf;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (i < numbers.size()) {
+      if (numbers[i] >= 0)
+        numberOf.try_emplace(groups[i], numbers[i]);
+      continue;
+    }
+    const auto [number, isNew] = numberOf.try_emplace(groups[i], next);
+    next += isNew ? 1 : 0;
+    innerStorages_.try_emplace(keyOf(tensors[i]), number->second);
+  }
+}
+
+llvm::Expected<std::string> AttributePrinter::text(const Attribute &attribute) const {
+  const bool isTensor = attribute.value.isTensor() && attribute.value.toTensor().defined();
+  llvm::Expected<std::string> what = isTensor ? tensorText(attribute) : valueText(attribute);
+  if (!what)
+    return what.takeError();
+  return fmt::format("attribute {} {} {}{}", quotedWord(attribute.name),
+                     toString(attribute.kind).str(), *what,
+                     attribute.otherNames.empty() ? "" : " also=" + listText(attribute.otherNames));
+}
+
+llvm::Expected<AttributePrinter::Elements>
+AttributePrinter::elementsOf(const at::Tensor &tensor, const std::string &name) const {
+  if (!options_.digests || !isDense(tensor))
+    return Elements{};
+  const std::string digest = tensorDigest(tensor);
+  if (options_.notes) {
+    const auto note = options_.notes->find(name);
+    if (note != options_.notes->end() && note->second.digest == digest)
+      return Elements{note->second.recorded, note->second.data};
+  }
+  if (options_.data != TextOptions::Data::None && tensor.nbytes() <= kMaxHexBytes)
+    return Elements{digest, "bytes(" + hexText(elementBytes(tensor)) + ")"};
+  if (options_.data != TextOptions::Data::Directory)
+    return Elements{digest, "none"};
+  llvm::Expected<std::string> file = writeData(tensor, digest, options_.directory);
+  if (!file)
+    return file.takeError();
+  return Elements{digest, *file};
+}
+
+llvm::Expected<std::string> AttributePrinter::tensorText(const Attribute &attribute) const {
   const at::Tensor &tensor = attribute.value.toTensor();
-  out += tensorHeadText(tensor);
-  if (isDense(tensor) && tensor.strides() != c10::contiguous_strides(tensor.sizes()))
+  std::string out = tensorHeadText(tensor);
+  if (hasOwnStrides(tensor))
     out += fmt::format(" strides=[{}]", fmt::join(tensor.strides(), ","));
-  out += flags;
+  out += flagText("requires_grad", attribute.requiresGrad) + flagText("written", attribute.written);
   if (!tensor.is_cpu())
     out += " device=" + tensor.device().str();
   if (attribute.storage >= 0)
     out += fmt::format(" storage={}", attribute.storage);
   if (isDense(tensor) && tensor.storage_offset() != 0)
     out += fmt::format(" offset={}", tensor.storage_offset());
-  llvm::Expected<std::string> data = tensorDataText(attribute, options);
-  if (!data)
-    return data.takeError();
-  return out + *data + also;
+  llvm::Expected<Elements> elements = elementsOf(tensor, attribute.name);
+  if (!elements)
+    return elements.takeError();
+  if (!elements->data.empty())
+    out += fmt::format(" sha256={} data={}", elements->sha256, elements->data);
+  return out;
+}
+
+llvm::Expected<std::string> AttributePrinter::valueText(const Attribute &attribute) const {
+  size_t index = 0;
+  llvm::Expected<json::Value> value = valueToJson(attribute.value, [&](const at::Tensor &tensor) {
+    return innerTensor(tensor, innerName(attribute.name, index++));
+  });
+  std::string text = "object"; // shown, but it cannot be read back
+  if (value) {
+    text = jsonText(*value);
+  } else if (ErrorText error = describe(value.takeError()); error.code != ExitCode::Unsupported) {
+    return makeError(error.code, error.message, error.help);
+  }
+  return typeText(attribute.value) + flagText("requires_grad", attribute.requiresGrad) +
+         flagText("written", attribute.written) + " value=" + text;
+}
+
+/// The keys of a tensor's line as an object.
+llvm::Expected<json::Value> AttributePrinter::innerTensor(const at::Tensor &tensor,
+                                                          const std::string &name) const {
+  if (!tensor.defined())
+    return json::Object{{"tensor", nullptr}};
+  if (!isDense(tensor) || !tensor.is_cpu() ||
+      !dtypeFromText(llvm::StringRef(tensorHeadText(tensor)).split('[').first))
+    return failf(ExitCode::Unsupported, "a tensor {} inside a value has no text form",
+                 tensorHeadText(tensor));
+  json::Object object{{"tensor", tensorHeadText(tensor)}};
+  if (hasOwnStrides(tensor))
+    object["strides"] = json::Array(tensor.strides());
+  if (tensor.requires_grad())
+    object["requires_grad"] = true;
+  if (const auto number = innerStorages_.find(keyOf(tensor)); number != innerStorages_.end())
+    object["storage"] = number->second;
+  if (tensor.storage_offset() != 0)
+    object["offset"] = tensor.storage_offset();
+  llvm::Expected<Elements> elements = elementsOf(tensor, name);
+  if (!elements)
+    return elements.takeError();
+  if (!elements->data.empty()) {
+    object["sha256"] = elements->sha256;
+    object["data"] = elements->data;
+  }
+  return json::Value(std::move(object));
 }
 
 void AttributeReader::add(TextLine &line) {
   Row row;
-  row.line = line.number();
-  row.attribute.name = line.word("the name of an attribute");
+  TensorRow &tensor = row.tensor;
+  tensor.line = line.number();
+  tensor.name = row.attribute.name = line.word("the name of an attribute");
   llvm::Expected<AttributeKind> kind = parseAttributeKind(line.word("the kind of an attribute"));
   if (kind)
     row.attribute.kind = *kind;
@@ -124,12 +217,12 @@ void AttributeReader::add(TextLine &line) {
     if (!row.strides)
       line.complain("strides: expected a list, got " + *strides);
   }
-  row.attribute.requiresGrad = line.flag("requires_grad");
+  tensor.requiresGrad = row.attribute.requiresGrad = line.flag("requires_grad");
   row.attribute.written = line.flag("written");
-  row.attribute.storage = line.integerKey("storage").value_or(-1);
-  row.offset = line.integerKey("offset").value_or(0);
-  row.sha256 = line.key("sha256").value_or("");
-  row.data = line.key("data").value_or("none");
+  tensor.storage = line.integerKey("storage").value_or(-1);
+  tensor.offset = line.integerKey("offset").value_or(0);
+  tensor.sha256 = line.key("sha256").value_or("");
+  tensor.data = line.key("data").value_or("none");
   row.value = line.rawKey("value").value_or("null");
   if (const std::optional<std::string> device = line.key("device"))
     line.complain(fmt::format("device={}: text is read for the CPU only", *device));
@@ -138,154 +231,116 @@ void AttributeReader::add(TextLine &line) {
 }
 
 llvm::Expected<std::vector<Attribute>> AttributeReader::build() {
-  // Numbers in the text are labels: memory is numbered by first encounter, a line without a number
-  // shares with nobody.
-  std::map<int64_t, int64_t> labels;
-  int64_t next = 0;
-  for (Row &row : rows_) {
-    if (isTensorType(row.type)) {
-      int64_t &storage = row.attribute.storage;
-      const bool fresh = storage < 0 || labels.try_emplace(storage, next).second;
-      storage = fresh ? next++ : labels[storage];
-      continue;
-    }
-    if (llvm::Error error = build(row))
-      return inAttribute(std::move(error), row.attribute.name, row.line);
-  }
-  if (llvm::Error error = buildTensors())
-    return error;
-  std::vector<Attribute> attributes;
+  const auto named = [](llvm::Error error, const Row &row) {
+    return inAttribute(std::move(error), row.tensor.name, row.tensor.line);
+  };
+  // Attributes first: storage numbers of tensors inside values follow theirs.
   for (Row &row : rows_)
+    if (isTensorType(row.type))
+      if (llvm::Error error = addTensor(row))
+        return named(std::move(error), row);
+  for (Row &row : rows_)
+    if (!isTensorType(row.type))
+      if (llvm::Error error = addValue(row))
+        return named(std::move(error), row);
+  if (llvm::Error error = tensors_.build())
+    return std::move(error);
+  std::vector<Attribute> attributes;
+  size_t next = 0;
+  for (Row &row : rows_) {
+    const bool isTensor = isTensorType(row.type);
+    row.attribute.storage = isTensor ? tensors_.storageOf(next++) : -1;
     attributes.push_back(std::move(row.attribute));
+  }
   return attributes;
 }
 
-llvm::Error AttributeReader::build(Row &row) {
+llvm::Error AttributeReader::addTensor(Row &row) {
+  llvm::Expected<TensorHead> head = tensorHeadFromText(row.type);
+  if (!head)
+    return head.takeError();
+  row.tensor.head = *head;
+  if (row.strides) {
+    row.tensor.strides.emplace();
+    for (const std::string &text : *row.strides) {
+      int64_t stride = -1;
+      if (llvm::StringRef(text).getAsInteger(10, stride) || stride < 0)
+        return failf(ExitCode::Unreadable, "strides: expected a number, got {}", text);
+      row.tensor.strides->push_back(stride);
+    }
+  }
+  llvm::Expected<at::Tensor> tensor = tensors_.add(row.tensor);
+  if (!tensor)
+    return tensor.takeError();
+  row.attribute.value = *tensor;
+  return llvm::Error::success();
+}
+
+llvm::Error AttributeReader::addValue(Row &row) {
   if (row.value == "object")
     return makeError(ExitCode::Unsupported,
                      fmt::format("an object of type {} has no text form", row.type),
                      "read the model from its file");
-  llvm::Expected<c10::TypePtr> type = row.type == "NoneType"
+  llvm::Expected<c10::TypePtr> type = row.type == "None"
                                           ? llvm::Expected<c10::TypePtr>(c10::NoneType::get())
                                           : typeFromText(row.type);
   if (!type)
     return type.takeError();
-  llvm::Expected<llvm::json::Value> json = llvm::json::parse(row.value);
-  if (!json)
-    return makeError(ExitCode::Unreadable, "value: " + llvm::toString(json.takeError()));
-  llvm::Expected<c10::IValue> value = valueFromJson(*json, *type);
+  llvm::Expected<json::Value> parsed = json::parse(row.value);
+  if (!parsed)
+    return makeError(ExitCode::Unreadable, "value: " + llvm::toString(parsed.takeError()));
+  size_t index = 0;
+  llvm::Expected<c10::IValue> value = valueFromJson(*parsed, *type, [&](const json::Value &tensor) {
+    return addInner(tensor, innerName(row.tensor.name, index++), row.tensor.line);
+  });
   if (!value)
     return value.takeError();
   row.attribute.value = *value;
   return llvm::Error::success();
 }
 
-llvm::Error AttributeReader::buildTensors() {
-  std::vector<std::optional<View>> views(rows_.size());
-  std::map<int64_t, int64_t> bytes; // of each storage
-  for (size_t i = 0; i < rows_.size(); ++i) {
-    const Row &row = rows_[i];
-    if (!isTensorType(row.type))
-      continue;
-    llvm::Expected<View> view = viewOf(row);
-    if (!view)
-      return inAttribute(view.takeError(), row.attribute.name, row.line);
-    int64_t &total = bytes[row.attribute.storage];
-    total = std::max(total, view->extent);
-    views[i] = std::move(*view);
-  }
-  std::map<int64_t, at::Tensor> storages; // one row of bytes each
-  for (const auto &[number, size] : bytes)
-    if (llvm::Error error = guardTorchVoid(
-            ExitCode::Unreadable, fmt::format("storage {} of {} bytes", number, size),
-            [&] { storages[number] = at::zeros({size}, at::kByte); }))
-      return error;
-  for (size_t i = 0; i < rows_.size(); ++i) {
-    Row &row = rows_[i];
-    if (!views[i])
-      continue;
-    llvm::Error filled = llvm::Error::success();
-    llvm::Error built = guardTorchVoid(ExitCode::Unreadable, "building the tensor", [&] {
-      at::Tensor tensor = at::empty({0}, at::TensorOptions(views[i]->dtype));
-      tensor.set_(storages[row.attribute.storage].storage(), row.offset, views[i]->sizes,
-                  views[i]->strides);
-      row.attribute.value = tensor;
-      filled = fill(row);
-    });
-    if (llvm::Error error = llvm::joinErrors(std::move(built), std::move(filled)))
-      return inAttribute(std::move(error), row.attribute.name, row.line);
-  }
-  return llvm::Error::success();
-}
-
-/// How a line's tensor lies in its storage.
-llvm::Expected<AttributeReader::View> AttributeReader::viewOf(const Row &row) {
-  llvm::Expected<TensorHead> head = tensorHeadFromText(row.type);
-  if (!head)
-    return head.takeError();
-  View view{head->sizes, at::IntArrayRef(c10::contiguous_strides(head->sizes)).vec(), head->dtype,
-            0};
-  if (row.strides) {
-    view.strides.clear();
-    for (const std::string &text : *row.strides) {
-      int64_t stride = -1;
-      if (llvm::StringRef(text).getAsInteger(10, stride) || stride < 0)
-        return failf(ExitCode::Unreadable, "strides: expected a number, got {}", text);
-      view.strides.push_back(stride);
+llvm::Expected<at::Tensor> AttributeReader::addInner(const json::Value &value,
+                                                     const std::string &name, size_t line) {
+  const json::Object *object = value.getAsObject();
+  if (object && object->size() == 1 && object->get("tensor") &&
+      object->get("tensor")->kind() == json::Value::Null)
+    return at::Tensor();
+  const auto wrong = [&](const char *expected) {
+    return failf(ExitCode::Unreadable, "expected {}, got {}", expected, jsonText(value));
+  };
+  if (!object || !object->getString("tensor"))
+    return wrong("a tensor like {\"tensor\": \"float32[2]\"}");
+  TensorRow row;
+  row.name = name;
+  row.line = line;
+  for (const auto &[key, part] : *object) {
+    if (key == "tensor") {
+      llvm::Expected<TensorHead> head = tensorHeadFromText(*part.getAsString());
+      if (!head)
+        return head.takeError();
+      row.head = *head;
+    } else if (key == "strides" && part.getAsArray()) {
+      row.strides.emplace();
+      for (const json::Value &stride : *part.getAsArray())
+        row.strides->push_back(stride.getAsInteger().getValueOr(-1));
+      if (llvm::any_of(*row.strides, [](int64_t stride) { return stride < 0; }))
+        return wrong("strides of 0 or more");
+    } else if (key == "storage" && part.getAsInteger()) {
+      row.storage = *part.getAsInteger();
+    } else if (key == "offset" && part.getAsInteger()) {
+      row.offset = *part.getAsInteger();
+    } else if (key == "requires_grad" && part.getAsBoolean()) {
+      row.requiresGrad = *part.getAsBoolean();
+    } else if (key == "sha256" && part.getAsString()) {
+      row.sha256 = part.getAsString()->str();
+    } else if (key == "data" && part.getAsString()) {
+      row.data = part.getAsString()->str();
+    } else {
+      return failf(ExitCode::Unreadable, "a tensor has no key {} with the value {}",
+                   llvm::StringRef(key).str(), jsonText(part));
     }
   }
-  if (view.strides.size() != view.sizes.size() || row.offset < 0)
-    return failf(ExitCode::Unreadable, "expected {} strides and no negative offset, got {} and {}",
-                 view.sizes.size(), view.strides.size(), row.offset);
-  // One past the last element; checked, because sizes come from a file.
-  int64_t end = row.offset;
-  bool overflow = __builtin_add_overflow(end, 1, &end);
-  for (size_t d = 0; d < view.sizes.size(); ++d) {
-    int64_t reach = 0;
-    overflow |=
-        view.sizes[d] > 0 && (__builtin_mul_overflow(view.sizes[d] - 1, view.strides[d], &reach) ||
-                              __builtin_add_overflow(end, reach, &end));
-  }
-  overflow |=
-      __builtin_mul_overflow(end, static_cast<int64_t>(c10::elementSize(view.dtype)), &view.extent);
-  if (overflow)
-    return failf(ExitCode::Unreadable, "its sizes and strides reach beyond the address space");
-  return view;
-}
-
-llvm::Error AttributeReader::fill(Row &row) {
-  at::Tensor tensor = row.attribute.value.toTensor();
-  llvm::StringRef data = row.data;
-  uint64_t seed = 0;
-  if (data.consume_front("seed(") && data.consume_back(")") && !data.getAsInteger(10, seed)) {
-    fillFromSeed(tensor, seed);
-  } else if (data = row.data; data.consume_front("bytes(") && data.consume_back(")")) {
-    const std::optional<std::string> bytes = parseHex(data);
-    if (!bytes)
-      return failf(ExitCode::Unreadable, "data: expected hex digits, got {}", data.str());
-    if (llvm::Error error = setElements(tensor, *bytes))
-      return error;
-  } else if (data = row.data; data.consume_front("@")) {
-    if (data.contains('/') || data.empty() || data.startswith("."))
-      return failf(ExitCode::Unreadable,
-                   "data: expected the name of a file beside the text, got {}", data.str());
-    const std::string path = directory_ + "/" + data.str();
-    auto buffer = llvm::MemoryBuffer::getFile(path);
-    if (!buffer)
-      return failf(ExitCode::IO, "{}: cannot read: {}", path, buffer.getError().message());
-    if (llvm::Error error = setElements(tensor, (*buffer)->getBuffer()))
-      return error;
-  } else if (row.data != "none") {
-    return failf(ExitCode::Unreadable, "data: expected seed(N), bytes(HEX), @FILE or none, got {}",
-                 row.data);
-  }
-  const std::string digest = tensorDigest(tensor);
-  if (row.data != "none" && !row.sha256.empty() && row.sha256 != digest)
-    return failf(ExitCode::Unreadable, "sha256: expected {}, got {}", row.sha256, digest);
-  notes_[row.attribute.name] = {digest, row.sha256.empty() ? digest : row.sha256, row.data};
-  if (row.attribute.requiresGrad && (tensor.is_floating_point() || tensor.is_complex()))
-    tensor.set_requires_grad(true);
-  return llvm::Error::success();
+  return tensors_.add(std::move(row));
 }
 
 } // namespace pipec

@@ -3,22 +3,12 @@
 #pragma once
 
 #include "ir/Model.h"
+#include "ir/TensorKey.h"
+#include "ir/TensorRows.h"
 #include "ir/TextLine.h"
-
-#include <map>
+#include "llvm/Support/JSON.h"
 
 namespace pipec {
-
-/// What the text said about a tensor's elements: lets a later print say the same again, as long as
-/// the elements are still these.
-struct AttributeNote {
-  std::string digest; // of the elements as built
-  std::string
-      recorded; // sha256 as the text had it; differs from digest where the weights were left out
-  std::string data; // "seed(1)", "none", ...
-};
-/// By the name of the attribute.
-using AttributeNotes = std::map<std::string, AttributeNote>;
 
 struct TextOptions {
   enum class Data { None, Small, Directory };
@@ -31,15 +21,37 @@ struct TextOptions {
   const AttributeNotes *notes = nullptr;
 };
 
-/// "attribute enc.weight parameter float32[8,16] strides=[16,1] requires_grad storage=0 sha256=...
-/// data=seed(1) also=[a.b]". Errors: Unsupported (a value without text form), IO (data directory).
-llvm::Expected<std::string> attributeText(const Attribute &attribute, const TextOptions &options);
+/// Prints the attributes of one model: tensors inside lists, tuples and dicts have storage numbers
+/// too, which say what memory they share with all others.
+class AttributePrinter {
+public:
+  /// Both must live as long as the printer.
+  AttributePrinter(const std::vector<Attribute> &attributes, const TextOptions &options);
+
+  /// "attribute enc.weight parameter float32[8,16] strides=[16,1] requires_grad storage=0
+  /// sha256=... data=seed(1) also=[a.b]". An object without text form is shown as value=object.
+  /// Errors: IO (data directory).
+  llvm::Expected<std::string> text(const Attribute &attribute) const;
+
+private:
+  struct Elements {
+    std::string sha256, data; // both empty: left out
+  };
+  llvm::Expected<Elements> elementsOf(const at::Tensor &tensor, const std::string &name) const;
+  llvm::Expected<std::string> tensorText(const Attribute &attribute) const;
+  llvm::Expected<std::string> valueText(const Attribute &attribute) const;
+  llvm::Expected<llvm::json::Value> innerTensor(const at::Tensor &tensor,
+                                                const std::string &name) const;
+
+  const TextOptions &options_;
+  std::map<TensorKey, int64_t> innerStorages_; // of tensors inside values
+};
 
 /// Collects attribute lines and builds their tensors together, because attributes with one storage
 /// number share memory.
 class AttributeReader {
 public:
-  explicit AttributeReader(std::string directory) : directory_(std::move(directory)) {}
+  explicit AttributeReader(std::string directory) : tensors_(std::move(directory)) {}
 
   /// `line`: after the word "attribute". Complaints go to the line.
   void add(TextLine &line);
@@ -47,30 +59,23 @@ public:
   /// attribute and its line.
   llvm::Expected<std::vector<Attribute>> build();
   /// Filled by build().
-  AttributeNotes takeNotes() { return std::move(notes_); }
+  AttributeNotes takeNotes() { return tensors_.takeNotes(); }
 
 private:
   struct Row {
     Attribute attribute;
-    size_t line = 0;
     std::string type; // "float32[8,16]" or a TorchScript type
     std::optional<std::vector<std::string>> strides;
-    int64_t offset = 0; // in elements, from the start of the storage
-    std::string sha256, data, value;
+    std::string value;
+    TensorRow tensor; // what the keys of the line say of it; its line also for other values
   };
-  struct View {
-    std::vector<int64_t> sizes, strides;
-    at::ScalarType dtype;
-    int64_t extent; // bytes from the start of the storage
-  };
-  static llvm::Expected<View> viewOf(const Row &row);
-  llvm::Error build(Row &row);
-  llvm::Error buildTensors();
-  llvm::Error fill(Row &row);
+  llvm::Error addTensor(Row &row);
+  llvm::Error addValue(Row &row);
+  llvm::Expected<at::Tensor> addInner(const llvm::json::Value &json, const std::string &name,
+                                      size_t line);
 
-  std::string directory_;
   std::vector<Row> rows_;
-  AttributeNotes notes_;
+  TensorRows tensors_;
 };
 
 } // namespace pipec

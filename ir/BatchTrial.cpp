@@ -3,6 +3,7 @@
 #include "ir/MicroBatch.h"
 #include "ir/TorchError.h"
 #include "ir/Values.h"
+#include "ir/plan/Check.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
@@ -274,8 +275,8 @@ void describeInputs(Signature &signature, llvm::ArrayRef<c10::IValue> inputs) {
 
 llvm::Error batchTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
                        const std::vector<bool> &batchDimGiven, LeafRunner run) {
-  assert(inputs.size() == signature.inputs.size() && batchDimGiven.size() == inputs.size() &&
-         "bound inputs");
+  PIPEC_ASSERT(inputs.size() == signature.inputs.size() && batchDimGiven.size() == inputs.size(),
+               "bound inputs");
   auto batch = guessBatchDims(signature, inputs, batchDimGiven);
   if (!batch)
     return batch.takeError();

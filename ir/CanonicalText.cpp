@@ -1,6 +1,7 @@
 #include "ir/CanonicalText.h"
 
 #include "ir/MarkerOps.h"
+#include "ir/NodeInfo.h"
 #include "ir/TensorBytes.h"
 #include "ir/WholeNumbers.h"
 #include "llvm/ADT/STLExtras.h"
@@ -187,10 +188,8 @@ struct CanonicalWriter::Impl {
     llvm::sort(attributes, [](c10::Symbol a, c10::Symbol b) {
       return llvm::StringRef(a.toUnqualString()) < llvm::StringRef(b.toUnqualString());
     });
-    // warn_id: LibTorch numbers warnings anew each time it reads a file.
     for (c10::Symbol attribute : attributes)
-      if (attribute != c10::attr::Subgraph &&
-          llvm::StringRef(attribute.toUnqualString()) != "warn_id")
+      if (attribute != c10::attr::Subgraph && !isWarningNumber(attribute))
         text += std::string("[") + attribute.toUnqualString() + "=" +
                 attributeText(node, attribute) + "]";
     std::vector<std::string> inputs;

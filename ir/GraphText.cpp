@@ -138,12 +138,12 @@ private:
   }
 
   void printAttributes(const Node *node) {
-    if (!node->hasAttributes())
-      return;
     std::vector<std::string> parts;
     for (const c10::Symbol symbol : node->attributeNames())
-      parts.push_back(attribute(node, symbol));
-    os_ << '[' << llvm::join(parts, ", ") << ']';
+      if (!isWarningNumber(symbol))
+        parts.push_back(attribute(node, symbol));
+    if (!parts.empty())
+      os_ << '[' << llvm::join(parts, ", ") << ']';
   }
 
   static std::string attribute(const Node *node, c10::Symbol symbol);
@@ -355,6 +355,15 @@ llvm::Expected<std::shared_ptr<Graph>> parseGraph(llvm::StringRef text, size_t f
   llvm::ArrayRef<llvm::StringRef> rest = scopes;
   setScopes(graph->block(), rest);
   return graph;
+}
+
+GraphEnds endsOf(const Graph &graph) {
+  GraphEnds ends;
+  for (const Value *value : graph.inputs())
+    ends.inputs.emplace_back(value->debugName(), value->type()->annotation_str());
+  for (const Value *value : graph.outputs())
+    ends.outputs.push_back(value->type()->annotation_str());
+  return ends;
 }
 
 llvm::Expected<c10::TypePtr> typeFromText(llvm::StringRef text) {

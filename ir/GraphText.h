@@ -35,6 +35,14 @@ void printGraph(const torch::jit::Graph &graph, llvm::raw_ostream &os, unsigned 
 llvm::Expected<std::shared_ptr<torch::jit::Graph>> parseGraph(llvm::StringRef text,
                                                               size_t firstLine = 1);
 
+/// Name and type of each input of a graph, type of each output; types as TorchScript source writes
+/// them.
+struct GraphEnds {
+  std::vector<std::pair<std::string, std::string>> inputs;
+  std::vector<std::string> outputs;
+};
+GraphEnds endsOf(const torch::jit::Graph &graph);
+
 /// A type as TorchScript source writes it ("List[Tensor]"). Errors: Unreadable.
 llvm::Expected<c10::TypePtr> typeFromText(llvm::StringRef text);
 

@@ -1,6 +1,7 @@
 #include "ir/MicroBatch.h"
 #include "ir/TorchError.h"
 #include "ir/Values.h"
+#include "ir/plan/Check.h"
 
 #include <ATen/core/Dict.h>
 #include <ATen/core/List.h>
@@ -210,7 +211,7 @@ llvm::Error flatten(const OutputTree &tree, const c10::IValue &value, Values &le
 llvm::Expected<c10::IValue> mergeOutputs(const Signature &signature,
                                          llvm::ArrayRef<std::vector<c10::IValue>> leaves,
                                          llvm::ArrayRef<int64_t> samples) {
-  assert(!leaves.empty() && leaves.size() == samples.size() && "one entry per micro-batch");
+  PIPEC_ASSERT(!leaves.empty() && leaves.size() == samples.size(), "one entry per micro-batch");
   Values merged;
   for (size_t l = 0; l < signature.leaves.size(); ++l) {
     const MergeRule &rule = signature.leaves[l].merge;

@@ -2,6 +2,7 @@
 
 #include "ir/TorchError.h"
 #include "ir/Values.h"
+#include "ir/plan/Check.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty_strided.h>
@@ -94,7 +95,7 @@ llvm::Expected<int64_t> batchSize(const Signature &signature, llvm::ArrayRef<c10
 
 llvm::Expected<std::vector<std::vector<c10::IValue>>>
 splitInputs(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs, int64_t microBatches) {
-  assert(inputs.size() == signature.inputs.size() && "bound inputs");
+  PIPEC_ASSERT(inputs.size() == signature.inputs.size(), "bound inputs");
   if (microBatches < 1)
     return failf(ExitCode::Usage, "micro-batches: expected at least 1, got {}", microBatches);
   // One micro-batch is the whole batch: nothing has to be cut.

@@ -49,7 +49,7 @@ struct Model {
   Mode mode = Mode::Infer;
   c10::IValue self; // the module object, from import to lower-attributes; None afterwards
 
-  // What later steps need of earlier ones. None of it is in the text form.
+  // What later steps need of earlier ones. Of these only costs are in the text form.
   std::vector<std::string>
       moduleCalls; // path of each module call in program order, as modulePathOf has it
   std::vector<NodeCost>

@@ -1,5 +1,7 @@
 #include "ir/NodeInfo.h"
 
+#include "llvm/ADT/StringRef.h"
+
 #include <fmt/format.h>
 
 #include <torch/csrc/jit/ir/constants.h>
@@ -16,6 +18,10 @@ std::string modulePathOf(torch::jit::Node *node) {
 void setModulePath(torch::jit::Node *node, const std::string &path) {
   torch::jit::ScopePtr root = c10::make_intrusive<torch::jit::Scope>();
   node->setScope(path.empty() ? root : root->push(c10::Symbol::scope(path)));
+}
+
+bool isWarningNumber(c10::Symbol attribute) {
+  return llvm::StringRef(attribute.toUnqualString()) == "warn_id";
 }
 
 std::string sourceLineOf(torch::jit::Node *node) {

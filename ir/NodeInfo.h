@@ -5,6 +5,7 @@
 #include "ir/RandomOps.h"
 
 #include <ATen/core/ivalue.h>
+#include <ATen/core/symbol.h>
 
 #include <string>
 
@@ -21,6 +22,10 @@ void setModulePath(torch::jit::Node *node, const std::string &path);
 
 /// "model.py:88", or empty when the file carries no source ranges.
 std::string sourceLineOf(torch::jit::Node *node);
+
+/// The attribute of aten::warn that LibTorch numbers anew each time it reads a file: no part of the
+/// program.
+bool isWarningNumber(c10::Symbol attribute);
 
 /// "aten::add_ at model.py:88 in encoder.layers.3": what messages call a node.
 std::string describeNode(torch::jit::Node *node);

@@ -3,6 +3,7 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/SHA256.h"
+#include "llvm/Support/xxhash.h"
 
 #include <ATen/ops/empty_strided.h>
 
@@ -35,5 +36,7 @@ std::string tensorDigest(const at::Tensor &tensor) {
   hash.update(bytesOf(plain));
   return llvm::toHex(hash.final(), /*LowerCase=*/true);
 }
+
+uint64_t tensorHash(const at::Tensor &tensor) { return llvm::xxHash64(bytesOf(dense(tensor))); }
 
 } // namespace pipec

@@ -11,4 +11,7 @@ namespace pipec {
 /// Quantised and sparse tensors by their parts.
 std::string tensorDigest(const at::Tensor &tensor);
 
+/// A quick hash of the same bytes, for comparisons within one process.
+uint64_t tensorHash(const at::Tensor &tensor);
+
 } // namespace pipec

@@ -38,10 +38,11 @@ llvm::Expected<json::Value> tensorToJson(const at::Tensor &tensor) {
                       {"bytes", hexText(elementBytes(tensor))}};
 }
 
-template <typename Elements> llvm::Expected<json::Value> elementsToJson(const Elements &elements) {
+template <typename Elements>
+llvm::Expected<json::Value> elementsToJson(const Elements &elements, TensorWriter tensors) {
   json::Array array;
   for (const c10::IValue &element : elements) {
-    llvm::Expected<json::Value> part = valueToJson(element);
+    llvm::Expected<json::Value> part = valueToJson(element, tensors);
     if (!part)
       return part.takeError();
     array.push_back(std::move(*part));
@@ -49,11 +50,11 @@ template <typename Elements> llvm::Expected<json::Value> elementsToJson(const El
   return json::Value(std::move(array));
 }
 
-llvm::Expected<json::Value> dictToJson(const c10::IValue &value) {
+llvm::Expected<json::Value> dictToJson(const c10::IValue &value, TensorWriter tensors) {
   json::Array pairs;
   for (const auto &entry : value.toGenericDict()) {
     llvm::Expected<json::Value> pair =
-        elementsToJson(std::vector<c10::IValue>{entry.key(), entry.value()});
+        elementsToJson(std::vector<c10::IValue>{entry.key(), entry.value()}, tensors);
     if (!pair)
       return pair.takeError();
     pairs.push_back(std::move(*pair));
@@ -82,14 +83,14 @@ std::optional<double> floatFromJson(const json::Value &value) {
   return number;
 }
 
-llvm::Expected<c10::IValue> tensorFromJson(const json::Value &value, const c10::TypePtr &type) {
+llvm::Expected<at::Tensor> tensorFromJson(const json::Value &value) {
   const json::Object *object = value.getAsObject();
   const auto head = object ? object->getString("tensor") : llvm::None;
   const auto bytes = object ? object->getString("bytes") : llvm::None;
   const json::Array *strides = object ? object->getArray("strides") : nullptr;
   const std::optional<std::string> data = bytes ? parseHex(*bytes) : std::nullopt;
   if (!head || !strides || !data)
-    return mismatch(value, type);
+    return mismatch(value, c10::TensorType::get());
   llvm::Expected<TensorHead> parsed = tensorHeadFromText(*head);
   if (!parsed)
     return parsed.takeError();
@@ -97,21 +98,22 @@ llvm::Expected<c10::IValue> tensorFromJson(const json::Value &value, const c10::
   for (const json::Value &stride : *strides)
     steps.push_back(stride.getAsInteger().getValueOr(-1));
   if (steps.size() != parsed->sizes.size() || llvm::any_of(steps, [](int64_t s) { return s < 0; }))
-    return mismatch(value, type);
+    return mismatch(value, c10::TensorType::get());
   at::Tensor tensor = at::empty_strided(parsed->sizes, steps, at::TensorOptions(parsed->dtype));
   if (llvm::Error error = setElements(tensor, *data))
     return error;
-  return c10::IValue(tensor);
+  return tensor;
 }
 
-llvm::Expected<c10::IValue> listFromJson(const json::Value &value, const c10::TypePtr &type) {
+llvm::Expected<c10::IValue> listFromJson(const json::Value &value, const c10::TypePtr &type,
+                                         TensorReader tensors) {
   const json::Array *array = value.getAsArray();
   if (!array)
     return mismatch(value, type);
   const c10::TypePtr element = type->expectRef<c10::ListType>().getElementType();
   c10::impl::GenericList list(element);
   for (const json::Value &part : *array) {
-    llvm::Expected<c10::IValue> item = valueFromJson(part, element);
+    llvm::Expected<c10::IValue> item = valueFromJson(part, element, tensors);
     if (!item)
       return item.takeError();
     list.push_back(*item);
@@ -119,14 +121,15 @@ llvm::Expected<c10::IValue> listFromJson(const json::Value &value, const c10::Ty
   return c10::IValue(list);
 }
 
-llvm::Expected<c10::IValue> tupleFromJson(const json::Value &value, const c10::TypePtr &type) {
+llvm::Expected<c10::IValue> tupleFromJson(const json::Value &value, const c10::TypePtr &type,
+                                          TensorReader tensors) {
   const json::Array *array = value.getAsArray();
   const at::ArrayRef<c10::TypePtr> elements = type->containedTypes();
   if (!array || array->size() != elements.size())
     return mismatch(value, type);
   std::vector<c10::IValue> items;
   for (size_t i = 0; i < elements.size(); ++i) {
-    llvm::Expected<c10::IValue> item = valueFromJson((*array)[i], elements[i]);
+    llvm::Expected<c10::IValue> item = valueFromJson((*array)[i], elements[i], tensors);
     if (!item)
       return item.takeError();
     items.push_back(*item);
@@ -134,7 +137,8 @@ llvm::Expected<c10::IValue> tupleFromJson(const json::Value &value, const c10::T
   return c10::IValue(c10::ivalue::Tuple::create(std::move(items)));
 }
 
-llvm::Expected<c10::IValue> dictFromJson(const json::Value &value, const c10::TypePtr &type) {
+llvm::Expected<c10::IValue> dictFromJson(const json::Value &value, const c10::TypePtr &type,
+                                         TensorReader tensors) {
   const json::Array *array = value.getAsArray();
   if (!array)
     return mismatch(value, type);
@@ -144,10 +148,10 @@ llvm::Expected<c10::IValue> dictFromJson(const json::Value &value, const c10::Ty
     const json::Array *parts = pair.getAsArray();
     if (!parts || parts->size() != 2)
       return mismatch(value, type);
-    llvm::Expected<c10::IValue> key = valueFromJson((*parts)[0], dictType.getKeyType());
+    llvm::Expected<c10::IValue> key = valueFromJson((*parts)[0], dictType.getKeyType(), tensors);
     if (!key)
       return key.takeError();
-    llvm::Expected<c10::IValue> item = valueFromJson((*parts)[1], dictType.getValueType());
+    llvm::Expected<c10::IValue> item = valueFromJson((*parts)[1], dictType.getValueType(), tensors);
     if (!item)
       return item.takeError();
     dict.insert(*key, *item);
@@ -189,6 +193,10 @@ std::string floatText(double value) {
 }
 
 llvm::Expected<json::Value> valueToJson(const c10::IValue &value) {
+  return valueToJson(value, tensorToJson);
+}
+
+llvm::Expected<json::Value> valueToJson(const c10::IValue &value, TensorWriter tensors) {
   if (value.isNone())
     return nullptr;
   if (value.isBool())
@@ -205,24 +213,30 @@ llvm::Expected<json::Value> valueToJson(const c10::IValue &value) {
   if (value.isDevice())
     return value.toDevice().str();
   if (value.isTensor())
-    return tensorToJson(value.toTensor());
+    return tensors(value.toTensor());
   if (value.isList())
-    return elementsToJson(value.toListRef());
+    return elementsToJson(value.toListRef(), tensors);
   if (value.isTuple())
-    return elementsToJson(value.toTupleRef().elements());
+    return elementsToJson(value.toTupleRef().elements(), tensors);
   if (value.isGenericDict())
-    return dictToJson(value);
+    return dictToJson(value, tensors);
   return failf(ExitCode::Unsupported, "a value of type {} has no text form",
                value.type()->annotation_str());
 }
 
 llvm::Expected<c10::IValue> valueFromJson(const json::Value &value, const c10::TypePtr &type) {
+  return valueFromJson(value, type, tensorFromJson);
+}
+
+llvm::Expected<c10::IValue> valueFromJson(const json::Value &value, const c10::TypePtr &type,
+                                          TensorReader tensors) {
   using Kind = c10::TypeKind;
   const Kind kind = type->kind();
   if (kind == Kind::OptionalType)
     return value.kind() == json::Value::Null
                ? llvm::Expected<c10::IValue>(c10::IValue())
-               : valueFromJson(value, type->expectRef<c10::OptionalType>().getElementType());
+               : valueFromJson(value, type->expectRef<c10::OptionalType>().getElementType(),
+                               tensors);
   if (kind == Kind::NoneType && value.kind() == json::Value::Null)
     return c10::IValue();
   if (kind == Kind::BoolType && value.getAsBoolean())
@@ -238,14 +252,18 @@ llvm::Expected<c10::IValue> valueFromJson(const json::Value &value, const c10::T
     return stringFromJson(value, type);
   if (kind == Kind::DeviceObjType && value.getAsString())
     return c10::IValue(c10::Device(value.getAsString()->str()));
-  if (kind == Kind::TensorType)
-    return tensorFromJson(value, type);
+  if (kind == Kind::TensorType) {
+    llvm::Expected<at::Tensor> tensor = tensors(value);
+    if (!tensor)
+      return tensor.takeError();
+    return c10::IValue(*tensor);
+  }
   if (kind == Kind::ListType)
-    return listFromJson(value, type);
+    return listFromJson(value, type, tensors);
   if (kind == Kind::TupleType)
-    return tupleFromJson(value, type);
+    return tupleFromJson(value, type, tensors);
   if (kind == Kind::DictType)
-    return dictFromJson(value, type);
+    return dictFromJson(value, type, tensors);
   return mismatch(value, type);
 }
 

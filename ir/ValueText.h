@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ir/plan/Error.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/JSON.h"
 
 #include <ATen/core/ivalue.h>
@@ -16,6 +17,14 @@ llvm::Expected<llvm::json::Value> valueToJson(const c10::IValue &value);
 
 /// The value of `type` that `json` describes. Errors: Unreadable (expected <type>, got <json>).
 llvm::Expected<c10::IValue> valueFromJson(const llvm::json::Value &json, const c10::TypePtr &type);
+
+/// The same for text that says more of a tensor than its elements (what memory it shares): every
+/// tensor inside the value goes through `tensors`, undefined ones too, in the order of the text.
+using TensorWriter = llvm::function_ref<llvm::Expected<llvm::json::Value>(const at::Tensor &)>;
+using TensorReader = llvm::function_ref<llvm::Expected<at::Tensor>(const llvm::json::Value &)>;
+llvm::Expected<llvm::json::Value> valueToJson(const c10::IValue &value, TensorWriter tensors);
+llvm::Expected<c10::IValue> valueFromJson(const llvm::json::Value &json, const c10::TypePtr &type,
+                                          TensorReader tensors);
 
 /// Shortest decimal that reads back to the same double; always with a point or exponent, or inf,
 /// -inf, nan.

@@ -1,4 +1,5 @@
 #include "ir/Values.h"
+#include "ir/plan/Check.h"
 #include "ir/plan/DefaultValue.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -144,7 +145,7 @@ llvm::Error placeKeywords(const Signature &signature, const Arguments &arguments
 llvm::Expected<std::vector<c10::IValue>> bindArguments(const Signature &signature,
                                                        llvm::ArrayRef<c10::TypePtr> types,
                                                        const Arguments &arguments) {
-  assert(types.size() == signature.inputs.size() && "one type per input");
+  PIPEC_ASSERT(types.size() == signature.inputs.size(), "one type per input");
   if (arguments.positional.size() > signature.inputs.size())
     return failf(ExitCode::Usage, "arguments: expected at most {} ({}), got {}",
                  signature.inputs.size(), listArguments(signature), arguments.positional.size());

@@ -17,8 +17,9 @@ llvm::Error refuseMarkersInBlocks(const Model &model) {
   std::optional<NestedBoundary> marker = findNestedBoundary(model);
   if (!marker)
     return llvm::Error::success();
+  const std::string line = sourceLineOf(marker->cut);
   return makeError(ExitCode::Unsupported,
-                   "pipe_split at " + sourceLineOf(marker->cut) + " stands inside " +
+                   "pipe_split " + (line.empty() ? "" : "at " + line + " ") + "stands inside " +
                        describeNode(marker->around) +
                        ", control flow that depends on data and stays whole",
                    "move the marker before or after the block");
@@ -52,6 +53,7 @@ public:
 
   llvm::Expected<bool> run(Model &model) override {
     TopLevel top = topLevelOf(model);
+    size_t notesBefore = model.notes.size();
     std::string split = split_;
     bool markers = !top.boundaries.empty() || findNestedBoundary(model);
     if (split.empty())
@@ -70,6 +72,8 @@ public:
                        fmt::format("--stages: {} cuts by {} make {} stages, got --stages {}",
                                    boundaries->size(), split, boundaries->size() + 1, stages_),
                        "leave --stages out, or let --split auto choose the cuts");
+    if (*boundaries == top.boundaries && !findNestedBoundary(model))
+      return model.notes.size() != notesBefore; // the marks stand where they shall
     removeNestedBoundaries(model);
     removeBoundaries(model);
     for (size_t boundary : *boundaries)

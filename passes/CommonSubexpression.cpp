@@ -3,6 +3,7 @@
 #include "llvm/ADT/StringSwitch.h"
 #include "passes/Passes.h"
 #include "passes/analysis/AliasAnalysis.h"
+#include "passes/analysis/MemoryTypes.h"
 
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
@@ -46,25 +47,6 @@ bool isArithmetic(const Node *node) {
       .Default(false);
 }
 
-/// An out= argument is given the form of the result.
-bool hasOutArgument(const Node *writer) {
-  const torch::jit::FunctionSchema *schema = writer->maybeSchema();
-  return !schema || llvm::any_of(schema->arguments(), [](const c10::Argument &argument) {
-    return argument.kwarg_only() && argument.alias_info() && argument.alias_info()->isWrite();
-  });
-}
-
-/// Operators that change a tensor's form in place, which mostly their name says.
-bool changesForm(const Node *writer) {
-  if (!writer->kind().is_aten() || hasOutArgument(writer))
-    return true;
-  return llvm::StringSwitch<bool>(writer->kind().toUnqualString())
-      .Cases("resize_", "resize_as_", "set_", "set_data", "t_", "transpose_", "squeeze_",
-             "unsqueeze_", true)
-      .Cases("swapaxes_", "swapdims_", "as_strided_", "detach_", "sparse_resize_", "rename_", true)
-      .Default(false);
-}
-
 class CommonSubexpression : public ModelPass {
 public:
   llvm::Expected<bool> run(Model &model) override {
@@ -74,7 +56,7 @@ public:
     formChanges_.assign(alias.memories().size(), false);
     for (size_t i = 0; i < formChanges_.size(); ++i) {
       for (const Node *writer : alias.memories()[i].writers)
-        formChanges_[i] = formChanges_[i] || changesForm(writer);
+        formChanges_[i] = formChanges_[i] || mayChangeForm(writer);
     }
     visit(model.graph->block());
     return changed_;

@@ -192,7 +192,11 @@ private:
     Node *next = before->next();
     if (next == call)
       next = call->next();
+    Node *function = call->kind() == c10::prim::CallFunction ? call->input(0)->node() : nullptr;
     call->destroy();
+    // Text cannot name a function.
+    if (function && function != next && !function->hasUses())
+      function->destroy();
     return next;
   }
 
@@ -210,12 +214,23 @@ private:
   bool changed_ = false;
 };
 
+size_t countForks(Block &block) {
+  size_t forks = 0;
+  for (Node *node : block.nodes()) {
+    forks += node->kind() == c10::prim::fork ? 1 : 0;
+    for (Block *inner : node->blocks())
+      forks += countForks(*inner);
+  }
+  return forks;
+}
+
 class Inline : public ModelPass {
 public:
   llvm::Expected<bool> run(Model &model) override {
     if (!model.self.isObject())
       return false;
     Inliner inliner{torch::jit::Module(model.self.toObject())};
+    const size_t forks = countForks(*model.graph->block());
     if (llvm::Error error = guardTorchError(ExitCode::Unsupported, "inlining the model's calls",
                                             [&]() -> llvm::Error {
                                               if (llvm::Error failed = inliner.run(*model.graph))
@@ -226,8 +241,9 @@ public:
                                               return llvm::Error::success();
                                             }))
       return std::move(error);
-    model.moduleCalls = inliner.takeModuleCalls();
-    return inliner.changed();
+    if (inliner.changed()) // a second run must not forget what the first saw
+      model.moduleCalls = inliner.takeModuleCalls();
+    return inliner.changed() || countForks(*model.graph->block()) != forks;
   }
 };
 

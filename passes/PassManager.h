@@ -26,7 +26,8 @@ struct PassManagerOptions {
 #endif
   llvm::ArrayRef<PassInfo> registry = allPasses(); // where names are looked up
   bool verifyEach = true; // before the first pass and after each pass that changed something
-  bool checkHonesty = kCheckHonesty; // a pass that says "unchanged" must leave the text as it was
+  bool checkHonesty = kCheckHonesty; // what a pass says ("changed" or not) is compared with the
+                                     // model before and after it, weights included
   std::string printAfter;            // a pass name, or "all"
   bool printChanged = false;         // print after each pass that changed something
   llvm::raw_ostream *out = nullptr;  // where prints go; nullptr: stderr
@@ -68,13 +69,15 @@ private:
   llvm::Expected<bool> runStep(const PipelineStep &step, AnyModel &model);
   llvm::Expected<bool> runGroup(const PipelineStep &group, AnyModel &model);
   llvm::Expected<bool> runPass(const PipelineStep &step, AnyModel &model);
-  llvm::Error checkAfter(const PassRun &run, const std::string &before);
+  llvm::Error checkAfter(const PassRun &run);
+  llvm::Error checkHonesty(const PassRun &run);
   void note(const PassRun &run);
   void printAfter(const PassRun &run);
 
   PassManagerOptions options_;
   std::vector<PipelineStep> steps_;
   std::vector<Timing> timings_;
+  std::string fingerprint_; // of the model before the next pass; only with checkHonesty
 };
 
 } // namespace pipec

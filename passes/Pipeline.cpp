@@ -31,9 +31,14 @@ private:
                      "a pipeline looks like a,b{option=1},fixpoint(c,d)");
   }
 
+  /// Line ends and comments too: a pipeline may say in words what runs between its passes.
   void blanks() {
-    while (at_ < text_.size() && llvm::isSpace(text_[at_]))
-      ++at_;
+    for (; at_ < text_.size(); ++at_) {
+      if (text_[at_] == '#')
+        at_ = std::min(text_.find('\n', at_), text_.size() - 1);
+      else if (!llvm::isSpace(text_[at_]))
+        return;
+    }
   }
 
   bool take(char c) {
@@ -52,10 +57,16 @@ private:
     return taken.trim();
   }
 
+  llvm::StringRef takeName() {
+    const llvm::StringRef name = takeUntil(",{}()# \t\n");
+    blanks();
+    return name;
+  }
+
   llvm::Error parseSteps(std::vector<PipelineStep> &steps, int depth) {
     do {
       PipelineStep step;
-      step.name = takeUntil(",{}()").str();
+      step.name = takeName().str();
       if (step.name.empty())
         return wrong("expected the name of a pass");
       if (take('{'))

@@ -1,4 +1,5 @@
-// A pipeline as text and as data: `a,b{option=1,other=2},fixpoint(c,d)`.
+// A pipeline as text and as data: `a,b{option=1,other=2},fixpoint(c,d)`; # before a name starts a
+// comment that ends with the line.
 #pragma once
 
 #include "passes/Pass.h"

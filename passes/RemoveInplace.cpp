@@ -11,6 +11,7 @@
 //
 // The new value must also have the dtype and strides of the old one, and the same gradient formula
 // to the bit.
+#include "ir/plan/Check.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -166,8 +167,8 @@ private:
 
   size_t orderOf(const Node *node) const {
     auto found = order_.find(node);
-    assert(found != order_.end() &&
-           "every node is numbered, and new ones take the number of the old");
+    PIPEC_ASSERT(found != order_.end(),
+                 "every node is numbered, and new ones take the number of the old");
     return found->second;
   }
 

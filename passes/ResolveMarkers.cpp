@@ -71,7 +71,10 @@ private:
       torch::jit::WithInsertPoint guard(node);
       node->output()->replaceAllUsesWith(graph.insertConstant(c10::IValue()));
     }
+    Node *function = node->kind() == c10::prim::CallFunction ? node->input(0)->node() : nullptr;
     node->destroy();
+    if (function && !function->hasUses()) // text cannot name a function
+      function->destroy();
     return llvm::Error::success();
   }
 };

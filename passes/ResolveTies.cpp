@@ -25,6 +25,8 @@ public:
                          "use a name as pipe-inspect prints it");
     bool changed = false;
     for (Tie &tie : findTies(model)) {
+      if (llvm::any_of(model.ties, [&](const Tie &known) { return known.names == tie.names; }))
+        continue; // by an earlier run
       tie.mode = modeOf(model, tie);
       if (tie.mode == Tie::Mode::Transmit)
         transmit(model, tie);

@@ -2,6 +2,7 @@
 
 #include "ir/TorchError.h"
 #include "ir/Values.h"
+#include "ir/plan/PeakMemory.h"
 #include "llvm/ADT/StringRef.h"
 #include "runtime/CudaDevice.h"
 #include "runtime/Resources.h"

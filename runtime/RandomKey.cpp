@@ -4,6 +4,7 @@
 #include "runtime/RandomKey.h"
 
 #include "ir/NodeInfo.h"
+#include "ir/plan/Check.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
@@ -11,7 +12,6 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
-#include <cassert>
 #include <mutex>
 #include <optional>
 
@@ -111,7 +111,7 @@ void seedDefaultGenerator(c10::Device device, uint64_t seed) {
 std::mutex deviceDraws;
 
 void countAndKey(const c10::OperatorHandle &op, c10::DispatchKeySet keys, c10::Stack *stack) {
-  assert(active && "the key is included by a scope only");
+  PIPEC_ASSERT(active, "the key is included by a scope only");
   const std::vector<c10::Argument> &arguments = op.schema().arguments();
   c10::IValue *values = stack->data() + stack->size() - arguments.size();
   // Switched off it is an operator like all others, and takes no ordinal.
@@ -167,7 +167,7 @@ void registerKernels() {
 RandomScope::RandomScope(const RandomKey &key, const std::vector<int64_t> &ordinals) {
   static std::once_flag once;
   std::call_once(once, registerKernels);
-  assert(!active && "scopes do not nest");
+  PIPEC_ASSERT(!active, "scopes do not nest");
   active.emplace();
   active->key = key;
   active->ordinals = &ordinals;

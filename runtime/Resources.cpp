@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <sched.h>
-#include <sys/resource.h>
 #include <thread>
 #include <unistd.h>
 
@@ -19,12 +18,6 @@ int usableCores() {
 
 int defaultThreads(size_t ranks) {
   return std::max(1, usableCores() / static_cast<int>(std::max<size_t>(ranks, 1)));
-}
-
-int64_t peakMemoryBytes() {
-  struct rusage usage = {};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<int64_t>(usage.ru_maxrss) * 1024;
 }
 
 int64_t currentMemoryBytes() {

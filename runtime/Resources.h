@@ -12,8 +12,6 @@ int usableCores();
 /// Intra-op threads of each of `ranks` ranks when the user does not say: max(1, cores / ranks).
 int defaultThreads(size_t ranks);
 
-/// Largest resident set of this process so far.
-int64_t peakMemoryBytes();
 /// Resident set of this process now.
 int64_t currentMemoryBytes();
 

@@ -63,9 +63,11 @@ StringListOption libraries("load-library", cl::desc("load custom operators; may 
                            cl::value_desc("LIB.so"), cl::cat(category));
 StringOption dumpIr("dump-ir", cl::desc("write the model's text after each step into a directory"),
                     cl::value_desc("DIR"), cl::cat(category));
-FlagOption printPipeline("print-pipeline",
-                         cl::desc("print the passes as pipe-opt takes them, and stop"),
-                         cl::cat(category));
+FlagOption
+    printPipeline("print-pipeline",
+                  cl::desc("print the passes as pipe-opt takes them, with comments on what runs "
+                           "between them, and stop"),
+                  cl::cat(category));
 StringOption printAfter("print-after", cl::desc("print the model after a pass (or all) to stderr"),
                         cl::value_desc("PASS"), cl::cat(category));
 FlagOption dryRun("dry-run", cl::desc("do everything but write"), cl::cat(category));

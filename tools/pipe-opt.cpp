@@ -17,7 +17,11 @@ namespace {
 cl::OptionCategory category("pipe-opt");
 cl::opt<std::string> file(cl::Positional, cl::desc("FILE.ir | FILE.pt | -"), cl::init("-"),
                           cl::cat(category));
-StringOption passes("passes", cl::desc("the pipeline: a,b{option=1},fixpoint(c,d)"),
+StringOption passes("passes",
+                    cl::desc("the pipeline: a,b{option=1},fixpoint(c,d); # starts a comment. What "
+                             "pipe-compile --print-pipeline prints runs too, without what needs "
+                             "example inputs: types, and costs (choose-cuts by cost reads them "
+                             "from the text)"),
                     cl::value_desc("PIPELINE"), cl::cat(category));
 FlagOption
     torchscript("torchscript",

@@ -1,5 +1,6 @@
 #include "passes/analysis/MemoryTypes.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 
 #include <ATen/core/jit_type.h>
@@ -102,6 +103,27 @@ bool mayReturnInput(const torch::jit::Node *node) {
     return true;
   std::optional<c10::IValue> p = torch::jit::toIValue(node->inputs()[1]);
   return !p || !p->isDouble() || p->toDouble() == 0;
+}
+
+bool mayChangeRank(const torch::jit::Node *writer) {
+  // An out= argument is given the form of the result.
+  const c10::FunctionSchema *schema = writer->maybeSchema();
+  if (!writer->kind().is_aten() || !schema ||
+      llvm::any_of(schema->arguments(), [](const c10::Argument &argument) {
+        return argument.kwarg_only() && argument.alias_info() && argument.alias_info()->isWrite();
+      }))
+    return true;
+  return llvm::StringSwitch<bool>(writer->kind().toUnqualString())
+      .Cases("resize_", "resize_as_", "sparse_resize_", "set_", "set_data", "as_strided_", true)
+      .Cases("squeeze_", "unsqueeze_", true)
+      .Default(false);
+}
+
+bool mayChangeForm(const torch::jit::Node *writer) {
+  return mayChangeRank(writer) ||
+         llvm::StringSwitch<bool>(writer->kind().toUnqualString())
+             .Cases("t_", "transpose_", "swapaxes_", "swapdims_", "detach_", "rename_", true)
+             .Default(false);
 }
 
 std::pair<size_t, size_t> hiddenWrites(const torch::jit::Node *node) {

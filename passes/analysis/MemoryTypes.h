@@ -20,6 +20,12 @@ bool mayHold(const c10::Type &type);
 /// schema says that the result is fresh: eval dropout, type_as, unsafe_chunk, einsum, ...
 bool mayReturnInput(const torch::jit::Node *node);
 
+/// Of an operator that writes: it may give the tensor that it gets another rank or dtype in place.
+/// So do unsqueeze_, set_, any out= argument, and what is no operator of LibTorch.
+bool mayChangeRank(const torch::jit::Node *writer);
+/// The same for rank, dtype, sizes and everything else but the elements: t_ keeps the rank.
+bool mayChangeForm(const torch::jit::Node *writer);
+
 /// The inputs that the operator writes although its schema does not say so: the running statistics
 /// of normalisations in training.
 std::pair<size_t, size_t> hiddenWrites(const torch::jit::Node *node);

@@ -90,6 +90,11 @@ def firstDifference(expected, actual, where="result"):
             return f"{where}: expected {len(expected)} values, got {actual if not isinstance(actual, (tuple, list)) else len(actual)}"
         found = (firstDifference(a, b, f"{where}.{i}") for i, (a, b) in enumerate(zip(expected, actual)))
         return next((text for text in found if text), None)
+    if isinstance(expected, dict):
+        if not isinstance(actual, dict) or list(expected) != list(actual):
+            return f"{where}: expected keys {list(expected)}, got {list(actual) if isinstance(actual, dict) else actual}"
+        found = (firstDifference(expected[key], actual[key], f"{where}.{key}") for key in expected)
+        return next((text for text in found if text), None)
     return None if type(expected) is type(actual) and expected == actual else f"{where}: expected {expected!r}, got {actual!r}"
 
 

@@ -7,7 +7,7 @@ import e2e
 import odd_models
 
 
-class Facts(e2e.Case):
+class Case(e2e.Case):
     def save(self, build, training=False):
         torch.manual_seed(7)
         path = Path(f"{build.__name__}.pt")
@@ -20,6 +20,23 @@ class Facts(e2e.Case):
         self.pipec(0, "pipe-run", model, *counted, "--threads", 1, "--output", "expected.pt", "--force")
         self.pipec(0, "pipe-run", artifact, *counted, *e2e.BITS, "--expect", "expected.pt", saying="PASSED")
 
+    def sameForEvery(self, build, *inputs):
+        """Compiled with the first inputs, run with all: a branch that these decide must not be folded by what the example showed."""
+        model, artifact = self.save(build), f"{build.__name__}.pipe"
+        for i, arguments in enumerate(inputs):
+            torch.save(arguments, f"{build.__name__}.{i}.pt")
+        self.compiled(model, artifact, "--at", "b", "--inputs", f"{build.__name__}.0.pt")
+        for i in range(len(inputs)):
+            counted = ["--inputs", f"{build.__name__}.{i}.pt", "--microbatches", 1]
+            with self.subTest(f"{build.__name__}, inputs {i}"):
+                self.pipec(0, "pipe-run", model, *counted, "--threads", 1, "--output", "expected.pt", "--force")
+                self.pipec(0, "pipe-run", artifact, *counted, *e2e.BITS, "--expect", "expected.pt", saying="PASSED")
+                with torch.no_grad(), torch.jit.optimized_execution(False):
+                    self.sameBits(torch.jit.load(model)(*(value.clone() if isinstance(value, torch.Tensor) else value for value in inputs[i])),
+                                  torch.load("expected.pt"), "the reference against PyTorch")
+
+
+class Facts(Case):
     def testRankThatHangsOnTheSize(self):
         model = self.save(odd_models.SqueezeDecides)
         self.compiled(model, "size.pipe", "--at", "b", "--inputs", "f32[2,8]")
@@ -49,6 +66,39 @@ class Facts(e2e.Case):
         torch.save((batch,), "batch.pt")
         self.compiled(model, "infer.pipe", "--at", "b", "--inputs", "f32[4,8]", "--infer")
         self.pipec(0, "pipe-run", "infer.pipe", "--inputs", "batch.pt", "--microbatches", 1, *e2e.BITS, "--expect", "expected.pt", saying="PASSED")
+
+    def testDtypeThatABoolSelects(self):
+        x = torch.randn(2, 8)
+        self.sameForEvery(odd_models.BoolDecidesDtype, (x, False), (x, True))
+        self.sameForEvery(odd_models.BoolDecidesDtype, (x, True), (x, False))
+
+    def testRankOfAnElement(self):
+        x = torch.randn(2, 8)
+        self.sameForEvery(odd_models.ElementDecidesRank, (x, [torch.ones(2)]), (x, [torch.ones(2, 3)]))
+        self.sameForEvery(odd_models.ElementDecidesRank, (x, [torch.ones(2, 3)]), (x, [torch.ones(2, 3, 1), torch.ones(2)]))
+
+    def testDtypeThroughADict(self):
+        x, more = torch.randn(2, 8), torch.randn(2, 8)
+        self.sameForEvery(odd_models.DtypeThroughADict, (x, {"more": more}, False), (x, {"more": more}, True), (x, {"more": more.double()}, False))
+
+    def testRankThatABranchChanges(self):
+        x = torch.randn(2, 8)
+        self.sameForEvery(odd_models.UnsqueezedWhenAsked, (x, False), (x, True))
+        self.sameForEvery(odd_models.UnsqueezedWhenAsked, (x, True), (x, False))
+
+
+class Memory(Case):
+    """What shares memory with what, where no schema says so."""
+
+    def testListThatTheNextRoundReads(self):
+        x = torch.randn(2, 8)
+        self.sameForEvery(odd_models.HeldByAList, (x, 3), (x, 0), (x, 5))
+
+    def testSizeAfterAnOutCall(self):
+        self.sameForEvery(odd_models.SizeAfterOut, (torch.randn(2, 8),), (torch.randn(5, 8),))
+
+    def testOperatorsThatReturnTheirInput(self):
+        self.sameForEvery(odd_models.SilentAliases, (torch.randn(2, 8),), (-torch.rand(3, 8),))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 """Small models for single tests; each is saved by the test that needs it."""
+import warnings
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 import torch
@@ -184,3 +185,136 @@ class Mixed(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.b(self.drop(self.norm(self.a(x))))
+
+
+class Warns(nn.Module):
+    """LibTorch numbers warnings anew whenever it reads a file."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.a(x)
+        if bool(x.sum() > 0):
+            warnings.warn("the sum is positive")
+        warnings.warn("between the layers")
+        return self.b(x)
+
+
+class HeldByAList(nn.Module):
+    """What one round of a loop leaves in a list, the next one reads after a write."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x: Tensor, rounds: int) -> Tensor:
+        h = self.a(x)
+        held = [h]
+        total = torch.zeros_like(h)
+        for _ in range(rounds):
+            total = total + held[0]
+            y = held[-1] * 0.5
+            held.append(y)
+            y.relu_()
+            h.tanh_()
+        return self.b(total + held[-1])
+
+
+class SizeAfterOut(nn.Module):
+    """An out= call gives its tensor another size and rank: what was read before does not hold after."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.a(x)
+        y = torch.empty([1])
+        before = y.size(0) + y.numel()
+        torch.mul(x, 2.0, out=y)
+        after = y.size(0) + y.numel()
+        if y.dim() == 1:
+            y = y * 100
+        return self.b(y * before + after)
+
+
+class SilentAliases(nn.Module):
+    """Operators that return their very input where there is nothing to do, and a write into what they return."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.a(x)
+        g = torch.conj_physical(h)
+        g.mul_(2.0)
+        h = h + 1.0
+        f = torch._cast_Float(h)
+        f.add_(3.0)
+        return self.b(h + g)
+
+
+class BoolDecidesDtype(nn.Module):
+    """An argument says which dtype a tensor has."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x: Tensor, wide: bool) -> Tensor:
+        h = self.a(x)
+        h = h.to(torch.float64 if wide else torch.float32)
+        if h.dtype == torch.float64:
+            h = h * 100
+        return self.b(h.to(torch.float32))
+
+
+class ElementDecidesRank(nn.Module):
+    """The elements of a list have ranks of their own."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x: Tensor, more: List[Tensor]) -> Tensor:
+        h = self.a(x)
+        if more[0].dim() == 2:
+            h = h * 100
+        return self.b(h + more[0].sum())
+
+
+class DtypeThroughADict(nn.Module):
+    """What a dict holds, and a write by a tensor of another dtype."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x: Tensor, named: Dict[str, Tensor], twice: bool) -> Tensor:
+        h = self.a(x)
+        more = named["more"]
+        if twice:
+            more = more.double()
+        h.add_(more)
+        if more.dtype == torch.float64:
+            h = h * 100
+        return self.b(h)
+
+
+class UnsqueezedWhenAsked(nn.Module):
+    """A branch gives a tensor another rank in place."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x: Tensor, deeper: bool) -> Tensor:
+        h = self.a(x)
+        if deeper:
+            h.unsqueeze_(0)
+        if h.dim() == 3:
+            h = h[0] * 100
+        return self.b(h)

@@ -16,10 +16,11 @@ from pathlib import Path
 
 import torch
 
+import e2e
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 import random_models  # noqa: E402
 
-BIN = Path(os.environ.get("PIPEC_BIN", "build/bin"))
 UNSUPPORTED, NO_PLAN = 4, 12
 IN_PYTORCH = threading.Lock()  # scripting is not safe in two threads at once, and seeds are global
 
@@ -29,36 +30,12 @@ class Failed(Exception):
 
 
 def command(name, *options):
-    return subprocess.run([str(BIN / name), *map(str, options)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300)
+    return subprocess.run([str(e2e.BIN / name), *map(str, options)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300)
 
 
 def must(run, what):
     if run.returncode:
         raise Failed(f"{what}: exit {run.returncode}: {run.stderr.strip()}")
-
-
-# --- Equal bits -----------------------------------------------------------------------------------------------------------------------
-def bits(tensor):
-    return tensor.contiguous().view(torch.uint8).numpy().tobytes() if tensor.numel() else b""
-
-
-def difference(expected, got, where="result"):
-    """The first place where two results differ, or nothing."""
-    if isinstance(expected, torch.Tensor):
-        if not isinstance(got, torch.Tensor) or (expected.dtype, expected.shape) != (got.dtype, got.shape):
-            return f"{where}: expected {expected.dtype} {list(expected.shape)}, got {got if not isinstance(got, torch.Tensor) else (got.dtype, got.shape)}"
-        return "" if bits(expected) == bits(got) else f"{where}: at most {(expected.double() - got.double()).abs().max()} apart"
-    if type(expected) is not type(got):
-        return f"{where}: expected a {type(expected).__name__}, got a {type(got).__name__}"
-    if isinstance(expected, (tuple, list)):
-        if len(expected) != len(got):
-            return f"{where}: expected {len(expected)} parts, got {len(got)}"
-        return next(filter(None, (difference(a, b, f"{where}[{i}]") for i, (a, b) in enumerate(zip(expected, got)))), "")
-    if isinstance(expected, dict):
-        if list(expected) != list(got):
-            return f"{where}: expected keys {list(expected)}, got {list(got)}"
-        return next(filter(None, (difference(expected[key], got[key], f"{where}[{key}]") for key in expected)), "")
-    return "" if expected == got else f"{where}: expected {expected}, got {got}"
 
 
 # --- One model ------------------------------------------------------------------------------------------------------------------------
@@ -93,7 +70,7 @@ def check(model):
     expected = reference(model, runOptions, model.path.with_suffix(".expected.pt"))
     output = model.path.with_suffix(".output.pt")
     must(command("pipe-run", artifact, *runOptions, "--output", output, "--force"), "pipe-run of the stages")
-    wrong = difference(expected, torch.load(output))
+    wrong = e2e.firstDifference(expected, torch.load(output))
     if wrong:
         raise Failed(f"the stages differ from the unsplit model: {wrong} (pipe-compile {' '.join(map(str, options))})")
     return "compiled"

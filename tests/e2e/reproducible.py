@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 import e2e
+import odd_models
 
 NAME = "unet"
 MODEL, INPUTS = e2e.MODELS / f"{NAME}.pt", e2e.MODELS / f"{NAME}.inputs.pt"
@@ -86,6 +87,19 @@ torch.jit.script(Model()).save("model.pt")
             self.compiled(f"{name}/model.pt", f"{name}.pipe", "--stages", 2, "--inputs", "f32[2,8]")
         self.assertEqual(e2e.files("upper.pipe"), e2e.files("lower.pipe"))
         self.assertTrue(any("rank 2" in str(fact) for fact in e2e.plan("upper.pipe")["obligations"]))
+
+    def testWarnings(self):
+        """LibTorch numbers warnings anew whenever it reads a file: the numbers are no part of the program."""
+        torch.manual_seed(5)
+        torch.jit.script(odd_models.Warns()).save("warns.pt")
+        twice = torch.jit.load("warns.pt")
+        twice = torch.jit.load("warns.pt")  # its warnings have other numbers than those of the first
+        twice.save("warns twice.pt")
+        for name in ("warns.pt", "warns twice.pt"):
+            self.compiled(name, f"{name}.pipe", "--at", "b", "--inputs", "f32[2,8]")
+        first, second = e2e.files("warns.pt.pipe"), e2e.files("warns twice.pt.pipe")
+        self.assertEqual([name for name in first if first[name] != second.get(name)], [])
+        self.assertEqual(list(first), list(second))
 
     def testOtherWeightsAreAnotherModel(self):
         """The digest is over every byte of the weights."""

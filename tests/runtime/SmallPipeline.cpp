@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <unistd.h>
 
 namespace pipec {
 
@@ -181,11 +182,22 @@ def forward(self, x, scale: int = 2) -> Dict[str, Any]:
   std::ofstream(path, std::ios::binary) << bytesOf(module);
 }
 
+namespace {
+
+/// Of this process alone: the same tests may run in another at the same time.
+struct ScratchFolder {
+  std::string path = testing::TempDir() + "pipec-runtime-" + std::to_string(getpid());
+  ~ScratchFolder() { llvm::sys::fs::remove_directories(path); }
+};
+
+} // namespace
+
 std::string scratchPath(const std::string &name) {
+  static const ScratchFolder folder;
   const auto *info = testing::UnitTest::GetInstance()->current_test_info();
   std::string test = std::string(info->test_suite_name()) + "." + info->name();
   std::replace(test.begin(), test.end(), '/', '-');
-  std::string directory = testing::TempDir() + "pipec-" + test;
+  std::string directory = folder.path + "/" + test;
   EXPECT_FALSE(llvm::sys::fs::create_directories(directory));
   std::string path = directory + "/" + name;
   llvm::sys::fs::remove_directories(path);

@@ -35,6 +35,7 @@ model method=forward mode=train {
   attribute scale value float value="0.5"
   attribute names value List[str] value=["a","b c"]
   state bn.mean
+  costs [10/8,3/0]
   obligation "recompute aten::size 2 times in stage 1"
   graph(%x : Tensor, %n : int[]?, %enc_weight : Tensor, %m : Tensor, %v : Tensor, %big : Tensor, %scale : float, %names : str[]):
     %k : int = prim::Constant[value=1]()
@@ -86,6 +87,9 @@ TEST(ModelText, RoundTripKeepsEveryField) {
   EXPECT_EQ(again->mode, Mode::Train);
   EXPECT_EQ(again->sourceDigest, "sha256:0123");
   EXPECT_EQ(again->stateOutputs, std::vector<size_t>{1});
+  ASSERT_EQ(again->nodeCosts.size(), 2u);
+  EXPECT_EQ(again->nodeCosts[0].flops, 10);
+  EXPECT_EQ(again->nodeCosts[0].outputBytes, 8);
   ASSERT_EQ(again->obligations.size(), 1u);
   EXPECT_EQ(toString(again->obligations[0]), "recompute aten::size 2 times in stage 1");
   ASSERT_EQ(again->attributes.size(), 6u);
@@ -172,6 +176,60 @@ TEST(ModelText, LargeWeightsGoToADirectory) {
             tensorDigest(std::get<Model>(parsed->front().model).attributes[0].value.toTensor()));
   EXPECT_TRUE(failedWith(parseModel(*text, "/nowhere"), ExitCode::IO, "cannot read"));
   llvm::sys::fs::remove_directories(directory);
+}
+
+/// A list as nn.LSTM holds it, and every other container that may hold a tensor.
+const char *const kContainers = R"text(model {
+  attribute w parameter float32[2,3] requires_grad storage=4 data=seed(1)
+  attribute flat value List[Tensor] value=[{"tensor":"float32[2,3]","requires_grad":true,"storage":4,"data":"none"},{"tensor":"float32[3]","storage":4,"offset":3},{"tensor":"float32[2,2]","strides":[1,2],"data":"seed(2)"}]
+  attribute pair value Tuple[Tensor,None,str] value=[{"tensor":"int64[1]","storage":7,"data":"bytes(0500000000000000)"},null,"a"]
+  attribute named value Dict[str,List[Tensor]] value=[["k",[{"tensor":"int64[1]","storage":7}]]]
+  attribute maybe value List[Optional[Tensor]] value=[null,{"tensor":"float32[100]","sha256":"abcd"}]
+  attribute nothing value Tensor value={"tensor":null}
+  attribute none value None value=null
+  graph(%x : Tensor, %w : Tensor, %a : Tensor[], %b : (Tensor, NoneType, str), %c : Dict(str, Tensor[]), %d : Tensor?[], %e : Tensor, %f : NoneType):
+    return (%x)
+}
+)text";
+
+TEST(ModelText, TensorsInsideValuesSurvive) {
+  const std::string text = roundTrip(kContainers);
+  for (const char *kept :
+       {"\"requires_grad\":true,", "\"offset\":3", "\"strides\":[1,2]", "\"data\":\"seed(2)\"",
+        "Tuple[Tensor, None, str] value=[{", "{\"tensor\":null}", "\"sha256\":\"abcd\"",
+        "value Dict[str, List[Tensor]] value=[[\"k\",[{"})
+    EXPECT_NE(text.find(kept), std::string::npos) << kept << "\n" << text;
+}
+
+TEST(ModelText, TensorsInsideValuesShareMemoryWithTheOthers) {
+  llvm::Expected<Model> model = parseModel(kContainers);
+  ASSERT_TRUE(succeeded(model));
+  const at::Tensor weight = model->attributes[0].value.toTensor().detach();
+  const std::vector<c10::IValue> flat = model->attributes[1].value.toListRef().vec();
+  EXPECT_EQ(flat[0].toTensor().const_data_ptr(), weight.const_data_ptr());
+  EXPECT_TRUE(flat[0].toTensor().requires_grad());
+  EXPECT_TRUE(flat[1].toTensor().equal(weight[1]));
+  EXPECT_FALSE(flat[2].toTensor().is_alias_of(weight));
+  const c10::IValue pair = model->attributes[2].value;
+  const at::Tensor five = pair.toTupleRef().elements()[0].toTensor();
+  EXPECT_EQ(five.item<int64_t>(), 5);
+  const c10::IValue inDict = model->attributes[3].value.toGenericDict().at("k");
+  EXPECT_EQ(inDict.toListRef()[0].toTensor().const_data_ptr(), five.const_data_ptr());
+  EXPECT_FALSE(model->attributes[5].value.toTensor().defined());
+}
+
+TEST(ModelText, TensorsInsideValuesAreRefusedByName) {
+  const auto fails = [](const std::string &tensor, const std::string &part) {
+    return failedWith(parseModels("model {\n  attribute l value List[Tensor] value=[" + tensor +
+                                  "]\n  graph(%x : Tensor, %l : Tensor[]):\n    return (%x)\n}\n"),
+                      ExitCode::Unreadable, part);
+  };
+  EXPECT_TRUE(fails("null", "line 2: attribute l: expected a tensor like"));
+  EXPECT_TRUE(fails("{\"tensor\":\"float32\"}", "expected a tensor like float32[8,16]"));
+  EXPECT_TRUE(fails("{\"tensor\":\"float32[2]\",\"colour\":1}", "a tensor has no key colour"));
+  EXPECT_TRUE(fails("{\"tensor\":\"float32[2]\",\"strides\":[1,1]}", "expected 1 strides"));
+  EXPECT_TRUE(fails("{\"tensor\":\"float32[2]\",\"data\":\"bytes(00)\"}",
+                    "attribute l[0]: float32[2]: expected 8 bytes, got 1"));
 }
 
 TEST(ModelText, ConstantsThatTheParserDoesNotReadSurvive) {
@@ -320,6 +378,7 @@ TEST(ModelText, ErrorsNameLineAndColumn) {
   EXPECT_TRUE(fails("model {\n  state s\n" + graph,
                     "line 2, column 1: state s: there is no such attribute"));
   EXPECT_TRUE(fails("model {\n  output 1 : Tensor\n" + graph, "expected output 0"));
+  EXPECT_TRUE(fails("model {\n  costs [1/2,3]\n" + graph, "costs: expected FLOPS/BYTES, got 3"));
   EXPECT_TRUE(
       fails("model {\n  graph(%x : Tensor):\n    %1 : Tensor = aten::relu(%y)\n    return (%1)\n}",
             "graph at line 2: "));

@@ -48,7 +48,10 @@ protected:
   }
 
   AnyModel model() {
-    llvm::Expected<Model> parsed = parseModel("model {\n  graph(%x : Tensor):\n    return (%x)\n}");
+    llvm::Expected<Model> parsed =
+        parseModel("model {\n  attribute w parameter float32[2] data=seed(1)\n"
+                   "  attribute l value List[Tensor] value=[{\"tensor\":\"int64[300]\"}]\n"
+                   "  graph(%x : Tensor, %w : Tensor, %l : Tensor[]):\n    return (%x)\n}");
     EXPECT_TRUE(succeeded(parsed));
     return std::move(*parsed);
   }
@@ -68,6 +71,27 @@ protected:
       row("liar",
           [](Model &m) {
             rename(m);
+            return false;
+          }),
+      row("boaster", [](Model &) { return true; }),
+      row("weights",
+          [](Model &m) {
+            m.attributes[0].value.toTensor().data_ptr<float>()[1] += 1;
+            return false;
+          }),
+      row("inner-weights",
+          [](Model &m) {
+            m.attributes[1].value.toListRef()[0].toTensor().data_ptr<int64_t>()[299] = 1;
+            return false;
+          }),
+      row("flag",
+          [](Model &m) {
+            m.attributes[0].value.toTensor().set_requires_grad(true);
+            return false;
+          }),
+      row("notes",
+          [](Model &m) {
+            m.notes.push_back("a sentence for the report");
             return false;
           }),
       row("breaker",
@@ -93,10 +117,26 @@ TEST_F(PassManagerTest, SaysWhetherAnythingChanged) {
   EXPECT_TRUE(*something);
 }
 
-TEST_F(PassManagerTest, NamesThePassThatLies) {
+TEST_F(PassManagerTest, NamesThePassThatHidesAChange) {
   options.checkHonesty = true;
-  EXPECT_TRUE(failedWith(run("nothing,liar"), ExitCode::Internal,
-                         "pass liar changed the model and said that it did not"));
+  for (const char *pass : {"liar", "weights", "inner-weights", "flag", "notes"})
+    EXPECT_TRUE(failedWith(run("nothing,rename," + std::string(pass)), ExitCode::Internal,
+                           fmt::format("pass {} changed the model and said that it did not", pass)))
+        << pass;
+}
+
+TEST_F(PassManagerTest, NamesThePassThatClaimsAChange) {
+  options.checkHonesty = true;
+  EXPECT_TRUE(failedWith(run("rename,boaster{n=2}"), ExitCode::Internal,
+                         "pass boaster{n=2} said that it changed the model and did not"));
+  EXPECT_TRUE(failedWith(run("fixpoint(nothing,boaster)"), ExitCode::Internal,
+                         "pass boaster said that it changed the model and did not"));
+}
+
+TEST_F(PassManagerTest, BelievesEveryPassWithoutChecks) {
+  options.checkHonesty = false;
+  for (const char *pass : {"liar", "weights", "boaster"})
+    EXPECT_TRUE(succeeded(run(pass))) << pass;
 }
 
 TEST_F(PassManagerTest, NamesThePassThatBreaksTheModel) {
@@ -187,6 +227,10 @@ TEST(Pipeline, TextAndBack) {
   llvm::Expected<std::vector<PipelineStep>> spaced = parsePipeline(" a , b { x = 1 } ");
   ASSERT_TRUE(succeeded(spaced));
   EXPECT_EQ(pipelineText(*spaced), "a,b{x=1}");
+  llvm::Expected<std::vector<PipelineStep>> commented =
+      parsePipeline("# first, a\na,\n# and, then b\nb{x=1},  # c too\nc # all");
+  ASSERT_TRUE(succeeded(commented));
+  EXPECT_EQ(pipelineText(*commented), "a,b{x=1},c");
 }
 
 TEST(Pipeline, ErrorsNameThePlace) {

@@ -1,0 +1,24 @@
+// What faults do to the ends of a stage's graph, without LibTorch's headers. Ports are counted as
+// the graph counts them.
+#pragma once
+
+#include "ir/Model.h"
+
+namespace pipec::faults {
+
+/// Graph input of an attribute of a stage.
+inline size_t inputOf(const Stage &stage, size_t attribute) {
+  return stage.plan.inputs.size() + attribute;
+}
+
+size_t usesOf(const Stage &stage, size_t input);
+bool haveOneType(const Stage &stage, size_t a, size_t b);
+/// Each is read where the other was.
+void exchangeInputs(Stage &stage, size_t a, size_t b);
+/// False when both return one value: that would change nothing.
+bool exchangeOutputs(Stage &stage, size_t a, size_t b);
+void returnInput(Stage &stage, size_t output, size_t input);
+void eraseInput(Stage &stage, size_t input);
+void eraseOutput(Stage &stage, size_t output);
+
+} // namespace pipec::faults

@@ -1,0 +1,49 @@
+#include "passes/Fingerprint.h"
+
+#include "ir/TensorBytes.h"
+#include "ir/ValueText.h"
+#include "llvm/ADT/StringExtras.h"
+
+namespace pipec {
+namespace {
+
+/// What the text of an attribute leaves out.
+std::string contentOf(const Attribute &attribute) {
+  std::string text = attribute.name;
+  c10::IValue::HashIdentityIValueMap unused;
+  attribute.value.visit([&](const c10::IValue &inner) {
+    if (inner.isTensor() && inner.toTensor().defined())
+      text += fmt::format(" {:x}{}", tensorHash(inner.toTensor()),
+                          inner.toTensor().requires_grad() ? "g" : "");
+    return false;
+  });
+  return text + "\n";
+}
+
+template <typename Kind> std::string common(const Kind &model) {
+  std::string text;
+  for (const Attribute &attribute : model.attributes)
+    text += contentOf(attribute);
+  return text + llvm::join(model.notes, "\n");
+}
+
+std::string beyondText(const Model &model) {
+  return common(model) + "\n" + llvm::join(model.moduleCalls, "\n");
+}
+std::string beyondText(const StagedModel &model) { return common(model); }
+
+} // namespace
+
+std::string fingerprint(const AnyModel &model) {
+  TextOptions options;
+  options.data = TextOptions::Data::None;
+  options.digests = false;
+  options.scopes = true;
+  llvm::Expected<std::string> text = toText(model, options);
+  std::string all = text ? *text : ""; // without data nothing can fail
+  if (!text)
+    llvm::consumeError(text.takeError());
+  return all + std::visit([](const auto &kind) { return beyondText(kind); }, model);
+}
+
+} // namespace pipec

@@ -1,0 +1,6 @@
+#! function
+def pipe_split(x: Tensor, y: Tensor) -> Tensor:
+    return x
+#! module .
+def forward(self, x: Tensor) -> Tensor:
+    return pipe_split(x, x)

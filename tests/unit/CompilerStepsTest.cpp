@@ -1,0 +1,176 @@
+// The steps between the passes, one by one: types and costs from a run, the form that writing and
+// reading leaves alone, and stages linked together again.
+#include "compiler/Compiler.h"
+#include "compiler/EstimateCosts.h"
+#include "compiler/EvaluateGraph.h"
+#include "compiler/RoundTrip.h"
+#include "ir/CanonicalText.h"
+#include "ir/ModelText.h"
+#include "ir/artifact/ArtifactDir.h"
+#include "ir/artifact/Relink.h"
+#include "tests/support/Matchers.h"
+#include "tests/support/TestModels.h"
+#include "tests/unit/TempDir.h"
+
+#include <ATen/ops/ones.h>
+
+#include <fstream>
+
+namespace pipec {
+namespace {
+
+/// A product of known cost, a view, an elementwise operator, and a rank that hangs on the size.
+const char *const kStepsModel = R"(model {
+  attribute w parameter float32[8,4] requires_grad data=seed(1)
+  graph(%x : Tensor, %w : Tensor):
+    %none : NoneType = prim::Constant()
+    %zero : int = prim::Constant[value=0]()
+    %h : Tensor = aten::mm(%x, %w)
+    %v : Tensor = aten::unsqueeze(%h, %zero)
+    %r : Tensor = aten::relu(%v)
+    %s : Tensor = aten::squeeze(%r)
+    %y : Tensor = aten::neg(%s)
+    return (%y)
+}
+)";
+
+bool contains(const std::string &text, const std::string &part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(InferTypes, TypesAreThoseThatTheInputsDecide) {
+  Model flat = take(parseModel(kStepsModel));
+  const std::string before = structureText(flat);
+  ASSERT_TRUE(succeeded(inferTypes(flat, {at::ones({2, 8})})));
+  const std::string typed = structureText(flat);
+  EXPECT_TRUE(contains(typed, "Float(2, 4, strides=[4, 1]")) << typed;
+  EXPECT_TRUE(contains(typed, "Float(1, 2, 4, strides=[8, 4, 1]")) << typed;
+  EXPECT_TRUE(contains(typed, ": Tensor = aten::squeeze(")) << typed; // other sizes, other ranks
+  EXPECT_TRUE(contains(typed, ": Tensor = aten::neg(")) << typed;
+  eraseTypes(flat);
+  EXPECT_EQ(structureText(flat), before);
+}
+
+TEST(InferTypes, NamesTheOperatorThatFails) {
+  Model flat = take(parseModel(kStepsModel));
+  EXPECT_TRUE(failedWith(inferTypes(flat, {at::ones({2, 7})}), ExitCode::Usage, "aten::mm"));
+}
+
+TEST(EstimateCosts, CountsArithmeticAndBytes) {
+  Model flat = take(parseModel(kStepsModel));
+  ASSERT_TRUE(succeeded(estimateCosts(flat, {at::ones({2, 8})})));
+  ASSERT_EQ(flat.nodeCosts.size(), 5u);
+  const auto cost = [&](size_t i) { return flat.nodeCosts[i]; };
+  // 2*2*8*4 operations; 16 + 32 numbers read and 8 written, 4 bytes each, 6 operations a byte.
+  EXPECT_EQ(cost(0).flops, 128 + 6 * 4 * (16 + 32 + 8));
+  EXPECT_EQ(cost(0).outputBytes, 32);
+  EXPECT_EQ(cost(1).flops, 0); // a view moves nothing
+  EXPECT_EQ(cost(2).flops, 6 * 4 * (8 + 8));
+  EXPECT_EQ(cost(4).outputBytes, 32);
+}
+
+TEST(EstimateCosts, AreTheSameAgainAndSurviveAsText) {
+  Model flat = take(parseModel(kStepsModel)), again = take(parseModel(kStepsModel));
+  ASSERT_TRUE(succeeded(estimateCosts(flat, {at::ones({2, 8})})));
+  ASSERT_TRUE(succeeded(estimateCosts(again, {at::ones({2, 8})})));
+  EXPECT_EQ(structureText(flat), structureText(again));
+  EXPECT_EQ(structureText(take(parseModel(structureText(flat)))), structureText(flat));
+  EXPECT_TRUE(failedWith(estimateCosts(flat, {at::ones({2, 7})}), ExitCode::Usage, "aten::mm"));
+}
+
+TEST(RoundTrip, SettlesAfterOneRun) {
+  Model flat = take(parseModel(R"(model {
+  graph(%x : Tensor, %c : bool):
+    %one : int = prim::Constant[value=1]()
+    %a : Tensor, %b : Tensor = prim::If(%c)
+      block0():
+        %p : Tensor = aten::neg(%x)  # in first
+        -> (%p, %x)
+      block1():
+        %q : Tensor = aten::relu(%x)  # in second
+        -> (%x, %q)
+    %y : Tensor = aten::sub(%b, %a, %one)  # in last
+    return (%y)
+}
+)"));
+  ASSERT_TRUE(succeeded(roundTrip(flat)));
+  const std::vector<std::string> settled = canonicalLines(flat);
+  llvm::Expected<bool> again = roundTrip(flat);
+  ASSERT_TRUE(succeeded(again));
+  EXPECT_FALSE(*again);
+  EXPECT_EQ(canonicalLines(flat), settled);
+  TextOptions scopes;
+  scopes.scopes = true;
+  const std::string text = take(toText(std::move(flat), scopes));
+  for (const char *path : {"# in first", "# in second", "# in last"})
+    EXPECT_TRUE(contains(text, path)) << text; // what TorchScript's text cannot hold is carried
+}
+
+/// A model of two stages that warns: LibTorch numbers warnings anew at each read.
+class TwoStages : public testing::Test {
+protected:
+  void SetUp() override {
+    std::ofstream(dir.path("model.pt"), std::ios::binary) << test::bytesOf(
+        {.name = "Warns",
+         .parameters = {{"w", at::ones({4, 4}).set_requires_grad(true)}, {"v", at::ones({4, 4})}},
+         .source = "def forward(self, x):\n    h = torch.mm(x, self.w)\n    g = torch.neg(h)\n"
+                   "    torch.warn(\"between\", 2)\n"
+                   "    return torch.relu(g) * h + torch.mm(g, self.v)\n"});
+  }
+
+  Artifact compiled(const std::string &name) {
+    CompileOptions options;
+    options.cuts = {CutPredicate([](const NodeView &node) { return node.op == "aten::relu"; })};
+    Compiler compiler = take(Compiler::load(dir.path("model.pt")));
+    take(compiler.compile(options, dir.path(name)));
+    return take(openArtifact(dir.path(name)));
+  }
+
+  TempDir dir;
+};
+
+TEST_F(TwoStages, CompiledTwiceInOneProcessAreTheSameBytes) {
+  const Artifact first = compiled("first.pipe"), second = compiled("second.pipe");
+  EXPECT_EQ(first.plan.stages.size(), 2u);
+  for (const auto &file : std::filesystem::directory_iterator(first.directory)) {
+    const std::string name = file.path().filename().string();
+    EXPECT_EQ(take(sha256File(first.directory + "/" + name)),
+              take(sha256File(second.directory + "/" + name)))
+        << name;
+  }
+  EXPECT_EQ(first.id, second.id);
+}
+
+TEST_F(TwoStages, RelinkedAreTheSource) {
+  const Artifact artifact = compiled("a.pipe");
+  const Relinked whole = take(relink(artifact.directory, artifact.plan));
+  EXPECT_EQ(whole.digest, artifact.plan.sourceDigest);
+  EXPECT_EQ(whole.stages.size(), 2u);
+  EXPECT_EQ(whole.attributeLines.size(), 2u);
+  EXPECT_EQ(firstDifference(whole.lines, whole.lines), "");
+}
+
+TEST_F(TwoStages, RelinkSeesWiresThatWereSwapped) {
+  const Artifact artifact = compiled("a.pipe");
+  Plan plan = artifact.plan;
+  ASSERT_EQ(plan.channels.size(), 2u);
+  std::swap(plan.stages[1].inputs[0].index, plan.stages[1].inputs[1].index);
+  std::swap(plan.channels[0].to, plan.channels[1].to);
+  const Relinked swapped = take(relink(artifact.directory, plan));
+  const Relinked whole = take(relink(artifact.directory, artifact.plan));
+  EXPECT_NE(swapped.digest, whole.digest);
+  EXPECT_NE(firstDifference(whole.lines, swapped.lines), "");
+}
+
+TEST_F(TwoStages, RelinkNamesTheStageThatIsNotItsPlan) {
+  const Artifact artifact = compiled("a.pipe");
+  Plan plan = artifact.plan;
+  plan.stages[1].attributes[0].name = "u";
+  EXPECT_TRUE(failedWith(relink(artifact.directory, plan), ExitCode::BadArtifact, "stage 1"));
+  plan = artifact.plan;
+  plan.stages[0].inputs.push_back(plan.stages[0].inputs[0]);
+  EXPECT_TRUE(failedWith(relink(artifact.directory, plan), ExitCode::BadArtifact, "stage 0"));
+}
+
+} // namespace
+} // namespace pipec
