@@ -71,8 +71,12 @@ llvm::Error runStages(const std::string &directory, Plan &plan,
       return runner.takeError();
     at::manual_seed(kSeed);
     llvm::Expected<std::vector<c10::IValue>> leaves = runner->run(copies(done.inputs));
-    if (!leaves)
-      return withContext(leaves.takeError(), "running the stages on the example inputs");
+    if (!leaves) {
+      // The source ran on the same inputs: this is our fault, not theirs.
+      ErrorText text = describe(leaves.takeError());
+      return makeError(text.code == ExitCode::OutOfMemory ? text.code : ExitCode::Internal,
+                       "running the stages on the example inputs: " + text.message, text.help);
+    }
     for (size_t i = 0; i < leaves->size(); ++i) {
       Comparison comparison = compare(done.leaves[i], (*leaves)[i], 0.0, 0.0);
       if (!comparison.equal)

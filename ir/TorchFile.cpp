@@ -1,8 +1,10 @@
 #include "ir/TorchFile.h"
 
 #include "ir/MarkerOps.h"
+#include "ir/SpoiltNames.h"
 #include "ir/TorchArchive.h"
 #include "ir/TorchError.h"
+#include "ir/plan/Words.h"
 
 #include <torch/csrc/jit/serialization/import.h>
 #include <torch/csrc/jit/serialization/import_source.h>
@@ -244,6 +246,12 @@ llvm::Error explainParserFailure(const std::string &path, llvm::Error error) {
         fmt::format("{}: uses the operator {}, which is not registered", path, op.rtrim('.').str()),
         "load the library that defines it: --load-library LIB.so");
   }
+  if (std::optional<std::string> name = spoiltName(message))
+    return makeError(text.code,
+                     fmt::format("{}: expected names and texts in ASCII, got \"{}\", which PyTorch "
+                                 "saves but cannot read back",
+                                 path, *name),
+                     "rename it and save the model again; torch.jit.load refuses this file too");
   if (message.contains("__torch__.torch.classes") || message.contains("Tried to instantiate class"))
     return makeError(text.code, message.str(),
                      "if a library defines this class, load it: --load-library LIB.so");

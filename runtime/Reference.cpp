@@ -178,7 +178,7 @@ Reference::Impl::exampleMicroBatch(const std::vector<c10::IValue> &inputs) const
 llvm::Expected<c10::IValue> Reference::Impl::run(jit::Module &on, std::vector<c10::IValue> inputs,
                                                  uint64_t microBatch, int64_t *busyNs) {
   Fence before, after;
-  auto result = guardTorch(ExitCode::Other, fmt::format("micro-batch {}", microBatch), [&] {
+  auto result = guardTorch(ExitCode::Usage, fmt::format("micro-batch {}", microBatch), [&] {
     std::unique_ptr<Device::Scope> scope = device->enter(stream);
     jit::Stack stack;
     stack.reserve(inputs.size());
