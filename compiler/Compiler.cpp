@@ -11,14 +11,17 @@
 #include "compiler/RoundTrip.h"
 #include "compiler/Validate.h"
 #include "compiler/Version.h"
+#include "ir/BatchDimHint.h"
 #include "ir/CanonicalText.h"
 #include "ir/MicroBatch.h"
 #include "ir/TorchError.h"
 #include "ir/Values.h"
+#include "ir/plan/Words.h"
 #include "passes/PassManager.h"
 #include "passes/analysis/TopLevel.h"
 
 #include <chrono>
+#include <set>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -30,6 +33,21 @@ int64_t peakMemory() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return usage.ru_maxrss * 1024;
+}
+
+/// "5 runs with batches of 2, 3 and 5"
+std::string countedRuns(const std::vector<ExampleRun> &runs) {
+  std::set<int64_t> sizes;
+  for (const ExampleRun &run : runs)
+    if (run.batch > 0)
+      sizes.insert(run.batch);
+  std::string text;
+  for (int64_t size : sizes)
+    text += (text.empty()              ? " with batches of "
+             : size == *sizes.rbegin() ? " and "
+                                       : ", ") +
+            std::to_string(size);
+  return counted(runs.size(), "run") + text;
 }
 
 } // namespace
@@ -181,11 +199,14 @@ struct Compiler::Impl {
     SourceMode mode; // as lower-attributes folds the flags
     if (options->trainingFlag != TrainingFlag::Saved)
       mode.training = options->trainingFlag == TrainingFlag::True;
-    if (options->trainingFlag == TrainingFlag::True)
-      mode.keepEval = options->keepEval;
+    mode.keepEval = options->keepEval;
     llvm::Expected<std::vector<ExampleRun>> runs = runSource(path, mode, model, *inputs, *given);
     if (!runs)
       return runs.takeError();
+    if (std::string dims = suggestBatchDims(model.signature, *inputs);
+        !model.signature.batchSymbolic && options->batchDims.empty() && !dims.empty())
+      model.notes.push_back("the sizes of the example inputs suggest --batch-dim " + dims +
+                            ": without it the model runs at this batch size only");
     endPhase("run the source on the example");
     if (needsCosts(model)) {
       if (llvm::Error error = estimateCosts(model, deepCopies(*inputs)))

@@ -277,4 +277,31 @@ llvm::Expected<jit::Module> loadMapped(const std::string &path) {
   return module;
 }
 
+llvm::Error noSuchModuleToKeep(const std::string &name, const std::vector<std::string> &modules) {
+  return makeError(ExitCode::Usage,
+                   fmt::format("--keep-eval: expected a module of the model, got {}", name),
+                   didYouMean(name, modules, "pipe-inspect MODEL.pt lists the modules"));
+}
+
+llvm::Expected<jit::Module> loadSource(const std::string &path, const SourceMode &mode) {
+  llvm::Expected<jit::Module> module = loadMapped(path);
+  if (!module)
+    return module;
+  if (mode.training)
+    module->train(*mode.training);
+  std::map<std::string, jit::Module> modules;
+  std::vector<std::string> names;
+  for (const auto &inner : module->named_modules()) {
+    modules.emplace(inner.name, inner.value);
+    names.push_back(inner.name);
+  }
+  for (const std::string &name : mode.keepEval) {
+    auto kept = modules.find(name);
+    if (name.empty() || kept == modules.end())
+      return noSuchModuleToKeep(name, names);
+    kept->second.eval();
+  }
+  return module;
+}
+
 } // namespace pipec

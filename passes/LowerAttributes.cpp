@@ -4,6 +4,7 @@
 #include "ir/NodeInfo.h"
 #include "ir/TensorKey.h"
 #include "ir/TorchError.h"
+#include "ir/TorchFile.h"
 #include "llvm/ADT/StringSet.h"
 #include "passes/Passes.h"
 #include "passes/StateThreading.h"
@@ -86,6 +87,8 @@ private:
   llvm::Error lower(Model &model) {
     model_ = &model;
     collect(torch::jit::Module(model.self.toObject()), "", entries_);
+    if (llvm::Error error = checkKeepEval())
+      return error;
     for (size_t i = 0; i < entries_.size(); ++i)
       entryOf_[entries_[i].path] = i;
     Graph &graph = *model.graph;
@@ -106,6 +109,16 @@ private:
     graph.eraseInput(0);
     numberStorages();
     model.self = c10::IValue();
+    return llvm::Error::success();
+  }
+
+  llvm::Error checkKeepEval() const {
+    std::vector<std::string> modules;
+    for (const auto &inner : torch::jit::Module(model_->self.toObject()).named_modules())
+      modules.push_back(inner.name);
+    for (const std::string &name : keepEval_)
+      if (name.empty() || !llvm::is_contained(modules, name))
+        return noSuchModuleToKeep(name, modules);
     return llvm::Error::success();
   }
 
@@ -251,14 +264,12 @@ private:
 
   c10::IValue foldTraining(const Entry &entry) const {
     llvm::StringRef path = entry.path;
-    if (training_ == "saved" || !(path == "training" || path.endswith(".training")))
+    if (!(path == "training" || path.endswith(".training")))
       return entry.value;
-    if (training_ == "false")
-      return false;
     for (const std::string &name : keepEval_)
       if (path.startswith(name + "."))
         return false;
-    return true;
+    return training_ == "saved" ? entry.value : c10::IValue(training_ == "true");
   }
 
   /// Lists, tuples and dicts are spelled out: a constant of such a type has no text that parses.
@@ -396,7 +407,7 @@ PassInfo lowerAttributes() {
     =>
     graph(%x : Tensor, %weight : Tensor))",
           .options = "training=saved|true|false: what training flags are folded to\nkeep-eval=A:B: "
-                     "modules that stay in eval mode",
+                     "modules whose flags are folded to false",
           .make = makeLowerAttributes};
 }
 

@@ -1,5 +1,6 @@
 #include "runtime/Reference.h"
 
+#include "ir/BatchDimHint.h"
 #include "ir/MicroBatch.h"
 #include "ir/ModelSignature.h"
 #include "ir/RandomOps.h"
@@ -96,11 +97,12 @@ struct Reference::Impl {
   llvm::Expected<c10::IValue> run(jit::Module &on, std::vector<c10::IValue> inputs,
                                   uint64_t microBatch, int64_t *busyNs);
   llvm::Expected<c10::IValue> runFresh(std::vector<c10::IValue> inputs);
+  llvm::Error explainCut(llvm::Error error, const std::vector<c10::IValue> &inputs) const;
   llvm::Error learnSignature(const std::vector<c10::IValue> &inputs);
 };
 
 llvm::Expected<jit::Module> Reference::Impl::freshModule() const {
-  llvm::Expected<jit::Module> loaded = loadMapped(path);
+  llvm::Expected<jit::Module> loaded = loadSource(path, options.mode);
   if (!loaded || device->where().is_cpu())
     return loaded;
   if (llvm::Error error =
@@ -220,11 +222,22 @@ llvm::Expected<c10::IValue> Reference::Impl::runFresh(std::vector<c10::IValue> i
   return result;
 }
 
+/// A model that does not run on a micro-batch may have been cut along the wrong dimension.
+llvm::Error Reference::Impl::explainCut(llvm::Error error,
+                                        const std::vector<c10::IValue> &inputs) const {
+  std::string dims = options.microBatches > 1 ? suggestBatchDims(signature, inputs) : std::string();
+  if (dims.empty())
+    return error;
+  ErrorText text = describe(std::move(error));
+  return makeError(text.code, text.message,
+                   "if the batch is not the first dimension everywhere: --batch-dim " + dims);
+}
+
 llvm::Error Reference::Impl::learnSignature(const std::vector<c10::IValue> &inputs) {
   std::vector<c10::IValue> example = exampleMicroBatch(inputs);
   llvm::Expected<c10::IValue> result = runFresh(example);
   if (!result)
-    return result.takeError();
+    return explainCut(result.takeError(), inputs);
   describeResult(signature, *result);
   auto leavesOf = [&](std::vector<c10::IValue> values) -> llvm::Expected<std::vector<c10::IValue>> {
     llvm::Expected<c10::IValue> value = runFresh(std::move(values));
