@@ -279,9 +279,8 @@ struct Compiler::Impl {
     if (!runs.empty()) {
       if (llvm::Error error = runStages(writer.directory(), plan, runs))
         return error;
-      report.tested.push_back(fmt::format("the stages give the source's bits on the example "
-                                          "inputs, in {} runs of different batch sizes",
-                                          runs.size()));
+      report.tested.push_back("the stages give the source's bits on the example inputs, in " +
+                              countedRuns(runs));
       endPhase("run the stages on the example");
     }
     if (llvm::Error error = emitPlan(plan, writer))
@@ -290,12 +289,9 @@ struct Compiler::Impl {
     return llvm::Error::success();
   }
 
-  llvm::Error compile(const std::string &outDir, bool force) {
+  /// Everything but publication: the files are in `writer`.
+  llvm::Error compile(ArtifactWriter &writer) {
     beginPhases();
-    llvm::Expected<ArtifactWriter> writer =
-        ArtifactWriter::create(outDir.empty() ? scratchTarget() : outDir, force);
-    if (!writer)
-      return writer.takeError();
     llvm::Expected<Model> model = front();
     if (!model)
       return model.takeError();
@@ -309,22 +305,40 @@ struct Compiler::Impl {
     if (!staged)
       return staged.takeError();
     report.notes = staged->notes;
-    if (llvm::Error error = writeAndProve(*staged, *runs, source, *writer))
+    return writeAndProve(*staged, *runs, source, writer);
+  }
+
+  llvm::Error publish(ArtifactWriter &writer) {
+    if (llvm::Error error = writer.writeManifest())
       return error;
-    if (outDir.empty())
-      return llvm::Error::success();
-    if (llvm::Error error = writer->writeManifest())
-      return error;
-    if (llvm::Error error = writer->publish())
+    if (llvm::Error error = writer.publish())
       return error;
     endPhase("publish");
     return llvm::Error::success();
   }
 
-  /// A dry run writes beside the system's other temporary files and removes everything.
+  /// A compile into `target`; `last` is its last step.
+  llvm::Expected<ArtifactWriter>
+  compileInto(const CompileOptions &given, const std::string &target, bool force,
+              llvm::function_ref<llvm::Error(ArtifactWriter &)> last) {
+    options = &given;
+    llvm::Expected<ArtifactWriter> writer = ArtifactWriter::create(target, force);
+    if (!writer)
+      return writer;
+    if (llvm::Error error = guardTorchError(ExitCode::Internal, "compiling", [&] {
+          if (llvm::Error failed = compile(*writer))
+            return failed;
+          return last(*writer);
+        }))
+      return std::move(error);
+    report.peakMemoryBytes = peakMemory();
+    return writer;
+  }
+
+  /// What is not published lies beside the system's other temporary files.
   static std::string scratchTarget() {
     const char *directory = std::getenv("TMPDIR");
-    return fmt::format("{}/pipec-dry-run-{}", directory ? directory : "/tmp", getpid());
+    return fmt::format("{}/pipec-compile-{}", directory ? directory : "/tmp", getpid());
   }
 };
 
@@ -341,12 +355,20 @@ Compiler::~Compiler() = default;
 
 llvm::Expected<CompileReport> Compiler::compile(const CompileOptions &options,
                                                 const std::string &outDir, bool force) {
-  impl_->options = &options;
-  if (llvm::Error error = guardTorchError(ExitCode::Internal, "compiling",
-                                          [&] { return impl_->compile(outDir, force); }))
-    return std::move(error);
-  impl_->report.peakMemoryBytes = peakMemory();
+  llvm::Expected<ArtifactWriter> writer = impl_->compileInto(
+      options, outDir, force, [&](ArtifactWriter &done) { return impl_->publish(done); });
+  if (!writer)
+    return writer.takeError();
   return std::move(impl_->report);
+}
+
+llvm::Expected<Compiled> Compiler::compile(const CompileOptions &options) {
+  llvm::Expected<ArtifactWriter> writer =
+      impl_->compileInto(options, Impl::scratchTarget(), /*force=*/false,
+                         [](ArtifactWriter &done) { return done.writeManifest(); });
+  if (!writer)
+    return writer.takeError();
+  return Compiled(std::move(impl_->report), std::make_unique<ArtifactWriter>(std::move(*writer)));
 }
 
 } // namespace pipec

@@ -168,6 +168,16 @@ llvm::json::Object optionsJson(const std::string &target) {
       {"dry_run", dryRun.getValue()}};
 }
 
+llvm::Expected<CompileReport> compileOrTry(Compiler &compiler, const CompileOptions &options,
+                                           const std::string &target) {
+  if (!dryRun)
+    return compiler.compile(options, target, force);
+  llvm::Expected<Compiled> compiled = compiler.compile(options);
+  if (!compiled)
+    return compiled.takeError();
+  return compiled->report();
+}
+
 llvm::Expected<ExitCode> run() {
   llvm::Expected<CompileOptions> options = readOptions();
   if (!options)
@@ -188,7 +198,7 @@ llvm::Expected<ExitCode> run() {
   llvm::Expected<Compiler> compiler = Compiler::load(model);
   if (!compiler)
     return compiler.takeError();
-  llvm::Expected<CompileReport> report = compiler->compile(*options, dryRun ? "" : target, force);
+  llvm::Expected<CompileReport> report = compileOrTry(*compiler, *options, target);
   if (!report)
     return report.takeError();
   for (const std::string &note : report->notes)
