@@ -166,3 +166,45 @@ class Mixed(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.b(self.drop(self.norm(self.a(x))))
+
+
+class WantsThree(nn.Module):
+    """Refuses batches by itself, deep inside."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def check(self, x: Tensor) -> None:
+        if x.size(0) != 3:
+            raise ValueError("expected three samples, got " + str(x.size(0)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.a(x)
+        self.check(x)
+        return self.b(x)
+
+
+class WithState(nn.Module):
+    """A recurrent layer whose state has its samples along dimension 1."""
+
+    def __init__(self):
+        super().__init__()
+        self.rnn, self.b = nn.LSTM(8, 8, batch_first=True), nn.Linear(8, 8)
+
+    def forward(self, x: Tensor, state: Tuple[Tensor, Tensor]) -> Tuple[Tensor, Tuple[Tensor, Tensor]]:
+        y, state = self.rnn(x, state)
+        return self.b(y), state
+
+
+class Talks(nn.Module):
+    """Prints while it runs."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.a(x)
+        print("half way", x.size(0))
+        return self.b(x)
