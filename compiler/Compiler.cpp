@@ -14,6 +14,7 @@
 #include "ir/BatchDimHint.h"
 #include "ir/CanonicalText.h"
 #include "ir/MicroBatch.h"
+#include "ir/ModelSignature.h"
 #include "ir/TorchError.h"
 #include "ir/Values.h"
 #include "ir/plan/Words.h"
@@ -92,6 +93,8 @@ struct Compiler::Impl {
   }
 
   llvm::Expected<Model> front() {
+    if (llvm::Error error = checkNames(*options))
+      return std::move(error);
     llvm::Expected<Model> imported = importModel(path, options->method);
     if (!imported)
       return imported.takeError();
@@ -114,22 +117,6 @@ struct Compiler::Impl {
     if (!arguments)
       return arguments.takeError();
     return bindArguments(model.signature, argumentTypes(model), *arguments);
-  }
-
-  llvm::Expected<std::vector<bool>> applyBatchDims(Signature &signature) {
-    std::vector<bool> given(signature.inputs.size(), false);
-    for (const auto &[name, dim] : options->batchDims) {
-      bool found = false;
-      for (size_t i = 0; i < signature.inputs.size(); ++i) {
-        if (signature.inputs[i].name != name)
-          continue;
-        signature.inputs[i].batchDim = dim;
-        given[i] = found = true;
-      }
-      if (!found)
-        return makeError(ExitCode::Usage, "--batch-dim: the method has no argument " + name);
-    }
-    return given;
   }
 
   /// Without an example nothing is known of sizes: tensors are split along dimension 0, outputs are
@@ -189,7 +176,7 @@ struct Compiler::Impl {
     if (llvm::Expected<bool> changed = roundTrip(model); !changed)
       return changed.takeError();
     endPhase("normalise by writing and reading");
-    llvm::Expected<std::vector<bool>> given = applyBatchDims(model.signature);
+    llvm::Expected<std::vector<bool>> given = applyBatchDims(model.signature, options->batchDims);
     if (!given)
       return given.takeError();
     if (options->inputs.empty()) {

@@ -1,5 +1,8 @@
 #include "ir/SpoiltNames.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
 namespace pipec {
 
 namespace {
@@ -33,12 +36,28 @@ std::string readable(llvm::StringRef literal) {
   return text;
 }
 
+/// Names of classes and arguments are written as they are.
+std::string firstForeignWord(llvm::StringRef text) {
+  auto isForeign = [](char c) { return static_cast<unsigned char>(c) >= 0x80; };
+  auto isPart = [&](char c) { return llvm::isAlnum(c) || c == '_' || isForeign(c); };
+  while (!text.empty()) {
+    llvm::StringRef word = text.take_while(isPart);
+    if (llvm::any_of(word, isForeign))
+      return word.str();
+    text = text.drop_front(std::max<size_t>(word.size(), 1));
+  }
+  return "";
+}
+
 } // namespace
 
 std::optional<std::string> spoiltName(llvm::StringRef parserMessage) {
-  if (!parserMessage.contains("ill formed octal specifier"))
-    return std::nullopt;
-  return readable(markedLiteral(parserMessage));
+  if (parserMessage.contains("ill formed octal specifier"))
+    return readable(markedLiteral(parserMessage));
+  // "expected a valid token but found '?' here:" and then the text.
+  auto [complaint, text] = parserMessage.split(" here:");
+  std::string word = complaint.contains("expected a valid token") ? firstForeignWord(text) : "";
+  return word.empty() ? std::nullopt : std::optional<std::string>(word);
 }
 
 } // namespace pipec

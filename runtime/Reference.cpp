@@ -92,7 +92,6 @@ struct Reference::Impl {
 
   llvm::Expected<jit::Module> freshModule() const;
   llvm::Error readSignature();
-  llvm::Error applyBatchDims();
   std::vector<c10::IValue> exampleMicroBatch(const std::vector<c10::IValue> &inputs) const;
   llvm::Expected<c10::IValue> run(jit::Module &on, std::vector<c10::IValue> inputs,
                                   uint64_t microBatch, int64_t *busyNs);
@@ -127,21 +126,10 @@ llvm::Error Reference::Impl::readSignature() {
   signature = signatureOf(schema, options.method);
   for (size_t i = 1; i < schema.arguments().size(); ++i)
     types.push_back(schema.arguments()[i].type());
-  return applyBatchDims();
-}
-
-llvm::Error Reference::Impl::applyBatchDims() {
-  batchDimGiven.assign(signature.inputs.size(), false);
-  for (const auto &[name, dim] : options.batchDims) {
-    size_t i = 0;
-    while (i < signature.inputs.size() && signature.inputs[i].name != name)
-      ++i;
-    if (i == signature.inputs.size())
-      return failf(ExitCode::Usage, "batch dimension of {}: {} has no argument of that name", name,
-                   options.method);
-    signature.inputs[i].batchDim = dim;
-    batchDimGiven[i] = true;
-  }
+  llvm::Expected<std::vector<bool>> given = applyBatchDims(signature, options.batchDims);
+  if (!given)
+    return given.takeError();
+  batchDimGiven = std::move(*given);
   return llvm::Error::success();
 }
 

@@ -123,7 +123,11 @@ class CommandLines(Messages):
         self.assertNotIn("did you mean", result.err)
         self.refused(USAGE, "did you mean layers.8?", "pipe-compile", MODEL, "--at", "layer.8", "--dry-run")
 
-    def testUnknownWeight(self):
+    def testUnknownNames(self):
+        self.refused(USAGE, ["--batch-dim: expected an argument of forward (x), got y"],
+                     "pipe-compile", MODEL, "--at", "layers.8", "--batch-dim", "y=0", "--dry-run")
+        self.refused(USAGE, ["--batch-dim: expected an argument of forward (x), got y"],
+                     "pipe-run", MODEL, "--batch-dim", "y=0", "--inputs", INPUTS)
         self.refused(USAGE, ["--tied: expected a weight of the model, got head.weigth", "did you mean head.weight?"],
                      "pipe-compile", MODEL, "--at", "layers.8", "--tied", "head.weigth=transmit", "--dry-run")
 
@@ -170,6 +174,22 @@ class Names(Messages):
                         ["pipe-check", folder / "層 1.pipe"], ["pipe-inspect", folder / "層 1.pipe"], ["pipe-inspect", model]):
             self.pipec(0, *command)
             self.pipec(0, *command, *(["--force"] if "--output" in command else []), "--json", env={"LC_ALL": "C"})
+
+    def testModulesCalledWhatNoClassMayBe(self):
+        """Also two that would come to the same name of a class."""
+        blocks = [("a b", "c"), ("a", "b_c"), ("a_b", "c"), ("a/b", "x#2"), ("last one", "a=b"), ("1", "2")]
+        model = nn.Sequential(OrderedDict((outer, nn.Sequential(OrderedDict([(inner, nn.Linear(8, 8))]))) for outer, inner in blocks))
+        torch.manual_seed(7)
+        torch.jit.script(model.eval()).save("odd-names.pt")
+        torch.save((torch.randn(4, 8),), "odd-in.pt")
+        self.pipec(0, "pipe-run", "odd-names.pt", "--inputs", "odd-in.pt", "--threads", 1, "--output", "odd-out.pt")
+        for cut in ("a/b", "last one.a=b", "a_b"):
+            plan = self.compiled("odd-names.pt", "odd.pipe", "--at", cut, "--inputs", "odd-in.pt")
+            self.pipec(0, "pipe-run", "odd.pipe", "--inputs", "odd-in.pt", "--microbatches", 1, *e2e.BITS, "--expect", "odd-out.pt",
+                       saying="PASSED")
+            names = [key for stage in plan["stages"] for key in torch.jit.load(f"odd.pipe/{stage['file']}").state_dict()]
+            self.assertEqual(sorted(names), sorted(model.state_dict()))
+        self.refused(USAGE, "--at: expected a name without , : } and [, got a:b", "pipe-compile", "odd-names.pt", "--at", "a:b", "--dry-run")
 
     def testModulesThatPyTorchCannotReadBack(self):
         """torch.jit.load refuses these as well: nothing can be mended, but it can be said."""

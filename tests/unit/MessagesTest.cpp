@@ -83,6 +83,10 @@ TEST(SpoiltNames, AreReadable) {
                        "                      ~~~~~~~~~~~~~~~~~~ <--- HERE\n    c = self.c\n"),
             "schicht_ä");
   EXPECT_EQ(spoiltName("ill formed octal specifier"), "");
+  EXPECT_EQ(spoiltName("expected a valid token but found '\xc3' here:\n  def f(s: __torch__.Arg,\n"
+                       "    größe: Tensor) -> Tensor:\n      ~ <--- HERE\n"),
+            "größe");
+  EXPECT_EQ(spoiltName("expected a valid token but found '$' here:\n  a $ b"), std::nullopt);
   EXPECT_EQ(spoiltName("Unknown builtin op: a::b"), std::nullopt);
 }
 
