@@ -56,14 +56,15 @@ void printDocument(const ArtifactCheck &check) {
         {"name", step.name}, {"result", toString(step.result).lower()}, {"detail", step.detail}});
   for (const std::string &warning : check.warnings)
     warnings.push_back(warning);
-  llvm::outs() << printJson(
-      llvm::json::Object{{"schema_version", 1},
-                         {"options", llvm::json::Object{{"artifact", artifact.getValue()}}},
-                         {"ok", check.findings.empty()},
-                         {"id", check.id},
-                         {"checks", std::move(steps)},
-                         {"findings", std::move(findings)},
-                         {"warnings", std::move(warnings)}});
+  llvm::outs() << printJson(llvm::json::Object{
+      {"schema_version", 1},
+      {"options", llvm::json::Object{{"artifact", artifact.getValue()},
+                                     {"load_library", llvm::json::Array(libraries)}}},
+      {"ok", check.findings.empty()},
+      {"id", check.id},
+      {"checks", std::move(steps)},
+      {"findings", std::move(findings)},
+      {"warnings", std::move(warnings)}});
 }
 
 /// A file is no artifact with something wrong in it, but another thing altogether.

@@ -149,6 +149,9 @@ llvm::Error readSchedule(PipelineOptions &options) {
   if (!llvm::sys::fs::exists(schedule)) {
     if (llvm::StringRef(schedule).endswith(".csv"))
       return failf(ExitCode::IO, "--schedule: cannot read {}: no such file", schedule.getValue());
+    if (schedule != "forward-only")
+      return failf(ExitCode::Usage, "--schedule: expected forward-only or a CSV file, got {}",
+                   schedule.getValue());
     options.scheduleName = schedule;
     return llvm::Error::success();
   }
@@ -312,7 +315,7 @@ llvm::Expected<ExitCode> run() {
   for (const std::string &name : deviceList())
     if (name != "cpu") // a GPU library must be there before anything looks for it
       if (llvm::Expected<std::shared_ptr<Device>> opened = makeDevice(name); !opened)
-        return opened.takeError();
+        return withContext(opened.takeError(), "--device");
   for (const std::string &path : libraries)
     if (llvm::Error error = loadLibrary(path))
       return error;
