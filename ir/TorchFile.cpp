@@ -283,15 +283,12 @@ llvm::Error noSuchModuleToKeep(const std::string &name, const std::vector<std::s
                    didYouMean(name, modules, "pipe-inspect MODEL.pt lists the modules"));
 }
 
-llvm::Expected<jit::Module> loadSource(const std::string &path, const SourceMode &mode) {
-  llvm::Expected<jit::Module> module = loadMapped(path);
-  if (!module)
-    return module;
+static llvm::Error setMode(jit::Module &module, const SourceMode &mode) {
   if (mode.training)
-    module->train(*mode.training);
+    module.train(*mode.training);
   std::map<std::string, jit::Module> modules;
   std::vector<std::string> names;
-  for (const auto &inner : module->named_modules()) {
+  for (const auto &inner : module.named_modules()) {
     modules.emplace(inner.name, inner.value);
     names.push_back(inner.name);
   }
@@ -301,6 +298,16 @@ llvm::Expected<jit::Module> loadSource(const std::string &path, const SourceMode
       return noSuchModuleToKeep(name, names);
     kept->second.eval();
   }
+  return llvm::Error::success();
+}
+
+llvm::Expected<jit::Module> loadSource(const std::string &path, const SourceMode &mode) {
+  llvm::Expected<jit::Module> module = loadMapped(path);
+  if (!module)
+    return module;
+  if (llvm::Error error =
+          guardTorchError(ExitCode::Unreadable, path, [&] { return setMode(*module, mode); }))
+    return std::move(error);
   return module;
 }
 

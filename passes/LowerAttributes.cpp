@@ -87,7 +87,7 @@ private:
   llvm::Error lower(Model &model) {
     model_ = &model;
     collect(torch::jit::Module(model.self.toObject()), "", entries_);
-    if (llvm::Error error = checkKeepEval())
+    if (llvm::Error error = findKept())
       return error;
     for (size_t i = 0; i < entries_.size(); ++i)
       entryOf_[entries_[i].path] = i;
@@ -112,13 +112,23 @@ private:
     return llvm::Error::success();
   }
 
-  llvm::Error checkKeepEval() const {
-    std::vector<std::string> modules;
-    for (const auto &inner : torch::jit::Module(model_->self.toObject()).named_modules())
-      modules.push_back(inner.name);
-    for (const std::string &name : keepEval_)
-      if (name.empty() || !llvm::is_contained(modules, name))
-        return noSuchModuleToKeep(name, modules);
+  /// The modules to keep in eval mode, with all that is in them, under every name that they have.
+  llvm::Error findKept() {
+    std::vector<std::string> names;
+    std::set<const void *> objects;
+    torch::jit::Module self(model_->self.toObject());
+    for (const auto &inner : self.named_modules())
+      names.push_back(inner.name);
+    for (llvm::StringRef kept : keepEval_) {
+      if (kept.empty() || !llvm::is_contained(names, kept))
+        return noSuchModuleToKeep(kept.str(), names);
+      for (const auto &inner : self.named_modules())
+        if (inner.name == kept || llvm::StringRef(inner.name).startswith(kept.str() + "."))
+          objects.insert(inner.value._ivalue().get());
+    }
+    for (const auto &inner : self.named_modules())
+      if (objects.count(inner.value._ivalue().get()))
+        keptFlags_.insert(inner.name + ".training");
     return llvm::Error::success();
   }
 
@@ -266,9 +276,8 @@ private:
     llvm::StringRef path = entry.path;
     if (!(path == "training" || path.endswith(".training")))
       return entry.value;
-    for (const std::string &name : keepEval_)
-      if (path.startswith(name + "."))
-        return false;
+    if (keptFlags_.count(entry.path))
+      return false;
     return training_ == "saved" ? entry.value : c10::IValue(training_ == "true");
   }
 
@@ -375,6 +384,7 @@ private:
 
   std::string training_;
   std::vector<std::string> keepEval_;
+  std::set<std::string> keptFlags_; // paths
   Model *model_ = nullptr;
   std::vector<Entry> entries_;
   std::map<std::string, size_t> entryOf_, attributeOf_;

@@ -62,6 +62,16 @@ class Facts(e2e.Case):
         self.pipec(0, "pipe-run", "kept.pipe", *whole, saying="PASSED")
         self.pipec(0, "pipe-run", model, "--keep-eval", "drop,norm", *whole, saying="PASSED")
 
+    def testModuleKeptUnderAnotherName(self):
+        model = self.save(odd_models.DropsTwice, training=True)
+        batch = torch.randn(4, 8)
+        with torch.no_grad(), torch.jit.optimized_execution(False):
+            torch.save(torch.jit.load(model).eval()(batch), "kept.pt")
+        torch.save((batch,), "batch.pt")
+        self.compiled(model, "twice.pipe", "--at", "b", "--inputs", "f32[4,8]", "--keep-eval", "drop")
+        for runs in (["twice.pipe"], [model, "--keep-eval", "again"]):
+            self.pipec(0, "pipe-run", *runs, "--inputs", "batch.pt", "--microbatches", 1, *e2e.BITS, "--expect", "kept.pt", saying="PASSED")
+
     def testUnknownModuleToKeep(self):
         model = self.save(odd_models.Mixed, training=True)
         for command in (["pipe-compile", "--at", "b", "--dry-run"], ["pipe-run"]):

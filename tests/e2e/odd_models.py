@@ -208,3 +208,15 @@ class Talks(nn.Module):
         x = self.a(x)
         print("half way", x.size(0))
         return self.b(x)
+
+
+class DropsTwice(nn.Module):
+    """One module under two names: scripted before, as scripting the whole would make two of it."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.drop, self.b = nn.Linear(8, 8), torch.jit.script(nn.Dropout(0.5)), nn.Linear(8, 8)
+        self.again = self.drop
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.again(self.b(self.drop(self.a(x))))
