@@ -277,27 +277,38 @@ llvm::Expected<jit::Module> loadMapped(const std::string &path) {
   return module;
 }
 
-llvm::Error noSuchModuleToKeep(const std::string &name, const std::vector<std::string> &modules) {
-  return makeError(ExitCode::Usage,
-                   fmt::format("--keep-eval: expected a module of the model, got {}", name),
-                   didYouMean(name, modules, "pipe-inspect MODEL.pt lists the modules"));
+llvm::Expected<std::set<std::string>> keptModules(const jit::Module &module,
+                                                  const std::vector<std::string> &names) {
+  std::vector<std::string> known;
+  for (const auto &inner : module.named_modules())
+    known.push_back(inner.name);
+  std::set<const void *> objects;
+  for (llvm::StringRef name : names) {
+    if (name.empty() || !llvm::is_contained(known, name))
+      return makeError(
+          ExitCode::Usage,
+          fmt::format("--keep-eval: expected a module of the model, got {}", name.str()),
+          didYouMean(name, known, "pipe-inspect MODEL.pt lists the modules"));
+    for (const auto &inner : module.named_modules())
+      if (inner.name == name || llvm::StringRef(inner.name).startswith(name.str() + "."))
+        objects.insert(inner.value._ivalue().get());
+  }
+  std::set<std::string> paths;
+  for (const auto &inner : module.named_modules())
+    if (objects.count(inner.value._ivalue().get()))
+      paths.insert(inner.name);
+  return paths;
 }
 
 static llvm::Error setMode(jit::Module &module, const SourceMode &mode) {
   if (mode.training)
     module.train(*mode.training);
-  std::map<std::string, jit::Module> modules;
-  std::vector<std::string> names;
-  for (const auto &inner : module.named_modules()) {
-    modules.emplace(inner.name, inner.value);
-    names.push_back(inner.name);
-  }
-  for (const std::string &name : mode.keepEval) {
-    auto kept = modules.find(name);
-    if (name.empty() || kept == modules.end())
-      return noSuchModuleToKeep(name, names);
-    kept->second.eval();
-  }
+  llvm::Expected<std::set<std::string>> kept = keptModules(module, mode.keepEval);
+  if (!kept)
+    return kept.takeError();
+  for (const auto &inner : module.named_modules())
+    if (kept->count(inner.name))
+      jit::Module(inner.value).eval();
   return llvm::Error::success();
 }
 

@@ -6,6 +6,8 @@
 
 #include <torch/csrc/jit/api/module.h>
 
+#include <set>
+
 namespace pipec {
 
 /// Maps `path` privately (copy on write) and builds its module with tensors that point into the
@@ -19,8 +21,9 @@ llvm::Expected<torch::jit::Module> loadMapped(const std::string &path);
 /// keepEval that is no module, with the nearest one.
 llvm::Expected<torch::jit::Module> loadSource(const std::string &path, const SourceMode &mode);
 
-/// --keep-eval names something that is not among `modules`. Here so that whoever folds training
-/// flags says the same.
-llvm::Error noSuchModuleToKeep(const std::string &name, const std::vector<std::string> &modules);
+/// Every path of the modules in `names` and of all that is in them; a module may have several.
+/// Errors: Usage for a name that is no module.
+llvm::Expected<std::set<std::string>> keptModules(const torch::jit::Module &module,
+                                                  const std::vector<std::string> &names);
 
 } // namespace pipec

@@ -87,8 +87,10 @@ private:
   llvm::Error lower(Model &model) {
     model_ = &model;
     collect(torch::jit::Module(model.self.toObject()), "", entries_);
-    if (llvm::Error error = findKept())
-      return error;
+    auto kept = keptModules(torch::jit::Module(model.self.toObject()), keepEval_);
+    if (!kept)
+      return kept.takeError();
+    kept_ = std::move(*kept);
     for (size_t i = 0; i < entries_.size(); ++i)
       entryOf_[entries_[i].path] = i;
     Graph &graph = *model.graph;
@@ -109,26 +111,6 @@ private:
     graph.eraseInput(0);
     numberStorages();
     model.self = c10::IValue();
-    return llvm::Error::success();
-  }
-
-  /// The modules to keep in eval mode, with all that is in them, under every name that they have.
-  llvm::Error findKept() {
-    std::vector<std::string> names;
-    std::set<const void *> objects;
-    torch::jit::Module self(model_->self.toObject());
-    for (const auto &inner : self.named_modules())
-      names.push_back(inner.name);
-    for (llvm::StringRef kept : keepEval_) {
-      if (kept.empty() || !llvm::is_contained(names, kept))
-        return noSuchModuleToKeep(kept.str(), names);
-      for (const auto &inner : self.named_modules())
-        if (inner.name == kept || llvm::StringRef(inner.name).startswith(kept.str() + "."))
-          objects.insert(inner.value._ivalue().get());
-    }
-    for (const auto &inner : self.named_modules())
-      if (objects.count(inner.value._ivalue().get()))
-        keptFlags_.insert(inner.name + ".training");
     return llvm::Error::success();
   }
 
@@ -276,7 +258,7 @@ private:
     llvm::StringRef path = entry.path;
     if (!(path == "training" || path.endswith(".training")))
       return entry.value;
-    if (keptFlags_.count(entry.path))
+    if (kept_.count(path.rsplit('.').first.str()))
       return false;
     return training_ == "saved" ? entry.value : c10::IValue(training_ == "true");
   }
@@ -384,7 +366,7 @@ private:
 
   std::string training_;
   std::vector<std::string> keepEval_;
-  std::set<std::string> keptFlags_; // paths
+  std::set<std::string> kept_; // paths of modules in eval mode
   Model *model_ = nullptr;
   std::vector<Entry> entries_;
   std::map<std::string, size_t> entryOf_, attributeOf_;
