@@ -11,18 +11,41 @@
 #include "compiler/RoundTrip.h"
 #include "compiler/Validate.h"
 #include "compiler/Version.h"
+#include "ir/BatchDimHint.h"
 #include "ir/CanonicalText.h"
 #include "ir/MicroBatch.h"
+#include "ir/ModelSignature.h"
 #include "ir/TorchError.h"
 #include "ir/Values.h"
 #include "ir/plan/PeakMemory.h"
+#include "ir/plan/Words.h"
 #include "passes/PassManager.h"
 #include "passes/analysis/TopLevel.h"
 
 #include <chrono>
+#include <set>
 #include <unistd.h>
 
 namespace pipec {
+
+namespace {
+
+/// "5 runs with batches of 2, 3 and 5"
+std::string countedRuns(const std::vector<ExampleRun> &runs) {
+  std::set<int64_t> sizes;
+  for (const ExampleRun &run : runs)
+    if (run.batch > 0)
+      sizes.insert(run.batch);
+  std::string text;
+  for (int64_t size : sizes)
+    text += (text.empty()              ? " with batches of "
+             : size == *sizes.rbegin() ? " and "
+                                       : ", ") +
+            std::to_string(size);
+  return counted(runs.size(), "run") + text;
+}
+
+} // namespace
 
 /// One compile: the state that its steps hand on.
 struct Compiler::Impl {
@@ -64,6 +87,8 @@ struct Compiler::Impl {
   }
 
   llvm::Expected<Model> front() {
+    if (llvm::Error error = checkNames(*options))
+      return std::move(error);
     llvm::Expected<Model> imported = importModel(path, options->method);
     if (!imported)
       return imported.takeError();
@@ -86,22 +111,6 @@ struct Compiler::Impl {
     if (!arguments)
       return arguments.takeError();
     return bindArguments(model.signature, argumentTypes(model), *arguments);
-  }
-
-  llvm::Expected<std::vector<bool>> applyBatchDims(Signature &signature) {
-    std::vector<bool> given(signature.inputs.size(), false);
-    for (const auto &[name, dim] : options->batchDims) {
-      bool found = false;
-      for (size_t i = 0; i < signature.inputs.size(); ++i) {
-        if (signature.inputs[i].name != name)
-          continue;
-        signature.inputs[i].batchDim = dim;
-        given[i] = found = true;
-      }
-      if (!found)
-        return makeError(ExitCode::Usage, "--batch-dim: the method has no argument " + name);
-    }
-    return given;
   }
 
   /// Without an example nothing is known of sizes: tensors are split along dimension 0, outputs are
@@ -160,7 +169,7 @@ struct Compiler::Impl {
     if (llvm::Expected<bool> changed = roundTrip(model); !changed)
       return changed.takeError();
     endPhase("normalise by writing and reading");
-    llvm::Expected<std::vector<bool>> given = applyBatchDims(model.signature);
+    llvm::Expected<std::vector<bool>> given = applyBatchDims(model.signature, options->batchDims);
     if (!given)
       return given.takeError();
     if (options->inputs.empty()) {
@@ -170,11 +179,14 @@ struct Compiler::Impl {
     SourceMode mode; // as lower-attributes folds the flags
     if (options->trainingFlag != TrainingFlag::Saved)
       mode.training = options->trainingFlag == TrainingFlag::True;
-    if (options->trainingFlag == TrainingFlag::True)
-      mode.keepEval = options->keepEval;
+    mode.keepEval = options->keepEval;
     llvm::Expected<std::vector<ExampleRun>> runs = runSource(path, mode, model, *inputs, *given);
     if (!runs)
       return runs.takeError();
+    if (std::string dims = suggestBatchDims(model.signature, *inputs);
+        !model.signature.batchSymbolic && options->batchDims.empty() && !dims.empty())
+      model.notes.push_back("the sizes of the example inputs suggest --batch-dim " + dims +
+                            ": without it the model runs at this batch size only");
     endPhase("run the source on the example");
     if (needsCosts(model)) {
       if (llvm::Error error = estimateCosts(model, deepCopies(*inputs)))
@@ -247,9 +259,8 @@ struct Compiler::Impl {
     if (!runs.empty()) {
       if (llvm::Error error = runStages(writer.directory(), plan, runs))
         return error;
-      report.tested.push_back(fmt::format("the stages give the source's bits on the example "
-                                          "inputs, in {} runs of different batch sizes",
-                                          runs.size()));
+      report.tested.push_back("the stages give the source's bits on the example inputs, in " +
+                              countedRuns(runs));
       endPhase("run the stages on the example");
     }
     if (llvm::Error error = emitPlan(plan, writer)) // with the sizes that the run showed
@@ -262,12 +273,9 @@ struct Compiler::Impl {
     return llvm::Error::success();
   }
 
-  llvm::Error compile(const std::string &outDir, bool force) {
+  /// Everything but publication: the files are in `writer`.
+  llvm::Error compile(ArtifactWriter &writer) {
     beginPhases();
-    llvm::Expected<ArtifactWriter> writer =
-        ArtifactWriter::create(outDir.empty() ? scratchTarget() : outDir, force);
-    if (!writer)
-      return writer.takeError();
     llvm::Expected<Model> model = front();
     if (!model)
       return model.takeError();
@@ -281,20 +289,38 @@ struct Compiler::Impl {
     if (!staged)
       return staged.takeError();
     report.notes = staged->notes;
-    if (llvm::Error error = writeAndProve(*staged, *runs, source, *writer))
-      return error;
-    if (outDir.empty())
-      return llvm::Error::success();
-    if (llvm::Error error = writer->publish())
+    return writeAndProve(*staged, *runs, source, writer);
+  }
+
+  llvm::Error publish(ArtifactWriter &writer) {
+    if (llvm::Error error = writer.publish())
       return error;
     endPhase("publish");
     return llvm::Error::success();
   }
 
-  /// A dry run writes beside the system's other temporary files and removes everything.
+  /// A compile into `target`; `last` is its last step.
+  llvm::Expected<ArtifactWriter>
+  compileInto(const CompileOptions &given, const std::string &target, bool force,
+              llvm::function_ref<llvm::Error(ArtifactWriter &)> last) {
+    options = &given;
+    llvm::Expected<ArtifactWriter> writer = ArtifactWriter::create(target, force);
+    if (!writer)
+      return writer;
+    if (llvm::Error error = guardTorchError(ExitCode::Internal, "compiling", [&] {
+          if (llvm::Error failed = compile(*writer))
+            return failed;
+          return last(*writer);
+        }))
+      return std::move(error);
+    report.peakMemoryBytes = peakMemoryBytes();
+    return writer;
+  }
+
+  /// What is not published lies beside the system's other temporary files.
   static std::string scratchTarget() {
     const char *directory = std::getenv("TMPDIR");
-    return fmt::format("{}/pipec-dry-run-{}", directory ? directory : "/tmp", getpid());
+    return fmt::format("{}/pipec-compile-{}", directory ? directory : "/tmp", getpid());
   }
 };
 
@@ -311,12 +337,20 @@ Compiler::~Compiler() = default;
 
 llvm::Expected<CompileReport> Compiler::compile(const CompileOptions &options,
                                                 const std::string &outDir, bool force) {
-  impl_->options = &options;
-  if (llvm::Error error = guardTorchError(ExitCode::Internal, "compiling",
-                                          [&] { return impl_->compile(outDir, force); }))
-    return std::move(error);
-  impl_->report.peakMemoryBytes = peakMemoryBytes();
+  llvm::Expected<ArtifactWriter> writer = impl_->compileInto(
+      options, outDir, force, [&](ArtifactWriter &done) { return impl_->publish(done); });
+  if (!writer)
+    return writer.takeError();
   return std::move(impl_->report);
+}
+
+llvm::Expected<Compiled> Compiler::compile(const CompileOptions &options) {
+  llvm::Expected<ArtifactWriter> writer =
+      impl_->compileInto(options, Impl::scratchTarget(), /*force=*/false,
+                         [](ArtifactWriter &done) { return done.writeManifest(); });
+  if (!writer)
+    return writer.takeError();
+  return Compiled(std::move(impl_->report), std::make_unique<ArtifactWriter>(std::move(*writer)));
 }
 
 } // namespace pipec

@@ -65,21 +65,61 @@ struct CompileReport {
   int64_t peakMemoryBytes = 0;
 };
 
-/// A compile in one object. One thread at a time; several compilers may work in several threads.
+class ArtifactWriter;
+
+/// A finished compile that is not saved yet. Its files, weights included, lie in a directory of
+/// their own below $TMPDIR (or /tmp) as long as it lives; it owns them and removes them. It does
+/// not need the Compiler or the model's file any more. One thread at a time; any thread.
+class Compiled {
+public:
+  Compiled(Compiled &&);
+  Compiled &operator=(Compiled &&) = delete;
+  ~Compiled();
+
+  const CompileReport &report() const { return report_; }
+
+  /// Copies the artifact to `dir`, which appears complete or not at all; `force` replaces an
+  /// artifact that is there. It may be called again, for another place. Errors: Usage (exists
+  /// without force, or is no artifact), IO (cannot be written, disk full).
+  llvm::Error save(const std::string &dir, bool force = false) const;
+
+private:
+  friend class Compiler;
+  Compiled(CompileReport report, std::unique_ptr<ArtifactWriter> files);
+  CompileReport report_;
+  std::unique_ptr<ArtifactWriter> files_;
+};
+
+/// Compiles one model, as often as wanted. One thread at a time; several compilers may work in
+/// several threads. A call runs on the caller's thread; it may change none of its settings (grad
+/// mode, intra-op threads, graph optimiser) for longer than the call. What the model prints goes
+/// where LibTorch's print handler sends it.
 class Compiler {
 public:
   /// Remembers the file; every compile maps it anew and so starts from its state. It must stay
-  /// unchanged during a compile. What is wrong with the file is an error of compile().
+  /// unchanged during a compile. What is wrong with the file is an error of compile(): load itself
+  /// does not fail today.
   static llvm::Expected<Compiler> load(const std::string &modelPath);
   Compiler(Compiler &&);
   Compiler &operator=(Compiler &&);
   ~Compiler();
 
   /// Cuts, emits into a temporary directory beside `outDir`, validates the files as read back, then
-  /// publishes. With outDir empty nothing is kept. Errors: Usage, Unsupported (names op and source
-  /// line), Unreadable, IO, NoPlan (more stages than legal cuts), Internal (validation failed).
+  /// publishes: `outDir` appears complete or not at all. The result holds the report and nothing of
+  /// the artifact. `options` is read during the call only. Errors, with their exit codes:
+  ///   Usage 2        options that do not fit the model or one another; `outDir` exists without
+  ///                  `force`, or is no artifact; the model does not run on the example inputs
+  ///   Unreadable 3   the model's or the inputs' file is not what it should be
+  ///   Unsupported 4  a construct that cannot be cut: names operator and source line
+  ///   IO 8           a file cannot be opened or written; the disk is full
+  ///   OutOfMemory 10
+  ///   NoPlan 12      more stages than places to cut
+  ///   Internal 70    the proof or the comparison with the source failed
   llvm::Expected<CompileReport> compile(const CompileOptions &options, const std::string &outDir,
                                         bool force = false);
+
+  /// The same without a place yet: look at the report, then save, or do not. Errors: as above.
+  llvm::Expected<Compiled> compile(const CompileOptions &options);
 
   /// The passes that compile() would run, as pipe-opt takes them.
   static std::string pipelineText(const CompileOptions &options);

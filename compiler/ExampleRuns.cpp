@@ -76,8 +76,12 @@ llvm::Error runStages(const std::string &directory, Plan &plan,
     std::vector<c10::IValue> leaves;
     for (const std::vector<c10::IValue> &call : done.calls) {
       llvm::Expected<std::vector<c10::IValue>> values = runner->run(copies(call));
-      if (!values)
-        return withContext(values.takeError(), "running the stages on the example inputs");
+      if (!values) {
+        // The source ran on the same inputs: this is our fault, not theirs.
+        ErrorText text = describe(values.takeError());
+        return makeError(text.code == ExitCode::OutOfMemory ? text.code : ExitCode::Internal,
+                         "running the stages on the example inputs: " + text.message, text.help);
+      }
       leaves = std::move(*values);
     }
     for (size_t i = 0; i < leaves.size(); ++i) {

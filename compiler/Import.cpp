@@ -66,15 +66,10 @@ void noteWrites(Model &model) {
 llvm::Expected<c10::IValue> runFresh(const std::string &path, const std::string &method,
                                      const SourceMode &mode,
                                      std::vector<std::vector<c10::IValue>> calls, uint64_t seed) {
-  llvm::Expected<torch::jit::Module> module = loadMapped(path);
+  llvm::Expected<torch::jit::Module> module = loadSource(path, mode);
   if (!module)
     return module.takeError();
   return guardTorch(ExitCode::Usage, "running the model on the example inputs", [&] {
-    if (mode.training)
-      module->train(*mode.training);
-    for (const auto &inner : module->named_modules())
-      if (llvm::is_contained(mode.keepEval, inner.name))
-        torch::jit::Module(inner.value).eval();
     at::manual_seed(seed);
     c10::IValue result;
     for (std::vector<c10::IValue> &inputs : calls)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ir/Model.h"
+#include "ir/SourceMode.h"
 
 namespace pipec {
 
@@ -18,14 +19,8 @@ std::vector<c10::TypePtr> argumentTypes(const Model &model);
 /// normalisations in training included.
 void noteWrites(Model &model);
 
-/// What the source runs as: with its training flags as saved, or set, but for the modules named.
-struct SourceMode {
-  std::optional<bool> training;
-  std::vector<std::string> keepEval;
-};
-
 /// Maps `path` anew, so that its state starts as saved, and calls `method` with random numbers from
-/// `seed`. Errors: those of loadMapped; Usage with LibTorch's message when the method
+/// `seed`. Errors: those of loadSource; Usage with LibTorch's message when the method
 /// fails on these inputs.
 llvm::Expected<c10::IValue> runFresh(const std::string &path, const std::string &method,
                                      const SourceMode &mode,

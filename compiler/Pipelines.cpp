@@ -2,6 +2,8 @@
 
 #include "llvm/ADT/StringExtras.h"
 
+#include <fmt/format.h>
+
 namespace pipec {
 
 namespace {
@@ -55,6 +57,28 @@ std::string ties(const CompileOptions &options) {
 }
 
 } // namespace
+
+llvm::Error checkNames(const CompileOptions &options) {
+  auto check = [](const char *option, llvm::StringRef name) -> llvm::Error {
+    if (name.find_first_of(",:}") == llvm::StringRef::npos && !name.startswith("["))
+      return llvm::Error::success();
+    return makeError(
+        ExitCode::Usage,
+        fmt::format("{}: expected a name without , : }} and [, got {}", option, name.str()),
+        "rename the module in the model");
+  };
+  for (const Cut &cut : options.cuts)
+    if (const auto *module = std::get_if<AtModule>(&cut))
+      if (llvm::Error error = check("--at", module->name))
+        return error;
+  for (const std::string &name : options.keepEval)
+    if (llvm::Error error = check("--keep-eval", name))
+      return error;
+  for (const auto &[name, mode] : options.tied)
+    if (llvm::Error error = check("--tied", name))
+      return error;
+  return llvm::Error::success();
+}
 
 std::string frontPipeline(const CompileOptions &options) {
   return llvm::join(

@@ -5,6 +5,9 @@
 
 namespace pipec {
 
+/// Names of modules and weights stand in that text. Errors: Usage for one that cannot.
+llvm::Error checkNames(const CompileOptions &options);
+
 /// From the imported method to the normalised flat model.
 std::string frontPipeline(const CompileOptions &options);
 /// What runs again whenever an example has shown more types, at most kTypedRounds times.

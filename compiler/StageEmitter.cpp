@@ -61,15 +61,32 @@ private:
     return module;
   }
 
+  /// Modules may be called what no class may: "block 1", "a/b".
+  static std::string identifier(llvm::StringRef name) {
+    std::string text = name.str();
+    for (char &c : text)
+      if (!llvm::isAlnum(c))
+        c = '_';
+    return text;
+  }
+
+  /// a.b_c and a_b.c are two modules.
+  std::string freshClassName(const std::string &wish) {
+    std::string name = wish;
+    for (int number = 2; unit_->get_class(c10::QualifiedName(name)); ++number)
+      name = wish + "_" + std::to_string(number);
+    return name;
+  }
+
   /// The module that holds attribute `path`, made on the way. Its last component stays in `leaf`.
   Module holderOf(llvm::StringRef path, std::string &leaf) {
     Module holder = module_;
     std::string name = className_;
     for (auto [head, tail] = path.split('.'); !tail.empty();
          std::tie(head, tail) = tail.split('.')) {
-      name += "_" + head.str();
+      name += "_" + identifier(head);
       if (!holder.hasattr(head.str()))
-        holder.register_module(head.str(), makeModule(name));
+        holder.register_module(head.str(), makeModule(freshClassName(name)));
       holder = holder.attr(head.str()).toModule();
       path = tail;
     }

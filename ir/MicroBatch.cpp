@@ -1,5 +1,6 @@
 #include "ir/MicroBatch.h"
 
+#include "ir/BatchDimHint.h"
 #include "ir/TorchError.h"
 #include "ir/Values.h"
 #include "ir/plan/Check.h"
@@ -55,6 +56,14 @@ at::Tensor copyInLayout(const at::Tensor &tensor) {
   return copy;
 }
 
+llvm::Error disagreement(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
+                         const std::string &problem) {
+  std::string dims = suggestBatchDims(signature, inputs);
+  return makeError(ExitCode::Usage, problem,
+                   "say which dimension is the batch, or none: --batch-dim " +
+                       (dims.empty() ? "NAME=K" : dims));
+}
+
 } // namespace
 
 llvm::Expected<int64_t> batchSize(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs) {
@@ -84,8 +93,7 @@ llvm::Expected<int64_t> batchSize(const Signature &signature, llvm::ArrayRef<c10
     });
   }
   if (!problem.empty())
-    return makeError(ExitCode::Usage, problem,
-                     "say which dimension is the batch, or none: --batch-dim NAME=K");
+    return disagreement(signature, inputs, problem);
   if (!size)
     return makeError(ExitCode::Usage,
                      "inputs: expected at least one with a batch dimension, got none",

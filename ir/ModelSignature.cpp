@@ -1,6 +1,9 @@
 #include "ir/ModelSignature.h"
 
 #include "ir/plan/DefaultValue.h"
+#include "ir/plan/Words.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 
 namespace pipec {
 
@@ -49,6 +52,26 @@ Signature signatureOf(const c10::FunctionSchema &schema, const std::string &meth
     leaf.type = schema.returns()[0].type()->annotation_str();
   signature.leaves.push_back(std::move(leaf));
   return signature;
+}
+
+llvm::Expected<std::vector<bool>>
+applyBatchDims(Signature &signature,
+               const std::vector<std::pair<std::string, std::optional<int64_t>>> &dims) {
+  std::vector<std::string> names;
+  for (const InputSpec &input : signature.inputs)
+    names.push_back(input.name);
+  std::vector<bool> given(names.size(), false);
+  for (const auto &[name, dim] : dims) {
+    size_t index = llvm::find(names, name) - names.begin();
+    if (index == names.size())
+      return makeError(ExitCode::Usage,
+                       fmt::format("--batch-dim: expected an argument of {} ({}), got {}",
+                                   signature.method, llvm::join(names, ", "), name),
+                       didYouMean(name, names));
+    signature.inputs[index].batchDim = dim;
+    given[index] = true;
+  }
+  return given;
 }
 
 } // namespace pipec

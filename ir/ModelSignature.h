@@ -11,4 +11,11 @@ namespace pipec {
 /// known yet: the result is one leaf.
 Signature signatureOf(const c10::FunctionSchema &schema, const std::string &method);
 
+/// Sets the batch dimensions that a user chose by name (nullopt: given whole to every micro-batch)
+/// and says which inputs have one now. Errors: Usage for an unknown argument, naming those that
+/// exist.
+llvm::Expected<std::vector<bool>>
+applyBatchDims(Signature &signature,
+               const std::vector<std::pair<std::string, std::optional<int64_t>>> &dims);
+
 } // namespace pipec

@@ -1,5 +1,6 @@
 #include "ir/TorchError.h"
 
+#include "ir/ScriptTraceback.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <c10/util/Exception.h>
@@ -10,15 +11,22 @@ namespace pipec {
 
 namespace {
 
-/// LibTorch's messages may carry a C++ trace or several screens: keep what a user can act on.
-std::string firstScreen(llvm::StringRef text) {
-  text = text.split("\nException raised from").first.rtrim();
+/// LibTorch's messages may carry a C++ trace, a traceback before the reason, or several screens:
+/// keep what a user can act on.
+std::string firstScreen(llvm::StringRef message) {
+  std::string text = reasonFirst(message.split("\nException raised from").first.trim());
   constexpr size_t kLimit = 2000;
-  return (text.size() > kLimit ? text.take_front(kLimit).str() + " ..." : text.str());
+  return text.size() > kLimit ? text.substr(0, kLimit) + " ..." : text;
 }
 
 bool saysOutOfMemory(llvm::StringRef text) {
   return text.contains("can't allocate memory") || text.contains("out of memory");
+}
+
+/// A device that broke down, whatever it was asked to do.
+bool saysDeviceFailed(llvm::StringRef text) {
+  return text.contains("CUDA error") || text.contains("CUDNN_STATUS_") ||
+         text.contains("CUBLAS_STATUS_");
 }
 
 } // namespace
@@ -40,6 +48,8 @@ llvm::Error guardTorchVoid(ExitCode code, const std::string &doing,
   }
   if (saysOutOfMemory(what))
     code = ExitCode::OutOfMemory;
+  else if (saysDeviceFailed(what))
+    code = ExitCode::Other;
   return makeError(code, doing + ": " + firstScreen(what));
 }
 

@@ -10,8 +10,9 @@
 
 namespace pipec {
 
-/// Runs `body`; an exception becomes an error "<doing>: <LibTorch's message without backtrace>"
-/// with `code` (OutOfMemory where an allocator gave up). Use it around each call into LibTorch that
+/// Runs `body`; an exception becomes an error "<doing>: <LibTorch's message without backtrace>",
+/// the reason before the traceback of a TorchScript run, with `code` (OutOfMemory where an
+/// allocator gave up, Other where a GPU failed). Use it around each call into LibTorch that
 /// may fail, and as the outermost frame of a thread.
 llvm::Error guardTorchVoid(ExitCode code, const std::string &doing,
                            llvm::function_ref<void()> body);

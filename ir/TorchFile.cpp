@@ -1,8 +1,10 @@
 #include "ir/TorchFile.h"
 
 #include "ir/MarkerOps.h"
+#include "ir/SpoiltNames.h"
 #include "ir/TorchArchive.h"
 #include "ir/TorchError.h"
+#include "ir/plan/Words.h"
 
 #include <torch/csrc/jit/serialization/import.h>
 #include <torch/csrc/jit/serialization/import_source.h>
@@ -244,6 +246,12 @@ llvm::Error explainParserFailure(const std::string &path, llvm::Error error) {
         fmt::format("{}: uses the operator {}, which is not registered", path, op.rtrim('.').str()),
         "load the library that defines it: --load-library LIB.so");
   }
+  if (std::optional<std::string> name = spoiltName(message))
+    return makeError(text.code,
+                     fmt::format("{}: expected names and texts in ASCII, got \"{}\", which PyTorch "
+                                 "saves but cannot read back",
+                                 path, *name),
+                     "rename it and save the model again; torch.jit.load refuses this file too");
   if (message.contains("__torch__.torch.classes") || message.contains("Tried to instantiate class"))
     return makeError(text.code, message.str(),
                      "if a library defines this class, load it: --load-library LIB.so");
@@ -266,6 +274,51 @@ llvm::Expected<jit::Module> loadMapped(const std::string &path) {
   });
   if (!module)
     return explainParserFailure(path, module.takeError());
+  return module;
+}
+
+llvm::Expected<std::set<std::string>> keptModules(const jit::Module &module,
+                                                  const std::vector<std::string> &names) {
+  std::vector<std::string> known;
+  for (const auto &inner : module.named_modules())
+    known.push_back(inner.name);
+  std::set<const void *> objects;
+  for (llvm::StringRef name : names) {
+    if (name.empty() || !llvm::is_contained(known, name))
+      return makeError(
+          ExitCode::Usage,
+          fmt::format("--keep-eval: expected a module of the model, got {}", name.str()),
+          didYouMean(name, known, "pipe-inspect MODEL.pt lists the modules"));
+    for (const auto &inner : module.named_modules())
+      if (inner.name == name || llvm::StringRef(inner.name).startswith(name.str() + "."))
+        objects.insert(inner.value._ivalue().get());
+  }
+  std::set<std::string> paths;
+  for (const auto &inner : module.named_modules())
+    if (objects.count(inner.value._ivalue().get()))
+      paths.insert(inner.name);
+  return paths;
+}
+
+static llvm::Error setMode(jit::Module &module, const SourceMode &mode) {
+  if (mode.training)
+    module.train(*mode.training);
+  llvm::Expected<std::set<std::string>> kept = keptModules(module, mode.keepEval);
+  if (!kept)
+    return kept.takeError();
+  for (const auto &inner : module.named_modules())
+    if (kept->count(inner.name))
+      jit::Module(inner.value).eval();
+  return llvm::Error::success();
+}
+
+llvm::Expected<jit::Module> loadSource(const std::string &path, const SourceMode &mode) {
+  llvm::Expected<jit::Module> module = loadMapped(path);
+  if (!module)
+    return module;
+  if (llvm::Error error =
+          guardTorchError(ExitCode::Unreadable, path, [&] { return setMode(*module, mode); }))
+    return std::move(error);
   return module;
 }
 

@@ -1,9 +1,12 @@
 // TorchScript files read through a memory mapping: weights stay in the file, nothing is copied.
 #pragma once
 
+#include "ir/SourceMode.h"
 #include "ir/plan/Error.h"
 
 #include <torch/csrc/jit/api/module.h>
+
+#include <set>
 
 namespace pipec {
 
@@ -13,5 +16,14 @@ namespace pipec {
 /// TorchScript archive, an unregistered operator), each naming the path. Thread: any; the module is
 /// the caller's.
 llvm::Expected<torch::jit::Module> loadMapped(const std::string &path);
+
+/// The same with the training flags of `mode` set. Errors: those of loadMapped; Usage for a name of
+/// keepEval that is no module, with the nearest one.
+llvm::Expected<torch::jit::Module> loadSource(const std::string &path, const SourceMode &mode);
+
+/// Every path of the modules in `names` and of all that is in them; a module may have several.
+/// Errors: Usage for a name that is no module.
+llvm::Expected<std::set<std::string>> keptModules(const torch::jit::Module &module,
+                                                  const std::vector<std::string> &names);
 
 } // namespace pipec

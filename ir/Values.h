@@ -52,6 +52,7 @@ c10::IValue mapTensors(const c10::IValue &value,
 
 struct Comparison {
   bool equal = true;
+  int64_t numbers = 0; // that were compared: none of tensors whose shapes or dtypes differ
   double maxAbs = 0, maxRel = 0;
   std::string firstDifference; // "output 1.logits[0,3]: expected 0.5, got 0.25"; empty when equal
 };

@@ -85,6 +85,7 @@ public:
     if (expected.isGenericDict() && actual.isGenericDict())
       return dicts(expected.toGenericDict(), actual.toGenericDict(), path);
     if (expected.isDouble() && actual.isDouble()) {
+      ++result.numbers;
       note(expected.toDouble(), actual.toDouble());
       if (!close(expected.toDouble(), actual.toDouble(), tolerance(at::kDouble)))
         differ(path, fmt::format("{}", expected.toDouble()), fmt::format("{}", actual.toDouble()));
@@ -165,6 +166,7 @@ private:
                     c10::getDtypeNames(actual.scalar_type()).first);
     if (expected.sizes() != actual.sizes())
       return differ(path, "size " + text(expected.sizes()), text(actual.sizes()));
+    result.numbers += expected.numel();
     at::Tensor left = comparable(expected), right = comparable(actual);
     if (left.scalar_type() == at::kDouble)
       floats(left, right, expected.scalar_type(), path);

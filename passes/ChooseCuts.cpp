@@ -1,6 +1,7 @@
 // choose-cuts: puts the boundaries where the author marked them, before named modules, or where the
 // estimated cost says.
 #include "ir/NodeInfo.h"
+#include "ir/plan/Words.h"
 #include "passes/LinearPartition.h"
 #include "passes/Passes.h"
 #include "passes/analysis/CutLegality.h"
@@ -69,8 +70,9 @@ public:
       return boundaries.takeError();
     if (stages_ != 0 && split != "auto" && boundaries->size() + 1 != stages_)
       return makeError(ExitCode::Usage,
-                       fmt::format("--stages: {} cuts by {} make {} stages, got --stages {}",
-                                   boundaries->size(), split, boundaries->size() + 1, stages_),
+                       fmt::format("--stages: expected {}, for there {} {} by {}, got {}",
+                                   boundaries->size() + 1, boundaries->size() == 1 ? "is" : "are",
+                                   counted(boundaries->size(), "cut"), split, stages_),
                        "leave --stages out, or let --split auto choose the cuts");
     if (*boundaries == top.boundaries && !findNestedBoundary(model))
       return model.notes.size() != notesBefore; // the marks stand where they shall

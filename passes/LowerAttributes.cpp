@@ -4,6 +4,7 @@
 #include "ir/NodeInfo.h"
 #include "ir/TensorKey.h"
 #include "ir/TorchError.h"
+#include "ir/TorchFile.h"
 #include "llvm/ADT/StringSet.h"
 #include "passes/Passes.h"
 #include "passes/StateThreading.h"
@@ -86,6 +87,10 @@ private:
   llvm::Error lower(Model &model) {
     model_ = &model;
     collect(torch::jit::Module(model.self.toObject()), "", entries_);
+    auto kept = keptModules(torch::jit::Module(model.self.toObject()), keepEval_);
+    if (!kept)
+      return kept.takeError();
+    kept_ = std::move(*kept);
     for (size_t i = 0; i < entries_.size(); ++i)
       entryOf_[entries_[i].path] = i;
     Graph &graph = *model.graph;
@@ -251,14 +256,11 @@ private:
 
   c10::IValue foldTraining(const Entry &entry) const {
     llvm::StringRef path = entry.path;
-    if (training_ == "saved" || !(path == "training" || path.endswith(".training")))
+    if (!(path == "training" || path.endswith(".training")))
       return entry.value;
-    if (training_ == "false")
+    if (kept_.count(path.rsplit('.').first.str()))
       return false;
-    for (const std::string &name : keepEval_)
-      if (path.startswith(name + "."))
-        return false;
-    return true;
+    return training_ == "saved" ? entry.value : c10::IValue(training_ == "true");
   }
 
   /// Lists, tuples and dicts are spelled out: a constant of such a type has no text that parses.
@@ -364,6 +366,7 @@ private:
 
   std::string training_;
   std::vector<std::string> keepEval_;
+  std::set<std::string> kept_; // paths of modules in eval mode
   Model *model_ = nullptr;
   std::vector<Entry> entries_;
   std::map<std::string, size_t> entryOf_, attributeOf_;
@@ -396,7 +399,7 @@ PassInfo lowerAttributes() {
     =>
     graph(%x : Tensor, %weight : Tensor))",
           .options = "training=saved|true|false: what training flags are folded to\nkeep-eval=A:B: "
-                     "modules that stay in eval mode",
+                     "modules whose flags are folded to false",
           .make = makeLowerAttributes};
 }
 

@@ -58,7 +58,7 @@ struct PassInfo {
 /// All passes in order of the pipeline.
 llvm::ArrayRef<PassInfo> allPasses();
 
-/// nullptr when there is none; `nearest` then has the most similar name.
+/// nullptr when there is none; `nearest` then has the most similar name, if one is close.
 const PassInfo *findPass(llvm::StringRef name, std::string *nearest = nullptr);
 const PassInfo *findPass(llvm::ArrayRef<PassInfo> table, llvm::StringRef name,
                          std::string *nearest = nullptr);

@@ -91,7 +91,8 @@ llvm::Error PassManager::checkStep(const PipelineStep &step) const {
   const PassInfo *info = findPass(options_.registry, step.name, &nearest);
   if (!info)
     return makeError(ExitCode::Usage, fmt::format("there is no pass {}", step.name),
-                     nearest.empty() ? "" : fmt::format("did you mean {}?", nearest));
+                     nearest.empty() ? "pipe-opt --list-passes names them"
+                                     : fmt::format("did you mean {}?", nearest));
   return tryToMake(*info, step.options);
 }
 

@@ -1,9 +1,7 @@
 // The one table of passes, in order of the pipeline. Declarations and the convention:
 // passes/Passes.h.
-#include "llvm/ADT/StringExtras.h"
+#include "ir/plan/Words.h"
 #include "passes/Passes.h"
-
-#include <limits>
 
 namespace pipec {
 
@@ -20,16 +18,14 @@ llvm::ArrayRef<PassInfo> allPasses() {
 
 const PassInfo *findPass(llvm::ArrayRef<PassInfo> table, llvm::StringRef name,
                          std::string *nearest) {
-  unsigned best = std::numeric_limits<unsigned>::max();
+  std::vector<std::string> names;
   for (const PassInfo &info : table) {
     if (info.name == name)
       return &info;
-    const unsigned distance = name.edit_distance(info.name);
-    if (distance < best && nearest) {
-      best = distance;
-      *nearest = info.name.str();
-    }
+    names.push_back(info.name.str());
   }
+  if (nearest)
+    *nearest = nearestName(name, names);
   return nullptr;
 }
 

@@ -1,6 +1,7 @@
 // resolve-ties: weights that several stages use are copied into each of them, or sent from the
 // first one.
 #include "ir/TensorKey.h"
+#include "ir/plan/Words.h"
 #include "passes/Passes.h"
 #include "passes/StageInputs.h"
 
@@ -20,9 +21,9 @@ public:
     for (size_t i = 0; i < model.attributes.size(); ++i)
       indexOf_[model.attributes[i].name] = i;
     for (const auto &[name, mode] : byName_)
-      if (!known(model, name))
-        return makeError(ExitCode::Usage, "--tied: no weight is called " + name,
-                         "use a name as pipe-inspect prints it");
+      if (std::vector<std::string> names = allNames(model); !llvm::is_contained(names, name))
+        return makeError(ExitCode::Usage, "--tied: expected a weight of the model, got " + name,
+                         didYouMean(name, names, "use a name of the model's state dict"));
     bool changed = false;
     for (Tie &tie : findTies(model)) {
       if (llvm::any_of(model.ties, [&](const Tie &known) { return known.names == tie.names; }))
@@ -42,11 +43,11 @@ private:
            (attribute.kind == AttributeKind::Parameter || attribute.kind == AttributeKind::Buffer);
   }
 
-  bool known(const StagedModel &model, const std::string &name) const {
+  static std::vector<std::string> allNames(const StagedModel &model) {
+    std::vector<std::string> names;
     for (const Attribute &attribute : model.attributes)
-      if (attribute.name == name || llvm::is_contained(attribute.otherNames, name))
-        return true;
-    return false;
+      llvm::append_range(names, namesOf(attribute));
+    return names;
   }
 
   /// Weights of overlapping memory that more than one stage holds, in order of storage.

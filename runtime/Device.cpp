@@ -60,10 +60,10 @@ llvm::Expected<std::shared_ptr<Device>> makeDevice(const std::string &name) {
     return std::make_shared<CpuDevice>();
   llvm::StringRef text = name;
   if (!text.consume_front("cuda") || (!text.empty() && !text.consume_front(":")))
-    return makeError(ExitCode::Usage, "device " + name + ": expected cpu, cuda or cuda:N");
+    return makeError(ExitCode::Usage, "expected cpu, cuda or cuda:N, got " + name);
   int index = 0;
   if (name != "cuda" && (text.empty() || text.getAsInteger(10, index) || index < 0))
-    return makeError(ExitCode::Usage, "device " + name + ": expected a number after cuda:");
+    return makeError(ExitCode::Usage, "expected cpu, cuda or cuda:N, got " + name);
   llvm::Expected<int> count = cudaDeviceCount();
   if (!count)
     return withContext(count.takeError(), "device " + name);

@@ -28,11 +28,22 @@ struct StepStats {
   double bubbleLongestSpan = 0; // the same with the longest rank span
 };
 
-/// A running pipeline. Owns its rank threads; destroy it from the thread that made it.
+/// A running pipeline. It owns its rank threads, its copies of the stages and their state, and the
+/// mapping of the artifact's weights, which must not be changed while it lives (a new artifact in
+/// the same place does no harm). Call it from one thread at a time, which may be another one for
+/// every call; destroy it when no call is running. Several pipelines may run beside one another,
+/// also of one artifact.
 class Pipeline {
 public:
-  /// Reads and verifies the artifact, loads the stages, starts one thread per rank.
-  /// Errors: those of openArtifact; Usage for options that do not fit the plan.
+  /// Reads and verifies the artifact, loads the stages, starts one thread per rank. `options` is
+  /// read during the call only. Errors, with their exit codes:
+  ///   Usage 2         options that do not fit the plan or the machine (devices, schedule)
+  ///   Unreadable 3    LibTorch cannot read a stage: an operator of it is not registered
+  ///   Unsupported 4   a stage cannot move to its device
+  ///   BadArtifact 5   no artifact, damaged, or not what its plan says
+  ///   Version 6       of another major version, or it needs a feature that is not known here
+  ///   IO 8            a file cannot be read
+  ///   OutOfMemory 10
   static llvm::Expected<Pipeline> load(const std::string &directory,
                                        const PipelineOptions &options);
   Pipeline(Pipeline &&);
@@ -53,13 +64,20 @@ public:
   /// Peak memory of each rank: of the process on the CPU, of the device's allocator on a GPU.
   std::vector<int64_t> peakMemoryBytes() const;
 
-  /// Runs one batch: `inputs` has one value per input of the signature. Returns the merged result
-  /// tree. Tensors of the result lie on the device of the stage that makes them. Random operators
-  /// draw from (seed, number of the call, micro-batch, ordinal), so two pipelines draw alike call
-  /// by call. Call from one thread at a time. After an error other than Usage the pipeline is
-  /// unusable and every later call returns that error. Errors: Usage (counts, sizes and dtypes that
-  /// the plan does not allow, before anything runs); the first failure of any stage, naming stage,
-  /// modules and micro-batch.
+  /// Runs one batch: `inputs` has one value per input of the signature (bindArguments makes them).
+  /// They are read, never written, and not kept. Returns the merged result tree, which is the
+  /// caller's. Tensors of the result lie on the device of the stage that makes them. Random
+  /// operators draw from (seed, number of the call, micro-batch, ordinal), so two pipelines draw
+  /// alike call by call. The caller's thread waits; its own LibTorch settings stay as they are.
+  /// Errors before anything runs, after which the pipeline is as before:
+  ///   Usage 2         counts, sizes and dtypes that the plan does not allow
+  /// The first failure of any stage, naming stage, modules and micro-batch, after which every later
+  /// call returns the same error:
+  ///   Usage 2         the model does not run on these inputs, with its reason
+  ///   Other 1         a device or a transfer failed
+  ///   BadArtifact 5   a stage did not return what its plan says
+  ///   OutOfMemory 10
+  ///   Internal 70
   llvm::Expected<c10::IValue> infer(const std::vector<c10::IValue> &inputs,
                                     StepStats *stats = nullptr);
 

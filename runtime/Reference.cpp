@@ -1,5 +1,6 @@
 #include "runtime/Reference.h"
 
+#include "ir/BatchDimHint.h"
 #include "ir/MicroBatch.h"
 #include "ir/ModelSignature.h"
 #include "ir/RandomOps.h"
@@ -90,17 +91,17 @@ struct Reference::Impl {
 
   llvm::Expected<jit::Module> freshModule() const;
   llvm::Error readSignature();
-  llvm::Error applyBatchDims();
   std::vector<c10::IValue> exampleMicroBatch(const std::vector<c10::IValue> &inputs) const;
   llvm::Expected<c10::IValue> run(jit::Module &on, std::vector<c10::IValue> inputs,
                                   uint64_t microBatch, int64_t *busyNs);
   llvm::Expected<c10::IValue> runFresh(std::vector<std::vector<c10::IValue>> inOrder);
+  llvm::Error explainCut(llvm::Error error, const std::vector<c10::IValue> &inputs) const;
   llvm::Error learnSignature(const std::vector<c10::IValue> &inputs);
   void correctRules(llvm::ArrayRef<std::vector<c10::IValue>> leaves);
 };
 
 llvm::Expected<jit::Module> Reference::Impl::freshModule() const {
-  llvm::Expected<jit::Module> loaded = loadMapped(path);
+  llvm::Expected<jit::Module> loaded = loadSource(path, options.mode);
   if (!loaded || device->where().is_cpu())
     return loaded;
   if (llvm::Error error =
@@ -130,21 +131,10 @@ llvm::Error Reference::Impl::readSignature() {
   if (anyNode(*module, mayWrite))
     for (InputSpec &input : signature.inputs)
       input.written = true;
-  return applyBatchDims();
-}
-
-llvm::Error Reference::Impl::applyBatchDims() {
-  batchDimGiven.assign(signature.inputs.size(), false);
-  for (const auto &[name, dim] : options.batchDims) {
-    size_t i = 0;
-    while (i < signature.inputs.size() && signature.inputs[i].name != name)
-      ++i;
-    if (i == signature.inputs.size())
-      return failf(ExitCode::Usage, "batch dimension of {}: {} has no argument of that name", name,
-                   options.method);
-    signature.inputs[i].batchDim = dim;
-    batchDimGiven[i] = true;
-  }
+  llvm::Expected<std::vector<bool>> given = applyBatchDims(signature, options.batchDims);
+  if (!given)
+    return given.takeError();
+  batchDimGiven = std::move(*given);
   return llvm::Error::success();
 }
 
@@ -183,7 +173,7 @@ Reference::Impl::exampleMicroBatch(const std::vector<c10::IValue> &inputs) const
 llvm::Expected<c10::IValue> Reference::Impl::run(jit::Module &on, std::vector<c10::IValue> inputs,
                                                  uint64_t microBatch, int64_t *busyNs) {
   Fence before, after;
-  auto result = guardTorch(ExitCode::Other, fmt::format("micro-batch {}", microBatch), [&] {
+  auto result = guardTorch(ExitCode::Usage, fmt::format("micro-batch {}", microBatch), [&] {
     std::unique_ptr<Device::Scope> scope = device->enter(stream);
     jit::Stack stack;
     stack.reserve(inputs.size());
@@ -226,11 +216,22 @@ Reference::Impl::runFresh(std::vector<std::vector<c10::IValue>> inOrder) {
   return *result;
 }
 
+/// A model that does not run on a micro-batch may have been cut along the wrong dimension.
+llvm::Error Reference::Impl::explainCut(llvm::Error error,
+                                        const std::vector<c10::IValue> &inputs) const {
+  std::string dims = options.microBatches > 1 ? suggestBatchDims(signature, inputs) : std::string();
+  if (dims.empty())
+    return error;
+  ErrorText text = describe(std::move(error));
+  return makeError(text.code, text.message,
+                   "if the batch is not the first dimension everywhere: --batch-dim " + dims);
+}
+
 llvm::Error Reference::Impl::learnSignature(const std::vector<c10::IValue> &inputs) {
   std::vector<c10::IValue> example = exampleMicroBatch(inputs);
   llvm::Expected<c10::IValue> result = runFresh({example});
   if (!result)
-    return result.takeError();
+    return explainCut(result.takeError(), inputs);
   describeResult(signature, *result);
   auto leavesOf = [&](std::vector<std::vector<c10::IValue>> inOrder)
       -> llvm::Expected<std::vector<c10::IValue>> {

@@ -2,6 +2,7 @@
 // equal.
 #pragma once
 
+#include "ir/SourceMode.h"
 #include "ir/plan/Plan.h"
 #include "runtime/Pipeline.h"
 
@@ -17,6 +18,7 @@ struct ReferenceOptions {
   int threads = 0; // intra-op threads; 0: all cores
   std::string device = "cpu";
   uint64_t seed = 0;
+  SourceMode mode; // training flags: as saved
   std::vector<std::pair<std::string, std::optional<int64_t>>>
       batchDims; // by argument; nullopt: given whole to every micro-batch
 };
@@ -26,7 +28,7 @@ struct ReferenceOptions {
 /// its settings.
 class Reference {
 public:
-  /// Errors: those of loadMapped; Usage for an unknown method (naming those that exist), device or
+  /// Errors: those of loadSource; Usage for an unknown method (naming those that exist), device or
   /// argument.
   static llvm::Expected<Reference> load(const std::string &path, const ReferenceOptions &options);
   Reference(Reference &&);

@@ -42,7 +42,7 @@ llvm::Expected<std::vector<c10::IValue>> StageExecutor::forward(const RandomKey 
                                                                 std::vector<ReadyValue> inputs,
                                                                 std::pair<Fence, Fence> &busy) {
   std::optional<llvm::Expected<std::vector<c10::IValue>>> result;
-  llvm::Error error = guardTorchVoid(ExitCode::Other, "running", [&] {
+  llvm::Error error = guardTorchVoid(ExitCode::Usage, "running", [&] {
     std::unique_ptr<Device::Scope> stream = device_->enter(stream_);
     std::vector<c10::IValue> values;
     values.reserve(inputs.size());

@@ -1,5 +1,6 @@
 #include "tools/CommandLine.h"
 
+#include "ir/plan/Words.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Config/llvm-config.h"
@@ -16,12 +17,9 @@ std::string &valueError() {
 
 bool reject(llvm::StringRef option, const std::string &message) {
   if (valueError().empty())
-    valueError() =
-        fmt::format("option {}{}: {}", option.size() == 1 ? "-" : "--", option.str(), message);
+    valueError() = spelledOption(option) + ": " + message;
   return true;
 }
-
-std::string spelled(llvm::StringRef name) { return (name.size() == 1 ? "-" : "--") + name.str(); }
 
 llvm::cl::Option *findOwn(llvm::StringRef name) {
   llvm::StringMap<llvm::cl::Option *> &options = llvm::cl::getRegisteredOptions();
@@ -29,31 +27,22 @@ llvm::cl::Option *findOwn(llvm::StringRef name) {
   return found != options.end() && isOwnOption(*found->second) ? found->second : nullptr;
 }
 
-/// The most similar own option, or empty when none is similar.
-std::string nearestOption(llvm::StringRef name) {
-  std::string nearest;
-  size_t least = std::max<size_t>(2, name.size() / 3) + 1;
-  std::vector<llvm::StringRef> names = {"help", "version"};
+/// What a user may have meant: an option that begins with what was written, else a similar one.
+std::string optionHelp(llvm::StringRef name, const ToolInfo &info) {
+  std::vector<std::string> names = {"help", "version"};
   for (const auto &entry : llvm::cl::getRegisteredOptions())
-    if (isOwnOption(*entry.second))
-      names.push_back(entry.first());
+    if (isOwnOption(*entry.second) && entry.first().size() > 1)
+      names.push_back(entry.first().str());
   llvm::sort(names);
-  for (llvm::StringRef candidate : names) {
-    bool begins = name.size() >= 2 && candidate.startswith(name);
-    size_t distance = begins ? 0 : name.edit_distance(candidate);
-    if (distance < least && candidate.size() > 1) {
-      least = distance;
-      nearest = candidate.str();
-    }
-  }
-  return nearest;
+  auto begins = llvm::find_if(names, [&](llvm::StringRef candidate) {
+    return name.size() >= 2 && candidate.startswith(name);
+  });
+  std::string nearest = begins != names.end() ? *begins : nearestName(name, names);
+  return nearest.empty() ? "see " + info.name + " --help" : "did you mean --" + nearest + "?";
 }
 
 llvm::Error unknownOption(llvm::StringRef shown, llvm::StringRef name, const ToolInfo &info) {
-  std::string nearest = nearestOption(name);
-  return makeError(ExitCode::Usage, "unknown option " + shown.str(),
-                   nearest.empty() ? "see " + info.name + " --help"
-                                   : "did you mean --" + nearest + "?");
+  return makeError(ExitCode::Usage, "unknown option " + shown.str(), optionHelp(name, info));
 }
 
 bool takesOneValue(const llvm::cl::Option &option) {
@@ -94,14 +83,14 @@ private:
     if (!found || dashes != (name.size() == 1 ? 1u : 2u))
       return unknownOption(dashed, name, info_);
     if (takesOneValue(*found) && !seen_.insert({name, true}).second)
-      return failf(ExitCode::Usage, "option {}: given twice", spelled(name));
+      return failf(ExitCode::Usage, "{}: expected one value, got two", spelledOption(name));
     if (hasValue && value.empty() && found->getValueExpectedFlag() == llvm::cl::ValueRequired)
-      return failf(ExitCode::Usage, "option {}: expected a value, got none", spelled(name));
+      return failf(ExitCode::Usage, "{}: expected a value, got none", spelledOption(name));
     if (auto *flag = dynamic_cast<llvm::cl::opt<bool> *>(found); flag && hasValue) {
       bool known = value == "true" || value == "false" || value == "1" || value == "0";
       if (!known)
-        return failf(ExitCode::Usage, "option {}: expected true or false, got \"{}\"",
-                     spelled(name), value.str());
+        return failf(ExitCode::Usage, "{}: expected true or false, got \"{}\"", spelledOption(name),
+                     value.str());
     }
     if (hasValue || found->getValueExpectedFlag() != llvm::cl::ValueRequired)
       return llvm::Error::success();
@@ -113,9 +102,9 @@ private:
     ++at_;
     llvm::StringRef next = at_ < arguments_.size() ? arguments_[at_] : "";
     bool isOption = next.startswith("--") && findOwn(next.drop_front(2).split('=').first);
-    if (at_ < arguments_.size() && !isOption)
+    if (!next.empty() && !isOption)
       return llvm::Error::success();
-    return failf(ExitCode::Usage, "option {}: expected a value, got {}", spelled(name),
+    return failf(ExitCode::Usage, "{}: expected a value, got {}", spelledOption(name),
                  isOption ? next.str() : "none");
   }
 
@@ -132,6 +121,10 @@ private:
       return makeError(ExitCode::Usage,
                        "missing argument " + positionalName(*declared[positional_.size()]),
                        "usage: " + info_.name + " " + info_.usage);
+    for (size_t i = 0; i < std::min(positional_.size(), declared.size()); ++i)
+      if (positional_[i].empty())
+        return makeError(ExitCode::Usage,
+                         positionalName(*declared[i]) + ": expected a name, got an empty one");
     if (!any && positional_.size() > declared.size())
       return makeError(ExitCode::Usage,
                        fmt::format("unexpected argument \"{}\"", positional_[declared.size()]),
@@ -148,6 +141,10 @@ private:
 };
 
 } // namespace
+
+std::string spelledOption(llvm::StringRef name) {
+  return (name.size() == 1 ? "-" : "--") + name.str();
+}
 
 bool isOwnOption(const llvm::cl::Option &option) {
   for (const llvm::cl::OptionCategory *category : option.Categories) {

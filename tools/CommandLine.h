@@ -9,6 +9,9 @@ namespace pipec {
 /// True for what the tool declared; llvm::cl registers options of its own beside it.
 bool isOwnOption(const llvm::cl::Option &option);
 
+/// As users type it: "--stages", "-o".
+std::string spelledOption(llvm::StringRef name);
+
 /// The declared arguments that are no options, in order.
 llvm::ArrayRef<llvm::cl::Option *> positionalOptions();
 /// How such an argument is called in messages: its value_desc, else its desc.

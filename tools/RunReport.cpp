@@ -129,9 +129,10 @@ void printText(const RunReport &report, llvm::raw_ostream &out) {
     out << "output " << report.outputs[i] << '\n';
   if (report.outputs.size() > kMostOutputs)
     out << fmt::format("and {} more outputs\n", report.outputs.size() - kMostOutputs);
-  if (report.comparison)
-    out << fmt::format("compared: largest absolute difference {:.3g}, relative {:.3g}\n",
-                       report.comparison->maxAbs, report.comparison->maxRel);
+  if (report.comparison && report.comparison->numbers > 0)
+    out << fmt::format(
+        "compared: {} numbers, largest absolute difference {:.3g}, relative {:.3g}\n",
+        report.comparison->numbers, report.comparison->maxAbs, report.comparison->maxRel);
 }
 
 void printJson(const RunReport &report, llvm::raw_ostream &out) {
@@ -162,12 +163,15 @@ void printJson(const RunReport &report, llvm::raw_ostream &out) {
       {"peak_memory_bytes", llvm::json::Array(report.peakMemoryBytes)},
       {"outputs", llvm::json::Array(report.outputs)},
   };
-  if (report.comparison)
-    document["compare"] =
-        llvm::json::Object{{"equal", report.comparison->equal},
-                           {"max_abs", number(report.comparison->maxAbs)},
-                           {"max_rel", number(report.comparison->maxRel)},
-                           {"first_difference", report.comparison->firstDifference}};
+  if (report.comparison) {
+    bool any = report.comparison->numbers > 0;
+    document["compare"] = llvm::json::Object{
+        {"equal", report.comparison->equal},
+        {"numbers", report.comparison->numbers},
+        {"max_abs", any ? number(report.comparison->maxAbs) : llvm::json::Value(nullptr)},
+        {"max_rel", any ? number(report.comparison->maxRel) : llvm::json::Value(nullptr)},
+        {"first_difference", report.comparison->firstDifference}};
+  }
   out << llvm::formatv("{0:2}", llvm::json::Value(std::move(document))) << '\n';
 }
 

@@ -89,7 +89,7 @@ llvm::Expected<size_t> chooseByName(llvm::StringRef option, llvm::StringRef valu
   for (size_t i = 0; i < names.size(); ++i)
     if (names[i] == value)
       return i;
-  return failf(ExitCode::Usage, "option {}: expected one of {}, got \"{}\"", option.str(),
+  return failf(ExitCode::Usage, "{}: expected one of {}, got \"{}\"", spelledOption(option),
                llvm::join(names, ", "), value.str());
 }
 

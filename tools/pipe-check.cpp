@@ -6,6 +6,9 @@
 #include "tools/Table.h"
 #include "tools/ToolMain.h"
 
+#include <filesystem>
+#include <fstream>
+
 using namespace pipec;
 namespace cl = llvm::cl;
 
@@ -53,17 +56,36 @@ void printDocument(const ArtifactCheck &check) {
         {"name", step.name}, {"result", toString(step.result).lower()}, {"detail", step.detail}});
   for (const std::string &warning : check.warnings)
     warnings.push_back(warning);
-  llvm::outs() << printJson(
-      llvm::json::Object{{"schema_version", 1},
-                         {"options", llvm::json::Object{{"artifact", artifact.getValue()}}},
-                         {"ok", check.findings.empty()},
-                         {"id", check.id},
-                         {"checks", std::move(steps)},
-                         {"findings", std::move(findings)},
-                         {"warnings", std::move(warnings)}});
+  llvm::outs() << printJson(llvm::json::Object{
+      {"schema_version", 1},
+      {"options", llvm::json::Object{{"artifact", artifact.getValue()},
+                                     {"load_library", llvm::json::Array(libraries)}}},
+      {"ok", check.findings.empty()},
+      {"id", check.id},
+      {"checks", std::move(steps)},
+      {"findings", std::move(findings)},
+      {"warnings", std::move(warnings)}});
+}
+
+/// A file is no artifact with something wrong in it, but another thing altogether.
+llvm::Error refuseFile() {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(artifact.getValue(), ignored))
+    return llvm::Error::success();
+  char magic[2] = {};
+  std::ifstream(artifact.getValue(), std::ios::binary).read(magic, sizeof magic);
+  bool isModel = llvm::StringRef(magic, sizeof magic) == "PK"; // a zip archive, as PyTorch saves
+  return makeError(ExitCode::Usage,
+                   fmt::format("{}: expected an artifact (a directory), got {}",
+                               artifact.getValue(), isModel ? "a model" : "a file"),
+                   isModel ? "compile it first, pipe-compile " + artifact +
+                                 " --stages N --inputs FILE, and check what that writes"
+                           : "give the directory that pipe-compile wrote");
 }
 
 llvm::Expected<ExitCode> run() {
+  if (llvm::Error error = refuseFile())
+    return std::move(error);
   for (const std::string &library : libraries)
     if (llvm::Error error = loadLibrary(library))
       return error;

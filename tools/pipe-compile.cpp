@@ -4,8 +4,10 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 #include "passes/Pass.h"
+#include "tools/BatchDims.h"
 #include "tools/CompileReport.h"
 #include "tools/LoadLibrary.h"
+#include "tools/ModelPrints.h"
 #include "tools/ToolMain.h"
 
 using namespace pipec;
@@ -42,9 +44,11 @@ StringListOption tied(
     cl::desc("transmit or replicate weights that several stages use; for single weights NAME=..."),
     cl::value_desc("transmit|replicate|NAME=...,..."), cl::CommaSeparated, cl::cat(category));
 FlagOption infer("infer",
-                 cl::desc("compile for inference: training flags of modules are folded to false"),
+                 cl::desc("compile in eval mode: training flags of modules are folded to false "
+                          "(default: as the file has them)"),
                  cl::cat(category));
-StringListOption keepEval("keep-eval", cl::desc("modules that stay in eval mode"),
+StringListOption keepEval("keep-eval",
+                          cl::desc("modules compiled in eval mode, whatever the file has"),
                           cl::value_desc("NAME,..."), cl::CommaSeparated, cl::cat(category));
 StringOption verifyHow("verify",
                        cl::desc("none, graph or run: graph (default) proves the stages equal the "
@@ -77,26 +81,13 @@ StringOption plantedFaultOption("planted-fault",
                                 cl::desc("break the stages on purpose (test builds)"),
                                 cl::value_desc("NAME"), cl::Hidden, cl::cat(category));
 
-llvm::Expected<std::optional<int64_t>> parseBatchDim(llvm::StringRef text, llvm::StringRef value) {
-  if (value == "none")
-    return std::optional<int64_t>();
-  int64_t dim = 0;
-  if (value.getAsInteger(10, dim) || dim < 0)
-    return makeError(ExitCode::Usage,
-                     "--batch-dim: expected NAME=K or NAME=none, got " + text.str());
-  return std::optional<int64_t>(dim);
-}
-
 llvm::Error readLists(CompileOptions &options) {
   for (const std::string &name : at)
     options.cuts.push_back(AtModule{name});
-  for (llvm::StringRef text : batchDim) {
-    auto [name, value] = text.rsplit('=');
-    llvm::Expected<std::optional<int64_t>> dim = parseBatchDim(text, value);
-    if (!dim)
-      return dim.takeError();
-    options.batchDims.emplace_back(name.str(), *dim);
-  }
+  llvm::Expected<BatchDims> dims = parseBatchDims(batchDim);
+  if (!dims)
+    return dims.takeError();
+  options.batchDims = std::move(*dims);
   for (llvm::StringRef text : tied) {
     auto [name, value] =
         text.contains('=') ? text.rsplit('=') : std::make_pair(llvm::StringRef(), text);
@@ -134,14 +125,16 @@ llvm::Expected<CompileOptions> readOptions() {
     return known.takeError();
   if (std::string nearest;
       given(printAfter) && printAfter != "all" && !findPass(printAfter, &nearest))
-    return makeError(ExitCode::Usage, "--print-after: there is no pass " + printAfter.getValue(),
-                     "did you mean " + nearest + "?");
+    return makeError(
+        ExitCode::Usage, "--print-after: expected a pass or all, got " + printAfter.getValue(),
+        nearest.empty() ? "pipe-opt --list-passes names them" : "did you mean " + nearest + "?");
   options.verify = static_cast<Verify>(*verify);
   if (options.verify == Verify::Run && inputs.empty())
-    return makeError(ExitCode::Usage, "--verify run: there is nothing to run on",
+    return makeError(ExitCode::Usage, "--verify run: expected example inputs, got none",
                      "pass example inputs with --inputs");
   if (split == "at" && at.empty())
-    return makeError(ExitCode::Usage, "--split at: no module is named", "name modules with --at");
+    return makeError(ExitCode::Usage, "--split at: expected modules, got none",
+                     "name modules with --at");
   options.stages = stages;
   options.split = split;
   options.inputs = inputs;
@@ -157,17 +150,43 @@ llvm::Expected<CompileOptions> readOptions() {
   return options;
 }
 
-llvm::json::Object optionsJson(const std::string &target) {
-  return llvm::json::Object{
-      {"model", model.getValue()},
-      {"o", target},
-      {"stages", static_cast<int64_t>(stages)},
-      {"at", llvm::json::Array(std::vector<std::string>(at.begin(), at.end()))},
-      {"split", split.getValue()},
-      {"inputs", inputs.getValue()},
-      {"method", method.getValue()},
-      {"verify", verifyHow.getValue()},
-      {"dry_run", dryRun.getValue()}};
+/// As given, with defaults filled in; an option without a default is left out where it was not
+/// given.
+llvm::json::Object optionsJson(const std::string &target, const CompileReport &report) {
+  llvm::json::Object object{{"model", model.getValue()},
+                            {"o", target},
+                            {"at", llvm::json::Array(at)},
+                            {"method", method.getValue()},
+                            {"batch_dim", llvm::json::Array(batchDim)},
+                            {"tied", llvm::json::Array(tied)},
+                            {"infer", infer.getValue()},
+                            {"keep_eval", llvm::json::Array(keepEval)},
+                            {"verify", verifyHow.getValue()},
+                            {"microbatches", report.plan.microBatches},
+                            {"ranks", static_cast<int64_t>(report.plan.ranks)},
+                            {"schedule", schedule.getValue()},
+                            {"load_library", llvm::json::Array(libraries)},
+                            {"dry_run", dryRun.getValue()},
+                            {"force", force.getValue()}};
+  if (given(stages))
+    object["stages"] = static_cast<int64_t>(stages);
+  for (const auto &[name, option] : {std::pair<const char *, const StringOption &>("split", split),
+                                     {"inputs", inputs},
+                                     {"dump_ir", dumpIr},
+                                     {"print_after", printAfter}})
+    if (given(option))
+      object[name] = option.getValue();
+  return object;
+}
+
+llvm::Expected<CompileReport> compileOrTry(Compiler &compiler, const CompileOptions &options,
+                                           const std::string &target) {
+  if (!dryRun)
+    return compiler.compile(options, target, force);
+  llvm::Expected<Compiled> compiled = compiler.compile(options);
+  if (!compiled)
+    return compiled.takeError();
+  return compiled->report();
 }
 
 llvm::Expected<ExitCode> run() {
@@ -187,17 +206,18 @@ llvm::Expected<ExitCode> run() {
     llvm::sys::path::replace_extension(name, ".pipe");
     target = name.str().str();
   }
+  sendModelPrintsToStderr();
   llvm::Expected<Compiler> compiler = Compiler::load(model);
   if (!compiler)
     return compiler.takeError();
-  llvm::Expected<CompileReport> report = compiler->compile(*options, dryRun ? "" : target, force);
+  llvm::Expected<CompileReport> report = compileOrTry(*compiler, *options, target);
   if (!report)
     return report.takeError();
   for (const std::string &note : report->notes)
     printNote(note);
   if (json) {
     llvm::json::Object document = reportJson(*report);
-    document["options"] = optionsJson(target);
+    document["options"] = optionsJson(target, *report);
     llvm::outs() << llvm::formatv("{0:2}", llvm::json::Value(std::move(document))) << '\n';
     return ExitCode::Success;
   }

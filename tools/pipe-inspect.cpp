@@ -1,12 +1,17 @@
 // pipe-inspect: what is in an artifact, or in a TorchScript file.
+#include "compiler/ModuleCosts.h"
 #include "ir/artifact/ArtifactDir.h"
 #include "ir/plan/Json.h"
 #include "ir/plan/PlanNames.h"
+#include "ir/plan/Words.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
+#include "tools/CommandLine.h"
 #include "tools/LoadLibrary.h"
+#include "tools/ModelPrints.h"
 #include "tools/ModuleTree.h"
 #include "tools/PlanReport.h"
+#include "tools/StageModules.h"
 #include "tools/Table.h"
 #include "tools/Timeline.h"
 #include "tools/ToolMain.h"
@@ -24,6 +29,13 @@ FlagOption
              cl::desc("also draw the schedule: one row per rank, every action one step long"));
 StringListOption libraries("load-library", cl::value_desc("LIB.so"),
                            cl::desc("load custom operators that a MODEL.pt uses"));
+StringOption
+    inputs("inputs", cl::value_desc("FILE|TEXT"),
+           cl::desc("example inputs of a MODEL.pt, as pipe-compile takes them: the modules "
+                    "get a column with their share of the estimated cost"));
+StringOption method("method", cl::value_desc("NAME"), cl::init("forward"),
+                    cl::desc("method of a MODEL.pt that --inputs are for (default: forward)"));
+using Costs = std::map<std::string, int64_t>; // by module path
 
 std::string batchText(const InputSpec &input) {
   return input.batchDim ? std::to_string(*input.batchDim) : "none";
@@ -57,8 +69,9 @@ void printSignature(llvm::raw_ostream &out, const Signature &signature) {
 void printArtifact(const Artifact &artifact, const std::string &timeline) {
   llvm::raw_ostream &out = llvm::outs();
   const Plan &plan = artifact.plan;
-  out << model << ": " << plan.stages.size() << " stages on " << plan.ranks << " ranks, "
-      << plan.scheduleName << ", " << plan.microBatches << " micro-batches by default, compiled to "
+  out << model << ": " << counted(plan.stages.size(), "stage") << " on "
+      << counted(plan.ranks, "rank") << ", " << plan.scheduleName << ", "
+      << counted(plan.microBatches, "micro-batch") << " by default, compiled to "
       << toString(plan.mode) << "\n";
   out << "artifact " << artifact.id.substr(0, 12) << " of source "
       << plan.sourceDigest.substr(0, 19) << ", made by pipec " << plan.toolVersion
@@ -71,6 +84,8 @@ void printArtifact(const Artifact &artifact, const std::string &timeline) {
     out << "\n";
   printTies(out, plan);
   printSignature(out, plan.signature);
+  out << "\n";
+  printStageModules(out, plan);
   if (timeline.empty())
     return;
   out << "\n";
@@ -90,7 +105,14 @@ llvm::json::Value actionRows(const Schedule &rows) {
 }
 
 llvm::Expected<ExitCode> inspectArtifact() {
-  llvm::Expected<Artifact> artifact = openArtifactPlan(model);
+  for (const StringOption *option : {&inputs, &method})
+    if (given(*option))
+      return makeError(ExitCode::Usage,
+                       spelledOption(option->ArgStr) +
+                           ": expected a TorchScript file, got an artifact",
+                       "an artifact has the costs that its compile estimated");
+  // Every digest is compared: what a damaged artifact says of itself may be wrong.
+  llvm::Expected<Artifact> artifact = openArtifact(model);
   if (!artifact)
     return artifact.takeError();
   for (const std::string &warning : artifact->warnings)
@@ -110,6 +132,7 @@ llvm::Expected<ExitCode> inspectArtifact() {
                            {"stages", stagesJson(plan)},
                            {"channels", channelsJson(plan)},
                            {"ties", tiesJson(plan)},
+                           {"modules", stageModulesJson(plan)},
                            {"batch", batchJson(plan)},
                            {"schedule", llvm::json::Object{{"name", plan.scheduleName},
                                                            {"microbatches", plan.microBatches},
@@ -127,41 +150,61 @@ llvm::Expected<ExitCode> inspectArtifact() {
   return ExitCode::Success;
 }
 
-void printModules(const std::vector<ModuleNode> &modules) {
-  Table table({{"module"},
-               {"type"},
-               {"parameters", Table::Right},
-               {"bytes", Table::Right},
-               {"buffers", Table::Right}});
+int64_t costOf(const Costs &costs, const std::string &path) {
+  auto found = costs.find(path);
+  return found == costs.end() ? 0 : found->second;
+}
+
+void printModules(const std::vector<ModuleNode> &modules, const std::optional<Costs> &costs) {
+  std::vector<Table::Column> columns = {{"module"},
+                                        {"type"},
+                                        {"parameters", Table::Right},
+                                        {"bytes", Table::Right},
+                                        {"buffers", Table::Right}};
+  if (costs)
+    columns.push_back({"cost", Table::Right});
+  Table table(columns);
   for (const ModuleNode &node : modules) {
     std::string name = node.path.empty() ? "(model)" : node.path.substr(node.path.rfind('.') + 1);
-    table.addRow({std::string(2 * node.depth, ' ') + name, node.type, formatCount(node.parameters),
-                  formatBytes(node.parameterBytes),
-                  node.bufferBytes ? formatBytes(node.bufferBytes) : ""});
+    std::vector<std::string> row = {std::string(2 * node.depth, ' ') + name, node.type,
+                                    formatCount(node.parameters), formatBytes(node.parameterBytes),
+                                    node.bufferBytes ? formatBytes(node.bufferBytes) : ""};
+    int64_t cost = costs ? costOf(*costs, node.path) : 0;
+    if (cost)
+      row.push_back(fmt::format("{:.1f} %", 100.0 * double(cost) / double(costOf(*costs, ""))));
+    table.addRow(std::move(row));
   }
   table.print(llvm::outs());
 }
 
-void printModulesJson(const std::vector<ModuleNode> &modules) {
+void printModulesJson(const std::vector<ModuleNode> &modules, const std::optional<Costs> &costs) {
   llvm::json::Array rows;
-  for (const ModuleNode &node : modules)
-    rows.push_back(llvm::json::Object{{"name", node.path},
-                                      {"type", node.type},
-                                      {"parameters", node.parameters},
-                                      {"own_parameters", node.ownParameters},
-                                      {"parameter_bytes", node.parameterBytes},
-                                      {"buffer_bytes", node.bufferBytes},
-                                      {"training", node.training},
-                                      {"methods", llvm::json::Array(node.methods)}});
-  llvm::outs() << printJson(
-      llvm::json::Object{{"schema_version", 1},
-                         {"options", llvm::json::Object{{"model", model.getValue()}}},
-                         {"modules", std::move(rows)}});
+  for (const ModuleNode &node : modules) {
+    llvm::json::Object row{{"name", node.path},
+                           {"type", node.type},
+                           {"parameters", node.parameters},
+                           {"own_parameters", node.ownParameters},
+                           {"parameter_bytes", node.parameterBytes},
+                           {"buffer_bytes", node.bufferBytes},
+                           {"training", node.training},
+                           {"methods", llvm::json::Array(node.methods)}};
+    if (costs)
+      row["cost_flops"] = costOf(*costs, node.path);
+    rows.push_back(std::move(row));
+  }
+  llvm::json::Object options{{"model", model.getValue()},
+                             {"method", method.getValue()},
+                             {"load_library", llvm::json::Array(libraries)}};
+  if (given(inputs))
+    options["inputs"] = inputs.getValue();
+  llvm::outs() << printJson(llvm::json::Object{
+      {"schema_version", 1}, {"options", std::move(options)}, {"modules", std::move(rows)}});
 }
 
 llvm::Expected<ExitCode> inspectModel() {
   if (schedule)
-    return makeError(ExitCode::Usage, "option --schedule: a TorchScript file has no schedule",
+    return makeError(ExitCode::Usage,
+                     "--schedule: expected an artifact, got a TorchScript file, which has none",
                      "compile it first, and inspect the artifact");
   for (const std::string &library : libraries)
     if (llvm::Error error = loadLibrary(library))
@@ -169,10 +212,18 @@ llvm::Expected<ExitCode> inspectModel() {
   llvm::Expected<std::vector<ModuleNode>> modules = readModuleTree(model);
   if (!modules)
     return modules.takeError();
+  std::optional<Costs> costs;
+  if (given(inputs)) {
+    sendModelPrintsToStderr();
+    llvm::Expected<Costs> estimated = moduleCosts(model, method, inputs);
+    if (!estimated)
+      return estimated.takeError();
+    costs = std::move(*estimated);
+  }
   if (json)
-    printModulesJson(*modules);
+    printModulesJson(*modules, costs);
   else
-    printModules(*modules);
+    printModules(*modules, costs);
   return ExitCode::Success;
 }
 
@@ -188,6 +239,7 @@ int main(int argc, char **argv) {
       {"pipe-inspect",
        "shows what is in an artifact (stages, channels, ties) or in a TorchScript file (modules)",
        "MODEL.pipe|MODEL.pt [options]",
-       {"pipe-inspect model.pipe --schedule", "pipe-inspect model.pt"}},
+       {"pipe-inspect model.pipe --schedule", "pipe-inspect model.pt",
+        "pipe-inspect model.pt --inputs 'f32[8,3,224,224]'"}},
       run);
 }

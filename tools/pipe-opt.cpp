@@ -105,8 +105,11 @@ llvm::Expected<ExitCode> run() {
   PassManager manager(options);
   if (llvm::Error error = manager.addPipeline(passes))
     return error;
-  if (!printAfter.empty() && printAfter != "all" && !findPass(printAfter))
-    return failf(ExitCode::Usage, "--print-after: there is no pass {}", printAfter.getValue());
+  if (std::string nearest;
+      !printAfter.empty() && printAfter != "all" && !findPass(printAfter, &nearest))
+    return makeError(
+        ExitCode::Usage, "--print-after: expected a pass or all, got " + printAfter.getValue(),
+        nearest.empty() ? "pipe-opt --list-passes names them" : "did you mean " + nearest + "?");
   if (printPipeline)
     llvm::errs() << manager.text() << "\n";
   llvm::Expected<std::vector<ParsedModel>> models = readInput();

@@ -10,7 +10,10 @@
 #include "runtime/Device.h"
 #include "runtime/Pipeline.h"
 #include "runtime/Reference.h"
+#include "tools/BatchDims.h"
+#include "tools/CommandLine.h"
 #include "tools/LoadLibrary.h"
+#include "tools/ModelPrints.h"
 #include "tools/RunReport.h"
 #include "tools/ToolMain.h"
 
@@ -25,7 +28,7 @@ namespace cl = llvm::cl;
 namespace {
 
 cl::OptionCategory category("pipe-run");
-StringOption model(cl::Positional, cl::Required, cl::desc("MODEL.pipe | MODEL.pt"),
+StringOption model(cl::Positional, cl::Required, cl::desc("MODEL.pipe|MODEL.pt"),
                    cl::cat(category));
 StringOption inputsOption("inputs",
                           cl::desc("the whole batch: a file of torch.save, or a description as "
@@ -47,10 +50,17 @@ IntegerOption seed("seed", cl::desc("key of the random operators (default: 0)"),
                    cl::value_desc("N"), cl::init(0), cl::cat(category));
 StringOption method("method", cl::desc("method of a .pt (default: forward)"),
                     cl::value_desc("NAME"), cl::init("forward"), cl::cat(category));
-StringOption batchDim(
+StringListOption batchDim(
     "batch-dim",
     cl::desc("batch dimensions of a .pt's arguments, for those that the trial does not get right"),
-    cl::value_desc("NAME=K|none,..."), cl::cat(category));
+    cl::value_desc("NAME=K|none,..."), cl::CommaSeparated, cl::cat(category));
+FlagOption infer("infer",
+                 cl::desc("run a .pt in eval mode, as pipe-compile --infer compiles it (default: "
+                          "training flags as the file has them)"),
+                 cl::cat(category));
+StringListOption keepEval("keep-eval",
+                          cl::desc("modules of a .pt run in eval mode, whatever the file has"),
+                          cl::value_desc("NAME,..."), cl::CommaSeparated, cl::cat(category));
 StringListOption libraries("load-library", cl::desc("load custom operators; may be repeated"),
                            cl::value_desc("LIB.so"), cl::cat(category));
 StringOption output("output", cl::desc("write the merged outputs, as torch.load reads them"),
@@ -101,20 +111,24 @@ llvm::Error checkOptions(bool isArtifact) {
     if (llvm::Error error = within(range.option, range.name, range.least, range.most))
       return error;
   if (!isArtifact && given(schedule))
-    return makeError(ExitCode::Usage, "--schedule: a .pt runs unsplit and has no schedule");
-  if (isArtifact && given(method))
-    return makeError(ExitCode::Usage,
-                     "--method: the artifact's method was chosen by pipe-compile --method");
-  if (isArtifact && given(batchDim))
-    return makeError(
-        ExitCode::Usage,
-        "--batch-dim: the artifact's batch dimensions were chosen by pipe-compile --batch-dim");
-  if ((given(rtol) && rtol < 0) || (given(atol) && atol < 0))
-    return makeError(ExitCode::Usage, "--rtol and --atol: expected at least 0");
+    return makeError(ExitCode::Usage, "--schedule: expected an artifact, got a .pt, which has none",
+                     "leave it out, or compile the model first");
+  const std::pair<const char *, const cl::Option &> chosenByCompile[] = {
+      {"method", method}, {"batch-dim", batchDim}, {"infer", infer}, {"keep-eval", keepEval}};
+  for (const auto &[name, option] : chosenByCompile)
+    if (isArtifact && given(option))
+      return makeError(ExitCode::Usage, fmt::format("--{}: expected a .pt, got an artifact", name),
+                       fmt::format("an artifact has what pipe-compile --{} chose", name));
+  for (const NumberOption *option : {&rtol, &atol})
+    if (given(*option) && !(*option >= 0))
+      return failf(ExitCode::Usage, "{}: expected at least 0, got {}",
+                   spelledOption(option->ArgStr), option->getValue().value);
   if (!given(expect) && (given(rtol) || given(atol)))
-    return makeError(ExitCode::Usage, "--rtol and --atol: expected --expect with them");
+    return makeError(ExitCode::Usage, given(rtol) ? "--rtol: expected --expect with it, got none"
+                                                  : "--atol: expected --expect with it, got none");
   if (given(output) && !force && llvm::sys::fs::exists(output))
-    return makeError(ExitCode::Usage, "--output: " + output + " exists",
+    return makeError(ExitCode::Usage,
+                     "--output: expected a new file, got " + output + ", which exists",
                      "pass --force to replace it");
   return llvm::Error::success();
 }
@@ -128,21 +142,6 @@ std::vector<std::string> deviceList() {
   return names;
 }
 
-llvm::Expected<std::vector<std::pair<std::string, std::optional<int64_t>>>> batchDims() {
-  std::vector<std::pair<std::string, std::optional<int64_t>>> result;
-  llvm::SmallVector<llvm::StringRef, 4> parts;
-  llvm::StringRef(batchDim).split(parts, ',', -1, /*KeepEmpty=*/false);
-  for (llvm::StringRef part : parts) {
-    auto [name, value] = part.split('=');
-    int64_t dim = 0;
-    if (name.empty() || (value != "none" && (value.getAsInteger(10, dim) || dim < 0)))
-      return failf(ExitCode::Usage, "--batch-dim: expected NAME=K or NAME=none, got {}",
-                   part.str());
-    result.emplace_back(name.str(), value == "none" ? std::nullopt : std::optional<int64_t>(dim));
-  }
-  return result;
-}
-
 /// Sets the schedule of the options from --schedule.
 llvm::Error readSchedule(PipelineOptions &options) {
   if (!given(schedule))
@@ -150,6 +149,9 @@ llvm::Error readSchedule(PipelineOptions &options) {
   if (!llvm::sys::fs::exists(schedule)) {
     if (llvm::StringRef(schedule).endswith(".csv"))
       return failf(ExitCode::IO, "--schedule: cannot read {}: no such file", schedule.getValue());
+    if (schedule != "forward-only")
+      return failf(ExitCode::Usage, "--schedule: expected forward-only or a CSV file, got {}",
+                   schedule.getValue());
     options.scheduleName = schedule;
     return llvm::Error::success();
   }
@@ -204,14 +206,16 @@ llvm::Expected<Runner> referenceRunner(RunReport &report) {
   options.seed = static_cast<uint64_t>(seed.getValue());
   std::vector<std::string> names = deviceList();
   if (names.size() > 1)
-    return failf(ExitCode::Usage, "--device: a .pt runs unsplit: expected one device, got {}",
-                 names.size());
+    return failf(ExitCode::Usage, "--device: expected one device for a .pt, got {}", names.size());
   if (!names.empty())
     options.device = names[0];
-  auto dims = batchDims();
+  llvm::Expected<BatchDims> dims = parseBatchDims(batchDim);
   if (!dims)
     return dims.takeError();
   options.batchDims = std::move(*dims);
+  if (infer)
+    options.mode.training = false;
+  options.mode.keepEval = keepEval;
   llvm::Expected<Reference> loaded = Reference::load(model, options);
   if (!loaded)
     return loaded.takeError();
@@ -221,6 +225,9 @@ llvm::Expected<Runner> referenceRunner(RunReport &report) {
   report.threads = reference->threads();
   report.microBatches = options.microBatches;
   report.options["method"] = options.method;
+  report.options["batch_dim"] = llvm::json::Array(batchDim);
+  report.options["infer"] = infer.getValue();
+  report.options["keep_eval"] = llvm::json::Array(keepEval);
   return Runner{[reference](const std::vector<c10::IValue> &values, StepStats &stats) {
                   return reference->infer(values, &stats);
                 },
@@ -237,7 +244,13 @@ llvm::Expected<std::vector<c10::IValue>> readInputs(const Runner &runner) {
       return read.takeError();
     arguments = std::move(*read);
   }
-  return bindArguments(runner.signature(), runner.types, arguments);
+  auto values = bindArguments(runner.signature(), runner.types, arguments);
+  if (values || given(inputsOption))
+    return values;
+  ErrorText text = describe(values.takeError());
+  return makeError(
+      text.code, text.message,
+      "pass the batch: --inputs FILE, or a description as --inputs 'f32[8,3,224,224]'");
 }
 
 /// Runs warm-ups and timed runs; returns the result of the very first one, on the CPU.
@@ -263,9 +276,22 @@ llvm::Expected<c10::IValue> runAll(const Runner &runner, const std::vector<c10::
   });
 }
 
+/// As given, with defaults filled in; an option without a default is left out where it was not
+/// given.
 void noteOptions(RunReport &report) {
   report.model = model;
-  report.options["inputs"] = inputsOption.getValue();
+  const std::pair<const char *, const StringOption &> texts[] = {
+      {"inputs", inputsOption}, {"output", output}, {"expect", expect}};
+  for (const auto &[name, option] : texts)
+    if (given(option))
+      report.options[name] = option.getValue();
+  const std::pair<const char *, const NumberOption &> tolerances[] = {{"rtol", rtol},
+                                                                      {"atol", atol}};
+  for (const auto &[name, option] : tolerances)
+    if (given(option))
+      report.options[name] = option.getValue().value;
+  report.options["force"] = force.getValue();
+  report.options["load_library"] = llvm::json::Array(libraries);
   report.options["microbatches"] = report.microBatches;
   report.options["device"] = llvm::json::Array(report.devices);
   report.options["threads"] = report.threads;
@@ -289,7 +315,7 @@ llvm::Expected<ExitCode> run() {
   for (const std::string &name : deviceList())
     if (name != "cpu") // a GPU library must be there before anything looks for it
       if (llvm::Expected<std::shared_ptr<Device>> opened = makeDevice(name); !opened)
-        return opened.takeError();
+        return withContext(opened.takeError(), "--device");
   for (const std::string &path : libraries)
     if (llvm::Error error = loadLibrary(path))
       return error;
@@ -300,6 +326,7 @@ llvm::Expected<ExitCode> run() {
       return value.takeError();
     expected = std::move(*value);
   }
+  sendModelPrintsToStderr();
   RunReport report;
   llvm::Expected<Runner> runner = isArtifact ? pipelineRunner(report) : referenceRunner(report);
   if (!runner)

@@ -2,6 +2,7 @@
 
 #include "ir/artifact/Discharge.h"
 #include "ir/artifact/StageModule.h"
+#include "ir/plan/Words.h"
 #include "ir/schedule/Program.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -78,9 +79,9 @@ private:
     report_.id = artifact_->id;
     report_.warnings = artifact_->warnings;
     const Plan &plan = artifact_->plan;
-    return fmt::format("format {}.{}: {} stages on {} ranks, {} channels, {} ties", plan.major,
-                       plan.minor, plan.stages.size(), plan.ranks, plan.channels.size(),
-                       plan.ties.size());
+    return fmt::format("format {}.{}: {} on {}, {}, {}", plan.major, plan.minor,
+                       counted(plan.stages.size(), "stage"), counted(plan.ranks, "rank"),
+                       counted(plan.channels.size(), "channel"), counted(plan.ties.size(), "tie"));
   }
 
   std::string schedule() {
@@ -95,8 +96,8 @@ private:
     }
     if (llvm::Error error = check(*program, plan, plan.microBatches))
       return fail("bad-schedule", "schedule.csv", std::move(error));
-    return fmt::format("{}, {} micro-batches: every receive has its send, no rank waits in a cycle",
-                       plan.scheduleName, plan.microBatches);
+    return fmt::format("{}, {}: every receive has its send, no rank waits in a cycle",
+                       plan.scheduleName, counted(plan.microBatches, "micro-batch"));
   }
 
   std::string stages() {

@@ -204,7 +204,7 @@ llvm::Expected<std::vector<c10::IValue>> StageModule::run(std::vector<c10::IValu
     stack.insert(stack.end(), attribute.uses, impl_->attributes[i]);
   }
 
-  llvm::Error error = guardTorchVoid(ExitCode::Other, "running the stage", [&] {
+  llvm::Error error = guardTorchVoid(ExitCode::Usage, "running the stage", [&] {
     if (!impl_->code)
       impl_->code.emplace(impl_->graph, "pipec_forward");
     jit::InterpreterState(*impl_->code).run(stack);

@@ -30,7 +30,7 @@ public:
 
   /// Runs pipec_forward on one micro-batch: one value per input port in, one per output port out;
   /// state outputs are written back to the attributes before it returns. Grad mode, threads and
-  /// optimiser flag are the calling thread's. Errors: Other with LibTorch's message; the caller
+  /// optimiser flag are the calling thread's. Errors: Usage with LibTorch's message; the caller
   /// adds stage and micro-batch.
   llvm::Expected<std::vector<c10::IValue>> run(std::vector<c10::IValue> inputs);
 

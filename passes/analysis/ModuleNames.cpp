@@ -1,6 +1,7 @@
 #include "passes/analysis/ModuleNames.h"
 
 #include "ir/NodeInfo.h"
+#include "ir/plan/Words.h"
 
 #include <set>
 
@@ -28,28 +29,19 @@ std::string withoutCalls(llvm::StringRef path) {
   return text;
 }
 
-std::string nearestName(const std::set<std::string> &names, llvm::StringRef name) {
-  std::string best;
-  unsigned distance = ~0u;
-  for (const std::string &candidate : names)
-    if (unsigned d = name.edit_distance(candidate); d < distance) {
-      distance = d;
-      best = candidate;
-    }
-  return best;
-}
-
 llvm::Error noSuchModule(const Model &model, const std::string &name) {
   std::set<std::string> names;
   for (const std::string &call : model.moduleCalls)
     for (std::string path = withoutCalls(call); !path.empty();
          path = path.find('.') == std::string::npos ? "" : path.substr(0, path.rfind('.')))
       names.insert(path);
-  std::string nearest = nearestName(names, name);
-  return makeError(ExitCode::Usage, "the model calls no module " + name,
-                   nearest.empty()
-                       ? "the model calls no module at all: cut it with pipe_split markers"
-                       : "did you mean " + nearest + "? pipe-inspect lists the modules");
+  std::string error = "the model calls no module " + name;
+  if (names.empty())
+    return makeError(ExitCode::Usage, error,
+                     "the model calls no module at all: cut it with pipe_split markers");
+  return makeError(ExitCode::Usage, error,
+                   didYouMean(name, std::vector<std::string>(names.begin(), names.end()),
+                              "pipe-inspect MODEL.pt lists the modules"));
 }
 
 } // namespace

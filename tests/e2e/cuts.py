@@ -96,7 +96,7 @@ class At(Cuts):
 
     def testStagesAgreeOrNot(self):
         self.compiled(MLP, "agree.pipe", "--at", "layers.4,head", "--stages", 3)
-        self.refused(2, ["--stages 2", "3 stages"], "pipe-compile", MLP, "--at", "layers.4,head", "--stages", 2, "-o", "never.pipe")
+        self.refused(2, ["--stages: expected 3", "2 cuts by at", "got 2"], "pipe-compile", MLP, "--at", "layers.4,head", "--stages", 2, "-o", "never.pipe")
 
     def tearDown(self):
         self.assertFalse(Path("never.pipe").exists())

@@ -65,7 +65,42 @@ class Facts(Case):
             torch.save(evaluated(batch), "expected.pt")
         torch.save((batch,), "batch.pt")
         self.compiled(model, "infer.pipe", "--at", "b", "--inputs", "f32[4,8]", "--infer")
-        self.pipec(0, "pipe-run", "infer.pipe", "--inputs", "batch.pt", "--microbatches", 1, *e2e.BITS, "--expect", "expected.pt", saying="PASSED")
+        whole = ["--inputs", "batch.pt", "--microbatches", 1, *e2e.BITS, "--expect", "expected.pt"]
+        self.pipec(0, "pipe-run", "infer.pipe", *whole, saying="PASSED")
+        self.pipec(0, "pipe-run", model, "--infer", *whole, saying="PASSED")
+        self.pipec(7, "pipe-run", model, *whole, saying="FAILED")  # drops and takes statistics of the batch
+        self.refused(2, ["--infer", "pipe-compile --infer"], "pipe-run", "infer.pipe", "--infer", *whole)
+
+    def testModulesKeptInEval(self):
+        """The same modules on both sides, and all that is in them."""
+        model = self.save(odd_models.Mixed, training=True)
+        kept = torch.jit.load(model)
+        kept.drop.eval(), kept.norm.eval()
+        batch = torch.randn(4, 8)
+        with torch.no_grad(), torch.jit.optimized_execution(False):
+            torch.save(kept(batch), "kept.pt")
+        torch.save((batch,), "batch.pt")
+        whole = ["--inputs", "batch.pt", "--microbatches", 1, *e2e.BITS, "--expect", "kept.pt"]
+        self.compiled(model, "kept.pipe", "--at", "b", "--inputs", "f32[4,8]", "--keep-eval", "drop,norm")
+        self.pipec(0, "pipe-run", "kept.pipe", *whole, saying="PASSED")
+        self.pipec(0, "pipe-run", model, "--keep-eval", "drop,norm", *whole, saying="PASSED")
+
+    def testModuleKeptUnderAnotherName(self):
+        model = self.save(odd_models.DropsTwice, training=True)
+        batch = torch.randn(4, 8)
+        with torch.no_grad(), torch.jit.optimized_execution(False):
+            torch.save(torch.jit.load(model).eval()(batch), "kept.pt")
+        torch.save((batch,), "batch.pt")
+        self.compiled(model, "twice.pipe", "--at", "b", "--inputs", "f32[4,8]", "--keep-eval", "drop")
+        for runs in (["twice.pipe"], [model, "--keep-eval", "again"]):
+            self.pipec(0, "pipe-run", *runs, "--inputs", "batch.pt", "--microbatches", 1, *e2e.BITS, "--expect", "kept.pt", saying="PASSED")
+
+    def testUnknownModuleToKeep(self):
+        model = self.save(odd_models.Mixed, training=True)
+        for command in (["pipe-compile", "--at", "b", "--dry-run"], ["pipe-run"]):
+            for name, help_ in (("norn", "did you mean norm?"), ("quite-another", "pipe-inspect")):
+                self.refused(2, [f"--keep-eval: expected a module of the model, got {name}", help_],
+                             command[0], model, *command[1:], "--inputs", "f32[4,8]", "--keep-eval", name)
 
     def testDtypeThatABoolSelects(self):
         x = torch.randn(2, 8)

@@ -318,3 +318,57 @@ class UnsqueezedWhenAsked(nn.Module):
         if h.dim() == 3:
             h = h[0] * 100
         return self.b(h)
+
+
+class WantsThree(nn.Module):
+    """Refuses batches by itself, deep inside."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def check(self, x: Tensor) -> None:
+        if x.size(0) != 3:
+            raise ValueError("expected three samples, got " + str(x.size(0)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.a(x)
+        self.check(x)
+        return self.b(x)
+
+
+class WithState(nn.Module):
+    """A recurrent layer whose state has its samples along dimension 1."""
+
+    def __init__(self):
+        super().__init__()
+        self.rnn, self.b = nn.LSTM(8, 8, batch_first=True), nn.Linear(8, 8)
+
+    def forward(self, x: Tensor, state: Tuple[Tensor, Tensor]) -> Tuple[Tensor, Tuple[Tensor, Tensor]]:
+        y, state = self.rnn(x, state)
+        return self.b(y), state
+
+
+class Talks(nn.Module):
+    """Prints while it runs."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.a(x)
+        print("half way", x.size(0))
+        return self.b(x)
+
+
+class DropsTwice(nn.Module):
+    """One module under two names: scripted before, as scripting the whole would make two of it."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.drop, self.b = nn.Linear(8, 8), torch.jit.script(nn.Dropout(0.5)), nn.Linear(8, 8)
+        self.again = self.drop
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.again(self.b(self.drop(self.a(x))))

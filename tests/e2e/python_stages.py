@@ -8,6 +8,7 @@ import re
 import torch
 
 import e2e
+import odd_models
 
 STAGES = 4
 
@@ -76,6 +77,21 @@ class PythonStages(e2e.Case):
             self.assertIn(index, plan["stages"][channel["from"]["stage"]]["weight_channels_out"])
             for port in channel["to"]:
                 self.assertEqual(plan["stages"][port["stage"]]["attributes"][port["port"]]["channel"], index)
+
+
+class Defaults(e2e.Case):
+    """Arguments that are not given take the model's defaults, of every kind that has one."""
+
+    def test(self):
+        run = documentedRun()
+        torch.manual_seed(7)
+        torch.jit.script(odd_models.Defaults().eval()).save("defaults.pt")
+        model, x = torch.jit.load("defaults.pt"), torch.randn(4, 16)
+        self.compiled("defaults.pt", "defaults.pipe", "--at", "b")
+        with torch.no_grad(), torch.jit.optimized_execution(False):
+            self.sameBits(model(x), run("defaults.pipe", x))
+            self.sameBits(model(x, 0.3, word="minus"), run("defaults.pipe", x, 0.3, word="minus"))
+            self.assertRaisesRegex(TypeError, "argument x: expected a value", run, "defaults.pipe")
 
 
 class ModelsWithTies(e2e.Case):

@@ -158,11 +158,11 @@ TEST(Pipeline, AFailureNamesStageModulesAndMicroBatchAndEndsThePipeline) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(3));
   ASSERT_FALSE(bool(failed));
   ErrorText text = describe(failed.takeError());
-  EXPECT_EQ(text.code, ExitCode::Other);
+  EXPECT_EQ(text.code, ExitCode::Usage);
   EXPECT_EQ(text.message.rfind("stage 1 (layers.0..layers.3), micro-batch 2: ", 0), 0u)
       << text.message;
   EXPECT_NE(text.message.find("too large"), std::string::npos) << text.message;
-  EXPECT_TRUE(failedWith(pipeline->infer(batch(8)), ExitCode::Other, "stopped earlier: stage 1"));
+  EXPECT_TRUE(failedWith(pipeline->infer(batch(8)), ExitCode::Usage, "stopped earlier: stage 1"));
 }
 
 TEST(Pipeline, ASecondPipelineWorksBesideABrokenOne) {

@@ -90,7 +90,7 @@ TEST(Reference, AFailureNamesTheMicroBatch) {
   ASSERT_TRUE(succeeded(reference->infer({at::zeros({4, 1})})));
   at::Tensor x = at::zeros({4, 1});
   x[2].fill_(9);
-  EXPECT_TRUE(failedWith(reference->infer({x}), ExitCode::Other, "micro-batch 2"));
+  EXPECT_TRUE(failedWith(reference->infer({x}), ExitCode::Usage, "micro-batch 2"));
 }
 
 TEST(Reference, UnknownMethodNamesThoseThatExist) {

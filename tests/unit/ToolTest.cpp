@@ -55,12 +55,14 @@ TEST(CommandLine, saysWhatIsWrong) {
       {{"m", "--color"}, "unknown option --color"},
       {{"m", "--print-all-options"}, "unknown option --print-all-options"},
       {{"m", "--halp"}, "did you mean --help?"},
-      {{"m", "--stages"}, "option --stages: expected a value, got none"},
-      {{"m", "--stages="}, "option --stages: expected a value, got none"},
-      {{"m", "--stages", "--json"}, "option --stages: expected a value, got --json"},
-      {{"m", "--stages", "1", "--stages", "2"}, "option --stages: given twice"},
-      {{"m", "--json=maybe"}, "option --json: expected true or false, got \"maybe\""},
-      {{"m", "-o"}, "option -o: expected a value, got none"},
+      {{"m", "--stages"}, "--stages: expected a value, got none"},
+      {{"m", "--stages="}, "--stages: expected a value, got none"},
+      {{"m", "--stages", "--json"}, "--stages: expected a value, got --json"},
+      {{"m", "--stages", "1", "--stages", "2"}, "--stages: expected one value, got two"},
+      {{"m", "--json=maybe"}, "--json: expected true or false, got \"maybe\""},
+      {{"m", "-o"}, "-o: expected a value, got none"},
+      {{"m", "-o", ""}, "-o: expected a value, got none"},
+      {{""}, "MODEL: expected a name, got an empty one"},
   };
   for (const Case &c : cases)
     EXPECT_TRUE(failedWith(checkLine(c.arguments), ExitCode::Usage, c.message)) << c.message;
@@ -78,7 +80,7 @@ TEST(CommandLine, valuesAreReadOrRefused) {
   cl::ResetAllOptionOccurrences();
   const char *bad[] = {"tool", "m", "--stages", "three"};
   EXPECT_TRUE(failedWith(readCommandLine(bad), ExitCode::Usage,
-                         "option --stages: expected a whole number, got \"three\""));
+                         "--stages: expected a whole number, got \"three\""));
   cl::ResetAllOptionOccurrences();
 }
 

@@ -1,0 +1,55 @@
+// The compile that is not saved yet: its files are copied to where the caller wants them.
+#include "compiler/Compiler.h"
+#include "ir/artifact/ArtifactDir.h"
+#include "ir/artifact/Manifest.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <filesystem>
+
+namespace pipec {
+
+namespace {
+
+llvm::Error copyFiles(const std::string &from, const std::string &to) {
+  std::error_code error;
+  for (const auto &entry : std::filesystem::directory_iterator(from, error)) {
+    std::string name = entry.path().filename().string();
+    if (name == kManifestName) // written anew, over the copies
+      continue;
+    std::filesystem::copy_file(entry.path(), to + "/" + name, error);
+    if (error)
+      return failf(ExitCode::IO, "{}: cannot copy {}: {}", to, name, error.message());
+  }
+  if (error)
+    return failf(ExitCode::IO, "{}: cannot read: {}", from, error.message());
+  return llvm::Error::success();
+}
+
+std::string manifestOf(const std::string &directory) {
+  auto text = llvm::MemoryBuffer::getFile(directory + "/" + kManifestName);
+  return text ? (*text)->getBuffer().str() : "";
+}
+
+} // namespace
+
+Compiled::Compiled(CompileReport report, std::unique_ptr<ArtifactWriter> files)
+    : report_(std::move(report)), files_(std::move(files)) {}
+Compiled::Compiled(Compiled &&) = default;
+Compiled::~Compiled() = default;
+
+llvm::Error Compiled::save(const std::string &dir, bool force) const {
+  llvm::Expected<ArtifactWriter> writer = ArtifactWriter::create(dir, force);
+  if (!writer)
+    return writer.takeError();
+  if (llvm::Error error = copyFiles(files_->directory(), writer->directory()))
+    return error;
+  if (llvm::Error error = writer->writeManifest())
+    return error;
+  // The proof was of the files as they were then.
+  if (manifestOf(writer->directory()) != manifestOf(files_->directory()))
+    return failf(ExitCode::IO, "{}: the copies differ from the files in {}", dir,
+                 files_->directory());
+  return writer->publish();
+}
+
+} // namespace pipec

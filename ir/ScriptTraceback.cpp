@@ -1,0 +1,84 @@
+#include "ir/ScriptTraceback.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+namespace pipec {
+
+namespace {
+
+constexpr llvm::StringLiteral kTraceback = "Traceback of TorchScript";
+constexpr llvm::StringLiteral kOriginal = "Traceback of TorchScript, original code";
+constexpr llvm::StringLiteral kHere = "<--- HERE\n";
+
+/// "at net.py:12 in forward" of `  File "/home/me/net.py", line 12, in forward`; empty for other
+/// lines.
+std::string frameOf(llvm::StringRef line) {
+  if (!line.consume_front("  File \""))
+    return "";
+  auto [path, rest] = line.split("\", line ");
+  auto [number, function] = rest.split(", in ");
+  // Models are saved on other machines: the folder says little, and the name is enough to find it.
+  std::string frame = fmt::format(
+      "at {}:{}", path.rsplit('/').second.empty() ? path.str() : path.rsplit('/').second.str(),
+      number.str());
+  // Functions of our own around a piece of the model mean nothing to its author.
+  if (!function.empty() && !function.startswith("pipec_"))
+    frame += " in " + function.str();
+  return frame;
+}
+
+std::vector<std::string> framesOf(llvm::StringRef traceback) {
+  std::vector<std::string> frames;
+  llvm::SmallVector<llvm::StringRef, 64> lines;
+  traceback.split(lines, '\n');
+  for (llvm::StringRef line : lines)
+    if (std::string frame = frameOf(line); !frame.empty())
+      frames.push_back(std::move(frame));
+  return frames;
+}
+
+/// What follows the last traceback and its code lines, which are indented. A graph without source
+/// has a traceback of nothing but its heading.
+llvm::StringRef reasonOf(llvm::StringRef message) {
+  size_t heading = message.rfind(kTraceback);
+  if (heading == llvm::StringRef::npos)
+    return "";
+  llvm::StringRef rest = message.drop_front(heading).split('\n').second;
+  if (size_t mark = rest.rfind(kHere); mark != llvm::StringRef::npos)
+    rest = rest.drop_front(mark + kHere.size());
+  while (!rest.empty() && (rest[0] == ' ' || rest[0] == '\t' || rest[0] == '\n'))
+    rest = rest.split('\n').second;
+  return rest.rtrim();
+}
+
+} // namespace
+
+std::string reasonFirst(llvm::StringRef message) {
+  constexpr size_t kOutermost = 3, kInnermost = 6;
+  llvm::StringRef reason = reasonOf(message);
+  if (reason.empty())
+    return message.str();
+  reason.consume_front("builtins."); // where Python keeps its own errors
+  std::string text = reason.str();
+  size_t original = message.find(kOriginal);
+  if (original == llvm::StringRef::npos)
+    return text;
+  std::vector<std::string> frames = framesOf(message.drop_front(original));
+  size_t left =
+      frames.size() > kOutermost + kInnermost + 1 ? frames.size() - kOutermost - kInnermost : 0;
+  for (size_t i = 0; i < frames.size(); ++i) {
+    if (left && i >= kOutermost && i < kOutermost + left) {
+      if (i == kOutermost)
+        text += fmt::format("\n  ... {} more calls", left);
+      continue;
+    }
+    text += "\n  " + frames[i];
+  }
+  return text;
+}
+
+} // namespace pipec

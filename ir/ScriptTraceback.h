@@ -1,0 +1,22 @@
+// The tracebacks that LibTorch's interpreter puts before the reason of a failure, made short.
+#pragma once
+
+#include "llvm/ADT/StringRef.h"
+
+#include <string>
+
+namespace pipec {
+
+/// `message` with its reason first, then one line per call in the author's files, outermost first;
+/// without a traceback in it, as it is.
+///
+///   The following operation failed in the TorchScript interpreter.
+///   Traceback of TorchScript, serialized code (most recent call last):
+///     ...                                                       RuntimeError: sizes differ
+///   Traceback of TorchScript, original code (...):         =>     at net.py:12 in forward
+///     File "/home/me/net.py", line 12, in forward                 at layer.py:7 in forward
+///     ...
+///   RuntimeError: sizes differ
+std::string reasonFirst(llvm::StringRef message);
+
+} // namespace pipec

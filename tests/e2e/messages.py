@@ -1,0 +1,205 @@
+"""What the commands say: the reason of a failure in its first line, the same exit code for the same cause, a fix that works, and
+JSON that nothing else is mixed into."""
+import json
+from collections import OrderedDict
+from pathlib import Path
+
+import torch
+from torch import nn
+
+import e2e
+import odd_models
+
+MODEL = e2e.MODELS / "mlp.pt"
+INPUTS = e2e.MODELS / "mlp.inputs.pt"
+USAGE, UNREADABLE, DAMAGED, MISMATCH = 2, 3, 5, 7
+
+
+class Messages(e2e.Case):
+    def save(self, build, path=None):
+        torch.manual_seed(7)
+        path = Path(path or f"{build.__name__}.pt")
+        torch.jit.script(build().eval()).save(str(path))
+        return path
+
+    def firstLine(self, code, tool, *arguments):
+        return next(line for line in self.refused(code, (), tool, *arguments).err.splitlines() if line.startswith("error: "))
+
+
+class Failures(Messages):
+    def testReasonIsInTheFirstLine(self):
+        """Whoever runs the model: the compiler, the reference, a stage."""
+        model = self.save(odd_models.WantsThree)
+        self.compiled(model, "three.pipe", "--at", "b", "--inputs", "f32[3,8]")
+        for command in (["pipe-compile", model, "--at", "b", "--inputs", "f32[2,8]", "--dry-run"],
+                        ["pipe-run", model, "--inputs", "f32[2,8]"],
+                        ["pipe-run", "unchecked.pipe", "--inputs", "f32[2,8]", "--microbatches", 1]):
+            with self.subTest(command=command):
+                if command[1] == "unchecked.pipe":  # compiled without an example: sizes are not known, the model decides
+                    self.compiled(model, "unchecked.pipe", "--at", "b")
+                self.assertIn("ValueError: expected three samples, got 2", self.firstLine(USAGE, *command))
+
+    def testCallsAreNamed(self):
+        model = self.save(odd_models.WantsThree)
+        result = self.refused(USAGE, ["\n  at odd_models.py:", "in check"], "pipe-run", model, "--inputs", "f32[2,8]")
+        self.assertNotIn("<--- HERE", result.err)
+
+    def testNoInputs(self):
+        self.refused(USAGE, ["argument x", "--inputs FILE"], "pipe-run", MODEL)
+
+
+class BatchDimensions(Messages):
+    def setUp(self):
+        self.model = self.save(odd_models.WithState)
+        torch.save((torch.randn(4, 6, 8), (torch.randn(1, 4, 8), torch.randn(1, 4, 8))), "state-in.pt")
+
+    def testTheSuggestionWorks(self):
+        run = ["pipe-run", self.model, "--inputs", "state-in.pt", "--microbatches", 2, "--threads", 1]
+        self.refused(USAGE, "--batch-dim state=1", *run)
+        self.pipec(0, *run, "--batch-dim", "state=1", "--output", "state-out.pt", "--force")
+        compile_ = ["pipe-compile", self.model, "--at", "b", "--inputs", "state-in.pt", "-o", "state.pipe", "--force"]
+        self.pipec(0, *compile_, saying=["note: ", "--batch-dim state=1"])
+        result = self.pipec(0, *compile_, "--batch-dim", "state=1", saying="any micro-batch size")
+        self.assertNotIn("note: ", result.err)
+        self.pipec(0, "pipe-run", "state.pipe", "--inputs", "state-in.pt", "--microbatches", 2, *e2e.BITS, "--expect", "state-out.pt",
+                   saying="PASSED")
+
+    def testSizesThatDisagree(self):
+        self.refused(USAGE, ["expected a batch of 4", "--batch-dim state=1"], "pipe-compile", self.model, "--at", "b", "--dry-run",
+                     "--inputs", "state-in.pt", "--batch-dim", "x=0,state=0")
+
+
+class Json(Messages):
+    def document(self, code, *command):
+        return json.loads(self.pipec(code, *command, "--json").out)
+
+    def testWhatTheModelPrintsIsElsewhere(self):
+        model = self.save(odd_models.Talks)
+        self.document(0, "pipe-compile", model, "--at", "b", "--inputs", "f32[2,8]", "-o", "talks.pipe", "--force")
+        for runs in (model, "talks.pipe"):
+            self.document(0, "pipe-run", runs, "--inputs", "f32[2,8]")
+            self.assertIn("half way 1", e2e.run("pipe-run", runs, "--inputs", "f32[2,8]", "--microbatches", 2).err)
+
+    def testOptionsOfCompile(self):
+        options = self.document(0, "pipe-compile", MODEL, "--at", "layers.8", "-o", "options.pipe", "--force")["options"]
+        self.assertEqual(options, {
+            "model": str(MODEL), "o": "options.pipe", "at": ["layers.8"], "method": "forward", "batch_dim": [], "tied": [], "infer": False,
+            "keep_eval": [], "verify": "graph", "microbatches": 2, "ranks": 2, "schedule": "forward-only", "load_library": [],
+            "dry_run": False, "force": True})
+        options = self.document(0, "pipe-compile", MODEL, "--stages", 2, "--split", "auto", "--inputs", INPUTS, "--dry-run", "--infer",
+                                "--batch-dim", "x=0", "--tied", "transmit", "--keep-eval", "layers.0", "--ranks", 1)["options"]
+        for name, value in {"stages": 2, "split": "auto", "inputs": str(INPUTS), "dry_run": True, "infer": True, "batch_dim": ["x=0"],
+                            "tied": ["transmit"], "keep_eval": ["layers.0"], "ranks": 1}.items():
+            self.assertEqual(options[name], value, name)
+
+    def testOptionsOfRun(self):
+        options = self.document(0, "pipe-run", MODEL, "--inputs", INPUTS, "--threads", 1, "--output", "json-out.pt", "--force")["options"]
+        self.assertEqual(options, {
+            "inputs": str(INPUTS), "output": "json-out.pt", "force": True, "load_library": [], "microbatches": 1, "device": ["cpu"],
+            "threads": 1, "seed": 0, "repeat": 1, "warmup": 0, "method": "forward", "batch_dim": [], "infer": False, "keep_eval": []})
+        run = self.document(0, "pipe-run", MODEL, "--inputs", INPUTS, *e2e.BITS, "--expect", "json-out.pt")
+        for name, value in {"expect": "json-out.pt", "rtol": 0, "atol": 0}.items():
+            self.assertEqual(run["options"][name], value, name)
+        self.assertEqual((run["compare"]["equal"], run["compare"]["numbers"]), (True, 20))
+
+    def testNothingCompared(self):
+        torch.save(torch.ones(3, 3), "other-shape.pt")
+        command = ["pipe-run", MODEL, "--inputs", INPUTS, "--expect", "other-shape.pt"]
+        self.assertNotIn("compared:", self.pipec(MISMATCH, *command, saying="FAILED: ").out)
+        self.assertIsNone(self.document(MISMATCH, *command)["compare"]["max_abs"])
+
+
+class CommandLines(Messages):
+    def testEmptyValues(self):
+        self.refused(USAGE, "-o: expected a value, got none", "pipe-compile", MODEL, "--stages", 2, "--inputs", INPUTS, "-o", "")
+        self.refused(USAGE, "--inputs: expected a value, got none", "pipe-run", MODEL, "--inputs", "")
+
+    def testCutsAndStages(self):
+        self.refused(USAGE, "--stages: expected 2, for there is 1 cut by at, got 3", "pipe-compile", MODEL, "--at", "layers.8", "--stages", 3,
+                     "--dry-run")
+
+    def testNothingFarIsSuggested(self):
+        result = self.refused(USAGE, ["the model calls no module zzzzzz", "pipe-inspect"], "pipe-compile", MODEL, "--at", "zzzzzz", "--dry-run")
+        self.assertNotIn("did you mean", result.err)
+        self.refused(USAGE, "did you mean layers.8?", "pipe-compile", MODEL, "--at", "layer.8", "--dry-run")
+
+    def testUnknownNames(self):
+        self.refused(USAGE, ["--batch-dim: expected an argument of forward (x), got y"],
+                     "pipe-compile", MODEL, "--at", "layers.8", "--batch-dim", "y=0", "--dry-run")
+        self.refused(USAGE, ["--batch-dim: expected an argument of forward (x), got y"],
+                     "pipe-run", MODEL, "--batch-dim", "y=0", "--inputs", INPUTS)
+        self.refused(USAGE, ["--tied: expected a weight of the model, got head.weigth", "did you mean head.weight?"],
+                     "pipe-compile", MODEL, "--at", "layers.8", "--tied", "head.weigth=transmit", "--dry-run")
+
+    def testCheckOfAModel(self):
+        self.refused(USAGE, [str(MODEL), "expected an artifact", "got a model", "pipe-compile"], "pipe-check", MODEL)
+        Path("file.txt").write_text("hello")
+        self.refused(USAGE, ["file.txt", "got a file"], "pipe-check", "file.txt")
+
+
+class Inspect(Messages):
+    def testCosts(self):
+        plain = self.pipec(0, "pipe-inspect", MODEL).out
+        self.assertNotIn("cost", plain)
+        table = self.pipec(0, "pipe-inspect", MODEL, "--inputs", INPUTS, saying="cost").out
+        self.assertRegex(table, r"\(model\).* 100.0 %")
+        modules = {module["name"]: module for module in json.loads(
+            self.pipec(0, "pipe-inspect", MODEL, "--inputs", INPUTS, "--json").out)["modules"]}
+        self.assertGreaterEqual(modules[""]["cost_flops"], modules["layers"]["cost_flops"] + modules["head"]["cost_flops"])
+        self.assertGreater(modules["layers"]["cost_flops"], modules["layers.0"]["cost_flops"])
+        self.assertGreater(modules["layers.0"]["cost_flops"], 0)
+
+    def testModulesOfStages(self):
+        plan = self.compiled(MODEL, "inspect.pipe", "--at", "layers.8")
+        stages = json.loads(self.pipec(0, "pipe-inspect", "inspect.pipe", "--json").out)["modules"]
+        self.assertEqual([rows[0]["parameter_bytes"] for rows in stages], [stage["parameter_bytes"] for stage in plan["stages"]])
+        self.assertIn("head", [row["name"] for row in stages[1]])
+        self.assertNotIn("head", [row["name"] for row in stages[0]])
+        self.refused(USAGE, "--inputs: expected a TorchScript file", "pipe-inspect", "inspect.pipe", "--inputs", INPUTS)
+
+    def testDamaged(self):
+        self.compiled(MODEL, "damaged.pipe", "--at", "layers.8")
+        with open("damaged.pipe/stage-1.pt", "ab") as file:
+            file.write(b"x")
+        self.refused(DAMAGED, "stage-1.pt", "pipe-inspect", "damaged.pipe")
+
+
+class Names(Messages):
+    def testPathsWithSpacesAndOtherLetters(self):
+        folder = Path("ein Ordner für Modelle")
+        folder.mkdir()
+        model = self.save(odd_models.SharedBlock, folder / "層 1.pt")
+        self.pipec(0, "pipe-compile", model, "--at", "last", saying="wrote")
+        for command in (["pipe-run", folder / "層 1.pipe", "--inputs", "f32[4,32]", "--output", folder / "aus gabe.pt"],
+                        ["pipe-check", folder / "層 1.pipe"], ["pipe-inspect", folder / "層 1.pipe"], ["pipe-inspect", model]):
+            self.pipec(0, *command)
+            self.pipec(0, *command, *(["--force"] if "--output" in command else []), "--json", env={"LC_ALL": "C"})
+
+    def testModulesCalledWhatNoClassMayBe(self):
+        """Also two that would come to the same name of a class."""
+        blocks = [("a b", "c"), ("a", "b_c"), ("a_b", "c"), ("a/b", "x#2"), ("last one", "a=b"), ("1", "2")]
+        model = nn.Sequential(OrderedDict((outer, nn.Sequential(OrderedDict([(inner, nn.Linear(8, 8))]))) for outer, inner in blocks))
+        torch.manual_seed(7)
+        torch.jit.script(model.eval()).save("odd-names.pt")
+        torch.save((torch.randn(4, 8),), "odd-in.pt")
+        self.pipec(0, "pipe-run", "odd-names.pt", "--inputs", "odd-in.pt", "--threads", 1, "--output", "odd-out.pt")
+        for cut in ("a/b", "last one.a=b", "a_b"):
+            plan = self.compiled("odd-names.pt", "odd.pipe", "--at", cut, "--inputs", "odd-in.pt")
+            self.pipec(0, "pipe-run", "odd.pipe", "--inputs", "odd-in.pt", "--microbatches", 1, *e2e.BITS, "--expect", "odd-out.pt",
+                       saying="PASSED")
+            names = [key for stage in plan["stages"] for key in torch.jit.load(f"odd.pipe/{stage['file']}").state_dict()]
+            self.assertEqual(sorted(names), sorted(model.state_dict()))
+        self.refused(USAGE, "--at: expected a name without , : } and [, got a:b", "pipe-compile", "odd-names.pt", "--at", "a:b", "--dry-run")
+
+    def testModulesThatPyTorchCannotReadBack(self):
+        """torch.jit.load refuses these as well: nothing can be mended, but it can be said."""
+        layers = OrderedDict([("schicht_ä", nn.Linear(8, 8)), ("last", nn.Linear(8, 8))])
+        torch.jit.script(nn.Sequential(layers).eval()).save("letters.pt")
+        self.assertRaises(RuntimeError, torch.jit.load, "letters.pt")
+        for command in (["pipe-compile", "letters.pt", "--stages", 2, "--inputs", "f32[2,8]", "--dry-run"],
+                        ["pipe-run", "letters.pt", "--inputs", "f32[2,8]"], ["pipe-inspect", "letters.pt"]):
+            self.assertIn("in ASCII, got \"schicht_ä\"", self.firstLine(UNREADABLE, *command))
+
+
+if __name__ == "__main__":
+    e2e.main()
