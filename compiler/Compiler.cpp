@@ -8,6 +8,7 @@
 #include "compiler/PassDumps.h"
 #include "compiler/Pipelines.h"
 #include "compiler/PlantedFaults.h"
+#include "compiler/Reproducer.h"
 #include "compiler/RoundTrip.h"
 #include "compiler/Validate.h"
 #include "compiler/Version.h"
@@ -312,9 +313,35 @@ struct Compiler::Impl {
             return failed;
           return last(*writer);
         }))
-      return std::move(error);
+      return withReproducer(std::move(error));
     report.peakMemoryBytes = peakMemoryBytes();
     return writer;
+  }
+
+  /// An internal error leaves a directory to report: the compile is done once more, now with the
+  /// text of every pass, which nobody else should pay for.
+  llvm::Error withReproducer(llvm::Error error) {
+    ErrorText text = describe(std::move(error));
+    std::string where;
+    if (text.code == ExitCode::Internal && !options->reproducers.empty()) {
+      llvm::Expected<std::string> made = makeReproducer(options->reproducers, path, *options, text);
+      if (!made)
+        return makeError(text.code, text.message,
+                         "no reproducer: " + describe(made.takeError()).message);
+      CompileOptions again = *options;
+      again.reproducers.clear();
+      again.printAfter.clear();
+      again.dumpDir = *made + "/passes";
+      Impl second;
+      second.path = path;
+      llvm::consumeError(second
+                             .compileInto(again, scratchTarget() + "-again", /*force=*/false,
+                                          [](ArtifactWriter &) { return llvm::Error::success(); })
+                             .takeError());
+      text.help = "an error of pipec, not of the model: please report it with " + *made +
+                  ", which holds the model's text without weights";
+    }
+    return makeError(text.code, text.message, text.help);
   }
 
   /// What is not published lies beside the system's other temporary files.
@@ -347,7 +374,7 @@ llvm::Expected<CompileReport> Compiler::compile(const CompileOptions &options,
 llvm::Expected<Compiled> Compiler::compile(const CompileOptions &options) {
   llvm::Expected<ArtifactWriter> writer =
       impl_->compileInto(options, Impl::scratchTarget(), /*force=*/false,
-                         [](ArtifactWriter &done) { return done.writeManifest(); });
+                         [](ArtifactWriter &) { return llvm::Error::success(); });
   if (!writer)
     return writer.takeError();
   return Compiled(std::move(impl_->report), std::make_unique<ArtifactWriter>(std::move(*writer)));

@@ -47,7 +47,10 @@ struct CompileOptions {
   size_t ranks = 0;         // 0: one per stage
   std::string printAfter;   // pass name, or "all"
   std::string dumpDir;
-  std::string plantedFault; // test builds only
+  std::string plantedFault;         // test builds only
+  std::string reproducers;          // directory for what an internal error leaves behind, see
+                                    // docs/testing.md; empty: nothing is left
+  std::vector<std::string> command; // recorded there
 };
 
 struct PhaseTime {

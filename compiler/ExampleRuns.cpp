@@ -72,9 +72,9 @@ llvm::Error runStages(const std::string &directory, Plan &plan,
     llvm::Expected<SerialRunner> runner = SerialRunner::load(directory, plan);
     if (!runner)
       return runner.takeError();
-    at::manual_seed(kSeed);
     std::vector<c10::IValue> leaves;
     for (const std::vector<c10::IValue> &call : done.calls) {
+      at::manual_seed(kSeed);
       llvm::Expected<std::vector<c10::IValue>> values = runner->run(copies(call));
       if (!values) {
         // The source ran on the same inputs: this is our fault, not theirs.

@@ -70,10 +70,11 @@ llvm::Expected<c10::IValue> runFresh(const std::string &path, const std::string 
   if (!module)
     return module.takeError();
   return guardTorch(ExitCode::Usage, "running the model on the example inputs", [&] {
-    at::manual_seed(seed);
     c10::IValue result;
-    for (std::vector<c10::IValue> &inputs : calls)
+    for (std::vector<c10::IValue> &inputs : calls) {
+      at::manual_seed(seed); // of each call: an unused draw at the end of one changes no other
       result = module->get_method(method)(std::move(inputs));
+    }
     return result;
   });
 }

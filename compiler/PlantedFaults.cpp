@@ -71,6 +71,12 @@ constexpr Fault kFaults[] = {
     {"wrong-merge", "micro-batches are joined along another dimension", faults::wrongMerge},
     {"wrong-batch-dim", "an argument is cut along another dimension", faults::wrongBatchDim},
     {"wrong-default", "an argument has another default value", faults::wrongDefault},
+    {"unrecorded-recompute", "an operator is repeated and nothing says so",
+     faults::unrecordedRecompute},
+    {"claimed-recompute", "an operator is said to be repeated, and is not",
+     faults::claimedRecompute},
+    {"false-fact", "a fold relied on a rank that an argument does not have", faults::falseFact},
+    {"lossy-plan", "the plan holds what plan.json has no place for", faults::lossyPlan},
 };
 
 /// pipec_forward has one argument per use of a trainable weight: a fault must not be found only

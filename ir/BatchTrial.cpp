@@ -131,19 +131,19 @@ std::vector<Run> tryCandidates(Signature &signature, llvm::ArrayRef<c10::IValue>
   return runs;
 }
 
-/// The same inputs with other values in the samples: floats are halved, the rest is reversed along
+/// The same inputs with other values in the samples: floats times `factor`, the rest reversed along
 /// the last dimension, so that indices stay in range.
-Values otherValues(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs) {
+Values otherValues(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs, double factor) {
   Values result = copies(inputs);
   at::NoGradGuard noGrad;
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!signature.inputs[i].batchDim)
       continue;
-    forEachTensor(result[i], [](const at::Tensor &tensor) {
+    forEachTensor(result[i], [&](const at::Tensor &tensor) {
       if (!tensor.defined() || tensor.dim() == 0)
         return;
       if (tensor.is_floating_point() || tensor.is_complex())
-        tensor.mul_(0.5);
+        tensor.mul_(factor);
       else
         tensor.copy_(tensor.flip(-1));
     });
@@ -291,27 +291,28 @@ llvm::Error batchTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
   signature.batchSize = *batch;
 
   // Repeated samples can hide that a value depends on them, and fresh copies that it depends on
-  // earlier calls: one run more, with other values in its second call, tells.
-  Values varied;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    varied.push_back(runs.empty()
-                         ? inputs[i]
-                         : resizeBatch(inputs[i], signature.inputs[i].batchDim, kTrialSizes[1]));
-  auto repeated =
-      guardTorch(ExitCode::Other, "copying the example inputs", [&] { return copies(varied); });
-  if (!repeated)
-    return repeated.takeError();
-  llvm::Error error = guardTorchVoid(ExitCode::Other, "changing the example inputs",
-                                     [&] { varied = otherValues(signature, varied); });
-  if (error)
-    return error;
-  if (runs.empty())
+  // earlier calls: runs with other values, in a second call, tell. Not every model takes negative
+  // numbers, and not every one shows by half the number what hangs on a sign.
+  bool symbolic = !runs.empty();
+  int64_t variedSize = symbolic ? kTrialSizes[1] : *batch;
+  if (!symbolic)
     runs.push_back({*batch, *example});
-  int64_t variedSize = runs.size() == 1 ? *batch : kTrialSizes[1];
-  if (auto leaves = run({*repeated, std::move(varied)}))
-    runs.push_back({variedSize, std::move(*leaves)});
-  else
-    llvm::consumeError(leaves.takeError());
+  for (double factor : {0.5, -0.5}) {
+    Values first, second;
+    llvm::Error error = guardTorchVoid(ExitCode::Other, "changing the example inputs", [&] {
+      for (size_t i = 0; i < inputs.size(); ++i)
+        first.push_back(symbolic ? resizeBatch(inputs[i], signature.inputs[i].batchDim, variedSize)
+                                 : inputs[i]);
+      second = otherValues(signature, first, factor);
+      first = copies(first);
+    });
+    if (error)
+      return error;
+    if (auto leaves = run({std::move(first), std::move(second)}))
+      runs.push_back({variedSize, std::move(*leaves)});
+    else
+      llvm::consumeError(leaves.takeError());
+  }
 
   return guardTorchVoid(ExitCode::Other, "comparing outputs of several batch sizes", [&] {
     describeInputs(signature, inputs);

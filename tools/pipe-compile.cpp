@@ -81,6 +81,8 @@ StringOption plantedFaultOption("planted-fault",
                                 cl::desc("break the stages on purpose (test builds)"),
                                 cl::value_desc("NAME"), cl::Hidden, cl::cat(category));
 
+std::vector<std::string> commandLine; // as it was typed, for a reproducer
+
 llvm::Error readLists(CompileOptions &options) {
   for (const std::string &name : at)
     options.cuts.push_back(AtModule{name});
@@ -145,6 +147,8 @@ llvm::Expected<CompileOptions> readOptions() {
   options.printAfter = printAfter;
   options.dumpDir = dumpIr;
   options.plantedFault = plantedFaultOption;
+  options.reproducers = ".";
+  options.command = commandLine;
   if (llvm::Error error = readLists(options))
     return std::move(error);
   return options;
@@ -229,6 +233,7 @@ llvm::Expected<ExitCode> run() {
 } // namespace
 
 int main(int argc, char **argv) {
+  commandLine.assign(argv, argv + argc);
   return toolMain(argc, argv,
                   {"pipe-compile",
                    "cuts a saved TorchScript model into pipeline stages",

@@ -58,5 +58,9 @@ bool wrongOutputTree(StagedModel &model);
 bool wrongMerge(StagedModel &model);
 bool wrongBatchDim(StagedModel &model);
 bool wrongDefault(StagedModel &model);
+bool unrecordedRecompute(StagedModel &model);
+bool claimedRecompute(StagedModel &model);
+bool falseFact(StagedModel &model);
+bool lossyPlan(StagedModel &model);
 
 } // namespace pipec::faults

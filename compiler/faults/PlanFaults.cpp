@@ -76,4 +76,41 @@ bool wrongDefault(StagedModel &model) {
   return false;
 }
 
+bool unrecordedRecompute(StagedModel &model) {
+  auto recorded = llvm::find_if(model.obligations, [](const Obligation &obligation) {
+    return obligation.kind == Obligation::Kind::Recompute;
+  });
+  if (recorded == model.obligations.end())
+    return false;
+  model.obligations.erase(recorded);
+  return true;
+}
+
+bool claimedRecompute(StagedModel &model) {
+  model.obligations.push_back(Obligation::recompute("aten::size", 100, 0));
+  return true;
+}
+
+bool falseFact(StagedModel &model) {
+  if (model.signature.inputs.empty())
+    return false;
+  model.obligations.push_back(
+      Obligation::fact("input " + model.signature.inputs[0].name, "rank", "9"));
+  return true;
+}
+
+bool lossyPlan(StagedModel &model) {
+  for (Channel &channel : model.channels)
+    if (channel.type == "Tensor" && !channel.tensor.known) {
+      Dim unknownButFive; // its text is "?"
+      unknownButFive.dynamic = true;
+      unknownButFive.constant = 5;
+      channel.tensor.known = true;
+      channel.tensor.dtype = "float32";
+      channel.tensor.shape = channel.tensor.strides = {unknownButFive};
+      return true;
+    }
+  return false;
+}
+
 } // namespace pipec::faults

@@ -17,6 +17,7 @@ from torch.nn import functional as F
 
 COMPILE = Path(os.environ.get("PIPEC_BIN", "build/bin")) / "pipe-compile"
 INTERNAL = 70
+CUTS = "second,third,last"
 
 # Faults that need another compile than the usual one.
 OPTIONS = {"wrong-weight-channel": ["--tied", "transmit"]}
@@ -72,21 +73,42 @@ class Everything(nn.Module):
         c.add_(y)
         d = self.last(c) - a + x
         parts: List[Tensor] = [d, torch.sum(self.head(d), dim=1, keepdim=True)]
-        return {"joined": torch.cat(parts, 1), "early": b, "middle": c * tail, "count": a.sum(1) * self.calls, "rows": a * self.rows}
+        return {"joined": torch.cat(parts, 1), "early": b, "middle": c * tail * x.size(0), "count": a.sum(1) * self.calls, "rows": a * self.rows}
 
 
 # --- Compiling it -----------------------------------------------------------------------------------------------------------------------
 def compileWith(model, options):
-    """(exit code, stderr, what is left in the target's directory); in a directory of its own, so that temporary ones are seen."""
+    """(exit code, stderr, what is left, what is wrong with the reproducer); in a directory of its own, so that temporary files are seen."""
     with tempfile.TemporaryDirectory(dir=".") as directory:
-        command = [str(COMPILE), model, "--at", "second,third,last", "-o", str(Path(directory) / "out.pipe"), *options]
-        run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300)
-        return run.returncode, run.stderr, sorted(path.name for path in Path(directory).iterdir())
+        command = [str(COMPILE.resolve()), model, "--at", CUTS, "-o", "out.pipe", *options]
+        run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300, cwd=directory)
+        left = sorted(path.name for path in Path(directory).iterdir())
+        reproducer = Path(directory) / "pipec-reproducer-1"
+        return run.returncode, run.stderr, left, checkReproducer(reproducer, run.stderr) if reproducer.exists() else ""
+
+
+def checkReproducer(directory, message):
+    """It says what happened, and pipe-opt goes on from the text of any pass."""
+    readme = (directory / "README.txt").read_text()
+    if message.splitlines()[0] not in readme:
+        return "its README.txt does not hold the error"
+    if str(directory.name) not in message:
+        return "the message does not name it"
+    if any(path.stat().st_size > 100_000 for path in directory.rglob("*")):
+        return "it holds more than text"
+    before = sorted((directory / "passes").glob("*-split-outputs.ir"))
+    if not before:
+        return "it has no text of the model"
+    replay = f"choose-cuts{{at={CUTS.replace(',', ':')}}},legalise-cuts,rematerialise,insert-transfers,resolve-ties"
+    if replay.split(",")[1] not in (directory / "pipeline.txt").read_text():
+        return "its pipeline.txt is not the pipeline"
+    run = subprocess.run([str(COMPILE.parent / "pipe-opt"), str(before[-1]), "--passes", replay], capture_output=True, text=True, timeout=300)
+    return "" if run.returncode == 0 else f"pipe-opt does not replay it: {run.stderr.strip()}"
 
 
 def faultsOfBuild(model):
     """The help of the error about an unknown name lists the names."""
-    code, message, _ = compileWith(model, ["--planted-fault", "?"])
+    code, message, _, _ = compileWith(model, ["--planted-fault", "?"])
     if code != 2:
         sys.exit(f"planted faults: the model does not compile as far as the faults: exit {code}: {message}")
     names = re.search(r"one of (.*)", message)
@@ -95,15 +117,17 @@ def faultsOfBuild(model):
 
 def check(model, fault):
     """What is wrong, or nothing."""
-    code, message, left = compileWith(model, ["--planted-fault", fault, *OPTIONS.get(fault, [])])
+    code, message, left, reproducer = compileWith(model, ["--planted-fault", fault, *OPTIONS.get(fault, [])])
     if code == 0:
         return "NOT CAUGHT: the artifact was published"
     if code != INTERNAL:
         return f"expected exit {INTERNAL}, got {code}: {message.strip()}"
     if "error: " not in message:
         return "no error was printed"
-    if left:
-        return f"left behind: {', '.join(left)}"
+    if left != ["pipec-reproducer-1"]:
+        return f"left behind: {', '.join(left) or 'no reproducer'}"
+    if reproducer:
+        return f"the reproducer: {reproducer}"
     print(f"  {fault}: {message.strip().splitlines()[0][:180]}", flush=True)
     return ""
 
@@ -117,7 +141,7 @@ def main(names):
         print("planted faults: this build has none (configure with -DPIPEC_PLANTED_FAULTS=ON)")
         return 77
     for options in ([], ["--tied", "transmit"]):
-        code, message, left = compileWith(model, options)
+        code, message, left, _ = compileWith(model, options)
         if code or left != ["out.pipe"]:
             print(f"FAILED: the model without a fault: exit {code}, {left}: {message.strip()}")
             return 1

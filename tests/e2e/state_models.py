@@ -73,6 +73,6 @@ class ListIsWritten(Keeps):
 
 class NumberHangsOnData(Keeps):
     def forward(self, x):
+        large = int(x.detach().abs().max() > 5)
         x = self.a(x)
-        positive = int(x.detach().sum() > 0)
-        return self.d(self.c(self.b(x))), positive, x.shape[1]
+        return self.d(self.c(self.b(x))), large, x.shape[1]

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <map>
 #include <thread>
 
 namespace pipec {
