@@ -88,6 +88,13 @@ private:
   llvm::Expected<c10::IValue> tensors(const Values &parts) const {
     if (rule_.kind == MergeRule::Kind::Same)
       return theSame(parts);
+    if (rule_.kind == MergeRule::Kind::Concat && parts.front().toTensor().dim() <= rule_.dim)
+      return makeError(ExitCode::Other,
+                       fmt::format("joined along dimension {}: expected at least {} dimensions, "
+                                   "got {}",
+                                   rule_.dim, rule_.dim + 1, parts.front().toTensor().dim()),
+                       "compile with example inputs (--inputs): they show how the values of "
+                       "micro-batches become one");
     return guardTorch(ExitCode::Other, "merging", [&]() -> c10::IValue {
       if (rule_.kind == MergeRule::Kind::Concat) {
         std::vector<at::Tensor> pieces;

@@ -126,9 +126,19 @@ private:
     llvm::Expected<torch::jit::Module> module = moduleAt(known->second);
     if (!module)
       return module.takeError();
-    if (known->second.empty() || method != "forward")
+    // TorchScript calls the variants of an overloaded forward (of nn.LSTM) forward__0, forward__1.
+    const bool isForward = method == "forward" || llvm::StringRef(method).startswith("forward__");
+    if (known->second.empty() || !isForward || withoutOrdinals(outerScope) == known->second)
       return graphOf(module->type()->getMethod(method), node, outerScope);
     return graphOf(module->type()->getMethod(method), node, scopeOfCall(known->second));
+  }
+
+  /// "block#2.fc" is a call of block.fc.
+  static std::string withoutOrdinals(llvm::StringRef scope) {
+    std::string path;
+    for (; !scope.empty(); scope = scope.split('.').second)
+      path += (path.empty() ? "" : ".") + scope.split('.').first.split('#').first.str();
+    return path;
   }
 
   /// Path with the ordinal of this call on its last component, and the ordinals of the calls around

@@ -50,6 +50,13 @@ class At(Cuts):
         self.assertEqual([tie["names"][0] for tie in second["ties"]], ["block.weight", "block.bias"])
         self.sameNumbers(model, "second.pipe")
 
+    def testOverloadedForward(self):
+        """A scripted nn.LSTM is called as forward__0."""
+        model = self.save(odd_models.Recurrent)
+        plan = self.compiled(model, "lstm.pipe", "--at", "rnn,last", "--inputs", "f32[4,5,32]")
+        self.assertEqual(self.firsts(plan), ["first", "rnn", "last"])
+        self.sameNumbers(model, "lstm.pipe", (4, 5, 32))
+
     def testBothCalls(self):
         model = self.save(odd_models.SharedBlock)
         for mode in ("transmit", "replicate"):
@@ -124,7 +131,7 @@ class Moved(Cuts):
 
 class TooMany(Cuts):
     def testStages(self):
-        self.refused(12, ["1000", "--stages"], "pipe-compile", MLP, "--stages", 1000, "--inputs", MLP_INPUTS, "-o", "never.pipe")
+        self.refused(12, ["1000", "at most 33 stages"], "pipe-compile", MLP, "--stages", 1000, "--inputs", MLP_INPUTS, "-o", "never.pipe")
         self.assertFalse(Path("never.pipe").exists())
 
     def testAsManyAsFit(self):

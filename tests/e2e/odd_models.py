@@ -320,6 +320,15 @@ class UnsqueezedWhenAsked(nn.Module):
         return self.b(h)
 
 
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.rnn, self.last = nn.Linear(32, 32), nn.LSTM(32, 32, batch_first=True), nn.Linear(32, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(self.rnn(self.first(x))[0])
+
+
 class WantsThree(nn.Module):
     """Refuses batches by itself, deep inside."""
 

@@ -141,6 +141,20 @@ TEST(Merge, EachRule) {
   EXPECT_EQ(elements[3].toTensor().item<float>(), 2.0f) << "(3 * 1 + 1 * 5) / 4";
 }
 
+TEST(Merge, SaysWhatDoesNotFit) {
+  Signature signature = signatureWith({}, 1);
+  auto message = [&](const MergeRule &rule, const c10::IValue &a, const c10::IValue &b) {
+    signature.leaves[0].merge = rule;
+    return errorOf(mergeOutputs(signature, {{a}, {b}}, {2, 2})).message;
+  };
+  EXPECT_EQ(message(kSame, 7, 8),
+            "output leaf 0: expected one value from all micro-batches, as for "
+            "the example inputs, got another one from micro-batch 1: output: "
+            "expected 7, got 8");
+  EXPECT_EQ(message(concat(0), at::scalar_tensor(1.0), at::scalar_tensor(2.0)),
+            "output leaf 0: joined along dimension 0: expected at least 1 dimensions, got 0");
+}
+
 TEST(Merge, SplitThenMergeIsTheIdentity) {
   Signature signature = signatureWith({input("x", 0)}, 1);
   signature.leaves[0].merge = concat(0);
