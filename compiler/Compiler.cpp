@@ -175,6 +175,9 @@ struct Compiler::Impl {
       return given.takeError();
     if (options->inputs.empty()) {
       assumeBatchFirst(model.signature, *given);
+      model.notes.push_back(
+          "without --inputs nothing shows how the results of micro-batches become "
+          "one: tensors are joined along dimension 0, other results become lists");
       return std::vector<ExampleRun>{};
     }
     SourceMode mode; // as lower-attributes folds the flags

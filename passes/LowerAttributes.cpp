@@ -108,9 +108,28 @@ private:
                        describeNode(graph.inputs()[0]->uses()[0].user) +
                            ": the model uses a module as a value",
                        "call the module's methods directly instead of storing or returning it");
+    if (llvm::Error error = refuseObjects(*graph.block()))
+      return error;
     graph.eraseInput(0);
     numberStorages();
     model.self = c10::IValue();
+    return llvm::Error::success();
+  }
+
+  /// What still reads or writes an attribute has an object that the method makes itself.
+  static llvm::Error refuseObjects(Block &block) {
+    for (Node *node : block.nodes()) {
+      if (node->kind() == c10::prim::GetAttr || node->kind() == c10::prim::SetAttr)
+        return makeError(ExitCode::Unsupported,
+                         fmt::format("{}: reads or writes {} of an object of class {} that the "
+                                     "method makes",
+                                     describeNode(node), node->s(c10::attr::name),
+                                     node->input(0)->type()->annotation_str()),
+                         "use plain variables, tuples or a submodule in its place");
+      for (Block *inner : node->blocks())
+        if (llvm::Error error = refuseObjects(*inner))
+          return error;
+    }
     return llvm::Error::success();
   }
 

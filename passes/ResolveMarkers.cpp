@@ -3,6 +3,7 @@
 #include "ir/NodeInfo.h"
 #include "passes/Passes.h"
 
+#include <torch/csrc/jit/api/function_impl.h>
 #include <torch/csrc/jit/ir/ir.h>
 
 namespace pipec {
@@ -19,6 +20,26 @@ bool isMarker(Node *node) {
   if (node->kind() != c10::prim::CallFunction)
     return false;
   return node->input(0)->type()->expect<c10::FunctionType>()->function()->name() == "pipe_split";
+}
+
+/// The author's function returns its one tensor, or takes and returns nothing. Another function
+/// that happens to have the name computes something, which must not be lost.
+bool onlyMarks(Node *node) {
+  if (node->kind() == pipeSplitSymbol())
+    return true;
+  torch::jit::GraphFunction *function = torch::jit::tryToGraphFunction(
+      *node->input(0)->type()->expect<c10::FunctionType>()->function());
+  if (!function)
+    return false;
+  const torch::jit::Graph &body = *function->graph();
+  for (const Node *inner : body.nodes())
+    if (inner->kind() != c10::prim::Constant)
+      return false;
+  const torch::jit::Value *result = body.outputs()[0];
+  if (body.inputs().empty())
+    return result->type()->kind() == c10::TypeKind::NoneType;
+  return body.inputs().size() == 1 && result == body.inputs()[0] &&
+         result->type()->kind() == c10::TypeKind::TensorType;
 }
 
 class ResolveMarkers : public ModelPass {
@@ -61,6 +82,13 @@ private:
               ": pipe_split takes one tensor and returns it, or takes and returns nothing; got " +
               std::to_string(arguments) + " arguments",
           "write `x = pipe_split(x)` with `def pipe_split(x): return x`");
+    if (!onlyMarks(node))
+      return makeError(ExitCode::Unsupported,
+                       describeNode(node) +
+                           ": pipe_split: expected a function that returns its one tensor "
+                           "argument, or takes and returns nothing, got one that does more",
+                       "give your function another name, or write `def pipe_split(x: "
+                       "torch.Tensor) -> torch.Tensor: return x`");
     torch::jit::Graph &graph = *node->owningGraph();
     Node *cut = graph.create(cutSymbol(), 0);
     cut->insertBefore(node);

@@ -159,6 +159,12 @@ llvm::Expected<ArtifactWriter> ArtifactWriter::create(const std::string &target,
                  target);
   if (llvm::Error error = checkTarget(writer.target_, force))
     return error;
+  if (std::filesystem::exists(parentOf(writer.target_) + "/MANIFEST") &&
+      std::filesystem::exists(parentOf(writer.target_) + "/plan.json"))
+    return makeError(ExitCode::Usage,
+                     fmt::format("{}: {} is an artifact: another file in it would damage it",
+                                 target, parentOf(writer.target_)),
+                     "choose a place beside it");
 
   UnfinishedOutputs &open = unfinishedOutputs();
   std::lock_guard lock(open.mutex);

@@ -33,6 +33,19 @@ bool hasRandom(Node *node) {
                       [](Node *inner) { return hasRandom(inner); });
 }
 
+/// What people know the memory as: the name of an attribute or argument; else nothing.
+std::string nameIn(const Model &model, const AliasAnalysis::Memory &memory) {
+  for (const Value *value : memory.values) {
+    if (value->node()->kind() != c10::prim::Param ||
+        value->node()->owningBlock() != model.graph->block())
+      continue;
+    const size_t index = value->offset();
+    return index < model.argumentCount() ? model.signature.inputs[index].name
+                                         : model.attributes[index - model.argumentCount()].name;
+  }
+  return "";
+}
+
 } // namespace
 
 bool canTravel(const c10::Type &type) {
@@ -151,8 +164,8 @@ void CutLegality::blockWrites(const Model &model, const TopLevel &top) {
     std::string what = memory.attribute   ? "an attribute"
                        : memory.userInput ? "an input of the model"
                                           : "a value";
-    if (!memory.values.empty())
-      what += " (" + memory.values.front()->debugName() + ")";
+    if (std::string name = nameIn(model, memory); !name.empty())
+      what += " (" + name + ")";
     block(at(interval.from), at(interval.to),
           writer + " writes into " + what + " that must stay in one stage with it");
   }

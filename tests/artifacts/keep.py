@@ -49,7 +49,8 @@ def main(name, directory):
     model = torch.jit.script(build())
     model.save(str(folder / "model.pt"))
     torch.save(values, folder / "inputs.pt")
-    with torch.no_grad():
+    torch.set_num_threads(1)  # as every comparison runs
+    with torch.no_grad(), torch.jit.optimized_execution(False):
         torch.save(torch.jit.load(str(folder / "model.pt"))(*values), folder / "expected.pt")
     subprocess.run([os.path.join(os.environ["PIPEC_BIN"], "pipe-compile"), str(folder / "model.pt"), "--at", cuts, "--inputs", str(folder / "inputs.pt"),
                     *options, "-o", str(folder / "model.pipe")], check=True)

@@ -50,6 +50,16 @@ class At(Cuts):
         self.assertEqual([tie["names"][0] for tie in second["ties"]], ["block.weight", "block.bias"])
         self.sameNumbers(model, "second.pipe")
 
+    def testListOfSkipsIsNoObstacle(self):
+        """A U-Net that keeps its skips in a list, with append and pop, is cut anywhere, and the skips go straight."""
+        unet = e2e.MODELS / "unet"
+        plan = self.compiled(f"{unet}.pt", "unet.pipe", "--stages", 4, "--inputs", f"{unet}.inputs.pt")
+        far = [channel for channel in plan["channels"] if max(to["stage"] for to in channel["to"]) - channel["from"]["stage"] > 1]
+        self.assertGreaterEqual(len(far), 2)
+        self.assertTrue(all(channel["skip"] for channel in far))
+        costs = [stage["cost_flops"] for stage in plan["stages"]]
+        self.assertLess(max(costs), 1.35 * sum(costs) / len(costs))
+
     def testOverloadedForward(self):
         """A scripted nn.LSTM is called as forward__0."""
         model = self.save(odd_models.Recurrent)
