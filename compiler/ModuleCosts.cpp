@@ -7,21 +7,12 @@
 #include "ir/TorchError.h"
 #include "ir/Values.h"
 #include "passes/PassManager.h"
+#include "passes/analysis/ModuleNames.h"
 #include "passes/analysis/TopLevel.h"
 
 namespace pipec {
 
 namespace {
-
-/// "a.b" of "a#2.b": the second call of a module costs the same module.
-std::string withoutCallNumbers(llvm::StringRef path) {
-  std::string text;
-  for (; !path.empty(); path = path.split('.').second) {
-    llvm::StringRef name = path.split('.').first.split('#').first;
-    text += (text.empty() ? "" : ".") + name.str();
-  }
-  return text;
-}
 
 /// To the module, to those around it, and to the model.
 void add(std::map<std::string, int64_t> &costs, std::string path, int64_t cost) {

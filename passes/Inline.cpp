@@ -4,6 +4,7 @@
 #include "ir/TorchError.h"
 #include "llvm/ADT/StringRef.h"
 #include "passes/Passes.h"
+#include "passes/analysis/ModuleNames.h"
 
 #include <torch/csrc/jit/api/function_impl.h>
 #include <torch/csrc/jit/api/module.h>
@@ -128,17 +129,9 @@ private:
       return module.takeError();
     // TorchScript calls the variants of an overloaded forward (of nn.LSTM) forward__0, forward__1.
     const bool isForward = method == "forward" || llvm::StringRef(method).startswith("forward__");
-    if (known->second.empty() || !isForward || withoutOrdinals(outerScope) == known->second)
+    if (known->second.empty() || !isForward || withoutCallNumbers(outerScope) == known->second)
       return graphOf(module->type()->getMethod(method), node, outerScope);
     return graphOf(module->type()->getMethod(method), node, scopeOfCall(known->second));
-  }
-
-  /// "block#2.fc" is a call of block.fc.
-  static std::string withoutOrdinals(llvm::StringRef scope) {
-    std::string path;
-    for (; !scope.empty(); scope = scope.split('.').second)
-      path += (path.empty() ? "" : ".") + scope.split('.').first.split('#').first.str();
-    return path;
   }
 
   /// Path with the ordinal of this call on its last component, and the ordinals of the calls around

@@ -90,4 +90,11 @@ llvm::Expected<NamedPlace> findModule(const Model &model, const TopLevel &top,
                    "cut at a module before it");
 }
 
+std::string withoutCallNumbers(llvm::StringRef path) {
+  std::string text;
+  for (; !path.empty(); path = path.split('.').second)
+    text += (text.empty() ? "" : ".") + path.split('.').first.split('#').first.str();
+  return text;
+}
+
 } // namespace pipec

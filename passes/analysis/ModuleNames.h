@@ -22,4 +22,7 @@ struct NamedPlace {
 llvm::Expected<NamedPlace> findModule(const Model &model, const TopLevel &top,
                                       const std::string &name);
 
+/// "a.b" of "a#2.b": the module itself, whichever call of it a path names.
+std::string withoutCallNumbers(llvm::StringRef path);
+
 } // namespace pipec
