@@ -3,6 +3,7 @@
 #include "ir/CanonicalText.h"
 #include "ir/NodeInfo.h"
 #include "ir/RandomOps.h"
+#include "ir/Refusals.h"
 #include "ir/TorchError.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -98,8 +99,8 @@ std::vector<Node *> randomOperators(Graph &graph) {
   return nodes;
 }
 
-/// LibTorch drops operators whose results nobody uses. For a random one that would change what
-/// later operators draw, so the model is refused rather than changed.
+/// LibTorch drops operators whose results nobody uses. Dead random ones went before anything was
+/// folded; losing another would change what later operators draw.
 llvm::Error checkNoDrawIsLost(Graph &before, Graph &after) {
   std::vector<Node *> drawn = randomOperators(before);
   size_t left = randomOperators(after).size();
@@ -107,11 +108,9 @@ llvm::Error checkNoDrawIsLost(Graph &before, Graph &after) {
     return llvm::Error::success();
   auto unused = llvm::find_if(drawn, [](Node *node) { return !node->hasUses(); });
   std::string which = unused == drawn.end() ? "a random operator" : describeNode(*unused);
-  return makeError(ExitCode::Unsupported,
-                   fmt::format("{}: nothing depends on what it draws, and a stage file cannot hold "
-                               "such an operator: expected {} random operators, got {}",
-                               which, drawn.size(), left),
-                   "remove it from the model");
+  return failf(ExitCode::Internal,
+               "{}: lost by writing the model: expected {} random operators, got {}", which,
+               drawn.size(), left);
 }
 
 } // namespace
@@ -121,14 +120,14 @@ llvm::Expected<bool> roundTrip(Model &model) {
   bool changed = false;
   std::vector<std::string> before = canonicalLines(model);
   for (int round = 0; round < kRounds; ++round) {
-    llvm::Expected<std::shared_ptr<Graph>> graph = guardTorch(
-        ExitCode::Unsupported, "writing the model as TorchScript and reading it back", [&] {
+    llvm::Expected<std::shared_ptr<Graph>> graph =
+        guardTorch(ExitCode::Internal, "the model's code", [&] {
           auto result = read(write(*model.graph), model.graph->outputs().size());
           carryMetadata(*model.graph, *result);
           return result;
         });
     if (!graph)
-      return graph.takeError();
+      return refuseFailure(Refusal::NoTorchScriptForm, graph.takeError());
     if (llvm::Error error = checkNoDrawIsLost(*model.graph, **graph))
       return std::move(error);
     std::shared_ptr<Graph> old = model.graph;

@@ -2,6 +2,7 @@
 
 #include "ir/GraphText.h"
 #include "ir/PlanText.h"
+#include "ir/Refusals.h"
 #include "ir/TensorBytes.h"
 #include "ir/ValueText.h"
 #include "ir/plan/Json.h"
@@ -180,8 +181,8 @@ llvm::Expected<json::Value> AttributePrinter::innerTensor(const at::Tensor &tens
     return json::Object{{"tensor", nullptr}};
   if (!isDense(tensor) || !tensor.is_cpu() ||
       !dtypeFromText(llvm::StringRef(tensorHeadText(tensor)).split('[').first))
-    return failf(ExitCode::Unsupported, "a tensor {} inside a value has no text form",
-                 tensorHeadText(tensor));
+    return refuseWith(Refusal::NoTextForm,
+                      fmt::format("a tensor {} inside a value", tensorHeadText(tensor)));
   json::Object object{{"tensor", tensorHeadText(tensor)}};
   if (hasOwnStrides(tensor))
     object["strides"] = json::Array(tensor.strides());
@@ -278,9 +279,7 @@ llvm::Error AttributeReader::addTensor(Row &row) {
 
 llvm::Error AttributeReader::addValue(Row &row) {
   if (row.value == "object")
-    return makeError(ExitCode::Unsupported,
-                     fmt::format("an object of type {} has no text form", row.type),
-                     "read the model from its file");
+    return refuseWith(Refusal::NoTextForm, "an object of type " + row.type);
   llvm::Expected<c10::TypePtr> type = row.type == "None"
                                           ? llvm::Expected<c10::TypePtr>(c10::NoneType::get())
                                           : typeFromText(row.type);

@@ -1,6 +1,7 @@
 #include "ir/GraphText.h"
 
 #include "ir/NodeInfo.h"
+#include "ir/Refusals.h"
 #include "ir/TextLine.h"
 #include "ir/TorchError.h"
 #include "ir/ValueText.h"
@@ -338,10 +339,7 @@ void printGraph(const Graph &graph, llvm::raw_ostream &os, unsigned indent, bool
 llvm::Expected<std::shared_ptr<Graph>> parseGraph(llvm::StringRef text, size_t firstLine) {
   std::string type;
   if (const size_t line = lineOfClassType(text, type))
-    return makeError(ExitCode::Unsupported,
-                     fmt::format("line {}: type {} is defined by a model, not by text",
-                                 firstLine + line - 1, type),
-                     "read the model from its file");
+    return refuseWith(Refusal::TypeOfModel, fmt::format("line {}", firstLine + line - 1), type);
   // A failed parse leaves the graph half built: a fresh one each time.
   auto graph = std::make_shared<Graph>();
   const std::string source = dedented(text);

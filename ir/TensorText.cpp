@@ -1,5 +1,6 @@
 #include "ir/TensorText.h"
 
+#include "ir/Refusals.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <fmt/ranges.h>
@@ -37,7 +38,7 @@ llvm::Expected<std::string> dtypeText(at::ScalarType type) {
   for (const DtypeName &row : kDtypes)
     if (row.type == type)
       return row.name;
-  return failf(ExitCode::Unsupported, "dtype {} has no text form", c10::toString(type));
+  return refuseWith(Refusal::NoTextForm, fmt::format("dtype {}", c10::toString(type)));
 }
 
 std::optional<at::ScalarType> dtypeFromText(llvm::StringRef text) {

@@ -1,5 +1,6 @@
 #include "ir/ValueText.h"
 
+#include "ir/Refusals.h"
 #include "ir/TensorText.h"
 #include "ir/plan/Json.h"
 
@@ -28,8 +29,7 @@ llvm::Expected<json::Value> tensorToJson(const at::Tensor &tensor) {
   if (!tensor.defined())
     return nullptr;
   if (tensor.nbytes() > kMaxTensorBytes || tensor.layout() != at::kStrided)
-    return failf(ExitCode::Unsupported, "a tensor constant {} has no text form",
-                 tensorHeadText(tensor));
+    return refuseWith(Refusal::NoTextForm, "a tensor constant " + tensorHeadText(tensor));
   json::Array strides;
   for (const int64_t stride : tensor.strides())
     strides.push_back(stride);
@@ -220,8 +220,7 @@ llvm::Expected<json::Value> valueToJson(const c10::IValue &value, TensorWriter t
     return elementsToJson(value.toTupleRef().elements(), tensors);
   if (value.isGenericDict())
     return dictToJson(value, tensors);
-  return failf(ExitCode::Unsupported, "a value of type {} has no text form",
-               value.type()->annotation_str());
+  return refuseWith(Refusal::NoTextForm, "a value of type " + value.type()->annotation_str());
 }
 
 llvm::Expected<c10::IValue> valueFromJson(const json::Value &value, const c10::TypePtr &type) {

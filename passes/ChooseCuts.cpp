@@ -1,6 +1,7 @@
 // choose-cuts: puts the boundaries where the author marked them, before named modules, or where the
 // estimated cost says.
 #include "ir/NodeInfo.h"
+#include "ir/Refusals.h"
 #include "ir/plan/Words.h"
 #include "passes/LinearPartition.h"
 #include "passes/Passes.h"
@@ -19,11 +20,8 @@ llvm::Error refuseMarkersInBlocks(const Model &model) {
   if (!marker)
     return llvm::Error::success();
   const std::string line = sourceLineOf(marker->cut);
-  return makeError(ExitCode::Unsupported,
-                   "pipe_split " + (line.empty() ? "" : "at " + line + " ") + "stands inside " +
-                       describeNode(marker->around) +
-                       ", control flow that depends on data and stays whole",
-                   "move the marker before or after the block");
+  return refuseWith(Refusal::MarkerInBlock, line.empty() ? "" : "at " + line + " ",
+                    describeNode(marker->around));
 }
 
 /// Bytes of the values alive across each boundary; values of unknown size count one byte.

@@ -1,6 +1,7 @@
 // inline: pastes every called method and function until no call is left, and writes on each node
 // the module it came from.
 #include "ir/NodeInfo.h"
+#include "ir/Refusals.h"
 #include "ir/TorchError.h"
 #include "llvm/ADT/StringRef.h"
 #include "passes/Passes.h"
@@ -98,7 +99,7 @@ private:
   }
 
   llvm::Expected<torch::jit::Module> moduleAt(const std::string &path) {
-    return guardTorch(ExitCode::Unsupported, "module " + path, [&] {
+    return guardTorch(ExitCode::Internal, "module " + path, [&] {
       torch::jit::Module module = root_;
       for (llvm::StringRef rest = path; !rest.empty();) {
         auto [head, tail] = rest.split('.');
@@ -119,9 +120,8 @@ private:
     if (known == paths_.end()) {
       auto type = node->input(0)->type()->cast<c10::ClassType>();
       if (!type)
-        return failf(ExitCode::Unsupported,
-                     "{}: call of {} on a value of type {} whose class is only known at run time",
-                     describeNode(node), method, node->input(0)->type()->annotation_str());
+        return refuseWith(Refusal::ClassUnknown, describeNode(node), method,
+                          node->input(0)->type()->annotation_str());
       return graphOf(type->getMethod(method), node, outerScope);
     }
     llvm::Expected<torch::jit::Module> module = moduleAt(known->second);
@@ -166,8 +166,7 @@ private:
                                         std::string scope) {
     torch::jit::GraphFunction *graphFunction = torch::jit::tryToGraphFunction(function);
     if (!graphFunction)
-      return failf(ExitCode::Unsupported, "{}: {} has no TorchScript body to inline",
-                   describeNode(node), function.qualname().qualifiedName());
+      return refuseWith(Refusal::NoBody, describeNode(node), function.qualname().qualifiedName());
     return Callee{graphFunction->graph(), std::move(scope)};
   }
 
@@ -234,15 +233,15 @@ public:
       return false;
     Inliner inliner{torch::jit::Module(model.self.toObject())};
     const size_t forks = countForks(*model.graph->block());
-    if (llvm::Error error = guardTorchError(ExitCode::Unsupported, "inlining the model's calls",
-                                            [&]() -> llvm::Error {
-                                              if (llvm::Error failed = inliner.run(*model.graph))
-                                                return failed;
-                                              // A future that is waited for in the same graph is
-                                              // computed where it is forked; others stay futures.
-                                              torch::jit::InlineForkWait(model.graph);
-                                              return llvm::Error::success();
-                                            }))
+    if (llvm::Error error =
+            guardTorchError(ExitCode::Internal, "inlining the model's calls", [&]() -> llvm::Error {
+              if (llvm::Error failed = inliner.run(*model.graph))
+                return failed;
+              // A future that is waited for in the same graph is
+              // computed where it is forked; others stay futures.
+              torch::jit::InlineForkWait(model.graph);
+              return llvm::Error::success();
+            }))
       return std::move(error);
     if (inliner.changed()) // a second run must not forget what the first saw
       model.moduleCalls = inliner.takeModuleCalls();

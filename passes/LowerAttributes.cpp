@@ -2,6 +2,7 @@
 // an entry in the table of attributes, all other values constants; assignments become state
 // outputs.
 #include "ir/NodeInfo.h"
+#include "ir/Refusals.h"
 #include "ir/TensorKey.h"
 #include "ir/TorchError.h"
 #include "ir/TorchFile.h"
@@ -77,8 +78,8 @@ public:
   llvm::Expected<bool> run(Model &model) override {
     if (!model.self.isObject())
       return false;
-    if (llvm::Error error = guardTorchError(
-            ExitCode::Unsupported, "lowering the model's attributes", [&] { return lower(model); }))
+    if (llvm::Error error = guardTorchError(ExitCode::Internal, "lowering the model's attributes",
+                                            [&] { return lower(model); }))
       return std::move(error);
     return true;
   }
@@ -104,10 +105,7 @@ private:
     lowerTensorConstants(*graph.block());
     removeModules(*graph.block());
     if (!graph.inputs()[0]->uses().empty())
-      return makeError(ExitCode::Unsupported,
-                       describeNode(graph.inputs()[0]->uses()[0].user) +
-                           ": the model uses a module as a value",
-                       "call the module's methods directly instead of storing or returning it");
+      return refuseWith(Refusal::ModuleAsValue, describeNode(graph.inputs()[0]->uses()[0].user));
     if (llvm::Error error = refuseObjects(*graph.block()))
       return error;
     graph.eraseInput(0);
@@ -120,12 +118,8 @@ private:
   static llvm::Error refuseObjects(Block &block) {
     for (Node *node : block.nodes()) {
       if (node->kind() == c10::prim::GetAttr || node->kind() == c10::prim::SetAttr)
-        return makeError(ExitCode::Unsupported,
-                         fmt::format("{}: reads or writes {} of an object of class {} that the "
-                                     "method makes",
-                                     describeNode(node), node->s(c10::attr::name),
-                                     node->input(0)->type()->annotation_str()),
-                         "use plain variables, tuples or a submodule in its place");
+        return refuseWith(Refusal::ObjectAttribute, describeNode(node), node->s(c10::attr::name),
+                          node->input(0)->type()->annotation_str());
       for (Block *inner : node->blocks())
         if (llvm::Error error = refuseObjects(*inner))
           return error;
@@ -230,7 +224,7 @@ private:
     std::map<std::string, Value *> current;
     for (const std::string &path : assigned_) {
       if (!inputOf_.count(path))
-        return makeError(ExitCode::Unsupported,
+        return makeError(ExitCode::Internal,
                          "attribute " + path +
                              " is assigned in the method but not known to the module");
       current[path] = inputOf_[path];
@@ -330,9 +324,7 @@ private:
     }
     std::optional<Value *> inserted = torch::jit::tryInsertConstant(graph, value);
     if (!inserted)
-      return makeError(ExitCode::Unsupported, describeNode(read) + ": attribute of type " +
-                                                  type->annotation_str() +
-                                                  " can be neither a constant nor an input");
+      return refuseWith(Refusal::AttributeType, describeNode(read), type->annotation_str());
     return *inserted;
   }
 

@@ -1,6 +1,7 @@
 // resolve-markers: every form of the author's pipe_split becomes the boundary pipec::cut().
 #include "ir/MarkerOps.h"
 #include "ir/NodeInfo.h"
+#include "ir/Refusals.h"
 #include "passes/Passes.h"
 
 #include <torch/csrc/jit/api/function_impl.h>
@@ -76,19 +77,9 @@ private:
     bool returnsValue =
         node->outputs().size() == 1 && node->output()->type()->kind() != c10::TypeKind::NoneType;
     if (arguments > 1 || (returnsValue && arguments == 0))
-      return makeError(
-          ExitCode::Unsupported,
-          describeNode(node) +
-              ": pipe_split takes one tensor and returns it, or takes and returns nothing; got " +
-              std::to_string(arguments) + " arguments",
-          "write `x = pipe_split(x)` with `def pipe_split(x): return x`");
+      return refuseWith(Refusal::MarkerArguments, describeNode(node), arguments);
     if (!onlyMarks(node))
-      return makeError(ExitCode::Unsupported,
-                       describeNode(node) +
-                           ": pipe_split: expected a function that returns its one tensor "
-                           "argument, or takes and returns nothing, got one that does more",
-                       "give your function another name, or write `def pipe_split(x: "
-                       "torch.Tensor) -> torch.Tensor: return x`");
+      return refuseWith(Refusal::MarkerComputes, describeNode(node));
     torch::jit::Graph &graph = *node->owningGraph();
     Node *cut = graph.create(cutSymbol(), 0);
     cut->insertBefore(node);

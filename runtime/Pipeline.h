@@ -39,7 +39,6 @@ public:
   /// read during the call only. Errors, with their exit codes:
   ///   Usage 2         options that do not fit the plan or the machine (devices, schedule)
   ///   Unreadable 3    LibTorch cannot read a stage: an operator of it is not registered
-  ///   Unsupported 4   a stage cannot move to its device
   ///   BadArtifact 5   no artifact, damaged, or not what its plan says
   ///   Version 6       of another major version, or it needs a feature that is not known here
   ///   IO 8            a file cannot be read

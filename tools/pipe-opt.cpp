@@ -7,6 +7,7 @@
 #include "passes/PassManager.h"
 #include "passes/PassTable.h"
 #include "tools/LoadLibrary.h"
+#include "tools/RefusalTable.h"
 #include "tools/ToolMain.h"
 
 using namespace pipec;
@@ -55,6 +56,11 @@ FlagOption timing("timing", cl::desc("print the time of each pass to stderr"), c
 FlagOption listPasses("list-passes", cl::desc("list all passes and exit"), cl::cat(category));
 FlagOption listPassesMarkdown("list-passes-markdown", cl::desc("print docs/passes.md and exit"),
                               cl::cat(category));
+FlagOption listRefusals("list-refusals",
+                        cl::desc("print what models are refused for, as JSON, and exit"),
+                        cl::cat(category));
+FlagOption listRefusalsMarkdown("list-refusals-markdown",
+                                cl::desc("print docs/refusals.md and exit"), cl::cat(category));
 
 llvm::Expected<std::vector<ParsedModel>> readModule(llvm::Expected<Model> model) {
   if (!model)
@@ -93,6 +99,10 @@ void printTimings(const PassManager &manager) {
 llvm::Expected<ExitCode> run() {
   if (listPasses || listPassesMarkdown) {
     listPassesMarkdown ? printPassesMarkdown(llvm::outs()) : printPassList(llvm::outs());
+    return ExitCode::Success;
+  }
+  if (listRefusals || listRefusalsMarkdown) {
+    listRefusalsMarkdown ? printRefusalsMarkdown(llvm::outs()) : printRefusalsJson(llvm::outs());
     return ExitCode::Success;
   }
   for (const std::string &library : libraries)

@@ -237,7 +237,7 @@ llvm::Error StageModule::moveTo(const std::string &device) {
   for (const StageAttribute &attribute : impl_->plan.attributes)
     if (attribute.kind == AttributeKind::Object && device != "cpu")
       return failf(
-          ExitCode::Unsupported,
+          ExitCode::Usage,
           "{}: attribute {} is an object that lives on the CPU, expected device cpu, got {}",
           impl_->path, attribute.name, device);
   return guardTorchVoid(ExitCode::Usage,

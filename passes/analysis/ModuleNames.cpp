@@ -1,6 +1,7 @@
 #include "passes/analysis/ModuleNames.h"
 
 #include "ir/NodeInfo.h"
+#include "ir/Refusals.h"
 #include "ir/plan/Words.h"
 
 #include <set>
@@ -72,10 +73,7 @@ llvm::Expected<NamedPlace> findModule(const Model &model, const TopLevel &top,
   if (auto found = operatorOf(name)) {
     auto [index, node] = *found;
     if (!isFirstInBlocks(node, top.operators[index]))
-      return makeError(ExitCode::Unsupported,
-                       "module " + name + " begins inside " + describeNode(top.operators[index]) +
-                           ", control flow that depends on data and stays whole",
-                       "cut before or after that block");
+      return refuseWith(Refusal::ModuleInBlock, name, describeNode(top.operators[index]));
     return NamedPlace{index, ""};
   }
   auto call = llvm::find_if(model.moduleCalls,

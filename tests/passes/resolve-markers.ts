@@ -15,14 +15,7 @@
 # TWICE: # after resolve-markers{{$}}
 # TWICE: # after resolve-markers: no change
 
-# A function that computes something is no marker, whatever it is called.
-# RUN: not pipe-opt --torchscript %S/Inputs/computing-marker.ts --passes inline,resolve-markers 2>&1 | FileCheck %s --check-prefix=COMPUTES
-# COMPUTES: error: {{.*}}pipe_split: expected a function that returns its one tensor argument, or takes and returns nothing, got one that does more
-# COMPUTES: help: give your function another name
-
-# RUN: not pipe-opt --torchscript %S/Inputs/two-arguments.ts --passes inline,resolve-markers 2>&1 | FileCheck %s --check-prefix=BAD
-# BAD: error: {{.*}}pipe_split takes one tensor and returns it, or takes and returns nothing; got 2 arguments
-# BAD: help: write `x = pipe_split(x)`
+# Functions of that name that are no markers are refused: refusals/marker-computes.ts, refusals/marker-arguments.ts.
 
 #! function
 def pipe_split(x: Tensor) -> Tensor:

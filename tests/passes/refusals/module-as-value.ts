@@ -1,3 +1,4 @@
+# RUN: %refused module-as-value pipe-opt --torchscript %s --passes inline,lower-attributes
 #! attribute fc.weight parameter float32[4,4] data=seed(1)
 #! module fc
 def forward(self, x: Tensor) -> Tensor:

@@ -1,3 +1,4 @@
+# RUN: %refused marker-computes pipe-opt --torchscript %s --passes inline,resolve-markers
 #! function
 def pipe_split(x: Tensor) -> Tensor:
     return x * 2

@@ -1,3 +1,4 @@
+# RUN: %refused marker-arguments pipe-opt --torchscript %s --passes inline,resolve-markers
 #! function
 def pipe_split(x: Tensor, y: Tensor) -> Tensor:
     return x

@@ -1,0 +1,94 @@
+#include "ir/Refusals.h"
+
+#include "ir/plan/Check.h"
+
+#include <fmt/args.h>
+
+namespace pipec {
+
+namespace {
+
+constexpr RefusalRow kRefusals[] = {
+    {Refusal::MarkerInBlock, "marker-in-block",
+     "pipe_split {}stands inside {}, control flow that depends on data and stays whole",
+     "move the marker before or after the block",
+     "A marker stands in a branch or loop that only the data decides. Such control flow runs as "
+     "one "
+     "operator of one stage."},
+    {Refusal::MarkerArguments, "marker-arguments",
+     "{}: pipe_split takes one tensor and returns it, or takes and returns nothing; got {} "
+     "arguments",
+     "write `x = pipe_split(x)` with `def pipe_split(x): return x`",
+     "A function called pipe_split has another form than a marker's."},
+    {Refusal::MarkerComputes, "marker-computes",
+     "{}: pipe_split: expected a function that returns its one tensor argument, or takes and "
+     "returns nothing, got one that does more",
+     "give your function another name, or write `def pipe_split(x: torch.Tensor) -> torch.Tensor: "
+     "return x`",
+     "A function called pipe_split computes something: as a marker it would be dropped."},
+    {Refusal::ModuleInBlock, "module-in-block",
+     "module {} begins inside {}, control flow that depends on data and stays whole",
+     "cut before or after that block",
+     "--at names a module that is called in the middle of a branch or loop that only the data "
+     "decides."},
+    {Refusal::ClassUnknown, "class-unknown",
+     "{}: call of {} on a value of type {} whose class is only known at run time",
+     "call the submodules by name, in a branch each",
+     "A module is chosen at run time, so that what the call computes is not known when the model "
+     "is "
+     "cut."},
+    {Refusal::NoBody, "no-body", "{}: {} has no TorchScript body to inline",
+     "write it as a custom operator (TORCH_LIBRARY) and load that with --load-library",
+     "A method of a C++ class (torchbind) is called: nothing can be said about what it reads and "
+     "writes. Operators that take such an object are welcome."},
+    {Refusal::ModuleAsValue, "module-as-value", "{}: the model uses a module as a value",
+     "call the module's methods directly instead of storing or returning it",
+     "A module is stored in a list, returned, or chosen between."},
+    {Refusal::ObjectAttribute, "object-attribute",
+     "{}: reads or writes {} of an object of class {} that the method makes",
+     "use plain variables, tuples or a submodule in its place",
+     "The method makes an object of a TorchScript class and uses its attributes."},
+    {Refusal::AttributeType, "attribute-type",
+     "{}: attribute of type {} can be neither a constant nor an input",
+     "keep what the method needs of it as tensors, numbers or strings",
+     "An attribute holds a value that no stage file can hold."},
+    {Refusal::NoTorchScriptForm, "no-torchscript-form", "LibTorch cannot write and read back {}",
+     "rewrite the construct that the reason names",
+     "A stage is a TorchScript file. Some graphs that LibTorch can run have no source that it can "
+     "read."},
+    {Refusal::NoTextForm, "no-text-form", "{} has no text form", "read the model from its file",
+     "Texts (pipe-opt, --dump-ir) hold tensors of the common dtypes, numbers, strings, lists, "
+     "tuples, dicts and None."},
+    {Refusal::TypeOfModel, "type-of-model", "{}: type {} is defined by a model, not by text",
+     "read the model from its file",
+     "A text names a class or NamedTuple; only a model's own file says what it is."},
+};
+
+} // namespace
+
+llvm::ArrayRef<RefusalRow> refusals() { return kRefusals; }
+
+llvm::Error refuse(Refusal refusal, llvm::ArrayRef<std::string> details) {
+  const RefusalRow &row = kRefusals[static_cast<size_t>(refusal)];
+  PIPEC_ASSERT(row.refusal == refusal, "the rows stand in the order of the enumeration");
+  fmt::dynamic_format_arg_store<fmt::format_context> arguments;
+  for (const std::string &detail : details)
+    arguments.push_back(detail);
+  return makeError(ExitCode::Unsupported, fmt::vformat(row.message.str(), arguments),
+                   row.help.str());
+}
+
+llvm::Error refuseFailure(Refusal refusal, llvm::Error reason,
+                          llvm::ArrayRef<std::string> details) {
+  if (!reason)
+    return llvm::Error::success();
+  ErrorText text = describe(std::move(reason));
+  if (text.code != ExitCode::Internal)
+    return makeError(text.code, text.message, text.help);
+  std::vector<std::string> all = details.vec();
+  // LibTorch's first paragraph is the reason; whole graphs follow it.
+  all.push_back(llvm::StringRef(text.message).split("\n\n").first.str());
+  return refuse(refusal, all);
+}
+
+} // namespace pipec

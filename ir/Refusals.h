@@ -1,0 +1,55 @@
+// What pipec refuses a model for: the one table behind exit code 4, docs/refusals.md and the tests
+// that hold one case of each. No LibTorch here.
+#pragma once
+
+#include "ir/plan/Error.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <array>
+
+namespace pipec {
+
+enum class Refusal {
+  MarkerInBlock,
+  MarkerArguments,
+  MarkerComputes,
+  ModuleInBlock,
+  ClassUnknown,
+  NoBody,
+  ModuleAsValue,
+  ObjectAttribute,
+  AttributeType,
+  NoTorchScriptForm,
+  NoTextForm,
+  TypeOfModel,
+};
+
+/// A row of the table. `message` has {} where the caller's words go, the place (operator, source
+/// line, module) first; `help` is one likely fix, `meaning` what a user reads in the docs.
+struct RefusalRow {
+  Refusal refusal;
+  llvm::StringLiteral name; // kebab-case; tests/passes/refusals/NAME.* is its case
+  llvm::StringLiteral message;
+  llvm::StringLiteral help;
+  llvm::StringLiteral meaning;
+};
+
+/// All of them, in the order of the enumeration.
+llvm::ArrayRef<RefusalRow> refusals();
+
+/// The error of `refusal` with `details` for the {} of its message, one each. Nothing else makes an
+/// error of exit code 4.
+llvm::Error refuse(Refusal refusal, llvm::ArrayRef<std::string> details);
+
+template <typename... Details> llvm::Error refuseWith(Refusal refusal, const Details &...details) {
+  const std::array<std::string, sizeof...(Details)> texts{fmt::format("{}", details)...};
+  return refuse(refusal, texts);
+}
+
+/// An unforeseen failure of LibTorch (guardTorch with code Internal) becomes this refusal, with the
+/// reason as last detail; errors of other codes (out of memory) and success stay what they are.
+llvm::Error refuseFailure(Refusal refusal, llvm::Error reason,
+                          llvm::ArrayRef<std::string> details = {});
+
+} // namespace pipec

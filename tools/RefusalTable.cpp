@@ -1,0 +1,36 @@
+#include "tools/RefusalTable.h"
+
+#include "ir/Refusals.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace pipec {
+
+void printRefusalsJson(llvm::raw_ostream &os) {
+  llvm::json::Array rows;
+  for (const RefusalRow &row : refusals())
+    rows.push_back(llvm::json::Object{{"name", row.name},
+                                      {"message", row.message},
+                                      {"help", row.help},
+                                      {"meaning", row.meaning}});
+  os << llvm::formatv("{0:2}", llvm::json::Value(llvm::json::Object{{"schema_version", 1},
+                                                                    {"refusals", std::move(rows)}}))
+     << "\n";
+}
+
+void printRefusalsMarkdown(llvm::raw_ostream &os) {
+  os << "# What a model is refused for\n\n"
+        "Exit code 4 means one of these and nothing else; `...` stands for the operator with its "
+        "source "
+        "line and\nmodule, or other words of the model. Each has a case in "
+        "`tests/passes/refusals`.\n";
+  for (const RefusalRow &row : refusals()) {
+    std::string message = row.message.str();
+    for (size_t at; (at = message.find("{}")) != std::string::npos;)
+      message.replace(at, 2, "...");
+    os << "\n## " << row.name << "\n\n"
+       << row.meaning << "\n\n```\nerror: " << message << "\nhelp: " << row.help << "\n```\n";
+  }
+}
+
+} // namespace pipec
