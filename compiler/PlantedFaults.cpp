@@ -7,6 +7,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
+#include <fmt/format.h>
+
 namespace pipec {
 
 namespace {

@@ -1,6 +1,7 @@
 #include "compiler/Reproducer.h"
 
 #include "compiler/Version.h"
+#include "ir/plan/Error.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"

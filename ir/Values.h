@@ -18,7 +18,9 @@ struct Arguments {
 /// tensor: the one argument). Errors: IO, Unreadable with one sentence for each kind of content
 /// that is refused.
 llvm::Expected<Arguments> readArguments(const std::string &path);
-/// The same without an interpretation: the value itself.
+/// What a value means as arguments, as above; `what` names it in errors. Errors: Unreadable.
+llvm::Expected<Arguments> argumentsOfValue(const std::string &what, const c10::IValue &value);
+/// The file's value itself.
 llvm::Expected<c10::IValue> readValue(const std::string &path);
 
 /// Random values from a description: "f32[8,3,224,224],i64[8,128]<30000". Seeded per position, so

@@ -230,28 +230,30 @@ llvm::Expected<c10::IValue> readValue(const std::string &path) {
 
 llvm::Expected<Arguments> readArguments(const std::string &path) {
   auto value = readValue(path);
-  if (!value)
-    return value.takeError();
+  return value ? argumentsOfValue(path, *value) : value.takeError();
+}
+
+llvm::Expected<Arguments> argumentsOfValue(const std::string &what, const c10::IValue &value) {
   Arguments arguments;
-  if (value->isTuple()) {
-    arguments.positional = value->toTupleRef().elements().vec();
-  } else if (value->isList()) {
-    arguments.positional = value->toListRef().vec();
-  } else if (value->isTensor()) {
-    arguments.positional.push_back(*value);
-  } else if (value->isGenericDict()) {
-    for (const auto &entry : value->toGenericDict()) {
+  if (value.isTuple()) {
+    arguments.positional = value.toTupleRef().elements().vec();
+  } else if (value.isList()) {
+    arguments.positional = value.toListRef().vec();
+  } else if (value.isTensor()) {
+    arguments.positional.push_back(value);
+  } else if (value.isGenericDict()) {
+    for (const auto &entry : value.toGenericDict()) {
       if (!entry.key().isString())
         return failf(ExitCode::Unreadable,
                      "{}: expected a dict of arguments with names as keys, got a key of type {}",
-                     path, entry.key().tagKind());
+                     what, entry.key().tagKind());
       arguments.keyword.emplace_back(entry.key().toStringRef(), entry.value());
     }
   } else {
     return failf(
         ExitCode::Unreadable,
-        "{}: expected arguments as a tuple, list, dict or tensor, got one value of type {}", path,
-        value->tagKind());
+        "{}: expected arguments as a tuple, list, dict or tensor, got one value of type {}", what,
+        value.tagKind());
   }
   return arguments;
 }

@@ -4,6 +4,8 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace pipec {

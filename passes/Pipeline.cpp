@@ -2,6 +2,8 @@
 
 #include "llvm/ADT/StringExtras.h"
 
+#include <fmt/format.h>
+
 namespace pipec {
 namespace {
 

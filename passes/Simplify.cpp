@@ -2,6 +2,7 @@
 // again until nothing changes.
 #include "passes/Simplify.h"
 
+#include "ir/plan/Error.h"
 #include "passes/Passes.h"
 
 namespace pipec {

@@ -2,6 +2,8 @@
 
 #include "ir/MicroBatch.h"
 
+#include <fmt/format.h>
+
 #include <ATen/core/Tensor.h>
 
 namespace pipec {

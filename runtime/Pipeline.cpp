@@ -263,7 +263,7 @@ std::vector<int64_t> Pipeline::peakMemoryBytes() const {
   return bytes;
 }
 
-std::vector<c10::TypePtr> Pipeline::inputTypes() const {
+llvm::Expected<std::vector<c10::IValue>> Pipeline::bind(const Arguments &arguments) const {
   const Plan &plan = impl_->core->artifact.plan;
   std::vector<c10::TypePtr> types(plan.signature.inputs.size());
   for (size_t s = 0; s < plan.stages.size(); ++s) {
@@ -280,7 +280,20 @@ std::vector<c10::TypePtr> Pipeline::inputTypes() const {
     types[i] = type ? *type : c10::TypePtr(c10::AnyType::get());
     llvm::consumeError(type.takeError());
   }
-  return types;
+  return bindArguments(plan.signature, types, arguments);
+}
+
+llvm::Expected<ValueTree> Pipeline::infer(const ValueTree &arguments, StepStats *stats) {
+  llvm::Expected<Arguments> given = argumentsOfValue("arguments", arguments.ivalue());
+  if (!given)
+    return given.takeError();
+  auto inputs = bind(*given);
+  if (!inputs)
+    return inputs.takeError();
+  llvm::Expected<c10::IValue> result = infer(*inputs, stats);
+  if (!result)
+    return result.takeError();
+  return ValueTree::of(*result);
 }
 
 llvm::Expected<c10::IValue> Pipeline::infer(const std::vector<c10::IValue> &inputs,

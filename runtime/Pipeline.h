@@ -1,15 +1,16 @@
-// The runtime's public face: load an artifact, run batches through it. No LibTorch module headers.
+// The runtime's public face: load an artifact, run batches through it. No LibTorch header.
 #pragma once
 
+#include "ir/ValueTree.h"
 #include "ir/plan/Plan.h"
-
-#include <ATen/core/ivalue.h>
 
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace pipec {
+
+struct Arguments; // ir/Values.h, which has LibTorch's headers
 
 struct PipelineOptions {
   int64_t microBatches = 0;         // 0: the plan's default
@@ -52,8 +53,6 @@ public:
   const Plan &plan() const;
   /// What the reader of the artifact wants a person to know: unknown keys of a newer minor version.
   const std::vector<std::string> &warnings() const;
-  /// Declared type of each model input, for bindArguments.
-  std::vector<c10::TypePtr> inputTypes() const;
 
   int64_t microBatches() const;
   /// Intra-op threads of each rank, after defaults.
@@ -63,13 +62,15 @@ public:
   /// Peak memory of each rank: of the process on the CPU, of the device's allocator on a GPU.
   std::vector<int64_t> peakMemoryBytes() const;
 
-  /// Runs one batch: `inputs` has one value per input of the signature (bindArguments makes them).
-  /// They are read, never written, and not kept. Returns the merged result tree, which is the
-  /// caller's. Tensors of the result lie on the device of the stage that makes them. Random
-  /// operators draw from (seed, number of the call, micro-batch, ordinal), so two pipelines draw
-  /// alike call by call. The caller's thread waits; its own LibTorch settings stay as they are.
-  /// Errors before anything runs, after which the pipeline is as before:
-  ///   Usage 2         counts, sizes and dtypes that the plan does not allow
+  /// Runs one batch. `arguments`: a tuple or list is the positional arguments, a dict the keyword
+  /// arguments, a tensor the one argument; defaults are filled in. They are read, never written,
+  /// and not kept. Returns the merged result tree, which is the caller's. Tensors of the result lie
+  /// on the device of the stage that makes them. Random operators draw from (seed, number of the
+  /// call, micro-batch, ordinal), so two pipelines draw alike call by call. The caller's thread
+  /// waits; its own LibTorch settings stay as they are. Errors before anything runs, after which
+  /// the pipeline is as before:
+  ///   Usage 2         names, counts, sizes and dtypes that the plan does not allow
+  ///   Unreadable 3    a tree that is no arguments
   /// The first failure of any stage, naming stage, modules and micro-batch, after which every later
   /// call returns the same error:
   ///   Usage 2         the model does not run on these inputs, with its reason
@@ -77,8 +78,13 @@ public:
   ///   BadArtifact 5   a stage did not return what its plan says
   ///   OutOfMemory 10
   ///   Internal 70
+  llvm::Expected<ValueTree> infer(const ValueTree &arguments, StepStats *stats = nullptr);
+  /// For programs with LibTorch's headers: the same with one value per input of the signature.
   llvm::Expected<c10::IValue> infer(const std::vector<c10::IValue> &inputs,
                                     StepStats *stats = nullptr);
+  /// Such values: bindArguments with the declared type of each input. Errors: Usage naming the
+  /// argument.
+  llvm::Expected<std::vector<c10::IValue>> bind(const Arguments &arguments) const;
 
 private:
   struct Impl;

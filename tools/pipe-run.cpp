@@ -37,11 +37,11 @@ StringOption inputsOption("inputs",
 IntegerOption microBatches("microbatches",
                            cl::desc("micro-batches (default: the plan's; 1 for a .pt)"),
                            cl::value_desc("M"), cl::cat(category));
-StringOption schedule("schedule", cl::desc("forward-only, or a CSV file (default: the plan's)"),
-                      cl::value_desc("NAME|FILE.csv"), cl::cat(category));
+StringOption schedule("schedule", cl::desc("by name, or a CSV file (default: the plan's)"),
+                      cl::value_desc("forward-only|FILE.csv"), cl::cat(category));
 StringOption device("device",
-                    cl::desc("cpu, cuda, or one device per rank as cuda:0,cuda:1 (default: cpu)"),
-                    cl::value_desc("DEVICE[,DEVICE...]"), cl::cat(category));
+                    cl::desc("for all ranks, or one per rank as cuda:0,cuda:1 (default: cpu)"),
+                    cl::value_desc("cpu|cuda|cuda:N,..."), cl::cat(category));
 IntegerOption threads(
     "threads",
     cl::desc("intra-op threads per rank; numbers depend on it (default: max(1, cores / ranks))"),
@@ -83,7 +83,7 @@ FlagOption json("json", cl::desc("print one JSON document"), cl::cat(category));
 struct Runner {
   std::function<llvm::Expected<c10::IValue>(const std::vector<c10::IValue> &, StepStats &)> infer;
   std::function<const Signature &()> signature;
-  std::vector<c10::TypePtr> types;
+  std::function<llvm::Expected<std::vector<c10::IValue>>(const Arguments &)> bind;
   std::function<std::vector<int64_t>()> peakMemory;
 };
 
@@ -195,7 +195,8 @@ llvm::Expected<Runner> pipelineRunner(RunReport &report) {
                   return pipeline->infer(values, &stats);
                 },
                 [pipeline]() -> const Signature & { return pipeline->plan().signature; },
-                pipeline->inputTypes(), [pipeline] { return pipeline->peakMemoryBytes(); }};
+                [pipeline](const Arguments &arguments) { return pipeline->bind(arguments); },
+                [pipeline] { return pipeline->peakMemoryBytes(); }};
 }
 
 llvm::Expected<Runner> referenceRunner(RunReport &report) {
@@ -232,7 +233,9 @@ llvm::Expected<Runner> referenceRunner(RunReport &report) {
                   return reference->infer(values, &stats);
                 },
                 [reference]() -> const Signature & { return reference->signature(); },
-                reference->inputTypes(),
+                [reference](const Arguments &arguments) {
+                  return bindArguments(reference->signature(), reference->inputTypes(), arguments);
+                },
                 [reference] { return std::vector<int64_t>{reference->peakMemoryBytes()}; }};
 }
 
@@ -244,7 +247,7 @@ llvm::Expected<std::vector<c10::IValue>> readInputs(const Runner &runner) {
       return read.takeError();
     arguments = std::move(*read);
   }
-  auto values = bindArguments(runner.signature(), runner.types, arguments);
+  auto values = runner.bind(arguments);
   if (values || given(inputsOption))
     return values;
   ErrorText text = describe(values.takeError());

@@ -3,11 +3,9 @@
 //
 //   split_in_program MODEL.pt INPUTS.pt OUT.pipe
 #include "compiler/Compiler.h"
-#include "ir/Values.h"
+#include "ir/ValueTree.h"
 #include "llvm/Support/raw_ostream.h"
 #include "runtime/Pipeline.h"
-
-#include <ATen/core/Tensor.h>
 
 using namespace pipec;
 
@@ -44,20 +42,18 @@ llvm::Error splitAndRun(const std::string &model, const std::string &inputs,
   llvm::Expected<Pipeline> pipeline = Pipeline::load(artifact, running);
   if (!pipeline)
     return pipeline.takeError();
-  llvm::Expected<Arguments> arguments = readArguments(inputs);
+  // From memory: ValueTree::ofTensors({{"float32", {8, 16}, data, bytes}}).
+  llvm::Expected<ValueTree> arguments = ValueTree::read(inputs);
   if (!arguments)
     return arguments.takeError();
-  llvm::Expected<std::vector<c10::IValue>> values =
-      bindArguments(pipeline->plan().signature, pipeline->inputTypes(), *arguments);
-  if (!values)
-    return values.takeError();
   StepStats stats;
-  llvm::Expected<c10::IValue> result = pipeline->infer(*values, &stats);
+  llvm::Expected<ValueTree> result = pipeline->infer(*arguments, &stats);
   if (!result)
     return result.takeError();
-  forEachTensor(*result, [](const at::Tensor &tensor) {
-    llvm::outs() << "result with " << tensor.numel() << " elements\n";
-  });
+  if (llvm::Error error = result->forEachTensor([](const TensorView &tensor) {
+        llvm::outs() << "result: " << tensor.dtype << " with " << tensor.bytes << " bytes\n";
+      }))
+    return error;
   llvm::outs() << plan.stages.size() << " stages took " << stats.makespanNs / 1000 << " us\n";
   return llvm::Error::success();
 }

@@ -1,5 +1,7 @@
 #include "ir/artifact/Discharge.h"
 
+#include "ir/plan/Error.h"
+
 namespace pipec {
 
 llvm::Error discharge(const Plan &plan, const std::vector<StageFacts> &stages,

@@ -2,6 +2,8 @@
 
 #include "ir/InferenceSettings.h"
 
+#include <fmt/format.h>
+
 namespace pipec {
 
 llvm::Expected<SerialRunner> SerialRunner::load(const std::string &directory, const Plan &plan) {

@@ -1,5 +1,7 @@
 #include "ir/plan/Obligation.h"
 
+#include "ir/plan/Error.h"
+
 namespace pipec {
 
 std::string toString(const Obligation &obligation) {

@@ -1,7 +1,7 @@
 // What a rewrite rests on: recorded by the pass that did it, discharged by the validator.
 #pragma once
 
-#include "ir/plan/Error.h"
+#include "ir/plan/Failure.h"
 
 #include <cstdint>
 #include <string>

@@ -2,7 +2,7 @@
 // its text form.
 #pragma once
 
-#include "ir/plan/Error.h"
+#include "ir/plan/Failure.h"
 #include "ir/plan/Obligation.h"
 #include "llvm/Support/JSON.h"
 

@@ -1,6 +1,7 @@
 // Text of the plan's small types: dims and enums.
 #include "ir/plan/PlanNames.h"
 
+#include "ir/plan/Error.h"
 #include "llvm/ADT/StringExtras.h"
 
 namespace pipec {

@@ -4,6 +4,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "passes/analysis/AliasAnalysis.h"
 
+#include <fmt/format.h>
+
 #include <torch/csrc/jit/ir/ir.h>
 
 namespace pipec {

@@ -8,7 +8,9 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/core/Dict.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/core/jit_type.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/ones.h>
 
@@ -81,6 +83,26 @@ TEST(Pipeline, CallsDrawDifferently) {
   EXPECT_FALSE(sameBits(*first, *second));
 }
 
+TEST(Pipeline, TakesAndGivesTrees) {
+  auto pipeline = loadSmall({}, {}), same = loadSmall({}, {});
+  ASSERT_TRUE(succeeded(pipeline));
+  ASSERT_TRUE(succeeded(same));
+  auto expected = same->infer(batch(4));
+  ASSERT_TRUE(succeeded(expected));
+  c10::impl::GenericDict keywords(c10::StringType::get(), c10::AnyType::get());
+  keywords.insert("scale", 3);
+  keywords.insert("x", batch(4)[0]);
+  auto actual = pipeline->infer(ValueTree::of(keywords));
+  ASSERT_TRUE(succeeded(actual));
+  EXPECT_TRUE(sameBits(*expected, actual->ivalue()));
+  // The default of scale is filled in.
+  EXPECT_TRUE(succeeded(pipeline->infer(ValueTree::of(batch(4)[0]))));
+  keywords.insert("y", 1);
+  EXPECT_TRUE(failedWith(pipeline->infer(ValueTree::of(keywords)), ExitCode::Usage, "y"));
+  EXPECT_TRUE(failedWith(pipeline->infer(ValueTree::of(1.5)), ExitCode::Unreadable,
+                         "arguments: expected arguments as a tuple, list, dict or tensor"));
+}
+
 TEST(Pipeline, MeasuresTheStep) {
   auto pipeline = loadSmall({}, {});
   ASSERT_TRUE(succeeded(pipeline));
@@ -94,12 +116,16 @@ TEST(Pipeline, MeasuresTheStep) {
   EXPECT_LE(stats.bubbleMakespan, 1);
 }
 
-TEST(Pipeline, InputTypesAreTheDeclaredOnes) {
+TEST(Pipeline, BindsToTheDeclaredTypes) {
   auto pipeline = loadSmall({}, {});
   ASSERT_TRUE(succeeded(pipeline));
-  ASSERT_EQ(pipeline->inputTypes().size(), 2u);
-  EXPECT_EQ(pipeline->inputTypes()[0]->str(), "Tensor");
-  EXPECT_EQ(pipeline->inputTypes()[1]->str(), "int");
+  auto values = pipeline->bind({{at::ones({4, 8})}, {{"scale", 3}}});
+  ASSERT_TRUE(succeeded(values));
+  ASSERT_EQ(values->size(), 2u);
+  EXPECT_EQ((*values)[1].toInt(), 3);
+  EXPECT_TRUE(failedWith(pipeline->bind({{at::ones({4, 8})}, {{"scale", at::ones({1})}}}),
+                         ExitCode::Usage, "scale: expected int"));
+  EXPECT_TRUE(failedWith(pipeline->bind({{1}, {}}), ExitCode::Usage, "x: expected Tensor"));
 }
 
 TEST(Pipeline, KeepsTheCallersThreadCount) {

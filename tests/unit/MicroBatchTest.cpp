@@ -2,6 +2,7 @@
 #include "ir/MicroBatch.h"
 
 #include "ir/Values.h"
+#include "tests/support/Matchers.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,7 @@
 // Values files, descriptions, binding of arguments, comparison.
 #include "ir/Values.h"
 
+#include "tests/support/Matchers.h"
 #include "tests/unit/TempDir.h"
 
 #include <gtest/gtest.h>
