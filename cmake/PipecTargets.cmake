@@ -6,10 +6,12 @@ function(pipec_library name)
     pipec_join_sources(ARG_SOURCES ${name} ${ARG_SOURCES})
   endif()
   add_library(${name} STATIC ${ARG_SOURCES})
+  string(REPLACE "pipec_" "pipec::" alias ${name}) # as in the installed package
+  add_library(${alias} ALIAS ${name})
   if(ARG_JIT)
     pipec_share_headers(${name})
   endif()
-  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
   target_link_libraries(${name} PUBLIC ${ARG_DEPENDS})
 endfunction()
 

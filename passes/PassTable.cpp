@@ -30,6 +30,13 @@ std::string dedented(llvm::StringRef text) {
 
 } // namespace
 
+std::vector<std::string> passNames() {
+  std::vector<std::string> names;
+  for (const PassInfo &info : allPasses())
+    names.push_back(info.name.str());
+  return names;
+}
+
 void printPassList(llvm::raw_ostream &os) {
   for (const PassInfo &info : allPasses())
     os << llvm::formatv("{0,-20} {1}\n", info.name, info.description);

@@ -1,9 +1,6 @@
 // --help: usage, arguments, options by category, examples.
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringMap.h"
 #include "tools/CommandLine.h"
-
-#include <map>
+#include "tools/OptionTable.h"
 
 namespace pipec {
 namespace {
@@ -35,54 +32,22 @@ std::string row(const std::string &left, llvm::StringRef text) {
   return llvm::StringRef(out).rtrim().str() + "\n";
 }
 
-std::string leftColumn(llvm::StringRef name, const llvm::cl::Option &option) {
-  std::string left = (name.size() == 1 ? "-" : "--") + name.str();
-  std::string value = option.ValueStr.empty() ? "VALUE" : option.ValueStr.str();
-  switch (option.getValueExpectedFlag()) {
-  case llvm::cl::ValueRequired:
-    return left + " " + value;
-  case llvm::cl::ValueOptional:
-    return option.ValueStr.empty() ? left : left + "[=" + value + "]";
-  case llvm::cl::ValueDisallowed:
-    break;
-  }
-  return left;
-}
-
 } // namespace
 
 std::string helpText(const ToolInfo &info) {
   std::string text =
       info.name + ": " + info.description + "\n\nusage: " + info.name + " " + info.usage + "\n";
-  // An argument with a name but without a text says no more than the usage line.
+  OptionTable table = optionTable(info);
   std::string arguments;
-  for (const llvm::cl::Option *option : positionalOptions())
-    if (!option->ValueStr.empty())
-      arguments += row(option->ValueStr.str(), option->HelpStr);
+  for (const OptionRow &argument : table.arguments)
+    if (!argument.text.empty())
+      arguments += row(argument.name, argument.text);
   if (!arguments.empty())
     text += "\narguments:\n" + arguments;
-
-  // Category name to option name to row. The general category and the one named after the tool come
-  // first, as "options".
-  std::map<std::string, std::map<std::string, std::string>> categories;
-  for (const auto &entry : llvm::cl::getRegisteredOptions()) {
-    const llvm::cl::Option &option = *entry.second;
-    if (!isOwnOption(option) || option.getOptionHiddenFlag() != llvm::cl::NotHidden)
-      continue;
-    const llvm::cl::OptionCategory *category = option.Categories.front();
-    bool plain = category == &llvm::cl::getGeneralCategory() || category->getName() == info.name;
-    std::string heading = plain ? "" : category->getName().str();
-    categories[heading][entry.first().str()] =
-        row(leftColumn(entry.first(), option), option.HelpStr);
-  }
-  categories[""];
-  for (const auto &[heading, rows] : categories) {
-    text += "\n" + (heading.empty() ? "options" : heading) + ":\n";
-    for (const auto &[name, line] : rows)
-      text += line;
-    if (heading.empty())
-      text += row("--help", "print this text") +
-              row("--version", "print the versions of pipec and its libraries");
+  for (const OptionGroup &group : table.groups) {
+    text += "\n" + (group.heading.empty() ? "options" : group.heading) + ":\n";
+    for (const OptionRow &option : group.rows)
+      text += row(option.spelled(), option.text);
   }
   if (!info.examples.empty())
     text += "\nexamples:\n";

@@ -4,6 +4,7 @@
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/raw_ostream.h"
 #include "tools/CommandLine.h"
+#include "tools/Pages.h"
 #include "tools/Signals.h"
 
 #include <torch/headeronly/version.h>
@@ -38,6 +39,10 @@ ExitCode runTool(llvm::ArrayRef<const char *> arguments, const ToolInfo &info,
     llvm::outs() << info.name << " " << PIPEC_VERSION << " (LibTorch " << TORCH_VERSION << ", LLVM "
                  << LLVM_VERSION_STRING << ")\n";
     return ExitCode::Success;
+  }
+  if (arguments.size() == 3 && llvm::StringRef(arguments[1]) == "--write-pages") {
+    llvm::Error error = writePages(info, arguments[2]);
+    return error ? report(std::move(error)) : ExitCode::Success;
   }
   if (llvm::Error error = checkCommandLine(arguments, info))
     return report(std::move(error));

@@ -14,6 +14,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/CommandLine.h"
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,10 +26,13 @@ struct ToolInfo {
   std::string description;           // one sentence, lower case, no full stop
   std::string usage;                 // what follows the name: "MODEL.pipe [options]"
   std::vector<std::string> examples; // whole command lines, shown at the end of --help
+  /// For completion: what a name in a value_desc may stand for, as "PASS" for every pass.
+  std::map<std::string, std::vector<std::string>> words = {};
 };
 
 /// Parses the command line, runs `body`, prints its error ("error: ...", "help: ...") to stderr and
-/// returns the exit code: the error's, or what `body` returned. --help and --version are built in.
+/// returns the exit code: the error's, or what `body` returned. --help and --version are built in,
+/// and --write-pages DIR for the installation (tools/Pages.h).
 /// A bad command line exits 2 with one message: the nearest name of an unknown option, a missing or
 /// repeated value, too many or too few arguments. SIGINT, SIGTERM and SIGHUP remove half-written
 /// output and exit 128+n from a thread of their own; SIGPIPE is ignored (a closed stdout ends in a

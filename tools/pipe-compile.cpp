@@ -4,6 +4,7 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 #include "passes/Pass.h"
+#include "passes/PassTable.h"
 #include "tools/BatchDims.h"
 #include "tools/CompileReport.h"
 #include "tools/LoadLibrary.h"
@@ -27,9 +28,9 @@ StringListOption at("at",
                     cl::value_desc("NAME,..."), cl::CommaSeparated, cl::cat(category));
 StringOption split(
     "split",
-    cl::desc(
-        "auto, markers or at (default: at if given, else markers if the model has any, else auto)"),
-    cl::value_desc("HOW"), cl::cat(category));
+    cl::desc("what decides the cuts (default: at if given, else markers if the model has any, else "
+             "auto)"),
+    cl::value_desc("auto|markers|at"), cl::cat(category));
 StringOption inputs("inputs",
                     cl::desc("example inputs of one micro-batch: a file of torch.save, or a "
                              "description as f32[8,3,224,224]"),
@@ -51,9 +52,9 @@ StringListOption keepEval("keep-eval",
                           cl::desc("modules compiled in eval mode, whatever the file has"),
                           cl::value_desc("NAME,..."), cl::CommaSeparated, cl::cat(category));
 StringOption verifyHow("verify",
-                       cl::desc("none, graph or run: graph (default) proves the stages equal the "
-                                "source, run also wants example inputs"),
-                       cl::value_desc("HOW"), cl::init("graph"), cl::cat(category));
+                       cl::desc("graph (default) proves the stages equal the source, run also "
+                                "wants example inputs"),
+                       cl::value_desc("none|graph|run"), cl::init("graph"), cl::cat(category));
 IntegerOption microBatches("microbatches",
                            cl::desc("default of the artifact (default: the number of stages)"),
                            cl::value_desc("M"), cl::cat(category));
@@ -62,7 +63,7 @@ IntegerOption ranks("ranks",
                     cl::value_desc("R"), cl::cat(category));
 StringOption schedule("schedule",
                       cl::desc("default schedule of the artifact (default: forward-only)"),
-                      cl::value_desc("NAME"), cl::init("forward-only"), cl::cat(category));
+                      cl::value_desc("forward-only"), cl::init("forward-only"), cl::cat(category));
 StringListOption libraries("load-library", cl::desc("load custom operators; may be repeated"),
                            cl::value_desc("LIB.so"), cl::cat(category));
 StringOption dumpIr("dump-ir", cl::desc("write the model's text after each step into a directory"),
@@ -72,8 +73,8 @@ FlagOption
                   cl::desc("print the passes as pipe-opt takes them, with comments on what runs "
                            "between them, and stop"),
                   cl::cat(category));
-StringOption printAfter("print-after", cl::desc("print the model after a pass (or all) to stderr"),
-                        cl::value_desc("PASS"), cl::cat(category));
+StringOption printAfter("print-after", cl::desc("print the model after a pass to stderr"),
+                        cl::value_desc("PASS|all"), cl::cat(category));
 FlagOption dryRun("dry-run", cl::desc("do everything but write"), cl::cat(category));
 FlagOption force("force", cl::desc("replace an existing artifact"), cl::cat(category));
 FlagOption json("json", cl::desc("print one JSON document"), cl::cat(category));
@@ -239,6 +240,7 @@ int main(int argc, char **argv) {
                    "cuts a saved TorchScript model into pipeline stages",
                    "MODEL.pt [options]",
                    {"pipe-compile model.pt --stages 4 --inputs 'f32[8,3,224,224]'",
-                    "pipe-compile model.pt --at encoder.layers.6 -o model.pipe"}},
+                    "pipe-compile model.pt --at encoder.layers.6 -o model.pipe"},
+                   {{"PASS", passNames()}}},
                   run);
 }

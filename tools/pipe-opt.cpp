@@ -23,7 +23,7 @@ StringOption passes("passes",
                              "pipe-compile --print-pipeline prints runs too, without what needs "
                              "example inputs: types, and costs (choose-cuts by cost reads them "
                              "from the text)"),
-                    cl::value_desc("PIPELINE"), cl::cat(category));
+                    cl::value_desc("PASS,..."), cl::cat(category));
 FlagOption
     torchscript("torchscript",
                 cl::desc("FILE holds TorchScript source: attributes and methods of one module"),
@@ -148,12 +148,12 @@ llvm::Expected<ExitCode> run() {
 } // namespace
 
 int main(int argc, char **argv) {
-  return toolMain(
-      argc, argv,
-      {"pipe-opt",
-       "runs compiler passes on a model as text",
-       "FILE [--passes PIPELINE] [options]",
-       {"pipe-opt model.ir --passes 'dead-code'",
-        "pipe-opt model.pt --passes inline,lower-attributes", "pipe-opt --list-passes"}},
-      run);
+  return toolMain(argc, argv,
+                  {"pipe-opt",
+                   "runs compiler passes on a model as text",
+                   "FILE [--passes PASS,...] [options]",
+                   {"pipe-opt model.ir --passes 'dead-code'",
+                    "pipe-opt model.pt --passes inline,lower-attributes", "pipe-opt --list-passes"},
+                   {{"PASS", passNames()}}},
+                  run);
 }

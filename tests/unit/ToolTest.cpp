@@ -1,7 +1,9 @@
 // What all commands share: the command line in our words, help, units, tables, the timeline.
+#include "llvm/ADT/StringExtras.h"
 #include "tests/support/Matchers.h"
 #include "tests/support/SamplePlan.h"
 #include "tools/CommandLine.h"
+#include "tools/Pages.h"
 #include "tools/Table.h"
 #include "tools/Timeline.h"
 
@@ -109,6 +111,40 @@ TEST(Help, isStable) {
             "  --timeout TIME            how long to wait\n\n"
             "examples:\n"
             "  tool m --stages 2\n");
+}
+
+TEST(OptionTable, saysWhatAShellCanOffer) {
+  ToolInfo info;
+  info.words = {{"PASS", {"inline", "dead-code"}}};
+  auto shown = [&](llvm::StringRef value) {
+    ValueChoices choices = valueChoices(value, info);
+    return llvm::join(choices.words, " ") + "/" + llvm::join(choices.endings, " ") +
+           (choices.directories ? "/directories" : "") + (choices.list ? "/list" : "");
+  };
+  EXPECT_EQ(shown("N"), "/");
+  EXPECT_EQ(shown("auto|markers|at"), "auto markers at/");
+  EXPECT_EQ(shown("FILE|TEXT"), "/*");
+  EXPECT_EQ(shown("forward-only|FILE.csv"), "forward-only/csv");
+  EXPECT_EQ(shown("FILE.ir | FILE.pt | -"), "/ir pt");
+  EXPECT_EQ(shown("MODEL.pipe|MODEL.pt"), "/pt/directories");
+  EXPECT_EQ(shown("DIR"), "//directories");
+  EXPECT_EQ(shown("PASS|all"), "inline dead-code all/");
+  EXPECT_EQ(shown("PASS,..."), "inline dead-code//list");
+  EXPECT_EQ(shown("cpu|cuda|cuda:N,..."), "cpu cuda//list");
+  EXPECT_EQ(shown("NAME=K|none,..."), "//list");
+  EXPECT_EQ(shown("transmit|replicate|NAME=...,..."), "transmit replicate//list");
+}
+
+TEST(Pages, roffAndShellsSeeNoSpecialCharacters) {
+  ToolInfo info = kInfo;
+  info.description = "it's a \\ - [test]";
+  EXPECT_NE(manPage(info).find("tool \\- it\\(aqs a \\e \\- [test]\n"), std::string::npos)
+      << manPage(info);
+  EXPECT_NE(zshCompletion(info).find("'*--at=[where to cut"), std::string::npos)
+      << zshCompletion(info);
+  EXPECT_NE(fishCompletion(info).find("complete -c tool -s o -x -d 'where to write'\n"),
+            std::string::npos)
+      << fishCompletion(info);
 }
 
 TEST(Units, sizes) {
