@@ -17,6 +17,7 @@
 #include "ir/MicroBatch.h"
 #include "ir/ModelSignature.h"
 #include "ir/TorchError.h"
+#include "ir/TorchFileTime.h"
 #include "ir/Values.h"
 #include "ir/plan/PeakMemory.h"
 #include "ir/plan/Words.h"
@@ -56,17 +57,20 @@ struct Compiler::Impl {
   CompileReport report;
   PassDumps dumps;
   std::chrono::steady_clock::time_point phaseStart;
+  int64_t torchFileStart = 0;
 
   void beginPhases() {
     report = {};
     dumps = {};
     phaseStart = std::chrono::steady_clock::now();
+    torchFileStart = torchFileNs();
   }
   void endPhase(const std::string &name) {
     auto now = std::chrono::steady_clock::now();
     report.phases.push_back(
         {name, std::chrono::duration_cast<std::chrono::nanoseconds>(now - phaseStart).count()});
     phaseStart = now;
+    report.torchFileNs = torchFileNs() - torchFileStart;
   }
 
   llvm::Error runPasses(const std::string &pipeline, AnyModel &model) {

@@ -2,6 +2,7 @@
 
 #include "compiler/StageWeights.h"
 #include "ir/TorchError.h"
+#include "ir/TorchFileTime.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -317,7 +318,9 @@ llvm::Error emitStage(const StagedModel &model, size_t index, const std::string 
           guardTorchVoid(ExitCode::Internal, "writing stage " + std::to_string(index), [&] {
             // To a stream: with a path its name would become part of the archive.
             std::ostream stream(&sink);
-            StageEmitter(model, index).build().save(stream);
+            Module module = StageEmitter(model, index).build();
+            TorchFileTimer timer;
+            module.save(stream);
           }))
     return error;
   if (int failed = sink.close())
