@@ -57,7 +57,7 @@ struct Compiler::Impl {
   CompileReport report;
   PassDumps dumps;
   std::chrono::steady_clock::time_point phaseStart;
-  int64_t torchFileStart = 0;
+  WallAndCpu torchFileStart;
 
   void beginPhases() {
     report = {};
@@ -70,7 +70,8 @@ struct Compiler::Impl {
     report.phases.push_back(
         {name, std::chrono::duration_cast<std::chrono::nanoseconds>(now - phaseStart).count()});
     phaseStart = now;
-    report.torchFileNs = torchFileNs() - torchFileStart;
+    report.torchFileNs = torchFileNs().wall - torchFileStart.wall;
+    report.torchFileCpuNs = torchFileNs().cpu - torchFileStart.cpu;
   }
 
   llvm::Error runPasses(const std::string &pipeline, AnyModel &model) {
@@ -247,7 +248,7 @@ struct Compiler::Impl {
   }
 
   llvm::Error writeAndProve(StagedModel &model, const std::vector<ExampleRun> &runs,
-                            const SourceRecord &source, ArtifactWriter &writer) {
+                            SourceRecord &source, ArtifactWriter &writer) {
     if (!options->plantedFault.empty())
       if (llvm::Error error = plantFault(options->plantedFault, model))
         return error;
@@ -256,6 +257,9 @@ struct Compiler::Impl {
     if (llvm::Error error = emitStages(model, writer))
       return error;
     endPhase("write stages");
+    finish(source);
+    model.sourceDigest = source.digest;
+    endPhase("digest the source");
     Plan plan = planOf(model);
     if (options->verify != Verify::None) {
       if (llvm::Error error = validate(writer.directory(), plan, source))
@@ -291,8 +295,11 @@ struct Compiler::Impl {
     if (!runs)
       return runs.takeError();
     SourceRecord source = recordSource(*model);
-    model->sourceDigest = source.digest;
-    endPhase("digest the source");
+    if (!options->dumpDir.empty() || !options->printAfter.empty()) {
+      finish(source); // for the text of the passes that follow
+      model->sourceDigest = source.digest;
+    }
+    endPhase("record the source");
     llvm::Expected<StagedModel> staged = cut(std::move(*model));
     if (!staged)
       return staged.takeError();

@@ -1,6 +1,7 @@
 #include "compiler/StageEmitter.h"
 
 #include "compiler/StageWeights.h"
+#include "ir/GraphVerify.h"
 #include "ir/TorchError.h"
 #include "ir/TorchFileTime.h"
 #include "llvm/ADT/StringExtras.h"
@@ -14,6 +15,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <ostream>
+#include <stdexcept>
 #include <streambuf>
 #include <unistd.h>
 #include <utility>
@@ -251,7 +253,8 @@ private:
     else
       graph->registerOutput(graph->insertNode(graph->createTuple(outputs))->output());
     stripSourceRanges(*graph->block());
-    graph->lint();
+    if (llvm::Error error = lintGraph(*graph))
+      throw std::runtime_error(describe(std::move(error)).message);
     module_.type()->addMethod(
         unit_->create_function(c10::QualifiedName(*module_.type()->name(), method), graph));
   }

@@ -2,24 +2,28 @@
 // ours to shorten.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 
 namespace pipec {
 
-/// Wall time in ns that this thread has spent in LibTorch's reading and writing of archives.
-int64_t torchFileNs();
+/// ns. The second is less than the first where the thread waited or the machine did other things.
+struct WallAndCpu {
+  int64_t wall = 0, cpu = 0;
+};
+
+/// What this thread has spent in LibTorch's reading and writing of archives.
+WallAndCpu torchFileNs();
 
 /// Counts the time of its own life into torchFileNs().
 class TorchFileTimer {
 public:
-  TorchFileTimer() = default;
+  TorchFileTimer();
   TorchFileTimer(const TorchFileTimer &) = delete;
   TorchFileTimer &operator=(const TorchFileTimer &) = delete;
   ~TorchFileTimer();
 
 private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  WallAndCpu start_;
 };
 
 } // namespace pipec

@@ -48,7 +48,7 @@ const char *kBlocks = R"(    if flag:
 )";
 
 test::SavedModule layer(size_t index) {
-  test::SavedModule module{.name = fmt::format("Layer{}", index)};
+  test::SavedModule module{.name = fmt::format("layer{}.Layer", index)};
   module.source = "def forward(self, x, n: int, flag: bool):\n";
   for (size_t group = 0; group < kLayerNodes / 10 - 1; ++group) {
     module.source += fmt::format(fmt::runtime(kStraight), group);
@@ -66,7 +66,7 @@ std::string layerName(size_t index) { return fmt::format("layer{}", index); }
 std::string chain(size_t layers, const std::string &signature, const std::string &arguments) {
   std::string source = "def forward(self, x" + signature + "):\n";
   for (size_t i = 0; i < layers; ++i)
-    source += fmt::format("    x = self.{}(x{})\n", layerName(i), arguments);
+    source += fmt::format("    x = self.{}.forward(x{})\n", layerName(i), arguments);
   return source + "    return x\n";
 }
 
@@ -114,7 +114,7 @@ void writeWeightsModel(const std::string &path, int64_t bytes, int64_t tensorByt
   test::SavedModule model{.name = "Weights"};
   const int64_t rows = tensorBytes / 4 / kColumns;
   for (int64_t i = 0; i < bytes / tensorBytes; ++i) {
-    test::SavedModule linear{.name = fmt::format("Linear{}", i)};
+    test::SavedModule linear{.name = fmt::format("linear{}.Linear", i)};
     linear.parameters.emplace_back("weight", randomBits(rows, kColumns));
     linear.source = "def forward(self, x):\n    return torch.narrow(torch.linear(x, self.weight), "
                     "1, 0, 1024)\n";

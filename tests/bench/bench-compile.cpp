@@ -1,11 +1,12 @@
 // bench-compile: how the time and memory of a compile into 8 stages grow with the model.
 //
-//   bench-compile DIRECTORY NODES... [--runs N] [--inputs TEXT]
+//   bench-compile DIRECTORY NODES... [--runs N] [--inputs TEXT] [--phases]
 //
 // Each model is made in DIRECTORY and compiled N times (default 5) in this process; a line has the
-// medians. "load+save" is LibTorch's own reading and writing of TorchScript during the compile,
-// "rest" all other work, "plain" one torch.jit.load and torch.jit.save of the model without pipec.
-// With --inputs the compile also runs the model, and chooses the cuts itself.
+// medians, of wall time and, for machines that do other things as well, of processor time.
+// "load+save" is LibTorch's own reading and writing of TorchScript during the compile, "rest" all
+// other work, "plain" one torch.jit.load and torch.jit.save of the model without pipec. With
+// --inputs the compile also runs the model, and chooses the cuts itself.
 #include "compiler/Compiler.h"
 #include "tests/bench/BenchModels.h"
 #include "tests/support/TestModels.h"
@@ -13,11 +14,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <ctime>
 #include <filesystem>
-#include <sys/resource.h>
 
 using namespace pipec;
 
@@ -29,11 +29,17 @@ struct Options {
   std::string directory, inputs;
   std::vector<size_t> nodes;
   int runs = 5;
+  bool phases = false;
 };
 
-/// Seconds; `phases` in the order of the compile.
+/// Seconds.
+struct Share {
+  double torch = 0, rest = 0;
+  double total() const { return torch + rest; }
+};
+
 struct Sample {
-  double torch = 0, rest = 0, user = 0;
+  Share wall, cpu;
   int64_t peakBytes = 0;
   std::vector<PhaseTime> phases;
 };
@@ -43,17 +49,10 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-double userSeconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_utime.tv_sec) +
-         static_cast<double>(usage.ru_utime.tv_usec) / 1e6;
-}
-
-double seconds(const std::function<void()> &work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+double cpuSeconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
 }
 
 [[noreturn]] void stop(const std::string &message) {
@@ -68,7 +67,7 @@ Sample compileOnce(const std::string &path, size_t nodes, const Options &options
   if (options.inputs.empty())
     for (const std::string &name : bench::evenCuts(nodes, kStages))
       compile.cuts.push_back(AtModule{name});
-  const double user = userSeconds();
+  const double cpu = cpuSeconds();
   llvm::Expected<Compiler> compiler = Compiler::load(path);
   if (!compiler)
     stop(describe(compiler.takeError()).message);
@@ -77,43 +76,63 @@ Sample compileOnce(const std::string &path, size_t nodes, const Options &options
   if (!report)
     stop(describe(report.takeError()).message);
   Sample sample;
-  sample.user = userSeconds() - user;
-  sample.torch = static_cast<double>(report->torchFileNs) / 1e9;
+  sample.wall.torch = static_cast<double>(report->torchFileNs) / 1e9;
+  sample.cpu.torch = static_cast<double>(report->torchFileCpuNs) / 1e9;
   for (const PhaseTime &phase : report->phases)
-    sample.rest += static_cast<double>(phase.ns) / 1e9;
-  sample.rest -= sample.torch;
+    sample.wall.rest += static_cast<double>(phase.ns) / 1e9;
+  sample.wall.rest -= sample.wall.torch;
+  sample.cpu.rest = cpuSeconds() - cpu - sample.cpu.torch;
   sample.peakBytes = report->peakMemoryBytes;
   sample.phases = std::move(report->phases);
   return sample;
 }
 
 struct Row {
-  double nodes, total;
+  double nodes, wall, cpu;
 };
+
+std::string medians(const std::vector<Share> &shares) {
+  std::vector<double> torch, rest, ratio;
+  for (const Share &share : shares) {
+    torch.push_back(share.torch);
+    rest.push_back(share.rest);
+    ratio.push_back(share.rest / share.torch);
+  }
+  return fmt::format(" | {:>9.3f} {:>9.3f} {:>5.2f}", median(torch), median(rest), median(ratio));
+}
+
+double medianTotal(const std::vector<Share> &shares) {
+  std::vector<double> totals;
+  for (const Share &share : shares)
+    totals.push_back(share.total());
+  return median(totals);
+}
 
 /// Prints the line of one size.
 Row measure(size_t nodes, const Options &options) {
   const std::string path = fmt::format("{}/nodes-{}.pt", options.directory, nodes);
-  if (!std::filesystem::exists(path))
-    bench::writeNodesModel(path, nodes);
-  std::vector<double> torch, rest, ratio, total, user, plain;
+  if (!std::filesystem::exists(path)) {
+    bench::writeNodesModel(path + ".new", nodes);
+    std::filesystem::rename(path + ".new", path);
+  }
+  std::vector<Share> wall, cpu;
+  std::vector<double> plain;
   Sample last;
   for (int run = 0; run < options.runs; ++run) {
     last = compileOnce(path, nodes, options);
-    torch.push_back(last.torch);
-    rest.push_back(last.rest);
-    ratio.push_back(last.rest / last.torch);
-    total.push_back(last.torch + last.rest);
-    user.push_back(last.user);
-    plain.push_back(seconds([&] { test::loadAndSave(path); }));
+    wall.push_back(last.wall);
+    cpu.push_back(last.cpu);
+    const double before = cpuSeconds();
+    test::loadAndSave(path);
+    plain.push_back(cpuSeconds() - before);
   }
-  fmt::print("{:>8} {:>11.3f} {:>9.3f} {:>6.2f} {:>9.3f} {:>9.3f} {:>9.3f} {:>9.2f}\n", nodes,
-             median(torch), median(rest), median(ratio), median(total), median(user), median(plain),
+  fmt::print("{:>8}{}{} {:>9.3f} | {:>6.2f}\n", nodes, medians(wall), medians(cpu), median(plain),
              static_cast<double>(last.peakBytes) / (1 << 30));
-  for (const PhaseTime &phase : last.phases)
-    fmt::print(stderr, "  {:<36} {:>9.3f}\n", phase.name, static_cast<double>(phase.ns) / 1e9);
+  if (options.phases)
+    for (const PhaseTime &phase : last.phases)
+      fmt::print("  {:<36} {:>9.3f}\n", phase.name, static_cast<double>(phase.ns) / 1e9);
   std::fflush(stdout);
-  return {static_cast<double>(nodes), median(total)};
+  return {static_cast<double>(nodes), medianTotal(wall), medianTotal(cpu)};
 }
 
 Options readOptions(int argc, char **argv) {
@@ -123,13 +142,15 @@ Options readOptions(int argc, char **argv) {
     if ((text == "--runs" || text == "--inputs") && i + 1 < argc)
       text == "--runs" ? void(options.runs = std::atoi(argv[++i]))
                        : void(options.inputs = argv[++i]);
+    else if (text == "--phases")
+      options.phases = true;
     else if (options.directory.empty())
       options.directory = text;
     else
       options.nodes.push_back(std::strtoull(argv[i], nullptr, 10));
   }
   if (options.nodes.empty() || options.runs < 1)
-    stop("usage: bench-compile DIRECTORY NODES... [--runs N] [--inputs TEXT]");
+    stop("usage: bench-compile DIRECTORY NODES... [--runs N] [--inputs TEXT] [--phases]");
   std::filesystem::create_directories(options.directory);
   return options;
 }
@@ -138,15 +159,17 @@ Options readOptions(int argc, char **argv) {
 
 int main(int argc, char **argv) {
   const Options options = readOptions(argc, argv);
-  fmt::print("medians of {}, seconds; peak of the process in GiB\n", options.runs);
-  fmt::print("{:>8} {:>11} {:>9} {:>6} {:>9} {:>9} {:>9} {:>9}\n", "nodes", "load+save", "rest",
-             "ratio", "total", "user CPU", "plain", "peak");
+  fmt::print("seconds, medians of {}; peak of the process in GiB\n{:>8}", options.runs, "nodes");
+  fmt::print(" | {:>9} {:>9} {:>5}", "wall:l+s", "rest", "ratio");
+  fmt::print(" | {:>9} {:>9} {:>5} {:>9} | {:>6}\n", "cpu:l+s", "rest", "ratio", "plain", "peak");
   std::vector<Row> rows;
   for (size_t nodes : options.nodes)
     rows.push_back(measure(nodes, options));
-  if (rows.size() > 1)
-    fmt::print("log-log slope of the total, first to last: {:.3f}\n",
-               std::log(rows.back().total / rows.front().total) /
-                   std::log(rows.back().nodes / rows.front().nodes));
+  if (rows.size() < 2)
+    return 0;
+  const double decades = std::log(rows.back().nodes / rows.front().nodes);
+  fmt::print("log-log slope of the total, first to last: wall {:.3f}, cpu {:.3f}\n",
+             std::log(rows.back().wall / rows.front().wall) / decades,
+             std::log(rows.back().cpu / rows.front().cpu) / decades);
   return 0;
 }
