@@ -11,6 +11,7 @@ llvm::Error emitStages(const StagedModel &model, ArtifactWriter &writer) {
     if (llvm::Error error =
             emitStage(model, i, writer.directory() + "/" + model.stages[i].plan.file))
       return error;
+    writer.settle(model.stages[i].plan.file);
     std::string text;
     llvm::raw_string_ostream os(text);
     printGraph(*model.stages[i].graph, os);

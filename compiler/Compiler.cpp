@@ -17,6 +17,7 @@
 #include "ir/MicroBatch.h"
 #include "ir/ModelSignature.h"
 #include "ir/TorchError.h"
+#include "ir/TorchFileTime.h"
 #include "ir/Values.h"
 #include "ir/plan/PeakMemory.h"
 #include "ir/plan/Words.h"
@@ -56,17 +57,21 @@ struct Compiler::Impl {
   CompileReport report;
   PassDumps dumps;
   std::chrono::steady_clock::time_point phaseStart;
+  WallAndCpu torchFileStart;
 
   void beginPhases() {
     report = {};
     dumps = {};
     phaseStart = std::chrono::steady_clock::now();
+    torchFileStart = torchFileNs();
   }
   void endPhase(const std::string &name) {
     auto now = std::chrono::steady_clock::now();
     report.phases.push_back(
         {name, std::chrono::duration_cast<std::chrono::nanoseconds>(now - phaseStart).count()});
     phaseStart = now;
+    report.torchFileNs = torchFileNs().wall - torchFileStart.wall;
+    report.torchFileCpuNs = torchFileNs().cpu - torchFileStart.cpu;
   }
 
   llvm::Error runPasses(const std::string &pipeline, AnyModel &model) {
@@ -243,7 +248,7 @@ struct Compiler::Impl {
   }
 
   llvm::Error writeAndProve(StagedModel &model, const std::vector<ExampleRun> &runs,
-                            const SourceRecord &source, ArtifactWriter &writer) {
+                            SourceRecord &source, ArtifactWriter &writer) {
     if (!options->plantedFault.empty())
       if (llvm::Error error = plantFault(options->plantedFault, model))
         return error;
@@ -252,6 +257,9 @@ struct Compiler::Impl {
     if (llvm::Error error = emitStages(model, writer))
       return error;
     endPhase("write stages");
+    finish(source);
+    model.sourceDigest = source.digest;
+    endPhase("digest the source");
     Plan plan = planOf(model);
     if (options->verify != Verify::None) {
       if (llvm::Error error = validate(writer.directory(), plan, source))
@@ -287,8 +295,11 @@ struct Compiler::Impl {
     if (!runs)
       return runs.takeError();
     SourceRecord source = recordSource(*model);
-    model->sourceDigest = source.digest;
-    endPhase("digest the source");
+    if (!options->dumpDir.empty() || !options->printAfter.empty()) {
+      finish(source); // for the text of the passes that follow
+      model->sourceDigest = source.digest;
+    }
+    endPhase("record the source");
     llvm::Expected<StagedModel> staged = cut(std::move(*model));
     if (!staged)
       return staged.takeError();

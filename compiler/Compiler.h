@@ -62,6 +62,8 @@ struct PhaseTime {
 struct CompileReport {
   Plan plan;
   std::vector<PhaseTime> phases;
+  int64_t torchFileNs = 0;    // of all phases: LibTorch's own reading and writing of TorchScript
+  int64_t torchFileCpuNs = 0; // its processor time
   std::vector<std::string> notes;  // "encoder.pool has no nodes left: cut before encoder.fc"
   std::vector<std::string> proved; // what validation proved
   std::vector<std::string> tested; // what was only tested by running

@@ -5,6 +5,7 @@
 #include "ir/RandomOps.h"
 #include "ir/Refusals.h"
 #include "ir/TorchError.h"
+#include "ir/TorchFileTime.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <torch/csrc/jit/api/function_impl.h>
@@ -41,14 +42,20 @@ std::string write(Graph &source) {
     graph->registerOutput(tuple->output());
   }
   type->addMethod(unit->create_function(c10::QualifiedName(*type->name(), "forward"), graph));
+  TorchFileTimer timer;
   std::ostringstream bytes;
   module.save(bytes);
   return bytes.str();
 }
 
-std::shared_ptr<Graph> read(const std::string &bytes, size_t outputs) {
+torch::jit::Module load(const std::string &bytes) {
+  TorchFileTimer timer;
   std::istringstream stream(bytes);
-  torch::jit::Module module = torch::jit::load(stream);
+  return torch::jit::load(stream);
+}
+
+std::shared_ptr<Graph> read(const std::string &bytes, size_t outputs) {
+  torch::jit::Module module = load(bytes);
   auto graph = torch::jit::toGraphFunction(module.get_method("forward").function()).graph()->copy();
   graph->eraseInput(0);
   if (outputs == 1)

@@ -1,7 +1,9 @@
 #include "compiler/StageEmitter.h"
 
 #include "compiler/StageWeights.h"
+#include "ir/GraphVerify.h"
 #include "ir/TorchError.h"
+#include "ir/TorchFileTime.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -13,6 +15,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <ostream>
+#include <stdexcept>
 #include <streambuf>
 #include <unistd.h>
 #include <utility>
@@ -250,7 +253,8 @@ private:
     else
       graph->registerOutput(graph->insertNode(graph->createTuple(outputs))->output());
     stripSourceRanges(*graph->block());
-    graph->lint();
+    if (llvm::Error error = lintGraph(*graph))
+      throw std::runtime_error(describe(std::move(error)).message);
     module_.type()->addMethod(
         unit_->create_function(c10::QualifiedName(*module_.type()->name(), method), graph));
   }
@@ -317,7 +321,9 @@ llvm::Error emitStage(const StagedModel &model, size_t index, const std::string 
           guardTorchVoid(ExitCode::Internal, "writing stage " + std::to_string(index), [&] {
             // To a stream: with a path its name would become part of the archive.
             std::ostream stream(&sink);
-            StageEmitter(model, index).build().save(stream);
+            Module module = StageEmitter(model, index).build();
+            TorchFileTimer timer;
+            module.save(stream);
           }))
     return error;
   if (int failed = sink.close())

@@ -8,7 +8,10 @@
 
 #include <fmt/ranges.h>
 
+#include <atomic>
 #include <map>
+#include <memory>
+#include <thread>
 
 namespace pipec {
 
@@ -19,9 +22,8 @@ llvm::Error differs(const std::string &message) {
 }
 
 const Attribute *find(const SourceRecord &source, const std::string &name) {
-  auto found = llvm::find_if(source.attributes,
-                             [&](const Attribute &attribute) { return attribute.name == name; });
-  return found == source.attributes.end() ? nullptr : &*found;
+  auto found = source.indexOf.find(name);
+  return found == source.indexOf.end() ? nullptr : &source.attributes[found->second];
 }
 
 llvm::Error compareAttributes(const StagePlan &stage, const std::string &where,
@@ -47,18 +49,20 @@ llvm::Error compareAttributes(const StagePlan &stage, const std::string &where,
 /// in the other.
 llvm::Error compareSharing(const StagePlan &stage, const StageFacts &facts,
                            const std::string &where, const SourceRecord &source) {
-  for (size_t a = 0; a < stage.attributes.size(); ++a)
-    for (size_t b = 0; b < a; ++b) {
-      if (facts.storages[a] < 0 || facts.storages[b] < 0)
-        continue;
-      bool expected = find(source, stage.attributes[a].name)->storage ==
-                      find(source, stage.attributes[b].name)->storage;
-      bool got = facts.storages[a] == facts.storages[b];
-      if (expected != got)
-        return differs(fmt::format("{}: {} and {} share memory: expected {}, got {}", where,
-                                   stage.attributes[b].name, stage.attributes[a].name, expected,
-                                   got));
-    }
+  std::map<int64_t, size_t> firstOfSource, firstOfStage; // attributes, by storage there
+  for (size_t a = 0; a < stage.attributes.size(); ++a) {
+    if (facts.storages[a] < 0)
+      continue;
+    const int64_t expected = find(source, stage.attributes[a].name)->storage;
+    const size_t inSource = firstOfSource.try_emplace(expected, a).first->second;
+    const size_t inStage = firstOfStage.try_emplace(facts.storages[a], a).first->second;
+    if (inSource == inStage)
+      continue;
+    // Of the two it is the earlier one that only one side shares with.
+    return differs(fmt::format("{}: {} and {} share memory: expected {}, got {}", where,
+                               stage.attributes[std::min(inSource, inStage)].name,
+                               stage.attributes[a].name, inSource < inStage, inStage < inSource));
+  }
   return llvm::Error::success();
 }
 
@@ -121,20 +125,55 @@ llvm::Error comparePlan(const Plan &plan, const Relinked &linked, const SourceRe
   return compareOwners(plan, source);
 }
 
+/// Each thread takes the next weight that nobody has taken. The nodes of the map stay where they
+/// are when the record moves.
+void digestInBackground(SourceRecord &record) {
+  constexpr size_t kMostThreads = 4;
+  auto all = std::make_shared<std::vector<KnownWeight *>>();
+  for (auto &[name, weight] : record.weights)
+    all->push_back(&weight);
+  auto next = std::make_shared<std::atomic<size_t>>(0);
+  const size_t threads = std::clamp<size_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
+  for (size_t i = 0; i < threads; ++i)
+    record.digesting.push_back(std::async(std::launch::async, [all, next] {
+      for (size_t w = (*next)++; w < all->size(); w = (*next)++)
+        (*all)[w]->content = contentText((*all)[w]->value);
+    }));
+}
+
 } // namespace
 
 SourceRecord recordSource(const Model &model) {
-  std::vector<std::string> lines = canonicalLines(model);
-  std::string digest = contentDigest(lines, attributeLinesOf(model));
-  SourceRecord record{std::move(lines), std::move(digest), model.signature, model.attributes,
-                      countWholeNumberOps(model)};
-  for (Attribute &attribute : record.attributes)
-    attribute.value = c10::IValue();
+  SourceRecord record;
+  record.lines = canonicalLines(model);
+  record.signature = model.signature;
+  record.attributes = model.attributes;
+  record.wholeNumberOps = countWholeNumberOps(model);
+  for (size_t i = 0; i < record.attributes.size(); ++i) {
+    const Attribute &attribute = record.attributes[i];
+    record.indexOf[attribute.name] = i;
+    if (attribute.kind != AttributeKind::Constant) // those are in the lines, by content
+      record.weights[attribute.name].value = attribute.value;
+  }
+  digestInBackground(record);
   return record;
 }
 
+void finish(SourceRecord &source) {
+  if (!source.digest.empty())
+    return;
+  for (std::future<void> &part : source.digesting)
+    part.get();
+  source.digesting.clear();
+  std::vector<std::string> lines;
+  for (const auto &[name, weight] : source.weights)
+    lines.push_back(
+        attributeLine(name, source.attributes[source.indexOf.at(name)].kind, weight.content));
+  source.digest = contentDigest(source.lines, std::move(lines));
+}
+
 llvm::Error validate(const std::string &directory, const Plan &plan, const SourceRecord &source) {
-  llvm::Expected<Relinked> linked = relink(directory, plan);
+  llvm::Expected<Relinked> linked = relink(directory, plan, source.weights);
   if (!linked) {
     ErrorText text = describe(linked.takeError());
     return makeError(ExitCode::Internal, "validation: " + text.message);

@@ -2,7 +2,9 @@
 #pragma once
 
 #include "ir/Model.h"
+#include "ir/artifact/Relink.h"
 
+#include <future>
 #include <map>
 
 namespace pipec {
@@ -10,12 +12,21 @@ namespace pipec {
 /// What the source looked like when it was normalised; taken before anything is cut.
 struct SourceRecord {
   std::vector<std::string> lines; // canonicalLines
-  std::string digest;             // contentDigest of them and of all weights
   Signature signature;
-  std::vector<Attribute> attributes;             // without their values
+  std::vector<Attribute> attributes;
+  std::map<std::string, size_t> indexOf;         // of attributes, by name
   std::map<std::string, int64_t> wholeNumberOps; // how many of each kind
+  // Only after finish():
+  std::string digest; // contentDigest of the lines and of all weights
+  KnownWeights weights;
+
+  std::vector<std::future<void>> digesting; // each fills the content of some of the weights
 };
+
+/// Returns while other threads still digest the weights, which must not change.
 SourceRecord recordSource(const Model &model);
+/// Waits for them.
+void finish(SourceRecord &source);
 
 /// Reads every file in `directory`, links the stages and compares with the record: same operators
 /// on the same values in the same order, same outputs and state, every weight byte there; and that

@@ -4,10 +4,10 @@
 #include "ir/NodeInfo.h"
 #include "ir/TensorBytes.h"
 #include "ir/WholeNumbers.h"
+#include "ir/plan/Sha256.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
-#include "llvm/Support/SHA256.h"
 
 #include <fmt/ranges.h>
 
@@ -87,10 +87,7 @@ std::string shortened(const std::string &expression) {
   constexpr size_t kLimit = 120;
   if (expression.size() <= kLimit)
     return expression;
-  llvm::SHA256 hash;
-  hash.update(expression);
-  return expression.substr(0, expression.find('(')) + "#" +
-         llvm::toHex(hash.final(), /*LowerCase=*/true).substr(0, 32);
+  return expression.substr(0, expression.find('(')) + "#" + sha256Hex(expression).substr(0, 32);
 }
 
 bool isWhole(const c10::Type &type) {
@@ -298,29 +295,21 @@ std::map<std::string, int64_t> countWholeNumberOps(const Model &model) {
   return counts;
 }
 
-std::string attributeLine(const std::string &name, AttributeKind kind, const c10::IValue &value) {
-  return name + " " + toString(kind).str() + " " + contentText(value);
+std::string attributeLine(const std::string &name, AttributeKind kind, const std::string &content) {
+  return name + " " + toString(kind).str() + " " + content;
 }
 
 std::string contentDigest(const std::vector<std::string> &lines,
                           std::vector<std::string> attributeLines) {
   llvm::sort(attributeLines);
-  llvm::SHA256 hash;
+  Sha256 hash;
   for (const std::vector<std::string> *part :
        {&lines, static_cast<const std::vector<std::string> *>(&attributeLines)})
     for (const std::string &text : *part) {
       hash.update(text);
       hash.update("\n");
     }
-  return "sha256:" + llvm::toHex(hash.final(), /*LowerCase=*/true);
-}
-
-std::vector<std::string> attributeLinesOf(const Model &model) {
-  std::vector<std::string> attributes;
-  for (const Attribute &attribute : model.attributes)
-    if (attribute.kind != AttributeKind::Constant) // those are in the lines, by content
-      attributes.push_back(attributeLine(attribute.name, attribute.kind, attribute.value));
-  return attributes;
+  return "sha256:" + hash.hex();
 }
 
 } // namespace pipec

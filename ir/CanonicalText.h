@@ -54,8 +54,7 @@ void countWholeNumberOps(const torch::jit::Block &block, std::map<std::string, i
 /// name.
 std::string contentDigest(const std::vector<std::string> &lines,
                           std::vector<std::string> attributeLines);
-std::string attributeLine(const std::string &name, AttributeKind kind, const c10::IValue &value);
-/// attributeLine of each attribute; constants are in the canonical lines by content.
-std::vector<std::string> attributeLinesOf(const Model &model);
+/// `content`: its contentText.
+std::string attributeLine(const std::string &name, AttributeKind kind, const std::string &content);
 
 } // namespace pipec

@@ -1,11 +1,11 @@
 #include "ir/TensorBytes.h"
 
-#include "llvm/ADT/ArrayRef.h"
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/SHA256.h"
+#include "ir/plan/Sha256.h"
 #include "llvm/Support/xxhash.h"
 
 #include <ATen/ops/empty_strided.h>
+
+#include <cstring>
 
 namespace pipec {
 
@@ -24,17 +24,26 @@ at::Tensor dense(const at::Tensor &tensor) {
   return plain.to(at::kCPU).contiguous();
 }
 
-llvm::ArrayRef<uint8_t> bytesOf(const at::Tensor &contiguous) {
-  return {static_cast<const uint8_t *>(contiguous.const_data_ptr()), contiguous.nbytes()};
+llvm::StringRef bytesOf(const at::Tensor &contiguous) {
+  return {static_cast<const char *>(contiguous.const_data_ptr()), contiguous.nbytes()};
 }
 
 } // namespace
 
 std::string tensorDigest(const at::Tensor &tensor) {
   at::Tensor plain = dense(tensor);
-  llvm::SHA256 hash;
-  hash.update(bytesOf(plain));
-  return llvm::toHex(hash.final(), /*LowerCase=*/true);
+  return sha256Hex(bytesOf(plain));
+}
+
+bool haveSameBits(const at::Tensor &a, const at::Tensor &b) {
+  auto isPlain = [](const at::Tensor &tensor) {
+    return tensor.defined() && tensor.layout() == at::kStrided && tensor.has_storage() &&
+           tensor.device().is_cpu() && !tensor.is_quantized() && !tensor.is_conj() &&
+           !tensor.is_neg() && tensor.is_non_overlapping_and_dense();
+  };
+  return isPlain(a) && isPlain(b) && a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() &&
+         a.strides() == b.strides() && a.requires_grad() == b.requires_grad() &&
+         std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
 }
 
 uint64_t tensorHash(const at::Tensor &tensor) { return llvm::xxHash64(bytesOf(dense(tensor))); }

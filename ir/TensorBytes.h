@@ -11,6 +11,10 @@ namespace pipec {
 /// Quantised and sparse tensors by their parts.
 std::string tensorDigest(const at::Tensor &tensor);
 
+/// Whether both are plain tensors without gaps of the same dtype, sizes, strides and requires_grad,
+/// and equal byte for byte. False says nothing: they are not compared further.
+bool haveSameBits(const at::Tensor &a, const at::Tensor &b);
+
 /// A quick hash of the same bytes, for comparisons within one process.
 uint64_t tensorHash(const at::Tensor &tensor);
 

@@ -4,6 +4,7 @@
 #include "ir/SpoiltNames.h"
 #include "ir/TorchArchive.h"
 #include "ir/TorchError.h"
+#include "ir/TorchFileTime.h"
 #include "ir/plan/Words.h"
 
 #include <torch/csrc/jit/serialization/import.h>
@@ -262,6 +263,7 @@ llvm::Error explainParserFailure(const std::string &path, llvm::Error error) {
 
 llvm::Expected<jit::Module> loadMapped(const std::string &path) {
   registerMarkerOps(); // a model may call pipec::pipe_split
+  TorchFileTimer timer;
   auto archive = TorchArchive::open(path);
   if (!archive)
     return archive.takeError();

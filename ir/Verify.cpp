@@ -1,44 +1,16 @@
 #include "ir/Verify.h"
 
-#include "ir/NodeInfo.h"
-#include "ir/TorchError.h"
+#include "ir/GraphVerify.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
 
-#include <torch/csrc/jit/ir/ir.h>
-
 namespace pipec {
 namespace {
-
-using torch::jit::Block;
-using torch::jit::Node;
 
 /// An Unreadable error: what a verifier reports.
 template <typename... Args>
 llvm::Error invalid(fmt::format_string<Args...> format, Args &&...args) {
   return makeError(ExitCode::Unreadable, fmt::format(format, std::forward<Args>(args)...));
-}
-
-bool readsModule(const Node *node) {
-  return node->kind() == c10::prim::GetAttr || node->kind() == c10::prim::SetAttr ||
-         node->kind() == c10::prim::CallMethod || node->kind() == c10::prim::CallFunction;
-}
-
-llvm::Error verifyNodes(Block *block, bool lowered) {
-  for (Node *node : block->nodes()) {
-    if (lowered && readsModule(node))
-      return invalid("{}: nothing reads a module after lower-attributes", describeNode(node));
-    // Structure nodes of prim have no schema; LibTorch's lint knows them.
-    if (!node->kind().is_prim() && !node->maybeOperator())
-      return makeError(ExitCode::Unreadable,
-                       fmt::format("{}: no such operator, or no overload takes these inputs",
-                                   describeNode(node)),
-                       "custom operators come with --load-library");
-    for (Block *inner : node->blocks())
-      if (llvm::Error error = verifyNodes(inner, lowered))
-        return error;
-  }
-  return llvm::Error::success();
 }
 
 llvm::Error verifyTree(const OutputTree &tree, size_t &next) {
@@ -55,13 +27,6 @@ llvm::Error verifyTree(const OutputTree &tree, size_t &next) {
     if (llvm::Error error = verifyTree(child, next))
       return error;
   return llvm::Error::success();
-}
-
-/// LibTorch's lint; every operator is known; nothing reads a module any more when `lowered`.
-llvm::Error verifyGraph(torch::jit::Graph &graph, bool lowered) {
-  if (llvm::Error error = guardTorchVoid(ExitCode::Unreadable, "graph", [&] { graph.lint(); }))
-    return error;
-  return verifyNodes(graph.block(), lowered);
 }
 
 /// Names unique, other names included; storage numbers dense in order of first encounter.
@@ -104,13 +69,12 @@ llvm::Error verifySignature(const Signature &signature) {
 
 /// Before lower-attributes the graph is still a method: `self`, then the arguments.
 llvm::Error verifyFront(const Model &model) {
-  const auto inputs = model.graph->inputs();
-  if (inputs.size() != model.signature.inputs.size() + 1)
+  const GraphFace face = faceOf(*model.graph);
+  if (face.inputUses.size() != model.signature.inputs.size() + 1)
     return invalid("graph: expected self and {} arguments, got {} inputs",
-                   model.signature.inputs.size(), inputs.size());
-  if (!inputs[0]->type()->is_module())
-    return invalid("graph: expected the module as first input, got {}",
-                   inputs[0]->type()->annotation_str());
+                   model.signature.inputs.size(), face.inputUses.size());
+  if (!face.firstInputIsModule)
+    return invalid("graph: expected the module as first input, got {}", face.firstInputType);
   if (!model.attributes.empty())
     return invalid("expected no attributes before lower-attributes, got {}",
                    model.attributes.size());
@@ -120,8 +84,8 @@ llvm::Error verifyFront(const Model &model) {
 /// Matches the ports of one stage with the channels, leaves and attributes of the whole.
 class StageVerifier {
 public:
-  StageVerifier(const StagedModel &model, size_t index)
-      : model_(model), stage_(model.stages[index]), index_(index) {}
+  StageVerifier(const StagedModel &model, const llvm::StringSet<> &names, size_t index)
+      : model_(model), names_(names), stage_(model.stages[index]), index_(index) {}
 
   llvm::Error run(std::vector<size_t> &leafCounts);
 
@@ -131,22 +95,24 @@ private:
   llvm::Error outputs(std::vector<size_t> &leafCounts);
 
   const StagedModel &model_;
+  const llvm::StringSet<> &names_; // of the model's attributes
   const Stage &stage_;
   const size_t index_;
+  GraphFace face_;
 };
 
 llvm::Error StageVerifier::run(std::vector<size_t> &leafCounts) {
   const StagePlan &plan = stage_.plan;
   if (!stage_.graph)
     return invalid("stage {}: it has no graph", index_);
+  face_ = faceOf(*stage_.graph);
   const size_t ports = plan.inputs.size() + plan.attributes.size();
-  if (stage_.graph->inputs().size() != ports)
+  if (face_.inputUses.size() != ports)
     return invalid("stage {}: expected {} graph inputs ({} ports, {} attributes), got {}", index_,
-                   ports, plan.inputs.size(), plan.attributes.size(),
-                   stage_.graph->inputs().size());
-  if (stage_.graph->outputs().size() != plan.outputs.size())
+                   ports, plan.inputs.size(), plan.attributes.size(), face_.inputUses.size());
+  if (face_.outputs != plan.outputs.size())
     return invalid("stage {}: expected {} graph outputs, got {}", index_, plan.outputs.size(),
-                   stage_.graph->outputs().size());
+                   face_.outputs);
   if (llvm::Error error = verifyGraph(*stage_.graph, /*lowered=*/true))
     return withContext(std::move(error), fmt::format("stage {}", index_));
   if (llvm::Error error = inputs())
@@ -180,10 +146,9 @@ llvm::Error StageVerifier::attributes() {
   const StagePlan &plan = stage_.plan;
   for (size_t i = 0; i < plan.attributes.size(); ++i) {
     const StageAttribute &attribute = plan.attributes[i];
-    const auto owns = [&](const Attribute &a) { return a.name == attribute.name; };
-    if (llvm::none_of(model_.attributes, owns))
+    if (!names_.contains(attribute.name))
       return invalid("stage {}: uses {}: the model has no such attribute", index_, attribute.name);
-    const size_t reads = stage_.graph->inputs()[plan.inputs.size() + i]->uses().size();
+    const size_t reads = face_.inputUses[plan.inputs.size() + i];
     const size_t least = reads == 0 ? 0 : 1, most = std::max<size_t>(reads, 1);
     if (attribute.uses < least || attribute.uses > most)
       return invalid("stage {}: uses {}: the graph reads it {} times, got uses={}", index_,
@@ -248,7 +213,8 @@ bool endsAt(const Channel &channel, size_t index, const PortRef &port, const Sta
          stage.plan.inputs[port.port].index == index;
 }
 
-llvm::Error verifyChannel(const StagedModel &model, size_t index) {
+/// `names`: of the channels before it.
+llvm::Error verifyChannel(const StagedModel &model, size_t index, llvm::StringSet<> &names) {
   const Channel &channel = model.channels[index];
   const size_t stages = model.stages.size();
   if (channel.from.stage >= stages || !startsAt(channel, index, model.stages[channel.from.stage]))
@@ -274,21 +240,17 @@ llvm::Error verifyChannel(const StagedModel &model, size_t index) {
   }
   if (channel.kind == Channel::Kind::Activation && channel.skip != skip)
     return invalid("channel {}: expected skip={}, got skip={}", channel.name, skip, channel.skip);
-  for (size_t i = 0; i < index; ++i)
-    if (model.channels[i].name == channel.name)
-      return invalid("channel {}: this name appears twice", channel.name);
+  if (!names.insert(channel.name).second)
+    return invalid("channel {}: this name appears twice", channel.name);
   return llvm::Error::success();
 }
 
-llvm::Error verifyTie(const StagedModel &model, const Tie &tie) {
+/// `names`: all of the model's attributes, the other names included.
+llvm::Error verifyTie(const StagedModel &model, const Tie &tie, const llvm::StringSet<> &names) {
   const std::string name = tie.names.empty() ? "" : tie.names.front();
-  for (const std::string &member : tie.names) {
-    const auto has = [&](const Attribute &a) {
-      return a.name == member || llvm::is_contained(a.otherNames, member);
-    };
-    if (llvm::none_of(model.attributes, has))
+  for (const std::string &member : tie.names)
+    if (!names.contains(member))
       return invalid("tie {}: the model has no attribute {}", name, member);
-  }
   if (tie.names.empty() || tie.stages.size() < 2)
     return invalid("tie {}: expected names and at least 2 stages, got {} and {}", name,
                    tie.names.size(), tie.stages.size());
@@ -313,13 +275,14 @@ llvm::Error verify(const Model &model) {
   if (llvm::Error error = verifyAttributes(model.attributes))
     return error;
   const size_t arguments = model.signature.inputs.size(), attributes = model.attributes.size();
-  if (model.graph->inputs().size() != arguments + attributes)
+  const GraphFace face = faceOf(*model.graph);
+  if (face.inputUses.size() != arguments + attributes)
     return invalid("graph: expected {} inputs ({} arguments, {} attributes), got {}",
-                   arguments + attributes, arguments, attributes, model.graph->inputs().size());
+                   arguments + attributes, arguments, attributes, face.inputUses.size());
   const size_t leaves = model.signature.leaves.size(), states = model.stateOutputs.size();
-  if (model.graph->outputs().size() != leaves + states)
+  if (face.outputs != leaves + states)
     return invalid("graph: expected {} outputs ({} leaves, {} states), got {}", leaves + states,
-                   leaves, states, model.graph->outputs().size());
+                   leaves, states, face.outputs);
   for (size_t i = 0; i < states; ++i) {
     if (model.stateOutputs[i] >= attributes)
       return invalid("state output {}: expected an attribute below {}, got {}", i, attributes,
@@ -339,15 +302,22 @@ llvm::Error verify(const StagedModel &model) {
     return error;
   if (llvm::Error error = verifyAttributes(model.attributes))
     return error;
+  llvm::StringSet<> attributeNames, allNames, channelNames;
+  for (const Attribute &attribute : model.attributes) {
+    attributeNames.insert(attribute.name);
+    allNames.insert(attribute.name);
+    for (const std::string &other : attribute.otherNames)
+      allNames.insert(other);
+  }
   std::vector<size_t> leafCounts(model.signature.leaves.size());
   for (size_t i = 0; i < model.stages.size(); ++i)
-    if (llvm::Error error = StageVerifier(model, i).run(leafCounts))
+    if (llvm::Error error = StageVerifier(model, attributeNames, i).run(leafCounts))
       return error;
   for (size_t i = 0; i < model.channels.size(); ++i)
-    if (llvm::Error error = verifyChannel(model, i))
+    if (llvm::Error error = verifyChannel(model, i, channelNames))
       return error;
   for (const Tie &tie : model.ties)
-    if (llvm::Error error = verifyTie(model, tie))
+    if (llvm::Error error = verifyTie(model, tie, allNames))
       return error;
   for (size_t i = 0; i < leafCounts.size(); ++i)
     if (leafCounts[i] != 1)

@@ -48,18 +48,20 @@ llvm::json::Object reportJson(const CompileReport &report) {
   for (const PhaseTime &phase : report.phases)
     phases.push_back(
         llvm::json::Object{{"name", phase.name}, {"ms", static_cast<double>(phase.ns) / 1e6}});
-  return llvm::json::Object{{"schema_version", 1},
-                            {"stages", stagesJson(plan)},
-                            {"channels", channelsJson(plan)},
-                            {"ties", tiesJson(plan)},
-                            {"batch", batchJson(plan)},
-                            {"prediction", llvm::json::Object{{"schedule", plan.scheduleName},
-                                                              {"microbatches", plan.microBatches}}},
-                            {"proved", llvm::json::Array(report.proved)},
-                            {"tested", llvm::json::Array(report.tested)},
-                            {"notes", llvm::json::Array(report.notes)},
-                            {"phases", std::move(phases)},
-                            {"peak_memory_bytes", report.peakMemoryBytes}};
+  return llvm::json::Object{
+      {"schema_version", 1},
+      {"stages", stagesJson(plan)},
+      {"channels", channelsJson(plan)},
+      {"ties", tiesJson(plan)},
+      {"batch", batchJson(plan)},
+      {"prediction",
+       llvm::json::Object{{"schedule", plan.scheduleName}, {"microbatches", plan.microBatches}}},
+      {"proved", llvm::json::Array(report.proved)},
+      {"tested", llvm::json::Array(report.tested)},
+      {"notes", llvm::json::Array(report.notes)},
+      {"phases", std::move(phases)},
+      {"libtorch_load_save_ms", static_cast<double>(report.torchFileNs) / 1e6},
+      {"peak_memory_bytes", report.peakMemoryBytes}};
 }
 
 } // namespace pipec

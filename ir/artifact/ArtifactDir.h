@@ -4,6 +4,8 @@
 
 #include "ir/plan/Plan.h"
 
+#include <future>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -28,6 +30,10 @@ public:
   /// Writes one file (name without directory) and syncs it. Errors: IO with needed and free bytes
   /// when the disk is full.
   llvm::Error write(llvm::StringRef name, llvm::StringRef bytes);
+  /// The file is complete, whoever wrote it: it is synced and its digest computed on another thread
+  /// while the caller goes on. It must not change any more. What goes wrong is an error of
+  /// writeManifest().
+  void settle(const std::string &name);
   /// MANIFEST over every file there, in sha256sum's format sorted by name; everything synced.
   llvm::Error writeManifest();
   /// The rename. After it the destructor does nothing. Errors: as create() (another process may
@@ -37,6 +43,7 @@ public:
 private:
   ArtifactWriter() = default;
   std::string target_, temporary_;
+  std::map<std::string, std::future<llvm::Expected<std::string>>> settling_; // digests, by file
   bool force_ = false, published_ = false;
 };
 
@@ -70,7 +77,6 @@ llvm::Expected<Artifact> openArtifact(const std::string &directory);
 /// files are not opened.
 llvm::Expected<Artifact> openArtifactPlan(const std::string &directory);
 
-std::string sha256Hex(llvm::StringRef bytes);
 /// Streams the file. Errors: IO.
 llvm::Expected<std::string> sha256File(const std::string &path);
 

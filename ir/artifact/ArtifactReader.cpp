@@ -2,8 +2,7 @@
 #include "ir/artifact/ArtifactDir.h"
 #include "ir/artifact/Manifest.h"
 #include "ir/artifact/SafeFile.h"
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/SHA256.h"
+#include "ir/plan/Sha256.h"
 
 #include <fcntl.h>
 #include <filesystem>
@@ -199,12 +198,6 @@ private:
 };
 
 } // namespace
-
-std::string sha256Hex(llvm::StringRef bytes) {
-  llvm::SHA256 hash;
-  hash.update(bytes);
-  return llvm::toHex(hash.final(), /*LowerCase=*/true);
-}
 
 llvm::Expected<std::string> sha256File(const std::string &path) {
   FileHandle file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));

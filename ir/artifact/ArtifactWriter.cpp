@@ -191,9 +191,13 @@ llvm::Expected<ArtifactWriter> ArtifactWriter::create(const std::string &target,
 
 ArtifactWriter::ArtifactWriter(ArtifactWriter &&other)
     : target_(std::move(other.target_)), temporary_(std::exchange(other.temporary_, "")),
-      force_(other.force_), published_(std::exchange(other.published_, true)) {}
+      settling_(std::move(other.settling_)), force_(other.force_),
+      published_(std::exchange(other.published_, true)) {}
 
 ArtifactWriter::~ArtifactWriter() {
+  for (auto &[name, digest] : settling_)
+    if (digest.valid()) // an earlier error counts
+      llvm::consumeError(digest.get().takeError());
   if (published_ || temporary_.empty())
     return;
   UnfinishedOutputs &open = unfinishedOutputs();
@@ -211,6 +215,35 @@ llvm::Error ArtifactWriter::write(llvm::StringRef name, llvm::StringRef bytes) {
   return withContext(writeNewFile(*directory, name.str(), bytes), target_);
 }
 
+namespace {
+
+/// Its digest, when it is safe on the disk.
+llvm::Expected<std::string> syncedDigest(const FileHandle &directory, const std::string &name) {
+  llvm::Expected<FileHandle> file = openForReading(directory, name);
+  if (!file)
+    return file.takeError();
+  // The disk works while the digest is computed; a refusal costs time only.
+  ::sync_file_range(file->get(), 0, 0, SYNC_FILE_RANGE_WRITE);
+  llvm::Expected<std::string> digest = sha256Of(*file, name);
+  if (!digest)
+    return digest;
+  if (llvm::Error error = sync(*file, name))
+    return std::move(error);
+  return digest;
+}
+
+} // namespace
+
+void ArtifactWriter::settle(const std::string &name) {
+  settling_[name] = std::async(std::launch::async,
+                               [directory = temporary_, name]() -> llvm::Expected<std::string> {
+                                 llvm::Expected<FileHandle> opened = openDirectory(directory);
+                                 if (!opened)
+                                   return opened.takeError();
+                                 return syncedDigest(*opened, name);
+                               });
+}
+
 llvm::Error ArtifactWriter::writeManifest() {
   llvm::Expected<FileHandle> directory = openDirectory(temporary_);
   if (!directory)
@@ -220,17 +253,14 @@ llvm::Error ArtifactWriter::writeManifest() {
     return names.takeError();
   Manifest manifest;
   for (const std::string &name : *names) {
-    llvm::Expected<FileHandle> file = openForReading(*directory, name);
-    if (!file)
-      return withContext(file.takeError(), target_);
-    // The emitter may have let others write the file: sync it here whoever did.
-    if (llvm::Error error = sync(*file, name))
-      return withContext(std::move(error), target_);
-    llvm::Expected<std::string> digest = sha256Of(*file, name);
+    auto settling = settling_.find(name);
+    llvm::Expected<std::string> digest =
+        settling != settling_.end() ? settling->second.get() : syncedDigest(*directory, name);
     if (!digest)
       return withContext(digest.takeError(), target_);
     manifest[name] = *digest;
   }
+  settling_.clear();
   if (llvm::Error error = writeNewFile(*directory, kManifestName, toString(manifest)))
     return withContext(std::move(error), target_);
   return withContext(sync(*directory, temporary_), target_);

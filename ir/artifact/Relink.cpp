@@ -144,7 +144,8 @@ std::shared_ptr<Graph> graphOf(const torch::jit::Module &module, const std::stri
 
 class Linker {
 public:
-  Linker(const std::string &directory, const Plan &plan) : directory_(directory), plan_(plan) {}
+  Linker(const std::string &directory, const Plan &plan, const KnownWeights &known)
+      : directory_(directory), plan_(plan), known_(known) {}
 
   llvm::Expected<Relinked> link() {
     std::vector<std::string> leaves(plan_.signature.leaves.size());
@@ -203,7 +204,8 @@ private:
       held.push_back(!entries[i].channel && value->isTensor() ? value->toTensor() : at::Tensor());
       if (llvm::Error error = checkOtherNames(s, entries[i], *value, module))
         return error;
-      std::string line = attributeLine(entries[i].name, entries[i].kind, *value);
+      std::string line =
+          attributeLine(entries[i].name, entries[i].kind, contentOf(entries[i].name, *value));
       auto [known, inserted] = weights_.try_emplace(entries[i].name, line);
       if (!inserted && known->second != line)
         return makeError(ExitCode::BadArtifact,
@@ -215,6 +217,14 @@ private:
     facts_.emplace_back();
     facts_.back().storages = storageIds(held);
     return llvm::Error::success();
+  }
+
+  std::string contentOf(const std::string &name, const c10::IValue &value) const {
+    auto known = known_.find(name);
+    if (known != known_.end() && known->second.value.isTensor() && value.isTensor() &&
+        haveSameBits(known->second.value.toTensor(), value.toTensor()))
+      return known->second.content;
+    return contentText(value);
   }
 
   /// The other names of a weight must be the very same tensor.
@@ -330,6 +340,7 @@ private:
 
   const std::string &directory_;
   const Plan &plan_;
+  const KnownWeights &known_;
   CanonicalWriter writer_;
   llvm::DenseMap<size_t, std::string> channelNames_;
   std::map<std::string, std::string> weights_;
@@ -341,8 +352,9 @@ private:
 
 } // namespace
 
-llvm::Expected<Relinked> relink(const std::string &directory, const Plan &plan) {
-  return Linker(directory, plan).link();
+llvm::Expected<Relinked> relink(const std::string &directory, const Plan &plan,
+                                const KnownWeights &known) {
+  return Linker(directory, plan, known).link();
 }
 
 std::string firstDifference(const std::vector<std::string> &expected,

@@ -4,6 +4,8 @@
 
 #include "ir/plan/Plan.h"
 
+#include <ATen/core/ivalue.h>
+
 #include <map>
 #include <string>
 #include <vector>
@@ -22,18 +24,25 @@ struct StageFacts {
 
 /// What the stage files say, read back.
 struct Relinked {
-  std::vector<std::string> lines; // as canonicalLines has them for the normalised source
-  std::vector<std::string>
-      attributeLines; // content of every weight, as attributeLinesOf has them; replicas once
-  std::string digest; // contentDigest of both
+  std::vector<std::string> lines;          // as canonicalLines has them for the normalised source
+  std::vector<std::string> attributeLines; // attributeLine of every weight; replicas once
+  std::string digest;                      // contentDigest of both
   std::vector<StageFacts> stages;
 };
+
+/// A weight whose contentText is known. A stage's tensor with the same bits is not digested again.
+struct KnownWeight {
+  c10::IValue value;
+  std::string content;
+};
+using KnownWeights = std::map<std::string, KnownWeight>; // by name
 
 /// Links pipec_forward of all stages in order by the plan's channels. `forward` of each stage is
 /// checked to be the same program on the stage's own weights. Replicas of a tied weight must have
 /// the same content; a transmitted one has the content that its owner sends. Errors: BadArtifact
 /// naming stage and what disagrees (a port, a weight, a line of `forward`).
-llvm::Expected<Relinked> relink(const std::string &directory, const Plan &plan);
+llvm::Expected<Relinked> relink(const std::string &directory, const Plan &plan,
+                                const KnownWeights &known = {});
 
 /// The first line that differs, in words; empty when equal. `expected` is the source.
 std::string firstDifference(const std::vector<std::string> &expected,

@@ -1,8 +1,8 @@
 #include "ir/artifact/SafeFile.h"
 
+#include "ir/plan/Sha256.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/SHA256.h"
 
 #include <cerrno>
 #include <cstring>
@@ -115,7 +115,7 @@ llvm::Expected<std::string> readAll(const FileHandle &file, const std::string &n
 }
 
 llvm::Expected<std::string> sha256Of(const FileHandle &file, const std::string &name) {
-  llvm::SHA256 hash;
+  Sha256 hash;
   std::vector<char> buffer(size_t(1) << 20);
   off_t at = 0;
   for (;;) {
@@ -125,7 +125,7 @@ llvm::Expected<std::string> sha256Of(const FileHandle &file, const std::string &
     if (got < 0)
       return failf(ExitCode::IO, "{}: cannot read: {}", name, systemMessage(errno));
     if (got == 0)
-      return llvm::toHex(hash.final(), /*LowerCase=*/true);
+      return hash.hex();
     hash.update(llvm::StringRef(buffer.data(), static_cast<size_t>(got)));
     at += got;
   }

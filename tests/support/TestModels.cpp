@@ -3,6 +3,7 @@
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/ir/ir.h>
 #include <torch/csrc/jit/ir/irparser.h>
+#include <torch/csrc/jit/serialization/import.h>
 
 #include <map>
 #include <sstream>
@@ -131,14 +132,27 @@ bool returnsInput(const Model &model, size_t output, size_t input) {
   return model.graph->outputs()[output] == model.graph->inputs()[input];
 }
 
-std::string bytesOf(const SavedModule &saved) {
+static torch::jit::Module built(const SavedModule &saved) {
   torch::jit::Module module("__torch__." + saved.name);
   registerAll(module, saved);
+  for (const auto &[name, child] : saved.modules)
+    module.register_module(name, built(child));
   if (!saved.source.empty())
     module.define(saved.source);
+  return module;
+}
+
+void saveTo(std::ostream &out, const SavedModule &saved) { built(saved).save(out); }
+
+std::string bytesOf(const SavedModule &saved) {
   std::ostringstream out;
-  module.save(out);
+  saveTo(out, saved);
   return out.str();
+}
+
+void loadAndSave(const std::string &path) {
+  std::ostringstream out;
+  torch::jit::load(path).save(out);
 }
 
 } // namespace pipec::test

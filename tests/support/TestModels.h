@@ -6,6 +6,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <iosfwd>
+
 namespace torch::jit {
 struct Value;
 }
@@ -41,8 +43,12 @@ struct SavedModule {
       parameters = {},
       buffers = {};        // "block.weight" is in the submodule block
   std::string source = ""; // of its methods
+  std::vector<std::pair<std::string, SavedModule>> modules = {}; // with methods of their own
 };
 /// The file that torch.jit.save makes of it.
 std::string bytesOf(const SavedModule &module);
+void saveTo(std::ostream &out, const SavedModule &module);
+/// torch.jit.load and torch.jit.save, without a file for the result.
+void loadAndSave(const std::string &path);
 
 } // namespace pipec::test

@@ -4,6 +4,7 @@
 
 #include "ir/UnfinishedOutputs.h"
 #include "ir/artifact/Manifest.h"
+#include "ir/plan/Sha256.h"
 #include "tests/support/Matchers.h"
 #include "tests/support/SamplePlan.h"
 
@@ -102,6 +103,30 @@ TEST_F(ArtifactDirTest, writesWhatSha256sumReads) {
                                              sha256Hex("weights of stage 1") + "  stage-1.pt\n");
   EXPECT_EQ(std::system(("cd " + artifact + " && sha256sum --strict --quiet -c MANIFEST").c_str()),
             0);
+}
+
+TEST_F(ArtifactDirTest, whatIsSettledEarlyIsInTheManifestAllTheSame) {
+  llvm::Expected<ArtifactWriter> writer = ArtifactWriter::create(path("m.pipe"), false);
+  ASSERT_TRUE(succeeded(writer));
+  const std::string large(size_t(5) << 20, 'w');
+  put(writer->directory() + "/stage-0.pt", large); // by somebody else, as LibTorch does
+  writer->settle("stage-0.pt");
+  ASSERT_TRUE(succeeded(writer->write("schedule.csv", "0F0\n")));
+  ASSERT_TRUE(succeeded(writer->writeManifest()));
+  ASSERT_TRUE(succeeded(writer->publish()));
+  EXPECT_EQ(get(path("m.pipe/MANIFEST")),
+            sha256Hex("0F0\n") + "  schedule.csv\n" + sha256Hex(large) + "  stage-0.pt\n");
+}
+
+TEST_F(ArtifactDirTest, aSettledFileThatIsNoFileStopsTheManifest) {
+  llvm::Expected<ArtifactWriter> writer = ArtifactWriter::create(path("m.pipe"), false);
+  ASSERT_TRUE(succeeded(writer));
+  fs::create_directory(writer->directory() + "/stage-0.pt");
+  writer->settle("stage-0.pt");
+  EXPECT_TRUE(failedWith(writer->writeManifest(), ExitCode::BadArtifact, "a directory"));
+  llvm::Expected<ArtifactWriter> unused = ArtifactWriter::create(path("n.pipe"), false);
+  ASSERT_TRUE(succeeded(unused));
+  unused->settle("absent"); // its error is nobody's when no manifest is wanted
 }
 
 TEST_F(ArtifactDirTest, opens) {

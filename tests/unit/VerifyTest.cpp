@@ -1,8 +1,10 @@
 // What the verifiers refuse, one message each.
 #include "ir/Verify.h"
 
+#include "ir/GraphVerify.h"
 #include "ir/ModelText.h"
 #include "tests/support/Matchers.h"
+#include "tests/support/TestModels.h"
 
 #include <functional>
 
@@ -210,6 +212,40 @@ TEST(Verify, FrontModelsKeepTheirModule) {
   setGraph(front, "graph(%self : Tensor, %x : Tensor):\n  return (%x)");
   EXPECT_TRUE(failedWith(verify(front), ExitCode::Unreadable,
                          "expected the module as first input, got Tensor"));
+}
+
+TEST(VerifyGraph, ValuesAreDefinedBeforeTheyAreUsed) {
+  EXPECT_TRUE(succeeded(lintGraph(*test::modelOf(R"(graph(%x : Tensor, %c : bool):
+    %y : Tensor = prim::If(%c)
+      block0():
+        %a : Tensor = aten::relu(%x)
+        -> (%a)
+      block1():
+        -> (%x)
+    %z : Tensor = aten::add_(%y, %x, %c)
+    return (%z, %z))")
+                                       .graph)));
+  // The parser knows the names of inner blocks outside too.
+  const Model outside = test::modelOf(R"(graph(%x : Tensor, %c : bool):
+    %y : Tensor = prim::If(%c)
+      block0():
+        %a : Tensor = aten::relu(%x)
+        -> (%a)
+      block1():
+        -> (%x)
+    %z : Tensor = aten::neg(%a)
+    return (%z))");
+  EXPECT_TRUE(failedWith(lintGraph(*outside.graph), ExitCode::Unreadable,
+                         "aten::neg: reads %a, which is not defined before it"));
+}
+
+TEST(VerifyGraph, AGraphFromOutside) {
+  const Model model = sampleModel();
+  const GraphFace face = faceOf(*model.graph);
+  EXPECT_EQ(face.inputUses, (std::vector<size_t>{1, 1, 1, 0}));
+  EXPECT_EQ(face.outputs, 2u);
+  EXPECT_EQ(face.firstInputType, "Tensor");
+  EXPECT_FALSE(face.firstInputIsModule);
 }
 
 } // namespace

@@ -1,5 +1,6 @@
 list(APPEND PIPEC_UNIT_SOURCES unit/ModelTextTest.cpp)
 list(APPEND PIPEC_UNIT_SOURCES unit/VerifyTest.cpp)
+list(APPEND PIPEC_UNIT_SOURCES unit/TensorBytesTest.cpp)
 list(APPEND PIPEC_UNIT_SOURCES unit/PassManagerTest.cpp)
 list(APPEND PIPEC_UNIT_SOURCES unit/JsonTest.cpp)
 list(APPEND PIPEC_UNIT_SOURCES unit/PlanTest.cpp)
