@@ -9,7 +9,7 @@ namespace pipec {
 
 /// One line per pass: name and description.
 void printPassList(llvm::raw_ostream &os);
-/// docs/passes.md.
+/// A section of docs/passes.md for each.
 void printPassesMarkdown(llvm::raw_ostream &os);
 
 } // namespace pipec
