@@ -1,6 +1,7 @@
 #include "compiler/Compiler.h"
 
 #include "compiler/ArtifactEmitter.h"
+#include "compiler/CompileReproducer.h"
 #include "compiler/EstimateCosts.h"
 #include "compiler/EvaluateGraph.h"
 #include "compiler/ExampleRuns.h"
@@ -8,10 +9,8 @@
 #include "compiler/PassDumps.h"
 #include "compiler/Pipelines.h"
 #include "compiler/PlantedFaults.h"
-#include "compiler/Reproducer.h"
 #include "compiler/RoundTrip.h"
 #include "compiler/Validate.h"
-#include "compiler/Version.h"
 #include "ir/BatchDimHint.h"
 #include "ir/CanonicalText.h"
 #include "ir/MicroBatch.h"
@@ -19,6 +18,7 @@
 #include "ir/TorchError.h"
 #include "ir/TorchFileTime.h"
 #include "ir/Values.h"
+#include "ir/Version.h"
 #include "ir/plan/PeakMemory.h"
 #include "ir/plan/Words.h"
 #include "passes/PassManager.h"
@@ -61,7 +61,7 @@ struct Compiler::Impl {
 
   void beginPhases() {
     report = {};
-    dumps = {};
+    dumps = PassDumps(options->dumpDir);
     phaseStart = std::chrono::steady_clock::now();
     torchFileStart = torchFileNs();
   }
@@ -80,9 +80,7 @@ struct Compiler::Impl {
         false; // pipe-opt and the tests check it; texts of whole models take long
     managerOptions.printAfter = options->printAfter;
     if (!options->dumpDir.empty())
-      managerOptions.afterPass = [this](const PassRun &run) {
-        return dumps.write(options->dumpDir, run);
-      };
+      managerOptions.afterPass = [this](const PassRun &run) { return dumps.write(run); };
     PassManager manager(managerOptions);
     if (llvm::Error error = manager.addPipeline(pipeline))
       return error;
@@ -142,7 +140,7 @@ struct Compiler::Impl {
   llvm::Error simplifyWithTypes(Model &model, const std::vector<c10::IValue> &inputs) {
     for (int round = 0; round < kTypedRounds; ++round) {
       if (llvm::Error error = inferTypes(model, deepCopies(inputs)))
-        return error;
+        return withArguments(std::move(error), model.signature, inputs);
       std::vector<std::string> before = canonicalLines(model);
       AnyModel any = std::move(model);
       llvm::Error error = runPasses(typedPipeline(), any);
@@ -285,9 +283,18 @@ struct Compiler::Impl {
     return llvm::Error::success();
   }
 
-  /// Everything but publication: the files are in `writer`.
-  llvm::Error compile(ArtifactWriter &writer) {
+  struct Staged {
+    StagedModel model;
+    std::vector<ExampleRun> runs;
+    SourceRecord source;
+  };
+
+  /// Everything before the first file: all passes, and the source on the example.
+  llvm::Expected<Staged> stage() {
     beginPhases();
+    if (!options->dumpDir.empty())
+      if (llvm::Error error = dumps.prepare(options->replaceDumps))
+        return std::move(error);
     llvm::Expected<Model> model = front();
     if (!model)
       return model.takeError();
@@ -304,7 +311,15 @@ struct Compiler::Impl {
     if (!staged)
       return staged.takeError();
     report.notes = staged->notes;
-    return writeAndProve(*staged, *runs, source, writer);
+    return Staged{std::move(*staged), std::move(*runs), std::move(source)};
+  }
+
+  /// Everything but publication: the files are in `writer`.
+  llvm::Error compile(ArtifactWriter &writer) {
+    llvm::Expected<Staged> staged = stage();
+    if (!staged)
+      return staged.takeError();
+    return writeAndProve(staged->model, staged->runs, staged->source, writer);
   }
 
   llvm::Error publish(ArtifactWriter &writer) {
@@ -332,30 +347,31 @@ struct Compiler::Impl {
     return writer;
   }
 
-  /// An internal error leaves a directory to report: the compile is done once more, now with the
-  /// text of every pass, which nobody else should pay for.
   llvm::Error withReproducer(llvm::Error error) {
     ErrorText text = describe(std::move(error));
-    std::string where;
-    if (text.code == ExitCode::Internal && !options->reproducers.empty()) {
-      llvm::Expected<std::string> made = makeReproducer(options->reproducers, path, *options, text);
-      if (!made)
-        return makeError(text.code, text.message,
-                         "no reproducer: " + describe(made.takeError()).message);
-      CompileOptions again = *options;
-      again.reproducers.clear();
-      again.printAfter.clear();
-      again.dumpDir = *made + "/passes";
-      Impl second;
-      second.path = path;
-      llvm::consumeError(second
-                             .compileInto(again, scratchTarget() + "-again", /*force=*/false,
-                                          [](ArtifactWriter &) { return llvm::Error::success(); })
-                             .takeError());
-      text.help = "an error of pipec, not of the model: please report it with " + *made +
-                  ", which holds the model's text without weights";
-    }
+    if (text.code == ExitCode::Internal && !options->reproducers.empty())
+      text = pipec::withReproducer(text, reproduce(text));
     return makeError(text.code, text.message, text.help);
+  }
+
+  /// An internal error leaves a directory to report: the passes run once more, now with the text of
+  /// each, which nobody else should pay for. Nothing is left where these texts cannot be written.
+  llvm::Expected<std::string> reproduce(const ErrorText &text) const {
+    llvm::Expected<Reproducer> made = beginReproducer(path, *options, text);
+    if (!made)
+      return made.takeError();
+    CompileOptions again = *options;
+    again.printAfter.clear();
+    again.dumpDir = made->directory() + "/passes";
+    Impl second;
+    second.path = path;
+    second.options = &again;
+    // Why it fails is known already.
+    llvm::consumeError(guardTorchError(ExitCode::Internal, "compiling",
+                                       [&] { return second.stage().takeError(); }));
+    if (!second.dumps.failure().empty())
+      return makeError(ExitCode::IO, second.dumps.failure());
+    return made->publish();
   }
 
   /// What is not published lies beside the system's other temporary files.

@@ -43,13 +43,14 @@ struct CompileOptions {
   TrainingFlag trainingFlag = TrainingFlag::Saved;
   std::vector<std::string> keepEval;
   Verify verify = Verify::Graph;
-  int64_t microBatches = 0; // 0: number of stages
-  size_t ranks = 0;         // 0: one per stage
-  std::string printAfter;   // pass name, or "all"
-  std::string dumpDir;
-  std::string plantedFault;         // test builds only
-  std::string reproducers;          // directory for what an internal error leaves behind, see
-                                    // docs/testing.md; empty: nothing is left
+  int64_t microBatches = 0;  // 0: number of stages
+  size_t ranks = 0;          // 0: one per stage
+  std::string printAfter;    // pass name, or "all"
+  std::string dumpDir;       // for the text after each pass that changed the model; empty: none
+  bool replaceDumps = false; // those of an older compile; else they are an error
+  std::string plantedFault;  // test builds only
+  std::string reproducers;   // directory for what an internal error leaves behind, see
+                             // docs/testing.md; empty: nothing is left
   std::vector<std::string> command; // recorded there
 };
 

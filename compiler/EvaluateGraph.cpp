@@ -60,6 +60,8 @@ private:
     llvm::Error error =
         guardTorchVoid(ExitCode::Usage, "running " + describeNode(node) + " on the example inputs",
                        [&] { runNode(node, used, stack); });
+    if (error && preparing_)
+      return cannotRun(node, std::move(error));
     if (error)
       return error;
     observe_({node, std::move(inputs), stack, counter.total()});
@@ -69,6 +71,13 @@ private:
       if (lastUse_[value] == index)
         values_.erase(value);
     return llvm::Error::success();
+  }
+
+  /// LibTorch did not come as far as the inputs.
+  static llvm::Error cannotRun(Node *node, llvm::Error error) {
+    ErrorText text = describe(std::move(error));
+    return failf(ExitCode::Internal, "{} is nothing that LibTorch can run by itself: {}",
+                 describeNode(node), text.message);
   }
 
   /// Made before the node runs: a value of an earlier one, or a constant outside its blocks.
@@ -147,13 +156,16 @@ private:
         graph->insertNode(graph->createClone(node, [&](Value *value) { return map.at(value); }));
     for (Value *output : clone->outputs())
       graph->registerOutput(output);
+    preparing_ = true;
     torch::jit::Code code(graph, "pipec_operator");
+    preparing_ = false;
     torch::jit::InterpreterState(code).run(stack);
   }
 
   TopLevel top_;
   llvm::function_ref<void(const OperatorRun &)> observe_;
   DecidedTypes *decided_;
+  bool preparing_ = false; // a graph for the interpreter
   // Looked up by pointer only.
   std::unordered_map<Value *, c10::IValue> values_;
   std::unordered_map<Value *, size_t> lastUse_;

@@ -49,7 +49,7 @@ llvm::Expected<std::vector<ExampleRun>> runSource(const std::string &path, const
     llvm::Expected<c10::IValue> result =
         runFresh(path, model.signature.method, mode, std::move(calls), kSeed);
     if (!result)
-      return result.takeError();
+      return withArguments(result.takeError(), model.signature, kept.back());
     llvm::Expected<std::vector<c10::IValue>> leaves = flattenOutputs(model.signature, *result);
     if (!leaves)
       return leaves.takeError();

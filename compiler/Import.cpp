@@ -3,7 +3,6 @@
 #include "ir/ModelSignature.h"
 #include "ir/TorchError.h"
 #include "ir/TorchFile.h"
-#include "llvm/ADT/StringExtras.h"
 #include "passes/analysis/AliasAnalysis.h"
 
 #include <ATen/Context.h>
@@ -13,31 +12,13 @@
 
 namespace pipec {
 
-namespace {
-
-llvm::Error noSuchMethod(const std::string &path, const std::string &method,
-                         const torch::jit::Module &module) {
-  std::vector<std::string> names;
-  for (const torch::jit::Method &other : module.get_methods())
-    names.push_back(other.name());
-  std::string help =
-      names.empty()
-          ? "the module has no methods at all: save it with torch.jit.script or torch.jit.trace"
-          : "its methods are " + llvm::join(names, ", ") + ": choose one with --method";
-  // No forward: no model. Another method was the user's choice.
-  ExitCode code = method == "forward" ? ExitCode::Unreadable : ExitCode::Usage;
-  return makeError(code, path + ": no method " + method, help);
-}
-
-} // namespace
-
 llvm::Expected<Model> importModel(const std::string &path, const std::string &method) {
   llvm::Expected<torch::jit::Module> module = loadMapped(path);
   if (!module)
     return module.takeError();
-  std::optional<torch::jit::Method> found = module->find_method(method);
+  llvm::Expected<torch::jit::Method> found = methodOf(*module, path, method);
   if (!found)
-    return noSuchMethod(path, method, *module);
+    return found.takeError();
   return guardTorch(ExitCode::Unreadable, path, [&] {
     Model model;
     model.graph = torch::jit::toGraphFunction(found->function()).graph()->copy();

@@ -51,8 +51,9 @@ llvm::Error measure(const std::string &path, const std::string &method, const st
   auto values = bindArguments(model->signature, argumentTypes(*model), *arguments);
   if (!values)
     return values.takeError();
+  std::vector<c10::IValue> given = *values; // as they were, should the model write into them
   if (llvm::Error error = estimateCosts(*model, std::move(*values)))
-    return error;
+    return withArguments(std::move(error), model->signature, given);
   TopLevel top = topLevelOf(*model);
   for (size_t i = 0; i < top.operators.size(); ++i)
     add(costs, withoutCallNumbers(modulePathOf(top.operators[i])), model->nodeCosts[i].flops);

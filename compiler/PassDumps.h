@@ -5,14 +5,30 @@
 
 namespace pipec {
 
-/// Numbers the files over one compile: 01-inline.ir, 02-resolve-markers.ir, ... Weights are
-/// described, not written.
+/// Files of one directory, numbered over one compile: 01-inline.ir, 02-lower-attributes.ir, ...
 class PassDumps {
 public:
-  /// Creates the directory on the first call. Errors: IO.
-  llvm::Error write(const std::string &directory, const PassRun &run);
+  PassDumps() = default;
+  explicit PassDumps(std::string directory) : directory_(std::move(directory)) {}
+
+  /// Looks at what is there before anything runs; `replace` removes the dumps of an older compile,
+  /// which would stand among the new ones. Errors: Usage naming a dump that is there, IO.
+  llvm::Error prepare(bool replace) const;
+
+  /// Writes the next file if the pass changed the model; creates the directory when there is none.
+  /// Errors: IO, kept in failure() too.
+  llvm::Error write(const PassRun &run);
+  /// What the first file that could not be written said; empty when all were.
+  const std::string &failure() const { return failure_; }
+
+  /// "01-inline.ir"
+  static std::string fileName(size_t number, const PassInfo &pass);
+  /// What is in such a file: weights are described, not written.
+  static llvm::Expected<std::string> text(const AnyModel &model);
 
 private:
+  llvm::Error writeFile(const PassRun &run);
+  std::string directory_, failure_;
   size_t count_ = 0;
 };
 

@@ -1,6 +1,7 @@
 #include "compiler/Pipelines.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "passes/analysis/ModuleNames.h"
 
 #include <fmt/format.h>
 
@@ -68,9 +69,12 @@ llvm::Error checkNames(const CompileOptions &options) {
         "rename the module in the model");
   };
   for (const Cut &cut : options.cuts)
-    if (const auto *module = std::get_if<AtModule>(&cut))
+    if (const auto *module = std::get_if<AtModule>(&cut)) {
       if (llvm::Error error = check("--at", module->name))
         return error;
+      if (llvm::Error error = checkModuleName(module->name))
+        return withContext(std::move(error), "--at");
+    }
   for (const std::string &name : options.keepEval)
     if (llvm::Error error = check("--keep-eval", name))
       return error;

@@ -60,7 +60,8 @@ llvm::Error disagreement(const Signature &signature, llvm::ArrayRef<c10::IValue>
                          const std::string &problem) {
   std::string dims = suggestBatchDims(signature, inputs);
   return makeError(ExitCode::Usage, problem,
-                   "say which dimension is the batch, or none: --batch-dim " +
+                   "say which dimension is the batch, or none, when the model is compiled or the "
+                   ".pt is run: --batch-dim " +
                        (dims.empty() ? "NAME=K" : dims));
 }
 

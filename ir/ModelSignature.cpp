@@ -1,5 +1,6 @@
 #include "ir/ModelSignature.h"
 
+#include "ir/Refusals.h"
 #include "ir/plan/DefaultValue.h"
 #include "ir/plan/Words.h"
 #include "llvm/ADT/STLExtras.h"
@@ -9,7 +10,7 @@ namespace pipec {
 
 namespace {
 
-/// None, bool, int, float, str or a list of these; nullopt for other values.
+/// None, bool, int, float, str or a list or tuple of these; nullopt for other values.
 std::optional<llvm::json::Value> jsonOf(const c10::IValue &value) {
   if (value.isNone())
     return llvm::json::Value(nullptr);
@@ -21,16 +22,50 @@ std::optional<llvm::json::Value> jsonOf(const c10::IValue &value) {
     return floatDefault(value.toDouble());
   if (value.isString())
     return llvm::json::Value(value.toStringRef());
-  if (!value.isList())
+  if (!value.isList() && !value.isTuple())
     return std::nullopt;
   llvm::json::Array array;
-  for (const c10::IValue &element : value.toListRef()) {
+  for (const c10::IValue &element :
+       value.isTuple() ? value.toTupleRef().elements().vec() : value.toListRef().vec()) {
     std::optional<llvm::json::Value> json = jsonOf(element);
     if (!json)
       return std::nullopt;
     array.push_back(std::move(*json));
   }
-  return llvm::json::Value(std::move(array));
+  return value.isTuple() ? tupleDefault(std::move(array)) : llvm::json::Value(std::move(array));
+}
+
+/// What a values file cannot hold, in Python's words; empty for the rest. What a value of type Any
+/// is shows when it is written.
+std::string withoutPlainForm(const c10::Type &type) {
+  switch (type.kind()) {
+  case c10::TypeKind::DeviceObjType:
+    return "a torch.device";
+  case c10::TypeKind::FutureType:
+  case c10::TypeKind::AwaitType:
+    return "a future";
+  case c10::TypeKind::GeneratorType:
+    return "a torch.Generator";
+  case c10::TypeKind::StreamObjType:
+    return "a stream";
+  case c10::TypeKind::EnumType:
+  case c10::TypeKind::ClassType:
+  case c10::TypeKind::InterfaceType:
+    return "an object of class " + type.annotation_str();
+  case c10::TypeKind::StorageType:
+  case c10::TypeKind::CapsuleType:
+  case c10::TypeKind::RRefType:
+  case c10::TypeKind::QuantizerType:
+  case c10::TypeKind::PyObjectType:
+  case c10::TypeKind::FunctionType:
+    return "a value of type " + type.annotation_str();
+  default: // c10 has many more kinds than containers and numbers, and gets new ones
+    break;
+  }
+  for (const c10::TypePtr &contained : type.containedTypes())
+    if (std::string found = withoutPlainForm(*contained); !found.empty())
+      return found;
+  return "";
 }
 
 } // namespace
@@ -52,6 +87,13 @@ Signature signatureOf(const c10::FunctionSchema &schema, const std::string &meth
     leaf.type = schema.returns()[0].type()->annotation_str();
   signature.leaves.push_back(std::move(leaf));
   return signature;
+}
+
+llvm::Error checkResult(const c10::FunctionSchema &schema, const std::string &where) {
+  for (const c10::Argument &result : schema.returns())
+    if (std::string found = withoutPlainForm(*result.type()); !found.empty())
+      return refuseWith(Refusal::ResultWithoutForm, where, found, result.type()->annotation_str());
+  return llvm::Error::success();
 }
 
 llvm::Expected<std::vector<bool>>

@@ -11,6 +11,10 @@ namespace pipec {
 /// known yet: the result is one leaf.
 Signature signatureOf(const c10::FunctionSchema &schema, const std::string &method);
 
+/// Whether the result is made of what outputs and values files can hold, as far as its type tells.
+/// Errors: Unsupported, naming `where`.
+llvm::Error checkResult(const c10::FunctionSchema &schema, const std::string &where);
+
 /// Sets the batch dimensions that a user chose by name (nullopt: given whole to every micro-batch)
 /// and says which inputs have one now. Errors: Usage for an unknown argument, naming those that
 /// exist.

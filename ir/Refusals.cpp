@@ -62,6 +62,13 @@ constexpr RefusalRow kRefusals[] = {
     {Refusal::TypeOfModel, "type-of-model", "{}: type {} is defined by a model, not by text",
      "read the model from its file",
      "A text names a class or NamedTuple; only a model's own file says what it is."},
+    {Refusal::ResultWithoutForm, "result-without-form",
+     "{}: the result holds {}: expected tensors, numbers, bools, strings and None in tuples, lists "
+     "and dicts, got {}",
+     "leave it out of the result, or return it as a string or a number, or what torch.jit.wait "
+     "gives",
+     "The method returns a device, a future, an object or the like, which neither a file of "
+     "outputs nor another rank can be given."},
 };
 
 } // namespace

@@ -23,6 +23,7 @@ enum class Refusal {
   NoTorchScriptForm,
   NoTextForm,
   TypeOfModel,
+  ResultWithoutForm,
 };
 
 /// A row of the table. `message` has {} where the caller's words go, the place (operator, source

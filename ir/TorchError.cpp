@@ -14,7 +14,9 @@ namespace {
 /// LibTorch's messages may carry a C++ trace, a traceback before the reason, or several screens:
 /// keep what a user can act on.
 std::string firstScreen(llvm::StringRef message) {
-  std::string text = reasonFirst(message.split("\nException raised from").first.trim());
+  message = message.split("\nException raised from").first;
+  message = message.split("\nwithin the graph:\n").first; // all of it, where one node is meant
+  std::string text = reasonFirst(message.trim());
   constexpr size_t kLimit = 2000;
   return text.size() > kLimit ? text.substr(0, kLimit) + " ..." : text;
 }

@@ -1,12 +1,17 @@
 #include "ir/TorchFile.h"
 
 #include "ir/MarkerOps.h"
+#include "ir/ModelSignature.h"
+#include "ir/NodeInfo.h"
 #include "ir/SpoiltNames.h"
 #include "ir/TorchArchive.h"
 #include "ir/TorchError.h"
 #include "ir/TorchFileTime.h"
 #include "ir/plan/Words.h"
+#include "llvm/ADT/StringExtras.h"
 
+#include <torch/csrc/jit/api/function_impl.h>
+#include <torch/csrc/jit/ir/ir.h>
 #include <torch/csrc/jit/serialization/import.h>
 #include <torch/csrc/jit/serialization/import_source.h>
 #include <torch/csrc/jit/serialization/source_range_serialization.h>
@@ -277,6 +282,36 @@ llvm::Expected<jit::Module> loadMapped(const std::string &path) {
   if (!module)
     return explainParserFailure(path, module.takeError());
   return module;
+}
+
+static llvm::Error noSuchMethod(const jit::Module &module, const std::string &path,
+                                const std::string &name) {
+  std::vector<std::string> names;
+  for (const jit::Method &other : module.get_methods())
+    names.push_back(other.name());
+  std::string help =
+      names.empty()
+          ? "the module has no methods at all: save it with torch.jit.script or torch.jit.trace"
+          : "its methods are " + llvm::join(names, ", ") + ": choose one with --method";
+  // No forward: no model. Another method was the user's choice.
+  ExitCode code = name == "forward" ? ExitCode::Unreadable : ExitCode::Usage;
+  return makeError(code, path + ": no method " + name, help);
+}
+
+llvm::Expected<jit::Method> methodOf(const jit::Module &module, const std::string &path,
+                                     const std::string &name) {
+  std::optional<jit::Method> found = module.find_method(name);
+  if (!found)
+    return noSuchMethod(module, path, name);
+  std::string line; // of the last node that has one: where the result is made
+  if (auto *function = jit::tryToGraphFunction(found->function()))
+    for (jit::Node *node : function->graph()->nodes().reverse())
+      if (line.empty())
+        line = sourceLineOf(node);
+  if (llvm::Error error = checkResult(found->function().getSchema(),
+                                      name + " of " + path + (line.empty() ? "" : " at " + line)))
+    return std::move(error);
+  return *found;
 }
 
 llvm::Expected<std::set<std::string>> keptModules(const jit::Module &module,

@@ -21,6 +21,11 @@ llvm::Expected<torch::jit::Module> loadMapped(const std::string &path);
 /// keepEval that is no module, with the nearest one.
 llvm::Expected<torch::jit::Module> loadSource(const std::string &path, const SourceMode &mode);
 
+/// The method to compile or to run. Errors: Unreadable when it is forward and there is none, Usage
+/// for another name, naming those that exist; Unsupported when its result has no plain form.
+llvm::Expected<torch::jit::Method> methodOf(const torch::jit::Module &module,
+                                            const std::string &path, const std::string &name);
+
 /// Every path of the modules in `names` and of all that is in them; a module may have several.
 /// Errors: Usage for a name that is no module.
 llvm::Expected<std::set<std::string>> keptModules(const torch::jit::Module &module,

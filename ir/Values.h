@@ -32,7 +32,8 @@ llvm::Expected<Arguments> describedArguments(llvm::StringRef text, uint64_t seed
 llvm::Expected<Arguments> argumentsFromOption(const std::string &text);
 
 /// A file that the default torch.load reads (plain tuples, lists and dicts). Written atomically;
-/// the same value gives the same bytes.
+/// the same value gives the same bytes. Errors: IO; Unsupported for what has no plain form (a
+/// device, an object).
 llvm::Error writeValue(const std::string &path, const c10::IValue &value);
 /// The bytes of such a file.
 llvm::Expected<std::string> valueBytes(const c10::IValue &value);
@@ -44,6 +45,13 @@ llvm::Expected<std::string> valueBytes(const c10::IValue &value);
 llvm::Expected<std::vector<c10::IValue>> bindArguments(const Signature &signature,
                                                        llvm::ArrayRef<c10::TypePtr> types,
                                                        const Arguments &arguments);
+
+/// What was given, on one line: "x: int64[2, 64], more: [float32[3], ... 12 in all], n: 3".
+std::string argumentsText(const Signature &signature, llvm::ArrayRef<c10::IValue> values);
+/// Adds that line to a failure of the user's (Usage) that came from running the model; other
+/// errors stay as they are.
+llvm::Error withArguments(llvm::Error error, const Signature &signature,
+                          llvm::ArrayRef<c10::IValue> values);
 
 /// Calls `visit` on each tensor in a tree, depth first.
 void forEachTensor(const c10::IValue &value, llvm::function_ref<void(const at::Tensor &)> visit);

@@ -97,6 +97,12 @@ c10::IValue fromJson(const llvm::json::Value &json) {
     return *number;
   if (auto text = json.getAsString())
     return text->str();
+  if (const auto *elements = tupleFromDefault(json)) {
+    std::vector<c10::IValue> values;
+    for (const llvm::json::Value &element : *elements)
+      values.push_back(fromJson(element));
+    return c10::ivalue::Tuple::create(std::move(values));
+  }
   if (const auto *array = json.getAsArray()) {
     c10::impl::GenericList list(c10::AnyType::get());
     for (const llvm::json::Value &element : *array)

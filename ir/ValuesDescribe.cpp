@@ -60,9 +60,10 @@ llvm::Expected<Item> takeItem(llvm::StringRef whole, llvm::StringRef &rest) {
   int64_t elements = 1;
   while (!rest.consume_front("]")) {
     int64_t size = 0;
-    if ((!item.sizes.empty() && !rest.consume_front(",")) || rest.consumeInteger(10, size) ||
-        size < 0)
+    if ((!item.sizes.empty() && !rest.consume_front(",")) || rest.consumeInteger(10, size))
       return wrong(whole, "expected sizes up to ] " + at);
+    if (size < 0)
+      return wrong(whole, fmt::format("expected sizes of 0 or more, got {} {}", size, at));
     if (__builtin_mul_overflow(elements, size, &elements) || elements > (int64_t(1) << 48))
       return wrong(whole, "too many elements " + at);
     item.sizes.push_back(size);

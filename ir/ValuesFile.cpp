@@ -1,4 +1,5 @@
 // Values files: what torch.save writes, and what the default torch.load reads.
+#include "ir/Refusals.h"
 #include "ir/TorchArchive.h"
 #include "ir/TorchError.h"
 #include "ir/UnfinishedOutputs.h"
@@ -99,10 +100,36 @@ c10::IValue plainTree(const c10::IValue &value) {
       dict.insert(plainTree(entry.key()), plainTree(entry.value()));
     return dict;
   }
-  bool scalar = value.isNone() || value.isInt() || value.isDouble() || value.isBool() ||
-                value.isString() || value.isComplexDouble();
-  TORCH_CHECK(scalar, "a value of type ", value.tagKind(), " has no plain form");
-  return value;
+  return value; // a number, a text or None, as checkPlain() found
+}
+
+/// The kind of a value in the tree that has no plain form, or empty.
+std::string kindWithoutPlainForm(const c10::IValue &value) {
+  std::vector<c10::IValue> parts;
+  if (value.isTuple()) {
+    parts = value.toTupleRef().elements().vec();
+  } else if (value.isList()) {
+    parts = value.toListRef().vec();
+  } else if (value.isGenericDict()) {
+    for (const auto &entry : value.toGenericDict())
+      parts.insert(parts.end(), {entry.key(), entry.value()});
+  } else {
+    bool plain = value.isTensor() || value.isNone() || value.isInt() || value.isDouble() ||
+                 value.isBool() || value.isString() || value.isComplexDouble();
+    return plain ? "" : value.tagKind();
+  }
+  for (const c10::IValue &part : parts)
+    if (std::string kind = kindWithoutPlainForm(part); !kind.empty())
+      return kind;
+  return "";
+}
+
+/// Where a type did not tell before the run.
+llvm::Error checkPlain(const std::string &where, const c10::IValue &value) {
+  std::string kind = kindWithoutPlainForm(value);
+  if (kind.empty())
+    return llvm::Error::success();
+  return refuseWith(Refusal::ResultWithoutForm, where, "a value of type " + kind, kind);
 }
 
 using Sink = std::function<size_t(const void *, size_t)>;
@@ -134,8 +161,9 @@ public:
   explicit NewFile(const std::string &target) : target_(target) {
     namespace fs = std::filesystem;
     std::error_code ignored;
-    if (fs::is_symlink(target, ignored))
-      target_ = fs::weakly_canonical(target, ignored).string();
+    // What a link names is written, also when it is not there yet; the link stays.
+    for (int links = 0; links < 40 && fs::is_symlink(target_, ignored); ++links)
+      target_ = (fs::path(target_).parent_path() / fs::read_symlink(target_, ignored)).string();
     // A device or pipe is written to, never replaced.
     direct_ = fs::exists(target_, ignored) && !fs::is_regular_file(target_, ignored);
     static std::atomic<int> counter;
@@ -259,6 +287,8 @@ llvm::Expected<Arguments> argumentsOfValue(const std::string &what, const c10::I
 }
 
 llvm::Expected<std::string> valueBytes(const c10::IValue &value) {
+  if (llvm::Error error = checkPlain("writing values", value))
+    return std::move(error);
   return guardTorch(ExitCode::Other, "writing values", [&] {
     std::string bytes;
     writeArchive(value, [&](const void *data, size_t n) {
@@ -270,6 +300,8 @@ llvm::Expected<std::string> valueBytes(const c10::IValue &value) {
 }
 
 llvm::Error writeValue(const std::string &path, const c10::IValue &value) {
+  if (llvm::Error error = checkPlain(path, value))
+    return error;
   NewFile file(path);
   auto failure = [&] {
     return failf(ExitCode::IO, "{}: cannot write: {}", path, std::strerror(file.error()));

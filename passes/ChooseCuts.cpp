@@ -129,7 +129,8 @@ private:
     if (stages_ == 0)
       return makeError(
           ExitCode::Usage, "nothing says where to cut",
-          "pass --stages N, name modules with --at, or mark the model with pipe_split");
+          "pass --stages N, name modules with --at, or mark the model with pipe_split, decorated "
+          "with @torch.jit.script: tracing forgets a plain Python function");
     if (stages_ == 1)
       return std::vector<size_t>{};
     if (model.nodeCosts.size() != top.operators.size())

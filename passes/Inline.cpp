@@ -10,7 +10,6 @@
 #include <torch/csrc/jit/api/function_impl.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/ir/ir.h>
-#include <torch/csrc/jit/passes/inline_fork_wait.h>
 
 #include <map>
 #include <unordered_map>
@@ -226,6 +225,58 @@ size_t countForks(Block &block) {
   return forks;
 }
 
+/// The type with every future replaced by what it is a future of, in containers too.
+c10::TypePtr withoutFutures(const c10::TypePtr &type) {
+  if (auto future = type->cast<c10::FutureType>())
+    return withoutFutures(future->getElementType());
+  switch (type->kind()) {
+  case c10::TypeKind::ListType:
+  case c10::TypeKind::DictType:
+  case c10::TypeKind::TupleType:
+  case c10::TypeKind::OptionalType:
+  case c10::TypeKind::UnionType: {
+    std::vector<c10::TypePtr> contained;
+    for (const c10::TypePtr &part : type->containedTypes())
+      contained.push_back(withoutFutures(part));
+    return type->containedTypes().equals(contained) ? type : type->withContained(contained);
+  }
+  default: // nothing else holds a future in the open
+    return type;
+  }
+}
+
+/// Computes what is forked where it is forked: a future is its value from then on, also in lists,
+/// branches and loops, and waiting for it does nothing. (LibTorch's InlineForkWait leaves lists of
+/// futures that hold no futures.)
+void computeForks(Block &block) {
+  auto retype = [](at::ArrayRef<Value *> values) {
+    for (Value *value : values)
+      if (c10::TypePtr type = withoutFutures(value->type()); type != value->type())
+        value->setType(type);
+  };
+  retype(block.inputs());
+  for (Node *node = *block.nodes().begin(); node != *block.nodes().end();) {
+    Node *next = node->next();
+    if (node->kind() == c10::prim::fork) {
+      Node *before = node->prev();
+      torch::jit::WithInsertPoint guard(node);
+      std::vector<Value *> results = torch::jit::insertGraph(
+          *block.owningGraph(), *node->g(c10::attr::Subgraph), node->inputs());
+      node->output()->replaceAllUsesWith(results.at(0));
+      next = before->next() == node ? next : before->next(); // it may fork in its turn
+      node->destroy();
+    } else if (node->kind() == c10::aten::wait) {
+      node->output()->replaceAllUsesWith(node->input());
+      node->destroy();
+    } else {
+      for (Block *inner : node->blocks())
+        computeForks(*inner);
+      retype(node->outputs());
+    }
+    node = next;
+  }
+}
+
 class Inline : public ModelPass {
 public:
   llvm::Expected<bool> run(Model &model) override {
@@ -237,9 +288,8 @@ public:
             guardTorchError(ExitCode::Internal, "inlining the model's calls", [&]() -> llvm::Error {
               if (llvm::Error failed = inliner.run(*model.graph))
                 return failed;
-              // A future that is waited for in the same graph is
-              // computed where it is forked; others stay futures.
-              torch::jit::InlineForkWait(model.graph);
+              if (forks)
+                computeForks(*model.graph->block());
               return llvm::Error::success();
             }))
       return std::move(error);

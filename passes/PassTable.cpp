@@ -43,12 +43,6 @@ void printPassList(llvm::raw_ostream &os) {
 }
 
 void printPassesMarkdown(llvm::raw_ostream &os) {
-  os << "# The passes\n\n"
-     << "In order of the pipeline. `pipe-opt FILE --passes a,b{option=1},fixpoint(c,d)` runs them "
-        "by name; `fixpoint` repeats its passes "
-        "until a\nwhole round changes nothing. The verifier runs after each pass that changed the "
-        "model. docs/ir.md describes the text "
-        "that they read.\n";
   for (const PassInfo &info : allPasses()) {
     os << "\n## " << info.name << "\n\n" << info.description << " (" << kindOf(info) << ").\n\n";
     os << "- Requires: " << info.requires_ << "\n- Guarantees: " << info.guarantees << "\n";

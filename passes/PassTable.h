@@ -13,7 +13,7 @@ namespace pipec {
 std::vector<std::string> passNames();
 /// One line per pass: name and description.
 void printPassList(llvm::raw_ostream &os);
-/// docs/passes.md.
+/// A section of docs/passes.md for each.
 void printPassesMarkdown(llvm::raw_ostream &os);
 
 } // namespace pipec

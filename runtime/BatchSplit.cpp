@@ -1,5 +1,6 @@
 #include "runtime/BatchSplit.h"
 
+#include "ir/BatchDimHint.h"
 #include "ir/MicroBatch.h"
 #include "ir/Values.h"
 #include "runtime/InputCheck.h"
@@ -20,6 +21,22 @@ std::vector<c10::IValue> whole(const Signature &signature, const std::vector<c10
         return tensor.defined() ? tensor.clone() : tensor;
       });
   return result;
+}
+
+/// A batch size may only be fixed because an argument was not cut that has its samples along
+/// another dimension.
+llvm::Error explainFixed(llvm::Error error, const Signature &signature,
+                         const std::vector<c10::IValue> &inputs) {
+  std::string dims = signature.batchSymbolic ? "" : suggestBatchDims(signature, inputs);
+  bool isNew = llvm::any_of(signature.inputs, [&](const InputSpec &input) {
+    return !input.batchDim && llvm::StringRef("," + dims).contains("," + input.name + "=");
+  });
+  if (!isNew)
+    return error;
+  ErrorText text = describe(std::move(error));
+  return makeError(text.code, text.message,
+                   (text.help.empty() ? "" : text.help + ", or ") + "compile with --batch-dim " +
+                       dims);
 }
 
 } // namespace
@@ -56,7 +73,7 @@ llvm::Expected<BatchParts> splitBatch(const Signature &signature,
   for (size_t k = 0; k < parts.inputs.size(); ++k)
     if (llvm::Error error =
             checkMicroBatch(signature, parts.inputs[k], static_cast<int64_t>(k), parts.samples[k]))
-      return error;
+      return explainFixed(std::move(error), signature, inputs);
   return parts;
 }
 

@@ -313,7 +313,7 @@ llvm::Expected<c10::IValue> Pipeline::infer(const std::vector<c10::IValue> &inpu
 
   auto start = std::chrono::steady_clock::now();
   if (llvm::Error error = impl_->runStep())
-    return error;
+    return withArguments(std::move(error), signature, inputs);
   int64_t makespanNs = (std::chrono::steady_clock::now() - start) / std::chrono::nanoseconds(1);
   if (stats)
     impl_->measure(*stats, makespanNs);

@@ -112,16 +112,9 @@ llvm::Expected<jit::Module> Reference::Impl::freshModule() const {
 }
 
 llvm::Error Reference::Impl::readSignature() {
-  auto method = module->find_method(options.method);
-  if (!method) {
-    std::string names;
-    for (const jit::Method &other : module->get_methods())
-      names += (names.empty() ? "" : ", ") + other.name();
-    // No forward: no model. Another method was the user's choice.
-    ExitCode code = options.method == "forward" ? ExitCode::Unreadable : ExitCode::Usage;
-    return makeError(code, fmt::format("{}: expected a method {}, got {}", path, options.method,
-                                       names.empty() ? "none" : names));
-  }
+  llvm::Expected<jit::Method> method = methodOf(*module, path, options.method);
+  if (!method)
+    return method.takeError();
   const c10::FunctionSchema &schema = method->function().getSchema();
   signature = signatureOf(schema, options.method);
   for (size_t i = 1; i < schema.arguments().size(); ++i)
@@ -231,7 +224,7 @@ llvm::Error Reference::Impl::learnSignature(const std::vector<c10::IValue> &inpu
   std::vector<c10::IValue> example = exampleMicroBatch(inputs);
   llvm::Expected<c10::IValue> result = runFresh({example});
   if (!result)
-    return explainCut(result.takeError(), inputs);
+    return explainCut(withArguments(result.takeError(), signature, example), inputs);
   describeResult(signature, *result);
   auto leavesOf = [&](std::vector<std::vector<c10::IValue>> inOrder)
       -> llvm::Expected<std::vector<c10::IValue>> {
@@ -313,7 +306,7 @@ llvm::Expected<c10::IValue> Reference::infer(const std::vector<c10::IValue> &inp
   for (size_t k = 0; k < parts->inputs.size(); ++k) {
     llvm::Expected<c10::IValue> value = impl.run(*impl.module, parts->inputs[k], k, &busyNs);
     if (!value)
-      return value.takeError();
+      return withArguments(value.takeError(), impl.signature, parts->inputs[k]);
     auto flat = flattenOutputs(impl.signature, *value);
     if (!flat)
       return withContext(flat.takeError(), fmt::format("micro-batch {}", k));

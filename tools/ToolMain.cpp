@@ -1,5 +1,8 @@
 #include "tools/ToolMain.h"
 
+#include "ir/Reproducer.h"
+#include "ir/TorchError.h"
+#include "ir/Version.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/raw_ostream.h"
@@ -7,13 +10,17 @@
 #include "tools/Pages.h"
 #include "tools/Signals.h"
 
-#include <torch/headeronly/version.h>
-
 #include <cerrno>
 #include <csignal>
 
 namespace pipec {
 namespace {
+
+#ifdef PIPEC_PLANTED_FAULTS
+llvm::cl::OptionCategory testBuilds("test builds");
+FlagOption plantedError("planted-error", llvm::cl::Hidden, llvm::cl::cat(testBuilds),
+                        llvm::cl::desc("fail at the end as a fault of pipec would (test builds)"));
+#endif
 
 void printError(const ErrorText &text) {
   llvm::outs().flush();
@@ -22,11 +29,56 @@ void printError(const ErrorText &text) {
     llvm::errs() << "help: " << text.help << "\n";
 }
 
-ExitCode report(llvm::Error error) {
+llvm::Expected<std::string> leaveReproducer(const ErrorText &error,
+                                            llvm::ArrayRef<const char *> arguments,
+                                            const ToolInfo &info) {
+  llvm::Expected<Reproducer> made = Reproducer::begin(".");
+  if (!made)
+    return made.takeError();
+  ReproducerParts parts = info.reproducer ? info.reproducer() : ReproducerParts();
+  std::vector<std::string> command(arguments.begin(), arguments.end());
+  parts.files.emplace_back("README.txt", reproducerReadme(error, command, parts.about));
+  for (const auto &[name, text] : parts.files)
+    if (llvm::Error failed = made->write(name, text))
+      return std::move(failed);
+  return made->publish();
+}
+
+ExitCode report(llvm::Error error, llvm::ArrayRef<const char *> arguments, const ToolInfo &info) {
   waitIfStopping();
   ErrorText text = describe(std::move(error));
+  if (text.code == ExitCode::Internal && !mentionsReproducer(text)) {
+    ErrorText plain = text;
+    llvm::Error failed = guardTorchError(ExitCode::Internal, "writing it", [&]() -> llvm::Error {
+      llvm::Expected<std::string> made = leaveReproducer(plain, arguments, info);
+      text = withReproducer(plain, std::move(made));
+      return llvm::Error::success();
+    });
+    if (failed)
+      text = withReproducer(plain, std::move(failed));
+    waitIfStopping();
+  }
   printError(text);
   return text.code;
+}
+
+/// What escapes as an exception is a fault of ours, unless memory ran out.
+llvm::Expected<ExitCode> runBody(const ToolInfo &info,
+                                 llvm::function_ref<llvm::Expected<ExitCode>()> body) {
+  ExitCode code = ExitCode::Success;
+  if (llvm::Error error = guardTorchError(ExitCode::Internal, info.name, [&]() -> llvm::Error {
+        llvm::Expected<ExitCode> done = body();
+        if (!done)
+          return done.takeError();
+        code = *done;
+#ifdef PIPEC_PLANTED_FAULTS
+        if (plantedError)
+          throw std::runtime_error("planted error");
+#endif
+        return llvm::Error::success();
+      }))
+    return std::move(error);
+  return code;
 }
 
 ExitCode runTool(llvm::ArrayRef<const char *> arguments, const ToolInfo &info,
@@ -36,8 +88,8 @@ ExitCode runTool(llvm::ArrayRef<const char *> arguments, const ToolInfo &info,
     return ExitCode::Success;
   }
   if (asksFor(arguments, "--version")) {
-    llvm::outs() << info.name << " " << PIPEC_VERSION << " (LibTorch " << TORCH_VERSION << ", LLVM "
-                 << LLVM_VERSION_STRING << ")\n";
+    llvm::outs() << info.name << " " << pipecVersion() << " (LibTorch " << torchVersion()
+                 << ", LLVM " << LLVM_VERSION_STRING << ")\n";
     return ExitCode::Success;
   }
   if (arguments.size() == 3 && llvm::StringRef(arguments[1]) == "--write-pages") {
@@ -45,17 +97,18 @@ ExitCode runTool(llvm::ArrayRef<const char *> arguments, const ToolInfo &info,
     return error ? report(std::move(error)) : ExitCode::Success;
   }
   if (llvm::Error error = checkCommandLine(arguments, info))
-    return report(std::move(error));
+    return report(std::move(error), arguments, info);
   if (llvm::Error error = readCommandLine(arguments))
-    return report(std::move(error));
-  llvm::Expected<ExitCode> code = body();
-  return code ? *code : report(code.takeError());
+    return report(std::move(error), arguments, info);
+  llvm::Expected<ExitCode> code = runBody(info, body);
+  return code ? *code : report(code.takeError(), arguments, info);
 }
 
 /// Results that nobody could read are a failure, but a closed pipe (`| head`) is nobody's fault: no
 /// message.
 int finish(ExitCode code) {
   waitIfStopping();
+  llvm::errs().clear_error(); // a closed stderr hears nothing; LLVM would abort the process
   llvm::raw_fd_ostream &out = llvm::outs();
   out.flush();
   if (!out.has_error())

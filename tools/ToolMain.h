@@ -14,6 +14,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/CommandLine.h"
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -21,11 +22,18 @@
 
 namespace pipec {
 
+/// What a command adds to a reproducer: texts of files by name, and how to go on from them.
+struct ReproducerParts {
+  std::vector<std::pair<std::string, std::string>> files;
+  std::string about; // ends with a line end
+};
+
 struct ToolInfo {
   std::string name;                  // "pipe-check"
   std::string description;           // one sentence, lower case, no full stop
   std::string usage;                 // what follows the name: "MODEL.pipe [options]"
   std::vector<std::string> examples; // whole command lines, shown at the end of --help
+  std::function<ReproducerParts()> reproducer = {}; // called after an internal error
   /// For completion: what a name in a value_desc may stand for, as "PASS" for every pass.
   std::map<std::string, std::vector<std::string>> words = {};
 };
@@ -34,9 +42,10 @@ struct ToolInfo {
 /// returns the exit code: the error's, or what `body` returned. --help and --version are built in,
 /// and --write-pages DIR for the installation (tools/Pages.h).
 /// A bad command line exits 2 with one message: the nearest name of an unknown option, a missing or
-/// repeated value, too many or too few arguments. SIGINT, SIGTERM and SIGHUP remove half-written
-/// output and exit 128+n from a thread of their own; SIGPIPE is ignored (a closed stdout ends in a
-/// quiet 141). Call it before any thread is made.
+/// repeated value, too many or too few arguments. An exception out of `body` is an internal error,
+/// and an internal error that has no reproducer yet gets one in the working directory. SIGINT,
+/// SIGTERM and SIGHUP remove half-written output and exit 128+n from a thread of their own; SIGPIPE
+/// is ignored (a closed stdout ends in a quiet 141). Call it before any thread is made.
 int toolMain(int argc, char **argv, const ToolInfo &info,
              llvm::function_ref<llvm::Expected<ExitCode>()> body);
 

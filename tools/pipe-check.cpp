@@ -2,6 +2,7 @@
 #include "ir/artifact/ArtifactCheck.h"
 #include "ir/plan/Json.h"
 #include "llvm/Support/raw_ostream.h"
+#include "tools/ArtifactParts.h"
 #include "tools/LoadLibrary.h"
 #include "tools/Table.h"
 #include "tools/ToolMain.h"
@@ -115,6 +116,7 @@ int main(int argc, char **argv) {
                    "checks an artifact without running it: files, plan, schedule, and that the "
                    "stages are the source",
                    "MODEL.pipe [options]",
-                   {"pipe-check model.pipe", "pipe-check model.pipe --json"}},
+                   {"pipe-check model.pipe", "pipe-check model.pipe --json"},
+                   [] { return artifactParts(artifact); }},
                   run);
 }

@@ -5,6 +5,7 @@
 #include "llvm/Support/raw_ostream.h"
 #include "passes/Pass.h"
 #include "passes/PassTable.h"
+#include "tools/ArtifactParts.h"
 #include "tools/BatchDims.h"
 #include "tools/CompileReport.h"
 #include "tools/LoadLibrary.h"
@@ -66,17 +67,20 @@ StringOption schedule("schedule",
                       cl::value_desc("forward-only"), cl::init("forward-only"), cl::cat(category));
 StringListOption libraries("load-library", cl::desc("load custom operators; may be repeated"),
                            cl::value_desc("LIB.so"), cl::cat(category));
-StringOption dumpIr("dump-ir", cl::desc("write the model's text after each step into a directory"),
+StringOption dumpIr("dump-ir",
+                    cl::desc("write the model's text after each pass that changed it into a "
+                             "directory without such files"),
                     cl::value_desc("DIR"), cl::cat(category));
 FlagOption
     printPipeline("print-pipeline",
                   cl::desc("print the passes as pipe-opt takes them, with comments on what runs "
                            "between them, and stop"),
                   cl::cat(category));
-StringOption printAfter("print-after", cl::desc("print the model after a pass to stderr"),
+StringOption printAfter("print-after", cl::desc("print the model after a pass (or all) to stderr"),
                         cl::value_desc("PASS|all"), cl::cat(category));
-FlagOption dryRun("dry-run", cl::desc("do everything but write"), cl::cat(category));
-FlagOption force("force", cl::desc("replace an existing artifact"), cl::cat(category));
+FlagOption dryRun("dry-run", cl::desc("do everything but write the artifact"), cl::cat(category));
+FlagOption force("force", cl::desc("replace an existing artifact, and dumps of --dump-ir"),
+                 cl::cat(category));
 FlagOption json("json", cl::desc("print one JSON document"), cl::cat(category));
 StringOption plantedFaultOption("planted-fault",
                                 cl::desc("break the stages on purpose (test builds)"),
@@ -147,6 +151,7 @@ llvm::Expected<CompileOptions> readOptions() {
   options.trainingFlag = infer ? TrainingFlag::False : TrainingFlag::Saved;
   options.printAfter = printAfter;
   options.dumpDir = dumpIr;
+  options.replaceDumps = force;
   options.plantedFault = plantedFaultOption;
   options.reproducers = ".";
   options.command = commandLine;
@@ -194,6 +199,13 @@ llvm::Expected<CompileReport> compileOrTry(Compiler &compiler, const CompileOpti
   return compiled->report();
 }
 
+std::string lastLine(const std::string &target) {
+  if (!dryRun)
+    return "wrote " + target;
+  return given(dumpIr) ? "dry run: nothing was written but the dumps in " + dumpIr
+                       : "dry run: nothing was written";
+}
+
 llvm::Expected<ExitCode> run() {
   llvm::Expected<CompileOptions> options = readOptions();
   if (!options)
@@ -227,7 +239,7 @@ llvm::Expected<ExitCode> run() {
     return ExitCode::Success;
   }
   printReport(llvm::outs(), *report);
-  llvm::outs() << '\n' << (dryRun ? "dry run: nothing was written" : "wrote " + target) << '\n';
+  llvm::outs() << '\n' << lastLine(target) << '\n';
   return ExitCode::Success;
 }
 
@@ -241,6 +253,7 @@ int main(int argc, char **argv) {
                    "MODEL.pt [options]",
                    {"pipe-compile model.pt --stages 4 --inputs 'f32[8,3,224,224]'",
                     "pipe-compile model.pt --at encoder.layers.6 -o model.pipe"},
+                   [] { return artifactParts(model); },
                    {{"PASS", passNames()}}},
                   run);
 }

@@ -6,6 +6,7 @@
 #include "ir/plan/Words.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
+#include "tools/ArtifactParts.h"
 #include "tools/CommandLine.h"
 #include "tools/LoadLibrary.h"
 #include "tools/ModelPrints.h"
@@ -240,6 +241,7 @@ int main(int argc, char **argv) {
        "shows what is in an artifact (stages, channels, ties) or in a TorchScript file (modules)",
        "MODEL.pipe|MODEL.pt [options]",
        {"pipe-inspect model.pipe --schedule", "pipe-inspect model.pt",
-        "pipe-inspect model.pt --inputs 'f32[8,3,224,224]'"}},
+        "pipe-inspect model.pt --inputs 'f32[8,3,224,224]'"},
+       [] { return artifactParts(model); }},
       run);
 }

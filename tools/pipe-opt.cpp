@@ -1,5 +1,7 @@
 // pipe-opt: runs passes on text, for tests and debugging. Models in, models out.
 #include "compiler/Import.h"
+#include "compiler/PassDumps.h"
+#include "compiler/PipelineTable.h"
 #include "ir/ScriptSource.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -9,6 +11,8 @@
 #include "tools/LoadLibrary.h"
 #include "tools/RefusalTable.h"
 #include "tools/ToolMain.h"
+
+#include <unistd.h>
 
 using namespace pipec;
 namespace cl = llvm::cl;
@@ -70,24 +74,109 @@ llvm::Expected<std::vector<ParsedModel>> readModule(llvm::Expected<Model> model)
   return models;
 }
 
-llvm::Expected<std::vector<ParsedModel>> readInput() {
-  if (llvm::StringRef(file).endswith(".pt"))
-    return readModule(importModel(file, method));
+std::string inputText; // as it was read, for a reproducer too
+
+bool readsModule() { return llvm::StringRef(file).endswith(".pt"); }
+
+llvm::Error readText() {
+  if (!given(file) && ::isatty(STDIN_FILENO))
+    return makeError(ExitCode::Usage, "missing argument FILE",
+                     "usage: pipe-opt FILE [--passes PIPELINE] [options]; - reads standard input");
   auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(file);
   if (!buffer)
     return failf(ExitCode::IO, "{}: cannot read: {}", file.getValue(), buffer.getError().message());
-  const llvm::StringRef text = (*buffer)->getBuffer();
-  const auto named = [&](llvm::Error error) { return withContext(std::move(error), file); };
-  if (torchscript) {
-    llvm::Expected<Model> model = modelFromSource(text, method);
-    return model ? readModule(std::move(model)) : named(model.takeError());
-  }
+  inputText = (*buffer)->getBuffer().str();
+  if (file == "-" && inputText.empty())
+    return makeError(ExitCode::Usage, "standard input: expected a model as text, got nothing",
+                     "name a file: pipe-opt FILE");
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::vector<ParsedModel>> parseInput() {
   std::string directory = dataDirectory;
   if (directory.empty())
     directory = llvm::sys::path::parent_path(file).str();
   llvm::Expected<std::vector<ParsedModel>> models =
-      parseModels(text, directory.empty() ? "." : directory);
+      parseModels(inputText, directory.empty() ? "." : directory);
+  if (models && models->empty())
+    return makeError(ExitCode::Unreadable, "expected at least one model, got none",
+                     "docs/ir.md describes the text");
+  return models;
+}
+
+llvm::Expected<std::vector<ParsedModel>> readInput() {
+  if (readsModule())
+    return readModule(importModel(file, method));
+  if (llvm::Error error = readText())
+    return std::move(error);
+  const auto named = [&](llvm::Error error) { return withContext(std::move(error), file); };
+  if (torchscript) {
+    llvm::Expected<Model> model = modelFromSource(inputText, method);
+    return model ? readModule(std::move(model)) : named(model.takeError());
+  }
+  llvm::Expected<std::vector<ParsedModel>> models = parseInput();
   return models ? std::move(models) : named(models.takeError());
+}
+
+/// The text that was read, without references to weights in other files.
+std::string textWithoutWeights() {
+  if (torchscript || !llvm::StringRef(inputText).contains("data=@"))
+    return inputText;
+  llvm::Expected<std::vector<ParsedModel>> models = parseInput();
+  if (!models) {
+    llvm::consumeError(models.takeError());
+    return inputText;
+  }
+  std::string all;
+  for (const ParsedModel &parsed : *models)
+    if (llvm::Expected<std::string> text = PassDumps::text(parsed.model))
+      all += (all.empty() ? "" : "# -----\n") + *text;
+    else
+      llvm::consumeError(text.takeError());
+  return all;
+}
+
+/// A module has no text before its calls are inlined: its text after each pass that changed it.
+void addDumps(ReproducerParts &parts) {
+  PassManagerOptions options;
+  options.verifyEach = verifyEach;
+  options.afterPass = [&](const PassRun &run) -> llvm::Error {
+    if (!run.changed)
+      return llvm::Error::success();
+    llvm::Expected<std::string> text = PassDumps::text(*run.model);
+    if (!text)
+      return text.takeError();
+    parts.files.emplace_back("passes/" + PassDumps::fileName(parts.files.size(), *run.info), *text);
+    return llvm::Error::success();
+  };
+  PassManager manager(options);
+  llvm::Expected<Model> imported = importModel(file, method);
+  llvm::Error error = imported ? manager.addPipeline(passes) : imported.takeError();
+  if (!error) {
+    AnyModel model = std::move(*imported);
+    error = manager.run(model).takeError();
+  }
+  llvm::consumeError(std::move(error)); // why it fails is known already
+}
+
+ReproducerParts reproducerParts() {
+  ReproducerParts parts;
+  parts.files.emplace_back("pipeline.txt", passes + "\n");
+  if (readsModule()) {
+    addDumps(parts);
+    parts.about = "model " + file +
+                  "\n\npasses/ holds the model after each pass that changed it. A pass that fails "
+                  "is replayed on\nthe text before it:\n\n"
+                  "    pipe-opt passes/NN-PASS.ir --passes 'the passes of pipeline.txt after "
+                  "PASS'\n";
+    return parts;
+  }
+  const std::string name = torchscript ? "input.ts" : "input.ir";
+  parts.files.emplace_back(name, textWithoutWeights());
+  parts.about = "\nThe input is replayed by\n\n    pipe-opt " + name +
+                (torchscript ? " --torchscript --method " + method : "") +
+                " --passes \"$(cat pipeline.txt)\"\n";
+  return parts;
 }
 
 void printTimings(const PassManager &manager) {
@@ -98,6 +187,8 @@ void printTimings(const PassManager &manager) {
 
 llvm::Expected<ExitCode> run() {
   if (listPasses || listPassesMarkdown) {
+    if (listPassesMarkdown)
+      printPipelineMarkdown(llvm::outs());
     listPassesMarkdown ? printPassesMarkdown(llvm::outs()) : printPassList(llvm::outs());
     return ExitCode::Success;
   }
@@ -154,6 +245,7 @@ int main(int argc, char **argv) {
                    "FILE [--passes PASS,...] [options]",
                    {"pipe-opt model.ir --passes 'dead-code'",
                     "pipe-opt model.pt --passes inline,lower-attributes", "pipe-opt --list-passes"},
+                   reproducerParts,
                    {{"PASS", passNames()}}},
                   run);
 }

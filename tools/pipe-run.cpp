@@ -10,6 +10,7 @@
 #include "runtime/Device.h"
 #include "runtime/Pipeline.h"
 #include "runtime/Reference.h"
+#include "tools/ArtifactParts.h"
 #include "tools/BatchDims.h"
 #include "tools/CommandLine.h"
 #include "tools/LoadLibrary.h"
@@ -20,6 +21,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <chrono>
+#include <filesystem>
 #include <limits>
 
 using namespace pipec;
@@ -126,10 +128,18 @@ llvm::Error checkOptions(bool isArtifact) {
   if (!given(expect) && (given(rtol) || given(atol)))
     return makeError(ExitCode::Usage, given(rtol) ? "--rtol: expected --expect with it, got none"
                                                   : "--atol: expected --expect with it, got none");
-  if (given(output) && !force && llvm::sys::fs::exists(output))
-    return makeError(ExitCode::Usage,
-                     "--output: expected a new file, got " + output + ", which exists",
-                     "pass --force to replace it");
+  if (given(output) && !force) {
+    std::error_code ignored;
+    auto status = std::filesystem::symlink_status(output.getValue(), ignored);
+    if (std::filesystem::is_symlink(status))
+      return makeError(ExitCode::Usage,
+                       "--output: expected a new file, got " + output + ", a symbolic link",
+                       "pass --force to write the file that it names");
+    if (std::filesystem::exists(status))
+      return makeError(ExitCode::Usage,
+                       "--output: expected a new file, got " + output + ", which exists",
+                       "pass --force to replace it");
+  }
   return llvm::Error::success();
 }
 
@@ -373,6 +383,7 @@ int main(int argc, char **argv) {
        {"pipe-run model.pt --inputs batch.pt --microbatches 4 --threads 1 --output expected.pt",
         "pipe-run model.pipe --inputs batch.pt --microbatches 4 --threads 1 --expect expected.pt "
         "--rtol 0 --atol 0",
-        "pipe-run model.pipe --inputs 'f32[32,3,224,224]' --repeat 20 --warmup 3"}},
+        "pipe-run model.pipe --inputs 'f32[32,3,224,224]' --repeat 20 --warmup 3"},
+       [] { return artifactParts(model); }},
       run);
 }

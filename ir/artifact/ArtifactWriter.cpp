@@ -52,8 +52,11 @@ llvm::Error checkReplaceable(const std::string &target) {
                      "choose another output, or move it away");
   };
   struct stat status;
-  if (::lstat(target.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
-    return refuse("expected a directory, got something else");
+  bool known = ::lstat(target.c_str(), &status) == 0;
+  if (known && S_ISLNK(status.st_mode))
+    return refuse("expected a directory, got a symbolic link");
+  if (!known || !S_ISDIR(status.st_mode))
+    return refuse("expected a directory, got a file");
   llvm::Expected<FileHandle> directory = openDirectory(target);
   if (!directory)
     return directory.takeError();
@@ -99,7 +102,9 @@ llvm::Error checkTarget(const std::string &target, bool force) {
     return state.takeError();
   if (*state == TargetState::Absent)
     return llvm::Error::success();
-  return force ? checkReplaceable(target) : existsError(target);
+  if (llvm::Error error = checkReplaceable(target)) // where --force does not help either
+    return error;
+  return force ? llvm::Error::success() : existsError(target);
 }
 
 llvm::Error renameError(const std::string &target, int error) {

@@ -30,8 +30,18 @@ std::optional<double> floatFromDefault(const llvm::json::Value &value) {
   return number;
 }
 
+llvm::json::Value tupleDefault(llvm::json::Array elements) {
+  return llvm::json::Object{{"tuple", std::move(elements)}};
+}
+
+const llvm::json::Array *tupleFromDefault(const llvm::json::Value &value) {
+  const llvm::json::Object *object = value.getAsObject();
+  return object && object->size() == 1 ? object->getArray("tuple") : nullptr;
+}
+
 llvm::Error checkDefault(const llvm::json::Value &value) {
-  if (const llvm::json::Array *list = value.getAsArray()) {
+  const llvm::json::Array *list = value.getAsArray() ? value.getAsArray() : tupleFromDefault(value);
+  if (list) {
     for (const llvm::json::Value &element : *list)
       if (llvm::Error error = checkDefault(element))
         return error;
@@ -42,7 +52,8 @@ llvm::Error checkDefault(const llvm::json::Value &value) {
     return llvm::Error::success();
   return failf(
       ExitCode::BadArtifact,
-      "expected null, a bool, an integer, a string, {{\"float\": \"0x1p-1\"}} or a list of these");
+      "expected null, a bool, an integer, a string, {{\"float\": \"0x1p-1\"}}, or a list or "
+      "{{\"tuple\": [...]}} of these");
 }
 
 } // namespace pipec

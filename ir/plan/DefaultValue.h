@@ -13,8 +13,13 @@ llvm::json::Value floatDefault(double value);
 /// The float that such an object means; nullopt for anything else.
 std::optional<double> floatFromDefault(const llvm::json::Value &value);
 
-/// null, bool, integer, string, float object, or a list of these. Errors: BadArtifact saying what
-/// it is instead.
+/// How a tuple stands there: {"tuple": [...]}. A JSON list is a list.
+llvm::json::Value tupleDefault(llvm::json::Array elements);
+/// The elements of such an object; nullptr for anything else.
+const llvm::json::Array *tupleFromDefault(const llvm::json::Value &value);
+
+/// null, bool, integer, string, float object, or a list or tuple of these. Errors: BadArtifact
+/// saying what it is instead.
 llvm::Error checkDefault(const llvm::json::Value &value);
 
 } // namespace pipec

@@ -3,6 +3,7 @@
 #include "ir/NodeInfo.h"
 #include "ir/Refusals.h"
 #include "ir/plan/Words.h"
+#include "llvm/ADT/StringExtras.h"
 
 #include <set>
 
@@ -23,17 +24,32 @@ std::vector<std::pair<llvm::StringRef, llvm::StringRef>> components(llvm::String
   return result;
 }
 
-std::string withoutCalls(llvm::StringRef path) {
-  std::string text;
-  for (auto &[name, call] : components(path))
-    text += (text.empty() ? "" : ".") + name.str();
-  return text;
+/// The module is called, but not that often.
+llvm::Error noSuchCall(const std::string &name, const std::vector<std::string> &calls) {
+  constexpr size_t kMostNames = 6;
+  std::string names =
+      llvm::join(calls.begin(), calls.begin() + std::min(calls.size(), kMostNames), ", ");
+  if (calls.size() > kMostNames)
+    names += ", ... " + calls.back();
+  const std::string module = withoutCallNumbers(name);
+  return makeError(
+      ExitCode::Usage,
+      calls.size() == 1
+          ? fmt::format("expected the one call of {}, got {}", module, name)
+          : fmt::format("expected one of the {} calls of {}, got {}", calls.size(), module, name),
+      (calls.size() == 1 ? "write " : "they are ") + names);
 }
 
 llvm::Error noSuchModule(const Model &model, const std::string &name) {
+  std::vector<std::string> calls;
+  for (const std::string &call : model.moduleCalls)
+    if (withoutCallNumbers(call) == withoutCallNumbers(name))
+      calls.push_back(call);
+  if (!calls.empty())
+    return noSuchCall(name, calls);
   std::set<std::string> names;
   for (const std::string &call : model.moduleCalls)
-    for (std::string path = withoutCalls(call); !path.empty();
+    for (std::string path = withoutCallNumbers(call); !path.empty();
          path = path.find('.') == std::string::npos ? "" : path.substr(0, path.rfind('.')))
       names.insert(path);
   std::string error = "the model calls no module " + name;
@@ -46,6 +62,24 @@ llvm::Error noSuchModule(const Model &model, const std::string &name) {
 }
 
 } // namespace
+
+llvm::Error checkModuleName(llvm::StringRef name) {
+  bool good = !name.empty() && !name.endswith(".");
+  for (llvm::StringRef part : llvm::split(name, '.')) {
+    auto [module, call] = part.split('#');
+    int64_t number = 0;
+    good &= !module.empty() && !part.endswith("#");
+    if (!call.empty())
+      good &= !call.getAsInteger(10, number) && number >= 1 && call == std::to_string(number);
+  }
+  if (good)
+    return llvm::Error::success();
+  return makeError(ExitCode::Usage,
+                   fmt::format("expected a module as encoder.layers.6, or a call of it as "
+                               "encoder.layers.6#2, got \"{}\"",
+                               name.str()),
+                   "calls are counted from 1");
+}
 
 bool isInModule(llvm::StringRef path, llvm::StringRef name) {
   auto inside = components(path), outer = components(name);
@@ -63,6 +97,8 @@ bool isInModule(llvm::StringRef path, llvm::StringRef name) {
 
 llvm::Expected<NamedPlace> findModule(const Model &model, const TopLevel &top,
                                       const std::string &name) {
+  if (llvm::Error error = checkModuleName(name))
+    return std::move(error);
   auto operatorOf = [&](llvm::StringRef module) -> std::optional<std::pair<size_t, Node *>> {
     for (size_t i = 0; i < top.operators.size(); ++i)
       if (Node *found = firstInside(

@@ -10,6 +10,9 @@ namespace pipec {
 /// "a.b#2" the second one.
 bool isInModule(llvm::StringRef path, llvm::StringRef name);
 
+/// Errors: Usage for a name that cannot be one: an empty part, or a call that is no number from 1.
+llvm::Error checkModuleName(llvm::StringRef name);
+
 /// Where a cut at a name goes.
 struct NamedPlace {
   size_t index = 0;    // of the top-level operator that comes first
@@ -17,8 +20,9 @@ struct NamedPlace {
 };
 
 /// The first operator of the module in program order; of the next module that has one when it has
-/// none left. Errors: Usage when there is no such module (with the nearest name) or nothing
-/// follows; Unsupported when its first operator is inside a block and not the block's first.
+/// none left. Errors: Usage when there is no such module (with the nearest name) or call (with
+/// their number), or nothing follows; Unsupported when its first operator is inside a block and not
+/// the block's first.
 llvm::Expected<NamedPlace> findModule(const Model &model, const TopLevel &top,
                                       const std::string &name);
 

@@ -88,7 +88,7 @@ class Models(InOwnDirectory):
 
     def testNoForward(self):
         torch.jit.script(OnlyStep()).save(str(self.directory / "step.pt"))
-        self.bothRefuse(self.directory / "step.pt", "forward", "step")
+        self.bothRefuse(self.directory / "step.pt", "step.pt: no method forward\nhelp: its methods are step: choose one with --method")
 
     def testOtherMethod(self):
         torch.jit.script(OnlyStep()).save(str(self.directory / "step.pt"))
@@ -143,6 +143,9 @@ class Inputs(InOwnDirectory):
         for text in ("f32[2,64", "f99[2,64]", "f32[2,-1]", "[2,64]", "f32[2,64]]"):
             with self.subTest(text=text):
                 self.compileRefuses(text, text)
+
+    def testNegativeSize(self):
+        self.compileRefuses("f32[-1,64]", "expected sizes of 0 or more, got -1")
 
     def testUnreadableFile(self):
         self.compileRefuses(self.write("in.pt", b"no tensors here" * 50), "in.pt", code=UNREADABLE)
@@ -211,6 +214,18 @@ class RunInputs(InOwnDirectory):
         self.assertEqual((self.directory / "out.pt").read_bytes(), b"mine")
         self.nothingLeft("out.pt")
 
+    def testOutputIsALink(self):
+        """One that leads nowhere yet, too: it is not replaced, and with --force what it names is written."""
+        (self.directory / "link.pt").symlink_to("real.pt")
+        command = ["pipe-run", "run.pipe", "--inputs", "f32[8,64]", "--output", self.directory / "link.pt"]
+        self.refused(USAGE, ["link.pt, a symbolic link", "--force"], *command)
+        self.nothingLeft("link.pt")
+        for _ in range(2):
+            self.pipec(0, *command, "--force")
+            self.assertTrue((self.directory / "link.pt").is_symlink() and not (self.directory / "real.pt").is_symlink())
+            torch.load(self.directory / "real.pt")
+        self.nothingLeft("link.pt", "real.pt")
+
     def testOutputUnwritable(self):
         self.refused(IO, "/proc/out.pt", "pipe-run", "run.pipe", "--inputs", "f32[8,64]", "--output", "/proc/out.pt")
 
@@ -255,6 +270,12 @@ class Outputs(InOwnDirectory):
                     self.assertEqual(path.read_bytes(), b"mine")
         self.nothingLeft("precious.pipe", "file.pipe")
 
+    def testALinkIsNoArtifact(self):
+        (self.directory / "link.pipe").symlink_to("elsewhere")
+        for options in ([], ["--force"]):
+            self.refused(USAGE, ["link.pipe", "expected a directory, got a symbolic link"], *self.compileTo(self.directory / "link.pipe", *options))
+        self.nothingLeft("link.pipe")
+
     def testFailedForceKeepsTheOld(self):
         target = self.directory / "out.pipe"
         self.pipec(0, *self.compileTo(target))
@@ -270,9 +291,23 @@ class Outputs(InOwnDirectory):
         self.assertEqual(len(e2e.plan(self.directory / "small.pipe")["stages"]), 2)
 
     def testDryRun(self):
-        self.pipec(0, *self.compileTo(self.directory / "out.pipe", "--dry-run"), saying="nothing was written")
+        self.pipec(0, *self.compileTo(self.directory / "out.pipe", "--dry-run"), saying="nothing was written\n")
         self.nothingLeft()
 
+    def testDumps(self):
+        """They are output too: not overwritten without --force, and then none of an older compile is left."""
+        dumps = self.directory / "dumps"
+        command = [*self.compileTo(self.directory / "out.pipe"), "--dry-run", "--dump-ir", dumps]
+        self.pipec(0, *command, saying=f"nothing was written but the dumps in {dumps}")
+        before = e2e.files(dumps)
+        self.refused(USAGE, ["--dump-ir", "dumps/01-inline.ir, which exists", "--force"], *command)
+        self.assertEqual(e2e.files(dumps), before)
+        self.write("dumps/90-dead-code.ir", b"old")
+        self.write("dumps/letter.txt", b"mine")
+        self.pipec(0, *command, "--force")
+        self.assertEqual(e2e.files(dumps), {**before, "letter.txt": b"mine"})
+        self.refused(IO, "letter.txt", *self.compileTo(self.directory / "out.pipe"), "--dump-ir", dumps / "letter.txt")
+        self.nothingLeft("dumps")
 
     def testFullDisk(self):
         """A limit on the size of files stands for a disk without room: writes fail in the middle of a file."""
@@ -310,7 +345,7 @@ class Options(InOwnDirectory):
                 self.refused(USAGE, [option, bound], "pipe-run", MODEL, "--inputs", INPUTS, option, value)
 
     def testNothingSaysWhereToCut(self):
-        self.refused(USAGE, ["where to cut", "--stages"], "pipe-compile", MODEL, "-o", self.directory / "out.pipe")
+        self.refused(USAGE, ["where to cut", "--stages", "@torch.jit.script"], "pipe-compile", MODEL, "-o", self.directory / "out.pipe")
 
     def testStagesWithoutInputs(self):
         self.refused(USAGE, "--inputs", "pipe-compile", MODEL, "--stages", 2, "-o", self.directory / "out.pipe")

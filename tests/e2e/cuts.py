@@ -89,7 +89,15 @@ class At(Cuts):
 
     def testThirdCall(self):
         model = self.save(odd_models.SharedBlock)
-        self.refused(2, "block#3", "pipe-compile", model, "--at", "block#3", "-o", "never.pipe")
+        self.refused(2, ["expected one of the 2 calls of block, got block#3", "they are block, block#2"], "pipe-compile", model, "--at", "block#3",
+                     "-o", "never.pipe")
+        self.refused(2, "expected the one call of first, got first#2", "pipe-compile", model, "--at", "first#2", "-o", "never.pipe")
+
+    def testNamesThatAreNone(self):
+        model = self.save(odd_models.SharedBlock)
+        for name in ("block#", "block#0", "block#02", "block#x", "#2", "block.", ".block", "block#2.", "between,,last"):
+            with self.subTest(name=name):
+                self.refused(2, "--at: expected a module as encoder.layers.6", "pipe-compile", model, "--at", name, "-o", "never.pipe")
 
     def testModuleWithoutOperators(self):
         model = self.save(odd_models.Identities)

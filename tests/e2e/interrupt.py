@@ -14,12 +14,12 @@ OPTIONS = ["--stages", "4", "--inputs", INPUTS]
 
 
 class Interrupt(e2e.Case):
-    def interrupted(self, directory, number, when, command=None):
+    def interrupted(self, directory, number, when, command=None, cwd=None):
         """Starts a compile into `directory`, or the command, sends the signal as soon as when() holds, and returns exit code and output."""
         command = command or ["pipe-compile", MODEL, *OPTIONS, "-o", directory / "out.pipe", "--force"]
         # A shell that runs the tests in the background has them ignore SIGINT.
         process = subprocess.Popen([e2e.BIN / command[0], *command[1:]], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                   text=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+                                   text=True, cwd=cwd, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         while process.poll() is None and not when():
             time.sleep(0.001)
         process.send_signal(number)
@@ -56,6 +56,18 @@ class Interrupt(e2e.Case):
         code, output = self.interrupted(directory, signal.SIGINT, lambda: time.monotonic() > start + 0.3)
         self.assertIn(code, (130, -signal.SIGINT), output)
         self.assertEqual(os.listdir(directory), [], "left behind")
+
+    def testWhileLeavingAReproducer(self):
+        """It is not complete then, so nothing of it stays."""
+        directory = self.fresh()
+        command = ["pipe-compile", MODEL.resolve(), "--at", "head", "--planted-fault", "wrong-weight", "-o", "out.pipe"]
+        if e2e.run("pipe-compile", MODEL, "--planted-fault", "?", "--at", "head", "--dry-run").code != 2:
+            self.skipTest("no planted faults in this build")
+        begun = lambda: any(name.startswith(".pipec-reproducer") for name in os.listdir(directory))
+        code, output = self.interrupted(directory, signal.SIGINT, begun, command, cwd=directory)
+        if code != 70:  # it was over before the signal came
+            self.assertEqual(code, 130, output)
+            self.assertEqual(os.listdir(directory), [], "left behind")
 
     def testTermKeepsTheOldArtifact(self):
         directory = self.fresh()

@@ -44,6 +44,15 @@ class Failures(Messages):
         result = self.refused(USAGE, ["\n  at odd_models.py:", "in check"], "pipe-run", model, "--inputs", "f32[2,8]")
         self.assertNotIn("<--- HERE", result.err)
 
+    def testArgumentsAreShown(self):
+        """Whoever runs the model on inputs that it does not take: what they were."""
+        model = self.save(odd_models.WithState)
+        torch.save((torch.ones(4, 6, 8, dtype=torch.int64), [torch.ones(1, 4, 8)] * 2), "int-in.pt")
+        for command in (["pipe-compile", model, "--at", "b", "--dry-run"], ["pipe-run", model], ["pipe-inspect", model]):
+            self.refused(USAGE, "\n  called with x: int64[4,6,8], state: (float32[1,4,8], float32[1,4,8])\n", *command, "--inputs", "int-in.pt")
+        self.compiled(MODEL, "any.pipe", "--at", "layers.8")
+        self.refused(USAGE, "\n  called with x: int64[4,64]\n", "pipe-run", "any.pipe", "--inputs", "i64[4,64]", "--microbatches", 2)
+
     def testNoInputs(self):
         self.refused(USAGE, ["argument x", "--inputs FILE"], "pipe-run", MODEL)
 
@@ -63,6 +72,14 @@ class BatchDimensions(Messages):
         self.assertNotIn("note: ", result.err)
         self.pipec(0, "pipe-run", "state.pipe", "--inputs", "state-in.pt", "--microbatches", 2, *e2e.BITS, "--expect", "state-out.pt",
                    saying="PASSED")
+
+    def testAnArtifactOfOneSize(self):
+        self.compiled(self.model, "fixed.pipe", "--at", "b", "--inputs", "state-in.pt")
+        self.refused(USAGE, ["expected 4 samples", "compile with --batch-dim state=1"], "pipe-run", "fixed.pipe", "--inputs", "state-in.pt",
+                     "--microbatches", 2)
+        self.compiled(self.model, "unknown.pipe", "--at", "b")
+        self.refused(USAGE, ["expected a batch of 4", "when the model is compiled", "--batch-dim state=1"], "pipe-run", "unknown.pipe", "--inputs",
+                     "state-in.pt", "--microbatches", 2)
 
     def testSizesThatDisagree(self):
         self.refused(USAGE, ["expected a batch of 4", "--batch-dim state=1"], "pipe-compile", self.model, "--at", "b", "--dry-run",
@@ -110,6 +127,19 @@ class Json(Messages):
 
 
 class CommandLines(Messages):
+    def testNobodyListens(self):
+        """A reader of stderr that went away changes no exit code."""
+        import os
+        import subprocess
+        reader, writer = os.pipe()
+        os.close(reader)
+        self.assertEqual(subprocess.run([e2e.BIN / "pipe-compile", "nowhere.pt"], stderr=writer).returncode, 8)
+        os.close(writer)
+
+    def testNothingToRead(self):
+        self.refused(USAGE, "standard input: expected a model as text, got nothing", "pipe-opt")
+        self.refused(UNREADABLE, "/dev/null: expected at least one model, got none", "pipe-opt", "/dev/null")
+
     def testEmptyValues(self):
         self.refused(USAGE, "-o: expected a value, got none", "pipe-compile", MODEL, "--stages", 2, "--inputs", INPUTS, "-o", "")
         self.refused(USAGE, "--inputs: expected a value, got none", "pipe-run", MODEL, "--inputs", "")

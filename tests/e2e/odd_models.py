@@ -83,8 +83,9 @@ class Defaults(nn.Module):
         super().__init__()
         self.a, self.b = nn.Linear(16, 16), nn.Linear(16, 16)
 
-    def forward(self, x: Tensor, scale: float = 0.1, times: int = 3, tail: bool = True, word: str = "plus", more: Optional[Tensor] = None) -> Tensor:
-        x = self.a(x) * scale
+    def forward(self, x: Tensor, scale: float = 0.1, times: int = 3, tail: bool = True, word: str = "plus", more: Optional[Tensor] = None,
+                pair: Tuple[int, float] = (1, 0.5), inner: Tuple[Tuple[int, int], str] = ((1, 2), "in")) -> Tensor:
+        x = self.a(x) * scale * pair[1] + pair[0] + inner[0][1]
         if more is not None:
             x = x + more
         x = self.b(x) * times
@@ -369,6 +370,54 @@ class Talks(nn.Module):
         x = self.a(x)
         print("half way", x.size(0))
         return self.b(x)
+
+
+class Forks(nn.Module):
+    """Futures in a list, in a dict, in an optional, made in a loop whose length is not known, and by what is forked itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def inner(self, x: Tensor) -> Tensor:
+        return torch.jit.wait(torch.jit.fork(self.a, x)) + 1
+
+    def forward(self, x: Tensor, more: bool = True) -> Tensor:
+        last: Optional[torch.jit.Future[Tensor]] = None
+        if more:
+            last = torch.jit.fork(self.inner, x)
+        pairs: List[Tuple[int, torch.jit.Future[Tensor]]] = []
+        named: Dict[str, torch.jit.Future[Tensor]] = {}
+        for i in range(x.size(0)):
+            named[str(i)] = torch.jit.fork(self.inner, x)
+            pairs.append((i, torch.jit.fork(self.a, x)))
+        y = x
+        for name in named:
+            y = y + torch.jit.wait(named[name])
+        for i, future in pairs:
+            y = y + torch.jit.wait(future) * i
+        if last is not None:
+            y = y + torch.jit.wait(last)
+        return self.b(y)
+
+
+class ReturnsADevice(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> Dict[str, Tuple[Tensor, torch.device]]:
+        x = self.b(self.a(x))
+        return {"out": (x, x.device)}
+
+
+class ReturnsAFuture(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x: Tensor):
+        return self.a(x), torch.jit.fork(self.b, x)
 
 
 class DropsTwice(nn.Module):

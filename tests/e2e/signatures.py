@@ -39,6 +39,35 @@ class Signatures(e2e.Case):
                 self.pipec(0, "pipe-run", "named.pipe", "--inputs", "named.pt", "--microbatches", 1, *e2e.BITS, "--expect", "expected.pt",
                            saying="PASSED")
 
+    def testTuplesAsDefaults(self):
+        """A plan says of a default whether it is a tuple or a list, also inside a tuple; the text of a pass says so too."""
+        model = self.save(odd_models.Defaults)
+        plan = self.compiled(model, "tuples.pipe", "--at", "b", "--dump-ir", "tuples.dumps")
+        self.assertEqual([argument["default"] for argument in plan["signature"]["inputs"][-2:]],
+                         [{"tuple": [1, {"float": "0x1p-1"}]}, {"tuple": [{"tuple": [1, 2]}, "in"]}])
+        last = sorted(Path("tuples.dumps").iterdir())[-1]
+        self.assertIn('default={"tuple":[1,{"float":"0x1p-1"}]}', self.pipec(0, "pipe-opt", last).out)
+        x = torch.randn(4, 16)
+        torch.save({"x": x, "pair": (3, 2.0)}, "pair.pt")
+        torch.save(self.expected(model, x, pair=(3, 2.0)), "expected.pt")
+        self.pipec(0, "pipe-run", "tuples.pipe", "--inputs", "pair.pt", "--microbatches", 1, *e2e.BITS, "--expect", "expected.pt", saying="PASSED")
+
+    def testForks(self):
+        """What is forked is computed in its place, wherever the future went."""
+        model = self.save(odd_models.Forks)
+        torch.save(torch.randn(4, 8), "forks-in.pt")
+        torch.save(torch.cat(e2e.reference(torch.jit.load(model), [torch.load("forks-in.pt")], 2)), "expected.pt")
+        for how in (["--at", "b"], ["--stages", 2, "--inputs", "f32[2,8]"]):
+            self.compiled(model, "forks.pipe", *how)
+            self.pipec(0, "pipe-run", "forks.pipe", "--inputs", "forks-in.pt", "--microbatches", 2, *e2e.BITS, "--expect", "expected.pt",
+                       saying="PASSED")
+
+    def testResultsWithoutPlainForm(self):
+        for build, what in ((odd_models.ReturnsADevice, "a torch.device"), (odd_models.ReturnsAFuture, "a future")):
+            model = self.save(build)
+            for command in (["pipe-compile", model, "--at", "b", "-o", "never.pipe"], ["pipe-run", model, "--inputs", "f32[2,8]"]):
+                self.refused(4, [f"forward of {model} at odd_models.py:", f": the result holds {what}: expected tensors"], *command)
+
     def testTrees(self):
         model = self.save(odd_models.Trees)
         x, pair = torch.randn(6, 16), (torch.randn(6, 16), [torch.randn(6, 16), torch.randn(6, 16)])

@@ -126,6 +126,9 @@ inline Plan richPlan() {
   addInput("mask", "Optional[Tensor]", nullptr);
   addInput("name", "str", "a \"b\" \xc3\xa9");
   addInput("sizes", "List[float]", llvm::json::Array{floatDefault(0.1), floatDefault(-0.0), true});
+  addInput("pair", "Tuple[int, List[Tuple[float, str]]]",
+           tupleDefault(llvm::json::Array{
+               7, llvm::json::Array{tupleDefault(llvm::json::Array{floatDefault(0.5), "a"})}}));
   plan.signature.inputs[1].written = true;
 
   auto attribute = [](const char *name, AttributeKind kind) {

@@ -56,6 +56,27 @@ TEST(InferTypes, NamesTheOperatorThatFails) {
   EXPECT_TRUE(failedWith(inferTypes(flat, {at::ones({2, 7})}), ExitCode::Usage, "aten::mm"));
 }
 
+/// Not the fault of the inputs: LibTorch has no operator for what the graph says.
+TEST(InferTypes, SaysWhatLibTorchCannotRun) {
+  Model flat = take(parseModel(R"(model {
+  graph(%x : Tensor):
+    %many : int = prim::Constant[value=2]()
+    %true : bool = prim::Constant[value=1]()
+    %l : int[] = prim::ListConstruct()
+    prim::Loop(%many, %true)
+      block0(%i : int):
+        %m : int[] = aten::append(%l, %x)
+        -> (%true)
+    return (%x)
+}
+)"));
+  ErrorText error = describe(inferTypes(flat, {at::ones({2, 8})}));
+  EXPECT_EQ(error.code, ExitCode::Internal);
+  EXPECT_TRUE(contains(error.message, "prim::Loop is nothing that LibTorch can run by itself"))
+      << error.message;
+  EXPECT_FALSE(contains(error.message, "within the graph")) << error.message;
+}
+
 TEST(EstimateCosts, CountsArithmeticAndBytes) {
   Model flat = take(parseModel(kStepsModel));
   ASSERT_TRUE(succeeded(estimateCosts(flat, {at::ones({2, 8})})));

@@ -1,12 +1,21 @@
 // What messages are made of: suggestions, short tracebacks, names, guesses from sizes.
 #include "ir/BatchDimHint.h"
+#include "ir/Reproducer.h"
 #include "ir/ScriptTraceback.h"
 #include "ir/SpoiltNames.h"
+#include "ir/UnfinishedOutputs.h"
+#include "ir/Values.h"
 #include "ir/plan/Words.h"
+#include "tests/support/Matchers.h"
+#include "tests/unit/TempDir.h"
 
 #include <gtest/gtest.h>
 
 #include <ATen/Functions.h>
+#include <ATen/core/Dict.h>
+#include <ATen/core/List.h>
+
+#include <fstream>
 
 namespace pipec {
 namespace {
@@ -88,6 +97,66 @@ TEST(SpoiltNames, AreReadable) {
             "größe");
   EXPECT_EQ(spoiltName("expected a valid token but found '$' here:\n  a $ b"), std::nullopt);
   EXPECT_EQ(spoiltName("Unknown builtin op: a::b"), std::nullopt);
+}
+
+TEST(Arguments, AreOneShortLine) {
+  Signature signature;
+  for (const char *name : {"x", "pair", "many", "named", "more"}) {
+    signature.inputs.emplace_back();
+    signature.inputs.back().name = name;
+  }
+  c10::Dict<std::string, at::Tensor> named;
+  named.insert("k", at::ones({3}, at::kBool));
+  const std::vector<c10::IValue> values = {
+      at::ones({2, 64}, at::kLong),
+      c10::ivalue::Tuple::create({1, 0.5, std::string(50, 'a'), c10::IValue()}),
+      c10::List<int64_t>({1, 2, 3, 4, 5, 6}), named, true};
+  const std::string text = "x: int64[2,64], pair: (1, 0.5, \"" + std::string(40, 'a') +
+                           "...\", None), many: [1, 2, 3, ... 6 in all], "
+                           "named: {\"k\": bool[3]}, more: True";
+  EXPECT_EQ(argumentsText(signature, values), text);
+  EXPECT_TRUE(failedWith(withArguments(makeError(ExitCode::Usage, "no"), signature, values),
+                         ExitCode::Usage, "no\n  called with " + text));
+  ErrorText other = describe(withArguments(makeError(ExitCode::Internal, "no"), signature, values));
+  EXPECT_EQ(other.message, "no"); // not the user's doing
+}
+
+TEST(Reproducer, AppearsWholeUnderTheFirstFreeNumber) {
+  TempDir dir;
+  std::filesystem::create_directory(dir.path("pipec-reproducer-1"));
+  Reproducer made = take(Reproducer::begin(dir.path("")));
+  ASSERT_TRUE(succeeded(made.write("passes/01-inline.ir", "text")));
+  EXPECT_FALSE(std::filesystem::exists(dir.path("pipec-reproducer-2")));
+  EXPECT_EQ(take(made.publish()), dir.path("/pipec-reproducer-2"));
+  EXPECT_TRUE(std::filesystem::exists(dir.path("pipec-reproducer-2/passes/01-inline.ir")));
+  EXPECT_EQ(dir.entries(), (std::vector<std::string>{"pipec-reproducer-1", "pipec-reproducer-2"}));
+}
+
+TEST(Reproducer, LeavesNothingWithoutPublication) {
+  TempDir dir;
+  {
+    Reproducer made = take(Reproducer::begin(dir.path("")));
+    ASSERT_TRUE(succeeded(made.write("README.txt", "text")));
+    EXPECT_TRUE(unfinishedOutputs().paths.count(made.directory())); // Ctrl-C removes it
+    Reproducer moved = std::move(made);
+    EXPECT_EQ(dir.entries().size(), 1u);
+  }
+  EXPECT_TRUE(dir.entries().empty());
+  EXPECT_TRUE(unfinishedOutputs().paths.empty());
+  EXPECT_TRUE(failedWith(Reproducer::begin(dir.path("nowhere")), ExitCode::IO, "nowhere"));
+}
+
+TEST(Reproducer, SaysWhatHappenedAndWhere) {
+  EXPECT_EQ(shellText({"pipe-run", "a b", "f32[2]", "it's", ""}),
+            "pipe-run 'a b' 'f32[2]' 'it'\\''s' ''");
+  const ErrorText error = {ExitCode::Internal, "broken", ""};
+  const std::string readme = reproducerReadme(error, {"pipe-run", "m.pt"}, "more\n");
+  for (const char *text : {"error: broken\n", "command pipe-run m.pt\n", "LibTorch 2.", "more\n"})
+    EXPECT_NE(readme.find(text), std::string::npos) << readme;
+  EXPECT_FALSE(mentionsReproducer(error));
+  for (const ErrorText &told : {withReproducer(error, std::string("./here")),
+                                withReproducer(error, makeError(ExitCode::IO, "disk full"))})
+    EXPECT_TRUE(mentionsReproducer(told)) << told.help;
 }
 
 std::string suggested(std::vector<std::vector<int64_t>> shapes) {

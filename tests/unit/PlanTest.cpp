@@ -64,6 +64,20 @@ TEST(DefaultValue, keepsFloatsExactAndApartFromIntegers) {
                          "expected null, a bool"));
 }
 
+TEST(DefaultValue, keepsTuplesApartFromLists) {
+  const llvm::json::Value tuple = tupleDefault(llvm::json::Array{1, floatDefault(0.5)});
+  ASSERT_TRUE(tupleFromDefault(tuple));
+  EXPECT_EQ(tupleFromDefault(tuple)->size(), 2u);
+  EXPECT_FALSE(tupleFromDefault(llvm::json::Array{1}));
+  EXPECT_FALSE(tupleFromDefault(floatDefault(1)));
+  EXPECT_TRUE(succeeded(checkDefault(tuple)));
+  EXPECT_TRUE(succeeded(checkDefault(tupleDefault(llvm::json::Array{llvm::json::Array{tuple}}))));
+  for (const llvm::json::Value &wrong :
+       {tupleDefault(llvm::json::Array{0.5}), llvm::json::Value(llvm::json::Object{{"tuple", 1}}),
+        llvm::json::Value(llvm::json::Object{{"tuple", llvm::json::Array{}}, {"float", "0x1p-1"}})})
+    EXPECT_TRUE(failedWith(checkDefault(wrong), ExitCode::BadArtifact, "{\"tuple\": [...]}"));
+}
+
 TEST(Plan, roundTrips) {
   for (const Plan &plan : {richPlan(), chainPlan({0}), chainPlan({0, 1, 0, 1})}) {
     std::string text = toJson(plan);

@@ -1,4 +1,4 @@
-// Versions that go into a plan.
+// Versions that go into a plan and into a reproducer.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-#include "compiler/Version.h"
+#include "ir/Version.h"
 
 #include <torch/headeronly/version.h>
 

@@ -1,0 +1,38 @@
+#include "compiler/CompileReproducer.h"
+
+namespace pipec {
+
+namespace {
+
+std::string optionsText(const CompileOptions &options) {
+  std::string text =
+      fmt::format("method {}\nstages {}\nsplit {}\ninputs {}\nmicro-batches {}\n", options.method,
+                  options.stages, options.split.empty() ? "default" : options.split,
+                  options.inputs.empty() ? "none" : options.inputs, options.microBatches);
+  for (const auto &[name, dim] : options.batchDims)
+    text += fmt::format("batch-dim {}={}\n", name, dim ? std::to_string(*dim) : "none");
+  return text;
+}
+
+} // namespace
+
+llvm::Expected<Reproducer> beginReproducer(const std::string &modelPath,
+                                           const CompileOptions &options, const ErrorText &error) {
+  llvm::Expected<Reproducer> made = Reproducer::begin(options.reproducers);
+  if (!made)
+    return made;
+  const std::string about = fmt::format(
+      "model {}\n{}\n"
+      "passes/ holds the model after each pass that changed it. A pass that fails is replayed on\n"
+      "the text before it:\n\n"
+      "    pipe-opt passes/NN-PASS.ir --passes 'the passes of pipeline.txt after PASS'\n",
+      modelPath, optionsText(options));
+  if (llvm::Error failed =
+          made->write("README.txt", reproducerReadme(error, options.command, about)))
+    return std::move(failed);
+  if (llvm::Error failed = made->write("pipeline.txt", Compiler::pipelineText(options) + "\n"))
+    return std::move(failed);
+  return made;
+}
+
+} // namespace pipec

@@ -1,0 +1,132 @@
+#include "ir/Reproducer.h"
+
+#include "ir/UnfinishedOutputs.h"
+#include "ir/Version.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <unistd.h>
+
+namespace pipec {
+
+namespace {
+
+constexpr int kMostReproducers = 1000;
+constexpr llvm::StringLiteral kNone = "no reproducer: ";
+constexpr llvm::StringLiteral kReport =
+    "an error of pipec, not of the model: please report it with ";
+
+llvm::Error cannotWrite(const std::string &path, std::error_code code) {
+  return failf(ExitCode::IO, "{}: cannot write: {}", path, llvm::StringRef(code.message()).lower());
+}
+
+} // namespace
+
+llvm::Expected<Reproducer> Reproducer::begin(const std::string &parent) {
+  Reproducer made;
+  made.parent_ = parent;
+  UnfinishedOutputs &open = unfinishedOutputs();
+  std::lock_guard lock(open.mutex);
+  if (open.abandoned)
+    return makeError(ExitCode::Other, "the process is ending");
+  std::error_code code = std::make_error_code(std::errc::file_exists);
+  std::string name;
+  for (int i = 1; i <= kMostReproducers && code == std::errc::file_exists; ++i) {
+    name = fmt::format("{}/.pipec-reproducer.tmp-{}-{}", parent, ::getpid(), i);
+    code = llvm::sys::fs::create_directory(name, /*IgnoreExisting=*/false);
+  }
+  if (code)
+    return cannotWrite(parent, code);
+  made.temporary_ = name;
+  open.paths.insert(name);
+  return made;
+}
+
+Reproducer::Reproducer(Reproducer &&other)
+    : parent_(std::move(other.parent_)), temporary_(std::exchange(other.temporary_, "")) {}
+
+Reproducer::~Reproducer() {
+  if (temporary_.empty())
+    return;
+  UnfinishedOutputs &open = unfinishedOutputs();
+  std::lock_guard lock(open.mutex);
+  if (open.paths.erase(temporary_))
+    removeTree(temporary_);
+}
+
+llvm::Error Reproducer::write(const std::string &name, const std::string &text) {
+  const std::string path = temporary_ + "/" + name;
+  if (std::error_code code = llvm::sys::fs::create_directories(llvm::sys::path::parent_path(path)))
+    return cannotWrite(name, code);
+  std::error_code code;
+  llvm::raw_fd_ostream out(path, code);
+  if (code)
+    return cannotWrite(name, code);
+  out << text;
+  out.close();
+  code = out.error();
+  out.clear_error();
+  return code ? cannotWrite(name, code) : llvm::Error::success();
+}
+
+llvm::Expected<std::string> Reproducer::publish() {
+  UnfinishedOutputs &open = unfinishedOutputs();
+  std::lock_guard lock(open.mutex);
+  if (!open.paths.count(temporary_))
+    return makeError(ExitCode::Other, "the process is ending");
+  std::string name;
+  std::error_code code = std::make_error_code(std::errc::file_exists);
+  for (int i = 1; i <= kMostReproducers && code == std::errc::file_exists; ++i) {
+    name = fmt::format("{}/pipec-reproducer-{}", parent_, i);
+    code = llvm::sys::fs::create_directory(name, /*IgnoreExisting=*/false);
+  }
+  if (!code) // a directory takes the place of an empty one in one step
+    code = llvm::sys::fs::rename(temporary_, name);
+  if (code)
+    return cannotWrite(name, code);
+  open.paths.erase(std::exchange(temporary_, ""));
+  return name;
+}
+
+std::string shellText(const std::vector<std::string> &command) {
+  auto quoted = [](const std::string &word) {
+    bool plain = !word.empty() && llvm::all_of(word, [](char c) {
+      return llvm::isAlnum(c) || llvm::StringRef("-_./=,:@%+").contains(c);
+    });
+    if (plain)
+      return word;
+    std::string text = "'";
+    for (char c : word)
+      text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return text + "'";
+  };
+  std::vector<std::string> words;
+  for (const std::string &word : command)
+    words.push_back(quoted(word));
+  return llvm::join(words, " ");
+}
+
+std::string reproducerReadme(const ErrorText &error, const std::vector<std::string> &command,
+                             const std::string &about) {
+  return fmt::format("An internal error of pipec. Please report it with this directory; it holds "
+                     "no weights.\n\nerror: {}\n\npipec {}, LibTorch {}\n{}{}",
+                     error.message, pipecVersion(), torchVersion(),
+                     command.empty() ? "" : "command " + shellText(command) + "\n", about);
+}
+
+ErrorText withReproducer(ErrorText error, llvm::Expected<std::string> made) {
+  std::string help = made ? kReport.str() + *made + ", which holds no weights"
+                          : kNone.str() + describe(made.takeError()).message;
+  error.help += (error.help.empty() ? "" : "; ") + help;
+  return error;
+}
+
+bool mentionsReproducer(const ErrorText &error) {
+  llvm::StringRef help = error.help;
+  return help.contains(kNone) || help.contains(kReport);
+}
+
+} // namespace pipec

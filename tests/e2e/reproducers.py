@@ -1,0 +1,102 @@
+"""What an internal error leaves: every command exits 70 with one error, and a directory that says what happened and holds no weights."""
+import resource
+import unittest
+from pathlib import Path
+
+import e2e
+
+MODEL, INPUTS = e2e.MODELS / "mlp.pt", e2e.MODELS / "mlp.inputs.pt"
+INTERNAL = 70
+HAVE_FAULTS = e2e.run("pipe-opt", "--list-passes", "--planted-error", cwd="/proc").code == INTERNAL  # where nothing can be left
+TEXT = """model {
+  attribute w parameter float32[4,4] requires_grad data=@weights.bin
+  graph(%x : Tensor, %w : Tensor):
+    %1 : Tensor = aten::mm(%x, %w)
+    %2 : Tensor = aten::relu(%1)
+    return (%1)
+}
+"""
+
+
+@unittest.skipUnless(HAVE_FAULTS, "no planted faults in this build")
+class Reproducers(e2e.Case):
+    def setUp(self):
+        self.directory = Path.cwd() / self.id().removeprefix("__main__.")
+        self.directory.mkdir()
+
+    def leave(self, tool, *arguments, **how):
+        """Runs a command that fails as a fault of pipec would; returns what it left."""
+        result = self.pipec(INTERNAL, tool, *arguments, "--planted-error", cwd=self.directory, **how)
+        self.assertIn(f"\nerror: {tool}: planted error\n", "\n" + result.err)
+        name, = e2e.leftovers(self.directory, self.known)
+        self.known.append(name)
+        self.assertIn(f"please report it with ./{name}", result.err)
+        readme = (self.directory / name / "README.txt").read_text()
+        for text in (f"error: {tool}: planted error\n", "pipec 0.", "LibTorch 2.", f"command {e2e.BIN / tool} ", "--planted-error"):
+            self.assertIn(text, readme)
+        return self.directory / name
+
+    @property
+    def known(self):
+        return self.__dict__.setdefault("names", [])
+
+    def testEveryCommand(self):
+        plan = self.compiled(MODEL, "mlp.pipe", "--at", "layers.8", "--inputs", INPUTS)
+        artifact = Path("mlp.pipe").resolve()
+        ofArtifact = ["MANIFEST", "README.txt", "plan.json", "schedule.csv"]
+        for number, (tool, arguments, left) in enumerate((("pipe-compile", [MODEL, "--at", "layers.8", "--dry-run"], ["README.txt"]),
+                                                          ("pipe-run", [MODEL, "--inputs", INPUTS], ["README.txt"]),
+                                                          ("pipe-run", [artifact, "--inputs", INPUTS, "--microbatches", 1], ofArtifact),
+                                                          ("pipe-check", [artifact], ofArtifact),
+                                                          ("pipe-inspect", [artifact], ofArtifact),
+                                                          ("pipe-inspect", [MODEL], ["README.txt"])), 1):
+            with self.subTest(tool=tool, of=left):
+                made = self.leave(tool, *arguments)
+                self.assertEqual(made.name, f"pipec-reproducer-{number}", "the first free number")
+                self.assertEqual(sorted(path.name for path in made.iterdir()), left)
+                if left == ofArtifact:
+                    self.assertEqual(e2e.plan(made), plan)
+
+    def replay(self, made, *arguments):
+        passes = (made / "pipeline.txt").read_text()
+        return self.pipec(0, "pipe-opt", made / "input.ir", *arguments, "--passes", passes).out
+
+    def testTextIsReplayed(self):
+        (self.directory / "model.ir").write_text(TEXT.replace("@weights.bin", "seed(1)"))
+        self.known.append("model.ir")
+        made = self.leave("pipe-opt", "model.ir", "--passes", "dead-code")
+        self.assertEqual((made / "input.ir").read_bytes(), (self.directory / "model.ir").read_bytes())
+        self.assertNotIn("relu", self.replay(made))
+
+    def testWeightsStayWhereTheyAre(self):
+        (self.directory / "weights.bin").write_bytes(bytes(64))
+        (self.directory / "model.ir").write_text(TEXT)
+        self.known.extend(["weights.bin", "model.ir"])
+        made = self.leave("pipe-opt", "model.ir", "--passes", "dead-code", "--data", self.directory)
+        self.assertNotIn("weights.bin", (made / "input.ir").read_text())
+        self.assertNotIn("relu", self.replay(made))
+
+    def testModuleIsReplayedFromItsText(self):
+        made = self.leave("pipe-opt", MODEL, "--passes", "inline,lower-attributes,simplify")
+        texts = sorted(path.name for path in (made / "passes").iterdir())
+        self.assertEqual(texts[:2], ["01-inline.ir", "02-lower-attributes.ir"])
+        self.pipec(0, "pipe-opt", made / "passes" / texts[1], "--passes", "simplify")
+
+    def testFullDisk(self):
+        """Then there is no reproducer, and no part of one; the error is told all the same."""
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20, 20))
+        result = self.pipec(INTERNAL, "pipe-inspect", MODEL, "--planted-error", cwd=self.directory, before=limit)
+        self.assertIn("error: pipe-inspect: planted error\nhelp: no reproducer: README.txt: cannot write: file too large\n", result.err)
+        self.assertEqual(e2e.leftovers(self.directory, []), [])
+        self.pipec(INTERNAL, "pipe-inspect", MODEL, "--planted-error", cwd="/proc", saying="no reproducer: .: cannot write: ")
+
+    def testCompileThatCannotWriteOne(self):
+        """The proof fails, and the working directory takes nothing."""
+        result = self.pipec(INTERNAL, "pipe-compile", MODEL, "--at", "layers.8", "-o", self.directory / "out.pipe", "--planted-fault", "wrong-weight",
+                            cwd="/proc", saying="no reproducer: .: cannot write: ")
+        self.assertEqual(len([line for line in result.err.splitlines() if line.startswith("error: ")]), 1, result.err)
+        self.assertEqual(e2e.leftovers(self.directory, []), [])
+
+
+if __name__ == "__main__":
+    e2e.main()
