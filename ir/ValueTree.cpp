@@ -1,5 +1,6 @@
 #include "ir/ValueTree.h"
 
+#include "ir/Refusals.h"
 #include "ir/TensorText.h"
 #include "ir/TorchError.h"
 #include "ir/Values.h"
@@ -81,8 +82,7 @@ llvm::Error ValueTree::forEachTensor(llvm::function_ref<void(const TensorView &)
       return;
     }
     if (tensor.layout() != at::kStrided) {
-      first = failf(ExitCode::Unsupported, "a tensor of the tree: expected a dense one, got {}",
-                    c10::str(tensor.layout()));
+      first = refuseWith(Refusal::NoTextForm, "a tensor of layout " + c10::str(tensor.layout()));
       return;
     }
     auto plain = guardTorch(ExitCode::Other, "copying a tensor to the CPU", [&] {

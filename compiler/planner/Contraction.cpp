@@ -1,0 +1,143 @@
+#include "compiler/planner/Contraction.h"
+
+#include "compiler/planner/Bounds.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace pipec {
+
+namespace {
+
+/// A node of every item.
+std::vector<uint32_t> firstNodes(const Items &items) {
+  std::vector<uint32_t> result(items.size(), 0);
+  for (auto node = static_cast<uint32_t>(items.itemOf.size()); node-- > 0;)
+    result[items.itemOf[node]] = node;
+  return result;
+}
+
+/// An item that `item` can join: the only one that it has an order with, and a member of all its
+/// nets. None: `item` itself.
+uint32_t onlyNeighbour(const Items &items, uint32_t item) {
+  uint32_t found = item;
+  for (const RowTable *order : {&items.after, &items.before})
+    for (uint32_t other : (*order)[item]) {
+      if (found != item && found != other)
+        return item;
+      found = other;
+    }
+  RowTable::Row nets = items.netsOf[item];
+  if (found == item && nets.size() > 0) {
+    RowTable::Row members = items.netMembers[nets[0]];
+    found = members[0] != item ? members[0] : members[1];
+  }
+  bool shared = std::all_of(nets.begin(), nets.end(), [&](uint32_t net) {
+    RowTable::Row members = items.netMembers[net];
+    return std::binary_search(members.begin(), members.end(), found);
+  });
+  return shared ? found : item;
+}
+
+struct Bond {
+  uint32_t a, b;
+  double weight;
+};
+
+/// Pairs of items and the weight of the nets that hold both. Of a large net only the pairs with its
+/// first member.
+std::vector<Bond> bonds(const Items &items) {
+  constexpr size_t kAllPairs = 6;
+  std::vector<Bond> all;
+  for (uint32_t net = 0; net < items.netWeight.size(); ++net) {
+    RowTable::Row members = items.netMembers[net];
+    size_t firsts = members.size() <= kAllPairs ? members.size() : 1;
+    for (size_t i = 0; i < firsts; ++i)
+      for (size_t j = i + 1; j < members.size(); ++j)
+        all.push_back({members[i], members[j], items.netWeight[net]});
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Bond &x, const Bond &y) {
+    return std::make_pair(x.a, x.b) < std::make_pair(y.a, y.b);
+  });
+  std::vector<Bond> result;
+  for (const Bond &bond : all)
+    if (!result.empty() && result.back().a == bond.a && result.back().b == bond.b)
+      result.back().weight += bond.weight;
+    else
+      result.push_back(bond);
+  return result;
+}
+
+bool separable(const PartitionProblem &problem, const Items &items, LoadRule rule, const Bond &bond,
+               double threshold) {
+  auto fits = [&](uint32_t item, size_t kind) {
+    double moved = problem.kinds[kind].transferScale * bond.weight;
+    double time = items.time[kind][item];
+    return (rule == LoadRule::Sum ? time + moved : std::max(time, moved)) < threshold;
+  };
+  for (size_t one = 0; one < problem.kinds.size(); ++one)
+    for (size_t other = 0; other < problem.kinds.size(); ++other) {
+      size_t needed = one == other ? 2 : 1;
+      if (problem.kinds[one].count >= needed && problem.kinds[other].count >= needed &&
+          fits(bond.a, one) && fits(bond.b, other))
+        return true;
+    }
+  return false;
+}
+
+} // namespace
+
+bool joinFreeLeaves(const PartitionProblem &problem, const Items &items, Groups &groups) {
+  double least = kUnlimited;
+  for (const DeviceKind &kind : problem.kinds)
+    least = std::min(least, kind.memory);
+  bool memoryBinds = std::accumulate(items.memory.begin(), items.memory.end(), 0.0) > least;
+  std::vector<uint32_t> node = firstNodes(items);
+  bool joined = false;
+  for (uint32_t item = 0; item < items.size(); ++item) {
+    bool free = !memoryBinds || items.memory[item] == 0;
+    for (const std::vector<double> &times : items.time)
+      free = free && times[item] == 0;
+    uint32_t other = free ? onlyNeighbour(items, item) : item;
+    if (other != item && items.segment[other] == items.segment[item])
+      joined |= groups.join(node[item], node[other]);
+  }
+  return joined;
+}
+
+bool joinInseparable(const PartitionProblem &problem, const Items &items, LoadRule rule,
+                     double threshold, Groups &groups) {
+  std::vector<uint32_t> node = firstNodes(items);
+  bool joined = false;
+  for (const Bond &bond : bonds(items))
+    if (items.segment[bond.a] == items.segment[bond.b] &&
+        !separable(problem, items, rule, bond, threshold))
+      joined |= groups.join(node[bond.a], node[bond.b]);
+  return joined;
+}
+
+llvm::Expected<double> contractionBound(const PartitionProblem &problem, LoadRule rule,
+                                        const Groups &groups, double lower, double upper) {
+  auto refuted = [&](double threshold) -> llvm::Expected<bool> {
+    Groups joined = groups;
+    while (true) {
+      llvm::Expected<Items> items = makeItems(problem, joined);
+      if (!items)
+        return items.takeError();
+      if (balanceBound(*items, problem.kinds) >= threshold)
+        return true;
+      if (!joinInseparable(problem, *items, rule, threshold, joined))
+        return false;
+    }
+  };
+  for (int step = 0; step < 12 && upper - lower > 1e-6 * upper; ++step) {
+    double middle = lower + (upper - lower) / 2;
+    llvm::Expected<bool> yes = refuted(middle);
+    if (!yes)
+      return yes.takeError();
+    (*yes ? lower : upper) = middle;
+  }
+  return lower;
+}
+
+} // namespace pipec

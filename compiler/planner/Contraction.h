@@ -1,0 +1,24 @@
+// Groups that some best partition keeps together anyway: fewer items, far fewer ideals.
+#pragma once
+
+#include "compiler/planner/Items.h"
+
+namespace pipec {
+
+/// Joins every item without work and memory (or memory that cannot bind) that has one neighbour to
+/// that neighbour: moving it there never makes a load larger. True: something was joined.
+bool joinFreeLeaves(const PartitionProblem &problem, const Items &items, Groups &groups);
+
+/// Joins items that no partition with every load below `threshold` has on two devices: whatever the
+/// kinds of the two, one would have its own item's time and the transfers between the two to do,
+/// which is not below. True: something was joined.
+bool joinInseparable(const PartitionProblem &problem, const Items &items, LoadRule rule,
+                     double threshold, Groups &groups);
+
+/// A lower bound on the largest load of contiguous partitions, at most `upper`: the largest
+/// threshold for which joining what is inseparable leaves more work, or a larger item, than fits
+/// below it.
+llvm::Expected<double> contractionBound(const PartitionProblem &problem, LoadRule rule,
+                                        const Groups &groups, double lower, double upper);
+
+} // namespace pipec

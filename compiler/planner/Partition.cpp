@@ -1,0 +1,380 @@
+#include "compiler/planner/Partition.h"
+
+#include "compiler/planner/Contraction.h"
+#include "compiler/planner/Orders.h"
+#include "compiler/planner/Slicing.h"
+#include "compiler/planner/ThresholdSearch.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+
+namespace pipec {
+
+namespace {
+
+llvm::Error checkProblem(const PartitionProblem &problem) {
+  size_t n = problem.nodes();
+  auto sized = [&](const char *what, size_t size) -> llvm::Error {
+    if (size == n)
+      return llvm::Error::success();
+    return failf(ExitCode::Usage, "{}: expected one for each of {} nodes, got {}", what, n, size);
+  };
+  if (problem.kinds.empty() || problem.kinds.size() > 16)
+    return failf(ExitCode::Usage, "device kinds: expected 1 to 16, got {}", problem.kinds.size());
+  if (problem.time.size() != problem.kinds.size())
+    return failf(ExitCode::Usage, "times: expected those of {} device kinds, got {}",
+                 problem.kinds.size(), problem.time.size());
+  double states = 1;
+  for (const DeviceKind &kind : problem.kinds)
+    states *= static_cast<double>(kind.count + 1);
+  if (states < 2 || states > 1e6)
+    return failf(
+        ExitCode::Usage,
+        "devices: expected at least one and at most 1,000,000 ways to use some of them, got "
+        "{:.0f}",
+        states - 1);
+  for (const std::vector<double> &times : problem.time) {
+    if (llvm::Error error = sized("times", times.size()))
+      return error;
+    for (double time : times)
+      if (!(time >= 0))
+        return failf(ExitCode::Usage, "times: expected 0 or more, got {}", time);
+  }
+  for (const std::vector<double> *numbers : {&problem.memory, &problem.outCost})
+    for (double number : *numbers)
+      if (!(number >= 0) || std::isinf(number))
+        return failf(ExitCode::Usage, "memory and transfer costs: expected 0 or more, got {}",
+                     number);
+  if (llvm::Error error = sized("transfer costs", problem.outCost.size()))
+    return error;
+  for (auto [what, size] :
+       {std::pair("backward marks", problem.backward.size()),
+        std::pair("colours", problem.color.size()), std::pair("segments", problem.segment.size())})
+    if (size != 0)
+      if (llvm::Error error = sized(what, size))
+        return error;
+  for (auto [source, target] : problem.edges)
+    if (source >= n || target >= n)
+      return failf(ExitCode::Usage, "edges: expected nodes below {}, got {} -> {}", n, source,
+                   target);
+  return llvm::Error::success();
+}
+
+double leastSum(const Items &items) {
+  double sum = 0;
+  KindWeights every(items.time.size(), 1);
+  for (uint32_t item = 0; item < items.size(); ++item)
+    sum += weightedTime(items, item, every);
+  return sum;
+}
+
+/// The stages of a partition as devices of the nodes: of each kind the next one that is free.
+struct Stage {
+  std::vector<uint32_t> items;
+  uint32_t kind;
+};
+
+void assign(const PartitionProblem &problem, const Items &items, const std::vector<Stage> &stages,
+            PartitionResult &result) {
+  std::vector<uint32_t> next{0};
+  for (const DeviceKind &kind : problem.kinds)
+    next.push_back(next.back() + static_cast<uint32_t>(kind.count));
+  std::vector<uint32_t> device(items.size());
+  result.stages.clear();
+  for (const Stage &stage : stages) {
+    result.stages.push_back(next[stage.kind]++);
+    for (uint32_t item : stage.items)
+      device[item] = result.stages.back();
+  }
+  result.device.resize(problem.nodes());
+  for (uint32_t node = 0; node < problem.nodes(); ++node)
+    result.device[node] = device[items.itemOf[node]];
+}
+
+void score(const PartitionProblem &problem, const PartitionObjective &objective,
+           PartitionResult &result) {
+  std::vector<double> loads = deviceLoads(problem, result.device, objective.load);
+  result.bottleneck = *std::max_element(loads.begin(), loads.end());
+  result.value = objectiveValue(objective, result.bottleneck,
+                                std::accumulate(loads.begin(), loads.end(), 0.0));
+}
+
+/// One run of the exact search with what leads to it.
+class ContiguousSearch {
+public:
+  ContiguousSearch(const PartitionProblem &problem, const PartitionOptions &options)
+      : problem_(problem), options_(options), deadline_(options.seconds),
+        groups_(colorGroups(problem)) {}
+
+  llvm::Expected<PartitionResult> run() {
+    if (llvm::Error error = contractFreely())
+      return error;
+    if (llvm::Error error = placeable())
+      return error;
+    sum_ = leastSum(*items_);
+    balance_ = balanceBound(*items_, problem_.kinds);
+    result_.lowerBound = objectiveValue(options_.objective, balance_, sum_);
+    result_.value = kUnlimited;
+    cutOrders();
+    llvm::Expected<bool> complete = searchAll();
+    if (!complete)
+      return complete.takeError();
+    if (result_.device.empty())
+      return infeasible(*complete);
+    if (*complete)
+      result_.lowerBound = result_.value;
+    else if (llvm::Error error = raiseBound())
+      return error;
+    result_.proved = result_.lowerBound >= result_.value * (1 - 1e-9);
+    result_.seconds = deadline_.elapsed();
+    return std::move(result_);
+  }
+
+private:
+  llvm::Error rebuild() {
+    llvm::Expected<Items> items = makeItems(problem_, groups_);
+    if (!items)
+      return items.takeError();
+    items_ = std::move(*items);
+    return llvm::Error::success();
+  }
+
+  llvm::Error contractFreely() {
+    do
+      if (llvm::Error error = rebuild())
+        return error;
+    while (joinFreeLeaves(problem_, *items_, groups_));
+    return llvm::Error::success();
+  }
+
+  llvm::Error placeable() {
+    KindWeights every(problem_.kinds.size(), 1);
+    for (size_t kind = 0; kind < every.size(); ++kind)
+      every[kind] = problem_.kinds[kind].count > 0;
+    for (uint32_t node = 0; node < problem_.nodes(); ++node)
+      if (weightedTime(*items_, items_->itemOf[node], every) == kUnlimited)
+        return failf(
+            ExitCode::NoPlan,
+            "node {}: expected a device kind that all nodes of its class may run on, got none",
+            node);
+    return llvm::Error::success();
+  }
+
+  double threshold() const { return loadThreshold(options_.objective, result_.value, sum_); }
+
+  void take(const Ideals &ideals, const ChainResult &chain) {
+    result_.pairs += chain.pairs;
+    if (chain.stages.empty())
+      return;
+    std::vector<Stage> stages;
+    uint32_t before = 0;
+    for (ChainStage step : chain.stages) {
+      stages.push_back({{}, step.kind});
+      for (uint32_t item = 0; item < items_->size(); ++item)
+        if (ideals.contains(step.ideal, item) && !ideals.contains(before, item))
+          stages.back().items.push_back(item);
+      before = step.ideal;
+    }
+    take(stages);
+  }
+
+  void take(const std::vector<Stage> &stages) {
+    PartitionResult found = result_;
+    assign(problem_, *items_, stages, found);
+    score(problem_, options_.objective, found);
+    if (found.value < result_.value)
+      result_ = std::move(found);
+  }
+
+  /// A first partition: the best cut of an order, for several orders; and where the lists are
+  /// short, the best chain of all prefixes of all of these orders.
+  void cutOrders() {
+    constexpr size_t kShort = 3000;
+    bool isShort = items_->size() <= kShort;
+    std::vector<OrderRule> rules = {OrderRule::Number, OrderRule::DepthFirst,
+                                    OrderRule::LastInFirst};
+    if (isShort) {
+      rules.push_back(OrderRule::LeastCut);
+      rules.resize(std::max(options_.orders, rules.size()), OrderRule::Random);
+    }
+    rules.resize(std::min(std::max<size_t>(options_.orders, 1), rules.size()));
+    Ideals ideals(*items_);
+    for (size_t i = 0; i < rules.size(); ++i) {
+      std::vector<uint32_t> order = orderItems(*items_, rules[i], /*seed=*/i);
+      cutOrder(order);
+      if (isShort)
+        ideals.addChain(order);
+    }
+    if (!isShort)
+      return;
+    take(ideals, bestChain(ideals, problem_.kinds, options_.objective, result_.value,
+                           deadline_.until(options_.seconds / 4)));
+  }
+
+  void cutOrder(const std::vector<uint32_t> &order) {
+    SliceLimits limits;
+    limits.load = options_.objective.load;
+    for (size_t kind = 0; kind < problem_.kinds.size(); ++kind)
+      if (problem_.kinds[kind].count > problem_.kinds[limits.kind].count)
+        limits.kind = kind;
+    limits.stages = problem_.kinds[limits.kind].count;
+    limits.tolerance = 1e-6;
+    const std::vector<double> &times = items_->time[limits.kind];
+    if (std::find(times.begin(), times.end(), kUnlimited) != times.end())
+      return;
+    Slices slices = sliceOrder(problem_, *items_, order, limits);
+    std::vector<Stage> stages;
+    uint32_t begin = 0;
+    for (uint32_t end : slices.ends) {
+      stages.push_back(
+          {{order.begin() + begin, order.begin() + end}, static_cast<uint32_t>(limits.kind)});
+      begin = end;
+    }
+    if (!stages.empty())
+      take(stages);
+  }
+
+  /// Every partition that could beat the one there is. False: gave up.
+  llvm::Expected<bool> searchAll() {
+    Groups own = groups_;
+    if (result_.value < kUnlimited)
+      while (joinInseparable(problem_, *items_, options_.objective.load, threshold(), groups_))
+        if (llvm::Error error = contractFreely())
+          return error;
+    result_.items = items_->size();
+    bool complete = false;
+    Ideals ideals(*items_);
+    if (ideals.addAll(options_.bytes, deadline_.until(options_.seconds / 2))) {
+      result_.ideals = ideals.size();
+      ChainResult chain = bestChain(ideals, problem_.kinds, options_.objective, result_.value,
+                                    deadline_.until(options_.seconds * 0.8));
+      take(ideals, chain);
+      complete = chain.complete;
+    }
+    groups_ = own;
+    return complete;
+  }
+
+  llvm::Error raiseBound() {
+    llvm::Expected<double> bound =
+        contractionBound(problem_, options_.objective.load, groups_, balance_,
+                         std::max(balance_, std::min(threshold(), result_.bottleneck)));
+    if (!bound)
+      return bound.takeError();
+    result_.lowerBound =
+        std::max(result_.lowerBound, objectiveValue(options_.objective, *bound, sum_));
+    return llvm::Error::success();
+  }
+
+  /// The error for no partition at all: bytes in the place of time say how much would do.
+  llvm::Error infeasible(bool certain) {
+    PartitionProblem bytes = problem_;
+    double limit = 0;
+    for (size_t kind = 0; kind < bytes.kinds.size(); ++kind) {
+      bool limited = problem_.kinds[kind].memory < kUnlimited;
+      if (limited)
+        limit = std::max(limit, problem_.kinds[kind].memory);
+      bytes.kinds[kind].memory = kUnlimited;
+      for (uint32_t node = 0; node < bytes.nodes(); ++node)
+        if (bytes.time[kind][node] < kUnlimited)
+          bytes.time[kind][node] = limited ? bytes.memory[node] : 0;
+    }
+    bytes.outCost.assign(bytes.nodes(), 0);
+    PartitionOptions options = options_;
+    options.objective = {};
+    if (limit == 0) // nothing is limited: too few devices for the fixed cuts and the kinds allowed
+      return failf(ExitCode::NoPlan, "devices: expected enough for {} segments, got too few",
+                   items_->segmentEnd.size());
+    llvm::Expected<PartitionResult> least = ContiguousSearch(bytes, options).run();
+    if (!least)
+      return least.takeError();
+    return makeError(
+        ExitCode::NoPlan,
+        fmt::format("memory: expected {}{:.0f} bytes on a device, got {:.0f}",
+                    least->proved ? "at least " : "", std::ceil(least->bottleneck), limit),
+        certain ? "" : "the search stopped at its time limit; more time may find a plan");
+  }
+
+  const PartitionProblem &problem_;
+  PartitionOptions options_;
+  Deadline deadline_;
+  Groups groups_;
+  std::optional<Items> items_;
+  double sum_ = 0, balance_ = 0;
+  PartitionResult result_;
+};
+
+} // namespace
+
+llvm::Expected<PartitionResult> partitionContiguous(const PartitionProblem &problem,
+                                                    const PartitionOptions &options) {
+  if (llvm::Error error = checkProblem(problem))
+    return error;
+  if (problem.nodes() == 0)
+    return PartitionResult{};
+  return ContiguousSearch(problem, options).run();
+}
+
+llvm::Expected<PartitionResult> partitionInOrder(const PartitionProblem &problem,
+                                                 const PartitionOptions &options) {
+  if (llvm::Error error = checkProblem(problem))
+    return error;
+  Deadline clock(options.seconds);
+  Groups groups = colorGroups(problem);
+  llvm::Expected<Items> items = makeItems(problem, groups);
+  if (!items)
+    return items.takeError();
+  std::vector<uint32_t> order = orderItems(*items, OrderRule::Number);
+  SliceLimits limits;
+  limits.stages = problem.kinds[0].count;
+  limits.load = options.objective.load;
+  Slices slices = sliceOrder(problem, *items, order, limits);
+  if (slices.ends.empty())
+    return failf(ExitCode::NoPlan,
+                 "memory: expected more than {:.0f} bytes on a device for {} stages in this order",
+                 problem.kinds[0].memory, limits.stages);
+  PartitionResult result;
+  std::vector<Stage> stages;
+  uint32_t begin = 0;
+  for (uint32_t end : slices.ends) {
+    stages.push_back({{order.begin() + begin, order.begin() + end}, 0});
+    begin = end;
+  }
+  assign(problem, *items, stages, result);
+  score(problem, options.objective, result);
+  result.lowerBound = std::min(slices.lowerBound, result.value);
+  result.items = items->size();
+  result.seconds = clock.elapsed();
+  return result;
+}
+
+std::vector<double> deviceLoads(const PartitionProblem &problem,
+                                const std::vector<uint32_t> &device, LoadRule rule) {
+  std::vector<uint32_t> kindOf;
+  for (size_t kind = 0; kind < problem.kinds.size(); ++kind)
+    kindOf.insert(kindOf.end(), problem.kinds[kind].count, static_cast<uint32_t>(kind));
+  std::vector<double> compute(kindOf.size(), 0), moved(kindOf.size(), 0);
+  for (uint32_t node = 0; node < problem.nodes(); ++node)
+    compute[device[node]] += problem.time[kindOf[device[node]]][node];
+  std::vector<std::pair<uint32_t, uint32_t>> takers;
+  for (auto [source, target] : problem.edges)
+    if (device[source] != device[target])
+      takers.emplace_back(source, device[target]);
+  RowTable table = RowTable::fromPairs(problem.nodes(), takers);
+  for (uint32_t node = 0; node < problem.nodes(); ++node) {
+    if (table[node].size() == 0)
+      continue;
+    moved[device[node]] += problem.outCost[node];
+    for (uint32_t taker : table[node])
+      moved[taker] += problem.outCost[node];
+  }
+  for (size_t d = 0; d < kindOf.size(); ++d) {
+    double cost = problem.kinds[kindOf[d]].transferScale * moved[d];
+    compute[d] = rule == LoadRule::Sum ? compute[d] + cost : std::max(compute[d], cost);
+  }
+  return compute;
+}
+
+} // namespace pipec

@@ -1,0 +1,337 @@
+#include "compiler/planner/ThresholdSearch.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+namespace pipec {
+
+namespace {
+
+constexpr double kSlack = 1e-11; // relative; sums of the same numbers in another order differ less
+
+/// One way to fill the devices up to an ideal. Of two ways with the same devices only those are
+/// kept that are not worse in both numbers.
+struct Label {
+  uint32_t state; // devices used per kind, a mixed-radix number
+  uint32_t kind;  // of the last stage
+  uint32_t fromIdeal, fromLabel;
+  double largest, sum;
+};
+
+/// Dynamic programming over the chains, as in Tarnawski et al. (NeurIPS 2020), with three changes:
+/// it knows a threshold (the value to beat), looks only at stages whose load is below it, and drops
+/// an ideal as soon as the devices that are left could not do the rest of the work below it. With a
+/// threshold near the optimum the ideals that remain for j stages are those with almost exactly j
+/// devices' work.
+class ChainSearch {
+public:
+  ChainSearch(const Ideals &ideals, const std::vector<DeviceKind> &kinds,
+              const PartitionObjective &objective, double upper)
+      : ideals_(ideals), items_(ideals.items()), kinds_(kinds), objective_(objective),
+        latency_(objective.microBatches > 0) {
+    listStates();
+    sumWork();
+    lower(upper);
+  }
+
+  ChainResult run(const Deadline &deadline) {
+    labels_.resize(ideals_.size());
+    mark_.assign(items_.netWeight.size(), {kNever, 0});
+    if (feasible(0, 0))
+      labels_[0].push_back({0, 0, 0, 0, 0, 0});
+    uint64_t check = 0;
+    for (uint32_t position = 0; position < byWork_.size(); ++position) {
+      uint32_t from = byWork_[position];
+      if (labels_[from].empty() || from == ideals_.full())
+        continue;
+      for (uint32_t next = firstCandidate(position); next < byWork_.size(); ++next) {
+        uint32_t to = byWork_[next];
+        if (work_[to] - work_[from] > threshold_ * (1 + kSlack))
+          break;
+        if (++check % 65536 == 0 && deadline.passed())
+          return finish(false);
+        if (useful(from, to) && ideals_.subset(from, to))
+          tryStage(from, to);
+      }
+    }
+    return finish(true);
+  }
+
+private:
+  static constexpr uint32_t kNever = ~0u;
+
+  void listStates() {
+    size_t states = 1;
+    for (const DeviceKind &kind : kinds_) {
+      step_.push_back(static_cast<uint32_t>(states));
+      states *= kind.count + 1;
+    }
+    std::map<uint32_t, uint32_t> rowOf; // mask of kinds with devices left -> row of rest_
+    for (uint32_t state = 0; state < states; ++state) {
+      uint32_t mask = 0;
+      for (size_t kind = 0; kind < kinds_.size(); ++kind)
+        if (left(state, kind) > 0)
+          mask |= 1u << kind;
+      auto [at, added] = rowOf.emplace(mask, static_cast<uint32_t>(weights_.size()));
+      if (added)
+        weights_.push_back(bestWeights(items_, kinds_, mask));
+      row_.push_back(at->second);
+      double capacity = 0;
+      for (size_t kind = 0; kind < kinds_.size(); ++kind)
+        capacity += weights_[at->second][kind] * static_cast<double>(left(state, kind));
+      capacity_.push_back(capacity);
+    }
+  }
+
+  size_t left(uint32_t state, size_t kind) const {
+    return kinds_[kind].count - state / step_[kind] % (kinds_[kind].count + 1);
+  }
+
+  /// Per ideal: the work inside per kind, and for every row of weights the weighted work outside.
+  void sumWork() {
+    size_t n = ideals_.size();
+    KindWeights every(kinds_.size(), 1);
+    time_.assign(kinds_.size(), std::vector<double>(n, 0));
+    forbidden_.assign(kinds_.size(), std::vector<uint32_t>(n, 0));
+    memory_.assign(n, 0);
+    rest_.assign(weights_.size(), std::vector<double>(n, 0));
+    minRest_.assign(n, 0);
+    work_.assign(n, 0);
+    std::vector<double> itemRest(items_.size() * (weights_.size() + 1));
+    for (uint32_t item = 0; item < items_.size(); ++item) {
+      for (size_t row = 0; row < weights_.size(); ++row)
+        itemRest[item * (weights_.size() + 1) + row] = weightedTime(items_, item, weights_[row]);
+      itemRest[item * (weights_.size() + 1) + weights_.size()] = weightedTime(items_, item, every);
+    }
+    for (uint32_t ideal = 0; ideal < n; ++ideal)
+      for (uint32_t item = 0; item < items_.size(); ++item) {
+        const double *rest = &itemRest[item * (weights_.size() + 1)];
+        if (!ideals_.contains(ideal, item)) {
+          for (size_t row = 0; row < weights_.size(); ++row)
+            rest_[row][ideal] += rest[row];
+          minRest_[ideal] += rest[weights_.size()];
+          continue;
+        }
+        memory_[ideal] += items_.memory[item];
+        work_[ideal] += rest[0];
+        for (size_t kind = 0; kind < kinds_.size(); ++kind)
+          if (items_.time[kind][item] < kUnlimited)
+            time_[kind][ideal] += items_.time[kind][item];
+          else
+            ++forbidden_[kind][ideal];
+      }
+    addCutsToRest();
+    byWork_.resize(n);
+    std::iota(byWork_.begin(), byWork_.end(), 0);
+    std::sort(byWork_.begin(), byWork_.end(), [&](uint32_t a, uint32_t b) {
+      return std::make_tuple(work_[a], ideals_.count(a), a) <
+             std::make_tuple(work_[b], ideals_.count(b), b);
+    });
+  }
+
+  /// A net with members on both sides of an ideal is paid for by some device after it.
+  void addCutsToRest() {
+    if (objective_.load != LoadRule::Sum)
+      return;
+    for (size_t row = 0; row < weights_.size(); ++row) {
+      double least = kUnlimited;
+      for (size_t kind = 0; kind < kinds_.size(); ++kind)
+        if (weights_[row][kind] > 0)
+          least = std::min(least, weights_[row][kind] * kinds_[kind].transferScale);
+      if (least > 0 && least < kUnlimited)
+        for (uint32_t ideal = 0; ideal < ideals_.size(); ++ideal)
+          rest_[row][ideal] += least * ideals_.cutWeight(ideal);
+    }
+  }
+
+  /// Only values below `upper` count from now on, and so only loads below the threshold.
+  void lower(double upper) {
+    upper_ = upper * (1 - kSlack);
+    threshold_ = loadThreshold(objective_, upper_, minRest_[0]);
+  }
+
+  bool feasible(uint32_t ideal, uint32_t state) const {
+    return threshold_ == kUnlimited ||
+           rest_[row_[state]][ideal] <= capacity_[state] * threshold_ * (1 + kSlack);
+  }
+
+  /// Some way to `from` leaves enough devices for what comes after `to`.
+  bool useful(uint32_t from, uint32_t to) const {
+    for (const Label &label : labels_[from])
+      for (size_t kind = 0; kind < kinds_.size(); ++kind)
+        if (left(label.state, kind) > 0 && feasible(to, label.state + step_[kind]))
+          return true;
+    return false;
+  }
+
+  /// Where the scan for ends of a stage from a position begins: before it too much is left to do
+  /// for all devices but the fewest that are in use so far.
+  uint32_t firstCandidate(uint32_t position) const {
+    double most = 0;
+    for (const Label &label : labels_[byWork_[position]])
+      most = std::max(most, rootCapacity(label.state));
+    most *= threshold_ * (1 + kSlack);
+    double total = work_[ideals_.full()];
+    auto at = std::partition_point(byWork_.begin() + position + 1, byWork_.end(),
+                                   [&](uint32_t ideal) { return total - work_[ideal] > most; });
+    return static_cast<uint32_t>(at - byWork_.begin());
+  }
+
+  /// What is left when one more device is used, in the weights of row 0: the smallest weight goes.
+  double rootCapacity(uint32_t state) const {
+    double capacity = 0, least = kUnlimited;
+    for (size_t kind = 0; kind < kinds_.size(); ++kind)
+      if (left(state, kind) > 0) {
+        capacity += weights_[0][kind] * static_cast<double>(left(state, kind));
+        least = std::min(least, weights_[0][kind]);
+      }
+    return least < kUnlimited ? capacity - least : 0;
+  }
+
+  bool crossesFixedCut(uint32_t from, uint32_t to) const {
+    if (items_.segmentEnd.size() < 2)
+      return false;
+    auto end =
+        std::upper_bound(items_.segmentEnd.begin(), items_.segmentEnd.end(), ideals_.count(from));
+    return end != items_.segmentEnd.end() && ideals_.count(to) > *end;
+  }
+
+  /// Weight of the nets with members inside and outside the stage. A net that only one of the two
+  /// ideals cuts is such a net; one that both cut is if the stage holds a member of it.
+  double transfers(uint32_t from, uint32_t to) {
+    if (marked_ != from) {
+      marked_ = from;
+      for (const Ideals::Cut *cut = ideals_.cutsBegin(from); cut != ideals_.cutsEnd(from); ++cut)
+        mark_[cut->net] = {from, cut->inside};
+    }
+    double weight = ideals_.cutWeight(from) + ideals_.cutWeight(to);
+    for (const Ideals::Cut *cut = ideals_.cutsBegin(to); cut != ideals_.cutsEnd(to); ++cut)
+      if (mark_[cut->net].ideal == from)
+        weight -= items_.netWeight[cut->net] * (mark_[cut->net].inside == cut->inside ? 2 : 1);
+    return std::max(weight, 0.0);
+  }
+
+  void tryStage(uint32_t from, uint32_t to) {
+    double memory = memory_[to] - memory_[from];
+    double moved = -1;
+    if (crossesFixedCut(from, to))
+      return;
+    for (uint32_t kind = 0; kind < kinds_.size(); ++kind) {
+      double compute = time_[kind][to] - time_[kind][from];
+      if (compute >= threshold_ || forbidden_[kind][to] != forbidden_[kind][from] ||
+          memory > kinds_[kind].memory * (1 + kSlack))
+        continue;
+      if (moved < 0) {
+        moved = transfers(from, to);
+        ++pairs_;
+      }
+      double cost = kinds_[kind].transferScale * moved;
+      double load = objective_.load == LoadRule::Sum ? compute + cost : std::max(compute, cost);
+      if (load >= threshold_)
+        continue;
+      for (uint32_t i = 0; i < labels_[from].size(); ++i) {
+        const Label &label = labels_[from][i];
+        if (left(label.state, kind) > 0)
+          addLabel(to, {label.state + step_[kind], kind, from, i, std::max(label.largest, load),
+                        label.sum + load});
+      }
+    }
+  }
+
+  double value(const Label &label) const {
+    return objectiveValue(objective_, label.largest, label.sum);
+  }
+
+  void addLabel(uint32_t ideal, const Label &label) {
+    if (value(label) + (latency_ ? minRest_[ideal] * (1 - kSlack) : 0) >= upper_ ||
+        !feasible(ideal, label.state))
+      return;
+    std::vector<Label> &labels = labels_[ideal];
+    for (const Label &other : labels)
+      if (dominates(other, label))
+        return;
+    labels.erase(std::remove_if(labels.begin(), labels.end(),
+                                [&](const Label &other) { return dominates(label, other); }),
+                 labels.end());
+    labels.push_back(label);
+    if (ideal == ideals_.full()) {
+      // Chains to ideals in between stay: they may still be extended to something better.
+      found_ = label;
+      lower(value(label));
+    }
+  }
+
+  bool dominates(const Label &a, const Label &b) const {
+    if (a.largest > b.largest || (latency_ && a.sum > b.sum))
+      return false;
+    for (size_t kind = 0; kind < kinds_.size(); ++kind)
+      if (left(a.state, kind) < left(b.state, kind))
+        return false;
+    return true;
+  }
+
+  ChainResult finish(bool complete) {
+    ChainResult result;
+    result.complete = complete;
+    result.pairs = pairs_;
+    if (found_.state == kNever)
+      return result;
+    result.value = value(found_);
+    uint32_t ideal = ideals_.full();
+    for (Label label = found_; ideal != 0; label = labels_[ideal][label.fromLabel]) {
+      result.stages.push_back({ideal, label.kind});
+      ideal = label.fromIdeal;
+      if (ideal == 0)
+        break;
+    }
+    std::reverse(result.stages.begin(), result.stages.end());
+    return result;
+  }
+
+  struct Mark {
+    uint32_t ideal, inside;
+  };
+
+  const Ideals &ideals_;
+  const Items &items_;
+  const std::vector<DeviceKind> &kinds_;
+  PartitionObjective objective_;
+  bool latency_;
+  double upper_ = 0, threshold_ = 0;
+  std::vector<uint32_t> step_, row_; // per kind; per state
+  std::vector<double> capacity_;     // per state, in units of the threshold
+  std::vector<KindWeights> weights_; // per row
+  std::vector<std::vector<double>> time_, rest_;
+  std::vector<std::vector<uint32_t>> forbidden_;
+  std::vector<double> memory_, work_, minRest_; // per ideal
+  std::vector<uint32_t> byWork_;
+  std::vector<std::vector<Label>> labels_;
+  std::vector<Mark> mark_;
+  uint32_t marked_ = kNever;
+  Label found_{kNever, 0, 0, 0, 0, 0};
+  uint64_t pairs_ = 0;
+};
+
+} // namespace
+
+double objectiveValue(const PartitionObjective &objective, double largest, double sum) {
+  if (objective.microBatches == 0)
+    return largest;
+  return sum + static_cast<double>(objective.microBatches - 1) * largest;
+}
+
+double loadThreshold(const PartitionObjective &objective, double upper, double leastSum) {
+  if (objective.microBatches == 0)
+    return upper;
+  auto m = static_cast<double>(objective.microBatches);
+  double threshold = upper / m; // the sum holds the largest load too
+  return m > 1 ? std::min(threshold, (upper - leastSum) / (m - 1)) : threshold;
+}
+
+ChainResult bestChain(const Ideals &ideals, const std::vector<DeviceKind> &kinds,
+                      const PartitionObjective &objective, double upper, const Deadline &deadline) {
+  return ChainSearch(ideals, kinds, objective, upper).run(deadline);
+}
+
+} // namespace pipec

@@ -1,0 +1,386 @@
+// The partition searches against all assignments there are, scored and judged by code of its own.
+#include "compiler/planner/Partition.h"
+
+#include "tests/support/Matchers.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <random>
+#include <set>
+
+namespace pipec {
+namespace {
+
+using Assignment = std::vector<uint32_t>;
+
+size_t deviceCount(const PartitionProblem &problem) {
+  size_t count = 0;
+  for (const DeviceKind &kind : problem.kinds)
+    count += kind.count;
+  return count;
+}
+
+const DeviceKind &kindOfDevice(const PartitionProblem &problem, uint32_t device, size_t &index) {
+  index = 0;
+  while (device >= problem.kinds[index].count)
+    device -= static_cast<uint32_t>(problem.kinds[index++].count);
+  return problem.kinds[index];
+}
+
+double loadOf(const PartitionProblem &problem, const Assignment &where, uint32_t device,
+              LoadRule rule) {
+  size_t kind;
+  double scale = kindOfDevice(problem, device, kind).transferScale;
+  double compute = 0, in = 0, out = 0;
+  for (size_t node = 0; node < problem.nodes(); ++node) {
+    bool made = where[node] == device, takenHere = false, takenElsewhere = false;
+    if (made)
+      compute += problem.time[kind][node];
+    for (auto [source, target] : problem.edges)
+      if (source == node)
+        (where[target] == device ? takenHere : takenElsewhere) = true;
+    in += !made && takenHere ? problem.outCost[node] : 0;
+    out += made && takenElsewhere ? problem.outCost[node] : 0;
+  }
+  double transfers = scale > 0 ? scale * (in + out) : 0;
+  return rule == LoadRule::Sum ? compute + transfers : std::max(compute, transfers);
+}
+
+double valueOf(const PartitionProblem &problem, const Assignment &where,
+               const PartitionObjective &objective) {
+  double sum = 0, largest = 0;
+  for (uint32_t device = 0; device < deviceCount(problem); ++device) {
+    double load = loadOf(problem, where, device, objective.load);
+    sum += load;
+    largest = std::max(largest, load);
+  }
+  auto m = static_cast<double>(objective.microBatches);
+  return m == 0 ? largest : sum + (m - 1) * largest;
+}
+
+/// Most bytes on a device whose kind is limited.
+double limitedBytes(const PartitionProblem &problem, const Assignment &where) {
+  std::map<uint32_t, double> bytes;
+  for (size_t node = 0; node < problem.nodes(); ++node)
+    bytes[where[node]] += problem.memory[node];
+  double most = 0;
+  for (auto [device, used] : bytes) {
+    size_t kind;
+    if (kindOfDevice(problem, device, kind).memory < kUnlimited)
+      most = std::max(most, used);
+  }
+  return most;
+}
+
+bool colorsHold(const PartitionProblem &problem, const Assignment &where) {
+  std::map<int64_t, uint32_t> seen;
+  for (size_t node = 0; node < problem.color.size(); ++node)
+    if (problem.color[node] != -1 &&
+        seen.emplace(problem.color[node], where[node]).first->second != where[node])
+      return false;
+  for (size_t node = 0; node < problem.nodes(); ++node) {
+    size_t kind;
+    kindOfDevice(problem, where[node], kind);
+    if (problem.time[kind][node] == kUnlimited)
+      return false;
+  }
+  return true;
+}
+
+/// The devices can be ordered as forward edges, mirrored edges of backward-only classes and fixed
+/// cuts say.
+bool contiguous(const PartitionProblem &problem, const Assignment &where) {
+  std::map<int64_t, bool> hasForward;
+  auto classOf = [&](size_t node) {
+    bool free = problem.color.empty() || problem.color[node] == -1;
+    return free ? -2 - static_cast<int64_t>(node) : problem.color[node];
+  };
+  auto isBackward = [&](size_t node) {
+    return !problem.backward.empty() && problem.backward[node];
+  };
+  for (size_t node = 0; node < problem.nodes(); ++node)
+    hasForward[classOf(node)] |= !isBackward(node);
+  std::set<std::pair<uint32_t, uint32_t>> before;
+  for (auto [source, target] : problem.edges) {
+    bool from = isBackward(source), to = isBackward(target);
+    if (!from && !to)
+      before.emplace(where[source], where[target]);
+    if (from && to && !(hasForward[classOf(source)] && hasForward[classOf(target)]))
+      before.emplace(where[target], where[source]);
+  }
+  for (size_t a = 0; a < problem.segment.size(); ++a)
+    for (size_t b = 0; b < problem.segment.size(); ++b)
+      if (problem.segment[a] < problem.segment[b]) {
+        if (where[a] == where[b])
+          return false;
+        before.emplace(where[a], where[b]);
+      }
+  std::set<uint32_t> left(where.begin(), where.end());
+  while (!left.empty()) {
+    auto first = std::find_if(left.begin(), left.end(), [&](uint32_t device) {
+      return std::none_of(before.begin(), before.end(), [&](auto edge) {
+        return edge.second == device && edge.first != device && left.count(edge.first);
+      });
+    });
+    if (first == left.end())
+      return false;
+    left.erase(first);
+  }
+  return true;
+}
+
+bool memoryHolds(const PartitionProblem &problem, const Assignment &where) {
+  std::map<uint32_t, double> bytes;
+  for (size_t node = 0; node < problem.nodes(); ++node)
+    bytes[where[node]] += problem.memory[node];
+  return std::all_of(bytes.begin(), bytes.end(), [&](auto entry) {
+    size_t kind;
+    return entry.second <= kindOfDevice(problem, entry.first, kind).memory;
+  });
+}
+
+template <typename Visit> void forAllAssignments(const PartitionProblem &problem, Visit visit) {
+  Assignment where(problem.nodes(), 0);
+  auto devices = static_cast<uint32_t>(deviceCount(problem));
+  while (true) {
+    visit(where);
+    size_t node = 0;
+    while (node < where.size() && ++where[node] == devices)
+      where[node++] = 0;
+    if (node == where.size())
+      return;
+  }
+}
+
+/// A small graph with everything there is, some of it absent in most rounds.
+PartitionProblem randomProblem(std::mt19937 &random) {
+  PartitionProblem problem;
+  auto chance = [&](unsigned percent) { return random() % 100 < percent; };
+  auto n = static_cast<uint32_t>(3 + random() % 4);
+  DeviceKind accelerator, other;
+  accelerator.count = 2 + random() % 2;
+  if (chance(40))
+    accelerator.memory = 30 + random() % 60;
+  other.count = accelerator.count == 2 ? 1 + random() % 2 : 1;
+  other.transferScale = chance(50) ? 0 : 0.5;
+  if (chance(20))
+    other.memory = 60;
+  problem.kinds = {accelerator};
+  if (chance(60))
+    problem.kinds.push_back(other);
+  problem.time.resize(problem.kinds.size());
+  for (uint32_t node = 0; node < n; ++node) {
+    for (size_t kind = 0; kind < problem.kinds.size(); ++kind) {
+      double time = chance(25) ? 0 : static_cast<double>(random() % 100);
+      problem.time[kind].push_back(chance(4) ? kUnlimited : kind ? time * 3 : time);
+    }
+    problem.memory.push_back(chance(20) ? 0 : random() % 40);
+    problem.outCost.push_back(chance(30) ? 0 : random() % 50);
+    for (uint32_t before = 0; before < node; ++before)
+      if (chance(35))
+        problem.edges.emplace_back(before, node);
+  }
+  if (chance(40)) // nodes behind some place are the backward pass
+    for (uint32_t node = 0; node < n; ++node)
+      problem.backward.push_back(node >= n / 2);
+  if (chance(60))
+    for (uint32_t node = 0; node < n; ++node)
+      problem.color.push_back(chance(50) ? -1 : random() % 3);
+  if (chance(25) && problem.color.empty() && problem.backward.empty()) {
+    uint32_t cut = random() % n, second = random() % n;
+    for (uint32_t node = 0; node < n; ++node)
+      problem.segment.push_back((node > cut) + (node > second));
+  }
+  return problem;
+}
+
+PartitionObjective objectiveOf(int round) {
+  PartitionObjective objective;
+  objective.load = round % 2 ? LoadRule::Overlap : LoadRule::Sum;
+  objective.microBatches = round % 4 < 2 ? 0 : 1 + static_cast<size_t>(round) % 7;
+  return objective;
+}
+
+TEST(Partition, equalsTheBestOfAllAssignments) {
+  std::mt19937 random(11);
+  int solved = 0, refused = 0;
+  for (int round = 0; round < 600; ++round) {
+    SCOPED_TRACE(round);
+    PartitionProblem problem = randomProblem(random);
+    PartitionOptions options;
+    options.objective = objectiveOf(round);
+    options.orders =
+        round % 3 ? 1 : 10; // with many, small graphs leave the exact search nothing to find
+    double best = kUnlimited, leastBytes = kUnlimited;
+    forAllAssignments(problem, [&](const Assignment &where) {
+      if (!colorsHold(problem, where) || !contiguous(problem, where))
+        return;
+      leastBytes = std::min(leastBytes, limitedBytes(problem, where));
+      if (memoryHolds(problem, where))
+        best = std::min(best, valueOf(problem, where, options.objective));
+    });
+    llvm::Expected<PartitionResult> found = partitionContiguous(problem, options);
+    if (best == kUnlimited) {
+      ++refused;
+      ASSERT_FALSE(bool(found));
+      ErrorText error = describe(found.takeError());
+      EXPECT_EQ(error.code, ExitCode::NoPlan);
+      if (leastBytes < kUnlimited) {
+        EXPECT_NE(error.message.find(fmt::format("at least {:.0f} bytes", leastBytes)),
+                  std::string::npos)
+            << error.message << ", least " << leastBytes;
+      }
+      continue;
+    }
+    ++solved;
+    ASSERT_TRUE(bool(found)) << describe(found.takeError()).message;
+    EXPECT_NEAR(found->value, best, 1e-9 * best);
+    EXPECT_TRUE(found->proved);
+    EXPECT_TRUE(colorsHold(problem, found->device));
+    EXPECT_TRUE(contiguous(problem, found->device));
+    EXPECT_TRUE(memoryHolds(problem, found->device));
+    EXPECT_NEAR(valueOf(problem, found->device, options.objective), best, 1e-9 * best);
+    EXPECT_LE(found->lowerBound, best * (1 + 1e-9));
+  }
+  EXPECT_GT(solved, 300);
+  EXPECT_GT(refused, 30);
+}
+
+TEST(Partition, inOrderEqualsTheBestCutOfTheList) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 300; ++round) {
+    SCOPED_TRACE(round);
+    PartitionProblem problem = randomProblem(random);
+    problem.kinds.resize(1);
+    problem.time.resize(1);
+    problem.kinds[0].count = 4;
+    problem.color.clear();
+    problem.backward.clear();
+    for (double &time : problem.time[0])
+      time = time == kUnlimited ? 7 : time;
+    PartitionOptions options;
+    options.objective.load = round % 2 ? LoadRule::Overlap : LoadRule::Sum;
+    double best = kUnlimited;
+    for (uint32_t cuts = 0; cuts < 1u << (problem.nodes() - 1); ++cuts) {
+      Assignment where{0};
+      for (uint32_t node = 1; node < problem.nodes(); ++node)
+        where.push_back(where.back() + (cuts >> (node - 1) & 1));
+      bool fits = where.back() < 4 && memoryHolds(problem, where) && contiguous(problem, where);
+      if (fits)
+        best = std::min(best, valueOf(problem, where, options.objective));
+    }
+    llvm::Expected<PartitionResult> found = partitionInOrder(problem, options);
+    if (best == kUnlimited) {
+      EXPECT_TRUE(failedWith(std::move(found), ExitCode::NoPlan, "memory: expected more than"));
+      continue;
+    }
+    ASSERT_TRUE(bool(found)) << describe(found.takeError()).message;
+    EXPECT_NEAR(found->value, best, 2e-9 * best);
+    EXPECT_NEAR(valueOf(problem, found->device, options.objective), best, 2e-9 * best);
+    EXPECT_LE(found->lowerBound, best);
+  }
+}
+
+/// A list with skips, as deep models are.
+PartitionProblem longList(uint32_t n, std::mt19937 &random) {
+  PartitionProblem problem;
+  problem.kinds.resize(1);
+  problem.kinds[0].count = 8;
+  problem.time.resize(1);
+  for (uint32_t node = 0; node < n; ++node) {
+    problem.time[0].push_back(1 + random() % 100);
+    problem.memory.push_back(random() % 10);
+    problem.outCost.push_back(random() % 400);
+    if (node > 0)
+      problem.edges.emplace_back(node - 1, node);
+    for (uint32_t reach : {6u, 60u, n})
+      if (node > 2 && random() % reach < 3)
+        problem.edges.emplace_back(node - 1 - random() % std::min(node - 1, reach), node);
+  }
+  return problem;
+}
+
+TEST(Partition, inOrderAndExactAgreeOnAList) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 12; ++round) {
+    SCOPED_TRACE(round);
+    PartitionProblem problem =
+        longList(700, random); // every node follows the one before: one order only
+    if (round % 3 == 0)
+      problem.kinds[0].memory = 480;
+    PartitionOptions options;
+    options.objective.load = round % 2 ? LoadRule::Overlap : LoadRule::Sum;
+    llvm::Expected<PartitionResult> list = partitionInOrder(problem, options);
+    llvm::Expected<PartitionResult> exact = partitionContiguous(problem, options);
+    ASSERT_TRUE(bool(list)) << describe(list.takeError()).message;
+    ASSERT_TRUE(bool(exact)) << describe(exact.takeError()).message;
+    EXPECT_TRUE(exact->proved);
+    EXPECT_NEAR(list->value, exact->value, 2e-9 * exact->value);
+  }
+}
+
+TEST(Partition, stopsAtItsTimeLimitWithABound) {
+  // 12 parallel lists of 12: 13^12 ideals.
+  std::mt19937 random(2);
+  PartitionProblem problem;
+  problem.kinds.resize(1);
+  problem.kinds[0].count = 5;
+  problem.time.resize(1);
+  for (uint32_t node = 0; node < 144; ++node) {
+    problem.time[0].push_back(1 + random() % 100);
+    problem.memory.push_back(1);
+    problem.outCost.push_back(random() % 30);
+    if (node % 12)
+      problem.edges.emplace_back(node - 1, node);
+  }
+  PartitionOptions options;
+  options.seconds = 0.5;
+  options.bytes = 16 << 20;
+  llvm::Expected<PartitionResult> found = partitionContiguous(problem, options);
+  ASSERT_TRUE(bool(found)) << describe(found.takeError()).message;
+  EXPECT_FALSE(found->proved);
+  EXPECT_TRUE(contiguous(problem, found->device));
+  EXPECT_NEAR(valueOf(problem, found->device, {}), found->value, 1e-9 * found->value);
+  double sum = 0;
+  for (double time : problem.time[0])
+    sum += time;
+  EXPECT_GE(found->lowerBound, sum / 5 * (1 - 1e-9));
+  EXPECT_LE(found->lowerBound, found->value);
+  EXPECT_LT(found->gap(), 0.5);
+}
+
+TEST(Partition, refusesWhatIsNoProblem) {
+  PartitionProblem problem;
+  problem.kinds.resize(1);
+  problem.time = {{1, 2}};
+  problem.memory = {0, 0};
+  problem.outCost = {1};
+  auto refused = [&](const char *text) {
+    return failedWith(partitionContiguous(problem), ExitCode::Usage, text);
+  };
+  EXPECT_TRUE(refused("transfer costs: expected one for each of 2 nodes, got 1"));
+  problem.outCost = {1, 1};
+  problem.edges = {{0, 2}};
+  EXPECT_TRUE(refused("edges: expected nodes below 2, got 0 -> 2"));
+  problem.edges = {{0, 1}};
+  problem.segment = {1, 0};
+  EXPECT_TRUE(refused("segments: expected none that an edge leads back to"));
+  problem.segment = {0, 1};
+  problem.color = {4, 4};
+  EXPECT_TRUE(refused("node 1: expected segment 0, that of the nodes it must stay with, got 1"));
+  problem.color.clear();
+  problem.time = {{1, std::nan("")}};
+  EXPECT_TRUE(refused("times: expected 0 or more, got nan"));
+  problem.time = {{1, kUnlimited}};
+  EXPECT_TRUE(
+      failedWith(partitionContiguous(problem), ExitCode::NoPlan, "node 1: expected a device kind"));
+  problem.time = {{1, 1}};
+  EXPECT_TRUE(failedWith(partitionContiguous(problem), ExitCode::NoPlan,
+                         "devices: expected enough for 2 segments"));
+}
+
+} // namespace
+} // namespace pipec
