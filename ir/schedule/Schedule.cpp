@@ -8,20 +8,31 @@
 namespace pipec {
 namespace {
 
-char letterOf(ActionKind kind) {
-  switch (kind) {
-  case ActionKind::Forward:
-    return 'F';
-  case ActionKind::FullBackward:
-    return 'B';
-  case ActionKind::InputGrad:
-    return 'I';
-  case ActionKind::WeightGrad:
-    return 'W';
-  case ActionKind::Recompute:
-    return 'R';
-  }
-  llvm_unreachable("every kind has a letter");
+struct KindName {
+  ActionKind kind;
+  llvm::StringLiteral name;
+};
+// Longer names first: a name may be the beginning of another.
+constexpr KindName kKinds[] = {
+    {ActionKind::SendForward, "SEND_F"},     {ActionKind::ReceiveForward, "RECV_F"},
+    {ActionKind::SendBackward, "SEND_B"},    {ActionKind::ReceiveBackward, "RECV_B"},
+    {ActionKind::ReduceGrad, "REDUCE_GRAD"}, {ActionKind::Unshard, "UNSHARD"},
+    {ActionKind::Reshard, "RESHARD"},        {ActionKind::Forward, "F"},
+    {ActionKind::FullBackward, "B"},         {ActionKind::InputGrad, "I"},
+    {ActionKind::WeightGrad, "W"},           {ActionKind::Recompute, "R"},
+};
+constexpr llvm::StringLiteral kPair = ")OVERLAP_F_B";
+
+llvm::StringRef nameOf(ActionKind kind) {
+  for (const KindName &row : kKinds)
+    if (row.kind == kind)
+      return row.name;
+  llvm_unreachable("every kind has a name");
+}
+
+bool hasMicroBatch(ActionKind kind) {
+  return kind != ActionKind::Unshard && kind != ActionKind::Reshard &&
+         kind != ActionKind::ReduceGrad;
 }
 
 /// Digits only, no leading zeros: one text for one number.
@@ -32,20 +43,27 @@ bool parseNumber(llvm::StringRef text, int64_t &number) {
 
 } // namespace
 
+bool isCompute(ActionKind kind) {
+  return kind == ActionKind::Forward || kind == ActionKind::FullBackward ||
+         kind == ActionKind::InputGrad || kind == ActionKind::WeightGrad ||
+         kind == ActionKind::Recompute;
+}
+
 std::string toString(const Action &action) {
-  return fmt::format("{}{}{}", action.stage, letterOf(action.kind), action.microBatch);
+  std::string text = fmt::format("{}{}", action.stage, nameOf(action.kind).str());
+  return hasMicroBatch(action.kind) ? text + std::to_string(action.microBatch) : text;
 }
 
 llvm::Expected<Action> parseAction(llvm::StringRef text) {
   size_t at = text.find_first_not_of("0123456789");
-  int64_t stage = 0, microBatch = 0;
-  bool form = at != llvm::StringRef::npos && parseNumber(text.take_front(at), stage) &&
-              parseNumber(text.drop_front(at + 1), microBatch);
-  if (form)
-    for (ActionKind kind : {ActionKind::Forward, ActionKind::FullBackward, ActionKind::InputGrad,
-                            ActionKind::WeightGrad, ActionKind::Recompute})
-      if (text[at] == letterOf(kind))
-        return Action{kind, static_cast<size_t>(stage), microBatch};
+  int64_t stage = 0, microBatch = -1;
+  if (at != llvm::StringRef::npos && parseNumber(text.take_front(at), stage))
+    for (const KindName &row : kKinds) {
+      llvm::StringRef rest = text.drop_front(at);
+      if (rest.consume_front(row.name) &&
+          (hasMicroBatch(row.kind) ? parseNumber(rest, microBatch) : rest.empty()))
+        return Action{row.kind, static_cast<size_t>(stage), microBatch};
+    }
   return failf(ExitCode::BadArtifact,
                "action \"{}\": expected stage, one of F B I W R, micro-batch, as in 2F0",
                text.take_front(40).str());
@@ -54,12 +72,47 @@ llvm::Expected<Action> parseAction(llvm::StringRef text) {
 std::string toCsv(const Schedule &schedule) {
   std::string csv;
   for (const std::vector<Action> &actions : schedule.ranks) {
-    for (size_t i = 0; i < actions.size(); ++i)
-      csv += (i ? "," : "") + toString(actions[i]);
+    bool second = false; // of a pair
+    for (size_t i = 0; i < actions.size(); ++i) {
+      const bool first = actions[i].withNext && !second;
+      csv += second ? ";" : i ? "," : "";
+      csv += (first ? "(" : "") + toString(actions[i]) + (second ? kPair.str() : "");
+      second = first;
+    }
     csv += '\n';
   }
   return csv;
 }
+
+namespace {
+
+/// One cell: nothing, an action, or a pair.
+llvm::Error readCell(llvm::StringRef cell, std::vector<Action> &actions) {
+  cell = cell.trim(" \t");
+  if (cell.empty())
+    return llvm::Error::success();
+  llvm::StringRef inside = cell;
+  if (inside.consume_front("(") && inside.consume_back(kPair)) {
+    auto [first, second] = inside.split(';');
+    llvm::Expected<Action> a = parseAction(first), b = parseAction(second);
+    if (!a || !b)
+      return llvm::joinErrors(a.takeError(), b.takeError());
+    if (a->kind != ActionKind::Forward || b->kind != ActionKind::FullBackward)
+      return failf(ExitCode::BadArtifact, "{}: a pair is a forward and a full backward",
+                   cell.take_front(80).str());
+    a->withNext = true;
+    actions.push_back(*a);
+    actions.push_back(*b);
+    return llvm::Error::success();
+  }
+  llvm::Expected<Action> action = parseAction(cell);
+  if (!action)
+    return action.takeError();
+  actions.push_back(*action);
+  return llvm::Error::success();
+}
+
+} // namespace
 
 llvm::Expected<Schedule> scheduleFromCsv(llvm::StringRef text) {
   Schedule schedule;
@@ -70,16 +123,10 @@ llvm::Expected<Schedule> scheduleFromCsv(llvm::StringRef text) {
     std::vector<Action> &actions = schedule.ranks.emplace_back();
     llvm::SmallVector<llvm::StringRef, 64> cells;
     row.split(cells, ',');
-    for (size_t column = 0; column < cells.size(); ++column) {
-      llvm::StringRef cell = cells[column].trim(" \t");
-      if (cell.empty())
-        continue;
-      llvm::Expected<Action> action = parseAction(cell);
-      if (!action)
-        return withContext(action.takeError(), fmt::format("schedule: line {}, column {}",
-                                                           schedule.ranks.size(), column + 1));
-      actions.push_back(*action);
-    }
+    for (size_t column = 0; column < cells.size(); ++column)
+      if (llvm::Error error = readCell(cells[column], actions))
+        return withContext(std::move(error), fmt::format("schedule: line {}, column {}",
+                                                         schedule.ranks.size(), column + 1));
   }
   if (schedule.ranks.empty())
     return failf(ExitCode::BadArtifact, "schedule: expected one line per rank, got an empty file");

@@ -10,15 +10,34 @@
 
 namespace pipec {
 
-enum class ActionKind { Forward, FullBackward, InputGrad, WeightGrad, Recompute };
+enum class ActionKind : uint8_t {
+  Forward,
+  FullBackward,
+  InputGrad,
+  WeightGrad,
+  Recompute,
+  // What PyTorch's lowered tables add. They take no time of their own; the stage of a receive is
+  // the receiver's.
+  SendForward,
+  ReceiveForward,
+  SendBackward,
+  ReceiveBackward,
+  Unshard,
+  Reshard,
+  ReduceGrad,
+};
+/// Forward, backward in one or two pieces, recompute: what occupies a rank.
+bool isCompute(ActionKind kind);
 
 /// One step of a compute schedule; prints as 2F0 (stage 2, forward, micro-batch 0).
 struct Action {
   ActionKind kind = ActionKind::Forward;
   size_t stage = 0;
-  int64_t microBatch = 0;
+  int64_t microBatch = 0; // -1 for what has none: Unshard, Reshard, ReduceGrad
+  bool withNext = false;  // issued together with the next action: PyTorch's (4F5;3B1)OVERLAP_F_B
   bool operator==(const Action &) const = default;
 };
+/// The action alone: a pair is toCsv's business.
 std::string toString(const Action &action);
 llvm::Expected<Action> parseAction(llvm::StringRef text);
 
@@ -28,9 +47,10 @@ struct Schedule {
   bool operator==(const Schedule &) const = default;
 };
 
-/// One line per rank, cells separated by commas; idle cells are empty.
+/// One line per rank, cells separated by commas; idle cells are left out.
 std::string toCsv(const Schedule &schedule);
-/// Errors: BadArtifact with line and column of the first bad cell.
+/// Idle cells, Windows line ends and trailing empty lines are accepted. Errors: BadArtifact with
+/// line and column of the first bad cell.
 llvm::Expected<Schedule> scheduleFromCsv(llvm::StringRef text);
 
 /// What a generator needs to know.

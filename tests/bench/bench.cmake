@@ -5,3 +5,5 @@ foreach(name bench-compile bench-weights)
   target_link_libraries(${name} PRIVATE pipec_compiler)
 endforeach()
 add_custom_target(bench DEPENDS bench-compile bench-weights pipe-compile)
+# Without LibTorch: cheap enough to be built by default.
+pipec_tool(bench-schedules SOURCES bench/bench-schedules.cpp DEPENDS pipec_schedule)

@@ -17,8 +17,8 @@ TEST(Action, roundTrips) {
 
 TEST(Action, refusesOtherText) {
   for (const char *text :
-       {"", "F0", "2F", "2X0", "2f0", "02F0", "2F00", "2F0 ", "2F-1", "2F0F0", "1UNSHARD",
-        "3SEND_F1", "(1F1;2B0)OVERLAP_F_B", "99999999999999999999F0", "2F9223372036854775808"})
+       {"", "F0", "2F", "2X0", "2f0", "02F0", "2F00", "2F0 ", "2F-1", "2F0F0", "1UNSHARD2",
+        "3SEND_F", "(1F1;2B0)OVERLAP_F_B", "99999999999999999999F0", "2F9223372036854775808"})
     EXPECT_TRUE(failedWith(parseAction(text), ExitCode::BadArtifact,
                            "expected stage, one of F B I W R, micro-batch"))
         << text;

@@ -1,0 +1,10 @@
+#include "ir/schedule/generators/All.h"
+
+namespace pipec {
+
+llvm::Expected<Schedule> makeForwardOnly(const ScheduleRequest &request) {
+  return forwardOnly({request.stages(), request.microBatches,
+                      rankOfStages(Placement::Loop, request.ranks, request.chunks), request.ranks});
+}
+
+} // namespace pipec
