@@ -3,7 +3,6 @@
 #include "ir/CanonicalText.h"
 #include "ir/NodeInfo.h"
 #include "ir/RandomOps.h"
-#include "ir/Refusals.h"
 #include "ir/TorchError.h"
 #include "ir/TorchFileTime.h"
 #include "llvm/ADT/STLExtras.h"
@@ -128,13 +127,13 @@ llvm::Expected<bool> roundTrip(Model &model) {
   std::vector<std::string> before = canonicalLines(model);
   for (int round = 0; round < kRounds; ++round) {
     llvm::Expected<std::shared_ptr<Graph>> graph =
-        guardTorch(ExitCode::Internal, "the model's code", [&] {
+        guardTorch(ExitCode::Internal, "writing the model as TorchScript and reading it back", [&] {
           auto result = read(write(*model.graph), model.graph->outputs().size());
           carryMetadata(*model.graph, *result);
           return result;
         });
     if (!graph)
-      return refuseFailure(Refusal::NoTorchScriptForm, graph.takeError());
+      return graph.takeError();
     if (llvm::Error error = checkNoDrawIsLost(*model.graph, **graph))
       return std::move(error);
     std::shared_ptr<Graph> old = model.graph;

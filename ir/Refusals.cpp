@@ -52,10 +52,9 @@ constexpr RefusalRow kRefusals[] = {
      "{}: attribute of type {} can be neither a constant nor an input",
      "keep what the method needs of it as tensors, numbers or strings",
      "An attribute holds a value that no stage file can hold."},
-    {Refusal::NoTorchScriptForm, "no-torchscript-form", "LibTorch cannot write and read back {}",
-     "rewrite the construct that the reason names",
-     "A stage is a TorchScript file. Some graphs that LibTorch can run have no source that it can "
-     "read."},
+    {Refusal::Awaitable, "awaitable", "{}: a value that is computed when it is first waited for",
+     "call the function where its result is needed, in place of torch.jit._awaitable",
+     "torch.jit._awaitable puts a computation off to a place that is only known at run time."},
     {Refusal::NoTextForm, "no-text-form", "{} has no text form", "read the model from its file",
      "Texts (pipe-opt, --dump-ir) hold tensors of the common dtypes, numbers, strings, lists, "
      "tuples, dicts and None."},
@@ -83,19 +82,6 @@ llvm::Error refuse(Refusal refusal, llvm::ArrayRef<std::string> details) {
     arguments.push_back(detail);
   return makeError(ExitCode::Unsupported, fmt::vformat(row.message.str(), arguments),
                    row.help.str());
-}
-
-llvm::Error refuseFailure(Refusal refusal, llvm::Error reason,
-                          llvm::ArrayRef<std::string> details) {
-  if (!reason)
-    return llvm::Error::success();
-  ErrorText text = describe(std::move(reason));
-  if (text.code != ExitCode::Internal)
-    return makeError(text.code, text.message, text.help);
-  std::vector<std::string> all = details.vec();
-  // LibTorch's first paragraph is the reason; whole graphs follow it.
-  all.push_back(llvm::StringRef(text.message).split("\n\n").first.str());
-  return refuse(refusal, all);
 }
 
 } // namespace pipec

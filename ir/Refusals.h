@@ -20,7 +20,7 @@ enum class Refusal {
   ModuleAsValue,
   ObjectAttribute,
   AttributeType,
-  NoTorchScriptForm,
+  Awaitable,
   NoTextForm,
   TypeOfModel,
   ResultWithoutForm,
@@ -47,10 +47,5 @@ template <typename... Details> llvm::Error refuseWith(Refusal refusal, const Det
   const std::array<std::string, sizeof...(Details)> texts{fmt::format("{}", details)...};
   return refuse(refusal, texts);
 }
-
-/// An unforeseen failure of LibTorch (guardTorch with code Internal) becomes this refusal, with the
-/// reason as last detail; errors of other codes (out of memory) and success stay what they are.
-llvm::Error refuseFailure(Refusal refusal, llvm::Error reason,
-                          llvm::ArrayRef<std::string> details = {});
 
 } // namespace pipec

@@ -28,7 +28,7 @@ namespace {
 
 /// A failure of LibTorch's reader in the user's words: what the file holds that has no value form,
 /// and what to save instead.
-struct Refusal {
+struct KnownFailure {
   llvm::StringLiteral symptom; // in LibTorch's message
   const char *what;            // {} is the word that follows the symptom
   const char *help;
@@ -37,7 +37,7 @@ struct Refusal {
 const char *kAllowed = "a values file holds tensors, numbers, strings, bools and None in tuples, "
                        "lists and dicts, written by torch.save";
 
-constexpr Refusal kRefusals[] = {
+constexpr KnownFailure kKnownFailures[] = {
     {"Expected GenericDict",
      "holds an OrderedDict (such as a state_dict) or an object where a plain dict is expected",
      "save dict(value) instead"},
@@ -54,7 +54,7 @@ constexpr Refusal kRefusals[] = {
 llvm::Error explainUnpickling(const std::string &path, llvm::Error error) {
   ErrorText text = describe(std::move(error));
   llvm::StringRef message = text.message;
-  for (const Refusal &refusal : kRefusals) {
+  for (const KnownFailure &refusal : kKnownFailures) {
     size_t at = message.find(refusal.symptom);
     if (at == llvm::StringRef::npos)
       continue;

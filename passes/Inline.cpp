@@ -56,6 +56,8 @@ private:
         node = *next;
         continue;
       }
+      if (node->kind() == c10::prim::awaitable)
+        return refuseWith(Refusal::Awaitable, describeNode(node));
       if (llvm::Error error = inlineInside(node))
         return error;
       node = node->next();
@@ -277,6 +279,46 @@ void computeForks(Block &block) {
   }
 }
 
+/// Whether an object is one of a `with` block that changes nothing in an inference, which runs
+/// without gradients anyway, and is used for nothing else.
+bool isIdleContext(Node *object) {
+  if (object->kind() != c10::prim::CreateObject)
+    return false;
+  const auto type = object->output()->type()->cast<c10::ClassType>();
+  const std::string name = type && type->name() ? type->name()->qualifiedName() : "";
+  if (name != "__torch__.torch.autograd.grad_mode.no_grad" &&
+      name != "__torch__.torch.autograd.profiler.record_function")
+    return false;
+  return llvm::all_of(object->output()->uses(), [](const torch::jit::Use &use) {
+    Node *user = use.user;
+    if (user->kind() == c10::prim::SetAttr)
+      return use.offset == 0;
+    return (user->kind() == c10::prim::Enter || user->kind() == c10::prim::Exit) &&
+           !user->hasUses();
+  });
+}
+
+bool dropIdleContexts(Block &block) {
+  bool changed = false;
+  for (auto it = block.nodes().begin(); it != block.nodes().end();) {
+    Node *node = *it;
+    ++it;
+    for (Block *inner : node->blocks())
+      changed |= dropIdleContexts(*inner);
+    if (!isIdleContext(node))
+      continue;
+    while (!node->output()->uses().empty()) {
+      Node *user = node->output()->uses()[0].user;
+      if (it != block.nodes().end() && *it == user)
+        ++it;
+      user->destroy();
+    }
+    node->destroy();
+    changed = true;
+  }
+  return changed;
+}
+
 class Inline : public ModelPass {
 public:
   llvm::Expected<bool> run(Model &model) override {
@@ -284,18 +326,21 @@ public:
       return false;
     Inliner inliner{torch::jit::Module(model.self.toObject())};
     const size_t forks = countForks(*model.graph->block());
+    bool dropped = false;
     if (llvm::Error error =
             guardTorchError(ExitCode::Internal, "inlining the model's calls", [&]() -> llvm::Error {
               if (llvm::Error failed = inliner.run(*model.graph))
                 return failed;
               if (forks)
                 computeForks(*model.graph->block());
+              if (model.mode == Mode::Infer)
+                dropped = dropIdleContexts(*model.graph->block());
               return llvm::Error::success();
             }))
       return std::move(error);
     if (inliner.changed()) // a second run must not forget what the first saw
       model.moduleCalls = inliner.takeModuleCalls();
-    return inliner.changed() || countForks(*model.graph->block()) != forks;
+    return inliner.changed() || dropped || countForks(*model.graph->block()) != forks;
   }
 };
 
@@ -303,7 +348,10 @@ public:
 
 PassInfo inlineCalls() {
   return {.name = "inline",
-          .description = "pastes every called method and function until no call is left",
+          .description =
+              "pastes every called method and function until no call is left; futures are "
+              "computed where they are forked, and `with torch.no_grad()` goes from an "
+              "inference",
           .requires_ = "the graph's first input is the module",
           .guarantees = "no prim::CallMethod, and no prim::CallFunction but calls of pipe_split; "
                         "each node knows its module path",

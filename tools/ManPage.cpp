@@ -1,4 +1,5 @@
 // The manual page of a command.
+#include "ir/Version.h"
 #include "tools/CommandLine.h"
 #include "tools/Pages.h"
 
@@ -41,7 +42,7 @@ std::string entry(const std::string &bold, const std::string &italic, const std:
 
 std::string manPage(const ToolInfo &info) {
   std::string page = ".TH " + roff(llvm::StringRef(info.name).upper()) + " 1 \"\" \"pipec " +
-                     PIPEC_VERSION + "\" \"pipec\"\n";
+                     pipecVersion() + "\" \"pipec\"\n";
   page += ".SH NAME\n" + roff(info.name) + " \\- " + roff(info.description) + "\n";
   page += ".SH SYNOPSIS\n\\fB" + roff(info.name) + "\\fR " + roff(info.usage) + "\n";
   OptionTable table = optionTable(info);

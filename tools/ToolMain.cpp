@@ -94,7 +94,7 @@ ExitCode runTool(llvm::ArrayRef<const char *> arguments, const ToolInfo &info,
   }
   if (arguments.size() == 3 && llvm::StringRef(arguments[1]) == "--write-pages") {
     llvm::Error error = writePages(info, arguments[2]);
-    return error ? report(std::move(error)) : ExitCode::Success;
+    return error ? report(std::move(error), arguments, info) : ExitCode::Success;
   }
   if (llvm::Error error = checkCommandLine(arguments, info))
     return report(std::move(error), arguments, info);

@@ -97,7 +97,7 @@ TEST(Reference, UnknownMethodNamesThoseThatExist) {
   ReferenceOptions options;
   options.method = "encode";
   EXPECT_TRUE(failedWith(Reference::load(saved("def forward(self, x):\n    return x\n"), options),
-                         ExitCode::Usage, "expected a method encode, got forward"));
+                         ExitCode::Usage, "no method encode"));
 }
 
 TEST(Reference, GradModeAndThreadsOfTheCallerStay) {

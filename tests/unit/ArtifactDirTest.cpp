@@ -175,7 +175,7 @@ TEST_F(ArtifactDirTest, targetThatAppearsMeanwhileIsKept) {
   ASSERT_TRUE(succeeded(writer));
   ASSERT_TRUE(succeeded(fill(*writer)));
   fs::create_directory(path("m.pipe")); // empty: a plain rename would replace it
-  EXPECT_TRUE(failedWith(writer->publish(), ExitCode::Usage, "exists already"));
+  EXPECT_TRUE(failedWith(writer->publish(), ExitCode::Usage, "it has no MANIFEST"));
   EXPECT_TRUE(fs::is_directory(path("m.pipe")));
   EXPECT_TRUE(fs::is_empty(path("m.pipe")));
 }
@@ -202,7 +202,7 @@ TEST_F(ArtifactDirTest, forceDeletesOnlyArtifacts) {
   fs::remove(path("m.pipe/stage-7.pt"));
   fs::create_directory_symlink(path("m.pipe"), path("link"));
   EXPECT_TRUE(failedWith(ArtifactWriter::create(path("link"), true), ExitCode::Usage,
-                         "expected a directory, got something else"));
+                         "expected a directory, got a symbolic link"));
   // A damaged one is still ours.
   put(path("m.pipe/MANIFEST"), "damaged");
   fs::remove(path("m.pipe/stage-0.pt"));
