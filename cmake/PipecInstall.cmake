@@ -15,7 +15,7 @@ file(CREATE_LINK ${torch} ${staging}/torch SYMBOLIC)
 install(FILES ${staging}/torch DESTINATION ${CMAKE_INSTALL_LIBDIR}/pipec)
 
 # --- Commands and libraries ----------------------------------------------------------------------------------------------------
-set(commands pipe-compile pipe-run pipe-check pipe-inspect pipe-opt)
+set(commands pipe-compile pipe-run pipe-check pipe-merge pipe-inspect pipe-opt)
 set(libraries pipec_plan pipec_schedule pipec_ir pipec_artifact pipec_passes pipec_compiler pipec_runtime)
 file(RELATIVE_PATH libFromBin /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
 set_target_properties(${commands} PROPERTIES INSTALL_RPATH "$ORIGIN/${libFromBin}/pipec/torch/lib")
@@ -28,7 +28,7 @@ install(TARGETS ${commands} ${libraries} EXPORT pipecTargets INCLUDES DESTINATIO
 install(TARGETS pipec_ops) # for torch.ops.load_library; nothing links it
 
 # --- Public headers: the two faces and what they include ------------------------------------------------------------------------
-foreach(header compiler/Compiler.h runtime/Pipeline.h ir/ValueTree.h ir/plan/Failure.h ir/plan/Obligation.h ir/plan/Plan.h)
+foreach(header compiler/Compiler.h runtime/Pipeline.h ir/ValueTree.h ir/plan/Failure.h ir/plan/Finding.h ir/plan/Obligation.h ir/plan/Plan.h)
   cmake_path(GET header PARENT_PATH folder)
   install(FILES ${PROJECT_SOURCE_DIR}/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/pipec/${folder})
 endforeach()

@@ -1,5 +1,6 @@
 #include "compiler/Compiler.h"
 
+#include "compiler/Against.h"
 #include "compiler/ArtifactEmitter.h"
 #include "compiler/CompileReproducer.h"
 #include "compiler/EstimateCosts.h"
@@ -56,6 +57,7 @@ struct Compiler::Impl {
   const CompileOptions *options = nullptr;
   CompileReport report;
   PassDumps dumps;
+  FormAnswers forms; // that the types of the example gave
   std::chrono::steady_clock::time_point phaseStart;
   WallAndCpu torchFileStart;
 
@@ -90,13 +92,14 @@ struct Compiler::Impl {
     return llvm::Error::success();
   }
 
-  llvm::Expected<Model> front() {
+  llvm::Expected<Model> front(TypeAnswers answers = {}) {
     if (llvm::Error error = checkNames(*options))
       return std::move(error);
     llvm::Expected<Model> imported = importModel(path, options->method);
     if (!imported)
       return imported.takeError();
     imported->mode = options->mode;
+    imported->answers = std::move(answers);
     endPhase("import");
     AnyModel model = std::move(*imported);
     if (llvm::Error error = runPasses(frontPipeline(*options), model))
@@ -136,11 +139,12 @@ struct Compiler::Impl {
   }
 
   /// Types show which branches are taken for every accepted input; folding those brings operators
-  /// to the top level, whose types show more.
+  /// to the top level, whose types show more. Nothing runs where a plan has given the answers.
   llvm::Error simplifyWithTypes(Model &model, const std::vector<c10::IValue> &inputs) {
     for (int round = 0; round < kTypedRounds; ++round) {
-      if (llvm::Error error = inferTypes(model, deepCopies(inputs)))
-        return withArguments(std::move(error), model.signature, inputs);
+      if (!model.answers.given)
+        if (llvm::Error error = inferTypes(model, deepCopies(inputs)))
+          return withArguments(std::move(error), model.signature, inputs);
       std::vector<std::string> before = canonicalLines(model);
       AnyModel any = std::move(model);
       llvm::Error error = runPasses(typedPipeline(), any);
@@ -242,7 +246,46 @@ struct Compiler::Impl {
     plan.torchVersion = torchVersion();
     plan.microBatches =
         options->microBatches ? options->microBatches : static_cast<int64_t>(plan.stages.size());
+    plan.normalisation = normalisationOf(*options, forms);
     return plan;
+  }
+
+  /// The source in normal form, without running any of it.
+  llvm::Expected<Model> normalise(const NormaliseAgain &how) {
+    beginPhases();
+    llvm::Expected<Model> model = front(how.answers);
+    if (!model)
+      return model;
+    if (how.withExample)
+      if (llvm::Error error = simplifyWithTypes(*model, {}))
+        return std::move(error);
+    if (llvm::Expected<bool> changed = roundTrip(*model); !changed)
+      return changed.takeError();
+    return model;
+  }
+
+  /// The source against an artifact.
+  llvm::Error compareWith(const Artifact &artifact, std::vector<Finding> &findings) {
+    CompileOptions asked = optionsOf(artifact.plan);
+    options = &asked;
+    llvm::Expected<std::vector<NormaliseAgain>> ways = waysToNormalise(artifact.plan);
+    if (!ways)
+      return ways.takeError();
+    for (const NormaliseAgain &how : *ways) {
+      llvm::Expected<Model> model = normalise(how);
+      if (!model)
+        return model.takeError();
+      llvm::Expected<std::optional<Finding>> found = compareModel(artifact, *model);
+      if (!found)
+        return found.takeError();
+      if (!*found) {
+        findings.clear();
+        break;
+      }
+      if (findings.empty()) // of the way that the compile went
+        findings.push_back(**found);
+    }
+    return llvm::Error::success();
   }
 
   llvm::Error writeAndProve(StagedModel &model, const std::vector<ExampleRun> &runs,
@@ -302,6 +345,7 @@ struct Compiler::Impl {
     if (!runs)
       return runs.takeError();
     SourceRecord source = recordSource(*model);
+    forms = model->answers.forms;
     if (!options->dumpDir.empty() || !options->printAfter.empty()) {
       finish(source); // for the text of the passes that follow
       model->sourceDigest = source.digest;
@@ -399,6 +443,17 @@ llvm::Expected<CompileReport> Compiler::compile(const CompileOptions &options,
   if (!writer)
     return writer.takeError();
   return std::move(impl_->report);
+}
+
+llvm::Expected<std::vector<Finding>> Compiler::compareWith(const std::string &artifact) {
+  llvm::Expected<Artifact> opened = openArtifact(artifact);
+  if (!opened)
+    return opened.takeError();
+  std::vector<Finding> findings;
+  if (llvm::Error error = guardTorchError(ExitCode::Internal, "comparing with the model",
+                                          [&] { return impl_->compareWith(*opened, findings); }))
+    return std::move(error);
+  return findings;
 }
 
 llvm::Expected<Compiled> Compiler::compile(const CompileOptions &options) {

@@ -1,6 +1,7 @@
 // The compiler's public face: load a model, say where to cut, compile, save. No LibTorch header.
 #pragma once
 
+#include "ir/plan/Finding.h"
 #include "ir/plan/Plan.h"
 
 #include <functional>
@@ -126,6 +127,13 @@ public:
 
   /// The same without a place yet: look at the report, then save, or do not. Errors: as above.
   llvm::Expected<Compiled> compile(const CompileOptions &options);
+
+  /// Proves later that the artifact in `artifact` is this model: normalises it as the plan says the
+  /// compile did, without running any of it, links the stages and compares every operator, weight
+  /// and word of the plan. The findings name the first difference: other-operator, other-weight,
+  /// other-plan; none: proved. Errors: those of compile() for a model that cannot be read or
+  /// lowered, of openArtifact, BadArtifact for stages that do not fit their plan.
+  llvm::Expected<std::vector<Finding>> compareWith(const std::string &artifact);
 
   /// The passes that compile() would run, as pipe-opt takes them.
   static std::string pipelineText(const CompileOptions &options);

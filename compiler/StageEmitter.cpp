@@ -2,8 +2,10 @@
 
 #include "compiler/StageWeights.h"
 #include "ir/GraphVerify.h"
+#include "ir/NewFile.h"
 #include "ir/TorchError.h"
 #include "ir/TorchFileTime.h"
+#include "ir/Values.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -11,14 +13,11 @@
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/ir/ir.h>
 
-#include <cerrno>
 #include <cstring>
-#include <fcntl.h>
 #include <ostream>
+#include <sstream>
 #include <stdexcept>
 #include <streambuf>
-#include <unistd.h>
-#include <utility>
 
 namespace pipec {
 
@@ -41,26 +40,21 @@ void stripSourceRanges(Block &block) {
   }
 }
 
-class StageEmitter {
+/// What the modules of one file have in common: the hierarchy that weights are registered in, and
+/// methods.
+class ModuleBuilder {
 public:
-  StageEmitter(const StagedModel &model, size_t index)
-      : model_(model), stage_(model.stages[index]), values_(stageWeights(model, index)),
-        className_("__torch__.pipec.Stage" + std::to_string(index)),
+  /// training: of the flags that every module gets.
+  ModuleBuilder(std::string className, bool training)
+      : className_(std::move(className)), training_(training),
         unit_(std::make_shared<torch::jit::CompilationUnit>()), module_(makeModule(className_)) {}
 
-  Module build() {
-    addAttributes();
-    addForward();
-    addPipecForward();
-    return module_;
-  }
-
-private:
+protected:
   Module makeModule(const std::string &name) {
     auto type = c10::ClassType::create(c10::QualifiedName(name), unit_, /*is_module=*/true);
     unit_->register_type(type);
     Module module(unit_, type);
-    module.register_attribute("training", c10::BoolType::get(), true);
+    module.register_attribute("training", c10::BoolType::get(), training_);
     return module;
   }
 
@@ -76,7 +70,7 @@ private:
   /// a.b_c and a_b.c are two modules.
   std::string freshClassName(const std::string &wish) {
     std::string name = wish;
-    for (int number = 2; unit_->get_class(c10::QualifiedName(name)); ++number)
+    for (int number = 2; unit_->get_type(c10::QualifiedName(name)); ++number)
       name = wish + "_" + std::to_string(number);
     return name;
   }
@@ -97,102 +91,27 @@ private:
     return holder;
   }
 
-  void addAttributes() {
-    for (size_t i = 0; i < stage_.plan.attributes.size(); ++i) {
-      const StageAttribute &entry = stage_.plan.attributes[i];
-      if (entry.channel || entry.kind == AttributeKind::Constant)
-        continue;
-      registerAs(entry.name, entry, values_[i], i);
-      for (const std::string &other : entry.otherNames)
-        registerAs(other, entry, values_[i], i);
-    }
-  }
-
-  void registerAs(const std::string &path, const StageAttribute &entry, const c10::IValue &value,
-                  size_t index) {
+  void registerAs(const std::string &path, AttributeKind kind, const c10::IValue &value,
+                  const c10::TypePtr &type) {
     std::string leaf;
     Module holder = holderOf(path, leaf);
     if (holder.hasattr(leaf))
       return;
-    if (entry.kind == AttributeKind::Parameter)
+    if (kind == AttributeKind::Parameter)
       holder.register_parameter(leaf, value.toTensor(), /*is_buffer=*/false);
-    else if (value.isTensor() && entry.kind == AttributeKind::Buffer)
+    else if (value.isTensor() && kind == AttributeKind::Buffer)
       holder.register_buffer(leaf, value.toTensor());
     else
-      holder.register_attribute(
-          leaf, stage_.graph->inputs()[stage_.plan.inputs.size() + index]->type(), value);
+      holder.register_attribute(leaf, type, value);
   }
 
-  void addForward() {
+  /// A new method's graph; its input is the module.
+  std::shared_ptr<Graph> beginMethod() {
     auto graph = std::make_shared<Graph>();
-    Value *self = graph->addInput("self");
-    self->setType(module_.type());
-    std::vector<Value *> arguments = addPorts(*graph);
-    std::vector<Value *> attributes(stage_.plan.attributes.size(), nullptr);
-    for (size_t i = 0; i < attributes.size(); ++i)
-      if (stage_.plan.attributes[i].channel)
-        attributes[i] = addInput(*graph, stage_.plan.attributes[i].name, c10::TensorType::get());
-    for (size_t i = 0; i < attributes.size(); ++i)
-      if (!attributes[i])
-        attributes[i] = loadAttribute(*graph, self, i);
-    arguments.insert(arguments.end(), attributes.begin(), attributes.end());
-    std::vector<Value *> results = torch::jit::insertGraph(*graph, *stage_.graph, arguments);
-    std::vector<Value *> outputs;
-    for (size_t i = 0; i < results.size(); ++i) {
-      if (std::optional<size_t> state = stage_.plan.outputs[i].state)
-        storeAttribute(*graph, self, stage_.plan.attributes[*state].name, results[i]);
-      else
-        outputs.push_back(results[i]);
-    }
-    for (size_t channel : stage_.plan.weightChannelsOut)
-      outputs.push_back(attributes[ownedBy(channel)]);
-    finish("forward", graph, outputs);
-  }
-
-  void addPipecForward() {
-    auto graph = std::make_shared<Graph>();
-    Value *self = graph->addInput("self");
-    self->setType(module_.type());
-    std::vector<Value *> arguments = addPorts(*graph);
-    std::vector<std::vector<Value *>> perUse(stage_.plan.attributes.size());
-    for (size_t i = 0; i < perUse.size(); ++i) {
-      const StageAttribute &entry = stage_.plan.attributes[i];
-      for (size_t use = 0; entry.kind != AttributeKind::Constant && use < entry.uses; ++use)
-        perUse[i].push_back(addInput(
-            *graph, entry.name, stage_.graph->inputs()[stage_.plan.inputs.size() + i]->type()));
-    }
-    for (size_t i = 0; i < perUse.size(); ++i)
-      arguments.push_back(!perUse[i].empty() ? perUse[i][0]
-                          : stage_.plan.attributes[i].kind == AttributeKind::Constant
-                              ? graph->insertConstant(values_[i])
-                              : self); // unread: no node sees it
-    std::vector<Value *> results = torch::jit::insertGraph(*graph, *stage_.graph, arguments);
-    for (std::vector<Value *> &uses : perUse)
-      giveEachUseItsArgument(uses);
-    finish("pipec_forward", graph, results);
-  }
-
-  /// Uses in program order: gradients of one weight are summed in the reverse of it.
-  static void giveEachUseItsArgument(const std::vector<Value *> &arguments) {
-    if (arguments.size() < 2)
-      return;
-    std::vector<torch::jit::Use> uses = arguments[0]->uses();
-    std::stable_sort(uses.begin(), uses.end(),
-                     [](const torch::jit::Use &a, const torch::jit::Use &b) {
-                       return a.user == b.user ? a.offset < b.offset : a.user->isBefore(b.user);
-                     });
-    for (size_t i = 1; i < uses.size(); ++i)
-      uses[i].user->replaceInput(uses[i].offset, arguments[i]);
-  }
-
-  std::vector<Value *> addPorts(Graph &graph) {
+    graph->addInput("self")->setType(module_.type());
     names_.clear();
     names_.insert("self");
-    std::vector<Value *> ports;
-    for (size_t i = 0; i < stage_.plan.inputs.size(); ++i)
-      ports.push_back(
-          addInput(graph, stage_.plan.inputs[i].name, stage_.graph->inputs()[i]->type()));
-    return ports;
+    return graph;
   }
 
   /// Schemas want distinct argument names that are identifiers.
@@ -210,8 +129,8 @@ private:
     return value;
   }
 
-  Value *holderValue(Graph &graph, Value *self, llvm::StringRef path, std::string &leaf) {
-    Value *holder = self;
+  static Value *holderValue(Graph &graph, llvm::StringRef path, std::string &leaf) {
+    Value *holder = graph.inputs()[0];
     for (auto [head, tail] = path.split('.'); !tail.empty();
          std::tie(head, tail) = tail.split('.')) {
       holder = graph.insertGetAttr(holder, head.str());
@@ -221,114 +140,330 @@ private:
     return holder;
   }
 
-  Value *loadAttribute(Graph &graph, Value *self, size_t index) {
+  static Value *loadAttribute(Graph &graph, const std::string &path) {
+    std::string leaf;
+    Value *holder = holderValue(graph, path, leaf);
+    return graph.insertGetAttr(holder, leaf);
+  }
+
+  static void storeAttribute(Graph &graph, const std::string &path, Value *value) {
+    std::string leaf;
+    Value *holder = holderValue(graph, path, leaf);
+    graph.insertNode(graph.create(c10::prim::SetAttr, {holder, value}, 0))
+        ->s_(c10::attr::name, leaf);
+  }
+
+  torch::jit::Function *finish(const std::string &method, const std::shared_ptr<Graph> &graph,
+                               Value *result) {
+    graph->registerOutput(result);
+    stripSourceRanges(*graph->block());
+    if (llvm::Error error = lintGraph(*graph))
+      throw std::runtime_error(describe(std::move(error)).message);
+    torch::jit::Function *function =
+        unit_->create_function(c10::QualifiedName(*module_.type()->name(), method), graph);
+    module_.type()->addMethod(function);
+    return function;
+  }
+
+  std::string className_;
+  bool training_;
+  std::shared_ptr<torch::jit::CompilationUnit> unit_;
+  Module module_;
+
+private:
+  llvm::StringSet<> names_; // of the arguments of the method that is being made
+};
+
+class StageEmitter : ModuleBuilder {
+public:
+  StageEmitter(const StagedModel &model, size_t index)
+      : ModuleBuilder("__torch__.pipec.Stage" + std::to_string(index), /*training=*/true),
+        model_(model), stage_(model.stages[index]), values_(stageWeights(model, index)) {}
+
+  Module build() {
+    addAttributes();
+    addForward();
+    addPipecForward();
+    return module_;
+  }
+
+private:
+  void addAttributes() {
+    for (size_t i = 0; i < stage_.plan.attributes.size(); ++i) {
+      const StageAttribute &entry = stage_.plan.attributes[i];
+      if (entry.channel || entry.kind == AttributeKind::Constant)
+        continue;
+      registerAs(entry.name, entry.kind, values_[i], attributeType(i));
+      for (const std::string &other : entry.otherNames)
+        registerAs(other, entry.kind, values_[i], attributeType(i));
+    }
+  }
+
+  c10::TypePtr attributeType(size_t index) const {
+    return stage_.graph->inputs()[stage_.plan.inputs.size() + index]->type();
+  }
+
+  void addForward() {
+    std::shared_ptr<Graph> graph = beginMethod();
+    std::vector<Value *> arguments = addPorts(*graph);
+    std::vector<Value *> attributes(stage_.plan.attributes.size(), nullptr);
+    for (size_t i = 0; i < attributes.size(); ++i)
+      if (stage_.plan.attributes[i].channel)
+        attributes[i] = addInput(*graph, stage_.plan.attributes[i].name, c10::TensorType::get());
+    for (size_t i = 0; i < attributes.size(); ++i)
+      if (!attributes[i])
+        attributes[i] = attributeValue(*graph, i);
+    arguments.insert(arguments.end(), attributes.begin(), attributes.end());
+    std::vector<Value *> results = torch::jit::insertGraph(*graph, *stage_.graph, arguments);
+    std::vector<Value *> outputs;
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (std::optional<size_t> state = stage_.plan.outputs[i].state)
+        storeAttribute(*graph, stage_.plan.attributes[*state].name, results[i]);
+      else
+        outputs.push_back(results[i]);
+    }
+    for (size_t channel : stage_.plan.weightChannelsOut)
+      outputs.push_back(attributes[ownedBy(channel)]);
+    finish("forward", graph, packed(*graph, outputs));
+  }
+
+  void addPipecForward() {
+    std::shared_ptr<Graph> graph = beginMethod();
+    std::vector<Value *> arguments = addPorts(*graph);
+    std::vector<std::vector<Value *>> perUse(stage_.plan.attributes.size());
+    for (size_t i = 0; i < perUse.size(); ++i) {
+      const StageAttribute &entry = stage_.plan.attributes[i];
+      for (size_t use = 0; entry.kind != AttributeKind::Constant && use < entry.uses; ++use)
+        perUse[i].push_back(addInput(*graph, entry.name, attributeType(i)));
+    }
+    for (size_t i = 0; i < perUse.size(); ++i)
+      arguments.push_back(!perUse[i].empty() ? perUse[i][0]
+                          : stage_.plan.attributes[i].kind == AttributeKind::Constant
+                              ? graph->insertConstant(values_[i])
+                              : graph->inputs()[0]); // unread: no node sees it
+    std::vector<Value *> results = torch::jit::insertGraph(*graph, *stage_.graph, arguments);
+    for (std::vector<Value *> &uses : perUse)
+      giveEachUseItsArgument(uses);
+    finish("pipec_forward", graph, packed(*graph, results));
+  }
+
+  /// Uses in program order: gradients of one weight are summed in the reverse of it.
+  static void giveEachUseItsArgument(const std::vector<Value *> &arguments) {
+    if (arguments.size() < 2)
+      return;
+    std::vector<torch::jit::Use> uses = arguments[0]->uses();
+    std::stable_sort(uses.begin(), uses.end(),
+                     [](const torch::jit::Use &a, const torch::jit::Use &b) {
+                       return a.user == b.user ? a.offset < b.offset : a.user->isBefore(b.user);
+                     });
+    for (size_t i = 1; i < uses.size(); ++i)
+      uses[i].user->replaceInput(uses[i].offset, arguments[i]);
+  }
+
+  std::vector<Value *> addPorts(Graph &graph) {
+    std::vector<Value *> ports;
+    for (size_t i = 0; i < stage_.plan.inputs.size(); ++i)
+      ports.push_back(
+          addInput(graph, stage_.plan.inputs[i].name, stage_.graph->inputs()[i]->type()));
+    return ports;
+  }
+
+  Value *attributeValue(Graph &graph, size_t index) {
     const StageAttribute &entry = stage_.plan.attributes[index];
     if (entry.kind == AttributeKind::Constant)
       return graph.insertConstant(values_[index]);
     bool sent = llvm::any_of(stage_.plan.weightChannelsOut,
                              [&](size_t channel) { return ownedBy(channel) == index; });
     if (entry.uses == 0 && !sent)
-      return self; // unread: no node sees it
-    std::string leaf;
-    Value *holder = holderValue(graph, self, entry.name, leaf);
-    return graph.insertGetAttr(holder, leaf);
-  }
-
-  void storeAttribute(Graph &graph, Value *self, const std::string &path, Value *value) {
-    std::string leaf;
-    Value *holder = holderValue(graph, self, path, leaf);
-    graph.insertNode(graph.create(c10::prim::SetAttr, {holder, value}, 0))
-        ->s_(c10::attr::name, leaf);
+      return graph.inputs()[0]; // unread: no node sees it
+    return loadAttribute(graph, entry.name);
   }
 
   /// Index of the attribute that a weight channel sends.
   size_t ownedBy(size_t channel) const { return model_.channels[channel].from.port; }
 
-  void finish(const std::string &method, const std::shared_ptr<Graph> &graph,
-              const std::vector<Value *> &outputs) {
+  static Value *packed(Graph &graph, const std::vector<Value *> &outputs) {
     if (outputs.size() == 1)
-      graph->registerOutput(outputs[0]);
-    else if (outputs.empty())
-      graph->registerOutput(graph->insertConstant(c10::IValue()));
-    else
-      graph->registerOutput(graph->insertNode(graph->createTuple(outputs))->output());
-    stripSourceRanges(*graph->block());
-    if (llvm::Error error = lintGraph(*graph))
-      throw std::runtime_error(describe(std::move(error)).message);
-    module_.type()->addMethod(
-        unit_->create_function(c10::QualifiedName(*module_.type()->name(), method), graph));
+      return outputs[0];
+    if (outputs.empty())
+      return graph.insertConstant(c10::IValue());
+    return graph.insertNode(graph.createTuple(outputs))->output();
   }
 
   const StagedModel &model_;
   const Stage &stage_;
   std::vector<c10::IValue> values_;
-  std::string className_;
-  std::shared_ptr<torch::jit::CompilationUnit> unit_;
-  Module module_;
-  llvm::StringSet<> names_;
 };
 
-/// A file that takes everything and remembers what went wrong: the destructor of LibTorch's writer
-/// throws, and so ends the process, when a stream refuses bytes.
+/// A whole flat model as a module with its own method again.
+class ModelEmitter : ModuleBuilder {
+public:
+  // Training flags are folded into the graph: what the modules still have says that nothing trains.
+  explicit ModelEmitter(const Model &model)
+      : ModuleBuilder("__torch__.pipec.Model", /*training=*/false), model_(model) {}
+
+  Module build() {
+    for (size_t i = 0; i < model_.attributes.size(); ++i) {
+      const Attribute &attribute = model_.attributes[i];
+      registerAs(attribute.name, attribute.kind, attribute.value, inputOf(i)->type());
+      for (const std::string &other : attribute.otherNames)
+        registerAs(other, attribute.kind, attribute.value, inputOf(i)->type());
+    }
+    addMethod();
+    return module_;
+  }
+
+private:
+  Value *inputOf(size_t attribute) const {
+    return model_.graph->inputs()[model_.argumentCount() + attribute];
+  }
+
+  void addMethod() {
+    std::shared_ptr<Graph> graph = beginMethod();
+    std::vector<Value *> values;
+    for (size_t i = 0; i < model_.argumentCount(); ++i)
+      values.push_back(
+          addInput(*graph, model_.signature.inputs[i].name, model_.graph->inputs()[i]->type()));
+    for (size_t i = 0; i < model_.attributes.size(); ++i)
+      values.push_back(inputOf(i)->hasUses() ? loadAttribute(*graph, model_.attributes[i].name)
+                                             : graph->inputs()[0]);
+    results_ = torch::jit::insertGraph(*graph, *model_.graph, values);
+    size_t leaves = model_.signature.leaves.size();
+    for (size_t i = 0; i < model_.stateOutputs.size(); ++i)
+      storeAttribute(*graph, model_.attributes[model_.stateOutputs[i]].name, results_[leaves + i]);
+    Value *result = tree(*graph, model_.signature.outputs);
+    torch::jit::Function *function = finish(model_.signature.method, graph, result);
+    function->setSchema(withDefaults(function->getSchema()));
+  }
+
+  /// The names and default values of the source's arguments.
+  c10::FunctionSchema withDefaults(const c10::FunctionSchema &schema) const {
+    std::vector<c10::Argument> arguments = schema.arguments();
+    for (size_t i = 0; i < model_.argumentCount(); ++i) {
+      const InputSpec &input = model_.signature.inputs[i];
+      c10::Argument &argument = arguments[i + 1];
+      argument =
+          c10::Argument(input.name, argument.type(), std::nullopt, defaultOf(input, argument));
+    }
+    return schema.cloneWithArguments(std::move(arguments));
+  }
+
+  static std::optional<c10::IValue> defaultOf(const InputSpec &input,
+                                              const c10::Argument &argument) {
+    if (!input.defaultValue)
+      return std::nullopt;
+    Signature one;
+    one.inputs = {input};
+    llvm::Expected<std::vector<c10::IValue>> bound = bindArguments(one, {argument.type()}, {});
+    if (bound)
+      return (*bound)[0];
+    std::string why = describe(bound.takeError()).message;
+    TORCH_CHECK(false, "default of ", input.name, ": ", why);
+  }
+
+  /// The result as the source builds it from its parts.
+  Value *tree(Graph &graph, const OutputTree &node) {
+    if (node.kind == OutputTree::Kind::Leaf)
+      return results_[node.leaf];
+    std::vector<Value *> children;
+    std::vector<c10::TypePtr> types;
+    for (const OutputTree &child : node.children) {
+      children.push_back(tree(graph, child));
+      types.push_back(children.back()->type());
+    }
+    if (node.kind == OutputTree::Kind::Tuple)
+      return graph.insertNode(graph.createTuple(children, namedTuple(node, types)))->output();
+    c10::TypePtr element = commonType(types);
+    if (node.kind == OutputTree::Kind::List)
+      return graph.insertNode(graph.createList(element, children))->output();
+    std::vector<Value *> keys;
+    for (const std::string &key : node.keys)
+      keys.push_back(graph.insertConstant(key));
+    return graph.insertNode(graph.createDict(c10::StringType::get(), element, keys, children))
+        ->output();
+  }
+
+  /// Null for a plain tuple, and for one of an artifact that does not say its fields.
+  c10::TupleTypePtr namedTuple(const OutputTree &node, const std::vector<c10::TypePtr> &types) {
+    if (node.keys.empty())
+      return nullptr;
+    // Two types may have one name: they are told apart by where they are.
+    for (size_t number = 1;; ++number) {
+      c10::QualifiedName name("__torch__.pipec.named" + std::to_string(number) + "." +
+                              node.typeName);
+      auto type = c10::TupleType::createNamed(name, node.keys, types);
+      c10::NamedTypePtr known = unit_->get_type(name);
+      if (known && *known == *type)
+        return known->expect<c10::TupleType>();
+      if (known)
+        continue;
+      unit_->register_type(type);
+      return type;
+    }
+  }
+
+  static c10::TypePtr commonType(const std::vector<c10::TypePtr> &types) {
+    if (types.empty())
+      return c10::TensorType::get();
+    std::ostringstream why;
+    std::optional<c10::TypePtr> common = c10::unifyTypeList(types, why, /*default_to_union=*/false);
+    TORCH_CHECK(common, "the parts of the result have no common type: ", why.str());
+    return *common;
+  }
+
+  const Model &model_;
+  std::vector<Value *> results_;
+};
+
+/// Takes everything: the destructor of LibTorch's writer throws, and so ends the process, when a
+/// stream refuses bytes. The file remembers what went wrong.
 class FileSink : public std::streambuf {
 public:
-  explicit FileSink(const std::string &path)
-      : fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
-    note(fd_ < 0);
-  }
-  FileSink(const FileSink &) = delete;
-  FileSink &operator=(const FileSink &) = delete;
-  ~FileSink() override { close(); }
-
-  /// errno of the first failure, 0 when every byte was taken.
-  int close() {
-    if (fd_ >= 0)
-      note(::close(std::exchange(fd_, -1)) != 0);
-    return errno_;
-  }
+  explicit FileSink(NewFile &file) : file_(file) {}
 
 protected:
   std::streamsize xsputn(const char *bytes, std::streamsize n) override {
-    for (std::streamsize done = 0; done < n && !errno_;) {
-      ssize_t step = ::write(fd_, bytes + done, n - done);
-      if (step < 0 && errno == EINTR)
-        continue;
-      note(step < 0);
-      done += std::max<ssize_t>(step, 0);
-    }
+    file_.write(bytes, n);
     return n;
   }
   int_type overflow(int_type c) override {
     const char byte = traits_type::to_char_type(c);
-    xsputn(&byte, 1);
+    file_.write(&byte, 1);
     return traits_type::not_eof(c);
   }
 
 private:
-  void note(bool failed) {
-    if (failed && !errno_)
-      errno_ = errno;
-  }
-
-  int fd_, errno_ = 0;
+  NewFile &file_;
 };
+
+/// Writes what `build` makes. Errors: IO, Internal.
+llvm::Error writeModule(NewFile &file, const std::string &what,
+                        llvm::function_ref<Module()> build) {
+  return guardTorchVoid(ExitCode::Internal, "writing " + what, [&] {
+    FileSink sink(file);
+    // To a stream: with a path its name would become part of the archive.
+    std::ostream stream(&sink);
+    Module module = build();
+    TorchFileTimer timer;
+    module.save(stream);
+  });
+}
 
 } // namespace
 
 llvm::Error emitStage(const StagedModel &model, size_t index, const std::string &path) {
-  FileSink sink(path);
-  if (llvm::Error error =
-          guardTorchVoid(ExitCode::Internal, "writing stage " + std::to_string(index), [&] {
-            // To a stream: with a path its name would become part of the archive.
-            std::ostream stream(&sink);
-            Module module = StageEmitter(model, index).build();
-            TorchFileTimer timer;
-            module.save(stream);
-          }))
+  NewFile file(path);
+  if (llvm::Error error = writeModule(file, "stage " + std::to_string(index),
+                                      [&] { return StageEmitter(model, index).build(); }))
     return error;
-  if (int failed = sink.close())
-    return failf(ExitCode::IO, "{}: cannot write: {}", path, std::strerror(failed));
+  file.publishUnsynced();
+  if (file.error())
+    return failf(ExitCode::IO, "{}: cannot write: {}", path, std::strerror(file.error()));
   return llvm::Error::success();
+}
+
+llvm::Error emitModel(const Model &model, NewFile &file) {
+  return writeModule(file, "the model", [&] { return ModelEmitter(model).build(); });
 }
 
 } // namespace pipec

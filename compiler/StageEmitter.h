@@ -1,8 +1,9 @@
-// outline-stages and emit: one stage becomes one TorchScript file with the original module
-// hierarchy.
+// outline-stages and emit: one stage, or a whole model, becomes one TorchScript file with the
+// original module hierarchy.
 #pragma once
 
 #include "ir/Model.h"
+#include "ir/NewFile.h"
 
 namespace pipec {
 
@@ -14,5 +15,12 @@ namespace pipec {
 /// into the bytes: the same stage gives the same file. Errors: IO (path, reason), Internal when
 /// LibTorch cannot write the graph.
 llvm::Error emitStage(const StagedModel &model, size_t index, const std::string &path);
+
+/// Writes a flat model into `file`, which is the caller's to publish: its method with the
+/// arguments, defaults and result tree of its signature, every attribute under all its names, state
+/// stored where the source keeps it. Modules that hold no attribute are not made. The same model
+/// gives the same bytes. Errors: Internal when LibTorch cannot write the graph; what the file could
+/// not take is the file's to say.
+llvm::Error emitModel(const Model &model, NewFile &file);
 
 } // namespace pipec

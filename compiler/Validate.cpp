@@ -11,19 +11,24 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <set>
 #include <thread>
 
 namespace pipec {
 
 namespace {
 
-llvm::Error differs(const std::string &message) {
-  return makeError(ExitCode::Internal, "validation: " + message);
-}
+/// What the helpers below say: their callers want words.
+llvm::Error differs(const std::string &message) { return makeError(ExitCode::Internal, message); }
 
 const Attribute *find(const SourceRecord &source, const std::string &name) {
   auto found = source.indexOf.find(name);
   return found == source.indexOf.end() ? nullptr : &source.attributes[found->second];
+}
+
+std::vector<std::string> sorted(std::vector<std::string> names) {
+  llvm::sort(names);
+  return names;
 }
 
 llvm::Error compareAttributes(const StagePlan &stage, const std::string &where,
@@ -32,7 +37,7 @@ llvm::Error compareAttributes(const StagePlan &stage, const std::string &where,
     const Attribute *expected = find(source, entry.name);
     if (!expected)
       return differs(fmt::format("{}: the source has no attribute {}", where, entry.name));
-    if (entry.otherNames != expected->otherNames)
+    if (sorted(entry.otherNames) != sorted(expected->otherNames))
       return differs(fmt::format("{}: other names of {}: expected [{}], got [{}]", where,
                                  entry.name, llvm::join(expected->otherNames, ", "),
                                  llvm::join(entry.otherNames, ", ")));
@@ -141,6 +146,34 @@ void digestInBackground(SourceRecord &record) {
     }));
 }
 
+std::string lineOf(const SourceRecord &source, const std::string &name) {
+  return attributeLine(name, find(source, name)->kind, source.weights.at(name).content);
+}
+
+SourceDifference otherWeight(const std::string &name, const std::string &expected,
+                             const std::string &got) {
+  auto content = [&](const std::string &line) {
+    return line.empty() ? "nothing" : line.substr(std::min(line.size(), name.size() + 1));
+  };
+  return {"weight " + name,
+          fmt::format("a weight of the stages is not the source's: {}: expected {}, got {}", name,
+                      content(expected), content(got)),
+          std::nullopt};
+}
+
+std::optional<SourceDifference> compareWeights(const SourceRecord &source, const Relinked &linked) {
+  for (const auto &[name, weight] : source.weights) {
+    std::string expected = lineOf(source, name);
+    auto found = linked.weights.find(name);
+    if (found == linked.weights.end() || found->second != expected)
+      return otherWeight(name, expected, found == linked.weights.end() ? "" : found->second);
+  }
+  for (const auto &[name, line] : linked.weights)
+    if (!source.weights.count(name))
+      return otherWeight(name, "", line);
+  return std::nullopt;
+}
+
 } // namespace
 
 SourceRecord recordSource(const Model &model) {
@@ -167,28 +200,39 @@ void finish(SourceRecord &source) {
   source.digesting.clear();
   std::vector<std::string> lines;
   for (const auto &[name, weight] : source.weights)
-    lines.push_back(
-        attributeLine(name, source.attributes[source.indexOf.at(name)].kind, weight.content));
+    lines.push_back(lineOf(source, name));
   source.digest = contentDigest(source.lines, std::move(lines));
 }
 
-llvm::Error validate(const std::string &directory, const Plan &plan, const SourceRecord &source) {
+llvm::Expected<std::optional<SourceDifference>>
+compareWithSource(const std::string &directory, const Plan &plan, const SourceRecord &source) {
   llvm::Expected<Relinked> linked = relink(directory, plan, source.weights);
-  if (!linked) {
-    ErrorText text = describe(linked.takeError());
-    return makeError(ExitCode::Internal, "validation: " + text.message);
-  }
-  std::string difference = firstDifference(source.lines, linked->lines);
-  if (!difference.empty())
-    return makeError(ExitCode::Internal,
-                     "validation: the stages are not the source: " + difference);
+  if (!linked)
+    return linked.takeError();
+  using Result = std::optional<SourceDifference>;
+  if (std::optional<size_t> line = firstDifferentLine(source.lines, linked->lines))
+    return Result({"",
+                   "the stages are not the source: " + firstDifference(source.lines, linked->lines),
+                   line});
+  if (Result weight = compareWeights(source, *linked))
+    return weight;
   if (linked->digest != source.digest)
-    return makeError(ExitCode::Internal,
-                     "validation: a weight of the stages is not the source's: expected digest " +
-                         source.digest + ", got " + linked->digest);
+    return Result({"", "expected digest " + source.digest + ", got " + linked->digest, {}});
   if (llvm::Error error = discharge(plan, linked->stages, &source.wholeNumberOps))
-    return differs(describe(std::move(error)).message);
-  return comparePlan(plan, *linked, source);
+    return Result({"", describe(std::move(error)).message, {}});
+  if (llvm::Error error = comparePlan(plan, *linked, source))
+    return Result({"", describe(std::move(error)).message, {}});
+  return Result();
+}
+
+llvm::Error validate(const std::string &directory, const Plan &plan, const SourceRecord &source) {
+  llvm::Expected<std::optional<SourceDifference>> difference =
+      compareWithSource(directory, plan, source);
+  if (!difference)
+    return makeError(ExitCode::Internal, "validation: " + describe(difference.takeError()).message);
+  if (*difference)
+    return makeError(ExitCode::Internal, "validation: " + (*difference)->message);
+  return llvm::Error::success();
 }
 
 } // namespace pipec

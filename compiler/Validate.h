@@ -1,4 +1,5 @@
-// The proof at the end of every compile: the files as read back are the normalised source.
+// The proof at the end of every compile, and later: the files as read back are the normalised
+// source.
 #pragma once
 
 #include "ir/Model.h"
@@ -6,6 +7,7 @@
 
 #include <future>
 #include <map>
+#include <optional>
 
 namespace pipec {
 
@@ -28,10 +30,23 @@ SourceRecord recordSource(const Model &model);
 /// Waits for them.
 void finish(SourceRecord &source);
 
+/// The first thing in which an artifact is not the source.
+struct SourceDifference {
+  std::string where;          // "weight encoder.weight", "stage 2"; empty: the whole
+  std::string message;        // names both sides
+  std::optional<size_t> line; // of the record, when an operator differs
+};
+
 /// Reads every file in `directory`, links the stages and compares with the record: same operators
 /// on the same values in the same order, same outputs and state, every weight byte there; and that
 /// the plan says of arguments, results, weights, random operators and effects what source and files
-/// show; and discharges the plan's obligations. Errors: Internal naming the first difference.
+/// show; and discharges the plan's obligations. Nothing when all that holds. Errors: those of
+/// relink.
+llvm::Expected<std::optional<SourceDifference>>
+compareWithSource(const std::string &directory, const Plan &plan, const SourceRecord &source);
+
+/// The same at the end of a compile, whose fault any difference is. Errors: Internal naming the
+/// first difference.
 llvm::Error validate(const std::string &directory, const Plan &plan, const SourceRecord &source);
 
 } // namespace pipec

@@ -172,6 +172,7 @@ struct CanonicalWriter::Impl {
   // Looked up by pointer only.
   std::unordered_map<Value *, std::string> names, constants;
   std::vector<std::string> lines;
+  std::vector<Node *> nodes; // of each line; null for one that no node wrote
   size_t next = 0;
   std::string indent;
 
@@ -219,6 +220,9 @@ void CanonicalWriter::name(Value *value, std::string text) {
   impl_->names[value] = std::move(text);
 }
 void CanonicalWriter::line(std::string text) { impl_->lines.push_back(std::move(text)); }
+Node *CanonicalWriter::nodeOf(size_t line) const {
+  return line < impl_->nodes.size() ? impl_->nodes[line] : nullptr;
+}
 const std::vector<std::string> &CanonicalWriter::lines() const { return impl_->lines; }
 
 std::string CanonicalWriter::nameOf(Value *value) {
@@ -251,6 +255,8 @@ void CanonicalWriter::write(Node *node) {
   std::string left;
   for (Value *output : node->outputs())
     left += impl_->fresh(output) + ": " + canonicalType(output->type()) + ", ";
+  impl_->nodes.resize(impl_->lines.size());
+  impl_->nodes.push_back(node);
   line(impl_->indent + left + "= " + right);
   for (Block *block : node->blocks())
     impl_->writeBlock(*block, *this);
@@ -258,8 +264,9 @@ void CanonicalWriter::write(Node *node) {
     impl_->writeBlock(*node->g(c10::attr::Subgraph)->block(), *this);
 }
 
-std::vector<std::string> canonicalLines(const Model &model) {
-  CanonicalWriter writer;
+namespace {
+
+void writeModel(const Model &model, CanonicalWriter &writer) {
   size_t arguments = model.argumentCount();
   for (size_t i = 0; i < arguments; ++i)
     writer.name(model.graph->inputs()[i], "input " + model.signature.inputs[i].name);
@@ -277,7 +284,30 @@ std::vector<std::string> canonicalLines(const Model &model) {
   for (size_t i = 0; i < model.stateOutputs.size(); ++i)
     writer.line("state " + model.attributes[model.stateOutputs[i]].name + " = " +
                 writer.nameOf(model.graph->outputs()[leaves + i]));
+}
+
+} // namespace
+
+std::vector<std::string> canonicalLines(const Model &model) {
+  CanonicalWriter writer;
+  writeModel(model, writer);
   return writer.lines();
+}
+
+std::vector<std::string> canonicalNames(const Model &model, llvm::ArrayRef<Value *> values) {
+  CanonicalWriter writer;
+  writeModel(model, writer);
+  std::vector<std::string> names;
+  for (Value *value : values)
+    names.push_back(value ? writer.nameOf(value) : "");
+  return names;
+}
+
+std::string describeLine(const Model &model, size_t line) {
+  CanonicalWriter writer;
+  writeModel(model, writer);
+  Node *node = writer.nodeOf(line);
+  return node ? describeNode(node) : "";
 }
 
 void countWholeNumberOps(const Block &block, std::map<std::string, int64_t> &counts) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "ir/Model.h"
+#include "llvm/ADT/ArrayRef.h"
 
 #include <map>
 
@@ -31,6 +32,8 @@ public:
   void write(torch::jit::Node *node);
   void line(std::string text);
   const std::vector<std::string> &lines() const;
+  /// The node that wrote a line, or null.
+  torch::jit::Node *nodeOf(size_t line) const;
 
 private:
   struct Impl;
@@ -44,6 +47,12 @@ std::string contentText(const c10::IValue &value);
 /// Lines of the graph: inputs by argument name, attributes by name (kind constant: by content),
 /// results by output leaf and state.
 std::vector<std::string> canonicalLines(const Model &model);
+/// What these lines call values of the graph; a null value has no name.
+std::vector<std::string> canonicalNames(const Model &model,
+                                        llvm::ArrayRef<torch::jit::Value *> values);
+/// The operator of one of these lines as messages name it, with module and source line; empty for
+/// a line of inputs or results.
+std::string describeLine(const Model &model, size_t line);
 
 /// The operators that canonical lines leave out because they are named by what they are, blocks
 /// included: how many of each kind.

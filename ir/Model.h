@@ -1,6 +1,7 @@
 // What a model IS between the passes: one flat graph, a table of attributes, a signature.
 #pragma once
 
+#include "ir/TypeAnswers.h"
 #include "ir/plan/Plan.h"
 
 #include <ATen/core/ivalue.h>
@@ -55,6 +56,7 @@ struct Model {
   std::vector<NodeCost>
       nodeCosts; // per top-level operator (constants and boundaries left out); empty: not measured
   std::vector<std::string> notes; // sentences for the report
+  TypeAnswers answers;            // of the types of an example run
 
   size_t argumentCount() const { return signature.inputs.size(); }
 };

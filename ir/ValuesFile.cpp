@@ -1,8 +1,8 @@
 // Values files: what torch.save writes, and what the default torch.load reads.
+#include "ir/NewFile.h"
 #include "ir/Refusals.h"
 #include "ir/TorchArchive.h"
 #include "ir/TorchError.h"
-#include "ir/UnfinishedOutputs.h"
 #include "ir/Values.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -14,13 +14,7 @@
 #include <torch/csrc/jit/serialization/pickler.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cerrno>
 #include <cstring>
-#include <fcntl.h>
-#include <filesystem>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace pipec {
 
@@ -154,82 +148,6 @@ void writeArchive(const c10::IValue &value, const Sink &sink) {
                        tensor.storage().nbytes());
   writer.writeEndOfFile();
 }
-
-/// A file beside `target` that takes its place when all bytes are there.
-class NewFile {
-public:
-  explicit NewFile(const std::string &target) : target_(target) {
-    namespace fs = std::filesystem;
-    std::error_code ignored;
-    // What a link names is written, also when it is not there yet; the link stays.
-    for (int links = 0; links < 40 && fs::is_symlink(target_, ignored); ++links)
-      target_ = (fs::path(target_).parent_path() / fs::read_symlink(target_, ignored)).string();
-    // A device or pipe is written to, never replaced.
-    direct_ = fs::exists(target_, ignored) && !fs::is_regular_file(target_, ignored);
-    static std::atomic<int> counter;
-    fs::path path(target_);
-    temporary_ = direct_
-                     ? target_
-                     : (path.parent_path() / fmt::format(".{}.tmp-{}-{}", path.filename().string(),
-                                                         ::getpid(), counter++))
-                           .string();
-    UnfinishedOutputs &open = unfinishedOutputs();
-    std::lock_guard lock(open.mutex);
-    if (open.abandoned) {
-      errno_ = ECANCELED;
-      return;
-    }
-    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CLOEXEC | (direct_ ? 0 : O_CREAT | O_EXCL), 0666);
-    noteError(fd_ < 0);
-    if (fd_ >= 0 && !direct_)
-      open.paths.insert(temporary_);
-  }
-  NewFile(const NewFile &) = delete;
-  NewFile &operator=(const NewFile &) = delete;
-  ~NewFile() {
-    if (fd_ < 0)
-      return;
-    ::close(fd_);
-    UnfinishedOutputs &open = unfinishedOutputs();
-    std::lock_guard lock(open.mutex);
-    if (open.paths.erase(temporary_) && !published_)
-      ::unlink(temporary_.c_str());
-  }
-
-  void write(const void *bytes, size_t n) {
-    const char *at = static_cast<const char *>(bytes);
-    while (n > 0 && !errno_) {
-      ssize_t step = ::write(fd_, at, n);
-      if (step < 0 && errno == EINTR)
-        continue;
-      noteError(step < 0);
-      at += std::max<ssize_t>(step, 0);
-      n -= std::max<ssize_t>(step, 0);
-    }
-  }
-  void publish() {
-    if (errno_ || direct_)
-      return;
-    noteError(::fsync(fd_) != 0);
-    UnfinishedOutputs &open = unfinishedOutputs();
-    std::lock_guard lock(open.mutex);
-    if (open.abandoned && !errno_)
-      errno_ = ECANCELED;
-    noteError(!errno_ && ::rename(temporary_.c_str(), target_.c_str()) != 0);
-    published_ = !errno_;
-  }
-  /// The first thing that went wrong, 0 when nothing did.
-  int error() const { return errno_; }
-
-private:
-  void noteError(bool failed) {
-    if (failed && !errno_)
-      errno_ = errno;
-  }
-  std::string target_, temporary_;
-  int fd_ = -1, errno_ = 0;
-  bool direct_ = false, published_ = false;
-};
 
 } // namespace
 

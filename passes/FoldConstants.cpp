@@ -2,6 +2,7 @@
 // tests, fixed lists, taken branches.
 #include "ir/NodeInfo.h"
 #include "ir/RandomOps.h"
+#include "ir/TensorText.h"
 #include "ir/TorchError.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "passes/Folding.h"
@@ -128,6 +129,8 @@ public:
 Folding::Folding(Model &model) : model_(model), alias_(model) {
   for (const Obligation &known : model.obligations)
     facts_.insert(toString(known));
+  for (const Obligation &fact : model.answers.facts)
+    given_.try_emplace({fact.of, fact.property}, fact.value);
 }
 
 void Folding::push(Node *node) {
@@ -245,6 +248,36 @@ static std::string describeValue(const Model &model, const torch::jit::Value *va
   const std::string path = modulePathOf(node);
   return fmt::format("result {} of {}{}", value->offset(), node->kind().toQualString(),
                      path.empty() ? "" : " in " + path);
+}
+
+std::optional<std::string> Folding::givenFact(const Value *value,
+                                              const std::string &property) const {
+  if (given_.empty())
+    return std::nullopt;
+  auto found = given_.find({describeValue(model_, value), property});
+  return found == given_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<int64_t> Folding::rankOf(const Value *tensor) const {
+  auto type = tensor->type()->cast<c10::TensorType>();
+  if (!type)
+    return std::nullopt;
+  if (!model_.answers.given)
+    return type->dim() ? std::optional<int64_t>(*type->dim()) : std::nullopt;
+  std::optional<std::string> text = givenFact(tensor, "rank");
+  int64_t rank = 0;
+  return text && !llvm::StringRef(*text).getAsInteger(10, rank) ? std::optional(rank)
+                                                                : std::nullopt;
+}
+
+std::optional<c10::ScalarType> Folding::dtypeOf(const Value *tensor) const {
+  auto type = tensor->type()->cast<c10::TensorType>();
+  if (!type)
+    return std::nullopt;
+  if (!model_.answers.given)
+    return type->scalarType();
+  std::optional<std::string> text = givenFact(tensor, "dtype");
+  return text ? dtypeFromText(*text) : std::nullopt;
 }
 
 void Folding::relyOn(const Value *value, const std::string &property, const std::string &is) {

@@ -52,24 +52,27 @@ bool foldIsInstance(Folding &folding, Node *node) {
   return folding.replaceByConstant(node->output(), false);
 }
 
+/// `node` asks for the rank of `of`.
+bool foldRank(Folding &folding, Node *node, Value *of) {
+  const std::optional<int64_t> rank = folding.rankOf(of);
+  if (!rank)
+    return false;
+  folding.relyOn(of, "rank", std::to_string(*rank));
+  return folding.replaceByConstant(node->output(), *rank);
+}
+
 /// Rank and dtype of every accepted input are the same, as the inputs are checked at run time;
 /// sizes are not.
 bool foldTensorProperty(Folding &folding, Node *node) {
   if (node->inputs().empty())
     return false;
   Value *of = node->input(0);
-  auto type = of->type()->cast<c10::TensorType>();
-  if (!type || !node->output()->hasUses())
+  if (!node->output()->hasUses())
     return false;
-  const std::optional<size_t> rank = type->dim();
-  const std::optional<c10::ScalarType> dtype = type->scalarType();
   const c10::Symbol kind = node->kind();
-  if (kind == c10::aten::dim) {
-    if (!rank)
-      return false;
-    folding.relyOn(of, "rank", std::to_string(*rank));
-    return folding.replaceByConstant(node->output(), static_cast<int64_t>(*rank));
-  }
+  if (kind == c10::aten::dim)
+    return foldRank(folding, node, of);
+  const std::optional<c10::ScalarType> dtype = folding.dtypeOf(of);
   if (!dtype)
     return false;
   c10::IValue answer;
@@ -118,11 +121,7 @@ bool foldLength(Folding &folding, Node *node) {
   Node *size = folding.fixedContainer(node->input(0), c10::aten::size);
   if (!size || size->inputs().size() != 1 || !node->output()->hasUses())
     return false;
-  auto type = size->input(0)->type()->cast<c10::TensorType>();
-  if (!type || !type->dim())
-    return false;
-  folding.relyOn(size->input(0), "rank", std::to_string(*type->dim()));
-  return folding.replaceByConstant(node->output(), static_cast<int64_t>(*type->dim()));
+  return foldRank(folding, node, size->input(0));
 }
 
 bool foldItem(Folding &folding, Node *node) {

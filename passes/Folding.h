@@ -8,6 +8,7 @@
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
 
+#include <map>
 #include <set>
 
 namespace pipec {
@@ -44,12 +45,16 @@ public:
   bool isWritten(const Value *value) const { return alias_.isWritten(value); }
   bool mayBeSeenOutside(const Value *value) const;
 
-  /// A rank or dtype that types promise and that inputs are checked for again.
+  /// Of a tensor, as types promise it or as it was given.
+  std::optional<int64_t> rankOf(const Value *tensor) const;
+  std::optional<c10::ScalarType> dtypeOf(const Value *tensor) const;
+  /// A rank or dtype that the model's rewriting rests on: inputs are checked for it again.
   void relyOn(const Value *value, const std::string &property, const std::string &is);
 
   Model &model() { return model_; }
 
 private:
+  std::optional<std::string> givenFact(const Value *value, const std::string &property) const;
   void push(Node *node);
   void pushUsers(Value *value);
   void pushAll(Block *block);
@@ -59,7 +64,8 @@ private:
   AliasAnalysis alias_;
   std::vector<Node *> work_;
   llvm::DenseSet<Node *> queued_, gone_;
-  std::set<std::string> facts_; // as text
+  std::set<std::string> facts_;                                      // as text
+  std::map<std::pair<std::string, std::string>, std::string> given_; // by value and property
 };
 
 /// The rules; each returns true when it changed something.

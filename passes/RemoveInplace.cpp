@@ -131,6 +131,9 @@ public:
   llvm::Expected<bool> run(Model &model) override {
     AliasAnalysis alias(model);
     alias_ = &alias;
+    answers_ = &model.answers;
+    run_ = model.answers.runs++;
+    question_ = 0;
     order_.clear();
     heldBy_.assign(alias.memories().size(), {});
     opaque_.assign(alias.memories().size(), false);
@@ -184,12 +187,12 @@ private:
     }
   }
 
-  bool isRemovable(Node *writer, Form form) const {
+  bool isRemovable(Node *writer, Form form) {
     Value *x = writer->input(0);
     if (writer->outputs().size() != 1 || x->type()->kind() != c10::TypeKind::TensorType)
       return false;
     return isFresh(x) && x->node()->owningBlock() == writer->owningBlock() &&
-           keepsForm(writer, form) && !isSeenThroughOthers(writer, x);
+           !isSeenThroughOthers(writer, x) && keepsForm(writer, form);
   }
 
   /// The value is memory that its own node has just made.
@@ -205,10 +208,25 @@ private:
     return value->offset() < returns.size() && !returns[value->offset()].alias_info();
   }
 
-  /// dtype and strides of `op(x, ...)` are those that x has.
-  static bool keepsForm(const Node *writer, Form form) {
+  /// dtype and strides of `op(x, ...)` are those that x has. What types say otherwise than
+  /// operators is noted, and taken from the notes where they are given.
+  bool keepsForm(const Node *writer, Form form) {
+    const bool untyped = form == Form::Unary && keepsFormWith(std::nullopt, writer, form);
+    const size_t question = question_++;
+    if (answers_->given) {
+      auto noted = answers_->forms.find(run_);
+      return untyped != (noted != answers_->forms.end() &&
+                         std::binary_search(noted->second.begin(), noted->second.end(), question));
+    }
+    std::optional<Layout> layout = layoutOf(writer->input(0));
+    const bool typed = layout ? keepsFormWith(layout, writer, form) : untyped;
+    if (typed != untyped)
+      answers_->forms[run_].push_back(question);
+    return typed;
+  }
+
+  static bool keepsFormWith(const std::optional<Layout> &layout, const Node *writer, Form form) {
     const Value *x = writer->input(0);
-    std::optional<Layout> layout = layoutOf(x);
     if (form == Form::Unary) {
       for (size_t i = 1; i < writer->inputs().size(); ++i) {
         const c10::TypeKind kind = writer->inputs()[i]->type()->kind();
@@ -336,6 +354,8 @@ private:
   }
 
   const AliasAnalysis *alias_ = nullptr;
+  TypeAnswers *answers_ = nullptr;
+  size_t run_ = 0, question_ = 0;
   llvm::DenseMap<const Node *, size_t> order_;
   llvm::DenseMap<const Value *, size_t> memoryOfMade_;
   std::vector<std::vector<size_t>> heldBy_;

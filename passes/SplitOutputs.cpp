@@ -70,8 +70,11 @@ private:
         c10::prim::TupleConstruct) { // tuples cannot change: other users may share one
       tree.kind = OutputTree::Kind::Tuple;
       auto type = value->type()->expect<c10::TupleType>();
-      if (type->name())
+      if (type->name() && type->schema()) {
         tree.typeName = type->name()->name();
+        for (const c10::Argument &field : type->schema()->arguments())
+          tree.keys.push_back(field.name());
+      }
       parts = node->inputs().vec();
     } else if (node->kind() == c10::prim::ListConstruct && usedOnlyAsOutputOnce(value)) {
       tree.kind = OutputTree::Kind::List;

@@ -1,14 +1,21 @@
-// pipe-check: is an artifact whole, valid, and the model it was made from?
+// pipe-check: is an artifact whole, valid, the model it was made from, what it was before, and does
+// it compute what was recorded?
+#include "compiler/Compiler.h"
 #include "ir/artifact/ArtifactCheck.h"
+#include "ir/artifact/ArtifactDifferences.h"
 #include "ir/plan/Json.h"
+#include "ir/plan/Words.h"
 #include "llvm/Support/raw_ostream.h"
+#include "tools/ArtifactCase.h"
 #include "tools/ArtifactParts.h"
 #include "tools/LoadLibrary.h"
+#include "tools/ModelPrints.h"
 #include "tools/Table.h"
 #include "tools/ToolMain.h"
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 using namespace pipec;
 namespace cl = llvm::cl;
@@ -17,6 +24,13 @@ namespace {
 
 StringOption artifact(cl::Positional, cl::Required, cl::value_desc("MODEL.pipe"),
                       cl::desc("the artifact that pipe-compile wrote"));
+StringOption against("against", cl::value_desc("MODEL.pt|OLD.pipe"),
+                     cl::desc("a model: prove that the stages are this source, without running it; "
+                              "an artifact: say in words what changed since, exit 7 when anything "
+                              "did"));
+StringOption caseOption("case", cl::value_desc("DIR"),
+                        cl::desc("also run a case that pipe-compile --record-case wrote; exit 7 "
+                                 "when the numbers differ"));
 FlagOption json("json", cl::desc("print one JSON document instead of the table"));
 StringListOption libraries("load-library", cl::value_desc("LIB.so"),
                            cl::desc("load custom operators that the stages use"));
@@ -41,11 +55,21 @@ void printTable(const ArtifactCheck &check) {
   if (check.findings.size() < 2)
     return;
   llvm::outs() << "\n";
-  Table findings({{"finding"}, {"where"}, {"what"}});
+  // A model that was trained on has another value of every weight: JSON lists them all.
+  constexpr size_t kMostOfOneKind = 10;
+  std::map<std::string, size_t> shown;
+  Table findings({{"finding"}, {"what"}});
   for (const Finding &finding : check.findings)
-    findings.addRow({finding.code, finding.where, finding.message});
+    if (++shown[finding.code] <= kMostOfOneKind)
+      findings.addRow({finding.code, finding.message});
   findings.print(llvm::outs());
+  for (const auto &[code, count] : shown)
+    if (count > kMostOfOneKind)
+      llvm::outs() << code << ": " << count - kMostOfOneKind << " more; --json lists them\n";
 }
+
+/// What is not wrong, but good to know: versions, a case of another source.
+std::vector<std::string> notes;
 
 void printDocument(const ArtifactCheck &check) {
   llvm::json::Array findings, steps, warnings;
@@ -57,15 +81,20 @@ void printDocument(const ArtifactCheck &check) {
         {"name", step.name}, {"result", toString(step.result).lower()}, {"detail", step.detail}});
   for (const std::string &warning : check.warnings)
     warnings.push_back(warning);
-  llvm::outs() << printJson(llvm::json::Object{
-      {"schema_version", 1},
-      {"options", llvm::json::Object{{"artifact", artifact.getValue()},
-                                     {"load_library", llvm::json::Array(libraries)}}},
-      {"ok", check.findings.empty()},
-      {"id", check.id},
-      {"checks", std::move(steps)},
-      {"findings", std::move(findings)},
-      {"warnings", std::move(warnings)}});
+  llvm::json::Object options{{"artifact", artifact.getValue()},
+                             {"load_library", llvm::json::Array(libraries)}};
+  if (given(against))
+    options["against"] = against.getValue();
+  if (given(caseOption))
+    options["case"] = caseOption.getValue();
+  llvm::outs() << printJson(llvm::json::Object{{"schema_version", 1},
+                                               {"options", std::move(options)},
+                                               {"ok", check.findings.empty()},
+                                               {"id", check.id},
+                                               {"checks", std::move(steps)},
+                                               {"findings", std::move(findings)},
+                                               {"warnings", std::move(warnings)},
+                                               {"notes", llvm::json::Array(notes)}});
 }
 
 /// A file is no artifact with something wrong in it, but another thing altogether.
@@ -84,6 +113,82 @@ llvm::Error refuseFile() {
                            : "give the directory that pipe-compile wrote");
 }
 
+/// Adds a step that found what is in `findings`.
+void addStep(ArtifactCheck &check, const std::string &name, std::vector<Finding> findings,
+             const std::string &detail) {
+  using Result = CheckStep::Result;
+  check.steps.push_back({name, findings.empty() ? Result::Passed : Result::Failed,
+                         findings.empty() ? detail : findings.front().message});
+  std::move(findings.begin(), findings.end(), std::back_inserter(check.findings));
+}
+
+llvm::Error checkAgainst(ArtifactCheck &check) {
+  if (std::filesystem::is_directory(against.getValue())) {
+    llvm::Expected<ArtifactDifferences> differences = compareArtifacts(artifact, against);
+    if (!differences)
+      return withContext(differences.takeError(), "--against");
+    notes.insert(notes.end(), differences->notes.begin(), differences->notes.end());
+    addStep(check, "against", std::move(differences->findings),
+            "no difference from " + against.getValue());
+    return llvm::Error::success();
+  }
+  llvm::Expected<Compiler> compiler = Compiler::load(against);
+  if (!compiler)
+    return compiler.takeError();
+  llvm::Expected<std::vector<Finding>> findings = compiler->compareWith(artifact);
+  if (!findings)
+    return withContext(findings.takeError(), "--against");
+  addStep(check, "against", std::move(*findings),
+          "the stages are " + against.getValue() + ", operator by operator and byte by byte");
+  return llvm::Error::success();
+}
+
+llvm::Error checkCase(ArtifactCheck &check) {
+  llvm::Expected<ArtifactCase> recorded = readCase(caseOption);
+  if (!recorded)
+    return withContext(recorded.takeError(), "--case");
+  llvm::Expected<Artifact> opened = openArtifactPlan(artifact);
+  if (!opened)
+    return opened.takeError();
+  if (opened->plan.sourceDigest != recorded->sourceDigest)
+    notes.push_back(fmt::format("{}: recorded from another source or by another pipec ({}): the "
+                                "numbers decide",
+                                caseOption.getValue(), recorded->toolVersion));
+  sendModelPrintsToStderr();
+  llvm::Expected<Comparison> comparison = runCase(artifact, caseOption, *recorded);
+  if (!comparison)
+    return withContext(comparison.takeError(), "--case");
+  std::vector<Finding> findings;
+  if (!comparison->equal)
+    findings.push_back(differenceFound("numbers", caseOption, comparison->firstDifference));
+  addStep(check, "case", std::move(findings),
+          fmt::format("{}: {} equal to the unsplit model's, in {}", caseOption.getValue(),
+                      counted(comparison->numbers, "number"),
+                      counted(recorded->microBatches, "micro-batch")));
+  return llvm::Error::success();
+}
+
+/// What was asked for beside the artifact itself. Nothing of it is believed, or run, when that is
+/// damaged.
+llvm::Error checkMore(ArtifactCheck &check) {
+  struct More {
+    const StringOption &option;
+    const char *name;
+    llvm::Error (*run)(ArtifactCheck &);
+  };
+  const bool whole = check.findings.empty();
+  for (const More &more :
+       {More{against, "against", checkAgainst}, More{caseOption, "case", checkCase}}) {
+    if (!given(more.option))
+      continue;
+    if (!whole)
+      check.steps.push_back({more.name, CheckStep::Result::Skipped, "not reached"});
+    else if (llvm::Error error = more.run(check))
+      return error;
+  }
+  return llvm::Error::success();
+}
+
 llvm::Expected<ExitCode> run() {
   if (llvm::Error error = refuseFile())
     return std::move(error);
@@ -91,8 +196,12 @@ llvm::Expected<ExitCode> run() {
     if (llvm::Error error = loadLibrary(library))
       return error;
   ArtifactCheck check = checkArtifact(artifact);
+  if (llvm::Error error = checkMore(check))
+    return std::move(error);
   for (const std::string &warning : check.warnings)
     printWarning(warning);
+  for (const std::string &note : notes)
+    printNote(note);
   if (json)
     printDocument(check);
   else
@@ -113,10 +222,12 @@ llvm::Expected<ExitCode> run() {
 int main(int argc, char **argv) {
   return toolMain(argc, argv,
                   {"pipe-check",
-                   "checks an artifact without running it: files, plan, schedule, and that the "
-                   "stages are the source",
+                   "checks an artifact, without running it unless a case is given: files, plan, "
+                   "schedule, and that the stages are the source",
                    "MODEL.pipe [options]",
-                   {"pipe-check model.pipe", "pipe-check model.pipe --json"},
+                   {"pipe-check model.pipe", "pipe-check model.pipe --against model.pt",
+                    "pipe-check model.pipe --against old.pipe --json",
+                    "pipe-check model.pipe --case model.case"},
                    [] { return artifactParts(artifact); }},
                   run);
 }

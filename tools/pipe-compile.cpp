@@ -5,6 +5,7 @@
 #include "llvm/Support/raw_ostream.h"
 #include "passes/Pass.h"
 #include "passes/PassTable.h"
+#include "tools/ArtifactCase.h"
 #include "tools/ArtifactParts.h"
 #include "tools/BatchDims.h"
 #include "tools/CompileReport.h"
@@ -67,6 +68,11 @@ StringOption schedule("schedule",
                       cl::value_desc("forward-only"), cl::init("forward-only"), cl::cat(category));
 StringListOption libraries("load-library", cl::desc("load custom operators; may be repeated"),
                            cl::value_desc("LIB.so"), cl::cat(category));
+StringOption recordCase(
+    "record-case",
+    cl::desc("record the unsplit model's outputs on the example, once per micro-batch, as a case "
+             "for pipe-check --case"),
+    cl::value_desc("DIR"), cl::cat(category));
 StringOption dumpIr("dump-ir",
                     cl::desc("write the model's text after each pass that changed it into a "
                              "directory without such files"),
@@ -139,6 +145,13 @@ llvm::Expected<CompileOptions> readOptions() {
   if (options.verify == Verify::Run && inputs.empty())
     return makeError(ExitCode::Usage, "--verify run: expected example inputs, got none",
                      "pass example inputs with --inputs");
+  if (given(recordCase) && inputs.empty())
+    return makeError(ExitCode::Usage, "--record-case: expected example inputs, got none",
+                     "pass example inputs with --inputs");
+  if (given(recordCase) && dryRun)
+    return makeError(ExitCode::Usage,
+                     "--record-case: expected a compile that writes, got --dry-run",
+                     "leave out one of the two");
   if (split == "at" && at.empty())
     return makeError(ExitCode::Usage, "--split at: expected modules, got none",
                      "name modules with --at");
@@ -183,10 +196,34 @@ llvm::json::Object optionsJson(const std::string &target, const CompileReport &r
   for (const auto &[name, option] : {std::pair<const char *, const StringOption &>("split", split),
                                      {"inputs", inputs},
                                      {"dump_ir", dumpIr},
+                                     {"record_case", recordCase},
                                      {"print_after", printAfter}})
     if (given(option))
       object[name] = option.getValue();
   return object;
+}
+
+/// The directory of the case, made before the compile: that it exists already is said at once.
+llvm::Expected<std::optional<CaseWriter>> beginCase() {
+  if (!given(recordCase))
+    return std::nullopt;
+  llvm::Expected<CaseWriter> writer = CaseWriter::create(recordCase, force);
+  if (!writer)
+    return writer.takeError();
+  return std::optional<CaseWriter>(std::move(*writer));
+}
+
+llvm::Error finishCase(CaseWriter &writer, const Plan &plan, const std::string &target) {
+  CaseSource source{model, {}, inputs};
+  if (infer)
+    source.mode.training = false;
+  source.mode.keepEval = keepEval;
+  llvm::Error error = writer.record(plan, source);
+  if (!error)
+    error = writer.publish();
+  if (!error)
+    return error;
+  return withContext(std::move(error), target + " is written, but not its case: --record-case");
 }
 
 llvm::Expected<CompileReport> compileOrTry(Compiler &compiler, const CompileOptions &options,
@@ -227,9 +264,15 @@ llvm::Expected<ExitCode> run() {
   llvm::Expected<Compiler> compiler = Compiler::load(model);
   if (!compiler)
     return compiler.takeError();
+  llvm::Expected<std::optional<CaseWriter>> caseWriter = beginCase();
+  if (!caseWriter)
+    return caseWriter.takeError();
   llvm::Expected<CompileReport> report = compileOrTry(*compiler, *options, target);
   if (!report)
     return report.takeError();
+  if (*caseWriter)
+    if (llvm::Error error = finishCase(**caseWriter, report->plan, target))
+      return std::move(error);
   for (const std::string &note : report->notes)
     printNote(note);
   if (json) {
@@ -240,6 +283,8 @@ llvm::Expected<ExitCode> run() {
   }
   printReport(llvm::outs(), *report);
   llvm::outs() << '\n' << lastLine(target) << '\n';
+  if (given(recordCase))
+    llvm::outs() << "recorded " << recordCase << '\n';
   return ExitCode::Success;
 }
 

@@ -2,6 +2,7 @@
 // LibTorch.
 #pragma once
 
+#include "ir/plan/Finding.h"
 #include "ir/plan/Plan.h"
 
 #include <future>
@@ -47,18 +48,10 @@ private:
   bool force_ = false, published_ = false;
 };
 
-/// A finding of an integrity check: pipe-check prints all, readers stop at the first.
-struct Finding {
-  /// no-artifact (no directory, no MANIFEST), io-error, bad-manifest, missing-file, not-a-file
-  /// (link, directory, second hard link), too-large, changed-file, extra-file.
-  std::string code;
-  std::string where;   // file name; empty: the directory
-  std::string message; // names the file
-  ExitCode exitCode = ExitCode::BadArtifact;
-};
-
 /// Integrity only: nothing is deserialised. Order: directory, MANIFEST syntax and size, names (no
-/// path, no link), sizes, digests, extra files.
+/// path, no link), sizes, digests, extra files. Codes: no-artifact (no directory, no MANIFEST),
+/// io-error, bad-manifest, missing-file, not-a-file (link, directory, second hard link), too-large,
+/// changed-file, extra-file.
 std::vector<Finding> checkIntegrity(const std::string &directory);
 
 /// An artifact whose bytes agree with its MANIFEST and whose plan is valid.

@@ -1,6 +1,7 @@
 #include "ir/artifact/Relink.h"
 
 #include "ir/CanonicalText.h"
+#include "ir/GraphText.h"
 #include "ir/NodeInfo.h"
 #include "ir/TensorBytes.h"
 #include "ir/TensorKey.h"
@@ -127,8 +128,7 @@ llvm::Expected<std::vector<std::string>> forwardLines(Graph &forward, const Plan
 }
 
 /// Results of a method as the emitter packs them: none, one bare, several in a tuple.
-std::vector<Value *> resultsOf(Graph &graph, size_t expected) {
-  Value *result = graph.outputs()[0];
+std::vector<Value *> resultsOf(Value *result, size_t expected) {
   if (expected == 0)
     return {};
   if (expected == 1)
@@ -148,32 +148,22 @@ public:
       : directory_(directory), plan_(plan), known_(known) {}
 
   llvm::Expected<Relinked> link() {
-    std::vector<std::string> leaves(plan_.signature.leaves.size());
-    std::map<std::string, std::string> states;
     for (size_t s = 0; s < plan_.stages.size(); ++s) {
       llvm::Expected<torch::jit::Module> module =
           loadMapped(directory_ + "/" + plan_.stages[s].file);
       if (!module)
         return withContext(module.takeError(), stageName(s));
-      if (llvm::Error error = noteWeights(s, *module))
+      if (llvm::Error error = guardTorchError(ExitCode::BadArtifact, stageName(s),
+                                              [&] { return readStage(s, *module); }))
         return std::move(error);
-      if (llvm::Error error = guardTorchError(ExitCode::BadArtifact, stageName(s), [&] {
-            return linkStage(s, *module, leaves, states);
-          }))
-        return std::move(error);
-      modules_.push_back(std::move(*module)); // constants of its graphs are still named
+      modules_.push_back(std::move(*module));
     }
-    for (size_t i = 0; i < leaves.size(); ++i)
-      writer_.line(fmt::format("output {} = {}", i, leaves[i]));
-    for (const auto &[name, value] : states)
-      writer_.line("state " + name + " = " + value);
-    Relinked result;
-    result.lines = writer_.lines();
-    for (const auto &[name, line] : weights_)
-      result.attributeLines.push_back(line);
-    result.digest = contentDigest(result.lines, result.attributeLines);
-    result.stages = std::move(facts_);
-    return result;
+    makeInputs();
+    for (size_t s = 0; s < plan_.stages.size(); ++s)
+      if (llvm::Error error =
+              guardTorchError(ExitCode::BadArtifact, stageName(s), [&] { return linkStage(s); }))
+        return std::move(error);
+    return guardTorch(ExitCode::BadArtifact, "linking the stages", [&] { return finish(); });
   }
 
 private:
@@ -190,6 +180,27 @@ private:
       return makeError(ExitCode::BadArtifact,
                        "weight " + entry.name + ": no earlier stage sends it");
     return values_[from.stage][from.port];
+  }
+
+  /// Weights, and the graph that is linked later.
+  llvm::Error readStage(size_t s, const torch::jit::Module &module) {
+    if (llvm::Error error = noteWeights(s, module))
+      return error;
+    const StagePlan &stage = plan_.stages[s];
+    std::shared_ptr<Graph> graph = graphOf(module, "pipec_forward");
+    size_t arguments = 1 + stage.inputs.size();
+    for (const StageAttribute &entry : stage.attributes)
+      arguments += entry.uses;
+    if (graph->inputs().size() != arguments)
+      return failf(ExitCode::BadArtifact, "{}: pipec_forward: expected {} arguments, got {}",
+                   stageName(s), arguments - 1, graph->inputs().size() - 1);
+    if (graph->inputs()[0]->hasUses())
+      return makeError(ExitCode::BadArtifact,
+                       stageName(s) + ": pipec_forward reads the module itself");
+    noteEffects(*graph->block(), facts_[s]);
+    countWholeNumberOps(*graph->block(), facts_[s].wholeNumberOps);
+    graphs_.push_back(std::move(graph));
+    return compareForward(s, module);
   }
 
   llvm::Error noteWeights(size_t s, const torch::jit::Module &module) {
@@ -254,62 +265,132 @@ private:
     }
   }
 
-  llvm::Error linkStage(size_t s, const torch::jit::Module &module,
-                        std::vector<std::string> &leaves,
-                        std::map<std::string, std::string> &states) {
-    const StagePlan &stage = plan_.stages[s];
-    std::shared_ptr<Graph> graph = graphOf(module, "pipec_forward");
-    graphs_.push_back(graph);
-    size_t arguments = 1 + stage.inputs.size();
-    for (const StageAttribute &entry : stage.attributes)
-      arguments += entry.uses;
-    if (graph->inputs().size() != arguments)
-      return makeError(ExitCode::BadArtifact,
-                       fmt::format("{}: pipec_forward: expected {} arguments, got {}", stageName(s),
-                                   arguments - 1, graph->inputs().size() - 1));
-    std::vector<std::string> inputNames;
-    for (const StageInput &input : stage.inputs)
-      inputNames.push_back(input.kind == StageInput::Kind::UserInput
-                               ? "input " + plan_.signature.inputs[input.index].name
-                               : channelNames_.lookup(input.index));
-    noteEffects(*graph->block(), facts_[s]);
-    countWholeNumberOps(*graph->block(), facts_[s].wholeNumberOps);
-    nameInputs(writer_, *graph, stage, inputNames);
-    for (Node *node : graph->nodes())
-      if (!isPacking(*graph, node, stage.outputs.size()))
-        writer_.write(node);
-    std::vector<Value *> results = resultsOf(*graph, stage.outputs.size());
-    if (results.size() != stage.outputs.size())
-      return makeError(ExitCode::BadArtifact,
-                       fmt::format("{}: pipec_forward: expected {} results, got {}", stageName(s),
-                                   stage.outputs.size(), results.size()));
-    for (size_t i = 0; i < results.size(); ++i) {
-      std::string name = writer_.nameOf(results[i]);
-      for (size_t channel : stage.outputs[i].channels)
-        channelNames_[channel] = name;
-      for (size_t leaf : stage.outputs[i].leaves)
-        leaves[leaf] = name;
-      if (stage.outputs[i].state)
-        states[stage.attributes[*stage.outputs[i].state].name] = name;
+  /// The arguments of the method, then one input per attribute: as the normalised source has them.
+  void makeInputs() {
+    model_.graph = std::make_shared<Graph>();
+    model_.signature = plan_.signature;
+    model_.mode = plan_.mode;
+    model_.obligations = plan_.obligations;
+    for (size_t i = 0; i < plan_.signature.inputs.size(); ++i)
+      arguments_.push_back(model_.graph->addInput()->setType(argumentType(i)));
+    for (size_t s = 0; s < plan_.stages.size(); ++s)
+      for (size_t i = 0; i < plan_.stages[s].attributes.size(); ++i)
+        addAttribute(s, i);
+  }
+
+  /// As the stages that take the argument declare it; one that no stage reads, by the plan's text.
+  c10::TypePtr argumentType(size_t index) const {
+    for (size_t s = 0; s < plan_.stages.size(); ++s)
+      for (size_t i = 0; i < plan_.stages[s].inputs.size(); ++i) {
+        const StageInput &input = plan_.stages[s].inputs[i];
+        if (input.kind == StageInput::Kind::UserInput && input.index == index)
+          return graphs_[s]->inputs()[1 + i]->type();
+      }
+    llvm::Expected<c10::TypePtr> type = typeFromText(plan_.signature.inputs[index].type);
+    if (type)
+      return *type;
+    llvm::consumeError(type.takeError()); // of a class that no stage file defines
+    return c10::AnyType::get();
+  }
+
+  void addAttribute(size_t s, size_t i) {
+    const StageAttribute &entry = plan_.stages[s].attributes[i];
+    auto [known, inserted] = attributeOf_.try_emplace(entry.name, model_.attributes.size());
+    if (inserted) {
+      Attribute attribute;
+      attribute.name = entry.name;
+      attribute.kind = entry.kind;
+      attribute.value = values_[s][i];
+      attribute.requiresGrad = entry.requiresGrad;
+      model_.attributes.push_back(std::move(attribute));
+      c10::TypePtr type = entry.channel ? nullptr : typeAt(modules_[s], entry.name);
+      model_.graph->addInput()->setType(type ? type : c10::TensorType::get());
     }
-    return compareForward(s, module, inputNames);
+    Attribute &attribute = model_.attributes[known->second];
+    attribute.written |= entry.written;
+    for (const std::string &name : entry.otherNames)
+      if (!llvm::is_contained(attribute.otherNames, name))
+        attribute.otherNames.push_back(name);
+  }
+
+  Value *attributeInput(const std::string &name) {
+    return model_.graph->inputs()[arguments_.size() + attributeOf_.at(name)];
+  }
+
+  llvm::Error linkStage(size_t s) {
+    const StagePlan &stage = plan_.stages[s];
+    std::vector<Value *> inputs{nullptr}; // the module: nobody reads it
+    for (const StageInput &input : stage.inputs)
+      inputs.push_back(input.kind == StageInput::Kind::UserInput ? arguments_[input.index]
+                                                                 : sent_[input.index]);
+    for (const StageAttribute &entry : stage.attributes)
+      inputs.insert(inputs.end(), entry.uses, attributeInput(entry.name));
+    Value *packed = torch::jit::insertGraph(*model_.graph, *graphs_[s], inputs)[0];
+    std::vector<Value *> results = resultsOf(packed, stage.outputs.size());
+    if (results.size() != stage.outputs.size())
+      return failf(ExitCode::BadArtifact, "{}: pipec_forward: expected {} results, got {}",
+                   stageName(s), stage.outputs.size(), results.size());
+    if (results.size() != 1 && !packed->hasUses() && packed->node()->kind() != c10::prim::Param)
+      packed->node()->destroy(); // what only held the results together
+    for (size_t i = 0; i < results.size(); ++i) {
+      for (size_t channel : stage.outputs[i].channels)
+        sent_[channel] = results[i];
+      for (size_t leaf : stage.outputs[i].leaves)
+        leaves_[leaf] = results[i];
+      if (stage.outputs[i].state)
+        states_[stage.attributes[*stage.outputs[i].state].name] = results[i];
+    }
+    return llvm::Error::success();
+  }
+
+  Relinked finish() {
+    TORCH_CHECK(leaves_.size() == plan_.signature.leaves.size(), "expected ",
+                plan_.signature.leaves.size(), " outputs, got ", leaves_.size());
+    for (const auto &[leaf, value] : leaves_)
+      model_.graph->registerOutput(value);
+    for (const auto &[name, value] : states_) {
+      model_.stateOutputs.push_back(attributeOf_.at(name));
+      model_.graph->registerOutput(value);
+    }
+    std::vector<at::Tensor> tensors;
+    for (const Attribute &attribute : model_.attributes)
+      tensors.push_back(attribute.value.isTensor() ? attribute.value.toTensor() : at::Tensor());
+    std::vector<int64_t> storages = storageIds(tensors);
+    for (size_t i = 0; i < storages.size(); ++i)
+      model_.attributes[i].storage = storages[i];
+    Relinked result;
+    result.lines = canonicalLines(model_);
+    std::vector<std::string> weights;
+    for (const auto &[name, line] : weights_)
+      weights.push_back(line);
+    result.digest = contentDigest(result.lines, std::move(weights));
+    result.weights = std::move(weights_);
+    result.stages = std::move(facts_);
+    result.sent.resize(plan_.channels.size(), nullptr);
+    for (const auto &[channel, value] : sent_)
+      result.sent[channel] = value;
+    model_.sourceDigest = result.digest;
+    result.model = std::move(model_);
+    return result;
   }
 
   /// `forward` on the stage's own weights must be the same lines.
-  llvm::Error compareForward(size_t s, const torch::jit::Module &module,
-                             const std::vector<std::string> &inputNames) {
+  llvm::Error compareForward(size_t s, const torch::jit::Module &module) {
     const StagePlan &stage = plan_.stages[s];
+    std::vector<std::string> inputNames;
+    for (size_t i = 0; i < stage.inputs.size(); ++i)
+      inputNames.push_back("input " + std::to_string(i));
     llvm::Expected<std::vector<std::string>> own =
         forwardLines(*graphOf(module, "forward"), plan_, s, inputNames);
     if (!own)
       return withContext(own.takeError(), stageName(s) + ": forward");
-    std::shared_ptr<Graph> graph = graphOf(module, "pipec_forward");
+    Graph &graph = *graphs_[s];
     CanonicalWriter writer;
-    nameInputs(writer, *graph, stage, inputNames);
-    for (Node *node : graph->nodes())
-      if (!isPacking(*graph, node, stage.outputs.size()))
+    nameInputs(writer, graph, stage, inputNames);
+    for (Node *node : graph.nodes())
+      if (!isPacking(graph, node, stage.outputs.size()))
         writer.write(node);
-    std::vector<Value *> results = resultsOf(*graph, stage.outputs.size());
+    std::vector<Value *> results = resultsOf(graph.outputs()[0], stage.outputs.size());
     for (size_t i = 0; i < results.size(); ++i)
       writer.line(resultLine(stage, i, writer.nameOf(results[i])));
     for (size_t channel : stage.weightChannelsOut)
@@ -341,13 +422,16 @@ private:
   const std::string &directory_;
   const Plan &plan_;
   const KnownWeights &known_;
-  CanonicalWriter writer_;
-  llvm::DenseMap<size_t, std::string> channelNames_;
   std::map<std::string, std::string> weights_;
   std::vector<std::vector<c10::IValue>> values_; // by stage and attribute
   std::vector<StageFacts> facts_;
   std::vector<torch::jit::Module> modules_;
-  std::vector<std::shared_ptr<Graph>> graphs_;
+  std::vector<std::shared_ptr<Graph>> graphs_; // pipec_forward of each
+  Model model_;
+  std::vector<Value *> arguments_;
+  std::map<std::string, size_t> attributeOf_;
+  std::map<size_t, Value *> sent_, leaves_; // by channel, by leaf
+  std::map<std::string, Value *> states_;   // by attribute
 };
 
 } // namespace
@@ -357,15 +441,23 @@ llvm::Expected<Relinked> relink(const std::string &directory, const Plan &plan,
   return Linker(directory, plan, known).link();
 }
 
+std::optional<size_t> firstDifferentLine(const std::vector<std::string> &expected,
+                                         const std::vector<std::string> &actual) {
+  for (size_t i = 0; i < std::max(expected.size(), actual.size()); ++i)
+    if (i >= expected.size() || i >= actual.size() || expected[i] != actual[i])
+      return i;
+  return std::nullopt;
+}
+
 std::string firstDifference(const std::vector<std::string> &expected,
                             const std::vector<std::string> &actual) {
-  for (size_t i = 0; i < std::max(expected.size(), actual.size()); ++i) {
-    std::string a = i < expected.size() ? expected[i] : "nothing";
-    std::string b = i < actual.size() ? actual[i] : "nothing";
-    if (a != b)
-      return fmt::format("operator {}: expected `{}`, got `{}`", i, a, b);
-  }
-  return "";
+  std::optional<size_t> line = firstDifferentLine(expected, actual);
+  if (!line)
+    return "";
+  auto at = [&](const std::vector<std::string> &lines) {
+    return *line < lines.size() ? lines[*line] : "nothing";
+  };
+  return fmt::format("operator {}: expected `{}`, got `{}`", *line, at(expected), at(actual));
 }
 
 } // namespace pipec

@@ -1,14 +1,19 @@
-// The stages of an artifact linked together again, as canonical lines: the proof that they are the
-// source compares these.
+// The stages of an artifact linked together again: a model, and its canonical lines, which the
+// proof that it is the source compares.
 #pragma once
 
-#include "ir/plan/Plan.h"
+#include "ir/Model.h"
 
 #include <ATen/core/ivalue.h>
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
+
+namespace torch::jit {
+struct Value;
+}
 
 namespace pipec {
 
@@ -24,10 +29,13 @@ struct StageFacts {
 
 /// What the stage files say, read back.
 struct Relinked {
-  std::vector<std::string> lines;          // as canonicalLines has them for the normalised source
-  std::vector<std::string> attributeLines; // attributeLine of every weight; replicas once
-  std::string digest;                      // contentDigest of both
+  std::vector<std::string> lines; // as canonicalLines has them for the normalised source
+  std::map<std::string, std::string> weights; // attributeLine of each by its name; replicas once
+  std::string digest;                         // contentDigest of both
   std::vector<StageFacts> stages;
+  Model model; // one flat graph again, with the weights that the files map; a weight that several
+               // stages copy once, by its name
+  std::vector<torch::jit::Value *> sent; // in that graph, by channel; null: a weight
 };
 
 /// A weight whose contentText is known. A stage's tensor with the same bits is not digested again.
@@ -44,7 +52,10 @@ using KnownWeights = std::map<std::string, KnownWeight>; // by name
 llvm::Expected<Relinked> relink(const std::string &directory, const Plan &plan,
                                 const KnownWeights &known = {});
 
-/// The first line that differs, in words; empty when equal. `expected` is the source.
+/// Index of the first line that differs.
+std::optional<size_t> firstDifferentLine(const std::vector<std::string> &expected,
+                                         const std::vector<std::string> &actual);
+/// The same in words; empty when equal. `expected` is the source.
 std::string firstDifference(const std::vector<std::string> &expected,
                             const std::vector<std::string> &actual);
 

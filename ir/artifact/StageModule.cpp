@@ -42,6 +42,15 @@ std::optional<c10::IValue> attributeAt(const jit::Module &module, llvm::StringRe
   return value;
 }
 
+c10::TypePtr typeAt(const jit::Module &module, llvm::StringRef path) {
+  auto [holder, leaf] = path.rsplit('.');
+  bool isOwn = leaf.empty(); // no dot: an attribute of the module itself
+  std::optional<c10::IValue> object = attributeAt(module, isOwn ? llvm::StringRef() : holder);
+  if (!object || !object->isObject())
+    return nullptr;
+  return object->toObject()->type()->findAttribute((isOwn ? path : leaf).str());
+}
+
 namespace {
 
 llvm::Error bad(const std::string &path, const std::string &what) {

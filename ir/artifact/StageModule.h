@@ -16,6 +16,8 @@ namespace pipec {
 
 /// The value at a path like "encoder.layers.0.weight" of a module, or nothing.
 std::optional<c10::IValue> attributeAt(const torch::jit::Module &module, llvm::StringRef path);
+/// The declared type of the same, or null.
+c10::TypePtr typeAt(const torch::jit::Module &module, llvm::StringRef path);
 
 /// A stage file of an artifact, ready to run. One thread at a time.
 class StageModule {

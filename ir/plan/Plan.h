@@ -69,7 +69,7 @@ struct OutputTree {
   enum class Kind { Leaf, Tuple, List, Dict };
   Kind kind = Kind::Leaf;
   std::vector<OutputTree> children;
-  std::vector<std::string> keys; // Dict: one per child
+  std::vector<std::string> keys; // Dict: one per child; NamedTuple: its fields (none before 1.1)
   std::string typeName;          // NamedTuple: its name, else empty
   size_t leaf = 0;               // Leaf
 
@@ -201,9 +201,21 @@ struct Tie {
 
 enum class Mode { Infer, Train };
 
+/// How the source became the graph that was cut, beside the facts among the obligations: whoever
+/// compares the stages with the source later does the same again, without running it. Since 1.1.
+struct Normalisation {
+  std::string training = "saved";    // what training flags were folded to: or "true", "false"
+  std::vector<std::string> keepEval; // modules whose flags were folded to false
+  /// In-place writes judged by the strides that the example run showed, otherwise than without it:
+  /// as printForms of ir/TypeAnswers.h writes them.
+  std::vector<std::string> forms;
+
+  bool operator==(const Normalisation &) const = default;
+};
+
 struct Plan {
   static constexpr int64_t kMajor = 1;
-  static constexpr int64_t kMinor = 0;
+  static constexpr int64_t kMinor = 1;
 
   int64_t major = kMajor, minor = kMinor;
   std::vector<std::string> requiredFeatures;
@@ -219,6 +231,7 @@ struct Plan {
   int64_t microBatches = 0; // default of the artifact; >= 1
   size_t ranks = 0;
   std::vector<Obligation> obligations; // what the rewrites of the passes rest on
+  Normalisation normalisation;
 
   bool operator==(const Plan &) const = default;
 };

@@ -89,6 +89,8 @@ OutputTree treeFrom(const Value &value, const std::string &path, JsonReading &re
   });
   if (object.has("type_name"))
     tree.typeName = object.string("type_name");
+  if (tree.kind == OutputTree::Kind::Tuple && object.has("fields"))
+    tree.keys = object.strings("fields");
   // A second kind in the same object would be read by nobody.
   for (OutputTree::Kind kind :
        {OutputTree::Kind::Tuple, OutputTree::Kind::List, OutputTree::Kind::Dict})
@@ -230,6 +232,17 @@ Tie tieFrom(JsonObject &object) {
   return tie;
 }
 
+Normalisation normalisationFrom(JsonObject object) {
+  Normalisation result;
+  result.training = object.string("training");
+  if (result.training != "saved" && result.training != "true" && result.training != "false")
+    object.fail("training", "expected saved, true or false, got " + result.training);
+  result.keepEval = object.strings("keep_eval");
+  result.forms = object.strings("forms");
+  object.finish();
+  return result;
+}
+
 /// Version first: what a newer format means by its keys is not for this tool to judge.
 llvm::Error readVersion(JsonObject &object, Plan &plan) {
   JsonObject version = object.object("format_version");
@@ -273,6 +286,8 @@ void readBody(JsonObject &object, Plan &plan) {
   plan.microBatches = object.integer("microbatches", 1, int64_t(1) << 20);
   plan.ranks = object.index("ranks");
   plan.obligations = object.parsedList<Obligation>("obligations", parseObligation);
+  if (plan.minor >= 1)
+    plan.normalisation = normalisationFrom(object.object("normalisation"));
   object.finish();
 }
 

@@ -73,6 +73,8 @@ Value treeValue(const OutputTree &tree) {
   object[toString(tree.kind)] = std::move(children);
   if (!tree.typeName.empty())
     object["type_name"] = tree.typeName;
+  if (tree.kind == OutputTree::Kind::Tuple && !tree.keys.empty())
+    object["fields"] = strings(tree.keys);
   return object;
 }
 
@@ -171,27 +173,36 @@ Value tieValue(const Tie &tie) {
                 {"owner", number(tie.owner)}};
 }
 
+Value normalisationValue(const Normalisation &normalisation) {
+  return Object{{"training", normalisation.training},
+                {"keep_eval", strings(normalisation.keepEval)},
+                {"forms", strings(normalisation.forms)}};
+}
+
 } // namespace
 
 std::string toJson(const Plan &plan) {
   std::vector<std::string> obligations;
   for (const Obligation &obligation : plan.obligations)
     obligations.push_back(toString(obligation));
-  return printJson(Object{{"format_version", Object{{"major", plan.major}, {"minor", plan.minor}}},
-                          {"required_features", strings(plan.requiredFeatures)},
-                          {"tool_version", plan.toolVersion},
-                          {"torch_version", plan.torchVersion},
-                          {"source_digest", plan.sourceDigest},
-                          {"mode", toString(plan.mode)},
-                          {"chain", plan.chain},
-                          {"signature", signatureValue(plan.signature)},
-                          {"stages", listOf(plan.stages, stageValue)},
-                          {"channels", listOf(plan.channels, channelValue)},
-                          {"ties", listOf(plan.ties, tieValue)},
-                          {"schedule", plan.scheduleName},
-                          {"microbatches", plan.microBatches},
-                          {"ranks", number(plan.ranks)},
-                          {"obligations", strings(obligations)}});
+  Object object{{"format_version", Object{{"major", plan.major}, {"minor", plan.minor}}},
+                {"required_features", strings(plan.requiredFeatures)},
+                {"tool_version", plan.toolVersion},
+                {"torch_version", plan.torchVersion},
+                {"source_digest", plan.sourceDigest},
+                {"mode", toString(plan.mode)},
+                {"chain", plan.chain},
+                {"signature", signatureValue(plan.signature)},
+                {"stages", listOf(plan.stages, stageValue)},
+                {"channels", listOf(plan.channels, channelValue)},
+                {"ties", listOf(plan.ties, tieValue)},
+                {"schedule", plan.scheduleName},
+                {"microbatches", plan.microBatches},
+                {"ranks", number(plan.ranks)},
+                {"obligations", strings(obligations)}};
+  if (plan.minor >= 1)
+    object["normalisation"] = normalisationValue(plan.normalisation);
+  return printJson(std::move(object));
 }
 
 } // namespace pipec

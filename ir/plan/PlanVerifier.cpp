@@ -119,7 +119,8 @@ private:
     return llvm::Error::success();
   }
 
-  /// Leaves count up in a depth-first walk; only a dict has keys.
+  /// Leaves count up in a depth-first walk; a dict has keys, a NamedTuple may have the names of its
+  /// fields.
   llvm::Error tree(const OutputTree &node, size_t &seen) {
     if (node.kind == OutputTree::Kind::Leaf) {
       if (!node.children.empty() || !node.keys.empty())
@@ -129,7 +130,9 @@ private:
       ++seen;
       return llvm::Error::success();
     }
-    size_t keys = node.kind == OutputTree::Kind::Dict ? node.children.size() : 0;
+    bool named = node.kind == OutputTree::Kind::Tuple && !node.typeName.empty();
+    bool hasKeys = node.kind == OutputTree::Kind::Dict || (named && !node.keys.empty());
+    size_t keys = hasKeys ? node.children.size() : 0;
     std::set<std::string> distinct(node.keys.begin(), node.keys.end());
     if (node.keys.size() != keys || distinct.size() != keys)
       return bad("output tree: {} with {} values: expected {} distinct keys, got {}",

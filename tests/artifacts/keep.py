@@ -1,9 +1,10 @@
-"""Makes an artifact to keep: keep.py v1-mlp|v1-tied DIRECTORY, with the pipe-compile in $PIPEC_BIN. See README.md."""
+"""Makes an artifact to keep: keep.py NAME DIRECTORY, with the pipe-compile in $PIPEC_BIN. See README.md."""
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Dict
+from typing import Dict, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -36,8 +37,31 @@ class Tied(nn.Module):
         return {"logits": functional.linear(mixed, self.embedding.weight), "hidden": hidden}
 
 
+class Scored(NamedTuple):
+    score: Tensor
+    hidden: Tensor
+
+
+class Residual(nn.Module):
+    """Adds in place to what it has just made, asks for a rank, drops nothing."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.head = nn.Linear(16, 16), nn.Linear(16, 16), nn.Linear(16, 3)
+        self.drop = nn.Dropout(0.5)
+
+    def forward(self, x: Tensor) -> Scored:
+        hidden = torch.relu(self.first(x))
+        hidden += x
+        hidden = self.drop(self.second(hidden))
+        if hidden.dim() == 2:
+            hidden += x
+        return Scored(self.head(hidden), hidden)
+
+
 KEPT = {"v1-mlp": (Mlp, lambda: (torch.randn(6, 16),), "b,c", []),
-        "v1-tied": (Tied, lambda: (torch.randint(40, (6, 5)),), "first,second", ["--tied", "transmit"])}
+        "v1-tied": (Tied, lambda: (torch.randint(40, (6, 5)),), "first,second", ["--tied", "transmit"]),
+        "v1.1-residual": (Residual, lambda: (torch.randn(6, 16),), "second,head", ["--keep-eval", "drop"])}
 
 
 def main(name, directory):
@@ -50,10 +74,18 @@ def main(name, directory):
     model.save(str(folder / "model.pt"))
     torch.save(values, folder / "inputs.pt")
     torch.set_num_threads(1)  # as every comparison runs
+    loaded = torch.jit.load(str(folder / "model.pt"))
+    if "--keep-eval" in options:
+        getattr(loaded, options[1]).eval()
     with torch.no_grad(), torch.jit.optimized_execution(False):
-        torch.save(torch.jit.load(str(folder / "model.pt"))(*values), folder / "expected.pt")
+        expected = loaded(*values)
+    torch.save(tuple(expected) if isinstance(expected, tuple) else expected, folder / "expected.pt")
     subprocess.run([os.path.join(os.environ["PIPEC_BIN"], "pipe-compile"), str(folder / "model.pt"), "--at", cuts, "--inputs", str(folder / "inputs.pt"),
                     *options, "-o", str(folder / "model.pipe")], check=True)
+    plan = json.loads((folder / "model.pipe" / "plan.json").read_text())
+    case = {"schema_version": 1, "inputs": "inputs.pt", "outputs": "expected.pt", "microbatches": 2, "threads": 1, "seed": 0, "rtol": None, "atol": None,
+            **{key: plan[key] for key in ("source_digest", "tool_version", "torch_version")}}
+    (folder / "case.json").write_text(json.dumps(case, indent=2, sort_keys=True) + "\n")
 
 
 if __name__ == "__main__":

@@ -8,14 +8,16 @@ from pathlib import Path
 
 import e2e
 
-COMMANDS = ["pipe-check", "pipe-compile", "pipe-inspect", "pipe-opt", "pipe-run"]
-HEADERS = ["compiler/Compiler.h", "ir/ValueTree.h", "ir/plan/Failure.h", "ir/plan/Obligation.h", "ir/plan/Plan.h", "runtime/Pipeline.h"]
+COMMANDS = ["pipe-check", "pipe-compile", "pipe-inspect", "pipe-merge", "pipe-opt", "pipe-run"]
+HEADERS = ["compiler/Compiler.h", "ir/ValueTree.h", "ir/plan/Failure.h", "ir/plan/Finding.h", "ir/plan/Obligation.h", "ir/plan/Plan.h", "runtime/Pipeline.h"]
 PROJECT = """cmake_minimum_required(VERSION 3.25)
 project(consumer LANGUAGES CXX)
 set(CMAKE_CXX_STANDARD 20)
 find_package(pipec 0.1 REQUIRED CONFIG)
 add_executable(consumer split_in_program.cpp)
 target_link_libraries(consumer PRIVATE pipec::compiler pipec::runtime)
+enable_testing()
+pipec_add_artifact_test(NAME artifact ARTIFACT consumer.pipe)
 """
 MODEL, INPUTS = e2e.MODELS / "mlp.pt", e2e.MODELS / "mlp.inputs4.pt"
 
@@ -102,6 +104,8 @@ class Install(e2e.Case):
         self.assertIn("/compiler/Compiler.h", read)
         self.assertNotRegex(read, r"(?i)torch|aten|c10|/fmt/")
         self.assertRegex(self.ok(build / "consumer", MODEL, INPUTS, "consumer.pipe"), r"result: float32[^$]*[2-9] stages took")
+        self.ok(build / "consumer", MODEL, INPUTS, build.parent / "consumer.pipe")
+        self.assertIn("0 tests failed out of 1", self.ok(Path(self.cmake).parent / "ctest", "--test-dir", build))
 
     def testWithoutLibTorch(self):
         _, configured = self.configure("lost", "-DPIPEC_TORCH=/nonexistent")

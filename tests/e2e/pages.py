@@ -7,7 +7,7 @@ from pathlib import Path
 
 import e2e
 
-COMMANDS = ["pipe-check", "pipe-compile", "pipe-inspect", "pipe-opt", "pipe-run"]
+COMMANDS = ["pipe-check", "pipe-compile", "pipe-inspect", "pipe-merge", "pipe-opt", "pipe-run"]
 FILES = ["model.pt", "other.pt", "notes.txt", "table.csv", "ops.so", "two words.pt"]
 
 

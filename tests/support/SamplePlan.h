@@ -109,6 +109,7 @@ inline Plan richPlan() {
   dict.children = {leaf0, list};
   plan.signature.outputs.kind = OutputTree::Kind::Tuple;
   plan.signature.outputs.typeName = "Result";
+  plan.signature.outputs.keys = {"scores"};
   plan.signature.outputs.children = {dict};
   plan.stages[1].outputs.push_back({"n", "int", {}, {1, 2}, std::nullopt});
   plan.signature.batchSize = 2;
@@ -169,6 +170,7 @@ inline Plan richPlan() {
   plan.ties.push_back({{"shared"}, {0, 2}, Tie::Mode::Replicate, 0});
   plan.mode = Mode::Train;
   plan.obligations = {Obligation::recompute("aten::size", 1, 1)};
+  plan.normalisation = {"false", {"encoder.norm"}, {"2:0-3,7"}};
   return plan;
 }
 

@@ -167,7 +167,7 @@ TEST_F(TwoStages, RelinkedAreTheSource) {
   const Relinked whole = take(relink(artifact.directory, artifact.plan));
   EXPECT_EQ(whole.digest, artifact.plan.sourceDigest);
   EXPECT_EQ(whole.stages.size(), 2u);
-  EXPECT_EQ(whole.attributeLines.size(), 2u);
+  EXPECT_EQ(whole.weights.size(), 2u);
   EXPECT_EQ(firstDifference(whole.lines, whole.lines), "");
 }
 

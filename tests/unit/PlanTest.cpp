@@ -136,6 +136,10 @@ TEST(Plan, readsStrictly) {
       {"\"source_digest\": \"sha256:a", "\"source_digest\": \"sha256:A",
        "source digest: expected sha256:"},
       {"\"major\": 1", "\"major\": \"1\"", "format_version.major: expected an integer"},
+      {"\"training\": \"false\"", "\"training\": \"maybe\"",
+       "normalisation.training: expected saved, true or false, got maybe"},
+      {"\"fields\": [\"scores\"]", "\"fields\": [\"scores\", \"more\"]",
+       "tuple with 1 values: expected 1 distinct keys, got 2"},
   };
   for (const Case &c : cases)
     EXPECT_TRUE(failedWith(read(edited(c.from, c.to)), ExitCode::BadArtifact, c.message)) << c.to;
@@ -170,7 +174,7 @@ TEST(Plan, outputTreeIsRead) {
 
 TEST(Plan, refusesAnotherMajorNamingBoth) {
   EXPECT_TRUE(failedWith(read(edited("\"major\": 1", "\"major\": 2")), ExitCode::Version,
-                         "expected 1.x, got 2.0 (written by pipec 0.0.0)"));
+                         "expected 1.x, got 2.1 (written by pipec 0.0.0)"));
   // A newer major may have changed everything else.
   EXPECT_TRUE(failedWith(read("{\"format_version\": {\"major\": 9, \"minor\": 3, \"patch\": 1}}"),
                          ExitCode::Version, "got 9.3"));
@@ -182,8 +186,21 @@ TEST(Plan, refusesUnknownRequiredFeature) {
                  ExitCode::Version, "needs feature \"sharding\""));
 }
 
+TEST(Plan, olderMinorHasNoNormalisation) {
+  Plan old = richPlan();
+  old.minor = 0;
+  old.normalisation = {};
+  old.signature.outputs.keys.clear();
+  const std::string text = toJson(old);
+  EXPECT_EQ(text.find("normalisation"), std::string::npos);
+  llvm::Expected<Plan> plan = read(text);
+  ASSERT_TRUE(succeeded(plan));
+  EXPECT_EQ(*plan, old);
+  EXPECT_EQ(toJson(*plan), text);
+}
+
 TEST(Plan, newerMinorWarnsOfUnknownKeys) {
-  std::string text = edited("\"minor\": 0", "\"minor\": 7");
+  std::string text = edited("\"minor\": 1", "\"minor\": 7");
   std::vector<std::string> warnings;
   EXPECT_TRUE(succeeded(planFromJson(text, warnings)));
   EXPECT_TRUE(warnings.empty());

@@ -1,0 +1,202 @@
+#include "compiler/Merge.h"
+
+#include "compiler/Import.h"
+#include "compiler/StageEmitter.h"
+#include "ir/CanonicalText.h"
+#include "ir/Refusals.h"
+#include "ir/TorchError.h"
+#include "ir/artifact/ArtifactDir.h"
+#include "ir/artifact/Discharge.h"
+#include "ir/artifact/Relink.h"
+#include "passes/PassManager.h"
+#include "passes/analysis/TopLevel.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <map>
+
+namespace pipec {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+llvm::Error existsAlready(const std::string &output) {
+  return makeError(ExitCode::Usage, output + ": exists already", "pass --force to replace it");
+}
+
+llvm::Error checkOutput(const std::string &output, bool force) {
+  std::error_code ignored;
+  fs::path parent = fs::path(output).parent_path();
+  if (fs::is_directory(output, ignored))
+    return makeError(ExitCode::Usage,
+                     output + ": expected the name of a file to write, got a directory");
+  if (fs::exists(parent / "MANIFEST", ignored) && fs::exists(parent / "plan.json", ignored))
+    return makeError(ExitCode::Usage,
+                     fmt::format("{}: {} is an artifact: another file in it would damage it",
+                                 output, parent.empty() ? "." : parent.string()),
+                     "choose a place beside it");
+  if (!force && fs::exists(output, ignored))
+    return existsAlready(output);
+  return llvm::Error::success();
+}
+
+/// The stages, proved to be what the plan says.
+llvm::Expected<Relinked> linked(const Artifact &artifact) {
+  llvm::Expected<Relinked> stages = relink(artifact.directory, artifact.plan);
+  if (!stages)
+    return withContext(stages.takeError(), artifact.directory);
+  if (stages->digest != artifact.plan.sourceDigest)
+    return failf(ExitCode::BadArtifact,
+                 "{}: the stages linked together are not the source: expected {}, got {}",
+                 artifact.directory, artifact.plan.sourceDigest, stages->digest);
+  if (llvm::Error error = discharge(artifact.plan, stages->stages))
+    return withContext(std::move(error), artifact.directory);
+  return stages;
+}
+
+/// An argument that no stage reads has a type only by the plan's text, which defines no class.
+llvm::Error checkArgumentTypes(const Model &model) {
+  std::vector<c10::TypePtr> types = argumentTypes(model);
+  for (size_t i = 0; i < types.size(); ++i)
+    if (const InputSpec &input = model.signature.inputs[i];
+        types[i]->kind() == c10::TypeKind::AnyType && input.type != "Any")
+      return refuseWith(Refusal::TypeOfModel, "argument " + input.name + ", which no stage reads",
+                        input.type);
+  return llvm::Error::success();
+}
+
+/// Weights of a tie that every stage has a copy of are one tensor again. Those that overlap without
+/// being equal stay apart: nobody writes them, or they would live in one stage.
+void shareTies(Model &model, const Plan &plan) {
+  for (const Tie &tie : plan.ties) {
+    std::map<std::string, c10::IValue> byContent;
+    for (Attribute &attribute : model.attributes)
+      if (llvm::is_contained(tie.names, attribute.name))
+        attribute.value =
+            byContent.try_emplace(contentText(attribute.value), attribute.value).first->second;
+  }
+}
+
+/// The file as read back, flat: without simplification, which would hide what was written. Dead is
+/// only the tuple that held the result together.
+llvm::Expected<Model> readBack(const std::string &path, const std::string &method) {
+  llvm::Expected<Model> imported = importModel(path, method);
+  if (!imported)
+    return imported.takeError();
+  AnyModel model = std::move(*imported);
+  PassManagerOptions options;
+  options.checkHonesty = false;
+  PassManager manager(options);
+  if (llvm::Error error = manager.addPipeline("lower-attributes,split-outputs,dead-code"))
+    return std::move(error);
+  if (llvm::Expected<bool> changed = manager.run(model); !changed)
+    return changed.takeError();
+  return std::get<Model>(std::move(model));
+}
+
+llvm::Error mergedDiffers(const std::string &what) {
+  return makeError(ExitCode::Internal, "the merged model as read back: " + what);
+}
+
+llvm::Error compareMergedWeights(const Relinked &stages, const Model &merged) {
+  std::map<std::string, std::string> actual;
+  for (const Attribute &attribute : merged.attributes)
+    actual[attribute.name] =
+        attributeLine(attribute.name, attribute.kind, contentText(attribute.value));
+  for (const Attribute &attribute : stages.model.attributes) {
+    auto found = actual.find(attribute.name);
+    if (found == actual.end() && !attribute.value.isTensor())
+      continue; // nobody reads it: lower-attributes leaves it out
+    if (found == actual.end() || found->second != stages.weights.at(attribute.name))
+      return mergedDiffers("weight " + attribute.name + " is not the stages'");
+  }
+  return llvm::Error::success();
+}
+
+/// Before format 1.1 an artifact did not say the fields of a NamedTuple: it becomes a tuple.
+void forgetNamesWithoutFields(OutputTree &tree) {
+  if (tree.kind == OutputTree::Kind::Tuple && tree.keys.empty())
+    tree.typeName.clear();
+  for (OutputTree &child : tree.children)
+    forgetNamesWithoutFields(child);
+}
+
+/// Arguments and result as a caller sees them; types of a class have another name in every file.
+llvm::Error compareSignatures(const Signature &expected, const Signature &actual) {
+  if (expected.inputs.size() != actual.inputs.size())
+    return mergedDiffers(
+        fmt::format("expected {} arguments, got {}", expected.inputs.size(), actual.inputs.size()));
+  for (size_t i = 0; i < expected.inputs.size(); ++i) {
+    const InputSpec &a = expected.inputs[i], &b = actual.inputs[i];
+    if (a.name != b.name || a.defaultValue != b.defaultValue)
+      return mergedDiffers(
+          fmt::format("argument {}: expected {} with its default, got {}", i, a.name, b.name));
+  }
+  OutputTree outputs = expected.outputs;
+  forgetNamesWithoutFields(outputs);
+  if (!(outputs == actual.outputs))
+    return mergedDiffers("the tree of the result is another one");
+  return llvm::Error::success();
+}
+
+llvm::Error compareWithStages(const std::string &path, const Relinked &stages) {
+  llvm::Expected<Model> model = readBack(path, stages.model.signature.method);
+  if (!model)
+    return mergedDiffers(describe(model.takeError()).message);
+  if (std::string difference = firstDifference(stages.lines, canonicalLines(*model));
+      !difference.empty())
+    return mergedDiffers(difference);
+  if (llvm::Error error = compareMergedWeights(stages, *model))
+    return error;
+  return compareSignatures(stages.model.signature, model->signature);
+}
+
+llvm::Error cannotWrite(const std::string &output, int error) {
+  return failf(ExitCode::IO, "{}: cannot write: {}", output, std::strerror(error));
+}
+
+} // namespace
+
+llvm::Expected<MergeReport> mergeArtifact(const std::string &directory, const std::string &output,
+                                          bool force) {
+  if (llvm::Error error = checkOutput(output, force))
+    return std::move(error);
+  llvm::Expected<Artifact> artifact = openArtifact(directory);
+  if (!artifact)
+    return artifact.takeError();
+  llvm::Expected<Relinked> stages = linked(*artifact);
+  if (!stages)
+    return stages.takeError();
+  if (llvm::Error error = checkArgumentTypes(stages->model))
+    return std::move(error);
+  if (llvm::Error error = guardTorchVoid(ExitCode::Internal, "sharing tied weights",
+                                         [&] { shareTies(stages->model, artifact->plan); }))
+    return std::move(error);
+  NewFile file(output);
+  if (file.error())
+    return cannotWrite(output, file.error());
+  if (llvm::Error error = emitModel(stages->model, file))
+    return std::move(error);
+  if (file.error())
+    return cannotWrite(output, file.error());
+  if (llvm::Error error = guardTorchError(ExitCode::Internal, "reading the merged model back",
+                                          [&] { return compareWithStages(file.path(), *stages); }))
+    return std::move(error);
+  MergeReport report;
+  report.operators = topLevelOf(stages->model).operators.size();
+  report.weights = stages->model.attributes.size();
+  std::error_code ignored;
+  report.bytes = static_cast<int64_t>(fs::file_size(file.path(), ignored));
+  report.warnings = artifact->warnings;
+  report.plan = std::move(artifact->plan);
+  file.publish(/*replace=*/force);
+  if (file.error() == EEXIST)
+    return existsAlready(output);
+  if (file.error())
+    return cannotWrite(output, file.error());
+  return report;
+}
+
+} // namespace pipec

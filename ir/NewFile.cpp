@@ -1,0 +1,102 @@
+#include "ir/NewFile.h"
+
+#include "ir/UnfinishedOutputs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <fcntl.h>
+#include <filesystem>
+#include <unistd.h>
+
+namespace pipec {
+
+NewFile::NewFile(const std::string &target) : target_(target) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  // What a link names is written, also when it is not there yet; the link stays.
+  for (int links = 0; links < 40 && fs::is_symlink(target_, ignored); ++links)
+    target_ = (fs::path(target_).parent_path() / fs::read_symlink(target_, ignored)).string();
+  direct_ = fs::exists(target_, ignored) && !fs::is_regular_file(target_, ignored);
+  static std::atomic<int> counter;
+  fs::path path(target_);
+  temporary_ = direct_
+                   ? target_
+                   : (path.parent_path() /
+                      fmt::format(".{}.tmp-{}-{}", path.filename().string(), ::getpid(), counter++))
+                         .string();
+  UnfinishedOutputs &open = unfinishedOutputs();
+  std::lock_guard lock(open.mutex);
+  if (open.abandoned) {
+    errno_ = ECANCELED;
+    return;
+  }
+  fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CLOEXEC | (direct_ ? 0 : O_CREAT | O_EXCL), 0666);
+  noteError(fd_ < 0);
+  if (fd_ >= 0 && !direct_)
+    open.paths.insert(temporary_);
+}
+
+NewFile::~NewFile() {
+  if (fd_ < 0)
+    return;
+  ::close(fd_);
+  UnfinishedOutputs &open = unfinishedOutputs();
+  std::lock_guard lock(open.mutex);
+  if (open.paths.erase(temporary_) && !published_)
+    ::unlink(temporary_.c_str());
+}
+
+void NewFile::write(const void *bytes, size_t n) {
+  const char *at = static_cast<const char *>(bytes);
+  while (n > 0 && !errno_) {
+    ssize_t step = ::write(fd_, at, n);
+    if (step < 0 && errno == EINTR)
+      continue;
+    noteError(step < 0);
+    at += std::max<ssize_t>(step, 0);
+    n -= std::max<ssize_t>(step, 0);
+  }
+}
+
+void NewFile::publish(bool replace) {
+  if (errno_ || direct_)
+    return;
+  noteError(::fsync(fd_) != 0);
+  moveToTarget(replace);
+}
+
+void NewFile::publishUnsynced() {
+  if (!errno_ && !direct_)
+    moveToTarget(/*replace=*/true);
+}
+
+void NewFile::moveToTarget(bool replace) {
+  UnfinishedOutputs &open = unfinishedOutputs();
+  std::lock_guard lock(open.mutex);
+  if (open.abandoned && !errno_)
+    errno_ = ECANCELED;
+  noteError(!errno_ && !rename(replace));
+  published_ = !errno_;
+}
+
+bool NewFile::rename(bool replace) const {
+  if (replace)
+    return ::rename(temporary_.c_str(), target_.c_str()) == 0;
+  // A link is made only where nothing is, on every file system that has links.
+  if (::link(temporary_.c_str(), target_.c_str()) == 0)
+    return ::unlink(temporary_.c_str()) == 0;
+  if (errno == EEXIST)
+    return false;
+  return ::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, target_.c_str(), RENAME_NOREPLACE) ==
+         0;
+}
+
+void NewFile::noteError(bool failed) {
+  if (failed && !errno_)
+    errno_ = errno;
+}
+
+} // namespace pipec

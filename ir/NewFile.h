@@ -1,0 +1,38 @@
+// A file that appears complete or not at all.
+#pragma once
+
+#include <string>
+
+namespace pipec {
+
+/// A file beside `target` that takes its place when all bytes are there; removed when that never
+/// happens, also on a signal. A device or pipe is written to directly. The first failure sticks:
+/// later calls do nothing. One thread at a time.
+class NewFile {
+public:
+  explicit NewFile(const std::string &target);
+  NewFile(const NewFile &) = delete;
+  NewFile &operator=(const NewFile &) = delete;
+  ~NewFile();
+
+  /// Where the bytes are until they are published.
+  const std::string &path() const { return temporary_; }
+  void write(const void *bytes, size_t n);
+  /// Syncs it and gives it its name. Without `replace` a file that is there stays: EEXIST.
+  void publish(bool replace = true);
+  /// Gives it its name; to sync it is the caller's business.
+  void publishUnsynced();
+  /// errno of the first thing that went wrong, 0 when nothing did.
+  int error() const { return errno_; }
+
+private:
+  void noteError(bool failed);
+  bool rename(bool replace) const;
+  void moveToTarget(bool replace);
+
+  std::string target_, temporary_;
+  int fd_ = -1, errno_ = 0;
+  bool direct_ = false, published_ = false;
+};
+
+} // namespace pipec

@@ -1,0 +1,186 @@
+#include "ir/artifact/ArtifactDifferences.h"
+
+#include "ir/CanonicalText.h"
+#include "ir/PlanText.h"
+#include "ir/TorchError.h"
+#include "ir/artifact/Relink.h"
+#include "ir/plan/PlanNames.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <fmt/ranges.h>
+
+namespace pipec {
+
+namespace {
+
+struct Side {
+  Artifact artifact;
+  Relinked linked;
+};
+
+llvm::Expected<Side> openSide(const std::string &directory) {
+  llvm::Expected<Artifact> artifact = openArtifact(directory);
+  if (!artifact)
+    return artifact.takeError();
+  llvm::Expected<Relinked> linked = relink(directory, artifact->plan);
+  if (!linked)
+    return withContext(linked.takeError(), directory);
+  return Side{std::move(*artifact), std::move(*linked)};
+}
+
+/// What identifies a channel in both artifacts, and what may differ.
+struct ChannelWords {
+  std::string value; // what travels
+  std::string route; // "stage 0 to stages 1 and 2"
+  std::string type;
+};
+
+std::vector<ChannelWords> channelsOf(const Side &side) {
+  const Plan &plan = side.artifact.plan;
+  std::vector<std::string> names = canonicalNames(side.linked.model, side.linked.sent);
+  std::vector<ChannelWords> result;
+  for (size_t c = 0; c < plan.channels.size(); ++c) {
+    const Channel &channel = plan.channels[c];
+    std::vector<size_t> to;
+    for (const PortRef &port : channel.to)
+      to.push_back(port.stage);
+    ChannelWords words;
+    words.value =
+        channel.kind == Channel::Kind::Weight
+            ? "weight " + plan.stages[channel.from.stage].attributes[channel.from.port].name
+            : names[c];
+    words.route = fmt::format("stage {} to {} {}", channel.from.stage,
+                              to.size() == 1 ? "stage" : "stages", fmt::join(to, " and "));
+    words.type = channel.type + specText(channel.tensor);
+    result.push_back(std::move(words));
+  }
+  return result;
+}
+
+class ArtifactComparison {
+public:
+  ArtifactComparison(const Side &now, const Side &old) : now_(now), old_(old) {}
+
+  ArtifactDifferences run() {
+    comparePlans(old_.artifact.plan, now_.artifact.plan, result_.findings);
+    compareChannels();
+    compareOperators();
+    compareWeights();
+    if (now_.artifact.scheduleCsv != old_.artifact.scheduleCsv)
+      add("schedule", "schedule.csv", "schedule.csv: another schedule");
+    if (result_.findings.empty() && !(withoutVersions(now_) == withoutVersions(old_)))
+      add("plan", "plan.json", "plan.json: differs in sizes, estimates or order of entries");
+    noteVersions();
+    return std::move(result_);
+  }
+
+private:
+  void add(const char *code, std::string where, std::string message) {
+    result_.findings.push_back(differenceFound(code, std::move(where), std::move(message)));
+  }
+
+  /// By the value that travels; values of two sources are told apart by their place in the program,
+  /// so of different sources what travels the same way is the same channel.
+  void compareChannels() {
+    bool sameSource = now_.linked.lines == old_.linked.lines;
+    std::vector<ChannelWords> now = channelsOf(now_), old = channelsOf(old_);
+    std::vector<bool> matched(old.size(), false);
+    auto keyOf = [&](const ChannelWords &words) { return sameSource ? words.value : words.route; };
+    for (const ChannelWords &words : now) {
+      size_t at = 0;
+      while (at < old.size() && (matched[at] || keyOf(old[at]) != keyOf(words)))
+        ++at;
+      std::string where = fmt::format("channel of {}", words.value);
+      if (at == old.size()) {
+        add("channel", where, fmt::format("{}, {}, {}: new", where, words.route, words.type));
+        continue;
+      }
+      matched[at] = true;
+      if (words.route != old[at].route)
+        add("channel", where, where + ": " + changedFrom(words.route, old[at].route));
+      if (words.type != old[at].type)
+        add("channel", where,
+            fmt::format("{}, {}: {}", where, words.route, changedFrom(words.type, old[at].type)));
+    }
+    for (size_t i = 0; i < old.size(); ++i)
+      if (!matched[i]) {
+        std::string where = fmt::format("channel of {}", old[i].value);
+        add("channel", where, fmt::format("{}, {}, {}: gone", where, old[i].route, old[i].type));
+      }
+  }
+
+  void compareOperators() {
+    const std::vector<std::string> &now = now_.linked.lines, &old = old_.linked.lines;
+    std::optional<size_t> line = firstDifferentLine(old, now);
+    if (!line)
+      return;
+    auto at = [&](const std::vector<std::string> &lines) {
+      return *line < lines.size() ? "`" + llvm::StringRef(lines[*line]).trim().str() + "`"
+                                  : "nothing";
+    };
+    add("operator", fmt::format("operator {}", *line),
+        fmt::format("the first operator that differs, {}: {} ({} in all)", *line,
+                    changedFrom(at(now), at(old)),
+                    changedFrom(std::to_string(now.size()), std::to_string(old.size()))));
+  }
+
+  void compareWeights() {
+    const auto &now = now_.linked.weights, &old = old_.linked.weights;
+    auto content = [](const std::string &name, const std::string &line) {
+      return line.substr(std::min(line.size(), name.size() + 1));
+    };
+    for (const auto &[name, line] : now) {
+      auto before = old.find(name);
+      if (before == old.end())
+        add("weight", name, "weight " + name + ": new");
+      else if (before->second != line)
+        add("weight", name,
+            "weight " + name + ": " +
+                changedFrom(content(name, line), content(name, before->second)));
+    }
+    for (const auto &[name, line] : old)
+      if (!now.count(name))
+        add("weight", name, "weight " + name + ": gone");
+  }
+
+  static Plan withoutVersions(const Side &side) {
+    Plan plan = side.artifact.plan;
+    plan.minor = 0;
+    plan.toolVersion.clear();
+    plan.torchVersion.clear();
+    plan.normalisation.forms.clear(); // how the same program was come by
+    return plan;
+  }
+
+  void noteVersions() {
+    const Plan &now = now_.artifact.plan, &old = old_.artifact.plan;
+    auto note = [&](const char *what, const std::string &a, const std::string &b) {
+      if (a != b)
+        result_.notes.push_back(fmt::format("{}: {}", what, changedFrom(a, b)));
+    };
+    note("pipec", now.toolVersion, old.toolVersion);
+    note("LibTorch", now.torchVersion, old.torchVersion);
+    note("format", fmt::format("{}.{}", now.major, now.minor),
+         fmt::format("{}.{}", old.major, old.minor));
+  }
+
+  const Side &now_, &old_;
+  ArtifactDifferences result_;
+};
+
+} // namespace
+
+llvm::Expected<ArtifactDifferences> compareArtifacts(const std::string &now,
+                                                     const std::string &old) {
+  llvm::Expected<Side> second = openSide(now);
+  if (!second)
+    return second.takeError();
+  llvm::Expected<Side> first = openSide(old);
+  if (!first)
+    return first.takeError();
+  return guardTorch(ExitCode::BadArtifact, "comparing the artifacts",
+                    [&] { return ArtifactComparison(*second, *first).run(); });
+}
+
+} // namespace pipec

@@ -1,0 +1,19 @@
+// What a check of an artifact found.
+#pragma once
+
+#include "ir/plan/Failure.h"
+
+#include <string>
+
+namespace pipec {
+
+/// One thing that is wrong, or another than it was: pipe-check prints all, readers stop at the
+/// first.
+struct Finding {
+  std::string code;  // a word for programs, as "changed-file"; the function that finds it has them
+  std::string where; // a file, a weight, an operator; empty: the whole artifact
+  std::string message; // names the thing and both sides
+  ExitCode exitCode = ExitCode::BadArtifact;
+};
+
+} // namespace pipec

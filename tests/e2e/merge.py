@@ -1,0 +1,198 @@
+"""pipe-merge: the stages as one ordinary TorchScript model, which plain PyTorch loads and which is the source: its numbers, names,
+arguments, defaults, result, ties and state."""
+import os
+import shutil
+from pathlib import Path
+
+import torch
+
+import e2e
+import odd_models
+import state_models
+
+USAGE, DAMAGED = 2, 5
+MODELS = {"mlp": ["transmit"], "gpt2": ["transmit", "replicate"], "t5": ["replicate"], "lstm": ["transmit"], "unet": ["transmit"]}
+
+
+class Merge(e2e.Case):
+    def save(self, build, training=False):
+        torch.manual_seed(7)
+        path = Path(f"{build.__name__}.pt")
+        torch.jit.script(build().train(training)).save(str(path))
+        return path
+
+    def merged(self, artifact, target):
+        self.pipec(0, "pipe-merge", artifact, "-o", target, "--force", saying=f"wrote {target}")
+        return torch.jit.load(target)
+
+    def results(self, model, calls, method="forward"):
+        """Of one call after the other on one loaded model, each with arguments of its own."""
+        with torch.no_grad(), torch.jit.optimized_execution(False):
+            return [getattr(model, method)(*arguments) for arguments in calls]
+
+    def sameWeights(self, source, merged, spare=()):
+        """Names, bits, flags, and which of them are one tensor."""
+        expected, got = source.state_dict(keep_vars=True), merged.state_dict(keep_vars=True)
+        self.assertEqual(sorted(expected), sorted(got))
+        for name, value in expected.items():
+            self.sameBits(value, got[name], name)
+            self.assertEqual(value.requires_grad, got[name].requires_grad, name)
+            self.assertEqual(value.stride(), got[name].stride(), name)
+
+        def shared(state):
+            return {tuple(sorted(other for other in state if state[other].data_ptr() == state[name].data_ptr())) for name in state if state[name].numel()}
+        self.assertEqual(shared(expected), shared(got))
+        self.assertEqual(sorted(name for name, _ in source.named_parameters(remove_duplicate=False)),
+                         sorted(name for name, _ in merged.named_parameters(remove_duplicate=False)))
+
+    def digestOfRecompiled(self, merged, artifact, *options):
+        """Compiled again, the merged file is the same source."""
+        again = self.compiled(merged, "again.pipe", *options)
+        self.assertEqual(again["source_digest"], e2e.plan(artifact)["source_digest"])
+
+
+class TestModels(Merge):
+    def test(self):
+        for name, modes in MODELS.items():
+            source, inputs = e2e.MODELS / f"{name}.pt", torch.load(e2e.MODELS / f"{name}.inputs.pt")
+            expected, = self.results(torch.jit.load(source), [inputs])
+            for mode in modes:
+                with self.subTest(model=name, tied=mode):
+                    artifact, target = f"{name}-{mode}.pipe", f"{name}-{mode}.pt"
+                    options = ["--stages", 3, "--tied", mode, "--inputs", e2e.MODELS / f"{name}.inputs.pt"]
+                    plan = self.compiled(source, artifact, *options)
+                    self.assertEqual(bool(plan["ties"]), name in ("gpt2", "t5"))
+                    merged = self.merged(artifact, target)
+                    self.sameBits(expected, self.results(merged, [inputs])[0], "the merged model in plain PyTorch")
+                    self.sameWeights(torch.jit.load(source), merged)
+                    self.pipec(0, "pipe-check", artifact, "--against", target, saying="PASSED")
+                    if name in ("mlp", "lstm"):  # the same again, at length
+                        self.digestOfRecompiled(target, artifact, *options)
+
+    def testTwiceIsTheSameBytes(self):
+        self.compiled(e2e.MODELS / "unet.pt", "twice.pipe", "--stages", 3, "--inputs", e2e.MODELS / "unet.inputs.pt")
+        for target in ("one.pt", "other-name.pt"):
+            self.merged("twice.pipe", target)
+        self.assertEqual(Path("one.pt").read_bytes(), Path("other-name.pt").read_bytes())
+
+
+class State(Merge):
+    def test(self):
+        batch = torch.randn(8, 4)
+        calls = [(part,) for part in batch.split(2)]
+        for build in (state_models.WrittenIsReturned, state_models.WrittenIsAssigned, state_models.AssignedIsReadLater,
+                      state_models.ViewIsAssigned, state_models.AssignedIsWrittenLater):
+            with self.subTest(model=build.__name__):
+                model, artifact = self.save(build), f"{build.__name__}.pipe"
+                self.compiled(model, artifact, "--stages", 3, "--inputs", "f32[2,4]")
+                merged = self.merged(artifact, f"{build.__name__}.merged.pt")
+                source = torch.jit.load(model)
+                self.sameBits(self.results(source, calls), self.results(merged, calls), "calls in order")
+                for name, buffer in source.named_buffers():  # what the calls left behind
+                    self.sameBits(buffer, dict(merged.named_buffers())[name], name)
+                self.digestOfRecompiled(f"{build.__name__}.merged.pt", artifact, "--stages", 2, "--inputs", "f32[2,4]")
+
+    def testInputsAreWritten(self):
+        model = self.save(state_models.InputIsWrittenSometimes)
+        torch.save((-torch.ones(2, 4), torch.zeros(4)), "never.pt")
+        self.compiled(model, "writes.pipe", "--stages", 3, "--inputs", "never.pt", "--batch-dim", "whole=none")
+        merged, x = self.merged("writes.pipe", "writes.merged.pt"), torch.ones(2, 4) * 3
+        for module in (torch.jit.load(model), merged):
+            whole = torch.zeros(4)
+            result, = self.results(module, [(x, whole)])
+            self.sameBits(whole, getattr(self, "whole", whole))
+            self.sameBits(result, getattr(self, "result", result))
+            self.whole, self.result = whole, result
+
+
+class Signatures(Merge):
+    def schema(self, module, method="forward"):
+        return str(getattr(module, method).schema).replace("__torch__.pipec.named1.", "").replace("__torch__.odd_models.", "").split("self", 1)[1].split(" ", 1)[1]
+
+    def testDefaults(self):
+        model = self.save(odd_models.Defaults)
+        self.compiled(model, "defaults.pipe", "--at", "b")
+        merged, source, x = self.merged("defaults.pipe", "defaults.merged.pt"), torch.jit.load(model), torch.randn(4, 16)
+        self.assertEqual(self.schema(merged), self.schema(source))
+        with torch.no_grad(), torch.jit.optimized_execution(False):
+            for named in ({}, {"scale": 0.3, "word": "minus"}, {"times": 5, "tail": False}, {"more": x + 1}):
+                self.sameBits(source(x, **named), merged(x, **named), named)
+
+    def testTrees(self):
+        model = self.save(odd_models.Trees)
+        x, pair = torch.randn(6, 16), (torch.randn(6, 16), [torch.randn(6, 16), torch.randn(6, 16)])
+        self.compiled(model, "trees.pipe", "--at", "b,c")
+        merged, source = self.merged("trees.pipe", "trees.merged.pt"), torch.jit.load(model)
+        expected, got = (self.results(module, [(x, pair)])[0] for module in (source, merged))
+        self.sameBits(expected[:2], got[:2])
+        self.assertEqual(type(got[2]).__name__, "Point")
+        self.assertEqual(got[2]._fields, expected[2]._fields)
+        self.sameBits(tuple(expected[2]), tuple(got[2]))
+        self.assertEqual(self.schema(merged), self.schema(source))
+        self.pipec(0, "pipe-check", "trees.pipe", "--against", "trees.merged.pt", saying="PASSED")
+        self.pipec(0, "pipe-check", "trees.pipe", "--against", model, saying="PASSED")
+
+    def testOtherMethod(self):
+        model = self.save(odd_models.OnlyStep)
+        self.compiled(model, "step.pipe", "--method", "step", "--at", "b")
+        merged, source, x = self.merged("step.pipe", "step.merged.pt"), torch.jit.load(model), torch.randn(2, 64)
+        self.sameBits(self.results(source, [(x,)], "step"), self.results(merged, [(x,)], "step"))
+        self.digestOfRecompiled("step.merged.pt", "step.pipe", "--method", "step", "--stages", 2, "--inputs", "f32[2,64]")
+
+    def testTwoNamesOfOneWeight(self):
+        model = self.save(odd_models.TiedHead)
+        ids = torch.randint(40, (3, 5))
+        for mode in ("transmit", "replicate"):
+            self.compiled(model, "tied.pipe", "--at", "middle,head", "--tied", mode)
+            merged, source = self.merged("tied.pipe", "tied.merged.pt"), torch.jit.load(model)
+            self.sameBits(self.results(source, [(ids,)]), self.results(merged, [(ids,)]))
+            self.sameWeights(source, merged)
+
+    def testDrawsAreTheSame(self):
+        model = self.save(odd_models.DrawsAreOff)
+        self.compiled(model, "draws.pipe", "--at", "b,c,d", "--inputs", "f32[2,16]")
+        merged, source, x = self.merged("draws.pipe", "draws.merged.pt"), torch.jit.load(model), torch.randn(4, 16)
+        results = []
+        for module in (source, merged):
+            torch.manual_seed(3)
+            results.append(self.results(module, [(x,), (x,)]))
+        self.sameBits(*results)
+
+
+class Files(Merge):
+    def setUp(self):
+        if not Path("files.pipe").exists():
+            self.compiled(e2e.MODELS / "mlp.pt", "files.pipe", "--stages", 2, "--inputs", e2e.MODELS / "mlp.inputs.pt")
+
+    def testNothingIsOverwritten(self):
+        Path("mine.pt").write_text("mine")
+        self.refused(USAGE, ["mine.pt", "--force"], "pipe-merge", "files.pipe", "-o", "mine.pt")
+        self.assertEqual(Path("mine.pt").read_text(), "mine")
+        self.merged("files.pipe", "mine.pt")
+
+    def testPlacesThatAreRefused(self):
+        Path("folder").mkdir(exist_ok=True)
+        self.refused(USAGE, "folder", "pipe-merge", "files.pipe", "-o", "folder", "--force")
+        self.refused(USAGE, "artifact", "pipe-merge", "files.pipe", "-o", "files.pipe/merged.pt")
+        self.refused(USAGE, "-o", "pipe-merge", "files.pipe")
+        self.refused(8, "no/such", "pipe-merge", "files.pipe", "-o", "no/such/merged.pt")
+        self.assertEqual(sorted(e2e.files("files.pipe")), sorted(["MANIFEST", "plan.json", "schedule.csv", "stage-0.ir", "stage-0.pt", "stage-1.ir", "stage-1.pt"]))
+
+    def testDamageIsRefused(self):
+        shutil.rmtree("damaged.pipe", ignore_errors=True)
+        shutil.copytree("files.pipe", "damaged.pipe")
+        path = Path("damaged.pipe/stage-1.pt")
+        path.write_bytes(path.read_bytes()[:-1] + b"x")
+        self.refused(DAMAGED, "stage-1.pt", "pipe-merge", "damaged.pipe", "-o", "never.pt")
+        self.assertEqual([name for name in os.listdir(".") if "never" in name], [], "nothing half-written is left")
+
+    def testJson(self):
+        import json
+        result = self.pipec(0, "pipe-merge", "files.pipe", "-o", "json.pt", "--force", "--json")
+        document = json.loads(result.out)
+        self.assertEqual(document["bytes"], Path("json.pt").stat().st_size)
+        self.assertEqual(document["source_digest"], e2e.plan("files.pipe")["source_digest"])
+
+
+if __name__ == "__main__":
+    e2e.main()

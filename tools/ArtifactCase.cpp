@@ -1,0 +1,287 @@
+#include "tools/ArtifactCase.h"
+
+#include "ir/MicroBatch.h"
+#include "ir/TorchError.h"
+#include "ir/UnfinishedOutputs.h"
+#include "ir/artifact/Manifest.h"
+#include "ir/artifact/SafeFile.h"
+#include "ir/plan/Json.h"
+#include "ir/plan/JsonReader.h"
+#include "llvm/ADT/STLExtras.h"
+#include "runtime/Pipeline.h"
+#include "runtime/Reference.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <fcntl.h>
+#include <filesystem>
+#include <unistd.h>
+
+namespace pipec {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char *kCaseName = "case.json";
+constexpr uint64_t kMaxCaseBytes = uint64_t(1) << 20;
+constexpr int64_t kMostMicroBatches = int64_t(1) << 20, kMostThreads = 1024;
+
+llvm::json::Value toleranceValue(const std::optional<double> &tolerance) {
+  return tolerance ? llvm::json::Value(*tolerance) : llvm::json::Value(nullptr);
+}
+
+std::string toJson(const ArtifactCase &case_) {
+  return printJson(llvm::json::Object{{"schema_version", 1},
+                                      {"source_digest", case_.sourceDigest},
+                                      {"tool_version", case_.toolVersion},
+                                      {"torch_version", case_.torchVersion},
+                                      {"microbatches", case_.microBatches},
+                                      {"threads", case_.threads},
+                                      {"seed", case_.seed},
+                                      {"rtol", toleranceValue(case_.rtol)},
+                                      {"atol", toleranceValue(case_.atol)},
+                                      {"inputs", case_.inputs},
+                                      {"outputs", case_.outputs}});
+}
+
+std::optional<double> toleranceFrom(JsonObject &object, llvm::StringRef key) {
+  const llvm::json::Value *value = object.value(key);
+  if (!value || value->getAsNull())
+    return std::nullopt;
+  auto number = value->getAsNumber();
+  if (number && *number >= 0)
+    return *number;
+  object.fail(key, "expected a number of at least 0, or null for the default of the dtype");
+  return std::nullopt;
+}
+
+/// Beside case.json, and nowhere else.
+std::string fileFrom(JsonObject &object, llvm::StringRef key) {
+  std::string name = object.string(key);
+  if (!isArtifactFileName(name))
+    object.fail(key, "expected the name of a file beside case.json, got \"" + name + "\"");
+  return name;
+}
+
+ArtifactCase caseFrom(JsonObject &object) {
+  ArtifactCase case_;
+  object.integer("schema_version", 1, 1);
+  case_.sourceDigest = object.string("source_digest");
+  case_.toolVersion = object.string("tool_version");
+  case_.torchVersion = object.string("torch_version");
+  case_.microBatches = object.integer("microbatches", 1, kMostMicroBatches);
+  case_.threads = static_cast<int>(object.integer("threads", 1, kMostThreads));
+  case_.seed = object.integer("seed");
+  case_.rtol = toleranceFrom(object, "rtol");
+  case_.atol = toleranceFrom(object, "atol");
+  case_.inputs = fileFrom(object, "inputs");
+  case_.outputs = fileFrom(object, "outputs");
+  object.finish();
+  return case_;
+}
+
+llvm::Error existsAlready(const std::string &target) {
+  return makeError(ExitCode::Usage, target + ": exists already", "pass --force to replace it");
+}
+
+/// --force replaces a case, and nothing that somebody else put there.
+llvm::Error checkReplaceable(const std::string &target) {
+  const char *own[] = {kCaseName, "inputs.pt", "outputs.pt"};
+  std::error_code error;
+  bool isCase = fs::is_directory(fs::symlink_status(target, error)) &&
+                fs::exists(fs::path(target) / kCaseName, error);
+  std::string other;
+  if (isCase)
+    for (const auto &entry : fs::directory_iterator(target, error))
+      if (!llvm::is_contained(own, entry.path().filename().string()))
+        other = entry.path().filename().string();
+  if (isCase && other.empty() && !error)
+    return llvm::Error::success();
+  return makeError(ExitCode::Usage,
+                   target + ": exists and is not a recorded case: " +
+                       (other.empty() ? "it has no case.json" : "it holds " + other),
+                   "choose another place, or move it away");
+}
+
+llvm::Error checkCaseTarget(const std::string &target, bool force) {
+  std::error_code ignored;
+  if (!fs::exists(fs::symlink_status(target, ignored)))
+    return llvm::Error::success();
+  return force ? checkReplaceable(target) : existsAlready(target);
+}
+
+/// The example once per micro-batch, along the batch dimensions.
+std::vector<c10::IValue> batchOf(const Signature &signature,
+                                 const std::vector<c10::IValue> &example, int64_t samples) {
+  std::vector<c10::IValue> batch;
+  for (size_t i = 0; i < example.size(); ++i)
+    batch.push_back(resizeBatch(example[i], signature.inputs[i].batchDim, samples));
+  return batch;
+}
+
+} // namespace
+
+llvm::Expected<ArtifactCase> readCase(const std::string &directory) {
+  llvm::Expected<FileHandle> opened = openDirectory(directory);
+  if (!opened)
+    return opened.takeError();
+  llvm::Expected<FileHandle> file = openForReading(*opened, kCaseName);
+  if (!file)
+    return withContext(file.takeError(), directory);
+  llvm::Expected<std::string> text = readAll(*file, kCaseName, kMaxCaseBytes);
+  if (!text)
+    return withContext(text.takeError(), directory);
+  JsonLimits limits;
+  limits.what = directory + "/" + kCaseName;
+  limits.code = ExitCode::Unreadable;
+  llvm::Expected<llvm::json::Value> document = parseJson(*text, limits);
+  if (!document)
+    return document.takeError();
+  JsonReading reading;
+  JsonObject object(reading, &*document, "");
+  ArtifactCase case_ = caseFrom(object);
+  if (!reading.error.empty())
+    return makeError(ExitCode::Unreadable, limits.what + ": " + reading.error);
+  return case_;
+}
+
+llvm::Expected<Comparison> runCase(const std::string &artifact, const std::string &directory,
+                                   const ArtifactCase &case_) {
+  llvm::Expected<Arguments> arguments = readArguments(directory + "/" + case_.inputs);
+  if (!arguments)
+    return arguments.takeError();
+  llvm::Expected<c10::IValue> expected = readValue(directory + "/" + case_.outputs);
+  if (!expected)
+    return expected.takeError();
+  PipelineOptions options;
+  options.microBatches = case_.microBatches;
+  options.threads = case_.threads;
+  options.seed = static_cast<uint64_t>(case_.seed);
+  llvm::Expected<Pipeline> pipeline = Pipeline::load(artifact, options);
+  if (!pipeline)
+    return pipeline.takeError();
+  auto inputs = pipeline->bind(*arguments);
+  if (!inputs)
+    return inputs.takeError();
+  llvm::Expected<c10::IValue> result = pipeline->infer(*inputs);
+  if (!result)
+    return result.takeError();
+  return guardTorch(ExitCode::Other, "comparing the outputs",
+                    [&] { return compare(*expected, *result, case_.rtol, case_.atol); });
+}
+
+llvm::Expected<CaseWriter> CaseWriter::create(const std::string &directory, bool force) {
+  CaseWriter writer;
+  fs::path target = llvm::StringRef(directory).rtrim('/').str();
+  writer.target_ = target.string();
+  writer.force_ = force;
+  std::string name = target.filename().string();
+  if (name.empty() || name == "." || name == "..")
+    return failf(ExitCode::Usage, "--record-case: expected the name of a directory, got \"{}\"",
+                 directory);
+  if (llvm::Error error = checkCaseTarget(writer.target_, force))
+    return error;
+  std::string temporary =
+      (target.parent_path() / fmt::format(".{}.tmp-{}", name, ::getpid())).string();
+  UnfinishedOutputs &open = unfinishedOutputs();
+  std::lock_guard lock(open.mutex);
+  std::error_code error;
+  if (open.abandoned || !fs::create_directory(temporary, error))
+    return failf(ExitCode::IO, "{}: cannot make a directory beside it: {}", writer.target_,
+                 error ? error.message() : "it is there already");
+  open.paths.insert(temporary);
+  writer.temporary_ = temporary;
+  return writer;
+}
+
+CaseWriter::CaseWriter(CaseWriter &&other)
+    : target_(std::move(other.target_)), temporary_(std::exchange(other.temporary_, "")),
+      force_(other.force_) {}
+
+CaseWriter::~CaseWriter() {
+  if (temporary_.empty())
+    return;
+  UnfinishedOutputs &open = unfinishedOutputs();
+  std::lock_guard lock(open.mutex);
+  if (open.paths.erase(temporary_))
+    removeTree(temporary_);
+}
+
+llvm::Error CaseWriter::record(const Plan &plan, const CaseSource &source) {
+  ReferenceOptions options;
+  options.method = plan.signature.method;
+  options.threads = 1; // the numbers depend on it
+  options.mode = source.mode;
+  for (const InputSpec &input : plan.signature.inputs)
+    options.batchDims.emplace_back(input.name, input.batchDim);
+  bool splits = llvm::any_of(plan.signature.inputs,
+                             [](const InputSpec &input) { return input.batchDim.has_value(); });
+  options.microBatches = splits ? plan.microBatches : 1;
+  llvm::Expected<Reference> reference = Reference::load(source.model, options);
+  if (!reference)
+    return reference.takeError();
+  llvm::Expected<Arguments> arguments = argumentsFromOption(source.inputs);
+  if (!arguments)
+    return arguments.takeError();
+  auto example = bindArguments(plan.signature, reference->inputTypes(), *arguments);
+  if (!example)
+    return example.takeError();
+  int64_t samples = 0;
+  if (splits) {
+    llvm::Expected<int64_t> size = batchSize(plan.signature, *example);
+    if (!size)
+      return size.takeError();
+    samples = *size * options.microBatches;
+  }
+  auto batch = guardTorch(ExitCode::Other, "making the batch of the case",
+                          [&] { return batchOf(plan.signature, *example, samples); });
+  if (!batch)
+    return batch.takeError();
+  if (llvm::Error error = writeValue(temporary_ + "/inputs.pt", c10::ivalue::Tuple::create(*batch)))
+    return error;
+  llvm::Expected<c10::IValue> result = reference->infer(*batch);
+  if (!result)
+    return result.takeError();
+  if (llvm::Error error = writeValue(temporary_ + "/outputs.pt", *result))
+    return error;
+  ArtifactCase case_;
+  case_.sourceDigest = plan.sourceDigest;
+  case_.toolVersion = plan.toolVersion;
+  case_.torchVersion = plan.torchVersion;
+  case_.microBatches = options.microBatches;
+  llvm::Expected<FileHandle> directory = openDirectory(temporary_);
+  if (!directory)
+    return directory.takeError();
+  if (llvm::Error error = writeNewFile(*directory, kCaseName, toJson(case_)))
+    return withContext(std::move(error), target_);
+  return sync(*directory, temporary_);
+}
+
+llvm::Error CaseWriter::publish() {
+  UnfinishedOutputs &open = unfinishedOutputs();
+  std::lock_guard lock(open.mutex);
+  if (!open.paths.count(temporary_))
+    return failf(ExitCode::Other, "{}: not published: the process is ending", target_);
+  if (llvm::Error error = checkCaseTarget(target_, force_))
+    return error;
+  std::error_code ignored;
+  bool replaces = fs::exists(target_, ignored);
+  if (::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, target_.c_str(),
+                  replaces ? RENAME_EXCHANGE : RENAME_NOREPLACE) != 0) {
+    // Where the file system has no such rename: first away with the old one.
+    if (replaces)
+      removeTree(target_);
+    if (::rename(temporary_.c_str(), target_.c_str()) != 0)
+      return failf(ExitCode::IO, "{}: cannot put the case there: {}", target_,
+                   systemMessage(errno));
+    replaces = false;
+  }
+  open.paths.erase(temporary_);
+  if (replaces)
+    removeTree(temporary_);
+  temporary_.clear();
+  return llvm::Error::success();
+}
+
+} // namespace pipec
