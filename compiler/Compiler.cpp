@@ -26,6 +26,7 @@
 #include "passes/analysis/TopLevel.h"
 
 #include <chrono>
+#include <filesystem>
 #include <set>
 #include <unistd.h>
 
@@ -46,6 +47,14 @@ std::string countedRuns(const std::vector<ExampleRun> &runs) {
                                        : ", ") +
             std::to_string(size);
   return counted(runs.size(), "run") + text;
+}
+
+bool isSamePlace(const std::string &a, const std::string &b) {
+  auto resolved = [](llvm::StringRef path) {
+    std::error_code ignored;
+    return std::filesystem::weakly_canonical(path.rtrim('/').str(), ignored);
+  };
+  return resolved(a) == resolved(b);
 }
 
 } // namespace
@@ -378,6 +387,11 @@ struct Compiler::Impl {
   compileInto(const CompileOptions &given, const std::string &target, bool force,
               llvm::function_ref<llvm::Error(ArtifactWriter &)> last) {
     options = &given;
+    if (!given.dumpDir.empty() && isSamePlace(given.dumpDir, target))
+      return makeError(ExitCode::Usage,
+                       fmt::format("--dump-ir: expected another place than the artifact's, got {}",
+                                   given.dumpDir),
+                       "choose a place beside it");
     llvm::Expected<ArtifactWriter> writer = ArtifactWriter::create(target, force);
     if (!writer)
       return writer;

@@ -41,6 +41,12 @@ llvm::Error PassDumps::prepare(bool replace) const {
   std::error_code code;
   if (!fs::exists(directory_, code))
     return llvm::Error::success();
+  if (fs::exists(directory_ + "/MANIFEST", code))
+    return makeError(ExitCode::Usage,
+                     fmt::format("--dump-ir: expected a directory of its own, got {}, an artifact: "
+                                 "another file in it would damage it",
+                                 directory_),
+                     "choose a place beside it");
   std::vector<std::string> dumps;
   for (fs::directory_iterator entry(directory_, code), end; !code && entry != end;
        entry.increment(code))

@@ -12,7 +12,8 @@ public:
   explicit PassDumps(std::string directory) : directory_(std::move(directory)) {}
 
   /// Looks at what is there before anything runs; `replace` removes the dumps of an older compile,
-  /// which would stand among the new ones. Errors: Usage naming a dump that is there, IO.
+  /// which would stand among the new ones. Errors: Usage naming a dump that is there, or an
+  /// artifact; IO.
   llvm::Error prepare(bool replace) const;
 
   /// Writes the next file if the pass changed the model; creates the directory when there is none.

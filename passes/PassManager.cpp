@@ -46,6 +46,12 @@ struct Runner {
       const std::function<llvm::Expected<std::unique_ptr<SplitPass>>(const PassOptions &)> &make) {
     if (!std::holds_alternative<Model>(model))
       return wrongKind(text, /*staged=*/true);
+    if (!std::get<Model>(model).self.isNone())
+      return makeError(ExitCode::Usage,
+                       fmt::format("pass {} works on a model whose attributes are lowered, got a "
+                                   "module",
+                                   text),
+                       "run inline,lower-attributes before it");
     llvm::Expected<std::unique_ptr<SplitPass>> pass = make(step.options);
     if (!pass)
       return pass.takeError();

@@ -155,6 +155,11 @@ llvm::Expected<CompileOptions> readOptions() {
   if (split == "at" && at.empty())
     return makeError(ExitCode::Usage, "--split at: expected modules, got none",
                      "name modules with --at");
+  if (given(split) && split != "at" && !at.empty())
+    return makeError(
+        ExitCode::Usage,
+        fmt::format("--at: expected --split at with it, got --split {}", split.getValue()),
+        "leave one of the two out");
   options.stages = stages;
   options.split = split;
   options.inputs = inputs;

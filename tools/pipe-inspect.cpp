@@ -207,6 +207,10 @@ llvm::Expected<ExitCode> inspectModel() {
     return makeError(ExitCode::Usage,
                      "--schedule: expected an artifact, got a TorchScript file, which has none",
                      "compile it first, and inspect the artifact");
+  if (given(method) && !given(inputs))
+    return makeError(
+        ExitCode::Usage, "--method: expected --inputs with it, got none",
+        "the method decides what the inputs are for; the modules are those of the file");
   for (const std::string &library : libraries)
     if (llvm::Error error = loadLibrary(library))
       return error;

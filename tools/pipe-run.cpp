@@ -3,6 +3,7 @@
 #include "ir/MicroBatch.h"
 #include "ir/TorchError.h"
 #include "ir/Values.h"
+#include "ir/schedule/Schedule.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -100,6 +101,15 @@ llvm::Error within(const IntegerOption &option, llvm::StringRef name, int64_t le
                option.getValue() < least ? least : most, option.getValue().value);
 }
 
+std::vector<std::string> deviceList() {
+  std::vector<std::string> names;
+  llvm::SmallVector<llvm::StringRef, 4> parts;
+  llvm::StringRef(device).split(parts, ',', -1, /*KeepEmpty=*/false);
+  for (llvm::StringRef part : parts)
+    names.push_back(part.trim().str());
+  return names;
+}
+
 llvm::Error checkOptions(bool isArtifact) {
   struct Range {
     const IntegerOption &option;
@@ -128,8 +138,17 @@ llvm::Error checkOptions(bool isArtifact) {
   if (!given(expect) && (given(rtol) || given(atol)))
     return makeError(ExitCode::Usage, given(rtol) ? "--rtol: expected --expect with it, got none"
                                                   : "--atol: expected --expect with it, got none");
+  std::error_code ignored;
+  const auto folder = std::filesystem::path(output.getValue()).parent_path();
+  if (given(output) && std::filesystem::exists(folder / "MANIFEST", ignored) &&
+      std::filesystem::exists(folder / "plan.json", ignored))
+    return makeError(ExitCode::Usage,
+                     fmt::format("--output: {} is in an artifact, which another file would damage",
+                                 output.getValue()),
+                     "choose a place beside it");
+  if (given(device) && deviceList().empty())
+    return failf(ExitCode::Usage, "--device: expected a device, got {}", device.getValue());
   if (given(output) && !force) {
-    std::error_code ignored;
     auto status = std::filesystem::symlink_status(output.getValue(), ignored);
     if (std::filesystem::is_symlink(status))
       return makeError(ExitCode::Usage,
@@ -141,15 +160,6 @@ llvm::Error checkOptions(bool isArtifact) {
                        "pass --force to replace it");
   }
   return llvm::Error::success();
-}
-
-std::vector<std::string> deviceList() {
-  std::vector<std::string> names;
-  llvm::SmallVector<llvm::StringRef, 4> parts;
-  llvm::StringRef(device).split(parts, ',', -1, /*KeepEmpty=*/false);
-  for (llvm::StringRef part : parts)
-    names.push_back(part.trim().str());
-  return names;
 }
 
 /// Sets the schedule of the options from --schedule.
@@ -172,6 +182,12 @@ llvm::Error readSchedule(PipelineOptions &options) {
   options.scheduleCsv = (*buffer)->getBuffer().str();
   if (options.scheduleCsv.empty())
     return failf(ExitCode::Usage, "--schedule: {} is empty", schedule.getValue());
+  if (llvm::Expected<Schedule> rows = scheduleFromCsv(options.scheduleCsv); !rows) {
+    ErrorText text = describe(rows.takeError());
+    return makeError(ExitCode::Unreadable,
+                     fmt::format("--schedule {}: {}", schedule.getValue(), text.message),
+                     text.help);
+  }
   return llvm::Error::success();
 }
 

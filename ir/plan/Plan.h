@@ -55,7 +55,7 @@ struct InputSpec {
   std::string type; // as TorchScript writes it: "Tensor", "List[Tensor]", "Optional[Tensor]"
   std::optional<int64_t> batchDim; // absent: given whole to every micro-batch
   /// None, bool, int, str, a float as floatDefault() of DefaultValue.h writes it (never a JSON
-  /// double), or a list of these. Absent: the argument must be given.
+  /// double), or a list or tupleDefault() of these. Absent: the argument must be given.
   std::optional<llvm::json::Value> defaultValue;
   bool written =
       false;         // the model writes into it: a runtime that repeats a step must hand out copies

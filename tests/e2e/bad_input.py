@@ -214,6 +214,20 @@ class RunInputs(InOwnDirectory):
         self.assertEqual((self.directory / "out.pt").read_bytes(), b"mine")
         self.nothingLeft("out.pt")
 
+    def testOutputInAnArtifact(self):
+        before = e2e.files("run.pipe")
+        for options in ([], ["--force"]):
+            self.refused(USAGE, "--output: run.pipe/out.pt is in an artifact", "pipe-run", "run.pipe", "--inputs", "f32[8,64]", "--output", "run.pipe/out.pt",
+                         *options)
+        self.assertEqual(e2e.files("run.pipe"), before)
+
+    def testScheduleOfAnotherKind(self):
+        """The artifact is whole: the file that was named is not what it should be."""
+        self.refuseRun("f32[8,64]", "--schedule run.pipe/plan.json: ", "line 1", options=["--schedule", "run.pipe/plan.json"], code=UNREADABLE)
+
+    def testNoDevice(self):
+        self.refuseRun("f32[8,64]", "--device: expected a device, got ,", options=["--device", ","])
+
     def testOutputIsALink(self):
         """One that leads nowhere yet, too: it is not replaced, and with --force what it names is written."""
         (self.directory / "link.pt").symlink_to("real.pt")
@@ -307,7 +321,19 @@ class Outputs(InOwnDirectory):
         self.pipec(0, *command, "--force")
         self.assertEqual(e2e.files(dumps), {**before, "letter.txt": b"mine"})
         self.refused(IO, "letter.txt", *self.compileTo(self.directory / "out.pipe"), "--dump-ir", dumps / "letter.txt")
+        self.refused(USAGE, "--dump-ir: expected another place", *self.compileTo(self.directory / "out.pipe"), "--dump-ir", self.directory / "out.pipe/")
         self.nothingLeft("dumps")
+
+    def testDumpsIntoAnArtifact(self):
+        """They would damage it."""
+        target = self.directory / "out.pipe"
+        self.pipec(0, *self.compileTo(target))
+        before = e2e.files(target)
+        for into in (target, self.directory / "other.pipe"):
+            for options in ([], ["--force"]):
+                self.refused(USAGE, "--dump-ir: expected", *self.compileTo(into, "--dump-ir", target, *options))
+                self.assertEqual(e2e.files(target), before)
+        self.nothingLeft("out.pipe")
 
     def testFullDisk(self):
         """A limit on the size of files stands for a disk without room: writes fail in the middle of a file."""

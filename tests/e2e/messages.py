@@ -148,6 +148,11 @@ class CommandLines(Messages):
         self.refused(USAGE, "--stages: expected 2, for there is 1 cut by at, got 3", "pipe-compile", MODEL, "--at", "layers.8", "--stages", 3,
                      "--dry-run")
 
+    def testOnlyOneSaysWhereToCut(self):
+        for how in ("auto", "markers"):
+            self.refused(USAGE, f"--at: expected --split at with it, got --split {how}", "pipe-compile", MODEL, "--at", "head", "--split", how,
+                         "--stages", 2, "--inputs", INPUTS, "--dry-run")
+
     def testNothingFarIsSuggested(self):
         result = self.refused(USAGE, ["the model calls no module zzzzzz", "pipe-inspect"], "pipe-compile", MODEL, "--at", "zzzzzz", "--dry-run")
         self.assertNotIn("did you mean", result.err)
@@ -185,6 +190,7 @@ class Inspect(Messages):
         self.assertEqual([rows[0]["parameter_bytes"] for rows in stages], [stage["parameter_bytes"] for stage in plan["stages"]])
         self.assertIn("head", [row["name"] for row in stages[1]])
         self.assertNotIn("head", [row["name"] for row in stages[0]])
+        self.refused(USAGE, "--method: expected --inputs with it", "pipe-inspect", MODEL, "--method", "step")
         self.refused(USAGE, "--inputs: expected a TorchScript file", "pipe-inspect", "inspect.pipe", "--inputs", INPUTS)
 
     def testDamaged(self):
