@@ -23,9 +23,19 @@ using torch::jit::Graph;
 using torch::jit::Node;
 using torch::jit::Value;
 
+/// Of a copy: fork bodies, which it shares with the model, keep theirs.
+void forgetSourceLines(Block &block) {
+  for (Node *node : block.nodes()) {
+    node->setSourceRange(torch::jit::SourceRange());
+    for (Block *inner : node->blocks())
+      forgetSourceLines(*inner);
+  }
+}
+
 /// The graph as a method of a module without attributes: weights are arguments, so none is written.
 std::string write(Graph &source) {
   auto graph = source.copy();
+  forgetSourceLines(*graph->block()); // they are carried over, and take long to write and read
   auto unit = std::make_shared<torch::jit::CompilationUnit>();
   auto type =
       c10::ClassType::create(c10::QualifiedName("__torch__.pipec.Whole"), unit, /*is_module=*/true);
@@ -55,7 +65,8 @@ torch::jit::Module load(const std::string &bytes) {
 
 std::shared_ptr<Graph> read(const std::string &bytes, size_t outputs) {
   torch::jit::Module module = load(bytes);
-  auto graph = torch::jit::toGraphFunction(module.get_method("forward").function()).graph()->copy();
+  // Not a copy: nobody else has the module.
+  auto graph = torch::jit::toGraphFunction(module.get_method("forward").function()).graph();
   graph->eraseInput(0);
   if (outputs == 1)
     return graph;

@@ -138,8 +138,9 @@ std::vector<Value *> resultsOf(Value *result, size_t expected) {
   return result->node()->inputs().vec();
 }
 
+/// The module's own: it is only read.
 std::shared_ptr<Graph> graphOf(const torch::jit::Module &module, const std::string &method) {
-  return torch::jit::toGraphFunction(module.get_method(method).function()).graph()->copy();
+  return torch::jit::toGraphFunction(module.get_method(method).function()).graph();
 }
 
 class Linker {

@@ -1,12 +1,13 @@
 // bench-compile: how the time and memory of a compile into 8 stages grow with the model.
 //
-//   bench-compile DIRECTORY NODES... [--runs N] [--inputs TEXT] [--phases]
+//   bench-compile DIRECTORY NODES... [--runs N] [--flat] [--inputs TEXT] [--phases]
 //
 // Each model is made in DIRECTORY and compiled N times (default 5) in this process; a line has the
 // medians, of wall time and, for machines that do other things as well, of processor time.
 // "load+save" is LibTorch's own reading and writing of TorchScript during the compile, "rest" all
 // other work, "plain" one torch.jit.load and torch.jit.save of the model without pipec. With
-// --inputs the compile also runs the model, and chooses the cuts itself.
+// --flat all code is in one function instead of a module for each 100 operators, with --inputs the
+// compile also runs the model, and chooses the cuts itself.
 #include "compiler/Compiler.h"
 #include "tests/bench/BenchModels.h"
 #include "tests/support/TestModels.h"
@@ -29,7 +30,7 @@ struct Options {
   std::string directory, inputs;
   std::vector<size_t> nodes;
   int runs = 5;
-  bool phases = false;
+  bool flat = false, phases = false;
 };
 
 /// Seconds.
@@ -65,8 +66,10 @@ Sample compileOnce(const std::string &path, size_t nodes, const Options &options
   compile.stages = kStages;
   compile.inputs = options.inputs;
   if (options.inputs.empty())
-    for (const std::string &name : bench::evenCuts(nodes, kStages))
-      compile.cuts.push_back(AtModule{name});
+    compile.cuts.push_back(CutPredicate([&](const NodeView &node) {
+      const size_t part = bench::topLevelNodes(nodes) / kStages;
+      return node.index % part == 0 && node.index / part < kStages;
+    }));
   const double cpu = cpuSeconds();
   llvm::Expected<Compiler> compiler = Compiler::load(path);
   if (!compiler)
@@ -110,9 +113,11 @@ double medianTotal(const std::vector<Share> &shares) {
 
 /// Prints the line of one size.
 Row measure(size_t nodes, const Options &options) {
-  const std::string path = fmt::format("{}/nodes-{}.pt", options.directory, nodes);
+  const std::string path =
+      fmt::format("{}/{}-{}.pt", options.directory, options.flat ? "flat" : "layers", nodes);
   if (!std::filesystem::exists(path)) {
-    bench::writeNodesModel(path + ".new", nodes);
+    bench::writeNodesModel(path + ".new", nodes,
+                           options.flat ? bench::Code::Flat : bench::Code::Layers);
     std::filesystem::rename(path + ".new", path);
   }
   std::vector<Share> wall, cpu;
@@ -142,6 +147,8 @@ Options readOptions(int argc, char **argv) {
     if ((text == "--runs" || text == "--inputs") && i + 1 < argc)
       text == "--runs" ? void(options.runs = std::atoi(argv[++i]))
                        : void(options.inputs = argv[++i]);
+    else if (text == "--flat")
+      options.flat = true;
     else if (text == "--phases")
       options.phases = true;
     else if (options.directory.empty())
@@ -150,7 +157,7 @@ Options readOptions(int argc, char **argv) {
       options.nodes.push_back(std::strtoull(argv[i], nullptr, 10));
   }
   if (options.nodes.empty() || options.runs < 1)
-    stop("usage: bench-compile DIRECTORY NODES... [--runs N] [--inputs TEXT] [--phases]");
+    stop("usage: bench-compile DIRECTORY NODES... [--runs N] [--flat] [--inputs TEXT] [--phases]");
   std::filesystem::create_directories(options.directory);
   return options;
 }
