@@ -3,6 +3,7 @@
 #include "ir/ModelSignature.h"
 #include "ir/TorchError.h"
 #include "ir/TorchFile.h"
+#include "ir/artifact/StageModule.h"
 #include "passes/analysis/AliasAnalysis.h"
 
 #include <ATen/Context.h>
@@ -54,7 +55,7 @@ llvm::Expected<c10::IValue> runFresh(const std::string &path, const std::string 
     c10::IValue result;
     for (std::vector<c10::IValue> &inputs : calls) {
       at::manual_seed(seed); // of each call: an unused draw at the end of one changes no other
-      result = module->get_method(method)(std::move(inputs));
+      result = runMethod(*module, method, std::move(inputs));
     }
     return result;
   });

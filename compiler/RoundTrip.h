@@ -3,7 +3,16 @@
 
 #include "ir/Model.h"
 
+namespace torch::jit {
+struct Graph;
+}
+
 namespace pipec {
+
+/// Reading text back puts the results of a branch or loop in the order of their names, and values
+/// without a name get numbers: _10 comes before _9. This gives results that stand together names
+/// in their order, so that writing keeps it.
+void nameResultsInOrder(torch::jit::Graph &graph);
 
 /// Stage files hold source text, and reading text back may reorder outputs of control flow, fold
 /// and merge. The model's graph is written and read (without weights) until it comes back as it

@@ -1,5 +1,6 @@
 #include "compiler/StageEmitter.h"
 
+#include "compiler/RoundTrip.h"
 #include "compiler/StageWeights.h"
 #include "ir/GraphVerify.h"
 #include "ir/NewFile.h"
@@ -157,6 +158,7 @@ protected:
                                Value *result) {
     graph->registerOutput(result);
     stripSourceRanges(*graph->block());
+    nameResultsInOrder(*graph);
     if (llvm::Error error = lintGraph(*graph))
       throw std::runtime_error(describe(std::move(error)).message);
     torch::jit::Function *function =

@@ -117,6 +117,8 @@ bool isChanged(Value *value) {
 } // namespace
 
 bool isWholeNumberOp(Node *node) {
+  if (node->kind() == c10::prim::Uninitialized)
+    return true;
   if (!node->blocks().empty() || node->outputs().size() != 1 || !isWhole(*node->output()->type()) ||
       isChanged(node->output()))
     return false;
@@ -249,7 +251,10 @@ void CanonicalWriter::write(Node *node) {
     return;
   std::string right = impl_->rightHandSide(node, *this);
   if (isWholeNumberOp(node)) {
-    impl_->names[node->output()] = shortened(right);
+    // What has no value is named by its type: nothing else tells two of them apart.
+    impl_->names[node->output()] = node->kind() == c10::prim::Uninitialized
+                                       ? right + " : " + canonicalType(node->output()->type())
+                                       : shortened(right);
     return;
   }
   std::string left;

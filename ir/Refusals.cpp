@@ -47,7 +47,8 @@ constexpr RefusalRow kRefusals[] = {
     {Refusal::ObjectAttribute, "object-attribute",
      "{}: reads or writes {} of an object of class {} that the method makes",
      "use plain variables, tuples or a submodule in its place",
-     "The method makes an object of a TorchScript class and uses its attributes."},
+     "The method makes an object of a TorchScript class and stores, returns, forks or selects it. "
+     "An object of which only attributes and methods are used becomes their values."},
     {Refusal::AttributeType, "attribute-type",
      "{}: attribute of type {} can be neither a constant nor an input",
      "keep what the method needs of it as tensors, numbers or strings",

@@ -1,5 +1,6 @@
 // dead-code: removes what neither a result, a visible write nor a side effect needs.
 #include "ir/MarkerOps.h"
+#include "ir/NodeInfo.h"
 #include "ir/RandomOps.h"
 #include "llvm/ADT/DenseSet.h"
 #include "passes/Passes.h"
@@ -23,7 +24,9 @@ enum class UnusedDraws {
 };
 
 bool draws(Node *node) {
-  return isRandomOp(node->kind().toQualString()) || node->isNondeterministic();
+  if (isRandomOp(node->kind().toQualString()))
+    return drawsOf(node) != Draws::Never; // dropout that is switched off draws nothing
+  return node->isNondeterministic();
 }
 
 bool mustStay(Node *node, UnusedDraws unusedDraws) {

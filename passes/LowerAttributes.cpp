@@ -95,6 +95,8 @@ private:
     for (size_t i = 0; i < entries_.size(); ++i)
       entryOf_[entries_[i].path] = i;
     Graph &graph = *model.graph;
+    if (llvm::Error error = lowerLocalObjects(graph))
+      return error;
     paths_[graph.inputs()[0]] = "";
     scan(*graph.block());
     makeAttributes();
@@ -403,7 +405,8 @@ PassInfo lowerAttributes() {
           .description = "replaces the module by one graph input per tensor, object and written "
                          "value, and by constants for the rest",
           .requires_ = "calls are inlined",
-          .guarantees = "no prim::GetAttr, no prim::SetAttr; attributes with names, storage and "
+          .guarantees = "no prim::GetAttr, no prim::SetAttr, objects that the method makes are "
+                        "their values; attributes with names, storage and "
                         "kind; training flags folded",
           .example = R"(
     %w : Tensor = prim::GetAttr[name="weight"](%self)

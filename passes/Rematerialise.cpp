@@ -88,7 +88,8 @@ private:
     Node *node = value->node();
     if (node->kind() == c10::prim::Constant || made_.count(value) || inChain.count(node))
       return true;
-    if (value->type()->kind() == c10::TypeKind::TensorType)
+    if (value->type()->kind() == c10::TypeKind::TensorType &&
+        node->kind() != c10::prim::Uninitialized)
       return available_.count(value) && !alias_->isWritten(value);
     if (!crosses(value, stage) || !isWholeNumberOp(node) || alias_->isWritten(value))
       return false;

@@ -1,10 +1,9 @@
 #include "passes/StateThreading.h"
 
 #include "ir/NodeInfo.h"
+#include "llvm/ADT/STLExtras.h"
 
 #include <torch/csrc/jit/ir/ir.h>
-
-#include <set>
 
 namespace pipec {
 
@@ -15,25 +14,33 @@ using torch::jit::Node;
 using torch::jit::Value;
 using State = std::map<std::string, Value *>;
 
+/// Paths that a block writes, with the types that their classes declare.
+using Written = std::map<std::string, c10::TypePtr>;
+
 std::string pathOf(Node *node, const ModulePaths &paths, bool &known) {
   return attributePath(node->input(0), node->s(c10::attr::name), paths, known);
 }
 
-void writtenIn(Block &block, const ModulePaths &paths, std::set<std::string> &written) {
+c10::TypePtr declaredType(Node *access) {
+  return access->input(0)->type()->expect<c10::ClassType>()->getAttribute(
+      access->s(c10::attr::name));
+}
+
+void writtenIn(Block &block, const ModulePaths &paths, const State &current, Written &written) {
   for (Node *node : block.nodes()) {
     bool known = false;
     if (node->kind() == c10::prim::SetAttr)
-      if (std::string path = pathOf(node, paths, known); known)
-        written.insert(path);
+      if (std::string path = pathOf(node, paths, known); known && current.count(path))
+        written[path] = declaredType(node);
     for (Block *inner : node->blocks())
-      writtenIn(*inner, paths, written);
+      writtenIn(*inner, paths, current, written);
   }
 }
 
 llvm::Error threadIf(Node *node, const ModulePaths &paths, State &current) {
-  std::set<std::string> written;
+  Written written;
   for (Block *branch : node->blocks())
-    writtenIn(*branch, paths, written);
+    writtenIn(*branch, paths, current, written);
   std::vector<State> exits;
   for (Block *branch : node->blocks()) {
     State inside = current;
@@ -41,11 +48,11 @@ llvm::Error threadIf(Node *node, const ModulePaths &paths, State &current) {
       return error;
     exits.push_back(std::move(inside));
   }
-  for (const std::string &path : written) {
+  for (const auto &[path, type] : written) {
     for (size_t i = 0; i < exits.size(); ++i)
       node->blocks()[i]->registerOutput(exits[i][path]);
     Value *merged = node->addOutput();
-    merged->setType(current[path]->type());
+    merged->setType(type);
     current[path] = merged;
   }
   return llvm::Error::success();
@@ -53,27 +60,75 @@ llvm::Error threadIf(Node *node, const ModulePaths &paths, State &current) {
 
 llvm::Error threadLoop(Node *node, const ModulePaths &paths, State &current) {
   Block *body = node->blocks()[0];
-  std::set<std::string> written;
-  writtenIn(*body, paths, written);
+  Written written;
+  writtenIn(*body, paths, current, written);
   State inside = current;
-  for (const std::string &path : written) {
+  for (const auto &[path, type] : written) {
     node->addInput(current[path]);
     Value *carried = body->addInput();
-    carried->setType(current[path]->type());
+    carried->setType(type);
     inside[path] = carried;
   }
   if (llvm::Error error = threadState(*body, paths, inside))
     return error;
-  for (const std::string &path : written) {
+  for (const auto &[path, type] : written) {
     body->registerOutput(inside[path]);
     Value *result = node->addOutput();
-    result->setType(current[path]->type());
+    result->setType(type);
     current[path] = result;
   }
   return llvm::Error::success();
 }
 
+/// Whether nothing but its attributes is ever asked of an object: it is not stored, returned,
+/// chosen between or handed on.
+bool isOnlyItsAttributes(Value *object) {
+  return llvm::all_of(object->uses(), [](const torch::jit::Use &use) {
+    return use.offset == 0 &&
+           (use.user->kind() == c10::prim::GetAttr || use.user->kind() == c10::prim::SetAttr);
+  });
+}
+
+/// Objects that the block, or one inside it, makes and that can become values.
+void objectsIn(Block &block, std::vector<Node *> &objects) {
+  for (Node *node : block.nodes()) {
+    if (node->kind() == c10::prim::CreateObject && isOnlyItsAttributes(node->output()))
+      objects.push_back(node);
+    for (Block *inner : node->blocks())
+      objectsIn(*inner, objects);
+  }
+}
+
+/// Before anything is assigned, the attributes have no value.
+llvm::Error becomeValues(Node *object) {
+  auto type = object->output()->type()->expect<c10::ClassType>();
+  State current;
+  for (size_t i = 0; i < type->numAttributes(); ++i) {
+    Node *nothing = object->owningGraph()->createUninitialized(type->getAttribute(i));
+    current[type->getAttributeName(i)] =
+        nothing->copyMetadata(object)->insertBefore(object)->output();
+  }
+  const ModulePaths paths = {{object->output(), ""}};
+  if (llvm::Error error = threadState(*object->owningBlock(), paths, current))
+    return error;
+  object->destroy();
+  return llvm::Error::success();
+}
+
 } // namespace
+
+llvm::Error lowerLocalObjects(torch::jit::Graph &graph) {
+  // An object that is an attribute of another is one only of its own attributes after the other.
+  for (;;) {
+    std::vector<Node *> objects;
+    objectsIn(*graph.block(), objects);
+    if (objects.empty())
+      return llvm::Error::success();
+    for (Node *object : objects)
+      if (llvm::Error error = becomeValues(object))
+        return error;
+  }
+}
 
 std::string attributePath(Value *object, const std::string &name, const ModulePaths &paths,
                           bool &known) {

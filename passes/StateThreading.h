@@ -1,5 +1,5 @@
 // Assignments to attributes (prim::SetAttr) as values: what lower-attributes uses for attributes
-// that the method writes.
+// that the method writes, of modules and of objects that it makes.
 #pragma once
 
 #include "ir/plan/Error.h"
@@ -10,6 +10,7 @@
 
 namespace torch::jit {
 struct Block;
+struct Graph;
 struct Value;
 } // namespace torch::jit
 
@@ -24,6 +25,16 @@ using ModulePaths = std::unordered_map<torch::jit::Value *, std::string>;
 /// a write sits in a fork's body.
 llvm::Error threadState(torch::jit::Block &block, const ModulePaths &paths,
                         std::map<std::string, torch::jit::Value *> &current);
+
+/// Replaces objects of TorchScript classes that the method makes by the values of their attributes:
+///
+///     %box : Box = prim::CreateObject()        %u : int = prim::Uninitialized()
+///     prim::SetAttr[name="n"](%box, %two)  =>
+///     %n : int = prim::GetAttr[name="n"](%box)  (%two in place of %n)
+///
+/// Objects of which more than attributes is asked (stored, returned, chosen between, forked) stay.
+/// Calls must be inlined. Errors: those of threadState.
+llvm::Error lowerLocalObjects(torch::jit::Graph &graph);
 
 /// "a.b" of a prim::GetAttr or prim::SetAttr on a module; empty when its object is no module of the
 /// model.

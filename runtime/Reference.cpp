@@ -7,6 +7,7 @@
 #include "ir/TorchError.h"
 #include "ir/TorchFile.h"
 #include "ir/Values.h"
+#include "ir/artifact/StageModule.h"
 #include "runtime/BatchSplit.h"
 #include "runtime/Device.h"
 #include "runtime/RandomKey.h"
@@ -178,7 +179,7 @@ llvm::Expected<c10::IValue> Reference::Impl::run(jit::Module &on, std::vector<c1
     std::optional<RandomScope> random;
     if (draws)
       random.emplace(RandomKey{options.seed, calls, microBatch}, inOrder);
-    c10::IValue value = on.get_method(options.method)(std::move(stack));
+    c10::IValue value = runMethod(on, options.method, std::move(stack));
     after = device->mark();
     if (busyNs) {
       device->finish();

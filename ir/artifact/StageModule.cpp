@@ -10,6 +10,7 @@
 #include <torch/csrc/jit/ir/ir.h>
 #include <torch/csrc/jit/runtime/interpreter.h>
 
+#include <functional>
 #include <map>
 
 namespace pipec {
@@ -25,6 +26,20 @@ struct StageModule::Impl {
   std::vector<c10::IValue> attributes; // None until it arrives
   std::optional<jit::Code> code;       // of graph, made at the first run
 };
+
+/// For prim::fork. LibTorch's own launcher hands the call to a pool of threads.
+static void runHere(std::function<void()> call) { call(); }
+
+c10::IValue runMethod(const jit::Module &module, const std::string &method,
+                      std::vector<c10::IValue> arguments) {
+  jit::Function &function = module.get_method(method).function();
+  jit::Stack stack = std::move(arguments);
+  stack.insert(stack.begin(), module._ivalue());
+  function.getSchema().checkAndNormalizeInputs(stack);
+  const jit::ExecutionPlan &plan = jit::toGraphFunction(function).get_executor().getPlanFor(stack);
+  jit::InterpreterState(plan.code, runHere).run(stack);
+  return std::move(stack.front());
+}
 
 std::optional<c10::IValue> attributeAt(const jit::Module &module, llvm::StringRef path) {
   c10::IValue value = module._ivalue();
@@ -216,7 +231,7 @@ llvm::Expected<std::vector<c10::IValue>> StageModule::run(std::vector<c10::IValu
   llvm::Error error = guardTorchVoid(ExitCode::Usage, "running the stage", [&] {
     if (!impl_->code)
       impl_->code.emplace(impl_->graph, "pipec_forward");
-    jit::InterpreterState(*impl_->code).run(stack);
+    jit::InterpreterState(*impl_->code, runHere).run(stack);
   });
   if (error)
     return error;

@@ -14,6 +14,12 @@ struct Module;
 
 namespace pipec {
 
+/// Runs a method as LibTorch does, but a forked call where it is forked, on this thread: what it
+/// draws and writes then has an order. Grad mode, threads and optimiser flag are the calling
+/// thread's. Throws LibTorch's exceptions.
+c10::IValue runMethod(const torch::jit::Module &module, const std::string &method,
+                      std::vector<c10::IValue> arguments);
+
 /// The value at a path like "encoder.layers.0.weight" of a module, or nothing.
 std::optional<c10::IValue> attributeAt(const torch::jit::Module &module, llvm::StringRef path);
 /// The declared type of the same, or null.

@@ -1,6 +1,7 @@
 #include "passes/analysis/CutLegality.h"
 
 #include "ir/NodeInfo.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "passes/analysis/AliasAnalysis.h"
 
@@ -34,6 +35,58 @@ bool hasRandom(Node *node) {
          llvm::any_of(node->g(c10::attr::Subgraph)->nodes(),
                       [](Node *inner) { return hasRandom(inner); });
 }
+
+/// Results of control flow that may be left without a value (prim::Uninitialized): a loop that
+/// returns early gives what it returns, or nothing and a flag that says so. A branch that raises
+/// gives nothing either, but then nobody goes on.
+class Unset {
+public:
+  explicit Unset(Block &block) { visit(block); }
+  bool maybe(Value *value) const { return values_.count(value); }
+
+private:
+  void visit(Block &block) {
+    for (Node *node : block.nodes()) {
+      if (node->kind() == c10::prim::Uninitialized)
+        values_.insert(node->output());
+      else if (node->kind() == c10::prim::If)
+        visitIf(node);
+      else if (node->kind() == c10::prim::Loop)
+        visitLoop(node);
+    }
+  }
+
+  void visitIf(Node *node) {
+    for (Block *branch : node->blocks()) {
+      visit(*branch);
+      const bool raises = llvm::any_of(
+          branch->nodes(), [](Node *inner) { return inner->kind() == c10::prim::RaiseException; });
+      for (size_t i = 0; i < node->outputs().size() && !raises; ++i)
+        if (maybe(branch->outputs()[i]))
+          values_.insert(node->output(i));
+    }
+  }
+
+  /// A carried value may be unset in a later round when the body leaves it so: once more then.
+  void visitLoop(Node *node) {
+    Block *body = node->blocks()[0];
+    for (size_t i = 0; i < node->outputs().size(); ++i)
+      if (maybe(node->input(i + 2)))
+        values_.insert(body->inputs()[i + 1]);
+    visit(*body);
+    bool more = false;
+    for (size_t i = 0; i < node->outputs().size(); ++i)
+      if (maybe(body->outputs()[i + 1]))
+        more |= values_.insert(body->inputs()[i + 1]).second;
+    if (more)
+      visit(*body);
+    for (size_t i = 0; i < node->outputs().size(); ++i)
+      if (maybe(node->input(i + 2)) || maybe(body->outputs()[i + 1]))
+        values_.insert(node->output(i));
+  }
+
+  llvm::DenseSet<Value *> values_;
+};
 
 /// What people know the memory as: the name of an attribute or argument; else nothing.
 std::string nameIn(const Model &model, const AliasAnalysis::Memory &memory) {
@@ -199,18 +252,25 @@ void CutLegality::blockState(const Model &model, const TopLevel &top) {
 }
 
 void CutLegality::blockValuesThatStay(const TopLevel &top) {
+  if (top.operators.empty())
+    return;
+  const Unset unset(*top.operators[0]->owningBlock());
   for (size_t i = 0; i < top.operators.size(); ++i) {
     Node *node = top.operators[i];
+    if (node->kind() == c10::prim::Uninitialized)
+      continue; // rematerialise makes another one where it is needed
     for (Value *value : node->outputs()) {
-      if (canTravel(*value->type()))
+      const bool travels = canTravel(*value->type());
+      if (travels && !unset.maybe(value))
         continue;
       size_t last = i;
       for (const torch::jit::Use &use : value->uses())
         if (use.user->kind() != c10::prim::Return || use.user->owningBlock() != node->owningBlock())
           last = std::max(last, indexOf(topLevelNode(use.user, *node->owningGraph()), top));
       block(i, last,
-            describeNode(node) + " makes a value of type " + value->type()->annotation_str() +
-                ", which cannot travel between stages");
+            describeNode(node) +
+                (travels ? " may leave without a value one of type " : " makes a value of type ") +
+                value->type()->annotation_str() + ", which cannot travel between stages");
     }
   }
 }

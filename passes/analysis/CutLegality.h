@@ -12,6 +12,7 @@ namespace pipec {
 /// - reads and writes of one written attribute or user input, or the old value of an assigned
 /// attribute from its new one,
 /// - the maker from a user of a value that cannot travel: a string, dict, object, device or future,
+/// or one that control flow may leave without a value,
 /// - a random operator inside control flow from a later random operator: how many draws happened
 /// would not be known.
 class CutLegality {

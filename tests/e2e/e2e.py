@@ -4,6 +4,7 @@ A script holds unittest cases and ends with e2e.main(), which makes an empty SCR
 the command line become e2e.NAMES, options of unittest follow after `--`.
 """
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -72,6 +73,16 @@ class Case(unittest.TestCase):
 def plan(directory):
     import json
     return json.loads((Path(directory) / "plan.json").read_text(encoding="utf-8"))
+
+
+def documented(page, function):
+    """What the one Python block of a page of docs that defines this function defines, as a reader would paste it."""
+    text = (SOURCE / "docs" / page).read_text(encoding="utf-8")
+    blocks = [block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if f"def {function}(" in block]
+    assert len(blocks) == 1, f"docs/{page}: expected one Python block that defines {function}"
+    names = {}
+    exec(compile(blocks[0], f"docs/{page}", "exec"), names)
+    return names
 
 
 def firstDifference(expected, actual, where="result"):

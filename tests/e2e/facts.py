@@ -57,6 +57,23 @@ class Facts(Case):
         self.assertEqual([stage["effects"]["random_ops"] for stage in plan["stages"]], [[0], [1], [2], []])
         self.sameAsUnsplit(model, "off.pipe", torch.randn(6, 16), 3)
 
+    def testForkedAndUnusedDrawsKeepTheirNumbers(self):
+        model = self.save(odd_models.DrawsBesideAFork, training=True)
+        plan = self.compiled(model, "fork.pipe", "--at", "b,c", "--inputs", "f32[2,16]")
+        self.assertEqual(sum((stage["effects"]["random_ops"] for stage in plan["stages"]), []), [0, 1, 2, 3])
+        self.sameAsUnsplit(model, "fork.pipe", torch.randn(6, 16), 3)
+
+    def testValuesThatMayBeMissingStayWithTheirFlag(self):
+        """In plain PyTorch too, which cannot hold a value that is none."""
+        model = self.save(odd_models.ReturnsOutOfALoop)
+        run = e2e.documented("artifact.md", "run")["run"]
+        for stages in (2, 4, 6):
+            self.compiled(model, "loop.pipe", "--stages", stages, "--inputs", "f32[2,8]")
+            for batch in (torch.full((2, 8), -1.0), torch.ones(2, 8)):
+                self.sameAsUnsplit(model, "loop.pipe", batch, 1)
+                with torch.no_grad(), torch.jit.optimized_execution(False):
+                    self.sameBits(torch.jit.load(model)(batch), run("loop.pipe", batch), f"{stages} stages by hand")
+
     def testInferenceOfAModelSavedInTraining(self):
         model = self.save(odd_models.Mixed, training=True)
         evaluated = torch.jit.load(model).eval()

@@ -126,6 +126,48 @@ class DrawsAreOff(nn.Module):
         return self.d(functional.dropout(x, 0.5, True))
 
 
+class DrawsBesideAFork(nn.Module):
+    """Draws in a forked call and after it, and a result that nobody uses but something is written into."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = (nn.Linear(16, 16) for _ in range(3))
+        self.drop = nn.Dropout(0.5)
+
+    def noisy(self, x: Tensor) -> Tensor:
+        return functional.dropout(self.a(x), 0.5, True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        future = torch.jit.fork(self.noisy, x)
+        unused = self.drop(x)
+        unused[:, 0] *= 2.0
+        y = self.b(functional.dropout(x, 0.5, True))
+        return self.c(torch.jit.wait(future) + functional.dropout(y, 0.5, True))
+
+
+class ReturnsOutOfALoop(nn.Module):
+    """What the loop found, or nothing: only with the flag that says so."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = (nn.Linear(8, 8) for _ in range(3))
+
+    def find(self, x: Tensor) -> Tensor:
+        for i in range(3):
+            x = x * 2 + i
+            if bool(x.sum() > 60.0):
+                return self.a(x)
+        return -x
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = torch.tanh(self.find(x))
+        if x.size(1) < 64:
+            z = self.b(y)
+        else:
+            raise RuntimeError("too wide")
+        return self.c(z + y)
+
+
 class Head(nn.Module):
     """Holds another module's weight under a name of its own."""
 

@@ -1,6 +1,7 @@
 """Every fault that the compiler can be told to make must be caught by its own proof: exit 70, an error, nothing published.
 
-    planted_faults.py [NAME...]     without names: every fault of the build; exit 77 when the build has none (PIPEC_PLANTED_FAULTS)
+    planted_faults.py [NAME...]         without names: every fault of the build; exit 77 when the build has none (PIPEC_PLANTED_FAULTS)
+    planted_faults.py --random COUNT    each into COUNT random models that have a place for it (seeds from 0 on), as far as 40 models have
 """
 import os
 import re
@@ -132,6 +133,38 @@ def check(model, fault):
     return ""
 
 
+# --- Random models ------------------------------------------------------------------------------------------------------------------
+def plantAtRandom(faults, wanted):
+    """Faults that were not caught. Prints for each fault how many models had a place for it."""
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+    import random_models
+
+    caught, missed, none = dict.fromkeys(faults, 0), [], "has nothing to"
+    for seed in range(40):
+        model = random_models.write(seed, Path.cwd())
+        usual = ["--inputs", str(model.inputs.resolve())] + ([] if model.markers else ["--stages", "3"])
+        if compileAnywhere(model.path, usual)[0] != 0:
+            continue  # refused, or too few places to cut
+        for fault in faults:
+            if caught[fault] >= wanted:
+                continue
+            code, message = compileAnywhere(model.path, [*usual, *OPTIONS.get(fault, []), "--planted-fault", fault])
+            if code == INTERNAL:
+                caught[fault] += 1
+            elif code == 0 or none not in message:
+                missed.append(f"{fault} in seed {seed}: exit {code}: {message.strip() or 'the artifact was published'}")
+    print("random models with a place for each fault: " + ", ".join(f"{fault} {count}" for fault, count in caught.items()))
+    return missed
+
+
+def compileAnywhere(model, options):
+    """(exit code, stderr)"""
+    with tempfile.TemporaryDirectory(dir=".") as directory:
+        run = subprocess.run([str(COMPILE.resolve()), str(model.resolve()), "-o", "out.pipe", *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             text=True, timeout=300, cwd=directory)
+        return run.returncode, run.stderr
+
+
 def main(names):
     torch.manual_seed(3)
     torch.jit.save(torch.jit.script(Everything()), "everything.pt")
@@ -140,6 +173,11 @@ def main(names):
     if not known:
         print("planted faults: this build has none (configure with -DPIPEC_PLANTED_FAULTS=ON)")
         return 77
+    if names[:1] == ["--random"]:
+        missed = plantAtRandom(known, int(names[1]))
+        for text in missed:
+            print(f"FAILED {text}")
+        return 1 if missed else 0
     for options in ([], ["--tied", "transmit"]):
         code, message, left, _ = compileWith(model, options)
         if code or left != ["out.pipe"]:

@@ -3,8 +3,6 @@
 The function that runs them is the one printed in docs/artifact.md. Checked with it: the names of the weights, and both ways to keep
 weights that several stages use.
 """
-import re
-
 import torch
 
 import e2e
@@ -13,19 +11,9 @@ import odd_models
 STAGES = 4
 
 
-def documentedRun():
-    """The function `run` of docs/artifact.md, as a reader would paste it."""
-    text = (e2e.SOURCE / "docs" / "artifact.md").read_text(encoding="utf-8")
-    blocks = [block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "def run(" in block]
-    assert len(blocks) == 1, "docs/artifact.md: expected one Python block that defines run"
-    names = {}
-    exec(compile(blocks[0], "docs/artifact.md", "exec"), names)
-    return names["run"]
-
-
 class PythonStages(e2e.Case):
     def test(self):
-        run = documentedRun()
+        run = e2e.documented("artifact.md", "run")["run"]
         for name in e2e.NAMES:
             model = torch.jit.load(e2e.MODELS / f"{name}.pt")
             inputs = torch.load(e2e.MODELS / f"{name}.inputs.pt")
@@ -83,7 +71,7 @@ class Defaults(e2e.Case):
     """Arguments that are not given take the model's defaults, of every kind that has one."""
 
     def test(self):
-        run = documentedRun()
+        run = e2e.documented("artifact.md", "run")["run"]
         torch.manual_seed(7)
         torch.jit.script(odd_models.Defaults().eval()).save("defaults.pt")
         model, x = torch.jit.load("defaults.pt"), torch.randn(4, 16)

@@ -1,5 +1,5 @@
-"""Random TorchScript models: graphs of operators with skips, shared modules, tied weights, writes in place, views, whole numbers, control
-flow, state and random operators. The same seed gives the same model.
+"""Random TorchScript models, scripted and traced: graphs of operators with skips, shared modules, writes in place, views, whole numbers and
+control flow, and some demands of real models in each (random_demands.py). The same seed gives the same model.
 
     random_models.py SEED [DIRECTORY]     writes random_SEED.py (the model's source), random_SEED.pt and random_SEED.inputs.pt
 
@@ -7,7 +7,9 @@ In a generated model t is a float tensor of 8 per sample, u of 4, n an int, b a 
 """
 import importlib.util
 import random
+import re
 import sys
+import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,109 +17,11 @@ from typing import List
 
 import torch
 
+import random_demands
+from random_parts import BINARY, HEADER, INPLACE, LINEAR, MODULES, RANDOM, UNARY
+
 BATCH = 4
-
-HEADER = '''# Seed {seed} of random_models.py.
-from typing import Dict, List, Optional, Tuple
-
-import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
-
-
-@torch.jit.script
-def pipe_split(x: torch.Tensor) -> torch.Tensor:
-    return x
-
-
-class Residual(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.norm, self.fc, self.act = nn.LayerNorm(8), nn.Linear(8, 8), nn.ReLU(inplace=True)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x + self.act(self.fc(self.norm(x)))
-
-
-class EarlyReturn(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.fc = nn.Linear(8, 8)
-
-    def forward(self, x: Tensor, deep: bool) -> Tensor:
-        if not deep:
-            return torch.tanh(x)
-        y = self.fc(x)
-        if bool(y.mean() > 0):
-            return y.clamp(-2.0, 2.0)
-        return y - x
-
-
-class Gate(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.fc = nn.Linear(8, 16)
-
-    def forward(self, x: Tensor) -> Tuple[Tensor, Tensor]:
-        a, b = self.fc(x).chunk(2, 1)
-        return a * torch.sigmoid(b), b
-
-
-class Counter(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.register_buffer("total", torch.zeros(8))
-        self.calls = 0
-
-    def forward(self, x: Tensor) -> Tensor:
-        self.calls += 1
-        self.total.add_(x.mean(0))
-        return x + self.total / float(self.calls)
-
-
-class Smooth(nn.Module):
-    mean: Tensor
-
-    def __init__(self):
-        super().__init__()
-        self.register_buffer("mean", torch.zeros(8))
-
-    def forward(self, x: Tensor) -> Tensor:
-        self.mean = self.mean * 0.9 + x.mean(0) * 0.1
-        return x - self.mean
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-'''
-
-# Class, its call with {m} for the module and {x} for a t, and what the call makes.
-MODULES = {
-    "nn.Linear(8, 8)": ("{m}({x})", "t"),
-    "nn.Sequential(nn.Linear(8, 8), nn.GELU(), nn.LayerNorm(8))": ("{m}({x})", "t"),
-    "Residual()": ("{m}({x})", "t"),
-    "EarlyReturn()": ("{m}({x}, {deep})", "t"),
-    "Gate()": ("{m}({x})", "tt"),
-    "Counter()": ("{m}({x})", "t"),
-    "Smooth()": ("{m}({x})", "t"),
-    "nn.BatchNorm1d(8)": ("{m}({x})", "t"),
-    "nn.Dropout(0.3)": ("{m}({x})", "t"),
-    "nn.GRU(4, 4, batch_first=True)": ("{m}({x}.reshape(-1, 2, 4))[0].reshape(-1, 8)", "t"),
-    "nn.LSTM(8, 8, batch_first=True)": ("{m}({x}.unsqueeze(1))[0].squeeze(1)", "t"),
-    "nn.MultiheadAttention(8, 2, batch_first=True)": ("{m}({x}.unsqueeze(1), {y}.unsqueeze(1), {y}.unsqueeze(1))[0].squeeze(1)", "t"),
-    "nn.Embedding(10, 8)": ("{m}(({x}.abs()[:, 0] * 3).long().clamp(0, 9))", "t"),
-}
-
-UNARY = ["torch.tanh({a})", "torch.relu({a})", "torch.sigmoid({a})", "F.gelu({a})", "-{a}", "{a}.abs()", "F.softmax({a}, 1)", "{a}.cumsum(1) * 0.5",
-         "{a}.flip(1)", "{a}.roll(1, 1)", "{a}.sort(1)[0]", "({a}.double() * 1.5).float()", "{a}.t().contiguous().t()", "{a}.detach().clone()",
-         "torch.where({a} > 0, {a}, {a} * 0.1)", "{a}.masked_fill({a} < -1, -1.0)", "F.layer_norm({a}, [8])", "{a}.round() * 0.5", "{a} / 3"]
-BINARY = ["{a} + {b}", "{a} - {b}", "{a} * {b}", "torch.minimum({a}, {b})", "torch.where({a} > {b}, {a}, {b} * 0.5)", "torch.add({a}, {b}, alpha=2)",
-          "torch.stack([{a}, {b}], 0).sum(0)", "torch.lerp({a}, {b}, 0.3)", "{a} + {b}.mean(1, keepdim=True)", "{a} / ({b}.abs() + 1.0)"]
-INPLACE = ["{a}.relu_()", "{a}.add_({b})", "{a}.add_({b}, alpha=0.5)", "{a}.mul_(0.75)", "{a}[:, 0:4] = {b}[:, 4:8]", "{a}[:, 1:3].mul_(2.0)",
-           "{a}[0] = {b}[0]", "{a}.copy_({b} * 0.5)", "{a}.clamp_(-2.0, 2.0)", "{a}.t()[2].fill_(0.25)", "{a} += {b}", "{a}.sub_({b}.detach())",
-           "{a}.masked_fill_({a} > 1, 1.0)", "{a}.view(-1)[0:2] = 0.5"]
-RANDOM = ["F.dropout({a}, 0.4, self.training)", "{a} + torch.rand_like({a})", "{a} * torch.bernoulli(torch.full_like({a}, 0.5))", "F.dropout({a}, 0.1, True)"]
+ARGUMENTS = ("x", "y", "late")
 
 
 @dataclass
@@ -128,6 +32,7 @@ class Model:
     inputs: Path
     random: bool  # has random operators: only pipec's own reference draws the same numbers
     markers: int  # places that the author marked
+    calls: List[str]  # modules that are called outside of control flow, NAME#2 for a second call
 
 
 @dataclass
@@ -135,10 +40,15 @@ class Writer:
     """Writes the source of one model, line by line; pools hold the names of the values that are in scope."""
 
     rng: random.Random
+    traced: bool
+    batch: int = BATCH
+    fields: List[str] = field(default_factory=list)
     setup: List[str] = field(default_factory=list)
     lines: List[str] = field(default_factory=list)
     pools: dict = field(default_factory=lambda: {kind: [] for kind in "tunbl"})
     modules: List[tuple] = field(default_factory=list)
+    unused: List[str] = field(default_factory=list)
+    early: List[str] = field(default_factory=list)  # results of the model that are made early
     depth: int = 2
     names: int = 0
     random: bool = False
@@ -155,16 +65,48 @@ class Writer:
     def let(self, kind, expression):
         name = self.fresh(kind)
         self.emit(f"{name} = {expression}")
-        self.pools[kind].append(name)
+        self.made(kind, name)
         return name
 
+    def made(self, kind, name):
+        self.pools[kind].append(name)
+        self.unused.append(name)
+
     def pick(self, kind="t"):
-        """Mostly near values, sometimes one from far back: a skip."""
+        """Mostly near values, sometimes one from far back: a skip. Often one that nothing has used, so that little is dead."""
         pool = self.pools[kind]
-        return self.rng.choice(pool[-3:] if self.rng.random() < 0.65 else pool)
+        waiting = [name for name in self.unused if name in pool]
+        name = waiting[0] if waiting and self.rng.random() < 0.4 else self.rng.choice(pool[-3:] if self.rng.random() < 0.75 else pool)
+        if name in self.unused:
+            self.unused.remove(name)
+        return name
+
+    def own(self):
+        """A value that may be written or viewed: no argument of the model."""
+        name = self.pick()
+        return self.let("t", f"{name} * 1.25") if name in ARGUMENTS else name
 
     def has(self, kind):
         return bool(self.pools[kind])
+
+    def attributeName(self, base="p"):
+        return self.fresh(base)
+
+    def attribute(self, value):
+        """A new attribute of the model, as `self.NAME`."""
+        name = self.attributeName()
+        self.setup.append(f"self.{name} = {value}")
+        return f"self.{name}"
+
+    def linear(self):
+        linears = [name for name, kind in self.modules if kind == LINEAR]
+        return f"self.{self.rng.choice(linears)}" if linears else "F.relu"
+
+    def condition(self):
+        choices = [f"bool({self.pick()}.sum() > 0)", f"float({self.pick()}.mean()) < 0.1", f"bool({self.pick()}[0, 0] < 0)"]
+        if self.rng.random() < 0.4:
+            choices = ["self.training", f"{self.pick()}.size(0) > 3", "k > 1", "other is not None"]
+        return self.rng.choice(choices)
 
     @contextmanager
     def block(self, head):
@@ -180,19 +122,21 @@ class Writer:
 # --- Steps: each writes one operator or a few -------------------------------------------------------------------------------------------
 def callModule(w):
     name, kind = w.rng.choice(w.modules)  # the same one again: a shared module
-    call, makes = MODULES[kind]
-    text = call.format(m=f"self.{name}", x=w.pick(), y=w.pick(), deep=w.rng.choice(["True", "False", "self.training", "k > 1"]))
+    call, makes, _ = MODULES[kind]
+    deep = w.rng.choice(["True", "False", "self.training", "k > 1"])
+    text = call.format(m=f"self.{name}", x=w.pick(), y=w.pick(), deep=deep)
     w.random |= "Dropout" in kind
     if makes == "t":
         w.let("t", text)
         return
     first, second = w.fresh("t"), w.fresh("t")
     w.emit(f"{first}, {second} = {text}")
-    w.pools["t"] += [first, second]
+    w.made("t", first)
+    w.made("t", second)
 
 
 def tiedWeight(w):
-    linears = [name for name, kind in w.modules if kind == "nn.Linear(8, 8)"]
+    linears = [name for name, kind in w.modules if kind == LINEAR]
     weight = f"self.{w.rng.choice(linears)}.weight" if linears else "self.free"
     w.let("t", w.rng.choice([f"F.linear({w.pick()}, {weight})", f"{w.pick()} @ {weight}.t()", f"{w.pick()} @ self.free", f"{w.pick()} + {weight}[0]"]))
 
@@ -206,15 +150,15 @@ def binary(w):
 
 
 def inplace(w):
-    target = w.pick()
-    if w.rng.random() < 0.5:  # often on a value that nobody else sees yet
+    target = w.own()
+    if w.rng.random() < 0.65:  # often on a value that nobody else sees yet
         target = w.let("t", f"{target} * 1.25")
     others = [name for name in w.pools["t"] if name != target]
     w.emit(w.rng.choice(INPLACE).format(a=target, b=w.rng.choice(others)))
 
 
 def view(w):
-    a = w.pick()
+    a = w.own()
     choice = w.rng.randrange(6)
     if choice == 0:
         w.let("u", f"{a}[:, {w.rng.choice(['0:4', '4:8', '2:6', '::2'])}]")
@@ -223,7 +167,8 @@ def view(w):
     elif choice == 2:
         first, second = w.fresh("u"), w.fresh("u")
         w.emit(f"{first}, {second} = {a}.chunk(2, 1)")
-        w.pools["u"] += [first, second]
+        w.made("u", first)
+        w.made("u", second)
     elif choice == 3:
         w.let("t", f"{a}.view({a}.size(0), -1)")  # the same memory under another name
     elif choice == 4:
@@ -241,7 +186,7 @@ def joinHalves(w):
 def changeHalf(w):
     if not w.has("u"):
         return view(w)
-    w.emit(f"{w.pick('u')}.{w.rng.choice(['mul_(1.5)', 'add_(0.25)', 'tanh_()'])}")
+    w.emit(f"{w.pools['u'][-1]}.{w.rng.choice(['mul_(1.5)', 'add_(0.25)', 'tanh_()'])}")
 
 
 def wholeNumber(w):
@@ -282,18 +227,13 @@ def lists(w):
         w.let("t", w.rng.choice([f"torch.stack({values}, 0).sum(0)", f"{values}[0] + {values}[-1]", f"torch.cat({values}, 1)[:, 0:8] * float(len({values}))"]))
 
 
-def condition(w):
-    choices = [f"bool({w.pick()}.sum() > 0)", f"float({w.pick()}.mean()) < 0.1", "self.training", f"{w.pick()}.size(0) > 3", "k > 1", "other is not None"]
-    return w.rng.choice(choices)
-
-
 def branch(w):
     name = w.fresh("t")
-    for head in (f"if {condition(w)}:", "else:"):
+    for head in (f"if {w.condition()}:", "else:"):
         with w.block(head):
-            steps(w, w.rng.randrange(3), nested=True)
+            steps(w, w.rng.randrange(3), INNER)
             w.emit(f"{name} = {w.pick()} * {w.rng.choice(['0.5', '1.5'])}")
-    w.pools["t"].append(name)
+    w.made("t", name)
 
 
 def loop(w):
@@ -305,7 +245,7 @@ def loop(w):
         values = w.fresh("l")
         w.emit(f"{values}: List[Tensor] = [{name}]")
     with w.block(f"for {i} in range({w.rng.choice(trips)}):"):
-        steps(w, w.rng.randrange(2), nested=True)
+        steps(w, w.rng.randrange(2), INNER)
         w.emit(w.rng.choice([f"{name} = {name} * 0.5 + {w.pick()}", f"{name}.mul_(0.5)", f"{name} = torch.tanh({name} + {i})"]))
         if gather:
             w.emit(f"{values}.append({name})")
@@ -325,20 +265,7 @@ def optional(w):
     a = w.pick()
     name = w.fresh("t")
     w.emit(f"{name} = {a} if other is None else {a} + other")
-    w.pools["t"].append(name)
-
-
-def raising(w):
-    if w.rng.random() < 0.5:
-        w.emit(f"assert {w.pick()}.size(0) < 1000, \"too many\"")
-        return
-    with w.block(f"if {w.pick()}.size(1) > 64:"):
-        w.emit('raise RuntimeError("too wide")')
-
-
-def ownState(w):
-    w.emit(w.rng.choice(["self.count += 1", f"self.trace.mul_(0.5).add_({w.pick()}.sum())", f"self.trace[0] = {w.pick()}.mean()"]))
-    w.let("t", w.rng.choice([f"{w.pick()} + self.trace.sum()", f"{w.pick()} * float(self.count)"]))
+    w.made("t", name)
 
 
 def draw(w):
@@ -352,62 +279,106 @@ def moduleList(w):
         w.emit(f"{name} = {m}({name})")
 
 
-STEPS = [(callModule, 10), (unary, 6), (binary, 6), (inplace, 6), (view, 4), (joinHalves, 3), (changeHalf, 2), (tiedWeight, 3), (wholeNumber, 3),
-         (useNumber, 3), (predicate, 1), (usePredicate, 2), (lists, 3), (branch, 2), (loop, 1.5), (whileLoop, 0.4), (optional, 1), (raising, 0.7),
-         (ownState, 0.7), (draw, 0.5), (moduleList, 0.7)]
+TRACED = [(callModule, 10), (unary, 6), (binary, 6), (inplace, 4), (view, 4), (joinHalves, 3), (changeHalf, 0.7), (tiedWeight, 3), (usePredicate, 2),
+          (lists, 1), (moduleList, 0.7), (draw, 0.15)]
+SCRIPTED = TRACED + [(wholeNumber, 3), (useNumber, 3), (branch, 2), (loop, 1.5), (whileLoop, 0.4), (optional, 1), (lists, 2), (draw, 0.15)]
 INNER = [(unary, 3), (binary, 3), (inplace, 3), (callModule, 2), (useNumber, 1), (tiedWeight, 1), (view, 1), (branch, 0.3)]
 
 
-def steps(w, count, nested=False):
-    table = INNER if nested else STEPS
+def steps(w, count, table):
     for _ in range(count):
         w.rng.choices([step for step, _ in table], [weight for _, weight in table])[0](w)
-        if not nested and w.canMark and w.rng.random() < 0.15:
-            name = w.pick()
-            w.emit(f"{name} = pipe_split({name})")
-            w.markers += 1
+
+
+def mark(w):
+    if w.canMark and w.rng.random() < 0.2:
+        name = w.pick()
+        w.emit(f"{name} = pipe_split({name})")
+        w.markers += 1
+
+
+def demands(w, length):
+    """[(step before which it goes on, plant)]: what each plant writes after a yield stands a random part of the model later."""
+    own = random_demands.TRACED if w.traced else random_demands.SCRIPTED
+    chosen = w.rng.sample(random_demands.BOTH, w.rng.randrange(2, 5)) + w.rng.sample(own, w.rng.randrange(1, 4) if w.traced else w.rng.randrange(3, 7))
+    return [[w.rng.randrange(0, max(1, length // 2)), plant(w)] for plant in dict.fromkeys(chosen)]
+
+
+def body(w, length):
+    """Steps, with the demands between them; those that are left over at the end go on there."""
+    around = w.rng.randrange(3) if not w.traced and w.rng.random() < 0.13 else None
+    if around is not None:
+        length = min(length, 8)
+    plants = demands(w, length)
+    for at in range(length + 1):
+        for entry in plants:
+            while entry[0] <= at or at == length:
+                if next(entry[1], entry) is entry:
+                    entry[0] = length * 2
+                    break
+                entry[0] = at + w.rng.randrange(1, max(2, length // 2))
+        if at == around:  # a loop that holds much of the model
+            state = w.let("t", f"{w.pick()} * 0.5")
+            with w.block(f"for {w.fresh('i')} in range({w.rng.choice(['2', '3', '3', 'k'])}):"):
+                steps(w, w.rng.randrange(14, 24), INNER)
+                w.emit(f"{state} = {state} + {w.pick()}")
+        if at < length:
+            steps(w, 1, TRACED if w.traced else SCRIPTED)
+            mark(w)
 
 
 # --- The result -----------------------------------------------------------------------------------------------------------------------------
 def result(w):
     """(expression, its type)"""
-    last = w.pools["t"][-1]
-    parts = [last] + [w.pick() for _ in range(w.rng.randrange(1, 4))]
-    choice = w.rng.randrange(8)
+    rest = [name for name in w.unused if name in w.pools["t"]]
+    last = w.let("t", " + ".join(rest or [w.pools["t"][-1]]))
+    parts = [last] + w.early + [w.pick() for _ in range(w.rng.randrange(1, 4))]
+    choice = w.rng.randrange(3 if w.early else 0, 8)
     if choice <= 2:
         return f"{last} + {parts[1]}", "Tensor"
-    if choice == 3:
+    if choice == 3 and not w.traced:
         extra = w.pick("n") if w.has("n") else "k"
         return f"({', '.join(parts)}, {extra})", f"Tuple[{'Tensor, ' * len(parts)}int]"
-    if choice == 4:
+    if choice <= 4:
         return f"[{', '.join(parts)}]", "List[Tensor]"
     if choice == 5:
         return "{" + ", ".join(f'"{chr(97 + i)}": {part}' for i, part in enumerate(parts)) + "}", "Dict[str, Tensor]"
-    if choice == 6:
+    if choice == 6 or w.traced:
         return f"({last}, [{parts[1]}, {last} * 2], {{'x': {parts[-1]}}})", "Tuple[Tensor, List[Tensor], Dict[str, Tensor]]"
     half = w.pick("u") if w.has("u") else parts[1]
-    return f"({last}, ({half}, bool({last}.sum() > 0)))", "Tuple[Tensor, Tuple[Tensor, bool]]"
+    return f"({last}, ({half}, bool({parts[1]}.sum() > 0)))", "Tuple[Tensor, Tuple[Tensor, bool]]"
 
 
 def sourceOf(seed):
-    w = Writer(random.Random(seed))
-    for i in range(w.rng.randrange(2, 7)):
-        kind = w.rng.choice(list(MODULES) + ["nn.Linear(8, 8)"] * 4)
+    rng = random.Random(seed)
+    w = Writer(rng, traced=rng.random() < 0.35)
+    for i in range(rng.randrange(2, 7)):
+        kind = rng.choice([kind for kind, (_, _, traces) in MODULES.items() if traces or not w.traced] + [LINEAR] * 4)
         w.modules.append((f"m{i}", kind))
         w.setup.append(f"self.m{i} = {kind}")
-    linears = [name for name, kind in w.modules if kind == "nn.Linear(8, 8)"]
-    if len(linears) > 1 and w.rng.random() < 0.5:
-        w.setup.append(f"self.{linears[-1]}.weight = self.{linears[0]}.weight")
-    w.setup += ["self.free = nn.Parameter(torch.randn(8, 8) * 0.3)", 'self.register_buffer("trace", torch.zeros(3))', "self.count = 0",
-                "self.stack = nn.ModuleList([nn.Linear(8, 8), nn.Tanh(), Residual()])"]
-    w.canMark = w.rng.random() < 0.4
+    w.setup += ["self.free = nn.Parameter(torch.randn(8, 8) * 0.3)", "self.stack = nn.ModuleList([nn.Linear(8, 8), nn.Tanh(), Residual()])"]
+    w.canMark = rng.random() < 0.3
     w.pools["t"] += ["x", "y"]
-    steps(w, w.rng.randrange(6, 30))
+    body(w, rng.randrange(6, 26))
     expression, kind = result(w)
     w.emit(f"return {expression}")
-    text = HEADER.format(seed=seed) + "".join(f"        {line}\n" for line in w.setup)
-    text += f"\n    def forward(self, x: Tensor, y: Tensor, other: Optional[Tensor] = None, k: int = 2) -> {kind}:\n"
+    text = HEADER.format(seed=seed, fields="".join(f"    {line}\n" for line in w.fields))
+    text += "".join(f"        {line}\n" for line in w.setup)
+    rest = "" if w.traced else ", other: Optional[Tensor] = None, k: int = 2"
+    text += f"\n    def forward(self, x: Tensor, y: Tensor, late: Tensor{rest}) -> {kind}:\n"
     return text + "\n".join(w.lines) + "\n", w
+
+
+def callsOf(w):
+    """The calls of modules that stand outside of control flow, in program order, as --at names them."""
+    seen, calls = {}, []
+    modules = {line.split()[0] for line in w.setup if "(" in line and "nn.Parameter" not in line}
+    for line in w.lines:
+        for name in re.findall(r"self\.\w+(?=\()", line):
+            seen[name] = seen.get(name, 0) + 1
+            if name in modules and not line.startswith(" " * 9):
+                calls.append(name[5:] + (f"#{seen[name]}" if seen[name] > 1 else ""))
+    return calls
 
 
 def write(seed, directory):
@@ -418,14 +389,23 @@ def write(seed, directory):
     source.write_text(text)
     spec = importlib.util.spec_from_file_location(stem.name, source)
     module = importlib.util.module_from_spec(spec)
+    sys.modules[stem.name] = module  # TorchScript reads the source of its classes
     spec.loader.exec_module(module)
     torch.manual_seed(seed)
     model = module.Model()
-    model.train(w.rng.random() < 0.3)
-    torch.jit.save(torch.jit.script(model), str(stem) + ".pt")
-    inputs = [torch.randn(BATCH, 8), torch.randn(BATCH, 8), torch.randn(BATCH, 8) if w.rng.random() < 0.4 else None, w.rng.randrange(4)]
+    model.train(w.rng.random() < 0.2)
+    inputs = [torch.randn(BATCH, 8) for _ in ARGUMENTS]
+    if w.traced:
+        with warnings.catch_warnings(), torch.no_grad():
+            warnings.simplefilter("ignore")
+            scripted = torch.jit.trace(model, tuple(value.clone() for value in inputs), check_trace=False, strict=False)
+    else:
+        scripted = torch.jit.script(model)
+        inputs += [torch.randn(BATCH, 8) if w.rng.random() < 0.4 else None, w.rng.randrange(4)]
+    torch.jit.save(scripted, str(stem) + ".pt")
     torch.save(tuple(inputs), str(stem) + ".inputs.pt")
-    return Model(seed, source, Path(str(stem) + ".pt"), Path(str(stem) + ".inputs.pt"), w.random or model.training, w.markers)
+    drawing = w.random or model.training and "Multihead" in text
+    return Model(seed, source, Path(str(stem) + ".pt"), Path(str(stem) + ".inputs.pt"), drawing, w.markers, callsOf(w))
 
 
 if __name__ == "__main__":

@@ -8,9 +8,12 @@
 #include "ir/ModelText.h"
 #include "ir/artifact/ArtifactDir.h"
 #include "ir/artifact/Relink.h"
+#include "llvm/ADT/StringExtras.h"
 #include "tests/support/Matchers.h"
 #include "tests/support/TestModels.h"
 #include "tests/unit/TempDir.h"
+
+#include <fmt/format.h>
 
 #include <ATen/ops/ones.h>
 
@@ -125,6 +128,49 @@ TEST(RoundTrip, SettlesAfterOneRun) {
   const std::string text = take(toText(std::move(flat), scopes));
   for (const char *path : {"# in first", "# in second", "# in last"})
     EXPECT_TRUE(contains(text, path)) << text; // what TorchScript's text cannot hold is carried
+}
+
+/// The names that LibTorch gives to values without one count up: results of one If may be _9 and
+/// _10.
+TEST(RoundTrip, KeepsTheOrderOfResults) {
+  for (int before = 1; before < 15; ++before) {
+    std::string text =
+        "model {\n  graph(%0 : Tensor, %1 : bool):\n    %2 : Tensor = aten::sin(%0)\n";
+    for (int i = 2; i < 2 + before; ++i)
+      text += fmt::format("    %{} : Tensor = aten::sin(%{})\n", i + 1, i);
+    text += fmt::format("    %100 : Tensor, %101 : int = prim::If(%1)\n"
+                        "      block0():\n"
+                        "        %102 : int = aten::dim(%0)\n"
+                        "        -> (%{}, %102)\n"
+                        "      block1():\n"
+                        "        %103 : int = aten::numel(%0)\n"
+                        "        -> (%0, %103)\n"
+                        "    %104 : Tensor = aten::sub(%100, %100, %101)\n"
+                        "    return (%104)\n}}\n",
+                        2 + before);
+    Model flat = take(parseModel(text));
+    ASSERT_TRUE(succeeded(roundTrip(flat)));
+    const std::string settled = llvm::join(canonicalLines(flat), "\n");
+    EXPECT_NE(settled.find("int, = prim::If"), std::string::npos) << before << "\n" << settled;
+  }
+}
+
+TEST(RoundTrip, KeepsADrawThatNobodyUses) {
+  Model flat = take(parseModel(R"(model {
+  graph(%x : Tensor):
+    %p : float = prim::Constant[value=0.5]()
+    %true : bool = prim::Constant[value=1]()
+    %unused : Tensor = aten::dropout(%x, %p, %true)
+    %y : Tensor = aten::dropout(%x, %p, %true)
+    return (%y)
+}
+)"));
+  EXPECT_TRUE(take(roundTrip(flat)));
+  EXPECT_FALSE(take(roundTrip(flat)));
+  const std::string text = take(toText(std::move(flat)));
+  const size_t first = text.find("aten::dropout(");
+  ASSERT_NE(first, std::string::npos) << text;
+  EXPECT_NE(text.find("aten::dropout(", first + 1), std::string::npos) << text;
 }
 
 /// A model of two stages that warns: LibTorch numbers warnings anew at each read.

@@ -1,6 +1,6 @@
 # RUN: %python %s %t.pt
 # RUN: %refused object-attribute pipe-opt %t.pt --passes inline,lower-attributes
-"""An object of a TorchScript class changes in a branch."""
+"""Which of two objects of a TorchScript class is read, the data decides."""
 import sys
 
 import torch
@@ -15,9 +15,9 @@ class Counter:
 
 class Model(torch.nn.Module):
     def forward(self, x: Tensor) -> Tensor:
-        counter = Counter(1)
-        if bool(x.sum() > 0):
-            counter.count = 2
+        first = Counter(1)
+        second = Counter(2)
+        counter = first if bool(x.sum() > 0) else second
         return x * counter.count
 
 
