@@ -3,7 +3,7 @@
 #include "ir/NodeInfo.h"
 #include "ir/Refusals.h"
 #include "ir/TorchError.h"
-#include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/StringExtras.h"
 #include "passes/Passes.h"
 #include "passes/analysis/ModuleNames.h"
 
@@ -95,6 +95,13 @@ private:
     return node->kind() == c10::prim::CallFunction && functionOf(node).name() != "pipe_split";
   }
 
+  /// TorchScript calls the variants of an overloaded forward (of nn.LSTM) forward__0, forward__1; a
+  /// trace writes the second call of a module as forward1.
+  static bool isForwardName(llvm::StringRef method) {
+    return method.consume_front("forward") &&
+           (method.startswith("__") || llvm::all_of(method, llvm::isDigit));
+  }
+
   static torch::jit::Function &functionOf(Node *node) {
     return *node->input(0)->type()->expect<c10::FunctionType>()->function();
   }
@@ -128,8 +135,7 @@ private:
     llvm::Expected<torch::jit::Module> module = moduleAt(known->second);
     if (!module)
       return module.takeError();
-    // TorchScript calls the variants of an overloaded forward (of nn.LSTM) forward__0, forward__1.
-    const bool isForward = method == "forward" || llvm::StringRef(method).startswith("forward__");
+    const bool isForward = isForwardName(method);
     if (known->second.empty() || !isForward || withoutCallNumbers(outerScope) == known->second)
       return graphOf(module->type()->getMethod(method), node, outerScope);
     return graphOf(module->type()->getMethod(method), node, scopeOfCall(known->second));
