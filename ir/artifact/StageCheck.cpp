@@ -2,6 +2,7 @@
 #include "ir/CanonicalText.h"
 #include "ir/artifact/ArgumentNames.h"
 #include "ir/artifact/StageFacts.h"
+#include "ir/plan/Error.h"
 #include "ir/plan/PlanNames.h"
 #include "llvm/Support/MathExtras.h"
 

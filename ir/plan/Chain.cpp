@@ -1,5 +1,7 @@
 #include "ir/plan/Chain.h"
 
+#include <fmt/format.h>
+
 namespace pipec {
 
 std::string chainBreak(const Plan &plan) {

@@ -195,8 +195,8 @@ private:
       if (it.kind == Channel::Kind::Weight && (it.type != "Tensor" || it.tensor.known))
         return badAt(channel(c), "expected a weight without a description of its own, got {}",
                      it.type != "Tensor" ? "type " + it.type : "a tensor");
-      if (it.tensor.known && it.type != "Tensor")
-        return badAt(channel(c), "type: expected Tensor as a tensor is described, got {}", it.type);
+      if (it.tensor.known && holdsNoTensor(it.type))
+        return badAt(channel(c), "type {} is no tensor, but one is described", it.type);
       if (llvm::Error error = producer(c))
         return error;
       if (llvm::Error error = consumers(c))

@@ -1,6 +1,7 @@
 // The parts of verify(Plan), one file each, and the words that they share. Only for ir/plan.
 #pragma once
 
+#include "ir/plan/Error.h"
 #include "ir/plan/Plan.h"
 
 namespace pipec::planparts {

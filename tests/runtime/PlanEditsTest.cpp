@@ -7,6 +7,7 @@
 #include "ir/artifact/ArtifactCheck.h"
 #include "ir/artifact/Manifest.h"
 #include "ir/plan/Json.h"
+#include "ir/plan/Sha256.h"
 #include "llvm/Support/Regex.h"
 #include "runtime/Pipeline.h"
 #include "tests/runtime/SmallPipeline.h"

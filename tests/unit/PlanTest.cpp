@@ -322,7 +322,10 @@ TEST(PlanVerifier, namesWhatIsWrong) {
                      p.channels[0].to.push_back({2, 0});
                    }},
                   {"channel 1 (c0): expected a name of its own",
-                   [](Plan &p) { p.channels[1].name = "c0"; }},
+                   [](Plan &p) {
+                     p.channels[1].name = p.stages[1].outputs[0].name = p.stages[2].inputs[0].name =
+                         "c0";
+                   }},
                   {"stage 0, attribute shared: its other name embedding.weight is used twice",
                    [](Plan &p) { p.stages[0].attributes[1].otherNames = {"embedding.weight"}; }},
                   {"stage 0, attribute shared: expected a name of its own",
