@@ -74,14 +74,9 @@ llvm::Expected<Plan> readBackPlan(const std::string &directory, const Plan &writ
     return makeError(ExitCode::Internal,
                      "the plan as read back is not the plan that was written: " +
                          differingPart(written, artifact->plan));
-  llvm::Expected<Schedule> schedule = scheduleFromCsv(artifact->scheduleCsv);
-  if (!schedule)
-    return internal("the schedule as read back", schedule.takeError());
-  llvm::Expected<Program> program = lower(*schedule, artifact->plan, artifact->plan.microBatches);
-  if (!program)
-    return internal("the schedule does not lower", program.takeError());
-  if (llvm::Error error = check(*program, artifact->plan, artifact->plan.microBatches))
-    return internal("the schedule does not check", std::move(error));
+  if (llvm::Expected<Program> program = checkSchedule(artifact->scheduleCsv, artifact->plan);
+      !program)
+    return internal("the schedule as read back", program.takeError());
   return std::move(artifact->plan);
 }
 

@@ -152,7 +152,7 @@ struct Compiler::Impl {
   llvm::Error simplifyWithTypes(Model &model, const std::vector<c10::IValue> &inputs) {
     for (int round = 0; round < kTypedRounds; ++round) {
       if (!model.answers.given)
-        if (llvm::Error error = inferTypes(model, deepCopies(inputs)))
+        if (llvm::Error error = inferTypes(model, ownCopies(inputs)))
           return withArguments(std::move(error), model.signature, inputs);
       std::vector<std::string> before = canonicalLines(model);
       AnyModel any = std::move(model);
@@ -165,13 +165,6 @@ struct Compiler::Impl {
     }
     eraseTypes(model);
     return llvm::Error::success();
-  }
-
-  static std::vector<c10::IValue> deepCopies(const std::vector<c10::IValue> &values) {
-    std::vector<c10::IValue> copies;
-    for (const c10::IValue &value : values)
-      copies.push_back(value.deepcopy());
-    return copies;
   }
 
   llvm::Expected<std::vector<ExampleRun>> study(Model &model) {
@@ -209,7 +202,7 @@ struct Compiler::Impl {
                             ": without it the model runs at this batch size only");
     endPhase("run the source on the example");
     if (needsCosts(model)) {
-      if (llvm::Error error = estimateCosts(model, deepCopies(*inputs)))
+      if (llvm::Error error = estimateCosts(model, ownCopies(*inputs)))
         return std::move(error);
       endPhase("estimate costs");
     }

@@ -14,16 +14,6 @@ namespace {
 
 constexpr uint64_t kSeed = 0x9e3779b9;
 
-/// The model may write into what it is given.
-std::vector<c10::IValue> copies(llvm::ArrayRef<c10::IValue> values) {
-  std::vector<c10::IValue> result;
-  for (const c10::IValue &value : values)
-    result.push_back(mapTensors(value, [](const at::Tensor &tensor) {
-      return tensor.clone().set_requires_grad(tensor.requires_grad());
-    }));
-  return result;
-}
-
 int64_t samplesOf(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs) {
   llvm::Expected<int64_t> size = batchSize(signature, inputs);
   if (size)
@@ -45,7 +35,7 @@ llvm::Expected<std::vector<ExampleRun>> runSource(const std::string &path, const
         /*intraOpThreads=*/1); // fast enough for an example, and the same on every machine
     std::vector<std::vector<c10::IValue>> kept;
     for (const std::vector<c10::IValue> &call : calls)
-      kept.push_back(copies(call));
+      kept.push_back(ownCopies(call));
     llvm::Expected<c10::IValue> result =
         runFresh(path, model.signature.method, mode, std::move(calls), kSeed);
     if (!result)
@@ -53,7 +43,7 @@ llvm::Expected<std::vector<ExampleRun>> runSource(const std::string &path, const
     llvm::Expected<std::vector<c10::IValue>> leaves = flattenOutputs(model.signature, *result);
     if (!leaves)
       return leaves.takeError();
-    runs.push_back({0, std::move(kept), copies(*leaves)});
+    runs.push_back({0, std::move(kept), ownCopies(*leaves)});
     return leaves;
   };
   if (llvm::Error error = batchTrial(model.signature, inputs, batchDimGiven, run))
@@ -75,7 +65,7 @@ llvm::Error runStages(const std::string &directory, Plan &plan,
     std::vector<c10::IValue> leaves;
     for (const std::vector<c10::IValue> &call : done.calls) {
       at::manual_seed(kSeed);
-      llvm::Expected<std::vector<c10::IValue>> values = runner->run(copies(call));
+      llvm::Expected<std::vector<c10::IValue>> values = runner->run(ownCopies(call));
       if (!values) {
         // The source ran on the same inputs: this is our fault, not theirs.
         ErrorText text = describe(values.takeError());

@@ -1,8 +1,8 @@
 #include "compiler/PassDumps.h"
 
+#include "ir/WriteFile.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -86,14 +86,7 @@ llvm::Error PassDumps::writeFile(const PassRun &run) {
   if (!content)
     return content.takeError();
   std::string path = directory_ + "/" + fileName(++count_, *run.info);
-  std::error_code code;
-  llvm::raw_fd_ostream out(path, code);
-  if (code)
-    return cannotDump(path, code);
-  out << *content;
-  out.close();
-  code = out.error();
-  out.clear_error();
+  std::error_code code = pipec::writeFile(path, *content);
   return code ? cannotDump(path, code) : llvm::Error::success();
 }
 

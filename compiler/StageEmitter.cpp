@@ -7,8 +7,8 @@
 #include "ir/TorchError.h"
 #include "ir/TorchFileTime.h"
 #include "ir/Values.h"
+#include "ir/artifact/ArgumentNames.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSet.h"
 
 #include <torch/csrc/jit/api/compilation_unit.h>
 #include <torch/csrc/jit/api/module.h>
@@ -110,22 +110,12 @@ protected:
   std::shared_ptr<Graph> beginMethod() {
     auto graph = std::make_shared<Graph>();
     graph->addInput("self")->setType(module_.type());
-    names_.clear();
-    names_.insert("self");
+    names_ = {};
     return graph;
   }
 
-  /// Schemas want distinct argument names that are identifiers.
   Value *addInput(Graph &graph, llvm::StringRef name, const c10::TypePtr &type) {
-    std::string base;
-    for (char c : name)
-      base += llvm::isAlnum(c) ? c : '_';
-    if (base.empty() || llvm::isDigit(base[0]))
-      base = "_" + base;
-    std::string unique = base;
-    for (int i = 1; !names_.insert(unique).second; ++i)
-      unique = base + "_use" + std::to_string(i);
-    Value *value = graph.addInput(unique);
+    Value *value = graph.addInput(names_.next(name));
     value->setType(type);
     return value;
   }
@@ -173,7 +163,7 @@ protected:
   Module module_;
 
 private:
-  llvm::StringSet<> names_; // of the arguments of the method that is being made
+  ArgumentNames names_; // of the arguments of the method that is being made
 };
 
 class StageEmitter : ModuleBuilder {

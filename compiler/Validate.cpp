@@ -6,8 +6,6 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
-#include <fmt/ranges.h>
-
 #include <atomic>
 #include <map>
 #include <memory>
@@ -96,35 +94,16 @@ llvm::Error compareOwners(const Plan &plan, const SourceRecord &source) {
   return llvm::Error::success();
 }
 
-/// Random operators are numbered in the order of the source.
-llvm::Error compareEffects(const StageEffects &effects, const StageFacts &facts,
-                           const std::string &where, int64_t &nextRandom) {
-  std::vector<int64_t> expected;
-  for (int64_t i = 0; i < facts.randomOps; ++i)
-    expected.push_back(nextRandom++);
-  if (effects.randomOps != expected)
-    return differs(fmt::format("{}: numbers of random operators: expected [{}], got [{}]", where,
-                               fmt::join(expected, ", "), fmt::join(effects.randomOps, ", ")));
-  if (effects.prints != facts.prints || effects.raises != facts.raises)
-    return differs(fmt::format("{}: expected prints={} raises={}, got prints={} raises={}", where,
-                               facts.prints, facts.raises, effects.prints, effects.raises));
-  return llvm::Error::success();
-}
-
 /// The plan's words about the stages; their programs and weights have been compared.
 llvm::Error comparePlan(const Plan &plan, const Relinked &linked, const SourceRecord &source) {
   if (plan.signature != source.signature)
     return differs(
         "the plan's arguments, results or rules of joining micro-batches are not the source's");
-  int64_t nextRandom = 0;
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     std::string where = fmt::format("stage {}", s);
     if (llvm::Error error = compareAttributes(plan.stages[s], where, source))
       return error;
     if (llvm::Error error = compareSharing(plan.stages[s], linked.stages[s], where, source))
-      return error;
-    if (llvm::Error error =
-            compareEffects(plan.stages[s].effects, linked.stages[s], where, nextRandom))
       return error;
   }
   return compareOwners(plan, source);

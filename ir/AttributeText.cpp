@@ -5,6 +5,7 @@
 #include "ir/Refusals.h"
 #include "ir/TensorBytes.h"
 #include "ir/ValueText.h"
+#include "ir/WriteFile.h"
 #include "ir/plan/Json.h"
 #include "llvm/Support/FileSystem.h"
 
@@ -33,15 +34,7 @@ bool hasOwnStrides(const at::Tensor &tensor) {
 llvm::Expected<std::string> writeData(const at::Tensor &tensor, const std::string &digest,
                                       const std::string &directory) {
   const std::string name = digest.substr(0, 16) + ".bin", path = directory + "/" + name;
-  std::error_code code;
-  llvm::raw_fd_ostream out(path, code);
-  if (!code) {
-    out << elementBytes(tensor);
-    out.close();
-    code = out.error();
-    out.clear_error();
-  }
-  if (code)
+  if (std::error_code code = writeFile(path, elementBytes(tensor)))
     return failf(ExitCode::IO, "{}: cannot write: {}", path, code.message());
   return "@" + name;
 }

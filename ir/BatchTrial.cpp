@@ -23,19 +23,9 @@ struct Run {
   Values leaves;
 };
 
-at::Tensor copyOf(const at::Tensor &tensor) { return tensor.defined() ? tensor.clone() : tensor; }
-
-/// The model may write into its inputs: each run gets its own.
-Values copies(llvm::ArrayRef<c10::IValue> inputs) {
-  Values result;
-  for (const c10::IValue &input : inputs)
-    result.push_back(mapTensors(input, copyOf));
-  return result;
-}
-
 llvm::Expected<Values> runCopy(LeafRunner run, llvm::ArrayRef<c10::IValue> inputs) {
   auto fresh =
-      guardTorch(ExitCode::Other, "copying the example inputs", [&] { return copies(inputs); });
+      guardTorch(ExitCode::Other, "copying the example inputs", [&] { return ownCopies(inputs); });
   if (!fresh)
     return fresh.takeError();
   return run({std::move(*fresh)});
@@ -134,7 +124,7 @@ std::vector<Run> tryCandidates(Signature &signature, llvm::ArrayRef<c10::IValue>
 /// The same inputs with other values in the samples: floats times `factor`, the rest reversed along
 /// the last dimension, so that indices stay in range.
 Values otherValues(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs, double factor) {
-  Values result = copies(inputs);
+  Values result = ownCopies(inputs);
   at::NoGradGuard noGrad;
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!signature.inputs[i].batchDim)
@@ -304,7 +294,7 @@ llvm::Error batchTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
         first.push_back(symbolic ? resizeBatch(inputs[i], signature.inputs[i].batchDim, variedSize)
                                  : inputs[i]);
       second = otherValues(signature, first, factor);
-      first = copies(first);
+      first = ownCopies(first);
     });
     if (error)
       return error;

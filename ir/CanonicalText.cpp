@@ -24,20 +24,6 @@ using torch::jit::Block;
 using torch::jit::Node;
 using torch::jit::Value;
 
-/// Type without shapes, and without the numbers LibTorch puts into names of loaded classes.
-std::string canonicalType(const c10::TypePtr &type) {
-  std::string text = type->annotation_str();
-  std::string result;
-  constexpr llvm::StringRef kMangle = "___torch_mangle_";
-  llvm::StringRef rest = text;
-  for (size_t at = rest.find(kMangle); at != llvm::StringRef::npos; at = rest.find(kMangle)) {
-    result += rest.take_front(at).str();
-    rest = rest.drop_front(at + kMangle.size()).drop_while([](char c) { return llvm::isDigit(c); });
-    rest.consume_front(".");
-  }
-  return result + rest.str();
-}
-
 std::string sequenceText(llvm::ArrayRef<c10::IValue> values, char open, char close) {
   std::string text(1, open);
   for (const c10::IValue &value : values)
@@ -115,6 +101,21 @@ bool isChanged(Value *value) {
 }
 
 } // namespace
+
+std::string canonicalType(const c10::TypePtr &type) {
+  return canonicalType(type->annotation_str());
+}
+
+std::string canonicalType(llvm::StringRef text) {
+  std::string result;
+  constexpr llvm::StringRef kMangle = "___torch_mangle_";
+  for (size_t at = text.find(kMangle); at != llvm::StringRef::npos; at = text.find(kMangle)) {
+    result += text.take_front(at).str();
+    text = text.drop_front(at + kMangle.size()).drop_while([](char c) { return llvm::isDigit(c); });
+    text.consume_front(".");
+  }
+  return result + text.str();
+}
 
 bool isWholeNumberOp(Node *node) {
   if (node->kind() == c10::prim::Uninitialized)

@@ -42,7 +42,7 @@ at::Tensor resizeTensor(const at::Tensor &tensor, int64_t dim, int64_t size) {
 }
 
 /// Its own memory, but the very strides: an operator may compute other bits on another layout.
-at::Tensor copyInLayout(const at::Tensor &tensor) {
+at::Tensor copyOfElements(const at::Tensor &tensor) {
   if (tensor.layout() != at::kStrided || tensor.is_quantized() ||
       tensor.is_non_overlapping_and_dense())
     return tensor.clone();
@@ -54,6 +54,13 @@ at::Tensor copyInLayout(const at::Tensor &tensor) {
   at::Tensor copy = at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options());
   copy.copy_(tensor);
   return copy;
+}
+
+at::Tensor copyInLayout(const at::Tensor &tensor) {
+  if (!tensor.defined())
+    return tensor;
+  at::Tensor copy = copyOfElements(tensor.detach());
+  return tensor.requires_grad() ? copy.set_requires_grad(true) : copy;
 }
 
 llvm::Error disagreement(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
@@ -132,7 +139,7 @@ splitInputs(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs, int6
         split[k].push_back(mapTensors(inputs[i], [&](const at::Tensor &tensor) {
           bool cut = input.batchDim && tensor.defined() && microBatches > 1;
           at::Tensor part = cut ? tensor.narrow(*input.batchDim, start, size) : tensor;
-          return input.written && part.defined() ? copyInLayout(part) : part;
+          return input.written ? copyInLayout(part) : part;
         }));
       }
       start += size;
@@ -141,6 +148,13 @@ splitInputs(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs, int6
   if (error)
     return error;
   return split;
+}
+
+std::vector<c10::IValue> ownCopies(llvm::ArrayRef<c10::IValue> values) {
+  std::vector<c10::IValue> result;
+  for (const c10::IValue &value : values)
+    result.push_back(mapTensors(value, copyInLayout));
+  return result;
 }
 
 c10::IValue resizeBatch(const c10::IValue &value, std::optional<int64_t> batchDim, int64_t size) {

@@ -46,6 +46,11 @@ using LeafRunner = llvm::function_ref<llvm::Expected<std::vector<c10::IValue>>(
 llvm::Error batchTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
                        const std::vector<bool> &batchDimGiven, LeafRunner run);
 
+/// Values whose tensors have memory of their own, with the very strides and requires_grad: what a
+/// model writes into them nobody else sees, and its operators compute the same bits. Only elements
+/// that share memory (an expanded tensor) lose their strides.
+std::vector<c10::IValue> ownCopies(llvm::ArrayRef<c10::IValue> values);
+
 /// Makes the value of one batch of `size` samples from an example by repeating or dropping samples
 /// along the batch dimension.
 c10::IValue resizeBatch(const c10::IValue &value, std::optional<int64_t> batchDim, int64_t size);

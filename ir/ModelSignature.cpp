@@ -2,6 +2,7 @@
 
 #include "ir/Refusals.h"
 #include "ir/plan/DefaultValue.h"
+#include "ir/plan/PlanNames.h"
 #include "ir/plan/Words.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -110,6 +111,9 @@ applyBatchDims(Signature &signature,
                        fmt::format("--batch-dim: expected an argument of {} ({}), got {}",
                                    signature.method, llvm::join(names, ", "), name),
                        didYouMean(name, names));
+    if (const std::string &type = signature.inputs[index].type; dim && holdsNoTensor(type))
+      return failf(ExitCode::Usage,
+                   "--batch-dim: {}: expected an argument with tensors, got type {}", name, type);
     signature.inputs[index].batchDim = dim;
     given[index] = true;
   }

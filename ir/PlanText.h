@@ -1,29 +1,12 @@
-// The plan's parts as lines of our text form: inputs, outputs, ports, channels, ties. One print and
-// one parse function per entity; a printed line starts with the entity's keyword, which the parse
+// The plan's parts as lines of our text form: stages, ports, channels, ties. One print and one
+// parse function per entity; a printed line starts with the entity's keyword, which the parse
 // functions expect to be consumed already.
 #pragma once
 
-#include "ir/TextLine.h"
+#include "ir/SignatureText.h"
 #include "ir/plan/Plan.h"
 
 namespace pipec {
-
-// input x : Tensor batch_dim=0 default=1 written tensor=float32[B,8] strides=[8,1] requires_grad
-// bytes=64
-std::string inputText(const InputSpec &input);
-InputSpec parseInput(TextLine &line);
-
-// outputs (0, [1, 2], {"a": 3}, Point(4, 5))
-std::string treeText(const OutputTree &tree);
-OutputTree parseTree(TextLine &line);
-
-// output 0 : Tensor merge=concat:0 tensor=...
-std::string leafText(const OutputLeaf &leaf, size_t index);
-OutputLeaf parseLeaf(TextLine &line, size_t expectedIndex);
-
-// batch size=4 fixed; empty when nothing is known
-std::string batchText(const Signature &signature);
-void parseBatch(TextLine &line, Signature &signature);
 
 // stage 0 file=stage-0.pt first=enc last=enc.fc nodes=5 rank=0 ... {
 std::string stageText(const StagePlan &stage, size_t index);
@@ -47,13 +30,5 @@ Channel parseChannel(TextLine &line);
 // tie [a,b] replicate owner=0 stages=[0,1]
 std::string tieText(const Tie &tie);
 Tie parseTie(TextLine &line);
-
-/// ` tensor=float32[B,8] strides=[8,1] requires_grad bytes=64`, or nothing when the spec is not
-/// known.
-std::string specText(const TensorSpec &spec);
-TensorSpec parseSpec(TextLine &line);
-
-std::string listText(llvm::ArrayRef<std::string> words);
-std::string listText(llvm::ArrayRef<size_t> indices);
 
 } // namespace pipec

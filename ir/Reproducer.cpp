@@ -2,11 +2,11 @@
 
 #include "ir/UnfinishedOutputs.h"
 #include "ir/Version.h"
+#include "ir/WriteFile.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/raw_ostream.h"
 
 #include <unistd.h>
 
@@ -61,14 +61,7 @@ llvm::Error Reproducer::write(const std::string &name, const std::string &text) 
   const std::string path = temporary_ + "/" + name;
   if (std::error_code code = llvm::sys::fs::create_directories(llvm::sys::path::parent_path(path)))
     return cannotWrite(name, code);
-  std::error_code code;
-  llvm::raw_fd_ostream out(path, code);
-  if (code)
-    return cannotWrite(name, code);
-  out << text;
-  out.close();
-  code = out.error();
-  out.clear_error();
+  std::error_code code = writeFile(path, text);
   return code ? cannotWrite(name, code) : llvm::Error::success();
 }
 

@@ -17,9 +17,7 @@ std::vector<c10::IValue> whole(const Signature &signature, const std::vector<c10
   std::vector<c10::IValue> result = inputs;
   for (size_t i = 0; i < result.size(); ++i)
     if (signature.inputs[i].written)
-      result[i] = mapTensors(result[i], [](const at::Tensor &tensor) {
-        return tensor.defined() ? tensor.clone() : tensor;
-      });
+      result[i] = std::move(ownCopies(result[i]).front());
   return result;
 }
 

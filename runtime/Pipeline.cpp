@@ -4,7 +4,7 @@
 #include "ir/MicroBatch.h"
 #include "ir/TorchError.h"
 #include "ir/Values.h"
-#include "ir/artifact/ArtifactDir.h"
+#include "ir/artifact/ArtifactCheck.h"
 #include "runtime/BatchSplit.h"
 #include "runtime/Interpreter.h"
 #include "runtime/RankThreads.h"
@@ -224,6 +224,9 @@ llvm::Expected<Pipeline> Pipeline::load(const std::string &directory,
   llvm::Expected<Artifact> artifact = openArtifact(directory);
   if (!artifact)
     return artifact.takeError();
+  if (llvm::Expected<Program> program = checkSchedule(artifact->scheduleCsv, artifact->plan);
+      !program)
+    return withContext(program.takeError(), directory + ": schedule.csv");
   auto impl = std::make_unique<Impl>();
   impl->core = std::make_shared<PipelineCore>();
   PipelineCore &core = *impl->core;
@@ -238,6 +241,8 @@ llvm::Expected<Pipeline> Pipeline::load(const std::string &directory,
     return error;
   if (llvm::Error error = impl->loadStages())
     return error;
+  if (llvm::Error error = proveStages(directory, core.artifact.plan))
+    return withContext(std::move(error), directory);
   impl->startThreads(options);
   return Pipeline(std::move(impl));
 }

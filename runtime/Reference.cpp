@@ -198,11 +198,7 @@ Reference::Impl::runFresh(std::vector<std::vector<c10::IValue>> inOrder) {
     return fresh.takeError();
   std::optional<c10::IValue> result;
   for (std::vector<c10::IValue> &inputs : inOrder) {
-    for (c10::IValue &input : inputs)
-      input = mapTensors(input, [](const at::Tensor &tensor) {
-        return tensor.defined() ? tensor.clone() : tensor;
-      });
-    llvm::Expected<c10::IValue> value = run(*fresh, std::move(inputs), 0, nullptr);
+    llvm::Expected<c10::IValue> value = run(*fresh, ownCopies(inputs), 0, nullptr);
     if (!value)
       return value.takeError();
     result = std::move(*value);

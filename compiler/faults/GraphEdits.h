@@ -1,5 +1,5 @@
 // What faults do to the ends of a stage's graph, without LibTorch's headers. Ports are counted as
-// the graph counts them.
+// the graph counts them. OperatorFaults.cpp has their bodies.
 #pragma once
 
 #include "ir/Model.h"

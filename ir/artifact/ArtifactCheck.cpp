@@ -86,16 +86,8 @@ private:
 
   std::string schedule() {
     const Plan &plan = artifact_->plan;
-    llvm::Expected<Schedule> schedule = scheduleFromCsv(artifact_->scheduleCsv);
-    if (!schedule)
-      return fail("bad-schedule", "schedule.csv", schedule.takeError());
-    llvm::Expected<Program> program = lower(*schedule, plan, plan.microBatches);
-    if (!program) {
-      ErrorText text = describe(program.takeError());
-      return fail("bad-schedule", "schedule.csv", makeError(ExitCode::BadArtifact, text.message));
-    }
-    if (llvm::Error error = check(*program, plan, plan.microBatches))
-      return fail("bad-schedule", "schedule.csv", std::move(error));
+    if (llvm::Expected<Program> program = checkSchedule(artifact_->scheduleCsv, plan); !program)
+      return fail("bad-schedule", "schedule.csv", program.takeError());
     return fmt::format("{}, {}: every receive has its send, no rank waits in a cycle",
                        plan.scheduleName, counted(plan.microBatches, "micro-batch"));
   }
@@ -112,20 +104,11 @@ private:
   }
 
   std::string proof() {
-    llvm::Expected<Relinked> linked = relink(directory_, artifact_->plan);
-    if (!linked)
-      return fail("not-proved", "", linked.takeError());
-    const std::string &expected = artifact_->plan.sourceDigest;
-    if (linked->digest != expected)
-      return fail("not-proved", "",
-                  failf(ExitCode::BadArtifact,
-                        "the stages linked together are not the source: expected {}, got {}",
-                        expected, linked->digest));
-    if (llvm::Error error = discharge(artifact_->plan, linked->stages))
+    if (llvm::Error error = proveStages(directory_, artifact_->plan))
       return fail("not-proved", "", std::move(error));
     return fmt::format(
         "the stages linked together are the source, {}...; {} obligations discharged",
-        expected.substr(0, 19), artifact_->plan.obligations.size());
+        artifact_->plan.sourceDigest.substr(0, 19), artifact_->plan.obligations.size());
   }
 
   std::string directory_;
@@ -134,6 +117,17 @@ private:
 };
 
 } // namespace
+
+llvm::Error proveStages(const std::string &directory, const Plan &plan) {
+  llvm::Expected<Relinked> linked = relink(directory, plan);
+  if (!linked)
+    return linked.takeError();
+  if (linked->digest != plan.sourceDigest)
+    return failf(ExitCode::BadArtifact,
+                 "the stages linked together are not the source: expected {}, got {}",
+                 plan.sourceDigest, linked->digest);
+  return discharge(plan, linked->stages);
+}
 
 ArtifactCheck checkArtifact(const std::string &directory) { return Check(directory).run(); }
 

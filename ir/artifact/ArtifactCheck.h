@@ -26,4 +26,9 @@ struct ArtifactCheck {
 /// against the source's digest. No stage file is deserialised unless all digests agree.
 ArtifactCheck checkArtifact(const std::string &directory);
 
+/// The last step of it: the stages linked together are the source whose digest the plan has, and
+/// they hold what the obligations say. Reads every weight once. Errors: BadArtifact, naming the
+/// stage where it can.
+llvm::Error proveStages(const std::string &directory, const Plan &plan);
+
 } // namespace pipec

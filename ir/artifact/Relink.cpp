@@ -2,12 +2,10 @@
 
 #include "ir/CanonicalText.h"
 #include "ir/GraphText.h"
-#include "ir/NodeInfo.h"
 #include "ir/TensorBytes.h"
 #include "ir/TensorKey.h"
 #include "ir/TorchError.h"
 #include "ir/TorchFile.h"
-#include "ir/artifact/StageModule.h"
 #include "llvm/ADT/StringMap.h"
 
 #include <torch/csrc/jit/api/function_impl.h>
@@ -183,23 +181,20 @@ private:
     return values_[from.stage][from.port];
   }
 
-  /// Weights, and the graph that is linked later.
+  /// What the file shows, its weights, and the graph that is linked later.
   llvm::Error readStage(size_t s, const torch::jit::Module &module) {
+    llvm::Expected<StageFacts> facts = stageFacts(module, plan_.stages[s]);
+    if (!facts)
+      return withContext(facts.takeError(), stageName(s));
+    if (llvm::Error error = checkStage(plan_.stages[s], *facts))
+      return withContext(std::move(error), stageName(s));
+    facts_.push_back(std::move(*facts));
     if (llvm::Error error = noteWeights(s, module))
       return error;
-    const StagePlan &stage = plan_.stages[s];
     std::shared_ptr<Graph> graph = graphOf(module, "pipec_forward");
-    size_t arguments = 1 + stage.inputs.size();
-    for (const StageAttribute &entry : stage.attributes)
-      arguments += entry.uses;
-    if (graph->inputs().size() != arguments)
-      return failf(ExitCode::BadArtifact, "{}: pipec_forward: expected {} arguments, got {}",
-                   stageName(s), arguments - 1, graph->inputs().size() - 1);
     if (graph->inputs()[0]->hasUses())
       return makeError(ExitCode::BadArtifact,
                        stageName(s) + ": pipec_forward reads the module itself");
-    noteEffects(*graph->block(), facts_[s]);
-    countWholeNumberOps(*graph->block(), facts_[s].wholeNumberOps);
     graphs_.push_back(std::move(graph));
     return compareForward(s, module);
   }
@@ -207,13 +202,11 @@ private:
   llvm::Error noteWeights(size_t s, const torch::jit::Module &module) {
     const std::vector<StageAttribute> &entries = plan_.stages[s].attributes;
     std::vector<c10::IValue> values;
-    std::vector<at::Tensor> held;
     for (size_t i = 0; i < entries.size(); ++i) {
       llvm::Expected<c10::IValue> value = valueOf(s, i, module);
       if (!value)
         return withContext(value.takeError(), stageName(s));
       values.push_back(*value);
-      held.push_back(!entries[i].channel && value->isTensor() ? value->toTensor() : at::Tensor());
       if (llvm::Error error = checkOtherNames(s, entries[i], *value, module))
         return error;
       std::string line =
@@ -226,8 +219,6 @@ private:
                              known->second + ", got " + line);
     }
     values_.push_back(std::move(values));
-    facts_.emplace_back();
-    facts_.back().storages = storageIds(held);
     return llvm::Error::success();
   }
 
@@ -254,16 +245,6 @@ private:
                          stageName(s) + ": weight " + name + " is not the tensor " + entry.name);
     }
     return llvm::Error::success();
-  }
-
-  static void noteEffects(torch::jit::Block &block, StageFacts &facts) {
-    for (Node *node : block.nodes()) {
-      facts.randomOps += drawsOf(node) != Draws::Never;
-      facts.prints |= node->kind() == c10::prim::Print;
-      facts.raises |= node->kind() == c10::prim::RaiseException;
-      for (torch::jit::Block *inner : node->blocks())
-        noteEffects(*inner, facts);
-    }
   }
 
   /// The arguments of the method, then one input per attribute: as the normalised source has them.

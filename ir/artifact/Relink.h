@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ir/Model.h"
+#include "ir/artifact/StageFacts.h"
 
 #include <ATen/core/ivalue.h>
 
@@ -16,16 +17,6 @@ struct Value;
 }
 
 namespace pipec {
-
-/// What a stage file shows besides its program.
-struct StageFacts {
-  std::vector<int64_t> storages; // per attribute of the plan, equal where memory is shared in the
-                                 // file; -1: no tensor, or sent by another stage
-  int64_t randomOps = 0;         // operators that draw random numbers, those in blocks included
-  bool prints = false, raises = false;
-  std::map<std::string, int64_t> wholeNumberOps; // of pipec_forward, by kind: those that may be
-                                                 // repeated in several stages
-};
 
 /// What the stage files say, read back.
 struct Relinked {

@@ -3,6 +3,7 @@
 #include "ir/TorchError.h"
 #include "ir/TorchFile.h"
 #include "ir/Values.h"
+#include "ir/artifact/StageFacts.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <ATen/ops/empty.h>
@@ -41,73 +42,10 @@ c10::IValue runMethod(const jit::Module &module, const std::string &method,
   return std::move(stack.front());
 }
 
-std::optional<c10::IValue> attributeAt(const jit::Module &module, llvm::StringRef path) {
-  c10::IValue value = module._ivalue();
-  while (!path.empty()) {
-    auto [part, rest] = path.split('.');
-    if (!value.isObject())
-      return std::nullopt;
-    auto object = value.toObject();
-    auto slot = object->type()->findAttributeSlot(part.str());
-    if (!slot)
-      return std::nullopt;
-    value = object->getSlot(*slot);
-    path = rest;
-  }
-  return value;
-}
-
-c10::TypePtr typeAt(const jit::Module &module, llvm::StringRef path) {
-  auto [holder, leaf] = path.rsplit('.');
-  bool isOwn = leaf.empty(); // no dot: an attribute of the module itself
-  std::optional<c10::IValue> object = attributeAt(module, isOwn ? llvm::StringRef() : holder);
-  if (!object || !object->isObject())
-    return nullptr;
-  return object->toObject()->type()->findAttribute((isOwn ? path : leaf).str());
-}
-
 namespace {
 
 llvm::Error bad(const std::string &path, const std::string &what) {
   return makeError(ExitCode::BadArtifact, path + ": " + what, "compile the model again");
-}
-
-size_t resultCount(const c10::TypePtr &type) {
-  if (type->kind() == c10::TypeKind::NoneType)
-    return 0;
-  if (auto tuple = type->cast<c10::TupleType>(); tuple && tuple->elements().size() != 1)
-    return tuple->elements().size();
-  return 1;
-}
-
-/// Arguments and results as the plan counts them.
-llvm::Error checkShape(const std::string &path, const StagePlan &plan,
-                       const c10::FunctionSchema &schema) {
-  size_t uses = 0;
-  for (const StageAttribute &attribute : plan.attributes)
-    uses += attribute.uses;
-  size_t got = schema.arguments().size() - 1;
-  if (got != plan.inputs.size() + uses)
-    return bad(path, fmt::format(
-                         "pipec_forward: expected {} arguments ({} inputs, {} weight uses), got {}",
-                         plan.inputs.size() + uses, plan.inputs.size(), uses, got));
-  if (schema.returns().size() != 1)
-    return bad(path, fmt::format("pipec_forward: expected one return value, got {}",
-                                 schema.returns().size()));
-  // One output may itself be a tuple: then the count says nothing.
-  size_t results = resultCount(schema.returns()[0].type());
-  if (plan.outputs.size() != 1 && results != plan.outputs.size())
-    return bad(path, fmt::format("pipec_forward: expected {} results, got {}", plan.outputs.size(),
-                                 results));
-  return llvm::Error::success();
-}
-
-/// The flag decides which kernels run and what autograd records, so the plan's word counts, not the
-/// file's.
-void setRequiresGrad(const c10::IValue &value, bool requiresGrad) {
-  if (value.isTensor() && value.toTensor().defined() &&
-      value.toTensor().requires_grad() != requiresGrad)
-    value.toTensor().set_requires_grad(requiresGrad);
 }
 
 /// Moves tensors and keeps what shares memory sharing it, and strides as they are.
@@ -177,35 +115,23 @@ llvm::Expected<StageModule> StageModule::load(const std::string &path, const Sta
     return makeError(text.code == ExitCode::Unreadable ? ExitCode::BadArtifact : text.code,
                      text.message, text.help);
   }
-  auto method = module->find_method("pipec_forward");
-  if (!method)
-    return bad(path, "expected a stage with the method pipec_forward, got a module without it");
-  if (llvm::Error error = checkShape(path, plan, method->function().getSchema()))
-    return error;
+  llvm::Expected<StageFacts> facts = stageFacts(*module, plan);
+  if (!facts)
+    return bad(path, describe(facts.takeError()).message);
+  if (llvm::Error error = checkStage(plan, *facts))
+    return bad(path, describe(std::move(error)).message);
 
+  jit::Method method = module->get_method("pipec_forward");
   auto impl = std::make_unique<Impl>();
   impl->path = path;
   impl->plan = plan;
-  impl->graph = method->graph();
-  const auto &arguments = method->function().getSchema().arguments();
+  impl->graph = method.graph();
+  const auto &arguments = method.function().getSchema().arguments();
   for (size_t i = 0; i < plan.inputs.size(); ++i)
     impl->inputTypes.push_back(arguments[i + 1].type());
-  for (const StageAttribute &attribute : plan.attributes) {
-    std::optional<c10::IValue> value;
-    if (attribute.channel)
-      value.emplace();
-    else
-      value = attributeAt(*module, attribute.name);
-    if (!value)
-      return bad(path,
-                 fmt::format("expected the attribute {}, got a module without it", attribute.name));
-    llvm::Error error =
-        guardTorchVoid(ExitCode::BadArtifact, fmt::format("{}: attribute {}", path, attribute.name),
-                       [&] { setRequiresGrad(*value, attribute.requiresGrad); });
-    if (error)
-      return error;
-    impl->attributes.push_back(std::move(*value));
-  }
+  for (const StageAttribute &attribute : plan.attributes)
+    impl->attributes.push_back(attribute.channel ? c10::IValue()
+                                                 : *attributeAt(*module, attribute.name));
   impl->module = std::move(*module);
   return StageModule(std::move(impl));
 }

@@ -6,7 +6,6 @@
 #include <ATen/core/ivalue.h>
 
 #include <memory>
-#include <optional>
 
 namespace torch::jit {
 struct Module;
@@ -20,17 +19,12 @@ namespace pipec {
 c10::IValue runMethod(const torch::jit::Module &module, const std::string &method,
                       std::vector<c10::IValue> arguments);
 
-/// The value at a path like "encoder.layers.0.weight" of a module, or nothing.
-std::optional<c10::IValue> attributeAt(const torch::jit::Module &module, llvm::StringRef path);
-/// The declared type of the same, or null.
-c10::TypePtr typeAt(const torch::jit::Module &module, llvm::StringRef path);
-
 /// A stage file of an artifact, ready to run. One thread at a time.
 class StageModule {
 public:
   /// Loads `path` (mapped) as the stage `plan` describes. Attributes that arrive on a weight
-  /// channel start empty: setAttribute. Errors: BadArtifact when the file lacks an attribute or a
-  /// method of the plan's shape; Unreadable.
+  /// channel start empty: setAttribute. Errors: BadArtifact when it cannot be read or is not what
+  /// the plan says, as checkStage.
   static llvm::Expected<StageModule> load(const std::string &path, const StagePlan &plan);
   StageModule(StageModule &&);
   StageModule &operator=(StageModule &&);

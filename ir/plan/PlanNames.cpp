@@ -3,6 +3,7 @@
 
 #include "ir/plan/Error.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 
 namespace pipec {
 
@@ -114,5 +115,39 @@ llvm::Expected<Tie::Mode> parseTieMode(llvm::StringRef text) {
   return valueOf(kTieModes, "a tie mode", text);
 }
 llvm::Expected<Mode> parseMode(llvm::StringRef text) { return valueOf(kModes, "a mode", text); }
+
+std::optional<int64_t> bytesOfDtype(llvm::StringRef dtype) {
+  int64_t bytes =
+      llvm::StringSwitch<int64_t>(dtype)
+          .Cases("bool", "int8", "uint8", "qint8", "quint8", 1)
+          .Cases("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", 1)
+          .Cases("float8_e8m0fnu", "float4_e2m1fn_x2", "quint4x2", "quint2x4", 1)
+          .Cases("bits1x8", "bits2x4", "bits4x2", "bits8", 1)
+          .Cases("int1", "int2", "int3", "int4", "int5", "int6", "int7", 1)
+          .Cases("uint1", "uint2", "uint3", "uint4", "uint5", "uint6", "uint7", 1)
+          .Cases("float16", "bfloat16", "int16", "uint16", "bits16", 2)
+          .Cases("float32", "int32", "uint32", "qint32", "complex32", 4)
+          .Cases("float64", "int64", "uint64", "complex64", 8)
+          .Case("complex128", 16)
+          .Default(0);
+  return bytes > 0 ? std::optional<int64_t>(bytes) : std::nullopt;
+}
+
+bool isDifferentiable(llvm::StringRef dtype) {
+  return dtype.contains("float") || dtype.startswith("complex");
+}
+
+bool holdsNoTensor(llvm::StringRef type) {
+  llvm::SmallVector<llvm::StringRef, 8> words;
+  std::string spaced = type.str();
+  for (char &c : spaced)
+    if (!llvm::isAlnum(c) && c != '_' && c != '.')
+      c = ' ';
+  llvm::SplitString(spaced, words);
+  static const llvm::StringRef kPlain[] = {"int",  "float",    "bool", "str",   "complex", "number",
+                                           "List", "Optional", "Dict", "Tuple", "NoneType"};
+  return !words.empty() &&
+         llvm::all_of(words, [](llvm::StringRef word) { return llvm::is_contained(kPlain, word); });
+}
 
 } // namespace pipec

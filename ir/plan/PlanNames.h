@@ -22,4 +22,11 @@ llvm::Expected<Channel::Kind> parseChannelKind(llvm::StringRef text);
 llvm::Expected<Tie::Mode> parseTieMode(llvm::StringRef text);
 llvm::Expected<Mode> parseMode(llvm::StringRef text);
 
+/// Bytes of one element, by PyTorch's name of the dtype; nothing for a name that it does not have.
+std::optional<int64_t> bytesOfDtype(llvm::StringRef dtype);
+/// A type as TorchScript writes it that can hold no tensor: numbers, strings, containers of these.
+bool holdsNoTensor(llvm::StringRef type);
+/// A floating or complex dtype: tensors of others require no gradient.
+bool isDifferentiable(llvm::StringRef dtype);
+
 } // namespace pipec

@@ -1,25 +1,17 @@
 // Is a plan whole? Every rule that the runtime relies on without looking again.
-#include "ir/plan/DefaultValue.h"
-#include "ir/plan/Plan.h"
+#include "ir/plan/Chain.h"
 #include "ir/plan/PlanNames.h"
+#include "ir/plan/VerifyParts.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <set>
 
 namespace pipec {
+
+using namespace planparts;
+
 namespace {
-
-template <typename... Args> llvm::Error bad(fmt::format_string<Args...> format, Args &&...args) {
-  return failf(ExitCode::BadArtifact, format, std::forward<Args>(args)...);
-}
-
-/// A problem at a place: "stage 2, input 0".
-template <typename... Args>
-llvm::Error badAt(const std::string &where, fmt::format_string<Args...> format, Args &&...args) {
-  return failf(ExitCode::BadArtifact, "{}: {}", where,
-               fmt::format(format, std::forward<Args>(args)...));
-}
 
 /// A file name that cannot leave its directory and that MANIFEST can hold on one line.
 bool isPlainFileName(llvm::StringRef name) {
@@ -33,13 +25,24 @@ public:
   explicit Verifier(const Plan &plan) : plan_(plan), stages_(plan.stages.size()) {}
 
   llvm::Error run() {
+    if (llvm::Error error = header())
+      return error;
+    if (llvm::Error error = verifySignature(plan_))
+      return error;
     using Step = llvm::Error (Verifier::*)();
-    for (Step step : {&Verifier::header, &Verifier::signature, &Verifier::ranks, &Verifier::files,
-                      &Verifier::stagePorts, &Verifier::stageWeights, &Verifier::channels,
-                      &Verifier::leaves, &Verifier::ties, &Verifier::chain, &Verifier::obligations})
+    for (Step step : {&Verifier::ranks, &Verifier::files, &Verifier::stagePorts})
       if (llvm::Error error = (this->*step)())
         return error;
-    return llvm::Error::success();
+    if (llvm::Error error = verifyWeights(plan_))
+      return error;
+    for (Step step : {&Verifier::channels, &Verifier::leaves})
+      if (llvm::Error error = (this->*step)())
+        return error;
+    if (llvm::Error error = verifyTies(plan_))
+      return error;
+    if (llvm::Error error = chain())
+      return error;
+    return verifyObligations(plan_);
   }
 
 private:
@@ -52,11 +55,9 @@ private:
                        plan_.stages[stage].outputs[port].name);
   }
   std::string attribute(size_t stage, size_t index) const {
-    return fmt::format("stage {}, attribute {}", stage, plan_.stages[stage].attributes[index].name);
+    return attributeName(plan_, stage, index);
   }
-  std::string channel(size_t index) const {
-    return fmt::format("channel {} ({})", index, plan_.channels[index].name);
-  }
+  std::string channel(size_t index) const { return channelName(plan_, index); }
 
   llvm::Error header() {
     llvm::StringRef digest = plan_.sourceDigest;
@@ -72,74 +73,6 @@ private:
     if (!llvm::is_contained(scheduleNames(), llvm::StringRef(plan_.scheduleName)))
       return bad("schedule: expected {}, got \"{}\"", llvm::join(scheduleNames(), " or "),
                  plan_.scheduleName);
-    return llvm::Error::success();
-  }
-
-  llvm::Error tensor(const std::string &where, const TensorSpec &spec) {
-    if (spec.bytes < 0)
-      return badAt(where, "tensor of {} bytes", spec.bytes);
-    if (spec.known && spec.dtype.empty())
-      return badAt(where, "tensor without a dtype");
-    if (spec.known && !spec.strides.empty() && spec.shape.size() != spec.strides.size())
-      return badAt(where, "tensor with {} sizes and {} strides", spec.shape.size(),
-                   spec.strides.size());
-    return llvm::Error::success();
-  }
-
-  llvm::Error signature() {
-    const Signature &signature = plan_.signature;
-    std::set<std::string> names;
-    for (size_t i = 0; i < signature.inputs.size(); ++i) {
-      const InputSpec &spec = signature.inputs[i];
-      std::string where = fmt::format("model input {} ({})", i, spec.name);
-      if (spec.name.empty() || !names.insert(spec.name).second)
-        return badAt(where, "expected a name of its own");
-      if (spec.batchDim && *spec.batchDim < 0)
-        return badAt(where, "batch dimension {} is negative", *spec.batchDim);
-      if (spec.defaultValue)
-        if (llvm::Error error = checkDefault(*spec.defaultValue))
-          return withContext(std::move(error), where + ": default");
-      if (llvm::Error error = tensor(where, spec.tensor))
-        return error;
-    }
-    for (size_t l = 0; l < signature.leaves.size(); ++l) {
-      std::string where = fmt::format("output leaf {}", l);
-      if (signature.leaves[l].merge.dim < 0)
-        return badAt(where, "merge dimension {} is negative", signature.leaves[l].merge.dim);
-      if (llvm::Error error = tensor(where, signature.leaves[l].tensor))
-        return error;
-    }
-    size_t seen = 0;
-    if (llvm::Error error = tree(signature.outputs, seen))
-      return error;
-    if (seen != signature.leaves.size())
-      return bad("output tree: has {} leaves, but {} are described", seen, signature.leaves.size());
-    if (signature.batchSize < 0)
-      return bad("batch size {} is negative", signature.batchSize);
-    return llvm::Error::success();
-  }
-
-  /// Leaves count up in a depth-first walk; a dict has keys, a NamedTuple may have the names of its
-  /// fields.
-  llvm::Error tree(const OutputTree &node, size_t &seen) {
-    if (node.kind == OutputTree::Kind::Leaf) {
-      if (!node.children.empty() || !node.keys.empty())
-        return bad("output tree: leaf {} has children", node.leaf);
-      if (node.leaf != seen)
-        return bad("output tree: expected leaf {}, got leaf {}", seen, node.leaf);
-      ++seen;
-      return llvm::Error::success();
-    }
-    bool named = node.kind == OutputTree::Kind::Tuple && !node.typeName.empty();
-    bool hasKeys = node.kind == OutputTree::Kind::Dict || (named && !node.keys.empty());
-    size_t keys = hasKeys ? node.children.size() : 0;
-    std::set<std::string> distinct(node.keys.begin(), node.keys.end());
-    if (node.keys.size() != keys || distinct.size() != keys)
-      return bad("output tree: {} with {} values: expected {} distinct keys, got {}",
-                 toString(node.kind).str(), node.children.size(), keys, distinct.size());
-    for (const OutputTree &child : node.children)
-      if (llvm::Error error = tree(child, seen))
-        return error;
     return llvm::Error::success();
   }
 
@@ -185,9 +118,7 @@ private:
   llvm::Error inputPort(size_t s, size_t p) {
     const StageInput &port = plan_.stages[s].inputs[p];
     if (port.kind == StageInput::Kind::UserInput)
-      return port.index < plan_.signature.inputs.size()
-                 ? llvm::Error::success()
-                 : badAt(input(s, p), "model input {} does not exist", port.index);
+      return userInput(s, p);
     if (port.index >= plan_.channels.size())
       return badAt(input(s, p), "channel {} does not exist", port.index);
     const Channel &from = plan_.channels[port.index];
@@ -196,6 +127,25 @@ private:
     if (from.type != port.type)
       return badAt(input(s, p), "type: expected {} as {}, got {}", from.type, channel(port.index),
                    port.type);
+    if (from.name != port.name)
+      return badAt(input(s, p), "name: expected {} as {}", from.name, channel(port.index));
+    return llvm::Error::success();
+  }
+
+  llvm::Error userInput(size_t s, size_t p) {
+    const StageInput &port = plan_.stages[s].inputs[p];
+    if (port.index >= plan_.signature.inputs.size())
+      return badAt(input(s, p), "model input {} does not exist", port.index);
+    const InputSpec &argument = plan_.signature.inputs[port.index];
+    if (argument.name != port.name)
+      return badAt(input(s, p), "name: expected {} as model input {}", argument.name, port.index);
+    if (argument.type != port.type)
+      return badAt(input(s, p), "type: expected {} as model input {}, got {}", argument.type,
+                   port.index, port.type);
+    for (size_t other = 0; other < p; ++other)
+      if (const StageInput &before = plan_.stages[s].inputs[other];
+          before.kind == port.kind && before.index == port.index)
+        return badAt(input(s, p), "model input {} is given to the stage twice", port.index);
     return llvm::Error::success();
   }
 
@@ -212,58 +162,25 @@ private:
       if (out.type != port.type)
         return badAt(output(s, p), "type: expected {} as {}, got {}", out.type, channel(c),
                      port.type);
+      if (port.channels.size() == 1 && out.name != port.name)
+        return badAt(output(s, p), "name: expected {} as {}", out.name, channel(c));
     }
     for (size_t leaf : port.leaves)
       if (leaf >= plan_.signature.leaves.size())
         return badAt(output(s, p), "output leaf {} does not exist", leaf);
+    if (!std::is_sorted(port.leaves.begin(), port.leaves.end()))
+      return badAt(output(s, p), "its output leaves are not in ascending order");
     if (port.state && *port.state >= plan_.stages[s].attributes.size())
       return badAt(output(s, p), "attribute {} does not exist", *port.state);
     if (port.state && !plan_.stages[s].attributes[*port.state].written)
       return badAt(output(s, p), "writes {}, which is not marked as written",
                    attribute(s, *port.state));
+    if (port.state && plan_.stages[s].attributes[*port.state].name != port.name)
+      return badAt(output(s, p), "name: expected {} as the attribute whose new value it is",
+                   plan_.stages[s].attributes[*port.state].name);
     // `forward` of the stage file writes the state itself and does not return it.
     if (port.state && (!port.channels.empty() || !port.leaves.empty()))
       return badAt(output(s, p), "is the new value of an attribute and something else as well");
-    return llvm::Error::success();
-  }
-
-  llvm::Error stageWeights() {
-    for (size_t s = 0; s < stages_; ++s) {
-      const StagePlan &stage = plan_.stages[s];
-      std::set<std::string> names;
-      for (size_t a = 0; a < stage.attributes.size(); ++a)
-        if (llvm::Error error = weight(s, a, names))
-          return error;
-      std::set<size_t> out;
-      for (size_t c : stage.weightChannelsOut)
-        if (c >= plan_.channels.size() || plan_.channels[c].kind != Channel::Kind::Weight ||
-            plan_.channels[c].from.stage != s || !out.insert(c).second)
-          return bad("stage {}: sends weight channel {}, which does not start here", s, c);
-      if (stage.nodes < 0 || stage.parameterBytes < 0 || stage.costFlops < 0)
-        return bad("stage {}: a count is negative", s);
-      for (const std::string &written : stage.effects.stateWrites)
-        if (!names.count(written))
-          return bad("stage {}: writes state {}, which it does not have", s, written);
-    }
-    return llvm::Error::success();
-  }
-
-  llvm::Error weight(size_t s, size_t a, std::set<std::string> &names) {
-    const StageAttribute &it = plan_.stages[s].attributes[a];
-    if (it.name.empty() || !names.insert(it.name).second)
-      return badAt(attribute(s, a), "expected a name of its own");
-    for (const std::string &other : it.otherNames)
-      if (other.empty() || !names.insert(other).second)
-        return badAt(attribute(s, a), "its other name {} is used twice", other);
-    if (it.bytes < 0)
-      return badAt(attribute(s, a), "has {} bytes", it.bytes);
-    if (!it.channel)
-      return llvm::Error::success();
-    if (*it.channel >= plan_.channels.size())
-      return badAt(attribute(s, a), "channel {} does not exist", *it.channel);
-    const Channel &from = plan_.channels[*it.channel];
-    if (from.kind != Channel::Kind::Weight || !llvm::is_contained(from.to, PortRef{s, a}))
-      return badAt(attribute(s, a), "{} does not lead here", channel(*it.channel));
     return llvm::Error::success();
   }
 
@@ -273,8 +190,13 @@ private:
       const Channel &it = plan_.channels[c];
       if (it.name.empty() || !names.insert(it.name).second)
         return badAt(channel(c), "expected a name of its own");
-      if (llvm::Error error = tensor(channel(c), it.tensor))
+      if (llvm::Error error = verifyTensor(plan_, channel(c), it.tensor))
         return error;
+      if (it.kind == Channel::Kind::Weight && (it.type != "Tensor" || it.tensor.known))
+        return badAt(channel(c), "expected a weight without a description of its own, got {}",
+                     it.type != "Tensor" ? "type " + it.type : "a tensor");
+      if (it.tensor.known && holdsNoTensor(it.type))
+        return badAt(channel(c), "type {} is no tensor, but one is described", it.type);
       if (llvm::Error error = producer(c))
         return error;
       if (llvm::Error error = consumers(c))
@@ -341,7 +263,15 @@ private:
         for (size_t leaf : plan_.stages[s].outputs[p].leaves) {
           if (!producers[leaf].empty())
             return bad("output leaf {}: made by {} and by {}", leaf, producers[leaf], output(s, p));
+          if (plan_.signature.leaves[leaf].type != plan_.stages[s].outputs[p].type)
+            return badAt(output(s, p), "type: expected {} as output leaf {}, got {}",
+                         plan_.signature.leaves[leaf].type, leaf, plan_.stages[s].outputs[p].type);
           producers[leaf] = output(s, p);
+          for (size_t c : plan_.stages[s].outputs[p].channels)
+            if (!alike(plan_.signature.leaves[leaf].tensor, plan_.channels[c].tensor))
+              return badAt(output(s, p),
+                           "output leaf {} is {}, but other sizes or another dtype are described",
+                           leaf, channel(c));
         }
     for (size_t leaf = 0; leaf < producers.size(); ++leaf)
       if (producers[leaf].empty())
@@ -349,90 +279,25 @@ private:
     return llvm::Error::success();
   }
 
-  /// The attribute of `stage` that carries one of the tie's names.
-  const StageAttribute *member(const Tie &tie, size_t stage) const {
-    for (const StageAttribute &candidate : plan_.stages[stage].attributes) {
-      if (llvm::is_contained(tie.names, candidate.name))
-        return &candidate;
-      if (llvm::any_of(candidate.otherNames, [&](const std::string &name) {
-            return llvm::is_contained(tie.names, name);
-          }))
-        return &candidate;
-    }
-    return nullptr;
-  }
-
-  llvm::Error ties() {
-    for (size_t t = 0; t < plan_.ties.size(); ++t) {
-      const Tie &tie = plan_.ties[t];
-      std::string where = fmt::format("tie {} ({})", t, tie.names.empty() ? "" : tie.names.front());
-      bool ascending = std::adjacent_find(tie.stages.begin(), tie.stages.end(),
-                                          std::greater_equal<>()) == tie.stages.end();
-      if (tie.names.empty() || tie.stages.size() < 2 || !ascending || tie.stages.back() >= stages_)
-        return badAt(where, "expected a name and at least two existing stages in ascending order");
-      if (!llvm::is_contained(tie.stages, tie.owner))
-        return badAt(where, "stage {} owns it without using it", tie.owner);
-      for (size_t s : tie.stages) {
-        const StageAttribute *held = member(tie, s);
-        if (!held)
-          return badAt(where, "stage {} has no attribute of it", s);
-        bool sent = tie.mode == Tie::Mode::Transmit && s != tie.owner;
-        if (sent != held->channel.has_value())
-          return badAt(where, "stage {}: expected {} to be {}", s, held->name,
-                       sent ? "sent on a channel" : "held by the stage");
-      }
-    }
-    return llvm::Error::success();
-  }
-
-  /// A fact holds for every input that the runtime lets in, because it checks dtype and rank of
-  /// tensors against the signature: the signature must know them, and say the same.
-  llvm::Error obligations() {
-    for (size_t i = 0; i < plan_.obligations.size(); ++i) {
-      const Obligation &obligation = plan_.obligations[i];
-      const std::string where = fmt::format("obligation {} ({})", i, toString(obligation));
-      if (obligation.kind == Obligation::Kind::Recompute) {
-        if (obligation.stage >= stages_)
-          return badAt(where, "expected a stage below {}, got {}", stages_, obligation.stage);
-        continue;
-      }
-      for (const InputSpec &input : plan_.signature.inputs)
-        if (llvm::Error error = factAgainst(input, obligation, where))
-          return error;
-    }
-    return llvm::Error::success();
-  }
-
-  llvm::Error factAgainst(const InputSpec &input, const Obligation &fact,
-                          const std::string &where) {
-    if (input.type != "Tensor")
-      return llvm::Error::success();
-    if (!input.tensor.known)
-      return badAt(where, "input {}: expected a known dtype and rank, got none", input.name);
-    if (fact.of != "input " + input.name)
-      return llvm::Error::success();
-    const std::string known =
-        fact.property == "rank" ? std::to_string(input.tensor.shape.size()) : input.tensor.dtype;
-    if (known != fact.value)
-      return badAt(where, "expected {} {} as the signature says, got {}", fact.property, known,
-                   fact.value);
-    return llvm::Error::success();
+  /// Two descriptions of one value, as far as both know it. Where only one batch size runs, one of
+  /// them may have seen another that failed later.
+  bool alike(const TensorSpec &a, const TensorSpec &b) const {
+    if (!a.known || !b.known || !plan_.signature.batchSymbolic)
+      return true;
+    if (a.dtype != b.dtype || a.shape.size() != b.shape.size())
+      return false;
+    for (size_t d = 0; d < a.shape.size(); ++d)
+      if (!a.shape[d].dynamic && !b.shape[d].dynamic && a.shape[d] != b.shape[d])
+        return false;
+    return true;
   }
 
   llvm::Error chain() {
-    if (!plan_.chain)
-      return llvm::Error::success();
-    for (size_t c = 0; c < plan_.channels.size(); ++c)
-      if (plan_.channels[c].skip)
-        return badAt(channel(c), "skips a stage, but the plan says chain");
-    for (size_t s = 0; s < stages_; ++s) {
-      for (size_t p = 0; p < plan_.stages[s].inputs.size(); ++p)
-        if (s > 0 && plan_.stages[s].inputs[p].kind == StageInput::Kind::UserInput)
-          return badAt(input(s, p), "reads a model input, but the plan says chain");
-      for (size_t p = 0; p < plan_.stages[s].outputs.size(); ++p)
-        if (s + 1 < stages_ && !plan_.stages[s].outputs[p].leaves.empty())
-          return badAt(output(s, p), "is a model output, but the plan says chain");
-    }
+    std::string why = chainBreak(plan_);
+    if (plan_.chain && !why.empty())
+      return bad("{}, but the plan says chain", why);
+    if (!plan_.chain && why.empty())
+      return bad("chain: expected true as each stage feeds only the next one, got false");
     return llvm::Error::success();
   }
 

@@ -49,4 +49,8 @@ llvm::Expected<Program> lower(const Schedule &schedule, const Plan &plan, int64_
 /// Errors: BadArtifact naming rank, op and, for a deadlock, the cycle.
 llvm::Error check(const Program &program, const Plan &plan, int64_t microBatches);
 
+/// The schedule of an artifact: its text read, lowered for the plan's number of micro-batches, and
+/// checked. Errors: BadArtifact, whatever is wrong with it.
+llvm::Expected<Program> checkSchedule(llvm::StringRef csv, const Plan &plan);
+
 } // namespace pipec

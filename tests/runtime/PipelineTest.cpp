@@ -162,6 +162,8 @@ TEST(Pipeline, AFixedBatchIsTheOnlyOne) {
   model.editPlan = [](Plan &plan) {
     plan.signature.batchSymbolic = false;
     plan.signature.batchSize = 3;
+    plan.signature.inputs[0].tensor.shape[0] = {0, 3, false};
+    plan.signature.inputs[0].tensor.bytes = 3 * 8 * 4;
   };
   auto pipeline = loadSmall(model, {});
   ASSERT_TRUE(succeeded(pipeline));

@@ -2,6 +2,7 @@
 
 #include "ir/Values.h"
 #include "ir/artifact/ArtifactDir.h"
+#include "ir/artifact/Relink.h"
 #include "ir/schedule/Schedule.h"
 #include "llvm/Support/FileSystem.h"
 #include "tests/support/Matchers.h"
@@ -32,15 +33,20 @@ SavedModule stage0() {
 def pipec_forward(self, x, w):
     e = torch.matmul(x, w.t())
     return e, e.t(), e.sum(1)
+
+def forward(self, x):
+    e = torch.matmul(x, self.w.t())
+    return e, e.t(), e.sum(1), self.w
 )"};
 }
 
 SavedModule stage1(bool fail) {
   std::string check = fail ? "    assert bool(torch.max(e) <= 1000), 'too large'\n" : "";
+  std::string rest = "    return torch.dropout(torch.relu(e + bias) * scale, 0.5, True)\n";
   return {.name = "Stage1",
           .buffers = {{"bias", bias()}},
-          .source = "def pipec_forward(self, e, scale: int, bias):\n" + check +
-                    "    return torch.dropout(torch.relu(e + bias) * scale, 0.5, True)\n"};
+          .source = "def pipec_forward(self, e, scale: int, bias):\n" + check + rest +
+                    "def forward(self, e, scale: int):\n    bias = self.bias\n" + check + rest};
 }
 
 SavedModule stage2(const std::string &method) {
@@ -50,11 +56,19 @@ SavedModule stage2(const std::string &method) {
     out = torch.matmul(torch.dropout(h + skip.t(), 0.25, True), w)
     now = steps + 1
     return out, now, now
+
+def forward(self, h, skip, w):
+    out = torch.matmul(torch.dropout(h + skip.t(), 0.25, True), w)
+    now = self.steps + 1
+    self.steps = now
+    return out, now
 )"};
 }
 
-StageAttribute attribute(const std::string &name, AttributeKind kind, bool requiresGrad) {
+StageAttribute attribute(const std::string &name, AttributeKind kind, bool requiresGrad,
+                         int64_t bytes) {
   StageAttribute result;
+  result.bytes = bytes;
   result.name = name;
   result.kind = kind;
   result.uses = 1;
@@ -112,12 +126,13 @@ Plan smallPlan(const SmallModel &model) {
   s0.outputs = {{"e", "Tensor", {0}, {}, {}},
                 {"skip", "Tensor", {1}, {}, {}},
                 {"early", "Tensor", {}, {0}, {}}};
-  s0.attributes = {attribute("w", AttributeKind::Parameter, true)};
+  s0.attributes = {attribute("w", AttributeKind::Parameter, true, 256)};
+  s0.parameterBytes = 256;
   s0.weightChannelsOut = {3};
   s0.firstModule = s0.lastModule = "embed";
   s1.inputs = {{"e", "Tensor", In::Channel, 0}, {"scale", "int", In::UserInput, 1}};
   s1.outputs = {{"h", "Tensor", {2}, {}, {}}};
-  s1.attributes = {attribute("bias", AttributeKind::Buffer, false)};
+  s1.attributes = {attribute("bias", AttributeKind::Buffer, false, 32)};
   s1.effects.randomOps = {0};
   s1.effects.raises = model.failInStage1;
   s1.firstModule = "layers.0";
@@ -126,8 +141,8 @@ Plan smallPlan(const SmallModel &model) {
   s2.outputs = {{"out", "Tensor", {}, {1}, {}},
                 {"output2", "Tensor", {}, {2}, {}},
                 {"steps", "Tensor", {}, {}, 1}};
-  s2.attributes = {attribute("w", AttributeKind::Parameter, true),
-                   attribute("steps", AttributeKind::Buffer, false)};
+  s2.attributes = {attribute("w", AttributeKind::Parameter, true, 256),
+                   attribute("steps", AttributeKind::Buffer, false, 8)};
   s2.attributes[0].channel = 3;
   s2.attributes[1].written = true;
   s2.effects.randomOps = {1};
@@ -148,7 +163,9 @@ Plan smallPlan(const SmallModel &model) {
 }
 
 void writeSmallArtifact(const std::string &directory, const SmallModel &model) {
-  Plan plan = smallPlan(model);
+  SmallModel unedited = model;
+  unedited.editPlan = nullptr;
+  Plan plan = smallPlan(unedited);
   auto writer = ArtifactWriter::create(directory, /*force=*/false);
   ASSERT_TRUE(succeeded(writer));
   ScheduleShape shape{3, plan.microBatches, {}, plan.ranks};
@@ -157,6 +174,13 @@ void writeSmallArtifact(const std::string &directory, const SmallModel &model) {
   ASSERT_TRUE(succeeded(writer->write("stage-0.pt", bytesOf(stage0()))));
   ASSERT_TRUE(succeeded(writer->write("stage-1.pt", bytesOf(stage1(model.failInStage1)))));
   ASSERT_TRUE(succeeded(writer->write("stage-2.pt", bytesOf(stage2(model.methodOfStage2)))));
+  if (llvm::Expected<Relinked> linked = relink(writer->directory(), plan)) {
+    plan.sourceDigest = linked->digest; // what the files show, as a compiler would say it
+  } else {
+    llvm::consumeError(linked.takeError());
+  }
+  if (model.editPlan)
+    model.editPlan(plan);
   ASSERT_TRUE(succeeded(writer->write("plan.json", toJson(plan))));
   ASSERT_TRUE(succeeded(writer->write("schedule.csv", toCsv(forwardOnly(shape)))));
   ASSERT_TRUE(succeeded(writer->writeManifest()));

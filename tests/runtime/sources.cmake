@@ -1,5 +1,7 @@
 list(APPEND PIPEC_RUNTIME_SOURCES
   runtime/PipelineTest.cpp
+  runtime/PlanEdits.cpp
+  runtime/PlanEditsTest.cpp
   runtime/RandomKeyTest.cpp
   runtime/RankProgramTest.cpp
   runtime/RankThreadsTest.cpp

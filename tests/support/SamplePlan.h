@@ -1,6 +1,7 @@
 // Valid plans for tests: one with every feature, and chains with skips of any size.
 #pragma once
 
+#include "ir/plan/Chain.h"
 #include "ir/plan/DefaultValue.h"
 #include "ir/plan/Plan.h"
 
@@ -15,12 +16,10 @@ inline void connect(Plan &plan, size_t from, std::vector<size_t> consumers) {
   channel.name = "c" + std::to_string(index);
   channel.type = "Tensor";
   channel.from = {from, plan.stages[from].outputs.size()};
-  plan.stages[from].outputs.push_back(
-      {"o" + std::to_string(index), "Tensor", {index}, {}, std::nullopt});
+  plan.stages[from].outputs.push_back({channel.name, "Tensor", {index}, {}, std::nullopt});
   for (size_t to : consumers) {
     channel.to.push_back({to, plan.stages[to].inputs.size()});
-    plan.stages[to].inputs.push_back(
-        {"i" + std::to_string(index), "Tensor", StageInput::Kind::Channel, index});
+    plan.stages[to].inputs.push_back({channel.name, "Tensor", StageInput::Kind::Channel, index});
     channel.skip |= to != from + 1;
   }
   plan.channels.push_back(std::move(channel));
@@ -60,6 +59,7 @@ inline Plan chainPlan(const std::vector<size_t> &rankOfStage) {
   Plan plan = emptyPlan(rankOfStage);
   for (size_t s = 0; s + 1 < rankOfStage.size(); ++s)
     connect(plan, s, {s + 1});
+  plan.chain = chainBreak(plan).empty();
   return plan;
 }
 
@@ -79,6 +79,7 @@ inline Plan randomPlan(std::mt19937 &random) {
         consumers.push_back(to);
     connect(plan, from, consumers);
   }
+  plan.chain = chainBreak(plan).empty();
   return plan;
 }
 
@@ -96,7 +97,11 @@ inline Plan richPlan() {
   spec.bytes = 96;
   plan.channels[0].tensor = spec;
   plan.signature.inputs[0].tensor = spec;
+  spec.shape = {{0, 3, false}, {2, 0, false}};
+  spec.strides = {{4, 0, false}, {0, 1, false}};
+  spec.bytes = 48;
   plan.signature.leaves[0].tensor = spec;
+  plan.signature.leaves[0].merge.dim = 1;
   plan.signature.leaves.push_back({"int", {MergeRule::Kind::Same, 0}, {}});
   plan.signature.leaves.push_back({"Tensor", {MergeRule::Kind::Mean, 0}, {}});
   OutputTree leaf0, leaf1, leaf2, list, dict;
@@ -111,7 +116,8 @@ inline Plan richPlan() {
   plan.signature.outputs.typeName = "Result";
   plan.signature.outputs.keys = {"scores"};
   plan.signature.outputs.children = {dict};
-  plan.stages[1].outputs.push_back({"n", "int", {}, {1, 2}, std::nullopt});
+  plan.stages[1].outputs.push_back({"n", "int", {}, {1}, std::nullopt});
+  plan.stages[1].outputs.push_back({"loss", "Tensor", {}, {2}, std::nullopt});
   plan.signature.batchSize = 2;
 
   using llvm::json::Value;
@@ -126,7 +132,7 @@ inline Plan richPlan() {
   addInput("scale", "float", floatDefault(1.0));
   addInput("mask", "Optional[Tensor]", nullptr);
   addInput("name", "str", "a \"b\" \xc3\xa9");
-  addInput("sizes", "List[float]", llvm::json::Array{floatDefault(0.1), floatDefault(-0.0), true});
+  addInput("sizes", "List[Any]", llvm::json::Array{floatDefault(0.1), floatDefault(-0.0), true});
   addInput("pair", "Tuple[int, List[Tuple[float, str]]]",
            tupleDefault(llvm::json::Array{
                7, llvm::json::Array{tupleDefault(llvm::json::Array{floatDefault(0.5), "a"})}}));
@@ -147,11 +153,15 @@ inline Plan richPlan() {
   plan.stages[2].attributes = {attribute("head.weight", AttributeKind::Parameter),
                                attribute("shared", AttributeKind::Parameter),
                                attribute("count", AttributeKind::Buffer)};
+  plan.stages[2].attributes[0].requiresGrad = true;
   plan.stages[2].attributes[2].written = true;
   plan.stages[2].outputs.push_back({"count", "Tensor", {}, {}, 2});
   plan.stages[2].effects.stateWrites = {"count"};
-  plan.stages[2].effects.randomOps = {0, 3};
+  plan.stages[0].effects.randomOps = {0};
+  plan.stages[2].effects.randomOps = {1, 2};
   plan.stages[2].effects.prints = true;
+  plan.stages[0].parameterBytes = 16;
+  plan.stages[2].parameterBytes = 8;
   plan.stages[1].firstModule = "encoder";
   plan.stages[1].lastModule = "encoder.layers.3";
   plan.stages[1].nodes = 17;
@@ -166,8 +176,10 @@ inline Plan richPlan() {
   plan.stages[0].weightChannelsOut = {plan.channels.size()};
   plan.stages[2].attributes[0].channel = plan.channels.size();
   plan.channels.push_back(weight);
-  plan.ties.push_back({{"embedding.weight", "head.weight"}, {0, 2}, Tie::Mode::Transmit, 0});
+  plan.ties.push_back(
+      {{"embedding.weight", "alias.weight", "head.weight"}, {0, 2}, Tie::Mode::Transmit, 0});
   plan.ties.push_back({{"shared"}, {0, 2}, Tie::Mode::Replicate, 0});
+  plan.chain = false;
   plan.mode = Mode::Train;
   plan.obligations = {Obligation::recompute("aten::size", 1, 1)};
   plan.normalisation = {"false", {"encoder.norm"}, {"2:0-3,7"}};

@@ -108,7 +108,7 @@ TEST(Lower, refusesAScheduleThatDeadlocks) {
   // Within a rank the same mistake is no deadlock but an order that can never work.
   EXPECT_TRUE(failedWith(lower(llvm::cantFail(scheduleFromCsv("1F0,0F0\n")), chainPlan({0, 0}), 1),
                          ExitCode::Usage,
-                         "rank 0, op 0 (F 1 mb=0): input i0 (channel 0) is not there yet"));
+                         "rank 0, op 0 (F 1 mb=0): input c0 (channel 0) is not there yet"));
 }
 
 /// All micro-batches of stage 0 before any of stage 2: the skip values need more look-ahead than a
@@ -191,7 +191,7 @@ TEST(Check, namesRankAndOp) {
       {"rank 0, op 0 (F 1 mb=0): the plan has stage 1 on rank 1",
        [](Program &p) { p.ranks[0][0].stage = 1; }},
       {"rank 1: F 1 mb=1 is missing", [](Program &p) { p.ranks[1].pop_back(); }},
-      {"rank 1, op 2 (F 1 mb=0): input i0 (channel 0) is not there yet",
+      {"rank 1, op 2 (F 1 mb=0): input c0 (channel 0) is not there yet",
        [](Program &p) { std::swap(p.ranks[1][2], p.ranks[1][3]); }},
       {"rank 0, op 0 (SEND ch=0 mb=0 lane=0): stage 0 has not made it yet",
        [](Program &p) { std::swap(p.ranks[0][0], p.ranks[0][1]); }},

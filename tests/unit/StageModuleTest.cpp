@@ -21,6 +21,7 @@ StageAttribute attribute(std::string name, AttributeKind kind, size_t uses,
   result.kind = kind;
   result.uses = uses;
   result.requiresGrad = requiresGrad;
+  result.bytes = result.kind == AttributeKind::Parameter ? 8 : 4;
   return result;
 }
 
@@ -34,16 +35,19 @@ struct Fixture {
   StagePlan plan;
   std::string path = dir.path("stage-0.pt");
 
-  explicit Fixture(const char *result = "(x * w0 + w1, counter + 1)") {
+  explicit Fixture(const char *result = "(x * block_weight + block_weight_use1, counter + 1)") {
     write(path,
           {.name = "Stage",
            .parameters = {{"block.weight", at::full({2}, 3.0f).set_requires_grad(true)}},
            .buffers = {{"counter", at::zeros({1})}},
-           .source = std::string("def pipec_forward(self, x, w0, w1, counter):\n    return ") +
+           .source = std::string("def pipec_forward(self, x, block_weight, block_weight_use1, "
+                                 "counter):\n    return ") +
                      result + "\n"});
     plan.inputs.resize(1);
     plan.inputs[0].name = "x";
+    plan.inputs[0].type = "Tensor";
     plan.outputs.resize(2);
+    plan.outputs[0].type = plan.outputs[1].type = "Tensor";
     plan.outputs[1].state = 1;
     plan.attributes = {attribute("block.weight", AttributeKind::Parameter, 2, true),
                        attribute("counter", AttributeKind::Buffer, 1)};
@@ -78,14 +82,8 @@ TEST(StageModule, RunsAndWritesStateBack) {
   }
 }
 
-TEST(StageModule, PlanDecidesRequiresGrad) {
-  Fixture fixture;
-  fixture.plan.attributes[0].requiresGrad = false;
-  EXPECT_FALSE(fixture.load().attribute(0).toTensor().requires_grad());
-}
-
 TEST(StageModule, OneOutputIsBareAndNoneIsNone) {
-  Fixture one("x * w0");
+  Fixture one("x * block_weight");
   one.plan.outputs.resize(1);
   auto outputs = one.load().run({at::ones({2})});
   ASSERT_TRUE(static_cast<bool>(outputs));
@@ -101,7 +99,10 @@ TEST(StageModule, OneOutputIsBareAndNoneIsNone) {
 
 TEST(StageModule, WeightOfAChannelStartsEmpty) {
   Fixture fixture;
-  fixture.plan.attributes[0].name = "not.in.the.file";
+  write(fixture.path, {.name = "Stage",
+                       .buffers = {{"counter", at::zeros({1})}},
+                       .source = "def pipec_forward(self, x, block_weight, block_weight_use1, "
+                                 "counter):\n    return (x * block_weight, counter)\n"});
   fixture.plan.attributes[0].channel = 0;
   StageModule stage = fixture.load();
   EXPECT_TRUE(stage.attribute(0).isNone());
@@ -110,7 +111,7 @@ TEST(StageModule, WeightOfAChannelStartsEmpty) {
   ErrorText error = describe(early.takeError());
   EXPECT_EQ(
       error.message,
-      "attribute not.in.the.file: expected a value from channel 0 before the first run, got none");
+      "attribute block.weight: expected a value from channel 0 before the first run, got none");
   stage.setAttribute(0, at::ones({2}));
   EXPECT_TRUE(static_cast<bool>(stage.run({at::ones({2})})));
 }
@@ -124,10 +125,29 @@ TEST(StageModule, FileThatIsNotWhatThePlanSays) {
     EXPECT_NE(error.message.find(part), std::string::npos) << error.message;
     EXPECT_NE(error.message.find("stage-0.pt"), std::string::npos) << error.message;
   };
-  refused("expected the attribute block.bias",
+  refused("argument 1: expected block_bias, got block_weight",
           [](StagePlan &plan) { plan.attributes[0].name = "block.bias"; });
-  refused("expected the attribute counter.x",
+  refused("argument 3: expected counter_x, got counter",
           [](StagePlan &plan) { plan.attributes[1].name = "counter.x"; });
+  refused("expected the attribute block_weight, got a module without it",
+          [](StagePlan &plan) { plan.attributes[0].name = "block_weight"; });
+  refused("argument 0: expected y, got x", [](StagePlan &plan) { plan.inputs[0].name = "y"; });
+  refused("input 0 (x): expected type int, got Tensor",
+          [](StagePlan &plan) { plan.inputs[0].type = "int"; });
+  refused("output 1 (): expected type int, got Tensor",
+          [](StagePlan &plan) { plan.outputs[1].type = "int"; });
+  refused("argument 1: expected counter, got block_weight",
+          [](StagePlan &plan) { std::swap(plan.attributes[0], plan.attributes[1]); });
+  refused("attribute counter: kind: expected parameter, got buffer",
+          [](StagePlan &plan) { plan.attributes[1].kind = AttributeKind::Parameter; });
+  refused("attribute block.weight: requires_grad: expected false, got true",
+          [](StagePlan &plan) { plan.attributes[0].requiresGrad = false; });
+  refused("attribute counter: expected 5 bytes, got 4",
+          [](StagePlan &plan) { plan.attributes[1].bytes = 5; });
+  refused("random operators: expected 1, got 0",
+          [](StagePlan &plan) { plan.effects.randomOps = {0}; });
+  refused("expected prints=true raises=false, got prints=false raises=false",
+          [](StagePlan &plan) { plan.effects.prints = true; });
   refused("expected 5 arguments (2 inputs, 3 weight uses), got 4",
           [](StagePlan &plan) { plan.inputs.resize(2); });
   refused("expected 3 arguments", [](StagePlan &plan) { plan.attributes[0].uses = 1; });
@@ -170,7 +190,7 @@ TEST(StageModule, MoveKeepsSharedMemoryAndFlags) {
 }
 
 TEST(StageModule, MovePointsDeviceConstantsAtTheDevice) {
-  Fixture fixture("(x * w0 + torch.ones([2], device=torch.device('cuda:0')), counter)");
+  Fixture fixture("(x * block_weight + torch.ones([2], device=torch.device('cuda:0')), counter)");
   StageModule stage = fixture.load();
   ASSERT_FALSE(bool(stage.moveTo("cpu")));
   auto outputs = stage.run({at::ones({2})});

@@ -1,0 +1,95 @@
+// What a plan says of a stage against what its file shows.
+#include "ir/CanonicalText.h"
+#include "ir/artifact/ArgumentNames.h"
+#include "ir/artifact/StageFacts.h"
+#include "ir/plan/Error.h"
+#include "ir/plan/PlanNames.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace pipec {
+
+namespace {
+
+template <typename... Args>
+llvm::Error differs(fmt::format_string<Args...> format, Args &&...args) {
+  return failf(ExitCode::BadArtifact, format, std::forward<Args>(args)...);
+}
+
+/// Python's reserved words get digits behind them when a method is saved.
+bool isNamed(llvm::StringRef name, llvm::StringRef expected) {
+  return name.consume_front(expected) &&
+         name.find_first_not_of("0123456789") == llvm::StringRef::npos;
+}
+
+llvm::Error checkArguments(const StagePlan &plan, const StageFacts &facts) {
+  size_t inputs = plan.inputs.size(), uses = 0;
+  for (const StageAttribute &attribute : plan.attributes) // any number may stand there
+    uses = llvm::SaturatingAdd(uses, attribute.uses);
+  size_t all = llvm::SaturatingAdd(inputs, uses);
+  if (facts.arguments.size() != all)
+    return differs("pipec_forward: expected {} arguments ({} inputs, {} weight uses), got {}", all,
+                   inputs, uses, facts.arguments.size());
+  std::vector<std::string> expected = argumentNames(plan);
+  for (size_t i = 0; i < expected.size(); ++i)
+    if (!isNamed(facts.arguments[i].name, expected[i]))
+      return differs("pipec_forward: argument {}: expected {}, got {}", i, expected[i],
+                     facts.arguments[i].name);
+  for (size_t i = 0; i < inputs; ++i)
+    if (facts.arguments[i].type != canonicalType(plan.inputs[i].type))
+      return differs("input {} ({}): expected type {}, got {}", i, plan.inputs[i].name,
+                     plan.inputs[i].type, facts.arguments[i].type);
+  return llvm::Error::success();
+}
+
+llvm::Error checkResults(const StagePlan &plan, const StageFacts &facts) {
+  if (facts.results.size() != plan.outputs.size())
+    return differs("pipec_forward: expected {} results, got {}", plan.outputs.size(),
+                   facts.results.size());
+  for (size_t i = 0; i < plan.outputs.size(); ++i)
+    if (facts.results[i] != canonicalType(plan.outputs[i].type))
+      return differs("output {} ({}): expected type {}, got {}", i, plan.outputs[i].name,
+                     plan.outputs[i].type, facts.results[i]);
+  return llvm::Error::success();
+}
+
+llvm::Error checkAttributes(const StagePlan &plan, const StageFacts &facts) {
+  for (size_t i = 0; i < plan.attributes.size(); ++i) {
+    const StageAttribute &said = plan.attributes[i];
+    const std::optional<StageFacts::Attribute> &shown = facts.attributes[i];
+    if (said.channel)
+      continue; // its owner has it
+    if (!shown)
+      return differs("expected the attribute {}, got a module without it", said.name);
+    if (said.kind != shown->kind)
+      return differs("attribute {}: kind: expected {}, got {}", said.name,
+                     toString(said.kind).str(), toString(shown->kind).str());
+    if (said.requiresGrad != shown->requiresGrad)
+      return differs("attribute {}: requires_grad: expected {}, got {}", said.name,
+                     said.requiresGrad, shown->requiresGrad);
+    if (said.bytes != shown->bytes)
+      return differs("attribute {}: expected {} bytes, got {}", said.name, said.bytes,
+                     shown->bytes);
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error checkEffects(const StagePlan &plan, const StageFacts &facts) {
+  const StageEffects &said = plan.effects;
+  if (static_cast<int64_t>(said.randomOps.size()) != facts.randomOps)
+    return differs("random operators: expected {}, got {}", said.randomOps.size(), facts.randomOps);
+  if (said.prints != facts.prints || said.raises != facts.raises)
+    return differs("effects: expected prints={} raises={}, got prints={} raises={}", said.prints,
+                   said.raises, facts.prints, facts.raises);
+  return llvm::Error::success();
+}
+
+} // namespace
+
+llvm::Error checkStage(const StagePlan &plan, const StageFacts &facts) {
+  for (auto *check : {checkArguments, checkResults, checkAttributes, checkEffects})
+    if (llvm::Error error = check(plan, facts))
+      return error;
+  return llvm::Error::success();
+}
+
+} // namespace pipec

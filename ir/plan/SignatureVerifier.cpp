@@ -1,0 +1,312 @@
+// Is what a plan says of arguments, results and tensors possible?
+#include "ir/plan/DefaultValue.h"
+#include "ir/plan/PlanNames.h"
+#include "ir/plan/VerifyParts.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <set>
+
+namespace pipec {
+
+namespace planparts {
+
+std::string attributeName(const Plan &plan, size_t stage, size_t index) {
+  return fmt::format("stage {}, attribute {}", stage, plan.stages[stage].attributes[index].name);
+}
+
+std::string channelName(const Plan &plan, size_t index) {
+  return fmt::format("channel {} ({})", index, plan.channels[index].name);
+}
+
+} // namespace planparts
+
+using namespace planparts;
+
+namespace {
+
+/// Bytes at batch size `batch` when an element has `size`; -1 when that is no number; nothing when
+/// a size is only known at run time.
+std::optional<int64_t> bytesOf(const TensorSpec &spec, int64_t batch, int64_t size) {
+  int64_t bytes = size;
+  for (const Dim &dim : spec.shape) {
+    if (dim.dynamic)
+      return std::nullopt;
+    int64_t length = 0;
+    if (__builtin_mul_overflow(dim.perBatch, batch, &length) ||
+        __builtin_add_overflow(length, dim.constant, &length) ||
+        __builtin_mul_overflow(bytes, length, &bytes))
+      bytes = -1;
+    if (bytes < 0)
+      return -1;
+  }
+  return bytes;
+}
+
+bool isIdentifier(llvm::StringRef name) {
+  return !name.empty() && !llvm::isDigit(name[0]) &&
+         llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_'; });
+}
+
+/// Whether an argument of this type can have this default, as far as the type's text tells.
+bool defaultFits(llvm::StringRef type, const llvm::json::Value &value) {
+  auto inside = [&](llvm::StringRef container) {
+    llvm::StringRef rest = type;
+    return rest.consume_front(container) && rest.consume_front("[") && rest.consume_back("]")
+               ? llvm::Optional<llvm::StringRef>(rest)
+               : llvm::None;
+  };
+  if (type == "int")
+    return value.getAsInteger().hasValue();
+  if (type == "bool")
+    return value.getAsBoolean().hasValue();
+  if (type == "str")
+    return value.getAsString().hasValue();
+  if (type == "float")
+    return floatFromDefault(value).has_value();
+  if (type == "NoneType")
+    return value.getAsNull().hasValue();
+  if (auto element = inside("Optional"))
+    return value.getAsNull() || defaultFits(*element, value);
+  if (auto element = inside("List"))
+    return value.getAsArray() && llvm::all_of(*value.getAsArray(), [&](const auto &each) {
+             return defaultFits(*element, each);
+           });
+  return true;
+}
+
+/// The one dimension that grows with the batch, nothing else changing; nothing when there is none.
+std::optional<int64_t> growingDim(const TensorSpec &spec) {
+  std::optional<int64_t> growing;
+  for (size_t d = 0; d < spec.shape.size(); ++d) {
+    const Dim &dim = spec.shape[d];
+    if (!dim.dynamic && dim.perBatch == 0)
+      continue;
+    if (growing || dim.dynamic || dim.constant != 0)
+      return std::nullopt;
+    growing = static_cast<int64_t>(d);
+  }
+  return growing;
+}
+
+/// The first dimension that has the size of the one batch that there is.
+std::optional<int64_t> dimOfSize(const TensorSpec &spec, int64_t batch) {
+  for (size_t d = 0; d < spec.shape.size(); ++d)
+    if (batch > 0 && spec.shape[d] == Dim{.perBatch = 0, .constant = batch, .dynamic = false})
+      return static_cast<int64_t>(d);
+  return std::nullopt;
+}
+
+std::string words(const MergeRule &rule) {
+  return rule.kind == MergeRule::Kind::Concat ? fmt::format("concat along {}", rule.dim)
+                                              : toString(rule.kind).str();
+}
+
+class SignatureVerifier {
+public:
+  explicit SignatureVerifier(const Plan &plan) : plan_(plan), signature_(plan.signature) {}
+
+  llvm::Error run() {
+    if (!isIdentifier(signature_.method))
+      return bad("method: expected the name of a method, got \"{}\"", signature_.method);
+    if (signature_.batchSize < 0)
+      return bad("batch size {} is negative", signature_.batchSize);
+    for (size_t i = 0; i < signature_.inputs.size(); ++i)
+      if (llvm::Error error = input(i))
+        return error;
+    for (size_t l = 0; l < signature_.leaves.size(); ++l)
+      if (llvm::Error error = leaf(l))
+        return error;
+    size_t seen = 0;
+    if (llvm::Error error = tree(signature_.outputs, seen))
+      return error;
+    if (seen != signature_.leaves.size())
+      return bad("output tree: has {} leaves, but {} are described", seen,
+                 signature_.leaves.size());
+    return llvm::Error::success();
+  }
+
+private:
+  llvm::Error input(size_t i) {
+    const InputSpec &spec = signature_.inputs[i];
+    std::string where = fmt::format("model input {} ({})", i, spec.name);
+    if (spec.name.empty() || !names_.insert(spec.name).second)
+      return badAt(where, "expected a name of its own");
+    if (spec.batchDim && *spec.batchDim < 0)
+      return badAt(where, "batch dimension {} is negative", *spec.batchDim);
+    if (spec.defaultValue) {
+      if (llvm::Error error = checkDefault(*spec.defaultValue))
+        return withContext(std::move(error), where + ": default");
+      if (!defaultFits(spec.type, *spec.defaultValue))
+        return badAt(where, "default: expected a value of type {}, got {}", spec.type,
+                     llvm::formatv("{0}", *spec.defaultValue).str());
+    }
+    if (holdsNoTensor(spec.type) && (spec.tensor.known || spec.batchDim))
+      return badAt(where, "type {} is no tensor, but one is described or cut", spec.type);
+    if (llvm::Error error = verifyTensor(plan_, where, spec.tensor))
+      return error;
+    return spec.tensor.known ? batchDim(where, spec) : llvm::Error::success();
+  }
+
+  /// Micro-batches are cut along the dimension whose size is the batch; nothing else follows it.
+  llvm::Error batchDim(const std::string &where, const InputSpec &spec) {
+    const std::vector<Dim> &shape = spec.tensor.shape;
+    if (!spec.batchDim) {
+      for (const Dim &dim : shape)
+        if (!dim.dynamic && dim.perBatch != 0)
+          return badAt(where, "size {}: expected sizes without B where no dimension is cut",
+                       toString(dim));
+      return llvm::Error::success();
+    }
+    if (*spec.batchDim >= static_cast<int64_t>(shape.size()))
+      return badAt(where, "batch dimension: expected one below {}, got {}", shape.size(),
+                   *spec.batchDim);
+    const Dim expected =
+        signature_.batchSymbolic
+            ? Dim{.perBatch = 1, .constant = 0, .dynamic = false}
+            : Dim{.perBatch = 0, .constant = signature_.batchSize, .dynamic = false};
+    if (shape[*spec.batchDim] != expected)
+      return badAt(where, "batch dimension {}: expected size {}, got {}", *spec.batchDim,
+                   toString(expected), toString(shape[*spec.batchDim]));
+    return llvm::Error::success();
+  }
+
+  llvm::Error leaf(size_t l) {
+    const OutputLeaf &it = signature_.leaves[l];
+    std::string where = fmt::format("output leaf {}", l);
+    if (it.merge.dim < 0)
+      return badAt(where, "merge dimension {} is negative", it.merge.dim);
+    if (holdsNoTensor(it.type) && (it.tensor.known || it.merge.kind == MergeRule::Kind::Concat))
+      return badAt(where, "type {} is no tensor, but one is described or joined", it.type);
+    if (llvm::Error error = verifyTensor(plan_, where, it.tensor))
+      return error;
+    return it.tensor.known ? merge(where, it) : llvm::Error::success();
+  }
+
+  /// The sizes of a tensor say how its micro-batches become one, but for whether all are the same.
+  llvm::Error merge(const std::string &where, const OutputLeaf &leaf) {
+    using Kind = MergeRule::Kind;
+    if (!signature_.batchSymbolic &&
+        llvm::any_of(leaf.tensor.shape, [](const Dim &dim) { return dim.dynamic; }))
+      return llvm::Error::success(); // the example's own sizes decided, and they are not here
+    bool mean = leaf.tensor.shape.empty() && llvm::StringRef(leaf.tensor.dtype).contains("float");
+    std::optional<int64_t> joined = signature_.batchSymbolic
+                                        ? growingDim(leaf.tensor)
+                                        : dimOfSize(leaf.tensor, signature_.batchSize);
+    std::vector<MergeRule> expected;
+    if (mean)
+      expected = {{Kind::Mean, 0}};
+    else if (joined)
+      expected = {{Kind::Concat, *joined}};
+    else
+      expected = {{Kind::Same, 0}, {Kind::List, 0}};
+    if (llvm::is_contained(expected, leaf.merge))
+      return llvm::Error::success();
+    std::string texts = words(expected.front());
+    if (expected.size() > 1)
+      texts += " or " + words(expected.back());
+    return badAt(where, "merge rule: expected {} as its sizes say, got {}", texts,
+                 words(leaf.merge));
+  }
+
+  /// Leaves count up in a depth-first walk; a dict has keys, a NamedTuple a name and perhaps the
+  /// names of its fields.
+  llvm::Error tree(const OutputTree &node, size_t &seen) {
+    if (node.kind == OutputTree::Kind::Leaf) {
+      if (!node.children.empty() || !node.keys.empty())
+        return bad("output tree: leaf {} has children", node.leaf);
+      if (node.leaf != seen)
+        return bad("output tree: expected leaf {}, got leaf {}", seen, node.leaf);
+      ++seen;
+      return llvm::Error::success();
+    }
+    if (!node.typeName.empty() && node.kind != OutputTree::Kind::Tuple)
+      return bad("output tree: {} with the type name {}: only a tuple has one",
+                 toString(node.kind).str(), node.typeName);
+    bool hasKeys = node.kind == OutputTree::Kind::Dict ||
+                   (node.kind == OutputTree::Kind::Tuple && !node.typeName.empty() &&
+                    !node.keys.empty());
+    size_t keys = hasKeys ? node.children.size() : 0;
+    std::set<std::string> distinct(node.keys.begin(), node.keys.end());
+    if (node.keys.size() != keys || distinct.size() != keys)
+      return bad("output tree: {} with {} values: expected {} distinct keys, got {}",
+                 toString(node.kind).str(), node.children.size(), keys, distinct.size());
+    for (const OutputTree &child : node.children)
+      if (llvm::Error error = tree(child, seen))
+        return error;
+    return llvm::Error::success();
+  }
+
+  const Plan &plan_;
+  const Signature &signature_;
+  std::set<std::string> names_;
+};
+
+} // namespace
+
+llvm::Error planparts::verifySignature(const Plan &plan) { return SignatureVerifier(plan).run(); }
+
+llvm::Error planparts::verifyTensor(const Plan &plan, const std::string &where,
+                                    const TensorSpec &spec) {
+  if (spec.bytes < 0)
+    return badAt(where, "tensor of {} bytes", spec.bytes);
+  if (!spec.known)
+    return spec == TensorSpec()
+               ? llvm::Error::success()
+               : badAt(where, "tensor: expected nothing where nothing is known, got dtype \"{}\"",
+                       spec.dtype);
+  if (spec.dtype.empty())
+    return badAt(where, "tensor without a dtype");
+  std::optional<int64_t> size = bytesOfDtype(spec.dtype);
+  if (!size)
+    return badAt(where, "dtype: expected a dtype of PyTorch, got {}", spec.dtype);
+  if (spec.shape.size() != spec.strides.size())
+    return badAt(where, "tensor with {} sizes and {} strides", spec.shape.size(),
+                 spec.strides.size());
+  if (spec.requiresGrad && !isDifferentiable(spec.dtype))
+    return badAt(where, "requires_grad: expected false for dtype {}, got true", spec.dtype);
+  std::optional<int64_t> bytes = bytesOf(spec, plan.signature.batchSize, *size);
+  if (bytes && *bytes != spec.bytes)
+    return badAt(where, "bytes: expected {} as its sizes and dtype say, got {}", *bytes,
+                 spec.bytes);
+  return llvm::Error::success();
+}
+
+llvm::Error planparts::verifyObligations(const Plan &plan) {
+  for (size_t i = 0; i < plan.obligations.size(); ++i) {
+    const Obligation &obligation = plan.obligations[i];
+    const std::string where = fmt::format("obligation {} ({})", i, toString(obligation));
+    for (size_t j = 0; j < i; ++j)
+      if (plan.obligations[j] == obligation)
+        return badAt(where, "is there twice");
+    if (obligation.kind == Obligation::Kind::Recompute) {
+      if (obligation.stage >= plan.stages.size())
+        return badAt(where, "expected a stage below {}, got {}", plan.stages.size(),
+                     obligation.stage);
+      continue;
+    }
+    llvm::StringRef argument = obligation.of;
+    if (argument.consume_front("input ") &&
+        llvm::none_of(plan.signature.inputs,
+                      [&](const InputSpec &input) { return input.name == argument; }))
+      return badAt(where, "expected an argument of the model, got {}", argument.str());
+    // A fact holds for every input that the runtime lets in, because it checks dtype and rank of
+    // tensors against the signature: the signature must know them, and say the same.
+    for (const InputSpec &input : plan.signature.inputs) {
+      if (input.type != "Tensor")
+        continue;
+      if (!input.tensor.known)
+        return badAt(where, "input {}: expected a known dtype and rank, got none", input.name);
+      const std::string known = obligation.property == "rank"
+                                    ? std::to_string(input.tensor.shape.size())
+                                    : input.tensor.dtype;
+      if (obligation.of == "input " + input.name && known != obligation.value)
+        return badAt(where, "expected {} {} as the signature says, got {}", obligation.property,
+                     known, obligation.value);
+    }
+  }
+  return llvm::Error::success();
+}
+
+} // namespace pipec

@@ -1,0 +1,210 @@
+// A plan that somebody edited, with MANIFEST made true again: whatever does not fit the stage files
+// or the rest of the plan is refused before anything runs, by the check and by the pipeline.
+#include "tests/runtime/PlanEdits.h"
+
+#include "compiler/Compiler.h"
+#include "ir/Values.h"
+#include "ir/artifact/ArtifactCheck.h"
+#include "ir/artifact/Manifest.h"
+#include "ir/plan/Json.h"
+#include "ir/plan/Sha256.h"
+#include "llvm/Support/Regex.h"
+#include "runtime/Pipeline.h"
+#include "tests/runtime/SmallPipeline.h"
+#include "tests/support/Matchers.h"
+#include "tests/support/TestModels.h"
+
+#include <ATen/Functions.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+namespace pipec {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string get(const std::string &file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+void put(const std::string &file, const std::string &text) {
+  std::ofstream(file, std::ios::binary) << text;
+}
+
+/// What neither the stage files nor the rest of the plan can tell. Such an edit may pass, and then
+/// every number is as before.
+struct Free {
+  const char *path; // a regular expression over the whole path
+  const char *why;
+  bool usage = false; // given inputs may then be refused (exit 2), as for inputs that do not fit
+};
+const Free kFree[] = {
+    {"format_version[.]minor", "a newer minor version that has known keys only"},
+    {"tool_version|torch_version", "said in messages only"},
+    {"mode", "nothing trains yet"},
+    {"signature[.]method", "said in messages only: a stage has methods of its own"},
+    {"stages.*[.](first_module|last_module|nodes|cost_flops)", "said in reports only"},
+    {".*tensor[.](strides.*|requires_grad)", "what the example runs showed; nothing reads it"},
+    {"(channels|signature[.]leaves).*[.](tensor|tensor[.](dtype|shape).*)",
+     "what the example runs showed, where no other key says it too; nothing reads it"},
+    {"signature[.]inputs.*[.](tensor|tensor[.](dtype|shape).*)",
+     "what the example runs showed, where no other key says it too", true},
+    {"signature[.]inputs.*[.]written", "true only costs a copy"},
+    {"signature[.]inputs.*[.]default", "only the model's source has it; not asked for here"},
+    {"signature[.]outputs.*", "names that only the model's source has"},
+    {"obligations.*", "what the compile proved with the source at hand"},
+    {"stages.*[.]outputs.*[.]name|channels.*[.]name", "a label, where nothing else has the name"},
+};
+
+std::vector<at::Tensor> tensorsOf(const c10::IValue &value) {
+  std::vector<at::Tensor> tensors;
+  forEachTensor(value, [&](const at::Tensor &tensor) { tensors.push_back(tensor); });
+  return tensors;
+}
+
+/// An artifact in a directory of its own, and what it computes.
+class Edited {
+public:
+  explicit Edited(const std::string &from, std::vector<c10::IValue> inputs)
+      : directory_(scratchPath("edited.pipe")), inputs_(std::move(inputs)) {
+    fs::copy(from, directory_, fs::copy_options::recursive);
+    manifest_ = take(manifestFromText(get(directory_ + "/MANIFEST")));
+    plan_ = take(parseJson(get(directory_ + "/plan.json"), JsonLimits()));
+    EXPECT_EQ(checkCode(), ExitCode::Success);
+    expected_ = result(take(load()));
+  }
+
+  const llvm::json::Value &plan() const { return plan_; }
+
+  void write(const std::string &text) {
+    put(directory_ + "/plan.json", text);
+    Manifest manifest = manifest_;
+    manifest["plan.json"] = sha256Hex(text);
+    put(directory_ + "/MANIFEST", toString(manifest));
+  }
+
+  ExitCode checkCode() {
+    ArtifactCheck check = checkArtifact(directory_);
+    message = check.findings.empty() ? "" : check.findings.front().message;
+    return check.findings.empty() ? ExitCode::Success : check.findings.front().exitCode;
+  }
+
+  /// Success also means: the same numbers.
+  ExitCode runCode() {
+    llvm::Expected<Pipeline> pipeline = load();
+    if (!pipeline) {
+      ErrorText text = describe(pipeline.takeError());
+      message = text.message;
+      return text.code;
+    }
+    llvm::Expected<c10::IValue> outputs = pipeline->infer(inputs_);
+    if (!outputs) {
+      ErrorText text = describe(outputs.takeError());
+      message = "it ran: " + text.message;
+      return text.code;
+    }
+    std::vector<at::Tensor> was = tensorsOf(expected_), is = tensorsOf(*outputs);
+    bool same = std::equal(was.begin(), was.end(), is.begin(), is.end(), sameBits);
+    message = same ? "" : "other numbers";
+    return same ? ExitCode::Success : ExitCode::Mismatch;
+  }
+
+  std::string message; // of the last code
+
+private:
+  llvm::Expected<Pipeline> load() const {
+    PipelineOptions options;
+    options.threads = 1;
+    return Pipeline::load(directory_, options);
+  }
+  c10::IValue result(Pipeline pipeline) { return take(pipeline.infer(inputs_)); }
+
+  std::string directory_;
+  std::vector<c10::IValue> inputs_;
+  Manifest manifest_;
+  llvm::json::Value plan_ = nullptr;
+  c10::IValue expected_;
+};
+
+/// Tries them all on one artifact; notes in `used` which exceptions were needed.
+void tryEveryEdit(Edited artifact, std::set<const Free *> &used) {
+  size_t tried = 0;
+  for (const JsonEdit &edit : everyEdit(artifact.plan())) {
+    ++tried;
+    artifact.write(edit.document);
+    auto judge = [&](const char *who, ExitCode code) {
+      if (code == ExitCode::BadArtifact || code == ExitCode::Version)
+        return;
+      auto free = llvm::find_if(kFree, [&](const Free &it) {
+        return (code == ExitCode::Success || (it.usage && code == ExitCode::Usage)) &&
+               llvm::Regex(std::string("^(") + it.path + ")$").match(edit.path);
+      });
+      if (free != std::end(kFree))
+        used.insert(free);
+      else
+        ADD_FAILURE() << who << ": " << edit.path << " " << edit.what << ": exit code "
+                      << static_cast<int>(code) << " " << artifact.message;
+    };
+    judge("check", artifact.checkCode());
+    judge("run", artifact.runCode());
+  }
+  EXPECT_GT(tried, 500u);
+}
+
+Edited kept(const std::string &name) {
+  std::string folder = std::string(std::getenv("PIPEC_SOURCE")) + "/tests/artifacts/" + name;
+  Arguments given = take(readArguments(folder + "/inputs.pt"));
+  std::vector<c10::IValue> inputs = given.positional;
+  if (name == "v1-tied")
+    inputs.push_back(3); // also where the plan has a default
+  return Edited(folder + "/model.pipe", std::move(inputs));
+}
+
+/// A tie that is sent, a skip, state that is written and state that is assigned, random operators,
+/// a size that is computed again, results of one type from one stage.
+std::string compiled() {
+  test::SavedModule model{
+      .name = "Edited",
+      .parameters = {{"w", (at::arange(64, at::kFloat).view({8, 8}) / 37).sin().requires_grad_()},
+                     {"bias", (at::arange(8, at::kFloat) / 5).requires_grad_()}},
+      .buffers = {{"steps", at::zeros({1})}, {"last", at::zeros({8})}},
+      .source = R"(
+def forward(self, x, y, scale: int = 3):
+    if x.dim() == 3:
+        x = x.sum(2)
+    e = torch.matmul(x, self.w.t())
+    n = e.size(0)
+    self.steps.add_(1)
+    h = torch.dropout(torch.relu(e + self.bias) * scale, 0.5, True)
+    self.last = h.detach().sum(0)
+    a, b = torch.tanh(h), torch.sigmoid(h)
+    c = torch.dropout(a + e, 0.25, True).view(n, 8)
+    d = torch.matmul(c * y, self.w)
+    return {"a": a, "b": b, "c": c, "d": d}
+)"};
+  std::string file = scratchPath("model.pt"), directory = scratchPath("model.pipe");
+  put(file, bytesOf(model));
+  CompileOptions options;
+  options.cuts.push_back(CutPredicate(
+      [](const NodeView &node) { return node.op == "aten::relu" || node.op == "aten::view"; }));
+  options.inputs = "f32[6,8],f32[6,8]";
+  options.tied = {{"", Tie::Mode::Transmit}};
+  EXPECT_TRUE(succeeded(take(Compiler::load(file)).compile(options, directory)));
+  return directory;
+}
+
+TEST(PlanEdits, AreFoundWhereAnythingElseKnows) {
+  at::Tensor x = at::arange(48, at::kFloat).view({6, 8}) / 11, y = x.cos();
+  std::set<const Free *> used;
+  tryEveryEdit(kept("v1-mlp"), used);
+  tryEveryEdit(kept("v1-tied"), used);
+  tryEveryEdit(Edited(compiled(), {x, y, 3}), used);
+  for (const Free &it : kFree)
+    EXPECT_TRUE(used.count(&it)) << it.path << ": no edit needs this exception";
+}
+
+} // namespace
+} // namespace pipec
