@@ -224,9 +224,9 @@ private:
     if (!node.typeName.empty() && node.kind != OutputTree::Kind::Tuple)
       return bad("output tree: {} with the type name {}: only a tuple has one",
                  toString(node.kind).str(), node.typeName);
-    bool hasKeys = node.kind == OutputTree::Kind::Dict ||
-                   (node.kind == OutputTree::Kind::Tuple && !node.typeName.empty() &&
-                    !node.keys.empty());
+    bool hasKeys =
+        node.kind == OutputTree::Kind::Dict ||
+        (node.kind == OutputTree::Kind::Tuple && !node.typeName.empty() && !node.keys.empty());
     size_t keys = hasKeys ? node.children.size() : 0;
     std::set<std::string> distinct(node.keys.begin(), node.keys.end());
     if (node.keys.size() != keys || distinct.size() != keys)

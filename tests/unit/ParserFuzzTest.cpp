@@ -41,19 +41,19 @@ void fuzz(const std::string &text, const Reader &read, size_t mutations) {
   const std::string odd = std::string("\0\t\n\r \"\\{}[](),:;#%@-+.0123456789eEBx\x7f\x80\xff", 40);
   for (size_t i = 0; i < mutations; ++i) {
     std::string changed = text;
-    size_t at = below(text.size());
+    size_t place = below(text.size());
     switch (below(4)) {
     case 0:
-      changed[at] = text[below(text.size())];
+      changed[place] = text[below(text.size())];
       break;
     case 1:
-      changed[at] = odd[below(odd.size())];
+      changed[place] = odd[below(odd.size())];
       break;
     case 2:
-      changed.erase(at, 1 + below(3));
+      changed.erase(place, 1 + below(3));
       break;
     default:
-      changed.insert(at, text.substr(at, 1 + below(20)));
+      changed.insert(place, text.substr(place, 1 + below(20)));
     }
     read(changed);
   }
