@@ -1,5 +1,5 @@
 """cmake --install into a prefix that is then moved: the commands run from there, and a project elsewhere uses both libraries through
-find_package(pipec) without LibTorch's headers. install.py CMAKE BUILD-DIRECTORY COMPILER"""
+find_package(pipec) without LibTorch's headers. install.py CMAKE BUILD-DIRECTORY COMPILER sanitize=[SANITIZERS]"""
 import os
 import re
 import shutil
@@ -30,7 +30,8 @@ def shell(*command, **how):
 class Install(e2e.Case):
     @classmethod
     def setUpClass(cls):
-        cls.cmake, cls.build, cls.compiler = e2e.NAMES
+        cls.cmake, cls.build, cls.compiler, sanitize = e2e.NAMES
+        cls.sanitize = sanitize.removeprefix("sanitize=")
         first = Path("first").resolve()
         done = shell(cls.cmake, "--install", cls.build, "--prefix", first)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -93,7 +94,10 @@ class Install(e2e.Case):
         (source / "CMakeLists.txt").write_text(PROJECT, encoding="utf-8")
         shutil.copy(e2e.SOURCE / "docs/examples/split_in_program.cpp", source)
         return source / "build", shell(self.cmake, "-G", "Ninja", "-S", source, "-B", source / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}",
-                                       f"-DCMAKE_CXX_COMPILER={self.compiler}", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", *options)
+                                       f"-DCMAKE_CXX_COMPILER={self.compiler}", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON",
+                                       # A program that links instrumented libraries is instrumented too.
+                                       *([f"-DCMAKE_CXX_FLAGS=-fsanitize={self.sanitize} -fno-sanitize=vptr"] if self.sanitize else []),
+                                       *options)
 
     def testProgram(self):
         build, configured = self.configure("consumer")
