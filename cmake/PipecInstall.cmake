@@ -26,6 +26,7 @@ foreach(library IN LISTS libraries)
 endforeach()
 install(TARGETS ${commands} ${libraries} EXPORT pipecTargets INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/pipec)
 install(TARGETS pipec_ops) # for torch.ops.load_library; nothing links it
+install(TARGETS pipec_stand_in LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/pipec) # for --load-library
 
 # --- Public headers: the two faces and what they include ------------------------------------------------------------------------
 foreach(header compiler/Compiler.h runtime/Pipeline.h ir/ValueTree.h ir/plan/Failure.h ir/plan/Finding.h ir/plan/Obligation.h ir/plan/Plan.h)
