@@ -149,7 +149,10 @@ private:
           keyOf(candidate.value.toTensor()) == keyOf(wanted.value.toTensor()))
         return i;
     }
-    return insertAttribute(stage, stageAttribute(wanted));
+    StageAttribute entry = stageAttribute(wanted);
+    if (entry.kind == AttributeKind::Parameter)
+      stage.plan.parameterBytes += entry.bytes;
+    return insertAttribute(stage, std::move(entry));
   }
 
   std::string fallback_;
