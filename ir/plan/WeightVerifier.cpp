@@ -47,8 +47,7 @@ private:
       if (c >= plan_.channels.size() || plan_.channels[c].kind != Channel::Kind::Weight ||
           plan_.channels[c].from.stage != s || !out.insert(c).second)
         return bad("stage {}: sends weight channel {}, which does not start here", s, c);
-    // Plans of version 1.0 left out a view that a stage holds only to send it.
-    if (bytes != stage.parameterBytes && (plan_.minor > 0 || bytes < stage.parameterBytes))
+    if (bytes != stage.parameterBytes)
       return bad("stage {}: parameter bytes: expected {}, the sum of its parameters, got {}", s,
                  bytes, stage.parameterBytes);
     return effects(s, names, written);
