@@ -86,7 +86,8 @@ llvm::Error setElements(at::Tensor &tensor, llvm::StringRef bytes) {
     return failf(ExitCode::Unreadable, "{}: expected {} bytes, got {}", tensorHeadText(tensor),
                  expected, bytes.size());
   at::Tensor flat = at::empty(tensor.sizes(), tensor.options().requires_grad(false));
-  std::memcpy(flat.data_ptr(), bytes.data(), bytes.size());
+  if (!bytes.empty()) // of an empty tensor both pointers may be null, which memcpy does not allow
+    std::memcpy(flat.data_ptr(), bytes.data(), bytes.size());
   tensor.copy_(flat);
   return llvm::Error::success();
 }

@@ -149,9 +149,11 @@ void countAndKey(const c10::OperatorHandle &op, c10::DispatchKeySet keys, c10::S
 
 void registerKernels() {
   // Never destroyed: LibTorch's dispatcher may be gone before this process's statics are.
-  auto *others = new torch::Library(torch::Library::IMPL, "_", kKey, __FILE__, __LINE__);
+  static auto *const others =
+      new torch::Library(torch::Library::IMPL, "_", kKey, __FILE__, __LINE__);
   others->fallback(torch::CppFunction::makeFallthrough());
-  auto *table = new torch::Library(torch::Library::IMPL, "aten", kKey, __FILE__, __LINE__);
+  static auto *const table =
+      new torch::Library(torch::Library::IMPL, "aten", kKey, __FILE__, __LINE__);
   c10::Dispatcher &dispatcher = c10::Dispatcher::singleton();
   for (const c10::OperatorName &name : dispatcher.getAllOpNames()) {
     if (!isRandomOp(name.name) || !dispatcher.findSchema(name))
