@@ -104,6 +104,18 @@ std::vector<uint32_t> topologicalOrder(const RowTable &next,
   return result;
 }
 
+/// Times and bytes of the items.
+void addWork(const PartitionProblem &problem, size_t count, Items &items) {
+  items.memory.assign(count, 0);
+  items.time.assign(problem.kinds.size(), std::vector<double>(count, 0));
+  for (uint32_t node = 0; node < problem.nodes(); ++node) {
+    uint32_t item = items.itemOf[node];
+    items.memory[item] += problem.memory[node];
+    for (size_t kind = 0; kind < problem.kinds.size(); ++kind)
+      items.time[kind][item] += problem.time[kind][node];
+  }
+}
+
 /// The nets of an item graph; equal sets become one.
 void addNets(const PartitionProblem &problem, Items &items) {
   Pairs uses;
@@ -245,14 +257,9 @@ llvm::Expected<Items> makeItems(const PartitionProblem &problem, Groups &groups)
   }
   size_t count = items.segment.size();
   items.itemOf.resize(n);
-  items.memory.assign(count, 0);
-  items.time.assign(problem.kinds.size(), std::vector<double>(count, 0));
-  for (uint32_t node = 0; node < n; ++node) {
-    uint32_t item = items.itemOf[node] = number[component[groups.find(node)]];
-    items.memory[item] += problem.memory[node];
-    for (size_t kind = 0; kind < problem.kinds.size(); ++kind)
-      items.time[kind][item] += problem.time[kind][node];
-  }
+  for (uint32_t node = 0; node < n; ++node)
+    items.itemOf[node] = number[component[groups.find(node)]];
+  addWork(problem, count, items);
   Pairs reversed;
   for (auto &[source, target] : quotient) {
     source = number[source];
@@ -266,6 +273,19 @@ llvm::Expected<Items> makeItems(const PartitionProblem &problem, Groups &groups)
                             item);
     items.segmentEnd[items.segment[item]] = item + 1;
   }
+  addNets(problem, items);
+  return items;
+}
+
+Items makeUnorderedItems(const PartitionProblem &problem, Groups &groups) {
+  Items items;
+  uint32_t count = 0;
+  for (uint32_t node = 0; node < problem.nodes(); ++node) {
+    uint32_t first = groups.find(node); // the least of its group
+    items.itemOf.push_back(first == node ? count++ : items.itemOf[first]);
+  }
+  items.segment.assign(count, 0);
+  addWork(problem, count, items);
   addNets(problem, items);
   return items;
 }

@@ -64,4 +64,7 @@ Groups colorGroups(const PartitionProblem &problem);
 /// edge that contradicts the segments.
 llvm::Expected<Items> makeItems(const PartitionProblem &problem, Groups &groups);
 
+/// The same without any order or segment: for assignments that need not be contiguous.
+Items makeUnorderedItems(const PartitionProblem &problem, Groups &groups);
+
 } // namespace pipec

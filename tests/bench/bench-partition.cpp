@@ -20,6 +20,8 @@ llvm::cl::opt<std::string> directory(llvm::cl::Positional, llvm::cl::desc("DIR")
 llvm::cl::opt<std::string>
     objective("objective", llvm::cl::init("sum"),
               llvm::cl::desc("sum or overlap: how compute and transfers add"));
+llvm::cl::opt<bool> nonContiguous("noncontiguous",
+                                  llvm::cl::desc("devices may hold several stretches"));
 llvm::cl::opt<double> seconds("seconds", llvm::cl::init(60),
                               llvm::cl::desc("limit of one instance"));
 llvm::cl::opt<unsigned> microBatches("micro-batches", llvm::cl::init(0),
@@ -95,7 +97,9 @@ llvm::Error solve(const std::string &path, LoadRule load) {
   options.objective.load = load;
   options.objective.microBatches = microBatches;
   std::clock_t before = std::clock();
-  llvm::Expected<PartitionResult> result = partitionContiguous(instance->problem, options);
+  llvm::Expected<PartitionResult> result = nonContiguous
+                                               ? placeFreely(instance->problem, options)
+                                               : partitionContiguous(instance->problem, options);
   double cpu = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
   if (!result)
     return withContext(result.takeError(), instance->name);
