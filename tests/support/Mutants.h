@@ -9,11 +9,11 @@ enum class Mutation { Drop, Duplicate, Swap, Move, MicroBatch, ReverseLane };
 inline constexpr const char *kMutationNames[] = {"drop", "duplicate",   "swap",
                                                  "move", "micro-batch", "reverse lane"};
 
-/// Seven in ten are swaps: they are what often leaves a program valid.
+/// Three in four are swaps: they are what often leaves a program valid.
 inline Mutation randomMutation(std::mt19937 &random) {
   constexpr Mutation rare[] = {Mutation::Drop, Mutation::Duplicate, Mutation::Move,
                                Mutation::MicroBatch, Mutation::ReverseLane};
-  return below(random, 10) < 7 ? Mutation::Swap : rare[below(random, 5)];
+  return below(random, 4) < 3 ? Mutation::Swap : rare[below(random, 5)];
 }
 
 /// False: the program has nothing that could be changed so.
