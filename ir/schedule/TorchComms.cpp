@@ -51,10 +51,9 @@ std::optional<Action> actionOf(const Op &op, const Plan &plan) {
     return Action{send ? ActionKind::SendBackward : ActionKind::ReceiveBackward,
                   send ? from + 1 : from, op.microBatch};
   }
-  case OpKind::Reduce:
-    return Action{ActionKind::ReduceGrad, op.stage, -1};
   case OpKind::Recompute:
   case OpKind::Post:
+  case OpKind::Reduce: // written after the last backward
   case OpKind::TieReduce:
   case OpKind::Norm:
   case OpKind::Finite:
@@ -88,6 +87,9 @@ private:
     size_t received = 0;
   };
 
+  static bool isLastPiece(const Op &op) {
+    return op.kind == OpKind::Backward || op.kind == OpKind::WeightGrad;
+  }
   static Key keyOf(const Action &action) { return {action.kind, action.stage, action.microBatch}; }
   Ends endsOf(const Op &op) const {
     return {program_.lanes[op.lane].from, program_.lanes[op.lane].to};
@@ -111,6 +113,10 @@ private:
       if (there.insert(keyOf(action)).second)
         actions.push_back(action);
     };
+    // PyTorch scales the gradients of a stage there, with replicas or without.
+    std::map<uint32_t, size_t> backwards;
+    for (const Op &op : program_.ranks[rank])
+      backwards[op.stage] += isLastPiece(op);
     for (const Op &op : program_.ranks[rank]) {
       const std::optional<Action> action = actionOf(op, plan_);
       if (!action)
@@ -121,6 +127,8 @@ private:
           write(connection.receives[connection.received++]);
       }
       write(*action);
+      if (isLastPiece(op) && --backwards[op.stage] == 0)
+        write({ActionKind::ReduceGrad, op.stage, -1});
     }
     return actions;
   }

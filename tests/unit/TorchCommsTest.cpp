@@ -25,8 +25,8 @@ TEST(TorchComms, writesSendsAndReceives) {
   const Program program = take(lower(
       llvm::cantFail(scheduleFromCsv("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1I1,1W1\n")), plan, shape));
   EXPECT_EQ(toCsv(take(toTorchComms(program, plan))),
-            "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
-            "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1I1,1SEND_B1,1W1\n");
+            "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1,0REDUCE_GRAD\n"
+            "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1I1,1SEND_B1,1W1,1REDUCE_GRAD\n");
 }
 
 /// Every generator's program, in both directions: the table holds together without warnings.
