@@ -37,6 +37,8 @@ llvm::Error Interpreter::runSteps(StepData &data) {
     case OpKind::Take:
       error = take(step);
       break;
+    default: // resolve() refuses what is no inference
+      error = failf(ExitCode::Internal, "step {}: not an op of an inference", i);
     }
     if (error)
       return error;

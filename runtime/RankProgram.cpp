@@ -1,5 +1,7 @@
 #include "runtime/RankProgram.h"
 
+#include "ir/schedule/ProgramText.h"
+
 #include <algorithm>
 
 namespace pipec {
@@ -51,7 +53,17 @@ private:
                  channel, op.microBatch);
   }
 
+  /// What this runtime can execute: forwards and the transfers of their values.
+  static bool isOfInference(const Op &op) {
+    const bool message =
+        op.kind == OpKind::Post || op.kind == OpKind::Send || op.kind == OpKind::Take;
+    return op.kind == OpKind::Forward || (message && op.payload == Payload::Activation);
+  }
+
   llvm::Error step(const Op &op) {
+    if (!isOfInference(op))
+      return failf(ExitCode::Internal, "program: {}: this runtime runs inferences only",
+                   toString(op));
     Step step;
     step.kind = op.kind;
     step.stage = op.stage;
@@ -75,6 +87,8 @@ private:
       step.stage = firstReader(op);
       step.slot = newSlot(op.channel, op.microBatch);
       break;
+    default:
+      llvm_unreachable("isOfInference() let it through");
     }
     result_.steps.push_back(std::move(step));
     return llvm::Error::success();

@@ -1,76 +1,143 @@
-// From a compute schedule to a program: where values are sent and taken.
+// From a compute schedule to a program: where values are sent and taken, and what follows the last
+// backward.
 //
-// For every forward in a rank's order:  [TAKE what it reads from other ranks]  F  [SEND what other
-// ranks read of it] A lane hands messages over in order, so a TAKE of one message first takes all
+// For every action in a rank's order:  [TAKE what it reads from other ranks]  op  [SEND what other
+// ranks read of it]. A lane hands messages over in order, so a TAKE of one message first takes all
 // that were sent before it on the lane; they wait at the receiver. POST runs `window` messages
 // ahead of TAKE.
-#include "ir/schedule/Program.h"
+//
+// In training a rank first sends the weights that it owns. When the last backward of a stage is
+// done its gradients are reduced (unless they are tied) and tied weights' gradients return; at the
+// end come, on every rank in the same order: returned gradients, replicated ties, what is still to
+// reduce, norm, finite check, optimizer. Replicas are copies of one another.
+#include "ir/schedule/Routes.h"
 #include "llvm/ADT/STLExtras.h"
 
-#include <map>
 #include <set>
 
 namespace pipec {
 namespace {
 
-using Message = std::pair<size_t, int64_t>; // channel, micro-batch
-
-constexpr size_t kLookAhead = 2; // micro-batches that a lane holds; forwardOnly needs 1
-
 template <typename... Args> llvm::Error misfit(fmt::format_string<Args...> format, Args &&...args) {
   return failf(ExitCode::Usage, "schedule: {}", fmt::format(format, std::forward<Args>(args)...));
 }
 
-/// Every forward once, on the rank where the plan has its stage.
-llvm::Error checkSchedule(const Schedule &schedule, const Plan &plan, int64_t microBatches) {
-  if (schedule.ranks.size() != plan.ranks)
-    return misfit("expected {} ranks as the plan has, got {}", plan.ranks, schedule.ranks.size());
-  std::set<std::pair<size_t, int64_t>> seen;
-  for (size_t r = 0; r < schedule.ranks.size(); ++r)
-    for (const Action &action : schedule.ranks[r]) {
-      if (action.kind != ActionKind::Forward)
-        return misfit("rank {}: {}: only forward actions can be run in an inference", r,
-                      toString(action));
-      if (action.stage >= plan.stages.size())
-        return misfit("rank {}: {}: the plan has {} stages", r, toString(action),
-                      plan.stages.size());
-      if (action.microBatch >= microBatches)
-        return misfit("rank {}: {}: there are {} micro-batches", r, toString(action), microBatches);
-      if (plan.stages[action.stage].rank != r)
-        return misfit("rank {}: {}: the plan has stage {} on rank {}", r, toString(action),
-                      action.stage, plan.stages[action.stage].rank);
-      if (!seen.insert({action.stage, action.microBatch}).second)
-        return misfit("rank {}: {} appears twice", r, toString(action));
-    }
-  for (size_t s = 0; s < plan.stages.size(); ++s)
-    for (int64_t m = 0; m < microBatches; ++m)
-      if (!seen.count({s, m}))
-        return misfit("{} is missing", toString(Action{ActionKind::Forward, s, m}));
-  return llvm::Error::success();
+constexpr uint8_t bitOf(ActionKind kind) {
+  return static_cast<uint8_t>(1U << static_cast<unsigned>(kind));
 }
+constexpr uint8_t kForwardBit = bitOf(ActionKind::Forward),
+                  kWholeBit = bitOf(ActionKind::FullBackward),
+                  kInputBit = bitOf(ActionKind::InputGrad),
+                  kWeightBit = bitOf(ActionKind::WeightGrad);
+
+/// Every action once, on the rank where the plan has its stage.
+class FitCheck {
+public:
+  FitCheck(const Schedule &schedule, const Plan &plan, const RunShape &shape)
+      : schedule_(schedule), plan_(plan), shape_(shape) {}
+
+  llvm::Error run() {
+    if (schedule_.ranks.size() != plan_.ranks)
+      return misfit("expected {} ranks as the plan has, got {}", plan_.ranks,
+                    schedule_.ranks.size());
+    if (shape_.microBatches < 1 || shape_.microBatches > INT32_MAX || shape_.replicas < 1)
+      return misfit("expected at least one micro-batch and one replica, got {} and {}",
+                    shape_.microBatches, shape_.replicas);
+    seen_.assign(plan_.stages.size() * static_cast<size_t>(shape_.microBatches), 0);
+    for (size_t r = 0; r < schedule_.ranks.size(); ++r)
+      for (const Action &action : schedule_.ranks[r])
+        if (llvm::Error error = read(r, action))
+          return error;
+    return complete();
+  }
+
+private:
+  llvm::Error read(size_t rank, const Action &action) {
+    if (action.kind != ActionKind::Forward) {
+      if (!shape_.train)
+        return misfit("rank {}: {}: only forward actions can be run in an inference", rank,
+                      toString(action));
+      if (!isCompute(action.kind))
+        return llvm::Error::success();
+    }
+    auto here = [&] { return fmt::format("rank {}: {}", rank, toString(action)); };
+    if (action.stage >= plan_.stages.size())
+      return misfit("{}: the plan has {} stages", here(), plan_.stages.size());
+    if (action.microBatch >= shape_.microBatches)
+      return misfit("{}: there are {} micro-batches", here(), shape_.microBatches);
+    if (plan_.stages[action.stage].rank != rank)
+      return misfit("{}: the plan has stage {} on rank {}", here(), action.stage,
+                    plan_.stages[action.stage].rank);
+    if (action.kind == ActionKind::Recompute && !shape_.recomputes(action.stage))
+      return misfit("{}: stage {} is not recomputed", here(), action.stage);
+    uint8_t &seen = seen_[cell(action.stage, action.microBatch)];
+    if (seen & bitOf(action.kind))
+      return misfit("{} appears twice", here());
+    seen |= bitOf(action.kind);
+    if ((seen & kWholeBit) && (seen & (kInputBit | kWeightBit)))
+      return misfit("{}: the backward is whole (B) or in two pieces (I, W), got both", here());
+    return llvm::Error::success();
+  }
+
+  llvm::Error complete() const {
+    for (size_t s = 0; s < plan_.stages.size(); ++s)
+      for (int64_t m = 0; m < shape_.microBatches; ++m) {
+        const uint8_t seen = seen_[cell(s, m)];
+        auto missing = [&](ActionKind kind) {
+          return misfit("{} is missing", toString(Action{kind, s, m}));
+        };
+        if (!(seen & kForwardBit))
+          return missing(ActionKind::Forward);
+        if (!shape_.train || (seen & kWholeBit))
+          continue;
+        if (!(seen & kInputBit))
+          return missing(seen & kWeightBit ? ActionKind::InputGrad : ActionKind::FullBackward);
+        if (!(seen & kWeightBit))
+          return missing(ActionKind::WeightGrad);
+      }
+    return llvm::Error::success();
+  }
+
+  size_t cell(size_t stage, int64_t microBatch) const {
+    return stage * static_cast<size_t>(shape_.microBatches) + static_cast<size_t>(microBatch);
+  }
+
+  const Schedule &schedule_;
+  const Plan &plan_;
+  const RunShape &shape_;
+  std::vector<uint8_t> seen_; // per stage and micro-batch: bits
+};
 
 class Lowering {
 public:
-  Lowering(const Schedule &schedule, const Plan &plan) : schedule_(schedule), plan_(plan) {
-    makeLanes();
+  Lowering(const Schedule &schedule, const Plan &plan, const RunShape &shape)
+      : schedule_(schedule), plan_(plan), shape_(shape), routes_(routesOf(plan, shape.train)),
+        messages_(routes_.lanes.size()),
+        places_(routes_.routes.size() * static_cast<size_t>(shape.microBatches)) {
+    for (size_t l = 0; l < messages_.size(); ++l)
+      messages_[l].reserve(
+          routes_.routesOfLane[l] *
+          (perRun(routes_.lanes[l].payload) ? 1 : static_cast<size_t>(shape.microBatches)));
     orderMessages();
   }
 
   Program run(size_t lookAhead) {
-    program_.ranks.assign(schedule_.ranks.size(), {});
+    program_ = {};
+    program_.lanes = routes_.lanes;
     for (size_t l = 0; l < program_.lanes.size(); ++l)
       program_.lanes[l].window =
-          std::max<size_t>(1, std::min(perMicroBatch_[l] * lookAhead, messages_[l].size()));
+          perRun(program_.lanes[l].payload)
+              ? messages_[l].size()
+              : std::max<size_t>(
+                    1, std::min(routes_.routesOfLane[l] * lookAhead, messages_[l].size()));
     taken_.assign(program_.lanes.size(), 0);
     posted_.assign(program_.lanes.size(), 0);
-    for (size_t r = 0; r < schedule_.ranks.size(); ++r) {
-      for (size_t l = 0; l < program_.lanes.size(); ++l)
-        if (program_.lanes[l].to == r)
-          postAhead(l);
-      for (const Action &action : schedule_.ranks[r])
-        lowerForward(action);
-    }
-    return program_;
+    program_.ranks.resize(plan_.ranks);
+    makeGroups();
+    for (size_t r = 0; r < plan_.ranks; ++r)
+      lowerRank(r);
+    copyReplicas();
+    return std::move(program_);
   }
 
   /// From here on no send ever waits.
@@ -82,111 +149,302 @@ public:
   }
 
 private:
+  struct Message {
+    uint32_t route = 0;
+    int32_t microBatch = 0;
+  };
+
+  static bool perRun(Payload payload) {
+    return payload == Payload::Weight || payload == Payload::WeightGradient;
+  }
   size_t rankOf(size_t stage) const { return plan_.stages[stage].rank; }
-
-  /// Other ranks that read a channel, ascending.
-  std::set<size_t> readers(const Channel &channel) const {
-    std::set<size_t> ranks;
-    for (const PortRef &to : channel.to)
-      ranks.insert(rankOf(to.stage));
-    ranks.erase(rankOf(channel.from.stage));
-    return ranks;
+  uint32_t &placeOf(uint32_t route, int64_t microBatch) {
+    return places_[route * static_cast<size_t>(shape_.microBatches) +
+                   static_cast<size_t>(microBatch)];
+  }
+  std::vector<size_t> stagesOf(size_t rank) const {
+    std::vector<size_t> stages;
+    for (size_t s = 0; s < plan_.stages.size(); ++s)
+      if (rankOf(s) == rank)
+        stages.push_back(s);
+    return stages;
   }
 
-  void makeLanes() {
-    std::map<std::pair<size_t, size_t>, size_t> counts;
-    for (const Channel &channel : plan_.channels)
-      if (channel.kind == Channel::Kind::Activation)
-        for (size_t to : readers(channel))
-          ++counts[{rankOf(channel.from.stage), to}];
-    for (const auto &[ends, count] : counts) {
-      laneOf_[ends] = program_.lanes.size();
-      program_.lanes.push_back({ends.first, ends.second, 1});
-      perMicroBatch_.push_back(count);
-    }
+  // --- what a rank sends, in order
+
+  struct Progress {
+    std::vector<int64_t> left;        // per stage: backwards still to come
+    std::vector<uint32_t> unfinished; // per route: as Routes::readersOnRank
+  };
+
+  /// Calls `send(route, microBatch)` for what follows an action on its rank, and tells whether the
+  /// stage has just done its last backward.
+  template <typename Send>
+  bool forEachSend(const Action &action, Progress &progress, Send send) const {
+    const bool forward = action.kind == ActionKind::Forward;
+    if (forward || action.kind == ActionKind::FullBackward || action.kind == ActionKind::InputGrad)
+      for (uint32_t route :
+           (forward ? routes_.sendsOfForward : routes_.sendsOfBackward)[action.stage])
+        send(route, action.microBatch);
+    const bool last =
+        (action.kind == ActionKind::FullBackward || action.kind == ActionKind::WeightGrad) &&
+        --progress.left[action.stage] == 0;
+    if (last)
+      for (uint32_t route : routes_.weightGradsOut[action.stage])
+        if (--progress.unfinished[route] == 0)
+          send(route, 0);
+    return last;
   }
 
-  /// Calls `visit(channel, lane)` for what a stage sends after a forward, in order of its outputs.
-  void forEachSend(size_t stage, llvm::function_ref<void(size_t, size_t)> visit) const {
-    for (const StageOutput &output : plan_.stages[stage].outputs)
-      for (size_t c : output.channels)
-        for (size_t to : readers(plan_.channels[c]))
-          visit(c, laneOf_.at({rankOf(stage), to}));
+  Progress startOf() const {
+    return {std::vector<int64_t>(plan_.stages.size(), shape_.microBatches), routes_.readersOnRank};
   }
 
   void orderMessages() {
-    messages_.resize(program_.lanes.size());
-    positions_.resize(program_.lanes.size());
+    auto add = [&](uint32_t route, int64_t microBatch) {
+      std::vector<Message> &messages = messages_[routes_.routes[route].lane];
+      placeOf(route, microBatch) = static_cast<uint32_t>(messages.size());
+      messages.push_back({route, static_cast<int32_t>(microBatch)});
+    };
+    for (const Routes::List &routes : routes_.weightsOut)
+      for (uint32_t route : routes)
+        add(route, 0);
+    Progress progress = startOf();
     for (const std::vector<Action> &actions : schedule_.ranks)
       for (const Action &action : actions)
-        forEachSend(action.stage, [&](size_t c, size_t l) {
-          positions_[l][{c, action.microBatch}] = messages_[l].size();
-          messages_[l].push_back({c, action.microBatch});
-        });
+        forEachSend(action, progress, add);
   }
 
-  void emit(size_t rank, OpKind kind, size_t lane, const Message &message) {
-    program_.ranks[rank].push_back({kind, 0, message.first, lane, message.second});
+  // --- the ops
+
+  void emit(size_t rank, OpKind kind, const Message &message) {
+    const Route &route = routes_.routes[message.route];
+    program_.ranks[rank].push_back({kind, route.payload == Payload::Gradient ? route.maker : 0,
+                                    route.channel, route.lane, message.microBatch, route.payload});
   }
 
   void postAhead(size_t l) {
     const Lane &lane = program_.lanes[l];
     for (; posted_[l] < messages_[l].size() && posted_[l] < taken_[l] + lane.window; ++posted_[l])
-      emit(lane.to, OpKind::Post, l, messages_[l][posted_[l]]);
+      emit(lane.to, OpKind::Post, messages_[l][posted_[l]]);
   }
 
-  void takeUpTo(size_t l, size_t position) {
-    for (; taken_[l] <= position;) {
-      emit(program_.lanes[l].to, OpKind::Take, l, messages_[l][taken_[l]]);
+  void take(uint32_t route, int64_t microBatch) {
+    const size_t l = routes_.routes[route].lane;
+    const size_t place = placeOf(route, perRun(routes_.routes[route].payload) ? 0 : microBatch);
+    while (taken_[l] <= place) {
+      emit(program_.lanes[l].to, OpKind::Take, messages_[l][taken_[l]]);
       ++taken_[l];
       postAhead(l);
     }
   }
 
-  void lowerForward(const Action &action) {
-    size_t rank = rankOf(action.stage);
-    for (const StageInput &input : plan_.stages[action.stage].inputs) {
-      if (input.kind != StageInput::Kind::Channel)
+  static OpKind opOf(ActionKind kind) {
+    return kind == ActionKind::Forward        ? OpKind::Forward
+           : kind == ActionKind::FullBackward ? OpKind::Backward
+           : kind == ActionKind::InputGrad    ? OpKind::InputGrad
+           : kind == ActionKind::WeightGrad   ? OpKind::WeightGrad
+                                              : OpKind::Recompute;
+  }
+
+  void lowerRank(size_t rank) {
+    std::vector<Op> &ops = program_.ranks[rank];
+    ops.reserve(countOps(rank));
+    for (size_t l = 0; l < program_.lanes.size(); ++l)
+      if (program_.lanes[l].to == rank)
+        postAhead(l);
+    const std::vector<size_t> stages = stagesOf(rank);
+    auto send = [&](uint32_t route, int64_t microBatch) {
+      emit(rank, OpKind::Send, {route, static_cast<int32_t>(microBatch)});
+    };
+    for (size_t s : stages)
+      for (uint32_t route : routes_.weightsOut[s])
+        send(route, 0);
+    Progress progress = startOf();
+    std::set<std::pair<size_t, int64_t>> recomputed; // where the schedule itself says so
+    for (const Action &action : schedule_.ranks[rank])
+      if (action.kind == ActionKind::Recompute)
+        recomputed.insert({action.stage, action.microBatch});
+    for (const Action &action : schedule_.ranks[rank]) {
+      if (!isCompute(action.kind))
         continue;
-      size_t from = rankOf(plan_.channels[input.index].from.stage);
-      if (from == rank)
-        continue;
-      size_t l = laneOf_.at({from, rank});
-      takeUpTo(l, positions_[l].at({input.index, action.microBatch}));
+      const bool backward =
+          action.kind == ActionKind::FullBackward || action.kind == ActionKind::InputGrad;
+      if (action.kind == ActionKind::Forward || backward)
+        for (uint32_t route :
+             (backward ? routes_.takesOfBackward : routes_.takesOfForward)[action.stage])
+          take(route, action.microBatch);
+      if (backward && shape_.recomputes(action.stage) &&
+          !recomputed.count({action.stage, action.microBatch}))
+        ops.push_back({OpKind::Recompute, action.stage, 0, 0, action.microBatch});
+      ops.push_back({opOf(action.kind), action.stage, 0, 0, action.microBatch});
+      if (forEachSend(action, progress, send) && !isTied(action.stage))
+        reduce(rank, action.stage);
     }
-    program_.ranks[rank].push_back({OpKind::Forward, action.stage, 0, 0, action.microBatch});
-    forEachSend(action.stage, [&](size_t c, size_t l) {
-      emit(rank, OpKind::Send, l, {c, action.microBatch});
-    });
+    if (shape_.train)
+      finish(rank, stages);
+  }
+
+  size_t countOps(size_t rank) const {
+    size_t count = schedule_.ranks[rank].size();
+    for (size_t l = 0; l < program_.lanes.size(); ++l)
+      count += messages_[l].size() *
+               ((program_.lanes[l].from == rank ? 1 : 0) + (program_.lanes[l].to == rank ? 2 : 0));
+    for (const Action &action : schedule_.ranks[rank])
+      count += action.kind != ActionKind::Forward && shape_.recomputes(action.stage);
+    return count + stagesOf(rank).size() * (1 + shape_.buckets) + plan_.ties.size() + 2;
+  }
+
+  // --- what follows the last backward
+
+  /// Its gradients are final only after ties.
+  bool isTied(size_t stage) const {
+    if (!routes_.weightsBack[stage].empty())
+      return true;
+    auto owns = [&](size_t c) {
+      return llvm::any_of(plan_.channels[c].to,
+                          [&](const PortRef &to) { return rankOf(to.stage) == rankOf(stage); });
+    };
+    return llvm::any_of(plan_.stages[stage].weightChannelsOut, owns) ||
+           llvm::any_of(plan_.ties, [&](const Tie &tie) {
+             return sumsGradient(plan_, tie) && llvm::is_contained(tie.stages, stage);
+           });
+  }
+
+  void reduce(size_t rank, size_t stage) {
+    if (shape_.replicas > 1)
+      for (size_t bucket = 0; bucket < shape_.buckets; ++bucket)
+        program_.ranks[rank].push_back({OpKind::Reduce, stage, bucket, reduceGroup(rank)});
+  }
+
+  std::set<size_t> ranksOf(const Tie &tie) const {
+    std::set<size_t> ranks;
+    for (size_t s : tie.stages)
+      ranks.insert(rankOf(s));
+    return ranks;
+  }
+
+  void finish(size_t rank, const std::vector<size_t> &stages) {
+    std::vector<Op> &ops = program_.ranks[rank];
+    for (size_t s : stages)
+      for (uint32_t route : routes_.weightsBack[s])
+        take(route, 0);
+    for (size_t t = 0; t < plan_.ties.size(); ++t)
+      if (sumsGradient(plan_, plan_.ties[t]) && ranksOf(plan_.ties[t]).count(rank))
+        ops.push_back({OpKind::TieReduce, 0, t, tieGroups_[t]});
+    for (size_t s : stages)
+      if (isTied(s))
+        reduce(rank, s);
+    if (shape_.norm)
+      ops.push_back({OpKind::Norm, 0, 0, allGroup_});
+    if (shape_.finite)
+      ops.push_back({OpKind::Finite, 0, 0, allGroup_});
+    if (shape_.optimizer)
+      for (size_t s : stages)
+        ops.push_back({OpKind::Optimize, s});
+  }
+
+  // --- groups and replicas: first those of replica 0, then its copies, then one per rank of a
+  // --- replica that joins all replicas
+
+  void makeGroups() {
+    if (!shape_.train)
+      return;
+    tieGroups_.assign(plan_.ties.size(), 0);
+    auto add = [&](std::vector<size_t> ranks) {
+      auto known = llvm::find(program_.groups, ranks);
+      if (known != program_.groups.end())
+        return static_cast<size_t>(known - program_.groups.begin());
+      program_.groups.push_back(std::move(ranks));
+      return program_.groups.size() - 1;
+    };
+    if (shape_.norm || shape_.finite) {
+      std::vector<size_t> all(plan_.ranks);
+      for (size_t r = 0; r < all.size(); ++r)
+        all[r] = r;
+      allGroup_ = add(std::move(all));
+    }
+    for (size_t t = 0; t < plan_.ties.size(); ++t)
+      if (sumsGradient(plan_, plan_.ties[t])) {
+        const std::set<size_t> ranks = ranksOf(plan_.ties[t]);
+        tieGroups_[t] = add({ranks.begin(), ranks.end()});
+      }
+    groupsOfReplica_ = program_.groups.size();
+  }
+
+  size_t reduceGroup(size_t rank) const { return groupsOfReplica_ * shape_.replicas + rank; }
+
+  void copyReplicas() {
+    if (shape_.replicas == 1)
+      return;
+    const size_t lanes = program_.lanes.size(), ranks = plan_.ranks;
+    for (size_t k = 1; k < shape_.replicas; ++k) {
+      for (size_t l = 0; l < lanes; ++l) {
+        Lane lane = program_.lanes[l];
+        lane.from += k * ranks;
+        lane.to += k * ranks;
+        program_.lanes.push_back(lane);
+      }
+      for (size_t g = 0; g < groupsOfReplica_; ++g) {
+        std::vector<size_t> members = program_.groups[g];
+        for (size_t &member : members)
+          member += k * ranks;
+        program_.groups.push_back(std::move(members));
+      }
+      for (size_t r = 0; r < ranks; ++r) {
+        std::vector<Op> ops = program_.ranks[r];
+        for (Op &op : ops)
+          if (op.kind == OpKind::Post || op.kind == OpKind::Send || op.kind == OpKind::Take)
+            op.lane += static_cast<uint32_t>(k * lanes);
+          else if (isCollective(op.kind) && op.kind != OpKind::Reduce)
+            op.lane += static_cast<uint32_t>(k * groupsOfReplica_);
+        program_.ranks.push_back(std::move(ops));
+      }
+    }
+    if (shape_.train && shape_.buckets > 0)
+      for (size_t r = 0; r < ranks; ++r) {
+        std::vector<size_t> &members = program_.groups.emplace_back();
+        for (size_t k = 0; k < shape_.replicas; ++k)
+          members.push_back(k * ranks + r);
+      }
   }
 
   const Schedule &schedule_;
   const Plan &plan_;
+  const RunShape &shape_;
+  const Routes routes_;
+  std::vector<std::vector<Message>> messages_; // per lane: in the order of sending
+  std::vector<uint32_t> places_; // per route and micro-batch: where it is in that order
   Program program_;
-  std::map<std::pair<size_t, size_t>, size_t> laneOf_; // (from, to) -> lane
-  std::vector<size_t> perMicroBatch_;                  // per lane: messages of one micro-batch
-  std::vector<std::vector<Message>> messages_;         // per lane: in the order of sending
-  std::vector<std::map<Message, size_t>> positions_;   // per lane: where a message is in that order
-  std::vector<size_t> taken_, posted_;                 // per lane: how many so far
+  std::vector<size_t> taken_, posted_; // per lane: how many so far
+  std::vector<size_t> tieGroups_;      // per tie
+  size_t allGroup_ = 0, groupsOfReplica_ = 0;
 };
 
 } // namespace
 
-llvm::Expected<Program> lower(const Schedule &schedule, const Plan &plan, int64_t microBatches) {
-  if (llvm::Error error = checkSchedule(schedule, plan, microBatches))
-    return error;
-  Lowering lowering(schedule, plan);
+llvm::Expected<Program> lower(const Schedule &schedule, const Plan &plan, const RunShape &shape,
+                              size_t lookAhead) {
+  if (llvm::Error error = FitCheck(schedule, plan, shape).run())
+    return std::move(error);
+  Lowering lowering(schedule, plan, shape);
   // A hand-written schedule may need more look-ahead than the usual; with all messages in flight
   // only its own order can still deadlock.
-  for (size_t lookAhead = kLookAhead;; lookAhead *= 2) {
+  for (lookAhead = std::max<size_t>(1, lookAhead);; lookAhead *= 2) {
     Program program = lowering.run(lookAhead);
-    llvm::Error error = check(program, plan, microBatches);
+    llvm::Error error = check(program, plan, shape);
     if (!error)
       return program;
     ErrorText text = describe(std::move(error));
     if (lookAhead >= lowering.largestUsefulLookAhead())
       return makeError(ExitCode::Usage, "schedule: " + text.message, text.help);
   }
+}
+
+llvm::Expected<Program> lower(const Schedule &schedule, const Plan &plan, int64_t microBatches) {
+  RunShape shape;
+  shape.microBatches = microBatches;
+  return lower(schedule, plan, shape);
 }
 
 } // namespace pipec

@@ -7,46 +7,115 @@
 
 namespace pipec {
 
-enum class OpKind { Forward, Post, Send, Take };
+enum class OpKind : uint8_t {
+  Forward,    // F: run `stage` on `microBatch`
+  Backward,   // B: its whole backward
+  InputGrad,  // I: the gradients of its inputs
+  WeightGrad, // W: the gradients of its weights, after I
+  Recompute,  // R: its forward once more, before its backward
+  Post,       // announce that a TAKE will come (transports that need a buffer first)
+  Send,       // hand a value over on `lane`
+  Take,       // wait for it
+  Reduce,     // sum gradient bucket `bucket` of `stage` over the replicas, with all of `group`
+  TieReduce,  // sum the gradients of the copies of tie `tie`, with all of `group`
+  Norm,       // the norm of all gradients, with all of `group`
+  Finite,     // are all gradients finite, with all of `group`
+  Optimize,   // OPT: update the weights of `stage`
+};
+/// Ops that all ranks of a group run together, in one order.
+bool isCollective(OpKind kind);
 
-/// One step of a rank. F: run `stage` on `microBatch`. TAKE: wait for `channel` of `microBatch` on
-/// `lane`. SEND: hand it over. POST: announce that a TAKE will come (transports that need a buffer
-/// first). Text: "F 2 mb=0", "TAKE ch=3 mb=0 lane=1".
+/// What a message carries: the value of a channel or its gradient. Weights and their gradients
+/// travel once in a run, the others for every micro-batch.
+enum class Payload : uint8_t { Activation, Gradient, Weight, WeightGradient };
+
+/// One step of a rank. Text: "F 2 mb=0", "TAKE ch=3 mb=0 lane=1", "SEND grad=3 of=2 mb=0 lane=4"
+/// (the gradient as stage 2 leaves it), "SEND weight=5 lane=6", "SEND weight-grad=5 lane=7",
+/// "REDUCE 2 bucket=0 group=1", "TIE_REDUCE tie=0 group=2", "NORM group=0", "FINITE group=0",
+/// "OPT 2". Fields that an op does not use are zero.
 struct Op {
   OpKind kind = OpKind::Forward;
-  size_t stage = 0;   // Forward
-  size_t channel = 0; // Post, Send, Take
-  size_t lane = 0;    // Post, Send, Take
-  int64_t microBatch = 0;
+  Payload payload = Payload::Activation; // Post, Send, Take
+  int32_t microBatch = 0;                // none: weights, collectives, Optimize
+  uint32_t stage = 0;   // F B I W R, Reduce, Optimize; of a gradient: whose backward sends it
+  uint32_t channel = 0; // Post, Send, Take
+  uint32_t lane = 0;    // Post, Send, Take
+
+  Op(OpKind kindOf = OpKind::Forward, size_t of = 0, size_t on = 0, size_t by = 0,
+     int64_t micro = 0, Payload carries = Payload::Activation)
+      : kind(kindOf), payload(carries), microBatch(static_cast<int32_t>(micro)),
+        stage(static_cast<uint32_t>(of)), channel(static_cast<uint32_t>(on)),
+        lane(static_cast<uint32_t>(by)) {}
+
+  uint32_t bucket() const { return channel; } // Reduce
+  uint32_t tie() const { return channel; }    // TieReduce
+  uint32_t group() const { return lane; }     // collectives
   bool operator==(const Op &) const = default;
 };
+static_assert(sizeof(Op) <= 24, "a program of a thousand ranks has tens of millions of them");
 
-/// An ordered pair of ranks: messages on it are taken in the order they were sent, at most `window`
-/// of them wait.
+/// An ordered pair of ranks and a class of traffic: messages on it are taken in the order they were
+/// sent, at most `window` of them wait.
 struct Lane {
   size_t from = 0, to = 0;
   size_t window = 1;
+  Payload payload = Payload::Activation;
   bool operator==(const Lane &) const = default;
 };
 
+/// `groups`: the ranks, ascending, that run a collective together.
 struct Program {
   std::vector<std::vector<Op>> ranks;
   std::vector<Lane> lanes;
+  std::vector<std::vector<size_t>> groups;
   bool operator==(const Program &) const = default;
 };
 
 std::string toString(const Program &program);
 llvm::Expected<Program> programFromText(llvm::StringRef text);
 
-/// A value that several stages of one other rank read is sent once to that rank. Channels inside a
-/// rank cost no op. Weight channels are not part of a program of an inference: they are delivered
-/// once at load time. Errors: Usage when the schedule does not fit the plan (stage on two ranks,
-/// missing or repeated action), naming the first one.
+/// What one run does beside what the plan says. With replicas the program has plan.ranks *
+/// replicas ranks: rank r of replica k is k * plan.ranks + r, and every replica runs
+/// `microBatches` of its own. All below `train` counts in training only.
+struct RunShape {
+  int64_t microBatches = 1;
+  bool train = false;
+  size_t replicas = 1;
+  size_t buckets = 1;          // gradient buckets of a stage; with one replica none is reduced
+  std::vector<bool> recompute; // per stage; empty: no stage
+  bool norm = false, finite = false, optimizer = true;
+
+  bool recomputes(size_t stage) const {
+    return train && stage < recompute.size() && recompute[stage];
+  }
+};
+
+/// Does a gradient travel back along the channel? Where the plan does not know the tensor: when it
+/// is one.
+bool carriesGradient(const Plan &plan, const Channel &channel);
+/// Do the copies of a tie have gradients to sum? Only those that are replicated.
+bool sumsGradient(const Plan &plan, const Tie &tie);
+
+/// A value that several stages of one other rank read is sent once to that rank; its gradient goes
+/// from the last consumer stage to the one before, and so on to the producer, each adding its own.
+/// Channels inside a rank cost no op. Weight channels are not part of a program of an inference:
+/// they are delivered once at load time; in training they are sent at the start of the run and
+/// their gradients return when the last backward of the receiving rank is done. Reductions, norm,
+/// finite check and optimizer follow, each as soon as its gradients are final. Sends and receives
+/// of the schedule itself are not looked at. A lane holds the messages of `lookAhead`
+/// micro-batches, of more where the schedule would not run otherwise. Errors: Usage when the
+/// schedule does not fit the plan (stage on two ranks, missing or repeated action), naming the
+/// first one.
+llvm::Expected<Program> lower(const Schedule &schedule, const Plan &plan, const RunShape &shape,
+                              size_t lookAhead = 2);
+/// Of an inference.
 llvm::Expected<Program> lower(const Schedule &schedule, const Plan &plan, int64_t microBatches);
 
-/// Independent of lower(): every forward once, every TAKE has its SEND in lane order, inputs are
-/// there when a forward runs, and no rank waits in a cycle with lanes bounded by their windows.
-/// Errors: BadArtifact naming rank, op and, for a deadlock, the cycle.
+/// Independent of lower(): every action once and after what it reads, every TAKE has its SEND in
+/// lane order, gradients are final before they are reduced and used, collectives come in one order
+/// on all members, and no rank waits in a cycle with lanes bounded by their windows. Errors:
+/// BadArtifact naming rank, op and, for a deadlock, the cycle.
+llvm::Error check(const Program &program, const Plan &plan, const RunShape &shape);
 llvm::Error check(const Program &program, const Plan &plan, int64_t microBatches);
 
 /// The schedule of an artifact: its text read, lowered for the plan's number of micro-batches, and

@@ -2,9 +2,14 @@
 //
 //   program ranks=2
 //   lane 0: 0 -> 1 window=2
+//   lane 1: 1 -> 0 window=2 gradients
+//   group 0: 0 1
 //   rank 0:
 //     F 0 mb=0
 //     SEND ch=0 mb=0 lane=0
+//     ...
+//     NORM group=0
+//     OPT 0
 //   rank 1:
 //     POST ch=0 mb=0 lane=0
 //     TAKE ch=0 mb=0 lane=0
@@ -14,21 +19,52 @@
 #include "ir/schedule/Program.h"
 #include "llvm/ADT/StringExtras.h"
 
+#include <fmt/ranges.h>
+
 namespace pipec {
 namespace {
 
-const char *wordOf(OpKind kind) {
-  switch (kind) {
-  case OpKind::Forward:
-    return "F";
-  case OpKind::Post:
-    return "POST";
-  case OpKind::Send:
-    return "SEND";
-  case OpKind::Take:
-    return "TAKE";
-  }
-  llvm_unreachable("every kind has a word");
+/// How an op is written after its word.
+enum class OpForm { Compute, Message, Reduce, TieReduce, Group, Stage };
+
+struct OpWord {
+  OpKind kind;
+  llvm::StringLiteral word;
+  OpForm form;
+};
+constexpr OpWord kOpWords[] = {
+    {OpKind::Forward, "F", OpForm::Compute},
+    {OpKind::Backward, "B", OpForm::Compute},
+    {OpKind::InputGrad, "I", OpForm::Compute},
+    {OpKind::WeightGrad, "W", OpForm::Compute},
+    {OpKind::Recompute, "R", OpForm::Compute},
+    {OpKind::Post, "POST", OpForm::Message},
+    {OpKind::Send, "SEND", OpForm::Message},
+    {OpKind::Take, "TAKE", OpForm::Message},
+    {OpKind::Reduce, "REDUCE", OpForm::Reduce},
+    {OpKind::TieReduce, "TIE_REDUCE", OpForm::TieReduce},
+    {OpKind::Norm, "NORM", OpForm::Group},
+    {OpKind::Finite, "FINITE", OpForm::Group},
+    {OpKind::Optimize, "OPT", OpForm::Stage},
+};
+
+struct PayloadWord {
+  Payload payload;
+  llvm::StringLiteral inOp;   // "TAKE ch=3"
+  llvm::StringLiteral ofLane; // "lane 1: 0 -> 1 window=2 gradients"
+};
+constexpr PayloadWord kPayloadWords[] = {
+    {Payload::Activation, "ch", ""},
+    {Payload::Gradient, "grad", " gradients"},
+    {Payload::Weight, "weight", " weights"},
+    {Payload::WeightGradient, "weight-grad", " weight-gradients"},
+};
+
+const OpWord &wordOf(OpKind kind) { return kOpWords[static_cast<size_t>(kind)]; }
+const PayloadWord &wordOf(Payload payload) { return kPayloadWords[static_cast<size_t>(payload)]; }
+
+bool hasMicroBatch(Payload payload) {
+  return payload == Payload::Activation || payload == Payload::Gradient;
 }
 
 /// Takes pieces off the front of one line; the first that does not fit makes the line bad.
@@ -37,17 +73,19 @@ public:
   explicit LineReader(llvm::StringRef line) : rest_(line) {}
 
   bool word(llvm::StringRef expected) { return rest_.consume_front(expected); }
+  /// At most 32 bits less one: ops keep their numbers so.
   size_t number() {
     unsigned long long value = 0;
     size_t end = rest_.find_first_not_of("0123456789");
     llvm::StringRef digits = rest_.substr(0, end);
     if (digits.empty() || (digits.size() > 1 && digits[0] == '0') ||
-        digits.getAsInteger(10, value) || value > static_cast<unsigned long long>(INT64_MAX))
+        digits.getAsInteger(10, value) || value > INT32_MAX)
       ok_ = false;
     rest_ = rest_.drop_front(digits.size());
     return static_cast<size_t>(value);
   }
   void expect(llvm::StringRef text) { ok_ = ok_ && rest_.consume_front(text); }
+  void fail() { ok_ = false; }
   bool done() const { return ok_ && rest_.empty(); }
 
 private:
@@ -55,29 +93,78 @@ private:
   bool ok_ = true;
 };
 
+void parseMessage(LineReader &reader, Op &op) {
+  for (const PayloadWord &row : kPayloadWords)
+    if (reader.word((row.inOp + "=").str())) {
+      op.payload = row.payload;
+      op.channel = static_cast<uint32_t>(reader.number());
+      if (op.payload == Payload::Gradient) {
+        reader.expect(" of=");
+        op.stage = static_cast<uint32_t>(reader.number());
+      }
+      if (hasMicroBatch(op.payload)) {
+        reader.expect(" mb=");
+        op.microBatch = static_cast<int32_t>(reader.number());
+      }
+      reader.expect(" lane=");
+      op.lane = static_cast<uint32_t>(reader.number());
+      return;
+    }
+  reader.fail();
+}
+
+void parseFields(LineReader &reader, OpForm form, Op &op) {
+  auto field = [&](llvm::StringRef before, uint32_t &value) {
+    reader.expect(before);
+    value = static_cast<uint32_t>(reader.number());
+  };
+  switch (form) {
+  case OpForm::Compute:
+    field("", op.stage);
+    reader.expect(" mb=");
+    op.microBatch = static_cast<int32_t>(reader.number());
+    break;
+  case OpForm::Message:
+    parseMessage(reader, op);
+    break;
+  case OpForm::Reduce:
+    field("", op.stage);
+    field(" bucket=", op.channel);
+    field(" group=", op.lane);
+    break;
+  case OpForm::TieReduce:
+    field("tie=", op.channel);
+    field(" group=", op.lane);
+    break;
+  case OpForm::Group:
+    field("group=", op.lane);
+    break;
+  case OpForm::Stage:
+    field("", op.stage);
+    break;
+  }
+}
+
 /// "SEND ch=3 mb=0 lane=1" or "F 2 mb=0".
 bool parseOp(llvm::StringRef line, Op &op) {
-  LineReader reader(line);
-  for (OpKind kind : {OpKind::Forward, OpKind::Post, OpKind::Send, OpKind::Take}) {
-    if (!reader.word(wordOf(kind)))
+  for (const OpWord &row : kOpWords) {
+    LineReader reader(line);
+    if (!reader.word((row.word + " ").str()))
       continue;
-    reader.expect(" ");
-    op.kind = kind;
-    if (kind == OpKind::Forward) {
-      op.stage = reader.number();
-    } else {
-      reader.expect("ch=");
-      op.channel = reader.number();
-    }
-    reader.expect(" mb=");
-    op.microBatch = static_cast<int64_t>(reader.number());
-    if (kind != OpKind::Forward) {
-      reader.expect(" lane=");
-      op.lane = reader.number();
-    }
+    op.kind = row.kind;
+    parseFields(reader, row.form, op);
     return reader.done();
   }
   return false;
+}
+
+/// "group 1: 0 4"
+bool parseGroup(llvm::StringRef line, size_t number, std::vector<size_t> &ranks) {
+  LineReader reader(line);
+  reader.expect(fmt::format("group {}:", number));
+  while (reader.word(" "))
+    ranks.push_back(reader.number());
+  return reader.done();
 }
 
 bool parseLane(llvm::StringRef line, size_t number, Lane &lane) {
@@ -88,22 +175,52 @@ bool parseLane(llvm::StringRef line, size_t number, Lane &lane) {
   lane.to = reader.number();
   reader.expect(" window=");
   lane.window = reader.number();
+  for (const PayloadWord &row : kPayloadWords)
+    if (!row.ofLane.empty() && reader.word(row.ofLane)) {
+      lane.payload = row.payload;
+      break;
+    }
   return reader.done();
 }
 
 } // namespace
 
+bool isCollective(OpKind kind) {
+  return kind == OpKind::Reduce || kind == OpKind::TieReduce || kind == OpKind::Norm ||
+         kind == OpKind::Finite;
+}
+
 std::string toString(const Op &op) {
-  if (op.kind == OpKind::Forward)
-    return fmt::format("F {} mb={}", op.stage, op.microBatch);
-  return fmt::format("{} ch={} mb={} lane={}", wordOf(op.kind), op.channel, op.microBatch, op.lane);
+  const OpWord &row = wordOf(op.kind);
+  const std::string word = row.word.str();
+  switch (row.form) {
+  case OpForm::Compute:
+    return fmt::format("{} {} mb={}", word, op.stage, op.microBatch);
+  case OpForm::Message:
+    return fmt::format("{} {}={}{}{} lane={}", word, wordOf(op.payload).inOp.str(), op.channel,
+                       op.payload == Payload::Gradient ? fmt::format(" of={}", op.stage) : "",
+                       hasMicroBatch(op.payload) ? fmt::format(" mb={}", op.microBatch) : "",
+                       op.lane);
+  case OpForm::Reduce:
+    return fmt::format("{} {} bucket={} group={}", word, op.stage, op.bucket(), op.group());
+  case OpForm::TieReduce:
+    return fmt::format("{} tie={} group={}", word, op.tie(), op.group());
+  case OpForm::Group:
+    return fmt::format("{} group={}", word, op.group());
+  case OpForm::Stage:
+    return fmt::format("{} {}", word, op.stage);
+  }
+  llvm_unreachable("every form is written");
 }
 
 std::string toString(const Program &program) {
   std::string text = fmt::format("program ranks={}\n", program.ranks.size());
   for (size_t l = 0; l < program.lanes.size(); ++l)
-    text += fmt::format("lane {}: {} -> {} window={}\n", l, program.lanes[l].from,
-                        program.lanes[l].to, program.lanes[l].window);
+    text += fmt::format("lane {}: {} -> {} window={}{}\n", l, program.lanes[l].from,
+                        program.lanes[l].to, program.lanes[l].window,
+                        wordOf(program.lanes[l].payload).ofLane.str());
+  for (size_t g = 0; g < program.groups.size(); ++g)
+    text += fmt::format("group {}: {}\n", g, fmt::join(program.groups[g], " "));
   for (size_t r = 0; r < program.ranks.size(); ++r) {
     text += fmt::format("rank {}:\n", r);
     for (const Op &op : program.ranks[r])
@@ -132,6 +249,9 @@ llvm::Expected<Program> programFromText(llvm::StringRef text) {
     } else if (line.startswith("lane ")) {
       size_t number = program.lanes.size();
       ok = program.ranks.empty() && parseLane(line, number, program.lanes.emplace_back());
+    } else if (line.startswith("group ")) {
+      size_t number = program.groups.size();
+      ok = program.ranks.empty() && parseGroup(line, number, program.groups.emplace_back());
     } else if (line.startswith("rank ")) {
       ok = line == fmt::format("rank {}:", program.ranks.size());
       program.ranks.emplace_back();

@@ -31,12 +31,17 @@ bool isCompute(ActionKind kind);
 
 /// One step of a compute schedule; prints as 2F0 (stage 2, forward, micro-batch 0).
 struct Action {
-  ActionKind kind = ActionKind::Forward;
   size_t stage = 0;
   int64_t microBatch = 0; // -1 for what has none: Unshard, Reshard, ReduceGrad
-  bool withNext = false;  // issued together with the next action: PyTorch's (4F5;3B1)OVERLAP_F_B
+  ActionKind kind = ActionKind::Forward;
+  bool withNext = false; // issued together with the next action: PyTorch's (4F5;3B1)OVERLAP_F_B
+
+  Action(ActionKind kindOf = ActionKind::Forward, size_t of = 0, int64_t micro = 0,
+         bool pair = false)
+      : stage(of), microBatch(micro), kind(kindOf), withNext(pair) {}
   bool operator==(const Action &) const = default;
 };
+static_assert(sizeof(Action) <= 24, "a table of a thousand ranks has tens of millions of them");
 /// The action alone: a pair is toCsv's business.
 std::string toString(const Action &action);
 llvm::Expected<Action> parseAction(llvm::StringRef text);

@@ -88,5 +88,16 @@ TEST(RankProgram, AMissingValueIsAnInternalError) {
                          "stage 1 reads channel 0 of micro-batch 0"));
 }
 
+TEST(RankProgram, ATrainingIsRefused) {
+  Plan plan = smallPlan({});
+  Program program;
+  for (const Op &op : {Op{OpKind::Backward, 1}, Op{OpKind::Optimize, 1},
+                       Op{OpKind::Post, 1, 0, 0, 0, Payload::Gradient}}) {
+    program.ranks = {{}, {op}, {}};
+    EXPECT_TRUE(failedWith(resolve(program, 1, plan, 1), ExitCode::Internal,
+                           "this runtime runs inferences only"));
+  }
+}
+
 } // namespace
 } // namespace pipec

@@ -1,0 +1,110 @@
+#include "ir/schedule/OpMemory.h"
+
+#include "ir/schedule/ProgramText.h"
+
+#include <deque>
+
+namespace pipec {
+
+OpMemory::OpMemory(const Plan &plan, const RunShape &shape, const ProgramCosts &costs)
+    : shape_(shape), costs_(costs), demands_(plan, shape.train), stages_(plan.stages.size()) {
+  for (size_t c = 0; c < plan.channels.size(); ++c)
+    bytes_.push_back(costs.bytesOf(plan, c));
+  readers_.assign(demands_.edges().size(), 0);
+  for (size_t s = 0; s < stages_.size(); ++s)
+    for (const Need &need : demands_.of(s).forward)
+      if (need.edge)
+        ++readers_[*need.edge];
+  for (size_t s = 0; s < stages_.size(); ++s) {
+    for (const Need &need : demands_.of(s).forward) {
+      if (!need.edge || demands_.edges()[*need.edge].perRun())
+        continue;
+      if (readers_[*need.edge] == 1)
+        stages_[s].values += bytes_[need.channel];
+      else
+        stages_[s].sharedEdges.push_back(*need.edge);
+    }
+    for (const Need &need : demands_.of(s).backward)
+      if (need.edge)
+        stages_[s].gradients += bytes_[need.channel];
+  }
+}
+
+int64_t OpMemory::atStart(const Op &op) const {
+  if (op.kind == OpKind::Post)
+    return bytesOf(op);
+  if (op.kind != OpKind::Forward && op.kind != OpKind::Recompute)
+    return 0;
+  const int64_t whole = costs_.stages[op.stage].heldByForward;
+  if (op.kind == OpKind::Recompute)
+    return whole - keptToRecompute(op.stage);
+  if (!shape_.train)
+    return 0;
+  return shape_.recomputes(op.stage) ? keptToRecompute(op.stage) : whole;
+}
+
+int64_t OpMemory::atEnd(size_t rank, const Op &op) {
+  const Stage &stage = stages_[op.stage];
+  const StageCosts &costs = costs_.stages[op.stage];
+  switch (op.kind) {
+  case OpKind::Forward: {
+    int64_t bytes = stage.values;
+    for (size_t edge : stage.sharedEdges) {
+      const auto left = left_.try_emplace({rank, edge, op.microBatch}, readers_[edge]).first;
+      if (--left->second > 0)
+        continue;
+      left_.erase(left);
+      bytes += bytes_[demands_.edges()[edge].channel];
+    }
+    return bytes;
+  }
+  case OpKind::Backward:
+    return costs.heldByForward + stage.gradients;
+  case OpKind::InputGrad:
+    return costs.freedByInputGrad + stage.gradients;
+  case OpKind::WeightGrad:
+    return costs.freedByWeightGrad();
+  default:
+    return 0;
+  }
+}
+
+std::vector<MemoryPeak> memoryPeaks(const Program &program, const Plan &plan, const RunShape &shape,
+                                    const ProgramCosts &costs) {
+  OpMemory memory(plan, shape, costs);
+  std::vector<MemoryPeak> peaks(program.ranks.size());
+  std::vector<std::deque<int64_t>> waiting(program.lanes.size()); // bytes sent, at most a window
+  for (size_t r = 0; r < program.ranks.size(); ++r) {
+    int64_t held = 0;
+    for (size_t i = 0; i < program.ranks[r].size(); ++i) {
+      const Op &op = program.ranks[r][i];
+      held += memory.atStart(op);
+      if (op.kind == OpKind::Send) {
+        std::deque<int64_t> &sent = waiting[op.lane];
+        if (sent.size() == program.lanes[op.lane].window) { // this one waits until there is room
+          held -= sent.front();
+          sent.pop_front();
+        }
+        sent.push_back(memory.bytesOf(op));
+        held += sent.back();
+      }
+      if (held > peaks[r].bytes)
+        peaks[r] = {held, i};
+      held -= memory.atEnd(r, op);
+    }
+  }
+  return peaks;
+}
+
+llvm::Error checkMemory(const Program &program, const Plan &plan, const RunShape &shape,
+                        const ProgramCosts &costs, const std::vector<int64_t> &limitOfRank) {
+  const std::vector<MemoryPeak> peaks = memoryPeaks(program, plan, shape, costs);
+  for (size_t r = 0; r < peaks.size(); ++r)
+    if (r < limitOfRank.size() && peaks[r].bytes > limitOfRank[r])
+      return failf(
+          ExitCode::NoPlan, "program: rank {}, op {} ({}): needs {} bytes, the limit is {} bytes",
+          r, peaks[r].op, toString(program.ranks[r][peaks[r].op]), peaks[r].bytes, limitOfRank[r]);
+  return llvm::Error::success();
+}
+
+} // namespace pipec

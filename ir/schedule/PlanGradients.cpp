@@ -1,0 +1,21 @@
+// What a plan says about gradients, for programs of a training.
+#include "ir/schedule/Program.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace pipec {
+
+bool carriesGradient(const Plan &plan, const Channel &channel) {
+  if (channel.kind == Channel::Kind::Weight)
+    return plan.stages[channel.from.stage].attributes[channel.from.port].requiresGrad;
+  return channel.tensor.known ? channel.tensor.requiresGrad : channel.type == "Tensor";
+}
+
+bool sumsGradient(const Plan &plan, const Tie &tie) {
+  if (tie.mode != Tie::Mode::Replicate)
+    return false;
+  return llvm::any_of(plan.stages[tie.owner].attributes, [&](const StageAttribute &attribute) {
+    return attribute.requiresGrad && llvm::is_contained(tie.names, attribute.name);
+  });
+}
+
+} // namespace pipec

@@ -1,0 +1,156 @@
+#include "ir/schedule/TorchComms.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <map>
+#include <optional>
+#include <set>
+
+namespace pipec {
+namespace {
+
+template <typename... Args>
+llvm::Error notForTorch(fmt::format_string<Args...> format, Args &&...args) {
+  return makeError(ExitCode::Usage, "program: " + fmt::format(format, std::forward<Args>(args)...),
+                   "print it as text, or write the compute schedule alone");
+}
+
+llvm::Error checkChannels(const Plan &plan) {
+  for (size_t c = 0; c < plan.channels.size(); ++c) {
+    const Channel &channel = plan.channels[c];
+    if (channel.kind == Channel::Kind::Weight)
+      return notForTorch("channel {} ({}) transmits a weight: PyTorch's tables have no word for it",
+                         c, channel.name);
+    for (const PortRef &to : channel.to)
+      if (to.stage != channel.from.stage + 1)
+        return notForTorch("channel {} ({}) goes from stage {} to stage {}: PyTorch sends to the "
+                           "next stage only",
+                           c, channel.name, channel.from.stage, to.stage);
+  }
+  return llvm::Error::success();
+}
+
+/// The action of an op, if PyTorch has one.
+std::optional<Action> actionOf(const Op &op, const Plan &plan) {
+  switch (op.kind) {
+  case OpKind::Forward:
+    return Action{ActionKind::Forward, op.stage, op.microBatch};
+  case OpKind::Backward:
+    return Action{ActionKind::FullBackward, op.stage, op.microBatch};
+  case OpKind::InputGrad:
+    return Action{ActionKind::InputGrad, op.stage, op.microBatch};
+  case OpKind::WeightGrad:
+    return Action{ActionKind::WeightGrad, op.stage, op.microBatch};
+  case OpKind::Send:
+  case OpKind::Take: {
+    const size_t from = plan.channels[op.channel].from.stage;
+    const bool send = op.kind == OpKind::Send;
+    if (op.payload == Payload::Activation)
+      return Action{send ? ActionKind::SendForward : ActionKind::ReceiveForward,
+                    send ? from : from + 1, op.microBatch};
+    return Action{send ? ActionKind::SendBackward : ActionKind::ReceiveBackward,
+                  send ? from + 1 : from, op.microBatch};
+  }
+  case OpKind::Recompute:
+  case OpKind::Post:
+  case OpKind::Reduce: // written after the last backward
+  case OpKind::TieReduce:
+  case OpKind::Norm:
+  case OpKind::Finite:
+  case OpKind::Optimize:
+    return std::nullopt;
+  }
+  llvm_unreachable("every op was looked at");
+}
+
+/// PyTorch sends all that goes between two ranks over one connection without tags: receives come in
+/// the order of the sends, values and gradients alike. A rank that needs a message receives first
+/// what was sent before it.
+class TorchTable {
+public:
+  TorchTable(const Program &program, const Plan &plan) : program_(program), plan_(plan) {}
+
+  Schedule run() {
+    for (size_t r = 0; r < plan_.ranks; ++r)
+      readSends(r);
+    for (size_t r = 0; r < plan_.ranks; ++r)
+      schedule_.ranks.push_back(row(r));
+    return std::move(schedule_);
+  }
+
+private:
+  using Ends = std::pair<size_t, size_t>;
+  using Key = std::tuple<ActionKind, size_t, int64_t>;
+  /// Between two ranks: receives in the order of the sends, and how many were written.
+  struct Connection {
+    std::vector<Action> receives;
+    size_t received = 0;
+  };
+
+  static bool isLastPiece(const Op &op) {
+    return op.kind == OpKind::Backward || op.kind == OpKind::WeightGrad;
+  }
+  static Key keyOf(const Action &action) { return {action.kind, action.stage, action.microBatch}; }
+  Ends endsOf(const Op &op) const {
+    return {program_.lanes[op.lane].from, program_.lanes[op.lane].to};
+  }
+
+  void readSends(size_t rank) {
+    for (Op op : program_.ranks[rank]) {
+      if (op.kind != OpKind::Send)
+        continue;
+      op.kind = OpKind::Take;
+      const Action receive = *actionOf(op, plan_);
+      if (sent_.insert(keyOf(receive)).second) // the channels of a stage go together
+        connections_[endsOf(op)].receives.push_back(receive);
+    }
+  }
+
+  std::vector<Action> row(size_t rank) {
+    std::vector<Action> actions;
+    std::set<Key> there;
+    auto write = [&](const Action &action) {
+      if (there.insert(keyOf(action)).second)
+        actions.push_back(action);
+    };
+    // PyTorch scales the gradients of a stage there, with replicas or without.
+    std::map<uint32_t, size_t> backwards;
+    for (const Op &op : program_.ranks[rank])
+      backwards[op.stage] += isLastPiece(op);
+    for (const Op &op : program_.ranks[rank]) {
+      const std::optional<Action> action = actionOf(op, plan_);
+      if (!action)
+        continue;
+      if (op.kind == OpKind::Take) {
+        Connection &connection = connections_[endsOf(op)];
+        while (!there.count(keyOf(*action)) && connection.received < connection.receives.size())
+          write(connection.receives[connection.received++]);
+      }
+      write(*action);
+      if (isLastPiece(op) && --backwards[op.stage] == 0)
+        write({ActionKind::ReduceGrad, op.stage, -1});
+    }
+    return actions;
+  }
+
+  const Program &program_;
+  const Plan &plan_;
+  Schedule schedule_;
+  std::map<Ends, Connection> connections_;
+  std::set<Key> sent_;
+};
+
+} // namespace
+
+llvm::Expected<Schedule> toTorchComms(const Program &program, const Plan &plan) {
+  if (llvm::Error error = checkChannels(plan))
+    return std::move(error);
+  for (size_t r = 0; r < plan.ranks; ++r)
+    for (const Op &op : program.ranks[r])
+      if (op.kind == OpKind::Recompute)
+        return notForTorch("stage {} is recomputed: PyTorch's tables have no word for it",
+                           op.stage);
+  return TorchTable(program, plan).run();
+}
+
+} // namespace pipec

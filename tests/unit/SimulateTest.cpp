@@ -1,0 +1,259 @@
+// The simulator of programs: by hand on small cases, against the simulator of tables where both
+// apply, and against its own certificates.
+#include "ir/schedule/Generators.h"
+#include "ir/schedule/OpMemory.h"
+#include "tests/support/Matchers.h"
+#include "tests/support/RandomPrograms.h"
+
+namespace pipec {
+namespace {
+
+RunShape shapeOf(int64_t microBatches, bool train = true) {
+  RunShape shape;
+  shape.microBatches = microBatches;
+  shape.train = train;
+  return shape;
+}
+
+Program programOf(const char *csv, const Plan &plan, const RunShape &shape, size_t lookAhead = 2) {
+  return take(lower(llvm::cantFail(scheduleFromCsv(csv)), plan, shape, lookAhead));
+}
+
+ProgramCosts costsOf(std::vector<StageCosts> stages, LinkCosts link = {}) {
+  ProgramCosts costs;
+  costs.stages = std::move(stages);
+  costs.link = link;
+  return costs;
+}
+
+/// Where both apply: compute tables on a chain, lanes wide enough, nothing after the backward.
+TEST(Simulate, agreesWithTables) {
+  std::mt19937 random(3);
+  size_t compared = 0;
+  for (const Generator &generator : generators())
+    for (size_t ranks : {1, 2, 4})
+      for (size_t chunks : {1, 2, 3})
+        for (int64_t microBatches : {1, 4, 9}) {
+          ScheduleRequest request;
+          request.ranks = ranks;
+          request.chunks = chunks;
+          request.microBatches = microBatches;
+          request.costs.latency = static_cast<int64_t>(below(random, 50));
+          for (size_t s = 0; s < ranks * chunks; ++s) {
+            auto time = [&] { return static_cast<int64_t>(1 + below(random, 100)); };
+            request.costs.stages.push_back({time(), time(), time(), 100, time() % 100});
+          }
+          llvm::Expected<Schedule> schedule = makeSchedule(generator, request);
+          if (!schedule) { // not a shape of this generator
+            llvm::consumeError(schedule.takeError());
+            continue;
+          }
+          SCOPED_TRACE(
+              fmt::format("{} p={} v={} m={}", generator.name.str(), ranks, chunks, microBatches));
+          const Timing table = take(timeSchedule(*schedule, request.costs));
+          const Plan plan = chainPlan(rankOfStages(generator.placement, ranks, chunks));
+          RunShape shape = shapeOf(microBatches, generator.name != "forward-only");
+          shape.optimizer = false;
+          const Program program = take(lower(*schedule, plan, shape, 64));
+          const SimulatedRun run = take(simulate(
+              program, plan, shape, costsOf(request.costs.stages, {request.costs.latency, 0})));
+          EXPECT_EQ(run.makespan, table.makespan);
+          EXPECT_EQ(run.longestSpan, table.longestSpan);
+          EXPECT_EQ(run.busy, table.busy);
+          EXPECT_LE(run.lowerBound, run.makespan);
+          if (shape.train) {
+            EXPECT_EQ(run.peakBytes, table.peakBytes);
+          }
+          for (size_t r = 0; r < ranks; ++r) {
+            std::vector<int64_t> starts, tableStarts;
+            for (size_t i = 0; i < program.ranks[r].size(); ++i)
+              if (program.ranks[r][i].kind <= OpKind::Recompute)
+                starts.push_back(run.ranks[r][i].start);
+            for (const Timing::Interval &interval : table.ranks[r])
+              tableStarts.push_back(interval.start);
+            EXPECT_EQ(starts, tableStarts);
+          }
+          ++compared;
+        }
+  EXPECT_GT(compared, 100u);
+}
+
+/// 10 ns of work; 100 bytes at a byte per nanosecond; 5 ns of latency.
+TEST(Simulate, linksTakeTheirTime) {
+  const Plan plan = chainPlan({0, 1});
+  const RunShape shape = shapeOf(2, false);
+  ProgramCosts costs = costsOf({{10}, {10}}, {5, 1000000000});
+  costs.channelBytes = {100};
+  const SimulatedRun run =
+      take(simulate(programOf("0F0,0F1\n1F0,1F1\n", plan, shape), plan, shape, costs));
+  // F ends at 10 and 20; the link is free at 10 and 110; values arrive at 115 and 215.
+  EXPECT_EQ(run.makespan, 225);
+  EXPECT_EQ(run.lowerBound, 125 + 10);
+}
+
+/// Two ranks are sent a value at the same time: over one link the second waits.
+TEST(Simulate, sharedLinksAreWaitedFor) {
+  Plan plan = emptyPlan({0, 1, 2});
+  connect(plan, 0, {1, 2});
+  const RunShape shape = shapeOf(1, false);
+  const Program program = programOf("0F0\n1F0\n2F0\n", plan, shape);
+  ProgramCosts costs = costsOf({{10}, {10}, {10}}, {5, 1000000000});
+  costs.channelBytes = {100};
+  EXPECT_EQ(take(simulate(program, plan, shape, costs)).makespan, 125);
+  costs.links = {costs.link};
+  costs.linkOf = {{{0, 1}, 0}, {{0, 2}, 0}};
+  EXPECT_EQ(take(simulate(program, plan, shape, costs)).makespan, 225);
+  EXPECT_EQ(runLowerBound(plan, shape, costs), 205);
+}
+
+/// A lane that holds one message: the third value waits until the first is taken, and stage 0 with
+/// it. Both ends of the lane hold bytes for it.
+TEST(Simulate, fullLanesAreWaitedFor) {
+  const Plan plan = chainPlan({0, 1});
+  const RunShape shape = shapeOf(4, false);
+  const char *csv = "0F0,0F1,0F2,0F3\n1F0,1F1,1F2,1F3\n";
+  ProgramCosts costs = costsOf({{10}, {100}});
+  costs.channelBytes = {7};
+  const Program narrow = programOf(csv, plan, shape, 1), wide = programOf(csv, plan, shape, 4);
+  const SimulatedRun slow = take(simulate(narrow, plan, shape, costs));
+  const SimulatedRun fast = take(simulate(wide, plan, shape, costs));
+  EXPECT_EQ(fast.makespan, slow.makespan);
+  EXPECT_EQ(fast.ranks[0].back().start, 40);
+  EXPECT_EQ(slow.ranks[0].back().start, 210); // when the third is taken
+  EXPECT_EQ(fast.peakBytes, (std::vector<int64_t>{21, 28}));
+  EXPECT_EQ(slow.peakBytes, (std::vector<int64_t>{7, 14}));
+}
+
+/// Recompute: a forward keeps 3 of 50 bytes, the rest comes back for the backward, and time passes
+/// once more.
+TEST(Simulate, recomputeTradesMemoryForTime) {
+  const Plan plan = chainPlan({0});
+  RunShape shape = shapeOf(4);
+  ProgramCosts costs = costsOf({{10, 20, 30, 50, 40}});
+  costs.keptToRecompute = {3};
+  const char *csv = "0F0,0F1,0F2,0F3,0I0,0W0,0I1,0W1,0I2,0W2,0I3,0W3\n";
+  const SimulatedRun kept = take(simulate(programOf(csv, plan, shape), plan, shape, costs));
+  EXPECT_EQ(kept.makespan, 240);
+  EXPECT_EQ(kept.peakBytes[0], 200);
+  EXPECT_EQ(kept.lowerBound, 240);
+  shape.recompute = {true};
+  const SimulatedRun again = take(simulate(programOf(csv, plan, shape), plan, shape, costs));
+  EXPECT_EQ(again.makespan, 280);
+  EXPECT_EQ(again.peakBytes[0], 4 * 3 + 47);
+  EXPECT_EQ(again.lowerBound, 280);
+}
+
+/// Two replicas: stage 1 is reduced while stage 0 still computes, OPT waits for its own sum.
+TEST(Simulate, reductionsRunBesideTheBackward) {
+  const Plan plan = chainPlan({0, 0});
+  RunShape shape = shapeOf(1);
+  shape.replicas = 2;
+  ProgramCosts costs = costsOf({{10, 10, 10}, {10, 10, 10}}, {0, 1000000000});
+  costs.gradientBytes = {0, 100};
+  costs.optimize = {1, 1};
+  const Program program = programOf("0F0,1F0,1B0,0B0\n", plan, shape);
+  EXPECT_EQ(take(simulate(program, plan, shape, costs)).makespan, 40 + 100 + 2);
+  costs.gradientBytes = {0, 10};
+  const SimulatedRun run = take(simulate(program, plan, shape, costs));
+  EXPECT_EQ(run.makespan, 62);
+  EXPECT_EQ(run.work(), 62);
+  EXPECT_DOUBLE_EQ(run.bubbleMakespan(), 0);
+}
+
+/// Norm and finite check wait for the slowest rank, and take a way through a tree each.
+TEST(Simulate, normWaitsForAll) {
+  const Plan plan = chainPlan({0, 1});
+  RunShape shape = shapeOf(1);
+  shape.norm = shape.finite = true;
+  const ProgramCosts costs = costsOf({{10, 10, 10}, {10, 10, 10}}, {5, 0});
+  const SimulatedRun run =
+      take(simulate(programOf("0F0,0B0\n1F0,1B0\n", plan, shape), plan, shape, costs));
+  EXPECT_EQ(run.makespan, 10 + 5 + 30 + 5 + 20 + 10 + 10);
+}
+
+TEST(Simulate, ranksOfOneDeviceTakeTurns) {
+  const Plan plan = chainPlan({0, 1});
+  const RunShape shape = shapeOf(3, false);
+  ProgramCosts costs = costsOf({{10}, {10}});
+  const Program program = programOf("0F0,0F1,0F2\n1F0,1F1,1F2\n", plan, shape);
+  EXPECT_EQ(take(simulate(program, plan, shape, costs)).makespan, 40);
+  costs.deviceOfRank = {0, 0};
+  const SimulatedRun run = take(simulate(program, plan, shape, costs));
+  EXPECT_EQ(run.makespan, 60);
+  EXPECT_EQ(run.lowerBound, 60);
+}
+
+/// The bound of equal stages, one per rank: (p-1)(F+c) + m(F+I+W).
+TEST(Simulate, lowerBoundOfEqualStages) {
+  const Plan plan = chainPlan({0, 1, 2, 3});
+  const ProgramCosts costs = costsOf(std::vector<StageCosts>(4, {10, 20, 30}), {7, 0});
+  EXPECT_EQ(runLowerBound(plan, shapeOf(8), costs), 3 * 17 + 8 * 60);
+}
+
+/// Whatever the plan, costs and schedule: never below the bound, never above the static peak.
+TEST(Simulate, staysWithinItsCertificates) {
+  std::mt19937 random(17);
+  for (int i = 0; i < 300; ++i) {
+    const Plan plan = randomTrainingPlan(random);
+    const RunShape shape = randomShape(random, plan);
+    auto number = [&](size_t n) { return static_cast<int64_t>(below(random, n)); };
+    ProgramCosts costs;
+    for (size_t s = 0; s < plan.stages.size(); ++s) {
+      costs.stages.push_back({number(50), number(50), number(50), 100, number(100)});
+      costs.optimize.push_back(number(20));
+      costs.gradientBytes.push_back(number(100));
+      costs.keptToRecompute.push_back(number(100));
+    }
+    for (size_t c = 0; c < plan.channels.size(); ++c)
+      costs.channelBytes.push_back(number(60));
+    costs.link = {number(20), below(random, 2) ? 1000000000 : 0};
+    costs.links = {{number(20), 500000000}};
+    for (size_t r = 0; r + 1 < plan.ranks; ++r)
+      costs.linkOf[{r, r + 1}] = 0;
+    if (below(random, 3) == 0)
+      costs.deviceOfRank.assign(plan.ranks * shape.replicas, 0);
+    const Program program = take(lower(randomSchedule(random, plan, shape), plan, shape));
+    llvm::Expected<SimulatedRun> run = simulate(program, plan, shape, costs);
+    ASSERT_TRUE(succeeded(run)) << toString(program);
+    EXPECT_LE(run->lowerBound, run->makespan) << toString(program);
+    const std::vector<MemoryPeak> peaks = memoryPeaks(program, plan, shape, costs);
+    for (size_t r = 0; r < peaks.size(); ++r) {
+      EXPECT_LE(run->peakBytes[r], peaks[r].bytes) << r << "\n" << toString(program);
+      int64_t last = 0;
+      for (size_t k = 0; k < program.ranks[r].size(); ++k)
+        if (program.ranks[r][k].kind <= OpKind::Recompute) {
+          EXPECT_LE(last, run->ranks[r][k].start);
+          last = run->ranks[r][k].end;
+        }
+    }
+    EXPECT_EQ(take(simulate(program, plan, shape, costs, false)).makespan, run->makespan);
+  }
+}
+
+TEST(Memory, namesTheFirstOpOverTheLimit) {
+  const Plan plan = chainPlan({0, 1});
+  const RunShape shape = shapeOf(2);
+  ProgramCosts costs = costsOf({{1, 1, 1, 50, 0}, {1, 1, 1, 50, 0}});
+  costs.channelBytes = {8};
+  const Program program = programOf("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n", plan, shape);
+  EXPECT_TRUE(succeeded(checkMemory(program, plan, shape, costs, {132, 82})));
+  EXPECT_TRUE(failedWith(checkMemory(program, plan, shape, costs, {131, 82}), ExitCode::NoPlan,
+                         "program: rank 0, op 5 (SEND ch=0 mb=1 lane=0): needs 132 bytes, the "
+                         "limit is 131 bytes"));
+}
+
+TEST(Simulate, refusesCostsOfAnotherPlan) {
+  const Plan plan = chainPlan({0, 1});
+  const RunShape shape = shapeOf(1, false);
+  const Program program = programOf("0F0\n1F0\n", plan, shape);
+  ProgramCosts costs = costsOf({{10}});
+  EXPECT_TRUE(failedWith(simulate(program, plan, shape, costs), ExitCode::Usage,
+                         "costs: stages: expected 2 as the plan has, got 1"));
+  costs = costsOf({{10}, {10}});
+  costs.linkOf[{0, 1}] = 3;
+  EXPECT_TRUE(failedWith(simulate(program, plan, shape, costs), ExitCode::Usage,
+                         "costs: link 3 from rank 0 to rank 1: there are 0 links"));
+}
+
+} // namespace
+} // namespace pipec
