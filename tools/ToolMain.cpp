@@ -1,7 +1,6 @@
 #include "tools/ToolMain.h"
 
 #include "ir/Reproducer.h"
-#include "ir/TorchError.h"
 #include "ir/Version.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Config/llvm-config.h"
@@ -21,6 +20,14 @@ llvm::cl::OptionCategory testBuilds("test builds");
 FlagOption plantedError("planted-error", llvm::cl::Hidden, llvm::cl::cat(testBuilds),
                         llvm::cl::desc("fail at the end as a fault of pipec would (test builds)"));
 #endif
+
+llvm::Error guardPlain(const std::string &doing, llvm::function_ref<llvm::Error()> body) {
+  try {
+    return body();
+  } catch (const std::exception &exception) {
+    return makeError(ExitCode::Internal, doing + ": " + exception.what());
+  }
+}
 
 void printError(const ErrorText &text) {
   llvm::outs().flush();
@@ -44,12 +51,13 @@ llvm::Expected<std::string> leaveReproducer(const ErrorText &error,
   return made->publish();
 }
 
-ExitCode report(llvm::Error error, llvm::ArrayRef<const char *> arguments, const ToolInfo &info) {
+ExitCode report(llvm::Error error, llvm::ArrayRef<const char *> arguments, const ToolInfo &info,
+                ExceptionGuard *guard) {
   waitIfStopping();
   ErrorText text = describe(std::move(error));
   if (text.code == ExitCode::Internal && !mentionsReproducer(text)) {
     ErrorText plain = text;
-    llvm::Error failed = guardTorchError(ExitCode::Internal, "writing it", [&]() -> llvm::Error {
+    llvm::Error failed = guard("writing it", [&]() -> llvm::Error {
       llvm::Expected<std::string> made = leaveReproducer(plain, arguments, info);
       text = withReproducer(plain, std::move(made));
       return llvm::Error::success();
@@ -63,10 +71,10 @@ ExitCode report(llvm::Error error, llvm::ArrayRef<const char *> arguments, const
 }
 
 /// What escapes as an exception is a fault of ours, unless memory ran out.
-llvm::Expected<ExitCode> runBody(const ToolInfo &info,
+llvm::Expected<ExitCode> runBody(const ToolInfo &info, ExceptionGuard *guard,
                                  llvm::function_ref<llvm::Expected<ExitCode>()> body) {
   ExitCode code = ExitCode::Success;
-  if (llvm::Error error = guardTorchError(ExitCode::Internal, info.name, [&]() -> llvm::Error {
+  if (llvm::Error error = guard(info.name, [&]() -> llvm::Error {
         llvm::Expected<ExitCode> done = body();
         if (!done)
           return done.takeError();
@@ -82,7 +90,7 @@ llvm::Expected<ExitCode> runBody(const ToolInfo &info,
 }
 
 ExitCode runTool(llvm::ArrayRef<const char *> arguments, const ToolInfo &info,
-                 llvm::function_ref<llvm::Expected<ExitCode>()> body) {
+                 ExceptionGuard *guard, llvm::function_ref<llvm::Expected<ExitCode>()> body) {
   if (asksFor(arguments, "--help") || asksFor(arguments, "-h")) {
     llvm::outs() << helpText(info);
     return ExitCode::Success;
@@ -94,14 +102,14 @@ ExitCode runTool(llvm::ArrayRef<const char *> arguments, const ToolInfo &info,
   }
   if (arguments.size() == 3 && llvm::StringRef(arguments[1]) == "--write-pages") {
     llvm::Error error = writePages(info, arguments[2]);
-    return error ? report(std::move(error), arguments, info) : ExitCode::Success;
+    return error ? report(std::move(error), arguments, info, guard) : ExitCode::Success;
   }
   if (llvm::Error error = checkCommandLine(arguments, info))
-    return report(std::move(error), arguments, info);
+    return report(std::move(error), arguments, info, guard);
   if (llvm::Error error = readCommandLine(arguments))
-    return report(std::move(error), arguments, info);
-  llvm::Expected<ExitCode> code = runBody(info, body);
-  return code ? *code : report(code.takeError(), arguments, info);
+    return report(std::move(error), arguments, info, guard);
+  llvm::Expected<ExitCode> code = runBody(info, guard, body);
+  return code ? *code : report(code.takeError(), arguments, info, guard);
 }
 
 /// Results that nobody could read are a failure, but a closed pipe (`| head`) is nobody's fault: no
@@ -123,11 +131,11 @@ int finish(ExitCode code) {
 
 } // namespace
 
-int toolMain(int argc, char **argv, const ToolInfo &info,
-             llvm::function_ref<llvm::Expected<ExitCode>()> body) {
+int plainToolMain(int argc, char **argv, const ToolInfo &info,
+                  llvm::function_ref<llvm::Expected<ExitCode>()> body, ExceptionGuard *guard) {
   handleSignals();
   std::vector<const char *> arguments(argv, argv + argc);
-  return finish(runTool(arguments, info, body));
+  return finish(runTool(arguments, info, guard ? guard : guardPlain, body));
 }
 
 void printVerdict(bool passed, llvm::StringRef why, bool jsonOnStdout) {

@@ -49,6 +49,14 @@ struct ToolInfo {
 int toolMain(int argc, char **argv, const ToolInfo &info,
              llvm::function_ref<llvm::Expected<ExitCode>()> body);
 
+/// Turns what escapes from `body` as an exception into an internal error "<doing>: ...".
+using ExceptionGuard = llvm::Error(const std::string &doing,
+                                   llvm::function_ref<llvm::Error()> body);
+/// toolMain for a command without LibTorch, whose exceptions have nothing to say but their text.
+int plainToolMain(int argc, char **argv, const ToolInfo &info,
+                  llvm::function_ref<llvm::Expected<ExitCode>()> body,
+                  ExceptionGuard *guard = nullptr);
+
 /// The last line of a run that checks something: "PASSED" or "FAILED: <why>". To stdout; to stderr
 /// when stdout holds a JSON document.
 void printVerdict(bool passed, llvm::StringRef why = "", bool jsonOnStdout = false);

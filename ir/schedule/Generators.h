@@ -25,6 +25,8 @@ struct ScheduleRequest {
   ScheduleCosts costs;
   /// Most bytes of activations that a rank may hold, for generators that choose by memory.
   int64_t memoryLimit = std::numeric_limits<int64_t>::max();
+  /// How messages write memory; null: "5 bytes".
+  std::string (*memoryText)(int64_t memory) = nullptr;
 
   size_t stages() const { return ranks * chunks; }
 };
@@ -32,6 +34,7 @@ struct ScheduleRequest {
 struct Generator {
   llvm::StringLiteral name;    // as --schedule takes it
   llvm::StringLiteral summary; // one clause, for --list
+  llvm::StringLiteral source;  // where it was published
   Placement placement = Placement::Loop;
   size_t leastChunks = 1, mostChunks = 1; // stages per rank; 0: any number
   bool looksAtCosts = false;

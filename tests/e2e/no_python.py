@@ -23,7 +23,7 @@ class NoPython(e2e.Case):
         self.assertIn("PASSED", printed)
 
     def testLibraries(self):
-        for tool in ("pipe-compile", "pipe-run", "pipe-check", "pipe-merge", "pipe-inspect", "pipe-opt"):
+        for tool in ("pipe-compile", "pipe-run", "pipe-check", "pipe-merge", "pipe-inspect", "pipe-schedule", "pipe-opt"):
             if e2e.have(tool):
                 self.assertNotIn("python", "\n".join(line.split("=>")[0] for line in self.alone(
                     e2e.BIN / tool, LD_TRACE_LOADED_OBJECTS="1").splitlines()), tool)

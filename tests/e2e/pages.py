@@ -7,7 +7,7 @@ from pathlib import Path
 
 import e2e
 
-COMMANDS = ["pipe-check", "pipe-compile", "pipe-inspect", "pipe-merge", "pipe-opt", "pipe-run"]
+COMMANDS = ["pipe-check", "pipe-compile", "pipe-inspect", "pipe-merge", "pipe-opt", "pipe-run", "pipe-schedule"]
 FILES = ["model.pt", "other.pt", "notes.txt", "table.csv", "ops.so", "two words.pt"]
 
 
@@ -61,6 +61,8 @@ class Pages(e2e.Case):
             (["pipe-run", "--batch-dim", ""], [""]),
             (["pipe-opt", "--passes", "inline,dead"], ["inline,dead-code"]),
             (["pipe-check", "m"], ["model.pipe"]),
+            (["pipe-schedule", "1f1b,zb-v"], ["1f1b,zb-v", "1f1b,zb-v-auto"]),
+            (["pipe-schedule", "--pairs", "f"], ["fused"]),
         ]
         for words, expected in cases:
             self.assertEqual(self.bash(*words), expected, words)

@@ -78,10 +78,14 @@ llvm::Error Search::refine() {
 }
 
 llvm::Expected<Schedule> Search::take() {
-  if (!best_)
+  if (!best_) {
+    auto text = [&](int64_t memory) {
+      return request_.memoryText ? request_.memoryText(memory) : fmt::format("{} bytes", memory);
+    };
     return failf(ExitCode::NoPlan,
-                 "no order stays within {} bytes of activations per rank; the least found needs {}",
-                 request_.memoryLimit, leastPeak_);
+                 "no order stays within {} of activations per rank; the least found needs {}",
+                 text(request_.memoryLimit), text(leastPeak_));
+  }
   return std::move(best_->schedule);
 }
 

@@ -1,0 +1,21 @@
+// A simulated schedule drawn as text: one row per rank, time to the right.
+#pragma once
+
+#include "ir/schedule/Timing.h"
+
+namespace pipec {
+
+struct TimeChartOptions {
+  size_t width = 100;  // columns of a block
+  bool colour = false; // escape codes: forward, backward, input and weight gradients apart
+};
+
+///   rank 0  0F0 0F1 ........ 0B0====
+///   rank 1  ... 1F0 1F1 1B0====
+/// An action is its name and as many columns as it takes time, a rank without work has dots; a name
+/// that does not fit is cut off. In blocks where the time does not fit in a row. `timing` is of
+/// this schedule.
+std::string drawTimeChart(const Schedule &schedule, const Timing &timing,
+                          const TimeChartOptions &options);
+
+} // namespace pipec

@@ -1,0 +1,289 @@
+// pipe-schedule: compute schedules made or read, checked, simulated and drawn. Starts without
+// LibTorch.
+#include "ir/NewFile.h"
+#include "ir/plan/Json.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/raw_ostream.h"
+#include "tools/CommandLine.h"
+#include "tools/ScheduleReport.h"
+#include "tools/ScheduleSvg.h"
+#include "tools/ScheduleTrace.h"
+#include "tools/ToolMain.h"
+
+#include <system_error>
+
+using namespace pipec;
+namespace cl = llvm::cl;
+
+namespace {
+
+StringOption schedules(
+    cl::Positional, cl::value_desc("NAME|FILE.csv,..."),
+    cl::desc("a schedule of --list, or a table as PyTorch writes it (- reads stdin); several are "
+             "compared, and so is `all` of the list. A table that is no schedule exits 5 with the "
+             "first action that is wrong, text that is no table 3, what needs more than "
+             "--memory-limit 12"));
+IntegerOption ranks("ranks", cl::value_desc("R"), cl::desc("number of ranks (default: 4)"));
+IntegerOption stages("stages", cl::value_desc("S"),
+                     cl::desc("number of stages, a multiple of the ranks (default: as few per rank "
+                              "as the schedule takes)"));
+IntegerOption microBatches("microbatches", cl::value_desc("M"),
+                           cl::desc("number of micro-batches (default: two per rank)"));
+StringOption
+    costs("costs", cl::value_desc("FILE|f=T,i=T,w=T,comm=T,mem=SIZE"),
+          cl::desc("what a rank takes for one micro-batch: forward, input gradient, weight "
+                   "gradient (its stages share it equally), a transfer from rank to rank, and "
+                   "bytes of activations held, of which mem_i=SIZE are freed by the input "
+                   "gradient; a time without a unit is milliseconds. Or a JSON file with every "
+                   "stage's own (default: f=1,i=1,w=1,comm=0)"));
+StringOption memoryLimit(
+    "memory-limit", cl::value_desc("SIZE"),
+    cl::desc("most activations that a rank may hold: a size where the costs say mem, else a number "
+             "of micro-batches; zb-auto and zb-v-auto choose an order within it, every schedule is "
+             "checked against it"));
+StringOption pairs("pairs", cl::value_desc("split|fused|concurrent"), cl::init("split"),
+                   cl::desc("how long a forward and a backward in one cell take: one after the "
+                            "other, as one block, or as long as the longer one (default: split)"));
+StringOption csv("csv", cl::value_desc("FILE"), cl::desc("write the table, as PyTorch reads it"));
+StringOption svg("svg", cl::value_desc("FILE"), cl::desc("write a picture"));
+StringOption trace("trace", cl::value_desc("FILE.json"),
+                   cl::desc("write a trace for Perfetto or chrome://tracing"));
+FlagOption list("list", cl::desc("list the schedules: what each needs, where it was published"));
+FlagOption force("force", cl::desc("replace existing files"));
+FlagOption json("json", cl::desc("print one JSON document instead of the tables"));
+
+llvm::Expected<size_t> countOf(const IntegerOption &option) {
+  constexpr int64_t kMost = 1 << 20;
+  const int64_t number = option.getValue();
+  if (given(option) && (number < 1 || number > kMost))
+    return failf(ExitCode::Usage, "{}: expected 1 to {}, got {}", spelledOption(option.ArgStr),
+                 kMost, number);
+  return static_cast<size_t>(number);
+}
+
+llvm::Expected<int64_t> limitOf(const CostsText &read) {
+  if (!given(memoryLimit))
+    return std::numeric_limits<int64_t>::max();
+  if (read.inBytes) {
+    llvm::Expected<int64_t> size = parseSize(memoryLimit);
+    if (!size)
+      return withContext(size.takeError(), "--memory-limit");
+    return *size;
+  }
+  double number = 0;
+  if (llvm::StringRef(memoryLimit).getAsDouble(number) || !(number > 0) || number > 1e9)
+    return makeError(ExitCode::Usage,
+                     fmt::format("--memory-limit: expected a number of micro-batches, got \"{}\"",
+                                 memoryLimit.getValue()),
+                     "for a limit in bytes say what a micro-batch holds: --costs mem=SIZE");
+  return static_cast<int64_t>(number * static_cast<double>(kMicroBatchUnits));
+}
+
+llvm::Expected<TrialRequest> readRequest() {
+  llvm::Expected<CostsText> read = readCosts(costs);
+  if (!read)
+    return read.takeError();
+  TrialRequest request;
+  request.costs = std::move(*read);
+  for (auto [option, number] : {std::pair{&ranks, &request.ranks}, {&stages, &request.stages}}) {
+    llvm::Expected<size_t> count = countOf(*option);
+    if (!count)
+      return count.takeError();
+    *number = *count;
+  }
+  llvm::Expected<size_t> count = countOf(microBatches);
+  if (!count)
+    return count.takeError();
+  request.microBatches = static_cast<int64_t>(*count);
+  // So many actions take minutes, and nobody looks at them.
+  constexpr double kMostCells = 1e8;
+  if (double(std::max(request.ranks, request.stages)) * double(request.microBatches) > kMostCells)
+    return failf(ExitCode::Usage, "--microbatches: expected at most {} for {} stages, got {}",
+                 size_t(kMostCells) / std::max(request.ranks, request.stages),
+                 std::max(request.ranks, request.stages), request.microBatches);
+  llvm::Expected<int64_t> limit = limitOf(request.costs);
+  if (!limit)
+    return limit.takeError();
+  request.memoryLimit = *limit;
+  llvm::Expected<size_t> rule = chooseByName("pairs", pairs, {"split", "fused", "concurrent"});
+  if (!rule)
+    return rule.takeError();
+  request.pairs = static_cast<PairRule>(*rule);
+  return request;
+}
+
+/// `all` leaves out forward-only, which is no training schedule.
+std::vector<std::string> askedFor() {
+  llvm::SmallVector<llvm::StringRef, 8> parts;
+  llvm::StringRef(schedules).split(parts, ',');
+  std::vector<std::string> names;
+  for (llvm::StringRef part : parts)
+    if (part == "all") {
+      for (const Generator &generator : generators())
+        if (generator.name != "forward-only")
+          names.push_back(generator.name.str());
+    } else {
+      names.push_back(part.str());
+    }
+  return names;
+}
+
+llvm::Error writeFileFor(const StringOption &option, const std::string &text) {
+  const std::string name = spelledOption(option.ArgStr);
+  if (!force && llvm::sys::fs::is_regular_file(option))
+    return makeError(ExitCode::Usage, fmt::format("{}: {} exists", name, option.getValue()),
+                     "pass --force to replace it");
+  NewFile file(option);
+  file.write(text.data(), text.size());
+  file.publish(force);
+  if (file.error() == 0)
+    return llvm::Error::success();
+  return failf(ExitCode::IO, "{}: cannot write {}: {}", name, option.getValue(),
+               llvm::StringRef(std::generic_category().message(file.error())).lower());
+}
+
+llvm::Error writeFiles(const Trial &trial, bool inBytes) {
+  if (given(csv) && trial.schedule)
+    if (llvm::Error error = writeFileFor(csv, toCsv(*trial.schedule)))
+      return error;
+  if (!trial.timing)
+    return llvm::Error::success();
+  if (given(svg))
+    if (llvm::Error error = writeFileFor(
+            svg, drawSvg(*trial.schedule, *trial.timing,
+                         {titleOf(trial), subtitleOf(trial), rankNotes(trial, inBytes)})))
+      return error;
+  if (given(trace))
+    return writeFileFor(trace, traceOf(*trial.schedule, *trial.timing, trial.costs, trial.name));
+  return llvm::Error::success();
+}
+
+llvm::json::Object optionsJson() {
+  llvm::json::Object options{{"schedule", schedules.getValue()},
+                             {"costs", given(costs) ? costs.getValue() : "f=1,i=1,w=1,comm=0"},
+                             {"pairs", pairs.getValue()}};
+  for (const IntegerOption *option : {&ranks, &stages, &microBatches})
+    if (given(*option))
+      options[option->ArgStr] = static_cast<int64_t>(option->getValue());
+  if (given(memoryLimit))
+    options["memory_limit"] = memoryLimit.getValue();
+  return options;
+}
+
+ExitCode one(const Trial &trial, bool inBytes) {
+  for (const std::string &warning : trial.warnings)
+    printWarning(warning);
+  if (json) {
+    llvm::json::Object document = trialJson(trial, inBytes);
+    document["schema_version"] = 1;
+    document["options"] = optionsJson();
+    llvm::outs() << printJson(std::move(document));
+  } else {
+    printTrial(llvm::outs(), trial, inBytes);
+    llvm::outs() << "\n";
+  }
+  printVerdict(trial.valid(), trial.why.message, json);
+  return trial.why.code;
+}
+
+/// That some do not fit the numbers or the memory limit is an answer; a table that is no schedule
+/// is not.
+ExitCode several(const std::vector<Trial> &trials, bool inBytes) {
+  ExitCode worst = ExitCode::NoPlan;
+  std::string why;
+  llvm::json::Array rows;
+  for (const Trial &trial : trials) {
+    for (const std::string &warning : trial.warnings)
+      printWarning(trial.name + ": " + warning);
+    llvm::json::Object row = trialJson(trial, inBytes);
+    row["name"] = trial.name;
+    rows.push_back(std::move(row));
+    if (trial.valid() && worst == ExitCode::NoPlan)
+      worst = ExitCode::Success;
+    const bool bad =
+        !trial.valid() && trial.why.code != ExitCode::NoPlan && trial.why.code != ExitCode::Usage;
+    if (bad && why.empty()) {
+      worst = trial.why.code;
+      why = trial.name + ": " + trial.why.message;
+    }
+  }
+  if (json)
+    llvm::outs() << printJson(llvm::json::Object{
+        {"schema_version", 1}, {"options", optionsJson()}, {"schedules", std::move(rows)}});
+  else
+    printComparison(llvm::outs(), trials, inBytes);
+  if (worst == ExitCode::NoPlan)
+    why = "none of the schedules fits";
+  printVerdict(worst == ExitCode::Success, why, json);
+  return worst;
+}
+
+llvm::Expected<ExitCode> listSchedules() {
+  if (json)
+    llvm::outs() << printJson(
+        llvm::json::Object{{"schema_version", 1}, {"schedules", generatorsJson()}});
+  else
+    printGenerators(llvm::outs());
+  return ExitCode::Success;
+}
+
+llvm::Expected<ExitCode> run() {
+  if (list)
+    return listSchedules();
+  if (schedules.empty())
+    return makeError(ExitCode::Usage, "missing argument NAME|FILE.csv",
+                     "pipe-schedule --list names the schedules");
+  llvm::Expected<TrialRequest> request = readRequest();
+  if (!request)
+    return request.takeError();
+  const std::vector<std::string> names = askedFor();
+  for (const StringOption *option : {&csv, &svg, &trace})
+    if (given(*option) && names.size() > 1)
+      return failf(ExitCode::Usage, "{}: expected one schedule, got {}",
+                   spelledOption(option->ArgStr), names.size());
+  std::vector<Trial> trials;
+  for (const std::string &name : names) {
+    llvm::Expected<Trial> trial = trySchedule(name, *request);
+    if (trial) {
+      trials.push_back(std::move(*trial));
+      continue;
+    }
+    // In a comparison a schedule that there is not for these numbers has a row that says so.
+    if (names.size() == 1 || !findGenerator(name))
+      return trial.takeError();
+    Trial &without = trials.emplace_back();
+    without.name = name;
+    without.why = describe(trial.takeError());
+  }
+  const bool inBytes = request->costs.inBytes;
+  if (trials.size() > 1)
+    return several(trials, inBytes);
+  if (llvm::Error error = writeFiles(trials[0], inBytes))
+    return std::move(error);
+  return one(trials[0], inBytes);
+}
+
+std::vector<std::string> generatorNames() {
+  std::vector<std::string> names{"all"};
+  for (const Generator &generator : generators())
+    names.push_back(generator.name.str());
+  return names;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  ToolInfo info;
+  info.name = "pipe-schedule";
+  info.description = "makes or reads compute schedules, checks, simulates, compares and draws them";
+  info.usage = "NAME|FILE.csv[,...] [options]";
+  info.examples = {
+      "pipe-schedule 1f1b --ranks 4 --microbatches 8",
+      "pipe-schedule all --ranks 8 --microbatches 32 --costs f=14.5,i=15.6,w=9.3,comm=0.3",
+      "pipe-schedule zb-v --ranks 8 --microbatches 16 --svg zb-v.svg",
+      "pipe-schedule table.csv --json",
+  };
+  info.words["NAME"] = generatorNames();
+  return plainToolMain(argc, argv, info, run);
+}
