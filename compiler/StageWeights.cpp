@@ -36,6 +36,8 @@ at::Tensor viewOf(const at::Tensor &tensor, const c10::Storage &storage, uintptr
   view.unsafeGetTensorImpl()->set_storage_keep_dtype(storage);
   view.unsafeGetTensorImpl()->set_storage_offset(offset);
   view.unsafeGetTensorImpl()->set_sizes_and_strides(tensor.sizes(), tensor.strides());
+  view._set_conj(tensor.is_conj());
+  view._set_neg(tensor.is_neg());
   return view.set_requires_grad(tensor.requires_grad());
 }
 

@@ -1,6 +1,7 @@
 #include "compiler/Validate.h"
 
 #include "ir/CanonicalText.h"
+#include "ir/TensorKey.h"
 #include "ir/artifact/Discharge.h"
 #include "ir/artifact/Relink.h"
 #include "llvm/ADT/STLExtras.h"
@@ -49,15 +50,21 @@ llvm::Error compareAttributes(const StagePlan &stage, const std::string &where,
 }
 
 /// Tensors of one stage share memory exactly where they do in the source: a write into one is seen
-/// in the other.
+/// in the other. What overlaps only by way of a tensor in another stage does not share: nobody
+/// writes such memory (compareOwners).
 llvm::Error compareSharing(const StagePlan &stage, const StageFacts &facts,
                            const std::string &where, const SourceRecord &source) {
+  std::vector<at::Tensor> tensors(stage.attributes.size());
+  for (size_t a = 0; a < stage.attributes.size(); ++a)
+    if (const c10::IValue &value = find(source, stage.attributes[a].name)->value;
+        facts.storages[a] >= 0 && value.isTensor())
+      tensors[a] = value.toTensor();
+  const std::vector<int64_t> expected = storageIds(tensors);
   std::map<int64_t, size_t> firstOfSource, firstOfStage; // attributes, by storage there
   for (size_t a = 0; a < stage.attributes.size(); ++a) {
     if (facts.storages[a] < 0)
       continue;
-    const int64_t expected = find(source, stage.attributes[a].name)->storage;
-    const size_t inSource = firstOfSource.try_emplace(expected, a).first->second;
+    const size_t inSource = firstOfSource.try_emplace(expected[a], a).first->second;
     const size_t inStage = firstOfStage.try_emplace(facts.storages[a], a).first->second;
     if (inSource == inStage)
       continue;

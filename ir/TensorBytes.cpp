@@ -35,6 +35,17 @@ std::string tensorDigest(const at::Tensor &tensor) {
   return sha256Hex(bytesOf(plain));
 }
 
+int64_t byteCount(const at::Tensor &tensor) {
+  auto bytes = [](const at::Tensor &part) { return static_cast<int64_t>(part.nbytes()); };
+  if (tensor.layout() == at::kSparse)
+    return bytes(tensor._indices()) + bytes(tensor._values());
+  if (tensor.layout() == at::kSparseCsr || tensor.layout() == at::kSparseBsr)
+    return bytes(tensor.crow_indices()) + bytes(tensor.col_indices()) + bytes(tensor.values());
+  if (tensor.layout() == at::kSparseCsc || tensor.layout() == at::kSparseBsc)
+    return bytes(tensor.ccol_indices()) + bytes(tensor.row_indices()) + bytes(tensor.values());
+  return bytes(tensor);
+}
+
 bool haveSameBits(const at::Tensor &a, const at::Tensor &b) {
   auto isPlain = [](const at::Tensor &tensor) {
     return tensor.defined() && tensor.layout() == at::kStrided && tensor.has_storage() &&

@@ -11,6 +11,9 @@ namespace pipec {
 /// Quantised and sparse tensors by their parts.
 std::string tensorDigest(const at::Tensor &tensor);
 
+/// Of the elements, without gaps; of a sparse tensor those of its parts.
+int64_t byteCount(const at::Tensor &tensor);
+
 /// Whether both are plain tensors without gaps of the same dtype, sizes, strides and requires_grad,
 /// and equal byte for byte. False says nothing: they are not compared further.
 bool haveSameBits(const at::Tensor &a, const at::Tensor &b);

@@ -19,9 +19,11 @@ TensorKey keyOf(const at::Tensor &tensor) {
   bool memory = hasMemory(tensor) && tensor.numel() > 0;
   auto address = memory ? reinterpret_cast<uintptr_t>(tensor.const_data_ptr())
                         : reinterpret_cast<uintptr_t>(tensor.unsafeGetTensorImpl());
+  unsigned seen = (tensor.requires_grad() ? 1u : 0u) | (tensor.is_conj() ? 2u : 0u) |
+                  (tensor.is_neg() ? 4u : 0u);
   return {address, tensor.sizes().vec(),
           hasMemory(tensor) ? tensor.strides().vec() : std::vector<int64_t>{},
-          static_cast<int>(tensor.scalar_type())};
+          static_cast<int>(tensor.scalar_type()), seen};
 }
 
 std::pair<uintptr_t, uintptr_t> extentOf(const at::Tensor &tensor) {

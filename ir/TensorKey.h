@@ -9,9 +9,11 @@
 
 namespace pipec {
 
-/// Equal keys: the very same elements of memory seen the same way.
-using TensorKey = std::tuple<uintptr_t /*data*/, std::vector<int64_t> /*sizes*/,
-                             std::vector<int64_t> /*strides*/, int /*dtype*/>;
+/// Equal keys: the very same elements of memory seen the same way. A parameter and what its
+/// detach() gave are two; so are a tensor and its conjugate, which share their elements.
+using TensorKey =
+    std::tuple<uintptr_t /*data*/, std::vector<int64_t> /*sizes*/, std::vector<int64_t> /*strides*/,
+               int /*dtype*/, unsigned /*requires_grad, conjugate, negative*/>;
 TensorKey keyOf(const at::Tensor &tensor);
 
 /// First and one past the last byte that the tensor's elements touch; empty tensors touch none.

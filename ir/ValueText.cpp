@@ -28,7 +28,7 @@ json::Value stringToJson(const std::string &text) {
 llvm::Expected<json::Value> tensorToJson(const at::Tensor &tensor) {
   if (!tensor.defined())
     return nullptr;
-  if (tensor.nbytes() > kMaxTensorBytes || tensor.layout() != at::kStrided)
+  if (tensor.layout() != at::kStrided || tensor.nbytes() > kMaxTensorBytes)
     return refuseWith(Refusal::NoTextForm, "a tensor constant " + tensorHeadText(tensor));
   json::Array strides;
   for (const int64_t stride : tensor.strides())

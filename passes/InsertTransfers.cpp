@@ -1,6 +1,7 @@
 // insert-transfers: the model becomes stages; every value used in a later stage than the one that
 // makes it becomes one channel.
 #include "ir/NodeInfo.h"
+#include "ir/TensorBytes.h"
 #include "llvm/ADT/MapVector.h"
 #include "passes/Passes.h"
 #include "passes/StageInputs.h"
@@ -421,7 +422,7 @@ StageAttribute stageAttribute(const Attribute &attribute) {
   entry.kind = attribute.kind;
   entry.requiresGrad = attribute.requiresGrad;
   entry.written = attribute.written;
-  entry.bytes = attribute.value.isTensor() ? attribute.value.toTensor().nbytes() : 0;
+  entry.bytes = attribute.value.isTensor() ? byteCount(attribute.value.toTensor()) : 0;
   return entry;
 }
 

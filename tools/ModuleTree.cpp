@@ -1,5 +1,6 @@
 #include "tools/ModuleTree.h"
 
+#include "ir/TensorBytes.h"
 #include "ir/TorchError.h"
 #include "ir/TorchFile.h"
 
@@ -43,14 +44,14 @@ private:
       if (!seen.insert(parameter.value.unsafeGetTensorImpl()).second)
         continue;
       node.parameters += parameter.value.numel();
-      node.parameterBytes += static_cast<int64_t>(parameter.value.nbytes());
+      node.parameterBytes += byteCount(parameter.value);
     }
     for (const auto &parameter : module.named_parameters(/*recurse=*/false))
       if (own.insert(parameter.value.unsafeGetTensorImpl()).second)
         node.ownParameters += parameter.value.numel();
     for (const auto &buffer : module.named_buffers(/*recurse=*/true))
       if (seen.insert(buffer.value.unsafeGetTensorImpl()).second)
-        node.bufferBytes += static_cast<int64_t>(buffer.value.nbytes());
+        node.bufferBytes += byteCount(buffer.value);
   }
 
   std::vector<ModuleNode> nodes_;

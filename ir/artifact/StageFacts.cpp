@@ -2,6 +2,7 @@
 
 #include "ir/CanonicalText.h"
 #include "ir/NodeInfo.h"
+#include "ir/TensorBytes.h"
 #include "ir/TensorKey.h"
 #include "ir/TorchError.h"
 
@@ -54,7 +55,7 @@ StageFacts::Attribute factsOf(const Slot &slot) {
   facts.kind = kindOf(slot);
   if (slot.value.isTensor() && slot.value.toTensor().defined()) {
     facts.requiresGrad = slot.value.toTensor().requires_grad();
-    facts.bytes = static_cast<int64_t>(slot.value.toTensor().nbytes());
+    facts.bytes = byteCount(slot.value.toTensor());
   }
   return facts;
 }

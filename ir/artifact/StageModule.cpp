@@ -77,7 +77,10 @@ private:
       bytes = whole.to(device_);
     }
     auto view = at::empty({0}, tensor.options().device(device_).requires_grad(false));
-    return view.set_(bytes.storage(), tensor.storage_offset(), tensor.sizes(), tensor.strides());
+    view.set_(bytes.storage(), tensor.storage_offset(), tensor.sizes(), tensor.strides());
+    view._set_conj(tensor.is_conj());
+    view._set_neg(tensor.is_neg());
+    return view;
   }
 
   at::Device device_;
