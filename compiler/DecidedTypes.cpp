@@ -2,7 +2,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
-#include "passes/analysis/MemoryTypes.h"
+#include "passes/analysis/OperatorFacts.h"
 
 #include <torch/csrc/jit/ir/ir.h>
 

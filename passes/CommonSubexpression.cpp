@@ -3,7 +3,7 @@
 #include "llvm/ADT/StringSwitch.h"
 #include "passes/Passes.h"
 #include "passes/analysis/AliasAnalysis.h"
-#include "passes/analysis/MemoryTypes.h"
+#include "passes/analysis/OperatorFacts.h"
 
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>

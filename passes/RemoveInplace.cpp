@@ -1,27 +1,40 @@
-// remove-inplace: `relu_(x)` becomes `relu(x)` where nobody can tell the difference, so that a cut
-// may go between maker and writer.
-//
-// Let x be the fresh result of an operator and w = op_(x, ...) a writer in the same block. Whatever
-// else refers to x's memory was made after x; if none of it is used after w, then only x itself can
-// show the write, and its later uses can be given the new value:
+// remove-inplace: a write becomes a new value where nobody can tell the difference, so that a cut
+// may go between maker and writer. Let x be the fresh result of an operator:
 //
 //   %x = aten::conv2d(...)            %x = aten::conv2d(...)
 //   %w = aten::relu_(%x)       =>     %w = aten::relu(%x)
 //   %y = aten::add(%x, %w)            %y = aten::add(%w, %w)
 //
-// The new value must also have the dtype and strides of the old one, and the same gradient formula
-// to the bit.
+// A write to a view of x gives a new x too: the part is put into a copy, and whoever uses x or a
+// view of it later gets the new one, or the same view made again of it:
+//
+//   %a = aten::select(%x, 0, 1)       %a = aten::select(%x, 0, 1)
+//   %b = aten::view(%x, ...)          %n = aten::relu(%a)
+//   %w = aten::relu_(%a)       =>     %x2 = aten::select_scatter(%x, %n, 0, 1)
+//   %y = aten::neg(%b)                %b2 = aten::view(%x2, ...)
+//                                     %y = aten::neg(%b2)
+//
+// One walk in program order keeps for every fresh tensor its present version, as one makes SSA form
+// of variables. A write whose memory something unknown still shows - a list, the result of a branch
+// - stays: it changes the present version, of which all present views are real views.
+//
+// The new value has the dtype and strides of the old one, and the gradient formula gives the same
+// bits: the view that is written is made again just before, so that its gradient is added to that
+// of x in the place where the engine adds that of the write.
 #include "ir/plan/Check.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringSwitch.h"
 #include "passes/Passes.h"
 #include "passes/analysis/AliasAnalysis.h"
-#include "passes/analysis/MemoryTypes.h"
+#include "passes/analysis/Layouts.h"
+#include "passes/analysis/OperatorFacts.h"
 
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
 #include <torch/csrc/jit/runtime/operator.h>
+
+#include <deque>
 
 namespace pipec {
 
@@ -31,100 +44,8 @@ using torch::jit::Block;
 using torch::jit::Node;
 using torch::jit::Value;
 
-enum class Form { None, Unary, Binary };
-
-/// Elementwise operators whose gradient has the same bits in both forms. elu_, celu_ and selu_
-/// compute theirs from the result, elu from the input: they are not here.
-Form formOf(const Node *node) {
-  if (!node->kind().is_aten())
-    return Form::None;
-  return llvm::StringSwitch<Form>(node->kind().toUnqualString())
-      .Cases("relu_", "relu6_", "hardtanh_", "hardswish_", "hardsigmoid_", "silu_", "mish_",
-             Form::Unary)
-      .Cases("gelu_", "sigmoid_", "tanh_", "leaky_relu_", "threshold_", "clamp_", "clamp_min_",
-             Form::Unary)
-      .Cases("clamp_max_", "neg_", "exp_", "sqrt_", "rsqrt_", "abs_", Form::Unary)
-      .Cases("add_", "sub_", "mul_", "div_", Form::Binary)
-      .Default(Form::None);
-}
-
-/// Makers of fresh, dense results. Without example inputs nothing else is known of strides.
-bool makesDense(const Node *node) {
-  if (!node->kind().is_aten())
-    return false;
-  return llvm::StringSwitch<bool>(node->kind().toUnqualString())
-      .Cases("conv1d", "conv2d", "conv3d", "_convolution", "convolution", "batch_norm", "linear",
-             "addmm", true)
-      .Cases("add", "sub", "mul", "div", "relu", "hardswish", "hardtanh", "silu", "sigmoid",
-             "clone", true)
-      .Cases("layer_norm", "group_norm", "max_pool2d", "avg_pool2d", "adaptive_avg_pool2d", "cat",
-             true)
-      .Cases("conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "relu6", "leaky_relu",
-             true)
-      .Cases("hardsigmoid", "mish", "gelu", "tanh", "clamp", "neg", "exp", "sqrt", "rsqrt", "abs",
-             true)
-      .Default(false);
-}
-
-/// The strides an elementwise operator gives its result when every operand has these sizes and
-/// strides; for operands that are dense.
-std::vector<int64_t> elementwiseStrides(c10::IntArrayRef sizes, c10::IntArrayRef strides) {
-  auto isOrder = [&](const std::vector<int64_t> &wanted) {
-    for (size_t i = 0; i < sizes.size(); ++i) {
-      if (sizes[i] != 1 && strides[i] != wanted[i])
-        return false;
-    }
-    return true;
-  };
-  std::vector<int64_t> contiguous = c10::TensorType::contiguousStridesOf(sizes);
-  if (isOrder(contiguous))
-    return contiguous;
-  if (sizes.size() == 4) {
-    const int64_t c = sizes[1], h = sizes[2], w = sizes[3];
-    std::vector<int64_t> channelsLast{h * w * c, 1, w * c, c};
-    if (isOrder(channelsLast))
-      return channelsLast;
-  }
-  return strides.vec();
-}
-
-bool isDense(c10::IntArrayRef sizes, c10::IntArrayRef strides) {
-  std::vector<size_t> order;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] != 1)
-      order.push_back(i);
-  }
-  llvm::sort(order, [&](size_t a, size_t b) { return strides[a] < strides[b]; });
-  int64_t expected = 1;
-  for (size_t dim : order) {
-    if (strides[dim] != expected)
-      return false;
-    expected *= sizes[dim];
-  }
-  return true;
-}
-
-struct Layout {
-  c10::ScalarType dtype;
-  std::vector<int64_t> sizes, strides;
-};
-
-std::optional<Layout> layoutOf(const Value *value) {
-  auto type = value->type()->cast<c10::TensorType>();
-  if (!type || !type->scalarType())
-    return std::nullopt;
-  auto sizes = type->sizes().concrete_sizes();
-  auto strides = type->strides().concrete_sizes();
-  if (!sizes || !strides)
-    return std::nullopt;
-  return Layout{*type->scalarType(), *sizes, *strides};
-}
-
-/// Every elementwise operator keeps these strides as they are.
-bool keepsStrides(const Layout &layout) {
-  return isDense(layout.sizes, layout.strides) &&
-         elementwiseStrides(layout.sizes, layout.strides) == layout.strides;
-}
+/// Every write to a view copies the whole; where there are more of them nothing is gained.
+constexpr size_t kMostWriters = 256;
 
 class RemoveInplace : public ModelPass {
 public:
@@ -135,21 +56,26 @@ public:
     run_ = model.answers.runs++;
     question_ = 0;
     order_.clear();
-    heldBy_.assign(alias.memories().size(), {});
-    opaque_.assign(alias.memories().size(), false);
     size_t next = 0;
     number(model.graph->block(), next);
-    for (size_t i = 0; i < alias.memories().size(); ++i) {
+    const size_t memories = alias.memories().size();
+    heldBy_.assign(memories, {});
+    for (size_t i = 0; i < memories; ++i)
       for (size_t held : alias.memories()[i].holds)
         heldBy_[held].push_back(i);
-    }
-    for (const AliasAnalysis::Effect &effect : alias.effects()) {
+    holders_.assign(memories, std::nullopt);
+    unknown_.assign(memories, {});
+    leave_.assign(memories, false);
+    for (const AliasAnalysis::Effect &effect : alias.effects())
       for (size_t memory : alias.writesOf(effect.node))
-        opaque_[memory] = true;
-    }
-    memoryOfMade_.clear();
+        leave_[memory] = true;
+    for (size_t i = 0; i < memories; ++i)
+      leave_[i] = leave_[i] || isLeft(alias.memories()[i]);
+    tensors_.clear();
+    names_.clear();
+    nameOf_.clear();
     removed_.clear();
-    visit(*model.graph, model.graph->block());
+    visit(model.graph->block());
     // Only now: until the end the analysis names their results.
     for (Node *writer : llvm::reverse(removed_))
       writer->destroy();
@@ -157,6 +83,35 @@ public:
   }
 
 private:
+  /// A fresh result and what it has become by the writes so far.
+  struct Tensor {
+    Value *made, *now;
+    size_t version = 0, memory;
+    bool contiguous;          // known from the operator alone
+    bool fixed = false;       // no new versions
+    bool mayBeShared = false; // something that may be a view may as well be the very tensor
+  };
+  /// What a value of the source shows: a tensor, or a view of another name or the same again.
+  struct Name {
+    Tensor *tensor;
+    Node *view = nullptr;  // null: the same again
+    Name *whole = nullptr; // null: the tensor itself
+    Value *now = nullptr;  // as of `version`; of the tensor itself: see there
+    size_t version = 0;
+    Name *became = nullptr; // what the values of this name show from here on
+  };
+  /// When a value is made and when it is used last, in the numbers of order_.
+  struct Life {
+    size_t made, used;
+  };
+
+  static bool isLeft(const AliasAnalysis::Memory &memory) {
+    return !memory.written() || memory.attribute || memory.userInput ||
+           llvm::any_of(memory.writers, [](const Node *writer) {
+             return mayChangeForm(writer) && pureFormOf(writer) != PureForm::View;
+           });
+  }
+
   /// In order of execution; a node with blocks comes after them, as its results do.
   void number(Block *block, size_t &next) {
     order_[block->param_node()] = next++;
@@ -175,24 +130,77 @@ private:
     return found->second;
   }
 
-  void visit(torch::jit::Graph &graph, Block *block) {
+  void visit(Block *block) {
+    for (Value *input : block->inputs())
+      noteUnknown(input);
     for (Node *node = *block->nodes().begin(); node != block->return_node();) {
       Node *next = node->next();
+      Name *first = node->inputs().empty() ? nullptr : nameOf(node->input(0));
+      takePresent(node);
       for (Block *inner : node->blocks())
-        visit(graph, inner);
-      const Form form = formOf(node);
-      if (form != Form::None && isRemovable(node, form))
-        remove(graph, node);
+        visit(inner);
+      if (!first || !remove(first, node))
+        define(node, first);
       node = next;
     }
+    takePresent(block->return_node());
   }
 
-  bool isRemovable(Node *writer, Form form) {
-    Value *x = writer->input(0);
-    if (writer->outputs().size() != 1 || x->type()->kind() != c10::TypeKind::TensorType)
-      return false;
-    return isFresh(x) && x->node()->owningBlock() == writer->owningBlock() &&
-           !isSeenThroughOthers(writer, x) && keepsForm(writer, form);
+  // Names of values.
+
+  Name *nameOf(const Value *value) const {
+    auto found = nameOf_.find(value);
+    if (found == nameOf_.end())
+      return nullptr;
+    Name *name = found->second;
+    while (Name *form = firstOf(name)->became)
+      name = form;
+    return name;
+  }
+
+  /// The same tensor under the name that it was made with: its form is the form of all.
+  static Name *firstOf(Name *name) {
+    while (name->whole && !name->view)
+      name = name->whole;
+    return name;
+  }
+
+  Name *newName(Name name) {
+    names_.push_back(name);
+    return &names_.back();
+  }
+
+  /// Memory that may be functionalised, of tensors.
+  std::optional<size_t> memoryOf(const Value *value) const {
+    std::optional<size_t> memory = alias_->memoryOf(value);
+    if (!memory || leave_[*memory] || value->type()->kind() != c10::TypeKind::TensorType)
+      return std::nullopt;
+    return memory;
+  }
+
+  void noteUnknown(Value *value) {
+    if (std::optional<size_t> memory = alias_->memoryOf(value); memory && !leave_[*memory])
+      unknown_[*memory].push_back(lifeOf(value));
+  }
+
+  void define(Node *node, Name *first) {
+    for (Value *output : node->outputs()) {
+      std::optional<size_t> memory = memoryOf(output);
+      if (!memory) {
+        noteUnknown(output);
+        continue;
+      }
+      if (isFresh(output)) {
+        tensors_.push_back({output, output, 0, *memory, makesContiguous(node)});
+        nameOf_[output] = newName({&tensors_.back()});
+      } else if (first && (isOwnInput(node) || isKnownView(node))) {
+        Node *view = isOwnInput(node) ? nullptr : node;
+        first->tensor->mayBeShared |= view && viewOf(view) == ViewOf::Contiguous;
+        nameOf_[output] = newName({first->tensor, view, first, output, first->tensor->version});
+      } else {
+        noteUnknown(output);
+      }
+    }
   }
 
   /// The value is memory that its own node has just made.
@@ -208,45 +216,254 @@ private:
     return value->offset() < returns.size() && !returns[value->offset()].alias_info();
   }
 
-  /// dtype and strides of `op(x, ...)` are those that x has. What types say otherwise than
-  /// operators is noted, and taken from the notes where they are given.
-  bool keepsForm(const Node *writer, Form form) {
-    const bool untyped = form == Form::Unary && keepsFormWith(std::nullopt, writer, form);
+  bool isKnownView(const Node *node) {
+    const ViewOf view = viewOf(node);
+    if (view == ViewOf::None || llvm::any_of(node->inputs().slice(1), [&](const Value *argument) {
+          return argument->type()->kind() != c10::TypeKind::TensorType &&
+                 alias_->isWritten(argument);
+        }))
+      return false;
+    return view == ViewOf::Any || ask(false, node->input(0), isContiguous);
+  }
+
+  /// A writer that stays returns the tensor that it has written.
+  bool isOwnInput(const Node *node) const {
+    const c10::FunctionSchema *schema = node->maybeSchema();
+    if (!schema || mayChangeForm(node) || node->outputs().size() != 1 ||
+        schema->arguments().empty())
+      return false;
+    const c10::AliasInfo *given = schema->arguments()[0].alias_info();
+    const c10::AliasInfo *returned = schema->returns()[0].alias_info();
+    return given && returned && given->isWrite() && returned->isWrite() &&
+           given->beforeSets() == returned->beforeSets();
+  }
+
+  // Present versions.
+
+  /// The node's inputs become what they show now.
+  void takePresent(Node *node) {
+    for (size_t i = 0; i < node->inputs().size(); ++i)
+      if (Name *name = nameOf(node->input(i)))
+        if (Value *now = present(name, node); now != node->input(i))
+          node->replaceInput(i, now);
+  }
+
+  Value *present(Name *name, Node *user) {
+    std::vector<Name *> outdated;
+    for (; name->whole && name->version != name->tensor->version; name = name->whole)
+      outdated.push_back(name);
+    Value *now = name->whole ? name->now : name->tensor->now;
+    for (Name *view : llvm::reverse(outdated)) {
+      now = view->view ? viewAgain(view, now, placeFor(view->view, user)) : now;
+      view->now = now;
+      view->version = view->tensor->version;
+    }
+    return now;
+  }
+
+  /// Versions change only in the block of the tensor: there the view is made again.
+  static Node *placeFor(const Node *view, Node *user) {
+    while (user->owningBlock() != view->owningBlock())
+      user = user->owningBlock()->owningNode();
+    return user;
+  }
+
+  Value *viewAgain(const Name *name, Value *whole, Node *before) {
+    std::vector<Value *> inputs = name->view->inputs().vec();
+    inputs[0] = whole;
+    Node *made = before->owningGraph()->create(name->view->kind(), inputs);
+    made->insertBefore(before)->copyMetadata(name->view);
+    made->output()->setType(name->view->output()->type());
+    order_[made] = orderOf(before);
+    return made->output();
+  }
+
+  // Writes.
+
+  bool remove(Name *name, Node *writer) {
+    const PureForm form = pureFormOf(writer);
+    Tensor &tensor = *name->tensor;
+    if (form == PureForm::None || writer->outputs().size() != 1 || tensor.fixed)
+      return false;
+    const bool isPossible = tensor.made->node()->owningBlock() == writer->owningBlock() &&
+                            !isSeenByUnknown(tensor, writer);
+    if (form == PureForm::View) {
+      if (isPossible && !tensor.mayBeShared && becomeView(name, writer))
+        return true;
+      fixForm(tensor, writer);
+      return false;
+    }
+    std::vector<Name *> views; // from the part to the tensor
+    for (Name *part = name; part->whole; part = part->whole)
+      if (part->view)
+        views.push_back(part);
+    Value *made = !isPossible     ? nullptr
+                  : views.empty() ? writeWhole(tensor, writer, form)
+                                  : writePart(tensor, views, writer, form);
+    if (!made)
+      return false;
+    made->setType(tensor.now->type());
+    tensor.now = made;
+    ++tensor.version;
+    nameOf_[writer->output()] = name;
+    removed_.push_back(writer);
+    return true;
+  }
+
+  /// t_ and its like leave the memory as it is: the tensor is called by another form from here on.
+  bool becomeView(Name *name, Node *writer) {
+    Value *made = pure(writer, writer->input(0));
+    if (!made)
+      return false;
+    firstOf(name)->became =
+        newName({name->tensor, made->node(), name, made, name->tensor->version});
+    nameOf_[writer->output()] = name;
+    removed_.push_back(writer);
+    return true;
+  }
+
+  /// The form of a present value changes: views of it cannot be made again later.
+  void fixForm(Tensor &tensor, Node *writer) {
+    for (Name &name : names_)
+      if (name.tensor == &tensor && name.view &&
+          name.view->owningBlock() == tensor.made->node()->owningBlock())
+        (void)present(&name, writer);
+    tensor.fixed = true;
+  }
+
+  Value *writeWhole(const Tensor &tensor, Node *writer, PureForm form) {
+    if (!keepsForm(tensor, writer, form))
+      return nullptr;
+    return form == PureForm::Copy ? replaced(writer, tensor.now, like(writer, tensor.now))
+                                  : pure(writer, tensor.now);
+  }
+
+  Value *writePart(const Tensor &tensor, llvm::ArrayRef<Name *> views, Node *writer,
+                   PureForm form) {
+    const bool isExact = keepsStridesOfWhole(views.back()->view);
+    if (alias_->memories()[tensor.memory].writers.size() > kMostWriters || !hasNoRounding(writer) ||
+        !ask(tensor.contiguous, tensor.now, isContiguous) ||
+        (!isExact && !ask(false, tensor.now, hasDims)))
+      return nullptr;
+    Node *start = writer->prev();
+    std::vector<Value *> wholes = {tensor.now};
+    for (const Name *view : llvm::reverse(views))
+      wholes.push_back(viewAgain(view, wholes.back(), writer));
+    Value *part = wholes.back();
+    part = form == PureForm::Copy ? like(writer, part) : pure(writer, part);
+    for (size_t i = 0; part && i < views.size(); ++i)
+      part = withPart(views[i]->view, wholes[views.size() - 1 - i], part, writer);
+    if (part && !isExact)
+      part = replaced(writer, tensor.now, part);
+    while (!part && writer->prev() != start) {
+      order_.erase(writer->prev());
+      writer->prev()->destroy();
+    }
+    return part;
+  }
+
+  Value *insert(Node *writer, c10::Symbol kind, at::ArrayRef<Value *> inputs) {
+    Node *made = writer->owningGraph()->create(kind, inputs);
+    made->insertBefore(writer)->copyMetadata(writer);
+    if (made->maybeOperator()) {
+      order_[made] = orderOf(writer);
+      return made->output();
+    }
+    made->destroy(); // no such form with these arguments
+    return nullptr;
+  }
+
+  /// The writer's pure form on `target`.
+  Value *pure(Node *writer, Value *target) {
+    std::string name = writer->kind().toUnqualString();
+    name.pop_back();
+    std::vector<Value *> inputs = writer->inputs().vec();
+    inputs[0] = target;
+    return insert(writer, c10::Symbol::aten(name), inputs);
+  }
+
+  /// What copy_ copies, in the sizes of the target.
+  Value *like(Node *writer, Value *target) {
+    return insert(writer, c10::aten::expand_as, {writer->input(1), target});
+  }
+
+  /// A tensor with the form of `old` and the elements of `by`.
+  Value *replaced(Node *writer, Value *old, Value *by) {
+    torch::jit::WithInsertPoint guard(writer);
+    torch::jit::Graph &graph = *writer->owningGraph();
+    Value *zero = graph.insertConstant(0), *one = graph.insertConstant(1);
+    Value *none = graph.insertConstant(c10::IValue());
+    return insert(writer, c10::Symbol::aten("slice_scatter"), {old, by, zero, none, none, one});
+  }
+
+  // What types tell.
+
+  /// A question to operators (`untyped`) and types, which may answer otherwise: that is noted, and
+  /// taken from the notes where they are given.
+  template <typename Predicate> bool ask(bool untyped, const Value *value, Predicate predicate) {
     const size_t question = question_++;
     if (answers_->given) {
       auto noted = answers_->forms.find(run_);
       return untyped != (noted != answers_->forms.end() &&
                          std::binary_search(noted->second.begin(), noted->second.end(), question));
     }
-    std::optional<Layout> layout = layoutOf(writer->input(0));
-    const bool typed = layout ? keepsFormWith(layout, writer, form) : untyped;
+    std::optional<Layout> layout = layoutOf(*value->type());
+    const bool typed = layout ? predicate(*layout) : untyped;
     if (typed != untyped)
       answers_->forms[run_].push_back(question);
     return typed;
   }
 
-  static bool keepsFormWith(const std::optional<Layout> &layout, const Node *writer, Form form) {
-    const Value *x = writer->input(0);
-    if (form == Form::Unary) {
-      for (size_t i = 1; i < writer->inputs().size(); ++i) {
-        const c10::TypeKind kind = writer->inputs()[i]->type()->kind();
-        if (kind == c10::TypeKind::TensorType)
-          return false; // a tensor bound: another operand that may broadcast
-      }
-      return layout ? c10::isFloatingType(layout->dtype) && keepsStrides(*layout)
-                    : makesDense(x->node());
+  static bool hasDims(const Layout &layout) { return !layout.sizes.empty(); }
+
+  /// dtype and strides of the pure form are those of the tensor.
+  bool keepsForm(const Tensor &tensor, const Node *writer, PureForm form) {
+    switch (form) {
+    case PureForm::Copy:
+      return ask(false, tensor.now, hasDims);
+    case PureForm::Fill:
+    case PureForm::Indexed:
+      return ask(tensor.contiguous, tensor.now, isContiguous);
+    case PureForm::Unary:
+      return !hasTensorBound(writer) &&
+             ask(makesDense(tensor.now->node()), tensor.now, [](const Layout &layout) {
+               return c10::isFloatingType(layout.dtype) && keepsStrides(layout);
+             });
+    case PureForm::Binary:
+      return ask(false, tensor.now, [&](const Layout &layout) {
+        return hasNoRounding(writer) && keepsFormWith(layout, *writer->input(1)->type(), writer);
+      });
+    case PureForm::None:
+    case PureForm::View:
+      break;
     }
-    if (!layout || !keepsStrides(*layout) || !c10::isFloatingType(layout->dtype))
+    return false;
+  }
+
+  /// clamp_ with a tensor: another operand that may broadcast.
+  static bool hasTensorBound(const Node *writer) {
+    return llvm::any_of(writer->inputs().slice(1), [](const Value *input) {
+      return input->type()->kind() == c10::TypeKind::TensorType;
+    });
+  }
+
+  static bool keepsFormWith(const Layout &layout, const c10::Type &other, const Node *writer) {
+    if (!keepsStrides(layout))
       return false;
-    const Value *other = writer->input(1);
-    if (other->type()->kind() != c10::TypeKind::TensorType) {
-      const c10::TypeKind kind = other->type()->kind();
-      return kind == c10::TypeKind::IntType || kind == c10::TypeKind::FloatType ||
-             kind == c10::TypeKind::BoolType;
+    if (other.kind() != c10::TypeKind::TensorType) {
+      const bool whole =
+          other.kind() == c10::TypeKind::IntType || other.kind() == c10::TypeKind::BoolType;
+      if (c10::isIntegralType(layout.dtype, /*includeBool=*/false))
+        return whole && writer->kind() != c10::Symbol::aten("div_");
+      return c10::isFloatingType(layout.dtype) &&
+             (whole || other.kind() == c10::TypeKind::FloatType);
     }
     std::optional<Layout> second = layoutOf(other);
-    return second && second->dtype == layout->dtype && second->sizes == layout->sizes &&
-           second->strides == layout->strides && hasNoRounding(writer);
+    if (!second || second->dtype != layout.dtype || !c10::isFloatingType(layout.dtype))
+      return false;
+    return (second->sizes == layout.sizes && second->strides == layout.strides) ||
+           (isContiguous(layout) && isContiguous(*second) &&
+            broadcastsInto(second->sizes, layout.sizes));
   }
 
   /// div_(x, y, rounding_mode=...) is another operator to its gradient.
@@ -254,35 +471,20 @@ private:
     return writer->kind() != c10::Symbol::aten("div_") || writer->inputs().size() == 2;
   }
 
-  size_t definedAt(const Value *value) const { return orderOf(value->node()); }
+  // What else shows the memory.
 
-  bool isUsedAfter(const Value *value, size_t order) const {
-    return llvm::any_of(value->uses(),
-                        [&](const torch::jit::Use &use) { return orderOf(use.user) > order; });
-  }
-
-  std::optional<size_t> memoryOf(const Value *value) const {
-    auto made = memoryOfMade_.find(value);
-    return made == memoryOfMade_.end() ? alias_->memoryOf(value) : made->second;
-  }
-
-  bool isSeenThroughOthers(Node *writer, Value *x) const {
-    const size_t made = definedAt(x), written = orderOf(writer);
-    const std::optional<size_t> memory = memoryOf(x);
-    if (!memory)
-      return true;
-    const AliasAnalysis::Memory &all = alias_->memories()[*memory];
-    if (all.attribute || all.userInput || opaque_[*memory])
-      return true;
-    // Values are in order of definition: those between x and the writer are few. Older ones are
-    // other memory of the same class.
-    auto at = std::partition_point(all.values.begin(), all.values.end(),
-                                   [&](const Value *value) { return definedAt(value) <= made; });
-    for (; at != all.values.end() && definedAt(*at) < written; ++at) {
-      if (isUsedAfter(*at, written))
-        return true;
+  /// The last use; in a loop around it, where the value comes from outside, the next round uses it
+  /// too.
+  Life lifeOf(const Value *value) const {
+    Life life{orderOf(value->node()), 0};
+    for (const torch::jit::Use &use : value->uses()) {
+      life.used = std::max(life.used, orderOf(use.user));
+      for (const Node *outer = use.user->owningBlock()->owningNode();
+           outer && !isInside(value->node(), outer); outer = outer->owningBlock()->owningNode())
+        if (outer->kind() == c10::prim::Loop)
+          life.used = std::max(life.used, orderOf(outer));
     }
-    return isHeldAcross(*memory, writer);
+    return life;
   }
 
   static bool isInside(const Node *node, const Node *outer) {
@@ -291,21 +493,25 @@ private:
     return node == outer;
   }
 
-  /// Made outside a loop around the writer and used in that loop: the next round comes after the
-  /// write, wherever in the loop it stands.
-  static bool isUsedNextRound(const Value *value, const Node *writer) {
-    for (const Node *loop = writer->owningBlock()->owningNode(); loop;
-         loop = loop->owningBlock()->owningNode())
-      if (loop->kind() == c10::prim::Loop && !isInside(value->node(), loop) &&
-          llvm::any_of(value->uses(),
-                       [&](const torch::jit::Use &use) { return isInside(use.user, loop); }))
-        return true;
-    return false;
+  bool isSeenByUnknown(const Tensor &tensor, const Node *writer) {
+    const size_t made = orderOf(tensor.made->node()), written = orderOf(writer);
+    const std::vector<Life> &unknown = unknown_[tensor.memory];
+    // In order of definition: those that are older than the tensor are other memory of the class.
+    auto first =
+        llvm::partition_point(unknown, [&](const Life &life) { return life.made <= made; });
+    return std::any_of(first, unknown.end(),
+                       [&](const Life &life) { return life.used > written; }) ||
+           llvm::any_of(holdersOf(tensor.memory), [&](const Life &life) {
+             return life.made < written && life.used > written;
+           });
   }
 
-  /// A list, tuple or object made before the writer and used after it may show the write.
-  bool isHeldAcross(size_t memory, const Node *writer) const {
-    const size_t written = orderOf(writer);
+  /// Lists, tuples and objects that may hold the memory, at any depth.
+  llvm::ArrayRef<Life> holdersOf(size_t memory) {
+    std::optional<std::vector<Life>> &known = holders_[memory];
+    if (known)
+      return *known;
+    known.emplace();
     std::vector<size_t> work = heldBy_[memory];
     llvm::DenseSet<size_t> done;
     while (!work.empty()) {
@@ -315,65 +521,40 @@ private:
         continue;
       const AliasAnalysis::Memory &container = alias_->memories()[holder];
       if (container.attribute || container.userInput)
-        return true;
-      for (const Value *value : container.values) {
-        if (definedAt(value) < written &&
-            (isUsedAfter(value, written) || isUsedNextRound(value, writer)))
-          return true;
-      }
+        known->push_back({0, ~size_t(0)});
+      for (const Value *value : container.values)
+        known->push_back(lifeOf(value));
       work.insert(work.end(), heldBy_[holder].begin(), heldBy_[holder].end());
     }
-    return false;
-  }
-
-  void remove(torch::jit::Graph &graph, Node *writer) {
-    std::string name = writer->kind().toUnqualString();
-    name.pop_back();
-    Node *made = graph.create(c10::Symbol::aten(name), writer->inputs().vec());
-    made->insertBefore(writer)->copyMetadata(writer);
-    if (!made->maybeOperator()) { // no such form with these arguments
-      made->destroy();
-      return;
-    }
-    Value *x = writer->input(0);
-    made->output()->setType(x->type());
-    order_[made] = orderOf(writer);
-    memoryOfMade_[made->output()] = *memoryOf(x);
-    writer->output()->replaceAllUsesWith(made->output());
-    giveLaterUses(x, orderOf(writer), made->output());
-    removed_.push_back(writer);
-  }
-
-  /// Uses of `old` after the position become uses of `by`, which stands in the same block as `old`.
-  void giveLaterUses(Value *old, size_t order, Value *by) const {
-    const std::vector<torch::jit::Use> uses = old->uses();
-    for (const torch::jit::Use &use : uses) {
-      if (orderOf(use.user) > order)
-        use.user->replaceInput(use.offset, by);
-    }
+    return *known;
   }
 
   const AliasAnalysis *alias_ = nullptr;
   TypeAnswers *answers_ = nullptr;
   size_t run_ = 0, question_ = 0;
   llvm::DenseMap<const Node *, size_t> order_;
-  llvm::DenseMap<const Value *, size_t> memoryOfMade_;
+  std::deque<Tensor> tensors_;
+  std::deque<Name> names_;
+  llvm::DenseMap<const Value *, Name *> nameOf_; // looked up; the order of a walk changes nothing
+  // By memory:
   std::vector<std::vector<size_t>> heldBy_;
-  std::vector<bool> opaque_; // memories that a node of unknown effects saw
+  std::vector<std::optional<std::vector<Life>>> holders_;
+  std::vector<std::vector<Life>> unknown_; // what shows it and is no name, in order of definition
+  std::vector<bool> leave_;                // as it is
   std::vector<Node *> removed_;
 };
 
 } // namespace
 
 PassInfo removeInplace() {
-  return {.name = "remove-inplace",
-          .description = "replaces elementwise in-place operators by their pure forms where nobody "
-                         "can tell the difference",
-          .requires_ =
-              "a flat graph; types with strides (infer-types) for operators with two tensors",
-          .guarantees = "values, dtypes, strides and gradients keep their bits; writes to weights, "
-                        "inputs and shared memory stay",
-          .example = R"(
+  return {
+      .name = "remove-inplace",
+      .description = "replaces in-place operators by their pure forms, through views too, where "
+                     "nobody can tell the difference",
+      .requires_ = "a flat graph; types with strides (infer-types) for operators with two tensors",
+      .guarantees = "values, dtypes, strides and gradients keep their bits; writes to weights, "
+                    "inputs and shared memory stay",
+      .example = R"(
     %2 : Tensor = aten::linear(%1, %w, %b)
     %3 : Tensor = aten::relu_(%2)
     return (%2)
@@ -381,8 +562,8 @@ PassInfo removeInplace() {
     %2 : Tensor = aten::linear(%1, %w, %b)
     %3 : Tensor = aten::relu(%2)
     return (%3))",
-          .options = "",
-          .make = withoutOptions<RemoveInplace>()};
+      .options = "",
+      .make = withoutOptions<RemoveInplace>()};
 }
 
 } // namespace pipec

@@ -1,6 +1,7 @@
 #include "passes/analysis/AliasBuilder.h"
 
 #include "passes/analysis/MemoryTypes.h"
+#include "passes/analysis/OperatorFacts.h"
 
 #include <torch/csrc/jit/runtime/operator.h>
 

@@ -136,6 +136,13 @@ class Moved(Cuts):
             self.assertRegex(result.err, r"note: cut 1 moved from before .*middle.*add_")
         self.sameNumbers(model, "moved.pipe")
 
+    def testWritesIntoParts(self):
+        """A write to a part is a new value of the whole, which travels; so no write keeps stages together."""
+        model = self.save(odd_models.WritesIntoParts)
+        plan = self.compiled(model, "parts.pipe", "--at", "layers.1,layers.2,layers.3", "--inputs", INPUTS)
+        self.assertEqual(self.firsts(plan), ["layers.0", "layers.1", "layers.2", "layers.3"])
+        self.sameNumbers(model, "parts.pipe")
+
     def testBuffer(self):
         """Counts over micro-batches and over calls as the unsplit model does."""
         model = self.save(odd_models.Counter)

@@ -57,6 +57,27 @@ class WritesInPlace(nn.Module):
         return self.last(whole * y)
 
 
+class WritesIntoParts(nn.Module):
+    """Every layer writes into parts of two values that live to the end; views of them, made first, show it. Stages begin between any two layers."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(32, 32) for _ in range(4))
+
+    def forward(self, x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
+        total, y = torch.zeros_like(x), x.clone()
+        flat, turned = y.view(-1), total.t()
+        for i, layer in enumerate(self.layers):
+            y[:, i::2] += layer(y)[:, i::2].relu_()
+            flat.mul_(0.5)
+            total[:, ::2] = y[:, 1::2]
+            turned[i] = 0.25
+            total.select(1, 3).masked_fill_(y[:, 0] > 0, -1.0)
+            total.add_(y[0], alpha=0.1)
+        y[:, 0].fill_(1.0)
+        return total, flat.view(y.size(0), -1).sum(1), y.t_()
+
+
 class Counter(nn.Module):
     """A buffer that is read and written: all of it belongs to one stage, and later calls see it."""
 
