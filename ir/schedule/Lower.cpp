@@ -11,12 +11,15 @@
 // end come, on every rank in the same order: returned gradients, replicated ties, what is still to
 // reduce, norm, finite check, optimizer. Replicas are copies of one another.
 #include "ir/schedule/Routes.h"
+#include "ir/schedule/Simulate.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <set>
 
 namespace pipec {
 namespace {
+
+constexpr size_t kLookAhead = 2; // micro-batches that a lane holds; 1f1b and forward-only need 1
 
 template <typename... Args> llvm::Error misfit(fmt::format_string<Args...> format, Args &&...args) {
   return failf(ExitCode::Usage, "schedule: {}", fmt::format(format, std::forward<Args>(args)...));
@@ -112,7 +115,7 @@ class Lowering {
 public:
   Lowering(const Schedule &schedule, const Plan &plan, const RunShape &shape)
       : schedule_(schedule), plan_(plan), shape_(shape), routes_(routesOf(plan, shape.train)),
-        messages_(routes_.lanes.size()),
+        messages_(routes_.lanes.size()), least_(routes_.lanes.size(), 0),
         places_(routes_.routes.size() * static_cast<size_t>(shape.microBatches)) {
     for (size_t l = 0; l < messages_.size(); ++l)
       messages_[l].reserve(
@@ -124,12 +127,12 @@ public:
   Program run(size_t lookAhead) {
     program_ = {};
     program_.lanes = routes_.lanes;
-    for (size_t l = 0; l < program_.lanes.size(); ++l)
+    for (size_t l = 0; l < program_.lanes.size(); ++l) {
+      const size_t all = messages_[l].size();
+      const size_t wanted = std::max(routes_.routesOfLane[l] * lookAhead, least_[l]);
       program_.lanes[l].window =
-          perRun(program_.lanes[l].payload)
-              ? messages_[l].size()
-              : std::max<size_t>(
-                    1, std::min(routes_.routesOfLane[l] * lookAhead, messages_[l].size()));
+          perRun(program_.lanes[l].payload) ? all : std::max<size_t>(1, std::min(wanted, all));
+    }
     taken_.assign(program_.lanes.size(), 0);
     posted_.assign(program_.lanes.size(), 0);
     program_.ranks.resize(plan_.ranks);
@@ -138,6 +141,26 @@ public:
       lowerRank(r);
     copyReplicas();
     return std::move(program_);
+  }
+
+  /// Lanes as long as they get when stages of equal cost never wait for room: breadth-first orders
+  /// make one rank run far ahead of another, and narrower lanes would hold it back. Errors: what
+  /// check() finds.
+  llvm::Error widen() {
+    const Program program = run(largestUsefulLookAhead());
+    ProgramCosts costs;
+    costs.stages.assign(plan_.stages.size(), {4, 4, 4, 0, 0});
+    costs.link.latency = 1;
+    llvm::Expected<SimulatedRun> measured = simulate(program, plan_, shape_, costs, false);
+    if (!measured) {
+      llvm::consumeError(measured.takeError());
+      return check(program, plan_, shape_);
+    }
+    // One more, as costs are not quite equal, where the usual would be too few.
+    for (size_t l = 0; l < least_.size(); ++l)
+      if (const size_t most = measured->mostWaiting[l]; most > routes_.routesOfLane[l] * kLookAhead)
+        least_[l] = most + 1;
+    return llvm::Error::success();
   }
 
   /// From here on no send ever waits.
@@ -414,6 +437,7 @@ private:
   const RunShape &shape_;
   const Routes routes_;
   std::vector<std::vector<Message>> messages_; // per lane: in the order of sending
+  std::vector<size_t> least_;                  // per lane: the window
   std::vector<uint32_t> places_; // per route and micro-batch: where it is in that order
   Program program_;
   std::vector<size_t> taken_, posted_; // per lane: how many so far
@@ -427,17 +451,24 @@ llvm::Expected<Program> lower(const Schedule &schedule, const Plan &plan, const 
                               size_t lookAhead) {
   if (llvm::Error error = FitCheck(schedule, plan, shape).run())
     return std::move(error);
+  auto misfitOf = [](llvm::Error error) {
+    ErrorText text = describe(std::move(error));
+    return makeError(ExitCode::Usage, "schedule: " + text.message, text.help);
+  };
   Lowering lowering(schedule, plan, shape);
+  if (lookAhead == 0 && shape.train)
+    if (llvm::Error error = lowering.widen())
+      return misfitOf(std::move(error));
   // A hand-written schedule may need more look-ahead than the usual; with all messages in flight
   // only its own order can still deadlock.
-  for (lookAhead = std::max<size_t>(1, lookAhead);; lookAhead *= 2) {
+  for (lookAhead = lookAhead == 0 ? kLookAhead : lookAhead;; lookAhead *= 2) {
     Program program = lowering.run(lookAhead);
     llvm::Error error = check(program, plan, shape);
     if (!error)
       return program;
-    ErrorText text = describe(std::move(error));
     if (lookAhead >= lowering.largestUsefulLookAhead())
-      return makeError(ExitCode::Usage, "schedule: " + text.message, text.help);
+      return misfitOf(std::move(error));
+    llvm::consumeError(std::move(error));
   }
 }
 
