@@ -7,3 +7,5 @@ foreach(name markers cuts facts state texts signatures libraries messages reprod
   string(REPLACE "_" "-" entry ${name})
   pipec_e2e_test(e2e-${entry} e2e/${name}.py)
 endforeach()
+# Tables of programs, run by PyTorch.
+pipec_e2e_test(e2e-torch-comms e2e/torch_comms.py)
