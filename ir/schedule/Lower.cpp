@@ -10,7 +10,9 @@
 // done its gradients are reduced (unless they are tied) and tied weights' gradients return; at the
 // end come, on every rank in the same order: returned gradients, replicated ties, what is still to
 // reduce, norm, finite check, optimizer. Replicas are copies of one another.
+#include "ir/schedule/FitCheck.h"
 #include "ir/schedule/Routes.h"
+#include "ir/schedule/Simulate.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <set>
@@ -18,101 +20,13 @@
 namespace pipec {
 namespace {
 
-template <typename... Args> llvm::Error misfit(fmt::format_string<Args...> format, Args &&...args) {
-  return failf(ExitCode::Usage, "schedule: {}", fmt::format(format, std::forward<Args>(args)...));
-}
-
-constexpr uint8_t bitOf(ActionKind kind) {
-  return static_cast<uint8_t>(1U << static_cast<unsigned>(kind));
-}
-constexpr uint8_t kForwardBit = bitOf(ActionKind::Forward),
-                  kWholeBit = bitOf(ActionKind::FullBackward),
-                  kInputBit = bitOf(ActionKind::InputGrad),
-                  kWeightBit = bitOf(ActionKind::WeightGrad);
-
-/// Every action once, on the rank where the plan has its stage.
-class FitCheck {
-public:
-  FitCheck(const Schedule &schedule, const Plan &plan, const RunShape &shape)
-      : schedule_(schedule), plan_(plan), shape_(shape) {}
-
-  llvm::Error run() {
-    if (schedule_.ranks.size() != plan_.ranks)
-      return misfit("expected {} ranks as the plan has, got {}", plan_.ranks,
-                    schedule_.ranks.size());
-    if (shape_.microBatches < 1 || shape_.microBatches > INT32_MAX || shape_.replicas < 1)
-      return misfit("expected at least one micro-batch and one replica, got {} and {}",
-                    shape_.microBatches, shape_.replicas);
-    seen_.assign(plan_.stages.size() * static_cast<size_t>(shape_.microBatches), 0);
-    for (size_t r = 0; r < schedule_.ranks.size(); ++r)
-      for (const Action &action : schedule_.ranks[r])
-        if (llvm::Error error = read(r, action))
-          return error;
-    return complete();
-  }
-
-private:
-  llvm::Error read(size_t rank, const Action &action) {
-    if (action.kind != ActionKind::Forward) {
-      if (!shape_.train)
-        return misfit("rank {}: {}: only forward actions can be run in an inference", rank,
-                      toString(action));
-      if (!isCompute(action.kind))
-        return llvm::Error::success();
-    }
-    auto here = [&] { return fmt::format("rank {}: {}", rank, toString(action)); };
-    if (action.stage >= plan_.stages.size())
-      return misfit("{}: the plan has {} stages", here(), plan_.stages.size());
-    if (action.microBatch >= shape_.microBatches)
-      return misfit("{}: there are {} micro-batches", here(), shape_.microBatches);
-    if (plan_.stages[action.stage].rank != rank)
-      return misfit("{}: the plan has stage {} on rank {}", here(), action.stage,
-                    plan_.stages[action.stage].rank);
-    if (action.kind == ActionKind::Recompute && !shape_.recomputes(action.stage))
-      return misfit("{}: stage {} is not recomputed", here(), action.stage);
-    uint8_t &seen = seen_[cell(action.stage, action.microBatch)];
-    if (seen & bitOf(action.kind))
-      return misfit("{} appears twice", here());
-    seen |= bitOf(action.kind);
-    if ((seen & kWholeBit) && (seen & (kInputBit | kWeightBit)))
-      return misfit("{}: the backward is whole (B) or in two pieces (I, W), got both", here());
-    return llvm::Error::success();
-  }
-
-  llvm::Error complete() const {
-    for (size_t s = 0; s < plan_.stages.size(); ++s)
-      for (int64_t m = 0; m < shape_.microBatches; ++m) {
-        const uint8_t seen = seen_[cell(s, m)];
-        auto missing = [&](ActionKind kind) {
-          return misfit("{} is missing", toString(Action{kind, s, m}));
-        };
-        if (!(seen & kForwardBit))
-          return missing(ActionKind::Forward);
-        if (!shape_.train || (seen & kWholeBit))
-          continue;
-        if (!(seen & kInputBit))
-          return missing(seen & kWeightBit ? ActionKind::InputGrad : ActionKind::FullBackward);
-        if (!(seen & kWeightBit))
-          return missing(ActionKind::WeightGrad);
-      }
-    return llvm::Error::success();
-  }
-
-  size_t cell(size_t stage, int64_t microBatch) const {
-    return stage * static_cast<size_t>(shape_.microBatches) + static_cast<size_t>(microBatch);
-  }
-
-  const Schedule &schedule_;
-  const Plan &plan_;
-  const RunShape &shape_;
-  std::vector<uint8_t> seen_; // per stage and micro-batch: bits
-};
+constexpr size_t kLookAhead = 2; // micro-batches that a lane holds; 1f1b and forward-only need 1
 
 class Lowering {
 public:
   Lowering(const Schedule &schedule, const Plan &plan, const RunShape &shape)
       : schedule_(schedule), plan_(plan), shape_(shape), routes_(routesOf(plan, shape.train)),
-        messages_(routes_.lanes.size()),
+        messages_(routes_.lanes.size()), least_(routes_.lanes.size(), 0),
         places_(routes_.routes.size() * static_cast<size_t>(shape.microBatches)) {
     for (size_t l = 0; l < messages_.size(); ++l)
       messages_[l].reserve(
@@ -124,12 +38,12 @@ public:
   Program run(size_t lookAhead) {
     program_ = {};
     program_.lanes = routes_.lanes;
-    for (size_t l = 0; l < program_.lanes.size(); ++l)
+    for (size_t l = 0; l < program_.lanes.size(); ++l) {
+      const size_t all = messages_[l].size();
+      const size_t wanted = std::max(routes_.routesOfLane[l] * lookAhead, least_[l]);
       program_.lanes[l].window =
-          perRun(program_.lanes[l].payload)
-              ? messages_[l].size()
-              : std::max<size_t>(
-                    1, std::min(routes_.routesOfLane[l] * lookAhead, messages_[l].size()));
+          perRun(program_.lanes[l].payload) ? all : std::max<size_t>(1, std::min(wanted, all));
+    }
     taken_.assign(program_.lanes.size(), 0);
     posted_.assign(program_.lanes.size(), 0);
     program_.ranks.resize(plan_.ranks);
@@ -138,6 +52,26 @@ public:
       lowerRank(r);
     copyReplicas();
     return std::move(program_);
+  }
+
+  /// Lanes as long as they get when stages of equal cost never wait for room: breadth-first orders
+  /// make one rank run far ahead of another, and narrower lanes would hold it back. Errors: what
+  /// check() finds.
+  llvm::Error widen() {
+    const Program program = run(largestUsefulLookAhead());
+    ProgramCosts costs;
+    costs.stages.assign(plan_.stages.size(), {4, 4, 4, 0, 0});
+    costs.link.latency = 1;
+    llvm::Expected<SimulatedRun> measured = simulate(program, plan_, shape_, costs, false);
+    if (!measured) {
+      llvm::consumeError(measured.takeError());
+      return check(program, plan_, shape_);
+    }
+    // One more, as costs are not quite equal, where the usual would be too few.
+    for (size_t l = 0; l < least_.size(); ++l)
+      if (const size_t most = measured->mostWaiting[l]; most > routes_.routesOfLane[l] * kLookAhead)
+        least_[l] = most + 1;
+    return llvm::Error::success();
   }
 
   /// From here on no send ever waits.
@@ -414,6 +348,7 @@ private:
   const RunShape &shape_;
   const Routes routes_;
   std::vector<std::vector<Message>> messages_; // per lane: in the order of sending
+  std::vector<size_t> least_;                  // per lane: the window
   std::vector<uint32_t> places_; // per route and micro-batch: where it is in that order
   Program program_;
   std::vector<size_t> taken_, posted_; // per lane: how many so far
@@ -425,19 +360,26 @@ private:
 
 llvm::Expected<Program> lower(const Schedule &schedule, const Plan &plan, const RunShape &shape,
                               size_t lookAhead) {
-  if (llvm::Error error = FitCheck(schedule, plan, shape).run())
+  if (llvm::Error error = checkFit(schedule, plan, shape))
     return std::move(error);
+  auto misfitOf = [](llvm::Error error) {
+    ErrorText text = describe(std::move(error));
+    return makeError(ExitCode::Usage, "schedule: " + text.message, text.help);
+  };
   Lowering lowering(schedule, plan, shape);
+  if (lookAhead == 0 && shape.train)
+    if (llvm::Error error = lowering.widen())
+      return misfitOf(std::move(error));
   // A hand-written schedule may need more look-ahead than the usual; with all messages in flight
   // only its own order can still deadlock.
-  for (lookAhead = std::max<size_t>(1, lookAhead);; lookAhead *= 2) {
+  for (lookAhead = lookAhead == 0 ? kLookAhead : lookAhead;; lookAhead *= 2) {
     Program program = lowering.run(lookAhead);
     llvm::Error error = check(program, plan, shape);
     if (!error)
       return program;
-    ErrorText text = describe(std::move(error));
     if (lookAhead >= lowering.largestUsefulLookAhead())
-      return makeError(ExitCode::Usage, "schedule: " + text.message, text.help);
+      return misfitOf(std::move(error));
+    llvm::consumeError(std::move(error));
   }
 }
 

@@ -107,7 +107,7 @@ bool sumsGradient(const Plan &plan, const Tie &tie);
 /// schedule does not fit the plan (stage on two ranks, missing or repeated action), naming the
 /// first one.
 llvm::Expected<Program> lower(const Schedule &schedule, const Plan &plan, const RunShape &shape,
-                              size_t lookAhead = 2);
+                              size_t lookAhead = 0);
 /// Of an inference.
 llvm::Expected<Program> lower(const Schedule &schedule, const Plan &plan, int64_t microBatches);
 

@@ -108,6 +108,7 @@ private:
       deviceOf_.push_back(costs_.deviceOfRank.empty() ? r : costs_.deviceOfRank[r]);
     devices_.resize(deviceOf_.empty() ? 0
                                       : *std::max_element(deviceOf_.begin(), deviceOf_.end()) + 1);
+    result_.mostWaiting.assign(lanes_.size(), 0);
     result_.busy.assign(ranks_.size(), 0);
     result_.peakBytes.assign(ranks_.size(), 0);
     if (keep_) {
@@ -245,6 +246,8 @@ private:
     medium.free = left;
     const int64_t arrival = left + lane.latency;
     lane.arrivals.push_back(arrival);
+    size_t &most = result_.mostWaiting[op.lane];
+    most = std::max(most, lane.arrivals.size());
     hold(rank, memory_.bytesOf(op));
     note(rank, ranks_[rank].next, now_, now_);
     if (std::exchange(lane.receiverWaits, false))

@@ -43,7 +43,8 @@ struct ProgramCosts {
 /// `peakBytes` counts what stages keep, every buffer from its POST until the last stage of the rank
 /// has read it, and every sent value until it is taken. `ranks` is like Program::ranks.
 struct SimulatedRun : Timing {
-  int64_t lowerBound = 0; // no order of these ops ends earlier
+  int64_t lowerBound = 0;          // no order of these ops ends earlier
+  std::vector<size_t> mostWaiting; // per lane: messages sent and not taken
 };
 
 /// Ranks run their ops in order. A message waits for its link; a SEND while its lane is full; a

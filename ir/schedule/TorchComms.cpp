@@ -113,7 +113,14 @@ private:
       if (there.insert(keyOf(action)).second)
         actions.push_back(action);
     };
-    // PyTorch scales the gradients of a stage there, with replicas or without.
+    // After its last backward and the sends that others wait for: PyTorch scales the gradients of
+    // a stage there, with replicas or without.
+    std::vector<uint32_t> finished;
+    auto reduce = [&] {
+      for (uint32_t stage : finished)
+        write({ActionKind::ReduceGrad, stage, -1});
+      finished.clear();
+    };
     std::map<uint32_t, size_t> backwards;
     for (const Op &op : program_.ranks[rank])
       backwards[op.stage] += isLastPiece(op);
@@ -126,10 +133,13 @@ private:
         while (!there.count(keyOf(*action)) && connection.received < connection.receives.size())
           write(connection.receives[connection.received++]);
       }
+      if (op.kind != OpKind::Send)
+        reduce();
       write(*action);
       if (isLastPiece(op) && --backwards[op.stage] == 0)
-        write({ActionKind::ReduceGrad, op.stage, -1});
+        finished.push_back(op.stage);
     }
+    reduce();
     return actions;
   }
 

@@ -78,6 +78,25 @@ TEST(Simulate, agreesWithTables) {
   EXPECT_GT(compared, 100u);
 }
 
+/// With lanes as lower() makes them by itself no published schedule loses time to a full one.
+TEST(Simulate, lanesHoldNoScheduleBack) {
+  for (const Generator &generator : generators())
+    for (int64_t latency : {0, 100}) {
+      ScheduleRequest request;
+      request.ranks = 8;
+      request.chunks = generator.leastChunks;
+      request.microBatches = 32;
+      request.costs = equalCosts({1000, 1000, 1000, 240, 0}, latency, 8, request.chunks);
+      const Schedule schedule = take(makeSchedule(generator, request));
+      const Plan plan = chainPlan(rankOfStages(generator.placement, 8, request.chunks));
+      const RunShape shape = shapeOf(32, generator.name != "forward-only");
+      const SimulatedRun run = take(simulate(take(lower(schedule, plan, shape)), plan, shape,
+                                             costsOf(request.costs.stages, {latency, 0}), false));
+      EXPECT_EQ(run.makespan, take(timeSchedule(schedule, request.costs)).makespan)
+          << generator.name.str() << " " << latency;
+    }
+}
+
 /// 10 ns of work; 100 bytes at a byte per nanosecond; 5 ns of latency.
 TEST(Simulate, linksTakeTheirTime) {
   const Plan plan = chainPlan({0, 1});

@@ -272,5 +272,40 @@ TEST(CheckTraining, judgesMutantsAsAnExecutorDoes) {
   EXPECT_LT(count.valid * 10, count.mutants * 7);
 }
 
+/// Any number of a program's text may be another: whatever the checker accepts runs, and nothing
+/// crashes it.
+TEST(CheckTraining, damagedNumbersAreNeverWronglyAccepted) {
+  std::mt19937 random(23);
+  size_t parsed = 0, accepted = 0;
+  for (int i = 0; i < 60; ++i) {
+    const Plan plan = randomTrainingPlan(random);
+    const RunShape shape = randomShape(random, plan);
+    const std::string text =
+        toString(take(lower(randomSchedule(random, plan, shape), plan, shape)));
+    for (int k = 0; k < 60; ++k) {
+      std::string damaged = text;
+      const size_t at = damaged.find_first_of("0123456789", below(random, damaged.size()));
+      if (at == std::string::npos)
+        continue;
+      damaged[at] = static_cast<char>('0' + below(random, 10));
+      llvm::Expected<Program> program = programFromText(damaged);
+      if (!program) {
+        llvm::consumeError(program.takeError());
+        continue;
+      }
+      ++parsed;
+      if (llvm::Error error = check(*program, plan, shape)) {
+        llvm::consumeError(std::move(error));
+        continue;
+      }
+      ++accepted;
+      const Outcome outcome = execute(*program, plan, shape);
+      EXPECT_EQ(outcome.verdict, Verdict::Runs) << outcome.why << "\n" << damaged;
+    }
+  }
+  EXPECT_GT(parsed, 2000u);
+  EXPECT_GT(accepted, 100u); // the number that was there, or a longer window
+}
+
 } // namespace
 } // namespace pipec
