@@ -7,10 +7,7 @@ foreach(name markers cuts facts state weights texts signatures libraries message
   string(REPLACE "_" "-" entry ${name})
   pipec_e2e_test(e2e-${entry} e2e/${name}.py)
 endforeach()
-<<<<<<< HEAD
 # Real architectures, those that are made without other libraries; all of them: e2e/zoo.py --all.
 pipec_e2e_test(e2e-zoo e2e/zoo.py)
-=======
 # Tables of programs, run by PyTorch.
 pipec_e2e_test(e2e-torch-comms e2e/torch_comms.py)
->>>>>>> 0819a5e

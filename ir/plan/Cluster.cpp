@@ -1,0 +1,162 @@
+#include "ir/plan/Cluster.h"
+
+#include "ir/plan/Json.h"
+#include "ir/plan/JsonReader.h"
+#include "ir/plan/Words.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <set>
+
+namespace pipec {
+namespace {
+
+constexpr llvm::StringLiteral kEvery = "*";
+
+llvm::StringRef kindName(ClusterDevice::Kind kind) {
+  return kind == ClusterDevice::Kind::Cpu ? "cpu" : "cuda";
+}
+
+void readDevice(JsonObject &object, Cluster &cluster, std::set<std::string> &names) {
+  ClusterDevice &device = cluster.devices.emplace_back();
+  device.name = object.string("name");
+  if (device.name == kEvery || device.name.empty())
+    object.fail("name", "expected a name, got \"" + device.name + "\"");
+  if (!names.insert(device.name).second)
+    object.fail("name", "expected a name of its own, got \"" + device.name + "\" again");
+  const std::string kind = object.string("kind");
+  if (kind != "cpu" && kind != "cuda" && !kind.empty())
+    object.fail("kind", "expected cpu or cuda, got \"" + kind + "\"");
+  device.kind = kind == "cuda" ? ClusterDevice::Kind::Cuda : ClusterDevice::Kind::Cpu;
+  if (object.has("cores")) {
+    device.cores = object.indices("cores");
+    if (device.kind == ClusterDevice::Kind::Cuda)
+      object.fail("cores", "expected none of a cuda device");
+    if (std::set<size_t>(device.cores.begin(), device.cores.end()).size() != device.cores.size())
+      object.fail("cores", "expected each core once");
+    // One rate is a core's.
+    const auto cores = static_cast<int64_t>(std::max<size_t>(1, device.cores.size()));
+    device.flopsPerSecond *= cores;
+  }
+  if (object.has("memory_bytes"))
+    device.memoryBytes = object.integer("memory_bytes", 1);
+  const bool rated = object.has("flops_per_second");
+  if (rated)
+    device.flopsPerSecond = object.integer("flops_per_second", 1);
+  if (object.has("bytes_per_second"))
+    device.bytesPerSecond = object.integer("bytes_per_second", 1);
+  else if (device.kind == ClusterDevice::Kind::Cuda)
+    object.fail("bytes_per_second", "expected the rate of a cuda device's memory, got none");
+  if (device.kind == ClusterDevice::Kind::Cuda && !rated)
+    object.fail("flops_per_second", "expected the rate of a cuda device, got none");
+}
+
+void readLink(JsonObject &object, Cluster &cluster, const std::set<std::string> &names) {
+  ClusterLink &link = cluster.links.emplace_back();
+  const std::vector<std::string> ends = object.strings("between");
+  if (ends.size() != 2) {
+    object.fail("between", fmt::format("expected two devices, got {}", ends.size()));
+    return;
+  }
+  for (const std::string &end : ends)
+    if (end != kEvery && !names.count(end))
+      object.fail("between",
+                  fmt::format("there is no device \"{}\"; {}", end,
+                              didYouMean(end, std::vector<std::string>(names.begin(), names.end()),
+                                         "* stands for every device")));
+  link.from = ends[0];
+  link.to = ends[1];
+  if (object.has("bytes_per_second"))
+    link.bytesPerSecond = object.integer("bytes_per_second", 1);
+  if (object.has("latency_ns"))
+    link.latencyNs = object.integer("latency_ns");
+  if (object.has("shared"))
+    link.shared = object.boolean("shared");
+}
+
+} // namespace
+
+int64_t ClusterLink::nanoseconds(int64_t bytes) const {
+  return latencyNs + static_cast<int64_t>(1e9 * static_cast<double>(bytes) /
+                                          static_cast<double>(bytesPerSecond));
+}
+
+ClusterLink Cluster::linkBetween(llvm::StringRef a, llvm::StringRef b) const {
+  auto stands = [](const std::string &end, llvm::StringRef device) {
+    return end == kEvery || end == device;
+  };
+  for (const ClusterLink &link : links)
+    if ((stands(link.from, a) && stands(link.to, b)) ||
+        (stands(link.from, b) && stands(link.to, a)))
+      return link;
+  return ClusterLink();
+}
+
+Cluster defaultCluster(size_t devices) {
+  Cluster cluster;
+  for (size_t i = 0; i < devices; ++i)
+    cluster.devices.emplace_back().name = "cpu:" + std::to_string(i);
+  // No byte moves; a thread is woken.
+  cluster.links.push_back({"*", "*", 1'000'000'000'000, 5'000, false});
+  return cluster;
+}
+
+std::string toJson(const Cluster &cluster) {
+  llvm::json::Array devices, links;
+  for (const ClusterDevice &device : cluster.devices) {
+    llvm::json::Object object{{"name", device.name},
+                              {"kind", kindName(device.kind)},
+                              {"flops_per_second", device.flopsPerSecond},
+                              {"bytes_per_second", device.bytesPerSecond}};
+    if (device.memoryBytes)
+      object["memory_bytes"] = device.memoryBytes;
+    if (!device.cores.empty()) {
+      llvm::json::Array cores;
+      for (size_t core : device.cores)
+        cores.push_back(static_cast<int64_t>(core));
+      object["cores"] = std::move(cores);
+    }
+    devices.push_back(std::move(object));
+  }
+  for (const ClusterLink &link : cluster.links)
+    links.push_back(llvm::json::Object{{"between", llvm::json::Array{link.from, link.to}},
+                                       {"bytes_per_second", link.bytesPerSecond},
+                                       {"latency_ns", link.latencyNs},
+                                       {"shared", link.shared}});
+  return printJson(llvm::json::Object{
+      {"schema_version", 1}, {"devices", std::move(devices)}, {"links", std::move(links)}});
+}
+
+llvm::Expected<Cluster> clusterFromJson(llvm::StringRef text, const std::string &name) {
+  JsonLimits limits;
+  limits.what = name;
+  limits.code = ExitCode::Usage;
+  limits.maxBytes = 16u << 20;
+  llvm::Expected<llvm::json::Value> value = parseJson(text, limits);
+  if (!value)
+    return value.takeError();
+  JsonReading reading;
+  Cluster cluster;
+  JsonObject top(reading, &*value, "");
+  top.integer("schema_version", 1, 1);
+  std::set<std::string> names;
+  top.objects("devices", [&](JsonObject &object) { readDevice(object, cluster, names); });
+  if (reading.error.empty() && cluster.devices.empty())
+    top.fail("devices", "expected at least one, got none");
+  if (top.has("links"))
+    top.objects("links", [&](JsonObject &object) { readLink(object, cluster, names); });
+  top.finish();
+  if (!reading.error.empty())
+    return makeError(ExitCode::Usage, name + ": " + reading.error,
+                     "docs/cluster.md says what a cluster file holds");
+  return cluster;
+}
+
+llvm::Expected<Cluster> readCluster(const std::string &path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  if (!buffer)
+    return failf(ExitCode::IO, "cannot read {}: {}", path,
+                 llvm::StringRef(buffer.getError().message()).lower());
+  return clusterFromJson((*buffer)->getBuffer(), path);
+}
+
+} // namespace pipec

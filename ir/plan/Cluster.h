@@ -1,0 +1,58 @@
+// What a pipeline runs on: devices and links, as --cluster reads them. docs/cluster.md is the
+// manual.
+#pragma once
+
+#include "ir/plan/Error.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace pipec {
+
+/// One core at work on large matrix products; moving a byte takes it as long as six operations.
+constexpr int64_t kCoreFlopsPerSecond = 50'000'000'000;
+constexpr int64_t kCoreFlopsPerByte = 6;
+
+struct ClusterDevice {
+  enum class Kind { Cpu, Cuda };
+  std::string name; // unique: "cpu:0"
+  Kind kind = Kind::Cpu;
+  std::vector<size_t> cores; // of a CPU: those it stands for; empty: not said
+  int64_t memoryBytes = 0;   // 0: no limit
+  int64_t flopsPerSecond = kCoreFlopsPerSecond;
+  int64_t bytesPerSecond = kCoreFlopsPerSecond / kCoreFlopsPerByte; // of its own memory
+  bool operator==(const ClusterDevice &) const = default;
+};
+
+/// How values go between two devices, in both directions. "*" stands for every device.
+struct ClusterLink {
+  std::string from = "*", to = "*";
+  int64_t bytesPerSecond = 10'000'000'000;
+  int64_t latencyNs = 10'000;
+  bool shared = false; // the pairs that it stands for share its bandwidth
+  bool operator==(const ClusterLink &) const = default;
+
+  int64_t nanoseconds(int64_t bytes) const;
+};
+
+struct Cluster {
+  std::vector<ClusterDevice> devices;
+  std::vector<ClusterLink> links;
+  bool operator==(const Cluster &) const = default;
+
+  /// The first link between the two, in the order of the file; a usual one where none is named.
+  ClusterLink linkBetween(llvm::StringRef a, llvm::StringRef b) const;
+};
+
+/// What is assumed without a file: a CPU core per stage, values handed over by reference.
+Cluster defaultCluster(size_t devices);
+
+/// parse(print(x)) == x.
+std::string toJson(const Cluster &cluster);
+/// `name` is how messages call it. Errors: Usage with the place in the document.
+llvm::Expected<Cluster> clusterFromJson(llvm::StringRef text, const std::string &name);
+/// Errors: also IO.
+llvm::Expected<Cluster> readCluster(const std::string &path);
+
+} // namespace pipec

@@ -1,0 +1,100 @@
+// Cluster files and cost tables: there and back, strict reading, what links stand for, and that the
+// examples of the documentation are read.
+#include "ir/plan/Cluster.h"
+
+#include "ir/plan/CostTable.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/FileSystem.h"
+#include "tests/support/Matchers.h"
+
+#include <cstdlib>
+
+namespace pipec {
+namespace {
+
+constexpr const char *kTwo = R"({"schema_version": 1,
+  "devices": [{"name": "cpu:0", "kind": "cpu", "cores": [0, 1], "memory_bytes": 1000},
+              {"name": "cuda:0", "kind": "cuda", "flops_per_second": 10, "bytes_per_second": 20}],
+  "links": [{"between": ["cuda:0", "cpu:0"], "bytes_per_second": 2000000000, "latency_ns": 5, "shared": true},
+            {"between": ["*", "*"], "latency_ns": 7}]})";
+
+llvm::Expected<Cluster> edited(llvm::StringRef from, llvm::StringRef to) {
+  const auto [before, after] = llvm::StringRef(kTwo).split(from);
+  EXPECT_NE(before.size(), llvm::StringRef(kTwo).size()) << from.str();
+  return clusterFromJson((before + to + after).str(), "two.json");
+}
+
+TEST(Cluster, readsAndRoundTrips) {
+  const Cluster cluster = llvm::cantFail(clusterFromJson(kTwo, "two.json"));
+  ASSERT_EQ(cluster.devices.size(), 2u);
+  EXPECT_EQ(cluster.devices[0].cores, (std::vector<size_t>{0, 1}));
+  EXPECT_EQ(cluster.devices[0].flopsPerSecond, 2 * kCoreFlopsPerSecond);
+  EXPECT_EQ(cluster.devices[0].memoryBytes, 1000);
+  EXPECT_EQ(cluster.devices[1].kind, ClusterDevice::Kind::Cuda);
+  EXPECT_EQ(llvm::cantFail(clusterFromJson(toJson(cluster), "again")), cluster);
+  EXPECT_EQ(toJson(llvm::cantFail(clusterFromJson(toJson(cluster), "again"))), toJson(cluster));
+  EXPECT_EQ(llvm::cantFail(clusterFromJson(toJson(defaultCluster(3)), "default")),
+            defaultCluster(3));
+}
+
+TEST(Cluster, linksStandForPairs) {
+  const Cluster cluster = llvm::cantFail(clusterFromJson(kTwo, "two.json"));
+  EXPECT_EQ(cluster.linkBetween("cpu:0", "cuda:0").latencyNs, 5); // in both directions
+  EXPECT_TRUE(cluster.linkBetween("cuda:0", "cpu:0").shared);
+  EXPECT_EQ(cluster.linkBetween("cuda:0", "cpu:0").nanoseconds(2000), 1005);
+  EXPECT_EQ(cluster.linkBetween("cpu:0", "cpu:0").latencyNs, 7);
+  EXPECT_LT(defaultCluster(2).linkBetween("cpu:0", "cpu:1").nanoseconds(1 << 20), 10'000);
+  EXPECT_EQ(Cluster().linkBetween("cpu:0", "cpu:1"), ClusterLink());
+}
+
+TEST(Cluster, saysWhatIsWrong) {
+  struct Case {
+    const char *from, *to, *message;
+  };
+  for (const Case &c : {
+           Case{"\"cuda\"", "\"gpu\"", "devices[1].kind: expected cpu or cuda, got \"gpu\""},
+           {"\"cuda:0\", \"kind\"", "\"cpu:0\", \"kind\"", "expected a name of its own"},
+           {"\"cuda:0\", \"kind\"", "\"*\", \"kind\"", "expected a name, got \"*\""},
+           {"[0, 1]", "[0, 0]", "devices[0].cores: expected each core once"},
+           {", \"flops_per_second\": 10", "", "expected the rate of a cuda device, got none"},
+           {", \"bytes_per_second\": 20", "", "expected the rate of a cuda device's memory"},
+           {"\"flops_per_second\": 10", "\"flops_per_second\": 10, \"cores\": [1]",
+            "of a cuda device"},
+           {"\"memory_bytes\": 1000", "\"memory_bytes\": 0", "devices[0].memory_bytes"},
+           {"\"memory_bytes\"", "\"memory\"", "unknown key \"memory\""},
+           {"[\"cuda:0\", \"cpu:0\"]", "[\"cuda:0\"]",
+            "links[0].between: expected two devices, got 1"},
+           {"[\"cuda:0\", \"cpu:0\"]", "[\"cuda:0\", \"cpu:1\"]", "there is no device \"cpu:1\""},
+           {"\"schema_version\": 1", "\"schema_version\": 2", "schema_version"},
+       })
+    EXPECT_TRUE(failedWith(edited(c.from, c.to), ExitCode::Usage, c.message)) << c.from;
+  EXPECT_TRUE(failedWith(clusterFromJson(R"({"schema_version": 1, "devices": []})", "none.json"),
+                         ExitCode::Usage, "none.json: devices: expected at least one, got none"));
+  EXPECT_TRUE(failedWith(readCluster("/no/such.json"), ExitCode::IO, "cannot read /no/such.json"));
+}
+
+TEST(Cluster, examplesOfTheDocumentation) {
+  const char *source = std::getenv("PIPEC_SOURCE");
+  if (!source)
+    GTEST_SKIP() << "PIPEC_SOURCE is not set";
+  size_t files = 0;
+  std::error_code error;
+  for (llvm::sys::fs::directory_iterator it(std::string(source) + "/docs/clusters", error), end;
+       it != end && !error; it.increment(error), ++files)
+    EXPECT_TRUE(succeeded(readCluster(it->path()))) << it->path();
+  EXPECT_GE(files, 3u);
+}
+
+TEST(CostTable, roundTripsAndSaysWhatIsWrong) {
+  const CostTable table{{{"aten::mm", "encoder.fc", 1200, 64}, {"aten::relu", "", 0, 0}}};
+  EXPECT_EQ(llvm::cantFail(costTableFromJson(toJson(table), "costs.json")), table);
+  EXPECT_EQ(table.totalNs(), 1200);
+  EXPECT_TRUE(failedWith(costTableFromJson(R"({"schema_version": 1, "operators": [{"op": "a",
+      "module": "", "forward_ns": -1, "output_bytes": 0}]})",
+                                           "costs.json"),
+                         ExitCode::Usage, "costs.json: operators[0].forward_ns"));
+  EXPECT_TRUE(failedWith(costTableFromJson("{", "costs.json"), ExitCode::Usage, "costs.json"));
+}
+
+} // namespace
+} // namespace pipec
