@@ -274,5 +274,15 @@ TEST(Simulate, refusesCostsOfAnotherPlan) {
                          "costs: link 3 from rank 0 to rank 1: there are 0 links"));
 }
 
+TEST(Simulate, namesAnOpThatNeverRuns) {
+  const Plan plan = chainPlan({0, 1});
+  const RunShape shape = shapeOf(1, false);
+  Program program = programOf("0F0\n1F0\n", plan, shape);
+  program.ranks[0].pop_back();
+  EXPECT_TRUE(failedWith(simulate(program, plan, shape, costsOf({{10}, {10}})),
+                         ExitCode::BadArtifact,
+                         "program: rank 1, op 1 (TAKE ch=0 mb=0 lane=0) never runs"));
+}
+
 } // namespace
 } // namespace pipec

@@ -4,6 +4,8 @@
 #include "tests/support/Matchers.h"
 #include "tests/support/Mutants.h"
 
+#include <cstring>
+
 namespace pipec {
 namespace {
 
@@ -218,6 +220,98 @@ TEST(CheckTraining, namesRankAndOp) {
   EXPECT_TRUE(failedWith(check(order, plan, shape), ExitCode::BadArtifact,
                          "group 0: collective 1: rank 0 runs NORM group=0, but rank 1 runs nothing "
                          "more"));
+}
+
+/// Edits of the text of two replicas on two ranks each, with all that can follow a backward.
+TEST(CheckTraining, namesWhatDoesNotBelong) {
+  Plan plan = emptyPlan({0, 1});
+  connect(plan, 0, {1});
+  connect(plan, 0, {1});
+  plan.channels[1].type = "int";
+  transmitWeight(plan, 0, {1});
+  replicateWeight(plan, {0, 1});
+  RunShape shape = training(2);
+  shape.replicas = shape.buckets = 2;
+  shape.norm = shape.finite = true;
+  const std::string good =
+      toString(take(loweredCsv("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n", plan, shape)));
+  struct Edit {
+    const char *from, *to, *message;
+  };
+  // Groups 0 and 1 are the two replicas; 2 and 3 join rank 0 with 2 and rank 1 with 3.
+  const Edit edits[] = {
+      {"  B 0 mb=0\n", "  B 0 mb=0\n  B 0 mb=0\n", "(B 0 mb=0): its backward has run already"},
+      {"  OPT 0\n", "  OPT 0\n  OPT 0\n", "(OPT 0): runs a second time"},
+      {"  OPT 0\n", "  OPT 1\n", "(OPT 1): the stage is not on this rank"},
+      {"  NORM group=0\n", "  NORM group=9\n", "(NORM group=9): there are 4 groups"},
+      {"  NORM group=0\n", "  NORM group=2\n",
+       "(NORM group=2): expected a group of 2 ranks from rank 0 on, got other ranks"},
+      {"  NORM group=0\n", "  NORM group=0\n  NORM group=0\n",
+       "(NORM group=0): runs a second time"},
+      {"  FINITE group=0\n", "", "(OPT 0): the gradients have not been checked yet"},
+      {"  TIE_REDUCE tie=0 ", "  TIE_REDUCE tie=4 ", "the plan sums no tie 4"},
+      {"  REDUCE 0 bucket=1 ", "  REDUCE 0 bucket=2 ", "a stage has 2 buckets to reduce"},
+      {"  REDUCE 0 bucket=1 ", "  REDUCE 1 bucket=1 ", "the stage is not on this rank"},
+      {"  REDUCE 0 bucket=1 group=2\n", "",
+       "(NORM group=0): bucket 1 of stage 0 has not been reduced yet"},
+      {"  SEND weight=2 lane=2\n", "  SEND weight=2 lane=0\n", "the lane carries other messages"},
+      {"  SEND weight=2 lane=2\n", "  SEND weight=0 lane=2\n", "the plan has no weight channel 0"},
+      {"  SEND grad=0 of=1 mb=0 ", "  SEND grad=1 of=1 mb=0 ", "the channel has no gradient"},
+      {"  SEND grad=0 of=1 mb=0 ", "  SEND grad=0 of=0 mb=0 ",
+       "the channel does not go from rank 1 to rank 0"},
+      {"lane 0: 0 -> 1 ", "lane 0: 0 -> 3 ", "lane 0: ranks 0 and 3 are in different replicas"},
+      {"group 0: 0 1\n", "group 0: 1 0\n", "group 0: expected ranks below 4, ascending"},
+      {"group 0: 0 1\n", "group 0:\n", "group 0: expected ranks below 4, ascending"},
+  };
+  for (const Edit &edit : edits) {
+    std::string text = good;
+    const size_t at = text.find(edit.from);
+    ASSERT_NE(at, std::string::npos) << edit.from << good;
+    text.replace(at, std::strlen(edit.from), edit.to);
+    EXPECT_TRUE(failedWith(check(take(programFromText(text)), plan, shape), ExitCode::BadArtifact,
+                           edit.message))
+        << edit.from;
+  }
+  const Program program = take(programFromText(good));
+  auto refused = [&](const RunShape &other, const char *message) {
+    return failedWith(check(program, plan, other), ExitCode::BadArtifact, message);
+  };
+  RunShape other = shape;
+  other.replicas = 3;
+  EXPECT_TRUE(refused(other, "expected 6 ranks (3 replicas of the plan's 2), got 4"));
+  other = shape;
+  other.norm = false;
+  EXPECT_TRUE(refused(other, "(NORM group=0): is not asked for"));
+  other = shape;
+  other.optimizer = false;
+  EXPECT_TRUE(refused(other, "(OPT 0): is not asked for"));
+  other = shape;
+  other.train = false;
+  EXPECT_TRUE(refused(other, "rank 0, op "));
+  // Without an optimizer nothing reads what the end leaves: it is asked for all the same.
+  other = shape;
+  other.optimizer = false;
+  for (auto [word, message] : {std::pair{"NORM group=0", "rank 0: NORM is missing"},
+                               {"FINITE group=0", "rank 0: FINITE is missing"}}) {
+    std::string text =
+        toString(take(loweredCsv("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n", plan, other)));
+    text.erase(text.find(word) - 2, std::strlen(word) + 3);
+    EXPECT_TRUE(failedWith(check(take(programFromText(text)), plan, other), ExitCode::BadArtifact,
+                           message));
+  }
+}
+
+/// The optimizer is not asked for, and a tie is never summed.
+TEST(CheckTraining, namesWhatIsNotFinalAtTheEnd) {
+  Plan plan = emptyPlan({0, 0});
+  connect(plan, 0, {1});
+  replicateWeight(plan, {0, 1});
+  RunShape shape = training(1);
+  shape.optimizer = false;
+  Program program = take(loweredCsv("0F0,1F0,1B0,0B0\n", plan, shape));
+  program.ranks[0].pop_back();
+  EXPECT_TRUE(failedWith(check(program, plan, shape), ExitCode::BadArtifact,
+                         "program: rank 0: at the end tie 0 has not been summed yet"));
 }
 
 /// Two collectives of two groups in opposite orders: every group agrees, and still they wait.
