@@ -299,7 +299,7 @@ class Outputs(InOwnDirectory):
         target = self.directory / "out.pipe"
         self.pipec(0, *self.compileTo(target))
         before = e2e.files(target)
-        self.pipec(12, "pipe-compile", MODEL, "--stages", 1000, "--inputs", INPUTS, "-o", target, "--force")
+        self.pipec(4, "pipe-compile", MODEL, "--stages", 1000, "--inputs", INPUTS, "-o", target, "--force")
         self.assertEqual(e2e.files(target), before)
         self.nothingLeft("out.pipe")
 
