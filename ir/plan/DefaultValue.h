@@ -28,8 +28,8 @@ llvm::json::Value tupleDefault(llvm::json::Array elements);
 /// The elements of such an object; nullptr for anything else.
 const llvm::json::Array *tupleFromDefault(const llvm::json::Value &value);
 
-/// null, bool, integer, string, float, complex or device object, or a list or tuple of these. Errors: BadArtifact
-/// saying what it is instead.
+/// null, bool, integer, string, float, complex or device object, or a list or tuple of these.
+/// Errors: BadArtifact saying what it is instead.
 llvm::Error checkDefault(const llvm::json::Value &value);
 
 } // namespace pipec

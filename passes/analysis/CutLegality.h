@@ -46,7 +46,7 @@ private:
 
   size_t operators_;
   std::vector<Blocked> blocked_;
-  std::string largestBlock_; // control flow with the most operators, in words
+  std::string largestBlock_;  // control flow with the most operators, in words
   std::vector<size_t> cover_; // how many intervals cover each boundary
 };
 
