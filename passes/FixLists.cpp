@@ -1,5 +1,6 @@
-// fix-lists: a list that only append and pop change, in straight code, is built at once with all
-// its elements, and what is popped is the element. So a U-Net's list of skips is gone.
+// fix-lists: a list or dict that is changed in straight code only, at known places, is built at
+// once with all its elements, and what is popped is the element. So a U-Net's list of skips is
+// gone, and the dict of features by name that a backbone fills.
 //
 //   %l = ListConstruct(%a)
 //   append(%l, %b)             =>   %m = ListConstruct(%a, %b)
@@ -12,6 +13,8 @@
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
 
+#include <map>
+
 namespace pipec {
 
 namespace {
@@ -22,6 +25,130 @@ using torch::jit::Use;
 using torch::jit::Value;
 
 constexpr size_t kMostElements = 100000; // in all lists that replace one
+
+/// A plain change of a list or dict whose effect is known at compile time.
+enum class Change { None, Append, Insert, Extend, Set, Pop };
+
+Change changeOf(const Node *node) {
+  static const c10::Symbol extend = c10::Symbol::aten("extend");
+  if (node->kind() == c10::aten::append)
+    return Change::Append;
+  if (node->kind() == c10::aten::insert)
+    return Change::Insert;
+  if (node->kind() == extend || node->kind() == c10::aten::add_)
+    return Change::Extend;
+  if (node->kind() == c10::aten::_set_item)
+    return Change::Set;
+  return node->kind() == c10::aten::pop && node->inputs().size() == 2 ? Change::Pop : Change::None;
+}
+
+/// The elements of a list, or the values of a dict with their constant keys, in order.
+class Content {
+public:
+  static std::optional<Content> of(Node *made) {
+    Content content;
+    content.isDict_ = made->kind() != c10::prim::ListConstruct;
+    if (!content.isDict_)
+      content.items_ = made->inputs().vec();
+    for (size_t i = 0; content.isDict_ && i + 1 < made->inputs().size(); i += 2)
+      if (!content.set(made->inputs()[i], made->inputs()[i + 1]))
+        return std::nullopt;
+    return content;
+  }
+
+  size_t size() const { return items_.size(); }
+  Value *popped() const { return popped_; }
+
+  /// False: not known what it does, or it raises.
+  bool apply(Node *change) {
+    switch (changeOf(change)) {
+    case Change::Append:
+      items_.push_back(change->inputs()[1]);
+      return !isDict_;
+    case Change::Insert:
+      return !isDict_ && insert(change);
+    case Change::Extend:
+      for (Value *item : change->inputs()[1]->node()->inputs())
+        items_.push_back(item);
+      return !isDict_;
+    case Change::Set:
+      return isDict_ ? set(change->inputs()[1], change->inputs()[2]) : setAt(change);
+    case Change::Pop:
+      return !isDict_ && pop(change);
+    case Change::None:
+      break;
+    }
+    return false;
+  }
+
+  Node *build(torch::jit::Graph &graph) const {
+    std::vector<Value *> inputs;
+    for (size_t i = 0; i < items_.size(); ++i) {
+      if (isDict_)
+        inputs.push_back(keys_[i]);
+      inputs.push_back(items_[i]);
+    }
+    return graph.create(isDict_ ? c10::prim::DictConstruct : c10::prim::ListConstruct, inputs);
+  }
+
+private:
+  /// A place counted from the front or the back; absent unless constant.
+  std::optional<int64_t> placeOf(Node *change) const {
+    std::optional<c10::IValue> index = torch::jit::toIValue(change->inputs()[1]);
+    if (!index || !index->isInt())
+      return std::nullopt;
+    return index->toInt() < 0 ? index->toInt() + int64_t(size()) : index->toInt();
+  }
+
+  bool isInside(std::optional<int64_t> place) const {
+    return place && *place >= 0 && *place < int64_t(size());
+  }
+
+  bool insert(Node *change) {
+    std::optional<int64_t> place = placeOf(change);
+    if (place)
+      items_.insert(items_.begin() + std::clamp<int64_t>(*place, 0, size()), change->inputs()[2]);
+    return place.has_value();
+  }
+
+  bool setAt(Node *change) {
+    std::optional<int64_t> place = placeOf(change);
+    if (isInside(place))
+      items_[*place] = change->inputs()[2];
+    return isInside(place);
+  }
+
+  bool pop(Node *change) {
+    std::optional<int64_t> place = placeOf(change);
+    if (!isInside(place))
+      return false;
+    popped_ = items_[*place];
+    items_.erase(items_.begin() + *place);
+    return true;
+  }
+
+  /// A key that is there keeps its place.
+  bool set(Value *key, Value *value) {
+    std::optional<c10::IValue> known = torch::jit::toIValue(key);
+    if (!known || !(known->isString() || known->isInt()))
+      return false;
+    const std::string name =
+        known->isString() ? "s" + known->toStringRef() : std::to_string(known->toInt());
+    auto [found, isNew] = places_.try_emplace(name, items_.size());
+    if (!isNew) {
+      items_[found->second] = value;
+      return true;
+    }
+    keys_.push_back(key);
+    items_.push_back(value);
+    return true;
+  }
+
+  bool isDict_ = false;
+  std::vector<Value *> keys_, items_;
+  std::map<std::string, size_t> places_; // of keys
+  Value *popped_ = nullptr;
+};
 
 class FixLists : public ModelPass {
 public:
@@ -35,28 +162,30 @@ public:
       for (size_t held : memory.holds)
         isHeld_[held] = true;
     }
-    std::vector<Node *> lists;
-    collect(graph_->block(), lists);
-    for (Node *list : lists)
-      fix(list);
+    std::vector<Node *> containers;
+    collect(graph_->block(), containers);
+    for (Node *made : containers)
+      fix(made);
     return changed_;
   }
 
 private:
-  /// Something that happens to the list in its own block: an append, a pop, or a node that reads it
+  /// Something that happens to the container in its own block: a change, or a node that reads it
   /// there or further inside.
   struct Event {
     Node *node;
     std::optional<Use> read; // absent: a change
-    bool isPop() const { return node->kind() == c10::aten::pop; }
   };
 
-  void collect(Block *block, std::vector<Node *> &lists) {
+  void collect(Block *block, std::vector<Node *> &containers) {
     for (Node *node : block->nodes()) {
-      if (node->kind() == c10::prim::ListConstruct && alias_->isWritten(node->output()))
-        lists.push_back(node);
+      const bool makes = node->kind() == c10::prim::ListConstruct ||
+                         node->kind() == c10::prim::DictConstruct ||
+                         (node->kind() == c10::aten::dict && node->inputs().empty());
+      if (makes && alias_->isWritten(node->output()))
+        containers.push_back(node);
       for (Block *inner : node->blocks())
-        collect(inner, lists);
+        collect(inner, containers);
     }
   }
 
@@ -66,110 +195,90 @@ private:
     return user;
   }
 
-  /// An append in the list's own block whose result nobody wants.
-  static bool isPlainAppend(const Node *node, const Value *list) {
-    return node->kind() == c10::aten::append && node->input(0) == list && node->input(1) != list &&
-           node->owningBlock() == list->node()->owningBlock() && !node->hasUses();
+  /// A change of the container and of nothing else, in its own block.
+  bool isPlainChange(const Node *node, size_t place, const Block *block) const {
+    if (place != 0 || node->owningBlock() != block || changeOf(node) == Change::None)
+      return false;
+    if (changeOf(node) != Change::Extend)
+      return true;
+    const Value *other = node->inputs()[1];
+    return other->node()->kind() == c10::prim::ListConstruct && !alias_->isWritten(other);
   }
 
-  /// A pop in the list's own block, of an element that is known by its place.
-  static bool isPlainPop(const Node *node, const Value *list) {
-    return node->kind() == c10::aten::pop && node->input(0) == list &&
-           node->owningBlock() == list->node()->owningBlock() &&
-           node->input(1)->node()->kind() == c10::prim::Constant;
-  }
-
-  static bool isPlainChange(const Node *node, const Value *list) {
-    return isPlainAppend(node, list) || isPlainPop(node, list);
-  }
-
-  /// The place that a pop takes its element from; absent when there is none: it raises.
-  static std::optional<size_t> placeOf(const Node *pop, size_t elements) {
-    int64_t index = torch::jit::toIValue(pop->input(1))->toInt();
-    const auto size = static_cast<int64_t>(elements);
-    index = index < 0 ? index + size : index;
-    if (index < 0 || index >= size)
-      return std::nullopt;
-    return static_cast<size_t>(index);
-  }
-
-  void fix(Node *list) {
-    Value *value = list->output();
-    const size_t number = *alias_->memoryOf(value);
+  void fix(Node *made) {
+    const size_t number = *alias_->memoryOf(made->output());
     const AliasAnalysis::Memory &memory = alias_->memories()[number];
-    // The list has no other name and nobody else changes it.
-    for (const Node *writer : memory.writers) {
-      if (!isPlainChange(writer, value))
-        return;
-    }
-    for (const Value *name : memory.values) {
-      if (name != value && name->node()->kind() != c10::aten::append)
-        return;
-    }
     if (memory.attribute || memory.userInput)
       return;
+    // Its names are what makes it and what changes return; nobody else changes it.
+    std::vector<Value *> names = {made->output()};
     std::vector<Event> events;
-    for (const Use &use : value->uses())
-      events.push_back({enclosing(use.user, list->owningBlock()),
-                        isPlainChange(use.user, value) ? std::nullopt : std::optional<Use>(use)});
+    size_t changes = 0;
+    for (size_t i = 0; i < names.size(); ++i) {
+      for (const Use &use : names[i]->uses()) {
+        const bool change = isPlainChange(use.user, use.offset, made->owningBlock());
+        if (!change && llvm::is_contained(names, use.user->input(0)) &&
+            changeOf(use.user) != Change::None)
+          return; // it goes into itself
+        changes += change;
+        events.push_back({enclosing(use.user, made->owningBlock()),
+                          change ? std::nullopt : std::optional<Use>(use)});
+        if (change && changeOf(use.user) != Change::Pop)
+          for (Value *output : use.user->outputs())
+            names.push_back(output);
+      }
+    }
+    if (names.size() != memory.values.size() || changes != memory.writers.size())
+      return;
     llvm::stable_sort(events, [](const Event &a, const Event &b) {
       return a.node != b.node && a.node->isBefore(b.node);
     });
-    if (isWorthIt(events, list->inputs().size(), isHeld_[number]))
-      rebuild(list, events);
+    std::optional<Content> content = Content::of(made);
+    if (content && isWorthIt(events, *content, isHeld_[number]))
+      rebuild(made, std::move(*content), events);
   }
 
-  /// Every reading between two changes costs a list of its own; one that keeps the list would miss
-  /// the later changes. A pop of nothing must stay and raise.
-  static bool isWorthIt(const std::vector<Event> &events, size_t elements, bool isHeld) {
+  /// Every reading between two changes costs a container of its own; one that keeps it would miss
+  /// the later changes. What raises must stay.
+  static bool isWorthIt(const std::vector<Event> &events, Content content, bool isHeld) {
     size_t total = 0;
     bool readBefore = false, fresh = false;
     for (const Event &event : events) {
       if (!event.read) {
-        if (isHeld && readBefore)
+        if ((isHeld && readBefore) || !content.apply(event.node))
           return false;
-        if (event.isPop() && !placeOf(event.node, elements))
-          return false;
-        elements += event.isPop() ? -1 : 1;
         fresh = true;
         continue;
       }
       readBefore = true;
-      total += fresh ? elements : 0;
+      total += fresh ? content.size() : 0;
       fresh = false;
     }
     return total <= kMostElements;
   }
 
-  void rebuild(Node *list, const std::vector<Event> &events) {
-    std::vector<Value *> elements = list->inputs().vec();
-    Value *current = list->output();
+  void rebuild(Node *container, Content content, const std::vector<Event> &events) {
+    Value *current = container->output();
     Node *lastChange = nullptr;
     std::vector<Node *> changes;
     for (const Event &event : events) {
       if (!event.read) {
-        if (event.isPop()) {
-          const size_t place = *placeOf(event.node, elements.size());
-          event.node->output()->replaceAllUsesWith(elements[place]);
-          elements.erase(elements.begin() + static_cast<int64_t>(place));
-        } else {
-          elements.push_back(event.node->input(1));
-        }
+        content.apply(event.node);
+        if (changeOf(event.node) == Change::Pop)
+          event.node->output()->replaceAllUsesWith(content.popped());
         changes.push_back(event.node);
         lastChange = event.node;
         continue;
       }
       if (lastChange) {
-        Node *made = graph_->create(c10::prim::ListConstruct, elements)
-                         ->insertBefore(lastChange)
-                         ->copyMetadata(lastChange);
-        made->output()->setType(list->output()->type());
+        Node *made = content.build(*graph_)->insertBefore(lastChange)->copyMetadata(lastChange);
+        made->output()->setType(container->output()->type());
         current = made->output();
         lastChange = nullptr;
       }
       event.read->user->replaceInput(event.read->offset, current);
     }
-    for (Node *change : changes)
+    for (Node *change : llvm::reverse(changes))
       change->destroy();
     changed_ = true;
   }
@@ -184,9 +293,10 @@ private:
 
 PassInfo fixLists() {
   return {.name = "fix-lists",
-          .description = "builds a list that append and pop change in straight code at once",
+          .description = "builds a list or dict that straight code changes at known places at once",
           .requires_ = "a flat graph",
-          .guarantees = "the list has no other name; each reader sees the elements it saw before",
+          .guarantees =
+              "the container has no other name; each reader sees the elements it saw before",
           .example = R"(
     %2 : Tensor[] = prim::ListConstruct(%0)
     %3 : Tensor[] = aten::append(%2, %1)

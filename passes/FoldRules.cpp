@@ -114,7 +114,40 @@ std::optional<int64_t> findKey(Node *dict, Value *key) {
   return found;
 }
 
+/// A dict that nothing changes, with constant keys that are all different.
+Node *knownDict(Folding &folding, Value *value) {
+  Node *dict = folding.fixedContainer(value, c10::prim::DictConstruct);
+  for (size_t i = 0; dict && i < dict->inputs().size(); i += 2)
+    if (findKey(dict, dict->inputs()[i]) != static_cast<int64_t>(i))
+      return nullptr;
+  return dict;
+}
+
+/// The keys or the values of a dict, or both in tuples, as a list of its own.
+bool foldDictView(Folding &folding, Node *node) {
+  Node *dict = node->inputs().size() == 1 ? knownDict(folding, node->input(0)) : nullptr;
+  if (!dict || folding.isWritten(node->output()))
+    return false;
+  torch::jit::Graph &graph = *node->owningGraph();
+  const bool isItems = node->kind() == c10::Symbol::aten("items");
+  std::vector<Value *> elements;
+  for (size_t i = 0; i < dict->inputs().size(); i += 2) {
+    Value *key = dict->inputs()[i], *value = dict->inputs()[i + 1];
+    if (isItems)
+      elements.push_back(
+          graph.createTuple({key, value})->insertBefore(node)->copyMetadata(node)->output());
+    else
+      elements.push_back(node->kind() == c10::aten::keys ? key : value);
+  }
+  Node *list = graph.create(c10::prim::ListConstruct, elements);
+  list->insertBefore(node)->copyMetadata(node)->output()->setType(node->output()->type());
+  return folding.replace(node->output(), list->output());
+}
+
 bool foldLength(Folding &folding, Node *node) {
+  if (Node *dict = knownDict(folding, node->input(0)))
+    return folding.replaceByConstant(node->output(),
+                                     static_cast<int64_t>(dict->inputs().size() / 2));
   if (Node *list = folding.fixedContainer(node->input(0), c10::prim::ListConstruct))
     return folding.replaceByConstant(node->output(), static_cast<int64_t>(list->inputs().size()));
   // len(x.size()) is the rank.
@@ -274,6 +307,7 @@ bool foldTypeTest(Folding &folding, Node *node) {
 
 bool foldContainer(Folding &folding, Node *node) {
   static const c10::Symbol contains = c10::Symbol::aten("__contains__");
+  static const c10::Symbol items = c10::Symbol::aten("items");
   switch (node->kind()) {
   case c10::aten::len:
     return node->inputs().size() == 1 && foldLength(folding, node);
@@ -287,7 +321,12 @@ bool foldContainer(Folding &folding, Node *node) {
   case c10::aten::Bool:
   case c10::aten::item:
     return node->inputs().size() == 1 && foldNumberThroughTensor(folding, node);
+  case c10::aten::keys:
+  case c10::aten::values:
+    return node->output()->hasUses() && foldDictView(folding, node);
   default:
+    if (node->kind() == items)
+      return node->output()->hasUses() && foldDictView(folding, node);
     return node->kind() == contains && foldContains(folding, node);
   }
 }

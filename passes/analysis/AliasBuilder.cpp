@@ -299,6 +299,9 @@ void AliasBuilder::visitSchema(Node *node, const c10::FunctionSchema &schema) {
         i < schema.returns().size() ? schema.returns()[i].alias_info() : nullptr;
     bindResult(node, node->outputs()[i], info, sets);
   }
+  // `list += other` returns the list; its schema does not say so.
+  if (node->kind() == c10::aten::add_ && mayHold(*node->input(0)->type()))
+    uniteValues(node->input(0), node->output());
 }
 
 void AliasBuilder::bindArgument(Node *node, size_t index, const c10::AliasInfo &info,

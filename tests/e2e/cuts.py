@@ -60,6 +60,17 @@ class At(Cuts):
         costs = [stage["cost_flops"] for stage in plan["stages"]]
         self.assertLess(max(costs), 1.35 * sum(costs) / len(costs))
 
+    def testNamedFeaturesAreNoObstacle(self):
+        """A dict that is filled by names that are known is its values, each of which goes where it is used."""
+        model = self.save(odd_models.NamedFeatures)
+        names = ["body.0", "body.2", "side.1", "side.3"]
+        self.assertEqual(self.firsts(self.compiled(model, "named.pipe", "--at", ",".join(names[1:]), "--inputs", INPUTS)), names)
+        torch.save(torch.randn(4, 32), "in.pt")
+        self.pipec(0, "pipe-run", model, "--inputs", "in.pt", "--microbatches", 1, "--threads", 1, "--output", "whole.pt")
+        plain, expected = torch.jit.load(model)(torch.load("in.pt"))[1], torch.load("whole.pt")[1]
+        self.assertEqual(list(plain), list(expected))
+        self.pipec(0, "pipe-run", "named.pipe", "--inputs", "in.pt", "--microbatches", 1, *e2e.BITS, "--expect", "whole.pt", saying="PASSED")
+
     def testOverloadedForward(self):
         """A scripted nn.LSTM is called as forward__0."""
         model = self.save(odd_models.Recurrent)

@@ -78,6 +78,37 @@ class WritesIntoParts(nn.Module):
         return total, flat.view(y.size(0), -1).sum(1), y.t_()
 
 
+class NamedFeatures(nn.Module):
+    """A dict by name and a list, filled, changed and looked through at places that are known: no cut has to keep them together."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = nn.ModuleList(nn.Linear(32, 32) for _ in range(4))
+        self.side = nn.ModuleList(nn.Linear(32, 32) for _ in range(4))
+
+    def forward(self, x: Tensor) -> Tuple[Tensor, Dict[str, Tensor]]:
+        features: Dict[str, Tensor] = {}
+        for i, layer in enumerate(self.body):
+            x = torch.relu(layer(x))
+            features["c" + str(i)] = x
+        out: Dict[str, Tensor] = {}
+        last = x
+        kept: List[Tensor] = []
+        values = list(features.values())
+        for i, layer in enumerate(self.side):
+            last = last + layer(values[i])
+            out["s" + str(i)] = last
+            kept.insert(0, last)
+        for name, value in features.items():
+            out[name] = value * 2
+        out["s0"] = out["s0"] * 2
+        kept[1] = x
+        kept += [last]
+        if "c3" in features and len(features) == 4:
+            x = torch.cat(kept, 1)
+        return x, out
+
+
 class Counter(nn.Module):
     """A buffer that is read and written: all of it belongs to one stage, and later calls see it."""
 
