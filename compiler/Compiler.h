@@ -44,6 +44,11 @@ struct CompileOptions {
   TrainingFlag trainingFlag = TrainingFlag::Saved;
   std::vector<std::string> keepEval;
   Verify verify = Verify::Graph;
+  std::string cost;    // "analytic" (also when empty), "measured", or a table of --emit-costs
+  std::string cluster; // a file, see docs/cluster.md; empty: a CPU core per stage
+  int64_t costBudgetNs = 10'000'000'000; // for measured costs
+  bool listCosts = false;    // fill CompileReport::costTable also where costs were only counted
+  int64_t memoryLimit = 0;   // bytes of a stage; 0: as the cluster says
   int64_t microBatches = 0;  // 0: number of stages
   size_t ranks = 0;          // 0: one per stage
   std::string printAfter;    // pass name, or "all"
@@ -60,9 +65,30 @@ struct PhaseTime {
   int64_t ns;
 };
 
+/// What is expected of the pipeline; empty where nobody asked what operators cost.
+struct Prediction {
+  bool known = false;
+  std::vector<int64_t> forwardNs;   // per stage, one micro-batch
+  std::vector<int64_t> memoryBytes; // per stage: parameters, and the most that results need at
+                                    // once; empty: where cuts were given
+  int64_t stepNs = 0;
+  double bubble = 0; // of the step
+};
+
+/// How good an automatic cut is.
+struct PartitionQuality {
+  bool known = false;
+  double bottleneckNs = 0; // of the busiest stage, computing and sending
+  double lowerBoundNs = 0; // no cut into as many stages has a busiest stage with less
+  double gap() const { return bottleneckNs > 0 ? 1 - lowerBoundNs / bottleneckNs : 0; }
+};
+
 /// What the report prints.
 struct CompileReport {
   Plan plan;
+  Prediction prediction;
+  PartitionQuality partition;
+  std::string costTable; // what every operator costs, where it was measured, read or asked for
   std::vector<PhaseTime> phases;
   int64_t torchFileNs = 0;    // of all phases: LibTorch's own reading and writing of TorchScript
   int64_t torchFileCpuNs = 0; // its processor time

@@ -2,15 +2,13 @@
 
 #include "compiler/EvaluateGraph.h"
 #include "ir/Values.h"
+#include "ir/plan/Cluster.h"
 
 #include <ATen/core/Tensor.h>
 
 namespace pipec {
 
 namespace {
-
-/// Moving a byte costs a core about as much time as this many operations of a large matrix product.
-constexpr int64_t kFlopsPerByte = 6;
 
 /// Views and bookkeeping move nothing; other operators read their tensors and write their results.
 int64_t bytesMoved(const OperatorRun &run) {
@@ -34,20 +32,29 @@ int64_t bytesMoved(const OperatorRun &run) {
 
 } // namespace
 
-llvm::Error estimateCosts(Model &model, std::vector<c10::IValue> inputs) {
-  std::vector<NodeCost> costs;
+llvm::Expected<std::vector<OperatorWork>> countWork(Model &model, std::vector<c10::IValue> inputs) {
+  std::vector<OperatorWork> work;
   llvm::Error error = evaluateGraph(model, std::move(inputs), [&](const OperatorRun &run) {
-    NodeCost cost;
-    cost.flops = run.flops + kFlopsPerByte * bytesMoved(run);
+    OperatorWork &row = work.emplace_back();
+    row.flops = run.flops;
+    row.bytesMoved = bytesMoved(run);
     for (const c10::IValue &output : run.outputs)
       forEachTensor(output, [&](const at::Tensor &tensor) {
-        cost.outputBytes += tensor.defined() && tensor.has_storage() ? tensor.nbytes() : 0;
+        row.outputBytes += tensor.defined() && tensor.has_storage() ? tensor.nbytes() : 0;
       });
-    costs.push_back(cost);
   });
   if (error)
-    return error;
-  model.nodeCosts = std::move(costs);
+    return std::move(error);
+  return work;
+}
+
+llvm::Error estimateCosts(Model &model, std::vector<c10::IValue> inputs) {
+  llvm::Expected<std::vector<OperatorWork>> work = countWork(model, std::move(inputs));
+  if (!work)
+    return work.takeError();
+  model.nodeCosts.clear();
+  for (const OperatorWork &row : *work)
+    model.nodeCosts.push_back({row.flops + kCoreFlopsPerByte * row.bytesMoved, row.outputBytes});
   return llvm::Error::success();
 }
 

@@ -5,6 +5,16 @@
 
 namespace pipec {
 
+/// What one operator of the top level does on the example.
+struct OperatorWork {
+  int64_t flops = 0, bytesMoved = 0, outputBytes = 0;
+};
+
+/// Runs the flat graph once, operator by operator: the flops of matrix products, convolutions,
+/// attention and recurrent layers that really ran (inside blocks too), and the bytes that operators
+/// move. Errors: as estimateCosts.
+llvm::Expected<std::vector<OperatorWork>> countWork(Model &model, std::vector<c10::IValue> inputs);
+
 /// Runs the flat graph once, operator by operator, and fills model.nodeCosts: the flops of matrix
 /// products, convolutions, attention and recurrent layers that really ran (inside blocks too) plus
 /// the bytes that memory-bound operators move, weighted by what a CPU core does in that time.

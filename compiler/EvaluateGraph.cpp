@@ -11,6 +11,8 @@
 #include <torch/csrc/jit/ir/ir.h>
 #include <torch/csrc/jit/runtime/interpreter.h>
 
+#include <chrono>
+#include <set>
 #include <unordered_map>
 
 namespace pipec {
@@ -20,6 +22,11 @@ namespace {
 using torch::jit::Block;
 using torch::jit::Node;
 using torch::jit::Value;
+
+/// The run must not change the weights that are compiled afterwards.
+c10::IValue privateCopy(const Attribute &attribute) {
+  return attribute.written ? attribute.value.deepcopy() : attribute.value;
+}
 
 class Evaluator {
 public:
@@ -44,11 +51,6 @@ public:
   }
 
 private:
-  /// The run must not change the weights that are compiled afterwards.
-  static c10::IValue privateCopy(const Attribute &attribute) {
-    return attribute.written ? attribute.value.deepcopy() : attribute.value;
-  }
-
   llvm::Error runOne(size_t index) {
     Node *node = top_.operators[index];
     std::vector<Value *> used = usedBy(node);
@@ -64,7 +66,7 @@ private:
       return cannotRun(node, std::move(error));
     if (error)
       return error;
-    observe_({node, std::move(inputs), stack, counter.total()});
+    observe_({node, std::move(inputs), stack, counter.total(), ns_});
     for (size_t i = 0; i < node->outputs().size(); ++i)
       values_[node->output(i)] = std::move(stack[i]);
     for (Value *value : used)
@@ -140,7 +142,8 @@ private:
         !node->schema().is_vararg()) {
       for (Value *input : node->inputs())
         stack.push_back(valueOf(input));
-      node->getOperation()(stack);
+      torch::jit::Operation operation = node->getOperation();
+      timed([&] { operation(stack); });
       return;
     }
     // Structure, control flow and the like have no kernel of their own: a graph of just this node
@@ -159,13 +162,21 @@ private:
     preparing_ = true;
     torch::jit::Code code(graph, "pipec_operator");
     preparing_ = false;
-    torch::jit::InterpreterState(code).run(stack);
+    timed([&] { torch::jit::InterpreterState(code).run(stack); });
+  }
+
+  /// What it takes to prepare a node belongs to this way of running it, not to the node.
+  void timed(llvm::function_ref<void()> body) {
+    const auto start = std::chrono::steady_clock::now();
+    body();
+    ns_ = std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
   }
 
   TopLevel top_;
   llvm::function_ref<void(const OperatorRun &)> observe_;
   DecidedTypes *decided_;
   bool preparing_ = false; // a graph for the interpreter
+  int64_t ns_ = 0;         // of the node that ran last
   // Looked up by pointer only.
   std::unordered_map<Value *, c10::IValue> values_;
   std::unordered_map<Value *, size_t> lastUse_;
@@ -200,6 +211,47 @@ void eraseFrom(Block &block) {
 llvm::Error evaluateGraph(Model &model, std::vector<c10::IValue> inputs,
                           llvm::function_ref<void(const OperatorRun &)> observe) {
   return Evaluator(model, std::move(inputs), observe).run();
+}
+
+llvm::Expected<int64_t> timeGraph(const Model &model, std::vector<c10::IValue> inputs) {
+  InferenceSettings settings(/*intraOpThreads=*/1);
+  torch::jit::Stack stack = std::move(inputs);
+  for (const Attribute &attribute : model.attributes)
+    stack.push_back(privateCopy(attribute));
+  return guardTorch(ExitCode::Usage, "running the model on the example inputs", [&] {
+    torch::jit::Code code(model.graph, "pipec_model");
+    const auto start = std::chrono::steady_clock::now();
+    torch::jit::InterpreterState(code).run(stack);
+    return static_cast<int64_t>(
+        std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count());
+  });
+}
+
+OperatorGraph operatorGraph(const Model &model) {
+  const TopLevel top = topLevelOf(model);
+  std::unordered_map<Value *, uint32_t> makers, attributes; // looked up by pointer only
+  for (size_t i = 0; i < model.attributes.size(); ++i)
+    attributes[model.graph->inputs()[model.argumentCount() + i]] = static_cast<uint32_t>(i);
+  OperatorGraph graph;
+  for (size_t i = 0; i < top.operators.size(); ++i) {
+    Node *node = top.operators[i];
+    const auto self = static_cast<uint32_t>(i);
+    graph.operators.push_back({node->kind().toQualString(), modulePathOf(node)});
+    std::set<uint32_t> read, weights;
+    forEachOuterUse(node, [&](Value *value) {
+      if (auto maker = makers.find(value); maker != makers.end())
+        read.insert(maker->second);
+      if (auto attribute = attributes.find(value); attribute != attributes.end())
+        weights.insert(attribute->second);
+    });
+    for (uint32_t maker : read)
+      graph.reads.emplace_back(maker, self);
+    for (uint32_t weight : weights)
+      graph.weights.emplace_back(weight, self);
+    for (Value *output : node->outputs())
+      makers[output] = self;
+  }
+  return graph;
 }
 
 llvm::Error inferTypes(Model &model, std::vector<c10::IValue> inputs) {

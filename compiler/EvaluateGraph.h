@@ -17,7 +17,20 @@ struct OperatorRun {
   std::vector<c10::IValue> inputs; // of the node and of what its blocks use from outside
   const std::vector<c10::IValue> &outputs;
   int64_t flops; // arithmetic that ran, inside blocks too
+  int64_t ns;    // that it took
 };
+
+/// The top level as numbers: who reads whose results.
+struct OperatorGraph {
+  struct Operator {
+    std::string op, module; // "aten::linear", "encoder.fc1"
+  };
+  using Pairs = std::vector<std::pair<uint32_t, uint32_t>>;
+  std::vector<Operator> operators; // in program order
+  Pairs reads;                     // maker, reader; each once
+  Pairs weights;                   // attribute, operator that reads it; each once
+};
+OperatorGraph operatorGraph(const Model &model);
 
 /// Calls `observe` after each operator of the top level. Values are dropped after their last use;
 /// attributes that the model writes are copied first. One intra-op thread, no gradients. `inputs`:
@@ -25,6 +38,10 @@ struct OperatorRun {
 /// that failed.
 llvm::Error evaluateGraph(Model &model, std::vector<c10::IValue> inputs,
                           llvm::function_ref<void(const OperatorRun &)> observe);
+
+/// How long the whole graph takes as one: nanoseconds of a run like evaluateGraph's. Errors: the
+/// same.
+llvm::Expected<int64_t> timeGraph(const Model &model, std::vector<c10::IValue> inputs);
 
 /// Runs the graph once and gives each tensor of the top level its dtype, rank, sizes and strides at
 /// the example size. Simplification relies on dtype and rank only, and only where the inputs' own

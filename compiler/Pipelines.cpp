@@ -24,7 +24,7 @@ std::string lowering(const CompileOptions &options) {
   return withOptions("lower-attributes", list);
 }
 
-std::string cuts(const CompileOptions &options) {
+std::string cuts(const CompileOptions &options, const std::vector<size_t> &places) {
   std::vector<std::string> names, list;
   bool markers = false;
   for (const Cut &cut : options.cuts) {
@@ -40,6 +40,12 @@ std::string cuts(const CompileOptions &options) {
     list.push_back("split=markers");
   if (options.stages)
     list.push_back("stages=" + std::to_string(options.stages));
+  if (!places.empty()) {
+    std::vector<std::string> texts;
+    for (size_t place : places)
+      texts.push_back(std::to_string(place));
+    list.push_back("places=" + llvm::join(texts, ":"));
+  }
   return withOptions("choose-cuts", list);
 }
 
@@ -104,10 +110,10 @@ std::string frontPipeline(const CompileOptions &options) {
 
 std::string typedPipeline() { return "simplify,split-outputs,simplify"; }
 
-std::string stagePipeline(const CompileOptions &options) {
+std::string stagePipeline(const CompileOptions &options, const std::vector<size_t> &places) {
   return llvm::join(
       std::vector<std::string>{
-          cuts(options),
+          cuts(options, places),
           "legalise-cuts",
           "rematerialise",
           "insert-transfers",
@@ -129,7 +135,8 @@ std::string Compiler::pipelineText(const CompileOptions &options) {
   text += "# The graph is written as a TorchScript file and read back.\n";
   if (hasInputs && options.cuts.empty() && (options.split.empty() || options.split == "auto"))
     text += "# Where no marker says where to cut: every operator gets its cost from a run on the "
-            "example inputs; in text it is the entity `costs`.\n";
+            "example inputs (in text it is the entity `costs`), and the planner gives choose-cuts "
+            "the places.\n";
   return text + stagePipeline(options);
 }
 

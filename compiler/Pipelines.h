@@ -14,6 +14,6 @@ std::string frontPipeline(const CompileOptions &options);
 std::string typedPipeline();
 constexpr int kTypedRounds = 4;
 /// From the normalised model to stages.
-std::string stagePipeline(const CompileOptions &options);
+std::string stagePipeline(const CompileOptions &options, const std::vector<size_t> &places = {});
 
 } // namespace pipec

@@ -24,41 +24,24 @@ llvm::Error refuseMarkersInBlocks(const Model &model) {
                     describeNode(marker->around));
 }
 
-/// Bytes of the values alive across each boundary; values of unknown size count one byte.
-std::vector<int64_t> trafficOf(const Model &model, const TopLevel &top) {
-  size_t n = top.operators.size();
-  std::vector<std::vector<size_t>> lastUses =
-      lastUsesOf(top); // an output of the model leaves from where it is made
-  std::vector<int64_t> change(n + 2, 0);
-  for (size_t i = 0; i < n; ++i) {
-    int64_t bytes =
-        model.nodeCosts.empty() ? 1 : std::max<int64_t>(1, model.nodeCosts[i].outputBytes);
-    for (size_t last : lastUses[i]) {
-      change[i + 1] += bytes;
-      change[last + 1] -= bytes;
-    }
-  }
-  std::vector<int64_t> traffic(n + 1, 0);
-  int64_t sum = 0;
-  for (size_t i = 0; i <= n; ++i)
-    traffic[i] = sum += change[i];
-  return traffic;
-}
-
 class ChooseCuts : public ModelPass {
 public:
-  ChooseCuts(std::string split, std::vector<std::string> names, size_t stages)
-      : split_(std::move(split)), names_(std::move(names)), stages_(stages) {}
+  ChooseCuts(std::string split, std::vector<std::string> names, size_t stages,
+             std::vector<size_t> places)
+      : split_(std::move(split)), names_(std::move(names)), stages_(stages),
+        places_(std::move(places)) {}
 
   llvm::Expected<bool> run(Model &model) override {
     TopLevel top = topLevelOf(model);
     size_t notesBefore = model.notes.size();
-    std::string split = split_;
+    std::string split = places_.empty() ? split_ : "auto";
     bool markers = !top.boundaries.empty() || findNestedBoundary(model);
     if (split.empty())
       split = !names_.empty() ? "at" : markers ? "markers" : "auto";
     llvm::Expected<std::vector<size_t>> boundaries = std::vector<size_t>{};
-    if (split == "markers")
+    if (!places_.empty())
+      boundaries = fromPlaces(top);
+    else if (split == "markers")
       boundaries = fromMarkers(model, top);
     else if (split == "at")
       boundaries = fromNames(model, top);
@@ -125,6 +108,14 @@ private:
     return boundaries;
   }
 
+  llvm::Expected<std::vector<size_t>> fromPlaces(const TopLevel &top) const {
+    for (size_t i = 0; i < places_.size(); ++i)
+      if (places_[i] <= (i ? places_[i - 1] : 0) || places_[i] >= top.operators.size())
+        return failf(ExitCode::Usage, "places: expected ascending ones from 1 to {}, got {}",
+                     top.operators.size() - 1, places_[i]);
+    return places_;
+  }
+
   llvm::Expected<std::vector<size_t>> fromCost(Model &model, const TopLevel &top) {
     if (stages_ == 0)
       return makeError(
@@ -139,15 +130,13 @@ private:
     CutLegality legality(model, top);
     if (llvm::Error error = legality.enoughFor(stages_ - 1))
       return std::move(error);
-    std::vector<int64_t> costs;
-    for (const NodeCost &cost : model.nodeCosts)
-      costs.push_back(cost.flops);
-    return partitionLinear(costs, trafficOf(model, top), legality.all(), stages_);
+    return partitionByCost(model, top, legality.all(), stages_);
   }
 
   std::string split_;
   std::vector<std::string> names_;
   size_t stages_;
+  std::vector<size_t> places_;
 };
 
 llvm::Expected<std::unique_ptr<ModelPass>> makeChooseCuts(const PassOptions &options) {
@@ -155,9 +144,13 @@ llvm::Expected<std::unique_ptr<ModelPass>> makeChooseCuts(const PassOptions &opt
   std::string split = read.choice("split", {"auto", "markers", "at"}, "");
   std::vector<std::string> names = read.list("at");
   size_t stages = read.count("stages", 0);
+  std::vector<size_t> places;
+  for (llvm::StringRef text : read.list("places"))
+    if (text.getAsInteger(10, places.emplace_back()))
+      return failf(ExitCode::Usage, "places: expected numbers of operators, got {}", text.str());
   if (llvm::Error error = read.finish())
     return std::move(error);
-  return std::make_unique<ChooseCuts>(split, names, stages);
+  return std::make_unique<ChooseCuts>(split, names, stages, std::move(places));
 }
 
 } // namespace
@@ -177,7 +170,8 @@ PassInfo chooseCuts() {
     %y : Tensor = aten::relu(%h))",
           .options = "split=markers|at|auto: default at when names are given, markers when there "
                      "are some, else auto\n"
-                     "at=A:B: module names\nstages=N: number of stages",
+                     "at=A:B: module names\nstages=N: number of stages\nplaces=I:J: before the "
+                     "operators of these numbers, as a planner says",
           .make = makeChooseCuts};
 }
 

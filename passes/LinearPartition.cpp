@@ -1,5 +1,7 @@
 #include "passes/LinearPartition.h"
 
+#include "passes/analysis/TopLevel.h"
+
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -116,6 +118,27 @@ private:
   std::vector<std::vector<size_t>> from_;
 };
 
+/// Bytes of the values alive across each boundary; values of unknown size count one byte.
+std::vector<int64_t> trafficOf(const Model &model, const TopLevel &top) {
+  size_t n = top.operators.size();
+  std::vector<std::vector<size_t>> lastUses =
+      lastUsesOf(top); // an output of the model leaves from where it is made
+  std::vector<int64_t> change(n + 2, 0);
+  for (size_t i = 0; i < n; ++i) {
+    int64_t bytes =
+        model.nodeCosts.empty() ? 1 : std::max<int64_t>(1, model.nodeCosts[i].outputBytes);
+    for (size_t last : lastUses[i]) {
+      change[i + 1] += bytes;
+      change[last + 1] -= bytes;
+    }
+  }
+  std::vector<int64_t> traffic(n + 1, 0);
+  int64_t sum = 0;
+  for (size_t i = 0; i <= n; ++i)
+    traffic[i] = sum += change[i];
+  return traffic;
+}
+
 } // namespace
 
 llvm::Expected<std::vector<size_t>> partitionLinear(const std::vector<int64_t> &costs,
@@ -141,6 +164,15 @@ llvm::Expected<std::vector<size_t>> partitionLinear(const std::vector<int64_t> &
   for (size_t candidate : partitioner.best(bound, std::move(weights)))
     boundaries.push_back(legal[candidate - 1]);
   return boundaries;
+}
+
+llvm::Expected<std::vector<size_t>> partitionByCost(const Model &model, const TopLevel &top,
+                                                    const std::vector<size_t> &legal,
+                                                    size_t stages) {
+  std::vector<int64_t> costs;
+  for (const NodeCost &cost : model.nodeCosts)
+    costs.push_back(cost.flops);
+  return partitionLinear(costs, trafficOf(model, top), legal, stages);
 }
 
 } // namespace pipec

@@ -20,4 +20,12 @@ llvm::Expected<std::vector<size_t>> partitionLinear(const std::vector<int64_t> &
                                                     const std::vector<size_t> &legal, size_t stages,
                                                     double slack = 0.02);
 
+struct Model;
+struct TopLevel;
+
+/// The same for a model whose operators have costs, among the boundaries that are legal.
+llvm::Expected<std::vector<size_t>> partitionByCost(const Model &model, const TopLevel &top,
+                                                    const std::vector<size_t> &legal,
+                                                    size_t stages);
+
 } // namespace pipec

@@ -20,6 +20,52 @@ std::string batchSentence(const Signature &signature) {
                      signature.batchSize);
 }
 
+double milliseconds(double ns) { return ns / 1e6; }
+
+/// Per stage and for a step, where costs are known.
+void printExpected(llvm::raw_ostream &out, const CompileReport &report) {
+  const Prediction &prediction = report.prediction;
+  if (!prediction.known)
+    return;
+  out << fmt::format("expected: {} a step of {} micro-batches, {}, {:.0f} % of it idle\n",
+                     formatDuration(prediction.stepNs), report.plan.microBatches,
+                     report.plan.scheduleName, 100 * prediction.bubble);
+  if (report.partition.known)
+    out << fmt::format(
+        "cuts: the busiest stage needs {}, no cut can do with less than {} ({:.0f} % "
+        "less)\n",
+        formatDuration(static_cast<int64_t>(report.partition.bottleneckNs)),
+        formatDuration(static_cast<int64_t>(report.partition.lowerBoundNs)),
+        100 * report.partition.gap());
+  for (size_t s = 0; s < prediction.memoryBytes.size(); ++s)
+    out << fmt::format("{}{} {}", s ? ", " : "memory: ", s, formatBytes(prediction.memoryBytes[s]));
+  if (!prediction.memoryBytes.empty())
+    out << '\n';
+}
+
+llvm::json::Array stagesWithCosts(const CompileReport &report) {
+  llvm::json::Array stages = stagesJson(report.plan);
+  const Prediction &prediction = report.prediction;
+  for (size_t s = 0; s < stages.size(); ++s) {
+    llvm::json::Object &stage = *stages[s].getAsObject();
+    if (s < prediction.forwardNs.size())
+      stage["forward_ms"] = milliseconds(double(prediction.forwardNs[s]));
+    if (s < prediction.memoryBytes.size())
+      stage["memory_bytes"] = prediction.memoryBytes[s];
+  }
+  return stages;
+}
+
+llvm::json::Object predictionJson(const CompileReport &report) {
+  llvm::json::Object object{{"schedule", report.plan.scheduleName},
+                            {"microbatches", report.plan.microBatches}};
+  if (report.prediction.known) {
+    object["step_ms"] = milliseconds(double(report.prediction.stepNs));
+    object["bubble"] = report.prediction.bubble;
+  }
+  return object;
+}
+
 } // namespace
 
 void printReport(llvm::raw_ostream &out, const CompileReport &report) {
@@ -32,6 +78,7 @@ void printReport(llvm::raw_ostream &out, const CompileReport &report) {
   if (!report.plan.ties.empty())
     out << '\n';
   out << batchSentence(report.plan.signature) << '\n';
+  printExpected(out, report);
   for (const std::string &sentence : report.proved)
     out << "proved: " << sentence << '\n';
   for (const std::string &sentence : report.tested)
@@ -50,20 +97,25 @@ llvm::json::Object reportJson(const CompileReport &report) {
   for (const PhaseTime &phase : report.phases)
     phases.push_back(
         llvm::json::Object{{"name", phase.name}, {"ms", static_cast<double>(phase.ns) / 1e6}});
-  return llvm::json::Object{
+  llvm::json::Object document{
       {"schema_version", 1},
-      {"stages", stagesJson(plan)},
+      {"stages", stagesWithCosts(report)},
       {"channels", channelsJson(plan)},
       {"ties", tiesJson(plan)},
       {"batch", batchJson(plan)},
-      {"prediction",
-       llvm::json::Object{{"schedule", plan.scheduleName}, {"microbatches", plan.microBatches}}},
+      {"prediction", predictionJson(report)},
       {"proved", llvm::json::Array(report.proved)},
       {"tested", llvm::json::Array(report.tested)},
       {"notes", llvm::json::Array(report.notes)},
       {"phases", std::move(phases)},
       {"libtorch_load_save_ms", static_cast<double>(report.torchFileNs) / 1e6},
       {"peak_memory_bytes", report.peakMemoryBytes}};
+  if (report.partition.known)
+    document["partition"] =
+        llvm::json::Object{{"bottleneck_ms", milliseconds(report.partition.bottleneckNs)},
+                           {"lower_bound_ms", milliseconds(report.partition.lowerBoundNs)},
+                           {"gap", report.partition.gap()}};
+  return document;
 }
 
 } // namespace pipec

@@ -1,6 +1,8 @@
 // pipe-compile: cuts a saved TorchScript model into pipeline stages and writes the artifact.
 #include "compiler/Compiler.h"
 #include "compiler/PlantedFaults.h"
+#include "ir/NewFile.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 #include "passes/Pass.h"
@@ -57,6 +59,28 @@ StringOption verifyHow("verify",
                        cl::desc("graph (default) proves the stages equal the source, run also "
                                 "wants example inputs"),
                        cl::value_desc("none|graph|run"), cl::init("graph"), cl::cat(category));
+StringOption
+    cluster("cluster",
+            cl::desc("devices and links that the cuts are planned for, see docs/cluster.md "
+                     "(default: a CPU core per stage)"),
+            cl::value_desc("FILE.json"), cl::cat(category));
+StringOption
+    cost("cost",
+         cl::desc("what operators cost: counted work against the device's rates, median times on "
+                  "this machine, or a table of --emit-costs (default: analytic, which is the same "
+                  "on every run)"),
+         cl::value_desc("analytic|measured|FILE.json"), cl::cat(category));
+DurationOption costBudget("cost-budget", cl::desc("time for --cost measured (default: 10s)"),
+                          cl::value_desc("TIME"), cl::init(DurationValue(10'000'000'000)),
+                          cl::cat(category));
+StringOption emitCosts("emit-costs",
+                       cl::desc("write what every operator costs, as --cost reads it"),
+                       cl::value_desc("FILE.json"), cl::cat(category));
+SizeOption
+    memoryLimit("memory-limit",
+                cl::desc("most bytes that a stage may need: its parameters, and the most "
+                         "that the model's results need at once (default: as --cluster says)"),
+                cl::value_desc("SIZE"), cl::cat(category));
 IntegerOption microBatches("microbatches",
                            cl::desc("default of the artifact (default: the number of stages)"),
                            cl::value_desc("M"), cl::cat(category));
@@ -145,6 +169,18 @@ llvm::Expected<CompileOptions> readOptions() {
   if (options.verify == Verify::Run && inputs.empty())
     return makeError(ExitCode::Usage, "--verify run: expected example inputs, got none",
                      "pass example inputs with --inputs");
+  for (const auto &[name, isGiven] : {std::pair("--cost", given(cost)),
+                                      {"--cost-budget", given(costBudget)},
+                                      {"--cluster", given(cluster)},
+                                      {"--emit-costs", given(emitCosts)},
+                                      {"--memory-limit", given(memoryLimit)}})
+    if (isGiven && inputs.empty())
+      return makeError(ExitCode::Usage, fmt::format("{}: expected example inputs, got none", name),
+                       "pass example inputs with --inputs");
+  if (given(costBudget) && cost != "measured")
+    return makeError(ExitCode::Usage, "--cost-budget: expected --cost measured with it");
+  if (given(memoryLimit) && memoryLimit.getValue() < 1)
+    return makeError(ExitCode::Usage, "--memory-limit: expected at least 1 byte, got 0");
   if (given(recordCase) && inputs.empty())
     return makeError(ExitCode::Usage, "--record-case: expected example inputs, got none",
                      "pass example inputs with --inputs");
@@ -166,6 +202,11 @@ llvm::Expected<CompileOptions> readOptions() {
   options.method = method;
   options.microBatches = microBatches;
   options.ranks = ranks;
+  options.cluster = cluster;
+  options.cost = given(emitCosts) && cost.empty() ? "analytic" : cost.getValue();
+  options.costBudgetNs = costBudget.getValue();
+  options.listCosts = given(emitCosts);
+  options.memoryLimit = memoryLimit.getValue();
   options.trainingFlag = infer ? TrainingFlag::False : TrainingFlag::Saved;
   options.printAfter = printAfter;
   options.dumpDir = dumpIr;
@@ -196,10 +237,17 @@ llvm::json::Object optionsJson(const std::string &target, const CompileReport &r
                             {"load_library", llvm::json::Array(libraries)},
                             {"dry_run", dryRun.getValue()},
                             {"force", force.getValue()}};
+  if (given(memoryLimit))
+    object["memory_limit"] = static_cast<int64_t>(memoryLimit.getValue());
+  if (given(costBudget))
+    object["cost_budget_ms"] = static_cast<double>(costBudget.getValue()) / 1e6;
   if (given(stages))
     object["stages"] = static_cast<int64_t>(stages);
   for (const auto &[name, option] : {std::pair<const char *, const StringOption &>("split", split),
                                      {"inputs", inputs},
+                                     {"cluster", cluster},
+                                     {"cost", cost},
+                                     {"emit_costs", emitCosts},
                                      {"dump_ir", dumpIr},
                                      {"record_case", recordCase},
                                      {"print_after", printAfter}})
@@ -229,6 +277,16 @@ llvm::Error finishCase(CaseWriter &writer, const Plan &plan, const std::string &
   if (!error)
     return error;
   return withContext(std::move(error), target + " is written, but not its case: --record-case");
+}
+
+llvm::Error writeCosts(const CompileReport &report) {
+  NewFile file(emitCosts);
+  file.write(report.costTable.data(), report.costTable.size());
+  file.publish(force);
+  if (file.error() == 0)
+    return llvm::Error::success();
+  return failf(ExitCode::IO, "--emit-costs: cannot write {}: {}", emitCosts.getValue(),
+               llvm::StringRef(std::generic_category().message(file.error())).lower());
 }
 
 llvm::Expected<CompileReport> compileOrTry(Compiler &compiler, const CompileOptions &options,
@@ -266,6 +324,9 @@ llvm::Expected<ExitCode> run() {
     target = name.str().str();
   }
   sendModelPrintsToStderr();
+  if (given(emitCosts) && !force && llvm::sys::fs::is_regular_file(emitCosts))
+    return makeError(ExitCode::Usage, fmt::format("--emit-costs: {} exists", emitCosts.getValue()),
+                     "pass --force to replace it");
   llvm::Expected<Compiler> compiler = Compiler::load(model);
   if (!compiler)
     return compiler.takeError();
@@ -277,6 +338,9 @@ llvm::Expected<ExitCode> run() {
     return report.takeError();
   if (*caseWriter)
     if (llvm::Error error = finishCase(**caseWriter, report->plan, target))
+      return std::move(error);
+  if (given(emitCosts))
+    if (llvm::Error error = writeCosts(*report))
       return std::move(error);
   for (const std::string &note : report->notes)
     printNote(note);

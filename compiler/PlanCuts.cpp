@@ -1,0 +1,245 @@
+#include "compiler/PlanCuts.h"
+
+#include "compiler/EvaluateGraph.h"
+#include "compiler/MeasureCosts.h"
+#include "compiler/planner/Partition.h"
+#include "ir/TensorBytes.h"
+#include "ir/plan/Words.h"
+#include "passes/LinearPartition.h"
+#include "passes/analysis/CutLegality.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+namespace pipec {
+
+namespace {
+
+constexpr double kAsGood = 1.02;
+constexpr size_t kMostPlacesForBound = 5000; // beyond them only simple bounds
+constexpr size_t kMostBytesForBound = size_t(256) << 20;
+
+class CutPlanner {
+public:
+  CutPlanner(const Model &model, const CutRequest &request)
+      : model_(model), request_(request), top_(topLevelOf(model)), legality_(model, top_),
+        legal_(legality_.all()), graph_(operatorGraph(model)) {
+    makeProblem();
+  }
+
+  llvm::Expected<CutPlan> run() {
+    if (llvm::Error error = legality_.enoughFor(request_.stages - 1))
+      return std::move(error);
+    // The incumbent: even stages, little traffic, no memory.
+    llvm::Expected<std::vector<size_t>> even =
+        partitionByCost(model_, top_, legal_, request_.stages);
+    if (!even)
+      return even.takeError();
+    std::vector<size_t> chosen = *even;
+    llvm::Expected<PartitionResult> exact = partitionInOrder(problem_);
+    if (!exact) {
+      ErrorText text = describe(exact.takeError());
+      return text.code == ExitCode::NoPlan ? tooLittleMemory()
+                                           : makeError(text.code, text.message, text.help);
+    }
+    const std::vector<size_t> best = filled(boundariesOf(*exact));
+    if (!fits(chosen) || bottleneck(chosen) > kAsGood * bottleneck(best))
+      chosen = best;
+    CutPlan plan;
+    plan.boundaries = chosen;
+    plan.bottleneckNs = bottleneck(chosen);
+    plan.lowerBoundNs = std::min(plan.bottleneckNs, lowerBound());
+    plan.liveBytes = liveOf(chosen);
+    return plan;
+  }
+
+private:
+  size_t size() const { return graph_.operators.size(); }
+
+  void makeProblem() {
+    DeviceKind kind;
+    kind.name = "stage";
+    kind.count = request_.stages;
+    problem_.time.emplace_back();
+    for (size_t i = 0; i < size(); ++i) {
+      const NodeCost &cost = model_.nodeCosts[i];
+      problem_.time[0].push_back(double(cost.flops) / double(kFlopsPerNs));
+      // Numbers and lists travel with what else travels.
+      problem_.outCost.push_back(
+          cost.outputBytes ? double(request_.link.nanoseconds(cost.outputBytes)) : 0);
+    }
+    problem_.edges = graph_.reads;
+    problem_.memory.assign(size(), 0);
+    std::set<int64_t> storages;
+    for (auto [attribute, reader] : graph_.weights) { // ascending readers: the first one pays
+      const Attribute &weight = model_.attributes[attribute];
+      if (weight.value.isTensor() && weight.value.toTensor().defined() &&
+          storages.insert(weight.storage < 0 ? -1 - int64_t(attribute) : weight.storage).second)
+        problem_.memory[reader] += double(byteCount(weight.value.toTensor()));
+    }
+    // What no cut may separate is one class.
+    size_t next = 0;
+    int64_t color = 0;
+    problem_.color.push_back(0);
+    for (size_t i = 1; i < size(); ++i) {
+      if (next < legal_.size() && legal_[next] == i) {
+        ++next;
+        ++color;
+      }
+      problem_.color.push_back(color);
+    }
+    live_ = liveOf({});
+    if (request_.memoryLimit)
+      kind.memory = std::max(0.0, double(request_.memoryLimit - live_[0]));
+    problem_.kinds = {kind};
+  }
+
+  std::vector<uint32_t> stagesOf(const std::vector<size_t> &boundaries) const {
+    std::vector<uint32_t> stages(size(), 0);
+    for (size_t boundary : boundaries)
+      for (size_t i = boundary; i < size(); ++i)
+        ++stages[i];
+    return stages;
+  }
+
+  double bottleneck(const std::vector<size_t> &boundaries) const {
+    const std::vector<double> loads = deviceLoads(problem_, stagesOf(boundaries), LoadRule::Sum);
+    return *std::max_element(loads.begin(), loads.end());
+  }
+
+  bool fits(const std::vector<size_t> &boundaries) const {
+    std::vector<double> bytes(request_.stages, 0);
+    const std::vector<uint32_t> stages = stagesOf(boundaries);
+    for (size_t i = 0; i < size(); ++i)
+      bytes[stages[i]] += problem_.memory[i];
+    return *std::max_element(bytes.begin(), bytes.end()) <= problem_.kinds[0].memory;
+  }
+
+  static std::vector<size_t> boundariesOf(const PartitionResult &result) {
+    std::vector<size_t> boundaries;
+    for (size_t i = 1; i < result.device.size(); ++i)
+      if (result.device[i] != result.device[i - 1])
+        boundaries.push_back(i);
+    return boundaries;
+  }
+
+  /// As many stages as were asked for: the longest that can be is halved until there are.
+  std::vector<size_t> filled(std::vector<size_t> boundaries) const {
+    std::vector<double> before(size() + 1, 0); // time of the operators before each place
+    for (size_t i = 0; i < size(); ++i)
+      before[i + 1] = before[i] + problem_.time[0][i];
+    while (boundaries.size() + 1 < request_.stages) {
+      double longest = -1;
+      size_t place = 0;
+      for (size_t s = 0; s <= boundaries.size(); ++s) {
+        const size_t begin = s ? boundaries[s - 1] : 0,
+                     end = s < boundaries.size() ? boundaries[s] : size();
+        const double length = before[end] - before[begin];
+        if (length <= longest)
+          continue;
+        const double middle = (before[begin] + before[end]) / 2;
+        auto distance = [&](size_t at) { return std::abs(before[at] - middle); };
+        const auto first = std::upper_bound(legal_.begin(), legal_.end(), begin),
+                   last = std::lower_bound(legal_.begin(), legal_.end(), end);
+        if (first == last)
+          continue;
+        place = *std::min_element(first, last,
+                                  [&](size_t a, size_t b) { return distance(a) < distance(b); });
+        longest = length;
+      }
+      boundaries.insert(std::upper_bound(boundaries.begin(), boundaries.end(), place), place);
+    }
+    return boundaries;
+  }
+
+  /// Per stage, the most bytes of results alive at once: those made there until their last reader
+  /// there, those of earlier stages from the beginning.
+  std::vector<int64_t> liveOf(const std::vector<size_t> &boundaries) const {
+    const std::vector<uint32_t> stages = stagesOf(boundaries);
+    std::vector<int64_t> change(size() + 1, 0);
+    std::vector<size_t> begins = {0};
+    begins.insert(begins.end(), boundaries.begin(), boundaries.end());
+    std::map<std::pair<uint32_t, uint32_t>, size_t> last; // (maker, stage): its last reader there
+    for (size_t i = 0; i < size(); ++i)
+      last[{static_cast<uint32_t>(i), stages[i]}] = i;
+    for (auto [maker, reader] : graph_.reads) {
+      size_t &end = last[{maker, stages[reader]}];
+      end = std::max<size_t>(end, reader);
+    }
+    for (const auto &[use, end] : last) {
+      const int64_t bytes = model_.nodeCosts[use.first].outputBytes;
+      change[use.second == stages[use.first] ? use.first : begins[use.second]] += bytes;
+      change[end + 1] -= bytes;
+    }
+    std::vector<int64_t> most(boundaries.size() + 1, 0);
+    int64_t now = 0;
+    for (size_t i = 0; i < size(); ++i) {
+      now += change[i];
+      most[stages[i]] = std::max(most[stages[i]], now);
+    }
+    return most;
+  }
+
+  /// An equal share, the largest class, and what the search over cuts in every order proves.
+  double lowerBound() const {
+    double total = 0;
+    std::map<int64_t, double> classes;
+    for (size_t i = 0; i < size(); ++i) {
+      total += problem_.time[0][i];
+      classes[problem_.color[i]] += problem_.time[0][i];
+    }
+    double bound = total / double(request_.stages);
+    for (const auto &[color, time] : classes)
+      bound = std::max(bound, time);
+    if (legal_.size() > kMostPlacesForBound)
+      return bound;
+    PartitionOptions options;
+    options.seconds = request_.seconds;
+    options.bytes = kMostBytesForBound;
+    options.orders = 3;
+    llvm::Expected<PartitionResult> any = partitionContiguous(problem_, options);
+    if (any)
+      return std::max(bound, any->lowerBound);
+    llvm::consumeError(any.takeError());
+    return bound;
+  }
+
+  /// The least memory is a partition too: of bytes instead of time.
+  llvm::Error tooLittleMemory() const {
+    PartitionProblem bytes = problem_;
+    bytes.time = {problem_.memory};
+    bytes.outCost.assign(size(), 0);
+    bytes.kinds[0].memory = kUnlimited;
+    llvm::Expected<PartitionResult> least = partitionInOrder(bytes);
+    if (!least)
+      return least.takeError();
+    return makeError(
+        ExitCode::NoPlan,
+        fmt::format("no cut into {} fits: expected at least {} bytes per device, got {}",
+                    counted(request_.stages, "stage"),
+                    static_cast<int64_t>(std::ceil(least->bottleneck)) + live_[0],
+                    request_.memoryLimit),
+        "more stages need less memory each");
+  }
+
+  const Model &model_;
+  const CutRequest &request_;
+  TopLevel top_;
+  CutLegality legality_;
+  std::vector<size_t> legal_;
+  OperatorGraph graph_;
+  PartitionProblem problem_;
+  std::vector<int64_t> live_; // of the whole model, which every stage gets room for
+};
+
+} // namespace
+
+llvm::Expected<CutPlan> planCuts(const Model &model, const CutRequest &request) {
+  return CutPlanner(model, request).run();
+}
+
+} // namespace pipec

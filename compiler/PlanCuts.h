@@ -1,0 +1,29 @@
+// Where an automatic cut is best: the model given to the partitioner.
+#pragma once
+
+#include "ir/Model.h"
+#include "ir/plan/Cluster.h"
+
+namespace pipec {
+
+struct CutRequest {
+  size_t stages = 1;
+  ClusterLink link;        // between stages
+  int64_t memoryLimit = 0; // bytes of a stage; 0: none
+  double seconds = 0.3;    // for the bound, which is only reported
+};
+
+struct CutPlan {
+  std::vector<size_t> boundaries; // the cut is before these operators of the top level
+  double bottleneckNs = 0;        // the busiest stage, computing and sending
+  double lowerBoundNs = 0;        // of every cut into as many stages, in any order of operators
+  std::vector<int64_t> liveBytes; // per stage: the most that its operators' results need at once
+};
+
+/// Of the cuts in program order the one with the least busy stage, from model.nodeCosts, under the
+/// memory limit; a cut whose other stages are more even wins when its busiest is as good within 2
+/// %. The cut is the same on every run; the bound depends on the time it is given. Errors: NoPlan
+/// when there are too few places, or with the least memory that would do.
+llvm::Expected<CutPlan> planCuts(const Model &model, const CutRequest &request);
+
+} // namespace pipec

@@ -1,0 +1,126 @@
+"""Automatic cuts: what they are planned from, what is said of them, and that they hold what they promise."""
+import json
+from pathlib import Path
+
+import e2e
+
+MLP = [e2e.MODELS / "mlp.pt", "--inputs", e2e.MODELS / "mlp.inputs.pt"]
+UNET = [e2e.MODELS / "unet.pt", "--inputs", e2e.MODELS / "unet.inputs.pt"]
+
+
+class Planner(e2e.Case):
+    def document(self, *arguments):
+        done = e2e.run("pipe-compile", *arguments, "--json", "--force")
+        self.assertEqual(done.code, 0, done)
+        return json.loads(done.out), done.err
+
+    def refused(self, code, *arguments, saying):
+        done = e2e.run("pipe-compile", *arguments, "-o", "never.pipe", "--force")
+        self.assertEqual((done.code, Path("never.pipe").exists()), (code, False), done)
+        for text in saying:
+            self.assertIn(text, done.err)
+        return done
+
+    def testReport(self):
+        report, _ = self.document(*UNET, "--stages", 4, "-o", "report.pipe")
+        partition, prediction, stages = report["partition"], report["prediction"], report["stages"]
+        self.assertEqual(set(partition), {"bottleneck_ms", "lower_bound_ms", "gap"})
+        self.assertGreaterEqual(partition["bottleneck_ms"], partition["lower_bound_ms"])
+        self.assertAlmostEqual(partition["gap"], 1 - partition["lower_bound_ms"] / partition["bottleneck_ms"], places=9)
+        times = [stage["forward_ms"] for stage in stages]
+        self.assertLessEqual(max(times), partition["bottleneck_ms"])  # which sends, too
+        self.assertLess(max(times), 1.35 * sum(times) / len(times))
+        self.assertGreaterEqual(partition["lower_bound_ms"], sum(times) / len(times) * 0.999)
+        for stage in stages:
+            self.assertGreater(stage["memory_bytes"], stage["parameter_bytes"])
+        self.assertEqual((prediction["schedule"], prediction["microbatches"]), ("forward-only", 4))
+        self.assertGreaterEqual(prediction["step_ms"], sum(times) + 3 * max(times))
+        self.assertAlmostEqual(prediction["bubble"], 1 - 4 * max(times) / prediction["step_ms"], places=3)
+        self.assertFalse(Path("report.pipe/costs.json").exists(), "counted costs are no measurement")
+
+    def testGivenCuts(self):
+        report, _ = self.document(*MLP, "--at", "layers.4,head", "-o", "given.pipe")
+        self.assertNotIn("partition", report)
+        self.assertEqual(set(report["prediction"]), {"schedule", "microbatches"})
+        report, _ = self.document(*MLP, "--at", "layers.4,head", "--cost", "analytic", "-o", "given.pipe")
+        self.assertNotIn("partition", report)
+        self.assertGreater(report["prediction"]["step_ms"], 0)
+        self.refused(2, *MLP, "--at", "layers.4", "--memory-limit", "1GiB", saying=["--memory-limit: expected automatic cuts"])
+
+    def testMemoryLimit(self):
+        free, _ = self.document(*MLP, "--stages", 3, "-o", "free.pipe")
+        needs = max(stage["memory_bytes"] for stage in free["stages"])
+        fits, _ = self.document(*MLP, "--stages", 3, "--memory-limit", 2 * needs, "-o", "fits.pipe")
+        self.assertEqual([stage["nodes"] for stage in fits["stages"]], [stage["nodes"] for stage in free["stages"]])
+        done = self.refused(12, *MLP, "--stages", 3, "--memory-limit", "1kB", saying=["no cut into 3 stages fits: expected at least", "got 1000"])
+        least = int(done.err.split("expected at least ")[1].split()[0])
+        tight, _ = self.document(*MLP, "--stages", 3, "--memory-limit", least, "-o", "tight.pipe")
+        self.assertLessEqual(max(stage["memory_bytes"] for stage in tight["stages"]), least)
+        self.refused(12, *MLP, "--stages", 3, "--memory-limit", least - 1, saying=[f"at least {least} bytes"])
+
+    def testTableGivesTheSameBytes(self):
+        self.document(*UNET, "--stages", 3, "--emit-costs", "table.json", "-o", "counted.pipe")
+        table = json.loads(Path("table.json").read_text())
+        self.assertGreater(sum(row["forward_ns"] for row in table["operators"]), 0)
+        for name in ("one.pipe", "two.pipe"):
+            self.document(*UNET, "--stages", 3, "--cost", "table.json", "-o", name)
+        self.assertEqual(e2e.files("one.pipe"), e2e.files("two.pipe"))
+        self.assertEqual(Path("one.pipe/costs.json").read_bytes(), Path("table.json").read_bytes())
+        self.document(*UNET, "--stages", 3, "--cost", "one.pipe/costs.json", "-o", "three.pipe")
+        self.assertEqual(e2e.files("one.pipe"), e2e.files("three.pipe"))
+        self.assertEqual(e2e.run("pipe-check", "one.pipe", "--against", UNET[0]).code, 0)
+
+    def testTableDecides(self):
+        self.document(*MLP, "--stages", 2, "--emit-costs", "even.json", "-o", "even.pipe")
+        table = json.loads(Path("even.json").read_text())
+        for i, row in enumerate(table["operators"]):
+            row["forward_ns"] = 1_000_000 if i == 0 else 1000
+        Path("first.json").write_text(json.dumps(table))
+        report, _ = self.document(*MLP, "--stages", 2, "--cost", "first.json", "-o", "first.pipe")
+        self.assertEqual(report["stages"][0]["nodes"], 1)
+        self.assertAlmostEqual(report["stages"][0]["forward_ms"], 1)
+
+    def testMeasured(self):
+        report, _ = self.document(*UNET, "--stages", 3, "--cost", "measured", "--cost-budget", "2s", "-o", "measured.pipe")
+        self.assertIn("measure costs", [phase["name"] for phase in report["phases"]])
+        self.assertGreater(min(stage["forward_ms"] for stage in report["stages"]), 0)
+        again, _ = self.document(*UNET, "--stages", 3, "--cost", "measured.pipe/costs.json", "-o", "again.pipe")
+        self.assertEqual(e2e.files("measured.pipe"), e2e.files("again.pipe"))
+        self.assertEqual([stage["forward_ms"] for stage in report["stages"]], [stage["forward_ms"] for stage in again["stages"]])
+
+    def testWrongTables(self):
+        self.document(*MLP, "--stages", 2, "--emit-costs", "mlp.json", "-o", "mlp.pipe")
+        self.refused(2, *UNET, "--stages", 2, "--cost", "mlp.json", saying=["mlp.json: expected the costs of", "operators, got"])
+        table = json.loads(Path("mlp.json").read_text())
+        table["operators"][1]["op"] = "aten::other"
+        Path("other.json").write_text(json.dumps(table))
+        self.refused(2, *MLP, "--stages", 2, "--cost", "other.json", saying=["operators[1]: expected aten::", "got aten::other"])
+        self.refused(8, *MLP, "--stages", 2, "--cost", "none.json", saying=["cannot read none.json", "analytic, measured or a table"])
+        self.refused(2, e2e.MODELS / "mlp.pt", "--stages", 2, "--cost", "measured", saying=["--cost: expected example inputs"])
+        self.refused(2, *MLP, "--stages", 2, "--cost-budget", "1s", saying=["expected --cost measured"])
+        done = e2e.run("pipe-compile", *MLP, "--stages", 2, "--emit-costs", "mlp.json", "-o", "never.pipe")
+        self.assertEqual((done.code, Path("never.pipe").exists()), (2, False), done)
+
+    def testCluster(self):
+        clusters = e2e.SOURCE / "docs/clusters"
+        two, _ = self.document(*UNET, "--cluster", clusters / "two-cores.json", "-o", "two.pipe")
+        self.assertEqual(len(two["stages"]), 2)  # as many as devices
+        slow, _ = self.document(*UNET, "--stages", 4, "-o", "cpu.pipe")
+        fast, _ = self.document(*UNET, "--stages", 4, "--cluster", clusters / "four-gpus.json", "-o", "gpus.pipe")
+        self.assertLess(fast["prediction"]["step_ms"], slow["prediction"]["step_ms"] / 10)
+        cluster = json.loads((clusters / "four-gpus.json").read_text())
+        cluster["devices"][2]["memory_bytes"] = 1000
+        Path("small.json").write_text(json.dumps(cluster))
+        self.refused(12, *UNET, "--stages", 4, "--cluster", "small.json", saying=["no cut into 4 stages fits"])
+        cluster["devices"][2]["memory_bytes"] = 2**30
+        Path("mixed.json").write_text(json.dumps(cluster))
+        _, notes = self.document(*UNET, "--stages", 4, "--cluster", "mixed.json", "-o", "mixed.pipe")
+        self.assertIn("devices differ", notes)
+        cluster["devices"][1]["kind"] = "tpu"
+        Path("wrong.json").write_text(json.dumps(cluster))
+        self.refused(2, *UNET, "--stages", 4, "--cluster", "wrong.json", saying=["--cluster: wrong.json: devices[1].kind: expected cpu or cuda"])
+        self.refused(8, *UNET, "--stages", 4, "--cluster", "none.json", saying=["--cluster: cannot read none.json"])
+
+
+if __name__ == "__main__":
+    e2e.main()
