@@ -79,20 +79,50 @@ void shareTies(Model &model, const Plan &plan) {
   }
 }
 
-/// The file as read back, flat: without simplification, which would hide what was written. Dead is
-/// only the tuple that held the result together.
-llvm::Expected<Model> readBack(const std::string &path, const std::string &method) {
-  llvm::Expected<Model> imported = importModel(path, method);
+/// Before format 1.1 an artifact did not say the fields of a NamedTuple: it becomes a tuple.
+void forgetNamesWithoutFields(OutputTree &tree) {
+  if (tree.kind == OutputTree::Kind::Tuple && tree.keys.empty())
+    tree.typeName.clear();
+  for (OutputTree &child : tree.children)
+    forgetNamesWithoutFields(child);
+}
+
+OutputTree treeToCompare(const Signature &signature) {
+  OutputTree outputs = signature.outputs;
+  forgetNamesWithoutFields(outputs);
+  return outputs;
+}
+
+/// Only the tuple that held the result together is dead.
+llvm::Expected<bool> splitOnce(AnyModel &model, const PassManagerOptions &options) {
+  PassManager manager(options);
+  if (llvm::Error error = manager.addPipeline("split-outputs,dead-code"))
+    return std::move(error);
+  return manager.run(model);
+}
+
+/// The file as read back, flat: without simplification, which would hide what was written. A list
+/// in a tuple can be split only once the tuple is gone; the source was split as often as its
+/// compilation could, which its tree of outputs tells.
+llvm::Expected<Model> readBack(const std::string &path, const Signature &expected) {
+  llvm::Expected<Model> imported = importModel(path, expected.method);
   if (!imported)
     return imported.takeError();
   AnyModel model = std::move(*imported);
   PassManagerOptions options;
   options.checkHonesty = false;
   PassManager manager(options);
-  if (llvm::Error error = manager.addPipeline("lower-attributes,split-outputs,dead-code"))
+  if (llvm::Error error = manager.addPipeline("lower-attributes"))
     return std::move(error);
   if (llvm::Expected<bool> changed = manager.run(model); !changed)
     return changed.takeError();
+  OutputTree outputs = treeToCompare(expected);
+  for (bool more = true; more && !(std::get<Model>(model).signature.outputs == outputs);) {
+    llvm::Expected<bool> changed = splitOnce(model, options);
+    if (!changed)
+      return changed.takeError();
+    more = *changed;
+  }
   return std::get<Model>(std::move(model));
 }
 
@@ -115,14 +145,6 @@ llvm::Error compareMergedWeights(const Relinked &stages, const Model &merged) {
   return llvm::Error::success();
 }
 
-/// Before format 1.1 an artifact did not say the fields of a NamedTuple: it becomes a tuple.
-void forgetNamesWithoutFields(OutputTree &tree) {
-  if (tree.kind == OutputTree::Kind::Tuple && tree.keys.empty())
-    tree.typeName.clear();
-  for (OutputTree &child : tree.children)
-    forgetNamesWithoutFields(child);
-}
-
 /// Arguments and result as a caller sees them; types of a class have another name in every file.
 llvm::Error compareSignatures(const Signature &expected, const Signature &actual) {
   if (expected.inputs.size() != actual.inputs.size())
@@ -134,15 +156,13 @@ llvm::Error compareSignatures(const Signature &expected, const Signature &actual
       return mergedDiffers(
           fmt::format("argument {}: expected {} with its default, got {}", i, a.name, b.name));
   }
-  OutputTree outputs = expected.outputs;
-  forgetNamesWithoutFields(outputs);
-  if (!(outputs == actual.outputs))
+  if (!(treeToCompare(expected) == actual.outputs))
     return mergedDiffers("the tree of the result is another one");
   return llvm::Error::success();
 }
 
 llvm::Error compareWithStages(const std::string &path, const Relinked &stages) {
-  llvm::Expected<Model> model = readBack(path, stages.model.signature.method);
+  llvm::Expected<Model> model = readBack(path, stages.model.signature);
   if (!model)
     return mergedDiffers(describe(model.takeError()).message);
   if (std::string difference = firstDifference(stages.lines, canonicalLines(*model));

@@ -132,6 +132,15 @@ class Signatures(Merge):
         self.pipec(0, "pipe-check", "trees.pipe", "--against", "trees.merged.pt", saying="PASSED")
         self.pipec(0, "pipe-check", "trees.pipe", "--against", model, saying="PASSED")
 
+    def testListsInsideATuple(self):
+        model, x = self.save(odd_models.ListsInsideATuple), torch.randn(2, 8)
+        for options in (["--inputs", "f32[2,8]"], []):  # example inputs let the compiler split more
+            with self.subTest(options=options):
+                self.compiled(model, "nested.pipe", "--at", "b", *options)
+                merged, source = self.merged("nested.pipe", "nested.merged.pt"), torch.jit.load(model)
+                self.sameBits(self.results(source, [(x,)]), self.results(merged, [(x,)]))
+                self.assertEqual(self.schema(merged), self.schema(source))
+
     def testOtherMethod(self):
         model = self.save(odd_models.OnlyStep)
         self.compiled(model, "step.pipe", "--method", "step", "--at", "b")

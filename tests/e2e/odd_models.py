@@ -172,6 +172,19 @@ class Trees(nn.Module):
         return {"third": third, "first": first}, [second, first], Point(third + 1, 7)
 
 
+class ListsInsideATuple(nn.Module):
+    """Lists and dicts that a tuple or each other hold, one of which nothing can split."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> Tuple[Tensor, List[Tensor], Tuple[Tensor, Dict[str, List[Tensor]]], List[int]]:
+        first = self.a(x)
+        second = self.b(first)
+        return second, [first, x], (first, {"both": [second, first], "twice": [second, second]}), [1, 2]
+
+
 class DrawsAreOff(nn.Module):
     """Between two dropouts that draw: some that are off, in branches too."""
 
