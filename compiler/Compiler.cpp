@@ -25,6 +25,10 @@
 #include "passes/PassManager.h"
 #include "passes/analysis/TopLevel.h"
 
+#include <fmt/ranges.h>
+
+#include <ATen/core/Tensor.h>
+
 #include <chrono>
 #include <filesystem>
 #include <set>
@@ -167,6 +171,27 @@ struct Compiler::Impl {
     return llvm::Error::success();
   }
 
+  /// On tensors without elements every operator costs the same: nothing.
+  static llvm::Error expectSamples(const Signature &signature,
+                                   const std::vector<c10::IValue> &inputs) {
+    std::string empty;
+    bool any = false;
+    for (size_t i = 0; i < inputs.size(); ++i)
+      forEachTensor(inputs[i], [&](const at::Tensor &tensor) {
+        any = any || (tensor.defined() && tensor.numel() > 0);
+        if (tensor.defined() && empty.empty())
+          empty = fmt::format("{} [{}]", signature.inputs[i].name, fmt::join(tensor.sizes(), ","));
+      });
+    if (any || empty.empty())
+      return llvm::Error::success();
+    return makeError(ExitCode::Usage,
+                     fmt::format("automatic cuts: expected example inputs with elements, by which "
+                                 "operators cost something, got input {}",
+                                 empty),
+                     "pass the inputs of one micro-batch of 1 sample or more, or name the cuts "
+                     "with --at");
+  }
+
   llvm::Expected<std::vector<ExampleRun>> study(Model &model) {
     llvm::Expected<std::vector<c10::IValue>> inputs = exampleInputs(model);
     if (!inputs)
@@ -202,6 +227,8 @@ struct Compiler::Impl {
                             ": without it the model runs at this batch size only");
     endPhase("run the source on the example");
     if (needsCosts(model)) {
+      if (llvm::Error error = expectSamples(model.signature, *inputs))
+        return std::move(error);
       if (llvm::Error error = estimateCosts(model, ownCopies(*inputs)))
         return std::move(error);
       endPhase("estimate costs");
@@ -246,8 +273,11 @@ struct Compiler::Impl {
     Plan plan = model.plan();
     plan.toolVersion = pipecVersion();
     plan.torchVersion = torchVersion();
-    plan.microBatches =
-        options->microBatches ? options->microBatches : static_cast<int64_t>(plan.stages.size());
+    const bool split = llvm::any_of(
+        plan.signature.inputs, [](const InputSpec &input) { return input.batchDim.has_value(); });
+    plan.microBatches = options->microBatches ? options->microBatches
+                        : split               ? static_cast<int64_t>(plan.stages.size())
+                                              : 1;
     plan.normalisation = normalisationOf(*options, forms);
     return plan;
   }

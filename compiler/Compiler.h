@@ -117,10 +117,9 @@ public:
   ///   Usage 2        options that do not fit the model or one another; `outDir` exists without
   ///                  `force`, or is no artifact; the model does not run on the example inputs
   ///   Unreadable 3   the model's or the inputs' file is not what it should be
-  ///   Unsupported 4  a construct that cannot be cut: names operator and source line
+  ///   Unsupported 4  what cannot be cut, or not as often: names operator and source line
   ///   IO 8           a file cannot be opened or written; the disk is full
   ///   OutOfMemory 10
-  ///   NoPlan 12      more stages than places to cut
   ///   Internal 70    the proof or the comparison with the source failed
   llvm::Expected<CompileReport> compile(const CompileOptions &options, const std::string &outDir,
                                         bool force = false);

@@ -46,8 +46,14 @@ llvm::Expected<std::vector<ExampleRun>> runSource(const std::string &path, const
     runs.push_back({0, std::move(kept), ownCopies(*leaves)});
     return leaves;
   };
-  if (llvm::Error error = batchTrial(model.signature, inputs, batchDimGiven, run))
+  std::string whole;
+  if (llvm::Error error = batchTrial(model.signature, inputs, batchDimGiven, run, &whole))
     return std::move(error);
+  if (!whole.empty())
+    model.notes.push_back("the batch is not cut into micro-batches: the model fails on the later "
+                          "samples of the example alone (" +
+                          llvm::StringRef(whole).split('\n').first.str() +
+                          "); --batch-dim NAME=K cuts all the same");
   for (ExampleRun &done : runs)
     done.batch = samplesOf(model.signature, done.calls.back());
   return runs;

@@ -102,23 +102,64 @@ std::vector<Run> tryAllSizes(const Signature &signature, llvm::ArrayRef<c10::IVa
   return runs;
 }
 
+/// What the model says against the samples that a second micro-batch would get; empty when it takes
+/// them. Never one sample alone, which some models refuse for their own reasons.
+std::string problemOfLaterSamples(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
+                                  LeafRunner run) {
+  llvm::Expected<int64_t> batch = batchSize(signature, inputs);
+  if (!batch) {
+    llvm::consumeError(batch.takeError());
+    return "";
+  }
+  const int64_t begin = (*batch + 1) / 2, count = *batch - begin;
+  if (count < 1)
+    return "";
+  Values later;
+  llvm::Error error = guardTorchVoid(ExitCode::Other, "cutting the example", [&] {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const std::optional<int64_t> dim = signature.inputs[i].batchDim;
+      c10::IValue part = mapTensors(inputs[i], [&](const at::Tensor &tensor) {
+        return dim && tensor.defined() ? tensor.narrow(*dim, begin, count) : tensor;
+      });
+      later.push_back(resizeBatch(part, dim, std::max<int64_t>(2, count)));
+    }
+  });
+  if (!error)
+    error = runCopy(run, later).takeError();
+  return error ? describe(std::move(error)).message : "";
+}
+
+/// What the sizes showed.
+struct Trial {
+  std::vector<Run> runs;    // empty: the model refuses a size
+  std::string laterSamples; // why the batch cannot be cut all the same
+  bool good() const { return !runs.empty() && laterSamples.empty(); }
+};
+
+Trial tryOnce(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs, LeafRunner run) {
+  Trial trial{tryAllSizes(signature, inputs, run), ""};
+  if (!trial.runs.empty())
+    trial.laterSamples = problemOfLaterSamples(signature, inputs, run);
+  return trial;
+}
+
 /// An input may have the batch's size by chance. When all candidates together fail, one of them may
 /// be such a case.
-std::vector<Run> tryCandidates(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
-                               const std::vector<bool> &given, LeafRunner run) {
-  std::vector<Run> runs = tryAllSizes(signature, inputs, run);
+Trial tryCandidates(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
+                    const std::vector<bool> &given, LeafRunner run) {
+  Trial all = tryOnce(signature, inputs, run);
   bool isFirst = true;
-  for (size_t i = 0; i < inputs.size() && runs.empty(); ++i) {
+  for (size_t i = 0; i < inputs.size() && !all.good(); ++i) {
     if (given[i] || !signature.inputs[i].batchDim)
       continue;
     if (std::exchange(isFirst, false)) // the first one defined the batch
       continue;
     signature.inputs[i].batchDim.reset();
-    runs = tryAllSizes(signature, inputs, run);
-    if (runs.empty())
-      signature.inputs[i].batchDim = 0;
+    if (Trial without = tryOnce(signature, inputs, run); without.good())
+      return without;
+    signature.inputs[i].batchDim = 0;
   }
-  return runs;
+  return all;
 }
 
 /// The same inputs with other values in the samples: floats times `factor`, the rest reversed along
@@ -233,6 +274,36 @@ private:
   int64_t batch_;
 };
 
+/// Sizes that follow the batch, of values that nobody cuts.
+TensorSpec withoutBatch(TensorSpec spec) {
+  for (std::vector<Dim> *dims : {&spec.shape, &spec.strides})
+    for (Dim &dim : *dims)
+      if (!dim.dynamic && dim.perBatch != 0)
+        dim = {.perBatch = 0, .constant = 0, .dynamic = true};
+  return spec;
+}
+
+/// No input is cut: what was learnt about sizes stays, as sizes that differ from call to call.
+void keepWhole(Signature &signature) {
+  signature.batchSymbolic = false;
+  for (InputSpec &input : signature.inputs) {
+    input.batchDim.reset();
+    input.tensor = withoutBatch(std::move(input.tensor));
+  }
+  using Kind = MergeRule::Kind;
+  for (OutputLeaf &leaf : signature.leaves) {
+    leaf.tensor = withoutBatch(std::move(leaf.tensor));
+    // There is nothing to merge; the rule only has to be what a fixed batch of these sizes gives.
+    const std::vector<Dim> &shape = leaf.tensor.shape;
+    const Dim batch{.perBatch = 0, .constant = signature.batchSize, .dynamic = false};
+    auto joined = llvm::find(shape, batch);
+    bool dynamic = llvm::any_of(shape, [](const Dim &dim) { return dim.dynamic; });
+    if (!dynamic && joined != shape.end() &&
+        (leaf.merge.kind == Kind::Same || leaf.merge.kind == Kind::List))
+      leaf.merge = {.kind = Kind::Concat, .dim = joined - shape.begin()};
+  }
+}
+
 /// The spec of a value that is one tensor in every run.
 TensorSpec specOver(llvm::ArrayRef<std::pair<int64_t, c10::IValue>> seen,
                     const c10::IValue &example) {
@@ -264,7 +335,7 @@ void describeInputs(Signature &signature, llvm::ArrayRef<c10::IValue> inputs) {
 } // namespace
 
 llvm::Error batchTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
-                       const std::vector<bool> &batchDimGiven, LeafRunner run) {
+                       const std::vector<bool> &batchDimGiven, LeafRunner run, std::string *whole) {
   PIPEC_ASSERT(inputs.size() == signature.inputs.size() && batchDimGiven.size() == inputs.size(),
                "bound inputs");
   auto batch = guessBatchDims(signature, inputs, batchDimGiven);
@@ -274,9 +345,10 @@ llvm::Error batchTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
   if (!example)
     return example.takeError();
 
-  std::vector<Run> runs;
+  Trial trial;
   if (*batch > 0)
-    runs = tryCandidates(signature, inputs, batchDimGiven, run);
+    trial = tryCandidates(signature, inputs, batchDimGiven, run);
+  std::vector<Run> runs = std::move(trial.runs);
   signature.batchSymbolic = !runs.empty();
   signature.batchSize = *batch;
 
@@ -313,6 +385,12 @@ llvm::Error batchTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
         seen.emplace_back(one.size, one.leaves.at(l));
       signature.leaves[l].merge = finder.find(seen);
       signature.leaves[l].tensor = specOver(seen, (*example)[l]);
+    }
+    // Who names a dimension wants it cut.
+    if (!trial.laterSamples.empty() && !llvm::is_contained(batchDimGiven, true)) {
+      keepWhole(signature);
+      if (whole)
+        *whole = trial.laterSamples;
     }
   });
 }

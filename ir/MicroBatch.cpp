@@ -26,14 +26,15 @@ std::vector<int64_t> memoryOrder(const at::Tensor &tensor) {
   return order;
 }
 
-/// The samples of a tensor repeated cyclically to `size`, in the same order of memory
-/// (channels_last stays channels_last).
+/// The samples of a tensor, each repeated or some left out, to `size` in the same order of memory
+/// (channels_last stays channels_last). Samples keep their order: offsets and sorted lengths stay
+/// sorted.
 at::Tensor resizeTensor(const at::Tensor &tensor, int64_t dim, int64_t size) {
   if (dim >= tensor.dim() || tensor.size(dim) == size || tensor.size(dim) == 0)
     return tensor;
   std::vector<int64_t> indices(size);
   for (int64_t i = 0; i < size; ++i)
-    indices[i] = i % tensor.size(dim);
+    indices[i] = i * tensor.size(dim) / size;
   std::vector<int64_t> order = memoryOrder(tensor), back(order.size());
   for (size_t i = 0; i < order.size(); ++i)
     back[order[i]] = static_cast<int64_t>(i);

@@ -40,11 +40,14 @@ using LeafRunner = llvm::function_ref<llvm::Expected<std::vector<c10::IValue>>(
 /// `batchDimGiven` is false, batchSymbolic, batchSize, tensor specs of inputs and leaves, and the
 /// merge rule of each leaf. A model that does not run at these sizes is batchSymbolic = false and
 /// gets its rules from the example alone. One run more, with other values and after a call, shows
-/// what follows the samples or the model's state. Errors: Usage when the given batch dimensions
-/// disagree; the error of `run` when the example itself fails. `run` must not change the model's
-/// state (give it a fresh copy).
+/// what follows the samples or the model's state, and one with the later samples of the example
+/// whether the batch can be cut at all: where it fails (offsets into another input begin at 0) no
+/// input is split, sizes that follow the batch are dynamic, and `whole` gets why. Errors: Usage
+/// when the given batch dimensions disagree; the error of `run` when the example itself fails.
+/// `run` must not change the model's state (give it a fresh copy).
 llvm::Error batchTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
-                       const std::vector<bool> &batchDimGiven, LeafRunner run);
+                       const std::vector<bool> &batchDimGiven, LeafRunner run,
+                       std::string *whole = nullptr);
 
 /// Values whose tensors have memory of their own, with the very strides and requires_grad: what a
 /// model writes into them nobody else sees, and its operators compute the same bits. Only elements
@@ -52,7 +55,7 @@ llvm::Error batchTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
 std::vector<c10::IValue> ownCopies(llvm::ArrayRef<c10::IValue> values);
 
 /// Makes the value of one batch of `size` samples from an example by repeating or dropping samples
-/// along the batch dimension.
+/// along the batch dimension; those left keep their order.
 c10::IValue resizeBatch(const c10::IValue &value, std::optional<int64_t> batchDim, int64_t size);
 
 /// dtype, sizes, strides of a tensor as a spec with constant dims.

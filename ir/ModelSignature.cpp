@@ -11,7 +11,8 @@ namespace pipec {
 
 namespace {
 
-/// None, bool, int, float, str or a list or tuple of these; nullopt for other values.
+/// None, bool, int, float, complex, str, device or a list or tuple of these; nullopt for other
+/// values.
 std::optional<llvm::json::Value> jsonOf(const c10::IValue &value) {
   if (value.isNone())
     return llvm::json::Value(nullptr);
@@ -21,6 +22,10 @@ std::optional<llvm::json::Value> jsonOf(const c10::IValue &value) {
     return llvm::json::Value(value.toInt());
   if (value.isDouble())
     return floatDefault(value.toDouble());
+  if (value.isComplexDouble())
+    return complexDefault({value.toComplexDouble().real(), value.toComplexDouble().imag()});
+  if (value.isDevice())
+    return deviceDefault(value.toDevice().str());
   if (value.isString())
     return llvm::json::Value(value.toStringRef());
   if (!value.isList() && !value.isTuple())

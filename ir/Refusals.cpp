@@ -69,6 +69,13 @@ constexpr RefusalRow kRefusals[] = {
      "gives",
      "The method returns a device, a future, an object or the like, which neither a file of "
      "outputs nor another rank can be given."},
+    {Refusal::TooFewPlaces, "too-few-places",
+     "stages: {} wanted, but the model has only {} to cut: at most {}; {}",
+     "ask for fewer stages, or change what keeps operators together",
+     "A model has a limit of stages: its operators at top level, less those that must stay in one "
+     "stage. Control flow that depends on data is one operator; a write stays with what it may "
+     "change, reads and writes of an attribute stay together, and so do the maker and the users of "
+     "a value that cannot travel."},
 };
 
 } // namespace

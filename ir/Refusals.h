@@ -24,6 +24,7 @@ enum class Refusal {
   NoTextForm,
   TypeOfModel,
   ResultWithoutForm,
+  TooFewPlaces,
 };
 
 /// A row of the table. `message` has {} where the caller's words go, the place (operator, source

@@ -1,3 +1,4 @@
+#include "ir/TorchError.h"
 #include "ir/Values.h"
 #include "ir/plan/Check.h"
 #include "ir/plan/DefaultValue.h"
@@ -95,6 +96,16 @@ c10::IValue fromJson(const llvm::json::Value &json) {
     return *integer;
   if (auto number = floatFromDefault(json)) // written exactly, so that 1 and 1.0 stay apart
     return *number;
+  if (auto number = complexFromDefault(json))
+    return c10::complex<double>(number->real(), number->imag());
+  if (auto text = deviceFromDefault(json)) {
+    auto device =
+        guardTorch(ExitCode::BadArtifact, "default", [&] { return c10::Device(text->str()); });
+    if (device)
+      return *device;
+    llvm::consumeError(device.takeError()); // nothing is called that: None, which fits no device
+    return {};
+  }
   if (auto text = json.getAsString())
     return text->str();
   if (const auto *elements = tupleFromDefault(json)) {

@@ -230,8 +230,16 @@ llvm::Error Reference::Impl::learnSignature(const std::vector<c10::IValue> &inpu
       return value.takeError();
     return flattenOutputs(signature, *value);
   };
-  if (llvm::Error error = batchTrial(signature, example, batchDimGiven, leavesOf))
+  std::string whole;
+  if (llvm::Error error = batchTrial(signature, example, batchDimGiven, leavesOf, &whole))
     return error;
+  if (!whole.empty() && options.microBatches > 1)
+    return makeError(
+        ExitCode::Usage,
+        fmt::format("micro-batches: expected 1, for the model fails on later samples alone, got "
+                    "{}: {}",
+                    options.microBatches, llvm::StringRef(whole).split('\n').first.str()),
+        "pass --microbatches 1, or say with --batch-dim what is cut");
   known = true;
   return llvm::Error::success();
 }

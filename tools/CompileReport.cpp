@@ -10,6 +10,8 @@ namespace pipec {
 namespace {
 
 std::string batchSentence(const Signature &signature) {
+  if (llvm::none_of(signature.inputs, [](const InputSpec &input) { return input.batchDim; }))
+    return "batch: no input is cut into micro-batches; there is one";
   if (signature.batchSize == 0)
     return "batch: no example inputs were given, so sizes are not checked";
   if (signature.batchSymbolic)

@@ -105,6 +105,10 @@ llvm::Expected<std::vector<ParsedModel>> parseInput() {
 }
 
 llvm::Expected<std::vector<ParsedModel>> readInput() {
+  if (readsModule() && torchscript)
+    return makeError(ExitCode::Usage,
+                     "--torchscript: expected TorchScript source, got " + file + ", a saved module",
+                     "leave --torchscript out");
   if (readsModule())
     return readModule(importModel(file, method));
   if (llvm::Error error = readText())

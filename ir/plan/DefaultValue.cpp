@@ -1,5 +1,8 @@
 #include "ir/plan/DefaultValue.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
 #include <cmath>
 #include <limits>
 
@@ -30,6 +33,39 @@ std::optional<double> floatFromDefault(const llvm::json::Value &value) {
   return number;
 }
 
+llvm::json::Value complexDefault(std::complex<double> value) {
+  return llvm::json::Object{
+      {"complex", llvm::json::Array{floatDefault(value.real()), floatDefault(value.imag())}}};
+}
+
+std::optional<std::complex<double>> complexFromDefault(const llvm::json::Value &value) {
+  const llvm::json::Object *object = value.getAsObject();
+  const llvm::json::Array *parts =
+      object && object->size() == 1 ? object->getArray("complex") : nullptr;
+  if (!parts || parts->size() != 2)
+    return std::nullopt;
+  std::optional<double> real = floatFromDefault((*parts)[0]), imag = floatFromDefault((*parts)[1]);
+  if (!real || !imag)
+    return std::nullopt;
+  return std::complex<double>(*real, *imag);
+}
+
+llvm::json::Value deviceDefault(std::string device) {
+  return llvm::json::Object{{"device", std::move(device)}};
+}
+
+std::optional<llvm::StringRef> deviceFromDefault(const llvm::json::Value &value) {
+  const llvm::json::Object *object = value.getAsObject();
+  if (!object || object->size() != 1 || !object->getString("device"))
+    return std::nullopt;
+  const llvm::StringRef text = *object->getString("device");
+  const auto [kind, index] = text.split(':');
+  uint8_t number = 0;
+  const bool named = !kind.empty() && llvm::all_of(kind, llvm::isAlpha);
+  const bool numbered = !text.contains(':') || !index.getAsInteger(10, number);
+  return named && numbered ? std::optional(text) : std::nullopt;
+}
+
 llvm::json::Value tupleDefault(llvm::json::Array elements) {
   return llvm::json::Object{{"tuple", std::move(elements)}};
 }
@@ -48,12 +84,15 @@ llvm::Error checkDefault(const llvm::json::Value &value) {
     return llvm::Error::success();
   }
   bool number = value.kind() == llvm::json::Value::Number;
-  if (value.getAsObject() ? floatFromDefault(value).has_value() : !number || value.getAsInteger())
+  const bool object =
+      floatFromDefault(value) || complexFromDefault(value) || deviceFromDefault(value);
+  if (value.getAsObject() ? object : !number || value.getAsInteger())
     return llvm::Error::success();
   return failf(
       ExitCode::BadArtifact,
-      "expected null, a bool, an integer, a string, {{\"float\": \"0x1p-1\"}}, or a list or "
-      "{{\"tuple\": [...]}} of these");
+      "expected null, a bool, an integer, a string, {{\"float\": \"0x1p-1\"}}, "
+      "{{\"complex\": [...]}}, {{\"device\": \"cpu\"}}, or a list or {{\"tuple\": [...]}} of "
+      "these");
 }
 
 } // namespace pipec

@@ -65,6 +65,10 @@ bool defaultFits(llvm::StringRef type, const llvm::json::Value &value) {
     return value.getAsString().hasValue();
   if (type == "float")
     return floatFromDefault(value).has_value();
+  if (type == "complex")
+    return complexFromDefault(value).has_value();
+  if (type == "Device")
+    return deviceFromDefault(value).has_value();
   if (type == "NoneType")
     return value.getAsNull().hasValue();
   if (auto element = inside("Optional"))

@@ -1,6 +1,8 @@
 #include "passes/analysis/CutLegality.h"
 
 #include "ir/NodeInfo.h"
+#include "ir/Refusals.h"
+#include "ir/plan/Words.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "passes/analysis/AliasAnalysis.h"
@@ -88,6 +90,15 @@ private:
   llvm::DenseSet<Value *> values_;
 };
 
+/// Operators in the blocks of control flow, at any depth.
+size_t operatorsInside(Node *node) {
+  size_t count = 0;
+  for (Block *block : node->blocks())
+    for (Node *inner : block->nodes())
+      count += (inner->kind() != c10::prim::Constant) + operatorsInside(inner);
+  return count;
+}
+
 /// What people know the memory as: the name of an attribute or argument; else nothing.
 std::string nameIn(const Model &model, const AliasAnalysis::Memory &memory) {
   for (const Value *value : memory.values) {
@@ -129,6 +140,7 @@ CutLegality::CutLegality(const Model &model, const TopLevel &top)
   blockState(model, top);
   blockValuesThatStay(top);
   blockRandom(top);
+  noteLargestBlock(top);
   std::vector<int64_t> change(operators_ + 2, 0);
   for (const Blocked &interval : blocked_) {
     ++change[interval.from + 1];
@@ -166,17 +178,22 @@ llvm::Error CutLegality::enoughFor(size_t boundaries) const {
   const size_t places = all().size();
   if (boundaries <= places)
     return llvm::Error::success();
-  std::string message = fmt::format(
-      "stages: {} wanted, but the model has only {} {} to cut: at most {} {}", boundaries + 1,
-      places, places == 1 ? "place" : "places", places + 1, places == 0 ? "stage" : "stages");
-  if (std::string reasons = mainReasons(); !reasons.empty())
-    message += "; " + reasons;
-  return makeError(ExitCode::NoPlan, message,
-                   places == 0 ? "compile it as one stage, or change what stays together"
-                               : fmt::format("ask for {} stages or fewer", places + 1));
+  return refuseWith(Refusal::TooFewPlaces, boundaries + 1, counted(places, "place"),
+                    counted(places + 1, "stage"), mainReasons());
 }
 
-/// The few intervals that block most places, longest first.
+void CutLegality::noteLargestBlock(const TopLevel &top) {
+  size_t most = 0;
+  for (Node *node : top.operators)
+    if (size_t inside = operatorsInside(node); inside > most) {
+      most = inside;
+      largestBlock_ = fmt::format("{} stays whole with the {} in it", describeNode(node),
+                                  counted(inside, "operator"));
+    }
+}
+
+/// How many operators there are, the few intervals that block most places, longest first, and
+/// control flow.
 std::string CutLegality::mainReasons() const {
   constexpr size_t kMost = 3;
   std::vector<Blocked> longest = blocked_;
@@ -184,11 +201,11 @@ std::string CutLegality::mainReasons() const {
       longest, [](const Blocked &a, const Blocked &b) { return a.to - a.from > b.to - b.from; });
   if (longest.size() > kMost)
     longest.resize(kMost);
-  std::string text;
+  std::string text = fmt::format("it has {} at top level", counted(operators_, "operator"));
   for (const Blocked &interval : longest)
-    text += fmt::format("{}{} ({} of {} places blocked)", text.empty() ? "" : "; ", interval.why,
-                        interval.to - interval.from, operators_ - 1);
-  return text;
+    text += fmt::format("; {} ({} of {} places blocked)", interval.why, interval.to - interval.from,
+                        operators_ - 1);
+  return largestBlock_.empty() ? text : text + "; " + largestBlock_;
 }
 
 void CutLegality::block(size_t from, size_t to, std::string why) {

@@ -25,8 +25,8 @@ public:
   std::string why(size_t boundary) const;
   /// Legal boundaries in ascending order.
   std::vector<size_t> all() const;
-  /// Success when `boundaries` cuts find a legal place each. Errors: NoPlan with both numbers and
-  /// what blocks most places.
+  /// Success when `boundaries` cuts find a legal place each. Errors: the refusal too-few-places
+  /// with both numbers and what blocks most places.
   llvm::Error enoughFor(size_t boundaries) const;
 
 private:
@@ -40,11 +40,13 @@ private:
   void blockState(const Model &model, const TopLevel &top);
   void blockValuesThatStay(const TopLevel &top);
   void blockRandom(const TopLevel &top);
+  void noteLargestBlock(const TopLevel &top);
   std::string mainReasons() const;
   size_t indexOf(torch::jit::Node *node, const TopLevel &top) const;
 
   size_t operators_;
   std::vector<Blocked> blocked_;
+  std::string largestBlock_;  // control flow with the most operators, in words
   std::vector<size_t> cover_; // how many intervals cover each boundary
 };
 

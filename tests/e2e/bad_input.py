@@ -147,6 +147,11 @@ class Inputs(InOwnDirectory):
     def testNegativeSize(self):
         self.compileRefuses("f32[-1,64]", "expected sizes of 0 or more, got -1")
 
+    def testNoElements(self):
+        """Nothing costs anything then: cuts by cost would stand anywhere. Cuts that are named are fine."""
+        self.compileRefuses("f32[0,64]", "expected example inputs with elements", "got input x [0,64]", "--at")
+        self.compiled(MODEL, self.directory / "out.pipe", "--at", "head", "--inputs", "f32[0,64]")
+
     def testUnreadableFile(self):
         self.compileRefuses(self.write("in.pt", b"no tensors here" * 50), "in.pt", code=UNREADABLE)
 
@@ -294,7 +299,7 @@ class Outputs(InOwnDirectory):
         target = self.directory / "out.pipe"
         self.pipec(0, *self.compileTo(target))
         before = e2e.files(target)
-        self.pipec(12, "pipe-compile", MODEL, "--stages", 1000, "--inputs", INPUTS, "-o", target, "--force")
+        self.pipec(4, "pipe-compile", MODEL, "--stages", 1000, "--inputs", INPUTS, "-o", target, "--force")
         self.assertEqual(e2e.files(target), before)
         self.nothingLeft("out.pipe")
 
@@ -369,6 +374,9 @@ class Options(InOwnDirectory):
                                      ("--microbatches", 0, "at least 1, got 0"), ("--repeat", -1, "at least 1, got -1")):
             with self.subTest(option=option, value=value):
                 self.refused(USAGE, [option, bound], "pipe-run", MODEL, "--inputs", INPUTS, option, value)
+
+    def testSourceOfASavedModule(self):
+        self.refused(USAGE, ["--torchscript", MODEL.name, "a saved module"], "pipe-opt", MODEL, "--torchscript", "--passes", "inline")
 
     def testNothingSaysWhereToCut(self):
         self.refused(USAGE, ["where to cut", "--stages", "@torch.jit.script"], "pipe-compile", MODEL, "-o", self.directory / "out.pipe")

@@ -149,20 +149,20 @@ class Moved(Cuts):
 
 class TooMany(Cuts):
     def testStages(self):
-        self.refused(12, ["1000", "at most 33 stages"], "pipe-compile", MLP, "--stages", 1000, "--inputs", MLP_INPUTS, "-o", "never.pipe")
+        self.refused(4, ["1000", "at most 33 stages"], "pipe-compile", MLP, "--stages", 1000, "--inputs", MLP_INPUTS, "-o", "never.pipe")
         self.assertFalse(Path("never.pipe").exists())
 
     def testAsManyAsFit(self):
         """The number that the refusal names does compile, one more does not."""
         import re
         model = self.save(odd_models.SharedBlock)
-        result = self.pipec(12, "pipe-compile", model, "--stages", 99, "--inputs", INPUTS, "-o", "never.pipe")
+        result = self.pipec(4, "pipe-compile", model, "--stages", 99, "--inputs", INPUTS, "-o", "never.pipe")
         most = re.search(r"at most (\d+)", result.err)
         self.assertIsNotNone(most, result.err)
         plan = self.compiled(model, "most.pipe", "--stages", most[1], "--inputs", INPUTS)
         self.assertEqual(len(plan["stages"]), int(most[1]))
         self.sameNumbers(model, "most.pipe")
-        self.pipec(12, "pipe-compile", model, "--stages", int(most[1]) + 1, "--inputs", INPUTS, "-o", "never.pipe")
+        self.pipec(4, "pipe-compile", model, "--stages", int(most[1]) + 1, "--inputs", INPUTS, "-o", "never.pipe")
 
 
 if __name__ == "__main__":

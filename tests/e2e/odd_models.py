@@ -94,6 +94,18 @@ class Defaults(nn.Module):
         return x
 
 
+class ComplexAndDevice(nn.Module):
+    """Defaults that no values file and no JSON has."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(16, 16), nn.Linear(16, 16)
+
+    def forward(self, x: Tensor, where: torch.device = torch.device("cpu"), turn: complex = 1 - 0.5j) -> Tensor:
+        x = self.a(x) + torch.ones(16, device=where)
+        return self.b(x).to(where) * turn
+
+
 class Trees(nn.Module):
     """A result that is a tree: leaves from several stages, one of them twice, one that is no tensor."""
 

@@ -52,6 +52,20 @@ class Signatures(e2e.Case):
         torch.save(self.expected(model, x, pair=(3, 2.0)), "expected.pt")
         self.pipec(0, "pipe-run", "tuples.pipe", "--inputs", "pair.pt", "--microbatches", 1, *e2e.BITS, "--expect", "expected.pt", saying="PASSED")
 
+    def testDevicesAndComplexNumbersAsDefaults(self):
+        model = self.save(odd_models.ComplexAndDevice)
+        x = torch.randn(4, 16)
+        torch.save((x,), "x.pt")
+        torch.save(self.expected(model, x), "expected.pt")
+        plan = self.compiled(model, "complex.pipe", "--at", "b", "--inputs", "x.pt", "--dump-ir", "complex.dumps")
+        self.assertEqual([argument["default"] for argument in plan["signature"]["inputs"][1:]],
+                         [{"device": "cpu"}, {"complex": [{"float": "0x1p+0"}, {"float": "-0x1p-1"}]}])
+        for runs in (model, "complex.pipe"):
+            self.pipec(0, "pipe-run", runs, "--inputs", "x.pt", "--microbatches", 1, *e2e.BITS, "--expect", "expected.pt", saying="PASSED")
+        self.sameBits(torch.load("expected.pt"), e2e.documented("artifact.md", "run")["run"]("complex.pipe", x))
+        last = sorted(Path("complex.dumps").iterdir())[-1]
+        self.assertIn('default={"device":"cpu"}', self.pipec(0, "pipe-opt", last).out)
+
     def testForks(self):
         """What is forked is computed in its place, wherever the future went."""
         model = self.save(odd_models.Forks)

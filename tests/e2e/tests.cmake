@@ -7,3 +7,5 @@ foreach(name markers cuts facts state texts signatures libraries messages reprod
   string(REPLACE "_" "-" entry ${name})
   pipec_e2e_test(e2e-${entry} e2e/${name}.py)
 endforeach()
+# Real architectures, those that are made without other libraries; all of them: e2e/zoo.py --all.
+pipec_e2e_test(e2e-zoo e2e/zoo.py)

@@ -251,6 +251,40 @@ TEST(Trial, InputThatHasTheBatchSizeByChanceStaysWhole) {
   EXPECT_EQ(signature.inputs[1].batchDim, std::nullopt);
 }
 
+TEST(Trial, WhatHangsOnEarlierSamplesStaysWhole) {
+  // Offsets into `rows`, of which the first must be 0: the samples of a second micro-batch have
+  // none.
+  Signature signature = signatureWith({input("x"), input("rows"), input("offsets")}, 1);
+  at::Tensor offsets = at::arange(0, 12, 3);
+  auto run = [](std::vector<Values> calls) -> llvm::Expected<Values> {
+    const Values &in = calls.back();
+    const at::Tensor begins = in[2].toTensor();
+    if (begins.size(0) != in[0].toTensor().size(0))
+      return makeError(ExitCode::Other, "as many offsets as samples");
+    if (begins[0].item<int64_t>() != 0 || !begins.equal(std::get<0>(begins.sort())))
+      return makeError(ExitCode::Other, "offsets begin at 0");
+    return Values{at::add(in[0].toTensor(), begins.unsqueeze(1))};
+  };
+  std::string whole;
+  ASSERT_FALSE(bool(batchTrial(signature, {at::randn({4, 2}), at::randn({12}), offsets},
+                               {false, false, false}, run, &whole)));
+  EXPECT_EQ(whole, "offsets begin at 0");
+  EXPECT_FALSE(signature.batchSymbolic);
+  for (const InputSpec &spec : signature.inputs)
+    EXPECT_EQ(spec.batchDim, std::nullopt) << spec.name;
+  EXPECT_EQ(shapeText(signature.inputs[0].tensor), "?,0B+2")
+      << "other sizes run as one micro-batch";
+  EXPECT_EQ(shapeText(signature.inputs[1].tensor), "0B+12");
+  EXPECT_EQ(shapeText(signature.leaves[0].tensor), "?,0B+2");
+
+  // Who names the dimensions gets them.
+  whole.clear();
+  signature.inputs[0].batchDim = 0;
+  ASSERT_FALSE(bool(batchTrial(signature, {at::randn({4, 2}), at::randn({12}), offsets},
+                               {true, false, false}, run, &whole)));
+  EXPECT_EQ(whole, "");
+}
+
 TEST(Trial, GivenDimensionsWin) {
   Signature signature = signatureWith({input("x", 1), input("mask")}, 1);
   Values inputs = {at::randn({6, 4}), at::ones({4, 2})};
@@ -301,7 +335,7 @@ TEST(Resize, RepeatsAndDropsInMemoryOrder) {
   at::Tensor five = resizeBatch(x, 0, 5).toTensor();
   EXPECT_TRUE(five.is_contiguous(at::MemoryFormat::ChannelsLast));
   for (int64_t i = 0; i < 5; ++i)
-    EXPECT_TRUE(at::equal(five[i], x[i % 2]));
+    EXPECT_TRUE(at::equal(five[i], x[i * 2 / 5])) << "in order";
   EXPECT_EQ(resizeBatch(x, 0, 1).toTensor().size(0), 1);
   EXPECT_TRUE(resizeBatch(x, std::nullopt, 5).toTensor().is_same(x));
 }

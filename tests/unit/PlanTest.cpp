@@ -64,6 +64,19 @@ TEST(DefaultValue, keepsFloatsExactAndApartFromIntegers) {
                          "expected null, a bool"));
 }
 
+TEST(DefaultValue, keepsComplexNumbersAndDevices) {
+  const std::complex<double> number(0.1, -0.0);
+  EXPECT_EQ(complexFromDefault(complexDefault(number)), number);
+  EXPECT_TRUE(succeeded(checkDefault(complexDefault(number))));
+  EXPECT_EQ(deviceFromDefault(deviceDefault("cuda:1"))->str(), "cuda:1");
+  EXPECT_TRUE(succeeded(checkDefault(deviceDefault("cpu"))));
+  for (const char *wrong : {"", "cpu:", ":0", "cuda:-1", "cuda:x", "/dev/null", "cuda:1000"})
+    EXPECT_TRUE(failedWith(checkDefault(deviceDefault(wrong)), ExitCode::BadArtifact, "\"device\""))
+        << wrong;
+  EXPECT_FALSE(complexFromDefault(llvm::json::Object{{"complex", llvm::json::Array{1, 2}}}));
+  EXPECT_FALSE(complexFromDefault(floatDefault(1)));
+}
+
 TEST(DefaultValue, keepsTuplesApartFromLists) {
   const llvm::json::Value tuple = tupleDefault(llvm::json::Array{1, floatDefault(0.5)});
   ASSERT_TRUE(tupleFromDefault(tuple));
