@@ -95,8 +95,8 @@ llvm::Error runStages(const std::string &directory, Plan &plan,
         seen[c].emplace_back(done.batch, specOf(runner->sent(c).toTensor()));
   }
   for (size_t c = 0; c < plan.channels.size(); ++c) {
-    if (seen[c].empty())
-      continue;
+    if (seen[c].empty() || seen[c].size() < runs.size())
+      continue; // no tensor in some run: the others do not show how its sizes follow the batch
     plan.channels[c].tensor = fitSpec(seen[c]);
     if (!plan.channels[c].tensor.known)
       continue; // dtype or rank hang on the sizes

@@ -59,7 +59,8 @@ def must(run, what):
 def compileOptions(model):
     """(how it is cut, options)"""
     rng = random.Random(model.seed + 1)
-    options = rng.choice([[], ["--tied", "transmit"], [] if model.random else ["--infer"]])
+    training = torch.jit.load(str(model.path)).training  # then --infer is another model
+    options = rng.choice([[], ["--tied", "transmit"], [] if model.random or training else ["--infer"]])
     if model.markers:
         return "markers", options + (["--inputs", model.inputs] if rng.random() < 0.9 else [])
     options += ["--inputs", model.inputs]

@@ -160,5 +160,5 @@ BINARY = ["{a} + {b}", "{a} - {b}", "{a} * {b}", "torch.minimum({a}, {b})", "tor
           "torch.stack([{a}, {b}], 0).sum(0)", "torch.lerp({a}, {b}, 0.3)", "{a} + {b}.mean(1, keepdim=True)", "{a} / ({b}.abs() + 1.0)"]
 INPLACE = ["{a}.relu_()", "{a}.add_({b})", "{a}.add_({b}, alpha=0.5)", "{a}.mul_(0.75)", "{a}[:, 0:4] = {b}[:, 4:8]", "{a}[:, 1:3].mul_(2.0)",
            "{a}[0] = {b}[0]", "{a}.copy_({b} * 0.5)", "{a}.clamp_(-2.0, 2.0)", "{a}.t()[2].fill_(0.25)", "{a} += {b}", "{a}.sub_({b}.detach())",
-           "{a}.masked_fill_({a} > 1, 1.0)", "{a}.view(-1)[0:2] = 0.5"]
+           "{a}.masked_fill_({a} > 1, 1.0)", "{a}.reshape(-1)[0:2] = 0.5"]
 RANDOM = ["F.dropout({a}, 0.4, self.training)", "{a} + torch.rand_like({a})", "{a} * torch.bernoulli(torch.full_like({a}, 0.5))", "F.dropout({a}, 0.1, True)"]

@@ -15,7 +15,7 @@ def vision(name, path, size, save="script", train=False, **options):
         for part in path.split("."):
             function = getattr(function, part)
         return function(**options)
-    add(name, make, image(size), save, train, stateful=train)
+    add(name, make, image(size), save, train, stateful=train, random=train)  # dropout
 
 
 vision("tv_resnet50", "resnet50", 96)
