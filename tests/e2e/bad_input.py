@@ -347,6 +347,13 @@ class Outputs(InOwnDirectory):
 
 
 class Options(InOwnDirectory):
+    def testNobodyListens(self):
+        """stdout and stderr are closed: an exit code is all that can be told."""
+        def close():
+            os.close(1), os.close(2)
+        self.assertEqual(e2e.run("pipe-compile", MODEL, "--at", "layers.8", "-o", self.directory / "out.pipe", before=close).code, IO)
+        self.nothingLeft("out.pipe")
+
     def testUnknown(self):
         for tool, wrong, near in (("pipe-compile", "--stagse", "--stages"), ("pipe-compile", "--input", "--inputs"),
                                   ("pipe-run", "--microbatch", "--microbatches"), ("pipe-run", "--treads=1", "--threads")):
