@@ -1,4 +1,5 @@
 // Values files: what torch.save writes, and what the default torch.load reads.
+#include "ir/NewDtypes.h"
 #include "ir/NewFile.h"
 #include "ir/Refusals.h"
 #include "ir/TorchArchive.h"
@@ -35,9 +36,6 @@ constexpr KnownFailure kKnownFailures[] = {
     {"Expected GenericDict",
      "holds an OrderedDict (such as a state_dict) or an object where a plain dict is expected",
      "save dict(value) instead"},
-    {"_rebuild_tensor_v3",
-     "holds a tensor of a dtype that TorchScript cannot load (uint16, uint32, uint64, float8)",
-     "convert the tensor, as with value.to(torch.int64)"},
     {"numpy", "holds a NumPy object", "convert it: torch.as_tensor(value)"},
     {"Expected length to be 8", "holds an integer of more than 64 bits", nullptr},
     {"unknown type ", "holds an object of type {}", nullptr},
@@ -63,35 +61,38 @@ llvm::Error explainUnpickling(const std::string &path, llvm::Error error) {
 
 /// A tensor whose storage holds its own elements and nothing else, on the CPU, without autograd;
 /// dense strides stay.
-at::Tensor plainTensor(const at::Tensor &tensor) {
+c10::IValue plainTensor(const at::Tensor &tensor, NewDtypeTensors &apart) {
   if (!tensor.defined() || !tensor.has_storage())
     return tensor;
   at::Tensor plain = tensor.detach().cpu().resolve_conj().resolve_neg();
   bool whole =
       plain.storage_offset() == 0 && plain.storage().nbytes() == plain.numel() * plain.itemsize();
-  return whole ? plain : plain.clone();
+  if (!whole)
+    plain = plain.clone();
+  return isNewDtype(plain.scalar_type()) ? c10::IValue(apart.standIn(plain)) : plain;
 }
 
 /// The tree in types that pickle without LibTorch's own tags, which the default torch.load refuses.
-c10::IValue plainTree(const c10::IValue &value) {
+/// Tensors of new dtypes leave it for `apart`.
+c10::IValue plainTree(const c10::IValue &value, NewDtypeTensors &apart) {
   if (value.isTensor())
-    return plainTensor(value.toTensor());
+    return plainTensor(value.toTensor(), apart);
   if (value.isTuple()) {
     std::vector<c10::IValue> elements;
     for (const c10::IValue &element : value.toTupleRef().elements())
-      elements.push_back(plainTree(element));
+      elements.push_back(plainTree(element, apart));
     return c10::ivalue::Tuple::create(std::move(elements));
   }
   if (value.isList()) {
     c10::impl::GenericList list(c10::AnyType::get());
     for (const c10::IValue &element : value.toListRef())
-      list.push_back(plainTree(element));
+      list.push_back(plainTree(element, apart));
     return list;
   }
   if (value.isGenericDict()) {
     c10::impl::GenericDict dict(c10::AnyType::get(), c10::AnyType::get());
     for (const auto &entry : value.toGenericDict())
-      dict.insert(plainTree(entry.key()), plainTree(entry.value()));
+      dict.insert(plainTree(entry.key(), apart), plainTree(entry.value(), apart));
     return dict;
   }
   return value; // a number, a text or None, as checkPlain() found
@@ -136,14 +137,18 @@ void writeArchive(const c10::IValue &value, const Sink &sink) {
                               nullptr, nullptr, nullptr, nullptr,
                               /*tag_aggregates=*/false);
   pickler.protocol();
-  pickler.pushIValue(plainTree(value));
+  NewDtypeTensors apart;
+  pickler.pushIValue(plainTree(value, apart));
   pickler.stop();
+  std::vector<at::Tensor> tensors = pickler.tensorData();
+  pickle = apart.placedIn(std::move(pickle), tensors.size());
+  tensors.insert(tensors.end(), apart.tensors().begin(), apart.tensors().end());
 
   caffe2::serialize::PyTorchStreamWriter writer(sink);
   writer.writeRecord("data.pkl", pickle.data(), pickle.size());
   writer.writeRecord("byteorder", "little", 6);
   size_t index = 0;
-  for (const at::Tensor &tensor : pickler.tensorData())
+  for (const at::Tensor &tensor : tensors)
     writer.writeRecord(fmt::format("data/{}", index++), tensor.storage().data(),
                        tensor.storage().nbytes());
   writer.writeEndOfFile();
@@ -165,6 +170,8 @@ llvm::Expected<c10::IValue> readValue(const std::string &path) {
   auto value = guardTorch(ExitCode::Unreadable, path, [&] {
     TORCH_CHECK(!(*archive)->has("byteorder") || (*archive)->text("byteorder") == "little",
                 "expected little-endian tensors, got big-endian");
+    if (std::string pickle = (*archive)->text("data.pkl"); holdsNewDtypes(pickle))
+      return readNewDtypes(pickle, (*archive)->reader());
     // Tensors saved from any device arrive on the CPU.
     return torch::jit::readArchiveAndTensors("data", "", "", std::nullopt, std::nullopt,
                                              at::Device(at::kCPU), (*archive)->reader());

@@ -121,7 +121,8 @@ private:
       return makeError(
           ExitCode::Usage, "nothing says where to cut",
           "pass --stages N, name modules with --at, or mark the model with pipe_split, decorated "
-          "with @torch.jit.script: tracing forgets a plain Python function");
+          "with @torch.jit.script: tracing forgets a plain Python function, torch.jit.freeze and "
+          "optimize_for_inference forget every one");
     if (stages_ == 1)
       return std::vector<size_t>{};
     if (model.nodeCosts.size() != top.operators.size())

@@ -1,6 +1,7 @@
 // resolve-ties: weights that several stages use are copied into each of them, or sent from the
 // first one.
 #include "ir/TensorKey.h"
+#include "ir/plan/Error.h"
 #include "ir/plan/Words.h"
 #include "passes/Passes.h"
 #include "passes/StageInputs.h"
@@ -28,12 +29,16 @@ public:
     for (Tie &tie : findTies(model)) {
       if (llvm::any_of(model.ties, [&](const Tie &known) { return known.names == tie.names; }))
         continue; // by an earlier run
-      tie.mode = modeOf(model, tie);
+      llvm::Expected<Tie::Mode> mode = modeOf(model, tie);
+      if (!mode)
+        return mode.takeError();
+      tie.mode = *mode;
       if (tie.mode == Tie::Mode::Transmit)
         transmit(model, tie);
       model.ties.push_back(std::move(tie));
       changed = true;
     }
+    noteUntied(model);
     return changed;
   }
 
@@ -82,11 +87,28 @@ private:
     return names;
   }
 
-  Tie::Mode modeOf(const StagedModel &model, const Tie &tie) const {
-    std::string mode = fallback_;
-    for (const std::string &name : tie.names)
-      if (auto given = byName_.find(name); given != byName_.end())
-        mode = given->second;
+  /// A name that was given, but says nothing of any stage.
+  void noteUntied(StagedModel &model) const {
+    for (const auto &[name, mode] : byName_)
+      if (llvm::none_of(model.ties,
+                        [&](const Tie &tie) { return llvm::is_contained(tie.names, name); }))
+        model.notes.push_back("--tied " + name + "=" + mode +
+                              " changes nothing: no two stages use this weight");
+  }
+
+  llvm::Expected<Tie::Mode> modeOf(const StagedModel &model, const Tie &tie) const {
+    std::string mode = fallback_, decider;
+    for (const std::string &name : tie.names) {
+      auto given = byName_.find(name);
+      if (given == byName_.end())
+        continue;
+      if (!decider.empty() && mode != given->second)
+        return failf(ExitCode::Usage,
+                     "--tied: {} and {} are one weight: expected one mode for both, got {} and {}",
+                     decider, name, mode, given->second);
+      mode = given->second;
+      decider = name;
+    }
     if (mode == "transmit")
       return Tie::Mode::Transmit;
     if (mode == "replicate")
@@ -172,7 +194,10 @@ llvm::Expected<std::unique_ptr<StagedPass>> makeResolveTies(const PassOptions &o
     if (value != "transmit" && value != "replicate")
       return makeError(ExitCode::Usage,
                        "option names: expected NAME/transmit or NAME/replicate, got " + part.str());
-    byName[name.str()] = value.str();
+    auto [known, added] = byName.try_emplace(name.str(), value.str());
+    if (!added && known->second != value)
+      return failf(ExitCode::Usage, "--tied: expected one mode for {}, got {} and {}", name.str(),
+                   known->second, value.str());
   }
   return std::make_unique<ResolveTies>(mode, byName);
 }

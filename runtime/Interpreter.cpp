@@ -27,6 +27,8 @@ llvm::Error Interpreter::runSteps(StepData &data) {
     switch (step.kind) {
     case OpKind::Forward:
       error = forward(step, data, busy_[i]);
+      if (error)
+        failedMicroBatch_ = step.microBatch;
       break;
     case OpKind::Post:
       error = transport_.post(step.lane, step.channel, step.microBatch);

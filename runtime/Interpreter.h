@@ -27,6 +27,9 @@ public:
   /// One step. Errors: the first failure; the slots are emptied.
   llvm::Error run(StepData &data);
 
+  /// The micro-batch on which a stage failed in the last run, if one did.
+  std::optional<int64_t> failedMicroBatch() const { return failedMicroBatch_; }
+
   /// Adds the time that each stage was busy in the last run to `stageBusyNs`; returns the time from
   /// the first start to the last end.
   int64_t addTimes(std::vector<int64_t> &stageBusyNs);
@@ -42,6 +45,7 @@ private:
   Transport &transport_;
   Device &device_;
   std::vector<ReadyValue> slots_;
+  std::optional<int64_t> failedMicroBatch_;
   std::vector<std::pair<Fence, Fence>> busy_; // one per step; only forwards fill theirs
 };
 

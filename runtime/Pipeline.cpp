@@ -58,15 +58,17 @@ struct PipelineCore {
 
   std::mutex mutex;
   std::optional<ErrorText> firstError;
+  std::optional<int64_t> failedMicroBatch; // of that error, if a stage made it
   std::atomic<bool> failed = false;
 
   /// The first error wins: those of ranks that it stopped are its echo.
-  void fail(const ErrorText &error) {
+  void fail(const ErrorText &error, std::optional<int64_t> microBatch) {
     {
       std::lock_guard<std::mutex> lock(mutex);
       if (firstError)
         return;
       firstError = error;
+      failedMicroBatch = microBatch;
       failed = true;
     }
     transport->abort(error);
@@ -81,7 +83,7 @@ struct PipelineCore {
     if (escaped)
       text = describe(std::move(escaped));
     if (text)
-      fail(*text);
+      fail(*text, interpreters[rank]->failedMicroBatch());
   }
 };
 
@@ -318,7 +320,8 @@ llvm::Expected<c10::IValue> Pipeline::infer(const std::vector<c10::IValue> &inpu
 
   auto start = std::chrono::steady_clock::now();
   if (llvm::Error error = impl_->runStep())
-    return withArguments(std::move(error), signature, inputs);
+    return withArguments(std::move(error), signature,
+                         core.failedMicroBatch ? core.data.inputs[*core.failedMicroBatch] : inputs);
   int64_t makespanNs = (std::chrono::steady_clock::now() - start) / std::chrono::nanoseconds(1);
   if (stats)
     impl_->measure(*stats, makespanNs);

@@ -10,6 +10,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "runtime/Pipeline.h"
 #include "runtime/Reference.h"
+#include "tools/CommandLine.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -25,7 +26,7 @@ namespace fs = std::filesystem;
 
 constexpr const char *kCaseName = "case.json";
 constexpr uint64_t kMaxCaseBytes = uint64_t(1) << 20;
-constexpr int64_t kMostMicroBatches = int64_t(1) << 20, kMostThreads = 1024;
+constexpr int64_t kMostThreads = 1024;
 
 llvm::json::Value toleranceValue(const std::optional<double> &tolerance) {
   return tolerance ? llvm::json::Value(*tolerance) : llvm::json::Value(nullptr);

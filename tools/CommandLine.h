@@ -9,6 +9,9 @@ namespace pipec {
 /// True for what the tool declared; llvm::cl registers options of its own beside it.
 bool isOwnOption(const llvm::cl::Option &option);
 
+/// What a plan may have; beyond it, schedules fill the memory.
+constexpr int64_t kMostMicroBatches = int64_t(1) << 20;
+
 /// As users type it: "--stages", "-o".
 std::string spelledOption(llvm::StringRef name);
 

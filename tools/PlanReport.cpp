@@ -68,6 +68,25 @@ void printStages(llvm::raw_ostream &out, const Plan &plan) {
   table.print(out);
 }
 
+/// The weight that a channel carries, or none. Its size stands in the plan, its shape does not.
+const StageAttribute *weightOf(const Plan &plan, const Channel &channel) {
+  if (channel.kind != Channel::Kind::Weight)
+    return nullptr;
+  return &plan.stages[channel.from.stage].attributes[channel.from.port];
+}
+
+std::string bytesOf(const Plan &plan, const Channel &channel) {
+  if (const StageAttribute *weight = weightOf(plan, channel))
+    return formatBytes(weight->bytes);
+  return channel.tensor.known ? formatBytes(channel.tensor.bytes) : "-";
+}
+
+std::string kindOf(const Plan &plan, const Channel &channel) {
+  if (const StageAttribute *weight = weightOf(plan, channel))
+    return "weight " + weight->name;
+  return channel.skip ? "skip" : "";
+}
+
 void printChannels(llvm::raw_ostream &out, const Plan &plan) {
   if (plan.channels.empty())
     return;
@@ -77,11 +96,11 @@ void printChannels(llvm::raw_ostream &out, const Plan &plan) {
   for (const Channel &channel : plan.channels)
     table.addRow({channel.name, std::to_string(channel.from.stage),
                   joined(channel.to, [](const PortRef &to) { return std::to_string(to.stage); }),
-                  channel.type, channel.type == "Tensor" ? shapeOf(channel.tensor) : "-",
-                  channel.tensor.known ? formatBytes(channel.tensor.bytes) : "-",
-                  channel.kind == Channel::Kind::Weight ? "weight"
-                  : channel.skip                        ? "skip"
-                                                        : ""});
+                  channel.type,
+                  channel.type == "Tensor" && channel.kind == Channel::Kind::Activation
+                      ? shapeOf(channel.tensor)
+                      : "-",
+                  bytesOf(plan, channel), kindOf(plan, channel)});
   table.print(out);
 }
 
@@ -126,6 +145,10 @@ llvm::json::Array channelsJson(const Plan &plan) {
       entry["dtype"] = channel.tensor.dtype;
       entry["shape"] = shapeJson(channel.tensor);
       entry["bytes"] = channel.tensor.bytes;
+    }
+    if (const StageAttribute *weight = weightOf(plan, channel)) {
+      entry["weight"] = weight->name;
+      entry["bytes"] = weight->bytes;
     }
     channels.push_back(std::move(entry));
   }

@@ -49,6 +49,18 @@ llvm::json::Value number(double value) {
 
 std::string percent(double part) { return fmt::format("{:.1f} %", part * 100); }
 
+std::string keyText(const c10::IValue &key) {
+  if (key.isString())
+    return key.toStringRef();
+  if (key.isInt())
+    return std::to_string(key.toInt());
+  if (key.isDouble())
+    return fmt::format("{}", key.toDouble());
+  if (key.isBool())
+    return key.toBool() ? "True" : "False";
+  return key.tagKind();
+}
+
 void addLines(std::vector<std::string> &lines, const std::string &path, const c10::IValue &value) {
   auto at = [&](const std::string &part) { return path.empty() ? part : path + "." + part; };
   std::string title = path.empty() ? "" : path + ": ";
@@ -68,9 +80,7 @@ void addLines(std::vector<std::string> &lines, const std::string &path, const c1
       addLines(lines, at(std::to_string(i)), value.toListRef()[i]);
   } else if (value.isGenericDict()) {
     for (const auto &entry : value.toGenericDict())
-      addLines(lines,
-               at(entry.key().isString() ? entry.key().toStringRef() : entry.key().tagKind()),
-               entry.value());
+      addLines(lines, at(keyText(entry.key())), entry.value());
   } else {
     lines.push_back(title + value.type()->annotation_str());
   }

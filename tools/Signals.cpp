@@ -37,11 +37,12 @@ void handleSignals() {
   sigset_t signals;
   sigemptyset(&signals);
   bool any = false;
-  for (int number : {SIGINT, SIGTERM, SIGHUP}) {
+  // Besides Ctrl-C and kill: what batch systems send before they end a job.
+  for (int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU, SIGALRM}) {
     struct sigaction current;
     // nohup and background jobs of a shell start with ignored signals; sigwait would take them all
-    // the same.
-    if (sigaction(number, nullptr, &current) != 0 || current.sa_handler == SIG_IGN)
+    // the same. A handler is that of a preloaded tool.
+    if (sigaction(number, nullptr, &current) != 0 || current.sa_handler != SIG_DFL)
       continue;
     sigaddset(&signals, number);
     any = true;

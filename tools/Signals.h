@@ -3,9 +3,9 @@
 
 namespace pipec {
 
-/// SIGINT, SIGTERM and SIGHUP go to a thread made here (those that were ignored at the start stay
-/// ignored); SIGPIPE is ignored. Call it in main before any other thread exists: threads inherit
-/// which signals they do not take.
+/// SIGINT, SIGTERM, SIGHUP and what batch systems send (SIGUSR1, SIGUSR2, SIGXCPU, SIGALRM) go to a
+/// thread made here; those that were ignored at the start stay ignored. SIGPIPE is ignored. Call it
+/// in main before any other thread exists: threads inherit which signals they do not take.
 void handleSignals();
 
 /// Does not return once a signal arrived: the thread above is ending the process, and this thread's

@@ -11,6 +11,8 @@
 
 #include <cerrno>
 #include <csignal>
+#include <fcntl.h>
+#include <unistd.h>
 
 namespace pipec {
 namespace {
@@ -114,28 +116,39 @@ ExitCode runTool(llvm::ArrayRef<const char *> arguments, const ToolInfo &info,
 
 /// Results that nobody could read are a failure, but a closed pipe (`| head`) is nobody's fault: no
 /// message.
-int finish(ExitCode code) {
-  waitIfStopping();
-  llvm::errs().clear_error(); // a closed stderr hears nothing; LLVM would abort the process
+ExitCode finish(ExitCode code) {
   llvm::raw_fd_ostream &out = llvm::outs();
   out.flush();
   if (!out.has_error())
-    return static_cast<int>(code);
+    return code;
   std::error_code error = out.error();
   out.clear_error();
   if (error == std::errc::broken_pipe)
-    return 128 + SIGPIPE;
+    return static_cast<ExitCode>(128 + SIGPIPE);
   printError({ExitCode::IO, "cannot write to stdout: " + error.message(), ""});
-  return code == ExitCode::Success ? static_cast<int>(ExitCode::IO) : static_cast<int>(code);
+  return code == ExitCode::Success ? ExitCode::IO : code;
+}
+
+/// A file opened later would get the number of a stream that was closed at the start, and our
+/// words. Writes still fail.
+void holdClosedStreams() {
+  for (int stream = 0; stream <= STDERR_FILENO; ++stream)
+    if (::fcntl(stream, F_GETFD) == -1)
+      ::open("/dev/null", O_RDONLY); // takes the lowest free number, which is this one
 }
 
 } // namespace
 
 int plainToolMain(int argc, char **argv, const ToolInfo &info,
                   llvm::function_ref<llvm::Expected<ExitCode>()> body, ExceptionGuard *guard) {
+  holdClosedStreams();
   handleSignals();
   std::vector<const char *> arguments(argv, argv + argc);
-  return finish(runTool(arguments, info, guard ? guard : guardPlain, body));
+  ExitCode code = runTool(arguments, info, guard ? guard : guardPlain, body);
+  waitIfStopping();
+  code = finish(code);
+  llvm::errs().clear_error(); // a closed stderr hears nothing; LLVM would abort the process
+  return static_cast<int>(code);
 }
 
 void printVerdict(bool passed, llvm::StringRef why, bool jsonOnStdout) {

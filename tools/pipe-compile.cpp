@@ -10,6 +10,7 @@
 #include "tools/ArtifactCase.h"
 #include "tools/ArtifactParts.h"
 #include "tools/BatchDims.h"
+#include "tools/CommandLine.h"
 #include "tools/CompileReport.h"
 #include "tools/LoadLibrary.h"
 #include "tools/ModelPrints.h"
@@ -140,9 +141,12 @@ llvm::Error readLists(CompileOptions &options) {
 }
 
 llvm::Error checkNumber(const IntegerOption &option, llvm::StringRef name) {
-  if (given(option) && option.getValue() < 1)
-    return failf(ExitCode::Usage, "--{}: expected at least 1, got {}", name.str(),
-                 static_cast<int64_t>(option.getValue()));
+  int64_t number = option.getValue();
+  if (given(option) && number < 1)
+    return failf(ExitCode::Usage, "--{}: expected at least 1, got {}", name.str(), number);
+  if (given(option) && number > kMostMicroBatches)
+    return failf(ExitCode::Usage, "--{}: expected at most {}, got {}", name.str(),
+                 kMostMicroBatches, number);
   return llvm::Error::success();
 }
 

@@ -117,9 +117,9 @@ llvm::Error checkOptions(bool isArtifact) {
     int64_t least, most;
   };
   for (const Range &range :
-       {Range{microBatches, "microbatches", 1, kMany}, Range{threads, "threads", 1, kMaxThreads},
-        Range{repeat, "repeat", 1, kMany}, Range{warmup, "warmup", 0, kMany},
-        Range{seed, "seed", 0, kMany}})
+       {Range{microBatches, "microbatches", 1, kMostMicroBatches},
+        Range{threads, "threads", 1, kMaxThreads}, Range{repeat, "repeat", 1, kMany},
+        Range{warmup, "warmup", 0, kMany}, Range{seed, "seed", 0, kMany}})
     if (llvm::Error error = within(range.option, range.name, range.least, range.most))
       return error;
   if (!isArtifact && given(schedule))

@@ -352,6 +352,13 @@ class Outputs(InOwnDirectory):
 
 
 class Options(InOwnDirectory):
+    def testNobodyListens(self):
+        """stdout and stderr are closed: an exit code is all that can be told."""
+        def close():
+            os.close(1), os.close(2)
+        self.assertEqual(e2e.run("pipe-compile", MODEL, "--at", "layers.8", "-o", self.directory / "out.pipe", before=close).code, IO)
+        self.nothingLeft("out.pipe")
+
     def testUnknown(self):
         for tool, wrong, near in (("pipe-compile", "--stagse", "--stages"), ("pipe-compile", "--input", "--inputs"),
                                   ("pipe-run", "--microbatch", "--microbatches"), ("pipe-run", "--treads=1", "--threads")):
@@ -362,7 +369,7 @@ class Options(InOwnDirectory):
     def testValues(self):
         for options in (["--stages", "0"], ["--stages", "-1"], ["--stages", "two"], ["--stages", "1.5"], ["--stages"], ["--split", "sometimes"],
                         ["--split", "at"], ["--tied", "maybe"], ["--verify", "perhaps"], ["--verify", "run"], ["--batch-dim", "x=a"],
-                        ["--batch-dim", "nobody=0", "--inputs", INPUTS, "--stages", 2], ["--microbatches", "0"], ["--ranks", "0"],
+                        ["--batch-dim", "nobody=0", "--inputs", INPUTS, "--stages", 2], ["--microbatches", "0"], ["--microbatches", 10**9], ["--ranks", "0"],
                         ["--ranks", "3", "--stages", "2", "--inputs", INPUTS], ["--print-after", "nothing-like-it", "--stages", "2", "--inputs", INPUTS],
                         ["--stages", "2", "--stages", "3"]):
             with self.subTest(options=options):
@@ -371,7 +378,8 @@ class Options(InOwnDirectory):
 
     def testValuesOfARun(self):
         for option, value, bound in (("--threads", 0, "at least 1, got 0"), ("--threads", 99999, "at most 1024, got 99999"),
-                                     ("--microbatches", 0, "at least 1, got 0"), ("--repeat", -1, "at least 1, got -1")):
+                                     ("--microbatches", 0, "at least 1, got 0"),
+                                     ("--microbatches", 10**9, "at most 1048576, got 1000000000"), ("--repeat", -1, "at least 1, got -1")):
             with self.subTest(option=option, value=value):
                 self.refused(USAGE, [option, bound], "pipe-run", MODEL, "--inputs", INPUTS, option, value)
 

@@ -98,6 +98,16 @@ class At(Cuts):
                 self.pipec(0, "pipe-run", f"{mode}.pipe", "--inputs", "ids.pt", "--microbatches", 1, *e2e.BITS, "--expect", "expected.pt",
                            saying="PASSED")
 
+    def testModesOfSingleWeights(self):
+        model = self.save(odd_models.TiedHead)
+        compile = ["pipe-compile", model, "--at", "middle,head", "-o", "single.pipe", "--force", "--tied"]
+        self.refused(2, "--tied: embedding.weight and head.weight are one weight: expected one mode for both, got replicate and transmit",
+                     *compile, "embedding.weight=replicate,head.weight=transmit")
+        self.refused(2, "--tied: expected one mode for head.weight, got replicate and transmit",
+                     *compile, "head.weight=replicate,head.weight=transmit")
+        self.pipec(0, *compile, "embedding.weight=transmit,head.weight=transmit", saying="weight embedding.weight")
+        self.pipec(0, *compile, "middle.weight=transmit", saying="note: --tied middle.weight=transmit changes nothing: no two stages use this weight")
+
     def testThirdCall(self):
         model = self.save(odd_models.SharedBlock)
         self.refused(2, ["expected one of the 2 calls of block, got block#3", "they are block, block#2"], "pipe-compile", model, "--at", "block#3",

@@ -26,8 +26,8 @@ class Interrupt(e2e.Case):
         output, _ = process.communicate(timeout=300)
         return process.returncode, output
 
-    def fresh(self):
-        directory = Path.cwd() / self.id().removeprefix("__main__.")
+    def fresh(self, more=""):
+        directory = Path.cwd() / (self.id().removeprefix("__main__.") + more)
         directory.mkdir()
         return directory
 
@@ -37,6 +37,14 @@ class Interrupt(e2e.Case):
         code, output = self.interrupted(directory, signal.SIGINT, lambda: bool(os.listdir(directory)))
         self.assertEqual(code, 130, output)
         self.assertEqual(os.listdir(directory), [], "left behind")
+
+    def testWhatBatchSystemsSend(self):
+        for number in (signal.SIGUSR1, signal.SIGXCPU):
+            with self.subTest(signal=number):
+                directory = self.fresh(number.name)
+                code, output = self.interrupted(directory, number, lambda: bool(os.listdir(directory)))
+                self.assertEqual(code, 128 + number, output)
+                self.assertEqual(os.listdir(directory), [], "left behind")
 
     def testWhileWritingOutputs(self):
         """The file that pipe-run writes its outputs into: not there, or whole where the signal came after it was."""

@@ -51,7 +51,7 @@ class Failures(Messages):
         for command in (["pipe-compile", model, "--at", "b", "--dry-run"], ["pipe-run", model], ["pipe-inspect", model]):
             self.refused(USAGE, "\n  called with x: int64[4,6,8], state: (float32[1,4,8], float32[1,4,8])\n", *command, "--inputs", "int-in.pt")
         self.compiled(MODEL, "any.pipe", "--at", "layers.8")
-        self.refused(USAGE, "\n  called with x: int64[4,64]\n", "pipe-run", "any.pipe", "--inputs", "i64[4,64]", "--microbatches", 2)
+        self.refused(USAGE, "\n  called with x: int64[2,64]\n", "pipe-run", "any.pipe", "--inputs", "i64[4,64]", "--microbatches", 2)
 
     def testNoInputs(self):
         self.refused(USAGE, ["argument x", "--inputs FILE"], "pipe-run", MODEL)

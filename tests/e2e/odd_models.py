@@ -185,6 +185,20 @@ class ListsInsideATuple(nn.Module):
         return second, [first, x], (first, {"both": [second, first], "twice": [second, second]}), [1, 2]
 
 
+class NewDtypes(nn.Module):
+    """Tensors of dtypes that torch.save has another form for, between others; keys that are numbers."""
+
+    def __init__(self):
+        super().__init__()
+        self.b = nn.Linear(8, 8)
+
+    def forward(self, x: Tensor, counts: Tensor) -> Tuple[Tensor, List[Tensor], Dict[int, Tensor], Tensor, str]:
+        y = self.b(x)
+        unsigned = counts.to(torch.int64) + 1
+        return (y, [y.to(torch.float8_e4m3fn), y.to(torch.float8_e5m2).t()], {3: unsigned.to(torch.uint16), -1: unsigned.to(torch.uint64)}, counts,
+                "text")
+
+
 class DrawsAreOff(nn.Module):
     """Between two dropouts that draw: some that are off, in branches too."""
 

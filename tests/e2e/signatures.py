@@ -101,6 +101,20 @@ class Signatures(e2e.Case):
             self.pipec(0, "pipe-run", "trees.pipe", "--inputs", "trees-in.pt", "--microbatches", 3, *e2e.BITS, "--expect", "three.pt",
                        saying="PASSED")
 
+    def testNewDtypes(self):
+        """torch.load reads what pipec wrote, and pipec reads what torch.save and pipec wrote."""
+        model, counts = self.save(odd_models.NewDtypes), torch.arange(10).to(torch.uint32)[2:4]
+        x = torch.randn(2, 8)
+        torch.save((x, counts), "new-in.pt")
+        how = ["pipe-run", model, "--inputs", "new-in.pt", "--threads", 1]
+        self.pipec(0, *how, "--output", "new-out.pt", "--force", saying=["output 2.3: uint16[2]", "output 2.-1: uint64[2]"])
+        got = torch.load("new-out.pt")
+        self.sameBits(self.expected(model, x, counts), got)
+        self.assertEqual(got[1][1].stride(), (1, 8))
+        torch.save(got, "new-again.pt")
+        for expected in ("new-out.pt", "new-again.pt"):
+            self.pipec(0, *how, "--expect", expected, saying="PASSED")
+
 
 if __name__ == "__main__":
     e2e.main()
