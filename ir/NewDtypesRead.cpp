@@ -31,6 +31,12 @@ std::string nameOf(const c10::IValue &value) {
              : "";
 }
 
+const c10::IValue &element(const c10::IValue &tuple, size_t index) {
+  TORCH_CHECK(tuple.isTuple() && index < tuple.toTupleRef().elements().size(),
+              "the pickle lacks a part of a tensor");
+  return tuple.toTupleRef().elements()[index];
+}
+
 class Machine {
 public:
   Machine(const std::string &pickle, caffe2::serialize::PyTorchStreamReader &file)
@@ -98,6 +104,7 @@ private:
   }
 
   void append(Values values) {
+    TORCH_CHECK(top().isList(), "the pickle appends to what is no list");
     c10::List<c10::IValue> list = top().toList();
     for (c10::IValue &value : values)
       list.push_back(std::move(value));
@@ -105,6 +112,7 @@ private:
   void setItems(const Values &values) {
     TORCH_CHECK(values.size() % 2 == 0, "the pickle has a key without a value");
     TORCH_CHECK(nameOf(top()).empty(), "unknown torch global, ", nameOf(top()));
+    TORCH_CHECK(top().isGenericDict(), "the pickle sets items of what is no dict");
     c10::impl::GenericDict dict = top().toGenericDict();
     for (size_t i = 0; i < values.size(); i += 2)
       dict.insert_or_assign(values[i], values[i + 1]);
@@ -112,7 +120,7 @@ private:
 
   /// ("storage", class, record, device, number of bytes or elements)
   c10::IValue storage(const c10::IValue &id) {
-    std::string record = id.toTupleRef().elements().at(2).toStringRef();
+    std::string record = element(id, 2).toStringRef();
     auto found = storages_.find(record);
     if (found == storages_.end()) {
       auto [data, size] = file_.getRecord("data/" + record);
@@ -121,7 +129,7 @@ private:
       found = storages_.emplace(record, std::move(whole)).first;
     }
     // The class of a typed storage says the dtype: "FloatStorage".
-    std::string dtype = nameOf(id.toTupleRef().elements().at(1));
+    std::string dtype = nameOf(element(id, 1));
     return c10::ivalue::Tuple::create({found->second, std::move(dtype)});
   }
 
@@ -150,29 +158,30 @@ private:
   }
 
   static std::vector<int64_t> integers(const c10::IValue &tuple) {
+    TORCH_CHECK(tuple.isTuple(), "the pickle has a shape that is no tuple");
     std::vector<int64_t> values;
     for (const c10::IValue &value : tuple.toTupleRef().elements())
       values.push_back(value.toInt());
     return values;
   }
 
-  static at::Tensor tensor(const Values &arguments, at::ScalarType dtype) {
-    c10::Storage storage = arguments.at(0).toTupleRef().elements().at(0).toStorage();
+  static at::Tensor tensor(const c10::IValue &arguments, at::ScalarType dtype) {
+    c10::Storage storage = element(element(arguments, 0), 0).toStorage();
     return at::empty({0}, dtype)
-        .set_(storage, arguments.at(1).toInt(), integers(arguments.at(2)),
-              integers(arguments.at(3)));
+        .set_(storage, element(arguments, 1).toInt(), integers(element(arguments, 2)),
+              integers(element(arguments, 3)));
   }
 
-  c10::IValue call(const std::string &name, const Values &arguments) {
-    if (name == "collections.OrderedDict" && arguments.empty())
+  c10::IValue call(const std::string &name, const c10::IValue &arguments) {
+    if (name == "collections.OrderedDict" && arguments.toTupleRef().elements().empty())
       return global(name); // of a tensor's hooks; anywhere else it is refused
     if (name == "torch._utils._rebuild_tensor_v3")
-      return tensor(arguments, dtypeOf(nameOf(arguments.at(6))));
+      return tensor(arguments, dtypeOf(nameOf(element(arguments, 6))));
     if (name == "torch._utils._rebuild_tensor_v2")
-      return tensor(arguments,
-                    dtypeOf(arguments.at(0).toTupleRef().elements().at(1).toStringRef()));
+      return tensor(arguments, dtypeOf(element(element(arguments, 0), 1).toStringRef()));
     if (name == "__builtin__.complex" || name == "builtins.complex")
-      return c10::complex<double>(arguments.at(0).toDouble(), arguments.at(1).toDouble());
+      return c10::complex<double>(element(arguments, 0).toDouble(),
+                                  element(arguments, 1).toDouble());
     TORCH_CHECK(false, "unknown torch global, ", name);
   }
 
@@ -269,11 +278,12 @@ private:
       break;
     case 'R': {
       c10::IValue arguments = pop();
-      push(call(nameOf(pop()), arguments.toTupleRef().elements().vec()));
+      TORCH_CHECK(arguments.isTuple(), "the pickle calls something without arguments");
+      push(call(nameOf(pop()), arguments));
       break;
     }
     default:
-      TORCH_CHECK(false, "unknown type of opcode ", int(opcode), " in the pickle");
+      TORCH_CHECK(false, "unexpected opcode ", int(opcode), " in the pickle");
     }
     return true;
   }

@@ -143,10 +143,12 @@ TEST(Values, UnreadableFilesSayWhatTheyAre) {
 
 TEST(Values, EveryTruncationOfASmallFileIsAnError) {
   TempDir dir;
-  std::string good = take(valueBytes(at::ones({2})));
-  for (size_t n = 0; n < good.size(); n += 7) {
-    std::ofstream(dir.path("f"), std::ios::binary) << good.substr(0, n);
-    EXPECT_EQ(errorOf(readValue(dir.path("f"))).code, ExitCode::Unreadable) << n << " bytes";
+  for (at::ScalarType dtype : {at::kFloat, at::kUInt16}) {
+    std::string good = take(valueBytes(at::ones({2}, dtype)));
+    for (size_t n = 0; n < good.size(); n += 7) {
+      std::ofstream(dir.path("f"), std::ios::binary) << good.substr(0, n);
+      EXPECT_EQ(errorOf(readValue(dir.path("f"))).code, ExitCode::Unreadable) << n << " bytes";
+    }
   }
 }
 
@@ -155,14 +157,21 @@ TEST(Values, ForeignPickleContentIsNamed) {
   struct Case {
     const char *pickle, *message;
   };
-  // What torch.save writes for an OrderedDict, a uint16 tensor's constructor and an object of a
-  // user's class.
+  // What torch.save writes for an object of a user's class, a set, and an OrderedDict beside a
+  // tensor of a new dtype.
   Case cases[] = {{"\x80\x02"
                    "cmine\nThing\n)\x81.",
                    "holds an object of type"},
                   {"\x80\x02"
                    "c__builtin__\nset\n]\x85R.",
-                   "holds an object of type"}};
+                   "holds an object of type"},
+                  {"\x80\x02"
+                   "ctorch._utils\n_rebuild_tensor_v3\n"
+                   "ccollections\nOrderedDict\n)R.",
+                   "holds an object of type collections.OrderedDict"},
+                  {"\x80\x02"
+                   "ctorch._utils\n_rebuild_tensor_v3\n)R.",
+                   "the pickle lacks a part of a tensor"}};
   for (const Case &one : cases) {
     std::string bytes;
     {
