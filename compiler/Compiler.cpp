@@ -6,12 +6,10 @@
 #include "compiler/EvaluateGraph.h"
 #include "compiler/ExampleRuns.h"
 #include "compiler/Import.h"
-#include "compiler/MeasureCosts.h"
 #include "compiler/PassDumps.h"
 #include "compiler/Pipelines.h"
-#include "compiler/PlanCuts.h"
+#include "compiler/Planning.h"
 #include "compiler/PlantedFaults.h"
-#include "compiler/Predict.h"
 #include "compiler/RoundTrip.h"
 #include "compiler/Validate.h"
 #include "ir/BatchDimHint.h"
@@ -26,8 +24,6 @@
 #include "ir/plan/Words.h"
 #include "passes/PassManager.h"
 #include "passes/analysis/TopLevel.h"
-
-#include <fmt/ranges.h>
 
 #include <ATen/core/Tensor.h>
 
@@ -73,17 +69,13 @@ struct Compiler::Impl {
   CompileReport report;
   PassDumps dumps;
   FormAnswers forms; // that the types of the example gave
-  Cluster cluster;   // as the options say
-  std::optional<CutPlan> planned;
-  bool costsKnown = false;
-  bool measured = false; // or read from a table: not the same on every run, or for every user
+  Planning planning;
   std::chrono::steady_clock::time_point phaseStart;
   WallAndCpu torchFileStart;
 
   void beginPhases() {
     report = {};
-    planned.reset();
-    costsKnown = measured = false;
+    planning = Planning();
     dumps = PassDumps(options->dumpDir);
     phaseStart = std::chrono::steady_clock::now();
     torchFileStart = torchFileNs();
@@ -152,92 +144,6 @@ struct Compiler::Impl {
                                          : MergeRule{MergeRule::Kind::List, 0};
   }
 
-  bool cutsByCost(const Model &model) const {
-    if (options->split == "auto")
-      return true;
-    return options->split.empty() && options->cuts.empty() &&
-           topLevelOf(model).boundaries.empty() && stages() > 1;
-  }
-  bool needsCosts(const Model &model) const {
-    return cutsByCost(model) || !options->cost.empty() || !options->cluster.empty();
-  }
-
-  /// As many as there are devices where nobody says more.
-  size_t stages() const {
-    return options->stages || options->cluster.empty() ? options->stages : cluster.devices.size();
-  }
-
-  llvm::Error readClusterFile() {
-    cluster = defaultCluster(1);
-    if (options->cluster.empty())
-      return llvm::Error::success();
-    llvm::Expected<Cluster> read = readCluster(options->cluster);
-    if (!read)
-      return withContext(read.takeError(), "--cluster");
-    cluster = std::move(*read);
-    return llvm::Error::success();
-  }
-
-  /// The one that every stage can be planned for: devices that differ are used as the least of
-  /// them.
-  ClusterDevice leastDevice(Model &model) const {
-    ClusterDevice least = cluster.devices[0];
-    bool same = true;
-    for (const ClusterDevice &device : cluster.devices) {
-      same &= device.flopsPerSecond == least.flopsPerSecond &&
-              device.bytesPerSecond == least.bytesPerSecond &&
-              device.memoryBytes == least.memoryBytes;
-      least.flopsPerSecond = std::min(least.flopsPerSecond, device.flopsPerSecond);
-      least.bytesPerSecond = std::min(least.bytesPerSecond, device.bytesPerSecond);
-      if (device.memoryBytes && (!least.memoryBytes || device.memoryBytes < least.memoryBytes))
-        least.memoryBytes = device.memoryBytes;
-    }
-    if (!same)
-      model.notes.push_back("the cluster's devices differ: every stage is planned for the slowest "
-                            "rates and the least "
-                            "memory among them");
-    return least;
-  }
-
-  /// What operators cost, and with automatic cuts where they are best.
-  llvm::Error plan(Model &model, const std::vector<c10::IValue> &inputs) {
-    const ClusterDevice device = leastDevice(model);
-    llvm::Expected<CostTable> table = findCosts(model, inputs, *options, device);
-    if (!table)
-      return table.takeError();
-    costsKnown = true;
-    measured = !options->cost.empty() && options->cost != "analytic";
-    if (measured || options->listCosts)
-      report.costTable = toJson(*table);
-    endPhase(options->cost == "measured" ? "measure costs" : "estimate costs");
-    if (!cutsByCost(model) || stages() < 2)
-      return llvm::Error::success();
-    CutRequest request;
-    request.stages = stages();
-    request.memoryLimit = options->memoryLimit ? options->memoryLimit : device.memoryBytes;
-    const Cluster usual = defaultCluster(2);
-    const Cluster &linked = options->cluster.empty() ? usual : cluster;
-    request.link = linked.linkBetween(linked.devices.front().name, linked.devices.back().name);
-    llvm::Expected<CutPlan> cuts = planCuts(model, request);
-    if (!cuts)
-      return cuts.takeError();
-    planned = std::move(*cuts);
-    report.partition = {true, planned->bottleneckNs, planned->lowerBoundNs};
-    endPhase("plan the cuts");
-    return llvm::Error::success();
-  }
-
-  /// What the plan as read back lets expect.
-  llvm::Error forecast() {
-    if (!costsKnown)
-      return llvm::Error::success();
-    if (planned)
-      for (size_t s = 0; s < report.plan.stages.size() && s < planned->liveBytes.size(); ++s)
-        report.prediction.memoryBytes.push_back(report.plan.stages[s].parameterBytes +
-                                                planned->liveBytes[s]);
-    return predict(report, options->cluster.empty() ? defaultCluster(report.plan.ranks) : cluster);
-  }
-
   /// Types show which branches are taken for every accepted input; folding those brings operators
   /// to the top level, whose types show more. Nothing runs where a plan has given the answers.
   llvm::Error simplifyWithTypes(Model &model, const std::vector<c10::IValue> &inputs) {
@@ -256,27 +162,6 @@ struct Compiler::Impl {
     }
     eraseTypes(model);
     return llvm::Error::success();
-  }
-
-  /// On tensors without elements every operator costs the same: nothing.
-  static llvm::Error expectSamples(const Signature &signature,
-                                   const std::vector<c10::IValue> &inputs) {
-    std::string empty;
-    bool any = false;
-    for (size_t i = 0; i < inputs.size(); ++i)
-      forEachTensor(inputs[i], [&](const at::Tensor &tensor) {
-        any = any || (tensor.defined() && tensor.numel() > 0);
-        if (tensor.defined() && empty.empty())
-          empty = fmt::format("{} [{}]", signature.inputs[i].name, fmt::join(tensor.sizes(), ","));
-      });
-    if (any || empty.empty())
-      return llvm::Error::success();
-    return makeError(ExitCode::Usage,
-                     fmt::format("automatic cuts: expected example inputs with elements, by which "
-                                 "operators cost something, got input {}",
-                                 empty),
-                     "pass the inputs of one micro-batch of 1 sample or more, or name the cuts "
-                     "with --at");
   }
 
   llvm::Expected<std::vector<ExampleRun>> study(Model &model) {
@@ -313,16 +198,24 @@ struct Compiler::Impl {
       model.notes.push_back("the sizes of the example inputs suggest --batch-dim " + dims +
                             ": without it the model runs at this batch size only");
     endPhase("run the source on the example");
-    if (options->memoryLimit && !cutsByCost(model))
-      return makeError(ExitCode::Usage, "--memory-limit: expected automatic cuts, got given ones",
-                       "leave one of the two out");
-    if (needsCosts(model)) {
-      if (llvm::Error error = expectSamples(model.signature, *inputs))
-        return std::move(error);
-      if (llvm::Error error = plan(model, *inputs))
-        return std::move(error);
-    }
+    if (llvm::Error error = plan(model, *inputs))
+      return std::move(error);
     return runs;
+  }
+
+  llvm::Error plan(Model &model, const std::vector<c10::IValue> &inputs) {
+    llvm::Expected<bool> known = planning.findCosts(model, inputs, report);
+    if (!known)
+      return known.takeError();
+    if (!*known)
+      return llvm::Error::success();
+    endPhase(options->cost == "measured" ? "measure costs" : "estimate costs");
+    llvm::Expected<bool> planned = planning.planCuts(model, report);
+    if (!planned)
+      return planned.takeError();
+    if (*planned)
+      endPhase("plan the cuts");
+    return llvm::Error::success();
   }
 
   llvm::Expected<StagedModel> cut(Model model) {
@@ -334,9 +227,8 @@ struct Compiler::Impl {
       markWhere(model, predicates);
     AnyModel any = std::move(model);
     CompileOptions asked = *options;
-    asked.stages = stages();
-    if (llvm::Error error = runPasses(
-            stagePipeline(asked, planned ? planned->boundaries : std::vector<size_t>()), any))
+    asked.stages = planning.stages();
+    if (llvm::Error error = runPasses(stagePipeline(asked, planning.places()), any))
       return std::move(error);
     endPhase("cut");
     return std::get<StagedModel>(std::move(any));
@@ -441,7 +333,7 @@ struct Compiler::Impl {
       endPhase("run the stages on the example");
     }
     // A table that is not the same on every run belongs to what came of it.
-    if (measured)
+    if (planning.isOfThisRun())
       if (llvm::Error error = writer.write("costs.json", report.costTable))
         return error;
     if (llvm::Error error = emitPlan(plan, writer)) // with the sizes that the run showed
@@ -451,7 +343,7 @@ struct Compiler::Impl {
       return readBack.takeError();
     endPhase("write the plan and read it back");
     report.plan = std::move(*readBack);
-    return forecast();
+    return planning.forecast(report);
   }
 
   struct Staged {
@@ -463,7 +355,7 @@ struct Compiler::Impl {
   /// Everything before the first file: all passes, and the source on the example.
   llvm::Expected<Staged> stage() {
     beginPhases();
-    if (llvm::Error error = readClusterFile())
+    if (llvm::Error error = planning.begin(*options))
       return std::move(error);
     if (!options->dumpDir.empty())
       if (llvm::Error error = dumps.prepare(options->replaceDumps))

@@ -1,0 +1,51 @@
+// What one compile knows of costs: the cluster, what operators cost, where automatic cuts are best,
+// how long a step will take.
+#pragma once
+
+#include "compiler/Compiler.h"
+#include "compiler/PlanCuts.h"
+#include "ir/Model.h"
+#include "ir/plan/Cluster.h"
+
+#include <optional>
+
+namespace pipec {
+
+/// Used in the order of its functions. The options must outlive it.
+class Planning {
+public:
+  /// Reads the cluster file. Errors: those of readCluster.
+  llvm::Error begin(const CompileOptions &options);
+
+  /// As many as there are devices where nobody says more.
+  size_t stages() const;
+
+  /// Fills model.nodeCosts where the options need them; false: they do not. Errors: Usage for a
+  /// memory limit with given cuts and for inputs without elements; those of pipec::findCosts.
+  llvm::Expected<bool> findCosts(Model &model, const std::vector<c10::IValue> &inputs,
+                                 CompileReport &report);
+
+  /// Automatic cuts, after findCosts; false: the cuts are given. Errors: those of pipec::planCuts.
+  llvm::Expected<bool> planCuts(const Model &model, CompileReport &report);
+
+  /// The places of the planned cuts; empty: none were planned.
+  std::vector<size_t> places() const;
+
+  /// Costs were measured, or read from a table: not the same on every run, or for every user.
+  bool isOfThisRun() const { return ofThisRun_; }
+
+  /// What the plan as read back lets expect.
+  llvm::Error forecast(CompileReport &report) const;
+
+private:
+  bool cutsByCost(const Model &model) const;
+  ClusterDevice leastDevice(Model &model) const;
+
+  const CompileOptions *options_ = nullptr;
+  Cluster cluster_;
+  std::optional<CutPlan> planned_;
+  int64_t memoryBytes_ = 0; // of the device that stages are planned for; 0: no limit
+  bool costsKnown_ = false, ofThisRun_ = false;
+};
+
+} // namespace pipec
