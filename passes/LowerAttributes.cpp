@@ -111,6 +111,10 @@ private:
     if (llvm::Error error = refuseObjects(*graph.block()))
       return error;
     graph.eraseInput(0);
+    for (const Attribute &attribute : model.attributes)
+      if (attribute.value.isTensor() && attribute.value.toTensor().defined() &&
+          attribute.value.toTensor().is_meta())
+        return refuseWith(Refusal::MetaTensor, attribute.name);
     numberStorages();
     model.self = c10::IValue();
     return llvm::Error::success();
