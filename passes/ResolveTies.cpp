@@ -139,7 +139,7 @@ private:
 
   void send(StagedModel &model, size_t owner, size_t stage, size_t port) {
     StageAttribute &entry = model.stages[stage].plan.attributes[port];
-    size_t ownerPort = holdIn(model, owner, indexOf_.at(entry.name));
+    size_t ownerPort = holdIn(model, owner, indexOf_.at(entry.name), stage);
     auto existing = llvm::find_if(model.channels, [&](const Channel &channel) {
       return channel.kind == Channel::Kind::Weight && channel.from == PortRef{owner, ownerPort};
     });
@@ -160,15 +160,24 @@ private:
       model.stages[stage].plan.parameterBytes -= entry.bytes;
   }
 
+  static bool goesTo(const StagedModel &model, const PortRef &from, size_t stage) {
+    return llvm::any_of(model.channels, [&](const Channel &channel) {
+      return channel.kind == Channel::Kind::Weight && channel.from == from &&
+             llvm::any_of(channel.to, [&](const PortRef &to) { return to.stage == stage; });
+    });
+  }
+
   /// Index in the owner's attributes of the same elements; added (unused there) when the owner only
-  /// has another view of them.
-  size_t holdIn(StagedModel &model, size_t owner, size_t attribute) {
+  /// has another view of them, or sends them to the stage already: under another name, of which the
+  /// stage has a port too.
+  size_t holdIn(StagedModel &model, size_t owner, size_t attribute, size_t receiver) {
     const Attribute &wanted = model.attributes[attribute];
     Stage &stage = model.stages[owner];
     for (size_t i = 0; i < stage.plan.attributes.size(); ++i) {
       const Attribute &candidate = model.attributes[indexOf_.at(stage.plan.attributes[i].name)];
       if (candidate.storage == wanted.storage &&
-          keyOf(candidate.value.toTensor()) == keyOf(wanted.value.toTensor()))
+          keyOf(candidate.value.toTensor()) == keyOf(wanted.value.toTensor()) &&
+          !goesTo(model, {owner, i}, receiver))
         return i;
     }
     StageAttribute entry = stageAttribute(wanted);

@@ -27,6 +27,18 @@ class FrozenHead(nn.Module):
         return self.b(torch.relu(self.a(x)))
 
 
+class ThreeNames(nn.Module):
+    """One weight under three names, two of them in the second stage."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 8)
+        self.b.weight = self.c.weight = self.a.weight
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.c(torch.relu(self.b(torch.relu(self.a(x)))))
+
+
 class Parts(nn.Module):
     """Two parts of a weight in one stage, the whole in another: in the first stage nothing is shared."""
 
@@ -72,4 +84,4 @@ class Adjacency(nn.Module):
         return self.b(x) + torch.sparse.mm(self.adjacency, x.t()).t()
 
 
-ALL = [Detached, FrozenHead, Parts, Conjugate, Adjacency]
+ALL = [Detached, FrozenHead, ThreeNames, Parts, Conjugate, Adjacency]
