@@ -32,16 +32,22 @@ int64_t bytesMoved(const OperatorRun &run) {
 
 } // namespace
 
+int64_t outputBytesOf(const OperatorRun &run) {
+  int64_t bytes = 0;
+  for (const c10::IValue &output : run.outputs)
+    forEachTensor(output, [&](const at::Tensor &tensor) {
+      bytes += tensor.defined() && tensor.has_storage() ? tensor.nbytes() : 0;
+    });
+  return bytes;
+}
+
 llvm::Expected<std::vector<OperatorWork>> countWork(Model &model, std::vector<c10::IValue> inputs) {
   std::vector<OperatorWork> work;
   llvm::Error error = evaluateGraph(model, std::move(inputs), [&](const OperatorRun &run) {
     OperatorWork &row = work.emplace_back();
     row.flops = run.flops;
     row.bytesMoved = bytesMoved(run);
-    for (const c10::IValue &output : run.outputs)
-      forEachTensor(output, [&](const at::Tensor &tensor) {
-        row.outputBytes += tensor.defined() && tensor.has_storage() ? tensor.nbytes() : 0;
-      });
+    row.outputBytes = outputBytesOf(run);
   });
   if (error)
     return std::move(error);

@@ -10,6 +10,11 @@ struct OperatorWork {
   int64_t flops = 0, bytesMoved = 0, outputBytes = 0;
 };
 
+struct OperatorRun;
+
+/// Of the tensors that an operator made.
+int64_t outputBytesOf(const OperatorRun &run);
+
 /// Runs the flat graph once, operator by operator: the flops of matrix products, convolutions,
 /// attention and recurrent layers that really ran (inside blocks too), and the bytes that operators
 /// move. Errors: as estimateCosts.

@@ -76,11 +76,7 @@ llvm::Expected<CostTable> measuredCosts(Model &model, const std::vector<c10::IVa
     size_t i = 0;
     if (llvm::Error error = evaluateGraph(model, ownCopies(inputs), [&](const OperatorRun &done) {
           if (run == 0) // the first run warms up
-            for (const c10::IValue &output : done.outputs)
-              forEachTensor(output, [&](const at::Tensor &tensor) {
-                table.rows[i].outputBytes +=
-                    tensor.defined() && tensor.has_storage() ? tensor.nbytes() : 0;
-              });
+            table.rows[i].outputBytes = outputBytesOf(done);
           else
             times[i].push_back(done.ns);
           ++i;

@@ -51,7 +51,7 @@ size_t Planning::stages() const {
   return options_->stages || options_->cluster.empty() ? options_->stages : cluster_.devices.size();
 }
 
-bool Planning::cutsByCost(const Model &model) const {
+bool Planning::isCutByCost(const Model &model) const {
   if (options_->split == "auto")
     return true;
   return options_->split.empty() && options_->cuts.empty() &&
@@ -81,10 +81,11 @@ ClusterDevice Planning::leastDevice(Model &model) const {
 
 llvm::Expected<bool> Planning::findCosts(Model &model, const std::vector<c10::IValue> &inputs,
                                          CompileReport &report) {
-  if (options_->memoryLimit && !cutsByCost(model))
+  cutsByCost_ = isCutByCost(model);
+  if (options_->memoryLimit && !cutsByCost_)
     return makeError(ExitCode::Usage, "--memory-limit: expected automatic cuts, got given ones",
                      "leave one of the two out");
-  if (!cutsByCost(model) && options_->cost.empty() && options_->cluster.empty())
+  if (!cutsByCost_ && options_->cost.empty() && options_->cluster.empty())
     return false;
   if (llvm::Error error = expectSamples(model.signature, inputs))
     return std::move(error);
@@ -101,7 +102,7 @@ llvm::Expected<bool> Planning::findCosts(Model &model, const std::vector<c10::IV
 }
 
 llvm::Expected<bool> Planning::planCuts(const Model &model, CompileReport &report) {
-  if (!cutsByCost(model) || stages() < 2)
+  if (!cutsByCost_ || stages() < 2)
     return false;
   CutRequest request;
   request.stages = stages();

@@ -38,14 +38,14 @@ public:
   llvm::Error forecast(CompileReport &report) const;
 
 private:
-  bool cutsByCost(const Model &model) const;
+  bool isCutByCost(const Model &model) const;
   ClusterDevice leastDevice(Model &model) const;
 
   const CompileOptions *options_ = nullptr;
   Cluster cluster_;
   std::optional<CutPlan> planned_;
   int64_t memoryBytes_ = 0; // of the device that stages are planned for; 0: no limit
-  bool costsKnown_ = false, ofThisRun_ = false;
+  bool cutsByCost_ = false, costsKnown_ = false, ofThisRun_ = false;
 };
 
 } // namespace pipec

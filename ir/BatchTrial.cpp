@@ -215,7 +215,7 @@ public:
 
 private:
   static MergeRule same() { return {.kind = MergeRule::Kind::Same, .dim = 0}; }
-  static MergeRule concat(size_t dim) {
+  static MergeRule concat(int64_t dim) {
     return {.kind = MergeRule::Kind::Concat, .dim = static_cast<int64_t>(dim)};
   }
 
@@ -239,31 +239,21 @@ private:
       return {};
     if (first.dim() == 0 && first.is_floating_point())
       return {.kind = MergeRule::Kind::Mean, .dim = 0};
-    if (auto dim = symbolic_ ? growingDim(seen) : dimOfBatch(first))
+    if (auto dim = symbolic_ ? growingDimOver(seen) : dimOfBatch(first))
       return concat(*dim);
     std::vector<std::pair<int64_t, c10::IValue>> values(seen.begin(), seen.end());
     return equalEverywhere(values) ? same() : MergeRule{};
   }
 
-  /// The one dimension whose size is a multiple of the batch; all others must not change.
-  static std::optional<size_t> growingDim(llvm::ArrayRef<std::pair<int64_t, at::Tensor>> seen) {
+  static std::optional<int64_t>
+  growingDimOver(llvm::ArrayRef<std::pair<int64_t, at::Tensor>> seen) {
     std::vector<std::pair<int64_t, TensorSpec>> specs;
     for (const auto &[size, tensor] : seen)
       specs.emplace_back(size, specOf(tensor));
-    TensorSpec spec = fitSpec(specs);
-    std::optional<size_t> growing;
-    for (size_t d = 0; d < spec.shape.size(); ++d) {
-      const Dim &dim = spec.shape[d];
-      if (!dim.dynamic && dim.perBatch == 0)
-        continue;
-      if (growing || dim.dynamic || dim.constant != 0)
-        return std::nullopt;
-      growing = d;
-    }
-    return growing;
+    return growingDim(fitSpec(specs));
   }
 
-  std::optional<size_t> dimOfBatch(const at::Tensor &tensor) const {
+  std::optional<int64_t> dimOfBatch(const at::Tensor &tensor) const {
     for (size_t d = 0; d < static_cast<size_t>(tensor.dim()); ++d)
       if (batch_ > 0 && tensor.size(static_cast<int64_t>(d)) == batch_)
         return d;

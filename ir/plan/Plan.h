@@ -39,6 +39,10 @@ struct TensorSpec {
   bool operator==(const TensorSpec &) const = default;
 };
 
+/// The one dimension that is a multiple of the batch, no other following it; nothing when there is
+/// none.
+std::optional<int64_t> growingDim(const TensorSpec &spec);
+
 /// How the values of one output leaf over the micro-batches become one value.
 struct MergeRule {
   enum class Kind { Concat, Same, List, Mean };

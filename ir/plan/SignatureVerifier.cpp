@@ -80,20 +80,6 @@ bool defaultFits(llvm::StringRef type, const llvm::json::Value &value) {
   return true;
 }
 
-/// The one dimension that grows with the batch, nothing else changing; nothing when there is none.
-std::optional<int64_t> growingDim(const TensorSpec &spec) {
-  std::optional<int64_t> growing;
-  for (size_t d = 0; d < spec.shape.size(); ++d) {
-    const Dim &dim = spec.shape[d];
-    if (!dim.dynamic && dim.perBatch == 0)
-      continue;
-    if (growing || dim.dynamic || dim.constant != 0)
-      return std::nullopt;
-    growing = static_cast<int64_t>(d);
-  }
-  return growing;
-}
-
 /// The first dimension that has the size of the one batch that there is.
 std::optional<int64_t> dimOfSize(const TensorSpec &spec, int64_t batch) {
   for (size_t d = 0; d < spec.shape.size(); ++d)
@@ -248,6 +234,19 @@ private:
 };
 
 } // namespace
+
+std::optional<int64_t> growingDim(const TensorSpec &spec) {
+  std::optional<int64_t> growing;
+  for (size_t d = 0; d < spec.shape.size(); ++d) {
+    const Dim &dim = spec.shape[d];
+    if (!dim.dynamic && dim.perBatch == 0)
+      continue;
+    if (growing || dim.dynamic || dim.constant != 0)
+      return std::nullopt;
+    growing = static_cast<int64_t>(d);
+  }
+  return growing;
+}
 
 llvm::Error planparts::verifySignature(const Plan &plan) { return SignatureVerifier(plan).run(); }
 
