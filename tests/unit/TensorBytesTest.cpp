@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <ATen/ops/arange.h>
+#include <ATen/ops/zeros.h>
 
 namespace pipec {
 namespace {
@@ -27,6 +28,13 @@ TEST(TensorBytes, SameBitsAreSameFormAndSameBytes) {
   EXPECT_FALSE(haveSameBits(tensor, tensor.t().contiguous().t())); // same elements, other strides
   EXPECT_FALSE(haveSameBits(tensor, tensor.view(at::kInt)));
   EXPECT_FALSE(haveSameBits(tensor, tensor.clone().set_requires_grad(true)));
+  const at::Tensor large = at::zeros({(int64_t(20) << 20) + 3}, at::kByte); // compared in two parts
+  EXPECT_TRUE(haveSameBits(large, large.clone()));
+  for (int64_t place : {int64_t(0), large.numel() / 2 - 1, large.numel() / 2, large.numel() - 1}) {
+    at::Tensor changed = large.clone();
+    changed.data_ptr<uint8_t>()[place] ^= 1;
+    EXPECT_FALSE(haveSameBits(large, changed)) << place;
+  }
   EXPECT_FALSE(haveSameBits(tensor.slice(1, 0, 2), tensor.slice(1, 0, 2))); // not compared
   EXPECT_FALSE(haveSameBits(at::Tensor(), tensor));
 }
