@@ -24,7 +24,7 @@ llvm::Expected<Schedule> best(const ScheduleRequest &request, Placement placemen
     return std::move(error);
   if (llvm::Error error = search.refine())
     return std::move(error);
-  return search.take();
+  return search.best();
 }
 
 } // namespace
