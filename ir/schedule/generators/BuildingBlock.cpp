@@ -76,10 +76,6 @@ llvm::Expected<Schedule> fromBlocks(const ScheduleRequest &request, OffsetsOf of
     return std::move(error);
   if (llvm::Error error = search.tryOrder(filled))
     return std::move(error);
-  if (llvm::Error error = search.tryFreeOrders())
-    return std::move(error);
-  if (llvm::Error error = search.refine())
-    return std::move(error);
   return search.best();
 }
 

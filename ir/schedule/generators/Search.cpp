@@ -98,6 +98,10 @@ llvm::Error Search::refine() {
 }
 
 llvm::Expected<Schedule> Search::best() {
+  if (llvm::Error error = tryFreeOrders())
+    return std::move(error);
+  if (llvm::Error error = refine())
+    return std::move(error);
   if (!found_) {
     auto text = [&](int64_t memory) {
       return request_.memoryText ? request_.memoryText(memory) : fmt::format("{} bytes", memory);

@@ -13,16 +13,11 @@ public:
 
   /// An order made otherwise; one over the memory limit counts only for the message of best().
   llvm::Error consider(Schedule schedule);
-  /// Every policy that lets actions run as they come.
-  llvm::Error tryFreeOrders();
   /// Every policy that keeps forwards and input gradients in the order of `schedule`, which must
   /// outlive the search.
   llvm::Error tryOrder(const Schedule &schedule);
-  /// Gives single ranks of the policies tried, from the best, a gap percentage and forwards ahead
-  /// of their own, one rank after the other, as long as time is left.
-  llvm::Error refine();
-
-  /// Errors: NoPlan with the least memory of all that was tried.
+  /// The best of these, of every policy that lets actions run as they come, and of the best
+  /// policies refined. Errors: NoPlan with the least memory of all that was tried.
   llvm::Expected<Schedule> best();
 
 private:
@@ -33,6 +28,10 @@ private:
   /// Nothing, too, when the ranks block each other.
   llvm::Expected<std::optional<Value>> tryPolicy(const Policy &policy);
   llvm::Error tryNew(Policy policy);
+  llvm::Error tryFreeOrders();
+  /// Gives single ranks of the policies tried, from the best, a gap percentage and forwards ahead
+  /// of their own, one rank after the other, as long as time is left.
+  llvm::Error refine();
 
   const ScheduleRequest &request_;
   Placement placement_;
