@@ -1,17 +1,14 @@
 // pipe-schedule: compute schedules made or read, checked, simulated and drawn. Starts without
 // LibTorch.
-#include "ir/NewFile.h"
 #include "ir/plan/Json.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 #include "tools/CommandLine.h"
+#include "tools/OutputFile.h"
 #include "tools/ScheduleReport.h"
 #include "tools/ScheduleSvg.h"
 #include "tools/ScheduleTrace.h"
 #include "tools/ToolMain.h"
-
-#include <system_error>
 
 using namespace pipec;
 namespace cl = llvm::cl;
@@ -129,33 +126,22 @@ std::vector<std::string> askedFor() {
   return names;
 }
 
-llvm::Error writeFileFor(const StringOption &option, const std::string &text) {
-  const std::string name = spelledOption(option.ArgStr);
-  if (!force && llvm::sys::fs::is_regular_file(option))
-    return makeError(ExitCode::Usage, fmt::format("{}: {} exists", name, option.getValue()),
-                     "pass --force to replace it");
-  NewFile file(option);
-  file.write(text.data(), text.size());
-  file.publish(force);
-  if (file.error() == 0)
-    return llvm::Error::success();
-  return failf(ExitCode::IO, "{}: cannot write {}: {}", name, option.getValue(),
-               llvm::StringRef(std::generic_category().message(file.error())).lower());
-}
-
 llvm::Error writeFiles(const Trial &trial, bool inBytes) {
   if (given(csv) && trial.schedule)
-    if (llvm::Error error = writeFileFor(csv, toCsv(*trial.schedule)))
+    if (llvm::Error error = writeFileFor(csv, toCsv(*trial.schedule), force))
       return error;
   if (!trial.timing)
     return llvm::Error::success();
   if (given(svg))
-    if (llvm::Error error = writeFileFor(
-            svg, drawSvg(*trial.schedule, *trial.timing,
-                         {titleOf(trial), subtitleOf(trial), rankNotes(trial, inBytes)})))
+    if (llvm::Error error =
+            writeFileFor(svg,
+                         drawSvg(*trial.schedule, *trial.timing,
+                                 {titleOf(trial), subtitleOf(trial), rankNotes(trial, inBytes)}),
+                         force))
       return error;
   if (given(trace))
-    return writeFileFor(trace, traceOf(*trial.schedule, *trial.timing, trial.costs, trial.name));
+    return writeFileFor(trace, traceOf(*trial.schedule, *trial.timing, trial.costs, trial.name),
+                        force);
   return llvm::Error::success();
 }
 

@@ -56,6 +56,10 @@ llvm::Expected<SimulatedRun> simulate(const Program &program, const Plan &plan,
                                       const RunShape &shape, const ProgramCosts &costs,
                                       bool keepIntervals = true);
 
+/// When the actions of `schedule` ran, like Schedule::ranks; the rest is the run's. `program` was
+/// lowered from it and without replicas, `run` kept its intervals.
+Timing actionTiming(const Schedule &schedule, const Program &program, const SimulatedRun &run);
+
 /// Certificate: whatever the schedule, a run of this shape takes at least so long, because a device
 /// must wait for its first input and then do all its work, one micro-batch must go all the way
 /// there and back, and a link must carry all its bytes.
