@@ -32,7 +32,8 @@ import random_models  # noqa: E402
 import stages_by_hand  # noqa: E402
 
 USAGE, UNSUPPORTED = 2, 4
-NO_PLACE = re.compile(r"begin at the same operator|calls no module|has no operators left")  # of a call that --at names: it may be dead code
+# Of a call that --at names: it may be dead code, or all calls in front of it may be.
+NO_PLACE = re.compile(r"begin at the same operator|calls no module|has no operators left|leaves nothing in front")
 FEWER = re.compile(r"at most (\d+) stages?")
 
 
