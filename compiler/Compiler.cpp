@@ -311,7 +311,7 @@ struct Compiler::Impl {
         return error;
     if (llvm::Error error = placeRanks(model))
       return error;
-    if (llvm::Error error = emitStages(model, writer))
+    if (llvm::Error error = emitStages(model, source.stable, writer))
       return error;
     endPhase("write stages");
     finish(source);

@@ -22,14 +22,7 @@ std::string sequenceText(llvm::ArrayRef<c10::IValue> values, char open, char clo
 }
 
 std::string tensorText(const at::Tensor &tensor) {
-  if (!tensor.defined())
-    return "undefined";
-  std::string strides = tensor.layout() == at::kStrided && tensor.has_storage()
-                            ? fmt::format("[{}]", fmt::join(tensor.strides(), ","))
-                            : "opaque";
-  return fmt::format("tensor({} [{}] {}{} {})", c10::toString(tensor.scalar_type()),
-                     fmt::join(tensor.sizes(), ","), strides,
-                     tensor.requires_grad() ? " requires_grad" : "", tensorDigest(tensor));
+  return tensor.defined() ? contentText(tensor, tensorDigest(tensor)) : "undefined";
 }
 
 } // namespace
@@ -47,6 +40,15 @@ std::string canonicalType(llvm::StringRef text) {
     text.consume_front(".");
   }
   return result + text.str();
+}
+
+std::string contentText(const at::Tensor &tensor, const std::string &digest) {
+  std::string strides = tensor.layout() == at::kStrided && tensor.has_storage()
+                            ? fmt::format("[{}]", fmt::join(tensor.strides(), ","))
+                            : "opaque";
+  return fmt::format("tensor({} [{}] {}{} {})", c10::toString(tensor.scalar_type()),
+                     fmt::join(tensor.sizes(), ","), strides,
+                     tensor.requires_grad() ? " requires_grad" : "", digest);
 }
 
 std::string contentText(const c10::IValue &value) {

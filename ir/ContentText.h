@@ -17,5 +17,7 @@ std::string canonicalType(llvm::StringRef text);
 /// Content of an attribute; tensors: dtype, sizes, strides, requires_grad, sha256 of the elements
 /// in logical order.
 std::string contentText(const c10::IValue &value);
+/// The same of a tensor whose tensorDigest is known.
+std::string contentText(const at::Tensor &tensor, const std::string &digest);
 
 } // namespace pipec

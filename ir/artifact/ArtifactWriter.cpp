@@ -202,14 +202,15 @@ llvm::Error ArtifactWriter::write(llvm::StringRef name, llvm::StringRef bytes) {
 
 namespace {
 
-/// Its digest, when it is safe on the disk.
-llvm::Expected<std::string> syncedDigest(const FileHandle &directory, const std::string &name) {
+/// Of a file that we wrote, when it is safe on the disk.
+llvm::Expected<std::string> syncedDigest(const FileHandle &directory, const std::string &name,
+                                         llvm::function_ref<std::string()> known = nullptr) {
   llvm::Expected<FileHandle> file = openForReading(directory, name);
   if (!file)
     return file.takeError();
   // The disk works while the digest is computed; a refusal costs time only.
   ::sync_file_range(file->get(), 0, 0, SYNC_FILE_RANGE_WRITE);
-  llvm::Expected<std::string> digest = sha256Of(*file, name);
+  llvm::Expected<std::string> digest = known ? known() : sha256Of(*file, name);
   if (!digest)
     return digest;
   if (llvm::Error error = sync(*file, name))
@@ -219,14 +220,16 @@ llvm::Expected<std::string> syncedDigest(const FileHandle &directory, const std:
 
 } // namespace
 
-void ArtifactWriter::settle(const std::string &name) {
-  settling_[name] = std::async(std::launch::async,
-                               [directory = directory(), name]() -> llvm::Expected<std::string> {
-                                 llvm::Expected<FileHandle> opened = openDirectory(directory);
-                                 if (!opened)
-                                   return opened.takeError();
-                                 return syncedDigest(*opened, name);
-                               });
+void ArtifactWriter::settle(const std::string &name, std::future<std::string> sha256) {
+  settling_[name] =
+      std::async(std::launch::async,
+                 [directory = directory(), name,
+                  known = std::move(sha256)]() mutable -> llvm::Expected<std::string> {
+                   llvm::Expected<FileHandle> opened = openDirectory(directory);
+                   if (!opened)
+                     return opened.takeError();
+                   return syncedDigest(*opened, name, [&] { return known.get(); });
+                 });
 }
 
 llvm::Error ArtifactWriter::writeManifest() {
