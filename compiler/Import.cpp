@@ -60,9 +60,13 @@ void noteWrites(Model &model) {
   AliasAnalysis alias(model);
   for (size_t i = 0; i < model.argumentCount(); ++i)
     model.signature.inputs[i].written = alias.isWrittenInside(model.graph->inputs()[i]);
-  for (size_t i = 0; i < model.attributes.size(); ++i)
-    model.attributes[i].written |=
-        alias.isWrittenInside(model.graph->inputs()[model.argumentCount() + i]);
+  for (size_t i = 0; i < model.attributes.size(); ++i) {
+    Attribute &attribute = model.attributes[i];
+    // What wrote a tensor may be gone by now: a branch for training, or for what was not asked.
+    const bool before = attribute.written && !attribute.value.isTensor();
+    attribute.written = before || llvm::is_contained(model.stateOutputs, i) ||
+                        alias.isWrittenInside(model.graph->inputs()[model.argumentCount() + i]);
+  }
   for (Attribute &attribute : model.attributes)
     if (attribute.kind == AttributeKind::Constant && attribute.written)
       makeBuffer(model, attribute);

@@ -8,7 +8,10 @@ import e2e
 import found_models as models
 
 SCRIPTED = [(models.MultipliesInALoop, lambda batch: (randn(batch, 4), randn(batch, 3, 4)), "b#2"),
-            (models.TreeOfResults, lambda batch: (randn(batch, 4),), "layers.1,layers.3")]
+            (models.TreeOfResults, lambda batch: (randn(batch, 4),), "layers.1,layers.3"),
+            (models.MaybeAResult, lambda batch: (randn(batch, 6),), "cell,b"),
+            (models.EncoderWithoutMask, lambda batch: (randn(batch, 5, 8),), "encoder.layers.1,encoder.layers.3"),
+            (models.WritesInTraining, lambda batch: (randn(batch, 4),), "b")]
 TRACED = [(models.WritesAConstant, lambda batch: (randn(batch, 4),), "b,c")]
 STAGES = 3
 

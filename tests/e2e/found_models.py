@@ -1,5 +1,5 @@
 """Small programs on which real models once failed, cut down to what they stumbled over."""
-from typing import Dict, List, Tuple
+from typing import Dict, List, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -51,3 +51,46 @@ class TreeOfResults(nn.Module):
             x = torch.relu(layer(x))
             hidden.append(x)
         return x, [hidden[0], hidden[1]], {"last": [hidden[2]], "all": [hidden[3], hidden[0]]}
+
+
+class MaybeAResult(nn.Module):
+    """An optional result; and a write somewhere, which has the unsplit model read copies of its inputs."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.cell = nn.Linear(6, 16), nn.Linear(24, 5), nn.LSTMCell(22, 24)
+
+    def forward(self, x: Tensor, deterministic: bool = False) -> Tuple[Tensor, Optional[Tensor]]:
+        h = torch.tanh(self.a(x))
+        h, c = self.cell(torch.cat([x, h.sub_(0.1)], 1))
+        y = self.b(h)
+        if deterministic:
+            return y, None
+        return y, y * c.sum(1, keepdim=True)
+
+
+class EncoderWithoutMask(nn.Module):
+    """Masks that nobody gives: a branch makes one of its own, writes it, and it meets the argument behind the branch."""
+
+    def __init__(self):
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, norm_first=True)
+        self.encoder = nn.TransformerEncoder(layer, 4, enable_nested_tensor=False)
+
+    def forward(self, x: Tensor, mask: Optional[Tensor] = None) -> Tensor:
+        return self.encoder(x, mask)
+
+
+class WritesInTraining(nn.Module):
+    """A buffer that only training writes, read in two places."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.register_buffer("mean", torch.ones(4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = torch.relu(self.a(x * self.mean))
+        if self.training:
+            self.mean.lerp_(x.mean(0), 0.1)
+        return self.b(x) - self.mean
