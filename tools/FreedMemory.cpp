@@ -1,18 +1,17 @@
 #include "tools/FreedMemory.h"
 
-#include <limits>
-
-#if defined(__GLIBC__)
-#include <malloc.h>
+#ifdef PIPEC_MIMALLOC
+#include <mimalloc.h>
 #endif
 
 namespace pipec {
 
 void keepFreedMemory() {
-#if defined(__GLIBC__)
-  // Either alone makes it worse: setting one ends the adaptation of the other.
-  mallopt(M_MMAP_THRESHOLD, 1 << 30);
-  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+#ifndef PIPEC_MIMALLOC // a sanitizer's allocator
+#elif MI_MALLOC_VERSION < 210
+  mi_option_set_enabled(mi_option_allow_decommit, false);
+#else
+  mi_option_set(mi_option_purge_delay, -1);
 #endif
 }
 
