@@ -6,12 +6,15 @@
 
 namespace pipec {
 
-llvm::Error emitStages(const StagedModel &model, ArtifactWriter &writer) {
+llvm::Error emitStages(const StagedModel &model, const std::shared_ptr<StableBytes> &stable,
+                       ArtifactWriter &writer) {
   for (size_t i = 0; i < model.stages.size(); ++i) {
-    if (llvm::Error error =
-            emitStage(model, i, writer.directory() + "/" + model.stages[i].plan.file))
-      return error;
-    writer.settle(model.stages[i].plan.file);
+    const std::string &file = model.stages[i].plan.file;
+    llvm::Expected<std::future<std::string>> digest =
+        emitStage(model, i, writer.directory() + "/" + file, stable);
+    if (!digest)
+      return digest.takeError();
+    writer.settle(file, std::move(*digest));
     std::string text;
     llvm::raw_string_ostream os(text);
     printGraph(*model.stages[i].graph, os);

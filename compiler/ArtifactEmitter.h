@@ -3,11 +3,16 @@
 
 #include "ir/Model.h"
 #include "ir/artifact/ArtifactDir.h"
+#include "ir/plan/StableBytes.h"
+
+#include <memory>
 
 namespace pipec {
 
-/// stage-K.pt and stage-K.ir of every stage. Errors: IO, Internal.
-llvm::Error emitStages(const StagedModel &model, ArtifactWriter &writer);
+/// stage-K.pt and stage-K.ir of every stage. `stable` learns digests of weights that are written.
+/// Errors: IO, Internal.
+llvm::Error emitStages(const StagedModel &model, const std::shared_ptr<StableBytes> &stable,
+                       ArtifactWriter &writer);
 /// plan.json, schedule.csv and, last, MANIFEST. Errors: IO.
 llvm::Error emitPlan(const Plan &plan, ArtifactWriter &writer);
 /// What a reader of the files will see: the plan, verified, with its schedule lowered and checked.

@@ -8,6 +8,7 @@
 #include "ir/TorchFileTime.h"
 #include "ir/Values.h"
 #include "ir/artifact/ArgumentNames.h"
+#include "ir/plan/StreamDigest.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <torch/csrc/jit/api/compilation_unit.h>
@@ -411,28 +412,36 @@ private:
 /// stream refuses bytes. The file remembers what went wrong.
 class FileSink : public std::streambuf {
 public:
-  explicit FileSink(NewFile &file) : file_(file) {}
+  /// digest: of the file, or null.
+  FileSink(NewFile &file, StreamDigest *digest) : file_(file), digest_(digest) {}
 
 protected:
   std::streamsize xsputn(const char *bytes, std::streamsize n) override {
-    file_.write(bytes, n);
+    write({bytes, static_cast<size_t>(n)});
     return n;
   }
   int_type overflow(int_type c) override {
     const char byte = traits_type::to_char_type(c);
-    file_.write(&byte, 1);
+    write({&byte, 1});
     return traits_type::not_eof(c);
   }
 
 private:
+  void write(llvm::StringRef bytes) {
+    if (digest_)
+      digest_->append(bytes);
+    file_.write(bytes.data(), bytes.size());
+  }
+
   NewFile &file_;
+  StreamDigest *digest_;
 };
 
 /// Writes what `build` makes. Errors: IO, Internal.
-llvm::Error writeModule(NewFile &file, const std::string &what,
-                        llvm::function_ref<Module()> build) {
+llvm::Error writeModule(NewFile &file, const std::string &what, llvm::function_ref<Module()> build,
+                        StreamDigest *digest = nullptr) {
   return guardTorchVoid(ExitCode::Internal, "writing " + what, [&] {
-    FileSink sink(file);
+    FileSink sink(file, digest);
     // To a stream: with a path its name would become part of the archive.
     std::ostream stream(&sink);
     Module module = build();
@@ -443,15 +452,19 @@ llvm::Error writeModule(NewFile &file, const std::string &what,
 
 } // namespace
 
-llvm::Error emitStage(const StagedModel &model, size_t index, const std::string &path) {
+llvm::Expected<std::future<std::string>> emitStage(const StagedModel &model, size_t index,
+                                                   const std::string &path,
+                                                   std::shared_ptr<StableBytes> stable) {
   NewFile file(path);
-  if (llvm::Error error = writeModule(file, "stage " + std::to_string(index),
-                                      [&] { return StageEmitter(model, index).build(); }))
-    return error;
+  StreamDigest digest(std::move(stable));
+  if (llvm::Error error = writeModule(
+          file, "stage " + std::to_string(index),
+          [&] { return StageEmitter(model, index).build(); }, &digest))
+    return std::move(error);
   file.publishUnsynced();
   if (file.error())
     return failf(ExitCode::IO, "{}: cannot write: {}", path, std::strerror(file.error()));
-  return llvm::Error::success();
+  return digest.finish();
 }
 
 llvm::Error emitModel(const Model &model, NewFile &file) {

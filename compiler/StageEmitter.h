@@ -4,6 +4,10 @@
 
 #include "ir/Model.h"
 #include "ir/NewFile.h"
+#include "ir/plan/StableBytes.h"
+
+#include <future>
+#include <memory>
 
 namespace pipec {
 
@@ -12,9 +16,12 @@ namespace pipec {
 ///   that are sent pipec_forward(inputs..., one per weight use...) -> outputs with state
 /// each result bare when it is one, a tuple when several, None when none. Weight ports follow the
 /// inputs in order of the attributes that arrive on a channel. No source line, path or shape gets
-/// into the bytes: the same stage gives the same file. Errors: IO (path, reason), Internal when
-/// LibTorch cannot write the graph.
-llvm::Error emitStage(const StagedModel &model, size_t index, const std::string &path);
+/// into the bytes: the same stage gives the same file. Returns what will be the file's sha256; of a
+/// weight that is in `stable` the digest becomes known on the way. Errors: IO (path, reason),
+/// Internal when LibTorch cannot write the graph.
+llvm::Expected<std::future<std::string>> emitStage(const StagedModel &model, size_t index,
+                                                   const std::string &path,
+                                                   std::shared_ptr<StableBytes> stable);
 
 /// Writes a flat model into `file`, which is the caller's to publish: its method with the
 /// arguments, defaults and result tree of its signature, every attribute under all its names, state

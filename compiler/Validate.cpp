@@ -1,9 +1,12 @@
 #include "compiler/Validate.h"
 
 #include "ir/CanonicalText.h"
+#include "ir/ContentText.h"
+#include "ir/TensorBytes.h"
 #include "ir/TensorKey.h"
 #include "ir/artifact/Discharge.h"
 #include "ir/artifact/Relink.h"
+#include "ir/plan/Sha256.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -116,19 +119,39 @@ llvm::Error comparePlan(const Plan &plan, const Relinked &linked, const SourceRe
   return compareOwners(plan, source);
 }
 
+/// The bytes of a weight that are worth digesting together with something else.
+std::optional<llvm::StringRef> largeBytes(const c10::IValue &value) {
+  constexpr size_t kLarge = size_t(64) << 10;
+  if (!value.isTensor())
+    return std::nullopt;
+  std::optional<llvm::StringRef> bytes = digestedInPlace(value.toTensor());
+  return bytes && bytes->size() >= kLarge ? bytes : std::nullopt;
+}
+
+std::string contentOf(const c10::IValue &value, StableBytes &stable) {
+  std::optional<llvm::StringRef> bytes = largeBytes(value);
+  if (!bytes)
+    return contentText(value);
+  if (stable.claim(*bytes))
+    stable.setDigest(*bytes, sha256Hex(*bytes));
+  return contentText(value.toTensor(), stable.digestOf(*bytes));
+}
+
 /// Each thread takes the next weight that nobody has taken. The nodes of the map stay where they
 /// are when the record moves.
-void digestInBackground(SourceRecord &record) {
+void digestInBackground(SourceRecord &record, bool large) {
   constexpr size_t kMostThreads = 4;
   auto all = std::make_shared<std::vector<KnownWeight *>>();
   for (auto &[name, weight] : record.weights)
-    all->push_back(&weight);
+    if (largeBytes(weight.value).has_value() == large)
+      all->push_back(&weight);
   auto next = std::make_shared<std::atomic<size_t>>(0);
-  const size_t threads = std::clamp<size_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
+  const size_t threads = std::min<size_t>(
+      all->size(), std::clamp<size_t>(std::thread::hardware_concurrency(), 1, kMostThreads));
   for (size_t i = 0; i < threads; ++i)
-    record.digesting.push_back(std::async(std::launch::async, [all, next] {
+    record.digesting.push_back(std::async(std::launch::async, [all, next, stable = record.stable] {
       for (size_t w = (*next)++; w < all->size(); w = (*next)++)
-        (*all)[w]->content = contentText((*all)[w]->value);
+        (*all)[w]->content = contentOf((*all)[w]->value, *stable);
     }));
 }
 
@@ -174,13 +197,18 @@ SourceRecord recordSource(const Model &model) {
     if (attribute.kind != AttributeKind::Constant) // those are in the lines, by content
       record.weights[attribute.name].value = attribute.value;
   }
-  digestInBackground(record);
+  record.stable = std::make_shared<StableBytes>();
+  for (const auto &[name, weight] : record.weights)
+    if (std::optional<llvm::StringRef> bytes = largeBytes(weight.value))
+      record.stable->add(*bytes, std::make_shared<at::Tensor>(weight.value.toTensor()));
+  digestInBackground(record, /*large=*/false);
   return record;
 }
 
 void finish(SourceRecord &source) {
   if (!source.digest.empty())
     return;
+  digestInBackground(source, /*large=*/true);
   for (std::future<void> &part : source.digesting)
     part.get();
   source.digesting.clear();

@@ -4,6 +4,7 @@
 
 #include "ir/Model.h"
 #include "ir/artifact/Relink.h"
+#include "ir/plan/StableBytes.h"
 
 #include <future>
 #include <map>
@@ -22,12 +23,15 @@ struct SourceRecord {
   std::string digest; // contentDigest of the lines and of all weights
   KnownWeights weights;
 
-  std::vector<std::future<void>> digesting; // each fills the content of some of the weights
+  /// The weights that are large. Whoever has their bytes at hand may digest them, and finish() does
+  /// what is left.
+  std::shared_ptr<StableBytes> stable;
+  std::vector<std::future<void>> digesting; // each fills the content of some of the others
 };
 
-/// Returns while other threads still digest the weights, which must not change.
+/// Returns while other threads still digest weights, which must not change.
 SourceRecord recordSource(const Model &model);
-/// Waits for them.
+/// Digests what has no digest yet.
 void finish(SourceRecord &source);
 
 /// The first thing in which an artifact is not the source.

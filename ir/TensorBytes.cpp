@@ -35,6 +35,15 @@ std::string tensorDigest(const at::Tensor &tensor) {
   return sha256Hex(bytesOf(plain));
 }
 
+std::optional<llvm::StringRef> digestedInPlace(const at::Tensor &tensor) {
+  const bool plain = tensor.defined() && tensor.layout() == at::kStrided && tensor.has_storage() &&
+                     tensor.device().is_cpu() && !tensor.is_quantized() && !tensor.is_conj() &&
+                     !tensor.is_neg() && tensor.is_contiguous();
+  if (!plain)
+    return std::nullopt;
+  return bytesOf(tensor);
+}
+
 int64_t byteCount(const at::Tensor &tensor) {
   auto bytes = [](const at::Tensor &part) { return static_cast<int64_t>(part.nbytes()); };
   if (tensor.layout() == at::kSparse)

@@ -1,8 +1,11 @@
 // The content of tensors as a digest.
 #pragma once
 
+#include "llvm/ADT/StringRef.h"
+
 #include <ATen/core/Tensor.h>
 
+#include <optional>
 #include <string>
 
 namespace pipec {
@@ -10,6 +13,9 @@ namespace pipec {
 /// sha256 (hex) of the elements in logical order; contiguous tensors are hashed where they lie.
 /// Quantised and sparse tensors by their parts.
 std::string tensorDigest(const at::Tensor &tensor);
+
+/// The memory that tensorDigest hashes, where the tensor's own memory is just that.
+std::optional<llvm::StringRef> digestedInPlace(const at::Tensor &tensor);
 
 /// Of the elements, without gaps; of a sparse tensor those of its parts.
 int64_t byteCount(const at::Tensor &tensor);

@@ -2,6 +2,7 @@
 // LibTorch.
 #pragma once
 
+#include "ir/UnfinishedOutputs.h"
 #include "ir/plan/Finding.h"
 #include "ir/plan/Plan.h"
 
@@ -21,20 +22,20 @@ public:
   /// pipec would not have written (force never deletes that); IO when its parent cannot be written,
   /// naming path and reason.
   static llvm::Expected<ArtifactWriter> create(const std::string &target, bool force);
-  ArtifactWriter(ArtifactWriter &&);
+  ArtifactWriter(ArtifactWriter &&) = default;
   ArtifactWriter &operator=(ArtifactWriter &&) = delete;
   /// Removes the temporary directory unless published.
   ~ArtifactWriter();
 
   /// Where files are written before publication.
-  const std::string &directory() const { return temporary_; }
+  const std::string &directory() const { return temporary_.path(); }
   /// Writes one file (name without directory) and syncs it. Errors: IO with needed and free bytes
   /// when the disk is full.
   llvm::Error write(llvm::StringRef name, llvm::StringRef bytes);
-  /// The file is complete, whoever wrote it: it is synced and its digest computed on another thread
-  /// while the caller goes on. It must not change any more. What goes wrong is an error of
-  /// writeManifest().
-  void settle(const std::string &name);
+  /// The file is complete, whoever wrote it, and `sha256` (in hex) will be its digest: it is synced
+  /// on another thread while the caller goes on. It must not change any more. What goes wrong is an
+  /// error of writeManifest().
+  void settle(const std::string &name, std::future<std::string> sha256);
   /// MANIFEST over every file there, in sha256sum's format sorted by name; everything synced.
   llvm::Error writeManifest();
   /// The rename. After it the destructor does nothing. Errors: as create() (another process may
@@ -43,9 +44,10 @@ public:
 
 private:
   ArtifactWriter() = default;
-  std::string target_, temporary_;
+  std::string target_;
+  UnfinishedDirectory temporary_;
   std::map<std::string, std::future<llvm::Expected<std::string>>> settling_; // digests, by file
-  bool force_ = false, published_ = false;
+  bool force_ = false;
 };
 
 /// Integrity only: nothing is deserialised. Order: directory, MANIFEST syntax and size, names (no

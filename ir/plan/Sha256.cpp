@@ -1,37 +1,54 @@
+// The functions with a state that shows its words: updateBoth works on them.
+#define OPENSSL_SUPPRESS_DEPRECATED
 #include "ir/plan/Sha256.h"
 
+#include "ir/plan/Sha256Pair.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/ErrorHandling.h"
 
-#include <openssl/evp.h>
+#include <openssl/sha.h>
 
 namespace pipec {
 
-static EVP_MD_CTX *contextOf(void *context) { return static_cast<EVP_MD_CTX *>(context); }
+static_assert(sizeof(SHA_LONG) == sizeof(uint32_t));
 
-/// OpenSSL fails here only without memory, or when its configuration forbids SHA-256.
-static void require(bool done) {
-  if (!done)
-    llvm::report_fatal_error("OpenSSL does not compute SHA-256");
-}
+Sha256::Sha256() : state_(std::make_unique<SHA256_CTX>()) { SHA256_Init(state_.get()); }
 
-Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
-  // Looked up once: finding an algorithm by name takes longer than hashing a line of text.
-  static const EVP_MD *algorithm = EVP_MD_fetch(nullptr, "SHA256", nullptr);
-  require(context_ && algorithm && EVP_DigestInit_ex(contextOf(context_), algorithm, nullptr));
-}
-
-Sha256::~Sha256() { EVP_MD_CTX_free(contextOf(context_)); }
+Sha256::~Sha256() = default;
 
 void Sha256::update(llvm::StringRef bytes) {
-  require(EVP_DigestUpdate(contextOf(context_), bytes.data(), bytes.size()));
+  SHA256_Update(state_.get(), bytes.data(), bytes.size());
+}
+
+/// Counts bits that went past SHA256_Update.
+static void countHashed(SHA256_CTX &state, uint64_t bytes) {
+  const uint64_t bits = (uint64_t(state.Nh) << 32 | state.Nl) + bytes * 8;
+  state.Nl = static_cast<SHA_LONG>(bits);
+  state.Nh = static_cast<SHA_LONG>(bits >> 32);
+}
+
+void Sha256::updateBoth(Sha256 &a, Sha256 &b, llvm::StringRef bytes) {
+  auto each = [&](llvm::StringRef part) {
+    a.update(part);
+    b.update(part);
+  };
+  if (a.state_->num != b.state_->num || !canHashPairs())
+    return each(bytes);
+  // num bytes of a block that is not full are waiting.
+  const size_t head =
+      std::min<size_t>(bytes.size(), (SHA256_CBLOCK - a.state_->num) % SHA256_CBLOCK);
+  each(bytes.take_front(head));
+  bytes = bytes.drop_front(head);
+  const size_t blocks = bytes.size() / SHA256_CBLOCK;
+  hashPair(a.state_->h, b.state_->h, bytes.data(), blocks);
+  countHashed(*a.state_, blocks * SHA256_CBLOCK);
+  countHashed(*b.state_, blocks * SHA256_CBLOCK);
+  each(bytes.drop_front(blocks * SHA256_CBLOCK));
 }
 
 std::string Sha256::hex() {
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned size = 0;
-  require(EVP_DigestFinal_ex(contextOf(context_), digest, &size));
-  return llvm::toHex(llvm::makeArrayRef(digest, size), /*LowerCase=*/true);
+  unsigned char digest[SHA256_DIGEST_LENGTH];
+  SHA256_Final(digest, state_.get());
+  return llvm::toHex(llvm::makeArrayRef(digest), /*LowerCase=*/true);
 }
 
 std::string sha256Hex(llvm::StringRef bytes) {

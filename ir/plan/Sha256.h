@@ -3,7 +3,10 @@
 
 #include "llvm/ADT/StringRef.h"
 
+#include <memory>
 #include <string>
+
+struct SHA256state_st;
 
 namespace pipec {
 
@@ -17,11 +20,14 @@ public:
   ~Sha256();
 
   void update(llvm::StringRef bytes);
+  /// The same bytes into both. Where the processor has the instructions and as many bytes (modulo
+  /// 64) went into the one as into the other, this takes little longer than one of them would.
+  static void updateBoth(Sha256 &a, Sha256 &b, llvm::StringRef bytes);
   /// 64 lower-case hex digits. Once, and nothing after it.
   std::string hex();
 
 private:
-  void *context_;
+  std::unique_ptr<SHA256state_st> state_;
 };
 
 std::string sha256Hex(llvm::StringRef bytes);

@@ -1,0 +1,100 @@
+#include "ir/plan/StreamDigest.h"
+
+#include "ir/plan/Sha256.h"
+#include "llvm/ADT/Twine.h"
+
+#include <gtest/gtest.h>
+
+namespace pipec {
+namespace {
+
+std::string someBytes(size_t n) {
+  std::string text(n, '\0');
+  uint32_t state = 1;
+  for (char &c : text)
+    c = static_cast<char>((state = state * 1664525 + 1013904223) >> 24);
+  return text;
+}
+
+TEST(Sha256Test, bothTakeTheSameBytesWhateverWentInBefore) {
+  const std::string text = someBytes(1000);
+  for (size_t before : {0, 1, 63, 64, 100, 128})
+    for (size_t other : {0, 36, 64, 100})
+      for (size_t n : {0, 1, 27, 28, 64, 65, 500}) {
+        Sha256 a, b;
+        const llvm::StringRef head = llvm::StringRef(text).take_front(before);
+        const llvm::StringRef otherHead = llvm::StringRef(text).take_back(other);
+        const llvm::StringRef both = llvm::StringRef(text).substr(200, n);
+        a.update(head);
+        b.update(otherHead);
+        Sha256::updateBoth(a, b, both);
+        a.update("end");
+        EXPECT_EQ(a.hex(), sha256Hex((head + both + "end").str())) << before << " " << other;
+        EXPECT_EQ(b.hex(), sha256Hex((otherHead + both).str())) << before << " " << other;
+      }
+}
+
+TEST(Sha256Test, countsMoreThan4GiBits) {
+  const std::string text = someBytes(size_t(1) << 20);
+  Sha256 a, b, expected;
+  for (int i = 0; i < 520; ++i) {
+    Sha256::updateBoth(a, b, text);
+    expected.update(text);
+  }
+  const std::string digest = expected.hex();
+  EXPECT_EQ(a.hex(), digest);
+  EXPECT_EQ(b.hex(), digest);
+}
+
+TEST(StreamDigestTest, digestsTheWholeAndWhatIsStable) {
+  auto stable = std::make_shared<StableBytes>();
+  auto owner = std::make_shared<std::string>(someBytes(300000));
+  const llvm::StringRef weight = llvm::StringRef(*owner).take_front(200000);
+  stable->add(weight, owner);
+  EXPECT_TRUE(stable->has(weight));
+  EXPECT_FALSE(stable->has(*owner));
+  StreamDigest digest(stable);
+  std::string whole;
+  auto append = [&](llvm::StringRef bytes) {
+    digest.append(bytes);
+    whole += bytes;
+  };
+  append("head");
+  append(weight);
+  append(""); // nothing
+  {
+    std::string large = someBytes(150000); // goes away, and so is hashed at once
+    append(large);
+    std::fill(large.begin(), large.end(), 'x');
+  }
+  append(weight); // once more: its digest is known
+  append("tail");
+  EXPECT_EQ(digest.finish().get(), sha256Hex(whole));
+  EXPECT_FALSE(stable->claim(weight)); // the digest did, and has set it
+  EXPECT_EQ(stable->digestOf(weight), sha256Hex(weight));
+}
+
+TEST(StreamDigestTest, leavesADigestToWhoHasClaimedIt) {
+  auto stable = std::make_shared<StableBytes>();
+  auto owner = std::make_shared<std::string>(someBytes(100000));
+  stable->add(*owner, owner);
+  EXPECT_FALSE(stable->claim(llvm::StringRef(*owner).drop_front())); // not what was added
+  EXPECT_TRUE(stable->claim(*owner));
+  StreamDigest digest(stable);
+  digest.append(*owner);
+  EXPECT_EQ(digest.finish().get(), sha256Hex(*owner));
+  stable->setDigest(*owner, "ours");
+  EXPECT_EQ(stable->digestOf(*owner), "ours");
+}
+
+TEST(StreamDigestTest, whatNobodyFinishesLeavesNoThread) {
+  auto stable = std::make_shared<StableBytes>();
+  {
+    StreamDigest digest(stable);
+    digest.append("head");
+  }
+  EXPECT_EQ(stable.use_count(), 1);
+}
+
+} // namespace
+} // namespace pipec
