@@ -18,6 +18,7 @@
 #include "tools/PlanReport.h"
 #include "tools/StageModules.h"
 #include "tools/Table.h"
+#include "tools/TimeChart.h"
 #include "tools/Timeline.h"
 #include "tools/ToolMain.h"
 
@@ -29,9 +30,10 @@ namespace {
 StringOption model(cl::Positional, cl::Required, cl::value_desc("MODEL.pipe|MODEL.pt"),
                    cl::desc("an artifact, or a TorchScript file"));
 FlagOption json("json", cl::desc("print one JSON document instead of the tables"));
-FlagOption
-    schedule("schedule",
-             cl::desc("also draw the schedule: one row per rank, every action one step long"));
+FlagOption schedule(
+    "schedule",
+    cl::desc("also draw the schedule: one row per rank, time as predicted, or every action "
+             "one step long where the plan has no costs"));
 StringOption
     html("html", cl::value_desc("FILE"),
          cl::desc("write one page of HTML about an artifact: stages with what goes between "
@@ -85,6 +87,19 @@ void printArtifact(const Artifact &artifact, const std::string &timeline) {
   out << "\n";
   printHeading(out, "schedule");
   out << timeline;
+}
+
+llvm::Expected<std::string> drawSchedule(const Plan &plan, const Schedule &rows) {
+  llvm::Expected<PlanTiming> timed = timePlan(plan, rows, plan.microBatches);
+  if (!timed)
+    return timed.takeError();
+  if (!timed->known)
+    return drawTimeline(rows, plan);
+  const Timing &timing = timed->timing;
+  return fmt::format("{}\n  step {}, bubble {:.1f} %, lower bound {}: predicted\n",
+                     drawTimeChart(rows, timing, {100, usesColour(llvm::outs())}),
+                     formatDuration(timing.makespan), 100 * timing.bubbleMakespan(),
+                     formatDuration(timed->lowerBound));
 }
 
 llvm::json::Value actionRows(const Schedule &rows) {
@@ -182,7 +197,7 @@ llvm::Expected<ExitCode> inspectArtifact() {
   }
   std::string timeline;
   if (schedule) {
-    llvm::Expected<std::string> drawn = drawTimeline(*rows, plan);
+    llvm::Expected<std::string> drawn = drawSchedule(plan, *rows);
     if (!drawn)
       return drawn.takeError();
     timeline = *drawn;
