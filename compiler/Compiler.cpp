@@ -140,8 +140,9 @@ struct Compiler::Impl {
       if (!given[i] && signature.inputs[i].type.find("Tensor") != std::string::npos)
         signature.inputs[i].batchDim = 0;
     for (OutputLeaf &leaf : signature.leaves)
-      leaf.merge = leaf.type == "Tensor" ? MergeRule{MergeRule::Kind::Concat, 0}
-                                         : MergeRule{MergeRule::Kind::List, 0};
+      leaf.merge = leaf.type == "Tensor" || leaf.type == "Optional[Tensor]"
+                       ? MergeRule{MergeRule::Kind::Concat, 0}
+                       : MergeRule{MergeRule::Kind::List, 0};
   }
 
   /// Types show which branches are taken for every accepted input; folding those brings operators

@@ -28,20 +28,28 @@ c10::IValue privateCopy(const Attribute &attribute) {
   return attribute.written ? attribute.value.deepcopy() : attribute.value;
 }
 
-class Evaluator {
+} // namespace
+
+/// Not in the namespace without a name: GraphTimer owns one.
+class GraphEvaluator {
 public:
-  Evaluator(Model &model, std::vector<c10::IValue> inputs,
-            llvm::function_ref<void(const OperatorRun &)> observe, DecidedTypes *decided = nullptr)
-      : top_(topLevelOf(model)), observe_(observe), decided_(decided) {
-    for (size_t i = 0; i < inputs.size(); ++i)
-      values_[model.graph->inputs()[i]] = std::move(inputs[i]);
-    for (size_t i = 0; i < model.attributes.size(); ++i)
-      values_[model.graph->inputs()[model.argumentCount() + i]] = privateCopy(model.attributes[i]);
+  /// `countsFlops`: which takes a few microseconds per operator.
+  explicit GraphEvaluator(Model &model, bool countsFlops = true, DecidedTypes *decided = nullptr)
+      : model_(model), top_(topLevelOf(model)), decided_(decided), countsFlops_(countsFlops) {
     for (size_t i = 0; i < top_.operators.size(); ++i)
       forEachOuterUse(top_.operators[i], [&](Value *value) { lastUse_[value] = i; });
   }
 
-  llvm::Error run() {
+  /// May be called again: what running a node takes is prepared once.
+  llvm::Error run(std::vector<c10::IValue> inputs,
+                  llvm::function_ref<void(const OperatorRun &)> observe) {
+    observe_ = observe;
+    values_.clear();
+    for (size_t i = 0; i < inputs.size(); ++i)
+      values_[model_.graph->inputs()[i]] = std::move(inputs[i]);
+    for (size_t i = 0; i < model_.attributes.size(); ++i)
+      values_[model_.graph->inputs()[model_.argumentCount() + i]] =
+          privateCopy(model_.attributes[i]);
     InferenceSettings settings(
         /*intraOpThreads=*/1); // fast enough for an example, and the same on every machine
     for (size_t i = 0; i < top_.operators.size(); ++i)
@@ -53,20 +61,23 @@ public:
 private:
   llvm::Error runOne(size_t index) {
     Node *node = top_.operators[index];
-    std::vector<Value *> used = usedBy(node);
+    Prepared &prepared = preparedFor(node);
+    const std::vector<Value *> &used = prepared.used;
     std::vector<c10::IValue> inputs;
     for (Value *value : used)
       inputs.push_back(valueOf(value));
-    FlopCounter counter;
+    std::optional<FlopCounter> counter;
+    if (countsFlops_)
+      counter.emplace();
     torch::jit::Stack stack;
     llvm::Error error =
         guardTorchVoid(ExitCode::Usage, "running " + describeNode(node) + " on the example inputs",
-                       [&] { runNode(node, used, stack); });
+                       [&] { runNode(node, prepared, stack); });
     if (error && preparing_)
       return cannotRun(node, std::move(error));
     if (error)
       return error;
-    observe_({node, std::move(inputs), stack, counter.total(), ns_});
+    observe_({node, std::move(inputs), stack, counter ? counter->total() : 0, ns_});
     for (size_t i = 0; i < node->outputs().size(); ++i)
       values_[node->output(i)] = std::move(stack[i]);
     for (Value *value : used)
@@ -93,6 +104,20 @@ private:
     return false;
   }
 
+  /// What it takes to run a node belongs to this way of running it, not to the node's time.
+  struct Prepared {
+    std::vector<Value *> used; // from outside
+    std::optional<torch::jit::Operation> operation;
+    std::optional<torch::jit::Code> code; // of nodes without a kernel of their own
+  };
+
+  Prepared &preparedFor(Node *node) {
+    auto [place, isNew] = prepared_.try_emplace(node);
+    if (isNew)
+      place->second.used = usedBy(node);
+    return place->second;
+  }
+
   /// What the node and its blocks take from outside, each once.
   std::vector<Value *> usedBy(Node *node) const {
     std::vector<Value *> used;
@@ -105,9 +130,9 @@ private:
 
   /// A branch that types decide runs operator by operator, so that what types say is followed into
   /// it.
-  void runNode(Node *node, const std::vector<Value *> &used, torch::jit::Stack &stack) {
+  void runNode(Node *node, Prepared &prepared, torch::jit::Stack &stack) {
     if (!decided_ || node->kind() != c10::prim::If || !decided_->holds(node->input(0))) {
-      execute(node, used, stack);
+      execute(node, prepared, stack);
       if (decided_)
         decided_->visit(node);
       return;
@@ -126,7 +151,7 @@ private:
 
   void runInner(Node *node) {
     torch::jit::Stack stack;
-    runNode(node, usedBy(node), stack);
+    runNode(node, preparedFor(node), stack);
     for (size_t i = 0; i < node->outputs().size(); ++i)
       values_[node->output(i)] = std::move(stack[i]);
   }
@@ -136,51 +161,68 @@ private:
     return known != values_.end() ? known->second : torch::jit::toIValue(value).value();
   }
 
-  void execute(Node *node, const std::vector<Value *> &used, torch::jit::Stack &stack) {
-    if (node->blocks().empty() && node->kind() != c10::aten::wait &&
-        node->kind() != c10::aten::warn && node->maybeOperator() && node->kind().is_aten() &&
-        !node->schema().is_vararg()) {
+  static bool hasKernel(Node *node) {
+    return node->blocks().empty() && node->kind() != c10::aten::wait &&
+           node->kind() != c10::aten::warn && node->maybeOperator() && node->kind().is_aten() &&
+           !node->schema().is_vararg();
+  }
+
+  void execute(Node *node, Prepared &prepared, torch::jit::Stack &stack) {
+    if (!prepared.operation && !prepared.code) {
+      if (hasKernel(node))
+        prepared.operation = node->getOperation();
+      else
+        prepareCode(node, prepared);
+    }
+    if (prepared.operation) {
       for (Value *input : node->inputs())
         stack.push_back(valueOf(input));
-      torch::jit::Operation operation = node->getOperation();
-      timed([&] { operation(stack); });
+      timed([&] { (*prepared.operation)(stack); });
       return;
     }
-    // Structure, control flow and the like have no kernel of their own: a graph of just this node
-    // runs in the interpreter.
+    for (Value *value : prepared.used)
+      stack.push_back(valueOf(value));
+    timed([&] { torch::jit::InterpreterState(*prepared.code).run(stack); });
+  }
+
+  /// Structure, control flow and the like have no kernel of their own: a graph of just this node
+  /// runs in the interpreter.
+  void prepareCode(Node *node, Prepared &prepared) {
     auto graph = std::make_shared<torch::jit::Graph>();
     std::unordered_map<Value *, Value *> map;
-    for (Value *value : used) {
+    for (Value *value : prepared.used) {
       map[value] = graph->addInput();
       map[value]->setType(value->type());
-      stack.push_back(valueOf(value));
     }
     Node *clone =
         graph->insertNode(graph->createClone(node, [&](Value *value) { return map.at(value); }));
     for (Value *output : clone->outputs())
       graph->registerOutput(output);
     preparing_ = true;
-    torch::jit::Code code(graph, "pipec_operator");
+    prepared.code.emplace(graph, "pipec_operator");
     preparing_ = false;
-    timed([&] { torch::jit::InterpreterState(code).run(stack); });
   }
 
-  /// What it takes to prepare a node belongs to this way of running it, not to the node.
   void timed(llvm::function_ref<void()> body) {
     const auto start = std::chrono::steady_clock::now();
     body();
     ns_ = std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
   }
 
+  Model &model_;
   TopLevel top_;
-  llvm::function_ref<void(const OperatorRun &)> observe_;
+  llvm::function_ref<void(const OperatorRun &)> observe_ = nullptr;
   DecidedTypes *decided_;
+  bool countsFlops_;
   bool preparing_ = false; // a graph for the interpreter
   int64_t ns_ = 0;         // of the node that ran last
   // Looked up by pointer only.
   std::unordered_map<Value *, c10::IValue> values_;
   std::unordered_map<Value *, size_t> lastUse_;
+  std::unordered_map<Node *, Prepared> prepared_;
 };
+
+namespace {
 
 void annotate(Value *value, const c10::IValue &content) {
   if (value->type()->kind() != c10::TypeKind::TensorType || !content.isTensor() ||
@@ -210,18 +252,43 @@ void eraseFrom(Block &block) {
 
 llvm::Error evaluateGraph(Model &model, std::vector<c10::IValue> inputs,
                           llvm::function_ref<void(const OperatorRun &)> observe) {
-  return Evaluator(model, std::move(inputs), observe).run();
+  return GraphEvaluator(model).run(std::move(inputs), observe);
 }
 
-llvm::Expected<int64_t> timeGraph(const Model &model, std::vector<c10::IValue> inputs) {
+struct GraphTimer::Impl {
+  explicit Impl(Model &given) : model(given), evaluator(given, /*countsFlops=*/false) {}
+
+  Model &model;
+  GraphEvaluator evaluator;
+  std::optional<torch::jit::Code> code;
+};
+
+GraphTimer::GraphTimer(Model &model) : impl_(std::make_unique<Impl>(model)) {}
+GraphTimer::~GraphTimer() = default;
+
+llvm::Expected<std::vector<int64_t>>
+GraphTimer::operators(std::vector<c10::IValue> inputs,
+                      llvm::function_ref<void(const OperatorRun &)> observe) {
+  std::vector<int64_t> times;
+  if (llvm::Error error = impl_->evaluator.run(std::move(inputs), [&](const OperatorRun &run) {
+        times.push_back(run.ns);
+        if (observe)
+          observe(run);
+      }))
+    return std::move(error);
+  return times;
+}
+
+llvm::Expected<int64_t> GraphTimer::whole(std::vector<c10::IValue> inputs) {
   InferenceSettings settings(/*intraOpThreads=*/1);
   torch::jit::Stack stack = std::move(inputs);
-  for (const Attribute &attribute : model.attributes)
+  for (const Attribute &attribute : impl_->model.attributes)
     stack.push_back(privateCopy(attribute));
   return guardTorch(ExitCode::Usage, "running the model on the example inputs", [&] {
-    torch::jit::Code code(model.graph, "pipec_model");
+    if (!impl_->code)
+      impl_->code.emplace(impl_->model.graph, "pipec_model");
     const auto start = std::chrono::steady_clock::now();
-    torch::jit::InterpreterState(code).run(stack);
+    torch::jit::InterpreterState(*impl_->code).run(stack);
     return static_cast<int64_t>(
         std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count());
   });
@@ -269,7 +336,7 @@ llvm::Error inferTypes(Model &model, std::vector<c10::IValue> inputs) {
       if (decided.holds(run.node->output(i)))
         annotate(run.node->output(i), run.outputs[i]);
   };
-  return Evaluator(model, std::move(inputs), observe, &decided).run();
+  return GraphEvaluator(model, /*countsFlops=*/true, &decided).run(std::move(inputs), observe);
 }
 
 void eraseTypes(Model &model) { eraseFrom(*model.graph->block()); }

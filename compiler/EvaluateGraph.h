@@ -39,9 +39,26 @@ OperatorGraph operatorGraph(const Model &model);
 llvm::Error evaluateGraph(Model &model, std::vector<c10::IValue> inputs,
                           llvm::function_ref<void(const OperatorRun &)> observe);
 
-/// How long the whole graph takes as one: nanoseconds of a run like evaluateGraph's. Errors: the
-/// same.
-llvm::Expected<int64_t> timeGraph(const Model &model, std::vector<c10::IValue> inputs);
+/// Runs a graph again and again, as evaluateGraph does, without counting flops; what running takes
+/// is prepared in the first run. One thread at a time; timers of one model may run side by side
+/// once each has run. The model must outlive it.
+class GraphTimer {
+public:
+  explicit GraphTimer(Model &model);
+  ~GraphTimer();
+
+  /// Nanoseconds of each operator of the top level. `observe` (may be empty) sees each after it
+  /// ran. Errors: those of evaluateGraph.
+  llvm::Expected<std::vector<int64_t>>
+  operators(std::vector<c10::IValue> inputs,
+            llvm::function_ref<void(const OperatorRun &)> observe = nullptr);
+  /// Nanoseconds of the graph as one. Errors: the same.
+  llvm::Expected<int64_t> whole(std::vector<c10::IValue> inputs);
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
 
 /// Runs the graph once and gives each tensor of the top level its dtype, rank, sizes and strides at
 /// the example size. Simplification relies on dtype and rank only, and only where the inputs' own

@@ -98,23 +98,30 @@ void start(Family family, Inputs inputs, Context &context) {
   }
 }
 
+/// An operator that LibTorch's interpreter calls is shown with all of the interpreter's stack: its
+/// own values are the last ones.
+template <typename Value> c10::ArrayRef<Value> lastOf(c10::ArrayRef<Value> values, size_t count) {
+  return values.slice(values.size() - std::min(count, values.size()));
+}
+
 std::unique_ptr<at::ObserverContext> onEnter(const at::RecordFunction &function) {
   auto context = std::make_unique<Context>();
   Family family = familyOf(function.name());
   context->counted = family != Family::None;
   if (context->counted && depthInCounted++ == 0)
-    start(family, function.inputs(), *context);
+    start(family, lastOf(function.inputs(), function.num_inputs()), *context);
   return context;
 }
 
 void onExit(const at::RecordFunction &function, at::ObserverContext *observed) {
   auto *context = static_cast<Context *>(observed);
-  if (!context->counted)
+  if (!context || !context->counted) // none where the start failed
     return;
   --depthInCounted;
   flopsOfThread += context->flops;
   if (context->perOutputElement)
-    for (const c10::IValue &output : function.outputs())
+    for (const c10::IValue &output :
+         lastOf(c10::ArrayRef<c10::IValue>(function.outputs()), function.num_outputs()))
       if (output.isTensor())
         flopsOfThread += context->perOutputElement * output.toTensor().numel();
 }

@@ -11,6 +11,8 @@
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/ir/ir.h>
 
+#include <set>
+
 namespace pipec {
 
 llvm::Expected<Model> importModel(const std::string &path, const std::string &method) {
@@ -36,13 +38,38 @@ std::vector<c10::TypePtr> argumentTypes(const Model &model) {
   return types;
 }
 
+namespace {
+
+/// A tensor of the method's text that the method writes keeps what was written, as a buffer does: a
+/// stage file holds it, under a name that no attribute has.
+void makeBuffer(Model &model, Attribute &constant) {
+  std::set<llvm::StringRef> taken;
+  for (const Attribute &other : model.attributes)
+    if (&other != &constant) {
+      taken.insert(other.name);
+      taken.insert(other.otherNames.begin(), other.otherNames.end());
+    }
+  constant.kind = AttributeKind::Buffer;
+  while (taken.count(constant.name))
+    constant.name += "_";
+}
+
+} // namespace
+
 void noteWrites(Model &model) {
   AliasAnalysis alias(model);
   for (size_t i = 0; i < model.argumentCount(); ++i)
     model.signature.inputs[i].written = alias.isWrittenInside(model.graph->inputs()[i]);
-  for (size_t i = 0; i < model.attributes.size(); ++i)
-    model.attributes[i].written |=
-        alias.isWrittenInside(model.graph->inputs()[model.argumentCount() + i]);
+  for (size_t i = 0; i < model.attributes.size(); ++i) {
+    Attribute &attribute = model.attributes[i];
+    // What wrote a tensor may be gone by now: a branch for training, or for what was not asked.
+    const bool before = attribute.written && !attribute.value.isTensor();
+    attribute.written = before || llvm::is_contained(model.stateOutputs, i) ||
+                        alias.isWrittenInside(model.graph->inputs()[model.argumentCount() + i]);
+  }
+  for (Attribute &attribute : model.attributes)
+    if (attribute.kind == AttributeKind::Constant && attribute.written)
+      makeBuffer(model, attribute);
 }
 
 llvm::Expected<c10::IValue> runFresh(const std::string &path, const std::string &method,

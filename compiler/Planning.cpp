@@ -9,6 +9,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
+
 namespace pipec {
 
 namespace {
@@ -58,6 +60,12 @@ bool Planning::isCutByCost(const Model &model) const {
          topLevelOf(model).boundaries.empty() && stages() > 1;
 }
 
+size_t Planning::ranks(const Model &model) const {
+  if (options_->ranks)
+    return options_->ranks;
+  return std::max({stages(), options_->cuts.size() + 1, topLevelOf(model).boundaries.size() + 1});
+}
+
 /// The one that every stage can be planned for: devices that differ are used as the least of
 /// them.
 ClusterDevice Planning::leastDevice(Model &model) const {
@@ -90,7 +98,8 @@ llvm::Expected<bool> Planning::findCosts(Model &model, const std::vector<c10::IV
   if (llvm::Error error = expectSamples(model.signature, inputs))
     return std::move(error);
   const ClusterDevice device = leastDevice(model);
-  llvm::Expected<CostTable> table = pipec::findCosts(model, inputs, *options_, device);
+  llvm::Expected<CostTable> table =
+      pipec::findCosts(model, inputs, *options_, device, ranks(model));
   if (!table)
     return table.takeError();
   costsKnown_ = true;
@@ -98,6 +107,7 @@ llvm::Expected<bool> Planning::findCosts(Model &model, const std::vector<c10::IV
   ofThisRun_ = !options_->cost.empty() && options_->cost != "analytic";
   if (ofThisRun_ || options_->listCosts)
     report.costTable = toJson(*table);
+  table_ = std::move(*table);
   return true;
 }
 
@@ -129,7 +139,8 @@ llvm::Error Planning::forecast(CompileReport &report) const {
     for (size_t s = 0; s < report.plan.stages.size() && s < planned_->liveBytes.size(); ++s)
       report.prediction.memoryBytes.push_back(report.plan.stages[s].parameterBytes +
                                               planned_->liveBytes[s]);
-  return predict(report, options_->cluster.empty() ? defaultCluster(report.plan.ranks) : cluster_);
+  return predict(report, options_->cluster.empty() ? defaultCluster(report.plan.ranks) : cluster_,
+                 table_, places());
 }
 
 } // namespace pipec

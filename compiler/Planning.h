@@ -6,6 +6,7 @@
 #include "compiler/PlanCuts.h"
 #include "ir/Model.h"
 #include "ir/plan/Cluster.h"
+#include "ir/plan/CostTable.h"
 
 #include <optional>
 
@@ -39,11 +40,13 @@ public:
 
 private:
   bool isCutByCost(const Model &model) const;
+  size_t ranks(const Model &model) const; // as many as will be at work, as far as known yet
   ClusterDevice leastDevice(Model &model) const;
 
   const CompileOptions *options_ = nullptr;
   Cluster cluster_;
   std::optional<CutPlan> planned_;
+  CostTable table_;
   int64_t memoryBytes_ = 0; // of the device that stages are planned for; 0: no limit
   bool cutsByCost_ = false, costsKnown_ = false, ofThisRun_ = false;
 };

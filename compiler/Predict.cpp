@@ -1,6 +1,7 @@
 #include "compiler/Predict.h"
 
 #include "compiler/MeasureCosts.h"
+#include "compiler/SharedTime.h"
 #include "ir/schedule/Timing.h"
 
 #include <algorithm>
@@ -24,27 +25,49 @@ int64_t hopOf(const Plan &plan, const Cluster &cluster) {
   return hop;
 }
 
+/// How much of a stage's time is left while no other rank is at work.
+double aloneShare(const CostTable &table, const std::vector<size_t> &boundaries, size_t stage) {
+  const bool known = stage < boundaries.size() + 1 && !boundaries.empty();
+  const size_t begin = known && stage > 0 ? boundaries[stage - 1] : 0;
+  const size_t end = known && stage < boundaries.size() ? boundaries[stage] : table.rows.size();
+  const CostRow sum = table.sum(begin, end);
+  return sum.forwardNs > 0 ? static_cast<double>(sum.aloneNs()) / static_cast<double>(sum.forwardNs)
+                           : 1;
+}
+
 } // namespace
 
-llvm::Error predict(CompileReport &report, const Cluster &cluster) {
+llvm::Error predict(CompileReport &report, const Cluster &cluster, const CostTable &table,
+                    const std::vector<size_t> &boundaries) {
   const Plan &plan = report.plan;
   ScheduleCosts costs;
   ScheduleShape shape;
   shape.stages = plan.stages.size();
   shape.ranks = plan.ranks;
   shape.microBatches = plan.microBatches;
-  for (const StagePlan &stage : plan.stages) {
-    costs.stages.push_back({stage.costFlops / kFlopsPerNs, 0, 0, 0, 0});
-    shape.rankOfStage.push_back(stage.rank);
-    report.prediction.forwardNs.push_back(stage.costFlops / kFlopsPerNs);
+  std::vector<SharedStage> shared;
+  for (size_t s = 0; s < plan.stages.size(); ++s) {
+    const int64_t ns = plan.stages[s].costFlops / kFlopsPerNs;
+    costs.stages.push_back({ns, 0, 0, 0, 0});
+    shape.rankOfStage.push_back(plan.stages[s].rank);
+    report.prediction.forwardNs.push_back(ns);
+    shared.push_back(
+        {static_cast<int64_t>(static_cast<double>(ns) * aloneShare(table, boundaries, s)), ns});
   }
   costs.latency = hopOf(plan, cluster);
-  llvm::Expected<Timing> timing = timeSchedule(forwardOnly(shape), costs);
+  const Schedule schedule = forwardOnly(shape);
+  llvm::Expected<Timing> timing = timeSchedule(schedule, costs);
   if (!timing)
     return timing.takeError();
   report.prediction.known = true;
   report.prediction.stepNs = timing->makespan;
   report.prediction.bubble = timing->bubbleMakespan();
+  if (table.atOnce > 1) {
+    const SharedStep step = timeShared(schedule, shared, costs.latency, table.atOnce);
+    report.prediction.stepNs = step.makespan;
+    report.prediction.bubble = 1 - static_cast<double>(step.busiest) /
+                                       static_cast<double>(std::max<int64_t>(1, step.makespan));
+  }
   return llvm::Error::success();
 }
 

@@ -1,6 +1,7 @@
 #include "compiler/Validate.h"
 
 #include "ir/CanonicalText.h"
+#include "ir/ContentText.h"
 #include "ir/TensorBytes.h"
 #include "ir/TensorKey.h"
 #include "ir/artifact/Discharge.h"

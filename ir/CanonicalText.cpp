@@ -2,14 +2,14 @@
 
 #include "ir/MarkerOps.h"
 #include "ir/NodeInfo.h"
-#include "ir/TensorBytes.h"
 #include "ir/WholeNumbers.h"
 #include "ir/plan/Sha256.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
@@ -23,17 +23,6 @@ namespace {
 using torch::jit::Block;
 using torch::jit::Node;
 using torch::jit::Value;
-
-std::string sequenceText(llvm::ArrayRef<c10::IValue> values, char open, char close) {
-  std::string text(1, open);
-  for (const c10::IValue &value : values)
-    text += contentText(value) + ",";
-  return text + close;
-}
-
-std::string tensorText(const at::Tensor &tensor) {
-  return tensor.defined() ? contentText(tensor, tensorDigest(tensor)) : "undefined";
-}
 
 std::string attributeText(Node *node, c10::Symbol name) {
   switch (node->kindOf(name)) {
@@ -81,34 +70,62 @@ bool isWhole(const c10::Type &type) {
   }
 }
 
+bool writes(const torch::jit::Use &use) {
+  const c10::FunctionSchema *schema = use.user->maybeSchema();
+  if (!schema || use.offset >= schema->arguments().size())
+    return false;
+  const c10::AliasInfo *alias = schema->arguments()[use.offset].alias_info();
+  return alias && alias->isWrite();
+}
+
+/// What a value is called where a loop carries it or a branch gives it.
+void addOtherNames(const torch::jit::Use &use, llvm::SetVector<Value *> &names) {
+  constexpr size_t kLoopsOwn = 2; // the number of rounds, and whether there is a first
+  Node *node = use.user, *owner = node->owningBlock()->owningNode();
+  if (node->kind() == c10::prim::Loop && use.offset >= kLoopsOwn) {
+    names.insert(node->blocks()[0]->inputs()[use.offset - kLoopsOwn + 1]);
+    names.insert(node->outputs()[use.offset - kLoopsOwn]);
+  }
+  if (node->kind() != c10::prim::Return || !owner)
+    return;
+  if (owner->kind() == c10::prim::If)
+    names.insert(owner->outputs()[use.offset]);
+  if (owner->kind() == c10::prim::Loop && use.offset > 0) {
+    names.insert(owner->blocks()[0]->inputs()[use.offset]);
+    names.insert(owner->outputs()[use.offset - 1]);
+  }
+}
+
 /// A list that somebody fills or changes is an object, not a value. All its writers are in the
 /// stage that makes it.
 bool isChanged(Value *value) {
-  return llvm::any_of(value->uses(), [](const torch::jit::Use &use) {
-    const c10::FunctionSchema *schema = use.user->maybeSchema();
-    if (!schema || use.offset >= schema->arguments().size())
-      return false;
-    const c10::AliasInfo *alias = schema->arguments()[use.offset].alias_info();
-    return alias && alias->isWrite();
-  });
+  llvm::SetVector<Value *> names;
+  names.insert(value);
+  for (size_t i = 0; i < names.size(); ++i)
+    for (const torch::jit::Use &use : names[i]->uses()) {
+      if (writes(use))
+        return true;
+      addOtherNames(use, names);
+    }
+  return false;
+}
+
+/// Equal texts have one number; numbers are in the order of the texts.
+std::vector<size_t> ranksOf(const std::vector<std::string> &texts) {
+  std::vector<std::string> sorted = texts;
+  llvm::sort(sorted);
+  sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+  std::vector<size_t> ranks;
+  for (const std::string &text : texts)
+    ranks.push_back(llvm::lower_bound(sorted, text) - sorted.begin());
+  return ranks;
+}
+
+size_t countOf(const std::vector<size_t> &ranks) {
+  return ranks.empty() ? 0 : *std::max_element(ranks.begin(), ranks.end()) + 1;
 }
 
 } // namespace
-
-std::string canonicalType(const c10::TypePtr &type) {
-  return canonicalType(type->annotation_str());
-}
-
-std::string canonicalType(llvm::StringRef text) {
-  std::string result;
-  constexpr llvm::StringRef kMangle = "___torch_mangle_";
-  for (size_t at = text.find(kMangle); at != llvm::StringRef::npos; at = text.find(kMangle)) {
-    result += text.take_front(at).str();
-    text = text.drop_front(at + kMangle.size()).drop_while([](char c) { return llvm::isDigit(c); });
-    text.consume_front(".");
-  }
-  return result + text.str();
-}
 
 bool isWholeNumberOp(Node *node) {
   if (node->kind() == c10::prim::Uninitialized)
@@ -135,44 +152,6 @@ bool isWholeNumberOp(Node *node) {
   });
 }
 
-std::string contentText(const at::Tensor &tensor, const std::string &digest) {
-  std::string strides = tensor.layout() == at::kStrided && tensor.has_storage()
-                            ? fmt::format("[{}]", fmt::join(tensor.strides(), ","))
-                            : "opaque";
-  return fmt::format("tensor({} [{}] {}{} {})", c10::toString(tensor.scalar_type()),
-                     fmt::join(tensor.sizes(), ","), strides,
-                     tensor.requires_grad() ? " requires_grad" : "", digest);
-}
-
-std::string contentText(const c10::IValue &value) {
-  if (value.isDouble()) // every bit counts: -0.0 and denormals included
-    return fmt::format("{:a}", value.toDouble());
-  if (value.isString())
-    return "\"" + llvm::toHex(value.toStringRef()) + "\"";
-  if (value.isTensor())
-    return tensorText(value.toTensor());
-  if (value.isComplexDouble())
-    return fmt::format("{:a}{:+a}j", value.toComplexDouble().real(),
-                       value.toComplexDouble().imag());
-  if (value.isTuple())
-    return sequenceText(value.toTupleRef().elements().vec(), '(', ')');
-  if (value.isList())
-    return sequenceText(value.toListRef().vec(), '[', ']');
-  if (value.isGenericDict()) {
-    std::vector<c10::IValue> items;
-    for (const auto &item : value.toGenericDict()) {
-      items.push_back(item.key());
-      items.push_back(item.value());
-    }
-    return sequenceText(items, '{', '}');
-  }
-  if (value.isObject() || value.isCapsule()) // their content is the writer's and reader's business
-    return "object " + canonicalType(value.type());
-  std::ostringstream os;
-  os << value;
-  return os.str();
-}
-
 struct CanonicalWriter::Impl {
   // Looked up by pointer only.
   std::unordered_map<Value *, std::string> names, constants;
@@ -183,7 +162,7 @@ struct CanonicalWriter::Impl {
 
   std::string fresh(Value *value) { return names[value] = "%" + std::to_string(next++); }
 
-  std::string rightHandSide(Node *node, CanonicalWriter &writer) {
+  std::string operationOf(Node *node) {
     std::string text = node->kind().toQualString();
     if (const torch::jit::Operator *op = node->maybeOperator())
       text += "." + op->schema().overload_name();
@@ -195,26 +174,132 @@ struct CanonicalWriter::Impl {
       if (attribute != c10::attr::Subgraph && !isWarningNumber(attribute))
         text += std::string("[") + attribute.toUnqualString() + "=" +
                 attributeText(node, attribute) + "]";
+    return text;
+  }
+
+  std::string rightHandSide(Node *node, CanonicalWriter &writer) {
     std::vector<std::string> inputs;
     for (Value *input : node->inputs())
       inputs.push_back(writer.nameOf(input));
-    return text + "(" + llvm::join(inputs, ", ") + ")";
+    return operationOf(node) + "(" + llvm::join(inputs, ", ") + ")";
   }
 
   void writeBlock(Block &block, CanonicalWriter &writer) {
-    std::string saved = indent;
-    indent += "  ";
-    std::string head = indent + "block(";
+    std::string head = indent + "  block(";
     for (Value *input : block.inputs())
       head += fresh(input) + ": " + canonicalType(input->type()) + ", ";
     lines.push_back(head + ")");
-    for (Node *node : block.nodes())
-      writer.write(node);
-    std::string tail = indent + "->";
+    writeBody(block, writer);
+    std::string tail = indent + "  ->";
     for (Value *output : block.outputs())
       tail += " " + writer.nameOf(output);
     lines.push_back(tail);
+  }
+
+  void writeBody(Block &block, CanonicalWriter &writer) {
+    std::string saved = indent;
+    indent += "  ";
+    for (Node *node : block.nodes())
+      writer.write(node);
     indent = saved;
+  }
+
+  /// What LibTorch reads has the results of an If in the order of their first uses, which is
+  /// another one in a stage than in the whole model. Here they are sorted by what the branches
+  /// give: where both give the same, results are one.
+  void writeIf(Node *node, const std::string &right, CanonicalWriter &writer) {
+    const size_t header = beginNode(node), first = next;
+    next += node->outputs().size();
+    std::vector<std::string> texts(node->outputs().size());
+    std::vector<size_t> tails;
+    for (Block *block : node->blocks()) {
+      lines.push_back(indent + "  block()");
+      writeBody(*block, writer);
+      tails.push_back(lines.size());
+      lines.emplace_back();
+      for (size_t i = 0; i < texts.size(); ++i)
+        texts[i] += writer.nameOf(block->outputs()[i]) + " ";
+    }
+    for (size_t i = 0; i < texts.size(); ++i)
+      texts[i] += canonicalType(node->outputs()[i]->type());
+    const std::vector<size_t> ranks = ranksOf(texts);
+    lines[header] = indent + declared(node->outputs(), ranks, first) + "= " + right;
+    for (size_t b = 0; b < tails.size(); ++b)
+      lines[tails[b]] =
+          indent + "  ->" + namesByRank(node->blocks()[b]->outputs(), ranks, writer, " ");
+  }
+
+  /// The same for what a loop carries. Two carried values are one where they begin as the same and
+  /// every round makes the same of both.
+  void writeLoop(Node *node, const std::string &operation, CanonicalWriter &writer) {
+    Block &body = *node->blocks()[0];
+    at::ArrayRef<Value *> results = node->outputs(), begins = node->inputs(),
+                          carried = body.inputs(), given = body.outputs();
+    begins = begins.slice(2), carried = carried.slice(1), given = given.slice(1);
+    const std::vector<size_t> ranks = carriedRanks(body, begins, writer);
+    const size_t header = beginNode(node);
+    const std::string left = declared(results, ranks, next);
+    next += results.size();
+    lines[header] = indent + left + "= " + operation + "(" + writer.nameOf(node->input(0)) + ", " +
+                    writer.nameOf(node->input(1)) + namesByRank(begins, ranks, writer, ", ") + ")";
+    std::string head = indent + "  block(" + fresh(body.inputs()[0]) + ": int, ";
+    lines.push_back(head + declared(carried, ranks, next) + ")");
+    next += carried.size();
+    writeBody(body, writer);
+    lines.push_back(indent + "  -> " + writer.nameOf(body.outputs()[0]) +
+                    namesByRank(given, ranks, writer, " "));
+  }
+
+  /// At first values that begin as the same are one. Rounds of writing the body tell them apart by
+  /// what it gives for each, until no more of them differ.
+  std::vector<size_t> carriedRanks(Block &body, at::ArrayRef<Value *> begins,
+                                   CanonicalWriter &writer) {
+    std::vector<std::string> texts;
+    for (size_t i = 0; i < begins.size(); ++i)
+      texts.push_back(writer.nameOf(begins[i]) + " " + canonicalType(body.inputs()[i + 1]->type()));
+    std::vector<size_t> ranks = ranksOf(texts);
+    for (size_t before = 0; before < countOf(ranks) && countOf(ranks) < ranks.size();) {
+      before = countOf(ranks);
+      const size_t savedNext = next, savedLines = lines.size(), savedNodes = nodes.size();
+      fresh(body.inputs()[0]);
+      declared(body.inputs().slice(1), ranks, next);
+      next += ranks.size();
+      writeBody(body, writer);
+      for (size_t i = 0; i < ranks.size(); ++i)
+        texts[i] = fmt::format("{:08} {}", ranks[i], writer.nameOf(body.outputs()[i + 1]));
+      ranks = ranksOf(texts);
+      next = savedNext;
+      lines.resize(savedLines);
+      nodes.resize(savedNodes);
+    }
+    return ranks;
+  }
+
+  /// A line of its own, to be filled in.
+  size_t beginNode(Node *node) {
+    nodes.resize(lines.size());
+    nodes.push_back(node);
+    lines.emplace_back();
+    return lines.size() - 1;
+  }
+
+  /// Names values by their rank, counted from `first`, and lists them.
+  std::string declared(at::ArrayRef<Value *> values, const std::vector<size_t> &ranks,
+                       size_t first) {
+    std::vector<std::string> list(countOf(ranks));
+    for (size_t i = 0; i < values.size(); ++i) {
+      names[values[i]] = "%" + std::to_string(first + ranks[i]);
+      list[ranks[i]] = names[values[i]] + ": " + canonicalType(values[i]->type()) + ", ";
+    }
+    return llvm::join(list, "");
+  }
+
+  static std::string namesByRank(at::ArrayRef<Value *> values, const std::vector<size_t> &ranks,
+                                 CanonicalWriter &writer, const char *before) {
+    std::vector<std::string> list(countOf(ranks));
+    for (size_t i = 0; i < values.size(); ++i)
+      list[ranks[i]] = before + writer.nameOf(values[i]);
+    return llvm::join(list, "");
   }
 };
 
@@ -252,7 +337,11 @@ void CanonicalWriter::write(Node *node) {
   // Boundaries say where stages meet, not what is computed.
   if (node->kind() == c10::prim::Constant || node->kind() == cutSymbol())
     return;
+  if (node->kind() == c10::prim::Loop)
+    return impl_->writeLoop(node, impl_->operationOf(node), *this);
   std::string right = impl_->rightHandSide(node, *this);
+  if (node->kind() == c10::prim::If)
+    return impl_->writeIf(node, right, *this);
   if (isWholeNumberOp(node)) {
     // What has no value is named by its type: nothing else tells two of them apart.
     impl_->names[node->output()] = node->kind() == c10::prim::Uninitialized
@@ -263,9 +352,7 @@ void CanonicalWriter::write(Node *node) {
   std::string left;
   for (Value *output : node->outputs())
     left += impl_->fresh(output) + ": " + canonicalType(output->type()) + ", ";
-  impl_->nodes.resize(impl_->lines.size());
-  impl_->nodes.push_back(node);
-  line(impl_->indent + left + "= " + right);
+  impl_->lines[impl_->beginNode(node)] = impl_->indent + left + "= " + right;
   for (Block *block : node->blocks())
     impl_->writeBlock(*block, *this);
   if (node->hasAttribute(c10::attr::Subgraph))

@@ -3,6 +3,7 @@
 // validator's comparison are over these lines; nothing parses them.
 #pragma once
 
+#include "ir/ContentText.h"
 #include "ir/Model.h"
 #include "llvm/ADT/ArrayRef.h"
 
@@ -26,7 +27,8 @@ public:
   /// The name of a value; constants by type and content; "%undefined" for a value that was never
   /// written.
   std::string nameOf(torch::jit::Value *value);
-  /// One line for the node and one per line of its blocks. Results are numbered in order. Constants
+  /// One line for the node and one per line of its blocks. Results are numbered in order, those of
+  /// branches and loops in an order of their own that does not depend on who uses them. Constants
   /// and arithmetic on whole numbers print nothing: they are named by what they are, so that it
   /// does not matter where and how often they are computed.
   void write(torch::jit::Node *node);
@@ -39,17 +41,6 @@ private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-/// A type as TorchScript writes it, without shapes and without the numbers that LibTorch puts into
-/// names of loaded classes; the same of a text.
-std::string canonicalType(const c10::TypePtr &type);
-std::string canonicalType(llvm::StringRef text);
-
-/// Content of an attribute; tensors: dtype, sizes, strides, requires_grad, sha256 of the elements
-/// in logical order.
-std::string contentText(const c10::IValue &value);
-/// The same of a tensor whose tensorDigest is known.
-std::string contentText(const at::Tensor &tensor, const std::string &digest);
 
 /// Lines of the graph: inputs by argument name, attributes by name (kind constant: by content),
 /// results by output leaf and state.

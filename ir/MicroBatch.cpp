@@ -6,6 +6,8 @@
 #include "ir/plan/Check.h"
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/as_strided.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/tensor.h>
@@ -42,17 +44,36 @@ at::Tensor resizeTensor(const at::Tensor &tensor, int64_t dim, int64_t size) {
   return at::index_select(tensor.permute(order), back[dim], index).permute(back);
 }
 
-/// Its own memory, but the very strides: an operator may compute other bits on another layout.
+constexpr size_t kAlignment = 64; // bytes; of memory from LibTorch
+
+/// How many elements the tensor begins behind an aligned address, as a part of another tensor does.
+int64_t misalignment(const at::Tensor &tensor) {
+  if (tensor.numel() == 0 || !tensor.is_cpu())
+    return 0;
+  const auto address = reinterpret_cast<uintptr_t>(tensor.const_data_ptr());
+  return static_cast<int64_t>(address % kAlignment / tensor.element_size());
+}
+
+/// Its own memory, but the very strides and alignment: an operator may compute other bits on
+/// another layout.
 at::Tensor copyOfElements(const at::Tensor &tensor) {
-  if (tensor.layout() != at::kStrided || tensor.is_quantized() ||
-      tensor.is_non_overlapping_and_dense())
+  if (tensor.layout() != at::kStrided || tensor.is_quantized())
+    return tensor.clone();
+  const int64_t skipped = misalignment(tensor);
+  if (tensor.is_non_overlapping_and_dense() && skipped == 0)
     return tensor.clone();
   bool overlaps = false; // expanded: one memory for several elements, which nobody may write
   for (int64_t d = 0; d < tensor.dim(); ++d)
     overlaps = overlaps || (tensor.stride(d) == 0 && tensor.size(d) > 1);
   if (overlaps)
     return tensor.clone();
-  at::Tensor copy = at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options());
+  int64_t span = skipped + 1;
+  for (int64_t d = 0; d < tensor.dim(); ++d)
+    span += (tensor.size(d) - 1) * tensor.stride(d);
+  at::Tensor copy = tensor.numel() == 0
+                        ? at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options())
+                        : at::empty({span}, tensor.options())
+                              .as_strided(tensor.sizes(), tensor.strides(), skipped);
   copy.copy_(tensor);
   return copy;
 }

@@ -1,6 +1,5 @@
 #include "ir/Reproducer.h"
 
-#include "ir/UnfinishedOutputs.h"
 #include "ir/Version.h"
 #include "ir/WriteFile.h"
 #include "llvm/ADT/STLExtras.h"
@@ -23,42 +22,21 @@ llvm::Error cannotWrite(const std::string &path, std::error_code code) {
   return failf(ExitCode::IO, "{}: cannot write: {}", path, llvm::StringRef(code.message()).lower());
 }
 
+llvm::Error isEnding() { return makeError(ExitCode::Other, "the process is ending"); }
+
 } // namespace
 
 llvm::Expected<Reproducer> Reproducer::begin(const std::string &parent) {
   Reproducer made;
   made.parent_ = parent;
-  UnfinishedOutputs &open = unfinishedOutputs();
-  std::lock_guard lock(open.mutex);
-  if (open.abandoned)
-    return makeError(ExitCode::Other, "the process is ending");
-  std::error_code code = std::make_error_code(std::errc::file_exists);
-  std::string name;
-  for (int i = 1; i <= kMostReproducers && code == std::errc::file_exists; ++i) {
-    name = fmt::format("{}/.pipec-reproducer.tmp-{}-{}", parent, ::getpid(), i);
-    code = llvm::sys::fs::create_directory(name, /*IgnoreExisting=*/false);
-  }
-  if (code)
-    return cannotWrite(parent, code);
-  made.temporary_ = name;
-  open.paths.insert(name);
+  if (std::error_code code =
+          made.temporary_.make(fmt::format("{}/.pipec-reproducer.tmp-{}", parent, ::getpid())))
+    return code == std::errc::operation_canceled ? isEnding() : cannotWrite(parent, code);
   return made;
 }
 
-Reproducer::Reproducer(Reproducer &&other)
-    : parent_(std::move(other.parent_)), temporary_(std::exchange(other.temporary_, "")) {}
-
-Reproducer::~Reproducer() {
-  if (temporary_.empty())
-    return;
-  UnfinishedOutputs &open = unfinishedOutputs();
-  std::lock_guard lock(open.mutex);
-  if (open.paths.erase(temporary_))
-    removeTree(temporary_);
-}
-
 llvm::Error Reproducer::write(const std::string &name, const std::string &text) {
-  const std::string path = temporary_ + "/" + name;
+  const std::string path = directory() + "/" + name;
   if (std::error_code code = llvm::sys::fs::create_directories(llvm::sys::path::parent_path(path)))
     return cannotWrite(name, code);
   std::error_code code = writeFile(path, text);
@@ -66,10 +44,9 @@ llvm::Error Reproducer::write(const std::string &name, const std::string &text) 
 }
 
 llvm::Expected<std::string> Reproducer::publish() {
-  UnfinishedOutputs &open = unfinishedOutputs();
-  std::lock_guard lock(open.mutex);
-  if (!open.paths.count(temporary_))
-    return makeError(ExitCode::Other, "the process is ending");
+  std::lock_guard lock(unfinishedOutputs().mutex);
+  if (!temporary_.isOpen())
+    return isEnding();
   std::string name;
   std::error_code code = std::make_error_code(std::errc::file_exists);
   for (int i = 1; i <= kMostReproducers && code == std::errc::file_exists; ++i) {
@@ -77,10 +54,10 @@ llvm::Expected<std::string> Reproducer::publish() {
     code = llvm::sys::fs::create_directory(name, /*IgnoreExisting=*/false);
   }
   if (!code) // a directory takes the place of an empty one in one step
-    code = llvm::sys::fs::rename(temporary_, name);
+    code = llvm::sys::fs::rename(directory(), name);
   if (code)
     return cannotWrite(name, code);
-  open.paths.erase(std::exchange(temporary_, ""));
+  temporary_.release();
   return name;
 }
 

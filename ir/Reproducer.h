@@ -1,6 +1,7 @@
 // What an internal error leaves behind for whoever has to find it: a directory of texts.
 #pragma once
 
+#include "ir/UnfinishedOutputs.h"
 #include "ir/plan/Error.h"
 
 #include <string>
@@ -16,12 +17,9 @@ class Reproducer {
 public:
   /// Errors: IO.
   static llvm::Expected<Reproducer> begin(const std::string &parent);
-  Reproducer(Reproducer &&other);
-  Reproducer &operator=(Reproducer &&) = delete;
-  ~Reproducer();
 
   /// Where the files are put until publish().
-  const std::string &directory() const { return temporary_; }
+  const std::string &directory() const { return temporary_.path(); }
   /// A file of that name, as "passes/01-inline.ir". Errors: IO.
   llvm::Error write(const std::string &name, const std::string &text);
   /// Returns the directory's own name. Errors: IO; Other when the process is ending.
@@ -29,7 +27,8 @@ public:
 
 private:
   Reproducer() = default;
-  std::string parent_, temporary_; // temporary_ is empty once nothing is left to remove
+  std::string parent_;
+  UnfinishedDirectory temporary_;
 };
 
 /// A command as a shell takes it.

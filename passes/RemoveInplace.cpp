@@ -105,11 +105,12 @@ private:
     size_t made, used;
   };
 
+  /// An attribute or input may be in the class of a tensor that the model makes, where a branch
+  /// chooses between the two: they are no names, so that writes into them stay.
   static bool isLeft(const AliasAnalysis::Memory &memory) {
-    return !memory.written() || memory.attribute || memory.userInput ||
-           llvm::any_of(memory.writers, [](const Node *writer) {
-             return mayChangeForm(writer) && pureFormOf(writer) != PureForm::View;
-           });
+    return !memory.written() || llvm::any_of(memory.writers, [](const Node *writer) {
+      return mayChangeForm(writer) && pureFormOf(writer) != PureForm::View;
+    });
   }
 
   /// In order of execution; a node with blocks comes after them, as its results do.
@@ -201,19 +202,6 @@ private:
         noteUnknown(output);
       }
     }
-  }
-
-  /// The value is memory that its own node has just made.
-  static bool isFresh(const Value *value) {
-    const Node *node = value->node();
-    if ((!node->kind().is_aten() && !node->kind().is_prim()) || mayReturnInput(node) ||
-        !node->blocks().empty())
-      return false;
-    const torch::jit::Operator *op = node->maybeOperator();
-    if (!op || op->aliasAnalysisKind() == c10::AliasAnalysisKind::CONSERVATIVE)
-      return false;
-    const std::vector<c10::Argument> &returns = op->schema().returns();
-    return value->offset() < returns.size() && !returns[value->offset()].alias_info();
   }
 
   bool isKnownView(const Node *node) {
@@ -496,11 +484,13 @@ private:
   bool isSeenByUnknown(const Tensor &tensor, const Node *writer) {
     const size_t made = orderOf(tensor.made->node()), written = orderOf(writer);
     const std::vector<Life> &unknown = unknown_[tensor.memory];
-    // In order of definition: those that are older than the tensor are other memory of the class.
+    // In order of definition: those that are older than the tensor are other memory of the class,
+    // and those that are made after the write are made of what the tensor is by then.
     auto first =
         llvm::partition_point(unknown, [&](const Life &life) { return life.made <= made; });
-    return std::any_of(first, unknown.end(),
-                       [&](const Life &life) { return life.used > written; }) ||
+    auto last = std::partition_point(first, unknown.end(),
+                                     [&](const Life &life) { return life.made < written; });
+    return std::any_of(first, last, [&](const Life &life) { return life.used > written; }) ||
            llvm::any_of(holdersOf(tensor.memory), [&](const Life &life) {
              return life.made < written && life.used > written;
            });

@@ -12,11 +12,19 @@ namespace {
 using torch::jit::Node;
 using torch::jit::Value;
 
-/// Only graph outputs may look at a list or dict that is taken apart: anything else could change it
-/// or see it as one object.
+bool isConstruct(const Node *node) {
+  return node->kind() == c10::prim::TupleConstruct || node->kind() == c10::prim::ListConstruct ||
+         node->kind() == c10::prim::DictConstruct;
+}
+
+/// Only graph outputs, and what holds it in one of them, may look at a list or dict that is taken
+/// apart: anything else could change it or see it as one object.
 bool usedOnlyAsOutputOnce(Value *value) {
-  return value->uses().size() == 1 && value->uses()[0].user->kind() == c10::prim::Return &&
-         value->node()->owningBlock() == value->owningGraph()->block();
+  if (value->uses().size() != 1 || value->node()->owningBlock() != value->owningGraph()->block())
+    return false;
+  Node *user = value->uses()[0].user;
+  return user->kind() == c10::prim::Return ||
+         (isConstruct(user) && usedOnlyAsOutputOnce(user->output()));
 }
 
 std::optional<std::vector<std::string>> constantStringKeys(Node *dict) {

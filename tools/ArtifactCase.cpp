@@ -2,7 +2,6 @@
 
 #include "ir/MicroBatch.h"
 #include "ir/TorchError.h"
-#include "ir/UnfinishedOutputs.h"
 #include "ir/artifact/Manifest.h"
 #include "ir/artifact/SafeFile.h"
 #include "ir/plan/Json.h"
@@ -183,30 +182,11 @@ llvm::Expected<CaseWriter> CaseWriter::create(const std::string &directory, bool
                  directory);
   if (llvm::Error error = checkCaseTarget(writer.target_, force))
     return error;
-  std::string temporary =
-      (target.parent_path() / fmt::format(".{}.tmp-{}", name, ::getpid())).string();
-  UnfinishedOutputs &open = unfinishedOutputs();
-  std::lock_guard lock(open.mutex);
-  std::error_code error;
-  if (open.abandoned || !fs::create_directory(temporary, error))
+  if (std::error_code code = writer.temporary_.make(
+          (target.parent_path() / fmt::format(".{}.tmp-{}", name, ::getpid())).string()))
     return failf(ExitCode::IO, "{}: cannot make a directory beside it: {}", writer.target_,
-                 error ? error.message() : "it is there already");
-  open.paths.insert(temporary);
-  writer.temporary_ = temporary;
+                 systemMessage(code.value()));
   return writer;
-}
-
-CaseWriter::CaseWriter(CaseWriter &&other)
-    : target_(std::move(other.target_)), temporary_(std::exchange(other.temporary_, "")),
-      force_(other.force_) {}
-
-CaseWriter::~CaseWriter() {
-  if (temporary_.empty())
-    return;
-  UnfinishedOutputs &open = unfinishedOutputs();
-  std::lock_guard lock(open.mutex);
-  if (open.paths.erase(temporary_))
-    removeTree(temporary_);
 }
 
 llvm::Error CaseWriter::record(const Plan &plan, const CaseSource &source) {
@@ -239,49 +219,49 @@ llvm::Error CaseWriter::record(const Plan &plan, const CaseSource &source) {
                           [&] { return batchOf(plan.signature, *example, samples); });
   if (!batch)
     return batch.takeError();
-  if (llvm::Error error = writeValue(temporary_ + "/inputs.pt", c10::ivalue::Tuple::create(*batch)))
+  if (llvm::Error error =
+          writeValue(temporary_.path() + "/inputs.pt", c10::ivalue::Tuple::create(*batch)))
     return error;
   llvm::Expected<c10::IValue> result = reference->infer(*batch);
   if (!result)
     return result.takeError();
-  if (llvm::Error error = writeValue(temporary_ + "/outputs.pt", *result))
+  if (llvm::Error error = writeValue(temporary_.path() + "/outputs.pt", *result))
     return error;
   ArtifactCase case_;
   case_.sourceDigest = plan.sourceDigest;
   case_.toolVersion = plan.toolVersion;
   case_.torchVersion = plan.torchVersion;
   case_.microBatches = options.microBatches;
-  llvm::Expected<FileHandle> directory = openDirectory(temporary_);
+  llvm::Expected<FileHandle> directory = openDirectory(temporary_.path());
   if (!directory)
     return directory.takeError();
   if (llvm::Error error = writeNewFile(*directory, kCaseName, toJson(case_)))
     return withContext(std::move(error), target_);
-  return sync(*directory, temporary_);
+  return sync(*directory, temporary_.path());
 }
 
 llvm::Error CaseWriter::publish() {
-  UnfinishedOutputs &open = unfinishedOutputs();
-  std::lock_guard lock(open.mutex);
-  if (!open.paths.count(temporary_))
+  std::lock_guard lock(unfinishedOutputs().mutex);
+  if (!temporary_.isOpen())
     return failf(ExitCode::Other, "{}: not published: the process is ending", target_);
   if (llvm::Error error = checkCaseTarget(target_, force_))
     return error;
+  const std::string temporary = temporary_.path();
   std::error_code ignored;
   bool replaces = fs::exists(target_, ignored);
-  if (::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, target_.c_str(),
+  if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, target_.c_str(),
                   replaces ? RENAME_EXCHANGE : RENAME_NOREPLACE) != 0) {
     // Where the file system has no such rename: first away with the old one.
     if (replaces)
       removeTree(target_);
-    if (::rename(temporary_.c_str(), target_.c_str()) != 0)
+    if (::rename(temporary.c_str(), target_.c_str()) != 0)
       return failf(ExitCode::IO, "{}: cannot put the case there: {}", target_,
                    systemMessage(errno));
     replaces = false;
   }
-  open.paths.erase(temporary_);
+  temporary_.release();
   if (replaces)
-    removeTree(temporary_);
-  temporary_.clear();
+    removeTree(temporary);
   return llvm::Error::success();
 }
 

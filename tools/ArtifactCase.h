@@ -6,6 +6,7 @@
 #pragma once
 
 #include "ir/SourceMode.h"
+#include "ir/UnfinishedOutputs.h"
 #include "ir/Values.h"
 
 namespace pipec {
@@ -41,9 +42,6 @@ class CaseWriter {
 public:
   /// Errors: Usage when `directory` exists without `force`, or is no case; IO.
   static llvm::Expected<CaseWriter> create(const std::string &directory, bool force);
-  CaseWriter(CaseWriter &&);
-  CaseWriter &operator=(CaseWriter &&) = delete;
-  ~CaseWriter(); // removes what was not published
 
   /// Runs the unsplit model as `plan` has it, on the example once per micro-batch, and writes what
   /// it made of it. Errors: those of Reference and of values files.
@@ -52,7 +50,8 @@ public:
 
 private:
   CaseWriter() = default;
-  std::string target_, temporary_;
+  std::string target_;
+  UnfinishedDirectory temporary_;
   bool force_ = false;
 };
 

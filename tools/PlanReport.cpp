@@ -1,10 +1,8 @@
 #include "tools/PlanReport.h"
 
+#include "ir/plan/Error.h"
 #include "ir/plan/PlanNames.h"
 #include "llvm/ADT/StringExtras.h"
-#include "tools/Table.h"
-
-#include <fmt/format.h>
 
 namespace pipec {
 namespace {
@@ -32,6 +30,13 @@ llvm::json::Array shapeJson(const TensorSpec &spec) {
   return array;
 }
 
+void printTable(llvm::raw_ostream &out, const char *heading, const Table &table) {
+  if (table.empty())
+    return;
+  printHeading(out, heading);
+  table.print(out);
+}
+
 } // namespace
 
 std::string modulesOf(const StagePlan &stage) {
@@ -47,11 +52,10 @@ std::string shapeOf(const TensorSpec &spec) {
   return spec.dtype + "[" + joined(spec.shape, [](const Dim &dim) { return toString(dim); }) + "]";
 }
 
-void printStages(llvm::raw_ostream &out, const Plan &plan) {
+Table stagesTable(const Plan &plan) {
   int64_t flops = 0;
   for (const StagePlan &stage : plan.stages)
     flops += stage.costFlops;
-  printHeading(out, "stages");
   Table table({{"stage"},
                {"rank"},
                {"modules"},
@@ -65,7 +69,7 @@ void printStages(llvm::raw_ostream &out, const Plan &plan) {
     table.addRow({std::to_string(i), std::to_string(stage.rank), modulesOf(stage),
                   std::to_string(stage.nodes), formatBytes(stage.parameterBytes), cost});
   }
-  table.print(out);
+  return table;
 }
 
 /// The weight that a channel carries, or none. Its size stands in the plan, its shape does not.
@@ -75,10 +79,10 @@ const StageAttribute *weightOf(const Plan &plan, const Channel &channel) {
   return &plan.stages[channel.from.stage].attributes[channel.from.port];
 }
 
-std::string bytesOf(const Plan &plan, const Channel &channel) {
+std::optional<int64_t> bytesOf(const Plan &plan, const Channel &channel) {
   if (const StageAttribute *weight = weightOf(plan, channel))
-    return formatBytes(weight->bytes);
-  return channel.tensor.known ? formatBytes(channel.tensor.bytes) : "-";
+    return weight->bytes;
+  return channel.tensor.known ? std::optional(channel.tensor.bytes) : std::nullopt;
 }
 
 std::string kindOf(const Plan &plan, const Channel &channel) {
@@ -87,33 +91,60 @@ std::string kindOf(const Plan &plan, const Channel &channel) {
   return channel.skip ? "skip" : "";
 }
 
-void printChannels(llvm::raw_ostream &out, const Plan &plan) {
-  if (plan.channels.empty())
-    return;
-  printHeading(out, "channels");
+Table channelsTable(const Plan &plan) {
   Table table(
       {{"channel"}, {"from"}, {"to"}, {"type"}, {"shape"}, {"bytes", Table::Right}, {"kind"}});
-  for (const Channel &channel : plan.channels)
+  for (const Channel &channel : plan.channels) {
+    const std::optional<int64_t> bytes = bytesOf(plan, channel);
     table.addRow({channel.name, std::to_string(channel.from.stage),
                   joined(channel.to, [](const PortRef &to) { return std::to_string(to.stage); }),
                   channel.type,
                   channel.type == "Tensor" && channel.kind == Channel::Kind::Activation
                       ? shapeOf(channel.tensor)
                       : "-",
-                  bytesOf(plan, channel), kindOf(plan, channel)});
-  table.print(out);
+                  bytes ? formatBytes(*bytes) : "-", kindOf(plan, channel)});
+  }
+  return table;
 }
 
-void printTies(llvm::raw_ostream &out, const Plan &plan) {
-  if (plan.ties.empty())
-    return;
-  printHeading(out, "ties");
+Table tiesTable(const Plan &plan) {
   Table table({{"weights"}, {"stages"}, {"kept by"}, {"owner", Table::Right}});
   for (const Tie &tie : plan.ties)
     table.addRow({llvm::join(tie.names, ", "),
                   joined(tie.stages, [](size_t stage) { return std::to_string(stage); }),
                   toString(tie.mode).str(), std::to_string(tie.owner)});
-  table.print(out);
+  return table;
+}
+
+Table inputsTable(const Signature &signature) {
+  Table table({{"input"}, {"type"}, {"shape"}, {"batch dimension"}, {"optional"}});
+  for (const InputSpec &input : signature.inputs)
+    table.addRow({input.name, input.type, input.tensor.known ? shapeOf(input.tensor) : "-",
+                  input.batchDim ? std::to_string(*input.batchDim) : "none",
+                  input.defaultValue ? "yes" : ""});
+  return table;
+}
+
+Table outputsTable(const Signature &signature) {
+  Table table({{"leaf"}, {"type"}, {"shape"}, {"merged by"}});
+  for (size_t l = 0; l < signature.leaves.size(); ++l) {
+    const OutputLeaf &leaf = signature.leaves[l];
+    table.addRow({std::to_string(l), leaf.type, leaf.tensor.known ? shapeOf(leaf.tensor) : "-",
+                  leaf.merge.kind == MergeRule::Kind::Concat
+                      ? fmt::format("concat {}", leaf.merge.dim)
+                      : toString(leaf.merge.kind).str()});
+  }
+  return table;
+}
+
+void printStages(llvm::raw_ostream &out, const Plan &plan) {
+  printTable(out, "stages", stagesTable(plan));
+}
+void printChannels(llvm::raw_ostream &out, const Plan &plan) {
+  printTable(out, "channels", channelsTable(plan));
+}
+void printTies(llvm::raw_ostream &out, const Plan &plan) {
+  printTable(out, "ties", tiesTable(plan));
 }
 
 llvm::json::Array stagesJson(const Plan &plan) {

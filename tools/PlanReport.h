@@ -5,6 +5,7 @@
 #include "ir/plan/Plan.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
+#include "tools/Table.h"
 
 namespace pipec {
 
@@ -12,6 +13,17 @@ namespace pipec {
 std::string modulesOf(const StagePlan &stage);
 /// "float32[B,8]", or "?" when nothing is known.
 std::string shapeOf(const TensorSpec &spec);
+/// Of a channel: what travels for one micro-batch, or of a weight once. Nothing: not known.
+std::optional<int64_t> bytesOf(const Plan &plan, const Channel &channel);
+/// "weight encoder.embedding", "skip", or nothing to say.
+std::string kindOf(const Plan &plan, const Channel &channel);
+
+/// What reports and pages show of a plan; empty tables where it has none of that.
+Table stagesTable(const Plan &plan);
+Table channelsTable(const Plan &plan);
+Table tiesTable(const Plan &plan);
+Table inputsTable(const Signature &signature);
+Table outputsTable(const Signature &signature);
 
 /// Tables with a heading; nothing at all for an empty list.
 void printStages(llvm::raw_ostream &out, const Plan &plan);

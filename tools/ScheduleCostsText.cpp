@@ -20,20 +20,24 @@ llvm::Error readKey(llvm::StringRef key, llvm::StringRef value, CostsText &costs
                   : key == "i"    ? &costs.whole.inputGrad
                   : key == "w"    ? &costs.whole.weightGrad
                   : key == "comm" ? &costs.latency
+                  : key == "opt"  ? &costs.optimizeNs
                                   : nullptr;
   int64_t *bytes = key == "mem"     ? &costs.whole.heldByForward
                    : key == "mem_i" ? &costs.whole.freedByInputGrad
+                   : key == "bytes" ? &costs.valueBytes
+                   : key == "rate"  ? &costs.bytesPerSecond
                                     : nullptr;
   if (!time && !bytes)
     return makeError(
         ExitCode::Usage,
-        fmt::format("--costs: expected f, i, w, comm, mem or mem_i, got \"{}\"", key.str()),
+        fmt::format("--costs: expected f, i, w, comm, mem, mem_i, bytes, rate or opt, got \"{}\"",
+                    key.str()),
         "as in f=1ms,i=1ms,w=1ms,comm=0.1ms");
   llvm::Expected<int64_t> number = time ? parseMilliseconds(value) : parseSize(value);
   if (!number)
     return withContext(number.takeError(), fmt::format("--costs: {}", key.str()));
   *(time ? time : bytes) = *number;
-  costs.inBytes |= bytes != nullptr;
+  costs.inBytes |= key == "mem" || key == "mem_i";
   return llvm::Error::success();
 }
 
@@ -52,51 +56,20 @@ llvm::Expected<CostsText> readPairs(llvm::StringRef text) {
   if (seen.count("mem_i") && !seen.count("mem"))
     return makeError(ExitCode::Usage, "--costs: mem_i: expected mem with it, got none",
                      "mem is what a forward holds, mem_i what of it the input gradient frees");
+  if (seen.count("bytes") && !seen.count("mem"))
+    return makeError(ExitCode::Usage, "--costs: bytes: expected mem with it, got none",
+                     "values that are sent need memory, too: say what a micro-batch holds, as in "
+                     "mem=64MiB,bytes=1MiB");
+  if (seen.count("rate") && !seen.count("bytes"))
+    return makeError(ExitCode::Usage, "--costs: rate: expected bytes with it, got none",
+                     "rate is what a link carries in a second, bytes what goes over it");
   if (costs.whole.freedByInputGrad > costs.whole.heldByForward)
     return failf(ExitCode::Usage, "--costs: mem_i: expected at most mem, {}, got {}",
                  costs.whole.heldByForward, costs.whole.freedByInputGrad);
   return costs;
 }
 
-} // namespace
-
-llvm::Expected<CostsText> readCosts(llvm::StringRef text) {
-  if (text.empty())
-    return CostsText();
-  if (text.contains('='))
-    return readPairs(text);
-  auto buffer = llvm::MemoryBuffer::getFile(text);
-  if (!buffer)
-    return makeError(ExitCode::IO,
-                     fmt::format("--costs: cannot read {}: {}", text.str(),
-                                 llvm::StringRef(buffer.getError().message()).lower()),
-                     "costs without a file are f=1,i=1,w=1,comm=0");
-  llvm::Expected<ScheduleCosts> exact = costsFromJson((*buffer)->getBuffer(), text.str());
-  if (!exact)
-    return exact.takeError();
-  CostsText costs;
-  costs.inBytes = true;
-  costs.exact = std::move(*exact);
-  return costs;
-}
-
-std::string costsToJson(const ScheduleCosts &costs) {
-  llvm::json::Array stages, skips;
-  for (const StageCosts &stage : costs.stages)
-    stages.push_back(llvm::json::Object{{"forward_ns", stage.forward},
-                                        {"input_grad_ns", stage.inputGrad},
-                                        {"weight_grad_ns", stage.weightGrad},
-                                        {"held_bytes", stage.heldByForward},
-                                        {"freed_by_input_grad_bytes", stage.freedByInputGrad}});
-  for (auto [from, to] : costs.skips)
-    skips.push_back(llvm::json::Array{static_cast<int64_t>(from), static_cast<int64_t>(to)});
-  return printJson(llvm::json::Object{{"schema_version", 1},
-                                      {"stages", std::move(stages)},
-                                      {"latency_ns", costs.latency},
-                                      {"skips", std::move(skips)}});
-}
-
-llvm::Expected<ScheduleCosts> costsFromJson(llvm::StringRef text, const std::string &name) {
+llvm::Expected<CostsText> costsFromJson(llvm::StringRef text, const std::string &name) {
   JsonLimits limits;
   limits.what = name;
   limits.code = ExitCode::Usage;
@@ -104,11 +77,17 @@ llvm::Expected<ScheduleCosts> costsFromJson(llvm::StringRef text, const std::str
   if (!value)
     return value.takeError();
   JsonReading reading;
-  ScheduleCosts costs;
+  CostsText result;
+  result.inBytes = true;
+  ScheduleCosts &costs = result.exact.emplace();
+  TransferCosts &transfers = result.exactTransfers;
+  bool sends = false, updates = false;
   JsonObject top(reading, &*value, name);
   top.integer("schema_version", 1, 1);
   if (top.has("latency_ns"))
     costs.latency = top.integer("latency_ns");
+  if (top.has("bytes_per_second"))
+    transfers.bytesPerSecond = top.integer("bytes_per_second", 1);
   top.objects("stages", [&](JsonObject &stage) {
     StageCosts &row = costs.stages.emplace_back();
     row.forward = stage.integer("forward_ns");
@@ -117,6 +96,10 @@ llvm::Expected<ScheduleCosts> costsFromJson(llvm::StringRef text, const std::str
     row.heldByForward = stage.has("held_bytes") ? stage.integer("held_bytes") : 0;
     if (stage.has("freed_by_input_grad_bytes"))
       row.freedByInputGrad = stage.integer("freed_by_input_grad_bytes", 0, row.heldByForward);
+    sends |= stage.has("value_bytes");
+    updates |= stage.has("optimizer_ns");
+    transfers.valueBytes.push_back(stage.has("value_bytes") ? stage.integer("value_bytes") : 0);
+    transfers.optimizeNs.push_back(stage.has("optimizer_ns") ? stage.integer("optimizer_ns") : 0);
   });
   if (top.has("skips"))
     top.list("skips", [&](const llvm::json::Value &element, const std::string &path) {
@@ -139,7 +122,49 @@ llvm::Expected<ScheduleCosts> costsFromJson(llvm::StringRef text, const std::str
     reading.fail(name + ".stages", "expected at least one, got none");
   if (!reading.error.empty())
     return makeError(ExitCode::Usage, "--costs: " + reading.error);
-  return costs;
+  if (!sends)
+    transfers.valueBytes.clear();
+  if (!updates)
+    transfers.optimizeNs.clear();
+  return result;
+}
+
+} // namespace
+
+llvm::Expected<CostsText> readCosts(llvm::StringRef text) {
+  if (text.empty())
+    return CostsText();
+  if (text.contains('='))
+    return readPairs(text);
+  auto buffer = llvm::MemoryBuffer::getFile(text);
+  if (!buffer)
+    return makeError(ExitCode::IO,
+                     fmt::format("--costs: cannot read {}: {}", text.str(),
+                                 llvm::StringRef(buffer.getError().message()).lower()),
+                     "costs without a file are f=1,i=1,w=1,comm=0");
+  return costsFromJson((*buffer)->getBuffer(), text.str());
+}
+
+TransferCosts CostsText::transfers(const std::vector<size_t> &rankOfStage) const {
+  TransferCosts result = exactTransfers;
+  if (!exact) {
+    result.bytesPerSecond = bytesPerSecond;
+    if (valueBytes)
+      result.valueBytes.assign(rankOfStage.size(), valueBytes);
+    // What does not divide is the last stage's of the rank.
+    std::map<size_t, int64_t> left, rest;
+    for (size_t rank : rankOfStage)
+      ++left[rank];
+    for (size_t rank : rankOfStage) {
+      const int64_t part =
+          (rest.try_emplace(rank, optimizeNs).first->second) / std::max<int64_t>(1, left[rank]--);
+      rest[rank] -= part;
+      if (optimizeNs)
+        result.optimizeNs.push_back(part);
+    }
+  }
+  result.cluster = cluster;
+  return result;
 }
 
 } // namespace pipec

@@ -1,7 +1,7 @@
 #include "tools/ScheduleSvg.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "tools/Table.h"
+#include "tools/Markup.h"
 
 #include <algorithm>
 #include <array>
@@ -14,7 +14,12 @@ namespace {
 
 // Pixels.
 constexpr double kLeft = 84, kRight = 190, kTop = 78, kLane = 30, kGap = 6, kAxis = 34;
-constexpr double kLeastBox = 19, kLeastWidth = 720, kMostWidth = 6000, kDigit = 6.6, kPad = 4;
+constexpr double kLeastBox = 19, kLeastWidth = 720, kMostWidth = 6000, kPageWidth = 860,
+                 kDigit = 6.6, kPad = 4;
+
+// As attributes: a page's style goes before them.
+constexpr char kInk[] = "class=\"ink\" fill=\"#1a1a1a\"",
+               kSoft[] = "class=\"soft\" fill=\"#555555\"", kNumber[] = "fill=\"#1a1a1a\"";
 
 struct KindLook {
   ActionKind kind;
@@ -41,17 +46,10 @@ std::string shade(const KindLook &look, double later) {
   return fmt::format("#{:02x}{:02x}{:02x}", mixed[0], mixed[1], mixed[2]);
 }
 
-std::string escaped(llvm::StringRef text) {
-  std::string out;
-  for (char c : text)
-    out += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : std::string(1, c);
-  return out;
-}
-
 class SvgDrawing {
 public:
   SvgDrawing(const Schedule &schedule, const Timing &timing, const SvgText &text)
-      : schedule_(schedule), timing_(timing), text_(text) {
+      : schedule_(schedule), timing_(timing), text_(text), top_(text.title.empty() ? 8 : kTop) {
     for (const std::vector<Action> &rank : schedule.ranks) {
       std::set<size_t> stages;
       for (const Action &action : rank)
@@ -68,19 +66,25 @@ public:
       for (size_t i = 0; i < schedule.ranks[r].size(); ++i)
         if (const int64_t length = timing.ranks[r][i].end - timing.ranks[r][i].start; length > 0)
           least = std::min(least, double(length));
-    perNs_ = std::clamp(kLeastBox / least, kLeastWidth / span, kMostWidth / span);
+    perNs_ = text.inPage ? std::clamp(kLeastBox / least, kPageWidth / span, 3 * kPageWidth / span)
+                         : std::clamp(kLeastBox / least, kLeastWidth / span, kMostWidth / span);
     width_ = span * perNs_;
   }
 
   std::string draw() {
-    const double bottom = kTop + double(schedule_.ranks.size()) * (kLane + kGap);
+    const double bottom = top_ + double(schedule_.ranks.size()) * (kLane + kGap);
     const double height = bottom + kAxis + 44, total = kLeft + width_ + kRight;
-    out_ = fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
-                       "width=\"{0:.0f}\" height=\"{1:.0f}\" font-family=\"Helvetica, Arial, "
-                       "sans-serif\">\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
-                       total, height);
-    label(kLeft, 30, 20, "start", "#1a1a1a", text_.title, true);
-    label(kLeft, 54, 13, "start", "#555555", text_.subtitle);
+    out_ = fmt::format("<svg{2} viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
+                       "height=\"{1:.0f}\" font-family=\"Helvetica, Arial, sans-serif\">\n"
+                       "<rect class=\"paper\" width=\"100%\" height=\"100%\" "
+                       "fill=\"#ffffff\"/>\n",
+                       total, height,
+                       text_.inPage ? " role=\"img\" aria-label=\"timeline\""
+                                    : " xmlns=\"http://www.w3.org/2000/svg\"");
+    if (!text_.title.empty()) {
+      label(kLeft, 30, 20, "start", kInk, text_.title, true);
+      label(kLeft, 54, 13, "start", kSoft, text_.subtitle);
+    }
     for (size_t r = 0; r < schedule_.ranks.size(); ++r)
       lane(r);
     axis(bottom);
@@ -91,22 +95,29 @@ public:
 private:
   double x(int64_t time) const { return kLeft + double(time) * perNs_; }
 
-  void label(double left, double base, int size, const char *anchor, const char *colour,
+  std::string timeText(int64_t time) const {
+    if (time == 0)
+      return "0";
+    return text_.step ? fmt::format("{:.4g}", double(time) / double(text_.step))
+                      : formatDuration(time);
+  }
+
+  void label(double left, double base, int size, const char *anchor, const char *look,
              llvm::StringRef text, bool bold = false) {
     out_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"{}\" text-anchor=\"{}\" "
-                        "fill=\"{}\"{}>{}</text>\n",
-                        left, base, size, anchor, colour, bold ? " font-weight=\"bold\"" : "",
-                        escaped(text));
+                        "{}{}>{}</text>\n",
+                        left, base, size, anchor, look, bold ? " font-weight=\"bold\"" : "",
+                        markupEscaped(text));
   }
 
   void lane(size_t rank) {
-    const double top = kTop + double(rank) * (kLane + kGap), middle = top + kLane / 2 + 4.5;
-    label(kLeft - 10, middle, 13, "end", "#1a1a1a", fmt::format("rank {}", rank));
-    out_ += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.0f}\" "
-                        "fill=\"#e6e6e6\"/>\n",
+    const double top = top_ + double(rank) * (kLane + kGap), middle = top + kLane / 2 + 4.5;
+    label(kLeft - 10, middle, 13, "end", kInk, fmt::format("rank {}", rank));
+    out_ += fmt::format("<rect class=\"lane\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
+                        "height=\"{:.0f}\" fill=\"#e6e6e6\"/>\n",
                         kLeft, top, width_, kLane);
     if (rank < text_.notes.size())
-      label(kLeft + width_ + 10, middle, 12, "start", "#555555", text_.notes[rank]);
+      label(kLeft + width_ + 10, middle, 12, "start", kSoft, text_.notes[rank]);
     // The two halves of a pair that share their time stand one above the other.
     const std::vector<Action> &actions = schedule_.ranks[rank];
     bool second = false;
@@ -130,10 +141,10 @@ private:
     out_ += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" "
                         "fill=\"{}\" stroke=\"#ffffff\"><title>{}: {} to {}</title></rect>\n",
                         left, top, width, height, shade(lookOf(action.kind), later_[action.stage]),
-                        toString(action), formatDuration(time.start), formatDuration(time.end));
+                        toString(action), timeText(time.start), timeText(time.end));
     const std::string number = std::to_string(action.microBatch);
     if (width >= double(number.size()) * kDigit + kPad)
-      label(left + width / 2, top + height / 2 + 4, 11, "middle", "#1a1a1a", number);
+      label(left + width / 2, top + height / 2 + 4, 11, "middle", kNumber, number);
   }
 
   /// Ticks at 1, 2 or 5 times a power of ten, about 90 pixels apart.
@@ -143,12 +154,13 @@ private:
     for (double factor : {5.0, 2.0, 1.0})
       if (factor * power >= wanted)
         step = factor * power;
-    const auto tick = std::max<int64_t>(1, std::llround(step));
+    const auto tick = std::max<int64_t>(std::max<int64_t>(1, text_.step), std::llround(step));
     for (int64_t time = 0; time <= timing_.makespan; time += tick) {
-      out_ += fmt::format("<line x1=\"{0:.1f}\" y1=\"{1:.1f}\" x2=\"{0:.1f}\" y2=\"{2:.1f}\" "
-                          "stroke=\"#999999\"/>\n",
-                          x(time), top, top + 6);
-      label(x(time), top + 21, 11, "middle", "#555555", time ? formatDuration(time) : "0");
+      out_ += fmt::format(
+          "<line class=\"tick\" x1=\"{0:.1f}\" y1=\"{1:.1f}\" x2=\"{0:.1f}\" y2=\"{2:.1f}\" "
+          "stroke=\"#999999\"/>\n",
+          x(time), top, top + 6);
+      label(x(time), top + 21, 11, "middle", kSoft, timeText(time));
     }
   }
 
@@ -160,13 +172,13 @@ private:
       out_ += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"16\" height=\"14\" "
                           "fill=\"{}\"/>\n",
                           left, top - 11, shade(look, 0));
-      label(left + 22, top, 12, "start", "#1a1a1a", look.legend);
+      label(left + 22, top, 12, "start", kInk, look.legend);
       left += 40 + 6.6 * double(std::string(look.legend).size());
     }
     std::string more = "number: micro-batch, grey: idle";
     if (chunks_ > 1)
       more += ", lighter: later stages of the rank";
-    label(left, top, 12, "start", "#555555", more);
+    label(left, top, 12, "start", kSoft, more);
   }
 
   const Schedule &schedule_;
@@ -175,7 +187,7 @@ private:
   std::map<size_t, double> later_; // by stage
   std::set<ActionKind> shown_;
   size_t chunks_ = 0;
-  double perNs_ = 0, width_ = 0;
+  double top_ = 0, perNs_ = 0, width_ = 0;
   std::string out_;
 };
 

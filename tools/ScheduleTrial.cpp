@@ -102,6 +102,29 @@ int64_t lowerBoundOf(const Trial &trial, PairRule pairs) {
   return std::max(bound(hidden, trial.shape->microBatches), bound(trial.costs, 1));
 }
 
+/// What tables do not know decides: bytes, links, optimizer.
+llvm::Error timeAsProgram(Trial &trial, const TrialRequest &asked) {
+  const TransferCosts transfers = asked.costs.transfers(trial.shape->rankOfStage);
+  if (!transfers.any() && !asked.program)
+    return llvm::Error::success();
+  llvm::Expected<ScheduleProgram> program =
+      asProgram(*trial.schedule, *trial.shape, trial.costs, transfers);
+  if (!program)
+    return program.takeError();
+  trial.program = std::move(*program);
+  if (!transfers.any())
+    return llvm::Error::success();
+  if (asked.pairs != PairRule::Split)
+    return makeError(ExitCode::Usage,
+                     "--pairs: expected split with costs of values, the optimizer or a cluster",
+                     "in a program a forward and a backward run one after the other");
+  auto timed = timeProgram(*trial.schedule, *trial.program, trial.costs, transfers);
+  if (!timed)
+    return timed.takeError();
+  std::tie(trial.timing, trial.lowerBound) = std::move(*timed);
+  return llvm::Error::success();
+}
+
 /// The checks that are no matter of where the schedule came from.
 llvm::Error judge(Trial &trial, const TrialRequest &asked) {
   llvm::Expected<TableShape> shape = checkTable(*trial.schedule, &trial.warnings);
@@ -120,6 +143,8 @@ llvm::Error judge(Trial &trial, const TrialRequest &asked) {
     return timing.takeError();
   trial.timing = std::move(*timing);
   trial.lowerBound = lowerBoundOf(trial, asked.pairs);
+  if (llvm::Error error = timeAsProgram(trial, asked))
+    return error;
   const std::vector<int64_t> &peaks = trial.timing->peakBytes;
   const auto most = std::max_element(peaks.begin(), peaks.end());
   if (*most > asked.memoryLimit)

@@ -16,14 +16,16 @@ struct TrialRequest {
   CostsText costs;
   int64_t memoryLimit = std::numeric_limits<int64_t>::max(); // in the unit of `costs`
   PairRule pairs = PairRule::Split;
+  bool program = false; // make one, whatever the costs
 };
 
 struct Trial {
   std::string name; // as it was asked for
   bool generated = false;
-  std::optional<Schedule> schedule; // once it could be read or made
-  std::optional<TableShape> shape;  // once its table holds together
-  std::optional<Timing> timing;     // once it runs to its end
+  std::optional<Schedule> schedule;       // once it could be read or made
+  std::optional<TableShape> shape;        // once its table holds together
+  std::optional<Timing> timing;           // once it runs to its end
+  std::optional<ScheduleProgram> program; // where that is a program's
   ScheduleCosts costs;
   int64_t lowerBound = 0;            // with a timing
   std::vector<std::string> warnings; // of the checker

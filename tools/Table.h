@@ -26,6 +26,8 @@ public:
   /// Missing cells are empty.
   void addRow(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
   bool empty() const { return rows_.empty(); }
+  const std::vector<Column> &columns() const { return columns_; }
+  const std::vector<std::vector<std::string>> &rows() const { return rows_; }
   void print(llvm::raw_ostream &out) const;
 
 private:

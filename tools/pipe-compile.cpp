@@ -12,6 +12,7 @@
 #include "tools/BatchDims.h"
 #include "tools/CommandLine.h"
 #include "tools/CompileReport.h"
+#include "tools/FreedMemory.h"
 #include "tools/LoadLibrary.h"
 #include "tools/ModelPrints.h"
 #include "tools/ToolMain.h"
@@ -328,6 +329,8 @@ llvm::Expected<ExitCode> run() {
     target = name.str().str();
   }
   sendModelPrintsToStderr();
+  if (options->cost == "measured") // as pipe-run does
+    keepFreedMemory();
   if (given(emitCosts) && !force && llvm::sys::fs::is_regular_file(emitCosts))
     return makeError(ExitCode::Usage, fmt::format("--emit-costs: {} exists", emitCosts.getValue()),
                      "pass --force to replace it");

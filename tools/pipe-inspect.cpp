@@ -5,15 +5,20 @@
 #include "ir/plan/PlanNames.h"
 #include "ir/plan/Words.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 #include "tools/ArtifactParts.h"
 #include "tools/CommandLine.h"
 #include "tools/LoadLibrary.h"
 #include "tools/ModelPrints.h"
 #include "tools/ModuleTree.h"
+#include "tools/OutputFile.h"
+#include "tools/PlanPage.h"
 #include "tools/PlanReport.h"
 #include "tools/StageModules.h"
 #include "tools/Table.h"
+#include "tools/TimeChart.h"
 #include "tools/Timeline.h"
 #include "tools/ToolMain.h"
 
@@ -25,11 +30,19 @@ namespace {
 StringOption model(cl::Positional, cl::Required, cl::value_desc("MODEL.pipe|MODEL.pt"),
                    cl::desc("an artifact, or a TorchScript file"));
 FlagOption json("json", cl::desc("print one JSON document instead of the tables"));
-FlagOption
-    schedule("schedule",
-             cl::desc("also draw the schedule: one row per rank, every action one step long"));
+FlagOption schedule(
+    "schedule",
+    cl::desc("also draw the schedule: one row per rank, time as predicted, or every action "
+             "one step long where the plan has no costs"));
+StringOption
+    html("html", cl::value_desc("FILE"),
+         cl::desc("write one page of HTML about an artifact: stages with what goes between "
+                  "them, load and memory, the schedule in time, what is proved, modules; "
+                  "it needs nothing else and no script"));
+FlagOption force("force", cl::desc("replace an existing file of --html"));
 StringListOption libraries("load-library", cl::value_desc("LIB.so"),
-                           cl::desc("load custom operators that a MODEL.pt uses"));
+                           cl::desc("load custom operators that a MODEL.pt uses, or with --html "
+                                    "the stages of an artifact"));
 StringOption
     inputs("inputs", cl::value_desc("FILE|TEXT"),
            cl::desc("example inputs of a MODEL.pt, as pipe-compile takes them: the modules "
@@ -38,33 +51,15 @@ StringOption method("method", cl::value_desc("NAME"), cl::init("forward"),
                     cl::desc("method of a MODEL.pt that --inputs are for (default: forward)"));
 using Costs = std::map<std::string, int64_t>; // by module path
 
-std::string batchText(const InputSpec &input) {
-  return input.batchDim ? std::to_string(*input.batchDim) : "none";
-}
-
-std::string mergeText(const MergeRule &merge) {
-  return merge.kind == MergeRule::Kind::Concat ? fmt::format("concat {}", merge.dim)
-                                               : toString(merge.kind).str();
-}
-
 void printSignature(llvm::raw_ostream &out, const Signature &signature) {
   if (!signature.inputs.empty()) {
     out << "\n";
     printHeading(out, "inputs");
-    Table table({{"input"}, {"type"}, {"shape"}, {"batch dimension"}, {"optional"}});
-    for (const InputSpec &input : signature.inputs)
-      table.addRow({input.name, input.type, input.tensor.known ? shapeOf(input.tensor) : "-",
-                    batchText(input), input.defaultValue ? "yes" : ""});
-    table.print(out);
+    inputsTable(signature).print(out);
   }
   out << "\n";
   printHeading(out, "outputs");
-  Table table({{"leaf"}, {"type"}, {"shape"}, {"merged by"}});
-  for (size_t l = 0; l < signature.leaves.size(); ++l)
-    table.addRow({std::to_string(l), signature.leaves[l].type,
-                  signature.leaves[l].tensor.known ? shapeOf(signature.leaves[l].tensor) : "-",
-                  mergeText(signature.leaves[l].merge)});
-  table.print(out);
+  outputsTable(signature).print(out);
 }
 
 void printArtifact(const Artifact &artifact, const std::string &timeline) {
@@ -94,6 +89,19 @@ void printArtifact(const Artifact &artifact, const std::string &timeline) {
   out << timeline;
 }
 
+llvm::Expected<std::string> drawSchedule(const Plan &plan, const Schedule &rows) {
+  llvm::Expected<PlanTiming> timed = timePlan(plan, rows, plan.microBatches);
+  if (!timed)
+    return timed.takeError();
+  if (!timed->known)
+    return drawTimeline(rows, plan);
+  const Timing &timing = timed->timing;
+  return fmt::format("{}\n  step {}, bubble {:.1f} %, lower bound {}: predicted\n",
+                     drawTimeChart(rows, timing, {100, usesColour(llvm::outs())}),
+                     formatDuration(timing.makespan), 100 * timing.bubbleMakespan(),
+                     formatDuration(timed->lowerBound));
+}
+
 llvm::json::Value actionRows(const Schedule &rows) {
   llvm::json::Array ranks;
   for (const std::vector<Action> &actions : rows.ranks) {
@@ -103,6 +111,48 @@ llvm::json::Value actionRows(const Schedule &rows) {
     ranks.push_back(std::move(row));
   }
   return ranks;
+}
+
+/// Where operators were measured or read from a table the artifact has what they cost.
+llvm::Expected<std::optional<CostTable>> costsIn(const std::string &directory) {
+  constexpr llvm::StringLiteral kName = "costs.json";
+  auto buffer = llvm::MemoryBuffer::getFile(directory + "/" + kName);
+  if (!buffer)
+    return std::nullopt;
+  llvm::Expected<CostTable> table = costTableFromJson((*buffer)->getBuffer(), kName.str());
+  if (!table)
+    return makeError(ExitCode::BadArtifact, describe(table.takeError()).message);
+  return std::move(*table);
+}
+
+/// What is wrong with an artifact is on its page, too.
+llvm::Expected<ExitCode> writePage(const Artifact &artifact, const Schedule &rows) {
+  if (llvm::Error error = refuseExisting(html, force))
+    return std::move(error);
+  for (const std::string &library : libraries)
+    if (llvm::Error error = loadLibrary(library))
+      return std::move(error);
+  llvm::Expected<std::optional<CostTable>> costs = costsIn(model);
+  if (!costs)
+    return costs.takeError();
+  constexpr int64_t kMostActions = 20'000; // beyond it browsers get slow
+  const auto stages = static_cast<int64_t>(artifact.plan.stages.size());
+  llvm::Expected<PlanTiming> timing =
+      timePlan(artifact.plan, rows, std::max<int64_t>(1, kMostActions / stages));
+  if (!timing)
+    return timing.takeError();
+  const ArtifactCheck check = checkArtifact(model);
+  const WholeModule modules = wholeTree(artifact.plan, *costs);
+  llvm::StringRef name = llvm::StringRef(model).rtrim('/');
+  if (llvm::Error error = writeFileFor(
+          html,
+          htmlPage({llvm::sys::path::filename(name).str(), artifact, check, *timing, modules}),
+          force))
+    return std::move(error);
+  if (check.findings.empty())
+    return ExitCode::Success;
+  return makeError(ExitCode::BadArtifact, model + ": " + check.findings.front().message,
+                   "run pipe-check for all findings");
 }
 
 llvm::Expected<ExitCode> inspectArtifact() {
@@ -122,6 +172,11 @@ llvm::Expected<ExitCode> inspectArtifact() {
   llvm::Expected<Schedule> rows = scheduleFromCsv(artifact->scheduleCsv);
   if (!rows)
     return rows.takeError();
+  if (given(html)) {
+    llvm::Expected<ExitCode> written = writePage(*artifact, *rows);
+    if (!written)
+      return written;
+  }
   if (json) {
     llvm::outs() << printJson(
         llvm::json::Object{{"schema_version", 1},
@@ -142,7 +197,7 @@ llvm::Expected<ExitCode> inspectArtifact() {
   }
   std::string timeline;
   if (schedule) {
-    llvm::Expected<std::string> drawn = drawTimeline(*rows, plan);
+    llvm::Expected<std::string> drawn = drawSchedule(plan, *rows);
     if (!drawn)
       return drawn.takeError();
     timeline = *drawn;
@@ -203,10 +258,12 @@ void printModulesJson(const std::vector<ModuleNode> &modules, const std::optiona
 }
 
 llvm::Expected<ExitCode> inspectModel() {
-  if (schedule)
-    return makeError(ExitCode::Usage,
-                     "--schedule: expected an artifact, got a TorchScript file, which has none",
-                     "compile it first, and inspect the artifact");
+  for (const auto &[option, asked] :
+       {std::pair{"--schedule", schedule.getValue()}, {"--html", given(html)}})
+    if (asked && llvm::sys::fs::exists(model))
+      return makeError(ExitCode::Usage,
+                       fmt::format("{}: expected an artifact, got a TorchScript file", option),
+                       "compile it first, and inspect the artifact");
   if (given(method) && !given(inputs))
     return makeError(
         ExitCode::Usage, "--method: expected --inputs with it, got none",
@@ -244,8 +301,8 @@ int main(int argc, char **argv) {
       {"pipe-inspect",
        "shows what is in an artifact (stages, channels, ties) or in a TorchScript file (modules)",
        "MODEL.pipe|MODEL.pt [options]",
-       {"pipe-inspect model.pipe --schedule", "pipe-inspect model.pt",
-        "pipe-inspect model.pt --inputs 'f32[8,3,224,224]'"},
+       {"pipe-inspect model.pipe --schedule", "pipe-inspect model.pipe --html model.html",
+        "pipe-inspect model.pt", "pipe-inspect model.pt --inputs 'f32[8,3,224,224]'"},
        [] { return artifactParts(model); }},
       run);
 }

@@ -14,6 +14,7 @@
 #include "tools/ArtifactParts.h"
 #include "tools/BatchDims.h"
 #include "tools/CommandLine.h"
+#include "tools/FreedMemory.h"
 #include "tools/LoadLibrary.h"
 #include "tools/ModelPrints.h"
 #include "tools/RunReport.h"
@@ -356,6 +357,7 @@ llvm::Expected<ExitCode> run() {
     expected = std::move(*value);
   }
   sendModelPrintsToStderr();
+  keepFreedMemory();
   RunReport report;
   llvm::Expected<Runner> runner = isArtifact ? pipelineRunner(report) : referenceRunner(report);
   if (!runner)

@@ -1,17 +1,14 @@
 // pipe-schedule: compute schedules made or read, checked, simulated and drawn. Starts without
 // LibTorch.
-#include "ir/NewFile.h"
 #include "ir/plan/Json.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 #include "tools/CommandLine.h"
+#include "tools/OutputFile.h"
 #include "tools/ScheduleReport.h"
 #include "tools/ScheduleSvg.h"
 #include "tools/ScheduleTrace.h"
 #include "tools/ToolMain.h"
-
-#include <system_error>
 
 using namespace pipec;
 namespace cl = llvm::cl;
@@ -35,18 +32,26 @@ StringOption
           cl::desc("what a rank takes for one micro-batch: forward, input gradient, weight "
                    "gradient (its stages share it equally), a transfer from rank to rank, and "
                    "bytes of activations held, of which mem_i=SIZE are freed by the input "
-                   "gradient; a time without a unit is milliseconds. Or a JSON file with every "
+                   "gradient; bytes=SIZE of a value between ranks, rate=SIZE that a link carries "
+                   "in a second, opt=T for the optimizer; a time without a unit is milliseconds. "
+                   "Or a JSON file with every "
                    "stage's own (default: f=1,i=1,w=1,comm=0)"));
 StringOption memoryLimit(
     "memory-limit", cl::value_desc("SIZE"),
     cl::desc("most activations that a rank may hold: a size where the costs say mem, else a number "
              "of micro-batches; zb-auto and zb-v-auto choose an order within it, every schedule is "
              "checked against it"));
+StringOption cluster("cluster", cl::value_desc("FILE.json"),
+                     cl::desc("devices and links, see docs/cluster.md: ranks go to the devices in "
+                              "turn, and values over their links"));
 StringOption pairs("pairs", cl::value_desc("split|fused|concurrent"), cl::init("split"),
                    cl::desc("how long a forward and a backward in one cell take: one after the "
                             "other, as one block, or as long as the longer one (default: split)"));
 StringOption csv("csv", cl::value_desc("FILE"), cl::desc("write the table, as PyTorch reads it"));
 StringOption svg("svg", cl::value_desc("FILE"), cl::desc("write a picture"));
+StringOption programFile("program", cl::value_desc("FILE"),
+                         cl::desc("write what the ranks do in full, with sends and receives: the "
+                                  "program, see docs/programs.md"));
 StringOption trace("trace", cl::value_desc("FILE.json"),
                    cl::desc("write a trace for Perfetto or chrome://tracing"));
 FlagOption list("list", cl::desc("list the schedules: what each needs, where it was published"));
@@ -84,8 +89,20 @@ llvm::Expected<TrialRequest> readRequest() {
   llvm::Expected<CostsText> read = readCosts(costs);
   if (!read)
     return read.takeError();
+  if (given(cluster)) {
+    if (read->latency || read->bytesPerSecond || read->exactTransfers.bytesPerSecond ||
+        (read->exact && read->exact->latency))
+      return makeError(ExitCode::Usage,
+                       "--cluster: expected costs without comm and rate, got them with it",
+                       "the cluster says what links take");
+    llvm::Expected<Cluster> devices = readCluster(cluster);
+    if (!devices)
+      return devices.takeError();
+    read->cluster = std::move(*devices);
+  }
   TrialRequest request;
   request.costs = std::move(*read);
+  request.program = given(programFile);
   for (auto [option, number] : {std::pair{&ranks, &request.ranks}, {&stages, &request.stages}}) {
     llvm::Expected<size_t> count = countOf(*option);
     if (!count)
@@ -129,33 +146,25 @@ std::vector<std::string> askedFor() {
   return names;
 }
 
-llvm::Error writeFileFor(const StringOption &option, const std::string &text) {
-  const std::string name = spelledOption(option.ArgStr);
-  if (!force && llvm::sys::fs::is_regular_file(option))
-    return makeError(ExitCode::Usage, fmt::format("{}: {} exists", name, option.getValue()),
-                     "pass --force to replace it");
-  NewFile file(option);
-  file.write(text.data(), text.size());
-  file.publish(force);
-  if (file.error() == 0)
-    return llvm::Error::success();
-  return failf(ExitCode::IO, "{}: cannot write {}: {}", name, option.getValue(),
-               llvm::StringRef(std::generic_category().message(file.error())).lower());
-}
-
 llvm::Error writeFiles(const Trial &trial, bool inBytes) {
   if (given(csv) && trial.schedule)
-    if (llvm::Error error = writeFileFor(csv, toCsv(*trial.schedule)))
+    if (llvm::Error error = writeFileFor(csv, toCsv(*trial.schedule), force))
+      return error;
+  if (given(programFile) && trial.program)
+    if (llvm::Error error = writeFileFor(programFile, toString(trial.program->program), force))
       return error;
   if (!trial.timing)
     return llvm::Error::success();
   if (given(svg))
-    if (llvm::Error error = writeFileFor(
-            svg, drawSvg(*trial.schedule, *trial.timing,
-                         {titleOf(trial), subtitleOf(trial), rankNotes(trial, inBytes)})))
+    if (llvm::Error error =
+            writeFileFor(svg,
+                         drawSvg(*trial.schedule, *trial.timing,
+                                 {titleOf(trial), subtitleOf(trial), rankNotes(trial, inBytes)}),
+                         force))
       return error;
   if (given(trace))
-    return writeFileFor(trace, traceOf(*trial.schedule, *trial.timing, trial.costs, trial.name));
+    return writeFileFor(trace, traceOf(*trial.schedule, *trial.timing, trial.costs, trial.name),
+                        force);
   return llvm::Error::success();
 }
 
@@ -166,6 +175,8 @@ llvm::json::Object optionsJson() {
   for (const IntegerOption *option : {&ranks, &stages, &microBatches})
     if (given(*option))
       options[option->ArgStr] = static_cast<int64_t>(option->getValue());
+  if (given(cluster))
+    options["cluster"] = cluster.getValue();
   if (given(memoryLimit))
     options["memory_limit"] = memoryLimit.getValue();
   return options;
@@ -238,7 +249,7 @@ llvm::Expected<ExitCode> run() {
   if (!request)
     return request.takeError();
   const std::vector<std::string> names = askedFor();
-  for (const StringOption *option : {&csv, &svg, &trace})
+  for (const StringOption *option : {&csv, &svg, &trace, &programFile})
     if (given(*option) && names.size() > 1)
       return failf(ExitCode::Usage, "{}: expected one schedule, got {}",
                    spelledOption(option->ArgStr), names.size());

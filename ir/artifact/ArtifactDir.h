@@ -2,6 +2,7 @@
 // LibTorch.
 #pragma once
 
+#include "ir/UnfinishedOutputs.h"
 #include "ir/plan/Finding.h"
 #include "ir/plan/Plan.h"
 
@@ -21,13 +22,13 @@ public:
   /// pipec would not have written (force never deletes that); IO when its parent cannot be written,
   /// naming path and reason.
   static llvm::Expected<ArtifactWriter> create(const std::string &target, bool force);
-  ArtifactWriter(ArtifactWriter &&);
+  ArtifactWriter(ArtifactWriter &&) = default;
   ArtifactWriter &operator=(ArtifactWriter &&) = delete;
   /// Removes the temporary directory unless published.
   ~ArtifactWriter();
 
   /// Where files are written before publication.
-  const std::string &directory() const { return temporary_; }
+  const std::string &directory() const { return temporary_.path(); }
   /// Writes one file (name without directory) and syncs it. Errors: IO with needed and free bytes
   /// when the disk is full.
   llvm::Error write(llvm::StringRef name, llvm::StringRef bytes);
@@ -43,9 +44,10 @@ public:
 
 private:
   ArtifactWriter() = default;
-  std::string target_, temporary_;
+  std::string target_;
+  UnfinishedDirectory temporary_;
   std::map<std::string, std::future<llvm::Expected<std::string>>> settling_; // digests, by file
-  bool force_ = false, published_ = false;
+  bool force_ = false;
 };
 
 /// Integrity only: nothing is deserialised. Order: directory, MANIFEST syntax and size, names (no

@@ -171,50 +171,30 @@ llvm::Expected<ArtifactWriter> ArtifactWriter::create(const std::string &target,
                                  target, parentOf(writer.target_)),
                      "choose a place beside it");
 
-  UnfinishedOutputs &open = unfinishedOutputs();
-  std::lock_guard lock(open.mutex);
-  if (open.abandoned)
+  const std::string parent = parentOf(writer.target_);
+  std::error_code code =
+      writer.temporary_.make(fmt::format("{}/.{}.tmp-{}", parent, name, ::getpid()));
+  if (code == std::errc::operation_canceled)
     return failf(ExitCode::Other, "{}: not written: the process is ending", target);
-  std::string base = fmt::format("{}/.{}.tmp-{}", parentOf(writer.target_), name, ::getpid());
-  writer.temporary_ = base;
-  // A directory of that name can only be left over from a killed process with our number, or from
-  // another writer of this one.
-  for (int suffix = 1; ::mkdir(writer.temporary_.c_str(), 0777) != 0; ++suffix) {
-    int error = errno;
-    if (error != EEXIST || suffix == 1000) {
-      writer.published_ = true; // nothing to remove
-      return makeError(ExitCode::IO,
-                       fmt::format("{}: cannot write into {}: {}", writer.target_,
-                                   parentOf(writer.target_), systemMessage(error)),
-                       error == ENOENT ? "make the directory first" : "");
-    }
-    writer.temporary_ = fmt::format("{}-{}", base, suffix);
-  }
-  open.paths.insert(writer.temporary_);
+  if (code)
+    return makeError(ExitCode::IO,
+                     fmt::format("{}: cannot write into {}: {}", writer.target_, parent,
+                                 systemMessage(code.value())),
+                     code == std::errc::no_such_file_or_directory ? "make the directory first"
+                                                                  : "");
   return writer;
 }
-
-ArtifactWriter::ArtifactWriter(ArtifactWriter &&other)
-    : target_(std::move(other.target_)), temporary_(std::exchange(other.temporary_, "")),
-      settling_(std::move(other.settling_)), force_(other.force_),
-      published_(std::exchange(other.published_, true)) {}
 
 ArtifactWriter::~ArtifactWriter() {
   for (auto &[name, digest] : settling_)
     if (digest.valid()) // an earlier error counts
       llvm::consumeError(digest.get().takeError());
-  if (published_ || temporary_.empty())
-    return;
-  UnfinishedOutputs &open = unfinishedOutputs();
-  std::lock_guard lock(open.mutex);
-  if (open.paths.erase(temporary_))
-    removeTree(temporary_);
 }
 
 llvm::Error ArtifactWriter::write(llvm::StringRef name, llvm::StringRef bytes) {
   if (!isArtifactFileName(name))
     return failf(ExitCode::Internal, "\"{}\" cannot be the name of an artifact's file", name.str());
-  llvm::Expected<FileHandle> directory = openDirectory(temporary_);
+  llvm::Expected<FileHandle> directory = openDirectory(temporary_.path());
   if (!directory)
     return directory.takeError();
   return withContext(writeNewFile(*directory, name.str(), bytes), target_);
@@ -243,7 +223,7 @@ llvm::Expected<std::string> syncedDigest(const FileHandle &directory, const std:
 void ArtifactWriter::settle(const std::string &name, std::future<std::string> sha256) {
   settling_[name] =
       std::async(std::launch::async,
-                 [directory = temporary_, name,
+                 [directory = directory(), name,
                   known = std::move(sha256)]() mutable -> llvm::Expected<std::string> {
                    llvm::Expected<FileHandle> opened = openDirectory(directory);
                    if (!opened)
@@ -253,10 +233,10 @@ void ArtifactWriter::settle(const std::string &name, std::future<std::string> sh
 }
 
 llvm::Error ArtifactWriter::writeManifest() {
-  llvm::Expected<FileHandle> directory = openDirectory(temporary_);
+  llvm::Expected<FileHandle> directory = openDirectory(temporary_.path());
   if (!directory)
     return directory.takeError();
-  llvm::Expected<std::vector<std::string>> names = listDirectory(*directory, temporary_);
+  llvm::Expected<std::vector<std::string>> names = listDirectory(*directory, temporary_.path());
   if (!names)
     return names.takeError();
   Manifest manifest;
@@ -271,26 +251,25 @@ llvm::Error ArtifactWriter::writeManifest() {
   settling_.clear();
   if (llvm::Error error = writeNewFile(*directory, kManifestName, toString(manifest)))
     return withContext(std::move(error), target_);
-  return withContext(sync(*directory, temporary_), target_);
+  return withContext(sync(*directory, temporary_.path()), target_);
 }
 
 llvm::Error ArtifactWriter::publish() {
-  UnfinishedOutputs &open = unfinishedOutputs();
-  std::lock_guard lock(open.mutex);
-  if (!open.paths.count(temporary_))
+  std::lock_guard lock(unfinishedOutputs().mutex);
+  if (!temporary_.isOpen())
     return failf(ExitCode::Other, "{}: not published: the process is ending", target_);
   if (llvm::Error error = checkTarget(target_, force_))
     return error;
   llvm::Expected<TargetState> state = stateOf(target_);
   if (!state)
     return state.takeError();
-  bool replaces = *state == TargetState::Present;
-  if (llvm::Error error = (replaces ? swapInPlace : renameNew)(temporary_, target_))
+  const bool replaces = *state == TargetState::Present;
+  const std::string temporary = directory();
+  if (llvm::Error error = (replaces ? swapInPlace : renameNew)(temporary, target_))
     return error;
-  published_ = true;
-  open.paths.erase(temporary_);
+  temporary_.release();
   if (replaces)
-    removeTree(temporary_);
+    removeTree(temporary);
   llvm::Expected<FileHandle> parent = openDirectory(parentOf(target_));
   if (!parent)
     return parent.takeError();

@@ -80,15 +80,20 @@ int64_t ClusterLink::nanoseconds(int64_t bytes) const {
                                           static_cast<double>(bytesPerSecond));
 }
 
-ClusterLink Cluster::linkBetween(llvm::StringRef a, llvm::StringRef b) const {
+std::optional<size_t> Cluster::indexOfLink(llvm::StringRef a, llvm::StringRef b) const {
   auto stands = [](const std::string &end, llvm::StringRef device) {
     return end == kEvery || end == device;
   };
-  for (const ClusterLink &link : links)
-    if ((stands(link.from, a) && stands(link.to, b)) ||
-        (stands(link.from, b) && stands(link.to, a)))
-      return link;
-  return ClusterLink();
+  for (size_t i = 0; i < links.size(); ++i)
+    if ((stands(links[i].from, a) && stands(links[i].to, b)) ||
+        (stands(links[i].from, b) && stands(links[i].to, a)))
+      return i;
+  return std::nullopt;
+}
+
+ClusterLink Cluster::linkBetween(llvm::StringRef a, llvm::StringRef b) const {
+  const std::optional<size_t> index = indexOfLink(a, b);
+  return index ? links[*index] : ClusterLink();
 }
 
 Cluster defaultCluster(size_t devices) {

@@ -5,6 +5,7 @@
 #include "ir/plan/Error.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,7 +42,9 @@ struct Cluster {
   std::vector<ClusterLink> links;
   bool operator==(const Cluster &) const = default;
 
-  /// The first link between the two, in the order of the file; a usual one where none is named.
+  /// The first link between the two, in the order of the file; nothing where none is named.
+  std::optional<size_t> indexOfLink(llvm::StringRef a, llvm::StringRef b) const;
+  /// The same; a usual one where none is named.
   ClusterLink linkBetween(llvm::StringRef a, llvm::StringRef b) const;
 };
 

@@ -23,22 +23,15 @@ int64_t ProgramCosts::bytesOf(const Plan &plan, size_t channel) const {
   return channelBytes.empty() ? plan.channels[channel].tensor.bytes : channelBytes[channel];
 }
 
-int64_t ProgramCosts::ringNs(const std::vector<size_t> &ranks, int64_t bytes) const {
-  const auto n = static_cast<int64_t>(ranks.size());
-  if (n < 2)
-    return 0;
-  const LinkCosts &way = between(ranks[0], ranks[1]);
-  const int64_t part = (bytes + n - 1) / n;
-  return 2 * (n - 1) * (way.latency + way.transferNs(part));
-}
-
 int64_t ProgramCosts::treeNs(const std::vector<size_t> &ranks) const {
   if (ranks.size() < 2)
     return 0;
-  int64_t levels = 0;
+  int64_t levels = 0, slowest = 0;
   for (size_t n = 1; n < ranks.size(); n *= 2)
     ++levels;
-  return 2 * levels * between(ranks[0], ranks[1]).latency;
+  for (size_t i = 0; i + 1 < ranks.size(); ++i)
+    slowest = std::max(slowest, between(ranks[i], ranks[i + 1]).latency);
+  return 2 * levels * slowest;
 }
 
 namespace {

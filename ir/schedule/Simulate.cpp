@@ -6,6 +6,9 @@
 
 #include "ir/schedule/OpMemory.h"
 #include "ir/schedule/ProgramText.h"
+#include "ir/schedule/simulate/CostsFit.h"
+#include "ir/schedule/simulate/Links.h"
+#include "ir/schedule/simulate/Rounds.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <deque>
@@ -19,8 +22,8 @@ public:
   Simulator(const Program &program, const Plan &plan, const RunShape &shape,
             const ProgramCosts &costs, bool keepIntervals)
       : program_(program), plan_(plan), shape_(shape), costs_(costs), keep_(keepIntervals),
-        memory_(plan, shape, costs), ranks_(program.ranks.size()), lanes_(program.lanes.size()),
-        groups_(program.groups.size()) {
+        memory_(plan, shape, costs), links_(costs), ranks_(program.ranks.size()),
+        lanes_(program.lanes.size()), groups_(program.groups.size()) {
     prepare();
   }
 
@@ -63,23 +66,7 @@ private:
   struct LaneState {
     std::deque<int64_t> arrivals; // of messages that were sent and not taken
     size_t medium = 0;
-    int64_t latency = 0;
     bool senderWaits = false, receiverWaits = false;
-  };
-  /// One collective of a group: who has come, as (rank, op).
-  struct Round {
-    std::vector<std::pair<size_t, size_t>> here;
-    int64_t lastCame = 0;
-  };
-  struct GroupState {
-    std::deque<Round> rounds;         // under way, oldest first
-    size_t done = 0;                  // before the first of `rounds`
-    std::map<size_t, size_t> entered; // per rank: how many
-    int64_t free = 0;
-  };
-  struct Medium {
-    LinkCosts costs;
-    int64_t free = 0;
   };
   struct Device {
     bool busy = false;
@@ -88,22 +75,8 @@ private:
   void wake(size_t rank, int64_t time) { events_.push({time, order_++, rank}); }
 
   void prepare() {
-    std::map<std::pair<size_t, size_t>, size_t> own; // links that no one shares
-    for (const LinkCosts &link : costs_.links)
-      media_.push_back({link, 0});
-    for (size_t l = 0; l < lanes_.size(); ++l) {
-      const std::pair<size_t, size_t> ends{program_.lanes[l].from, program_.lanes[l].to};
-      const auto named = costs_.linkOf.find(ends);
-      if (named != costs_.linkOf.end()) {
-        lanes_[l].medium = named->second;
-      } else {
-        const auto [it, isNew] = own.try_emplace(ends, media_.size());
-        if (isNew)
-          media_.push_back({costs_.link, 0});
-        lanes_[l].medium = it->second;
-      }
-      lanes_[l].latency = media_[lanes_[l].medium].costs.latency;
-    }
+    for (size_t l = 0; l < lanes_.size(); ++l)
+      lanes_[l].medium = links_.between(program_.lanes[l].from, program_.lanes[l].to);
     for (size_t r = 0; r < ranks_.size(); ++r)
       deviceOf_.push_back(costs_.deviceOfRank.empty() ? r : costs_.deviceOfRank[r]);
     devices_.resize(deviceOf_.empty() ? 0
@@ -240,11 +213,7 @@ private:
       lane.senderWaits = true;
       return false;
     }
-    Medium &medium = media_[lane.medium];
-    const int64_t start = std::max(now_, medium.free);
-    const int64_t left = start + medium.costs.transferNs(memory_.bytesOf(op));
-    medium.free = left;
-    const int64_t arrival = left + lane.latency;
+    const int64_t arrival = links_.send(lane.medium, memory_.bytesOf(op), now_);
     lane.arrivals.push_back(arrival);
     size_t &most = result_.mostWaiting[op.lane];
     most = std::max(most, lane.arrivals.size());
@@ -287,25 +256,20 @@ private:
   }
 
   void enter(size_t rank, const Op &op) {
-    GroupState &group = groups_[op.group()];
-    const size_t place = group.entered[rank]++ - group.done;
-    if (place == group.rounds.size())
-      group.rounds.emplace_back();
-    Round &round = group.rounds[place];
-    round.here.push_back({rank, ranks_[rank].next});
-    round.lastCame = std::max(round.lastCame, now_);
+    groups_[op.group()].enter({rank, ranks_[rank].next}, now_);
   }
 
-  int64_t collectiveNs(const Op &op) const {
+  /// One that all members have come to by `earliest`.
+  Timing::Interval runCollective(const Op &op, int64_t earliest) {
     const std::vector<size_t> &ranks = program_.groups[op.group()];
     if (op.kind == OpKind::Norm || op.kind == OpKind::Finite)
-      return costs_.treeNs(ranks);
+      return {earliest, earliest + costs_.treeNs(ranks)};
+    int64_t bytes = 0;
     if (op.kind == OpKind::TieReduce)
-      return costs_.ringNs(ranks, bytesOfTie(plan_.ties[op.tie()]));
-    if (costs_.gradientBytes.empty() || shape_.buckets == 0)
-      return costs_.ringNs(ranks, 0);
-    return costs_.ringNs(ranks,
-                         costs_.gradientBytes[op.stage] / static_cast<int64_t>(shape_.buckets));
+      bytes = bytesOfTie(plan_.ties[op.tie()]);
+    else if (!costs_.gradientBytes.empty() && shape_.buckets > 0)
+      bytes = costs_.gradientBytes[op.stage] / static_cast<int64_t>(shape_.buckets);
+    return links_.reduce(ranks, bytes, earliest);
   }
 
   int64_t bytesOfTie(const Tie &tie) const {
@@ -317,16 +281,12 @@ private:
 
   /// Collectives of a group run one after the other.
   void completeRounds(size_t g) {
-    GroupState &group = groups_[g];
-    while (!group.rounds.empty() && group.rounds.front().here.size() == program_.groups[g].size()) {
-      const Round round = std::move(group.rounds.front());
-      group.rounds.pop_front();
-      ++group.done;
-      const Op &op = program_.ranks[round.here[0].first][round.here[0].second];
-      const int64_t start = std::max(round.lastCame, group.free);
-      const int64_t end = start + collectiveNs(op);
+    Rounds &group = groups_[g];
+    while (const std::optional<Rounds::Round> round = group.complete(program_.groups[g].size())) {
+      const Op &op = program_.ranks[round->here[0].rank][round->here[0].op];
+      const auto [start, end] = runCollective(op, std::max(round->lastCame, group.free));
       group.free = end;
-      for (auto [rank, index] : round.here) {
+      for (auto [rank, index] : round->here) {
         RankState &state = ranks_[rank];
         note(rank, index, start, end);
         if (op.kind == OpKind::Reduce) {
@@ -355,43 +315,17 @@ private:
   const ProgramCosts &costs_;
   const bool keep_;
   OpMemory memory_;
+  Links links_;
   SimulatedRun result_;
   int64_t now_ = 0;
   uint64_t order_ = 0;
   std::priority_queue<Event> events_;
   std::vector<RankState> ranks_;
   std::vector<LaneState> lanes_;
-  std::vector<GroupState> groups_;
-  std::vector<Medium> media_; // costs.links, then those of single pairs
+  std::vector<Rounds> groups_;
   std::vector<Device> devices_;
   std::vector<size_t> deviceOf_; // per rank
 };
-
-/// Lists are empty or of the plan's length.
-llvm::Error checkCosts(const Program &program, const Plan &plan, const ProgramCosts &costs) {
-  auto sizes = [](const char *what, size_t got, size_t expected) {
-    return failf(ExitCode::Usage, "costs: {}: expected {} as the plan has, got {}", what, expected,
-                 got);
-  };
-  const size_t stages = plan.stages.size();
-  if (costs.stages.size() != stages)
-    return sizes("stages", costs.stages.size(), stages);
-  for (const auto &[name, list] : {std::pair{"recompute", &costs.recompute},
-                                   {"keptToRecompute", &costs.keptToRecompute},
-                                   {"optimize", &costs.optimize},
-                                   {"gradientBytes", &costs.gradientBytes}})
-    if (!list->empty() && list->size() != stages)
-      return sizes(name, list->size(), stages);
-  if (!costs.channelBytes.empty() && costs.channelBytes.size() != plan.channels.size())
-    return sizes("channelBytes", costs.channelBytes.size(), plan.channels.size());
-  if (!costs.deviceOfRank.empty() && costs.deviceOfRank.size() != program.ranks.size())
-    return sizes("deviceOfRank", costs.deviceOfRank.size(), program.ranks.size());
-  for (const auto &[ends, link] : costs.linkOf)
-    if (link >= costs.links.size())
-      return failf(ExitCode::Usage, "costs: link {} from rank {} to rank {}: there are {} links",
-                   link, ends.first, ends.second, costs.links.size());
-  return llvm::Error::success();
-}
 
 } // namespace
 

@@ -2,6 +2,7 @@
 // recompute, reductions, optimizer.
 #pragma once
 
+#include "ir/plan/Cluster.h"
 #include "ir/schedule/Program.h"
 #include "ir/schedule/Timing.h"
 
@@ -27,18 +28,22 @@ struct ProgramCosts {
   std::vector<int64_t> channelBytes;    // per channel; empty: as the plan says
   LinkCosts link;                       // between two ranks that `linkOf` does not name
   std::vector<LinkCosts> links;
-  /// (from, to) -> index into `links`. Pairs that name the same link share it: their messages go
-  /// one after the other.
+  /// (from, to) -> index into `links`. Pairs that name the same link share it: what goes over it
+  /// goes one after the other, see simulate/Links.h.
   std::map<std::pair<size_t, size_t>, size_t> linkOf;
   std::vector<size_t> deviceOfRank; // ranks of one device compute in turns; empty: one each
 
   const LinkCosts &between(size_t from, size_t to) const;
   int64_t bytesOf(const Plan &plan, size_t channel) const;
-  /// Of an all-reduce over a ring.
-  int64_t ringNs(const std::vector<size_t> &ranks, int64_t bytes) const;
   /// Of the norm or the finite check: there and back through a tree.
   int64_t treeNs(const std::vector<size_t> &ranks) const;
 };
+
+/// Fills links, linkOf and deviceOfRank for what `program` sends and reduces: rank r is on device
+/// r modulo their number, ranks of one device take turns and hand values over without a link. Pairs
+/// of devices that a shared link stands for share it in both directions; of another link every
+/// ordered pair has its own.
+void placeOn(const Cluster &cluster, const Program &program, ProgramCosts &costs);
 
 /// `peakBytes` counts what stages keep, every buffer from its POST until the last stage of the rank
 /// has read it, and every sent value until it is taken. `ranks` is like Program::ranks.
@@ -55,6 +60,10 @@ struct SimulatedRun : Timing {
 llvm::Expected<SimulatedRun> simulate(const Program &program, const Plan &plan,
                                       const RunShape &shape, const ProgramCosts &costs,
                                       bool keepIntervals = true);
+
+/// When the actions of `schedule` ran, like Schedule::ranks; the rest is the run's. `program` was
+/// lowered from it and without replicas, `run` kept its intervals.
+Timing actionTiming(const Schedule &schedule, const Program &program, const SimulatedRun &run);
 
 /// Certificate: whatever the schedule, a run of this shape takes at least so long, because a device
 /// must wait for its first input and then do all its work, one micro-batch must go all the way

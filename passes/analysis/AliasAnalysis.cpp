@@ -61,6 +61,8 @@ void AliasBuilder::sumTouches() {
     if (memory.firstWrite < 0)
       memory.firstWrite = touch.position;
     memory.lastWrite = touch.position;
+    if (touch.isLate)
+      memory.lastLateWrite = touch.position;
     memory.writtenInBlock |= touch.inBlock;
     if (memory.writers.empty() || memory.writers.back() != touch.writer)
       memory.writers.push_back(touch.writer);
@@ -138,7 +140,7 @@ bool AliasAnalysis::isWrittenInside(const torch::jit::Value *value) const {
     if (seen[number])
       continue;
     seen[number] = true;
-    if (memories_[number].written())
+    if (memories_[number].lastLateWrite >= 0)
       return true;
     work.insert(work.end(), memories_[number].holds.begin(), memories_[number].holds.end());
   }
@@ -156,13 +158,13 @@ std::vector<AliasAnalysis::Interval> AliasAnalysis::intervals() const {
   std::vector<Interval> result;
   for (size_t i = 0; i < memories_.size(); ++i) {
     const Memory &memory = memories_[i];
-    if (!memory.written())
+    if (memory.lastLateWrite < 0)
       continue;
     // What lives longer than this run is read again by the next one: none of its readers may be
     // left behind.
     const bool shared = memory.attribute || memory.userInput;
     const int64_t from = shared ? memory.firstTouch : memory.defined;
-    const int64_t to = shared ? memory.lastTouch : memory.lastWrite;
+    const int64_t to = shared ? memory.lastTouch : memory.lastLateWrite;
     if (to > from)
       result.push_back({from, to, i});
   }

@@ -42,6 +42,8 @@ public:
     int64_t defined = -1;                    // position of the first definition; -1: a graph input
     int64_t firstTouch = -1, lastTouch = -1; // -1: never; reading a container touches what it holds
     int64_t firstWrite = -1, lastWrite = -1; // -1: never
+    int64_t lastLateWrite = -1; // the last one into what an earlier node at top level has made, or
+                                // was there before; -1: never
     bool written() const { return firstWrite >= 0; }
     /// Somebody outside of this run of the graph sees it.
     bool visible() const { return attribute || userInput || returned; }
@@ -72,7 +74,8 @@ public:
   bool mayAlias(const torch::jit::Value *a, const torch::jit::Value *b) const;
   /// The value's memory is written somewhere. False for values without memory.
   bool isWritten(const torch::jit::Value *value) const;
-  /// So is the memory of anything that the value holds, at any depth.
+  /// Memory of the value, or of anything that it holds at any depth, is written after the node at
+  /// top level that has made it.
   bool isWrittenInside(const torch::jit::Value *value) const;
   /// The memories that `node` writes, ascending.
   llvm::ArrayRef<size_t> writesOf(const torch::jit::Node *node) const;

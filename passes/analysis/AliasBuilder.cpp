@@ -99,11 +99,11 @@ void AliasBuilder::uniteValues(Value *a, Value *b) {
 
 void AliasBuilder::read(const Value *value) {
   if (std::optional<Location> location = locate(value))
-    touches_.push_back({*location, position_, nullptr, depth_ > 0});
+    touches_.push_back({*location, position_, nullptr, depth_ > 0, false});
 }
 
-void AliasBuilder::write(Location location, Node *writer) {
-  touches_.push_back({location, position_, writer, depth_ > 0});
+void AliasBuilder::write(Location location, Node *writer, bool isLate) {
+  touches_.push_back({location, position_, writer, depth_ > 0, isLate});
 }
 
 void AliasBuilder::noteEffect(Node *node, bool unknown) {
@@ -314,7 +314,7 @@ void AliasBuilder::bindArgument(Node *node, size_t index, const c10::AliasInfo &
       bind(sets, memory_, name, *location);
   }
   if (info.isWrite())
-    write(*location, node);
+    write(*location, node, !isMadeInBlock(node->inputs()[index]));
   for (const c10::AliasInfo &contained : info.containedTypes()) {
     const Location element = memory_.element(*location);
     for (c10::Symbol name : contained.beforeSets()) {

@@ -26,6 +26,7 @@ private:
     int64_t position;
     Node *writer; // nullptr: a read
     bool inBlock;
+    bool isLate; // a write into what was made before the node at top level
   };
   struct NamedSet {
     c10::Symbol name;
@@ -41,7 +42,7 @@ private:
   void giveContents(Location location, const c10::Type &type, bool attribute);
   void uniteValues(Value *a, Value *b);
   void read(const Value *value);
-  void write(Location location, Node *writer);
+  void write(Location location, Node *writer, bool isLate = true);
 
   // The walk
   void seedInputs(const Model &model);

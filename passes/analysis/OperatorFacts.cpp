@@ -92,6 +92,42 @@ bool mayReturnInput(const Node *node) {
   return !p || !p->isDouble() || p->toDouble() == 0;
 }
 
+bool isFresh(const Value *value) {
+  const Node *node = value->node();
+  if ((!node->kind().is_aten() && !node->kind().is_prim()) || mayReturnInput(node) ||
+      !node->blocks().empty())
+    return false;
+  const torch::jit::Operator *op = node->maybeOperator();
+  if (!op || op->aliasAnalysisKind() == c10::AliasAnalysisKind::CONSERVATIVE)
+    return false;
+  const std::vector<c10::Argument> &returns = op->schema().returns();
+  return value->offset() < returns.size() && !returns[value->offset()].alias_info();
+}
+
+bool isMadeInBlock(const Value *value) {
+  const c10::TypeKind kind = value->type()->kind();
+  const Node *node = value->node();
+  while (node->owningBlock()->owningNode()) { // a value of a block
+    const bool makesContainer =
+        node->kind() == c10::prim::ListConstruct || node->kind() == c10::prim::DictConstruct;
+    if (makesContainer || isFresh(value))
+      return true;
+    // A view, or what a writer returns: the memory is that of its first input.
+    const c10::FunctionSchema *schema = node->kind().is_aten() ? node->maybeSchema() : nullptr;
+    if (!schema || schema->arguments().empty() || value->offset() >= schema->returns().size() ||
+        mayReturnInput(node))
+      return false;
+    const c10::AliasInfo *from = schema->arguments()[0].alias_info();
+    const c10::AliasInfo *to = schema->returns()[value->offset()].alias_info();
+    if (!from || !to || from->isWildcardBefore() || from->beforeSets() != to->beforeSets() ||
+        node->input(0)->type()->kind() != kind)
+      return false;
+    value = node->input(0);
+    node = value->node();
+  }
+  return false;
+}
+
 bool mayChangeRank(const Node *writer) {
   // An out= argument is given the form of the result.
   const c10::FunctionSchema *schema = writer->maybeSchema();

@@ -17,6 +17,12 @@ namespace pipec {
 /// schema says that the result is fresh: eval dropout, type_as, unsafe_chunk, einsum, ...
 bool mayReturnInput(const torch::jit::Node *node);
 
+/// The value is memory that its own node has just made.
+bool isFresh(const torch::jit::Value *value);
+/// The value stands in a block, and its memory was made inside the node at top level around it:
+/// what is written into it there, nobody outside has seen before.
+bool isMadeInBlock(const torch::jit::Value *value);
+
 /// Of an operator that writes: it may give the tensor that it gets another rank or dtype in place.
 /// So do unsqueeze_, set_, any out= argument, and what is no operator of LibTorch.
 bool mayChangeRank(const torch::jit::Node *writer);

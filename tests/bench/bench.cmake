@@ -2,7 +2,7 @@
 foreach(name bench-compile bench-weights)
   add_executable(${name} EXCLUDE_FROM_ALL bench/${name}.cpp bench/BenchModels.cpp support/TestModels.cpp)
   pipec_share_headers(${name})
-  target_link_libraries(${name} PRIVATE pipec_compiler pipec_small_objects)
+  target_link_libraries(${name} PRIVATE pipec_compiler sdk_malloc)
 endforeach()
 add_custom_target(bench DEPENDS bench-compile bench-weights pipe-compile)
 # Without LibTorch: cheap enough to be built by default.

@@ -34,6 +34,7 @@ class Libraries(e2e.Case):
         for runs in ("detector.pt", "detector.pipe"):
             self.pipec(0, "pipe-run", runs, *options, "--microbatches", 1, *e2e.BITS, "--expect", "expected.pt", saying="PASSED")
         self.pipec(0, "pipe-check", "detector.pipe", "--load-library", LIBRARY, saying="PASSED")
+        self.pipec(0, "pipe-inspect", "detector.pipe", "--load-library", LIBRARY, "--html", "detector.html", "--force")
         self.pipec(3, "pipe-run", "detector.pt", "--inputs", "x.pt", saying="torchvision::nms")
 
 

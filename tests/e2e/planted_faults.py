@@ -142,7 +142,7 @@ def plantAtRandom(faults, wanted):
     caught, missed, none = dict.fromkeys(faults, 0), [], "has nothing to"
     for seed in range(40):
         model = random_models.write(seed, Path.cwd())
-        usual = ["--inputs", str(model.inputs.resolve())] + ([] if model.markers else ["--stages", "3"])
+        usual = [*model.options(), "--inputs", str(model.inputs.resolve())] + ([] if model.markers else ["--stages", "3"])
         if compileAnywhere(model.path, usual)[0] != 0:
             continue  # refused, or too few places to cut
         for fault in faults:

@@ -29,6 +29,68 @@ class Schedules(e2e.Case):
         self.assertEqual(done.code, code, done)
         return json.loads(done.out)
 
+    def cluster(self, name, devices, **link):
+        links = [{"between": ["*", "*"], **link}]
+        Path(name).write_text(json.dumps({"schema_version": 1, "devices": [{"name": f"cpu:{d}", "kind": "cpu"} for d in range(devices)], "links": links}))
+        return name
+
+    def testProgramsAndTablesAgree(self):
+        """Where nothing but a latency counts, and lanes are wide enough: to the nanosecond, memory included. Orders that were made for these
+        very costs may wait a little for a full lane."""
+        made = {row["name"] for row in json.loads(e2e.run("pipe-schedule", "--list", "--json").out)["schedules"] if row["looks_at_costs"]}
+        cluster = self.cluster("latency.json", RANKS, latency_ns=50_000, bytes_per_second=1)
+        for name in self.names:
+            table = self.document(name, *SHAPE, "--costs", "f=1.5,i=2,w=1,comm=0.05,mem=64MiB")
+            program = self.document(name, *SHAPE, "--costs", "f=1.5,i=2,w=1,mem=64MiB", "--cluster", cluster)
+            self.assertEqual(program["options"]["cluster"], cluster)
+            for key in ("makespan_ms", "longest_span_ms", "bubble_makespan", "bubble_longest_span", "peak_memory"):
+                if name not in made:
+                    self.assertEqual(table[key], program[key], (name, key))
+            self.assertLess(program["makespan_ms"], table["makespan_ms"] * 1.01, name)
+
+    def testBytesTakeTime(self):
+        """A chain of two: F 1 ms, 10 MB at 10 GB/s 1 ms, and back; the lower bound knows it."""
+        costs = "f=1,i=1,w=1,mem=1GB"
+        document = self.document("gpipe", "--ranks", 2, "--microbatches", 1, "--costs", costs + ",bytes=10MB,rate=10GB")
+        self.assertEqual(document["makespan_ms"], 1 + 1 + 1 + 2 + 1 + 2)
+        # Rank 0 also has the buffer that it posted for the gradient.
+        self.assertEqual(document["peak_memory"], [1_020_000_000, 1_010_000_000])
+        document = self.document("gpipe", "--ranks", 2, "--microbatches", 1, "--costs", costs + ",bytes=10MB,rate=10GB,comm=0.5,opt=3")
+        self.assertEqual(document["makespan_ms"], 8 + 2 * 0.5 + 3)
+        self.assertGreaterEqual(document["makespan_ms"], document["lower_bound_ms"])
+
+    def testSharedLinksAndDevices(self):
+        costs = ["--costs", "f=1,i=1,w=1,mem=1GB,bytes=10MB"]
+        shape = ["1f1b", "--ranks", 4, "--microbatches", 8]
+        own = self.document(*shape, *costs, "--cluster", self.cluster("own.json", 4, latency_ns=0, bytes_per_second=10**10))
+        shared = self.document(*shape, *costs, "--cluster", self.cluster("shared.json", 4, latency_ns=0, bytes_per_second=10**10, shared=True))
+        turns = self.document(*shape, *costs, "--cluster", self.cluster("turns.json", 2, latency_ns=0, bytes_per_second=10**10))
+        self.assertGreater(shared["makespan_ms"], own["makespan_ms"])
+        self.assertGreaterEqual(shared["lower_bound_ms"], 8 * 2 * 3)  # 8 micro-batches, there and back, over 3 gaps, 1 ms each
+        self.assertGreaterEqual(turns["makespan_ms"], 2 * 8 * 3)  # two ranks' work on one device
+        for document in (own, shared, turns):
+            self.assertLessEqual(document["lower_bound_ms"], document["makespan_ms"])
+
+    def testCostsOfAFile(self):
+        """The same numbers in a file."""
+        stage = {"forward_ns": 1_000_000, "input_grad_ns": 1_000_000, "weight_grad_ns": 1_000_000, "held_bytes": 10**9, "value_bytes": 10**7,
+                 "optimizer_ns": 3_000_000}
+        Path("bytes.json").write_text(json.dumps({"schema_version": 1, "stages": [stage] * 4, "latency_ns": 500_000, "bytes_per_second": 10**10}))
+        for name in ("gpipe", "1f1b", "zb-h1"):
+            texts = self.document(name, *SHAPE, "--costs", "f=1,i=1,w=1,mem=1GB,bytes=10MB,rate=10GB,comm=0.5,opt=3")
+            file = self.document(name, *SHAPE, "--costs", "bytes.json")
+            self.assertEqual({key: texts[key] for key in KEYS - {"options"}}, {key: file[key] for key in KEYS - {"options"}})
+
+    def testPrograms(self):
+        for name in self.names:
+            self.document(name, *SHAPE, "--program", "program.txt", "--force")
+            text = Path("program.txt").read_text()
+            self.assertTrue(text.startswith(f"program ranks={RANKS}\n"), name)
+            count = {op: len(re.findall(rf"^  {op} ", text, re.MULTILINE)) for op in ("F", "POST", "SEND", "TAKE", "OPT")}
+            self.assertEqual(count["F"] % MICRO_BATCHES, 0)
+            self.assertEqual((count["SEND"], count["SEND"]), (count["TAKE"], count["POST"]))
+            self.assertEqual(count["OPT"], 0)
+
     def testDocuments(self):
         for name in self.names:
             document = self.document(name, *SHAPE, "--costs", COSTS)

@@ -76,3 +76,26 @@ class NumberHangsOnData(Keeps):
         large = int(x.detach().abs().max() > 5)
         x = self.a(x)
         return self.d(self.c(self.b(x))), large, x.shape[1]
+
+
+class CountedInABranch(Keeps):
+    """Branch and loop give a tensor and a number that is kept: the stage stores the number first, its other method returns the tensor first."""
+
+    calls: int
+    rounds: int
+
+    def __init__(self):
+        super().__init__()
+        self.calls, self.rounds = 0, 0
+
+    def forward(self, x):
+        x = self.a(x)
+        if bool(x.sum() > 0):
+            y = x * 1.5
+        else:
+            self.calls += 1
+            y = x * 2.0
+        for i in range(x.size(0)):
+            y = y * 0.5 + i
+            self.rounds += 1
+        return self.d(self.c(self.b(y))) + self.calls + self.rounds

@@ -14,6 +14,13 @@ inline size_t below(std::mt19937 &random, size_t n) {
   return std::uniform_int_distribution<size_t>(0, n - 1)(random);
 }
 
+inline RunShape trainingOf(int64_t microBatches) {
+  RunShape shape;
+  shape.microBatches = microBatches;
+  shape.train = true;
+  return shape;
+}
+
 /// A weight that stage `owner` holds and `readers` are sent.
 inline void transmitWeight(Plan &plan, size_t owner, const std::vector<size_t> &readers,
                            bool requiresGrad = true) {

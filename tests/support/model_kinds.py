@@ -8,9 +8,8 @@ import sys
 
 import torch
 
-VIEWS = {f"aten::{name}" for name in ("view", "select", "slice", "t", "transpose", "permute", "chunk", "split", "expand", "narrow", "squeeze", "unsqueeze",
-                                      "detach", "alias", "view_as", "unbind", "as_strided", "flatten", "numpy_T")}
-LISTS_OF_VIEWS = {"prim::ListUnpack", "aten::__getitem__"}
+from looked_model import Looked, inner, inside, kindOf, valueAt, writes
+from model_inputs import batchDim, call, fewer, mapped, shorter, tensors
 
 # Every kind, with what it means. The order is that of the table that random_graphs.py prints.
 KINDS = {
@@ -18,122 +17,45 @@ KINDS = {
     "several cross": "several values cross a blind cut", "int crosses": "", "float crosses": "", "bool crosses": "", "str crosses": "",
     "List[int] crosses": "", "List[Tensor] crosses": "", "Optional crosses": "", "Dict crosses": "", "Tuple crosses": "", "Future crosses": "",
     "object crosses": "an object of a class that the method makes", "view crosses": "a view and its base, or two views of one",
+    "size crosses alone": "a size of a tensor that itself does not cross", "quantised crosses": "", "Uninitialized crosses": "what an early return left open",
     "used by all layers": "computed once, used in three quarters of the graph or more",
     "input used late": "an argument whose first use is in the second half",
     "output made early": "a result that is made in the first half",
-    "tie: two names": "one tensor under two names that are both used", "tie: unused name": "one of the names is never read",
+    "argument: number": "int, float, bool or str", "argument: Optional": "", "argument: list": "", "argument: tuple": "", "argument: dict": "",
+    "argument not split": "a tensor without the batch", "argument turned": "its batch is not the first dimension",
+    "default argument": "one with a default value", "given by name": "", "another length": "a dimension besides the batch may be another one",
+    "result: tuple": "", "result: list": "", "result: dict": "", "result: number": "", "result: Optional": "", "result turned": "",
+    "another method": "not forward", "called twice apart": "a module that is called again after others",
+    "tie: two names": "one tensor under two names that are both used", "tie: three names": "or more", "tie: unused name": "one of the names is never read",
     "tie: called often": "a weight that is read by three operators or more", "tie: view": "a weight that is a part of another's memory",
     "tie: bias": "a bias with two names, or used twice", "tie: buffer": "two buffers in one memory, or a buffer read by two operators",
     "add_": "", "relu_": "", "copy_": "", "list append": "", "dict set": "", "SetAttr": "", "write into a view": "", "write into an argument": "",
     "container filled later": "an empty list or dict that is filled after a blind cut", "written later": "a tensor that is written after a blind cut",
-    "state: int": "", "state: Optional": "", "state: List[int]": "", "state: buffer": "a buffer that is written",
+    "state: int": "", "state: Optional": "", "state: List[int]": "", "state: Tensor": "", "state: buffer": "a buffer that is written",
+    "state: batch norm": "running statistics that are written", "mixed modes": "some modules train, others do not",
     "attribute: bool": "", "attribute: None": "", "attribute: int": "", "attribute: float": "", "attribute: str": "", "attribute: tuple": "",
     "attribute: list": "", "attribute: dict": "", "attribute: torchbind": "packed weights", "attribute: interface": "a submodule of an interface type",
+    "attribute: Tensor": "neither parameter nor buffer", "attribute: List[Tensor]": "", "attribute: Dict[str, Tensor]": "", "attribute: device": "",
+    "attribute: object": "of a class of the model's", "weight of another dtype": "not float32",
     "training flag": "", "raise": "", "Uninitialized": "", "device baked in": "", "dtype cast": "", "tensor constant": "",
     "NumToTensor chain": "", "traced tuples": "tuples that are built and taken apart in a trace", "fork and wait": "",
-    "loop": "", "nested ifs": "", "early return": "the result of a method is that of a branch that holds most of it",
+    "if: fixed": "attributes and constants decide", "if: data": "", "module in a branch": "that data decides, as an expert's", "nested ifs": "",
+    "loop: fixed": "attributes and constants say how often", "loop: data": "", "loop over a list": "that is an attribute", "while": "", "break": "",
+    "early return": "the result of a method is that of a branch that holds most of it",
     "loop around much": "a loop that holds a third of all nodes",
-    "other dtypes": "bfloat16, half, complex or double", "random": "draws random numbers",
+    "bfloat16": "", "half": "", "double": "", "complex": "", "empty tensor": "", "shape from data": "", "custom operator": "from --load-library",
+    "random": "draws random numbers",
     "batch generalises": "another batch size than the example's runs", "batch baked in": "it does not",
 }
-
-
-def kindOf(type_):
-    """The words for a value that is no tensor."""
-    name = type_.kind()
-    if name == "ListType":
-        return {"IntType": "List[int]", "TensorType": "List[Tensor]"}.get(type_.getElementType().kind(), "")
-    return {"IntType": "int", "FloatType": "float", "BoolType": "bool", "StringType": "str", "OptionalType": "Optional", "DictType": "Dict",
-            "TupleType": "Tuple", "FutureType": "Future"}.get(name, "")
-
-
-class Looked:
-    """One pass over the inlined graph: every node with the place of the top-level operator that is or holds it."""
-
-    def __init__(self, model):
-        self.model = model
-        self.graph = model.inlined_graph
-        self.nodes = []  # (node, place, kinds of the nodes around it)
-        self.made = {}  # value -> place; arguments -1
-        self.maker = {}  # value -> node
-        self.uses = {}  # value -> [(place, node)]
-        self.types = {}
-        self.operators = 0
-        for value in self.graph.inputs():
-            self._note(value, -1, None)
-        for node in self.graph.nodes():
-            if node.kind() not in ("prim::Constant", "prim::GetAttr"):
-                self.operators += 1
-            self._visit(node, self.operators, ())
-        self.arguments = {value.debugName() for value in list(self.graph.inputs())[1:]}
-        self.results = self._results()
-
-    def _note(self, value, place, node):
-        name = value.debugName()
-        self.made[name], self.maker[name], self.types[name] = place, node, value.type()
-
-    def _visit(self, node, place, around):
-        self.nodes.append((node, place, around))
-        for value in node.inputs():
-            self.uses.setdefault(value.debugName(), []).append((place, node))
-        for value in node.outputs():
-            self._note(value, place, node)
-        for block in list(node.blocks()) + ([node.g("Subgraph")] if node.hasAttribute("Subgraph") else []):
-            for value in block.inputs():
-                self._note(value, place, None)
-            for inner in block.nodes():
-                self._visit(inner, place, around + (node.kind(),))
-            for value in block.outputs():
-                self.uses.setdefault(value.debugName(), []).append((place, node))
-
-    def _results(self):
-        """The parts of what the method returns."""
-        found, left = [], [value.debugName() for value in self.graph.outputs()]
-        while left:
-            name = left.pop()
-            node = self.maker.get(name)
-            if node is not None and node.kind() in ("prim::TupleConstruct", "prim::ListConstruct", "prim::DictConstruct"):
-                left += [value.debugName() for value in node.inputs()]
-            else:
-                found.append(name)
-        return found
-
-    def quarters(self):
-        return [round(self.operators * i / 4) + 1 for i in (1, 2, 3)]  # boundaries before the operator of this place
-
-    def crossing(self, cut):
-        skipped = ("prim::Constant", "prim::GetAttr", "prim::Uninitialized")
-        return [name for name, place in self.made.items() if 0 < place < cut and self.maker[name] is not None and self.maker[name].kind() not in skipped
-                and any(used >= cut for used, _ in self.uses.get(name, []))]
-
-    def base(self, name):
-        """(what a chain of views starts from, how many views)"""
-        steps = 0
-        while (node := self.maker.get(name)) is not None:
-            if node.kind() in VIEWS:
-                steps += 1
-            elif not (node.kind() in LISTS_OF_VIEWS and any(self._kind(value) in VIEWS for value in node.inputs())):
-                break
-            name = node.inputsAt(0).debugName()
-        return name, steps
-
-    def _kind(self, value):
-        node = self.maker.get(value.debugName())
-        return node.kind() if node is not None else ""
-
-    def path(self, name):
-        """Attribute path of a value that chains of GetAttr read from self, or None."""
-        parts = []
-        while (node := self.maker.get(name)) is not None and node.kind() == "prim::GetAttr":
-            parts.append(node.s("name"))
-            name = node.inputsAt(0).debugName()
-        return ".".join(reversed(parts)) if parts and self.made.get(name) == -1 else None
 
 
 # --- The kinds, a group each ----------------------------------------------------------------------------------------------------------------
 def crossings(look):
     for cut in look.quarters():
         names = look.crossing(cut)
+        if any(node.kind() == "prim::Uninitialized" and place < cut and any(used >= cut for used, _ in look.uses.get(node.output().debugName(), []))
+               for node, place, _ in look.nodes):
+            yield "Uninitialized crosses"
         if len(names) > 1:
             yield "several cross"
         bases = []
@@ -141,10 +63,14 @@ def crossings(look):
             type_ = look.types[name]
             if type_.kind() == "TensorType":
                 bases.append(look.base(name)[0])
+                if look.maker[name].kind().startswith("aten::quantize_per_"):
+                    yield "quantised crosses"
             elif type_.kind() == "ClassType" and look.maker[name].kind() == "prim::CreateObject":
                 yield "object crosses"
             elif words := kindOf(type_):
                 yield words + " crosses"
+                if look.maker[name].kind() == "aten::size" and not {look.maker[name].inputsAt(0).debugName()} & (set(names) | look.arguments):
+                    yield "size crosses alone"
             for place, node in look.uses[name]:
                 if place >= cut and node.inputsSize() and node.inputsAt(0).debugName() == name and writes(node):
                     tensor = look.types[name].kind() == "TensorType"
@@ -168,6 +94,42 @@ def places(look):
             yield "output made early"
 
 
+def signature(look):
+    arguments = {"IntType": "number", "FloatType": "number", "BoolType": "number", "StringType": "number", "OptionalType": "Optional", "ListType": "list",
+                 "TupleType": "tuple", "DictType": "dict"}
+    for argument in look.method.schema.arguments[1:]:
+        if (kind := argument.type.kind()) in arguments:
+            yield "argument: " + arguments[kind]
+        if argument.has_default_value():
+            yield "default argument"
+    left = [value.type for value in look.method.schema.returns]
+    while left:
+        type_ = left.pop()
+        if kind := {"TupleType": "tuple", "ListType": "list", "DictType": "dict", "OptionalType": "Optional"}.get(type_.kind()):
+            yield "result: " + kind
+        elif type_.kind() in ("IntType", "BoolType", "FloatType"):
+            yield "result: number"
+        left += type_.elements() if type_.kind() == "TupleType" else []
+    if look.method.name != "forward":
+        yield "another method"
+
+
+def calls(look):
+    """Modules that the method's own text calls twice, with another call or operator between."""
+    last, path, step = {}, {}, 0
+    for node in look.method.graph.nodes():
+        if node.kind() == "prim::GetAttr":
+            path[node.output().debugName()] = path.get(node.inputsAt(0).debugName(), "") + "." + node.s("name")
+        elif node.kind() == "prim::CallMethod":
+            step += 1
+            called = path.get(node.inputsAt(0).debugName(), "")
+            if step - last.get(called, step) > 1:
+                yield "called twice apart"
+            last[called] = step
+        elif node.kind() != "prim::Constant":
+            step += 1
+
+
 def ties(look, paths):
     """paths: attribute path of a tensor -> the nodes that read it."""
     parameters = dict(look.model.state_dict(keep_vars=True))
@@ -182,6 +144,8 @@ def ties(look, paths):
         if len(names) > 1 and not isBuffer[names[0]]:
             if len(used) > 1:
                 yield "tie: two names"
+            if len(used) > 2:
+                yield "tie: three names"
             if len(used) < len(names) and used:
                 yield "tie: unused name"
             if names[0].endswith("bias"):
@@ -199,12 +163,6 @@ def ties(look, paths):
                 yield "tie: bias"
         elif name in isBuffer and len(readers) > 1:
             yield "tie: buffer"
-
-
-def writes(node):
-    name = node.kind()
-    return name in ("aten::append", "aten::_set_item", "aten::pop", "aten::insert", "aten::extend", "aten::index_put_") or (
-        name.startswith("aten::") and name.endswith("_") and not name.endswith("__")) or name in ("aten::__iadd__",)
 
 
 def mutation(look):
@@ -229,8 +187,8 @@ def mutation(look):
             yield "write into a view"
         if base in look.arguments:
             yield "write into an argument"
-        if look.path(base):
-            yield "state: buffer"
+        if path := look.path(base):
+            yield "state: batch norm" if path.endswith("num_batches_tracked") else "state: buffer"
 
 
 def attributes(look):
@@ -238,13 +196,19 @@ def attributes(look):
                         "DictType": "dict"}
     for node, _, _ in look.nodes:
         if node.kind() == "prim::GetAttr":
-            type_ = node.output().type()
+            type_, path = node.output().type(), look.path(node.output().debugName())
             reads[node.s("name")] = type_
             if node.s("name") == "training":
                 yield "training flag"
+            elif type_.annotation_str in ("List[Tensor]", "Dict[str, Tensor]"):
+                yield "attribute: " + type_.annotation_str
             elif type_.kind() in kinds:
                 yield "attribute: " + kinds[type_.kind()]
-            elif type_.kind() == "OptionalType" and valueAt(look.model, look.path(node.output().debugName())) is None:
+            elif type_.kind() == "DeviceObjType":
+                yield "attribute: device"
+            elif type_.kind() == "TensorType" and path and path not in look.weights:
+                yield "attribute: Tensor"
+            elif type_.kind() == "OptionalType" and valueAt(look.model, path) is None:
                 yield "attribute: None"
             elif type_.kind() == "NoneType":
                 yield "attribute: None"
@@ -252,6 +216,14 @@ def attributes(look):
                 yield "attribute: torchbind"
             elif type_.kind() == "InterfaceType":
                 yield "attribute: interface"
+            elif type_.kind() == "ClassType" and path and not isinstance(valueAt(look.model, path), torch.nn.Module):
+                yield "attribute: object"
+    if any(value.dtype.is_floating_point and value.dtype != torch.float32 or value.is_complex() for value in look.weights.values()):
+        yield "weight of another dtype"
+    if any(value.numel() == 0 for value in look.weights.values()):
+        yield "empty tensor"
+    if len({one.training for _, one in look.model.named_modules() if getattr(one, "training", None) is not None}) > 1:
+        yield "mixed modes"
     for node, _, _ in look.nodes:
         if node.kind() == "prim::SetAttr":
             declared = reads.get(node.s("name"), list(node.inputs())[1].type())
@@ -259,14 +231,10 @@ def attributes(look):
                 yield "state: Optional"
             elif kindOf(declared) in ("int", "List[int]"):
                 yield "state: " + kindOf(declared)
+            elif declared.kind() == "TensorType":
+                yield "state: Tensor"
         if node.kind() == "aten::append" and look.path(node.inputsAt(0).debugName()):
             yield "state: List[int]"
-
-
-def valueAt(model, path):
-    for name in (path or "").split("."):
-        model = getattr(model, name, None)
-    return model
 
 
 def operators(look, traced):
@@ -292,9 +260,18 @@ def operators(look, traced):
         elif kind in ("prim::fork", "aten::wait"):
             yield "fork and wait"
         elif kind == "prim::Loop":
-            yield "loop"
-        elif kind == "prim::If" and "prim::If" in around:
-            yield "nested ifs"
+            yield from loops(look, node)
+        elif kind == "prim::If":
+            fixed = look.fixed(node.inputsAt(0))
+            yield "if: fixed" if fixed else "if: data"
+            if "prim::If" in around:
+                yield "nested ifs"
+            if not fixed and any(look.path(value.debugName()) for one in inside(node) for value in one.inputs() if value.type().kind() == "TensorType"):
+                yield "module in a branch"
+        elif kind in ("aten::nonzero", "aten::masked_select") or kind == "aten::index" and data(look, node):
+            yield "shape from data"
+        elif not kind.startswith(("aten::", "prim::", "quantized::", "pipec::")):
+            yield "custom operator"
         elif kind in ("aten::dropout", "aten::rand_like", "aten::bernoulli", "aten::feature_dropout"):
             yield "random"
     if {"prim::NumToTensor", "aten::Int"} <= chain:
@@ -303,8 +280,33 @@ def operators(look, traced):
         yield "loop around much"
 
 
-def inner(node):
-    return sum(1 + inner(one) for block in node.blocks() for one in block.nodes())
+def loops(look, node):
+    """A loop with a break is saved as one without end whose condition is a conjunction."""
+    count, goesOn = node.inputsAt(0), next(next(node.blocks()).outputs())
+    if count.node().kind() == "prim::Constant" and count.toIValue() > 2**62:
+        yield "break" if goesOn.node().kind() == "aten::__and__" else "while"
+    else:
+        yield "loop: fixed" if look.fixed(count) else "loop: data"
+    while count.node().kind() in ("prim::min", "aten::len"):
+        made = count.node()
+        if made.kind() == "aten::len" and look.path(made.inputsAt(0).debugName()):
+            yield "loop over a list"
+        lists = list(made.inputsAt(0).node().inputs()) if made.kind() == "prim::min" else []
+        count = lists[0] if lists else made.inputsAt(0)
+
+
+def data(look, node):
+    """Whether an index is by a mask, which says how many elements there are."""
+    masks = ("aten::gt", "aten::lt", "aten::ge", "aten::le", "aten::eq", "aten::ne", "aten::logical_and", "aten::logical_not")
+    return any(value.node().kind() in masks for value in node.inputsAt(1).node().inputs())
+
+
+def fixedSizes(node):
+    """The sizes that an operator is given as constants."""
+    sizes = [value.toIValue() for value in node.inputs() if value.node().kind() == "prim::Constant"]
+    lists = [value.node() for value in node.inputs() if value.node().kind() == "prim::ListConstruct"]
+    return [size for size in sizes if isinstance(size, list)] + [[value.toIValue() for value in made.inputs() if value.node().kind() == "prim::Constant"]
+                                                                 for made in lists]
 
 
 def earlyReturns(module):
@@ -320,31 +322,48 @@ def earlyReturns(module):
 
 
 def dtypes(look):
-    found = {5, 7, 9, 10, 15}  # half, double, complex, bfloat16
+    codes = {5: "half", 7: "double", 9: "complex", 10: "complex", 15: "bfloat16"}
     for node, _, _ in look.nodes:
-        if node.kind() in ("aten::to", "aten::zeros") and any(value.type().kind() == "IntType" and value.toIValue() in found for value in node.inputs()):
-            yield "other dtypes"
-        if node.kind() == "aten::view_as_complex":
-            yield "other dtypes"
+        if node.kind() in ("aten::to", "aten::zeros", "aten::ones", "aten::arange"):
+            for value in node.inputs():
+                if value.type().kind() == "IntType" and value.node().kind() == "prim::Constant" and value.toIValue() in codes:
+                    yield codes[value.toIValue()]
+        if node.kind() in ("aten::view_as_complex", "aten::complex", "aten::polar"):
+            yield "complex"
+        if node.kind() in ("aten::zeros", "aten::empty", "aten::new_zeros", "aten::new_empty") and any(0 in sizes for sizes in fixedSizes(node)):
+            yield "empty tensor"
+        if node.kind() == "aten::slice" and [value.toIValue() for value in list(node.inputs())[2:4]] == [0, 0]:
+            yield "empty tensor"
 
 
-def otherBatch(model, inputs):
-    from random_models import BATCH
+# --- What only a run shows --------------------------------------------------------------------------------------------------------------------
+def runs(method, inputs):
+    given = tensors(inputs)
+    if isinstance(inputs, dict):
+        yield "given by name"
+    if any(batchDim(value) is None for value in given):
+        yield "argument not split"
+    if any(batchDim(value) not in (None, 0) for value in given):
+        yield "argument turned"
+    results = tensors(call(method, mapped(inputs, torch.Tensor.clone)))
+    if any(batchDim(value) not in (None, 0) for value in results):
+        yield "result turned"
+    for what, change in (("batch generalises", fewer), ("another length", shorter)):
+        if what == "another length" and not any(value.dim() == 3 for value in given):
+            continue
+        try:
+            call(method, mapped(inputs, change))
+            yield what
+        except RuntimeError:
+            if what == "batch generalises":
+                yield "batch baked in"
 
-    other = [value[:BATCH - 1].clone() if isinstance(value, torch.Tensor) else value for value in inputs]
-    try:
-        with torch.no_grad(), torch.jit.optimized_execution(False):
-            model(*other)
-    except RuntimeError:
-        return "batch baked in"
-    return "batch generalises"
 
-
-def kindsOf(path, inputs=None):
-    """The kinds of a saved model; with inputs also whether another batch size runs."""
+def kindsOf(path, inputs=None, method="forward"):
+    """The kinds of a method of a saved model; with inputs also those that only a run shows."""
     model = torch.jit.load(str(path))
-    look = Looked(model)
-    traced = any("torch/jit/_trace.py" in node.sourceRange() for node in model.graph.nodes())
+    look = Looked(model, method)
+    traced = any("torch/jit/_trace.py" in node.sourceRange() for node in look.method.graph.nodes())
     found = {"traced" if traced else "scripted"}
     paths = {}
     for node, _, _ in look.nodes:
@@ -352,10 +371,11 @@ def kindsOf(path, inputs=None):
             readers = [reader for _, reader in look.uses.get(node.output().debugName(), []) if reader.kind() != "prim::GetAttr"]
             if readers:
                 paths.setdefault(name, []).extend(readers)
-    for group in (crossings(look), places(look), ties(look, paths), mutation(look), attributes(look), operators(look, traced), earlyReturns(model), dtypes(look)):
+    for group in (crossings(look), places(look), signature(look), calls(look), ties(look, paths), mutation(look), attributes(look), operators(look, traced),
+                  earlyReturns(model), dtypes(look)):
         found.update(group)
     if inputs is not None:
-        found.add(otherBatch(model, inputs))
+        found.update(runs(getattr(model, method), inputs))
     unknown = found - set(KINDS)
     assert not unknown, unknown
     return found

@@ -1,6 +1,8 @@
 """What real models demand of a splitter and random operators seldom do: each function plants one demand in a model that is being written
 (random_models.Writer). What stands after a `yield` is written some steps later, so that what was made before it crosses that part of the model.
 """
+import random_signatures
+import random_values
 from random_parts import LINEAR
 
 
@@ -430,3 +432,5 @@ SCRIPTED = [dictCrosses, stringCrosses, futureCrosses, futuresInList, objectCros
             listAttributeLoop, interfaceCall, trainingFlag, raises, earlyReturn, nestedBranches, experts]
 SCRIPTED += [dictCrosses, stringCrosses, futureCrosses, objectCrosses, optionalCrosses, fractionCrosses, optionalState, attributes]
 TRACED = [sizeChain, tracedTuples, bakedTensor, bakedBatch, scriptedInTrace]
+BOTH += random_signatures.BOTH + random_values.BOTH
+SCRIPTED += random_signatures.SCRIPTED + random_values.SCRIPTED

@@ -3,7 +3,7 @@ control flow, and some demands of real models in each (random_demands.py). The s
 
     random_models.py SEED [DIRECTORY]     writes random_SEED.py (the model's source), random_SEED.pt and random_SEED.inputs.pt
 
-In a generated model t is a float tensor of 8 per sample, u of 4, n an int, b a bool tensor, l a list of t.
+In a generated model t is a float tensor of 8 per sample, u of 4, v a t turned round, n an int, b a bool tensor, l a list of t.
 """
 import importlib.util
 import random
@@ -18,9 +18,11 @@ from typing import List
 import torch
 
 import random_demands
+from model_inputs import BATCH, mapped
 from random_parts import BINARY, HEADER, INPLACE, LINEAR, MODULES, RANDOM, UNARY
 
-BATCH = 4
+LIBRARY = Path(importlib.util.find_spec("torchvision").origin).with_name("_C.so")
+torch.ops.load_library(LIBRARY)
 ARGUMENTS = ("x", "y", "late")
 
 
@@ -33,6 +35,13 @@ class Model:
     random: bool  # has random operators: only pipec's own reference draws the same numbers
     markers: int  # places that the author marked
     calls: List[str]  # modules that are called outside of control flow, NAME#2 for a second call
+    method: str  # which one to compile
+    dims: List[str]  # --batch-dim, of pipe-compile and of pipe-run on the file
+    library: List[str]  # --load-library, of every command
+
+    def options(self):
+        """What pipe-compile needs for it, and pipe-run on the file."""
+        return self.dims + self.library + (["--method", self.method] if self.method != "forward" else [])
 
 
 @dataclass
@@ -45,10 +54,17 @@ class Writer:
     fields: List[str] = field(default_factory=list)
     setup: List[str] = field(default_factory=list)
     lines: List[str] = field(default_factory=list)
-    pools: dict = field(default_factory=lambda: {kind: [] for kind in "tunbl"})
+    pools: dict = field(default_factory=lambda: {kind: [] for kind in "tunblv"})
     modules: List[tuple] = field(default_factory=list)
     unused: List[str] = field(default_factory=list)
     early: List[str] = field(default_factory=list)  # results of the model that are made early
+    maybe: List[str] = field(default_factory=list)  # results that may be None
+    arguments: List[tuple] = field(default_factory=list)  # besides ARGUMENTS: name, type, what makes an example
+    keywords: List[tuple] = field(default_factory=list)  # after those with a default: name, type, default, what makes an example
+    turned: List[str] = field(default_factory=list)  # arguments whose batch is the second dimension
+    modes: List[str] = field(default_factory=list)  # NAME.train() or NAME.eval() of single modules
+    method: str = "forward"
+    needsLibrary: bool = False
     depth: int = 2
     names: int = 0
     random: bool = False
@@ -97,6 +113,19 @@ class Writer:
         name = self.attributeName()
         self.setup.append(f"self.{name} = {value}")
         return f"self.{name}"
+
+    def argument(self, base, type_, example):
+        name = self.fresh(base)
+        self.arguments.append((name, type_, example))
+        return name
+
+    def keyword(self, base, type_, default, example):
+        name = self.fresh(base)
+        self.keywords.append((name, type_, default, example))
+        return name
+
+    def example(self):
+        return torch.randn(self.batch, 8)
 
     def linear(self):
         linears = [name for name, kind in self.modules if kind == LINEAR]
@@ -333,6 +362,8 @@ def result(w):
     rest = [name for name in w.unused if name in w.pools["t"]]
     last = w.let("t", " + ".join(rest or [w.pools["t"][-1]]))
     parts = [last] + w.early + [w.pick() for _ in range(w.rng.randrange(1, 4))]
+    if w.maybe:
+        return f"({', '.join(parts + w.maybe)})", f"Tuple[{', '.join(['Tensor'] * len(parts) + ['Optional[Tensor]'] * len(w.maybe))}]"
     choice = w.rng.randrange(3 if w.early else 0, 8)
     if choice <= 2:
         return f"{last} + {parts[1]}", "Tensor"
@@ -364,8 +395,12 @@ def sourceOf(seed):
     w.emit(f"return {expression}")
     text = HEADER.format(seed=seed, fields="".join(f"    {line}\n" for line in w.fields))
     text += "".join(f"        {line}\n" for line in w.setup)
-    rest = "" if w.traced else ", other: Optional[Tensor] = None, k: int = 2"
-    text += f"\n    def forward(self, x: Tensor, y: Tensor, late: Tensor{rest}) -> {kind}:\n"
+    if w.method != "forward":
+        text += "\n    def forward(self, x: Tensor) -> Tensor:\n        return -x\n" + ("" if w.traced else "\n    @torch.jit.export")
+    arguments = [f"{name}: Tensor" for name in ARGUMENTS] + [f"{name}: {type_}" for name, type_, _ in w.arguments]
+    if not w.traced:
+        arguments += ["other: Optional[Tensor] = None", "k: int = 2"] + [f"{name}: {type_} = {default}" for name, type_, default, _ in w.keywords]
+    text += f"\n    def {w.method}(self, {', '.join(arguments)}) -> {kind}:\n"
     return text + "\n".join(w.lines) + "\n", w
 
 
@@ -394,18 +429,34 @@ def write(seed, directory):
     torch.manual_seed(seed)
     model = module.Model()
     model.train(w.rng.random() < 0.2)
-    inputs = [torch.randn(BATCH, 8) for _ in ARGUMENTS]
+    for mode in w.modes:
+        eval("model." + mode)
+    inputs = [torch.randn(BATCH, 8) for _ in ARGUMENTS] + [example() for _, _, example in w.arguments]
     if w.traced:
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")
-            scripted = torch.jit.trace(model, tuple(value.clone() for value in inputs), check_trace=False, strict=False)
+            example = tuple(mapped(value, torch.Tensor.clone) for value in inputs)
+            traced = torch.jit.trace_module(model, {w.method: example}, check_trace=False, strict=False)
+            torch.jit.save(traced, str(stem) + ".pt")
     else:
-        scripted = torch.jit.script(model)
+        torch.jit.save(torch.jit.script(model), str(stem) + ".pt")
         inputs += [torch.randn(BATCH, 8) if w.rng.random() < 0.4 else None, w.rng.randrange(4)]
-    torch.jit.save(scripted, str(stem) + ".pt")
-    torch.save(tuple(inputs), str(stem) + ".inputs.pt")
-    drawing = w.random or model.training and "Multihead" in text
-    return Model(seed, source, Path(str(stem) + ".pt"), Path(str(stem) + ".inputs.pt"), drawing, w.markers, callsOf(w))
+    torch.save(given(w, inputs), str(stem) + ".inputs.pt")
+    trains = any(one.training for one in model.modules())
+    drawing = w.random or trains and "Multihead" in text
+    dims, library = ["--batch-dim", ",".join(f"{name}=1" for name in w.turned)], ["--load-library", str(LIBRARY)]
+    return Model(seed, source, Path(str(stem) + ".pt"), Path(str(stem) + ".inputs.pt"), drawing, w.markers, callsOf(w), w.method,
+                 dims if w.turned else [], library if w.needsLibrary else [])
+
+
+def given(w, inputs):
+    """What the inputs file holds: a tuple, or a dict by name, where arguments with defaults may be left out."""
+    if w.traced or not w.keywords and w.rng.random() < 0.8:
+        return tuple(inputs)
+    named = dict(zip(list(ARGUMENTS) + [name for name, _, _ in w.arguments] + ["other", "k"], inputs))
+    named.update((name, example()) for name, _, _, example in w.keywords)
+    left = w.rng.sample(["other", "k"] + [name for name, _, _, _ in w.keywords], w.rng.randrange(3))
+    return {name: value for name, value in named.items() if name not in left}
 
 
 if __name__ == "__main__":

@@ -123,6 +123,23 @@ class Box:
         return self.value * float(self.times)
 
 
+class FirstOfMany(nn.Module):
+    """Leaves a loop in its middle."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for i in range(4):
+            if i == 2 and bool(x.mean() > 0):
+                continue
+            x = x * 0.75 + i
+            if bool(x.sum() > 6.0):
+                break
+        return self.fc(x)
+
+
 class Model(nn.Module):
 {fields}
     def __init__(self):

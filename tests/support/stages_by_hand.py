@@ -13,9 +13,9 @@ class Stages:
         self.modules = [torch.jit.load(str(Path(directory) / stage["file"])) for stage in self.plan["stages"]]
         self.bind, self.tree = bind, tree
 
-    def run(self, *given):
+    def run(self, *given, **named):
         """One micro-batch through all stages. State stays in them: a second call goes on from the first."""
-        inputs = self.bind(self.plan["signature"], given, {})
+        inputs = self.bind(self.plan["signature"], given, named)
         channels, leaves = {}, {}
         for stage, module in zip(self.plan["stages"], self.modules):
             arguments = [inputs[port["input"]] if "input" in port else channels[port["channel"]] for port in stage["inputs"]]

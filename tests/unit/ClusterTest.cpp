@@ -93,7 +93,28 @@ TEST(CostTable, roundTripsAndSaysWhatIsWrong) {
       "module": "", "forward_ns": -1, "output_bytes": 0}]})",
                                            "costs.json"),
                          ExitCode::Usage, "costs.json: operators[0].forward_ns"));
+  CostTable full = table; // with a backward, and taken on a busy machine
+  full.atOnce = 2;
+  full.rows[0] = {"aten::mm", "encoder.fc", 1200, 64, 1000, 1300, 1100, 96, 32};
+  EXPECT_EQ(llvm::cantFail(costTableFromJson(toJson(full), "costs.json")), full);
+  EXPECT_EQ(toJson(table).find("_grad_ns"), std::string::npos);
+  EXPECT_TRUE(failedWith(
+      costTableFromJson(R"({"schema_version": 1, "at_once": 0, "operators": []})", "costs.json"),
+      ExitCode::Usage, "costs.json: at_once"));
   EXPECT_TRUE(failedWith(costTableFromJson("{", "costs.json"), ExitCode::Usage, "costs.json"));
+}
+
+TEST(CostTable, addsUpStages) {
+  CostTable table{{{"a", "", 10, 1}, {"b", "", 20, 2}, {"c", "", 40, 4}}};
+  table.rows[1].forwardAloneNs = 15;
+  table.rows[1].weightBytes = 7;
+  EXPECT_EQ(table.sum(0, 1), (CostRow{"", "", 10, 1}));
+  EXPECT_EQ(table.sum(0, 1).aloneNs(), 10);
+  const CostRow all = table.sum(0, 3);
+  EXPECT_EQ(all.forwardNs, 70);
+  EXPECT_EQ(all.aloneNs(), 65); // those without a time of their own count in full
+  EXPECT_EQ(all.outputBytes, 7);
+  EXPECT_EQ(all.weightBytes, 7);
 }
 
 } // namespace

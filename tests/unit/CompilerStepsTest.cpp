@@ -3,11 +3,14 @@
 #include "compiler/Compiler.h"
 #include "compiler/EstimateCosts.h"
 #include "compiler/EvaluateGraph.h"
+#include "compiler/OperatorTimes.h"
 #include "compiler/RoundTrip.h"
+#include "compiler/SharedTime.h"
 #include "ir/CanonicalText.h"
 #include "ir/ModelText.h"
 #include "ir/artifact/ArtifactDir.h"
 #include "ir/artifact/Relink.h"
+#include "ir/schedule/Timing.h"
 #include "llvm/ADT/StringExtras.h"
 #include "tests/support/Matchers.h"
 #include "tests/support/TestModels.h"
@@ -100,6 +103,59 @@ TEST(EstimateCosts, AreTheSameAgainAndSurviveAsText) {
   EXPECT_EQ(structureText(flat), structureText(again));
   EXPECT_EQ(structureText(take(parseModel(structureText(flat)))), structureText(flat));
   EXPECT_TRUE(failedWith(estimateCosts(flat, {at::ones({2, 7})}), ExitCode::Usage, "aten::mm"));
+}
+
+TEST(OperatorTimes, AreOfEveryOperatorAndBesideOtherRanks) {
+  Model flat = take(parseModel(kStepsModel));
+  const std::vector<c10::IValue> inputs = {at::ones({2, 8})};
+  TimingRequest request;
+  request.budgetNs = 1;
+  const CostTable lonely = take(timeOperators(flat, inputs, request));
+  ASSERT_EQ(lonely.rows.size(), 5u);
+  EXPECT_EQ(lonely.atOnce, 1);
+  EXPECT_GT(lonely.rows[0].forwardNs, 0);
+  EXPECT_EQ(lonely.rows[0].forwardAloneNs, 0); // there is no other case
+  EXPECT_EQ(lonely.rows[0].outputBytes, 32);
+  EXPECT_EQ(lonely.rows[0].weightBytes, 4 * 32);
+  EXPECT_EQ(lonely.rows[2].weightBytes, 0);
+  request.ranks = 2;
+  const CostTable shared = take(timeOperators(flat, inputs, request));
+  EXPECT_LE(shared.atOnce, 2); // 1 on a machine with one core
+  EXPECT_EQ(shared.rows[0].forwardAloneNs > 0, shared.atOnce == 2);
+  EXPECT_TRUE(
+      failedWith(timeOperators(flat, {at::ones({2, 7})}, request), ExitCode::Usage, "aten::mm"));
+}
+
+TEST(SharedTime, IsTheScheduleWhereNobodySlowsAnotherDown) {
+  ScheduleShape shape;
+  shape.stages = 3;
+  shape.ranks = 3;
+  shape.microBatches = 4;
+  shape.rankOfStage = {0, 1, 2};
+  const Schedule schedule = forwardOnly(shape);
+  ScheduleCosts costs;
+  costs.stages = {{10, 0, 0, 0, 0}, {30, 0, 0, 0, 0}, {20, 0, 0, 0, 0}};
+  costs.latency = 5;
+  const SharedStep step = timeShared(schedule, {{10, 10}, {30, 30}, {20, 20}}, 5, 3);
+  EXPECT_EQ(step.makespan, take(timeSchedule(schedule, costs)).makespan);
+  EXPECT_EQ(step.busiest, 4 * 30);
+}
+
+TEST(SharedTime, RanksSlowDownWhileOthersAreAtWork) {
+  ScheduleShape shape;
+  shape.stages = 2;
+  shape.ranks = 2;
+  shape.microBatches = 2;
+  shape.rankOfStage = {0, 1};
+  // Alone 10 each, beside the other 20: the second micro-batch of stage 0 beside the first of
+  // stage 1.
+  const SharedStep step = timeShared(forwardOnly(shape), {{10, 20}, {10, 20}}, 0, 2);
+  EXPECT_EQ(step.makespan, 10 + 20 + 10);
+  EXPECT_EQ(step.busiest, 30);
+  // Half way: of what three ranks would suffer, two suffer a half.
+  EXPECT_EQ(timeShared(forwardOnly(shape), {{10, 20}, {10, 20}}, 0, 3).makespan, 10 + 15 + 10);
+  // The shorter one ends first; then the other goes on alone: half of it is done in 15.
+  EXPECT_EQ(timeShared(forwardOnly(shape), {{10, 15}, {20, 30}}, 0, 2).makespan, 10 + 15 + 10 + 20);
 }
 
 TEST(RoundTrip, SettlesAfterOneRun) {

@@ -3,7 +3,7 @@
 #include "ir/schedule/TableCheck.h"
 #include "tests/support/BoundedExecutor.h"
 #include "tests/support/Matchers.h"
-#include "tests/support/SamplePlan.h"
+#include "tests/support/RandomPrograms.h"
 
 namespace pipec {
 namespace {
@@ -48,9 +48,7 @@ TEST(InvalidTables, areRefusedOrRun) {
       continue;
     }
     EXPECT_EQ(warnings.size(), table.warns ? 1u : 0u);
-    RunShape shape;
-    shape.microBatches = known->microBatches;
-    shape.train = true;
+    const RunShape shape = trainingOf(known->microBatches);
     llvm::Expected<Program> program = lower(schedule, plan, shape);
     if (!program) {
       EXPECT_TRUE(failedWith(std::move(program), ExitCode::Usage, table.refusal));

@@ -96,6 +96,24 @@ TEST(Split, WrittenInputsAreCopies) {
   EXPECT_EQ(x.sum().item<float>() + state.sum().item<float>(), 0);
 }
 
+TEST(Split, CopiesLieInMemoryAsThePartsDo) {
+  Signature views = signatureWith({input("x", 0)}, 1), copies = views;
+  copies.inputs[0].written = true;
+  for (const at::Tensor &x :
+       {at::rand({5, 6}), at::rand({6, 5}).t(), at::rand({5, 3, 4}).transpose(1, 2),
+        at::rand({5, 9}).slice(1, 1, 7)}) {
+    auto parts = take(splitInputs(views, {x}, 2)), copied = take(splitInputs(copies, {x}, 2));
+    for (size_t k = 0; k < 2; ++k) {
+      at::Tensor part = parts[k][0].toTensor(), copy = copied[k][0].toTensor();
+      EXPECT_TRUE(at::equal(part, copy) && !part.is_alias_of(copy));
+      EXPECT_EQ(part.strides(), copy.strides());
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(part.data_ptr()) % 64,
+                reinterpret_cast<uintptr_t>(copy.data_ptr()) % 64)
+          << "part " << k;
+    }
+  }
+}
+
 TEST(Split, TreesAreCutTogether) {
   Signature signature = signatureWith({input("xs", 0)}, 1);
   c10::Dict<std::string, at::Tensor> dict;

@@ -3,6 +3,7 @@
 #include "tests/support/Matchers.h"
 #include "tests/support/SamplePlan.h"
 #include "tools/CommandLine.h"
+#include "tools/Markup.h"
 #include "tools/Pages.h"
 #include "tools/Table.h"
 #include "tools/Timeline.h"
@@ -221,6 +222,35 @@ TEST(Timeline, refusesWhatCannotRun) {
                          "9F0: expected a forward of one of 1 stages"));
   EXPECT_TRUE(failedWith(drawTimeline(csv("0B0\n"), chainPlan({0})), ExitCode::BadArtifact,
                          "0B0: expected a forward"));
+}
+
+TEST(Markup, escapesWhatMarkupMustNotHold) {
+  EXPECT_EQ(markupEscaped("a < b & \"c\" > 'd'"), "a &lt; b &amp; &quot;c&quot; &gt; &#39;d&#39;");
+  EXPECT_EQ(markupEscaped("Schicht \xC3\xBC \xE5\xB1\xA4"), "Schicht \xC3\xBC \xE5\xB1\xA4");
+  const std::string instead = "\xEF\xBF\xBD";
+  EXPECT_EQ(markupEscaped(llvm::StringRef("\x01\n\x7F\0", 4)),
+            instead + instead + instead + instead);
+  EXPECT_EQ(markupEscaped("\xC2\x85"), instead);                  // a control character
+  EXPECT_EQ(markupEscaped("\xEF\xBF\xBF"), instead);              // no character
+  EXPECT_EQ(markupEscaped("\xC3("), instead + "(");               // a letter that breaks off
+  EXPECT_EQ(markupEscaped("x\xE5\xB1"), "x" + instead + instead); // the same at the end
+}
+
+TEST(Markup, shortensByLetters) {
+  EXPECT_EQ(shortened("encoder", 7), "encoder");
+  EXPECT_EQ(shortened("encoder", 4), "enc\xE2\x80\xA6");
+  EXPECT_EQ(shortened("\xC3\xBC\xC3\xBC\xC3\xBC", 3), "\xC3\xBC\xC3\xBC\xC3\xBC");
+  EXPECT_EQ(shortened("\xC3\xBC\xC3\xBC\xC3\xBC", 2), "\xC3\xBC\xE2\x80\xA6");
+}
+
+TEST(Markup, tablesKeepTheirText) {
+  Table table({{"name"}, {"bytes", Table::Right}});
+  table.addRow({"<b>", "1"});
+  table.addRow({"no bytes"});
+  EXPECT_EQ(htmlTable(table),
+            "<div class=\"wide\"><table>\n<thead><tr><th>name</th><th class=\"n\">bytes</th></tr>\n"
+            "</thead>\n<tbody>\n<tr><td>&lt;b&gt;</td><td class=\"n\">1</td></tr>\n"
+            "<tr><td>no bytes</td><td class=\"n\"></td></tr>\n</tbody>\n</table></div>\n");
 }
 
 } // namespace

@@ -9,13 +9,6 @@
 namespace pipec {
 namespace {
 
-RunShape trainingOf(int64_t microBatches) {
-  RunShape shape;
-  shape.microBatches = microBatches;
-  shape.train = true;
-  return shape;
-}
-
 /// Two channels between two stages are one message of PyTorch's.
 TEST(TorchComms, writesSendsAndReceives) {
   Plan plan = chainPlan({0, 1});

@@ -9,20 +9,13 @@
 namespace pipec {
 namespace {
 
-RunShape training(int64_t microBatches) {
-  RunShape shape;
-  shape.microBatches = microBatches;
-  shape.train = true;
-  return shape;
-}
-
 llvm::Expected<Program> loweredCsv(const char *csv, const Plan &plan, const RunShape &shape) {
   return lower(llvm::cantFail(scheduleFromCsv(csv)), plan, shape);
 }
 
 TEST(LowerTraining, chainOfTwo) {
   llvm::Expected<Program> program =
-      loweredCsv("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n", chainPlan({0, 1}), training(2));
+      loweredCsv("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n", chainPlan({0, 1}), trainingOf(2));
   ASSERT_TRUE(succeeded(program));
   EXPECT_EQ(toString(*program), "program ranks=2\n"
                                 "lane 0: 0 -> 1 window=2\n"
@@ -60,7 +53,7 @@ TEST(LowerTraining, skipsTiesAndTheEnd) {
   connect(plan, 0, {1, 2});
   transmitWeight(plan, 0, {2});
   replicateWeight(plan, {1, 2});
-  RunShape shape = training(1);
+  RunShape shape = trainingOf(1);
   shape.recompute = {false, true, false};
   shape.norm = shape.finite = true;
   llvm::Expected<Program> program =
@@ -123,7 +116,7 @@ TEST(LowerTraining, skipsTiesAndTheEnd) {
 /// Two replicas of a chain: the second half of the program is the first with other ranks, and
 /// buckets are reduced as soon as the last backward is done.
 TEST(LowerTraining, replicasReduceInBuckets) {
-  RunShape shape = training(1);
+  RunShape shape = trainingOf(1);
   shape.replicas = shape.buckets = 2;
   llvm::Expected<Program> program = loweredCsv("0F0,0B0\n1F0,1B0\n", chainPlan({0, 1}), shape);
   ASSERT_TRUE(succeeded(program));
@@ -157,11 +150,11 @@ TEST(LowerTraining, refusesSchedulesThatDoNotFit) {
       {"0F0,0W0,0I0\n1F0,1B0\n", "(W 0 mb=0): its input gradient has not run yet"},
   };
   for (auto [csv, message] : cases)
-    EXPECT_TRUE(failedWith(loweredCsv(csv, plan, training(1)), ExitCode::Usage, message)) << csv;
+    EXPECT_TRUE(failedWith(loweredCsv(csv, plan, trainingOf(1)), ExitCode::Usage, message)) << csv;
   // Tables of reference/invalid that are complete: one cannot run, the other can.
-  EXPECT_TRUE(failedWith(loweredCsv("0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n", plan, training(2)),
+  EXPECT_TRUE(failedWith(loweredCsv("0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n", plan, trainingOf(2)),
                          ExitCode::Usage, "deadlock: rank 0, op "));
-  EXPECT_TRUE(succeeded(loweredCsv("0F0,0F1,0B0,0B1\n1F1,1F0,1B1,1B0\n", plan, training(2))));
+  EXPECT_TRUE(succeeded(loweredCsv("0F0,0F1,0B0,0B1\n1F1,1F0,1B1,1B0\n", plan, trainingOf(2))));
 }
 
 /// One program, one edit, one finding.
@@ -170,7 +163,7 @@ TEST(CheckTraining, namesRankAndOp) {
   connect(plan, 0, {1});
   transmitWeight(plan, 0, {1});
   replicateWeight(plan, {0, 1});
-  RunShape shape = training(1);
+  RunShape shape = trainingOf(1);
   shape.norm = true;
   shape.recompute = {true, false};
   Program good = take(loweredCsv("0F0,0I0,0W0\n1F0,1B0\n", plan, shape));
@@ -230,7 +223,7 @@ TEST(CheckTraining, namesWhatDoesNotBelong) {
   plan.channels[1].type = "int";
   transmitWeight(plan, 0, {1});
   replicateWeight(plan, {0, 1});
-  RunShape shape = training(2);
+  RunShape shape = trainingOf(2);
   shape.replicas = shape.buckets = 2;
   shape.norm = shape.finite = true;
   const std::string good =
@@ -306,7 +299,7 @@ TEST(CheckTraining, namesWhatIsNotFinalAtTheEnd) {
   Plan plan = emptyPlan({0, 0});
   connect(plan, 0, {1});
   replicateWeight(plan, {0, 1});
-  RunShape shape = training(1);
+  RunShape shape = trainingOf(1);
   shape.optimizer = false;
   Program program = take(loweredCsv("0F0,1F0,1B0,0B0\n", plan, shape));
   program.ranks[0].pop_back();
@@ -320,7 +313,7 @@ TEST(CheckTraining, namesACycleOfCollectives) {
   connect(plan, 0, {1});
   replicateWeight(plan, {0, 1});
   replicateWeight(plan, {0, 1});
-  const RunShape shape = training(1);
+  const RunShape shape = trainingOf(1);
   Program program = take(loweredCsv("0F0,0B0\n1F0,1B0\n", plan, shape));
   program.groups.push_back({0, 1});
   for (std::vector<Op> &ops : program.ranks)

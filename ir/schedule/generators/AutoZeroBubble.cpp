@@ -20,11 +20,7 @@ llvm::Expected<Schedule> best(const ScheduleRequest &request, Placement placemen
     if (llvm::Error error = search.consider(std::move(*schedule)))
       return std::move(error);
   }
-  if (llvm::Error error = search.tryFreeOrders())
-    return std::move(error);
-  if (llvm::Error error = search.refine())
-    return std::move(error);
-  return search.take();
+  return search.best();
 }
 
 } // namespace

@@ -10,6 +10,7 @@
 // forgotten: a rank runs the order that is left without waiting where it need not, and with the
 // costs given, weight gradients move behind what does not wait for them.
 #include "ir/schedule/generators/All.h"
+#include "ir/schedule/generators/FillGaps.h"
 #include "ir/schedule/generators/Search.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -69,11 +70,13 @@ llvm::Expected<Schedule> fromBlocks(const ScheduleRequest &request, OffsetsOf of
     return std::move(error);
   if (llvm::Error error = search.tryOrder(blocks))
     return std::move(error);
-  if (llvm::Error error = search.tryFreeOrders())
+  Schedule filled = blocks;
+  fillGaps(filled, Placement::V, within);
+  if (llvm::Error error = search.consider(filled))
     return std::move(error);
-  if (llvm::Error error = search.refine())
+  if (llvm::Error error = search.tryOrder(filled))
     return std::move(error);
-  return search.take();
+  return search.best();
 }
 
 } // namespace

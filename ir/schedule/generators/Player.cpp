@@ -229,11 +229,6 @@ int64_t Scored::peak() const {
   return *std::max_element(timing.peakBytes.begin(), timing.peakBytes.end());
 }
 
-bool Scored::operator<(const Scored &other) const {
-  return std::pair(timing.longestSpan + timing.makespan, timing.makespan) <
-         std::pair(other.timing.longestSpan + other.timing.makespan, other.timing.makespan);
-}
-
 llvm::Expected<Scored> score(Schedule schedule, const ScheduleRequest &request) {
   llvm::Expected<Timing> timing = timeSchedule(schedule, request.costs);
   if (!timing)

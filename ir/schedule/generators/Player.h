@@ -27,13 +27,15 @@ struct Policy {
 std::optional<Schedule> play(const ScheduleRequest &request, Placement placement,
                              const Policy &policy);
 
-/// A schedule with its timing; the smaller sum of longest span and makespan is the better.
+/// A schedule with its timing; the smaller sum of longest span and makespan is the better, then the
+/// smaller makespan.
 struct Scored {
   Schedule schedule;
   Timing timing;
 
   int64_t peak() const;
-  bool operator<(const Scored &other) const;
+  using Value = std::pair<int64_t, int64_t>; // smaller is better
+  Value value() const { return {timing.longestSpan + timing.makespan, timing.makespan}; }
 };
 llvm::Expected<Scored> score(Schedule schedule, const ScheduleRequest &request);
 

@@ -1,31 +1,46 @@
 #include "ir/schedule/generators/Search.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 namespace pipec {
 
 namespace {
 
-constexpr int64_t kGaps[] = {0, 25, 50, 75, 100};
+constexpr int64_t kGaps[] = {0, 25, 50, 75, 95, 100};
 constexpr int64_t kExtras[] = {-1, 0, 1, 2};
 constexpr int64_t kAheads[] = {0, 50, 75, 100};
-constexpr size_t kMostActions = 20'000'000; // played while refining: bounds the time
+constexpr size_t kRefined = 32;            // policies, from the best
+constexpr size_t kMostActions = 2'000'000; // played while refining: bounds the time
 
 } // namespace
 
-llvm::Error Search::consider(Schedule schedule, const Policy *policy) {
+llvm::Error Search::consider(Schedule schedule) { return take(std::move(schedule)).takeError(); }
+
+llvm::Expected<std::optional<Search::Value>> Search::take(Schedule schedule) {
   llvm::Expected<Scored> candidate = score(std::move(schedule), request_);
   if (!candidate)
     return candidate.takeError();
   leastPeak_ = std::min(leastPeak_, candidate->peak());
-  if (candidate->peak() > request_.memoryLimit || (best_ && !(*candidate < *best_)))
-    return llvm::Error::success();
-  best_ = std::move(*candidate);
-  policy_ = policy ? std::optional(*policy) : std::nullopt;
-  return llvm::Error::success();
+  if (candidate->peak() > request_.memoryLimit)
+    return std::nullopt;
+  const Value value = candidate->value();
+  if (!found_ || value < found_->value())
+    found_ = std::move(*candidate);
+  return value;
 }
 
-llvm::Error Search::tryPolicy(const Policy &policy) {
+llvm::Expected<std::optional<Search::Value>> Search::tryPolicy(const Policy &policy) {
   std::optional<Schedule> played = play(request_, placement_, policy);
-  return played ? consider(std::move(*played), &policy) : llvm::Error::success();
+  return played ? take(std::move(*played)) : std::nullopt;
+}
+
+llvm::Error Search::tryNew(Policy policy) {
+  llvm::Expected<std::optional<Value>> value = tryPolicy(policy);
+  if (!value)
+    return value.takeError();
+  if (*value)
+    tried_.push_back({**value, std::move(policy)});
+  return llvm::Error::success();
 }
 
 llvm::Error Search::tryFreeOrders() {
@@ -38,7 +53,7 @@ llvm::Error Search::tryFreeOrders() {
           policy.gapPercent.assign(request_.ranks, gap);
           policy.aheadPercent = ahead;
           policy.extra.assign(request_.ranks, extra);
-          if (llvm::Error error = tryPolicy(policy))
+          if (llvm::Error error = tryNew(std::move(policy)))
             return error;
           if (ahead == 0)
             break; // as many as memory holds: no extra to choose
@@ -52,33 +67,42 @@ llvm::Error Search::tryOrder(const Schedule &schedule) {
     policy.gapPercent.assign(request_.ranks, gap);
     policy.extra.assign(request_.ranks, 0);
     policy.order = &schedule;
-    if (llvm::Error error = tryPolicy(policy))
+    if (llvm::Error error = tryNew(std::move(policy)))
       return error;
   }
   return llvm::Error::success();
 }
 
 llvm::Error Search::refine() {
-  if (!policy_)
-    return llvm::Error::success();
   const size_t actions = 3 * request_.stages() * static_cast<size_t>(request_.microBatches);
   size_t plays = kMostActions / actions;
-  for (size_t r = request_.ranks; r-- > 0;) // from the last: gradients come from there
-    for (int64_t gap : kGaps)
-      for (int64_t extra : kExtras) {
-        if (plays-- == 0 || !policy_)
-          return llvm::Error::success();
-        Policy changed = *policy_;
-        changed.gapPercent[r] = gap;
-        changed.extra[r] = extra;
-        if (llvm::Error error = tryPolicy(changed))
-          return error;
-      }
+  llvm::stable_sort(tried_, llvm::less_first());
+  for (auto &[value, policy] : llvm::MutableArrayRef(tried_).take_front(kRefined))
+    for (size_t r = request_.ranks; r-- > 0;) // from the last: gradients come from there
+      for (int64_t gap : kGaps)
+        for (int64_t extra : kExtras) {
+          if (plays-- == 0)
+            return llvm::Error::success();
+          Policy changed = policy;
+          changed.gapPercent[r] = gap;
+          changed.extra[r] = extra;
+          llvm::Expected<std::optional<Value>> reached = tryPolicy(changed);
+          if (!reached)
+            return reached.takeError();
+          if (*reached && **reached < value) {
+            value = **reached;
+            policy = std::move(changed);
+          }
+        }
   return llvm::Error::success();
 }
 
-llvm::Expected<Schedule> Search::take() {
-  if (!best_) {
+llvm::Expected<Schedule> Search::best() {
+  if (llvm::Error error = tryFreeOrders())
+    return std::move(error);
+  if (llvm::Error error = refine())
+    return std::move(error);
+  if (!found_) {
     auto text = [&](int64_t memory) {
       return request_.memoryText ? request_.memoryText(memory) : fmt::format("{} bytes", memory);
     };
@@ -86,7 +110,7 @@ llvm::Expected<Schedule> Search::take() {
                  "no order stays within {} of activations per rank; the least found needs {}",
                  text(request_.memoryLimit), text(leastPeak_));
   }
-  return std::move(best_->schedule);
+  return std::move(found_->schedule);
 }
 
 } // namespace pipec

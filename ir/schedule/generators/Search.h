@@ -11,28 +11,32 @@ public:
   Search(const ScheduleRequest &request, Placement placement)
       : request_(request), placement_(placement) {}
 
-  /// An order made otherwise; one over the memory limit counts only for the message of take().
-  llvm::Error consider(Schedule schedule) { return consider(std::move(schedule), nullptr); }
-  /// Every policy that lets actions run as they come.
-  llvm::Error tryFreeOrders();
+  /// An order made otherwise; one over the memory limit counts only for the message of best().
+  llvm::Error consider(Schedule schedule);
   /// Every policy that keeps forwards and input gradients in the order of `schedule`, which must
   /// outlive the search.
   llvm::Error tryOrder(const Schedule &schedule);
-  /// Gives single ranks of the best policy a gap percentage and forwards ahead of their own, one
-  /// rank after the other.
-  llvm::Error refine();
-
-  /// Errors: NoPlan with the least memory of all that was tried.
-  llvm::Expected<Schedule> take();
+  /// The best of these, of every policy that lets actions run as they come, and of the best
+  /// policies refined. Errors: NoPlan with the least memory of all that was tried.
+  llvm::Expected<Schedule> best();
 
 private:
-  llvm::Error consider(Schedule schedule, const Policy *policy);
-  llvm::Error tryPolicy(const Policy &policy);
+  using Value = Scored::Value;
+
+  /// The schedule's value; nothing for one over the memory limit.
+  llvm::Expected<std::optional<Value>> take(Schedule schedule);
+  /// Nothing, too, when the ranks block each other.
+  llvm::Expected<std::optional<Value>> tryPolicy(const Policy &policy);
+  llvm::Error tryNew(Policy policy);
+  llvm::Error tryFreeOrders();
+  /// Gives single ranks of the policies tried, from the best, a gap percentage and forwards ahead
+  /// of their own, one rank after the other, as long as time is left.
+  llvm::Error refine();
 
   const ScheduleRequest &request_;
   Placement placement_;
-  std::optional<Scored> best_;
-  std::optional<Policy> policy_; // that made the best; none when it was made otherwise
+  std::optional<Scored> found_;
+  std::vector<std::pair<Value, Policy>> tried_;
   int64_t leastPeak_ = std::numeric_limits<int64_t>::max();
 };
 

@@ -1,0 +1,235 @@
+#include "compiler/OperatorTimes.h"
+
+#include "compiler/EstimateCosts.h"
+#include "compiler/EvaluateGraph.h"
+#include "ir/MicroBatch.h"
+#include "ir/TensorBytes.h"
+#include "llvm/Support/Threading.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <mutex>
+#include <set>
+#include <thread>
+
+namespace pipec {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t kMostTimedRuns = 25;
+constexpr double kTolerated = 0.1; // of the whole model's time, before a word is lost about it
+
+int64_t medianOf(std::vector<int64_t> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
+                   values.end());
+  return values[values.size() / 2];
+}
+
+/// A rank on a thread of its own: runs the model over and over between work() and rest().
+class OtherRank {
+public:
+  OtherRank(Model &model, const std::vector<c10::IValue> &inputs)
+      : timer_(model), inputs_(inputs) {}
+
+  ~OtherRank() {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      stop_ = true;
+    }
+    changed_.notify_all();
+    if (thread_.joinable())
+      thread_.join();
+  }
+
+  /// Prepares on the caller's thread: ranks do not prepare side by side.
+  llvm::Error start() {
+    if (llvm::Expected<int64_t> first = timer_.whole(ownCopies(inputs_)); !first)
+      return first.takeError();
+    thread_ = std::thread([this] { serve(); });
+    return llvm::Error::success();
+  }
+
+  void work() { set(true); }
+
+  /// Returns when the run that is going on has ended.
+  void rest() {
+    set(false);
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(lock, [&] { return !busy_; });
+  }
+
+private:
+  void set(bool wanted) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    wanted_ = wanted;
+    changed_.notify_all();
+  }
+
+  void serve() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [&] { return stop_ || wanted_; });
+      if (stop_)
+        return;
+      busy_ = true;
+      lock.unlock();
+      // What fails here fails on the thread that measures, too.
+      llvm::consumeError(timer_.whole(ownCopies(inputs_)).takeError());
+      lock.lock();
+      busy_ = false;
+      changed_.notify_all();
+    }
+  }
+
+  GraphTimer timer_;
+  const std::vector<c10::IValue> &inputs_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool wanted_ = false, busy_ = false, stop_ = false;
+  std::thread thread_;
+};
+
+/// Times under one condition: alone, or beside other ranks.
+struct Samples {
+  std::vector<std::vector<int64_t>> operators; // per operator
+  std::vector<int64_t> wholes;
+
+  int64_t median(size_t i) const { return medianOf(operators[i]); }
+};
+
+class OperatorTimer {
+public:
+  OperatorTimer(Model &model, const std::vector<c10::IValue> &inputs, const TimingRequest &request)
+      : model_(model), inputs_(inputs), budgetNs_(request.budgetNs), timer_(model),
+        table_(emptyTable(model)) {
+    const size_t cores = llvm::hardware_concurrency().compute_thread_count();
+    table_.atOnce = static_cast<int64_t>(std::max<size_t>(1, std::min(request.ranks, cores)));
+    alone_.operators.resize(table_.rows.size());
+    shared_.operators.resize(table_.rows.size());
+  }
+
+  llvm::Expected<CostTable> run() {
+    const auto start = Clock::now();
+    if (llvm::Error error = warmUp())
+      return std::move(error);
+    for (size_t run = 1; run <= kMostTimedRuns; ++run) {
+      if (llvm::Error error = timeOnce(alone_))
+        return std::move(error);
+      if (llvm::Error error = timeShared(run))
+        return std::move(error);
+      const int64_t spent = std::chrono::nanoseconds(Clock::now() - start).count();
+      if (spent + spent / static_cast<int64_t>(run) > budgetNs_) // never one more than fits
+        break;
+    }
+    fillTable();
+    return std::move(table_);
+  }
+
+private:
+  llvm::Error warmUp() {
+    size_t i = 0;
+    llvm::Expected<std::vector<int64_t>> first =
+        timer_.operators(ownCopies(inputs_), [&](const OperatorRun &done) {
+          table_.rows[i++].outputBytes = outputBytesOf(done);
+        });
+    if (!first)
+      return first.takeError();
+    if (llvm::Expected<int64_t> whole = timer_.whole(ownCopies(inputs_)); !whole)
+      return whole.takeError();
+    for (int64_t other = 1; other < table_.atOnce; ++other) {
+      others_.push_back(std::make_unique<OtherRank>(model_, inputs_));
+      if (llvm::Error error = others_.back()->start())
+        return error;
+    }
+    return llvm::Error::success();
+  }
+
+  llvm::Error timeOnce(Samples &samples) {
+    llvm::Expected<std::vector<int64_t>> times = timer_.operators(ownCopies(inputs_));
+    if (!times)
+      return times.takeError();
+    for (size_t i = 0; i < times->size(); ++i)
+      samples.operators[i].push_back((*times)[i]);
+    llvm::Expected<int64_t> whole = timer_.whole(ownCopies(inputs_));
+    if (!whole)
+      return whole.takeError();
+    samples.wholes.push_back(*whole);
+    return llvm::Error::success();
+  }
+
+  /// Beside ranks that are somewhere else in the model every time, as those of a pipeline are.
+  llvm::Error timeShared(size_t run) {
+    if (others_.empty())
+      return llvm::Error::success();
+    constexpr double kGoldenRatio = 0.6180339887; // spreads any number of runs evenly
+    const double ahead = std::fmod(static_cast<double>(run) * kGoldenRatio, 1.0);
+    for (size_t i = 0; i < others_.size(); ++i) {
+      others_[i]->work();
+      std::this_thread::sleep_for(std::chrono::nanoseconds(
+          static_cast<int64_t>(ahead * static_cast<double>(alone_.wholes.back()) /
+                               static_cast<double>(others_.size()))));
+    }
+    llvm::Error error = timeOnce(shared_);
+    for (const std::unique_ptr<OtherRank> &other : others_)
+      other->rest();
+    return error;
+  }
+
+  void fillTable() {
+    int64_t sum = 0;
+    for (size_t i = 0; i < table_.rows.size(); ++i) {
+      const int64_t alone = alone_.median(i);
+      sum += alone;
+      table_.rows[i].forwardNs = others_.empty() ? alone : shared_.median(i);
+      if (!others_.empty())
+        table_.rows[i].forwardAloneNs = alone;
+    }
+    const int64_t whole = medianOf(alone_.wholes);
+    const double off =
+        static_cast<double>(sum - whole) / static_cast<double>(std::max<int64_t>(1, whole));
+    if (std::abs(off) > kTolerated)
+      model_.notes.push_back(fmt::format(
+          "the operators' times add up to {:.3f} ms, the whole model takes {:.3f} ms ({:+.0f} %): "
+          "predicted times are off by as much",
+          static_cast<double>(sum) / 1e6, static_cast<double>(whole) / 1e6, 100 * off));
+  }
+
+  Model &model_;
+  const std::vector<c10::IValue> &inputs_;
+  int64_t budgetNs_;
+  GraphTimer timer_;
+  CostTable table_;
+  Samples alone_, shared_;
+  std::vector<std::unique_ptr<OtherRank>> others_;
+};
+
+} // namespace
+
+CostTable emptyTable(const Model &model) {
+  const OperatorGraph graph = operatorGraph(model);
+  CostTable table;
+  for (const OperatorGraph::Operator &row : graph.operators)
+    table.rows.push_back({row.op, row.module, 0, 0});
+  std::set<int64_t> storages;
+  for (auto [attribute, reader] : graph.weights) { // ascending readers: the first one pays
+    const Attribute &weight = model.attributes[attribute];
+    const int64_t storage = weight.storage < 0 ? -1 - int64_t(attribute) : weight.storage;
+    if (weight.value.isTensor() && weight.value.toTensor().defined() &&
+        storages.insert(storage).second)
+      table.rows[reader].weightBytes += byteCount(weight.value.toTensor());
+  }
+  return table;
+}
+
+llvm::Expected<CostTable> timeOperators(Model &model, const std::vector<c10::IValue> &inputs,
+                                        const TimingRequest &request) {
+  return OperatorTimer(model, inputs, request).run();
+}
+
+} // namespace pipec

@@ -1,0 +1,26 @@
+// How long the operators of a model take on this machine, as ranks of a pipeline will run them.
+#pragma once
+
+#include "ir/Model.h"
+#include "ir/plan/CostTable.h"
+
+namespace pipec {
+
+struct TimingRequest {
+  int64_t budgetNs = 10'000'000'000;
+  size_t ranks = 1; // at work at once; more than this machine has cores count as so many
+};
+
+/// Medians of runs with one thread, after one to warm up, on what one micro-batch will be: of each
+/// operator while the other ranks are at work too, which share caches, memory and its bandwidth,
+/// and while none is. The other ranks are the whole model, run again and again on other threads.
+/// At least one run counts, however short the budget. A note in model.notes says when the
+/// operators' sum is more than 10 % off the whole model's time. `inputs`: one value per argument.
+/// Errors: those of evaluateGraph.
+llvm::Expected<CostTable> timeOperators(Model &model, const std::vector<c10::IValue> &inputs,
+                                        const TimingRequest &request);
+
+/// A row per operator of the top level without numbers.
+CostTable emptyTable(const Model &model);
+
+} // namespace pipec

@@ -1,0 +1,47 @@
+"""found_models.py: each compiles with and without example inputs, and gives the bits of the unsplit model per micro-batch."""
+from pathlib import Path
+
+import torch
+from torch import randn
+
+import e2e
+import found_models as models
+
+SCRIPTED = [(models.MultipliesInALoop, lambda batch: (randn(batch, 4), randn(batch, 3, 4)), "b#2"),
+            (models.TreeOfResults, lambda batch: (randn(batch, 4),), "layers.1,layers.3"),
+            (models.MaybeAResult, lambda batch: (randn(batch, 6),), "cell,b"),
+            (models.EncoderWithoutMask, lambda batch: (randn(batch, 5, 8),), "encoder.layers.1,encoder.layers.3"),
+            (models.WritesInTraining, lambda batch: (randn(batch, 4),), "b")]
+TRACED = [(models.WritesAConstant, lambda batch: (randn(batch, 4),), "b,c")]
+STAGES = 3
+
+
+class Found(e2e.Case):
+    def testEqualBits(self):
+        for traced, rows in ((False, SCRIPTED), (True, TRACED)):
+            for build, inputsFor, at in rows:
+                with self.subTest(model=build.__name__):
+                    torch.manual_seed(7)
+                    module = build().eval()
+                    saved = torch.jit.trace(module, inputsFor(2), check_trace=False) if traced else torch.jit.script(module)
+                    self.one(saved, Path(f"{build.__name__}.pt"), inputsFor, at)
+
+    def one(self, saved, model, inputsFor, at):
+        saved.save(str(model))
+        torch.save(inputsFor(2), "example.pt")
+        torch.save(inputsFor(5), "inputs.pt")
+        self.compiled(model, "typed.pipe", "--stages", STAGES, "--inputs", "example.pt")
+        self.compiled(model, "untyped.pipe", "--at", at)
+        for parts in (1, 2):
+            self.pipec(0, "pipe-run", model, "--inputs", "inputs.pt", "--microbatches", parts, "--threads", 1, "--output", "expected.pt", "--force")
+            expected = torch.load("expected.pt")
+            if parts == 1:
+                with torch.no_grad(), torch.jit.optimized_execution(False):
+                    self.sameBits(torch.jit.load(model)(*torch.load("inputs.pt")), expected, "pipe-run of the unsplit model")
+            for artifact in ("typed.pipe", "untyped.pipe"):
+                self.pipec(0, "pipe-run", artifact, "--inputs", "inputs.pt", "--microbatches", parts, "--threads", 1, "--output", "actual.pt", "--force")
+                self.sameBits(expected, torch.load("actual.pt"), f"{artifact}, {parts} micro-batches")
+
+
+if __name__ == "__main__":
+    e2e.main()

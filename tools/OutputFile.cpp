@@ -1,0 +1,32 @@
+#include "tools/OutputFile.h"
+
+#include "ir/NewFile.h"
+#include "llvm/Support/FileSystem.h"
+#include "tools/CommandLine.h"
+
+#include <system_error>
+
+namespace pipec {
+
+llvm::Error refuseExisting(const StringOption &option, bool force) {
+  if (force || !llvm::sys::fs::is_regular_file(option))
+    return llvm::Error::success();
+  return makeError(ExitCode::Usage,
+                   fmt::format("{}: {} exists", spelledOption(option.ArgStr), option.getValue()),
+                   "pass --force to replace it");
+}
+
+llvm::Error writeFileFor(const StringOption &option, const std::string &text, bool force) {
+  if (llvm::Error error = refuseExisting(option, force))
+    return error;
+  NewFile file(option);
+  file.write(text.data(), text.size());
+  file.publish(force);
+  if (file.error() == 0)
+    return llvm::Error::success();
+  return failf(ExitCode::IO, "{}: cannot write {}: {}", spelledOption(option.ArgStr),
+               option.getValue(),
+               llvm::StringRef(std::generic_category().message(file.error())).lower());
+}
+
+} // namespace pipec

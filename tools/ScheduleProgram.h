@@ -1,0 +1,40 @@
+// A compute schedule as a program: with the bytes that go from rank to rank, the links that carry
+// them, and the optimizer.
+#pragma once
+
+#include "ir/plan/Cluster.h"
+#include "ir/schedule/Simulate.h"
+#include "ir/schedule/TableCheck.h"
+
+#include <optional>
+
+namespace pipec {
+
+/// What a table does not know. Lists are empty or have an entry per stage.
+struct TransferCosts {
+  std::vector<int64_t> valueBytes; // of what a stage makes for the next one, and of its gradient
+  std::vector<int64_t> optimizeNs;
+  int64_t bytesPerSecond = 0; // between two ranks; 0: no time
+  std::optional<Cluster> cluster;
+
+  bool any() const { return !valueBytes.empty() || !optimizeNs.empty() || cluster; }
+};
+
+struct ScheduleProgram {
+  Plan plan; // stages in a chain, and the skips of the costs
+  RunShape shape;
+  Program program;
+};
+
+/// Lowered as the plan of a model would be. Errors: BadArtifact when lanes cannot be made so that
+/// it runs; Usage for a table that recomputes a stage for some micro-batches only.
+llvm::Expected<ScheduleProgram> asProgram(const Schedule &schedule, const TableShape &table,
+                                          const ScheduleCosts &costs,
+                                          const TransferCosts &transfers);
+
+/// The run of it; intervals are those of the schedule's actions. Errors: those of simulate().
+llvm::Expected<std::pair<Timing, int64_t /*lower bound*/>>
+timeProgram(const Schedule &schedule, const ScheduleProgram &of, const ScheduleCosts &costs,
+            const TransferCosts &transfers);
+
+} // namespace pipec
