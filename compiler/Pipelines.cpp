@@ -97,8 +97,6 @@ std::string frontPipeline(const CompileOptions &options) {
           // Before anything is removed: a marker whose result nobody uses is still a marker.
           "resolve-markers",
           lowering(options),
-          // What LibTorch does not run takes no random number. Later on nothing that draws may go.
-          "dead-code{unused-draws=drop}",
           "simplify",
           // After the tuples of inner modules are gone, what is left is the model's own result.
           "split-outputs",

@@ -138,9 +138,10 @@ void insertCheckOf(Node *draw) {
     node->copyMetadata(draw);
 }
 
-/// LibTorch drops operators whose results nobody uses. Dead random ones of the author went before
-/// anything was folded; others died since (their result was written in place), but the source draws
-/// for them, and without them later operators would draw other numbers.
+/// LibTorch drops operators whose results nobody uses in their function. It did so with those of
+/// the author's functions when it read the source; what nobody uses now is what a call returned in
+/// vain, or died since. The source draws for it, and without it later operators would draw other
+/// numbers.
 bool keepUnusedDraws(Graph &graph) {
   bool changed = false;
   for (Node *node : randomOperators(graph)) {

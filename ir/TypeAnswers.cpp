@@ -34,7 +34,9 @@ bool parseRanges(llvm::StringRef text, std::vector<size_t> &numbers) {
 
 std::vector<std::string> printForms(const FormAnswers &answers) {
   std::vector<std::string> texts;
-  for (const auto &[run, numbers] : answers) {
+  for (auto [run, numbers] : answers) { // noted as they were asked
+    llvm::sort(numbers);
+    numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
     std::string text = std::to_string(run) + ":";
     for (size_t i = 0; i < numbers.size();) {
       size_t last = i;

@@ -9,9 +9,9 @@
 
 namespace pipec {
 
-/// remove-inplace asks of each write that it could remove whether the new value would have the form
-/// of the old one. By number of the pass's run and of the question in it, both from 0: the
-/// questions that types answer otherwise than operators alone.
+/// remove-inplace asks of a write whether the new value would have the form of the old one. By
+/// number of its run and of the question, both from 0: those that types answer otherwise than
+/// operators alone; from 1 << 23 on: steps of fold-constants before it that rest on a fact.
 using FormAnswers = std::map<size_t, std::vector<size_t>>;
 
 /// One text per run: "3:0-15,17".

@@ -17,23 +17,19 @@ using torch::jit::Block;
 using torch::jit::Node;
 using torch::jit::Value;
 
-enum class UnusedDraws {
-  Keep, // their order decides which numbers each random operator draws
-  Drop, // for a graph as the author wrote it: LibTorch never runs those either, so they take no
-        // number
-};
-
 bool draws(Node *node) {
   if (isRandomOp(node->kind().toQualString()))
     return drawsOf(node) != Draws::Never; // dropout that is switched off draws nothing
   return node->isNondeterministic();
 }
 
-bool mustStay(Node *node, UnusedDraws unusedDraws) {
+/// A random operator stays also where nobody uses its result: LibTorch drops those that a function
+/// does not use when it reads the file, and runs those that a call made, which take a number each.
+bool mustStay(Node *node) {
   if (node->kind() == cutSymbol() || node->kind() == pipeSplitSymbol())
     return true;
   if (draws(node))
-    return unusedDraws == UnusedDraws::Keep;
+    return true;
   // LibTorch's hasSideEffects throws for operators without a schema.
   return (node->maybeOperator() || node->kind().is_prim()) && node->hasSideEffects();
 }
@@ -43,8 +39,8 @@ bool mustStay(Node *node, UnusedDraws unusedDraws) {
 /// together.
 class Liveness {
 public:
-  Liveness(Model &model, const AliasAnalysis &alias, UnusedDraws unusedDraws)
-      : alias_(alias), unusedDraws_(unusedDraws), live_(alias.memories().size()) {
+  Liveness(Model &model, const AliasAnalysis &alias)
+      : alias_(alias), live_(alias.memories().size()) {
     for (Value *output : model.graph->outputs())
       needValue(output);
     needEffects(model.graph->block());
@@ -70,7 +66,7 @@ public:
 private:
   void needEffects(Block *block) {
     for (Node *node : block->nodes()) {
-      if (mustStay(node, unusedDraws_))
+      if (mustStay(node))
         needNode(node);
       for (Block *inner : node->blocks())
         needEffects(inner);
@@ -155,7 +151,6 @@ private:
   }
 
   const AliasAnalysis &alias_;
-  UnusedDraws unusedDraws_;
   std::vector<bool> live_; // by memory
   llvm::DenseSet<Node *> nodes_;
   llvm::DenseSet<Value *> values_;
@@ -164,11 +159,9 @@ private:
 
 class DeadCode : public ModelPass {
 public:
-  explicit DeadCode(UnusedDraws unusedDraws) : unusedDraws_(unusedDraws) {}
-
   llvm::Expected<bool> run(Model &model) override {
     AliasAnalysis alias(model);
-    Liveness live(model, alias, unusedDraws_);
+    Liveness live(model, alias);
     changed_ = false;
     cutUses(model.graph->block(), live);
     sweep(model.graph->block(), live);
@@ -234,17 +227,8 @@ private:
     }
   }
 
-  UnusedDraws unusedDraws_;
   bool changed_ = false;
 };
-
-llvm::Expected<std::unique_ptr<ModelPass>> makeDeadCode(const PassOptions &options) {
-  OptionReader read(options);
-  std::string unusedDraws = read.choice("unused-draws", {"keep", "drop"}, "keep");
-  if (llvm::Error error = read.finish())
-    return std::move(error);
-  return std::make_unique<DeadCode>(unusedDraws == "drop" ? UnusedDraws::Drop : UnusedDraws::Keep);
-}
 
 } // namespace
 
@@ -255,8 +239,7 @@ PassInfo deadCode() {
                      "write or side effect needs",
       .requires_ = "a flat graph",
       .guarantees =
-          "raised errors, prints, markers, and writes that somebody can see stay; random operators "
-          "too, unless the option drops the unused ones",
+          "random operators, raised errors, prints, markers, and writes that somebody can see stay",
       .example = R"(
     %2 : Tensor = aten::relu(%1)
     %3 : Tensor = aten::neg(%1)
@@ -264,10 +247,8 @@ PassInfo deadCode() {
     =>
     %2 : Tensor = aten::relu(%1)
     return (%2))",
-      .options =
-          "unused-draws=keep|drop: random operators whose results nobody uses; default keep, "
-          "drop before anything else is removed, as LibTorch does before it runs a model",
-      .make = makeDeadCode};
+      .options = "",
+      .make = withoutOptions<DeadCode>()};
 }
 
 } // namespace pipec

@@ -126,11 +126,24 @@ public:
 
 } // namespace
 
-Folding::Folding(Model &model) : model_(model), alias_(model) {
+Folding::Folding(Model &model)
+    : model_(model), alias_(model), run_(model.answers.runs),
+      foldsAreNoted_(llvm::any_of(model.answers.forms, [](const auto &run) {
+        return !run.second.empty() && run.second.back() >= kFirstFold;
+      })) {
   for (const Obligation &known : model.obligations)
-    facts_.insert(toString(known));
+    if (known.kind == Obligation::Kind::Fact)
+      noteFact(known);
   for (const Obligation &fact : model.answers.facts)
-    given_.try_emplace({fact.of, fact.property}, fact.value);
+    given_[{fact.of, fact.property}].push_back(fact.value);
+}
+
+size_t Folding::noteFact(const Obligation &fact) {
+  std::vector<std::string> &values = facts_[{fact.of, fact.property}];
+  size_t which = llvm::find(values, fact.value) - values.begin();
+  if (which == values.size())
+    values.push_back(fact.value);
+  return which;
 }
 
 void Folding::push(Node *node) {
@@ -155,6 +168,7 @@ bool Folding::runToFixpoint(llvm::function_ref<bool(Node *)> rule) {
     if (gone_.count(node))
       continue;
     queued_.erase(node);
+    step_ = next;
     changed |= rule(node);
   }
   return changed;
@@ -250,12 +264,25 @@ static std::string describeValue(const Model &model, const torch::jit::Value *va
                      path.empty() ? "" : " in " + path);
 }
 
+/// A description may stand for several values, of which one has another rank, or may have: what was
+/// relied on holds at the steps of the first time.
 std::optional<std::string> Folding::givenFact(const Value *value,
                                               const std::string &property) const {
   if (given_.empty())
     return std::nullopt;
   auto found = given_.find({describeValue(model_, value), property});
-  return found == given_.end() ? std::nullopt : std::optional(found->second);
+  if (found == given_.end())
+    return std::nullopt;
+  if (!foldsAreNoted_) // by a pipec that did not
+    return found->second.front();
+  auto steps = model_.answers.forms.find(run_);
+  if (steps == model_.answers.forms.end())
+    return std::nullopt;
+  for (size_t which = 0; which < found->second.size(); ++which)
+    if (std::optional<size_t> fold = foldNumber(step_, which);
+        fold && llvm::is_contained(steps->second, *fold))
+      return found->second[which];
+  return std::nullopt;
 }
 
 std::optional<int64_t> Folding::rankOf(const Value *tensor) const {
@@ -282,7 +309,10 @@ std::optional<c10::ScalarType> Folding::dtypeOf(const Value *tensor) const {
 
 void Folding::relyOn(const Value *value, const std::string &property, const std::string &is) {
   Obligation fact = Obligation::fact(describeValue(model_, value), property, is);
-  if (facts_.insert(toString(fact)).second)
+  const size_t known = facts_[{fact.of, property}].size(), which = noteFact(fact);
+  if (std::optional<size_t> fold = foldNumber(step_, which); fold && !model_.answers.given)
+    model_.answers.forms[run_].push_back(*fold);
+  if (which == known)
     model_.obligations.push_back(std::move(fact));
 }
 

@@ -9,7 +9,6 @@
 #include <torch/csrc/jit/ir/ir.h>
 
 #include <map>
-#include <set>
 
 namespace pipec {
 
@@ -54,7 +53,17 @@ public:
   Model &model() { return model_; }
 
 private:
+  /// A fold that rests on a fact counts as a question of remove-inplace's next run, see
+  /// ir/TypeAnswers.h: numbered from here on by the step and by which value of the fact it was.
+  static constexpr size_t kFirstFold = size_t(1) << 23, kMostValues = 4;
+  static std::optional<size_t> foldNumber(size_t step, size_t which) {
+    if (which >= kMostValues || step >= kFirstFold / kMostValues)
+      return std::nullopt;
+    return kFirstFold + step * kMostValues + which;
+  }
   std::optional<std::string> givenFact(const Value *value, const std::string &property) const;
+  /// Which of the values that were noted for the same property it is; a new one is the last.
+  size_t noteFact(const Obligation &fact);
   void push(Node *node);
   void pushUsers(Value *value);
   void pushAll(Block *block);
@@ -64,8 +73,11 @@ private:
   AliasAnalysis alias_;
   std::vector<Node *> work_;
   llvm::DenseSet<Node *> queued_, gone_;
-  std::set<std::string> facts_;                                      // as text
-  std::map<std::pair<std::string, std::string>, std::string> given_; // by value and property
+  const size_t run_; // of remove-inplace next
+  const bool foldsAreNoted_;
+  size_t step_ = 0;
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>> facts_,
+      given_; // by value and property
 };
 
 /// The rules; each returns true when it changed something.

@@ -26,13 +26,10 @@
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "passes/Passes.h"
+#include "passes/PureWrites.h"
 #include "passes/analysis/AliasAnalysis.h"
-#include "passes/analysis/Layouts.h"
-#include "passes/analysis/OperatorFacts.h"
 
-#include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
-#include <torch/csrc/jit/runtime/operator.h>
 
 #include <deque>
 
@@ -52,9 +49,8 @@ public:
   llvm::Expected<bool> run(Model &model) override {
     AliasAnalysis alias(model);
     alias_ = &alias;
-    answers_ = &model.answers;
-    run_ = model.answers.runs++;
-    question_ = 0;
+    writes_.emplace(model.answers,
+                    [this](Node *made, Node *writer) { order_[made] = orderOf(writer); });
     order_.clear();
     size_t next = 0;
     number(model.graph->block(), next);
@@ -211,7 +207,7 @@ private:
                  alias_->isWritten(argument);
         }))
       return false;
-    return view == ViewOf::Any || ask(false, node->input(0), isContiguous);
+    return view == ViewOf::Any || writes_->ask(false, node->input(0), isContiguous);
   }
 
   /// A writer that stays returns the tensor that it has written.
@@ -300,7 +296,7 @@ private:
 
   /// t_ and its like leave the memory as it is: the tensor is called by another form from here on.
   bool becomeView(Name *name, Node *writer) {
-    Value *made = pure(writer, writer->input(0));
+    Value *made = writes_->pure(writer, writer->input(0));
     if (!made)
       return false;
     firstOf(name)->became =
@@ -320,143 +316,36 @@ private:
   }
 
   Value *writeWhole(const Tensor &tensor, Node *writer, PureForm form) {
-    if (!keepsForm(tensor, writer, form))
+    if (!writes_->keepsForm(tensor.now, tensor.contiguous, writer, form))
       return nullptr;
-    return form == PureForm::Copy ? replaced(writer, tensor.now, like(writer, tensor.now))
-                                  : pure(writer, tensor.now);
+    return form == PureForm::Copy
+               ? writes_->replaced(writer, tensor.now, writes_->like(writer, tensor.now))
+               : writes_->pure(writer, tensor.now);
   }
 
   Value *writePart(const Tensor &tensor, llvm::ArrayRef<Name *> views, Node *writer,
                    PureForm form) {
     const bool isExact = keepsStridesOfWhole(views.back()->view);
-    if (alias_->memories()[tensor.memory].writers.size() > kMostWriters || !hasNoRounding(writer) ||
-        !ask(tensor.contiguous, tensor.now, isContiguous) ||
-        (!isExact && !ask(false, tensor.now, hasDims)))
+    if (alias_->memories()[tensor.memory].writers.size() > kMostWriters ||
+        !PureWrites::hasNoRounding(writer) ||
+        !writes_->ask(tensor.contiguous, tensor.now, isContiguous) ||
+        (!isExact && !writes_->ask(false, tensor.now, PureWrites::hasDims)))
       return nullptr;
     Node *start = writer->prev();
     std::vector<Value *> wholes = {tensor.now};
     for (const Name *view : llvm::reverse(views))
       wholes.push_back(viewAgain(view, wholes.back(), writer));
     Value *part = wholes.back();
-    part = form == PureForm::Copy ? like(writer, part) : pure(writer, part);
+    part = form == PureForm::Copy ? writes_->like(writer, part) : writes_->pure(writer, part);
     for (size_t i = 0; part && i < views.size(); ++i)
       part = withPart(views[i]->view, wholes[views.size() - 1 - i], part, writer);
     if (part && !isExact)
-      part = replaced(writer, tensor.now, part);
+      part = writes_->replaced(writer, tensor.now, part);
     while (!part && writer->prev() != start) {
       order_.erase(writer->prev());
       writer->prev()->destroy();
     }
     return part;
-  }
-
-  Value *insert(Node *writer, c10::Symbol kind, at::ArrayRef<Value *> inputs) {
-    Node *made = writer->owningGraph()->create(kind, inputs);
-    made->insertBefore(writer)->copyMetadata(writer);
-    if (made->maybeOperator()) {
-      order_[made] = orderOf(writer);
-      return made->output();
-    }
-    made->destroy(); // no such form with these arguments
-    return nullptr;
-  }
-
-  /// The writer's pure form on `target`.
-  Value *pure(Node *writer, Value *target) {
-    std::string name = writer->kind().toUnqualString();
-    name.pop_back();
-    std::vector<Value *> inputs = writer->inputs().vec();
-    inputs[0] = target;
-    return insert(writer, c10::Symbol::aten(name), inputs);
-  }
-
-  /// What copy_ copies, in the sizes of the target.
-  Value *like(Node *writer, Value *target) {
-    return insert(writer, c10::aten::expand_as, {writer->input(1), target});
-  }
-
-  /// A tensor with the form of `old` and the elements of `by`.
-  Value *replaced(Node *writer, Value *old, Value *by) {
-    torch::jit::WithInsertPoint guard(writer);
-    torch::jit::Graph &graph = *writer->owningGraph();
-    Value *zero = graph.insertConstant(0), *one = graph.insertConstant(1);
-    Value *none = graph.insertConstant(c10::IValue());
-    return insert(writer, c10::Symbol::aten("slice_scatter"), {old, by, zero, none, none, one});
-  }
-
-  // What types tell.
-
-  /// A question to operators (`untyped`) and types, which may answer otherwise: that is noted, and
-  /// taken from the notes where they are given.
-  template <typename Predicate> bool ask(bool untyped, const Value *value, Predicate predicate) {
-    const size_t question = question_++;
-    if (answers_->given) {
-      auto noted = answers_->forms.find(run_);
-      return untyped != (noted != answers_->forms.end() &&
-                         std::binary_search(noted->second.begin(), noted->second.end(), question));
-    }
-    std::optional<Layout> layout = layoutOf(*value->type());
-    const bool typed = layout ? predicate(*layout) : untyped;
-    if (typed != untyped)
-      answers_->forms[run_].push_back(question);
-    return typed;
-  }
-
-  static bool hasDims(const Layout &layout) { return !layout.sizes.empty(); }
-
-  /// dtype and strides of the pure form are those of the tensor.
-  bool keepsForm(const Tensor &tensor, const Node *writer, PureForm form) {
-    switch (form) {
-    case PureForm::Copy:
-      return ask(false, tensor.now, hasDims);
-    case PureForm::Fill:
-    case PureForm::Indexed:
-      return ask(tensor.contiguous, tensor.now, isContiguous);
-    case PureForm::Unary:
-      return !hasTensorBound(writer) &&
-             ask(makesDense(tensor.now->node()), tensor.now, [](const Layout &layout) {
-               return c10::isFloatingType(layout.dtype) && keepsStrides(layout);
-             });
-    case PureForm::Binary:
-      return ask(false, tensor.now, [&](const Layout &layout) {
-        return hasNoRounding(writer) && keepsFormWith(layout, *writer->input(1)->type(), writer);
-      });
-    case PureForm::None:
-    case PureForm::View:
-      break;
-    }
-    return false;
-  }
-
-  /// clamp_ with a tensor: another operand that may broadcast.
-  static bool hasTensorBound(const Node *writer) {
-    return llvm::any_of(writer->inputs().slice(1), [](const Value *input) {
-      return input->type()->kind() == c10::TypeKind::TensorType;
-    });
-  }
-
-  static bool keepsFormWith(const Layout &layout, const c10::Type &other, const Node *writer) {
-    if (!keepsStrides(layout))
-      return false;
-    if (other.kind() != c10::TypeKind::TensorType) {
-      const bool whole =
-          other.kind() == c10::TypeKind::IntType || other.kind() == c10::TypeKind::BoolType;
-      if (c10::isIntegralType(layout.dtype, /*includeBool=*/false))
-        return whole && writer->kind() != c10::Symbol::aten("div_");
-      return c10::isFloatingType(layout.dtype) &&
-             (whole || other.kind() == c10::TypeKind::FloatType);
-    }
-    std::optional<Layout> second = layoutOf(other);
-    if (!second || second->dtype != layout.dtype || !c10::isFloatingType(layout.dtype))
-      return false;
-    return (second->sizes == layout.sizes && second->strides == layout.strides) ||
-           (isContiguous(layout) && isContiguous(*second) &&
-            broadcastsInto(second->sizes, layout.sizes));
-  }
-
-  /// div_(x, y, rounding_mode=...) is another operator to its gradient.
-  static bool hasNoRounding(const Node *writer) {
-    return writer->kind() != c10::Symbol::aten("div_") || writer->inputs().size() == 2;
   }
 
   // What else shows the memory.
@@ -520,8 +409,7 @@ private:
   }
 
   const AliasAnalysis *alias_ = nullptr;
-  TypeAnswers *answers_ = nullptr;
-  size_t run_ = 0, question_ = 0;
+  std::optional<PureWrites> writes_;
   llvm::DenseMap<const Node *, size_t> order_;
   std::deque<Tensor> tensors_;
   std::deque<Name> names_;

@@ -45,6 +45,22 @@ class Net(nn.Module):
         return self.c(self.drop(self.b(self.a(x))))
 
 
+class OneDescription(nn.Module):
+    """The first rank is the same for every input, the second is not; both are that of a `result 0 of aten::unsqueeze`."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x):
+        x = self.a(x)
+        if x.unsqueeze(1).dim() == 3:
+            x = x * 2
+        if x.squeeze().unsqueeze(0).dim() == 3:
+            x = x + 1
+        return self.b(x)
+
+
 def save(path, middle=Block, edit=None, training=False, **how):
     torch.manual_seed(7)
     net = Net(middle(**how)).train(training)
@@ -87,6 +103,12 @@ class Source(Against):
                 if options:  # what only types decide is in the plan, else this would prove less
                     self.assertTrue(plan["normalisation"]["forms"])
                     self.assertTrue(any("rank" in text for text in plan["obligations"]))
+
+    def testAFactHoldsWhereItWasUsed(self):
+        torch.jit.script(OneDescription()).save("description.pt")
+        plan = self.compiled("description.pt", "description.pipe", "--at", "b", "--inputs", "f32[2,8]")
+        self.assertEqual(plan["obligations"], ["fact result 0 of aten::unsqueeze has rank 3"])
+        self.check(0, "description.pipe", "description.pt", "byte by byte")
 
     def testSavedAgainIsTheSame(self):
         self.compileNet()

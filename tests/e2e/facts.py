@@ -63,6 +63,12 @@ class Facts(Case):
         self.assertEqual(sum((stage["effects"]["random_ops"] for stage in plan["stages"]), []), [0, 1, 2, 3])
         self.sameAsUnsplit(model, "fork.pipe", torch.randn(6, 16), 3)
 
+    def testDrawsOfCallsInVainTakeTheirNumbers(self):
+        model = self.save(odd_models.DrawsInVain, training=True)
+        plan = self.compiled(model, "vain.pipe", "--at", "b,c", "--inputs", "f32[2,16]")
+        self.assertEqual(sum((stage["effects"]["random_ops"] for stage in plan["stages"]), []), [0, 1, 2, 3, 4])
+        self.sameAsUnsplit(model, "vain.pipe", torch.randn(6, 16), 3)
+
     def testValuesThatMayBeMissingStayWithTheirFlag(self):
         """In plain PyTorch too, which cannot hold a value that is none."""
         model = self.save(odd_models.ReturnsOutOfALoop)

@@ -236,6 +236,28 @@ class DrawsBesideAFork(nn.Module):
         return self.c(torch.jit.wait(future) + functional.dropout(y, 0.5, True))
 
 
+class DrawsInVain(nn.Module):
+    """Calls that draw and whose results nobody uses, one of them beside a check: they run all the same, and later draws are others for it."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = (nn.Linear(16, 16) for _ in range(3))
+        self.drop = nn.Dropout(0.5)
+
+    def checked(self, x: Tensor) -> Tensor:
+        if bool(x.sum() > 1e9):
+            raise RuntimeError("too large")
+        return functional.dropout(x, 0.25, True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        unused = self.drop(self.a(x)) * 2.0
+        named = {"x": x}
+        named["y"] = self.checked(x)
+        y = self.b(self.drop(x))
+        last = named["x"] + self.drop(y)
+        return self.c(functional.dropout(y, 0.5, True))
+
+
 class ReturnsOutOfALoop(nn.Module):
     """What the loop found, or nothing: only with the flag that says so."""
 
