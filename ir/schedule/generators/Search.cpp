@@ -79,6 +79,8 @@ llvm::Error Search::refine() {
 
 llvm::Expected<Schedule> Search::take() {
   if (!best_) {
+    if (request_.leastMemory)
+      *request_.leastMemory = leastPeak_;
     auto text = [&](int64_t memory) {
       return request_.memoryText ? request_.memoryText(memory) : fmt::format("{} bytes", memory);
     };
