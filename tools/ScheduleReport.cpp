@@ -30,12 +30,6 @@ std::string chunksText(const Generator &generator) {
                               : fmt::format("{} or more", generator.leastChunks);
 }
 
-llvm::json::Value memoryJson(int64_t memory, bool inBytes) {
-  if (inBytes || memory % kMicroBatchUnits == 0)
-    return inBytes ? memory : memory / kMicroBatchUnits;
-  return static_cast<double>(memory) / static_cast<double>(kMicroBatchUnits);
-}
-
 llvm::json::Array rowsOf(const Schedule &schedule) {
   llvm::json::Array rows;
   const std::string csv = toCsv(schedule);
@@ -54,6 +48,12 @@ llvm::json::Array rowsOf(const Schedule &schedule) {
 }
 
 } // namespace
+
+llvm::json::Value memoryJson(int64_t memory, bool inBytes) {
+  if (inBytes || memory % kMicroBatchUnits == 0)
+    return inBytes ? memory : memory / kMicroBatchUnits;
+  return static_cast<double>(memory) / static_cast<double>(kMicroBatchUnits);
+}
 
 std::string titleOf(const Trial &trial) {
   std::string text = trial.name;

@@ -25,5 +25,7 @@ void printGenerators(llvm::raw_ostream &out);
 /// actions, valid, why. What is not known is null.
 llvm::json::Object trialJson(const Trial &trial, bool inBytes);
 llvm::json::Array generatorsJson();
+/// Bytes or micro-batches.
+llvm::json::Value memoryJson(int64_t memory, bool inBytes);
 
 } // namespace pipec

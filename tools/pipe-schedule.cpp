@@ -5,6 +5,7 @@
 #include "llvm/Support/raw_ostream.h"
 #include "tools/CommandLine.h"
 #include "tools/OutputFile.h"
+#include "tools/ScheduleAuto.h"
 #include "tools/ScheduleReport.h"
 #include "tools/ScheduleSvg.h"
 #include "tools/ScheduleTrace.h"
@@ -18,7 +19,8 @@ namespace {
 StringOption schedules(
     cl::Positional, cl::value_desc("NAME|FILE.csv,..."),
     cl::desc("a schedule of --list, or a table as PyTorch writes it (- reads stdin); several are "
-             "compared, and so is `all` of the list. A table that is no schedule exits 5 with the "
+             "compared, and so is `all` of the list; `auto` takes the best one for these costs and "
+             "this memory. A table that is no schedule exits 5 with the "
              "first action that is wrong, text that is no table 3, what needs more than "
              "--memory-limit 12"));
 IntegerOption ranks("ranks", cl::value_desc("R"), cl::desc("number of ranks (default: 4)"));
@@ -138,7 +140,7 @@ std::vector<std::string> askedFor() {
   for (llvm::StringRef part : parts)
     if (part == "all") {
       for (const Generator &generator : generators())
-        if (generator.name != "forward-only")
+        if (!generator.inference)
           names.push_back(generator.name.str());
     } else {
       names.push_back(part.str());
@@ -198,6 +200,22 @@ ExitCode one(const Trial &trial, bool inBytes) {
   return trial.why.code;
 }
 
+ExitCode best(const AutoTrial &found, bool inBytes) {
+  if (json) {
+    llvm::json::Object document = autoJson(found, inBytes);
+    document["schema_version"] = 1;
+    document["options"] = optionsJson();
+    llvm::outs() << printJson(std::move(document));
+  } else {
+    printCandidates(llvm::outs(), found.outcome, inBytes);
+    llvm::outs() << "\n";
+    printTrial(llvm::outs(), found.trial, inBytes);
+    llvm::outs() << "\n";
+  }
+  printVerdict(found.trial.valid(), found.trial.why.message, json);
+  return found.trial.why.code;
+}
+
 /// That some do not fit the numbers or the memory limit is an answer; a table that is no schedule
 /// is not.
 ExitCode several(const std::vector<Trial> &trials, bool inBytes) {
@@ -253,6 +271,16 @@ llvm::Expected<ExitCode> run() {
     if (given(*option) && names.size() > 1)
       return failf(ExitCode::Usage, "{}: expected one schedule, got {}",
                    spelledOption(option->ArgStr), names.size());
+  if (llvm::is_contained(names, "auto")) {
+    if (names.size() > 1)
+      return failf(ExitCode::Usage, "auto: expected it alone, got {} schedules", names.size());
+    llvm::Expected<AutoTrial> found = searchSchedules(*request);
+    if (!found)
+      return found.takeError();
+    if (llvm::Error error = writeFiles(found->trial, request->costs.inBytes))
+      return std::move(error);
+    return best(*found, request->costs.inBytes);
+  }
   std::vector<Trial> trials;
   for (const std::string &name : names) {
     llvm::Expected<Trial> trial = trySchedule(name, *request);
@@ -276,7 +304,7 @@ llvm::Expected<ExitCode> run() {
 }
 
 std::vector<std::string> generatorNames() {
-  std::vector<std::string> names{"all"};
+  std::vector<std::string> names{"all", "auto"};
   for (const Generator &generator : generators())
     names.push_back(generator.name.str());
   return names;

@@ -12,7 +12,7 @@ constexpr size_t kAny = 0;
 
 constexpr Generator kGenerators[] = {
     {"forward-only", "inference: every stage runs every micro-batch once", "", Placement::Loop, 1,
-     kAny, false, makeForwardOnly},
+     kAny, false, makeForwardOnly, true},
     {"gpipe", "all forwards, then all backwards; holds every micro-batch",
      "GPipe, Huang et al., 2019", Placement::Loop, 1, 1, false, makeGPipe},
     {"1f1b", "one forward, one backward; holds ranks - rank micro-batches",

@@ -27,6 +27,8 @@ struct ScheduleRequest {
   int64_t memoryLimit = std::numeric_limits<int64_t>::max();
   /// How messages write memory; null: "5 bytes".
   std::string (*memoryText)(int64_t memory) = nullptr;
+  /// Set with the error NoPlan where not null: the least limit found that would do.
+  int64_t *leastMemory = nullptr;
 
   size_t stages() const { return ranks * chunks; }
 };
@@ -39,6 +41,7 @@ struct Generator {
   size_t leastChunks = 1, mostChunks = 1; // stages per rank; 0: any number
   bool looksAtCosts = false;
   llvm::Expected<Schedule> (*make)(const ScheduleRequest &) = nullptr;
+  bool inference = false; // no backward
 };
 
 llvm::ArrayRef<Generator> generators();

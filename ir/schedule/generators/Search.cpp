@@ -103,6 +103,8 @@ llvm::Expected<Schedule> Search::best() {
   if (llvm::Error error = refine())
     return std::move(error);
   if (!found_) {
+    if (request_.leastMemory)
+      *request_.leastMemory = leastPeak_;
     auto text = [&](int64_t memory) {
       return request_.memoryText ? request_.memoryText(memory) : fmt::format("{} bytes", memory);
     };

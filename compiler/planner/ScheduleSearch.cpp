@@ -1,0 +1,388 @@
+#include "compiler/planner/ScheduleSearch.h"
+
+#include "compiler/planner/Bounds.h"
+#include "ir/plan/Words.h"
+#include "ir/schedule/OpMemory.h"
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace pipec {
+
+namespace {
+
+constexpr size_t kMostAttempts = 3; // to make a schedule fit with its messages
+
+std::vector<size_t> ranksOfStages(const Plan &plan) {
+  std::vector<size_t> ranks;
+  for (const StagePlan &stage : plan.stages)
+    ranks.push_back(stage.rank);
+  return ranks;
+}
+
+bool stays(size_t rank, const std::vector<int64_t> &bytes, const std::vector<int64_t> &limit) {
+  return limit.empty() || bytes[rank] <= limit[rank];
+}
+
+/// The costs of a table that no program of the work beats: recompute is part of the input
+/// gradient, and every hop is as fast as the fastest.
+ScheduleCosts tableCosts(const StagedWork &work, const std::vector<bool> &recompute) {
+  ScheduleCosts costs;
+  costs.stages = work.costs.stages;
+  for (size_t s = 0; s < recompute.size(); ++s) {
+    if (!recompute[s])
+      continue;
+    StageCosts &stage = costs.stages[s];
+    stage.inputGrad += work.costs.recompute.empty() ? stage.forward : work.costs.recompute[s];
+    stage.heldByForward = work.costs.keptToRecompute.empty() ? 0 : work.costs.keptToRecompute[s];
+    stage.freedByInputGrad = 0;
+  }
+  std::optional<int64_t> fastest;
+  for (size_t c = 0; c < work.plan.channels.size(); ++c) {
+    const Channel &channel = work.plan.channels[c];
+    if (channel.kind != Channel::Kind::Activation)
+      continue;
+    for (const PortRef &to : channel.to) {
+      const size_t from = work.plan.stages[channel.from.stage].rank,
+                   rank = work.plan.stages[to.stage].rank;
+      if (to.stage > channel.from.stage + 1)
+        costs.skips.emplace_back(channel.from.stage, to.stage);
+      if (from == rank)
+        continue;
+      const LinkCosts &way = work.costs.between(from, rank);
+      const int64_t hop = way.latency + way.transferNs(work.costs.bytesOf(work.plan, c));
+      fastest = std::min(fastest.value_or(hop), hop);
+    }
+  }
+  costs.latency = fastest.value_or(0);
+  return costs;
+}
+
+llvm::Error checkWork(const StagedWork &work) {
+  const size_t stages = work.plan.stages.size();
+  if (work.costs.stages.size() != stages)
+    return failf(ExitCode::Usage, "search: expected the costs of {} stages, got {}", stages,
+                 work.costs.stages.size());
+  if (rankOfStages(work.placement, work.plan.ranks, work.chunks) != ranksOfStages(work.plan))
+    return failf(ExitCode::Usage, "search: expected {} stages per rank in their usual places",
+                 work.chunks);
+  for (const std::vector<int64_t> *bytes : {&work.fixedBytes, &work.limitBytes})
+    if (!bytes->empty() && bytes->size() != work.plan.ranks)
+      return failf(ExitCode::Usage, "search: expected the memory of {} ranks, got {}",
+                   work.plan.ranks, bytes->size());
+  return llvm::Error::success();
+}
+
+} // namespace
+
+int64_t ScheduleCandidate::mostBytes() const {
+  return needBytes.empty() ? INT64_MAX : *std::max_element(needBytes.begin(), needBytes.end());
+}
+
+struct ScheduleSearch::Impl {
+  SearchOptions options;
+  Deadline deadline;
+  SearchOutcome result;
+  std::optional<ScheduleCandidate> best;
+  int64_t excess = 0;              // bytes by which the last program was too large
+  std::optional<ErrorText> misfit; // the first generator that is not for such a shape
+
+  explicit Impl(SearchOptions given) : options(std::move(given)), deadline(options.seconds) {}
+
+  std::string memoryText(int64_t bytes) const {
+    return options.memoryText ? options.memoryText(bytes) : fmt::format("{} bytes", bytes);
+  }
+
+  llvm::Error add(StagedWork given) {
+    if (llvm::Error error = checkWork(given))
+      return error;
+    auto work = std::make_shared<StagedWork>(std::move(given));
+    work->shape.recompute.clear();
+    const ScheduleCosts costs = tableCosts(*work, {});
+    const int64_t bound =
+        std::max(runLowerBound(work->plan, work->shape, work->costs),
+                 makespanLowerBound(costs, ranksOfStages(work->plan), work->plan.ranks,
+                                    work->shape.microBatches, !work->shape.train));
+    result.lowerBound = result.lowerBound ? std::min(result.lowerBound, bound) : bound;
+    if (best && bound >= *best->step)
+      return llvm::Error::success();
+    for (bool looksAtCosts : {false, true}) // those that take time come last
+      for (const Generator &generator : generators())
+        if (generator.looksAtCosts == looksAtCosts)
+          if (llvm::Error error = tryGenerator(generator, work, bound))
+            return error;
+    return llvm::Error::success();
+  }
+
+  bool asked(const Generator &generator, const StagedWork &work) const {
+    if (!options.schedule.empty() && generator.name != options.schedule)
+      return false;
+    if (generator.inference == work.shape.train)
+      return false;
+    return generator.placement == work.placement || work.chunks == 1;
+  }
+
+  llvm::Error tryGenerator(const Generator &generator, const std::shared_ptr<StagedWork> &work,
+                           int64_t bound) {
+    const bool few = work->chunks < generator.leastChunks,
+               many = generator.mostChunks && work->chunks > generator.mostChunks;
+    if (few || many || !asked(generator, *work))
+      return llvm::Error::success();
+    ScheduleCandidate candidate;
+    candidate.schedule = generator.name.str();
+    candidate.work = work;
+    candidate.atLeast = bound;
+    if (deadline.passed()) {
+      result.complete = false;
+      return llvm::Error::success();
+    }
+    const size_t stages = work->plan.stages.size();
+    if (options.recompute == RecomputeChoice::Always && work->shape.train)
+      candidate.recompute.assign(stages, true);
+    while (true) {
+      llvm::Expected<bool> fits = tryCandidate(generator, candidate);
+      if (!fits)
+        return fits.takeError();
+      if (*fits || options.recompute != RecomputeChoice::Auto || !work->shape.train ||
+          !recomputeMore(candidate))
+        break;
+    }
+    result.candidates.push_back(std::move(candidate));
+    return llvm::Error::success();
+  }
+
+  /// Every rank over its limit recomputes one more stage: the one that gives most bytes for its
+  /// time. False: there is none left on some rank.
+  bool recomputeMore(ScheduleCandidate &candidate) const {
+    const StagedWork &work = *candidate.work;
+    const ProgramCosts &costs = work.costs;
+    if (candidate.needBytes.empty())
+      return false;
+    const size_t stages = work.plan.stages.size();
+    candidate.recompute.resize(stages, false);
+    auto value = [&](size_t s) {
+      const int64_t kept = costs.keptToRecompute.empty() ? 0 : costs.keptToRecompute[s];
+      const int64_t time = costs.recompute.empty() ? costs.stages[s].forward : costs.recompute[s];
+      return double(costs.stages[s].heldByForward - kept) / double(std::max<int64_t>(1, time));
+    };
+    for (size_t r = 0; r < work.plan.ranks; ++r) {
+      if (stays(r, candidate.needBytes, work.limitBytes))
+        continue;
+      std::optional<size_t> most;
+      for (size_t s = 0; s < stages; ++s)
+        if (work.plan.stages[s].rank == r && !candidate.recompute[s] && value(s) > 0 &&
+            (!most || value(s) > value(*most)))
+          most = s;
+      if (!most)
+        return false;
+      candidate.recompute[*most] = true;
+    }
+    return true;
+  }
+
+  /// `spare`: bytes of the limit that tables do not count.
+  ScheduleRequest requestFor(const ScheduleCandidate &candidate, int64_t &leastMemory,
+                             int64_t spare) const {
+    const StagedWork &work = *candidate.work;
+    ScheduleRequest request;
+    request.ranks = work.plan.ranks;
+    request.chunks = work.chunks;
+    request.microBatches = work.shape.microBatches;
+    request.costs = tableCosts(work, candidate.recompute);
+    request.memoryText = options.memoryText;
+    request.leastMemory = &leastMemory;
+    for (size_t r = 0; r < work.limitBytes.size(); ++r)
+      request.memoryLimit = std::min(
+          request.memoryLimit, std::max<int64_t>(0, work.limitBytes[r] - fixed(work, r) - spare));
+    return request;
+  }
+
+  static int64_t fixed(const StagedWork &work, size_t rank) {
+    return work.fixedBytes.empty() ? 0 : work.fixedBytes[rank];
+  }
+
+  /// Fills the candidate; takes it when it is the best so far. False: it needs too much memory.
+  /// Messages need some, which generators that choose by memory are not told of at first.
+  llvm::Expected<bool> tryCandidate(const Generator &generator, ScheduleCandidate &candidate) {
+    int64_t spare = 0;
+    for (size_t attempt = 0;; ++attempt) {
+      excess = 0;
+      llvm::Expected<bool> fits = tryOnce(generator, candidate, spare);
+      if (!fits || *fits || !generator.looksAtCosts || excess == 0 || attempt == kMostAttempts)
+        return fits;
+      spare += excess;
+    }
+  }
+
+  llvm::Expected<bool> tryOnce(const Generator &generator, ScheduleCandidate &candidate,
+                               int64_t spare) {
+    const StagedWork &work = *candidate.work;
+    int64_t leastMemory = -1;
+    const ScheduleRequest request = requestFor(candidate, leastMemory, spare);
+    llvm::Expected<Schedule> schedule = makeSchedule(generator, request);
+    if (!schedule) {
+      candidate.why = describe(schedule.takeError());
+      if (leastMemory >= 0)
+        candidate.needBytes.clear();
+      if (leastMemory >= 0)
+        for (size_t r = 0; r < work.plan.ranks; ++r)
+          candidate.needBytes.push_back(leastMemory + fixed(work, r));
+      if (candidate.why.code == ExitCode::Usage && !misfit)
+        misfit = candidate.why;
+      return candidate.why.code != ExitCode::NoPlan;
+    }
+    candidate.why = {ExitCode::Success, "", ""};
+    ScheduleCosts costs = request.costs;
+    if (!work.shape.train) // what no backward reads is dropped at once
+      for (StageCosts &stage : costs.stages)
+        stage.heldByForward = stage.freedByInputGrad = 0;
+    llvm::Expected<Timing> timing = timeSchedule(*schedule, costs);
+    if (!timing)
+      return timing.takeError();
+    candidate.atLeast = std::max(candidate.atLeast, timing->makespan);
+    candidate.needBytes = timing->peakBytes;
+    for (size_t r = 0; r < work.plan.ranks; ++r)
+      candidate.needBytes[r] += fixed(work, r) + transient(candidate, r);
+    if (!judgeMemory(candidate))
+      return false;
+    if (best && candidate.atLeast >= *best->step)
+      return true;
+    return simulateCandidate(std::move(*schedule), candidate);
+  }
+
+  /// What a recompute brings back for the time of the backward.
+  static int64_t transient(const ScheduleCandidate &candidate, size_t rank) {
+    const StagedWork &work = *candidate.work;
+    int64_t most = 0;
+    for (size_t s = 0; s < candidate.recompute.size(); ++s)
+      if (candidate.recompute[s] && work.plan.stages[s].rank == rank)
+        most = std::max(
+            most, work.costs.stages[s].heldByForward -
+                      (work.costs.keptToRecompute.empty() ? 0 : work.costs.keptToRecompute[s]));
+    return most;
+  }
+
+  bool judgeMemory(ScheduleCandidate &candidate) const {
+    const StagedWork &work = *candidate.work;
+    for (size_t r = 0; r < work.plan.ranks; ++r)
+      if (!stays(r, candidate.needBytes, work.limitBytes)) {
+        candidate.why = {ExitCode::NoPlan,
+                         fmt::format("rank {} needs {}, the limit is {}", r,
+                                     memoryText(candidate.needBytes[r]),
+                                     memoryText(work.limitBytes[r])),
+                         ""};
+        return false;
+      }
+    candidate.why = {ExitCode::Success, "", ""};
+    return true;
+  }
+
+  llvm::Expected<bool> simulateCandidate(Schedule schedule, ScheduleCandidate &candidate) {
+    const StagedWork &work = *candidate.work;
+    RunShape shape = work.shape;
+    shape.recompute = candidate.recompute;
+    llvm::Expected<Program> program = lower(schedule, work.plan, shape);
+    if (!program)
+      return program.takeError();
+    const std::vector<MemoryPeak> peaks = memoryPeaks(*program, work.plan, shape, work.costs);
+    for (size_t r = 0; r < work.plan.ranks; ++r)
+      candidate.needBytes[r] = peaks[r].bytes + fixed(work, r);
+    if (!judgeMemory(candidate)) {
+      for (size_t r = 0; r < work.plan.ranks; ++r)
+        excess = std::max(excess, candidate.needBytes[r] - work.limitBytes[r]);
+      return false;
+    }
+    llvm::Expected<SimulatedRun> run =
+        simulate(*program, work.plan, shape, work.costs, /*keepIntervals=*/false);
+    if (!run)
+      return run.takeError();
+    candidate.step = run->makespan;
+    if (best && *best->step <= run->makespan)
+      return true;
+    best = candidate;
+    result.schedule = std::move(schedule);
+    result.run = std::move(*run);
+    return true;
+  }
+
+  llvm::Expected<SearchOutcome> take() {
+    if (!best)
+      return noPlan();
+    auto order = [&](const ScheduleCandidate &candidate) {
+      const bool isBest = candidate.work == best->work && candidate.schedule == best->schedule;
+      return std::make_tuple(!isBest, !candidate.valid(),
+                             candidate.step.value_or(candidate.atLeast));
+    };
+    llvm::stable_sort(result.candidates,
+                      [&](const auto &a, const auto &b) { return order(a) < order(b); });
+    result.lowerBound = std::min(result.lowerBound, result.run.makespan);
+    return std::move(result);
+  }
+
+  /// Of its program, where the table was too large already.
+  std::optional<int64_t> exactNeed(const ScheduleCandidate &candidate) const {
+    const StagedWork &work = *candidate.work;
+    int64_t ignored = -1;
+    ScheduleRequest request = requestFor(candidate, ignored, 0);
+    request.memoryLimit = 0;
+    for (size_t r = 0; r < work.plan.ranks; ++r)
+      request.memoryLimit = std::max(request.memoryLimit, candidate.needBytes[r] - fixed(work, r));
+    llvm::Expected<Schedule> schedule = makeSchedule(*findGenerator(candidate.schedule), request);
+    RunShape shape = work.shape;
+    shape.recompute = candidate.recompute;
+    llvm::Expected<Program> program =
+        schedule ? lower(*schedule, work.plan, shape) : schedule.takeError();
+    if (!program) {
+      llvm::consumeError(program.takeError());
+      return std::nullopt;
+    }
+    int64_t most = 0;
+    const std::vector<MemoryPeak> peaks = memoryPeaks(*program, work.plan, shape, work.costs);
+    for (size_t r = 0; r < work.plan.ranks; ++r)
+      most = std::max(most, peaks[r].bytes + fixed(work, r));
+    return most;
+  }
+
+  llvm::Error noPlan() {
+    std::vector<const ScheduleCandidate *> tooLarge;
+    for (const ScheduleCandidate &candidate : result.candidates)
+      if (candidate.why.code == ExitCode::NoPlan && !candidate.needBytes.empty())
+        tooLarge.push_back(&candidate);
+    llvm::stable_sort(tooLarge, [](const ScheduleCandidate *a, const ScheduleCandidate *b) {
+      return a->mostBytes() < b->mostBytes();
+    });
+    const ScheduleCandidate *least = nullptr;
+    int64_t leastBytes = INT64_MAX;
+    for (const ScheduleCandidate *candidate : tooLarge) {
+      if (candidate->mostBytes() >= leastBytes)
+        break;
+      const std::optional<int64_t> need = exactNeed(*candidate);
+      if (!need || *need >= leastBytes)
+        continue;
+      leastBytes = *need;
+      least = candidate;
+    }
+    if (least) {
+      const std::vector<int64_t> &limits = least->work->limitBytes;
+      return makeError(ExitCode::NoPlan,
+                       fmt::format("no schedule fits: expected at least {} per rank ({}), got {}",
+                                   memoryText(leastBytes), least->schedule,
+                                   memoryText(*std::min_element(limits.begin(), limits.end()))),
+                       "more ranks need less memory each");
+    }
+    if (misfit)
+      return makeError(misfit->code, misfit->message, misfit->help);
+    return failf(ExitCode::Usage, "no schedule is for as many stages per rank{}",
+                 result.complete ? "" : ", or time was up");
+  }
+};
+
+ScheduleSearch::ScheduleSearch(SearchOptions options)
+    : impl_(std::make_unique<Impl>(std::move(options))) {}
+ScheduleSearch::~ScheduleSearch() = default;
+
+llvm::Error ScheduleSearch::add(StagedWork work) { return impl_->add(std::move(work)); }
+llvm::Expected<SearchOutcome> ScheduleSearch::take() { return impl_->take(); }
+
+} // namespace pipec

@@ -1,0 +1,81 @@
+// The best schedule for stages that are cut: every schedule there is, with and without recompute,
+// within the memory of every rank, judged by the simulator of programs.
+#pragma once
+
+#include "ir/schedule/Generators.h"
+#include "ir/schedule/Simulate.h"
+
+#include <memory>
+#include <optional>
+
+namespace pipec {
+
+/// Which stages run their forward again in the backward. Auto: those that memory demands.
+enum class RecomputeChoice { Never, Always, Auto };
+
+/// Stages on ranks and what running them costs: one point of the search.
+struct StagedWork {
+  Placement placement = Placement::Loop; // as the plan's ranks are
+  size_t chunks = 1;                     // stages per rank
+  Plan plan;
+  RunShape shape; // recompute is the search's
+  ProgramCosts costs;
+  std::vector<int64_t> fixedBytes; // per rank: what it holds all the time; empty: nothing
+  std::vector<int64_t> limitBytes; // per rank; empty: no limit
+};
+
+/// A schedule for one of these, and what is known of it.
+struct ScheduleCandidate {
+  std::string schedule; // of the generator
+  std::shared_ptr<const StagedWork> work;
+  std::vector<bool> recompute;    // per stage; empty: none
+  int64_t atLeast = 0;            // nanoseconds of a step: messages find every link and window free
+  std::optional<int64_t> step;    // simulated; not where `atLeast` is no better than the best
+  std::vector<int64_t> needBytes; // per rank
+  ErrorText why{ExitCode::Success, "", ""}; // why it cannot be
+
+  bool valid() const { return why.code == ExitCode::Success; }
+  int64_t mostBytes() const;
+};
+
+struct SearchOptions {
+  std::string schedule; // only this one; empty: every one
+  RecomputeChoice recompute = RecomputeChoice::Auto;
+  double seconds = 30; // then no further schedule is tried
+  /// How messages write memory; null: "5 bytes".
+  std::string (*memoryText)(int64_t bytes) = nullptr;
+};
+
+struct SearchOutcome {
+  std::vector<ScheduleCandidate>
+      candidates;    // the best first, then by step, then those that cannot be
+  Schedule schedule; // of the best
+  SimulatedRun run;
+  int64_t lowerBound = 0; // no schedule of any of the works ends earlier
+  bool complete = true;   // false: time was up
+  const ScheduleCandidate &best() const { return candidates.front(); }
+  double gap() const {
+    return run.makespan > 0 ? 1 - double(lowerBound) / double(run.makespan) : 0;
+  }
+};
+
+/// Works are added one after the other; a good one first saves time: one that cannot be better than
+/// the best so far is left out. Deterministic but for where
+/// the time limit strikes. One thread.
+class ScheduleSearch {
+public:
+  explicit ScheduleSearch(SearchOptions options);
+  ~ScheduleSearch();
+
+  /// Errors: Usage for a work that does not hold together.
+  llvm::Error add(StagedWork work);
+  /// Errors: Usage when no schedule is made for such shapes, with what the first one says; NoPlan
+  /// when none fits, with the least memory that would do.
+  llvm::Expected<SearchOutcome> take();
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace pipec
