@@ -115,12 +115,14 @@ llvm::Expected<TrialRequest> readRequest() {
   if (!count)
     return count.takeError();
   request.microBatches = static_cast<int64_t>(*count);
-  // So many actions take minutes, and nobody looks at them.
-  constexpr double kMostCells = 1e8;
-  if (double(std::max(request.ranks, request.stages)) * double(request.microBatches) > kMostCells)
-    return failf(ExitCode::Usage, "--microbatches: expected at most {} for {} stages, got {}",
-                 size_t(kMostCells) / std::max(request.ranks, request.stages),
-                 std::max(request.ranks, request.stages), request.microBatches);
+  // So many actions take minutes, and nobody looks at them; a program has ten ops for one.
+  const bool asProgram = request.program || request.costs.transfers({0}).any();
+  const double mostCells = asProgram ? 1e7 : 1e8;
+  const size_t wide = std::max(request.ranks, request.stages);
+  if (double(wide) * double(request.microBatches) > mostCells)
+    return failf(ExitCode::Usage, "--microbatches: expected at most {} for {} stages{}, got {}",
+                 size_t(mostCells) / wide, wide, asProgram ? " as a program" : "",
+                 request.microBatches);
   llvm::Expected<int64_t> limit = limitOf(request.costs);
   if (!limit)
     return limit.takeError();
