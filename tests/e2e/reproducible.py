@@ -1,4 +1,5 @@
 """The same model and options give the same bytes, whatever the path, the clock, the locale, the time zone or the number of threads."""
+import io
 import os
 import shutil
 import subprocess
@@ -61,6 +62,36 @@ class Reproducible(e2e.Case):
         self.compiled("saved again.pt", "saved-again.pipe", *OPTIONS, INPUTS)
         self.assertEqual(e2e.plan("saved-again.pipe")["source_digest"], e2e.plan("first.pipe")["source_digest"])
         self.sameAsFirst("saved-again.pipe")
+
+    def testOtherContainers(self):
+        """Saved into memory, where the archive has another name, and with files of the user's beside the model."""
+        model, memory = torch.jit.load(MODEL), io.BytesIO()
+        torch.jit.save(model, memory)
+        Path("memory.pt").write_bytes(memory.getvalue())
+        torch.jit.save(model, "extra.pt", _extra_files={"note.txt": "made on a Monday", "config.json": "{}"})
+        for name in ("memory", "extra"):
+            with self.subTest(name):
+                self.compiled(f"{name}.pt", f"{name}.pipe", *OPTIONS, INPUTS)
+                self.sameAsFirst(f"{name}.pipe")
+
+    def testAddresses(self):
+        """Nothing is in the order of addresses: with and without their randomisation, in memory that is not zero."""
+        for name, front in (("fixed", ["setarch", "-R"]), ("random", [])):
+            with self.subTest(name):
+                command = [*front, str(e2e.BIN / "pipe-compile"), str(MODEL), *map(str, OPTIONS), str(INPUTS), "-o", f"{name}.pipe"]
+                environment = {**os.environ, "MALLOC_ARENA_MAX": "1", "MALLOC_PERTURB_": "90", "PAD": "x" * 5000}
+                done = subprocess.run(command, capture_output=True, text=True, env=environment)
+                if name == "fixed" and "failed to set personality" in done.stderr:
+                    self.skipTest("setarch -R is not allowed here")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.sameAsFirst(f"{name}.pipe")
+
+    def testCommaLocale(self):
+        """A locale that writes 0,5, made here where the system has the sources of locales."""
+        if not shutil.which("localedef") or subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", "./de_DE.UTF-8"], capture_output=True).returncode:
+            self.skipTest("no localedef, or no sources of locales")
+        self.compiled(MODEL, "comma.pipe", *OPTIONS, INPUTS, env={"LOCPATH": str(Path.cwd()), "LC_ALL": "de_DE.UTF-8"})
+        self.sameAsFirst("comma.pipe")
 
     def testLineNumbers(self):
         """The same program further down in its file, below other comments."""
