@@ -92,7 +92,8 @@ private:
     const std::string text =
         fmt::format("{}: stage {} to {}: {}{}{}", channel.name, channel.from.stage,
                     llvm::join(readers, ", "), type, size, channel.skip && !weight ? ", skip" : "");
-    const std::string brief = fmt::format("{}: {}{}", channel.name, type, size);
+    const std::string brief = fmt::format("{}{}: {}", channel.name, weight ? " weight" : "",
+                                          weight ? size.substr(2) : type + size);
     if (next)
       note(Line::Kind::Next, channel.from.stage, {channel.from.stage + 1}, text, brief,
            plain ? 0 : bytes);
