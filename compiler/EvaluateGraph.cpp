@@ -14,6 +14,7 @@
 #include <chrono>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace pipec {
 
@@ -42,14 +43,20 @@ public:
 
   /// May be called again: what running a node takes is prepared once.
   llvm::Error run(std::vector<c10::IValue> inputs,
-                  llvm::function_ref<void(const OperatorRun &)> observe) {
+                  llvm::function_ref<void(const OperatorRun &)> observe, bool backward = false) {
     observe_ = observe;
+    backward_ = backward;
     values_.clear();
+    needGrad_.clear();
+    kept_.clear();
     for (size_t i = 0; i < inputs.size(); ++i)
       values_[model_.graph->inputs()[i]] = std::move(inputs[i]);
     for (size_t i = 0; i < model_.attributes.size(); ++i)
       values_[model_.graph->inputs()[model_.argumentCount() + i]] =
           privateCopy(model_.attributes[i]);
+    for (size_t i = 0; i < model_.attributes.size(); ++i)
+      if (model_.attributes[i].requiresGrad)
+        weights_.insert(model_.graph->inputs()[model_.argumentCount() + i]);
     InferenceSettings settings(
         /*intraOpThreads=*/1); // fast enough for an example, and the same on every machine
     for (size_t i = 0; i < top_.operators.size(); ++i)
@@ -66,6 +73,10 @@ private:
     std::vector<c10::IValue> inputs;
     for (Value *value : used)
       inputs.push_back(valueOf(value));
+    OperatorBackward backward;
+    if (backward_)
+      backward = differentiate(node, prepared);
+    const int64_t kept = firstKept(node, used, backward);
     std::optional<FlopCounter> counter;
     if (countsFlops_)
       counter.emplace();
@@ -77,7 +88,8 @@ private:
       return cannotRun(node, std::move(error));
     if (error)
       return error;
-    observe_({node, std::move(inputs), stack, counter ? counter->total() : 0, ns_});
+    observe_({node, std::move(inputs), stack, counter ? counter->total() : 0, ns_,
+              std::move(backward), kept});
     for (size_t i = 0; i < node->outputs().size(); ++i)
       values_[node->output(i)] = std::move(stack[i]);
     for (Value *value : used)
@@ -209,17 +221,72 @@ private:
     ns_ = std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
   }
 
+  /// Before the operator itself runs, which may write into what it reads.
+  OperatorBackward differentiate(Node *node, Prepared &prepared) {
+    std::vector<BackwardInput> inputs;
+    bool wanted = false;
+    for (Value *value : prepared.used) {
+      BackwardInput &input = inputs.emplace_back();
+      input.value = valueOf(value);
+      if (weights_.count(value))
+        input.kind = BackwardInput::Kind::Weight;
+      else if (needGrad_.count(value))
+        input.kind = BackwardInput::Kind::Activation;
+      wanted |= input.kind != BackwardInput::Kind::Fixed;
+    }
+    if (!wanted)
+      return {};
+    needGrad_.insert(node->outputs().begin(), node->outputs().end());
+    const bool writes = llvm::StringRef(node->kind().toUnqualString()).endswith("_");
+    auto restore = [&] {
+      for (size_t i = 0; i < inputs.size(); ++i)
+        if (inputs[i].kind != BackwardInput::Kind::Fixed)
+          values_[prepared.used[i]] = inputs[i].value;
+    };
+    OperatorBackward result =
+        timeBackward(inputs, writes, [&](const std::vector<c10::IValue> &values) {
+          for (size_t i = 0; i < values.size(); ++i)
+            if (inputs[i].kind != BackwardInput::Kind::Fixed)
+              values_[prepared.used[i]] = values[i];
+          torch::jit::Stack stack;
+          execute(node, prepared, stack);
+          restore(); // whoever still holds a value then is the graph
+          return stack;
+        });
+    restore(); // where it threw
+    return result;
+  }
+
+  /// A value that the backwards of several operators need is kept once.
+  int64_t firstKept(Node *node, const std::vector<Value *> &used,
+                    const OperatorBackward &backward) {
+    int64_t bytes = 0;
+    auto count = [&](Value *value, int64_t kept) {
+      if (kept > 0 && kept_.insert(value).second)
+        bytes += kept;
+    };
+    for (size_t i = 0; i < backward.keptOfRead.size(); ++i)
+      count(used[i], backward.keptOfRead[i]);
+    for (size_t i = 0; i < backward.keptOfMade.size(); ++i)
+      count(node->output(i), backward.keptOfMade[i]);
+    return bytes;
+  }
+
   Model &model_;
   TopLevel top_;
   llvm::function_ref<void(const OperatorRun &)> observe_ = nullptr;
   DecidedTypes *decided_;
   bool countsFlops_;
+  bool backward_ = false;
   bool preparing_ = false; // a graph for the interpreter
   int64_t ns_ = 0;         // of the node that ran last
   // Looked up by pointer only.
   std::unordered_map<Value *, c10::IValue> values_;
   std::unordered_map<Value *, size_t> lastUse_;
   std::unordered_map<Node *, Prepared> prepared_;
+  std::unordered_set<Value *> weights_;  // of which gradients are wanted
+  std::unordered_set<Value *> needGrad_; // made from those
+  std::unordered_set<Value *> kept_;     // for a backward, by an operator before
 };
 
 namespace {
@@ -268,13 +335,14 @@ GraphTimer::~GraphTimer() = default;
 
 llvm::Expected<std::vector<int64_t>>
 GraphTimer::operators(std::vector<c10::IValue> inputs,
-                      llvm::function_ref<void(const OperatorRun &)> observe) {
+                      llvm::function_ref<void(const OperatorRun &)> observe, bool backward) {
   std::vector<int64_t> times;
-  if (llvm::Error error = impl_->evaluator.run(std::move(inputs), [&](const OperatorRun &run) {
-        times.push_back(run.ns);
-        if (observe)
-          observe(run);
-      }))
+  auto note = [&](const OperatorRun &run) {
+    times.push_back(run.ns);
+    if (observe)
+      observe(run);
+  };
+  if (llvm::Error error = impl_->evaluator.run(std::move(inputs), note, backward))
     return std::move(error);
   return times;
 }

@@ -2,6 +2,7 @@
 // tensors on its values.
 #pragma once
 
+#include "compiler/Backward.h"
 #include "ir/Model.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -16,8 +17,10 @@ struct OperatorRun {
   torch::jit::Node *node;
   std::vector<c10::IValue> inputs; // of the node and of what its blocks use from outside
   const std::vector<c10::IValue> &outputs;
-  int64_t flops; // arithmetic that ran, inside blocks too
-  int64_t ns;    // that it took
+  int64_t flops;             // arithmetic that ran, inside blocks too
+  int64_t ns;                // that it took
+  OperatorBackward backward; // where asked for
+  int64_t keptBytes = 0;     // of activations that its backward is the first to need
 };
 
 /// The top level as numbers: who reads whose results.
@@ -48,10 +51,11 @@ public:
   ~GraphTimer();
 
   /// Nanoseconds of each operator of the top level. `observe` (may be empty) sees each after it
-  /// ran. Errors: those of evaluateGraph.
+  /// ran. `backward`: each runs once more with gradients, and backward. Errors: those of
+  /// evaluateGraph.
   llvm::Expected<std::vector<int64_t>>
   operators(std::vector<c10::IValue> inputs,
-            llvm::function_ref<void(const OperatorRun &)> observe = nullptr);
+            llvm::function_ref<void(const OperatorRun &)> observe = nullptr, bool backward = false);
   /// Nanoseconds of the graph as one. Errors: the same.
   llvm::Expected<int64_t> whole(std::vector<c10::IValue> inputs);
 

@@ -86,8 +86,9 @@ llvm::Expected<CostTable> findCosts(Model &model, const std::vector<c10::IValue>
   if (options.cost.empty() || options.cost == "analytic")
     return countedCosts(model, inputs, device);
   llvm::Expected<CostTable> table =
-      options.cost == "measured" ? timeOperators(model, inputs, {options.costBudgetNs, ranks})
-                                 : costsFromFile(model, options.cost);
+      options.cost == "measured"
+          ? timeOperators(model, inputs, {options.costBudgetNs, ranks, options.mode == Mode::Train})
+          : costsFromFile(model, options.cost);
   if (table)
     keep(model, *table);
   return table;

@@ -106,12 +106,14 @@ struct Samples {
 class OperatorTimer {
 public:
   OperatorTimer(Model &model, const std::vector<c10::IValue> &inputs, const TimingRequest &request)
-      : model_(model), inputs_(inputs), budgetNs_(request.budgetNs), timer_(model),
-        table_(emptyTable(model)) {
+      : model_(model), inputs_(inputs), budgetNs_(request.budgetNs), backward_(request.backward),
+        timer_(model), table_(emptyTable(model)) {
     const size_t cores = llvm::hardware_concurrency().compute_thread_count();
     table_.atOnce = static_cast<int64_t>(std::max<size_t>(1, std::min(request.ranks, cores)));
     alone_.operators.resize(table_.rows.size());
     shared_.operators.resize(table_.rows.size());
+    inputGrads_.resize(table_.rows.size());
+    weightGrads_.resize(table_.rows.size());
   }
 
   llvm::Expected<CostTable> run() {
@@ -122,6 +124,8 @@ public:
       if (llvm::Error error = timeOnce(alone_))
         return std::move(error);
       if (llvm::Error error = timeShared(run))
+        return std::move(error);
+      if (llvm::Error error = timeBackward())
         return std::move(error);
       const int64_t spent = std::chrono::nanoseconds(Clock::now() - start).count();
       if (spent + spent / static_cast<int64_t>(run) > budgetNs_) // never one more than fits
@@ -163,6 +167,22 @@ private:
     return llvm::Error::success();
   }
 
+  llvm::Error timeBackward() {
+    if (!backward_)
+      return llvm::Error::success();
+    size_t i = 0;
+    return timer_
+        .operators(
+            ownCopies(inputs_),
+            [&](const OperatorRun &done) {
+              inputGrads_[i].push_back(done.backward.inputGradNs);
+              weightGrads_[i].push_back(done.backward.weightGradNs);
+              table_.rows[i++].keptBytes = done.keptBytes;
+            },
+            /*backward=*/true)
+        .takeError();
+  }
+
   /// Beside ranks that are somewhere else in the model every time, as those of a pipeline are.
   llvm::Error timeShared(size_t run) {
     if (others_.empty())
@@ -189,6 +209,10 @@ private:
       table_.rows[i].forwardNs = others_.empty() ? alone : shared_.median(i);
       if (!others_.empty())
         table_.rows[i].forwardAloneNs = alone;
+      if (backward_) {
+        table_.rows[i].inputGradNs = medianOf(inputGrads_[i]);
+        table_.rows[i].weightGradNs = medianOf(weightGrads_[i]);
+      }
     }
     const int64_t whole = medianOf(alone_.wholes);
     const double off =
@@ -203,9 +227,11 @@ private:
   Model &model_;
   const std::vector<c10::IValue> &inputs_;
   int64_t budgetNs_;
+  bool backward_;
   GraphTimer timer_;
   CostTable table_;
   Samples alone_, shared_;
+  std::vector<std::vector<int64_t>> inputGrads_, weightGrads_; // per operator
   std::vector<std::unique_ptr<OtherRank>> others_;
 };
 

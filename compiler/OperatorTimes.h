@@ -8,7 +8,8 @@ namespace pipec {
 
 struct TimingRequest {
   int64_t budgetNs = 10'000'000'000;
-  size_t ranks = 1; // at work at once; more than this machine has cores count as so many
+  size_t ranks = 1;      // at work at once; more than this machine has cores count as so many
+  bool backward = false; // for training
 };
 
 /// Medians of runs with one thread, after one to warm up, on what one micro-batch will be: of each

@@ -88,6 +88,23 @@ class Planner(e2e.Case):
         self.assertEqual(e2e.files("measured.pipe"), e2e.files("again.pipe"))
         self.assertEqual([stage["forward_ms"] for stage in report["stages"]], [stage["forward_ms"] for stage in again["stages"]])
 
+    def testTableOfOlderVersions(self):
+        self.document(*UNET, "--stages", 2, "--cost", "measured", "--cost-budget", "1s", "--emit-costs", "new.json", "-o", "new.pipe")
+        table = json.loads(Path("new.json").read_text())
+        self.assertIn(table.pop("at_once", 1), (1, 2))  # no more than there are ranks
+        self.assertGreater(sum(row["weight_bytes"] for row in table["operators"] if "weight_bytes" in row), 0)
+        for row in table["operators"]:
+            for key in set(row) - {"op", "module", "forward_ns", "output_bytes"}:
+                del row[key]
+        Path("old.json").write_text(json.dumps(table))
+        new, _ = self.document(*UNET, "--stages", 2, "--cost", "new.json", "-o", "new.pipe")
+        old, _ = self.document(*UNET, "--stages", 2, "--cost", "old.json", "-o", "old.pipe")
+        self.assertEqual([stage["forward_ms"] for stage in old["stages"]], [stage["forward_ms"] for stage in new["stages"]])
+        self.assertGreaterEqual(old["prediction"]["step_ms"], sum(stage["forward_ms"] for stage in old["stages"]))
+        table["at_once"] = 0
+        Path("old.json").write_text(json.dumps(table))
+        self.refused(2, *UNET, "--stages", 2, "--cost", "old.json", saying=["--cost: old.json: at_once"])
+
     def testWrongTables(self):
         self.document(*MLP, "--stages", 2, "--emit-costs", "mlp.json", "-o", "mlp.pipe")
         self.refused(2, *UNET, "--stages", 2, "--cost", "mlp.json", saying=["mlp.json: expected the costs of", "operators, got"])

@@ -126,6 +126,22 @@ TEST(OperatorTimes, AreOfEveryOperatorAndBesideOtherRanks) {
       failedWith(timeOperators(flat, {at::ones({2, 7})}, request), ExitCode::Usage, "aten::mm"));
 }
 
+TEST(OperatorTimes, HaveABackwardWhereAskedFor) {
+  Model flat = take(parseModel(kStepsModel));
+  TimingRequest request;
+  request.budgetNs = 1;
+  request.backward = true;
+  const CostTable table = take(timeOperators(flat, {at::ones({2, 8})}, request));
+  const auto row = [&](size_t i) { return table.rows[i]; };
+  EXPECT_EQ(row(0).inputGradNs, 0); // of the model's input
+  EXPECT_GT(row(0).weightGradNs, 0);
+  EXPECT_GT(row(1).inputGradNs, 0);
+  EXPECT_EQ(row(1).weightGradNs, 0);
+  EXPECT_EQ(row(1).keptBytes, 0);
+  EXPECT_EQ(row(2).keptBytes, 32); // relu keeps what it made
+  EXPECT_EQ(row(4).keptBytes, 0);  // neg keeps nothing
+}
+
 TEST(SharedTime, IsTheScheduleWhereNobodySlowsAnotherDown) {
   ScheduleShape shape;
   shape.stages = 3;

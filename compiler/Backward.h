@@ -1,0 +1,29 @@
+// What the backward of one operator takes: run once more with gradients, then walked back.
+#pragma once
+
+#include "ir/Values.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace pipec {
+
+/// Zeros where nothing needs a gradient, or none can be made.
+struct OperatorBackward {
+  int64_t inputGradNs = 0, weightGradNs = 0; // each in a walk of its own
+  /// Per value that was read and per result: bytes that the backward needs of it, weights excepted.
+  std::vector<int64_t> keptOfRead, keptOfMade;
+};
+
+/// A value that the operator reads.
+struct BackwardInput {
+  enum class Kind { Fixed, Activation, Weight }; // gradients are wanted of the last two
+  c10::IValue value;
+  Kind kind = Kind::Fixed;
+};
+
+/// `writes`: the operator writes into what it reads, so it gets copies. `run` runs it on such
+/// values and returns its results; it may throw, which says that there is no backward.
+OperatorBackward
+timeBackward(const std::vector<BackwardInput> &inputs, bool writes,
+             llvm::function_ref<std::vector<c10::IValue>(const std::vector<c10::IValue> &)> run);
+
+} // namespace pipec
