@@ -41,10 +41,25 @@ std::string sourceLineOf(torch::jit::Node *node) {
   return fmt::format("{}:{}", slash == std::string::npos ? file : file.substr(slash + 1), line);
 }
 
+/// Line of the nearest node after it, else before it, in its block: TorchScript gives reads and
+/// writes of attributes none.
+static std::string lineNear(torch::jit::Node *node) {
+  torch::jit::Node *last = node->owningBlock()->return_node();
+  for (torch::jit::Node *next = node->next(); next != last; next = next->next())
+    if (std::string line = sourceLineOf(next); !line.empty())
+      return line;
+  for (torch::jit::Node *before = node->prev(); before != last; before = before->prev())
+    if (std::string line = sourceLineOf(before); !line.empty())
+      return line;
+  return "";
+}
+
 std::string describeNode(torch::jit::Node *node) {
   std::string text = node->kind().toQualString();
   if (std::string line = sourceLineOf(node); !line.empty())
     text += " at " + line;
+  else if (std::string near = lineNear(node); !near.empty())
+    text += " near " + near;
   if (std::string path = modulePathOf(node); !path.empty())
     text += " in " + path;
   return text;

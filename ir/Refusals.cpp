@@ -45,10 +45,11 @@ constexpr RefusalRow kRefusals[] = {
      "call the module's methods directly instead of storing or returning it",
      "A module is stored in a list, returned, or chosen between."},
     {Refusal::ObjectAttribute, "object-attribute",
-     "{}: reads or writes {} of an object of class {} that the method makes",
+     "{}: reads or writes {} of an object of class {} that is more than its attributes",
      "use plain variables, tuples or a submodule in its place",
-     "The method makes an object of a TorchScript class and stores, returns, forks or selects it. "
-     "An object of which only attributes and methods are used becomes their values."},
+     "The method makes an object of a TorchScript class, or an attribute is one, and it is stored, "
+     "returned, forked, shared or chosen between. An object of which only attributes and methods "
+     "are used becomes their values."},
     {Refusal::AttributeType, "attribute-type",
      "{}: attribute of type {} can be neither a constant nor an input",
      "keep what the method needs of it as tensors, numbers or strings",

@@ -34,21 +34,31 @@ struct Entry {
   AttributeKind kind = AttributeKind::Value;
 };
 
-void collect(const torch::jit::Module &module, const std::string &prefix,
-             std::vector<Entry> &entries) {
-  c10::ClassTypePtr type = module.type();
+/// An object of a class of the model's own is the values of its attributes, as a module is. One
+/// that is reached again, under another name or from itself, stays an object: what is assigned
+/// under one name is seen under the other.
+bool isItsAttributes(const c10::IValue &value, const c10::TypePtr &declared,
+                     std::set<const void *> &seen) {
+  return value.isObject() && declared->kind() == c10::TypeKind::ClassType &&
+         !value.isCustomClass() && seen.insert(value.toObject().get()).second;
+}
+
+void collect(const c10::ivalue::Object &object, const std::string &prefix,
+             std::set<const void *> &seen, std::vector<Entry> &entries) {
+  c10::ClassTypePtr type = object.type();
   for (size_t i = 0; i < type->numAttributes(); ++i) {
     std::string path = prefix + type->getAttributeName(i);
-    c10::IValue value = module._ivalue()->getSlot(i);
-    if (type->getAttribute(i)->is_module() ||
-        (value.isObject() && value.toObject()->type()->is_module())) {
-      collect(value.toModule(), path + ".", entries);
+    c10::IValue value = object.getSlot(i);
+    const bool isModule = type->getAttribute(i)->is_module() ||
+                          (value.isObject() && value.toObject()->type()->is_module());
+    if (isModule || isItsAttributes(value, type->getAttribute(i), seen)) {
+      collect(value.toObjectRef(), path + ".", seen, entries);
       continue;
     }
     Entry entry{path, value, type->getAttribute(i), AttributeKind::Value};
-    if (type->is_parameter(i))
+    if (type->is_module() && type->is_parameter(i))
       entry.kind = AttributeKind::Parameter;
-    else if (type->is_buffer(i) || value.isTensor())
+    else if (value.isTensor() || (type->is_module() && type->is_buffer(i)))
       entry.kind = AttributeKind::Buffer;
     else if (value.isObject() || value.isCapsule())
       entry.kind = AttributeKind::Object;
@@ -87,7 +97,8 @@ public:
 private:
   llvm::Error lower(Model &model) {
     model_ = &model;
-    collect(torch::jit::Module(model.self.toObject()), "", entries_);
+    std::set<const void *> seen;
+    collect(model.self.toObjectRef(), "", seen, entries_);
     auto kept = keptModules(torch::jit::Module(model.self.toObject()), keepEval_);
     if (!kept)
       return kept.takeError();
@@ -106,10 +117,10 @@ private:
       return error;
     lowerTensorConstants(*graph.block());
     removeModules(*graph.block());
-    if (!graph.inputs()[0]->uses().empty())
-      return refuseWith(Refusal::ModuleAsValue, describeNode(graph.inputs()[0]->uses()[0].user));
     if (llvm::Error error = refuseObjects(*graph.block()))
       return error;
+    if (!graph.inputs()[0]->uses().empty())
+      return refuseWith(Refusal::ModuleAsValue, describeNode(graph.inputs()[0]->uses()[0].user));
     graph.eraseInput(0);
     for (const Attribute &attribute : model.attributes)
       if (attribute.value.isTensor() && attribute.value.toTensor().defined() &&
@@ -120,12 +131,17 @@ private:
     return llvm::Error::success();
   }
 
-  /// What still reads or writes an attribute has an object that the method makes itself.
-  static llvm::Error refuseObjects(Block &block) {
+  /// What still reads or writes an attribute has an object that is more than its attributes.
+  llvm::Error refuseObjects(Block &block) {
     for (Node *node : block.nodes()) {
-      if (node->kind() == c10::prim::GetAttr || node->kind() == c10::prim::SetAttr)
+      const bool access = node->kind() == c10::prim::GetAttr || node->kind() == c10::prim::SetAttr;
+      if (access && !node->input(0)->type()->is_module())
         return refuseWith(Refusal::ObjectAttribute, describeNode(node), node->s(c10::attr::name),
                           node->input(0)->type()->annotation_str());
+      if (node->kind() == c10::prim::GetAttr && paths_.count(node->output()) &&
+          !node->output()->type()->is_module() && node->hasUses())
+        return refuseWith(Refusal::ObjectAttribute, describeNode(node->output()->uses()[0].user),
+                          node->s(c10::attr::name), node->output()->type()->annotation_str());
       for (Block *inner : node->blocks())
         if (llvm::Error error = refuseObjects(*inner))
           return error;
