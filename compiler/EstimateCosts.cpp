@@ -3,6 +3,7 @@
 #include "compiler/EvaluateGraph.h"
 #include "ir/Values.h"
 #include "ir/plan/Cluster.h"
+#include "llvm/ADT/StringSwitch.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -10,9 +11,16 @@ namespace pipec {
 
 namespace {
 
+/// Reads as many elements of its first tensor as it makes.
+bool gathers(llvm::StringRef op) {
+  return llvm::StringSwitch<bool>(op)
+      .Cases("aten::embedding", "aten::index_select", "aten::gather", "aten::index", true)
+      .Default(false);
+}
+
 /// Views and bookkeeping move nothing; other operators read their tensors and write their results.
-int64_t bytesMoved(const OperatorRun &run) {
-  int64_t read = 0, written = 0;
+int64_t bytesMoved(const OperatorRun &run, llvm::StringRef op) {
+  int64_t read = 0, written = 0, first = -1;
   std::vector<const void *> storages;
   for (const c10::IValue &input : run.inputs)
     forEachTensor(input, [&](const at::Tensor &tensor) {
@@ -20,6 +28,8 @@ int64_t bytesMoved(const OperatorRun &run) {
         return;
       storages.push_back(tensor.storage().unsafeGetStorageImpl());
       read += tensor.nbytes();
+      if (first < 0)
+        first = tensor.nbytes();
     });
   for (const c10::IValue &output : run.outputs)
     forEachTensor(output, [&](const at::Tensor &tensor) {
@@ -27,6 +37,8 @@ int64_t bytesMoved(const OperatorRun &run) {
           !llvm::is_contained(storages, tensor.storage().unsafeGetStorageImpl()))
         written += tensor.nbytes();
     });
+  if (gathers(op))
+    read -= std::max<int64_t>(0, first - written);
   return written == 0 ? 0 : read + written;
 }
 
@@ -42,11 +54,13 @@ int64_t outputBytesOf(const OperatorRun &run) {
 }
 
 llvm::Expected<std::vector<OperatorWork>> countWork(Model &model, std::vector<c10::IValue> inputs) {
+  const OperatorGraph graph = operatorGraph(model);
   std::vector<OperatorWork> work;
   llvm::Error error = evaluateGraph(model, std::move(inputs), [&](const OperatorRun &run) {
+    const std::string &op = graph.operators[work.size()].op;
     OperatorWork &row = work.emplace_back();
     row.flops = run.flops;
-    row.bytesMoved = bytesMoved(run);
+    row.bytesMoved = bytesMoved(run, op);
     row.outputBytes = outputBytesOf(run);
   });
   if (error)

@@ -38,7 +38,17 @@ int64_t recurrentFlops(Inputs inputs) {
   return 2 * steps * (inputs[1].toTensor().numel() + inputs[2].toTensor().numel());
 }
 
-enum class Family { None, Product01, Product12, Convolution, Attention, Recurrent };
+enum class Family {
+  None,
+  Product01,
+  Product12,
+  Convolution,
+  Attention,
+  Recurrent,
+  MaxPool,
+  Tanh,
+  Gelu
+};
 
 Family familyOf(llvm::StringRef name) {
   return llvm::StringSwitch<Family>(name)
@@ -49,6 +59,11 @@ Family familyOf(llvm::StringRef name) {
       .Cases("aten::scaled_dot_product_attention",
              "aten::_scaled_dot_product_flash_attention_for_cpu", Family::Attention)
       .Case("aten::mkldnn_rnn_layer", Family::Recurrent)
+      .Cases("aten::max_pool1d", "aten::max_pool2d", "aten::max_pool3d", Family::MaxPool)
+      .Cases("aten::max_pool1d_with_indices", "aten::max_pool2d_with_indices",
+             "aten::max_pool3d_with_indices", Family::MaxPool)
+      .Cases("aten::tanh", "aten::tanh_", Family::Tanh)
+      .Cases("aten::gelu", "aten::gelu_", Family::Gelu)
       .Default(Family::None);
 }
 
@@ -56,7 +71,7 @@ Family familyOf(llvm::StringRef name) {
 struct Context : at::ObserverContext {
   bool counted = false;
   int64_t flops = 0;
-  int64_t perOutputElement = 0; // convolutions: multiply-adds of one output element
+  int64_t perOutputElement = 0; // of the first result
 };
 
 bool isTransposed(Inputs inputs) {
@@ -75,7 +90,26 @@ void startConvolution(Inputs inputs, Context &context) {
     context.perOutputElement = 2 * filter;
 }
 
-void start(Family family, Inputs inputs, Context &context) {
+/// One number stands for all dimensions, which the operator's name has.
+int64_t elementsOfWindow(const char *name, Inputs inputs) {
+  const c10::List<int64_t> sizes = inputs[1].toIntList();
+  int64_t elements = 1;
+  for (int64_t size : sizes)
+    elements *= size;
+  const llvm::StringRef op = name;
+  const int dims = op.contains("1d") ? 1 : op.contains("2d") ? 2 : 3;
+  if (sizes.size() == 1)
+    for (int d = 1; d < dims; ++d)
+      elements *= sizes[0];
+  return elements;
+}
+
+// What takes a CPU longer than reading and writing says: LibTorch's pooling compares element by
+// element, 3 ns for each of a window; tanh and gelu take 2 and 0.2 ns for each. In operations of
+// the usual core (kCoreFlopsPerSecond), measured with bench-prediction's models.
+constexpr int64_t kFlopsOfCompare = 300, kFlopsOfTanh = 200, kFlopsOfGelu = 20;
+
+void start(Family family, const char *name, Inputs inputs, Context &context) {
   switch (family) {
   case Family::None:
     return;
@@ -95,6 +129,15 @@ void start(Family family, Inputs inputs, Context &context) {
   case Family::Recurrent:
     context.flops = recurrentFlops(inputs);
     return;
+  case Family::MaxPool:
+    context.perOutputElement = kFlopsOfCompare * elementsOfWindow(name, inputs);
+    return;
+  case Family::Tanh:
+    context.perOutputElement = kFlopsOfTanh;
+    return;
+  case Family::Gelu:
+    context.perOutputElement = kFlopsOfGelu;
+    return;
   }
 }
 
@@ -109,7 +152,7 @@ std::unique_ptr<at::ObserverContext> onEnter(const at::RecordFunction &function)
   Family family = familyOf(function.name());
   context->counted = family != Family::None;
   if (context->counted && depthInCounted++ == 0)
-    start(family, lastOf(function.inputs(), function.num_inputs()), *context);
+    start(family, function.name(), lastOf(function.inputs(), function.num_inputs()), *context);
   return context;
 }
 
@@ -119,11 +162,10 @@ void onExit(const at::RecordFunction &function, at::ObserverContext *observed) {
     return;
   --depthInCounted;
   flopsOfThread += context->flops;
-  if (context->perOutputElement)
-    for (const c10::IValue &output :
-         lastOf(c10::ArrayRef<c10::IValue>(function.outputs()), function.num_outputs()))
-      if (output.isTensor())
-        flopsOfThread += context->perOutputElement * output.toTensor().numel();
+  const auto outputs =
+      lastOf(c10::ArrayRef<c10::IValue>(function.outputs()), function.num_outputs());
+  if (context->perOutputElement && !outputs.empty() && outputs[0].isTensor())
+    flopsOfThread += context->perOutputElement * outputs[0].toTensor().numel();
 }
 
 } // namespace

@@ -6,7 +6,8 @@
 namespace pipec {
 
 /// While alive, adds up floating point operations (a multiply-add is two) of matrix products,
-/// convolutions, attention and recurrent layers run by this thread. Outermost operator of a family
+/// convolutions, attention and recurrent layers run by this thread, and what takes a core as long
+/// as so many of them: maximum pooling, tanh, gelu. Outermost operator of a family
 /// counts, so nested calls are not counted twice. One at a time per thread.
 class FlopCounter {
 public:

@@ -11,9 +11,10 @@
 
 namespace pipec {
 
-/// One core at work on large matrix products; moving a byte takes it as long as six operations.
-constexpr int64_t kCoreFlopsPerSecond = 50'000'000'000;
-constexpr int64_t kCoreFlopsPerByte = 6;
+/// One core with wide vectors at work on large matrix products; moving a byte, half from caches and
+/// half from memory, takes it as long as four operations.
+constexpr int64_t kCoreFlopsPerSecond = 100'000'000'000;
+constexpr int64_t kCoreFlopsPerByte = 4;
 
 struct ClusterDevice {
   enum class Kind { Cpu, Cuda };

@@ -88,12 +88,42 @@ TEST(EstimateCosts, CountsArithmeticAndBytes) {
   ASSERT_TRUE(succeeded(estimateCosts(flat, {at::ones({2, 8})})));
   ASSERT_EQ(flat.nodeCosts.size(), 5u);
   const auto cost = [&](size_t i) { return flat.nodeCosts[i]; };
-  // 2*2*8*4 operations; 16 + 32 numbers read and 8 written, 4 bytes each, 6 operations a byte.
-  EXPECT_EQ(cost(0).flops, 128 + 6 * 4 * (16 + 32 + 8));
+  // 2*2*8*4 operations; 16 + 32 numbers read and 8 written, 4 bytes each, 4 operations a byte.
+  EXPECT_EQ(cost(0).flops, 128 + 4 * 4 * (16 + 32 + 8));
   EXPECT_EQ(cost(0).outputBytes, 32);
   EXPECT_EQ(cost(1).flops, 0); // a view moves nothing
-  EXPECT_EQ(cost(2).flops, 6 * 4 * (8 + 8));
+  EXPECT_EQ(cost(2).flops, 4 * 4 * (8 + 8));
   EXPECT_EQ(cost(4).outputBytes, 32);
+}
+
+/// What a CPU is slow at counts more than its bytes, and a table that is looked up in less.
+TEST(EstimateCosts, KnowsPoolingTanhAndLookups) {
+  Model flat = take(parseModel(R"(model {
+  graph(%x : Tensor, %table : Tensor, %rows : Tensor):
+    %k : int = prim::Constant[value=2]()
+    %zero : int = prim::Constant[value=0]()
+    %one : int = prim::Constant[value=1]()
+    %no : bool = prim::Constant[value=0]()
+    %kernel : int[] = prim::ListConstruct(%k)
+    %stride : int[] = prim::ListConstruct(%k, %k)
+    %pad : int[] = prim::ListConstruct(%zero, %zero)
+    %dil : int[] = prim::ListConstruct(%one, %one)
+    %p : Tensor = aten::max_pool2d(%x, %kernel, %stride, %pad, %dil, %no)
+    %t : Tensor = aten::tanh(%p)
+    %e : Tensor = aten::embedding(%table, %rows, %k, %no, %no)
+    return (%t, %e)
+}
+)"));
+  ASSERT_TRUE(succeeded(estimateCosts(
+      flat, {at::ones({1, 1, 8, 8}), at::ones({1000, 4}), at::ones({3}, at::kLong)})));
+  std::vector<int64_t> flops;
+  for (const NodeCost &cost : flat.nodeCosts)
+    if (cost.flops > 0)
+      flops.push_back(cost.flops);
+  EXPECT_EQ(flops, (std::vector<int64_t>{
+                       16 * 4 * 300 + 4 * 4 * (64 + 16), // 16 windows of 4
+                       16 * 200 + 4 * 4 * (16 + 16),     // one each
+                       4 * (4 * 12 + 8 * 3 + 4 * 12)})); // 3 rows of 4, and their numbers
 }
 
 TEST(EstimateCosts, AreTheSameAgainAndSurviveAsText) {
