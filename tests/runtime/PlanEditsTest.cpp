@@ -55,7 +55,7 @@ const Free kFree[] = {
     {"signature[.]inputs.*[.]written", "true only costs a copy"},
     {"signature[.]inputs.*[.]default", "only the model's source has it; not asked for here"},
     {"signature[.]outputs.*", "names that only the model's source has"},
-    {"obligations.*", "what the compile proved with the source at hand"},
+    {"obligations.*|normalisation[.]forms.*", "what the compile proved with the source at hand"},
     {"stages.*[.]outputs.*[.]name|channels.*[.]name", "a label, where nothing else has the name"},
 };
 
