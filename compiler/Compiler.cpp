@@ -165,13 +165,32 @@ struct Compiler::Impl {
     return llvm::Error::success();
   }
 
+  SourceMode sourceMode() const {
+    SourceMode mode; // as lower-attributes folds the flags
+    if (options->trainingFlag != TrainingFlag::Saved)
+      mode.training = options->trainingFlag == TrainingFlag::True;
+    mode.keepEval = options->keepEval;
+    return mode;
+  }
+
+  llvm::Error explained(llvm::Error error, const Model &model,
+                        const std::vector<c10::IValue> &inputs) const {
+    Signature signature = model.signature;
+    llvm::Expected<std::vector<bool>> given = applyBatchDims(signature, options->batchDims);
+    if (!given) {
+      llvm::consumeError(given.takeError());
+      return error;
+    }
+    return explainExample(std::move(error), path, sourceMode(), signature, inputs, *given);
+  }
+
   llvm::Expected<std::vector<ExampleRun>> study(Model &model) {
     llvm::Expected<std::vector<c10::IValue>> inputs = exampleInputs(model);
     if (!inputs)
       return inputs.takeError();
     if (!options->inputs.empty()) {
       if (llvm::Error error = simplifyWithTypes(model, *inputs))
-        return std::move(error);
+        return explained(std::move(error), model, *inputs);
       endPhase("infer types");
     }
     if (llvm::Expected<bool> changed = roundTrip(model); !changed)
@@ -187,13 +206,10 @@ struct Compiler::Impl {
           "one: tensors are joined along dimension 0, other results become lists");
       return std::vector<ExampleRun>{};
     }
-    SourceMode mode; // as lower-attributes folds the flags
-    if (options->trainingFlag != TrainingFlag::Saved)
-      mode.training = options->trainingFlag == TrainingFlag::True;
-    mode.keepEval = options->keepEval;
-    llvm::Expected<std::vector<ExampleRun>> runs = runSource(path, mode, model, *inputs, *given);
+    llvm::Expected<std::vector<ExampleRun>> runs =
+        runSource(path, sourceMode(), model, *inputs, *given);
     if (!runs)
-      return runs.takeError();
+      return explained(runs.takeError(), model, *inputs);
     if (std::string dims = suggestBatchDims(model.signature, *inputs);
         !model.signature.batchSymbolic && options->batchDims.empty() && !dims.empty())
       model.notes.push_back("the sizes of the example inputs suggest --batch-dim " + dims +

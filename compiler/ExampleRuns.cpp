@@ -1,5 +1,6 @@
 #include "compiler/ExampleRuns.h"
 
+#include "ir/FixedBatch.h"
 #include "ir/InferenceSettings.h"
 #include "ir/MicroBatch.h"
 #include "ir/TorchError.h"
@@ -57,6 +58,21 @@ llvm::Expected<std::vector<ExampleRun>> runSource(const std::string &path, const
   for (ExampleRun &done : runs)
     done.batch = samplesOf(model.signature, done.calls.back());
   return runs;
+}
+
+llvm::Error explainExample(llvm::Error error, const std::string &path, const SourceMode &mode,
+                           const Signature &signature, const std::vector<c10::IValue> &inputs,
+                           const std::vector<bool> &batchDimGiven) {
+  auto run =
+      [&](std::vector<std::vector<c10::IValue>> calls) -> llvm::Expected<std::vector<c10::IValue>> {
+    InferenceSettings settings(/*intraOpThreads=*/1);
+    llvm::Expected<c10::IValue> result =
+        runFresh(path, signature.method, mode, std::move(calls), kSeed);
+    if (!result)
+      return result.takeError();
+    return std::vector<c10::IValue>{std::move(*result)};
+  };
+  return explainFixedBatch(std::move(error), signature, inputs, batchDimGiven, run);
 }
 
 llvm::Error runStages(const std::string &directory, Plan &plan,

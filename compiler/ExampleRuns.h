@@ -21,6 +21,12 @@ llvm::Expected<std::vector<ExampleRun>> runSource(const std::string &path, const
                                                   const std::vector<c10::IValue> &inputs,
                                                   const std::vector<bool> &batchDimGiven);
 
+/// An error of running the model on `inputs`, with the batch size that its constants fix and how to
+/// free it where they are why.
+llvm::Error explainExample(llvm::Error error, const std::string &path, const SourceMode &mode,
+                           const Signature &signature, const std::vector<c10::IValue> &inputs,
+                           const std::vector<bool> &batchDimGiven);
+
 /// Runs the stages in `directory` on the same inputs: every leaf must be bit-identical. Fills the
 /// specs of plan.channels. Errors: Internal naming the first output, index and both values.
 llvm::Error runStages(const std::string &directory, Plan &plan,

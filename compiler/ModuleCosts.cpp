@@ -1,6 +1,7 @@
 #include "compiler/ModuleCosts.h"
 
 #include "compiler/EstimateCosts.h"
+#include "compiler/ExampleRuns.h"
 #include "compiler/Import.h"
 #include "compiler/Pipelines.h"
 #include "ir/NodeInfo.h"
@@ -53,7 +54,8 @@ llvm::Error measure(const std::string &path, const std::string &method, const st
     return values.takeError();
   std::vector<c10::IValue> given = *values; // as they were, should the model write into them
   if (llvm::Error error = estimateCosts(*model, std::move(*values)))
-    return withArguments(std::move(error), model->signature, given);
+    return explainExample(withArguments(std::move(error), model->signature, given), path, {},
+                          model->signature, given, std::vector<bool>(given.size()));
   TopLevel top = topLevelOf(*model);
   for (size_t i = 0; i < top.operators.size(); ++i)
     add(costs, withoutCallNumbers(modulePathOf(top.operators[i])), model->nodeCosts[i].flops);

@@ -54,30 +54,6 @@ std::optional<int64_t> firstSize(llvm::ArrayRef<c10::IValue> inputs,
   return size;
 }
 
-/// Fills in batchDim where it was not given; returns the example's batch size, 0 when nothing has
-/// one.
-llvm::Expected<int64_t> guessBatchDims(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
-                                       const std::vector<bool> &given) {
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (!given[i])
-      signature.inputs[i].batchDim.reset();
-  int64_t batch = 0;
-  bool anyGiven = llvm::any_of(signature.inputs,
-                               [](const InputSpec &input) { return input.batchDim.has_value(); });
-  if (anyGiven) {
-    auto size = batchSize(signature, inputs);
-    if (!size)
-      return size.takeError();
-    batch = *size;
-  } else {
-    batch = firstSize(inputs, given).value_or(0);
-  }
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (!given[i] && batch > 0 && allTensorsHave(inputs[i], batch))
-      signature.inputs[i].batchDim = 0;
-  return batch;
-}
-
 /// The runs at the trial sizes; empty when the model refuses one of them.
 std::vector<Run> tryAllSizes(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
                              LeafRunner run) {
@@ -323,6 +299,28 @@ void describeInputs(Signature &signature, llvm::ArrayRef<c10::IValue> inputs) {
 }
 
 } // namespace
+
+llvm::Expected<int64_t> guessBatchDims(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
+                                       const std::vector<bool> &given) {
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (!given[i])
+      signature.inputs[i].batchDim.reset();
+  int64_t batch = 0;
+  bool anyGiven = llvm::any_of(signature.inputs,
+                               [](const InputSpec &input) { return input.batchDim.has_value(); });
+  if (anyGiven) {
+    auto size = batchSize(signature, inputs);
+    if (!size)
+      return size.takeError();
+    batch = *size;
+  } else {
+    batch = firstSize(inputs, given).value_or(0);
+  }
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (!given[i] && batch > 0 && allTensorsHave(inputs[i], batch))
+      signature.inputs[i].batchDim = 0;
+  return batch;
+}
 
 llvm::Error batchTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
                        const std::vector<bool> &batchDimGiven, LeafRunner run, std::string *whole) {

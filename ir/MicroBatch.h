@@ -35,6 +35,11 @@ llvm::Expected<std::vector<c10::IValue>> flattenOutputs(const Signature &signatu
 using LeafRunner = llvm::function_ref<llvm::Expected<std::vector<c10::IValue>>(
     std::vector<std::vector<c10::IValue>> calls)>;
 
+/// Fills in batchDim where it was not given; returns the example's batch size, 0 when nothing has
+/// one. Errors: Usage when the given batch dimensions disagree.
+llvm::Expected<int64_t> guessBatchDims(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
+                                       const std::vector<bool> &given);
+
 /// The three-size trial: runs the model with the samples of `inputs` repeated to batches of 2, 3
 /// and 5 and fits a*B+b to every size. Sets in `signature`: batchDim of inputs where
 /// `batchDimGiven` is false, batchSymbolic, batchSize, tensor specs of inputs and leaves, and the

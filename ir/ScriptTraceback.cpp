@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <vector>
 
 namespace pipec {
@@ -14,13 +15,33 @@ constexpr llvm::StringLiteral kTraceback = "Traceback of TorchScript";
 constexpr llvm::StringLiteral kOriginal = "Traceback of TorchScript, original code";
 constexpr llvm::StringLiteral kHere = "<--- HERE\n";
 
-/// "at net.py:12 in forward" of `  File "/home/me/net.py", line 12, in forward`; empty for other
-/// lines.
-std::string frameOf(llvm::StringRef line) {
+struct Frame {
+  llvm::StringRef path, number, function;
+};
+
+/// `/home/me/net.py(12): forward`, a line of the Python stack that a traced operator has in place
+/// of its source.
+std::optional<Frame> tracedFrame(llvm::StringRef line) {
+  auto [place, function] = line.rsplit("): ");
+  auto [path, number] = place.rsplit('(');
+  if (path.empty() || path[0] == ' ' || function.empty() || number.empty() ||
+      number.find_first_not_of("0123456789") != llvm::StringRef::npos)
+    return std::nullopt;
+  return Frame{path, number, function};
+}
+
+/// `  File "/home/me/net.py", line 12, in forward`.
+std::optional<Frame> scriptedFrame(llvm::StringRef line) {
   if (!line.consume_front("  File \""))
-    return "";
+    return std::nullopt;
   auto [path, rest] = line.split("\", line ");
   auto [number, function] = rest.split(", in ");
+  return Frame{path, number, function};
+}
+
+/// "at net.py:12 in forward".
+std::string textOfFrame(const Frame &where) {
+  auto [path, number, function] = where;
   // Models are saved on other machines: the folder says little, and the name is enough to find it.
   std::string frame = fmt::format(
       "at {}:{}", path.rsplit('/').second.empty() ? path.str() : path.rsplit('/').second.str(),
@@ -35,9 +56,15 @@ std::vector<std::string> framesOf(llvm::StringRef traceback) {
   std::vector<std::string> frames;
   llvm::SmallVector<llvm::StringRef, 64> lines;
   traceback.split(lines, '\n');
-  for (llvm::StringRef line : lines)
-    if (std::string frame = frameOf(line); !frame.empty())
-      frames.push_back(std::move(frame));
+  bool inStack = false; // of Python, innermost call first, with PyTorch's own calls outside
+  for (llvm::StringRef line : lines) {
+    std::optional<Frame> traced = tracedFrame(line);
+    if (traced && !inStack)
+      frames.push_back(textOfFrame(*traced));
+    inStack = traced.has_value();
+    if (std::optional<Frame> scripted = scriptedFrame(line))
+      frames.push_back(textOfFrame(*scripted));
+  }
   return frames;
 }
 
@@ -50,7 +77,8 @@ llvm::StringRef reasonOf(llvm::StringRef message) {
   llvm::StringRef rest = message.drop_front(heading).split('\n').second;
   if (size_t mark = rest.rfind(kHere); mark != llvm::StringRef::npos)
     rest = rest.drop_front(mark + kHere.size());
-  while (!rest.empty() && (rest[0] == ' ' || rest[0] == '\t' || rest[0] == '\n'))
+  while (!rest.empty() && (rest[0] == ' ' || rest[0] == '\t' || rest[0] == '\n' ||
+                           tracedFrame(rest.split('\n').first)))
     rest = rest.split('\n').second;
   return rest.rtrim();
 }

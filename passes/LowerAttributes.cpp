@@ -155,9 +155,11 @@ private:
       if (node->kind() == c10::prim::GetAttr || node->kind() == c10::prim::SetAttr) {
         bool known = false;
         std::string path = attributePath(node->input(0), node->s(c10::attr::name), paths_, known);
-        if (known && node->kind() == c10::prim::SetAttr)
+        if (known && node->kind() == c10::prim::SetAttr) {
           assigned_.insert(path);
-        else if (known && entryOf_.count(path))
+          if (!entryOf_.count(path))
+            replaced_ = node;
+        } else if (known && entryOf_.count(path))
           noteRead(path, node->output());
         else if (known)
           paths_[node->output()] = path; // a submodule
@@ -243,6 +245,10 @@ private:
   }
 
   llvm::Error makeStateOutputs() {
+    if (replaced_) // an object that is its attributes elsewhere gives way to another
+      return refuseWith(Refusal::ObjectAttribute, describeNode(replaced_),
+                        replaced_->s(c10::attr::name),
+                        replaced_->input(1)->type()->annotation_str());
     std::map<std::string, Value *> current;
     for (const std::string &path : assigned_) {
       if (!inputOf_.count(path))
@@ -397,6 +403,7 @@ private:
       model_->attributes[i].storage = ids[i];
   }
 
+  Node *replaced_ = nullptr; // assigns an object that is no entry
   std::string training_;
   std::vector<std::string> keepEval_;
   std::set<std::string> kept_; // paths of modules in eval mode

@@ -1,6 +1,7 @@
 #include "runtime/InputCheck.h"
 
-#include "ir/MicroBatch.h"
+#include "ir/FixedBatch.h"
+#include "ir/plan/Words.h"
 
 #include <fmt/format.h>
 
@@ -45,9 +46,10 @@ llvm::Error checkMicroBatch(const Signature &signature, llvm::ArrayRef<c10::IVal
       samples != signature.batchSize)
     return makeError(
         ExitCode::Usage,
-        fmt::format("micro-batch {}: expected {} samples (the model's constants fix it), got {}",
-                    microBatch, signature.batchSize, samples),
-        "choose --microbatches so that each micro-batch has that size");
+        fmt::format("micro-batch {}: expected {} (the model's constants fix it), got {}",
+                    microBatch, counted(static_cast<size_t>(signature.batchSize), "sample"),
+                    samples),
+        "choose --microbatches so that each micro-batch has that size; " + howToFreeBatch());
   for (size_t i = 0; i < signature.inputs.size(); ++i) {
     const InputSpec &input = signature.inputs[i];
     if (!input.tensor.known || !inputs[i].isTensor() || !inputs[i].toTensor().defined())

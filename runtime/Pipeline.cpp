@@ -44,6 +44,15 @@ llvm::Expected<Schedule> chooseSchedule(const Artifact &artifact, const Pipeline
   return forwardOnly(shape);
 }
 
+/// Whoever compiled without an example has no check of the sizes before the stages run.
+llvm::Error explainUnknownSizes(llvm::Error error, const Signature &signature) {
+  ErrorText text = describe(std::move(error));
+  if (text.code == ExitCode::Usage && text.help.empty() && signature.batchSize == 0)
+    text.help = "if the model should take these inputs, compile it again with them as --inputs, "
+                "which shows the sizes that it takes";
+  return makeError(text.code, text.message, text.help);
+}
+
 } // namespace
 
 /// Everything that rank threads touch; they share its ownership with the pipeline.
@@ -320,8 +329,10 @@ llvm::Expected<c10::IValue> Pipeline::infer(const std::vector<c10::IValue> &inpu
 
   auto start = std::chrono::steady_clock::now();
   if (llvm::Error error = impl_->runStep())
-    return withArguments(std::move(error), signature,
-                         core.failedMicroBatch ? core.data.inputs[*core.failedMicroBatch] : inputs);
+    return explainUnknownSizes(
+        withArguments(std::move(error), signature,
+                      core.failedMicroBatch ? core.data.inputs[*core.failedMicroBatch] : inputs),
+        signature);
   int64_t makespanNs = (std::chrono::steady_clock::now() - start) / std::chrono::nanoseconds(1);
   if (stats)
     impl_->measure(*stats, makespanNs);

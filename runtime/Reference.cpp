@@ -1,7 +1,7 @@
 #include "runtime/Reference.h"
 
 #include "ir/BatchDimHint.h"
-#include "ir/MicroBatch.h"
+#include "ir/FixedBatch.h"
 #include "ir/ModelSignature.h"
 #include "ir/RandomOps.h"
 #include "ir/TorchError.h"
@@ -214,14 +214,25 @@ llvm::Error Reference::Impl::explainCut(llvm::Error error,
     return error;
   ErrorText text = describe(std::move(error));
   return makeError(text.code, text.message,
-                   "if the batch is not the first dimension everywhere: --batch-dim " + dims);
+                   (text.help.empty() ? "" : text.help + "; ") +
+                       "if the batch is not the first dimension everywhere: --batch-dim " + dims);
 }
 
 llvm::Error Reference::Impl::learnSignature(const std::vector<c10::IValue> &inputs) {
   std::vector<c10::IValue> example = exampleMicroBatch(inputs);
   llvm::Expected<c10::IValue> result = runFresh({example});
-  if (!result)
-    return explainCut(withArguments(result.takeError(), signature, example), inputs);
+  if (!result) {
+    auto runs = [&](std::vector<std::vector<c10::IValue>> inOrder)
+        -> llvm::Expected<std::vector<c10::IValue>> {
+      llvm::Expected<c10::IValue> value = runFresh(std::move(inOrder));
+      if (!value)
+        return value.takeError();
+      return std::vector<c10::IValue>{std::move(*value)};
+    };
+    return explainCut(explainFixedBatch(withArguments(result.takeError(), signature, example),
+                                        signature, example, batchDimGiven, runs),
+                      inputs);
+  }
   describeResult(signature, *result);
   auto leavesOf = [&](std::vector<std::vector<c10::IValue>> inOrder)
       -> llvm::Expected<std::vector<c10::IValue>> {

@@ -1,5 +1,6 @@
 #include "tools/CompileReport.h"
 
+#include "ir/plan/Words.h"
 #include "tools/PlanReport.h"
 #include "tools/Table.h"
 
@@ -16,8 +17,8 @@ std::string batchSentence(const Signature &signature) {
     return "batch: no example inputs were given, so sizes are not checked";
   if (signature.batchSymbolic)
     return "batch: any micro-batch size";
-  return fmt::format("batch: only micro-batches of {} samples, as the model has that size built in",
-                     signature.batchSize);
+  return fmt::format("batch: only micro-batches of {}, as the model has that size built in",
+                     counted(static_cast<size_t>(signature.batchSize), "sample"));
 }
 
 double milliseconds(double ns) { return ns / 1e6; }

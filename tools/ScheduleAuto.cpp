@@ -52,8 +52,10 @@ StagedWork workOf(const TrialRequest &asked, const AutoShape &shape, size_t chun
   work.shape.train = true;
   work.shape.microBatches =
       asked.microBatches ? asked.microBatches : 2 * static_cast<int64_t>(shape.ranks);
-  work.costs.stages = costs.stages;
-  work.costs.link.latency = costs.latency;
+  const TransferCosts transfers =
+      asked.costs.transfers(rankOfStages(placement, shape.ranks, chunks));
+  work.shape.optimizer = !transfers.optimizeNs.empty();
+  work.costs = programCosts(work.plan, costs, transfers);
   if (asked.memoryLimit < std::numeric_limits<int64_t>::max())
     work.limitBytes.assign(shape.ranks, asked.memoryLimit);
   return work;
@@ -91,7 +93,7 @@ llvm::Expected<AutoTrial> searchSchedules(const TrialRequest &asked) {
   TrialRequest again = asked;
   again.ranks = shape->ranks;
   again.stages = shape->ranks * outcome->best().work->chunks;
-  llvm::Expected<Trial> trial = trySchedule(outcome->best().schedule, again);
+  llvm::Expected<Trial> trial = tryMade(outcome->best().schedule, outcome->schedule, again);
   if (!trial)
     return trial.takeError();
   return AutoTrial{std::move(*trial), std::move(*outcome)};

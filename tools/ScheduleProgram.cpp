@@ -78,19 +78,33 @@ llvm::Expected<ScheduleProgram> asProgram(const Schedule &schedule, const TableS
   return result;
 }
 
+ProgramCosts programCosts(const Plan &plan, const ScheduleCosts &costs,
+                          const TransferCosts &transfers) {
+  ProgramCosts all;
+  all.stages = costs.stages;
+  all.optimize = transfers.optimizeNs;
+  Program ways; // between all ranks that may send each other something
+  ways.ranks.resize(plan.ranks);
+  for (const Channel &channel : plan.channels) {
+    all.channelBytes.push_back(
+        transfers.valueBytes.empty() ? 0 : transfers.valueBytes[channel.from.stage]);
+    for (const PortRef &to : channel.to) {
+      const size_t from = plan.stages[channel.from.stage].rank, rank = plan.stages[to.stage].rank;
+      ways.lanes.push_back({from, rank});
+      ways.lanes.push_back({rank, from});
+    }
+  }
+  all.link = {costs.latency, transfers.bytesPerSecond};
+  if (transfers.cluster)
+    placeOn(*transfers.cluster, ways, all);
+  return all;
+}
+
 llvm::Expected<std::pair<Timing, int64_t>> timeProgram(const Schedule &schedule,
                                                        const ScheduleProgram &of,
                                                        const ScheduleCosts &costs,
                                                        const TransferCosts &transfers) {
-  ProgramCosts all;
-  all.stages = costs.stages;
-  all.optimize = transfers.optimizeNs;
-  for (const Channel &channel : of.plan.channels)
-    all.channelBytes.push_back(
-        transfers.valueBytes.empty() ? 0 : transfers.valueBytes[channel.from.stage]);
-  all.link = {costs.latency, transfers.bytesPerSecond};
-  if (transfers.cluster)
-    placeOn(*transfers.cluster, of.program, all);
+  const ProgramCosts all = programCosts(of.plan, costs, transfers);
   llvm::Expected<SimulatedRun> run = simulate(of.program, of.plan, of.shape, all);
   if (!run)
     return run.takeError();

@@ -32,6 +32,10 @@ llvm::Expected<ScheduleProgram> asProgram(const Schedule &schedule, const TableS
                                           const ScheduleCosts &costs,
                                           const TransferCosts &transfers);
 
+/// What the simulator of programs is told of stages in a chain; `plan` may also be a sketch of one.
+ProgramCosts programCosts(const Plan &plan, const ScheduleCosts &costs,
+                          const TransferCosts &transfers);
+
 /// The run of it; intervals are those of the schedule's actions. Errors: those of simulate().
 llvm::Expected<std::pair<Timing, int64_t /*lower bound*/>>
 timeProgram(const Schedule &schedule, const ScheduleProgram &of, const ScheduleCosts &costs,

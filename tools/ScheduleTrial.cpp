@@ -172,6 +172,15 @@ llvm::Error generate(const Generator &generator, const TrialRequest &asked, Tria
   return llvm::Error::success();
 }
 
+llvm::Expected<Trial> judged(Trial trial, const TrialRequest &request) {
+  if (llvm::Error error = judge(trial, request)) {
+    trial.why = describe(std::move(error));
+    if (trial.why.code == ExitCode::Usage)
+      return makeError(trial.why.code, trial.why.message, trial.why.help);
+  }
+  return trial;
+}
+
 } // namespace
 
 llvm::Expected<Trial> trySchedule(const std::string &name, const TrialRequest &request) {
@@ -189,12 +198,20 @@ llvm::Expected<Trial> trySchedule(const std::string &name, const TrialRequest &r
     return std::move(error);
   if (!trial.schedule)
     return trial;
-  if (llvm::Error error = judge(trial, request)) {
-    trial.why = describe(std::move(error));
-    if (trial.why.code == ExitCode::Usage)
-      return makeError(trial.why.code, trial.why.message, trial.why.help);
-  }
-  return trial;
+  return judged(std::move(trial), request);
+}
+
+llvm::Expected<Trial> tryMade(const std::string &generator, Schedule schedule,
+                              const TrialRequest &request) {
+  Trial trial;
+  trial.name = generator;
+  trial.generated = true;
+  llvm::Expected<ScheduleRequest> shape = shapeFor(*findGenerator(generator), request);
+  if (!shape)
+    return shape.takeError();
+  trial.costs = shape->costs;
+  trial.schedule = std::move(schedule);
+  return judged(std::move(trial), request);
 }
 
 std::string memoryText(int64_t memory, bool inBytes) {

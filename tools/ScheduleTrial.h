@@ -42,6 +42,10 @@ struct Trial {
 /// that there is not and for numbers that do not fit together; IO.
 llvm::Expected<Trial> trySchedule(const std::string &name, const TrialRequest &request);
 
+/// The same for what a generator has made for the request.
+llvm::Expected<Trial> tryMade(const std::string &generator, Schedule schedule,
+                              const TrialRequest &request);
+
 /// "4 micro-batches" or "1.2 GiB".
 std::string memoryText(int64_t memory, bool inBytes);
 

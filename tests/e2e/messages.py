@@ -86,6 +86,34 @@ class BatchDimensions(Messages):
                      "--inputs", "state-in.pt", "--batch-dim", "x=0,state=0")
 
 
+class FixedBatches(Messages):
+    """A model with its batch baked in by tracing: the size is said, and how to trace it again."""
+    def setUp(self):
+        import warnings
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for build in (odd_models.BakedView, odd_models.BakedZeros):
+                torch.jit.trace(build().eval(), torch.randn(4, 8), check_trace=False).save(f"{build.__name__}.pt")
+
+    def testOtherSizesAreRefused(self):
+        saying = ["expected a batch of 4 samples (the model's constants fix it), got 2: ", "x.size(0)", "len(x)", "torch.jit.script"]
+        for model in ("BakedView.pt", "BakedZeros.pt"):
+            for command in (["pipe-compile", model, "--at", "b", "--dry-run"], ["pipe-run", model], ["pipe-inspect", model]):
+                self.refused(USAGE, [*saying, "called with x: float32[2,8]"], *command, "--inputs", "f32[2,8]")
+            self.refused(USAGE, saying, "pipe-run", model, "--inputs", "f32[4,8]", "--microbatches", 2)
+            self.compiled(model, "baked.pipe", "--at", "b", "--inputs", "f32[4,8]")
+            self.refused(USAGE, ["micro-batch 0: expected 4 samples (the model's constants fix it), got 2", "choose --microbatches", "x.size(0)"],
+                         "pipe-run", "baked.pipe", "--inputs", "f32[4,8]", "--microbatches", 2)
+            self.pipec(0, "pipe-run", "baked.pipe", "--inputs", "f32[8,8]", "--microbatches", 2)
+            self.compiled(model, "sizes.pipe", "--at", "b")
+            self.refused(USAGE, "compile it again with them as --inputs", "pipe-run", "sizes.pipe", "--inputs", "f32[2,8]", "--microbatches", 1)
+
+    def testWhatIsNotTheBatchIsNoBatch(self):
+        """A wrong width names sizes too; no batch mends it."""
+        result = self.refused(USAGE, "called with x: float32[2,9]", "pipe-run", "BakedView.pt", "--inputs", "f32[2,9]")
+        self.assertNotIn("expected a batch", result.err)
+
+
 class Json(Messages):
     def document(self, code, *command):
         return json.loads(self.pipec(code, *command, "--json").out)

@@ -485,6 +485,23 @@ class Recurrent(nn.Module):
         return self.last(self.rnn(self.first(x))[0])
 
 
+class BakedView(nn.Module):
+    """Traced: a number of Python in place of the batch."""
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(8, 8)
+        self.b = nn.Linear(8, 8)
+
+    def forward(self, x):
+        samples = len(x)
+        return self.b(self.a(x).view(samples, 2, 4).transpose(1, 2).reshape(samples, 8))
+
+
+class BakedZeros(BakedView):
+    def forward(self, x):
+        return self.b(self.a(x) + torch.zeros(len(x), 8))
+
+
 class WantsThree(nn.Module):
     """Refuses batches by itself, deep inside."""
 

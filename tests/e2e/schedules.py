@@ -27,7 +27,7 @@ class Schedules(e2e.Case):
     def document(self, *arguments, code=0):
         done = e2e.run("pipe-schedule", *arguments, "--json")
         self.assertEqual(done.code, code, done)
-        return json.loads(done.out)
+        return json.loads(done.out) if done.out else None
 
     def cluster(self, name, devices, **link):
         links = [{"between": ["*", "*"], **link}]
@@ -70,6 +70,23 @@ class Schedules(e2e.Case):
         self.assertGreaterEqual(turns["makespan_ms"], 2 * 8 * 3)  # two ranks' work on one device
         for document in (own, shared, turns):
             self.assertLessEqual(document["lower_bound_ms"], document["makespan_ms"])
+
+    def testTheBestOfAllIsPricedAsEachOne(self):
+        """`auto` looks for the shortest step of the very simulation that its result shows: with bytes, links, the optimizer, a cluster."""
+        cluster = self.cluster("best.json", 2, latency_ns=1000, bytes_per_second=10**10, shared=True)
+        whole = "f=1,i=1,w=1"
+        for costs in (["--costs", whole + ",opt=5"], ["--costs", whole + ",mem=1GB,bytes=100MB,rate=100GB"],
+                      ["--costs", whole + ",mem=1GB,bytes=10MB,comm=0.1,rate=10GB", "--memory-limit", "5GB"],
+                      ["--costs", whole + ",mem=1GB,bytes=1MB", "--cluster", cluster]):
+            best = self.document("auto", *SHAPE, *costs)
+            self.assertTrue(best["valid"], costs)
+            self.assertEqual(best["candidates"][0]["step_ms"], best["makespan_ms"], costs)
+            self.assertLessEqual(best["search_lower_bound_ms"], best["makespan_ms"])
+            for name in ("1f1b", "zb-h1", "gpipe"):
+                one = json.loads(e2e.run("pipe-schedule", name, *SHAPE, *costs, "--json").out)
+                if one["valid"]:
+                    self.assertLessEqual(best["makespan_ms"], one["makespan_ms"], (name, costs))
+        self.document("auto", *SHAPE, "--costs", whole + ",mem=1GB,bytes=1GB,rate=100GB", "--memory-limit", "5GB", code=12)
 
     def testCostsOfAFile(self):
         """The same numbers in a file."""

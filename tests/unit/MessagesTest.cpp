@@ -63,6 +63,21 @@ TEST(ScriptTraceback, PutsTheReasonFirst) {
                                    "  at layer.py:7");
 }
 
+TEST(ScriptTraceback, ReadsTheStackOfATrace) {
+  EXPECT_EQ(reasonFirst("Traceback of TorchScript, serialized code (most recent call last):\n"
+                        "  File \"code/__torch__.py\", line 5, in forward\n"
+                        "    return torch.view(x, [4])\n"
+                        "           ~~~~~~~~~~ <--- HERE\n"
+                        "\n"
+                        "Traceback of TorchScript, original code (most recent call last):\n"
+                        "/home/me/net.py(9): forward\n"
+                        "/usr/lib/torch/nn/modules/module.py(1769): _slow_forward\n"
+                        "/home/me/net.py(11): <module>\n"
+                        "RuntimeError: shape '[4]' is invalid for input of size 16\n"),
+            "RuntimeError: shape '[4]' is invalid for input of size 16\n"
+            "  at net.py:9 in forward");
+}
+
 TEST(ScriptTraceback, LeavesTheMiddleOfManyCallsOut) {
   std::string message = "The following operation failed in the TorchScript interpreter.\n"
                         "Traceback of TorchScript, original code (most recent call last):\n";

@@ -1,0 +1,90 @@
+#include "ir/FixedBatch.h"
+
+#include "ir/TorchError.h"
+#include "ir/plan/Words.h"
+#include "llvm/ADT/STLExtras.h"
+
+#include <fmt/format.h>
+
+namespace pipec {
+
+namespace {
+
+constexpr int64_t kMostSamples = 1024; // a batch of more would be slow to try, and is rare
+constexpr size_t kMostTrials = 8;
+
+bool isDigit(char letter) { return letter >= '0' && letter <= '9'; }
+
+/// The whole numbers of the first line, in order, each once. Not those that are a part of a name or
+/// of a decimal number.
+std::vector<int64_t> numbersIn(llvm::StringRef text) {
+  std::vector<int64_t> numbers;
+  text = text.split('\n').first;
+  for (size_t begin = 0; begin < text.size();) {
+    size_t end = begin;
+    while (end < text.size() &&
+           (isDigit(text[end]) || std::isalpha(text[end]) || text[end] == '_' || text[end] == '.'))
+      ++end;
+    llvm::StringRef word = text.slice(begin, end).rtrim('.');
+    begin = std::max(end, begin + 1);
+    int64_t number = 0;
+    if (!word.empty() && !word.getAsInteger(10, number) && number <= kMostSamples &&
+        !llvm::is_contained(numbers, number))
+      numbers.push_back(number);
+  }
+  return numbers;
+}
+
+bool runsWith(int64_t samples, const Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
+              LeafRunner run) {
+  std::vector<c10::IValue> resized;
+  llvm::Error error = guardTorchVoid(ExitCode::Other, "resizing", [&] {
+    for (size_t i = 0; i < inputs.size(); ++i)
+      resized.push_back(resizeBatch(inputs[i], signature.inputs[i].batchDim, samples));
+    resized = ownCopies(resized);
+  });
+  if (!error)
+    error = run({std::move(resized)}).takeError();
+  const bool runs = !error;
+  llvm::consumeError(std::move(error));
+  return runs;
+}
+
+} // namespace
+
+std::string howToFreeBatch() {
+  return "to have it take other sizes, trace it again with the size read from the input "
+         "(x.size(0), "
+         "-1), as a trace keeps int(x.size(0)), len(x) and numbers of Python as constants, or save "
+         "it with torch.jit.script";
+}
+
+llvm::Error explainFixedBatch(llvm::Error error, Signature signature,
+                              llvm::ArrayRef<c10::IValue> inputs,
+                              const std::vector<bool> &batchDimGiven, LeafRunner run) {
+  if (!error)
+    return llvm::Error::success();
+  ErrorText text = describe(std::move(error));
+  auto unchanged = [&] { return makeError(text.code, text.message, text.help); };
+  if (text.code != ExitCode::Usage)
+    return unchanged();
+  llvm::Expected<int64_t> batch = guessBatchDims(signature, inputs, batchDimGiven);
+  if (!batch) {
+    llvm::consumeError(batch.takeError());
+    return unchanged();
+  }
+  size_t trials = 0;
+  for (int64_t samples : numbersIn(text.message)) {
+    if (*batch < 1 || samples < 1 || samples == *batch || trials++ == kMostTrials)
+      continue;
+    if (runsWith(samples, signature, inputs, run))
+      return makeError(
+          text.code,
+          fmt::format("expected a batch of {} (the model's constants fix it), got {}: {}",
+                      counted(static_cast<size_t>(samples), "sample"), *batch, text.message),
+          fmt::format("give it batches of {}; {}", samples, howToFreeBatch()));
+  }
+  return unchanged();
+}
+
+} // namespace pipec
