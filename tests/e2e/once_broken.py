@@ -1,11 +1,11 @@
-"""found_models.py: each compiles with and without example inputs, and gives the bits of the unsplit model per micro-batch."""
+"""once_broken_models.py: each compiles with and without example inputs, and gives the bits of the unsplit model per micro-batch."""
 from pathlib import Path
 
 import torch
 from torch import randn
 
 import e2e
-import found_models as models
+import once_broken_models as models
 
 SCRIPTED = [(models.MultipliesInALoop, lambda batch: (randn(batch, 4), randn(batch, 3, 4)), "b#2"),
             (models.TreeOfResults, lambda batch: (randn(batch, 4),), "layers.1,layers.3"),
