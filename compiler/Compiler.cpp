@@ -349,6 +349,8 @@ struct Compiler::Impl {
                               countedRuns(runs));
       endPhase("run the stages on the example");
     }
+    if (llvm::Error error = planning.placeStages(plan, report))
+      return error;
     // A table that is not the same on every run belongs to what came of it.
     if (planning.isOfThisRun())
       if (llvm::Error error = writer.write("costs.json", report.costTable))

@@ -51,6 +51,8 @@ struct CompileOptions {
   int64_t memoryLimit = 0;   // bytes of a stage; 0: as the cluster says
   int64_t microBatches = 0;  // 0: number of stages
   size_t ranks = 0;          // 0: one per stage
+  std::string schedule;      // "auto": stages per rank, ranks of stages and the number of
+                             // micro-batches are chosen where not given; empty: as ever
   std::string printAfter;    // pass name, or "all"
   std::string dumpDir;       // for the text after each pass that changed the model; empty: none
   bool replaceDumps = false; // those of an older compile; else they are an error
@@ -83,11 +85,20 @@ struct PartitionQuality {
   double gap() const { return bottleneckNs > 0 ? 1 - lowerBoundNs / bottleneckNs : 0; }
 };
 
+/// What --schedule auto chose by.
+struct ScheduleQuality {
+  size_t placements = 0;    // that fit into the memory; 0: nobody asked for it
+  int64_t stepNs = 0;       // of the best, simulated with the cluster's devices and links
+  int64_t lowerBoundNs = 0; // of a step, however these stages are placed; 0: not known
+  double bubble = 0;
+};
+
 /// What the report prints.
 struct CompileReport {
   Plan plan;
   Prediction prediction;
   PartitionQuality partition;
+  ScheduleQuality schedule;
   std::string costTable; // what every operator costs, where it was measured, read or asked for
   std::vector<PhaseTime> phases;
   int64_t torchFileNs = 0;    // of all phases: LibTorch's own reading and writing of TorchScript

@@ -3,6 +3,7 @@
 #include "compiler/EvaluateGraph.h"
 #include "compiler/MeasureCosts.h"
 #include "compiler/planner/Partition.h"
+#include "compiler/planner/SketchPlan.h"
 #include "ir/TensorBytes.h"
 #include "ir/plan/Words.h"
 #include "passes/LinearPartition.h"
@@ -54,6 +55,7 @@ public:
     plan.bottleneckNs = bottleneck(chosen);
     plan.lowerBoundNs = std::min(plan.bottleneckNs, lowerBound());
     plan.liveBytes = liveOf(chosen);
+    describeStages(plan);
     return plan;
   }
 
@@ -182,6 +184,31 @@ private:
       most[stages[i]] = std::max(most[stages[i]], now);
     }
     return most;
+  }
+
+  /// Times, bytes and channels of the stages.
+  void describeStages(CutPlan &plan) const {
+    const std::vector<uint32_t> stages = stagesOf(plan.boundaries);
+    const size_t count = plan.boundaries.size() + 1;
+    std::vector<double> time(count, 0), bytes(count, 0);
+    for (size_t i = 0; i < size(); ++i) {
+      time[stages[i]] += problem_.time[0][i];
+      bytes[stages[i]] += problem_.memory[i];
+    }
+    std::vector<size_t> ranks;
+    for (size_t s = 0; s < count; ++s) {
+      ranks.push_back(s);
+      plan.stageNs.push_back(std::llround(time[s]));
+      plan.stageBytes.push_back(std::llround(bytes[s]) + plan.liveBytes[s]);
+    }
+    plan.sketch = sketchPlan(ranks, Mode::Infer);
+    std::map<uint32_t, std::set<size_t>> readers; // per operator: later stages
+    for (auto [maker, reader] : graph_.reads)
+      if (stages[maker] != stages[reader])
+        readers[maker].insert(stages[reader]);
+    for (const auto &[maker, consumers] : readers)
+      addChannel(plan.sketch, stages[maker], {consumers.begin(), consumers.end()},
+                 model_.nodeCosts[maker].outputBytes);
   }
 
   /// An equal share, the largest class, and what the search over cuts in every order proves.

@@ -3,6 +3,7 @@
 
 #include "ir/Model.h"
 #include "ir/plan/Cluster.h"
+#include "ir/plan/Plan.h"
 
 namespace pipec {
 
@@ -14,10 +15,13 @@ struct CutRequest {
 };
 
 struct CutPlan {
-  std::vector<size_t> boundaries; // the cut is before these operators of the top level
-  double bottleneckNs = 0;        // the busiest stage, computing and sending
-  double lowerBoundNs = 0;        // of every cut into as many stages, in any order of operators
-  std::vector<int64_t> liveBytes; // per stage: the most that its operators' results need at once
+  std::vector<size_t> boundaries;  // the cut is before these operators of the top level
+  double bottleneckNs = 0;         // the busiest stage, computing and sending
+  double lowerBoundNs = 0;         // of every cut into as many stages, in any order of operators
+  std::vector<int64_t> liveBytes;  // per stage: the most that its operators' results need at once
+  std::vector<int64_t> stageNs;    // per stage: one micro-batch
+  std::vector<int64_t> stageBytes; // per stage: parameters and liveBytes
+  Plan sketch;                     // the stages, each on a rank of its own, and what goes between
 };
 
 /// Of the cuts in program order the one with the least busy stage, from model.nodeCosts, under the

@@ -15,6 +15,19 @@ namespace pipec {
 
 namespace {
 
+constexpr size_t kMostStagesPerRank = 4; // that are tried where only ranks are given
+
+/// How long a micro-batch takes at the end of the pipeline with this cut.
+llvm::Expected<double> stepShare(const CutPlan &cuts, ForwardProblem problem) {
+  problem.plan = cuts.sketch;
+  problem.stageNs = cuts.stageNs;
+  problem.stageBytes = cuts.stageBytes;
+  llvm::Expected<ForwardPlan> plan = planForward(problem);
+  if (!plan)
+    return plan.takeError();
+  return double(plan->stepNs) / double(plan->microBatches);
+}
+
 /// On tensors without elements every operator costs the same: nothing.
 llvm::Error expectSamples(const Signature &signature, const std::vector<c10::IValue> &inputs) {
   std::string empty;
@@ -50,6 +63,8 @@ llvm::Error Planning::begin(const CompileOptions &options) {
 }
 
 size_t Planning::stages() const {
+  if (planned_)
+    return planned_->boundaries.size() + 1;
   return options_->stages || options_->cluster.empty() ? options_->stages : cluster_.devices.size();
 }
 
@@ -57,7 +72,39 @@ bool Planning::isCutByCost(const Model &model) const {
   if (options_->split == "auto")
     return true;
   return options_->split.empty() && options_->cuts.empty() &&
-         topLevelOf(model).boundaries.empty() && stages() > 1;
+         topLevelOf(model).boundaries.empty() && stageCounts().front() > 1;
+}
+
+/// Of --schedule auto; one per stage where nobody says otherwise.
+size_t Planning::ranksFor(size_t stages) const {
+  if (options_->ranks)
+    return options_->ranks;
+  return options_->cluster.empty() ? stages : std::min(stages, cluster_.devices.size());
+}
+
+/// How many stages to try: as many as are asked for; where the schedule is to be chosen and only
+/// ranks are known, one to a few per rank.
+std::vector<size_t> Planning::stageCounts() const {
+  const bool rankCount = options_->ranks || !options_->cluster.empty();
+  if (!isAuto() || options_->stages || !rankCount)
+    return {stages()};
+  const size_t each = options_->ranks ? options_->ranks : cluster_.devices.size();
+  std::vector<size_t> counts;
+  for (size_t perRank = 1; perRank <= kMostStagesPerRank; ++perRank)
+    counts.push_back(perRank * each);
+  return counts;
+}
+
+ForwardProblem Planning::forwardProblem(size_t ranks, const Signature &signature) const {
+  ForwardProblem problem;
+  problem.cluster = options_->cluster.empty() ? defaultCluster(ranks) : cluster_;
+  problem.ranks = ranks;
+  problem.microBatches = options_->microBatches;
+  if (problem.microBatches == 0 &&
+      llvm::none_of(signature.inputs, [](const InputSpec &input) { return input.batchDim; }))
+    problem.microBatches = 1; // nothing is cut
+  problem.memoryLimit = options_->memoryLimit;
+  return problem;
 }
 
 size_t Planning::ranks(const Model &model) const {
@@ -93,7 +140,7 @@ llvm::Expected<bool> Planning::findCosts(Model &model, const std::vector<c10::IV
   if (options_->memoryLimit && !cutsByCost_)
     return makeError(ExitCode::Usage, "--memory-limit: expected automatic cuts, got given ones",
                      "leave one of the two out");
-  if (!cutsByCost_ && options_->cost.empty() && options_->cluster.empty())
+  if (!cutsByCost_ && options_->cost.empty() && options_->cluster.empty() && !isAuto())
     return false;
   if (llvm::Error error = expectSamples(model.signature, inputs))
     return std::move(error);
@@ -112,24 +159,65 @@ llvm::Expected<bool> Planning::findCosts(Model &model, const std::vector<c10::IV
 }
 
 llvm::Expected<bool> Planning::planCuts(const Model &model, CompileReport &report) {
-  if (!cutsByCost_ || stages() < 2)
+  const std::vector<size_t> counts = stageCounts();
+  if (!cutsByCost_ || counts.front() < 2)
     return false;
   CutRequest request;
-  request.stages = stages();
-  request.memoryLimit = memoryBytes_;
   const Cluster usual = defaultCluster(2);
   const Cluster &linked = options_->cluster.empty() ? usual : cluster_;
   request.link = linked.linkBetween(linked.devices.front().name, linked.devices.back().name);
-  llvm::Expected<CutPlan> cuts = pipec::planCuts(model, request);
-  if (!cuts)
-    return cuts.takeError();
-  planned_ = std::move(*cuts);
+  const size_t ranks = ranksFor(counts.front());
+  std::optional<ErrorText> why;
+  double best = 0;
+  for (size_t count : counts) {
+    request.stages = count;
+    request.memoryLimit = memoryBytes_ / static_cast<int64_t>(count / counts.front());
+    llvm::Expected<CutPlan> cuts = pipec::planCuts(model, request);
+    auto shareOfCuts = [&]() -> llvm::Expected<double> {
+      if (!cuts)
+        return cuts.takeError();
+      if (counts.size() < 2)
+        return 0.0; // nothing to compare it with
+      return stepShare(*cuts, forwardProblem(ranks, model.signature));
+    };
+    llvm::Expected<double> share = shareOfCuts();
+    if (!share) {
+      ErrorText text = describe(share.takeError());
+      why = why.value_or(text);
+    } else if (!planned_ || *share < best) {
+      best = *share;
+      planned_ = std::move(*cuts);
+    }
+  }
+  if (!planned_)
+    return makeError(why->code, why->message, why->help);
   report.partition = {true, planned_->bottleneckNs, planned_->lowerBoundNs};
   return true;
 }
 
 std::vector<size_t> Planning::places() const {
   return planned_ ? planned_->boundaries : std::vector<size_t>();
+}
+
+llvm::Error Planning::placeStages(Plan &plan, CompileReport &report) const {
+  if (!isAuto() || !costsKnown_)
+    return llvm::Error::success();
+  ForwardProblem problem = forwardProblem(ranksFor(plan.stages.size()), plan.signature);
+  problem.plan = plan;
+  for (size_t s = 0; s < plan.stages.size(); ++s) {
+    problem.stageNs.push_back(plan.stages[s].costFlops / kFlopsPerNs);
+    if (planned_ && s < planned_->liveBytes.size())
+      problem.stageBytes.push_back(plan.stages[s].parameterBytes + planned_->liveBytes[s]);
+  }
+  llvm::Expected<ForwardPlan> found = planForward(problem);
+  if (!found)
+    return found.takeError();
+  for (size_t s = 0; s < plan.stages.size(); ++s)
+    plan.stages[s].rank = found->rankOfStage[s];
+  plan.ranks = problem.ranks;
+  plan.microBatches = found->microBatches;
+  report.schedule = {found->placements, found->stepNs, found->lowerBoundNs, found->bubble};
+  return llvm::Error::success();
 }
 
 llvm::Error Planning::forecast(CompileReport &report) const {
@@ -139,8 +227,18 @@ llvm::Error Planning::forecast(CompileReport &report) const {
     for (size_t s = 0; s < report.plan.stages.size() && s < planned_->liveBytes.size(); ++s)
       report.prediction.memoryBytes.push_back(report.plan.stages[s].parameterBytes +
                                               planned_->liveBytes[s]);
-  return predict(report, options_->cluster.empty() ? defaultCluster(report.plan.ranks) : cluster_,
-                 table_, places());
+  if (llvm::Error error =
+          predict(report, options_->cluster.empty() ? defaultCluster(report.plan.ranks) : cluster_,
+                  table_, places()))
+    return error;
+  // Measured ranks slow one another down, which only predict() knows.
+  if (table_.atOnce > 1)
+    report.schedule.lowerBoundNs = 0;
+  else if (report.schedule.placements) {
+    report.prediction.stepNs = report.schedule.stepNs;
+    report.prediction.bubble = report.schedule.bubble;
+  }
+  return llvm::Error::success();
 }
 
 } // namespace pipec

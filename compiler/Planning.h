@@ -4,6 +4,7 @@
 
 #include "compiler/Compiler.h"
 #include "compiler/PlanCuts.h"
+#include "compiler/planner/ForwardSearch.h"
 #include "ir/Model.h"
 #include "ir/plan/Cluster.h"
 #include "ir/plan/CostTable.h"
@@ -35,10 +36,18 @@ public:
   /// Costs were measured, or read from a table: not the same on every run, or for every user.
   bool isOfThisRun() const { return ofThisRun_; }
 
+  /// Where --schedule auto is asked for: ranks of the stages and number of micro-batches, by what
+  /// the plan says of channels. Errors: those of planForward.
+  llvm::Error placeStages(Plan &plan, CompileReport &report) const;
+
   /// What the plan as read back lets expect.
   llvm::Error forecast(CompileReport &report) const;
 
 private:
+  bool isAuto() const { return options_->schedule == "auto"; }
+  size_t ranksFor(size_t stages) const;
+  std::vector<size_t> stageCounts() const;
+  ForwardProblem forwardProblem(size_t ranks, const Signature &signature) const;
   bool isCutByCost(const Model &model) const;
   size_t ranks(const Model &model) const; // as many as will be at work, as far as known yet
   ClusterDevice leastDevice(Model &model) const;

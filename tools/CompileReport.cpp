@@ -38,6 +38,13 @@ void printExpected(llvm::raw_ostream &out, const CompileReport &report) {
         formatDuration(static_cast<int64_t>(report.partition.bottleneckNs)),
         formatDuration(static_cast<int64_t>(report.partition.lowerBoundNs)),
         100 * report.partition.gap());
+  if (report.schedule.placements)
+    out << fmt::format(
+        "schedule: the best of {} of these stages on {}{}\n",
+        counted(report.schedule.placements, "placement"), counted(report.plan.ranks, "rank"),
+        report.schedule.lowerBoundNs
+            ? "; none makes a step shorter than " + formatDuration(report.schedule.lowerBoundNs)
+            : "");
   for (size_t s = 0; s < prediction.memoryBytes.size(); ++s)
     out << fmt::format("{}{} {}", s ? ", " : "memory: ", s, formatBytes(prediction.memoryBytes[s]));
   if (!prediction.memoryBytes.empty())
@@ -63,6 +70,11 @@ llvm::json::Object predictionJson(const CompileReport &report) {
   if (report.prediction.known) {
     object["step_ms"] = milliseconds(double(report.prediction.stepNs));
     object["bubble"] = report.prediction.bubble;
+  }
+  if (report.schedule.placements) {
+    object["placements"] = static_cast<int64_t>(report.schedule.placements);
+    if (report.schedule.lowerBoundNs)
+      object["lower_bound_ms"] = milliseconds(double(report.schedule.lowerBoundNs));
   }
   return object;
 }

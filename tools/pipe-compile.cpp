@@ -89,9 +89,12 @@ IntegerOption microBatches("microbatches",
 IntegerOption ranks("ranks",
                     cl::desc("ranks that the stages are placed on (default: one per stage)"),
                     cl::value_desc("R"), cl::cat(category));
-StringOption schedule("schedule",
-                      cl::desc("default schedule of the artifact (default: forward-only)"),
-                      cl::value_desc("forward-only"), cl::init("forward-only"), cl::cat(category));
+StringOption
+    schedule("schedule",
+             cl::desc("default schedule of the artifact; auto chooses, by cost, which rank "
+                      "has which stages, and where they are not given stages per rank "
+                      "and the number of micro-batches (default: forward-only)"),
+             cl::value_desc("forward-only|auto"), cl::init("forward-only"), cl::cat(category));
 StringListOption libraries("load-library", cl::desc("load custom operators; may be repeated"),
                            cl::value_desc("LIB.so"), cl::cat(category));
 StringOption recordCase(
@@ -163,7 +166,8 @@ llvm::Expected<CompileOptions> readOptions() {
   if (given(split))
     if (llvm::Expected<size_t> how = chooseByName("split", split, {"auto", "markers", "at"}); !how)
       return how.takeError();
-  if (llvm::Expected<size_t> known = chooseByName("schedule", schedule, {"forward-only"}); !known)
+  if (llvm::Expected<size_t> known = chooseByName("schedule", schedule, {"forward-only", "auto"});
+      !known)
     return known.takeError();
   if (std::string nearest;
       given(printAfter) && printAfter != "all" && !findPass(printAfter, &nearest))
@@ -178,7 +182,8 @@ llvm::Expected<CompileOptions> readOptions() {
                                       {"--cost-budget", given(costBudget)},
                                       {"--cluster", given(cluster)},
                                       {"--emit-costs", given(emitCosts)},
-                                      {"--memory-limit", given(memoryLimit)}})
+                                      {"--memory-limit", given(memoryLimit)},
+                                      {"--schedule auto", schedule == "auto"}})
     if (isGiven && inputs.empty())
       return makeError(ExitCode::Usage, fmt::format("{}: expected example inputs, got none", name),
                        "pass example inputs with --inputs");
@@ -207,6 +212,7 @@ llvm::Expected<CompileOptions> readOptions() {
   options.method = method;
   options.microBatches = microBatches;
   options.ranks = ranks;
+  options.schedule = schedule == "auto" ? "auto" : "";
   options.cluster = cluster;
   options.cost = given(emitCosts) && cost.empty() ? "analytic" : cost.getValue();
   options.costBudgetNs = costBudget.getValue();

@@ -1,18 +1,53 @@
-// The schedule of an inference: every stage runs every micro-batch once, in order.
+// The schedule of an inference: every stage runs every micro-batch once.
 //
-// A rank with several stages goes depth first: all its stages of micro-batch 0, then of
-// micro-batch 1. Two ranks, stages 0 to 3 on 0 1 0 1:
-//   rank 0: 0F0 2F0 0F1 2F1          rank 1: 1F0 3F0 1F1 3F1
+// The order is that of a play in which every forward takes one unit of time: of what has arrived, a
+// rank takes the lowest micro-batch and of that the lowest stage. A rank with stages side by side
+// goes depth first; stages in a loop fill the pipeline like interleaved 1F1B. Two ranks:
+//   stages 0 to 3 on 0 0 1 1   rank 0: 0F0 1F0 0F1 1F1   rank 1: 2F0 3F0 2F1 3F1
+//   stages 0 to 3 on 0 1 0 1   rank 0: 0F0 0F1 2F0 2F1   rank 1: 1F0 1F1 3F0 3F1
 #include "ir/schedule/Schedule.h"
 
+#include <queue>
+
 namespace pipec {
+
+namespace {
+
+struct Arrived {
+  int64_t microBatch;
+  size_t stage;
+  bool operator<(const Arrived &other) const { // the lowest on top of the queue
+    return microBatch != other.microBatch ? microBatch > other.microBatch : stage > other.stage;
+  }
+};
+
+} // namespace
 
 Schedule forwardOnly(const ScheduleShape &shape) {
   Schedule schedule;
   schedule.ranks.resize(shape.ranks);
+  if (shape.stages == 0)
+    return schedule;
+  std::vector<std::priority_queue<Arrived>> ready(shape.ranks);
   for (int64_t m = 0; m < shape.microBatches; ++m)
-    for (size_t s = 0; s < shape.stages; ++s)
-      schedule.ranks[shape.rankOfStage[s]].push_back({ActionKind::Forward, s, m});
+    ready[shape.rankOfStage[0]].push({m, 0});
+  const size_t all = shape.stages * static_cast<size_t>(shape.microBatches);
+  std::vector<Arrived> arriving;
+  for (size_t done = 0; done < all;) {
+    for (size_t rank = 0; rank < shape.ranks; ++rank) {
+      if (ready[rank].empty())
+        continue;
+      const Arrived next = ready[rank].top();
+      ready[rank].pop();
+      schedule.ranks[rank].push_back({ActionKind::Forward, next.stage, next.microBatch});
+      ++done;
+      if (next.stage + 1 < shape.stages)
+        arriving.push_back({next.microBatch, next.stage + 1});
+    }
+    for (const Arrived &value : arriving)
+      ready[shape.rankOfStage[value.stage]].push(value);
+    arriving.clear();
+  }
   return schedule;
 }
 

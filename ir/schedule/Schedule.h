@@ -67,7 +67,7 @@ struct ScheduleShape {
 };
 
 /// Every stage runs every micro-batch forward, in order; a rank with several stages takes them
-/// depth first (lowest micro-batch, then lowest stage).
+/// depth first where they are neighbours, and in a loop as soon as what they read is there.
 Schedule forwardOnly(const ScheduleShape &shape);
 
 } // namespace pipec

@@ -58,6 +58,23 @@ class Planner(e2e.Case):
         self.assertLessEqual(max(stage["memory_bytes"] for stage in tight["stages"]), least)
         self.refused(12, *MLP, "--stages", 3, "--memory-limit", least - 1, saying=[f"at least {least} bytes"])
 
+    def testAutoSchedule(self):
+        given, _ = self.document(*UNET, "--stages", 4, "--ranks", 2, "--microbatches", 4, "-o", "blocks.pipe")
+        chosen, _ = self.document(*UNET, "--stages", 4, "--ranks", 2, "--microbatches", 4, "--schedule", "auto", "-o", "auto.pipe")
+        self.assertLessEqual(chosen["prediction"]["step_ms"], given["prediction"]["step_ms"])
+        self.assertGreaterEqual(chosen["prediction"]["step_ms"], 0.999 * chosen["prediction"]["lower_bound_ms"])
+        free, _ = self.document(*UNET, "--ranks", 2, "--schedule", "auto", "-o", "free.pipe")
+        self.assertIn(len(free["stages"]), (2, 4, 6, 8))
+        self.assertLessEqual(free["prediction"]["bubble"], 0.5)
+        plan = json.loads(Path("free.pipe/plan.json").read_text())
+        self.assertEqual((plan["ranks"], plan["schedule"]), (2, "forward-only"))
+        self.assertEqual(free["prediction"]["microbatches"], plan["microbatches"])
+        self.assertEqual(e2e.run("pipe-check", "free.pipe").code, 0)
+        again, _ = self.document(*UNET, "--ranks", 2, "--schedule", "auto", "-o", "again.pipe")
+        self.assertEqual(e2e.files("free.pipe"), e2e.files("again.pipe"))
+        self.refused(12, *MLP, "--ranks", 2, "--schedule", "auto", "--memory-limit", "1kB", saying=["expected at least", "got 1000"])
+        self.refused(2, MLP[0], "--ranks", 2, "--schedule", "auto", saying=["--schedule auto: expected example inputs, got none"])
+
     def testTableGivesTheSameBytes(self):
         self.document(*UNET, "--stages", 3, "--emit-costs", "table.json", "-o", "counted.pipe")
         table = json.loads(Path("table.json").read_text())

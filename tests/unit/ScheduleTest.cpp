@@ -50,9 +50,14 @@ TEST(ForwardOnly, onePerRank) {
   EXPECT_EQ(toCsv(forwardOnly({3, 2, {0, 1, 2}, 3})), "0F0,0F1\n1F0,1F1\n2F0,2F1\n");
 }
 
-TEST(ForwardOnly, severalStagesOfARankGoDepthFirst) {
-  EXPECT_EQ(toCsv(forwardOnly({4, 2, {0, 1, 0, 1}, 2})), "0F0,2F0,0F1,2F1\n1F0,3F0,1F1,3F1\n");
+TEST(ForwardOnly, neighboursOnARankGoDepthFirst) {
+  EXPECT_EQ(toCsv(forwardOnly({4, 2, {0, 0, 1, 1}, 2})), "0F0,1F0,0F1,1F1\n2F0,3F0,2F1,3F1\n");
   EXPECT_EQ(toCsv(forwardOnly({3, 1, {0, 1, 1}, 2})), "0F0\n1F0,2F0\n");
+}
+
+TEST(ForwardOnly, aLoopDoesNotWaitForWhatIsOnItsWay) {
+  EXPECT_EQ(toCsv(forwardOnly({4, 2, {0, 1, 0, 1}, 2})), "0F0,0F1,2F0,2F1\n1F0,1F1,3F0,3F1\n");
+  EXPECT_EQ(toCsv(forwardOnly({3, 0, {0, 1, 1}, 2})), "\n\n");
 }
 
 } // namespace

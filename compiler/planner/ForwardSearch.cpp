@@ -1,0 +1,301 @@
+#include "compiler/planner/ForwardSearch.h"
+
+#include "ir/plan/Words.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <set>
+
+namespace pipec {
+
+namespace {
+
+constexpr size_t kMostOrdered = 6;        // devices of which every order is tried
+constexpr int64_t kMostMicroBatches = 64; // that are chosen without being asked for
+constexpr size_t kMostSimulated = 64;     // of each kind of placement, those that promise most
+constexpr double kIdlePart = 0.1;         // of a step, for which more micro-batches are no worth
+
+const ClusterDevice &deviceOf(const Cluster &cluster, size_t rank) {
+  return cluster.devices[rank % cluster.devices.size()];
+}
+
+/// How much longer than on the least device of the cluster: never more than 1.
+double slowness(const Cluster &cluster, const ClusterDevice &device) {
+  int64_t flops = device.flopsPerSecond, bytes = device.bytesPerSecond;
+  for (const ClusterDevice &other : cluster.devices) {
+    flops = std::min(flops, other.flopsPerSecond);
+    bytes = std::min(bytes, other.bytesPerSecond);
+  }
+  return std::max(double(flops) / double(device.flopsPerSecond),
+                  double(bytes) / double(device.bytesPerSecond));
+}
+
+class ForwardSearch {
+public:
+  explicit ForwardSearch(const ForwardProblem &problem)
+      : problem_(problem), stages_(problem.stageNs.size()) {
+    for (size_t rank = 0; rank < problem.ranks; ++rank)
+      slow_.push_back(slowness(problem.cluster, deviceOf(problem.cluster, rank)));
+  }
+
+  llvm::Expected<ForwardPlan> run() {
+    if (problem_.ranks < 1 || problem_.ranks > stages_ || problem_.cluster.devices.empty() ||
+        problem_.plan.stages.size() != stages_)
+      return failf(ExitCode::Usage,
+                   "expected at most as many ranks as stages, and their costs, got {} ranks, {} "
+                   "stages and {} costs",
+                   problem_.ranks, problem_.plan.stages.size(), stages_);
+    listOrders();
+    if (problem_.microBatches > 0)
+      return solve(problem_.microBatches);
+    for (int64_t m = 1;; m *= 2) {
+      llvm::Expected<ForwardPlan> plan = solve(m);
+      if (!plan || plan->bubble <= kIdlePart || m >= kMostMicroBatches)
+        return plan;
+    }
+  }
+
+private:
+  /// The ranks in the order in which the pipeline may visit them: one of every sequence of kinds.
+  void listOrders() {
+    std::vector<size_t> order(problem_.ranks);
+    std::iota(order.begin(), order.end(), 0);
+    orders_ = {order};
+    const bool same =
+        std::all_of(slow_.begin(), slow_.end(), [&](double s) { return s == slow_[0]; });
+    if (same || problem_.ranks > kMostOrdered)
+      return;
+    std::set<std::vector<double>> seen;
+    orders_.clear();
+    do {
+      std::vector<double> kinds;
+      for (size_t rank : order)
+        kinds.push_back(slow_[rank]);
+      if (seen.insert(kinds).second)
+        orders_.push_back(order);
+    } while (std::next_permutation(order.begin(), order.end()));
+  }
+
+  double timeOn(size_t stage, size_t rank) const {
+    return double(problem_.stageNs[stage]) * slow_[rank];
+  }
+
+  llvm::Expected<ForwardPlan> solve(int64_t microBatches) {
+    microBatches_ = microBatches;
+    best_.reset();
+    least_ = INT64_MAX;
+    struct Candidate {
+      double bound;
+      size_t kind;
+      std::vector<size_t> rankOfStage;
+    };
+    std::vector<Candidate> candidates;
+    for (const std::vector<size_t> &order : orders_) {
+      const std::vector<std::vector<size_t>> placements = placementsFor(order);
+      for (size_t kind = 0; kind < placements.size(); ++kind)
+        if (fits(placements[kind]))
+          candidates.push_back({boundOf(placements[kind]), kind, placements[kind]});
+    }
+    std::stable_sort(candidates.begin(), candidates.end(),
+                     [](const auto &a, const auto &b) { return a.bound < b.bound; });
+    std::map<size_t, size_t> simulated; // of each kind: their bounds are not equally good
+    for (const Candidate &candidate : candidates) {
+      if (best_ && candidate.bound >= double(best_->stepNs))
+        break;
+      if (simulated[candidate.kind]++ < kMostSimulated)
+        if (llvm::Error error = consider(candidate.rankOfStage))
+          return std::move(error);
+    }
+    if (!best_)
+      return makeError(ExitCode::NoPlan,
+                       fmt::format("no placement of {} on {} fits: expected at least {} bytes per "
+                                   "device, got {}",
+                                   counted(stages_, "stage"), counted(problem_.ranks, "rank"),
+                                   least_, limitOf(leastRank_)),
+                       "more ranks need less memory each");
+    best_->microBatches = microBatches;
+    best_->lowerBoundNs = std::min(lowerBound(), best_->stepNs);
+    best_->placements = candidates.size();
+    return *best_;
+  }
+
+  std::vector<std::vector<size_t>> placementsFor(const std::vector<size_t> &order) const {
+    std::vector<size_t> even, loop;
+    for (size_t s = 0; s < stages_; ++s) {
+      even.push_back(order[s * order.size() / stages_]);
+      loop.push_back(order[s % order.size()]);
+    }
+    std::vector<std::vector<size_t>> placements = {even};
+    const std::vector<size_t> balanced = balancedBlocks(order);
+    if (balanced != even)
+      placements.push_back(balanced);
+    if (loop != even)
+      placements.push_back(loop);
+    return placements;
+  }
+
+  /// Neighbouring stages on each rank, the busiest with the least to do: stage by stage the least
+  /// largest load of the first ranks.
+  std::vector<size_t> balancedBlocks(const std::vector<size_t> &order) const {
+    const size_t ranks = order.size();
+    std::vector<std::vector<double>> least(ranks + 1, std::vector<double>(stages_ + 1, 1e300));
+    std::vector<std::vector<size_t>> from(ranks + 1, std::vector<size_t>(stages_ + 1, 0));
+    least[0][0] = 0;
+    for (size_t r = 1; r <= ranks; ++r)
+      for (size_t end = r; end <= stages_; ++end) {
+        double load = 0;
+        for (size_t begin = end; begin-- > r - 1;) {
+          load += timeOn(begin, order[r - 1]);
+          const double largest = std::max(least[r - 1][begin], load);
+          if (largest < least[r][end]) {
+            least[r][end] = largest;
+            from[r][end] = begin;
+          }
+        }
+      }
+    std::vector<size_t> rankOf(stages_);
+    for (size_t r = ranks, end = stages_; r > 0; end = from[r][end], --r)
+      for (size_t s = from[r][end]; s < end; ++s)
+        rankOf[s] = order[r - 1];
+    return rankOf;
+  }
+
+  int64_t limitOf(size_t rank) const {
+    return problem_.memoryLimit ? problem_.memoryLimit
+                                : deviceOf(problem_.cluster, rank).memoryBytes;
+  }
+
+  /// What devices lack, if anything, is remembered for the message.
+  bool fits(const std::vector<size_t> &rankOfStage) {
+    if (problem_.stageBytes.empty())
+      return true;
+    std::vector<int64_t> bytes(problem_.ranks, 0);
+    for (size_t s = 0; s < stages_; ++s)
+      bytes[rankOfStage[s]] += problem_.stageBytes[s];
+    int64_t most = 0;
+    size_t where = 0;
+    for (size_t rank = 0; rank < bytes.size(); ++rank)
+      if (limitOf(rank) && bytes[rank] > limitOf(rank) && bytes[rank] > most) {
+        most = bytes[rank];
+        where = rank;
+      }
+    if (most > 0 && most < least_) {
+      least_ = most;
+      leastRank_ = where;
+    }
+    return most == 0;
+  }
+
+  /// No run of this placement is shorter: ranks, links and the slowest stage are busy so long.
+  double boundOf(const std::vector<size_t> &rankOfStage) const {
+    std::vector<double> load(problem_.ranks, 0);
+    double way = 0, longest = 0;
+    for (size_t s = 0; s < stages_; ++s) {
+      const double time = timeOn(s, rankOfStage[s]);
+      load[rankOfStage[s]] += time;
+      way += time;
+      longest = std::max(longest, time);
+    }
+    const double m = double(microBatches_);
+    const double busiest =
+        std::max(*std::max_element(load.begin(), load.end()), busiestLink(rankOfStage));
+    return std::max(m * busiest, way + (m - 1) * longest);
+  }
+
+  /// What goes over it of one micro-batch.
+  double busiestLink(const std::vector<size_t> &rankOfStage) const {
+    std::map<std::pair<std::string, std::string>, double> busy; // shared ones, or of two devices
+    double most = 0;
+    for (const Channel &channel : problem_.plan.channels) {
+      if (channel.kind != Channel::Kind::Activation || !channel.tensor.known)
+        continue;
+      const size_t from = rankOfStage[channel.from.stage];
+      const std::string &sender = deviceOf(problem_.cluster, from).name;
+      std::set<size_t> readers;
+      for (const PortRef &to : channel.to)
+        readers.insert(rankOfStage[to.stage]);
+      for (size_t reader : readers) {
+        const std::string &receiver = deviceOf(problem_.cluster, reader).name;
+        const ClusterLink link = problem_.cluster.linkBetween(sender, receiver);
+        if (receiver == sender || link.bytesPerSecond == 0)
+          continue;
+        double &time =
+            busy[link.shared ? std::pair(link.from, link.to) : std::pair(sender, receiver)];
+        time += double(channel.tensor.bytes) * 1e9 / double(link.bytesPerSecond);
+        most = std::max(most, time);
+      }
+    }
+    return most;
+  }
+
+  llvm::Error consider(const std::vector<size_t> &rankOfStage) {
+    Plan plan = problem_.plan;
+    plan.ranks = problem_.ranks;
+    for (size_t s = 0; s < stages_; ++s)
+      plan.stages[s].rank = rankOfStage[s];
+    const ScheduleShape shape{stages_, microBatches_, rankOfStage, problem_.ranks};
+    RunShape run;
+    run.microBatches = microBatches_;
+    llvm::Expected<Program> program = lower(forwardOnly(shape), plan, run);
+    if (!program)
+      return program.takeError();
+    llvm::Expected<SimulatedRun> simulated =
+        simulate(*program, plan, run,
+                 forwardCosts(plan, *program, problem_.stageNs, problem_.cluster), false);
+    if (!simulated)
+      return simulated.takeError();
+    if (best_ && simulated->makespan >= best_->stepNs)
+      return llvm::Error::success();
+    best_.emplace();
+    best_->rankOfStage = rankOfStage;
+    best_->stepNs = simulated->makespan;
+    best_->bubble = simulated->bubbleMakespan();
+    return llvm::Error::success();
+  }
+
+  /// All work on all devices at once; one micro-batch after the other through the slowest stage.
+  int64_t lowerBound() const {
+    const double fastest = *std::min_element(slow_.begin(), slow_.end());
+    double work = 0, longest = 0, speed = 0;
+    for (int64_t ns : problem_.stageNs) {
+      work += double(ns);
+      longest = std::max(longest, double(ns));
+    }
+    const size_t devices = std::min(problem_.ranks, problem_.cluster.devices.size());
+    for (size_t device = 0; device < devices; ++device)
+      speed += 1 / slow_[device];
+    const double m = double(microBatches_);
+    return static_cast<int64_t>(std::max(m * work / speed, fastest * (work + (m - 1) * longest)));
+  }
+
+  const ForwardProblem &problem_;
+  const size_t stages_;
+  std::vector<double> slow_; // per rank
+  std::vector<std::vector<size_t>> orders_;
+  int64_t microBatches_ = 1;
+  std::optional<ForwardPlan> best_;
+  int64_t least_ = INT64_MAX; // bytes that would have done
+  size_t leastRank_ = 0;
+};
+
+} // namespace
+
+ProgramCosts forwardCosts(const Plan &plan, const Program &program,
+                          const std::vector<int64_t> &stageNs, const Cluster &cluster) {
+  ProgramCosts costs;
+  for (size_t s = 0; s < stageNs.size(); ++s) {
+    StageCosts &stage = costs.stages.emplace_back();
+    stage.forward = static_cast<int64_t>(double(stageNs[s]) *
+                                         slowness(cluster, deviceOf(cluster, plan.stages[s].rank)));
+  }
+  placeOn(cluster, program, costs);
+  return costs;
+}
+
+llvm::Expected<ForwardPlan> planForward(const ForwardProblem &problem) {
+  return ForwardSearch(problem).run();
+}
+
+} // namespace pipec
