@@ -11,6 +11,7 @@
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/ir/ir.h>
 
+#include <map>
 #include <set>
 
 namespace pipec {
@@ -70,6 +71,23 @@ void noteWrites(Model &model) {
   for (Attribute &attribute : model.attributes)
     if (attribute.kind == AttributeKind::Constant && attribute.written)
       makeBuffer(model, attribute);
+}
+
+std::set<int64_t> onlyAssignedStorages(const Model &model) {
+  std::map<int64_t, size_t> holders;
+  std::set<int64_t> candidates;
+  for (const Attribute &attribute : model.attributes)
+    ++holders[attribute.storage];
+  for (const Attribute &attribute : model.attributes)
+    if (attribute.storage >= 0 && attribute.written && holders[attribute.storage] > 1)
+      candidates.insert(attribute.storage);
+  if (candidates.empty()) // nearly always: the analysis takes time
+    return candidates;
+  AliasAnalysis alias(model);
+  for (size_t i = 0; i < model.attributes.size(); ++i)
+    if (alias.isWrittenInside(model.graph->inputs()[model.argumentCount() + i]))
+      candidates.erase(model.attributes[i].storage);
+  return candidates;
 }
 
 llvm::Expected<c10::IValue> runFresh(const std::string &path, const std::string &method,

@@ -5,6 +5,8 @@
 #include "ir/Model.h"
 #include "ir/SourceMode.h"
 
+#include <set>
+
 namespace pipec {
 
 /// Maps `path`, copies the graph of `method` and reads its signature. Nothing is inlined; the model
@@ -18,6 +20,10 @@ std::vector<c10::TypePtr> argumentTypes(const Model &model);
 /// Marks the arguments and attributes that the model writes in place, running statistics of
 /// normalisations in training included.
 void noteWrites(Model &model);
+
+/// Storages of several attributes, some of them written, that no operator writes in place: the
+/// method assigns another tensor, which the other attributes do not see. After noteWrites().
+std::set<int64_t> onlyAssignedStorages(const Model &model);
 
 /// Maps `path` anew, so that its state starts as saved, and calls `method` with random numbers from
 /// `seed`. Errors: those of loadSource; Usage with LibTorch's message when the method

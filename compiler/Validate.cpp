@@ -1,5 +1,6 @@
 #include "compiler/Validate.h"
 
+#include "compiler/Import.h"
 #include "ir/CanonicalText.h"
 #include "ir/ContentText.h"
 #include "ir/TensorBytes.h"
@@ -92,7 +93,7 @@ llvm::Error compareOwners(const Plan &plan, const SourceRecord &source) {
         holders[attribute->storage].push_back({s, attribute});
   for (const auto &[storage, all] : holders) {
     auto writer = llvm::find_if(all, [](const Holder &h) { return h.attribute->written; });
-    if (writer == all.end())
+    if (writer == all.end() || source.onlyAssigned.count(storage))
       continue;
     for (const Holder &other : all)
       if (other.stage != writer->stage)
@@ -190,6 +191,7 @@ SourceRecord recordSource(const Model &model) {
   record.lines = canonicalLines(model);
   record.signature = model.signature;
   record.attributes = model.attributes;
+  record.onlyAssigned = onlyAssignedStorages(model);
   record.wholeNumberOps = countWholeNumberOps(model);
   for (size_t i = 0; i < record.attributes.size(); ++i) {
     const Attribute &attribute = record.attributes[i];

@@ -9,6 +9,7 @@
 #include <future>
 #include <map>
 #include <optional>
+#include <set>
 
 namespace pipec {
 
@@ -19,6 +20,7 @@ struct SourceRecord {
   std::vector<Attribute> attributes;
   std::map<std::string, size_t> indexOf;         // of attributes, by name
   std::map<std::string, int64_t> wholeNumberOps; // how many of each kind
+  std::set<int64_t> onlyAssigned;                // storages, see onlyAssignedStorages
   // Only after finish():
   std::string digest; // contentDigest of the lines and of all weights
   KnownWeights weights;

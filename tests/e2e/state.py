@@ -7,7 +7,7 @@ import e2e
 import state_models
 
 KEEPING = [state_models.WrittenIsReturned, state_models.WrittenIsAssigned, state_models.AssignedIsReadLater, state_models.ViewIsAssigned,
-           state_models.AssignedIsWrittenLater, state_models.CountedInABranch]
+           state_models.AssignedIsWrittenLater, state_models.CountedInABranch, state_models.AssignedInTwoModules]
 
 
 class State(e2e.Case):

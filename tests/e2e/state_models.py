@@ -99,3 +99,38 @@ class CountedInABranch(Keeps):
             y = y * 0.5 + i
             self.rounds += 1
         return self.d(self.c(self.b(y))) + self.calls + self.rounds
+
+
+class Scales(nn.Module):
+    """Counts, and assigns a buffer anew."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+        self.register_buffer("scale", torch.rand(4))
+
+    def forward(self, x):
+        self.calls += 1
+        self.scale = self.scale * 1.5
+        return x + self.scale * self.calls
+
+
+class StepsAndScales(nn.Module):
+    def __init__(self, scales):
+        super().__init__()
+        self.layer, self.scales = nn.Linear(4, 4), scales
+
+    def forward(self, x):
+        return self.scales(self.layer(x))
+
+
+class AssignedInTwoModules(nn.Module):
+    """One module in four: the saved ones begin with the same memory and assign each its own."""
+
+    def __init__(self):
+        super().__init__()
+        scales = Scales()
+        self.a, self.b, self.c, self.d = (StepsAndScales(scales) for _ in range(4))
+
+    def forward(self, x):
+        return self.d(self.c(self.b(self.a(x))))
