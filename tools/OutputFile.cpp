@@ -2,6 +2,7 @@
 
 #include "ir/NewFile.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 #include "tools/CommandLine.h"
 
 #include <system_error>
@@ -9,6 +10,13 @@
 namespace pipec {
 
 llvm::Error refuseExisting(const StringOption &option, bool force) {
+  const std::string parent = llvm::sys::path::parent_path(option).str();
+  const std::string beside = parent.empty() ? "" : parent + "/";
+  if (llvm::sys::fs::exists(beside + "MANIFEST") && llvm::sys::fs::exists(beside + "plan.json"))
+    return makeError(ExitCode::Usage,
+                     fmt::format("{}: {} lies in an artifact, which another file would damage",
+                                 spelledOption(option.ArgStr), option.getValue()),
+                     "choose a place beside it");
   if (force || !llvm::sys::fs::is_regular_file(option))
     return llvm::Error::success();
   return makeError(ExitCode::Usage,

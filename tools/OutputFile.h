@@ -6,10 +6,10 @@
 namespace pipec {
 
 /// Writes `text` to the file that `option` names: complete, or not at all. Errors, beginning with
-/// the option: Usage when the file exists and `force` is not set; IO.
+/// the option: Usage when the file exists and `force` is not set, or lies in an artifact; IO.
 llvm::Error writeFileFor(const StringOption &option, const std::string &text, bool force);
 
-/// The error of a file that exists, for those who would rather know before a long work.
+/// These Usage errors alone, for those who would rather know before a long work.
 llvm::Error refuseExisting(const StringOption &option, bool force);
 
 } // namespace pipec

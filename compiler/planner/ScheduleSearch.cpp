@@ -363,6 +363,25 @@ struct ScheduleSearch::Impl {
       leastBytes = *need;
       least = candidate;
     }
+    // Generators that choose by memory may do with less when they are asked to.
+    for (bool lower = least; lower;) {
+      lower = false;
+      for (const ScheduleCandidate *candidate : tooLarge) {
+        auto work = std::make_shared<StagedWork>(*candidate->work);
+        work->limitBytes.assign(work->plan.ranks, leastBytes - 1);
+        ScheduleCandidate again = *candidate;
+        again.work = work;
+        best.reset();
+        llvm::Expected<bool> fits = tryCandidate(*findGenerator(again.schedule), again);
+        if (!fits)
+          return fits.takeError();
+        if (!*fits || !again.valid() || again.mostBytes() >= leastBytes)
+          continue;
+        leastBytes = again.mostBytes();
+        least = candidate;
+        lower = true;
+      }
+    }
     if (least) {
       const std::vector<int64_t> &limits = least->work->limitBytes;
       return makeError(ExitCode::NoPlan,

@@ -188,6 +188,11 @@ class Inspect(e2e.Case):
         self.compiled(e2e.MODELS / "mlp.pt", "keep.pipe", "--inputs", e2e.MODELS / "mlp.inputs.pt", "--stages", 2)
         Path("mine.html").write_text("mine")
         self.refused(USAGE, ["--html: mine.html exists", "pass --force to replace it"], "pipe-inspect", "keep.pipe", "--html", "mine.html")
+        before = e2e.files("keep.pipe")
+        for name in ("plan.json", "page.html"):
+            self.refused(USAGE, [f"--html: keep.pipe/{name} lies in an artifact", "choose a place beside it"],
+                         "pipe-inspect", "keep.pipe", "--html", f"keep.pipe/{name}", "--force")
+        self.assertEqual(e2e.files("keep.pipe"), before)
         self.assertEqual(Path("mine.html").read_text(), "mine")
         self.refused(IO, "--html: cannot write no/such.html: no such file or directory", "pipe-inspect", "keep.pipe", "--html", "no/such.html")
         document = json.loads(self.pipec(0, "pipe-inspect", "keep.pipe", "--html", "mine.html", "--force", "--json").out)
