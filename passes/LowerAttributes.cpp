@@ -32,6 +32,7 @@ struct Entry {
   c10::IValue value;
   c10::TypePtr type;
   AttributeKind kind = AttributeKind::Value;
+  bool isModuleFlag = false; // `training` of a module, which follows the mode
 };
 
 /// An object of a class of the model's own is the values of its attributes, as a module is. One
@@ -55,7 +56,8 @@ void collect(const c10::ivalue::Object &object, const std::string &prefix,
       collect(value.toObjectRef(), path + ".", seen, entries);
       continue;
     }
-    Entry entry{path, value, type->getAttribute(i), AttributeKind::Value};
+    Entry entry{path, value, type->getAttribute(i)};
+    entry.isModuleFlag = type->is_module() && type->getAttributeName(i) == "training";
     if (type->is_module() && type->is_parameter(i))
       entry.kind = AttributeKind::Parameter;
     else if (value.isTensor() || (type->is_module() && type->is_buffer(i)))
@@ -296,10 +298,9 @@ private:
   }
 
   c10::IValue foldTraining(const Entry &entry) const {
-    llvm::StringRef path = entry.path;
-    if (!(path == "training" || path.endswith(".training")))
+    if (!entry.isModuleFlag)
       return entry.value;
-    if (kept_.count(path.rsplit('.').first.str()))
+    if (kept_.count(llvm::StringRef(entry.path).rsplit('.').first.str()))
       return false;
     return training_ == "saved" ? entry.value : c10::IValue(training_ == "true");
   }

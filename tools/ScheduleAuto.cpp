@@ -89,8 +89,9 @@ llvm::Expected<AutoTrial> searchSchedules(const TrialRequest &asked) {
   llvm::Expected<SearchOutcome> outcome = search.take();
   if (!outcome)
     return outcome.takeError();
-  // Once more as a table: for its chart, and so that every way to a schedule is judged the same.
+  // Once more, as the search did: every way to a schedule is judged and drawn the same.
   TrialRequest again = asked;
+  again.timeAsProgram = true;
   again.ranks = shape->ranks;
   again.stages = shape->ranks * outcome->best().work->chunks;
   llvm::Expected<Trial> trial = tryMade(outcome->best().schedule, outcome->schedule, again);

@@ -105,14 +105,14 @@ int64_t lowerBoundOf(const Trial &trial, PairRule pairs) {
 /// What tables do not know decides: bytes, links, optimizer.
 llvm::Error timeAsProgram(Trial &trial, const TrialRequest &asked) {
   const TransferCosts transfers = asked.costs.transfers(trial.shape->rankOfStage);
-  if (!transfers.any() && !asked.program)
+  if (!transfers.any() && !asked.program && !asked.timeAsProgram)
     return llvm::Error::success();
   llvm::Expected<ScheduleProgram> program =
       asProgram(*trial.schedule, *trial.shape, trial.costs, transfers);
   if (!program)
     return program.takeError();
   trial.program = std::move(*program);
-  if (!transfers.any())
+  if (!transfers.any() && !asked.timeAsProgram)
     return llvm::Error::success();
   if (asked.pairs != PairRule::Split)
     return makeError(ExitCode::Usage,

@@ -16,7 +16,8 @@ struct TrialRequest {
   CostsText costs;
   int64_t memoryLimit = std::numeric_limits<int64_t>::max(); // in the unit of `costs`
   PairRule pairs = PairRule::Split;
-  bool program = false; // make one, whatever the costs
+  bool program = false;       // make one, whatever the costs
+  bool timeAsProgram = false; // so, whatever the costs
 };
 
 struct Trial {

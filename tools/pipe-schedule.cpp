@@ -116,8 +116,9 @@ llvm::Expected<TrialRequest> readRequest() {
     return count.takeError();
   request.microBatches = static_cast<int64_t>(*count);
   // So many actions take minutes, and nobody looks at them; a program has ten ops for one.
-  const bool asProgram = request.program || request.costs.transfers({0}).any();
-  const double mostCells = asProgram ? 1e7 : 1e8;
+  const bool isAuto = schedules == "auto";
+  const bool asProgram = isAuto || request.program || request.costs.transfers({0}).any();
+  const double mostCells = isAuto ? 1e6 : asProgram ? 1e7 : 1e8;
   const size_t wide = std::max(request.ranks, request.stages);
   if (double(wide) * double(request.microBatches) > mostCells)
     return failf(ExitCode::Usage, "--microbatches: expected at most {} for {} stages{}, got {}",

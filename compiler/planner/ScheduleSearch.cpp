@@ -246,8 +246,6 @@ struct ScheduleSearch::Impl {
       candidate.needBytes[r] += fixed(work, r) + transient(candidate, r);
     if (!judgeMemory(candidate))
       return false;
-    if (best && candidate.atLeast >= *best->step)
-      return true;
     return simulateCandidate(std::move(*schedule), candidate);
   }
 
@@ -293,6 +291,8 @@ struct ScheduleSearch::Impl {
         excess = std::max(excess, candidate.needBytes[r] - work.limitBytes[r]);
       return false;
     }
+    if (best && candidate.atLeast >= *best->step)
+      return true;
     llvm::Expected<SimulatedRun> run =
         simulate(*program, work.plan, shape, work.costs, /*keepIntervals=*/false);
     if (!run)

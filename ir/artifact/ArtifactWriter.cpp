@@ -187,8 +187,11 @@ llvm::Expected<ArtifactWriter> ArtifactWriter::create(const std::string &target,
 
 ArtifactWriter::~ArtifactWriter() {
   for (auto &[name, digest] : settling_)
-    if (digest.valid()) // an earlier error counts
-      llvm::consumeError(digest.get().takeError());
+    if (digest.valid())
+      try { // an earlier error counts
+        llvm::consumeError(digest.get().takeError());
+      } catch (const std::exception &) {
+      }
 }
 
 llvm::Error ArtifactWriter::write(llvm::StringRef name, llvm::StringRef bytes) {

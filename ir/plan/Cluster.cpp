@@ -33,9 +33,10 @@ void readDevice(JsonObject &object, Cluster &cluster, std::set<std::string> &nam
       object.fail("cores", "expected none of a cuda device");
     if (std::set<size_t>(device.cores.begin(), device.cores.end()).size() != device.cores.size())
       object.fail("cores", "expected each core once");
-    // One rate is a core's.
+    // The assumed rates are a core's.
     const auto cores = static_cast<int64_t>(std::max<size_t>(1, device.cores.size()));
     device.flopsPerSecond *= cores;
+    device.bytesPerSecond *= cores;
   }
   if (object.has("memory_bytes"))
     device.memoryBytes = object.integer("memory_bytes", 1);

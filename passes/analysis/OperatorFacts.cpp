@@ -97,8 +97,10 @@ bool isFresh(const Value *value) {
   if ((!node->kind().is_aten() && !node->kind().is_prim()) || mayReturnInput(node) ||
       !node->blocks().empty())
     return false;
+  // Special cases (prim::unchecked_cast, prim::TupleIndex) hand an input on and do not say so.
   const torch::jit::Operator *op = node->maybeOperator();
-  if (!op || op->aliasAnalysisKind() == c10::AliasAnalysisKind::CONSERVATIVE)
+  if (!op || (op->aliasAnalysisKind() != c10::AliasAnalysisKind::FROM_SCHEMA &&
+              op->aliasAnalysisKind() != c10::AliasAnalysisKind::PURE_FUNCTION))
     return false;
   const std::vector<c10::Argument> &returns = op->schema().returns();
   return value->offset() < returns.size() && !returns[value->offset()].alias_info();

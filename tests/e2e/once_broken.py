@@ -11,6 +11,7 @@ SCRIPTED = [(models.MultipliesInALoop, lambda batch: (randn(batch, 4), randn(bat
             (models.TreeOfResults, lambda batch: (randn(batch, 4),), "layers.1,layers.3"),
             (models.MaybeAResult, lambda batch: (randn(batch, 6),), "cell,b"),
             (models.EncoderWithoutMask, lambda batch: (randn(batch, 5, 8),), "encoder.layers.1,encoder.layers.3"),
+            (models.HasAnObjectThatTrains, lambda batch: (randn(batch, 4),), "b"),
             (models.WritesInTraining, lambda batch: (randn(batch, 4),), "b")]
 TRACED = [(models.WritesAConstant, lambda batch: (randn(batch, 4),), "b,c")]
 STAGES = 3
@@ -25,6 +26,20 @@ class Found(e2e.Case):
                     module = build().eval()
                     saved = torch.jit.trace(module, inputsFor(2), check_trace=False) if traced else torch.jit.script(module)
                     self.one(saved, Path(f"{build.__name__}.pt"), inputsFor, at)
+
+    def testWholeArgumentsAreWrittenByEachMicroBatchAlone(self):
+        """As if each were the only one: none sees what another wrote, and the caller's tensor stays."""
+        whole = "cache=none"
+        for build, cache in ((models.WritesAnOptionalArgument, randn(2, 4)), (models.WritesAnArgumentsElement, (randn(2, 4), randn(2, 4)))):
+            with self.subTest(model=build.__name__):
+                model = Path(f"{build.__name__}.pt")
+                torch.jit.script(build().eval()).save(str(model))
+                torch.save((randn(4, 4), cache), "whole.pt")
+                self.compiled(model, "whole.pipe", "--at", "b", "--batch-dim", whole)
+                self.pipec(0, "pipe-run", model, "--inputs", "whole.pt", "--microbatches", 2, "--threads", 1, "--batch-dim", whole,
+                           "--output", "expected.pt", "--force")
+                self.pipec(0, "pipe-run", "whole.pipe", "--inputs", "whole.pt", "--microbatches", 2, "--threads", 1, "--expect", "expected.pt",
+                           "--rtol", 0, "--atol", 0)
 
     def one(self, saved, model, inputsFor, at):
         saved.save(str(model))

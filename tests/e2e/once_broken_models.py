@@ -94,3 +94,54 @@ class WritesInTraining(nn.Module):
         if self.training:
             self.mean.lerp_(x.mean(0), 0.1)
         return self.b(x) - self.mean
+
+
+class WritesAnOptionalArgument(nn.Module):
+    """An argument that no micro-batch has for itself is written under a condition, and read in a later stage."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x: Tensor, cache: Optional[Tensor]) -> Tensor:
+        x = self.a(x)
+        if cache is not None:
+            cache.add_(x)
+        x = self.b(x)
+        if cache is not None:
+            x = x + cache
+        return x
+
+
+class WritesAnArgumentsElement(nn.Module):
+    """The same of an element of a tuple."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x: Tensor, cache: Tuple[Tensor, Tensor]) -> Tensor:
+        x = self.a(x)
+        if bool(x.sum() < 1e9):
+            cache[0].add_(x)
+        return self.b(x) + cache[0]
+
+
+@torch.jit.script
+class Config:
+    def __init__(self, training: bool):
+        self.training = training
+
+
+class HasAnObjectThatTrains(nn.Module):
+    """The object's flag is its own: eval() leaves it, and so does --infer."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.config = nn.Linear(4, 4), nn.Linear(4, 4), Config(True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.a(x)
+        if self.config.training:
+            x = x * 2
+        return self.b(x)
