@@ -9,6 +9,10 @@
 namespace pipec {
 namespace {
 
+/// So that the sum over millions of actions is a number that there is.
+constexpr int64_t kMostNs = 1'000'000'000'000; // 1000 s
+constexpr int64_t kMostBytes = int64_t(1) << 50;
+
 /// A number without a unit is milliseconds, as times of --json are.
 llvm::Expected<int64_t> parseMilliseconds(llvm::StringRef text) {
   const bool plain = text.find_first_not_of("0123456789.") == llvm::StringRef::npos;
@@ -36,6 +40,9 @@ llvm::Error readKey(llvm::StringRef key, llvm::StringRef value, CostsText &costs
   llvm::Expected<int64_t> number = time ? parseMilliseconds(value) : parseSize(value);
   if (!number)
     return withContext(number.takeError(), fmt::format("--costs: {}", key.str()));
+  if (*number > (time ? kMostNs : kMostBytes))
+    return failf(ExitCode::Usage, "--costs: {}: expected at most {}, got {}", key.str(),
+                 time ? "1000 s" : "1024 TiB", value.str());
   *(time ? time : bytes) = *number;
   costs.inBytes |= key == "mem" || key == "mem_i";
   return llvm::Error::success();
@@ -85,21 +92,23 @@ llvm::Expected<CostsText> costsFromJson(llvm::StringRef text, const std::string 
   JsonObject top(reading, &*value, name);
   top.integer("schema_version", 1, 1);
   if (top.has("latency_ns"))
-    costs.latency = top.integer("latency_ns");
+    costs.latency = top.integer("latency_ns", 0, kMostNs);
   if (top.has("bytes_per_second"))
     transfers.bytesPerSecond = top.integer("bytes_per_second", 1);
   top.objects("stages", [&](JsonObject &stage) {
     StageCosts &row = costs.stages.emplace_back();
-    row.forward = stage.integer("forward_ns");
-    row.inputGrad = stage.has("input_grad_ns") ? stage.integer("input_grad_ns") : 0;
-    row.weightGrad = stage.has("weight_grad_ns") ? stage.integer("weight_grad_ns") : 0;
-    row.heldByForward = stage.has("held_bytes") ? stage.integer("held_bytes") : 0;
+    row.forward = stage.integer("forward_ns", 0, kMostNs);
+    row.inputGrad = stage.has("input_grad_ns") ? stage.integer("input_grad_ns", 0, kMostNs) : 0;
+    row.weightGrad = stage.has("weight_grad_ns") ? stage.integer("weight_grad_ns", 0, kMostNs) : 0;
+    row.heldByForward = stage.has("held_bytes") ? stage.integer("held_bytes", 0, kMostBytes) : 0;
     if (stage.has("freed_by_input_grad_bytes"))
       row.freedByInputGrad = stage.integer("freed_by_input_grad_bytes", 0, row.heldByForward);
     sends |= stage.has("value_bytes");
     updates |= stage.has("optimizer_ns");
-    transfers.valueBytes.push_back(stage.has("value_bytes") ? stage.integer("value_bytes") : 0);
-    transfers.optimizeNs.push_back(stage.has("optimizer_ns") ? stage.integer("optimizer_ns") : 0);
+    transfers.valueBytes.push_back(
+        stage.has("value_bytes") ? stage.integer("value_bytes", 0, kMostBytes) : 0);
+    transfers.optimizeNs.push_back(
+        stage.has("optimizer_ns") ? stage.integer("optimizer_ns", 0, kMostNs) : 0);
   });
   if (top.has("skips"))
     top.list("skips", [&](const llvm::json::Value &element, const std::string &path) {

@@ -219,6 +219,23 @@ ExitCode best(const AutoTrial &found, bool inBytes) {
   return found.trial.why.code;
 }
 
+/// That nothing fits is an answer of `auto`, as it is one about a schedule that was named.
+llvm::Expected<ExitCode> noneFits(llvm::Error error) {
+  if (!json)
+    return std::move(error);
+  const ErrorText why = describe(std::move(error));
+  if (why.code != ExitCode::NoPlan)
+    return makeError(why.code, why.message, why.help);
+  llvm::outs() << printJson(llvm::json::Object{{"schema_version", 1},
+                                               {"options", optionsJson()},
+                                               {"schedule", nullptr},
+                                               {"makespan_ms", nullptr},
+                                               {"valid", false},
+                                               {"why", why.message}});
+  printVerdict(false, why.message, json);
+  return why.code;
+}
+
 /// That some do not fit the numbers or the memory limit is an answer; a table that is no schedule
 /// is not.
 ExitCode several(const std::vector<Trial> &trials, bool inBytes) {
@@ -279,7 +296,7 @@ llvm::Expected<ExitCode> run() {
       return failf(ExitCode::Usage, "auto: expected it alone, got {} schedules", names.size());
     llvm::Expected<AutoTrial> found = searchSchedules(*request);
     if (!found)
-      return found.takeError();
+      return noneFits(found.takeError());
     if (llvm::Error error = writeFiles(found->trial, request->costs.inBytes))
       return std::move(error);
     return best(*found, request->costs.inBytes);

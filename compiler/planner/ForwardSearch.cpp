@@ -171,9 +171,10 @@ private:
   bool fits(const std::vector<size_t> &rankOfStage) {
     if (problem_.stageBytes.empty())
       return true;
-    std::vector<int64_t> bytes(problem_.ranks, 0);
+    // Ranks that share a device share its memory.
+    std::vector<int64_t> bytes(std::min(problem_.ranks, problem_.cluster.devices.size()), 0);
     for (size_t s = 0; s < stages_; ++s)
-      bytes[rankOfStage[s]] += problem_.stageBytes[s];
+      bytes[rankOfStage[s] % bytes.size()] += problem_.stageBytes[s];
     int64_t most = 0;
     size_t where = 0;
     for (size_t rank = 0; rank < bytes.size(); ++rank)

@@ -86,7 +86,24 @@ class Schedules(e2e.Case):
                 one = json.loads(e2e.run("pipe-schedule", name, *SHAPE, *costs, "--json").out)
                 if one["valid"]:
                     self.assertLessEqual(best["makespan_ms"], one["makespan_ms"], (name, costs))
-        self.document("auto", *SHAPE, "--costs", whole + ",mem=1GB,bytes=1GB,rate=100GB", "--memory-limit", "5GB", code=12)
+        none = self.document("auto", *SHAPE, "--costs", whole + ",mem=1GB,bytes=1GB,rate=100GB", "--memory-limit", "5GB", code=12)
+        self.assertIs(none["valid"], False)
+        self.assertIn("expected at least", none["why"])
+        full = self.document("auto", *SHAPE, "--costs", whole + ",comm=5")  # lanes fill up: a table does not know
+        self.assertEqual(full["candidates"][0]["step_ms"], full["makespan_ms"])
+
+    def testAutoMarksOnlyWhatFits(self):
+        costs = ["--costs", "f=8,i=8,w=8,mem=1GiB,bytes=100MiB,rate=100GB", "--memory-limit", "5100273664B"]
+        fixed = [name for name in self.names if name not in ("zb-auto", "zb-v-auto", "v-half", "v-min")]  # these choose by the limit
+        for row in self.document("auto", "--ranks", 4, "--microbatches", 8, *costs)["candidates"]:
+            if row["valid"] and row["schedule"] in fixed:
+                one = self.document(row["schedule"], "--ranks", 4, "--stages", row["stages"], "--microbatches", 8, *costs)
+                self.assertIs(one["valid"], True, row)
+
+    def testTimesThatNobodyHasAreRefused(self):
+        done = e2e.run("pipe-schedule", "1f1b", "--costs", "f=9000000000s")
+        self.assertEqual(done.code, 2)
+        self.assertIn("--costs: f: expected at most 1000 s, got 9000000000s", done.err)
 
     def testCostsOfAFile(self):
         """The same numbers in a file."""
