@@ -18,13 +18,10 @@ struct AutoShape {
 };
 
 llvm::Expected<AutoShape> autoShape(const TrialRequest &asked) {
-  size_t stages = asked.stages;
-  if (asked.costs.exact) {
-    if (stages && stages != asked.costs.exact->stages.size())
-      return failf(ExitCode::Usage, "--stages: expected {}, of which --costs has the costs, got {}",
-                   asked.costs.exact->stages.size(), stages);
-    stages = asked.costs.exact->stages.size();
-  }
+  llvm::Expected<size_t> said = stagesAsked(asked);
+  if (!said)
+    return said.takeError();
+  const size_t stages = *said;
   AutoShape shape;
   shape.ranks = asked.ranks ? asked.ranks : stages ? stages : kUsualRanksOfAuto;
   if (stages % shape.ranks != 0)

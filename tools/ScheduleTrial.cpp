@@ -15,13 +15,10 @@ constexpr int64_t kUsualMicroBatchesPerRank = 2;
 
 /// Ranks and stages per rank from what was said, from what the costs are of, else usual ones.
 llvm::Expected<ScheduleRequest> shapeFor(const Generator &generator, const TrialRequest &asked) {
-  size_t stages = asked.stages;
-  if (asked.costs.exact) {
-    if (stages && stages != asked.costs.exact->stages.size())
-      return failf(ExitCode::Usage, "--stages: expected {}, of which --costs has the costs, got {}",
-                   asked.costs.exact->stages.size(), stages);
-    stages = asked.costs.exact->stages.size();
-  }
+  llvm::Expected<size_t> said = stagesAsked(asked);
+  if (!said)
+    return said.takeError();
+  const size_t stages = *said;
   ScheduleRequest request;
   request.ranks = asked.ranks ? asked.ranks
                   : !stages   ? kUsualRanks
@@ -182,6 +179,16 @@ llvm::Expected<Trial> judged(Trial trial, const TrialRequest &request) {
 }
 
 } // namespace
+
+llvm::Expected<size_t> stagesAsked(const TrialRequest &asked) {
+  if (!asked.costs.exact)
+    return asked.stages;
+  const size_t known = asked.costs.exact->stages.size();
+  if (asked.stages && asked.stages != known)
+    return failf(ExitCode::Usage, "--stages: expected {}, of which --costs has the costs, got {}",
+                 known, asked.stages);
+  return known;
+}
 
 llvm::Expected<Trial> trySchedule(const std::string &name, const TrialRequest &request) {
   Trial trial;

@@ -20,6 +20,10 @@ struct TrialRequest {
   bool timeAsProgram = false; // so, whatever the costs
 };
 
+/// The number of stages that was said, or that the costs are of; 0: neither. Errors: Usage when the
+/// two differ.
+llvm::Expected<size_t> stagesAsked(const TrialRequest &asked);
+
 struct Trial {
   std::string name; // as it was asked for
   bool generated = false;
