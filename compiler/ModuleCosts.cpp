@@ -1,13 +1,10 @@
 #include "compiler/ModuleCosts.h"
 
 #include "compiler/EstimateCosts.h"
-#include "compiler/ExampleRuns.h"
-#include "compiler/Import.h"
-#include "compiler/Pipelines.h"
+#include "compiler/FrontEnd.h"
 #include "ir/NodeInfo.h"
 #include "ir/TorchError.h"
 #include "ir/Values.h"
-#include "passes/PassManager.h"
 #include "passes/analysis/ModuleNames.h"
 #include "passes/analysis/TopLevel.h"
 
@@ -25,25 +22,14 @@ void add(std::map<std::string, int64_t> &costs, std::string path, int64_t cost) 
   }
 }
 
-llvm::Expected<Model> normalised(const std::string &path, const std::string &method) {
-  llvm::Expected<Model> imported = importModel(path, method);
-  if (!imported)
-    return imported;
-  PassManagerOptions options;
-  options.checkHonesty = false;
-  PassManager manager(options);
-  if (llvm::Error error = manager.addPipeline(frontPipeline(CompileOptions())))
-    return std::move(error);
-  AnyModel model = std::move(*imported);
-  if (llvm::Expected<bool> changed = manager.run(model); !changed)
-    return changed.takeError();
-  noteWrites(std::get<Model>(model));
-  return std::get<Model>(std::move(model));
-}
-
 llvm::Error measure(const std::string &path, const std::string &method, const std::string &inputs,
                     std::map<std::string, int64_t> &costs) {
-  llvm::Expected<Model> model = normalised(path, method);
+  CompileOptions options;
+  options.method = method;
+  CompileReport ignored;
+  PassDumps dumps;
+  Phases phases(ignored);
+  llvm::Expected<Model> model = FrontEnd(path, options, dumps, phases).flatten();
   if (!model)
     return model.takeError();
   llvm::Expected<Arguments> arguments = argumentsFromOption(inputs);

@@ -1,0 +1,196 @@
+#include "compiler/CompileRun.h"
+
+#include "compiler/Pipelines.h"
+#include "compiler/PlantedFaults.h"
+#include "ir/Version.h"
+#include "ir/plan/Words.h"
+#include "passes/analysis/TopLevel.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <set>
+
+namespace pipec {
+
+namespace {
+
+/// "5 runs with batches of 2, 3 and 5"
+std::string countedRuns(const std::vector<ExampleRun> &runs) {
+  std::set<int64_t> sizes;
+  for (const ExampleRun &run : runs)
+    if (run.batch > 0)
+      sizes.insert(run.batch);
+  std::string text;
+  for (int64_t size : sizes)
+    text += (text.empty()              ? " with batches of "
+             : size == *sizes.rbegin() ? " and "
+                                       : ", ") +
+            std::to_string(size);
+  return counted(runs.size(), "run") + text;
+}
+
+void markWhere(Model &model, const std::vector<CutPredicate> &predicates) {
+  markBoundaries(model, [&](const std::string &op, const std::string &modulePath, size_t index) {
+    return llvm::any_of(predicates, [&](const CutPredicate &predicate) {
+      return predicate({op, modulePath, index});
+    });
+  });
+}
+
+} // namespace
+
+llvm::Error CompileRun::compile(ArtifactWriter &writer) {
+  llvm::Expected<Staged> staged = stage();
+  if (!staged)
+    return staged.takeError();
+  if (llvm::Error error = writeStages(*staged, writer))
+    return error;
+  Plan plan = planOf(staged->model);
+  if (llvm::Error error = prove(*staged, plan, writer))
+    return error;
+  if (llvm::Error error = planning_.placeStages(plan, report_))
+    return error;
+  return writePlan(plan, writer);
+}
+
+llvm::Error CompileRun::publish(ArtifactWriter &writer) {
+  if (llvm::Error error = writer.publish())
+    return error;
+  phases_.end("publish");
+  return llvm::Error::success();
+}
+
+llvm::Error CompileRun::stageOnly() { return stage().takeError(); }
+
+/// All passes, and the source on the example.
+llvm::Expected<CompileRun::Staged> CompileRun::stage() {
+  if (llvm::Error error = planning_.begin(options_))
+    return std::move(error);
+  if (!options_.dumpDir.empty())
+    if (llvm::Error error = dumps_.prepare(options_.replaceDumps))
+      return std::move(error);
+  llvm::Expected<Source> source = frontEnd_.study();
+  if (!source)
+    return source.takeError();
+  if (llvm::Error error = plan(*source))
+    return std::move(error);
+  SourceRecord record = recordSource(source->model);
+  forms_ = source->model.answers.forms;
+  if (!options_.dumpDir.empty() || !options_.printAfter.empty()) {
+    finish(record); // for the text of the passes that follow
+    source->model.sourceDigest = record.digest;
+  }
+  phases_.end("record the source");
+  llvm::Expected<StagedModel> staged = cut(std::move(source->model));
+  if (!staged)
+    return staged.takeError();
+  report_.notes = staged->notes;
+  return Staged{std::move(*staged), std::move(source->runs), std::move(record)};
+}
+
+llvm::Error CompileRun::plan(Source &source) {
+  if (options_.inputs.empty()) // nothing shows what operators cost
+    return llvm::Error::success();
+  llvm::Expected<bool> known = planning_.findCosts(source.model, source.inputs, report_);
+  if (!known)
+    return known.takeError();
+  if (!*known)
+    return llvm::Error::success();
+  phases_.end(options_.cost == "measured" ? "measure costs" : "estimate costs");
+  llvm::Expected<bool> planned = planning_.planCuts(source.model, report_);
+  if (!planned)
+    return planned.takeError();
+  if (*planned)
+    phases_.end("plan the cuts");
+  return llvm::Error::success();
+}
+
+llvm::Expected<StagedModel> CompileRun::cut(Model model) {
+  std::vector<CutPredicate> predicates;
+  for (const Cut &cut : options_.cuts)
+    if (const auto *predicate = std::get_if<CutPredicate>(&cut))
+      predicates.push_back(*predicate);
+  if (!predicates.empty())
+    markWhere(model, predicates);
+  AnyModel any = std::move(model);
+  CompileOptions asked = options_;
+  asked.stages = planning_.stages();
+  if (llvm::Error error = frontEnd_.runPasses(stagePipeline(asked, planning_.places()), any))
+    return std::move(error);
+  phases_.end("cut");
+  return std::get<StagedModel>(std::move(any));
+}
+
+llvm::Error CompileRun::placeRanks(StagedModel &model) const {
+  size_t stages = model.stages.size();
+  size_t ranks = options_.ranks ? options_.ranks : stages;
+  if (ranks > stages)
+    return failf(ExitCode::Usage, "--ranks: expected at most {}, the number of stages, got {}",
+                 stages, ranks);
+  for (size_t i = 0; i < stages; ++i)
+    model.stages[i].plan.rank = i * ranks / stages;
+  return llvm::Error::success();
+}
+
+llvm::Error CompileRun::writeStages(Staged &staged, ArtifactWriter &writer) {
+  if (!options_.plantedFault.empty())
+    if (llvm::Error error = plantFault(options_.plantedFault, staged.model))
+      return error;
+  if (llvm::Error error = placeRanks(staged.model))
+    return error;
+  if (llvm::Error error = emitStages(staged.model, staged.source.stable, writer))
+    return error;
+  phases_.end("write stages");
+  finish(staged.source);
+  staged.model.sourceDigest = staged.source.digest;
+  phases_.end("digest the source");
+  return llvm::Error::success();
+}
+
+Plan CompileRun::planOf(const StagedModel &model) const {
+  Plan plan = model.plan();
+  plan.toolVersion = pipecVersion();
+  plan.torchVersion = torchVersion();
+  const bool split = llvm::any_of(
+      plan.signature.inputs, [](const InputSpec &input) { return input.batchDim.has_value(); });
+  plan.microBatches = options_.microBatches ? options_.microBatches
+                      : split               ? static_cast<int64_t>(plan.stages.size())
+                                            : 1;
+  plan.normalisation = normalisationOf(options_, forms_);
+  return plan;
+}
+
+llvm::Error CompileRun::prove(const Staged &staged, Plan &plan, const ArtifactWriter &writer) {
+  if (options_.verify != Verify::None) {
+    if (llvm::Error error = validate(writer.directory(), plan, staged.source))
+      return error;
+    report_.proved.push_back("the stages as read back are the normalised source, operator by "
+                             "operator, and hold every byte of its weights");
+    phases_.end("validate");
+  }
+  if (staged.runs.empty())
+    return llvm::Error::success();
+  if (llvm::Error error = runStages(writer.directory(), plan, staged.runs))
+    return error;
+  report_.tested.push_back("the stages give the source's bits on the example inputs, in " +
+                           countedRuns(staged.runs));
+  phases_.end("run the stages on the example");
+  return llvm::Error::success();
+}
+
+llvm::Error CompileRun::writePlan(Plan &plan, ArtifactWriter &writer) {
+  // A table that is not the same on every run belongs to what came of it.
+  if (planning_.isOfThisRun())
+    if (llvm::Error error = writer.write("costs.json", report_.costTable))
+      return error;
+  if (llvm::Error error = emitPlan(plan, writer)) // with the sizes that the run showed
+    return error;
+  llvm::Expected<Plan> readBack = readBackPlan(writer.directory(), plan);
+  if (!readBack)
+    return readBack.takeError();
+  phases_.end("write the plan and read it back");
+  report_.plan = std::move(*readBack);
+  return planning_.forecast(report_);
+}
+
+} // namespace pipec

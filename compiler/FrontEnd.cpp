@@ -1,0 +1,164 @@
+#include "compiler/FrontEnd.h"
+
+#include "compiler/EvaluateGraph.h"
+#include "compiler/Pipelines.h"
+#include "compiler/RoundTrip.h"
+#include "ir/BatchDimHint.h"
+#include "ir/CanonicalText.h"
+#include "ir/ModelSignature.h"
+#include "ir/Values.h"
+
+namespace pipec {
+
+namespace {
+
+/// Without an example nothing is known of sizes: tensors are split along dimension 0, outputs are
+/// joined along it.
+void assumeBatchFirst(Signature &signature, const std::vector<bool> &given) {
+  for (size_t i = 0; i < signature.inputs.size(); ++i)
+    if (!given[i] && signature.inputs[i].type.find("Tensor") != std::string::npos)
+      signature.inputs[i].batchDim = 0;
+  for (OutputLeaf &leaf : signature.leaves)
+    leaf.merge = leaf.type == "Tensor" || leaf.type == "Optional[Tensor]"
+                     ? MergeRule{MergeRule::Kind::Concat, 0}
+                     : MergeRule{MergeRule::Kind::List, 0};
+}
+
+} // namespace
+
+llvm::Error FrontEnd::runPasses(const std::string &pipeline, AnyModel &model) {
+  PassManagerOptions options;
+  options.checkHonesty = false; // pipe-opt and the tests check it; texts of whole models take long
+  options.printAfter = options_.printAfter;
+  if (!options_.dumpDir.empty())
+    options.afterPass = [this](const PassRun &run) { return dumps_.write(run); };
+  PassManager manager(options);
+  if (llvm::Error error = manager.addPipeline(pipeline))
+    return error;
+  llvm::Expected<bool> changed = manager.run(model);
+  return changed ? llvm::Error::success() : changed.takeError();
+}
+
+llvm::Expected<Model> FrontEnd::flatten(TypeAnswers answers) {
+  if (llvm::Error error = checkNames(options_))
+    return std::move(error);
+  llvm::Expected<Model> imported = importModel(path_, options_.method);
+  if (!imported)
+    return imported.takeError();
+  imported->mode = options_.mode;
+  imported->answers = std::move(answers);
+  phases_.end("import");
+  AnyModel model = std::move(*imported);
+  if (llvm::Error error = runPasses(frontPipeline(options_), model))
+    return std::move(error);
+  // Before anything runs: what a run writes must be a copy.
+  noteWrites(std::get<Model>(model));
+  phases_.end("normalise");
+  return std::get<Model>(std::move(model));
+}
+
+llvm::Expected<std::vector<c10::IValue>> FrontEnd::exampleInputs(const Model &model) const {
+  if (options_.inputs.empty())
+    return std::vector<c10::IValue>{};
+  llvm::Expected<Arguments> arguments = argumentsFromOption(options_.inputs);
+  if (!arguments)
+    return arguments.takeError();
+  return bindArguments(model.signature, argumentTypes(model), *arguments);
+}
+
+/// Types show which branches are taken for every accepted input; folding those brings operators
+/// to the top level, whose types show more. Nothing runs where a plan has given the answers.
+llvm::Error FrontEnd::simplifyWithTypes(Model &model, const std::vector<c10::IValue> &inputs) {
+  for (int round = 0; round < kTypedRounds; ++round) {
+    if (!model.answers.given)
+      if (llvm::Error error = inferTypes(model, ownCopies(inputs)))
+        return withArguments(std::move(error), model.signature, inputs);
+    std::vector<std::string> before = canonicalLines(model);
+    AnyModel any = std::move(model);
+    llvm::Error error = runPasses(typedPipeline(), any);
+    model = std::get<Model>(std::move(any));
+    if (error)
+      return error;
+    if (canonicalLines(model) == before)
+      break;
+  }
+  eraseTypes(model);
+  return llvm::Error::success();
+}
+
+SourceMode FrontEnd::sourceMode() const {
+  SourceMode mode; // as lower-attributes folds the flags
+  if (options_.trainingFlag != TrainingFlag::Saved)
+    mode.training = options_.trainingFlag == TrainingFlag::True;
+  mode.keepEval = options_.keepEval;
+  return mode;
+}
+
+llvm::Error FrontEnd::explained(llvm::Error error, const Model &model,
+                                const std::vector<c10::IValue> &inputs) const {
+  Signature signature = model.signature;
+  llvm::Expected<std::vector<bool>> given = applyBatchDims(signature, options_.batchDims);
+  if (!given) {
+    llvm::consumeError(given.takeError());
+    return error;
+  }
+  return explainExample(std::move(error), path_, sourceMode(), signature, inputs, *given);
+}
+
+llvm::Expected<Model> FrontEnd::normalise(const NormaliseAgain &how) {
+  llvm::Expected<Model> model = flatten(how.answers);
+  if (!model)
+    return model;
+  if (how.withExample)
+    if (llvm::Error error = simplifyWithTypes(*model, {}))
+      return std::move(error);
+  if (llvm::Expected<bool> changed = roundTrip(*model); !changed)
+    return changed.takeError();
+  return model;
+}
+
+llvm::Expected<std::vector<ExampleRun>>
+FrontEnd::runExample(Model &model, const std::vector<c10::IValue> &inputs) {
+  llvm::Expected<std::vector<bool>> given = applyBatchDims(model.signature, options_.batchDims);
+  if (!given)
+    return given.takeError();
+  if (options_.inputs.empty()) {
+    assumeBatchFirst(model.signature, *given);
+    model.notes.push_back("without --inputs nothing shows how the results of micro-batches become "
+                          "one: tensors are joined along dimension 0, other results become lists");
+    return std::vector<ExampleRun>{};
+  }
+  llvm::Expected<std::vector<ExampleRun>> runs =
+      runSource(path_, sourceMode(), model, inputs, *given);
+  if (!runs)
+    return explained(runs.takeError(), model, inputs);
+  if (std::string dims = suggestBatchDims(model.signature, inputs);
+      !model.signature.batchSymbolic && options_.batchDims.empty() && !dims.empty())
+    model.notes.push_back("the sizes of the example inputs suggest --batch-dim " + dims +
+                          ": without it the model runs at this batch size only");
+  phases_.end("run the source on the example");
+  return runs;
+}
+
+llvm::Expected<Source> FrontEnd::study() {
+  llvm::Expected<Model> model = flatten();
+  if (!model)
+    return model.takeError();
+  llvm::Expected<std::vector<c10::IValue>> inputs = exampleInputs(*model);
+  if (!inputs)
+    return inputs.takeError();
+  if (!options_.inputs.empty()) {
+    if (llvm::Error error = simplifyWithTypes(*model, *inputs))
+      return explained(std::move(error), *model, *inputs);
+    phases_.end("infer types");
+  }
+  if (llvm::Expected<bool> changed = roundTrip(*model); !changed)
+    return changed.takeError();
+  phases_.end("normalise by writing and reading");
+  llvm::Expected<std::vector<ExampleRun>> runs = runExample(*model, *inputs);
+  if (!runs)
+    return runs.takeError();
+  return Source{std::move(*model), std::move(*inputs), std::move(*runs)};
+}
+
+} // namespace pipec

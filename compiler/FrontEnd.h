@@ -1,0 +1,55 @@
+// From the file to a model in normal form, and what running the source shows of it: all that a
+// compile does before it cuts.
+#pragma once
+
+#include "compiler/Against.h"
+#include "compiler/ExampleRuns.h"
+#include "compiler/PassDumps.h"
+#include "compiler/Phases.h"
+
+namespace pipec {
+
+/// The source, understood.
+struct Source {
+  Model model;                     // in normal form
+  std::vector<c10::IValue> inputs; // one value per argument; empty: no example was given
+  std::vector<ExampleRun> runs;    // of the source on them
+};
+
+/// For one model file and one set of options, which must outlive it, as must the rest.
+class FrontEnd {
+public:
+  FrontEnd(const std::string &path, const CompileOptions &options, PassDumps &dumps, Phases &phases)
+      : path_(path), options_(options), dumps_(dumps), phases_(phases) {}
+
+  /// The method as operators, as far as that can be told without an example. Errors: those of
+  /// importModel and of the passes; Usage for names of modules and weights that cannot be written.
+  llvm::Expected<Model> flatten(TypeAnswers answers = {});
+
+  /// The same in normal form, by the types that `how` answers: nothing is run. Errors: as flatten.
+  llvm::Expected<Model> normalise(const NormaliseAgain &how);
+
+  /// In normal form, with batch dimensions and merge rules, and the runs on the example inputs.
+  /// Errors: as flatten; Usage for inputs that do not fit; those of runSource.
+  llvm::Expected<Source> study();
+
+  /// Runs `pipeline` on `model`, with the dumps and prints that the options ask for. Errors: those
+  /// of the passes.
+  llvm::Error runPasses(const std::string &pipeline, AnyModel &model);
+
+private:
+  llvm::Expected<std::vector<c10::IValue>> exampleInputs(const Model &model) const;
+  llvm::Error simplifyWithTypes(Model &model, const std::vector<c10::IValue> &inputs);
+  llvm::Expected<std::vector<ExampleRun>> runExample(Model &model,
+                                                     const std::vector<c10::IValue> &inputs);
+  SourceMode sourceMode() const;
+  llvm::Error explained(llvm::Error error, const Model &model,
+                        const std::vector<c10::IValue> &inputs) const;
+
+  const std::string &path_;
+  const CompileOptions &options_;
+  PassDumps &dumps_;
+  Phases &phases_;
+};
+
+} // namespace pipec
