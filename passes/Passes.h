@@ -40,6 +40,7 @@ PassInfo foldConstants();
 PassInfo lowerTuples();
 PassInfo unrollLoops();
 PassInfo fixLists();
+PassInfo ownContainers();
 PassInfo commonSubexpression();
 PassInfo removeInplace();
 PassInfo deadCode();

@@ -33,6 +33,8 @@ llvm::Expected<bool> simplifyToFixpoint(Model &model) {
   // keep memory written.
   const PassInfo passes[] = {foldConstants(),       lowerTuples(),   unrollLoops(), fixLists(),
                              commonSubexpression(), removeInplace(), deadCode()};
+  // Last of all, when nothing else can tell any more what is in a list or dict.
+  const PassInfo atRest = ownContainers();
   bool any = false;
   for (int round = 0; round < kMostRounds; ++round) {
     bool changed = false;
@@ -42,8 +44,11 @@ llvm::Expected<bool> simplifyToFixpoint(Model &model) {
         return one.takeError();
       changed |= *one;
     }
-    if (!changed)
-      return any;
+    if (!changed) {
+      llvm::Expected<bool> last = runOnce(model, atRest);
+      if (!last || !*last)
+        return last ? llvm::Expected<bool>(any) : last.takeError();
+    }
     any = true;
   }
   return failf(ExitCode::Internal,
@@ -54,7 +59,8 @@ llvm::Expected<bool> simplifyToFixpoint(Model &model) {
 PassInfo simplify() {
   return {.name = "simplify",
           .description = "runs fold-constants, lower-tuples, unroll-loops, fix-lists, cse, "
-                         "remove-inplace and dead-code until none changes the model",
+                         "remove-inplace and dead-code until none changes the model, then "
+                         "own-containers, and so on",
           .requires_ = "a flat graph",
           .guarantees = "what these passes guarantee",
           .example = R"(

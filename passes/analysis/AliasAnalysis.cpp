@@ -2,15 +2,13 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "passes/analysis/AliasBuilder.h"
-
-#include <torch/csrc/jit/ir/ir.h>
+#include "passes/analysis/OperatorFacts.h"
 
 namespace pipec {
 
 // The second half of AliasBuilder: numbers the memories and sums up what happened to each.
 
-void AliasBuilder::collect(const Model &model) {
-  (void)model;
+void AliasBuilder::collect() {
   constexpr size_t kNone = ~size_t(0);
   numbers_.assign(memory_.size(), kNone);
   std::vector<size_t> dense(memory_.size());
@@ -92,9 +90,9 @@ void AliasBuilder::sumTouches() {
   }
 }
 
-void AliasBuilder::markReturned(const Model &model) {
+void AliasBuilder::markReturned(at::ArrayRef<Value *> outputs) {
   std::vector<size_t> work;
-  for (const Value *output : model.graph->outputs()) {
+  for (const Value *output : outputs) {
     if (std::optional<size_t> memory = result_.memoryOf(output))
       work.push_back(*memory);
   }
@@ -178,7 +176,7 @@ void AliasAnalysis::print(llvm::raw_ostream &os) const {
       continue;
     os << "memory " << i << ":";
     for (const torch::jit::Value *value : memory.values)
-      os << " %" << value->debugName();
+      os << " %" << nameOf(value);
     for (size_t held : memory.holds)
       os << " holds " << held;
     if (memory.attribute)
@@ -194,14 +192,14 @@ void AliasAnalysis::print(llvm::raw_ostream &os) const {
     if (memory.writtenInBlock)
       os << " in block";
     for (const torch::jit::Node *writer : memory.writers)
-      os << " " << writer->kind().toQualString();
+      os << " " << kindOf(writer);
     os << "\n";
   }
   for (const Interval &interval : intervals())
     os << "together (" << interval.from << ", " << interval.to << "] memory " << interval.memory
        << "\n";
   for (const Effect &effect : effects_)
-    os << "effect " << effect.position << ": " << effect.node->kind().toQualString()
+    os << "effect " << effect.position << ": " << kindOf(effect.node)
        << (effect.unknown ? " unknown" : "") << "\n";
 }
 

@@ -3,6 +3,7 @@
 #include "passes/analysis/MemoryTypes.h"
 #include "passes/analysis/OperatorFacts.h"
 
+#include <torch/csrc/jit/ir/ir.h>
 #include <torch/csrc/jit/runtime/operator.h>
 
 #include <algorithm>
@@ -16,9 +17,9 @@ void AliasBuilder::build(const Model &model) {
   for (const Value *output : model.graph->outputs())
     (void)give(const_cast<Value *>(output));
   joinState(model);
-  collect(model);
+  collect();
   sumTouches();
-  markReturned(model);
+  markReturned(model.graph->outputs());
 }
 
 std::optional<MemoryGraph::Location> AliasBuilder::locate(const Value *value) const {

@@ -6,7 +6,13 @@
 #include "passes/analysis/MemoryGraph.h"
 
 #include <ATen/core/function_schema.h>
-#include <torch/csrc/jit/ir/ir.h>
+#include <c10/util/ArrayRef.h>
+
+namespace torch::jit {
+struct Block;
+struct Node;
+struct Value;
+} // namespace torch::jit
 
 namespace pipec {
 
@@ -70,9 +76,9 @@ private:
                    Location location);
 
   // The sum
-  void collect(const Model &model);
+  void collect();
   void sumTouches();
-  void markReturned(const Model &model);
+  void markReturned(at::ArrayRef<Value *> outputs);
 
   AliasAnalysis &result_;
   MemoryGraph memory_;

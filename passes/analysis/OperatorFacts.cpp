@@ -106,6 +106,9 @@ bool isFresh(const Value *value) {
   return value->offset() < returns.size() && !returns[value->offset()].alias_info();
 }
 
+std::string nameOf(const Value *value) { return value->debugName(); }
+std::string kindOf(const Node *node) { return node->kind().toQualString(); }
+
 bool isMadeInBlock(const Value *value) {
   const c10::TypeKind kind = value->type()->kind();
   const Node *node = value->node();

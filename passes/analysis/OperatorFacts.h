@@ -4,6 +4,7 @@
 
 #include <ATen/core/symbol.h>
 
+#include <string>
 #include <utility>
 
 namespace torch::jit {
@@ -12,6 +13,10 @@ struct Value;
 } // namespace torch::jit
 
 namespace pipec {
+
+/// As texts write them.
+std::string nameOf(const torch::jit::Value *value);
+std::string kindOf(const torch::jit::Node *node);
 
 /// The operator may return its input (or an element of an input list, or a view) although its
 /// schema says that the result is fresh: eval dropout, type_as, unsafe_chunk, einsum, ...
