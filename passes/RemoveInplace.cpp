@@ -27,6 +27,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "passes/Passes.h"
 #include "passes/PureWrites.h"
+#include "passes/StateSnapshots.h"
 #include "passes/analysis/AliasAnalysis.h"
 
 #include <torch/csrc/jit/ir/ir.h>
@@ -49,6 +50,7 @@ public:
   llvm::Expected<bool> run(Model &model) override {
     AliasAnalysis alias(model);
     alias_ = &alias;
+    model_ = &model;
     writes_.emplace(model.answers,
                     [this](Node *made, Node *writer) { order_[made] = orderOf(writer); });
     order_.clear();
@@ -75,15 +77,16 @@ public:
     // Only now: until the end the analysis names their results.
     for (Node *writer : llvm::reverse(removed_))
       writer->destroy();
-    return !removed_.empty();
+    return !removed_.empty() || StateSnapshots(model, alias, heldBy_).make();
   }
 
 private:
-  /// A fresh result and what it has become by the writes so far.
+  /// A fresh result, or an argument, and what it has become by the writes so far.
   struct Tensor {
     Value *made, *now;
     size_t version = 0, memory;
     bool contiguous;          // known from the operator alone
+    bool argument = false;    // its strides are the caller's
     bool fixed = false;       // no new versions
     bool mayBeShared = false; // something that may be a view may as well be the very tensor
   };
@@ -129,7 +132,8 @@ private:
 
   void visit(Block *block) {
     for (Value *input : block->inputs())
-      noteUnknown(input);
+      if (!defineArgument(input))
+        noteUnknown(input);
     for (Node *node = *block->nodes().begin(); node != block->return_node();) {
       Node *next = node->next();
       Name *first = node->inputs().empty() ? nullptr : nameOf(node->input(0));
@@ -180,6 +184,19 @@ private:
       unknown_[*memory].push_back(lifeOf(value));
   }
 
+  /// A tensor that the model is given and may change as it likes.
+  bool defineArgument(Value *input) {
+    if (model_->mode != Mode::Infer || input->node() != model_->graph->param_node() ||
+        input->offset() >= model_->argumentCount())
+      return false;
+    std::optional<size_t> memory = memoryOf(input);
+    if (!memory || alias_->memories()[*memory].attribute)
+      return false;
+    tensors_.push_back({input, input, 0, *memory, false, true});
+    nameOf_[input] = newName({&tensors_.back()});
+    return true;
+  }
+
   void define(Node *node, Name *first) {
     for (Value *output : node->outputs()) {
       std::optional<size_t> memory = memoryOf(output);
@@ -190,7 +207,7 @@ private:
       if (isFresh(output)) {
         tensors_.push_back({output, output, 0, *memory, makesContiguous(node)});
         nameOf_[output] = newName({&tensors_.back()});
-      } else if (first && (isOwnInput(node) || isKnownView(node))) {
+      } else if (first && (isOwnInput(node) || isKnownView(node, *first->tensor))) {
         Node *view = isOwnInput(node) ? nullptr : node;
         first->tensor->mayBeShared |= view && viewOf(view) == ViewOf::Contiguous;
         nameOf_[output] = newName({first->tensor, view, first, output, first->tensor->version});
@@ -200,9 +217,10 @@ private:
     }
   }
 
-  bool isKnownView(const Node *node) {
+  bool isKnownView(const Node *node, const Tensor &tensor) {
     const ViewOf view = viewOf(node);
-    if (view == ViewOf::None || llvm::any_of(node->inputs().slice(1), [&](const Value *argument) {
+    if (view == ViewOf::None || (view == ViewOf::Contiguous && tensor.argument) ||
+        llvm::any_of(node->inputs().slice(1), [&](const Value *argument) {
           return argument->type()->kind() != c10::TypeKind::TensorType &&
                  alias_->isWritten(argument);
         }))
@@ -318,9 +336,12 @@ private:
   Value *writeWhole(const Tensor &tensor, Node *writer, PureForm form) {
     if (!writes_->keepsForm(tensor.now, tensor.contiguous, writer, form))
       return nullptr;
-    return form == PureForm::Copy
-               ? writes_->replaced(writer, tensor.now, writes_->like(writer, tensor.now))
-               : writes_->pure(writer, tensor.now);
+    if (form == PureForm::Copy)
+      return writes_->replaced(writer, tensor.now, writes_->like(writer, tensor.now));
+    Value *made = writes_->pure(writer, tensor.now);
+    return made && tensor.argument && writes_->ask(false, tensor.now, PureWrites::hasDims)
+               ? writes_->replaced(writer, tensor.now, made)
+               : made;
   }
 
   Value *writePart(const Tensor &tensor, llvm::ArrayRef<Name *> views, Node *writer,
@@ -408,6 +429,7 @@ private:
     return *known;
   }
 
+  Model *model_ = nullptr;
   const AliasAnalysis *alias_ = nullptr;
   std::optional<PureWrites> writes_;
   llvm::DenseMap<const Node *, size_t> order_;
@@ -430,8 +452,8 @@ PassInfo removeInplace() {
       .description = "replaces in-place operators by their pure forms, through views too, where "
                      "nobody can tell the difference",
       .requires_ = "a flat graph; types with strides (infer-types) for operators with two tensors",
-      .guarantees = "values, dtypes, strides and gradients keep their bits; writes to weights, "
-                    "inputs and shared memory stay",
+      .guarantees = "values, dtypes, strides and gradients keep their bits; writes to weights "
+                    "and shared memory stay; who reads state behind its last write reads a copy",
       .example = R"(
     %2 : Tensor = aten::linear(%1, %w, %b)
     %3 : Tensor = aten::relu_(%2)

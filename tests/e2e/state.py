@@ -7,7 +7,8 @@ import e2e
 import state_models
 
 KEEPING = [state_models.WrittenIsReturned, state_models.WrittenIsAssigned, state_models.AssignedIsReadLater, state_models.ViewIsAssigned,
-           state_models.AssignedIsWrittenLater, state_models.CountedInABranch, state_models.AssignedInTwoModules]
+           state_models.AssignedIsWrittenLater, state_models.CountedInABranch, state_models.AssignedInTwoModules,
+           state_models.AddedAndReadFarBehind, state_models.WrittenInABranchAndReadFarBehind]
 
 
 class State(e2e.Case):
@@ -42,6 +43,26 @@ class State(e2e.Case):
                     artifact = f"{build.__name__}-{stages}.pipe"
                     self.compiled(model, artifact, "--stages", stages, "--inputs", "f32[2,4]")
                     self.running(artifact, (batch,), 4, expected)
+
+    def testStateIsSentToWhoReadsItLater(self):
+        for build in (state_models.AddedAndReadFarBehind, state_models.WrittenInABranchAndReadFarBehind):
+            with self.subTest(model=build.__name__):
+                plan = self.compiled(self.save(build), "sent.pipe", "--at", "b,c,d", "--inputs", "f32[2,4]")
+                self.assertEqual([stage["first_module"] for stage in plan["stages"]], ["a", "b", "c", "d"])
+                written = [[a["name"] for a in stage["attributes"] if a["written"]] for stage in plan["stages"]]
+                self.assertEqual(written[1:], [[], [], []])
+                self.assertIn("sum", written[0])
+
+    def testWrittenInputIsReadInSeveralStages(self):
+        model = self.save(state_models.InputIsWrittenAndRead)
+        torch.save((torch.randn(4, 8),), "inputs.pt")
+        plan = self.compiled(model, "turned.pipe", "--at", "b,c,d", "--inputs", "f32[4,2]", "--batch-dim", "x=1")
+        self.assertEqual([stage["first_module"] for stage in plan["stages"]], ["a", "b", "c", "d"])
+        for parts in (1, 2, 4):
+            self.pipec(0, "pipe-run", model, "--inputs", "inputs.pt", "--microbatches", parts, "--batch-dim", "x=1", "--threads", 1,
+                       "--output", "expected.pt", "--force")
+            self.pipec(0, "pipe-run", "turned.pipe", "--inputs", "inputs.pt", "--microbatches", parts, *e2e.BITS, "--expect", "expected.pt",
+                       saying="PASSED")
 
     def testWholeInputIsFreshInEveryMicroBatch(self):
         model = self.save(state_models.InputIsWrittenSometimes)

@@ -56,6 +56,42 @@ class AssignedIsWrittenLater(Keeps):
         return self.d(x) + self.other
 
 
+class AddedAndReadFarBehind(Keeps):
+    """Written under its own name and as an assignment to itself; what is read at the end is this run's."""
+
+    def forward(self, x):
+        x = self.a(x)
+        self.sum += x.detach().sum(0)
+        self.other.mul_(0.5).add_(1.0)
+        x = self.c(self.b(x)) * self.sum
+        return self.d(x) + self.other[None, :] * self.sum
+
+
+class WrittenInABranchAndReadFarBehind(Keeps):
+    def forward(self, x):
+        x = self.a(x)
+        if bool(x.sum() > 0):
+            self.sum.add_(1.0)
+        else:
+            self.sum.sub_(0.5)
+        x = self.c(self.b(x))
+        if bool(x.sum() > 0):
+            x = x + self.sum
+        return self.d(x) - self.sum
+
+
+class InputIsWrittenAndRead(Keeps):
+    """Its batch is the second dimension: a micro-batch's strides are not those of a tensor of its own."""
+
+    def forward(self, x):
+        turned = x.t()
+        h = self.a(turned)
+        x.mul_(2.0)
+        h = self.b(h) + turned
+        x[0] = 1.0
+        return self.d(self.c(h) + x.t())
+
+
 class InputIsWrittenSometimes(Keeps):
     def forward(self, x, whole):
         x = self.a(x)

@@ -9,7 +9,7 @@ connected components, in a topological order, can be a stage each; no compiler c
 Containers cost nothing while their content is known: a list, tuple or dict that straight code fills and reads is followed by name. Operators must
 stay together when
 - one makes and the other uses what cannot travel: a string, a dict, an object, a future (of content that is not known),
-- they touch a written attribute, or an assigned one,
+- they touch a written attribute, or an assigned one, up to its last write: the next run reads what this one wrote,
 - they touch memory of the run itself, up to its last write, and a write has no pure form or stands inside control flow.
 """
 import os
@@ -375,7 +375,7 @@ class Operators:
             if not any(wrote and not pure or wrote and memory.kind == "attribute" for _, wrote, pure in memory.touches):
                 continue
             touches = memory.touches
-            if memory.kind == "made":
+            if memory.kind != "argument":
                 last = max(i for i, (_, wrote, _) in enumerate(touches) if wrote)
                 touches = touches[:last + 1]
             self.join([me for me, _, _ in touches])
