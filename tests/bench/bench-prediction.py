@@ -10,12 +10,16 @@ Phases, in this order when none is named; each leaves files in DIR, so that they
     predict   compiles with those tables: what a step is expected to take, for 2, 4 and 8 micro-batches
     run       pipe-run, 3 steps to warm up and 20 that count: what it takes. Where there are results already, the run with the lower
               median stays: other work on the machine can only make a step longer
-    cuts      compiles with cuts after half of the parameters, nodes and layers; runs them and the planned cut in turns
-    report    the tables that docs/benchmarks.md quotes; ends with PASSED or FAILED
+    halves    compiles with cuts after half of the parameters, nodes and layers
+    cuts      runs those and the planned cut in turns; rounds are added to those that are there
+    balance   cuts by counted work, judged by the measured times: how far the busier stage is above the mean
+    report    the tables that docs/benchmarks.md quotes; ends with PASSED or FAILED. Of what has not run yet it says nothing
 
-The machine should have nothing else to do. `uptime` says whether it has.
+The machine should have nothing else to do in costs, run and cuts. `uptime` says whether it has. New costs of a model make what was
+predicted and run with the old ones void: it is removed.
 """
 import argparse
+import itertools
 import json
 import os
 import random
@@ -28,7 +32,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 MICRO_BATCHES = (2, 4, 8)
 STEPS, WARMUP = 20, 3
-ROUNDS, STEPS_A_ROUND, CUTS_AT = 8, 5, 4  # to compare cuts: shortest step of a round, 4 micro-batches
+ROUNDS, STEPS_A_ROUND, CUTS_AT = 8, 12, 4  # to compare cuts: shortest step of a round, 4 micro-batches
 BUDGET_S = 3  # for the costs of one model and micro-batch size
 LEAST_STAGE_MS = 2.0
 warnings.filterwarnings("ignore")
@@ -140,8 +144,14 @@ class Bench:
             sizes = {key: value.numel() for key, value in module.named_parameters()}
             self.keep(name, {"inputs": inputs, "layers": layers, "parameters": sizes})
 
+    def forget(self, *patterns):
+        for pattern in patterns:
+            for path in self.directory.glob(f"{pattern}.json"):
+                path.unlink()
+
     def costs(self):
         for name, samples in self.cells():
+            self.forget(*(f"{what}-{name}-{samples}*" for what in ("predicted", "measured", "halves", "cuts", "balance")))
             report = self.compile(name, samples, f"{name}-{samples}.pipe", "--stages", 2, "--cost", "measured", "--cost-budget",
                                   f"{BUDGET_S}s", "--verify", "none")
             print(f"{name} of {samples}: {sum(stage['forward_ms'] for stage in report['stages']):.2f} ms", flush=True)
@@ -162,7 +172,7 @@ class Bench:
                 if not self.has(what) or new["step_ms"]["median"] < self.kept(what)["step_ms"]["median"]:
                     self.keep(what, new)
 
-    def halves(self, name, samples):
+    def findHalves(self, name, samples):
         """Where the parameters, nodes and layers before a module are nearest to half of all: {rule: module}."""
         facts = self.facts(name)
         rows = json.loads((self.directory / f"{name}-{samples}.pipe" / "costs.json").read_text())["operators"]
@@ -184,26 +194,72 @@ class Bench:
         layers = facts["layers"]
         return {"parameters": parameters, "nodes": nodes, "layers": layers[(len(layers) + 1) // 2]}
 
+    def halves(self):
+        for name, samples in self.smallCells():
+            at = self.findHalves(name, samples)
+            for rule, module in at.items():
+                self.compile(name, samples, f"{name}-{samples}-{rule}.pipe", "--at", module, "--verify", "none")
+            self.keep(f"halves-{name}-{samples}", at)
+            self.forget(f"cuts-{name}-{samples}")
+
     def cuts(self):
         for name, samples in self.smallCells():
-            at = self.halves(name, samples)
             artifacts = {"planned": f"{name}-{samples}.pipe"}
-            for rule, module in at.items():
-                artifacts[rule] = f"{name}-{samples}-{rule}.pipe"
-                self.compile(name, samples, artifacts[rule], "--at", module, "--verify", "none")
-            self.keep(f"halves-{name}-{samples}", at)
-            times = {rule: [] for rule in artifacts}
+            artifacts.update({rule: f"{name}-{samples}-{rule}.pipe" for rule in self.otherCuts(name, samples)})
+            what = f"cuts-{name}-{samples}"
+            times = self.kept(what) if self.has(what) else {rule: [] for rule in artifacts}
             for _ in range(ROUNDS):
-                for rule, artifact in artifacts.items():
-                    done = self.runs(artifact, name, samples, CUTS_AT, STEPS_A_ROUND, 1)
-                    times[rule].append(done["step_ms"]["min"])
-            self.keep(f"cuts-{name}-{samples}", times)
+                new = {rule: self.runs(artifact, name, samples, CUTS_AT, STEPS_A_ROUND, 1)["step_ms"]["min"]
+                       for rule, artifact in artifacts.items()}
+                for rule, ms in new.items():
+                    times[rule].append(ms)
+                self.keep(what, times)  # whole rounds only, whenever somebody stops it
+
+    def otherCuts(self, name, samples):
+        """The rules whose stages are not those of the planned cut, to the byte."""
+        def stages(artifact):
+            lines = (self.directory / artifact / "MANIFEST").read_text().splitlines()
+            return [line for line in lines if line.endswith(".pt")]
+
+        planned = stages(f"{name}-{samples}.pipe")
+        return [rule for rule in self.kept(f"halves-{name}-{samples}") if stages(f"{name}-{samples}-{rule}.pipe") != planned]
+
+    def balance(self):
+        for name, samples in self.cells():
+            measured = self.times(self.directory / f"{name}-{samples}.pipe" / "costs.json")
+            table = self.directory / f"counted-{name}-{samples}.json"
+            found = {}
+            for rule, arguments in (("counted", ["analytic", "--emit-costs", table]), ("measured", [self.directory / f"{name}-{samples}.pipe" / "costs.json"])):
+                report = self.compile(name, samples, "balance.pipe", "--stages", 2, "--verify", "none", "--dry-run", "--cost", *arguments)
+                first = report["stages"][0]["cost_flops"] / 100  # ns
+                own = list(itertools.accumulate(self.times(table) if rule == "counted" else measured))
+                place = min(range(len(own)), key=lambda i: abs(own[i] - first)) + 1
+                halves = sum(measured[:place]), sum(measured[place:])
+                found[rule] = max(halves) / statistics.mean(halves) - 1
+            found["total_ms"] = [sum(self.times(table)) / 1e6, sum(measured) / 1e6]
+            self.keep(f"balance-{name}-{samples}", found)
+
+    @staticmethod
+    def times(table):
+        return [row["forward_ns"] for row in json.loads(table.read_text())["operators"]]
 
     def report(self):
-        good = self.reportPrediction()
+        good = True
+        cells = [f"{name}-{samples}" for name, samples in self.cells()]
+        if all(self.has(f"{what}-{cell}-{count}") for what in ("predicted", "measured") for cell in cells for count in MICRO_BATCHES):
+            good = self.reportPrediction()
         if all(self.has(f"cuts-{name}-{samples}") for name, samples in self.smallCells()):
             good = self.reportCuts() and good
+        if all(self.has(f"balance-{cell}") for cell in cells):
+            self.reportBalance()
         return good
+
+    def reportBalance(self):
+        print(f"\n{'model':10} {'samples':>7} {'counted ms':>10} {'measured ms':>11}  busier stage above the mean, cut by counted and by measured work")
+        for name, samples in self.cells():
+            found = self.kept(f"balance-{name}-{samples}")
+            counted, measured = found["total_ms"]
+            print(f"{name:10} {samples:7} {counted:10.2f} {measured:11.2f}  {found['counted']:6.1%} {found['measured']:6.1%}")
 
     def reportPrediction(self):
         errors = []
@@ -232,10 +288,13 @@ class Bench:
         chance = random.Random(1)
         print(f"\n{'model':10} {'samples':>7} {'planned':>9}  time of the other cut / time of the planned one [95 % interval]")
         for name, samples in self.smallCells():
-            times, at = self.kept(f"cuts-{name}-{samples}"), self.kept(f"halves-{name}-{samples}")
+            times, others = self.kept(f"cuts-{name}-{samples}"), self.otherCuts(name, samples)
             planned = times["planned"]
             texts = []
-            for rule in at:
+            for rule in self.kept(f"halves-{name}-{samples}"):
+                if rule not in others:
+                    texts.append(f"{rule} is the same cut")
+                    continue
                 pairs = list(zip(times[rule], planned))
                 draws = sorted(ratio(chance.choices(pairs, k=len(pairs))) for _ in range(2000))
                 low, high = draws[50], draws[1949]
@@ -252,7 +311,7 @@ def ratio(pairs):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory", type=Path)
-    phases = ["make", "costs", "predict", "run", "cuts", "report"]
+    phases = ["make", "costs", "predict", "run", "halves", "cuts", "balance", "report"]
     parser.add_argument("phases", nargs="*", metavar="PHASE", default=phases)
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--bin", type=Path, default=Path(os.environ.get("PIPEC_BIN", "build/dev/bin")))
