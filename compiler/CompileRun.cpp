@@ -96,7 +96,7 @@ llvm::Error CompileRun::plan(Source &source) {
     return known.takeError();
   if (!*known)
     return llvm::Error::success();
-  phases_.end(options_.cost == "measured" ? "measure costs" : "estimate costs");
+  phases_.end(planning_.isMeasured() ? "measure costs" : "estimate costs");
   llvm::Expected<bool> planned = planning_.planCuts(source.model, report_);
   if (!planned)
     return planned.takeError();
@@ -123,7 +123,7 @@ llvm::Expected<StagedModel> CompileRun::cut(Model model) {
 
 llvm::Error CompileRun::placeRanks(StagedModel &model) const {
   size_t stages = model.stages.size();
-  size_t ranks = options_.ranks ? options_.ranks : stages;
+  size_t ranks = planning_.ranksFor(stages);
   if (ranks > stages)
     return failf(ExitCode::Usage, "--ranks: expected at most {}, the number of stages, got {}",
                  stages, ranks);

@@ -44,13 +44,15 @@ struct CompileOptions {
   TrainingFlag trainingFlag = TrainingFlag::Saved;
   std::vector<std::string> keepEval;
   Verify verify = Verify::Graph;
-  std::string cost;    // "analytic" (also when empty), "measured", or a table of --emit-costs
-  std::string cluster; // a file, see docs/cluster.md; empty: a CPU core per stage
+  std::string cost;    // "analytic", "measured", or a table of --emit-costs; empty: measured for
+                       // automatic cuts where all devices are CPUs, else analytic
+  std::string cluster; // a file, see docs/cluster.md; empty: a CPU core per rank
   int64_t costBudgetNs = 10'000'000'000; // for measured costs
   bool listCosts = false;    // fill CompileReport::costTable also where costs were only counted
   int64_t memoryLimit = 0;   // bytes of a stage; 0: as the cluster says
   int64_t microBatches = 0;  // 0: number of stages
-  size_t ranks = 0;          // 0: one per stage
+  size_t ranks = 0;          // 0: one per stage; of automatic cuts at most one per core, or as many
+                             // as the cluster has devices
   std::string schedule;      // "auto": stages per rank, ranks of stages and the number of
                              // micro-batches are chosen where not given; empty: as ever
   std::string printAfter;    // pass name, or "all"

@@ -81,14 +81,14 @@ void keep(Model &model, const CostTable &table) {
 } // namespace
 
 llvm::Expected<CostTable> findCosts(Model &model, const std::vector<c10::IValue> &inputs,
-                                    const CompileOptions &options, const ClusterDevice &device,
-                                    size_t ranks) {
-  if (options.cost.empty() || options.cost == "analytic")
+                                    const std::string &cost, const CompileOptions &options,
+                                    const ClusterDevice &device, size_t ranks) {
+  if (cost == "analytic")
     return countedCosts(model, inputs, device);
   llvm::Expected<CostTable> table =
-      options.cost == "measured"
+      cost == "measured"
           ? timeOperators(model, inputs, {options.costBudgetNs, ranks, options.mode == Mode::Train})
-          : costsFromFile(model, options.cost);
+          : costsFromFile(model, cost);
   if (table)
     keep(model, *table);
   return table;

@@ -11,13 +11,13 @@ namespace pipec {
 /// Costs kept in a model are operations of the usual core: so many a nanosecond.
 constexpr int64_t kFlopsPerNs = kCoreFlopsPerSecond / 1'000'000'000;
 
-/// Fills model.nodeCosts as options.cost says and returns the same as a table; notes for the report
-/// go to model.notes. Counted costs are work against the rates of `device`: deterministic. Measured
-/// ones are medians of runs on this machine within options.costBudgetNs, with one thread, as on one
-/// of `ranks`. `inputs`: one value per argument. Errors: Usage for a table of another model; IO;
-/// those of evaluateGraph.
+/// Fills model.nodeCosts as `cost` says (analytic, measured, or a file) and returns the same as a
+/// table; notes for the report go to model.notes. Counted costs are work against the rates of
+/// `device`: deterministic. Measured ones are medians of runs on this machine within
+/// options.costBudgetNs, with one thread, as on one of `ranks`. `inputs`: one value per argument.
+/// Errors: Usage for a table of another model; IO; those of evaluateGraph.
 llvm::Expected<CostTable> findCosts(Model &model, const std::vector<c10::IValue> &inputs,
-                                    const CompileOptions &options, const ClusterDevice &device,
-                                    size_t ranks);
+                                    const std::string &cost, const CompileOptions &options,
+                                    const ClusterDevice &device, size_t ranks);
 
 } // namespace pipec

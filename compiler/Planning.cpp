@@ -3,6 +3,7 @@
 #include "compiler/MeasureCosts.h"
 #include "compiler/Predict.h"
 #include "ir/Values.h"
+#include "llvm/Support/Threading.h"
 #include "passes/analysis/TopLevel.h"
 
 #include <fmt/ranges.h>
@@ -75,11 +76,13 @@ bool Planning::isCutByCost(const Model &model) const {
          topLevelOf(model).boundaries.empty() && stageCounts().front() > 1;
 }
 
-/// Of --schedule auto; one per stage where nobody says otherwise.
 size_t Planning::ranksFor(size_t stages) const {
   if (options_->ranks)
     return options_->ranks;
-  return options_->cluster.empty() ? stages : std::min(stages, cluster_.devices.size());
+  if (!options_->cluster.empty())
+    return std::min(stages, cluster_.devices.size());
+  return cutsByCost_ ? std::min<size_t>(stages, llvm::hardware_concurrency().compute_thread_count())
+                     : stages;
 }
 
 /// How many stages to try: as many as are asked for; where the schedule is to be chosen and only
@@ -134,24 +137,42 @@ ClusterDevice Planning::leastDevice(Model &model) const {
   return least;
 }
 
+/// Where nobody says: measured for automatic cuts, if this machine has what will run them. With
+/// given cuts nothing measured enters the artifact.
+std::string Planning::kindOfCosts() const {
+  if (!options_->cost.empty())
+    return options_->cost;
+  return cutsByCost_ && llvm::all_of(cluster_.devices,
+                                     [](const ClusterDevice &device) {
+                                       return device.kind == ClusterDevice::Kind::Cpu;
+                                     })
+             ? "measured"
+             : "analytic";
+}
+
 llvm::Expected<bool> Planning::findCosts(Model &model, const std::vector<c10::IValue> &inputs,
                                          CompileReport &report) {
   cutsByCost_ = isCutByCost(model);
-  if (options_->memoryLimit && !cutsByCost_)
-    return makeError(ExitCode::Usage, "--memory-limit: expected automatic cuts, got given ones",
-                     "leave one of the two out");
-  if (!cutsByCost_ && options_->cost.empty() && options_->cluster.empty() && !isAuto())
+  if (options_->memoryLimit && !cutsByCost_) {
+    const bool given = !options_->cuts.empty() || !topLevelOf(model).boundaries.empty();
+    return makeError(ExitCode::Usage,
+                     fmt::format("--memory-limit: expected automatic cuts, got {}",
+                                 given ? "given ones" : "no number of stages"),
+                     given ? "leave one of the two out" : "say how many with --stages");
+  }
+  if (!cutsByCost_ && options_->cost.empty() && options_->cluster.empty() && !isAuto() &&
+      !options_->listCosts)
     return false;
   if (llvm::Error error = expectSamples(model.signature, inputs))
     return std::move(error);
   const ClusterDevice device = leastDevice(model);
   llvm::Expected<CostTable> table =
-      pipec::findCosts(model, inputs, *options_, device, ranks(model));
+      pipec::findCosts(model, inputs, kindOfCosts(), *options_, device, ranks(model));
   if (!table)
     return table.takeError();
   costsKnown_ = true;
   memoryBytes_ = options_->memoryLimit ? options_->memoryLimit : device.memoryBytes;
-  ofThisRun_ = !options_->cost.empty() && options_->cost != "analytic";
+  ofThisRun_ = kindOfCosts() != "analytic";
   if (ofThisRun_ || options_->listCosts)
     report.costTable = toJson(*table);
   table_ = std::move(*table);

@@ -22,6 +22,10 @@ public:
   /// As many as there are devices where nobody says more.
   size_t stages() const;
 
+  /// After findCosts, where nobody says otherwise: one per stage, with automatic cuts at most as
+  /// many as this machine has cores, with a cluster as many as it has devices.
+  size_t ranksFor(size_t stages) const;
+
   /// Fills model.nodeCosts where the options need them; false: they do not. Errors: Usage for a
   /// memory limit with given cuts and for inputs without elements; those of pipec::findCosts.
   llvm::Expected<bool> findCosts(Model &model, const std::vector<c10::IValue> &inputs,
@@ -36,6 +40,9 @@ public:
   /// Costs were measured, or read from a table: not the same on every run, or for every user.
   bool isOfThisRun() const { return ofThisRun_; }
 
+  /// Operators were timed, in this compile.
+  bool isMeasured() const { return kindOfCosts() == "measured"; }
+
   /// Where --schedule auto is asked for: ranks of the stages and number of micro-batches, by what
   /// the plan says of channels. Errors: those of planForward.
   llvm::Error placeStages(Plan &plan, CompileReport &report) const;
@@ -44,8 +51,8 @@ public:
   llvm::Error forecast(CompileReport &report) const;
 
 private:
+  std::string kindOfCosts() const;
   bool isAuto() const { return options_->schedule == "auto"; }
-  size_t ranksFor(size_t stages) const;
   std::vector<size_t> stageCounts() const;
   ForwardProblem forwardProblem(size_t ranks, const Signature &signature) const;
   bool isCutByCost(const Model &model) const;

@@ -64,15 +64,15 @@ StringOption verifyHow("verify",
 StringOption
     cluster("cluster",
             cl::desc("devices and links that the cuts are planned for, see docs/cluster.md "
-                     "(default: a CPU core per stage)"),
+                     "(default: a CPU core per rank)"),
             cl::value_desc("FILE.json"), cl::cat(category));
-StringOption
-    cost("cost",
-         cl::desc("what operators cost: counted work against the device's rates, median times on "
-                  "this machine, or a table of --emit-costs (default: analytic, which is the same "
-                  "on every run)"),
-         cl::value_desc("analytic|measured|FILE.json"), cl::cat(category));
-DurationOption costBudget("cost-budget", cl::desc("time for --cost measured (default: 10s)"),
+StringOption cost(
+    "cost",
+    cl::desc("what operators cost: counted work against the device's rates, the same on every "
+             "run; median times on this machine; or a table of --emit-costs (default: measured "
+             "for automatic cuts on CPUs, else analytic)"),
+    cl::value_desc("analytic|measured|FILE.json"), cl::cat(category));
+DurationOption costBudget("cost-budget", cl::desc("time for measured costs (default: 10s)"),
                           cl::value_desc("TIME"), cl::init(DurationValue(10'000'000'000)),
                           cl::cat(category));
 StringOption emitCosts("emit-costs",
@@ -87,7 +87,9 @@ IntegerOption microBatches("microbatches",
                            cl::desc("default of the artifact (default: the number of stages)"),
                            cl::value_desc("M"), cl::cat(category));
 IntegerOption ranks("ranks",
-                    cl::desc("ranks that the stages are placed on (default: one per stage)"),
+                    cl::desc("ranks that the stages are placed on (default: one per stage; with "
+                             "automatic cuts at most as many as this machine has cores, or as "
+                             "--cluster has devices)"),
                     cl::value_desc("R"), cl::cat(category));
 StringOption
     schedule("schedule",
@@ -187,7 +189,7 @@ llvm::Expected<CompileOptions> readOptions() {
     if (isGiven && inputs.empty())
       return makeError(ExitCode::Usage, fmt::format("{}: expected example inputs, got none", name),
                        "pass example inputs with --inputs");
-  if (given(costBudget) && cost != "measured")
+  if (given(costBudget) && given(cost) && cost != "measured")
     return makeError(ExitCode::Usage, "--cost-budget: expected --cost measured with it");
   if (given(memoryLimit) && memoryLimit.getValue() < 1)
     return makeError(ExitCode::Usage, "--memory-limit: expected at least 1 byte, got 0");
@@ -214,7 +216,7 @@ llvm::Expected<CompileOptions> readOptions() {
   options.ranks = ranks;
   options.schedule = schedule == "auto" ? "auto" : "";
   options.cluster = cluster;
-  options.cost = given(emitCosts) && cost.empty() ? "analytic" : cost.getValue();
+  options.cost = cost;
   options.costBudgetNs = costBudget.getValue();
   options.listCosts = given(emitCosts);
   options.memoryLimit = memoryLimit.getValue();
@@ -335,7 +337,7 @@ llvm::Expected<ExitCode> run() {
     target = name.str().str();
   }
   sendModelPrintsToStderr();
-  if (options->cost == "measured") // as pipe-run does
+  if (options->cost == "measured" || options->cost.empty()) // as pipe-run does
     keepFreedMemory();
   if (given(emitCosts) && !force && llvm::sys::fs::is_regular_file(emitCosts))
     return makeError(ExitCode::Usage, fmt::format("--emit-costs: {} exists", emitCosts.getValue()),
