@@ -4,24 +4,85 @@
 #include "ir/GraphText.h"
 #include "ir/schedule/Program.h"
 
+#include <deque>
+#include <future>
+
 namespace pipec {
+
+namespace {
+
+std::string textOf(const torch::jit::Graph &graph) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  printGraph(graph, os);
+  return os.str();
+}
+
+/// Stage files whose last bytes are still on their way while the next one is made.
+class FilesUnderWay {
+public:
+  explicit FilesUnderWay(ArtifactWriter &writer) : writer_(writer) {}
+  FilesUnderWay(const FilesUnderWay &) = delete;
+  FilesUnderWay &operator=(const FilesUnderWay &) = delete;
+  ~FilesUnderWay() { // an earlier error counts
+    while (!files_.empty())
+      llvm::consumeError(settleFirst());
+  }
+
+  llvm::Error add(const std::string &name, std::unique_ptr<StageFile> file) {
+    constexpr size_t kMost = 2; // each has two threads
+    files_.push_back({name, std::async(std::launch::async,
+                                       [file = std::move(file)] { return file->finish(); })});
+    return settle(kMost);
+  }
+  llvm::Error settleAll() { return settle(0); }
+
+private:
+  struct File {
+    std::string name;
+    std::future<llvm::Expected<std::string>> digest;
+  };
+
+  llvm::Error settle(size_t left) {
+    while (files_.size() > left)
+      if (llvm::Error error = settleFirst())
+        return error;
+    return llvm::Error::success();
+  }
+
+  llvm::Error settleFirst() {
+    File file = std::move(files_.front());
+    files_.pop_front();
+    llvm::Expected<std::string> digest = file.digest.get();
+    if (!digest)
+      return digest.takeError();
+    writer_.settle(file.name, std::move(*digest));
+    return llvm::Error::success();
+  }
+
+  ArtifactWriter &writer_;
+  std::deque<File> files_;
+};
+
+} // namespace
 
 llvm::Error emitStages(const StagedModel &model, const std::shared_ptr<StableBytes> &stable,
                        ArtifactWriter &writer) {
+  // Before the large files: to sync a small one may take as long as the disk needs for those.
+  for (size_t i = 0; i < model.stages.size(); ++i)
+    if (llvm::Error error =
+            writer.write("stage-" + std::to_string(i) + ".ir", textOf(*model.stages[i].graph)))
+      return error;
+  FilesUnderWay files(writer);
   for (size_t i = 0; i < model.stages.size(); ++i) {
-    const std::string &file = model.stages[i].plan.file;
-    llvm::Expected<std::future<std::string>> digest =
-        emitStage(model, i, writer.directory() + "/" + file, stable);
-    if (!digest)
-      return digest.takeError();
-    writer.settle(file, std::move(*digest));
-    std::string text;
-    llvm::raw_string_ostream os(text);
-    printGraph(*model.stages[i].graph, os);
-    if (llvm::Error error = writer.write("stage-" + std::to_string(i) + ".ir", os.str()))
+    const std::string &name = model.stages[i].plan.file;
+    auto file = std::make_unique<StageFile>(writer.directory() + "/" + name, stable);
+    if (llvm::Error error = emitStage(model, i, file->sink()))
+      return error;
+    if (llvm::Error error = files.add(name, std::move(file)))
       return error;
   }
-  return llvm::Error::success();
+  return files.settleAll();
 }
 
 llvm::Error emitPlan(const Plan &plan, ArtifactWriter &writer) {

@@ -3,23 +3,19 @@
 #include "compiler/RoundTrip.h"
 #include "compiler/StageWeights.h"
 #include "ir/GraphVerify.h"
-#include "ir/NewFile.h"
 #include "ir/TorchError.h"
 #include "ir/TorchFileTime.h"
 #include "ir/Values.h"
 #include "ir/artifact/ArgumentNames.h"
-#include "ir/plan/StreamDigest.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <torch/csrc/jit/api/compilation_unit.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/ir/ir.h>
+#include <torch/csrc/jit/serialization/export.h>
 
-#include <cstring>
-#include <ostream>
 #include <sstream>
 #include <stdexcept>
-#include <streambuf>
 
 namespace pipec {
 
@@ -408,67 +404,33 @@ private:
   std::vector<Value *> results_;
 };
 
-/// Takes everything: the destructor of LibTorch's writer throws, and so ends the process, when a
-/// stream refuses bytes. The file remembers what went wrong.
-class FileSink : public std::streambuf {
-public:
-  /// digest: of the file, or null.
-  FileSink(NewFile &file, StreamDigest *digest) : file_(file), digest_(digest) {}
-
-protected:
-  std::streamsize xsputn(const char *bytes, std::streamsize n) override {
-    write({bytes, static_cast<size_t>(n)});
-    return n;
-  }
-  int_type overflow(int_type c) override {
-    const char byte = traits_type::to_char_type(c);
-    write({&byte, 1});
-    return traits_type::not_eof(c);
-  }
-
-private:
-  void write(llvm::StringRef bytes) {
-    if (digest_)
-      digest_->append(bytes);
-    file_.write(bytes.data(), bytes.size());
-  }
-
-  NewFile &file_;
-  StreamDigest *digest_;
-};
-
-/// Writes what `build` makes. Errors: IO, Internal.
-llvm::Error writeModule(NewFile &file, const std::string &what, llvm::function_ref<Module()> build,
-                        StreamDigest *digest = nullptr) {
+/// Writes what `build` makes. Errors: Internal; what went wrong with the bytes is the sink's to
+/// say.
+llvm::Error writeModule(Sink &sink, const std::string &what, llvm::function_ref<Module()> build) {
   return guardTorchVoid(ExitCode::Internal, "writing " + what, [&] {
-    FileSink sink(file, digest);
-    // To a stream: with a path its name would become part of the archive.
-    std::ostream stream(&sink);
     Module module = build();
     TorchFileTimer timer;
-    module.save(stream);
+    // Without a path: its name would become part of the archive.
+    torch::jit::ExportModule(module, [&](const void *bytes, size_t n) {
+      sink.put({static_cast<const char *>(bytes), n});
+      return n;
+    });
   });
 }
 
 } // namespace
 
-llvm::Expected<std::future<std::string>> emitStage(const StagedModel &model, size_t index,
-                                                   const std::string &path,
-                                                   std::shared_ptr<StableBytes> stable) {
-  NewFile file(path);
-  StreamDigest digest(std::move(stable));
-  if (llvm::Error error = writeModule(
-          file, "stage " + std::to_string(index),
-          [&] { return StageEmitter(model, index).build(); }, &digest))
-    return std::move(error);
-  file.publishUnsynced();
-  if (file.error())
-    return failf(ExitCode::IO, "{}: cannot write: {}", path, std::strerror(file.error()));
-  return digest.finish();
+llvm::Error emitStage(const StagedModel &model, size_t index, Sink &sink) {
+  return writeModule(sink, "stage " + std::to_string(index),
+                     [&] { return StageEmitter(model, index).build(); });
 }
 
 llvm::Error emitModel(const Model &model, NewFile &file) {
-  return writeModule(file, "the model", [&] { return ModelEmitter(model).build(); });
+  Sink sink([&](llvm::StringRef bytes) { file.write(bytes.data(), bytes.size()); });
+  if (llvm::Error error =
+          writeModule(sink, "the model", [&] { return ModelEmitter(model).build(); }))
+    return error;
+  return sink.takeError();
 }
 
 } // namespace pipec

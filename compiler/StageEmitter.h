@@ -2,26 +2,20 @@
 // original module hierarchy.
 #pragma once
 
+#include "compiler/StageFile.h"
 #include "ir/Model.h"
 #include "ir/NewFile.h"
-#include "ir/plan/StableBytes.h"
-
-#include <future>
-#include <memory>
 
 namespace pipec {
 
-/// Writes stage `index` to `path` (an existing file is replaced). The file has
+/// Writes the file of stage `index`. It has
 ///   forward(inputs..., weight ports...)             -> outputs without state..., owned weights
 ///   that are sent pipec_forward(inputs..., one per weight use...) -> outputs with state
 /// each result bare when it is one, a tuple when several, None when none. Weight ports follow the
 /// inputs in order of the attributes that arrive on a channel. No source line, path or shape gets
-/// into the bytes: the same stage gives the same file. Returns what will be the file's sha256; of a
-/// weight that is in `stable` the digest becomes known on the way. Errors: IO (path, reason),
-/// Internal when LibTorch cannot write the graph.
-llvm::Expected<std::future<std::string>> emitStage(const StagedModel &model, size_t index,
-                                                   const std::string &path,
-                                                   std::shared_ptr<StableBytes> stable);
+/// into the bytes: the same stage gives the same file. Errors: Internal when LibTorch cannot write
+/// the graph; what went wrong with the bytes is the sink's to say.
+llvm::Error emitStage(const StagedModel &model, size_t index, Sink &sink);
 
 /// Writes a flat model into `file`, which is the caller's to publish: its method with the
 /// arguments, defaults and result tree of its signature, every attribute under all its names, state

@@ -133,9 +133,7 @@ std::string contentOf(const c10::IValue &value, StableBytes &stable) {
   std::optional<llvm::StringRef> bytes = largeBytes(value);
   if (!bytes)
     return contentText(value);
-  if (stable.claim(*bytes))
-    stable.setDigest(*bytes, sha256Hex(*bytes));
-  return contentText(value.toTensor(), stable.digestOf(*bytes));
+  return contentText(value.toTensor(), stable.digestOf(*bytes, [&] { return sha256Hex(*bytes); }));
 }
 
 /// Each thread takes the next weight that nobody has taken. The nodes of the map stay where they

@@ -50,15 +50,29 @@ NewFile::~NewFile() {
 }
 
 void NewFile::write(const void *bytes, size_t n) {
+  // In steps, as cp does: of one large write the kernel makes large pages, for which it takes
+  // memory that nobody has touched for long, while there is some that is still warm.
+  constexpr size_t kStep = size_t(256) << 10;
   const char *at = static_cast<const char *>(bytes);
   while (n > 0 && !errno_) {
-    ssize_t step = ::write(fd_, at, n);
+    const ssize_t step = ::write(fd_, at, std::min(n, kStep));
     if (step < 0 && errno == EINTR)
       continue;
     noteError(step < 0);
-    at += std::max<ssize_t>(step, 0);
-    n -= std::max<ssize_t>(step, 0);
+    const size_t written = std::max<ssize_t>(step, 0);
+    at += written;
+    n -= written;
+    startWriteback(written);
   }
+}
+
+void NewFile::startWriteback(size_t written) {
+  constexpr size_t kAtOnce = size_t(32) << 20;
+  written_ += written;
+  if (direct_ || written_ - started_ < kAtOnce)
+    return;
+  started_ = written_;
+  ::sync_file_range(fd_, 0, 0, SYNC_FILE_RANGE_WRITE); // a refusal costs time only
 }
 
 void NewFile::publish(bool replace) {

@@ -27,11 +27,14 @@ public:
 
 private:
   void noteError(bool failed);
+  /// The disk works while we make the rest: who syncs it later waits less.
+  void startWriteback(size_t written);
   bool rename(bool replace) const;
   void moveToTarget(bool replace);
 
   std::string target_, temporary_;
   int fd_ = -1, errno_ = 0;
+  size_t written_ = 0, started_ = 0; // bytes: written, on their way to the disk
   bool direct_ = false, published_ = false;
 };
 

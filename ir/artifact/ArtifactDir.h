@@ -32,10 +32,10 @@ public:
   /// Writes one file (name without directory) and syncs it. Errors: IO with needed and free bytes
   /// when the disk is full.
   llvm::Error write(llvm::StringRef name, llvm::StringRef bytes);
-  /// The file is complete, whoever wrote it, and `sha256` (in hex) will be its digest: it is synced
-  /// on another thread while the caller goes on. It must not change any more. What goes wrong is an
+  /// The file is complete, whoever wrote it, and `sha256` (in hex) is its digest: it is synced on
+  /// another thread while the caller goes on. It must not change any more. What goes wrong is an
   /// error of writeManifest().
-  void settle(const std::string &name, std::future<std::string> sha256);
+  void settle(const std::string &name, std::string sha256);
   /// MANIFEST over every file there, in sha256sum's format sorted by name; everything synced.
   llvm::Error writeManifest();
   /// The rename. After it the destructor does nothing. Errors: as create() (another process may

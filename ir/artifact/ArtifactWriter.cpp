@@ -205,15 +205,15 @@ llvm::Error ArtifactWriter::write(llvm::StringRef name, llvm::StringRef bytes) {
 
 namespace {
 
-/// Of a file that we wrote, when it is safe on the disk.
+/// Of a file that we wrote, when it is safe on the disk. known: its digest, or empty.
 llvm::Expected<std::string> syncedDigest(const FileHandle &directory, const std::string &name,
-                                         llvm::function_ref<std::string()> known = nullptr) {
+                                         std::string known = "") {
   llvm::Expected<FileHandle> file = openForReading(directory, name);
   if (!file)
     return file.takeError();
   // The disk works while the digest is computed; a refusal costs time only.
   ::sync_file_range(file->get(), 0, 0, SYNC_FILE_RANGE_WRITE);
-  llvm::Expected<std::string> digest = known ? known() : sha256Of(*file, name);
+  llvm::Expected<std::string> digest = known.empty() ? sha256Of(*file, name) : std::move(known);
   if (!digest)
     return digest;
   if (llvm::Error error = sync(*file, name))
@@ -223,16 +223,15 @@ llvm::Expected<std::string> syncedDigest(const FileHandle &directory, const std:
 
 } // namespace
 
-void ArtifactWriter::settle(const std::string &name, std::future<std::string> sha256) {
-  settling_[name] =
-      std::async(std::launch::async,
-                 [directory = directory(), name,
-                  known = std::move(sha256)]() mutable -> llvm::Expected<std::string> {
-                   llvm::Expected<FileHandle> opened = openDirectory(directory);
-                   if (!opened)
-                     return opened.takeError();
-                   return syncedDigest(*opened, name, [&] { return known.get(); });
-                 });
+void ArtifactWriter::settle(const std::string &name, std::string sha256) {
+  settling_[name] = std::async(
+      std::launch::async,
+      [directory = directory(), name, known = std::move(sha256)]() -> llvm::Expected<std::string> {
+        llvm::Expected<FileHandle> opened = openDirectory(directory);
+        if (!opened)
+          return opened.takeError();
+        return syncedDigest(*opened, name, known);
+      });
 }
 
 llvm::Error ArtifactWriter::writeManifest() {

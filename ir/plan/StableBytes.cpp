@@ -1,5 +1,7 @@
 #include "ir/plan/StableBytes.h"
 
+#include "llvm/ADT/ScopeExit.h"
+
 namespace pipec {
 
 void StableBytes::add(llvm::StringRef bytes, std::shared_ptr<const void> owner) {
@@ -13,23 +15,34 @@ bool StableBytes::has(llvm::StringRef bytes) const {
   return entries_.count(placeOf(bytes)) != 0;
 }
 
-bool StableBytes::claim(llvm::StringRef bytes) {
-  std::lock_guard lock(mutex_);
-  auto found = entries_.find(placeOf(bytes));
-  return found != entries_.end() && !std::exchange(found->second.claimed, true);
-}
-
-void StableBytes::setDigest(llvm::StringRef bytes, std::string sha256) {
-  std::lock_guard lock(mutex_);
-  entries_[placeOf(bytes)].sha256 = std::move(sha256);
-  changed_.notify_all();
-}
-
-std::string StableBytes::digestOf(llvm::StringRef bytes) const {
+bool StableBytes::digestIfFirst(llvm::StringRef bytes, Compute compute) {
   std::unique_lock lock(mutex_);
-  const Entry &entry = entries_.at(placeOf(bytes));
-  changed_.wait(lock, [&] { return !entry.sha256.empty(); });
-  return entry.sha256;
+  auto found = entries_.find(placeOf(bytes));
+  if (found == entries_.end() || std::exchange(found->second.begun, true))
+    return false;
+  Entry &entry = found->second; // elements of a map stay where they are
+  lock.unlock();
+  std::string sha256;
+  // Also when it throws: those who wait for it must not do so for ever.
+  auto end = llvm::make_scope_exit([&] {
+    std::lock_guard again(mutex_);
+    entry.begun = !sha256.empty();
+    entry.sha256 = std::move(sha256);
+    changed_.notify_all();
+  });
+  sha256 = compute();
+  return true;
+}
+
+std::string StableBytes::digestOf(llvm::StringRef bytes, Compute compute) {
+  for (;;) {
+    digestIfFirst(bytes, compute);
+    std::unique_lock lock(mutex_);
+    const Entry &entry = entries_.at(placeOf(bytes));
+    changed_.wait(lock, [&] { return !entry.begun || !entry.sha256.empty(); });
+    if (!entry.sha256.empty())
+      return entry.sha256;
+  }
 }
 
 } // namespace pipec

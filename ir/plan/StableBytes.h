@@ -1,6 +1,7 @@
 // Memory that stays as it is, and its digests as they become known: the weights of a source.
 #pragma once
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <condition_variable>
@@ -15,27 +16,30 @@ namespace pipec {
 /// Any number of threads.
 class StableBytes {
 public:
+  using Compute = llvm::function_ref<std::string()>; // sha256 in hex
+
   /// The bytes do not change while this lives; `owner`, which is kept, sees to it that they stay.
   void add(llvm::StringRef bytes, std::shared_ptr<const void> owner);
   /// Whether exactly these were added.
   bool has(llvm::StringRef bytes) const;
 
-  /// True for the first one who asks of bytes that were added: their digest is his to set.
-  bool claim(llvm::StringRef bytes);
-  void setDigest(llvm::StringRef bytes, std::string sha256);
-  /// sha256 in hex of bytes that somebody has claimed: waits until it is set.
-  std::string digestOf(llvm::StringRef bytes) const;
+  /// Computes the digest of bytes that were added where nobody has begun to; false where somebody
+  /// has, or where they were not added. Throws what `compute` throws: then nobody has begun.
+  bool digestIfFirst(llvm::StringRef bytes, Compute compute);
+  /// The digest of bytes that were added: computed, or waited for where somebody else has begun.
+  /// When he fails this one begins.
+  std::string digestOf(llvm::StringRef bytes, Compute compute);
 
 private:
   struct Entry {
-    bool claimed = false;
-    std::string sha256; // empty: not set yet
+    bool begun = false;
+    std::string sha256; // empty: not known yet
   };
   using Place = std::pair<const char *, size_t>;
   static Place placeOf(llvm::StringRef bytes) { return {bytes.data(), bytes.size()}; }
 
   mutable std::mutex mutex_;
-  mutable std::condition_variable changed_;
+  std::condition_variable changed_;
   std::map<Place, Entry> entries_; // only looked up
   std::vector<std::shared_ptr<const void>> owners_;
 };

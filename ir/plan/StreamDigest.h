@@ -1,12 +1,10 @@
 // The digest of a file while somebody writes it.
-//
-//   writer:       append  append  append ............ finish
-//   other thread:         hash    hash   hash   hash   -> digest
 #pragma once
 
+#include "ir/plan/PieceThread.h"
+#include "ir/plan/Sha256.h"
 #include "ir/plan/StableBytes.h"
 
-#include <future>
 #include <memory>
 
 namespace pipec {
@@ -16,23 +14,19 @@ namespace pipec {
 class StreamDigest {
 public:
   explicit StreamDigest(std::shared_ptr<StableBytes> stable);
-  StreamDigest(const StreamDigest &) = delete;
-  StreamDigest &operator=(const StreamDigest &) = delete;
-  /// Waits until what was appended is hashed.
-  ~StreamDigest();
 
-  /// Waits for the other thread only where the bytes are many and not stable.
+  /// Waits for the other thread only where the bytes are many and not stable, or it is far behind.
   void append(llvm::StringRef bytes);
-  /// In hex, when all is hashed. Once, and nothing after it.
-  std::future<std::string> finish();
+  /// In hex, when all is hashed; throws what went wrong on the other thread. Once, and nothing
+  /// after it.
+  std::string finish();
 
 private:
-  struct Queue;
-  void end();
+  static void hash(Sha256 &whole, StableBytes &stable, llvm::StringRef bytes);
 
   std::shared_ptr<StableBytes> stable_;
-  std::shared_ptr<Queue> queue_;
-  std::future<std::string> digest_;
+  Sha256 whole_;
+  PieceThread thread_;
 };
 
 } // namespace pipec

@@ -3,11 +3,13 @@
 //
 //   bench-weights DIRECTORY PIPE-COMPILE [--bytes N] [--tensor-bytes N] [--rounds N] [--stages N]
 //
-// A round reads the file once (so that the cache is warm), copies it with `cp --reflink=never` and
-// `sync`, and compiles it; the last line has the medians. Needs three times N of disk and, to make
-// the model, N of memory; defaults: 4 GiB in tensors of 64 MiB, 3 rounds, 4 stages. "anonymous" is
-// the most that RssAnon showed, sampled every 2 ms: what the compile has for itself, without mapped
-// files.
+// A round copies the file with `cp --reflink=never` and `sync`, and compiles it, in turns one or
+// the other first. Before either, another file of N bytes is written and removed, so that both find
+// memory in the same state (what no process uses may belong to a virtual machine's host, and its
+// first touch is slow), and the model is read once, so that the cache is warm. The last line has
+// the medians. Needs three times N of disk and, to make the model, N of memory; defaults: 4 GiB in
+// tensors of 64 MiB, 3 rounds, 4 stages. "anonymous" is the most that RssAnon showed, sampled every
+// 2 ms: what the compile has for itself, without mapped files.
 #include "tests/bench/BenchModels.h"
 
 #include <fmt/format.h>
@@ -89,6 +91,17 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+void fillAndRemove(const std::string &path, uint64_t bytes) {
+  const std::vector<char> block(size_t(1) << 20, 'f');
+  std::ofstream file(path, std::ios::binary);
+  for (uint64_t done = 0; done < bytes; done += block.size())
+    file.write(block.data(), static_cast<std::streamsize>(block.size()));
+  file.close();
+  if (!file)
+    stop("cannot write " + path);
+  std::filesystem::remove(path);
+}
+
 Options readOptions(int argc, char **argv) {
   Options options;
   for (int i = 1; i < argc; ++i) {
@@ -135,32 +148,37 @@ int main(int argc, char **argv) {
     pipec::bench::writeWeightsModel(model, options.bytes, options.tensorBytes);
     run({"sync"});
   }
-  std::vector<double> copies, compiles, ratios, anonymous;
-  fmt::print("round  copy s  compile s  copy/compile  user s  system s  anonymous MB\n");
-  for (size_t round = 0; round < options.rounds; ++round) {
+  auto prepare = [&] {
     std::filesystem::remove(copy);
     std::filesystem::remove_all(out);
+    fillAndRemove(options.directory + "/filling", std::filesystem::file_size(model));
     run({"sync"});
     run({"cat", model});
-    const Sample copied =
-        run({"sh", "-c", "cp --reflink=never \"$0\" \"$1\" && sync \"$1\"", model, copy});
-    std::filesystem::remove(copy);
-    run({"sync"});
-    run({"cat", model});
-    const Sample compiled = run({options.compiler, model, "--at", cutsText(options), "-o", out});
+  };
+  std::vector<double> copies, compiles, anonymous;
+  fmt::print("round  copy s  compile s  copy/compile  user s  system s  anonymous MB\n");
+  for (size_t round = 0; round < options.rounds; ++round) {
+    Sample copied, compiled;
+    for (const bool isCopy : {round % 2 == 0, round % 2 != 0}) {
+      prepare();
+      if (isCopy)
+        copied = run({"sh", "-c", "cp --reflink=never \"$0\" \"$1\" && sync \"$1\"", model, copy});
+      else
+        compiled = run({options.compiler, model, "--at", cutsText(options), "-o", out});
+    }
     copies.push_back(copied.wall);
     compiles.push_back(compiled.wall);
-    ratios.push_back(copied.wall / compiled.wall);
     anonymous.push_back(static_cast<double>(compiled.anonymousBytes) / 1e6);
     fmt::print("{:>5} {:>7.2f} {:>10.2f} {:>13.2f} {:>7.2f} {:>9.2f} {:>13.0f}\n", round,
-               copied.wall, compiled.wall, ratios.back(), compiled.user, compiled.system,
-               anonymous.back());
+               copied.wall, compiled.wall, copied.wall / compiled.wall, compiled.user,
+               compiled.system, anonymous.back());
     std::fflush(stdout);
   }
+  std::filesystem::remove(copy);
   std::filesystem::remove_all(out);
   fmt::print("medians: copy {:.2f} s, compile {:.2f} s, copy/compile {:.2f} (demanded: 0.7); most "
              "anonymous memory {:.0f} MB\n",
-             median(copies), median(compiles), median(ratios),
+             median(copies), median(compiles), median(copies) / median(compiles),
              *std::max_element(anonymous.begin(), anonymous.end()));
   return 0;
 }

@@ -106,16 +106,12 @@ TEST_F(ArtifactDirTest, writesWhatSha256sumReads) {
             0);
 }
 
-std::future<std::string> promised(const std::string &digest) {
-  return std::async(std::launch::deferred, [digest] { return digest; });
-}
-
 TEST_F(ArtifactDirTest, whatIsSettledEarlyIsInTheManifestAllTheSame) {
   llvm::Expected<ArtifactWriter> writer = ArtifactWriter::create(path("m.pipe"), false);
   ASSERT_TRUE(succeeded(writer));
   const std::string large(size_t(5) << 20, 'w');
   put(writer->directory() + "/stage-0.pt", large); // by somebody else, as LibTorch does
-  writer->settle("stage-0.pt", promised(sha256Hex(large)));
+  writer->settle("stage-0.pt", sha256Hex(large));
   ASSERT_TRUE(succeeded(writer->write("schedule.csv", "0F0\n")));
   ASSERT_TRUE(succeeded(writer->writeManifest()));
   ASSERT_TRUE(succeeded(writer->publish()));
@@ -127,12 +123,11 @@ TEST_F(ArtifactDirTest, aSettledFileThatIsNoFileStopsTheManifest) {
   llvm::Expected<ArtifactWriter> writer = ArtifactWriter::create(path("m.pipe"), false);
   ASSERT_TRUE(succeeded(writer));
   fs::create_directory(writer->directory() + "/stage-0.pt");
-  writer->settle("stage-0.pt", promised(sha256Hex("")));
+  writer->settle("stage-0.pt", sha256Hex(""));
   EXPECT_TRUE(failedWith(writer->writeManifest(), ExitCode::BadArtifact, "a directory"));
   llvm::Expected<ArtifactWriter> unused = ArtifactWriter::create(path("n.pipe"), false);
   ASSERT_TRUE(succeeded(unused));
-  unused->settle("absent",
-                 promised(sha256Hex(""))); // its error is nobody's when no manifest is wanted
+  unused->settle("absent", sha256Hex("")); // its error is nobody's when no manifest is wanted
 }
 
 TEST_F(ArtifactDirTest, opens) {

@@ -5,6 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <future>
+#include <new>
+
 namespace pipec {
 namespace {
 
@@ -14,6 +17,11 @@ std::string someBytes(size_t n) {
   for (char &c : text)
     c = static_cast<char>((state = state * 1664525 + 1013904223) >> 24);
   return text;
+}
+
+std::string notAsked() {
+  ADD_FAILURE() << "somebody has computed it";
+  return "";
 }
 
 TEST(Sha256Test, bothTakeTheSameBytesWhateverWentInBefore) {
@@ -69,22 +77,21 @@ TEST(StreamDigestTest, digestsTheWholeAndWhatIsStable) {
   }
   append(weight); // once more: its digest is known
   append("tail");
-  EXPECT_EQ(digest.finish().get(), sha256Hex(whole));
-  EXPECT_FALSE(stable->claim(weight)); // the digest did, and has set it
-  EXPECT_EQ(stable->digestOf(weight), sha256Hex(weight));
+  EXPECT_EQ(digest.finish(), sha256Hex(whole));
+  EXPECT_FALSE(stable->digestIfFirst(weight, notAsked));
+  EXPECT_EQ(stable->digestOf(weight, notAsked), sha256Hex(weight));
 }
 
-TEST(StreamDigestTest, leavesADigestToWhoHasClaimedIt) {
+TEST(StreamDigestTest, leavesADigestToWhoHasBegun) {
   auto stable = std::make_shared<StableBytes>();
   auto owner = std::make_shared<std::string>(someBytes(100000));
   stable->add(*owner, owner);
-  EXPECT_FALSE(stable->claim(llvm::StringRef(*owner).drop_front())); // not what was added
-  EXPECT_TRUE(stable->claim(*owner));
+  EXPECT_FALSE(stable->digestIfFirst(llvm::StringRef(*owner).drop_front(), notAsked)); // another
+  EXPECT_TRUE(stable->digestIfFirst(*owner, [] { return std::string("ours"); }));
   StreamDigest digest(stable);
   digest.append(*owner);
-  EXPECT_EQ(digest.finish().get(), sha256Hex(*owner));
-  stable->setDigest(*owner, "ours");
-  EXPECT_EQ(stable->digestOf(*owner), "ours");
+  EXPECT_EQ(digest.finish(), sha256Hex(*owner));
+  EXPECT_EQ(stable->digestOf(*owner, notAsked), "ours");
 }
 
 TEST(StreamDigestTest, whatNobodyFinishesLeavesNoThread) {
@@ -94,6 +101,28 @@ TEST(StreamDigestTest, whatNobodyFinishesLeavesNoThread) {
     digest.append("head");
   }
   EXPECT_EQ(stable.use_count(), 1);
+}
+
+TEST(StableBytesTest, whoWaitsForADigestThatFailsComputesIt) {
+  auto stable = std::make_shared<StableBytes>();
+  auto owner = std::make_shared<std::string>("bytes");
+  stable->add(*owner, owner);
+  std::promise<void> begun, gate;
+  std::future<bool> first = std::async(std::launch::async, [&] {
+    return stable->digestIfFirst(*owner, [&]() -> std::string {
+      begun.set_value();
+      gate.get_future().wait();
+      throw std::bad_alloc();
+    });
+  });
+  begun.get_future().wait();
+  std::future<std::string> second = std::async(std::launch::async, [&] {
+    return stable->digestOf(*owner, [] { return std::string("second"); });
+  });
+  EXPECT_FALSE(stable->digestIfFirst(*owner, notAsked));
+  gate.set_value();
+  EXPECT_THROW(first.get(), std::bad_alloc);
+  EXPECT_EQ(second.get(), "second");
 }
 
 } // namespace
