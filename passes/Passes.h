@@ -43,6 +43,7 @@ PassInfo fixLists();
 PassInfo commonSubexpression();
 PassInfo removeInplace();
 PassInfo deadCode();
+PassInfo splitBranches();
 PassInfo printAlias();
 PassInfo chooseCuts();
 PassInfo legaliseCuts();
