@@ -5,6 +5,7 @@
 #include "ir/InferenceSettings.h"
 #include "ir/NodeInfo.h"
 #include "ir/TorchError.h"
+#include "passes/analysis/OperatorFacts.h"
 #include "passes/analysis/TopLevel.h"
 
 #include <torch/csrc/jit/ir/constants.h>
@@ -118,16 +119,29 @@ private:
 
   /// What it takes to run a node belongs to this way of running it, not to the node's time.
   struct Prepared {
-    std::vector<Value *> used; // from outside
+    std::vector<Value *> used;                // from outside
+    bool writes = false, writesState = false; // into what it reads; into running statistics
     std::optional<torch::jit::Operation> operation;
     std::optional<torch::jit::Code> code; // of nodes without a kernel of their own
   };
 
   Prepared &preparedFor(Node *node) {
     auto [place, isNew] = prepared_.try_emplace(node);
-    if (isNew)
+    if (isNew) {
       place->second.used = usedBy(node);
+      place->second.writes = firstInside(node, mayWrite);
+      place->second.writesState = firstInside(node, [](Node *inner) {
+        const auto [first, last] = hiddenWrites(inner);
+        return first < last;
+      });
+    }
     return place->second;
+  }
+
+  static bool mayWrite(Node *node) {
+    const c10::FunctionSchema *schema = node->maybeSchema();
+    return (schema && schema->is_mutable()) || node->hasAttribute(c10::attr::Subgraph) ||
+           (!schema && !node->kind().is_prim());
   }
 
   /// What the node and its blocks take from outside, each once.
@@ -221,11 +235,14 @@ private:
     ns_ = std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
   }
 
-  /// Before the operator itself runs, which may write into what it reads.
+  /// Before the operator itself runs: what it writes here are copies.
   OperatorBackward differentiate(Node *node, Prepared &prepared) {
     std::vector<BackwardInput> inputs;
+    std::vector<std::optional<c10::IValue>> before; // absent: constants
     bool wanted = false;
     for (Value *value : prepared.used) {
+      auto known = values_.find(value);
+      before.push_back(known == values_.end() ? std::nullopt : std::optional(known->second));
       BackwardInput &input = inputs.emplace_back();
       input.value = valueOf(value);
       if (weights_.count(value))
@@ -237,17 +254,20 @@ private:
     if (!wanted)
       return {};
     needGrad_.insert(node->outputs().begin(), node->outputs().end());
-    const bool writes = llvm::StringRef(node->kind().toUnqualString()).endswith("_");
     auto restore = [&] {
-      for (size_t i = 0; i < inputs.size(); ++i)
-        if (inputs[i].kind != BackwardInput::Kind::Fixed)
-          values_[prepared.used[i]] = inputs[i].value;
+      for (size_t i = 0; i < before.size(); ++i)
+        if (before[i])
+          values_[prepared.used[i]] = *before[i];
+        else
+          values_.erase(prepared.used[i]);
     };
     OperatorBackward result =
-        timeBackward(inputs, writes, [&](const std::vector<c10::IValue> &values) {
-          for (size_t i = 0; i < values.size(); ++i)
-            if (inputs[i].kind != BackwardInput::Kind::Fixed)
-              values_[prepared.used[i]] = values[i];
+        timeBackward(inputs, prepared.writes, [&](const std::vector<c10::IValue> &values) {
+          for (size_t i = 0; i < values.size(); ++i) {
+            const bool isCopied = inputs[i].kind == BackwardInput::Kind::Fixed &&
+                                  (prepared.writes || prepared.writesState);
+            values_[prepared.used[i]] = isCopied ? values[i].deepcopy() : values[i];
+          }
           torch::jit::Stack stack;
           execute(node, prepared, stack);
           restore(); // whoever still holds a value then is the graph

@@ -41,18 +41,30 @@ std::vector<c10::TypePtr> argumentTypes(const Model &model) {
 
 namespace {
 
+/// Two attributes of these names cannot be in one stage file: one is called as the other, or as a
+/// module that holds the other.
+bool clash(llvm::StringRef a, llvm::StringRef b) {
+  return a == b || (a.startswith(b) && a[b.size()] == '.') ||
+         (b.startswith(a) && b[a.size()] == '.');
+}
+
 /// A tensor of the method's text that the method writes keeps what was written, as a buffer does: a
-/// stage file holds it, under a name that no attribute has.
+/// stage file holds it, under a name that goes together with those of all attributes.
 void makeBuffer(Model &model, Attribute &constant) {
-  std::set<llvm::StringRef> taken;
-  for (const Attribute &other : model.attributes)
-    if (&other != &constant) {
-      taken.insert(other.name);
-      taken.insert(other.otherNames.begin(), other.otherNames.end());
-    }
+  auto isFree = [&](const std::string &name) {
+    return llvm::none_of(model.attributes, [&](const Attribute &other) {
+      return &other != &constant && (clash(name, other.name) ||
+                                     llvm::any_of(other.otherNames, [&](const std::string &also) {
+                                       return clash(name, also);
+                                     }));
+    });
+  };
   constant.kind = AttributeKind::Buffer;
-  while (taken.count(constant.name))
-    constant.name += "_";
+  auto [folder, number] = llvm::StringRef(constant.name).split('.');
+  std::string first = folder.str();
+  const std::string last = number.str();
+  while (!isFree(constant.name))
+    constant.name = (first += "_") + "." + last;
 }
 
 } // namespace

@@ -106,7 +106,7 @@ std::string frontPipeline(const CompileOptions &options) {
       ",");
 }
 
-std::string typedPipeline() { return "simplify,split-outputs,simplify"; }
+std::string typedPipeline() { return "simplify,split-outputs,simplify,split-branches"; }
 
 std::string stagePipeline(const CompileOptions &options, const std::vector<size_t> &places) {
   return llvm::join(

@@ -6,12 +6,17 @@
 
 #include <fmt/format.h>
 
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+
 namespace pipec {
 
 namespace {
 
 constexpr int64_t kMostSamples = 1024; // a batch of more would be slow to try, and is rare
 constexpr size_t kMostTrials = 8;
+constexpr int64_t kMostParts = 256; // of the batch, for one trial
 
 bool isDigit(char letter) { return letter >= '0' && letter <= '9'; }
 
@@ -35,19 +40,38 @@ std::vector<int64_t> numbersIn(llvm::StringRef text) {
   return numbers;
 }
 
-bool runsWith(int64_t samples, const Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
-              LeafRunner run) {
-  std::vector<c10::IValue> resized;
-  llvm::Error error = guardTorchVoid(ExitCode::Other, "resizing", [&] {
-    for (size_t i = 0; i < inputs.size(); ++i)
-      resized.push_back(resizeBatch(inputs[i], signature.inputs[i].batchDim, samples));
-    resized = ownCopies(resized);
-  });
-  if (!error)
-    error = run({std::move(resized)}).takeError();
-  const bool runs = !error;
+bool runs(std::vector<c10::IValue> inputs, LeafRunner run) {
+  llvm::Error error = run({std::move(inputs)}).takeError();
+  const bool does = !error;
   llvm::consumeError(std::move(error));
-  return runs;
+  return does;
+}
+
+/// Every sample of the batch is in one of the calls that it is tried with: one that the model
+/// refuses for what it holds is not left out.
+bool runsWith(int64_t samples, int64_t batch, const Signature &signature,
+              llvm::ArrayRef<c10::IValue> inputs, LeafRunner run) {
+  bool all = true;
+  for (int64_t begin = 0; all && begin < batch; begin += samples) {
+    std::vector<c10::IValue> part;
+    llvm::Error error = guardTorchVoid(ExitCode::Other, "resizing", [&] {
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        const std::optional<int64_t> dim = signature.inputs[i].batchDim;
+        part.push_back(samples > batch
+                           ? resizeBatch(inputs[i], dim, samples)
+                           : mapTensors(inputs[i], [&](const at::Tensor &tensor) {
+                               return dim && tensor.defined()
+                                          ? tensor.narrow(*dim, std::min(begin, batch - samples),
+                                                          samples)
+                                          : tensor;
+                             }));
+      }
+      part = ownCopies(part);
+    });
+    all = !error && runs(std::move(part), run);
+    llvm::consumeError(std::move(error));
+  }
+  return all;
 }
 
 } // namespace
@@ -75,9 +99,10 @@ llvm::Error explainFixedBatch(llvm::Error error, Signature signature,
   }
   size_t trials = 0;
   for (int64_t samples : numbersIn(text.message)) {
-    if (*batch < 1 || samples < 1 || samples == *batch || trials++ == kMostTrials)
+    if (*batch < 1 || samples < 1 || samples == *batch || *batch / samples > kMostParts ||
+        trials++ == kMostTrials)
       continue;
-    if (runsWith(samples, signature, inputs, run))
+    if (runsWith(samples, *batch, signature, inputs, run))
       return makeError(
           text.code,
           fmt::format("expected a batch of {} (the model's constants fix it), got {}: {}",

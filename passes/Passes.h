@@ -44,6 +44,7 @@ PassInfo ownContainers();
 PassInfo commonSubexpression();
 PassInfo removeInplace();
 PassInfo deadCode();
+PassInfo splitBranches();
 PassInfo printAlias();
 PassInfo chooseCuts();
 PassInfo legaliseCuts();

@@ -252,8 +252,17 @@ private:
     best_.emplace();
     best_->rankOfStage = rankOfStage;
     best_->stepNs = simulated->makespan;
-    best_->bubble = simulated->bubbleMakespan();
+    best_->bubble = idlePart(*simulated);
     return llvm::Error::success();
+  }
+
+  /// Of the busiest device, whose ranks take turns.
+  double idlePart(const SimulatedRun &run) const {
+    std::vector<int64_t> busy(problem_.cluster.devices.size(), 0);
+    for (size_t rank = 0; rank < run.busy.size(); ++rank)
+      busy[rank % busy.size()] += run.busy[rank];
+    const int64_t most = *std::max_element(busy.begin(), busy.end());
+    return run.makespan == 0 ? 0 : 1 - double(most) / double(run.makespan);
   }
 
   /// All work on all devices at once; one micro-batch after the other through the slowest stage.

@@ -23,8 +23,8 @@ struct ForwardPlan {
   std::vector<size_t> rankOfStage;
   int64_t microBatches = 1;
   int64_t stepNs = 0, lowerBoundNs = 0; // no placement of these stages makes a shorter step
-  double bubble = 0;
-  size_t placements = 0; // that fit into the memory
+  double bubble = 0;                    // of the busiest device, whose ranks take turns
+  size_t placements = 0;                // that fit into the memory
   double gap() const { return stepNs > 0 ? 1 - double(lowerBoundNs) / double(stepNs) : 0; }
 };
 

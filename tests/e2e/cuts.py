@@ -175,6 +175,23 @@ class Moved(Cuts):
         self.pipec(0, "pipe-run", "counter.pipe", "--inputs", "six.pt", "--microbatches", 3, *e2e.BITS, "--expect", "counted.pt", saying="PASSED")
 
 
+class Branches(Cuts):
+    def testFlagOfItsOwn(self):
+        """A model that goes one of two ways by its own argument is cut within both, whichever way the example goes."""
+        model = self.save(odd_models.TwoWays)
+        x = torch.randn(4, 32)
+        for example in (True, False):
+            torch.save((x, example), "example.pt")
+            plan = self.compiled(model, "ways.pipe", "--stages", 6, "--inputs", "example.pt")
+            self.assertGreaterEqual(sum(any("ways" in a["name"] for a in stage["attributes"]) for stage in plan["stages"]), 2)
+            for fast in (True, False):
+                torch.save((x, fast), "in.pt")
+                for parts in (1, 2):
+                    self.pipec(0, "pipe-run", model, "--inputs", "in.pt", "--microbatches", parts, "--threads", 1, "--output", "expected.pt", "--force")
+                    self.pipec(0, "pipe-run", "ways.pipe", "--inputs", "in.pt", "--microbatches", parts, *e2e.BITS, "--expect", "expected.pt",
+                               saying="PASSED")
+
+
 class TooMany(Cuts):
     def testStages(self):
         self.refused(4, ["1000", "at most 33 stages"], "pipe-compile", MLP, "--stages", 1000, "--inputs", MLP_INPUTS, "-o", "never.pipe")

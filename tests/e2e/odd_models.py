@@ -602,3 +602,26 @@ class DropsTwice(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.again(self.b(self.drop(self.a(x))))
+
+
+class TwoWays(nn.Module):
+    """Branches on its own flag as a whole: both ways have their layers, sizes and a list, and one keeps a skip that the other has not."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(32, 32), nn.Linear(32, 32)
+        self.ways = nn.ModuleList([nn.Linear(32, 32) for _ in range(4)])
+        self.others = nn.ModuleList([nn.Linear(32, 32) for _ in range(8)])
+
+    def forward(self, x, fast: bool):
+        x = self.first(x)
+        if fast:
+            kept = x.relu()
+            rows = x.size(0)
+            for way in self.ways:
+                x = way(x).relu()
+            x = x + kept.view(rows, 32)
+        else:
+            for other in self.others:
+                x = other(x).tanh() * 0.5
+        return self.last(x)

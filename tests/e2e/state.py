@@ -53,6 +53,18 @@ class State(e2e.Case):
                 self.assertEqual(written[1:], [[], [], []])
                 self.assertIn("sum", written[0])
 
+    def testWrittenConstantHasANameOfItsOwn(self):
+        batch = torch.randn(8, 4)
+        for asModules in (False, True):
+            for stages in (1, 3):
+                with self.subTest(asModules=asModules, stages=stages):
+                    torch.manual_seed(7)
+                    torch.jit.trace(state_models.WritesItsConstant(asModules), (batch[:2],), check_trace=False).save("constant.pt")
+                    expected = torch.cat(self.calledByHand("constant.pt", [(part,) for part in batch.split(2)]))
+                    plan = self.compiled("constant.pt", "constant.pipe", "--stages", stages, "--inputs", "f32[2,4]")
+                    self.assertIn("constants__.0" if asModules else "constants_.0", [a["name"] for stage in plan["stages"] for a in stage["attributes"]])
+                    self.running("constant.pipe", (batch,), 4, expected)
+
     def testWrittenInputIsReadInSeveralStages(self):
         model = self.save(state_models.InputIsWrittenAndRead)
         torch.save((torch.randn(4, 8),), "inputs.pt")

@@ -92,6 +92,24 @@ class InputIsWrittenAndRead(Keeps):
         return self.d(self.c(h) + x.t())
 
 
+class WritesItsConstant(nn.Module):
+    """To be traced: a tensor that no module has becomes a constant of the text, and keeps what is written. A module or a buffer is called so too."""
+
+    def __init__(self, asModules):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(4)])
+        self.kept = [torch.zeros(4)]
+        self.register_buffer("constants_" if asModules else "constants", torch.rand(4))
+        if asModules:
+            self.constants = self.layers
+
+    def forward(self, x):
+        x = self.layers[0](x) * (self.constants_ if hasattr(self, "constants_") else self.constants)
+        self.kept[0].add_(x.detach().sum(0))
+        x = self.layers[1](x) + self.kept[0]
+        return self.layers[3](self.layers[2](x)) - self.kept[0]
+
+
 class InputIsWrittenSometimes(Keeps):
     def forward(self, x, whole):
         x = self.a(x)

@@ -172,6 +172,33 @@ TEST(OperatorTimes, HaveABackwardWhereAskedFor) {
   EXPECT_EQ(row(4).keptBytes, 0);  // neg keeps nothing
 }
 
+TEST(OperatorTimes, BackwardWritesIntoCopies) {
+  Model flat = take(parseModel(R"(model {
+  attribute w parameter float32[8,8] requires_grad data=seed(1)
+  graph(%x : Tensor, %c : bool, %w : Tensor):
+    %zero : int = prim::Constant[value=0]()
+    %sizes : int[] = prim::Constant[value=[4, 8]]()
+    %list : Tensor[] = prim::ListConstruct()
+    %1 : Tensor = aten::mm(%x, %w)
+    %2 : Tensor[] = aten::append(%list, %1)
+    prim::If(%c)
+      block0():
+        %3 : Tensor[] = aten::append(%list, %1)
+        -> ()
+      block1():
+        -> ()
+    %4 : Tensor = aten::cat(%list, %zero)
+    %5 : Tensor = aten::view(%4, %sizes)
+    return (%5)
+})"));
+  TimingRequest request;
+  request.budgetNs = 1;
+  request.backward = true;
+  // A list that had grown twice would be no view of this size.
+  const CostTable table = take(timeOperators(flat, {at::ones({2, 8}), true}, request));
+  EXPECT_GT(table.rows[1].weightGradNs, 0);
+}
+
 TEST(SharedTime, IsTheScheduleWhereNobodySlowsAnotherDown) {
   ScheduleShape shape;
   shape.stages = 3;

@@ -112,6 +112,11 @@ TEST(ForwardSearch, choosesMicroBatches) {
       take(planForward(forwardProblem(std::vector<int64_t>(2, 10'000'000), 2, 0)));
   EXPECT_EQ(plan.microBatches, 16); // 16 of 17 are no waiting
   EXPECT_EQ(take(planForward(forwardProblem({1000}, 1, 0))).microBatches, 1);
+  // Two ranks that take turns on one device: it is never idle, and more are no worth.
+  ForwardProblem shared = forwardProblem(std::vector<int64_t>(2, 10'000'000), 2, 0);
+  shared.cluster.devices.resize(1);
+  EXPECT_EQ(take(planForward(shared)).microBatches, 1);
+  EXPECT_LT(take(planForward(shared)).bubble, 0.01);
 }
 
 TEST(ForwardSearch, saysWhatMemoryWouldDo) {

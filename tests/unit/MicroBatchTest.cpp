@@ -1,6 +1,7 @@
 // Cutting, merging, and the three-size trial.
 #include "ir/MicroBatch.h"
 
+#include "ir/FixedBatch.h"
 #include "ir/Values.h"
 #include "tests/support/Matchers.h"
 
@@ -257,6 +258,37 @@ TEST(Trial, FixedBatchIsAcceptedAtItsSizeOnly) {
   EXPECT_FALSE(signature.batchSymbolic);
   EXPECT_EQ(signature.batchSize, 4);
   EXPECT_EQ(shapeText(signature.leaves[0].tensor), "0B+4,0B+2,0B+3");
+}
+
+/// What is said of a model of one input that refuses `ids` so.
+std::string explained(const at::Tensor &ids, llvm::function_ref<std::string(at::Tensor)> refusal) {
+  auto run = [&](std::vector<Values> calls) -> llvm::Expected<Values> {
+    const std::string text = refusal(calls.back()[0].toTensor());
+    if (!text.empty())
+      return makeError(ExitCode::Usage, text);
+    return Values{calls.back()[0]};
+  };
+  llvm::Error error = run({{ids}}).takeError();
+  return describe(explainFixedBatch(std::move(error), signatureWith({input("ids")}, 1), {ids},
+                                    {false}, run))
+      .message;
+}
+
+TEST(FixedBatch, IsBlamedOnlyWhereEverySampleRuns) {
+  auto ofThree = [](at::Tensor ids) -> std::string {
+    return ids.size(0) == 3 ? "" : fmt::format("shape '[3]' is invalid for {}", ids.size(0));
+  };
+  EXPECT_EQ(explained(at::arange(7), ofThree),
+            "expected a batch of 3 samples (the model's constants fix it), got 7: shape '[3]' is "
+            "invalid for 7");
+  EXPECT_EQ(explained(at::arange(2), ofThree),
+            "expected a batch of 3 samples (the model's constants fix it), got 2: shape '[3]' is "
+            "invalid for 2");
+  // Three of these four samples run.
+  auto table = [](at::Tensor ids) -> std::string {
+    return ids.max().item<int64_t>() < 3 ? "" : "index 3 is out of bounds with size 3";
+  };
+  EXPECT_EQ(explained(at::arange(4), table), "index 3 is out of bounds with size 3");
 }
 
 TEST(Trial, InputThatHasTheBatchSizeByChanceStaysWhole) {
