@@ -4,6 +4,7 @@
 #include "ir/Refusals.h"
 #include "ir/TorchError.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "passes/Passes.h"
 #include "passes/analysis/ModuleNames.h"
 
@@ -285,15 +286,28 @@ void computeForks(Block &block) {
   }
 }
 
-/// Whether an object is one of a `with` block that changes nothing in an inference, which runs
-/// without gradients anyway, and is used for nothing else.
-bool isIdleContext(Node *object) {
-  if (object->kind() != c10::prim::CreateObject)
-    return false;
-  const auto type = object->output()->type()->cast<c10::ClassType>();
-  const std::string name = type && type->name() ? type->name()->qualifiedName() : "";
-  if (name != "__torch__.torch.autograd.grad_mode.no_grad" &&
-      name != "__torch__.torch.autograd.profiler.record_function")
+/// Whether an object of this class makes a `with` block that changes nothing: a name for profilers,
+/// autocast, which LibTorch applies in its graph optimiser only and pipec runs without that, and
+/// no_grad in an inference, which has no gradients anyway.
+bool changesNothing(llvm::StringRef context, Mode mode) {
+  if (context == "__torch__.torch.autograd.grad_mode.no_grad")
+    return mode == Mode::Infer;
+  return llvm::StringSwitch<bool>(context)
+      .Cases("__torch__.torch.autograd.profiler.record_function",
+             "__torch__.torch.amp.autocast_mode.autocast",
+             "__torch__.torch.cpu.amp.autocast_mode.autocast",
+             "__torch__.torch.cuda.amp.autocast_mode.autocast", true)
+      .Default(false);
+}
+
+std::string classOf(const Value *object) {
+  const auto type = object->type()->cast<c10::ClassType>();
+  return type && type->name() ? type->name()->qualifiedName() : "";
+}
+
+/// Whether an object is one of such a block and is used for nothing else.
+bool isIdleContext(Node *object, Mode mode) {
+  if (object->kind() != c10::prim::CreateObject || !changesNothing(classOf(object->output()), mode))
     return false;
   return llvm::all_of(object->output()->uses(), [](const torch::jit::Use &use) {
     Node *user = use.user;
@@ -304,15 +318,25 @@ bool isIdleContext(Node *object) {
   });
 }
 
-bool dropIdleContexts(Block &block) {
+void noteAutocast(Model &model) {
+  const std::string note =
+      "torch.autocast in the model has no effect: a script's is applied by "
+      "LibTorch's graph optimiser only, which pipec runs without; cast by hand";
+  if (!llvm::is_contained(model.notes, note))
+    model.notes.push_back(note);
+}
+
+bool dropIdleContexts(Block &block, Model &model) {
   bool changed = false;
   for (auto it = block.nodes().begin(); it != block.nodes().end();) {
     Node *node = *it;
     ++it;
     for (Block *inner : node->blocks())
-      changed |= dropIdleContexts(*inner);
-    if (!isIdleContext(node))
+      changed |= dropIdleContexts(*inner, model);
+    if (!isIdleContext(node, model.mode))
       continue;
+    if (llvm::StringRef(classOf(node->output())).endswith(".autocast"))
+      noteAutocast(model);
     while (!node->output()->uses().empty()) {
       Node *user = node->output()->uses()[0].user;
       if (it != block.nodes().end() && *it == user)
@@ -339,8 +363,7 @@ public:
                 return failed;
               if (forks)
                 computeForks(*model.graph->block());
-              if (model.mode == Mode::Infer)
-                dropped = dropIdleContexts(*model.graph->block());
+              dropped = dropIdleContexts(*model.graph->block(), model);
               return llvm::Error::success();
             }))
       return std::move(error);
@@ -356,8 +379,9 @@ PassInfo inlineCalls() {
   return {.name = "inline",
           .description =
               "pastes every called method and function until no call is left; futures are "
-              "computed where they are forked, and `with torch.no_grad()` goes from an "
-              "inference",
+              "computed where they are forked, and `with` blocks that change nothing go: "
+              "record_function, autocast (which only LibTorch's graph optimiser applies), and "
+              "no_grad from an inference",
           .requires_ = "the graph's first input is the module",
           .guarantees = "no prim::CallMethod, and no prim::CallFunction but calls of pipe_split; "
                         "each node knows its module path",

@@ -3,6 +3,7 @@
 #include "ir/BatchDimHint.h"
 #include "ir/FixedBatch.h"
 #include "ir/ModelSignature.h"
+#include "ir/OwnResults.h"
 #include "ir/RandomOps.h"
 #include "ir/TorchError.h"
 #include "ir/TorchFile.h"
@@ -54,6 +55,8 @@ bool mayWrite(const jit::Node *node) {
   return schema && schema->is_mutable();
 }
 
+bool assigns(const jit::Node *node) { return node->kind() == c10::prim::SetAttr; }
+
 void pointConstantsAt(jit::Block *block, const std::string &device) {
   for (jit::Node *node : block->nodes()) {
     if (node->kind() == c10::prim::Constant &&
@@ -84,6 +87,7 @@ struct Reference::Impl {
   int threads = 1;
   std::optional<jit::Module> module;
   bool draws = false;
+  bool keepsState = false; // may write its attributes
   Signature signature;
   std::vector<bool> batchDimGiven;
   std::vector<c10::TypePtr> types;
@@ -98,6 +102,9 @@ struct Reference::Impl {
   llvm::Expected<c10::IValue> runFresh(std::vector<std::vector<c10::IValue>> inOrder);
   llvm::Error explainCut(llvm::Error error, const std::vector<c10::IValue> &inputs) const;
   llvm::Error learnSignature(const std::vector<c10::IValue> &inputs);
+  llvm::Error tryBatches(const std::vector<c10::IValue> &example, std::string *whole);
+  llvm::Expected<std::vector<std::vector<c10::IValue>>>
+  leavesOf(llvm::ArrayRef<c10::IValue> results);
   void correctRules(llvm::ArrayRef<std::vector<c10::IValue>> leaves);
 };
 
@@ -122,6 +129,7 @@ llvm::Error Reference::Impl::readSignature() {
     types.push_back(schema.arguments()[i].type());
   // A model that writes anything at all gets inputs of its own in every micro-batch. Which inputs
   // it writes is not asked: a branch may not have been taken yet.
+  keepsState = anyNode(*module, mayWrite) || anyNode(*module, assigns);
   if (anyNode(*module, mayWrite))
     for (InputSpec &input : signature.inputs)
       input.written = true;
@@ -234,15 +242,8 @@ llvm::Error Reference::Impl::learnSignature(const std::vector<c10::IValue> &inpu
                       inputs);
   }
   describeResult(signature, *result);
-  auto leavesOf = [&](std::vector<std::vector<c10::IValue>> inOrder)
-      -> llvm::Expected<std::vector<c10::IValue>> {
-    llvm::Expected<c10::IValue> value = runFresh(std::move(inOrder));
-    if (!value)
-      return value.takeError();
-    return flattenOutputs(signature, *value);
-  };
   std::string whole;
-  if (llvm::Error error = batchTrial(signature, example, batchDimGiven, leavesOf, &whole))
+  if (llvm::Error error = tryBatches(example, &whole))
     return error;
   if (!whole.empty() && options.microBatches > 1)
     return makeError(
@@ -253,6 +254,48 @@ llvm::Error Reference::Impl::learnSignature(const std::vector<c10::IValue> &inpu
         "pass --microbatches 1, or say with --batch-dim what is cut");
   known = true;
   return llvm::Error::success();
+}
+
+/// The trial of batch sizes. Lists that are of another length at another size, as one entry per
+/// sample is, turn into leaves, and the trial starts again.
+llvm::Error Reference::Impl::tryBatches(const std::vector<c10::IValue> &example,
+                                        std::string *whole) {
+  const Signature untried = signature;
+  std::vector<c10::IValue> others;
+  auto leavesOf = [&](std::vector<std::vector<c10::IValue>> inOrder)
+      -> llvm::Expected<std::vector<c10::IValue>> {
+    llvm::Expected<c10::IValue> value = runFresh(std::move(inOrder));
+    if (!value)
+      return value.takeError();
+    llvm::Expected<std::vector<c10::IValue>> leaves = flattenOutputs(signature, *value);
+    if (!leaves)
+      others.push_back(std::move(*value));
+    return leaves;
+  };
+  llvm::Error error = batchTrial(signature, example, batchDimGiven, leavesOf, whole);
+  if (others.empty())
+    return error;
+  llvm::consumeError(std::move(error));
+  signature = untried;
+  for (const c10::IValue &other : others)
+    agreeWithResult(signature, other);
+  whole->clear();
+  return tryBatches(example, whole);
+}
+
+/// The leaves of each result; what the trial saw as lists of one length and is not is a leaf.
+llvm::Expected<std::vector<std::vector<c10::IValue>>>
+Reference::Impl::leavesOf(llvm::ArrayRef<c10::IValue> results) {
+  for (const c10::IValue &result : results)
+    agreeWithResult(signature, result);
+  std::vector<std::vector<c10::IValue>> leaves;
+  for (const c10::IValue &result : results) {
+    llvm::Expected<std::vector<c10::IValue>> flat = flattenOutputs(signature, result);
+    if (!flat)
+      return flat.takeError();
+    leaves.push_back(std::move(*flat));
+  }
+  return leaves;
 }
 
 /// The trial saw one value everywhere, these micro-batches do not: whoever gives no example gets
@@ -316,21 +359,26 @@ llvm::Expected<c10::IValue> Reference::infer(const std::vector<c10::IValue> &inp
   if (!parts)
     return parts.takeError();
 
-  std::vector<std::vector<c10::IValue>> leaves;
+  std::vector<c10::IValue> results;
   int64_t busyNs = 0;
   auto start = std::chrono::steady_clock::now();
   for (size_t k = 0; k < parts->inputs.size(); ++k) {
     llvm::Expected<c10::IValue> value = impl.run(*impl.module, parts->inputs[k], k, &busyNs);
     if (!value)
       return withArguments(value.takeError(), impl.signature, parts->inputs[k]);
-    auto flat = flattenOutputs(impl.signature, *value);
-    if (!flat)
-      return withContext(flat.takeError(), fmt::format("micro-batch {}", k));
-    leaves.push_back(std::move(*flat));
+    if (impl.keepsState && parts->inputs.size() > 1)
+      value = guardTorch(ExitCode::Other, "copying results",
+                         [&] { return apartFrom(*value, c10::IValue(impl.module->_ivalue())); });
+    if (!value)
+      return value.takeError();
+    results.push_back(std::move(*value));
   }
   int64_t makespanNs = (std::chrono::steady_clock::now() - start) / std::chrono::nanoseconds(1);
   ++impl.calls;
-  impl.correctRules(leaves);
+  auto leaves = impl.leavesOf(results);
+  if (!leaves)
+    return leaves.takeError();
+  impl.correctRules(*leaves);
   if (stats) {
     double idle =
         makespanNs > 0
@@ -338,7 +386,7 @@ llvm::Expected<c10::IValue> Reference::infer(const std::vector<c10::IValue> &inp
             : 0;
     *stats = {makespanNs, {busyNs}, idle, idle};
   }
-  return mergeOutputs(impl.signature, leaves, parts->samples);
+  return mergeOutputs(impl.signature, *leaves, parts->samples);
 }
 
 } // namespace pipec

@@ -50,7 +50,55 @@ OutputTree treeOf(Signature &signature, const c10::IValue &value) {
   return tree;
 }
 
+/// The values below a node of the tree; nothing where it is another node.
+std::optional<std::vector<c10::IValue>> childrenOf(const OutputTree &tree,
+                                                   const c10::IValue &value) {
+  std::vector<c10::IValue> children;
+  if (tree.kind == OutputTree::Kind::Tuple && value.isTuple())
+    children = value.toTupleRef().elements().vec();
+  if (tree.kind == OutputTree::Kind::List && value.isList())
+    children = value.toListRef().vec();
+  if (tree.kind == OutputTree::Kind::Dict && value.isGenericDict() &&
+      value.toGenericDict().size() == tree.keys.size())
+    for (const std::string &key : tree.keys)
+      if (value.toGenericDict().contains(key))
+        children.push_back(value.toGenericDict().at(key));
+  if (children.size() != tree.children.size())
+    return std::nullopt;
+  return children;
+}
+
+OutputTree agreedTree(const OutputTree &tree, const c10::IValue &value,
+                      std::vector<OutputLeaf> &old, std::vector<OutputLeaf> &leaves) {
+  OutputTree agreed = tree;
+  agreed.children.clear();
+  std::optional<std::vector<c10::IValue>> children;
+  if (tree.kind != OutputTree::Kind::Leaf)
+    children = childrenOf(tree, value);
+  if (children) {
+    for (size_t i = 0; i < children->size(); ++i)
+      agreed.children.push_back(agreedTree(tree.children[i], (*children)[i], old, leaves));
+    return agreed;
+  }
+  const bool wasLeaf = tree.kind == OutputTree::Kind::Leaf;
+  agreed = OutputTree();
+  agreed.leaf = leaves.size();
+  OutputLeaf leaf;
+  leaf.type = value.type()->annotation_str();
+  leaves.push_back(wasLeaf ? std::move(old[tree.leaf]) : std::move(leaf));
+  return agreed;
+}
+
 } // namespace
+
+bool agreeWithResult(Signature &signature, const c10::IValue &result) {
+  std::vector<OutputLeaf> old = std::move(signature.leaves);
+  signature.leaves.clear();
+  OutputTree agreed = agreedTree(signature.outputs, result, old, signature.leaves);
+  const bool changed = !(agreed == signature.outputs);
+  signature.outputs = std::move(agreed);
+  return changed;
+}
 
 void describeResult(Signature &signature, const c10::IValue &result) {
   signature.leaves.clear();

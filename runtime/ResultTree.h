@@ -12,4 +12,9 @@ namespace pipec {
 /// An empty list or dict is a leaf.
 void describeResult(Signature &signature, const c10::IValue &result);
 
+/// Lists and dicts of `signature.outputs` that are of another size or with other keys in `result`
+/// become one leaf each, to be given as a list of the micro-batches' values; the other leaves keep
+/// their rules. Whether there were any.
+bool agreeWithResult(Signature &signature, const c10::IValue &result);
+
 } // namespace pipec

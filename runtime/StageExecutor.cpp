@@ -1,6 +1,8 @@
 #include "runtime/StageExecutor.h"
 
+#include "ir/OwnResults.h"
 #include "ir/TorchError.h"
+#include "llvm/ADT/STLExtras.h"
 
 #include <optional>
 
@@ -21,7 +23,7 @@ std::string titleOf(const StagePlan &plan, size_t index) {
 
 StageExecutor::StageExecutor(StageModule module, const StagePlan &plan, size_t index,
                              std::shared_ptr<Device> device)
-    : module_(std::move(module)), device_(std::move(device)), randomOps_(&plan.effects.randomOps),
+    : module_(std::move(module)), device_(std::move(device)), plan_(&plan),
       title_(titleOf(plan, index)), stream_(device_->addStream()) {}
 
 llvm::Expected<std::unique_ptr<StageExecutor>> StageExecutor::load(const std::string &path,
@@ -38,6 +40,16 @@ llvm::Expected<std::unique_ptr<StageExecutor>> StageExecutor::load(const std::st
       new StageExecutor(std::move(*module), plan, index, std::move(device)));
 }
 
+void StageExecutor::keepResults(std::vector<c10::IValue> &outputs) const {
+  std::vector<c10::IValue> state;
+  for (size_t i = 0; i < plan_->attributes.size(); ++i)
+    if (llvm::is_contained(plan_->effects.stateWrites, plan_->attributes[i].name))
+      state.push_back(module_.attribute(i));
+  for (size_t i = 0; i < std::min(outputs.size(), plan_->outputs.size()); ++i)
+    if (!plan_->outputs[i].leaves.empty())
+      outputs[i] = apartFrom(outputs[i], state);
+}
+
 llvm::Expected<std::vector<c10::IValue>> StageExecutor::forward(const RandomKey &key,
                                                                 std::vector<ReadyValue> inputs,
                                                                 std::pair<Fence, Fence> &busy) {
@@ -52,9 +64,11 @@ llvm::Expected<std::vector<c10::IValue>> StageExecutor::forward(const RandomKey 
     }
     busy.first = device_->mark();
     std::optional<RandomScope> random;
-    if (!randomOps_->empty())
-      random.emplace(key, *randomOps_);
+    if (!plan_->effects.randomOps.empty())
+      random.emplace(key, plan_->effects.randomOps);
     result.emplace(module_.run(std::move(values)));
+    if (*result && !plan_->effects.stateWrites.empty())
+      keepResults(**result);
     busy.second = device_->mark();
   });
   if (!error && *result)

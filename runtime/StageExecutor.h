@@ -36,12 +36,15 @@ public:
   StageModule &module() { return module_; }
 
 private:
+  /// What later micro-batches would change by writing the stage's state.
+  void keepResults(std::vector<c10::IValue> &outputs) const;
+
   StageExecutor(StageModule module, const StagePlan &plan, size_t index,
                 std::shared_ptr<Device> device);
 
   StageModule module_;
   std::shared_ptr<Device> device_;
-  const std::vector<int64_t> *randomOps_;
+  const StagePlan *plan_;
   std::string title_;
   size_t stream_;
 };

@@ -66,7 +66,15 @@ Undo undoOf(const Node *view) {
 
 } // namespace
 
+/// Quantised relu6 has no form of its own that writes, only a flag.
+static bool clampsInPlace(const Node *node) {
+  return node->kind() == c10::Symbol::fromQualString("quantized::relu6") &&
+         constantFlag(node, 1) != false;
+}
+
 bool mayReturnInput(const Node *node) {
+  if (clampsInPlace(node))
+    return true;
   enum Answer { No, Yes, UnlessTraining, UnlessTrainingAndP };
   if (!node->kind().is_aten())
     return false;
@@ -155,6 +163,8 @@ bool mayChangeForm(const Node *writer) {
 }
 
 std::pair<size_t, size_t> hiddenWrites(const Node *node) {
+  if (clampsInPlace(node))
+    return {0, 1};
   if (!node->kind().is_aten())
     return {0, 0};
   bool normalises =

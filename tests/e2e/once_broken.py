@@ -12,7 +12,10 @@ SCRIPTED = [(models.MultipliesInALoop, lambda batch: (randn(batch, 4), randn(bat
             (models.MaybeAResult, lambda batch: (randn(batch, 6),), "cell,b"),
             (models.EncoderWithoutMask, lambda batch: (randn(batch, 5, 8),), "encoder.layers.1,encoder.layers.3"),
             (models.HasAnObjectThatTrains, lambda batch: (randn(batch, 4),), "b"),
-            (models.WritesInTraining, lambda batch: (randn(batch, 4),), "b")]
+            (models.WritesInTraining, lambda batch: (randn(batch, 4),), "b"),
+            (models.OneResultPerSample, lambda batch: (randn(batch, 4),), "b"),
+            (models.NamesItsParts, lambda batch: (randn(batch, 4),), "b"),
+            (models.clampsInPlace, lambda batch: (randn(batch, 2, 3, 3) * 30,), "clamp,b")]
 TRACED = [(models.WritesAConstant, lambda batch: (randn(batch, 4),), "b,c")]
 STAGES = 3
 
@@ -26,6 +29,24 @@ class Found(e2e.Case):
                     module = build().eval()
                     saved = torch.jit.trace(module, inputsFor(2), check_trace=False) if traced else torch.jit.script(module)
                     self.one(saved, Path(f"{build.__name__}.pt"), inputsFor, at)
+
+    def testAutocastIsNotIgnoredInSilence(self):
+        torch.jit.script(models.NamesItsParts().eval()).save("autocast.pt")
+        self.pipec(0, "pipe-compile", "autocast.pt", "--at", "b", "--dry-run", saying="torch.autocast in the model has no effect")
+
+    def testEachResultIsAsItWasMade(self):
+        """A buffer is returned and then written by the next micro-batch."""
+        torch.manual_seed(7)
+        module = models.ReturnsItsState().eval()
+        torch.jit.script(module).save("state.pt")
+        torch.save((randn(4, 4),), "halves.pt")
+        self.compiled("state.pt", "state.pipe", "--stages", 2, "--inputs", "halves.pt")
+        first = [module(half)[1].clone() for half in torch.load("halves.pt")[0].chunk(2)]
+        for what in ("state.pt", "state.pipe"):
+            self.pipec(0, "pipe-run", what, "--inputs", "halves.pt", "--microbatches", 2, "--threads", 1, "--output", "actual.pt", "--force")
+            _, sums, _, names = torch.load("actual.pt")
+            self.sameBits([value.detach() for value in first], sums, what)
+            self.assertEqual(names, [["call"], ["call", "call"]], what)
 
     def testWholeArgumentsAreWrittenByEachMicroBatchAlone(self):
         """As if each were the only one: none sees what another wrote, and the caller's tensor stays."""

@@ -145,3 +145,74 @@ class HasAnObjectThatTrains(nn.Module):
         if self.config.training:
             x = x * 2
         return self.b(x)
+
+
+class ClampsInPlace(nn.Module):
+    """Quantised relu6 writes into its argument when a flag says so, and no schema tells; the argument is read again at the end."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = (nn.Conv2d(2, 2, 1) for _ in range(3))
+        self.clamp = nn.ReLU6(inplace=True)
+        self.quantise, self.dequantise = torch.ao.quantization.QuantStub(), torch.ao.quantization.DeQuantStub()
+        self.qconfig = torch.ao.quantization.get_default_qconfig("fbgemm")
+
+    def forward(self, x: Tensor) -> Tuple[Tensor, Tensor]:
+        x = self.a(self.quantise(x))
+        y = self.clamp(x)
+        return self.dequantise(self.c(self.b(y))), self.dequantise(x)
+
+
+def clampsInPlace():
+    module = torch.ao.quantization.prepare(ClampsInPlace().eval())
+    module(torch.randn(8, 2, 3, 3) * 30)
+    return torch.ao.quantization.convert(module)
+
+
+class OneResultPerSample(nn.Module):
+    """As detectors return them: a list as long as the batch, of tensors of any length."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> List[Dict[str, Tensor]]:
+        x = self.b(torch.relu(self.a(x)))
+        found: List[Dict[str, Tensor]] = []
+        for i in range(x.size(0)):
+            labels = (x[i] > 0).nonzero().squeeze(1)
+            found.append({"labels": labels, "scores": x[i][labels]})
+        return found
+
+
+class ReturnsItsState(nn.Module):
+    """Results that the next micro-batch writes into: a buffer, a view of it, and a list that grows."""
+
+    names: List[str]
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.register_buffer("sum", torch.zeros(4))
+        self.names = []
+
+    def forward(self, x: Tensor) -> Tuple[Tensor, Tensor, Tensor, List[str]]:
+        x = self.a(x)
+        self.sum.add_(x.sum(0))
+        self.names.append("call")
+        return self.b(x), self.sum, self.sum[1:3], self.names
+
+
+class NamesItsParts(nn.Module):
+    """Blocks for profilers, and autocast, which only LibTorch's graph optimiser applies to a script."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.autograd.profiler.record_function("first"):
+            x = self.a(x)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = self.b(torch.relu(x))
+        return y.float() + self.b(x)

@@ -19,6 +19,8 @@ class Model(torch.nn.Module):
             with torch.autograd.profiler.record_function("branch"):
                 with torch.no_grad():
                     x = x + 1
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            x = x - 3
         return x
 
 

@@ -129,5 +129,21 @@ TEST(ResultTree, LeavesAreNumberedDepthFirst) {
   EXPECT_EQ(signature.leaves[2].type, "int");
 }
 
+TEST(ResultTree, ListsOfAnotherLengthBecomeOneLeaf) {
+  c10::List<at::Tensor> one({at::ones({1})}), two({at::ones({1}), at::ones({1})});
+  Signature signature;
+  describeResult(signature, c10::ivalue::Tuple::create({one, two, at::ones({1})}));
+  ASSERT_EQ(signature.leaves.size(), 4u);
+  signature.leaves[3].merge = {.kind = MergeRule::Kind::Mean, .dim = 0};
+  EXPECT_FALSE(agreeWithResult(signature, c10::ivalue::Tuple::create({one, two, at::ones({1})})));
+  EXPECT_TRUE(agreeWithResult(signature, c10::ivalue::Tuple::create({one, one, at::ones({1})})));
+  ASSERT_EQ(signature.leaves.size(), 3u);
+  EXPECT_EQ(signature.outputs.children[0].kind, OutputTree::Kind::List);
+  EXPECT_EQ(signature.outputs.children[1].leaf, 1u);
+  EXPECT_EQ(signature.leaves[1].type, "List[Tensor]");
+  EXPECT_EQ(signature.leaves[1].merge.kind, MergeRule::Kind::List);
+  EXPECT_EQ(signature.leaves[2].merge.kind, MergeRule::Kind::Mean);
+}
+
 } // namespace
 } // namespace pipec

@@ -43,6 +43,23 @@ TEST(AliasAnalysis, viewsShareAndResultsDoNot) {
   EXPECT_EQ(intervalsOf(model), "(1,3]"); // the final value of %y may be read in a later stage
 }
 
+TEST(AliasAnalysis, quantisedClampWritesWhenItsFlagSaysSo) {
+  Model model = test::modelOf(R"(graph(%x : Tensor, %y : Tensor, %flag : bool):
+  %true : bool = prim::Constant[value=1]()
+  %false : bool = prim::Constant[value=0]()
+  %a : Tensor = quantized::relu6(%x, %true)
+  %b : Tensor = quantized::relu6(%y, %false)
+  %c : Tensor = aten::relu(%y)
+  %d : Tensor = quantized::relu6(%c, %flag)
+  return (%a, %b, %d))");
+  AliasAnalysis alias(model);
+  EXPECT_TRUE(alias.isWritten(valueOf(model, "x")));
+  EXPECT_TRUE(alias.mayAlias(valueOf(model, "x"), valueOf(model, "a")));
+  EXPECT_FALSE(alias.isWritten(valueOf(model, "y")));
+  EXPECT_FALSE(alias.mayAlias(valueOf(model, "y"), valueOf(model, "b")));
+  EXPECT_TRUE(alias.isWritten(valueOf(model, "c")));
+}
+
 TEST(AliasAnalysis, attributesByStorage) {
   const char *text = R"(graph(%x : Tensor, %a : Tensor, %b : Tensor, %c : Tensor):
   %one : int = prim::Constant[value=1]()

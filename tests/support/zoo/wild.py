@@ -50,6 +50,18 @@ from wild_state import (
     Tied,
     UniversalTransformer,
 )
+from wild_language import (
+    Ensemble,
+    Facts,
+    Halving,
+    LeavesEarly,
+    LimitedNorms,
+    OptionalTrees,
+    Packed,
+    Tasks,
+    UsesAnObject,
+    WritesViews,
+)
 from wild_saving import Exported, Lora, LowRank, TwoWays, deep, fxQuantised, pruned, quantised, saving
 
 S = saving
@@ -162,6 +174,18 @@ W(
     "trace",
 )
 W("transformer_full", lambda: nn.Transformer(16, 2, 2, 2, 32, batch_first=True), lambda b: (randn(b, 5, 16), randn(b, 4, 16)))
+W("leaves_early", LeavesEarly, vector(6))
+W("leaves_late", LeavesEarly, lambda b: (randn(b, 6), 0.99))
+W("halving", Halving, vector(6))
+W("optional_none", OptionalTrees, vector(6))
+W("optional_all", OptionalTrees, lambda b: (randn(b, 6), (randn(b, 6), [randn(b, 6)]), 3, {"a": randn(b, 6), "b": None}))
+W("facts", Facts, vector(6))
+W("tasks", Tasks, lambda b: (randn(b, 6), "reg"))
+W("ensemble", Ensemble, vector(6))
+W("packed", Packed, lambda b: (randint(0, 30, (b, 7)), randint(1, 8, (b,))))
+W("object", UsesAnObject, vector(6))
+W("views", WritesViews, vector(6))
+W("max_norm", LimitedNorms, lambda b: (randint(0, 9, (b, 3)),), stateful=True)
 
 # timm and torchvision.
 for name, known, size, how in [
