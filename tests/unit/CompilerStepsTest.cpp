@@ -126,6 +126,37 @@ TEST(EstimateCosts, KnowsPoolingTanhAndLookups) {
                        4 * (4 * 12 + 8 * 3 + 4 * 12)})); // 3 rows of 4, and their numbers
 }
 
+/// LibTorch runs convolutions of single points as matrix products, sample by sample, and others in
+/// kernels of their own.
+TEST(EstimateCosts, KnowsHowConvolutionsRun) {
+  Model flat = take(parseModel(R"(model {
+  graph(%x : Tensor, %windows : Tensor, %points : Tensor):
+    %one : int = prim::Constant[value=1]()
+    %two : int = prim::Constant[value=2]()
+    %zero : int = prim::Constant[value=0]()
+    %none : NoneType = prim::Constant()
+    %ones : int[] = prim::ListConstruct(%one, %one)
+    %twos : int[] = prim::ListConstruct(%two, %two)
+    %zeros : int[] = prim::ListConstruct(%zero, %zero)
+    %a : Tensor = aten::conv2d(%x, %windows, %none, %ones, %ones, %ones, %one)
+    %b : Tensor = aten::conv2d(%a, %points, %none, %ones, %zeros, %ones, %one)
+    %c : Tensor = aten::conv2d(%a, %points, %none, %twos, %zeros, %ones, %one)
+    return (%b, %c)
+}
+)"));
+  ASSERT_TRUE(succeeded(estimateCosts(
+      flat, {at::ones({2, 3, 4, 4}), at::ones({5, 3, 3, 3}), at::ones({6, 5, 1, 1})})));
+  std::vector<int64_t> flops;
+  for (const NodeCost &cost : flat.nodeCosts)
+    if (cost.flops > 0)
+      flops.push_back(cost.flops);
+  // Filters of 27 and 5 weights; results of 160, 192 and 48; a byte that is moved costs 4.
+  EXPECT_EQ(flops, (std::vector<int64_t>{
+                       160 * (27 + 40) + 4 * 4 * (96 + 3 * 135 + 160),
+                       192 * 2 * 5 + 4 * 4 * (160 + 2 * 2 * 30 + 192), // packed, of each sample
+                       48 * (5 + 40) + 4 * 4 * (160 + 3 * 30 + 48)}));
+}
+
 TEST(EstimateCosts, AreTheSameAgainAndSurviveAsText) {
   Model flat = take(parseModel(kStepsModel)), again = take(parseModel(kStepsModel));
   ASSERT_TRUE(succeeded(estimateCosts(flat, {at::ones({2, 8})})));
