@@ -59,7 +59,7 @@ llvm::Expected<std::vector<OperatorWork>> countWork(Model &model, std::vector<c1
   llvm::Error error = evaluateGraph(model, std::move(inputs), [&](const OperatorRun &run) {
     const std::string &op = graph.operators[work.size()].op;
     OperatorWork &row = work.emplace_back();
-    row.flops = run.flops;
+    row.arithmetic = run.work;
     row.bytesMoved = bytesMoved(run, op);
     row.outputBytes = outputBytesOf(run);
   });
@@ -74,7 +74,8 @@ llvm::Error estimateCosts(Model &model, std::vector<c10::IValue> inputs) {
     return work.takeError();
   model.nodeCosts.clear();
   for (const OperatorWork &row : *work)
-    model.nodeCosts.push_back({row.flops + kCoreFlopsPerByte * row.bytesMoved, row.outputBytes});
+    model.nodeCosts.push_back(
+        {row.arithmetic.coreFlops + kCoreFlopsPerByte * row.bytesMoved, row.outputBytes});
   return llvm::Error::success();
 }
 

@@ -1,13 +1,15 @@
 // What each operator of the top level costs, from one run on example inputs.
 #pragma once
 
+#include "compiler/FlopCounter.h"
 #include "ir/Model.h"
 
 namespace pipec {
 
 /// What one operator of the top level does on the example.
 struct OperatorWork {
-  int64_t flops = 0, bytesMoved = 0, outputBytes = 0;
+  Arithmetic arithmetic;
+  int64_t bytesMoved = 0, outputBytes = 0;
 };
 
 struct OperatorRun;

@@ -1,7 +1,6 @@
 #include "compiler/EvaluateGraph.h"
 
 #include "compiler/DecidedTypes.h"
-#include "compiler/FlopCounter.h"
 #include "ir/InferenceSettings.h"
 #include "ir/NodeInfo.h"
 #include "ir/TorchError.h"
@@ -89,7 +88,7 @@ private:
       return cannotRun(node, std::move(error));
     if (error)
       return error;
-    observe_({node, std::move(inputs), stack, counter ? counter->total() : 0, ns_,
+    observe_({node, std::move(inputs), stack, counter ? counter->total() : Arithmetic(), ns_,
               std::move(backward), kept});
     for (size_t i = 0; i < node->outputs().size(); ++i)
       values_[node->output(i)] = std::move(stack[i]);

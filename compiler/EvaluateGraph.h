@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/Backward.h"
+#include "compiler/FlopCounter.h"
 #include "ir/Model.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -17,7 +18,7 @@ struct OperatorRun {
   torch::jit::Node *node;
   std::vector<c10::IValue> inputs; // of the node and of what its blocks use from outside
   const std::vector<c10::IValue> &outputs;
-  int64_t flops;             // arithmetic that ran, inside blocks too
+  Arithmetic work;           // that ran, inside blocks too
   int64_t ns;                // that it took
   OperatorBackward backward; // where asked for
   int64_t keptBytes = 0;     // of activations that its backward is the first to need

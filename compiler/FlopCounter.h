@@ -5,10 +5,17 @@
 
 namespace pipec {
 
-/// While alive, adds up floating point operations (a multiply-add is two) of matrix products,
-/// convolutions, attention and recurrent layers run by this thread, and what takes a core as long
-/// as so many of them: maximum pooling, tanh, gelu. Outermost operator of a family
-/// counts, so nested calls are not counted twice. One at a time per thread.
+/// What operators compute. `flops`: what is to be done, on any device. `coreFlops`: as many as the
+/// usual core (kCoreFlopsPerSecond) does in the time that LibTorch's kernels take on one thread,
+/// bytes that every operator moves left out.
+struct Arithmetic {
+  int64_t flops = 0, coreFlops = 0;
+};
+
+/// While alive, adds up the floating point operations (a multiply-add is two) of matrix products,
+/// convolutions, attention, recurrent layers, maximum pooling, tanh and gelu run by this thread.
+/// Outermost operator of a family counts, so nested calls are not counted twice. One at a time per
+/// thread.
 class FlopCounter {
 public:
   FlopCounter();
@@ -16,7 +23,7 @@ public:
   FlopCounter(const FlopCounter &) = delete;
   FlopCounter &operator=(const FlopCounter &) = delete;
 
-  int64_t total() const;
+  Arithmetic total() const;
 
 private:
   uint64_t handle_;

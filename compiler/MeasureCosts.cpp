@@ -26,8 +26,11 @@ llvm::Expected<CostTable> countedCosts(Model &model, const std::vector<c10::IVal
   model.nodeCosts.clear();
   for (size_t i = 0; i < work->size(); ++i) {
     const OperatorWork &row = (*work)[i];
+    // Kernels of other devices are not those of a CPU: there arithmetic is just that.
+    const int64_t arithmetic =
+        device.kind == ClusterDevice::Kind::Cpu ? row.arithmetic.coreFlops : row.arithmetic.flops;
     const double seconds =
-        static_cast<double>(row.flops) / static_cast<double>(device.flopsPerSecond) +
+        static_cast<double>(arithmetic) / static_cast<double>(device.flopsPerSecond) +
         static_cast<double>(row.bytesMoved) / static_cast<double>(device.bytesPerSecond);
     // As whole operations of the usual core, which the plan keeps.
     const auto flops =

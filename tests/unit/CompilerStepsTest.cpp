@@ -3,6 +3,7 @@
 #include "compiler/Compiler.h"
 #include "compiler/EstimateCosts.h"
 #include "compiler/EvaluateGraph.h"
+#include "compiler/MeasureCosts.h"
 #include "compiler/OperatorTimes.h"
 #include "compiler/RoundTrip.h"
 #include "compiler/SharedTime.h"
@@ -124,6 +125,55 @@ TEST(EstimateCosts, KnowsPoolingTanhAndLookups) {
                        16 * 4 * 300 + 4 * 4 * (64 + 16), // 16 windows of 4
                        16 * 200 + 4 * 4 * (16 + 16),     // one each
                        4 * (4 * 12 + 8 * 3 + 4 * 12)})); // 3 rows of 4, and their numbers
+}
+
+constexpr const char *kConvolutions = R"(model {
+  graph(%x : Tensor, %windows : Tensor, %points : Tensor):
+    %one : int = prim::Constant[value=1]()
+    %two : int = prim::Constant[value=2]()
+    %zero : int = prim::Constant[value=0]()
+    %none : NoneType = prim::Constant()
+    %ones : int[] = prim::ListConstruct(%one, %one)
+    %twos : int[] = prim::ListConstruct(%two, %two)
+    %zeros : int[] = prim::ListConstruct(%zero, %zero)
+    %a : Tensor = aten::conv2d(%x, %windows, %none, %ones, %ones, %ones, %one)
+    %b : Tensor = aten::conv2d(%a, %points, %none, %ones, %zeros, %ones, %one)
+    %c : Tensor = aten::conv2d(%a, %points, %none, %twos, %zeros, %ones, %one)
+    return (%b, %c)
+}
+)";
+
+/// LibTorch runs convolutions of single points as matrix products, sample by sample, and others in
+/// kernels of their own.
+TEST(EstimateCosts, KnowsHowConvolutionsRun) {
+  Model flat = take(parseModel(kConvolutions));
+  ASSERT_TRUE(succeeded(estimateCosts(
+      flat, {at::ones({2, 3, 4, 4}), at::ones({5, 3, 3, 3}), at::ones({6, 5, 1, 1})})));
+  std::vector<int64_t> flops;
+  for (const NodeCost &cost : flat.nodeCosts)
+    if (cost.flops > 0)
+      flops.push_back(cost.flops);
+  // Filters of 27 and 5 weights; results of 160, 192 and 48; a byte that is moved costs 4.
+  EXPECT_EQ(flops, (std::vector<int64_t>{
+                       160 * (27 + 40) + 4 * 4 * (96 + 3 * 135 + 160),
+                       192 * 2 * 5 + 4 * 4 * (160 + 2 * 2 * 30 + 192), // packed, of each sample
+                       48 * (5 + 40) + 4 * 4 * (160 + 3 * 30 + 48)}));
+}
+
+TEST(EstimateCosts, TakeArithmeticForWhatItIsElsewhere) {
+  Model flat = take(parseModel(kConvolutions));
+  ClusterDevice device;
+  device.kind = ClusterDevice::Kind::Cuda;
+  const CostTable table =
+      take(findCosts(flat, {at::ones({2, 3, 4, 4}), at::ones({5, 3, 3, 3}), at::ones({6, 5, 1, 1})},
+                     CompileOptions(), device, 1));
+  std::vector<int64_t> times;
+  for (const CostRow &row : table.rows)
+    if (row.forwardNs > 0)
+      times.push_back(row.forwardNs);
+  EXPECT_EQ(times, (std::vector<int64_t>{(160 * 2 * 27 + 4 * 4 * (96 + 135 + 160)) / 100,
+                                         (192 * 2 * 5 + 4 * 4 * (160 + 30 + 192)) / 100,
+                                         (48 * 2 * 5 + 4 * 4 * (160 + 30 + 48)) / 100}));
 }
 
 TEST(EstimateCosts, AreTheSameAgainAndSurviveAsText) {
