@@ -7,10 +7,25 @@
 #include "ir/CanonicalText.h"
 #include "ir/ModelSignature.h"
 #include "ir/Values.h"
+#include "llvm/ADT/StringExtras.h"
 
 namespace pipec {
 
 namespace {
+
+/// Besides the keys of dicts.
+bool holdsOnlyTensors(llvm::StringRef type) {
+  llvm::SmallVector<llvm::StringRef, 8> words;
+  llvm::SplitString(type, words, "[], ");
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "Dict")
+      ++i;
+    else if (words[i] != "Tensor" && words[i] != "List" && words[i] != "Optional" &&
+             words[i] != "Tuple")
+      return false;
+  }
+  return llvm::is_contained(words, "Tensor");
+}
 
 /// Without an example nothing is known of sizes: tensors are split along dimension 0, outputs are
 /// joined along it.
@@ -19,9 +34,8 @@ void assumeBatchFirst(Signature &signature, const std::vector<bool> &given) {
     if (!given[i] && signature.inputs[i].type.find("Tensor") != std::string::npos)
       signature.inputs[i].batchDim = 0;
   for (OutputLeaf &leaf : signature.leaves)
-    leaf.merge = leaf.type == "Tensor" || leaf.type == "Optional[Tensor]"
-                     ? MergeRule{MergeRule::Kind::Concat, 0}
-                     : MergeRule{MergeRule::Kind::List, 0};
+    leaf.merge = holdsOnlyTensors(leaf.type) ? MergeRule{MergeRule::Kind::Concat, 0}
+                                             : MergeRule{MergeRule::Kind::List, 0};
 }
 
 } // namespace

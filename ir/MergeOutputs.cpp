@@ -29,6 +29,57 @@ c10::IValue listOf(const Values &values) {
   return list;
 }
 
+/// Whether all are lists or tuples of one length, or dicts with the same keys.
+bool areAlike(const Values &parts) {
+  const c10::IValue &first = parts.front();
+  return llvm::all_of(parts, [&](const c10::IValue &part) {
+    if (part.tagKind() != first.tagKind())
+      return false;
+    if (first.isTuple())
+      return part.toTupleRef().elements().size() == first.toTupleRef().elements().size();
+    if (first.isList())
+      return part.toListRef().size() == first.toListRef().size();
+    if (!first.isGenericDict() || part.toGenericDict().size() != first.toGenericDict().size())
+      return false;
+    const c10::impl::GenericDict dict = part.toGenericDict();
+    return llvm::all_of(first.toGenericDict(),
+                        [&](const auto &entry) { return dict.contains(entry.key()); });
+  });
+}
+
+/// One list over the micro-batches per number, string or tensor, in the container that they are in;
+/// of containers that are not alike, a list of these.
+c10::IValue listed(const Values &parts) {
+  const c10::IValue &first = parts.front();
+  if (!areAlike(parts))
+    return listOf(parts);
+  auto column = [&](llvm::function_ref<c10::IValue(const c10::IValue &)> element) {
+    Values values;
+    for (const c10::IValue &part : parts)
+      values.push_back(element(part));
+    return listed(values);
+  };
+  if (first.isGenericDict()) {
+    c10::impl::GenericDict dict(first.toGenericDict().keyType(), c10::AnyType::get());
+    for (const auto &entry : first.toGenericDict())
+      dict.insert(entry.key(), column([&](const c10::IValue &part) {
+                    return part.toGenericDict().at(entry.key());
+                  }));
+    return dict;
+  }
+  Values elements;
+  if (first.isTuple()) {
+    for (size_t i = 0; i < first.toTupleRef().elements().size(); ++i)
+      elements.push_back(
+          column([&](const c10::IValue &part) { return part.toTupleRef().elements()[i]; }));
+    return c10::ivalue::Tuple::create(std::move(elements));
+  }
+  c10::impl::GenericList list(c10::AnyType::get());
+  for (size_t i = 0; i < first.toListRef().size(); ++i)
+    list.push_back(column([&](const c10::IValue &part) { return part.toListRef()[i]; }));
+  return list;
+}
+
 /// Merges one value per micro-batch; containers are merged element by element.
 class Merger {
 public:
@@ -230,7 +281,7 @@ llvm::Expected<c10::IValue> mergeOutputs(const Signature &signature,
       continue;
     }
     if (rule.kind == MergeRule::Kind::List) {
-      merged.push_back(listOf(parts));
+      merged.push_back(listed(parts));
       continue;
     }
     auto value = Merger(rule, samples).merge(parts);

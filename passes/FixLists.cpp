@@ -1,19 +1,19 @@
-// fix-lists: a list or dict that is changed in straight code only, at known places, is built at
-// once with all its elements, and what is popped is the element. So a U-Net's list of skips is
-// gone, and the dict of features by name that a backbone fills.
+// fix-lists: a list or dict that is changed at known places is built at once with all its elements,
+// and what is popped is the element. So a U-Net's list of skips is gone, and the dict of features
+// by name that a backbone fills.
 //
 //   %l = ListConstruct(%a)
 //   append(%l, %b)             =>   %m = ListConstruct(%a, %b)
 //   %c = cat(%l, 0)                 %c = cat(%m, 0)
 //   %d = pop(%l, -1)                                            (%d is %b)
-#include "llvm/ADT/STLExtras.h"
+//
+// Branches may change it too, where both leave as many elements and the same keys: what differs is
+// then a result of the prim::If, as are the elements of a list that each branch makes for itself.
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+#include "passes/Contents.h"
 #include "passes/Passes.h"
 #include "passes/analysis/AliasAnalysis.h"
-
-#include <torch/csrc/jit/ir/constants.h>
-#include <torch/csrc/jit/ir/ir.h>
-
-#include <map>
 
 namespace pipec {
 
@@ -26,129 +26,25 @@ using torch::jit::Value;
 
 constexpr size_t kMostElements = 100000; // in all lists that replace one
 
-/// A plain change of a list or dict whose effect is known at compile time.
-enum class Change { None, Append, Insert, Extend, Set, Pop };
-
-Change changeOf(const Node *node) {
-  static const c10::Symbol extend = c10::Symbol::aten("extend");
-  if (node->kind() == c10::aten::append)
-    return Change::Append;
-  if (node->kind() == c10::aten::insert)
-    return Change::Insert;
-  if (node->kind() == extend || node->kind() == c10::aten::add_)
-    return Change::Extend;
-  if (node->kind() == c10::aten::_set_item)
-    return Change::Set;
-  return node->kind() == c10::aten::pop && node->inputs().size() == 2 ? Change::Pop : Change::None;
+bool makesContainer(const Node *node) {
+  return node->kind() == c10::prim::ListConstruct || node->kind() == c10::prim::DictConstruct ||
+         (node->kind() == c10::aten::dict && node->inputs().empty());
 }
 
-/// The elements of a list, or the values of a dict with their constant keys, in order.
-class Content {
-public:
-  static std::optional<Content> of(Node *made) {
-    Content content;
-    content.isDict_ = made->kind() != c10::prim::ListConstruct;
-    if (!content.isDict_)
-      content.items_ = made->inputs().vec();
-    for (size_t i = 0; content.isDict_ && i + 1 < made->inputs().size(); i += 2)
-      if (!content.set(made->inputs()[i], made->inputs()[i + 1]))
-        return std::nullopt;
-    return content;
-  }
+/// A container made of others: copy, list, slice, the sum of two lists.
+bool isDerived(const Node *node) {
+  return (node->kind() == c10::aten::copy || node->kind() == c10::aten::list ||
+          node->kind() == c10::aten::slice || node->kind() == c10::aten::add) &&
+         node->outputs().size() == 1 && isListOrDict(*node->output()->type()) &&
+         node->input(0)->type()->kind() == node->output()->type()->kind();
+}
 
-  size_t size() const { return items_.size(); }
-  Value *popped() const { return popped_; }
-
-  /// False: not known what it does, or it raises.
-  bool apply(Node *change) {
-    switch (changeOf(change)) {
-    case Change::Append:
-      items_.push_back(change->inputs()[1]);
-      return !isDict_;
-    case Change::Insert:
-      return !isDict_ && insert(change);
-    case Change::Extend:
-      for (Value *item : change->inputs()[1]->node()->inputs())
-        items_.push_back(item);
-      return !isDict_;
-    case Change::Set:
-      return isDict_ ? set(change->inputs()[1], change->inputs()[2]) : setAt(change);
-    case Change::Pop:
-      return !isDict_ && pop(change);
-    case Change::None:
-      break;
-    }
-    return false;
-  }
-
-  Node *build(torch::jit::Graph &graph) const {
-    std::vector<Value *> inputs;
-    for (size_t i = 0; i < items_.size(); ++i) {
-      if (isDict_)
-        inputs.push_back(keys_[i]);
-      inputs.push_back(items_[i]);
-    }
-    return graph.create(isDict_ ? c10::prim::DictConstruct : c10::prim::ListConstruct, inputs);
-  }
-
-private:
-  /// A place counted from the front or the back; absent unless constant.
-  std::optional<int64_t> placeOf(Node *change) const {
-    std::optional<c10::IValue> index = torch::jit::toIValue(change->inputs()[1]);
-    if (!index || !index->isInt())
-      return std::nullopt;
-    return index->toInt() < 0 ? index->toInt() + int64_t(size()) : index->toInt();
-  }
-
-  bool isInside(std::optional<int64_t> place) const {
-    return place && *place >= 0 && *place < int64_t(size());
-  }
-
-  bool insert(Node *change) {
-    std::optional<int64_t> place = placeOf(change);
-    if (place)
-      items_.insert(items_.begin() + std::clamp<int64_t>(*place, 0, size()), change->inputs()[2]);
-    return place.has_value();
-  }
-
-  bool setAt(Node *change) {
-    std::optional<int64_t> place = placeOf(change);
-    if (isInside(place))
-      items_[*place] = change->inputs()[2];
-    return isInside(place);
-  }
-
-  bool pop(Node *change) {
-    std::optional<int64_t> place = placeOf(change);
-    if (!isInside(place))
-      return false;
-    popped_ = items_[*place];
-    items_.erase(items_.begin() + *place);
-    return true;
-  }
-
-  /// A key that is there keeps its place.
-  bool set(Value *key, Value *value) {
-    std::optional<c10::IValue> known = torch::jit::toIValue(key);
-    if (!known || !(known->isString() || known->isInt()))
-      return false;
-    const std::string name =
-        known->isString() ? "s" + known->toStringRef() : std::to_string(known->toInt());
-    auto [found, isNew] = places_.try_emplace(name, items_.size());
-    if (!isNew) {
-      items_[found->second] = value;
-      return true;
-    }
-    keys_.push_back(key);
-    items_.push_back(value);
-    return true;
-  }
-
-  bool isDict_ = false;
-  std::vector<Value *> keys_, items_;
-  std::map<std::string, size_t> places_; // of keys
-  Value *popped_ = nullptr;
-};
+/// The branch of `choice` that `inner` is in.
+Block *branchOf(Node *inner, const Node *choice) {
+  while (inner->owningBlock()->owningNode() != choice)
+    inner = inner->owningBlock()->owningNode();
+  return inner->owningBlock();
+}
 
 class FixLists : public ModelPass {
 public:
@@ -156,37 +52,55 @@ public:
     graph_ = model.graph.get();
     AliasAnalysis alias(model);
     alias_ = &alias;
+    known_.clear();
+    dead_.clear();
     changed_ = false;
     isHeld_.assign(alias.memories().size(), false);
     for (const AliasAnalysis::Memory &memory : alias.memories()) {
       for (size_t held : memory.holds)
         isHeld_[held] = true;
     }
-    std::vector<Node *> containers;
-    collect(graph_->block(), containers);
-    for (Node *made : containers)
-      fix(made);
+    order_.clear();
+    std::vector<Node *> nodes;
+    collect(graph_->block(), nodes);
+    for (Node *node : nodes) {
+      if (node->kind() == c10::prim::If)
+        openResults(node);
+      else
+        fix(node);
+    }
+    // Only now: until the end the analysis names their results.
+    for (Node *node : llvm::reverse(dead_))
+      node->destroy();
     return changed_;
   }
 
 private:
-  /// Something that happens to the container in its own block: a change, or a node that reads it
-  /// there or further inside.
+  /// A change of the container, or a reading of it.
   struct Event {
-    Node *node;
-    std::optional<Use> read; // absent: a change
+    Node *user;
+    size_t offset;
+    bool isChange;
+  };
+  using Events = llvm::ArrayRef<Event>;
+  /// What is in the container here, and the value that has it; null: to be built, `before` here.
+  struct State {
+    Contents contents;
+    Value *value;
+    Node *before;
   };
 
-  void collect(Block *block, std::vector<Node *> &containers) {
+  void collect(Block *block, std::vector<Node *> &nodes) {
     for (Node *node : block->nodes()) {
-      const bool makes = node->kind() == c10::prim::ListConstruct ||
-                         node->kind() == c10::prim::DictConstruct ||
-                         (node->kind() == c10::aten::dict && node->inputs().empty());
-      if (makes && alias_->isWritten(node->output()))
-        containers.push_back(node);
+      order_[node] = 2 * order_.size() + 1;
+      if (isDerived(node) || (makesContainer(node) && alias_->isWritten(node->output())))
+        nodes.push_back(node);
       for (Block *inner : node->blocks())
-        collect(inner, containers);
+        collect(inner, nodes);
+      if (node->kind() == c10::prim::If)
+        nodes.push_back(node);
     }
+    order_[block->return_node()] = 2 * order_.size() + 1;
   }
 
   static Node *enclosing(Node *user, Block *block) {
@@ -195,17 +109,57 @@ private:
     return user;
   }
 
-  /// A change of the container and of nothing else, in its own block.
+  /// Made in sight, and nobody ever changes it. What came during this pass is not in the analysis.
+  bool isKnown(const Value *container) const {
+    return makesContainer(container->node()) &&
+           (known_.count(container) ||
+            (alias_->memoryOf(container) && !alias_->isWritten(container)));
+  }
+
+  /// What the node has just made.
+  std::optional<Contents> contentsOf(Node *made) const {
+    if (makesContainer(made))
+      return Contents::of(made);
+    if (!isKnown(made->input(0)))
+      return std::nullopt;
+    std::optional<Contents> contents = Contents::of(made->input(0)->node());
+    bool good = contents.has_value();
+    if (made->kind() == c10::aten::add)
+      good = good && made->inputs().size() == 2 && isKnown(made->input(1)) &&
+             contents->extend(made->input(1)->node());
+    if (made->kind() == c10::aten::slice) {
+      std::optional<int64_t> numbers[3];
+      for (size_t i = 0; i < 3 && good; ++i) {
+        std::optional<c10::IValue> number = torch::jit::toIValue(made->input(i + 1));
+        good = number && (number->isInt() || number->isNone());
+        if (good && number->isInt())
+          numbers[i] = number->toInt();
+      }
+      good = good && contents->slice(numbers[0], numbers[1], numbers[2].value_or(1));
+    }
+    return good ? contents : std::nullopt;
+  }
+
+  /// A change of the container and of nothing else, in its own block or in branches inside.
   bool isPlainChange(const Node *node, size_t place, const Block *block) const {
-    if (place != 0 || node->owningBlock() != block || changeOf(node) == Change::None)
+    if (place != 0 || changeOf(node) == Change::None)
       return false;
-    if (changeOf(node) != Change::Extend)
-      return true;
-    const Value *other = node->inputs()[1];
-    return other->node()->kind() == c10::prim::ListConstruct && !alias_->isWritten(other);
+    for (const Block *at = node->owningBlock(); at != block; at = at->owningNode()->owningBlock())
+      if (at->owningNode()->kind() != c10::prim::If)
+        return false;
+    return changeOf(node) != Change::Extend || isKnown(node->inputs()[1]);
   }
 
   void fix(Node *made) {
+    std::optional<Contents> contents = contentsOf(made);
+    if (!contents || !made->output()->hasUses())
+      return;
+    if (!alias_->isWritten(made->output())) { // a container made of others
+      State state{std::move(*contents), nullptr, made};
+      replace(made->output(), build(state, made->output()));
+      kill(made);
+      return;
+    }
     const size_t number = *alias_->memoryOf(made->output());
     const AliasAnalysis::Memory &memory = alias_->memories()[number];
     if (memory.attribute || memory.userInput)
@@ -221,91 +175,201 @@ private:
             changeOf(use.user) != Change::None)
           return; // it goes into itself
         changes += change;
-        events.push_back({enclosing(use.user, made->owningBlock()),
-                          change ? std::nullopt : std::optional<Use>(use)});
-        if (change && changeOf(use.user) != Change::Pop)
+        events.push_back({use.user, use.offset, change});
+        if (change && !givesElement(changeOf(use.user)))
           for (Value *output : use.user->outputs())
             names.push_back(output);
       }
     }
     if (names.size() != memory.values.size() || changes != memory.writers.size())
       return;
-    llvm::stable_sort(events, [](const Event &a, const Event &b) {
-      return a.node != b.node && a.node->isBefore(b.node);
+    llvm::stable_sort(events, [this](const Event &a, const Event &b) {
+      return order_.lookup(a.user) < order_.lookup(b.user);
     });
-    std::optional<Content> content = Content::of(made);
-    if (content && isWorthIt(events, *content, isHeld_[number]))
-      rebuild(made, std::move(*content), events);
+    Trial trial{isHeld_[number]};
+    Contents after = *contents;
+    if (!foresee(made->owningBlock(), events, after, trial) || trial.total > kMostElements)
+      return;
+    State state{std::move(*contents), made->output(), nullptr};
+    rebuild(made->owningBlock(), events, state, made->output());
+    known_.insert(made->output());
+    changed_ = true;
+    if (isDerived(made) && !made->output()->hasUses())
+      kill(made);
   }
 
   /// Every reading between two changes costs a container of its own; one that keeps it would miss
-  /// the later changes. What raises must stay.
-  static bool isWorthIt(const std::vector<Event> &events, Content content, bool isHeld) {
+  /// the later changes.
+  struct Trial {
+    bool isHeld;
     size_t total = 0;
     bool readBefore = false, fresh = false;
-    for (const Event &event : events) {
-      if (!event.read) {
-        if ((isHeld && readBefore) || !content.apply(event.node))
-          return false;
-        fresh = true;
-        continue;
-      }
-      readBefore = true;
-      total += fresh ? content.size() : 0;
-      fresh = false;
+  };
+
+  /// Calls `visit` with each node of the block that has events in it, and these.
+  static bool forEachNode(Block *block, Events events,
+                          llvm::function_ref<bool(Node *, Events)> visit) {
+    while (!events.empty()) {
+      Node *node = enclosing(events.front().user, block);
+      const size_t count =
+          llvm::find_if(events,
+                        [&](const Event &event) { return enclosing(event.user, block) != node; }) -
+          events.begin();
+      if (!visit(node, events.take_front(count)))
+        return false;
+      events = events.drop_front(count);
     }
-    return total <= kMostElements;
+    return true;
   }
 
-  void rebuild(Node *container, Content content, const std::vector<Event> &events) {
-    Value *current = container->output();
-    Node *lastChange = nullptr;
-    std::vector<Node *> changes;
-    for (const Event &event : events) {
-      if (!event.read) {
-        content.apply(event.node);
-        if (changeOf(event.node) == Change::Pop)
-          event.node->output()->replaceAllUsesWith(content.popped());
-        changes.push_back(event.node);
-        lastChange = event.node;
+  static bool hasChange(Events events) {
+    return llvm::any_of(events, [](const Event &event) { return event.isChange; });
+  }
+
+  /// The events of one branch.
+  static std::vector<Event> eventsIn(Block *branch, Events events) {
+    std::vector<Event> inside;
+    for (const Event &event : events)
+      if (branchOf(event.user, branch->owningNode()) == branch)
+        inside.push_back(event);
+    return inside;
+  }
+
+  /// Whether all is known, as far as numbers of elements and keys go. What raises must stay.
+  static bool foresee(Block *block, Events all, Contents &contents, Trial &trial) {
+    return forEachNode(block, all, [&](Node *node, Events events) {
+      if (!hasChange(events)) {
+        trial.readBefore = true;
+        trial.total += trial.fresh ? contents.size() : 0;
+        trial.fresh = false;
+        return true;
+      }
+      if (node == events.front().user) {
+        trial.fresh = true;
+        return !(trial.isHeld && trial.readBefore) && events.size() == 1 && contents.apply(node);
+      }
+      trial.total += trial.fresh ? contents.size() : 0;
+      trial.fresh = false;
+      std::vector<Contents> after;
+      for (Block *branch : node->blocks()) {
+        after.push_back(contents);
+        if (!foresee(branch, eventsIn(branch, events), after.back(), trial))
+          return false;
+      }
+      trial.fresh = true;
+      contents = after[0];
+      return after[0].fits(after[1]);
+    });
+  }
+
+  Value *build(State &state, Value *container) {
+    Node *origin = state.before;
+    Node *made = state.contents.build(*graph_)->insertBefore(origin);
+    order_[made] = order_.lookup(origin) - 1;
+    if (origin->kind() != c10::prim::Return)
+      made->copyMetadata(origin);
+    made->output()->setType(container->type());
+    known_.insert(made->output());
+    return state.value = made->output();
+  }
+
+  void rebuild(Block *block, Events all, State &state, Value *container) {
+    forEachNode(block, all, [&](Node *node, Events events) {
+      const bool reads = llvm::any_of(events, [](const Event &event) { return !event.isChange; });
+      if (reads && !state.value)
+        build(state, container);
+      if (!hasChange(events)) {
+        for (const Event &event : events)
+          event.user->replaceInput(event.offset, state.value);
+      } else if (node == events.front().user) {
+        state.contents.apply(node);
+        if (givesElement(changeOf(node)))
+          node->output()->replaceAllUsesWith(state.contents.given());
+        state.value = nullptr;
+        state.before = node;
+        kill(node);
+      } else {
+        std::vector<State> after;
+        for (Block *branch : node->blocks()) {
+          after.push_back(state);
+          rebuild(branch, eventsIn(branch, events), after.back(), container);
+        }
+        state = joined(node, std::move(after), container->type());
+      }
+      return true;
+    });
+  }
+
+  /// Behind the branches: what differs is a result of theirs.
+  static State joined(Node *choice, std::vector<State> after, const c10::TypePtr &type) {
+    Contents contents = std::move(after[0].contents);
+    contents.join(after[1].contents, [&](Value *first, Value *second) {
+      choice->blocks()[0]->registerOutput(first);
+      choice->blocks()[1]->registerOutput(second);
+      return choice->addOutput()->setType(type->containedTypes().back());
+    });
+    for (Value *key : contents.keys()) // constants: they may as well stand before
+      if (Block *block = key->node()->owningBlock(); llvm::is_contained(choice->blocks(), block))
+        key->node()->moveBefore(choice);
+    return {std::move(contents), nullptr, choice->next()};
+  }
+
+  /// A list or dict that each branch makes for itself, and that nobody changes.
+  void openResults(Node *choice) {
+    const size_t count = choice->outputs().size();
+    for (size_t i = 0; i < count; ++i) {
+      Value *result = choice->outputs()[i];
+      if (!isListOrDict(*result->type()) || !result->hasUses() || alias_->isWritten(result))
         continue;
-      }
-      if (lastChange) {
-        Node *made = content.build(*graph_)->insertBefore(lastChange)->copyMetadata(lastChange);
-        made->output()->setType(container->output()->type());
-        current = made->output();
-        lastChange = nullptr;
-      }
-      event.read->user->replaceInput(event.read->offset, current);
+      std::vector<State> after;
+      for (Block *branch : choice->blocks())
+        if (Value *made = branch->outputs()[i]; isKnown(made))
+          if (std::optional<Contents> contents = Contents::of(made->node()))
+            after.push_back({std::move(*contents), nullptr, nullptr});
+      if (after.size() != 2 || !after[0].contents.fits(after[1].contents))
+        continue;
+      State state = joined(choice, std::move(after), result->type());
+      replace(result, build(state, result));
     }
-    for (Node *change : llvm::reverse(changes))
-      change->destroy();
+  }
+
+  void replace(Value *old, Value *by) {
+    old->replaceAllUsesWith(by);
     changed_ = true;
+  }
+
+  void kill(Node *node) {
+    node->removeAllInputs();
+    dead_.push_back(node);
   }
 
   torch::jit::Graph *graph_ = nullptr;
   const AliasAnalysis *alias_ = nullptr;
-  std::vector<bool> isHeld_; // by memory
+  std::vector<bool> isHeld_;                   // by memory
+  llvm::DenseMap<const Node *, size_t> order_; // in which they run; odd, but for what is new
+  llvm::DenseSet<const Value *> known_; // containers that this pass has made, or changes no more
+  std::vector<Node *> dead_;
   bool changed_ = false;
 };
 
 } // namespace
 
 PassInfo fixLists() {
-  return {.name = "fix-lists",
-          .description = "builds a list or dict that straight code changes at known places at once",
-          .requires_ = "a flat graph",
-          .guarantees =
-              "the container has no other name; each reader sees the elements it saw before",
-          .example = R"(
+  return {
+      .name = "fix-lists",
+      .description = "builds a list or dict that is changed at known places at once, also where "
+                     "branches change it alike",
+      .requires_ = "a flat graph",
+      .guarantees = "the container has no other name; each reader sees the elements it saw before",
+      .example = R"(
     %2 : Tensor[] = prim::ListConstruct(%0)
     %3 : Tensor[] = aten::append(%2, %1)
     %4 : Tensor = aten::cat(%2, %z)
     =>
     %2 : Tensor[] = prim::ListConstruct(%0, %1)
     %4 : Tensor = aten::cat(%2, %z))",
-          .options = "",
-          .make = withoutOptions<FixLists>()};
+      .options = "",
+      .make = withoutOptions<FixLists>()};
 }
 
 } // namespace pipec

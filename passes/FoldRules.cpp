@@ -193,6 +193,19 @@ bool foldContains(Folding &folding, Node *node) {
   return at && folding.replaceByConstant(node->output(), *at >= 0);
 }
 
+/// dict.get(key) and dict.get(key, otherwise).
+bool foldGet(Folding &folding, Node *node) {
+  Node *dict = folding.fixedContainer(node->input(0), c10::prim::DictConstruct);
+  std::optional<int64_t> at = dict ? findKey(dict, node->input(1)) : std::nullopt;
+  if (!at)
+    return false;
+  if (*at < 0 && node->inputs().size() == 2)
+    return folding.replaceByConstant(node->output(), c10::IValue());
+  Value *found = *at < 0 ? node->input(2) : dict->inputs()[*at + 1];
+  return found->type()->isSubtypeOf(*node->output()->type()) &&
+         folding.replace(node->output(), found);
+}
+
 /// int(tensor(n)) is n: traces carry every size through a 0-dim tensor.
 bool foldNumberThroughTensor(Folding &folding, Node *node) {
   Node *tensor = node->input(0)->node();
@@ -308,6 +321,7 @@ bool foldTypeTest(Folding &folding, Node *node) {
 bool foldContainer(Folding &folding, Node *node) {
   static const c10::Symbol contains = c10::Symbol::aten("__contains__");
   static const c10::Symbol items = c10::Symbol::aten("items");
+  static const c10::Symbol get = c10::Symbol::aten("get");
   switch (node->kind()) {
   case c10::aten::len:
     return node->inputs().size() == 1 && foldLength(folding, node);
@@ -327,6 +341,8 @@ bool foldContainer(Folding &folding, Node *node) {
   default:
     if (node->kind() == items)
       return node->output()->hasUses() && foldDictView(folding, node);
+    if (node->kind() == get)
+      return node->inputs().size() > 1 && foldGet(folding, node);
     return node->kind() == contains && foldContains(folding, node);
   }
 }

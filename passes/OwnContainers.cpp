@@ -10,16 +10,19 @@
 //   %z = cat(%l, 1)                    append(%m, %y)
 //                                    %z = cat(%m, 1)
 //
+// A dict cannot travel between stages: it is made, and changed, no earlier than it is needed.
+//
 // What is in the container is not copied, and nobody can tell one container from another that holds
 // the same, as long as one name at a time leads to it.
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
+#include "passes/Contents.h"
+#include "passes/LateContainers.h"
 #include "passes/Passes.h"
 #include "passes/analysis/AliasAnalysis.h"
 #include "passes/analysis/OperatorFacts.h"
 
-#include <torch/csrc/jit/ir/ir.h>
 #include <torch/csrc/jit/runtime/operator.h>
 
 #include <numeric>
@@ -32,15 +35,6 @@ using torch::jit::Block;
 using torch::jit::Node;
 using torch::jit::Use;
 using torch::jit::Value;
-
-c10::TypePtr withoutNone(const c10::TypePtr &type) {
-  auto optional = type->cast<c10::OptionalType>();
-  return optional ? optional->getElementType() : type;
-}
-
-bool isListOrDict(const c10::Type &type) {
-  return type.kind() == c10::TypeKind::ListType || type.kind() == c10::TypeKind::DictType;
-}
 
 bool isPlainMaker(const Node *node) {
   return node->kind() == c10::prim::ListConstruct || node->kind() == c10::prim::DictConstruct;
@@ -200,7 +194,7 @@ private:
     for (size_t number : order_) {
       const Step &step = steps_[number];
       Node *node = nodes_[number];
-      if (step.writes && current && !standsBefore(current->node(), node)) {
+      if (step.writes && current && !LateContainers::standsRightBefore(current->node(), node)) {
         current = copyBefore(node, current, isAsMade);
         isAsMade = false;
         changed_ = true;
@@ -215,13 +209,6 @@ private:
           isAsMade = isPlainMaker(node);
         }
     }
-  }
-
-  static bool standsBefore(const Node *maker, Node *node) {
-    Node *before = node->prev();
-    while (before->kind() == c10::prim::Constant)
-      before = before->prev();
-    return before == maker;
   }
 
   static Value *copyBefore(Node *node, Value *current, bool isAsMade) {
@@ -286,7 +273,7 @@ public:
         continue;
       changed |= Container(model.graph->block(), alias, i, isHeld[i]).run();
     }
-    return changed;
+    return changed || LateContainers(model.graph->block(), alias).run();
   }
 };
 
@@ -295,7 +282,7 @@ public:
 PassInfo ownContainers() {
   return {.name = "own-containers",
           .description = "gives an operator that changes a list or dict a copy of its own, made "
-                         "just before it",
+                         "just before it; makes dicts where they are first used",
           .requires_ = "a flat graph",
           .guarantees = "each reader sees what it saw before; a list or dict with one name at a "
                         "time is changed right behind where it is made",

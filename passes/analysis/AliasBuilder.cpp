@@ -282,12 +282,13 @@ void AliasBuilder::visitSchema(Node *node, const c10::FunctionSchema &schema) {
   std::vector<NamedSet> sets;
   const size_t described = std::min(schema.arguments().size(), node->inputs().size());
   for (size_t i = 0; i < described; ++i) {
-    if (const c10::AliasInfo *info = schema.arguments()[i].alias_info())
+    if (const c10::AliasInfo *info = schema.arguments()[i].alias_info();
+        info && !isOnlyRead(node, i))
       bindArgument(node, i, *info, sets);
   }
   for (size_t i = 0; i < described; ++i) {
     const c10::AliasInfo *info = schema.arguments()[i].alias_info();
-    if (info && info->isWrite())
+    if (info && info->isWrite() && !isOnlyRead(node, i))
       insertInto(node, i, schema);
   }
   auto [first, last] = hiddenWrites(node);

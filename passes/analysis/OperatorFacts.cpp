@@ -141,6 +141,11 @@ bool isMadeInBlock(const Value *value) {
   return false;
 }
 
+bool isOnlyRead(const Node *node, size_t argument) {
+  static const c10::Symbol update = c10::Symbol::aten("update");
+  return node->kind() == update && argument == 1;
+}
+
 bool mayChangeRank(const Node *writer) {
   // An out= argument is given the form of the result.
   const c10::FunctionSchema *schema = writer->maybeSchema();

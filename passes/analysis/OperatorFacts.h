@@ -28,6 +28,10 @@ bool isFresh(const torch::jit::Value *value);
 /// what is written into it there, nobody outside has seen before.
 bool isMadeInBlock(const torch::jit::Value *value);
 
+/// The schema says that the operator writes this argument, and it only reads it: the dict that
+/// another one is updated with.
+bool isOnlyRead(const torch::jit::Node *node, size_t argument);
+
 /// Of an operator that writes: it may give the tensor that it gets another rank or dtype in place.
 /// So do unsqueeze_, set_, any out= argument, and what is no operator of LibTorch.
 bool mayChangeRank(const torch::jit::Node *writer);

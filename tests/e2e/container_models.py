@@ -455,7 +455,7 @@ class EarlyExits(Stack):
 
 
 class Counters(Stack):
-    """A dict of numbers whose keys only the data knows."""
+    """Dicts of numbers whose keys only the data knows: one entry each over the micro-batches."""
 
     def forward(self, x: Tensor, names: List[str]) -> Tuple[Tensor, Dict[str, int], Dict[str, float], List[int]]:
         counts: Dict[str, int] = {}
@@ -467,7 +467,7 @@ class Counters(Stack):
             if name in counts:
                 counts[name] += x.size(0)
             else:
-                counts[name] = x.size(1)
+                counts[name] = x.size(0) * 2
             weights[name] = float(x.sum())
             sizes.append(counts[name])
         return x, counts, weights, sizes

@@ -24,7 +24,7 @@ MODELS = [(models.DenseFeatures, rows, 30),
           (models.TuplesOfHiddenStates, rows, 30),
           (models.KeyValueCache, lambda batch: (randn(batch, 6), [(randn(batch, 6), randn(batch, 6)) for _ in range(8)]), 60),
           (models.CacheByName, rows, 20),
-          (models.ListMethods, rows, 8),
+          (models.ListMethods, rows, 20),
           (models.ListMethodsInBranches, rows, 70),
           (models.SortedNumbers, lambda batch: (randn(batch, 6), [3, 0, 2]), 8),
           (models.Beams, rows, 20),
@@ -32,13 +32,19 @@ MODELS = [(models.DenseFeatures, rows, 30),
           (models.NestedLists, rows, 16),
           (models.ListOfDicts, rows, 30),
           (models.ListFromBranch, lambda batch: (randn(batch, 6), True), 20),
-          (models.DictFromBranch, lambda batch: (randn(batch, 6), True), 8),
+          (models.DictFromBranch, lambda batch: (randn(batch, 6), True), 20),
           (models.PyramidLevels, rows, 8),
           (models.SeenTwice, rows, 30),
           (models.ChosenList, rows, 4),
           (models.GivenList, lambda batch: ([randn(batch, 6), randn(batch, 6)],), 40),
           (models.WhileGrowing, rows, 13),
-          (models.EarlyExits, rows, 20)]
+          (models.EarlyExits, rows, 20),
+          (models.CacheInBranches, rows, 60),
+          (models.DictMethods, rows, 30),
+          (models.ReportOnDemand, rows, 15),
+          (models.LossesOnDemand, lambda batch: (randn(batch, 6), randn(batch, 6)), 15),
+          (models.GivenDict, lambda batch: (randn(batch, 6), {"p": randn(batch, 6), "q": randn(batch, 6)}), 1),
+          (models.Counters, lambda batch: (randn(batch, 6), ["a", "b", "a"]), 15)]
 
 
 class Containers(e2e.Case):
@@ -61,12 +67,13 @@ class Containers(e2e.Case):
         stages = [count for count in (2, 4, 8) if count <= most]
         for count in stages:
             self.compiled(model, f"{count}.pipe", "--inputs", "example.pt", "--stages", count)
+        self.compiled(model, "1.pipe", "--stages", 1)
         for parts in (1, 2):
             expected = self.ran(model, parts)
             if parts == 1:
                 with torch.no_grad(), torch.jit.optimized_execution(False):
                     self.sameBits(torch.jit.load(model)(*torch.load("inputs.pt")), expected, "pipe-run of the unsplit model")
-            for count in stages:
+            for count in [1, *stages] if parts > 1 else stages[-1:]:
                 self.sameBits(expected, self.ran(f"{count}.pipe", parts), f"{count} stages, {parts} micro-batches")
 
     def ran(self, model, parts):

@@ -161,6 +161,26 @@ TEST(Merge, EachRule) {
   EXPECT_EQ(elements[3].toTensor().item<float>(), 2.0f) << "(3 * 1 + 1 * 5) / 4";
 }
 
+TEST(Merge, ListsInsideContainersThatAreAlike) {
+  Signature signature = signatureWith({}, 1);
+  signature.leaves[0].merge = kList;
+  auto merged = [&](const c10::IValue &a, const c10::IValue &b) {
+    c10::IValue result = take(mergeOutputs(signature, {{a}, {b}}, {1, 1}));
+    return result.isTuple() ? result.toTupleRef().elements()[0] : result;
+  };
+  auto counts = [](const std::string &key, int64_t value) {
+    c10::Dict<std::string, int64_t> dict;
+    dict.insert(key, value);
+    return c10::IValue(dict);
+  };
+  c10::IValue alike = merged(counts("a", 3), counts("a", 4));
+  ASSERT_TRUE(alike.isGenericDict());
+  EXPECT_EQ(alike.toGenericDict().at("a").toListRef()[1].toInt(), 4);
+  EXPECT_TRUE(merged(counts("a", 3), counts("b", 4)).isList()) << "of two dicts";
+  c10::IValue lists = merged(std::vector<int64_t>{1, 2}, std::vector<int64_t>{3, 4});
+  EXPECT_EQ(lists.toListRef()[0].toListRef()[1].toInt(), 3);
+}
+
 TEST(Merge, SaysWhatDoesNotFit) {
   Signature signature = signatureWith({}, 1);
   auto message = [&](const MergeRule &rule, const c10::IValue &a, const c10::IValue &b) {
