@@ -5,11 +5,11 @@
 #include "compiler/CompileReproducer.h"
 #include "compiler/EvaluateGraph.h"
 #include "compiler/ExampleRuns.h"
+#include "compiler/FaultyPass.h"
 #include "compiler/Import.h"
 #include "compiler/PassDumps.h"
 #include "compiler/Pipelines.h"
 #include "compiler/Planning.h"
-#include "compiler/PlantedFaults.h"
 #include "compiler/RoundTrip.h"
 #include "compiler/Validate.h"
 #include "ir/BatchDimHint.h"
@@ -68,6 +68,7 @@ struct Compiler::Impl {
   const CompileOptions *options = nullptr;
   CompileReport report;
   PassDumps dumps;
+  FaultyPass faulty;
   FormAnswers forms; // that the types of the example gave
   Planning planning;
   std::chrono::steady_clock::time_point phaseStart;
@@ -77,6 +78,7 @@ struct Compiler::Impl {
     report = {};
     planning = Planning();
     dumps = PassDumps(options->dumpDir);
+    faulty = FaultyPass(options->plantedFault);
     phaseStart = std::chrono::steady_clock::now();
     torchFileStart = torchFileNs();
   }
@@ -93,11 +95,12 @@ struct Compiler::Impl {
     PassManagerOptions managerOptions;
     managerOptions.checkHonesty =
         false; // pipe-opt and the tests check it; texts of whole models take long
+    managerOptions.registry = faulty.passes();
     managerOptions.printAfter = options->printAfter;
     if (!options->dumpDir.empty())
       managerOptions.afterPass = [this](const PassRun &run) { return dumps.write(run); };
     PassManager manager(managerOptions);
-    if (llvm::Error error = manager.addPipeline(pipeline))
+    if (llvm::Error error = manager.addPipeline(faulty.pipeline(pipeline)))
       return error;
     llvm::Expected<bool> changed = manager.run(model);
     if (!changed)
@@ -190,7 +193,9 @@ struct Compiler::Impl {
       return inputs.takeError();
     if (!options->inputs.empty()) {
       if (llvm::Error error = simplifyWithTypes(model, *inputs))
-        return explained(std::move(error), model, *inputs);
+        return explained(
+            blameNormalForm(std::move(error), path, sourceMode(), model.signature, *inputs), model,
+            *inputs);
       endPhase("infer types");
     }
     if (llvm::Expected<bool> changed = roundTrip(model); !changed)
@@ -323,9 +328,8 @@ struct Compiler::Impl {
 
   llvm::Error writeAndProve(StagedModel &model, const std::vector<ExampleRun> &runs,
                             SourceRecord &source, ArtifactWriter &writer) {
-    if (!options->plantedFault.empty())
-      if (llvm::Error error = plantFault(options->plantedFault, model))
-        return error;
+    if (llvm::Error error = faulty.finish(model))
+      return error;
     if (llvm::Error error = placeRanks(model))
       return error;
     if (llvm::Error error = emitStages(model, source.stable, writer))

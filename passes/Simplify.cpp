@@ -4,6 +4,7 @@
 
 #include "ir/plan/Error.h"
 #include "passes/Passes.h"
+#include "passes/Pipeline.h"
 
 namespace pipec {
 
@@ -12,6 +13,13 @@ namespace {
 /// Each round can open only what the round before it uncovered, as deep as branches and loops are
 /// nested; real models take below ten.
 constexpr int kMostRounds = 100;
+
+/// Folding first makes the others see straight code; dead code last, so that unused parts do not
+/// keep memory written.
+std::vector<PassInfo> simplifyingPasses() {
+  return {foldConstants(),       lowerTuples(),   unrollLoops(), fixLists(),
+          commonSubexpression(), removeInplace(), deadCode()};
+}
 
 llvm::Expected<bool> runOnce(Model &model, const PassInfo &info) {
   using Make = std::function<llvm::Expected<std::unique_ptr<ModelPass>>(const PassOptions &)>;
@@ -29,10 +37,7 @@ public:
 } // namespace
 
 llvm::Expected<bool> simplifyToFixpoint(Model &model) {
-  // Folding first makes the others see straight code; dead code last, so that unused parts do not
-  // keep memory written.
-  const PassInfo passes[] = {foldConstants(),       lowerTuples(),   unrollLoops(), fixLists(),
-                             commonSubexpression(), removeInplace(), deadCode()};
+  const std::vector<PassInfo> passes = simplifyingPasses();
   bool any = false;
   for (int round = 0; round < kMostRounds; ++round) {
     bool changed = false;
@@ -49,6 +54,18 @@ llvm::Expected<bool> simplifyToFixpoint(Model &model) {
   return failf(ExitCode::Internal,
                "simplify: expected the passes to come to rest in {} rounds, got changes still",
                kMostRounds);
+}
+
+std::string withSimplifyOpened(llvm::StringRef pipeline) {
+  PipelineStep group;
+  group.name = "fixpoint";
+  for (const PassInfo &info : simplifyingPasses())
+    group.body.push_back({info.name.str(), {}, {}});
+  std::vector<PipelineStep> steps = llvm::cantFail(parsePipeline(pipeline));
+  for (PipelineStep &step : steps)
+    if (step.name == "simplify")
+      step = group;
+  return pipelineText(steps);
 }
 
 PassInfo simplify() {
