@@ -1,7 +1,6 @@
 #include "compiler/CompileRun.h"
 
 #include "compiler/Pipelines.h"
-#include "compiler/PlantedFaults.h"
 #include "ir/Version.h"
 #include "ir/plan/Words.h"
 #include "passes/analysis/TopLevel.h"
@@ -133,9 +132,8 @@ llvm::Error CompileRun::placeRanks(StagedModel &model) const {
 }
 
 llvm::Error CompileRun::writeStages(Staged &staged, ArtifactWriter &writer) {
-  if (!options_.plantedFault.empty())
-    if (llvm::Error error = plantFault(options_.plantedFault, staged.model))
-      return error;
+  if (llvm::Error error = frontEnd_.faulty().finish(staged.model))
+    return error;
   if (llvm::Error error = placeRanks(staged.model))
     return error;
   if (llvm::Error error = emitStages(staged.model, staged.source.stable, writer))

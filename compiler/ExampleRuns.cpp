@@ -23,6 +23,13 @@ int64_t samplesOf(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs
   return 0;
 }
 
+llvm::Expected<c10::IValue> runOnce(const std::string &path, const SourceMode &mode,
+                                    const Signature &signature,
+                                    std::vector<std::vector<c10::IValue>> calls) {
+  InferenceSettings settings(/*intraOpThreads=*/1);
+  return runFresh(path, signature.method, mode, std::move(calls), kSeed);
+}
+
 } // namespace
 
 llvm::Expected<std::vector<ExampleRun>> runSource(const std::string &path, const SourceMode &mode,
@@ -65,14 +72,28 @@ llvm::Error explainExample(llvm::Error error, const std::string &path, const Sou
                            const std::vector<bool> &batchDimGiven) {
   auto run =
       [&](std::vector<std::vector<c10::IValue>> calls) -> llvm::Expected<std::vector<c10::IValue>> {
-    InferenceSettings settings(/*intraOpThreads=*/1);
-    llvm::Expected<c10::IValue> result =
-        runFresh(path, signature.method, mode, std::move(calls), kSeed);
+    llvm::Expected<c10::IValue> result = runOnce(path, mode, signature, std::move(calls));
     if (!result)
       return result.takeError();
     return std::vector<c10::IValue>{std::move(*result)};
   };
   return explainFixedBatch(std::move(error), signature, inputs, batchDimGiven, run);
+}
+
+llvm::Error blameNormalForm(llvm::Error error, const std::string &path, const SourceMode &mode,
+                            const Signature &signature, const std::vector<c10::IValue> &inputs) {
+  ErrorText text = describe(std::move(error));
+  if (text.code == ExitCode::Usage) {
+    llvm::Error ofSource = runOnce(path, mode, signature, {ownCopies(inputs)}).takeError();
+    const bool sourceRuns = !ofSource;
+    llvm::consumeError(std::move(ofSource));
+    if (sourceRuns)
+      return makeError(ExitCode::Internal,
+                       "the model runs on the example inputs, its normal form does not: " +
+                           text.message,
+                       "compile without --inputs, and report this with the reproducer");
+  }
+  return makeError(text.code, text.message, text.help);
 }
 
 llvm::Error runStages(const std::string &directory, Plan &plan,

@@ -27,6 +27,11 @@ llvm::Error explainExample(llvm::Error error, const std::string &path, const Sou
                            const Signature &signature, const std::vector<c10::IValue> &inputs,
                            const std::vector<bool> &batchDimGiven);
 
+/// An error of running the model in normal form: Internal where the source runs on these inputs,
+/// and as it is otherwise.
+llvm::Error blameNormalForm(llvm::Error error, const std::string &path, const SourceMode &mode,
+                            const Signature &signature, const std::vector<c10::IValue> &inputs);
+
 /// Runs the stages in `directory` on the same inputs: every leaf must be bit-identical. Fills the
 /// specs of plan.channels. Errors: Internal naming the first output, index and both values.
 llvm::Error runStages(const std::string &directory, Plan &plan,

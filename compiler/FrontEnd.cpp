@@ -43,11 +43,12 @@ void assumeBatchFirst(Signature &signature, const std::vector<bool> &given) {
 llvm::Error FrontEnd::runPasses(const std::string &pipeline, AnyModel &model) {
   PassManagerOptions options;
   options.checkHonesty = false; // pipe-opt and the tests check it; texts of whole models take long
+  options.registry = faulty_.passes();
   options.printAfter = options_.printAfter;
   if (!options_.dumpDir.empty())
     options.afterPass = [this](const PassRun &run) { return dumps_.write(run); };
   PassManager manager(options);
-  if (llvm::Error error = manager.addPipeline(pipeline))
+  if (llvm::Error error = manager.addPipeline(faulty_.pipeline(pipeline)))
     return error;
   llvm::Expected<bool> changed = manager.run(model);
   return changed ? llvm::Error::success() : changed.takeError();
@@ -163,7 +164,9 @@ llvm::Expected<Source> FrontEnd::study() {
     return inputs.takeError();
   if (!options_.inputs.empty()) {
     if (llvm::Error error = simplifyWithTypes(*model, *inputs))
-      return explained(std::move(error), *model, *inputs);
+      return explained(
+          blameNormalForm(std::move(error), path_, sourceMode(), model->signature, *inputs), *model,
+          *inputs);
     phases_.end("infer types");
   }
   if (llvm::Expected<bool> changed = roundTrip(*model); !changed)

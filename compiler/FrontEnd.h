@@ -4,6 +4,7 @@
 
 #include "compiler/Against.h"
 #include "compiler/ExampleRuns.h"
+#include "compiler/FaultyPass.h"
 #include "compiler/PassDumps.h"
 #include "compiler/Phases.h"
 
@@ -20,7 +21,8 @@ struct Source {
 class FrontEnd {
 public:
   FrontEnd(const std::string &path, const CompileOptions &options, PassDumps &dumps, Phases &phases)
-      : path_(path), options_(options), dumps_(dumps), phases_(phases) {}
+      : path_(path), options_(options), dumps_(dumps), phases_(phases),
+        faulty_(options.plantedFault) {}
 
   /// The method as operators, as far as that can be told without an example. Errors: those of
   /// importModel and of the passes; Usage for names of modules and weights that cannot be written.
@@ -37,6 +39,8 @@ public:
   /// of the passes.
   llvm::Error runPasses(const std::string &pipeline, AnyModel &model);
 
+  const FaultyPass &faulty() const { return faulty_; }
+
 private:
   llvm::Expected<std::vector<c10::IValue>> exampleInputs(const Model &model) const;
   llvm::Error simplifyWithTypes(Model &model, const std::vector<c10::IValue> &inputs);
@@ -50,6 +54,7 @@ private:
   const CompileOptions &options_;
   PassDumps &dumps_;
   Phases &phases_;
+  FaultyPass faulty_;
 };
 
 } // namespace pipec

@@ -13,13 +13,14 @@ namespace pipec {
 
 namespace {
 
-struct Fault {
+template <typename What> struct Fault {
   llvm::StringLiteral name;
   llvm::StringLiteral what;
-  bool (*plant)(StagedModel &);
+  bool (*plant)(What);
 };
 
-constexpr Fault kFaults[] = {
+/// In the stages' graphs, or in the model's after a pass.
+constexpr Fault<faults::Graphs> kGraphFaults[] = {
     {"swapped-operands", "an operator gets its two operands the other way round",
      faults::swappedOperands},
     {"wrong-operator", "relu becomes sigmoid", faults::wrongOperator},
@@ -38,6 +39,25 @@ constexpr Fault kFaults[] = {
     {"dropped-raise", "a raise is left out", faults::droppedRaise},
     {"dropped-branch", "an if always takes its first branch", faults::droppedBranch},
     {"lost-iterations", "a loop runs once", faults::lostIterations},
+    {"wrong-value", "an operator reads another tensor", faults::wrongValue},
+    {"wrong-number", "an operator reads another int", faults::wrongNumber},
+    {"swapped-elements", "two elements of a list, tuple or dict change places",
+     faults::swappedElements},
+};
+
+/// After a pass only.
+constexpr Fault<Model &> kModelFaults[] = {
+    {"wrong-module", "a call is of another module of the same type", faults::wrongModule},
+    {"lost-boundary", "two stages are one", faults::lostBoundary},
+    {"torn-write", "a boundary parts a write from who sees it", faults::tornWrite},
+    {"swapped-results", "two results of the model change places", faults::swappedResults},
+    {"kept-state", "an assigned attribute keeps its old value", faults::keptState},
+    {"swapped-attributes", "two attributes of one shape hold each other's elements",
+     faults::swappedAttributes},
+};
+
+/// In the stages.
+constexpr Fault<StagedModel &> kStageFaults[] = {
     {"swapped-ports", "a stage takes two of its inputs for one another", faults::swappedPorts},
     {"swapped-outputs", "a stage returns two of its outputs for one another",
      faults::swappedOutputs},
@@ -93,30 +113,50 @@ void countUses(StagedModel &model) {
     }
 }
 
-} // namespace
-
-llvm::ArrayRef<llvm::StringRef> plantedFaults() {
-  static const std::vector<llvm::StringRef> names = [] {
-    std::vector<llvm::StringRef> result;
-    for (const Fault &fault : kFaults)
-      result.push_back(fault.name);
-    return result;
-  }();
-  return names;
+template <typename What>
+const Fault<What> *findFault(llvm::ArrayRef<Fault<What>> table, llvm::StringRef name) {
+  const auto *found =
+      llvm::find_if(table, [&](const Fault<What> &row) { return row.name == name; });
+  return found == table.end() ? nullptr : found;
 }
 
-llvm::Error plantFault(llvm::StringRef name, StagedModel &model) {
-  const Fault *fault =
-      llvm::find_if(kFaults, [&](const Fault &candidate) { return candidate.name == name; });
-  if (fault == std::end(kFaults))
-    return makeError(ExitCode::Usage, "no planted fault is called " + name.str(),
-                     "one of " + llvm::join(plantedFaults(), ", "));
-  if (!fault->plant(model))
-    return makeError(ExitCode::Usage,
-                     fmt::format("planted fault {} ({}): the model has nothing to break that way",
-                                 name.str(), fault->what.str()));
+template <typename What>
+void addNames(llvm::ArrayRef<Fault<What>> table, std::vector<llvm::StringRef> &names) {
+  for (const Fault<What> &row : table)
+    names.push_back(row.name);
+}
+
+llvm::Error noSuchFault(llvm::StringRef name, llvm::ArrayRef<llvm::StringRef> names) {
+  return makeError(ExitCode::Usage, "no planted fault is called " + name.str(),
+                   "one of " + llvm::join(names, ", "));
+}
+
+} // namespace
+
+llvm::Expected<bool> plantFault(llvm::StringRef name, StagedModel &model) {
+  const auto *ofStages = findFault<StagedModel &>(kStageFaults, name);
+  const auto *ofGraphs = findFault<faults::Graphs>(kGraphFaults, name);
+  if (!ofStages && !ofGraphs) {
+    std::vector<llvm::StringRef> names;
+    addNames<faults::Graphs>(kGraphFaults, names);
+    addNames<StagedModel &>(kStageFaults, names);
+    return noSuchFault(name, names);
+  }
+  bool planted = ofStages ? ofStages->plant(model) : ofGraphs->plant(faults::graphsOf(model));
   countUses(model);
-  return llvm::Error::success();
+  return planted;
+}
+
+llvm::Expected<bool> plantFault(llvm::StringRef name, Model &model) {
+  const auto *ofModels = findFault<Model &>(kModelFaults, name);
+  const auto *ofGraphs = findFault<faults::Graphs>(kGraphFaults, name);
+  if (!ofModels && !ofGraphs) {
+    std::vector<llvm::StringRef> names;
+    addNames<faults::Graphs>(kGraphFaults, names);
+    addNames<Model &>(kModelFaults, names);
+    return noSuchFault(name, names);
+  }
+  return ofModels ? ofModels->plant(model) : ofGraphs->plant(model.graph.get());
 }
 
 } // namespace pipec
@@ -125,12 +165,17 @@ llvm::Error plantFault(llvm::StringRef name, StagedModel &model) {
 
 namespace pipec {
 
-llvm::ArrayRef<llvm::StringRef> plantedFaults() { return {}; }
+namespace {
 
-llvm::Error plantFault(llvm::StringRef name, StagedModel &) {
+llvm::Error noFaults(llvm::StringRef name) {
   return makeError(ExitCode::Usage, "no planted fault is called " + name.str(),
                    "planted faults are in builds with PIPEC_PLANTED_FAULTS only");
 }
+
+} // namespace
+
+llvm::Expected<bool> plantFault(llvm::StringRef name, StagedModel &) { return noFaults(name); }
+llvm::Expected<bool> plantFault(llvm::StringRef name, Model &) { return noFaults(name); }
 
 } // namespace pipec
 

@@ -1,16 +1,15 @@
-// Compiler faults to order, in test builds only: each must be caught by validation before anything
-// is published.
+// Compiler faults to order, in test builds only: each must be caught, by the compile's own proof or
+// by a test that compares results.
 #pragma once
 
 #include "ir/Model.h"
 
 namespace pipec {
 
-/// Names of all faults; empty in a build without PIPEC_PLANTED_FAULTS.
-llvm::ArrayRef<llvm::StringRef> plantedFaults();
-
-/// Breaks the staged model as the fault says. Errors: Usage for an unknown name, or when the model
-/// has nothing to break that way.
-llvm::Error plantFault(llvm::StringRef name, StagedModel &model);
+/// Breaks the first place that can break as the fault says; false when there is none. Errors: Usage
+/// for a name that is no fault of such a model, naming all; every name in a build without
+/// PIPEC_PLANTED_FAULTS.
+llvm::Expected<bool> plantFault(llvm::StringRef name, Model &model);
+llvm::Expected<bool> plantFault(llvm::StringRef name, StagedModel &model);
 
 } // namespace pipec

@@ -4,6 +4,7 @@
 
 #include "ir/plan/Error.h"
 #include "passes/Passes.h"
+#include "passes/Pipeline.h"
 
 namespace pipec {
 
@@ -12,6 +13,13 @@ namespace {
 /// Each round can open only what the round before it uncovered, as deep as branches and loops are
 /// nested; real models take below ten.
 constexpr int kMostRounds = 100;
+
+/// Folding first makes the others see straight code; dead code last, so that unused parts do not
+/// keep memory written.
+std::vector<PassInfo> simplifyingPasses() {
+  return {foldConstants(),       lowerTuples(),   unrollLoops(), fixLists(),
+          commonSubexpression(), removeInplace(), deadCode()};
+}
 
 llvm::Expected<bool> runOnce(Model &model, const PassInfo &info) {
   using Make = std::function<llvm::Expected<std::unique_ptr<ModelPass>>(const PassOptions &)>;
@@ -28,12 +36,10 @@ public:
 
 } // namespace
 
+/// The simplifying passes, and own-containers at rest: only when nothing else can tell any more
+/// what is in a list or dict.
 llvm::Expected<bool> simplifyToFixpoint(Model &model) {
-  // Folding first makes the others see straight code; dead code last, so that unused parts do not
-  // keep memory written.
-  const PassInfo passes[] = {foldConstants(),       lowerTuples(),   unrollLoops(), fixLists(),
-                             commonSubexpression(), removeInplace(), deadCode()};
-  // Last of all, when nothing else can tell any more what is in a list or dict.
+  const std::vector<PassInfo> passes = simplifyingPasses();
   const PassInfo atRest = ownContainers();
   bool any = false;
   for (int round = 0; round < kMostRounds; ++round) {
@@ -54,6 +60,19 @@ llvm::Expected<bool> simplifyToFixpoint(Model &model) {
   return failf(ExitCode::Internal,
                "simplify: expected the passes to come to rest in {} rounds, got changes still",
                kMostRounds);
+}
+
+std::string withSimplifyOpened(llvm::StringRef pipeline) {
+  PipelineStep inner, group;
+  inner.name = group.name = "fixpoint";
+  for (const PassInfo &info : simplifyingPasses())
+    inner.body.push_back({info.name.str(), {}, {}});
+  group.body = {inner, {ownContainers().name.str(), {}, {}}};
+  std::vector<PipelineStep> steps = llvm::cantFail(parsePipeline(pipeline));
+  for (PipelineStep &step : steps)
+    if (step.name == "simplify")
+      step = group;
+  return pipelineText(steps);
 }
 
 PassInfo simplify() {

@@ -6,23 +6,36 @@
 
 namespace pipec::faults {
 
-// Operators and constants of a stage's graph.
-bool swappedOperands(StagedModel &model);
-bool wrongOperator(StagedModel &model);
-bool wrongOverload(StagedModel &model);
-bool wrongIntConstant(StagedModel &model);
-bool wrongFloatConstant(StagedModel &model);
-bool wrongBoolConstant(StagedModel &model);
-bool wrongAlpha(StagedModel &model);
-bool droppedNode(StagedModel &model);
-bool extraNode(StagedModel &model);
-bool duplicatedRandom(StagedModel &model);
-bool reorderedNodes(StagedModel &model);
-bool lostWrite(StagedModel &model);
-bool writeMadePure(StagedModel &model);
-bool droppedRaise(StagedModel &model);
-bool droppedBranch(StagedModel &model);
-bool lostIterations(StagedModel &model);
+using Graphs = llvm::ArrayRef<torch::jit::Graph *>;
+
+// Operators and constants of a graph: a stage's, or the model's between two passes.
+bool swappedOperands(Graphs graphs);
+bool wrongOperator(Graphs graphs);
+bool wrongOverload(Graphs graphs);
+bool wrongIntConstant(Graphs graphs);
+bool wrongFloatConstant(Graphs graphs);
+bool wrongBoolConstant(Graphs graphs);
+bool wrongAlpha(Graphs graphs);
+bool droppedNode(Graphs graphs);
+bool extraNode(Graphs graphs);
+bool duplicatedRandom(Graphs graphs);
+bool reorderedNodes(Graphs graphs);
+bool lostWrite(Graphs graphs);
+bool writeMadePure(Graphs graphs);
+bool droppedRaise(Graphs graphs);
+bool droppedBranch(Graphs graphs);
+bool lostIterations(Graphs graphs);
+bool wrongValue(Graphs graphs);
+bool wrongNumber(Graphs graphs);
+bool swappedElements(Graphs graphs);
+
+// The model between two passes.
+bool wrongModule(Model &model);
+bool lostBoundary(Model &model);
+bool tornWrite(Model &model);
+bool swappedResults(Model &model);
+bool keptState(Model &model);
+bool swappedAttributes(Model &model);
 
 // Ports, channels and state.
 bool swappedPorts(StagedModel &model);

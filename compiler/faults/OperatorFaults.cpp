@@ -34,11 +34,8 @@ bool firstNode(Block &block, OnNode tryNode) {
   return false;
 }
 
-/// Stages from the last to the first: what is wrong at the end is found only by a proof that looks
-/// at everything.
-bool firstNode(StagedModel &model, OnNode tryNode) {
-  return llvm::any_of(llvm::reverse(model.stages),
-                      [&](Stage &stage) { return firstNode(*stage.graph->block(), tryNode); });
+bool firstNode(Graphs graphs, OnNode tryNode) {
+  return llvm::any_of(graphs, [&](Graph *graph) { return firstNode(*graph->block(), tryNode); });
 }
 
 bool isOp(const Node *node, llvm::ArrayRef<llvm::StringRef> names) {
@@ -69,8 +66,8 @@ bool bypass(Node *node) {
 
 } // namespace
 
-bool swappedOperands(StagedModel &model) {
-  return firstNode(model, [](Node *node) {
+bool swappedOperands(Graphs graphs) {
+  return firstNode(graphs, [](Node *node) {
     if (!isOp(node, {"aten::sub", "aten::div", "aten::matmul", "aten::mul", "aten::add"}) ||
         !isTensor(node->input(0)) || !isTensor(node->input(1)) || node->input(0) == node->input(1))
       return false;
@@ -81,15 +78,15 @@ bool swappedOperands(StagedModel &model) {
   });
 }
 
-bool wrongOperator(StagedModel &model) {
-  return firstNode(model, [](Node *node) {
+bool wrongOperator(Graphs graphs) {
+  return firstNode(graphs, [](Node *node) {
     return isOp(node, {"aten::relu", "aten::tanh"}) && replaceSymbol(node, "aten::sigmoid");
   });
 }
 
 /// add(Tensor, Tensor, alpha) -> add(Tensor, Scalar, alpha): the same name, another operator.
-bool wrongOverload(StagedModel &model) {
-  return firstNode(model, [](Node *node) {
+bool wrongOverload(Graphs graphs) {
+  return firstNode(graphs, [](Node *node) {
     if (!isOp(node, {"aten::add", "aten::sub", "aten::mul", "aten::div"}) ||
         !isTensor(node->input(0)) || !isTensor(node->input(1)))
       return false;
@@ -101,9 +98,9 @@ bool wrongOverload(StagedModel &model) {
 
 namespace {
 
-bool changedConstant(StagedModel &model, c10::TypeKind kind,
+bool changedConstant(Graphs graphs, c10::TypeKind kind,
                      llvm::function_ref<c10::IValue(const c10::IValue &)> change) {
-  return firstNode(model, [&](Node *node) {
+  return firstNode(graphs, [&](Node *node) {
     if (node->kind() != c10::prim::Constant || node->output()->type()->kind() != kind ||
         node->output()->uses().empty())
       return false;
@@ -118,25 +115,25 @@ bool changedConstant(StagedModel &model, c10::TypeKind kind,
 
 } // namespace
 
-bool wrongIntConstant(StagedModel &model) {
-  return changedConstant(model, c10::TypeKind::IntType,
+bool wrongIntConstant(Graphs graphs) {
+  return changedConstant(graphs, c10::TypeKind::IntType,
                          [](const c10::IValue &old) { return c10::IValue(old.toInt() + 1); });
 }
 
 /// By the last bit.
-bool wrongFloatConstant(StagedModel &model) {
-  return changedConstant(model, c10::TypeKind::FloatType, [](const c10::IValue &old) {
+bool wrongFloatConstant(Graphs graphs) {
+  return changedConstant(graphs, c10::TypeKind::FloatType, [](const c10::IValue &old) {
     return c10::IValue(std::nextafter(old.toDouble(), 1e300));
   });
 }
 
-bool wrongBoolConstant(StagedModel &model) {
-  return changedConstant(model, c10::TypeKind::BoolType,
+bool wrongBoolConstant(Graphs graphs) {
+  return changedConstant(graphs, c10::TypeKind::BoolType,
                          [](const c10::IValue &old) { return c10::IValue(!old.toBool()); });
 }
 
-bool wrongAlpha(StagedModel &model) {
-  return firstNode(model, [](Node *node) {
+bool wrongAlpha(Graphs graphs) {
+  return firstNode(graphs, [](Node *node) {
     if (!isOp(node, {"aten::add", "aten::sub"}) || node->inputs().size() < 3 ||
         !isTensor(node->input(0)))
       return false;
@@ -146,14 +143,14 @@ bool wrongAlpha(StagedModel &model) {
   });
 }
 
-bool droppedNode(StagedModel &model) {
-  return firstNode(model, [](Node *node) {
+bool droppedNode(Graphs graphs) {
+  return firstNode(graphs, [](Node *node) {
     return isOp(node, {"aten::relu", "aten::tanh", "aten::sigmoid", "aten::gelu"}) && bypass(node);
   });
 }
 
-bool extraNode(StagedModel &model) {
-  return firstNode(model, [](Node *node) {
+bool extraNode(Graphs graphs) {
+  return firstNode(graphs, [](Node *node) {
     if (!isOp(node, {"aten::linear", "aten::relu", "aten::tanh"}))
       return false;
     Graph *graph = node->owningGraph();
@@ -163,8 +160,8 @@ bool extraNode(StagedModel &model) {
   });
 }
 
-bool duplicatedRandom(StagedModel &model) {
-  return firstNode(model, [](Node *node) {
+bool duplicatedRandom(Graphs graphs) {
+  return firstNode(graphs, [](Node *node) {
     if (!isOp(node, {"aten::dropout"}))
       return false;
     Node *again = node->owningGraph()
@@ -189,8 +186,8 @@ bool unreadUntil(Node *node, Node *last) {
 
 } // namespace
 
-bool reorderedNodes(StagedModel &model) {
-  return firstNode(model, [](Node *node) {
+bool reorderedNodes(Graphs graphs) {
+  return firstNode(graphs, [](Node *node) {
     if (!isWrite(node) && !isRandom(node))
       return false;
     for (Node *other = node->next(); other->kind() != c10::prim::Return; other = other->next())
@@ -202,20 +199,20 @@ bool reorderedNodes(StagedModel &model) {
   });
 }
 
-bool lostWrite(StagedModel &model) {
-  return firstNode(model, [](Node *node) { return isWrite(node) && bypass(node); });
+bool lostWrite(Graphs graphs) {
+  return firstNode(graphs, [](Node *node) { return isWrite(node) && bypass(node); });
 }
 
-bool writeMadePure(StagedModel &model) {
-  return firstNode(model, [](Node *node) {
+bool writeMadePure(Graphs graphs) {
+  return firstNode(graphs, [](Node *node) {
     llvm::StringRef name = node->kind().toQualString();
     return isWrite(node) && name.consume_back("_") &&
            isOp(node, {"aten::add_", "aten::mul_", "aten::relu_"}) && replaceSymbol(node, name);
   });
 }
 
-bool droppedRaise(StagedModel &model) {
-  return firstNode(model, [](Node *node) {
+bool droppedRaise(Graphs graphs) {
+  return firstNode(graphs, [](Node *node) {
     if (node->kind() != c10::prim::RaiseException)
       return false;
     node->destroy();
@@ -226,8 +223,8 @@ bool droppedRaise(StagedModel &model) {
 namespace {
 
 /// The node's first input becomes a constant.
-bool fixedInput(StagedModel &model, c10::Symbol kind, const c10::IValue &value) {
-  return firstNode(model, [&](Node *node) {
+bool fixedInput(Graphs graphs, c10::Symbol kind, const c10::IValue &value) {
+  return firstNode(graphs, [&](Node *node) {
     if (node->kind() != kind)
       return false;
     torch::jit::WithInsertPoint here(node);
@@ -238,11 +235,112 @@ bool fixedInput(StagedModel &model, c10::Symbol kind, const c10::IValue &value) 
 
 } // namespace
 
-bool droppedBranch(StagedModel &model) { return fixedInput(model, c10::prim::If, true); }
-bool lostIterations(StagedModel &model) { return fixedInput(model, c10::prim::Loop, 1); }
+bool droppedBranch(Graphs graphs) { return fixedInput(graphs, c10::prim::If, true); }
+bool lostIterations(Graphs graphs) { return fixedInput(graphs, c10::prim::Loop, 1); }
+
+namespace {
+
+/// Values that `node` may read instead of `value`: of the same type and made before it in its
+/// block, or arguments of the graph; the nearest first.
+Value *otherValue(Node *node, Value *value) {
+  auto suits = [&](Value *other) { return other != value && *other->type() == *value->type(); };
+  for (Node *before = node->prev(); before->kind() != c10::prim::Param; before = before->prev())
+    for (Value *output : before->outputs())
+      if (before->kind() != c10::prim::Constant && suits(output))
+        return output;
+  for (Value *argument : node->owningGraph()->inputs())
+    if (suits(argument))
+      return argument;
+  return nullptr;
+}
+
+bool readAnother(Graphs graphs, c10::TypeKind kind) {
+  return firstNode(graphs, [&](Node *node) {
+    if (!node->kind().is_aten() || isWrite(node) || node->outputs().size() != 1 ||
+        !isTensor(node->output()))
+      return false;
+    for (size_t i = 0; i < node->inputs().size(); ++i)
+      if (node->input(i)->type()->kind() == kind &&
+          node->input(i)->node()->kind() != c10::prim::Constant)
+        if (Value *other = otherValue(node, node->input(i))) {
+          node->replaceInput(i, other);
+          return true;
+        }
+    return false;
+  });
+}
+
+} // namespace
+
+bool wrongValue(Graphs graphs) { return readAnother(graphs, c10::TypeKind::TensorType); }
+bool wrongNumber(Graphs graphs) { return readAnother(graphs, c10::TypeKind::IntType); }
+
+bool swappedElements(Graphs graphs) {
+  return firstNode(graphs, [](Node *node) {
+    size_t step = node->kind() == c10::prim::DictConstruct ? 2 : 1; // keys stay
+    if (!isOp(node, {"prim::ListConstruct", "prim::TupleConstruct", "prim::DictConstruct"}) ||
+        node->inputs().size() <= 2 * step - 1)
+      return false;
+    Value *first = node->input(step - 1), *second = node->input(2 * step - 1);
+    if (first == second || *first->type() != *second->type())
+      return false;
+    node->replaceInput(step - 1, second);
+    node->replaceInput(2 * step - 1, first);
+    return true;
+  });
+}
+
+bool wrongModule(Model &model) {
+  return firstNode(model.graph.get(), [](Node *node) {
+    if (node->kind() != c10::prim::GetAttr)
+      return false;
+    const auto owner = node->input(0)->type()->cast<c10::ClassType>();
+    for (const c10::ClassAttribute &other : owner->getAttributes())
+      if (other.getName() != node->s(c10::attr::name) && other.getType()->is_module() &&
+          *other.getType() == *node->output()->type()) {
+        node->s_(c10::attr::name, other.getName());
+        return true;
+      }
+    return false;
+  });
+}
+
+bool lostBoundary(Model &model) {
+  return firstNode(model.graph.get(), [](Node *node) {
+    if (!isOp(node, {"pipec::cut"}))
+      return false;
+    node->destroy();
+    return true;
+  });
+}
+
+/// The last boundary moves to where it parts a write from a later look at the same memory.
+bool tornWrite(Model &model) {
+  Node *last = nullptr;
+  firstNode(model.graph.get(), [&](Node *node) {
+    last = isOp(node, {"pipec::cut"}) ? node : last;
+    return false;
+  });
+  return last && firstNode(model.graph.get(), [&](Node *node) {
+           if (!isWrite(node) || node->owningBlock() != last->owningBlock() ||
+               !llvm::any_of(node->input(0)->uses(), [&](const Use &use) {
+                 return use.user->owningBlock() == node->owningBlock() && use.user->isAfter(node);
+               }))
+             return false;
+           last->moveAfter(node);
+           return true;
+         });
+}
 
 // What GraphEdits.h declares for the other faults, so that one file of this folder pays for
 // LibTorch's headers.
+
+std::vector<Graph *> graphsOf(StagedModel &model) {
+  std::vector<Graph *> graphs;
+  for (Stage &stage : llvm::reverse(model.stages))
+    graphs.push_back(stage.graph.get());
+  return graphs;
+}
 
 size_t usesOf(const Stage &stage, size_t input) {
   return stage.graph->inputs()[input]->uses().size();
@@ -261,16 +359,16 @@ void exchangeInputs(Stage &stage, size_t a, size_t b) {
     use.user->replaceInput(use.offset, first);
 }
 
-bool exchangeOutputs(Stage &stage, size_t a, size_t b) {
-  torch::jit::Block *block = stage.graph->block();
+bool exchangeOutputs(Graph &graph, size_t a, size_t b) {
+  torch::jit::Block *block = graph.block();
   torch::jit::Value *first = block->outputs()[a], *second = block->outputs()[b];
   block->replaceOutput(a, second);
   block->replaceOutput(b, first);
-  return first != second;
+  return first != second && *first->type() == *second->type();
 }
 
-void returnInput(Stage &stage, size_t output, size_t input) {
-  stage.graph->block()->replaceOutput(output, stage.graph->inputs()[input]);
+void returnInput(Graph &graph, size_t output, size_t input) {
+  graph.block()->replaceOutput(output, graph.inputs()[input]);
 }
 
 void eraseInput(Stage &stage, size_t input) { stage.graph->eraseInput(input); }

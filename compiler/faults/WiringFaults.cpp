@@ -21,7 +21,7 @@ bool swappedOutputs(StagedModel &model) {
     for (size_t a = 0; a < stage.plan.outputs.size(); ++a)
       for (size_t b = a + 1; b < stage.plan.outputs.size(); ++b)
         if (stage.plan.outputs[a].type == stage.plan.outputs[b].type &&
-            exchangeOutputs(stage, a, b))
+            exchangeOutputs(*stage.graph, a, b))
           return true;
   return false;
 }
@@ -104,7 +104,7 @@ bool firstState(StagedModel &model, OnState tryState) {
 
 bool lostState(StagedModel &model) {
   return firstState(model, [](Stage &stage, size_t output) {
-    returnInput(stage, output, inputOf(stage, *stage.plan.outputs[output].state));
+    returnInput(*stage.graph, output, inputOf(stage, *stage.plan.outputs[output].state));
     return true;
   });
 }

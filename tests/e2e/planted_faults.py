@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-COMPILE = Path(os.environ.get("PIPEC_BIN", "build/bin")) / "pipe-compile"
+COMPILE = (Path(os.environ.get("PIPEC_BIN", "build/bin")) / "pipe-compile").resolve()
 INTERNAL = 70
 CUTS = "second,third,last"
 
@@ -73,6 +73,8 @@ class Everything(nn.Module):
         c.mul_(2.0)
         c.add_(y)
         d = self.last(c) - a + x
+        for j in range(2):
+            d = torch.sin(d * (0.5 + j)) + torch.zeros([x.size(0), y.size(1)])
         parts: List[Tensor] = [d, torch.sum(self.head(d), dim=1, keepdim=True)]
         return {"joined": torch.cat(parts, 1), "early": b, "middle": c * tail * x.size(0), "count": a.sum(1) * self.calls, "rows": a * self.rows}
 
@@ -81,7 +83,7 @@ class Everything(nn.Module):
 def compileWith(model, options):
     """(exit code, stderr, what is left, what is wrong with the reproducer); in a directory of its own, so that temporary files are seen."""
     with tempfile.TemporaryDirectory(dir=".") as directory:
-        command = [str(COMPILE.resolve()), model, "--at", CUTS, "-o", "out.pipe", *options]
+        command = [str(COMPILE), model, "--at", CUTS, "-o", "out.pipe", *options]
         run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300, cwd=directory)
         left = sorted(path.name for path in Path(directory).iterdir())
         reproducer = Path(directory) / "pipec-reproducer-1"
@@ -160,7 +162,7 @@ def plantAtRandom(faults, wanted):
 def compileAnywhere(model, options):
     """(exit code, stderr)"""
     with tempfile.TemporaryDirectory(dir=".") as directory:
-        run = subprocess.run([str(COMPILE.resolve()), str(model.resolve()), "-o", "out.pipe", *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        run = subprocess.run([str(COMPILE), str(model.resolve()), "-o", "out.pipe", *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                              text=True, timeout=300, cwd=directory)
         return run.returncode, run.stderr
 

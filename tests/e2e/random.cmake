@@ -1,4 +1,5 @@
 # Faults on purpose, and random models. PIPEC_RANDOM_GRAPHS: how many; 100 take a few minutes on two cores.
 set(PIPEC_RANDOM_GRAPHS 100 CACHE STRING "number of random models that the test random-graphs compiles")
 pipec_e2e_test(planted-faults e2e/planted_faults.py)
+pipec_e2e_test(faulty-passes e2e/faulty_passes.py)
 pipec_e2e_test(random-graphs e2e/random_graphs.py --count ${PIPEC_RANDOM_GRAPHS})

@@ -16,6 +16,7 @@ import random
 import re
 import resource
 import shutil
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -151,7 +152,7 @@ def checkSeed(seed):
         check(model, outcome)
         for path in Path.cwd().glob(f"random_{seed}.*"):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-    except (Failed, RuntimeError, TypeError) as error:  # from PyTorch, when it runs a stage
+    except (Failed, RuntimeError, TypeError, subprocess.TimeoutExpired) as error:  # from PyTorch, when it runs a stage; a command that hangs
         outcome.what, outcome.text = "failed", f"{str(error).strip()}\n  {outcome.text}\n  the model: {model.source}"
     return outcome
 
