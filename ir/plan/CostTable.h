@@ -21,9 +21,9 @@ struct CostRow {
   int64_t keptBytes = 0;                     // of results and inputs that the backward reads
   int64_t weightBytes = 0;                   // that it is the first to read
   // For the joint search over pipelines of a training:
-  int64_t trainedBytes = 0;    // of weightBytes: those that have gradients
-  std::vector<uint32_t> reads; // operators before it whose results it reads, ascending
-  bool withPrevious = false;   // no cut may be before it
+  int64_t trainedBytes = 0;         // of weightBytes: those that have gradients
+  std::vector<uint32_t> reads = {}; // operators before it whose results it reads, ascending
+  bool withPrevious = false;        // no cut may be before it
   bool operator==(const CostRow &) const = default;
 
   int64_t aloneNs() const { return forwardAloneNs ? forwardAloneNs : forwardNs; }
