@@ -127,6 +127,7 @@ llvm::json::Object autoJson(const AutoTrial &found, bool inBytes) {
   llvm::json::Object document = trialJson(found.trial, inBytes);
   document["schedule"] = found.outcome.best().schedule;
   document["gap"] = found.outcome.gap();
+  document["complete"] = found.outcome.complete; // false: time was up
   document["search_lower_bound_ms"] = static_cast<double>(found.outcome.lowerBound) / 1e6;
   llvm::json::Array rows;
   for (const ScheduleCandidate &candidate : found.outcome.candidates) {

@@ -120,10 +120,12 @@ llvm::Expected<TrialRequest> readRequest() {
   const bool asProgram = isAuto || request.program || request.costs.transfers({0}).any();
   const double mostCells = isAuto ? 1e6 : asProgram ? 1e7 : 1e8;
   const size_t wide = std::max(request.ranks, request.stages);
-  if (double(wide) * double(request.microBatches) > mostCells)
-    return failf(ExitCode::Usage, "--microbatches: expected at most {} for {} stages{}, got {}",
-                 size_t(mostCells) / wide, wide, asProgram ? " as a program" : "",
-                 request.microBatches);
+  const int64_t cut = request.microBatches ? request.microBatches // else two per rank
+                                           : 2 * static_cast<int64_t>(request.ranks);
+  if (double(wide) * double(cut) > mostCells)
+    return failf(ExitCode::Usage, "--microbatches: expected at most {} for {} stages{}, got {}{}",
+                 size_t(mostCells) / wide, wide, asProgram ? " as a program" : "", cut,
+                 request.microBatches ? "" : ", two per rank");
   llvm::Expected<int64_t> limit = limitOf(request.costs);
   if (!limit)
     return limit.takeError();

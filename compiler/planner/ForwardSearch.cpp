@@ -21,17 +21,6 @@ const ClusterDevice &deviceOf(const Cluster &cluster, size_t rank) {
   return cluster.devices[rank % cluster.devices.size()];
 }
 
-/// How much longer than on the least device of the cluster: never more than 1.
-double slowness(const Cluster &cluster, const ClusterDevice &device) {
-  int64_t flops = device.flopsPerSecond, bytes = device.bytesPerSecond;
-  for (const ClusterDevice &other : cluster.devices) {
-    flops = std::min(flops, other.flopsPerSecond);
-    bytes = std::min(bytes, other.bytesPerSecond);
-  }
-  return std::max(double(flops) / double(device.flopsPerSecond),
-                  double(bytes) / double(device.bytesPerSecond));
-}
-
 class ForwardSearch {
 public:
   explicit ForwardSearch(const ForwardProblem &problem)

@@ -4,6 +4,7 @@
 #include "ir/plan/Words.h"
 #include "ir/schedule/OpMemory.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
 #include <numeric>
@@ -12,7 +13,8 @@ namespace pipec {
 
 namespace {
 
-constexpr size_t kMostAttempts = 3; // to make a schedule fit with its messages
+constexpr size_t kMostAttempts = 3;       // to make a schedule fit with its messages
+constexpr size_t kMostStagesOfChoice = 4; // of which every choice of recompute is tried
 
 std::vector<size_t> ranksOfStages(const Plan &plan) {
   std::vector<size_t> ranks;
@@ -87,6 +89,7 @@ struct ScheduleSearch::Impl {
   std::optional<ScheduleCandidate> best;
   int64_t excess = 0;              // bytes by which the last program was too large
   std::optional<ErrorText> misfit; // the first generator that is not for such a shape
+  std::optional<std::pair<int64_t, ScheduleCandidate>> least; // when nothing fits
 
   explicit Impl(SearchOptions given) : options(std::move(given)), deadline(options.seconds) {}
 
@@ -94,30 +97,31 @@ struct ScheduleSearch::Impl {
     return options.memoryText ? options.memoryText(bytes) : fmt::format("{} bytes", bytes);
   }
 
-  llvm::Error add(StagedWork given) {
+  llvm::Error add(StagedWork given, ScheduleEffort effort) {
     if (llvm::Error error = checkWork(given))
       return error;
     auto work = std::make_shared<StagedWork>(std::move(given));
     work->shape.recompute.clear();
-    const ScheduleCosts costs = tableCosts(*work, {});
-    const int64_t bound =
-        std::max(runLowerBound(work->plan, work->shape, work->costs),
-                 makespanLowerBound(costs, ranksOfStages(work->plan), work->plan.ranks,
-                                    work->shape.microBatches, !work->shape.train));
+    const int64_t bound = ScheduleSearch::lowerBound(*work);
     result.lowerBound = result.lowerBound ? std::min(result.lowerBound, bound) : bound;
-    if (best && bound >= *best->step)
-      return llvm::Error::success();
-    for (bool looksAtCosts : {false, true}) // those that take time come last
-      for (const Generator &generator : generators())
+    for (bool looksAtCosts : {false, true}) { // those that take time come last
+      if (effort == (looksAtCosts ? ScheduleEffort::Patterns : ScheduleEffort::Searched))
+        continue;
+      for (const Generator &generator : generators()) {
+        if (best && bound >= *best->step)
+          return llvm::Error::success();
         if (generator.looksAtCosts == looksAtCosts)
           if (llvm::Error error = tryGenerator(generator, work, bound))
             return error;
+      }
+    }
     return llvm::Error::success();
   }
 
   bool asked(const Generator &generator, const StagedWork &work) const {
-    if (!options.schedule.empty() && generator.name != options.schedule)
-      return false;
+    for (const std::string &only : {options.schedule, work.schedule})
+      if (!only.empty() && generator.name != only)
+        return false;
     if (generator.inference == work.shape.train)
       return false;
     return generator.placement == work.placement || work.chunks == 1;
@@ -140,15 +144,55 @@ struct ScheduleSearch::Impl {
     const size_t stages = work->plan.stages.size();
     if (options.recompute == RecomputeChoice::Always && work->shape.train)
       candidate.recompute.assign(stages, true);
+    const bool choose = options.recompute == RecomputeChoice::Auto && work->shape.train;
     while (true) {
       llvm::Expected<bool> fits = tryCandidate(generator, candidate);
       if (!fits)
         return fits.takeError();
-      if (*fits || options.recompute != RecomputeChoice::Auto || !work->shape.train ||
-          !recomputeMore(candidate))
+      if (*fits || !choose || candidate.needBytes.empty())
+        break;
+      if (stages <= kMostStagesOfChoice && !generator.looksAtCosts) {
+        if (llvm::Error error = tryChoices(generator, candidate))
+          return error;
+        break;
+      }
+      if (!recomputeMore(candidate))
         break;
     }
     result.candidates.push_back(std::move(candidate));
+    return llvm::Error::success();
+  }
+
+  /// Every set of stages to recompute of which no part fits; `candidate` becomes the best, or where
+  /// none fits the one that needs least.
+  llvm::Error tryChoices(const Generator &generator, ScheduleCandidate &candidate) {
+    const size_t stages = candidate.work->plan.stages.size();
+    std::vector<uint32_t> sets(size_t(1) << stages), fitting;
+    std::iota(sets.begin(), sets.end(), 0);
+    llvm::stable_sort(sets, [](uint32_t a, uint32_t b) {
+      return llvm::countPopulation(a) < llvm::countPopulation(b);
+    });
+    auto order = [](const ScheduleCandidate &c) {
+      return std::make_tuple(!c.valid(), c.valid() ? !c.step : false,
+                             c.valid() ? c.step.value_or(c.atLeast) : c.mostBytes());
+    };
+    for (uint32_t set : sets) {
+      if (set == 0 || llvm::any_of(fitting, [&](uint32_t part) { return (set & part) == part; }))
+        continue;
+      ScheduleCandidate other;
+      other.schedule = candidate.schedule;
+      other.work = candidate.work;
+      other.atLeast = ScheduleSearch::lowerBound(*candidate.work);
+      for (size_t s = 0; s < stages; ++s)
+        other.recompute.push_back(set >> s & 1);
+      llvm::Expected<bool> fits = tryCandidate(generator, other);
+      if (!fits)
+        return fits.takeError();
+      if (*fits && other.valid())
+        fitting.push_back(set);
+      if (order(other) < order(candidate))
+        candidate = std::move(other);
+    }
     return llvm::Error::success();
   }
 
@@ -166,6 +210,7 @@ struct ScheduleSearch::Impl {
       const int64_t time = costs.recompute.empty() ? costs.stages[s].forward : costs.recompute[s];
       return double(costs.stages[s].heldByForward - kept) / double(std::max<int64_t>(1, time));
     };
+    bool more = false;
     for (size_t r = 0; r < work.plan.ranks; ++r) {
       if (stays(r, candidate.needBytes, work.limitBytes))
         continue;
@@ -177,8 +222,9 @@ struct ScheduleSearch::Impl {
       if (!most)
         return false;
       candidate.recompute[*most] = true;
+      more = true;
     }
-    return true;
+    return more; // no rank is over where only the generator's own count said so
   }
 
   /// `spare`: bytes of the limit that tables do not count.
@@ -192,6 +238,8 @@ struct ScheduleSearch::Impl {
     request.costs = tableCosts(work, candidate.recompute);
     request.memoryText = options.memoryText;
     request.leastMemory = &leastMemory;
+    request.refineActions = work.refineActions;
+    request.timeIsUp = [this] { return deadline.passed(); };
     for (size_t r = 0; r < work.limitBytes.size(); ++r)
       request.memoryLimit = std::min(
           request.memoryLimit, std::max<int64_t>(0, work.limitBytes[r] - fixed(work, r) - spare));
@@ -209,7 +257,9 @@ struct ScheduleSearch::Impl {
     for (size_t attempt = 0;; ++attempt) {
       excess = 0;
       llvm::Expected<bool> fits = tryOnce(generator, candidate, spare);
-      if (!fits || *fits || !generator.looksAtCosts || excess == 0 || attempt == kMostAttempts)
+      const bool quick = candidate.work->refineActions < ScheduleRequest().refineActions;
+      if (!fits || *fits || !generator.looksAtCosts || excess == 0 ||
+          attempt == (quick ? 1 : kMostAttempts))
         return fits;
       spare += excess;
     }
@@ -221,6 +271,8 @@ struct ScheduleSearch::Impl {
     int64_t leastMemory = -1;
     const ScheduleRequest request = requestFor(candidate, leastMemory, spare);
     llvm::Expected<Schedule> schedule = makeSchedule(generator, request);
+    if (generator.looksAtCosts && deadline.passed())
+      result.complete = false;
     if (!schedule) {
       candidate.why = describe(schedule.takeError());
       if (leastMemory >= 0)
@@ -243,22 +295,10 @@ struct ScheduleSearch::Impl {
     candidate.atLeast = std::max(candidate.atLeast, timing->makespan);
     candidate.needBytes = timing->peakBytes;
     for (size_t r = 0; r < work.plan.ranks; ++r)
-      candidate.needBytes[r] += fixed(work, r) + transient(candidate, r);
+      candidate.needBytes[r] += fixed(work, r); // and what messages and R hold: the program says
     if (!judgeMemory(candidate))
       return false;
     return simulateCandidate(std::move(*schedule), candidate);
-  }
-
-  /// What a recompute brings back for the time of the backward.
-  static int64_t transient(const ScheduleCandidate &candidate, size_t rank) {
-    const StagedWork &work = *candidate.work;
-    int64_t most = 0;
-    for (size_t s = 0; s < candidate.recompute.size(); ++s)
-      if (candidate.recompute[s] && work.plan.stages[s].rank == rank)
-        most = std::max(
-            most, work.costs.stages[s].heldByForward -
-                      (work.costs.keptToRecompute.empty() ? 0 : work.costs.keptToRecompute[s]));
-    return most;
   }
 
   bool judgeMemory(ScheduleCandidate &candidate) const {
@@ -344,29 +384,50 @@ struct ScheduleSearch::Impl {
     return most;
   }
 
+  /// The candidate with whatever may be recomputed, where every choice is tried.
+  std::vector<ScheduleCandidate> choicesOf(const ScheduleCandidate &candidate) const {
+    const size_t stages = candidate.work->plan.stages.size();
+    std::vector<ScheduleCandidate> choices = {candidate};
+    if (options.recompute != RecomputeChoice::Auto || !candidate.work->shape.train ||
+        stages > kMostStagesOfChoice || findGenerator(candidate.schedule)->looksAtCosts)
+      return choices;
+    for (uint32_t set = 0; set < uint32_t(1) << stages; ++set) {
+      choices.push_back(candidate);
+      choices.back().recompute.assign(stages, false);
+      for (size_t s = 0; s < stages; ++s)
+        choices.back().recompute[s] = set >> s & 1;
+    }
+    return choices;
+  }
+
   llvm::Error noPlan() {
-    std::vector<const ScheduleCandidate *> tooLarge;
-    for (const ScheduleCandidate &candidate : result.candidates)
+    deadline = Deadline(options.seconds); // the answer needs some of its own
+    std::vector<ScheduleCandidate *> tooLarge;
+    for (ScheduleCandidate &candidate : result.candidates)
       if (candidate.why.code == ExitCode::NoPlan && !candidate.needBytes.empty())
         tooLarge.push_back(&candidate);
-    llvm::stable_sort(tooLarge, [](const ScheduleCandidate *a, const ScheduleCandidate *b) {
-      return a->mostBytes() < b->mostBytes();
-    });
-    const ScheduleCandidate *least = nullptr;
+    llvm::stable_sort(tooLarge,
+                      [](const auto *a, const auto *b) { return a->mostBytes() < b->mostBytes(); });
+    const ScheduleCandidate *smallest = nullptr;
     int64_t leastBytes = INT64_MAX;
-    for (const ScheduleCandidate *candidate : tooLarge) {
+    for (ScheduleCandidate *candidate : tooLarge) {
       if (candidate->mostBytes() >= leastBytes)
         break;
-      const std::optional<int64_t> need = exactNeed(*candidate);
-      if (!need || *need >= leastBytes)
-        continue;
-      leastBytes = *need;
-      least = candidate;
+      for (ScheduleCandidate &choice : choicesOf(*candidate)) {
+        const std::optional<int64_t> need = exactNeed(choice);
+        if (!need || *need >= leastBytes)
+          continue;
+        leastBytes = *need;
+        *candidate = std::move(choice);
+        smallest = candidate;
+      }
     }
     // Generators that choose by memory may do with less when they are asked to.
-    for (bool lower = least; lower;) {
+    for (bool lower = smallest; lower;) {
       lower = false;
       for (const ScheduleCandidate *candidate : tooLarge) {
+        if (!findGenerator(candidate->schedule)->looksAtCosts)
+          continue;
         auto work = std::make_shared<StagedWork>(*candidate->work);
         work->limitBytes.assign(work->plan.ranks, leastBytes - 1);
         ScheduleCandidate again = *candidate;
@@ -378,15 +439,16 @@ struct ScheduleSearch::Impl {
         if (!*fits || !again.valid() || again.mostBytes() >= leastBytes)
           continue;
         leastBytes = again.mostBytes();
-        least = candidate;
+        smallest = candidate;
         lower = true;
       }
     }
-    if (least) {
-      const std::vector<int64_t> &limits = least->work->limitBytes;
+    if (smallest) {
+      least = {leastBytes, *smallest};
+      const std::vector<int64_t> &limits = smallest->work->limitBytes;
       return makeError(ExitCode::NoPlan,
                        fmt::format("no schedule fits: expected at least {} per rank ({}), got {}",
-                                   memoryText(leastBytes), least->schedule,
+                                   memoryText(leastBytes), smallest->schedule,
                                    memoryText(*std::min_element(limits.begin(), limits.end()))),
                        "more ranks need less memory each");
     }
@@ -401,7 +463,28 @@ ScheduleSearch::ScheduleSearch(SearchOptions options)
     : impl_(std::make_unique<Impl>(std::move(options))) {}
 ScheduleSearch::~ScheduleSearch() = default;
 
-llvm::Error ScheduleSearch::add(StagedWork work) { return impl_->add(std::move(work)); }
+llvm::Error ScheduleSearch::add(StagedWork work, ScheduleEffort effort) {
+  return impl_->add(std::move(work), effort);
+}
+
+int64_t ScheduleSearch::lowerBound(const StagedWork &work) {
+  RunShape shape = work.shape;
+  shape.recompute.clear();
+  return std::max(runLowerBound(work.plan, shape, work.costs),
+                  makespanLowerBound(tableCosts(work, {}), ranksOfStages(work.plan),
+                                     work.plan.ranks, shape.microBatches, !shape.train));
+}
+
+const ScheduleCandidate *ScheduleSearch::best() const {
+  return impl_->best ? &*impl_->best : nullptr;
+}
+const std::vector<ScheduleCandidate> &ScheduleSearch::candidates() const {
+  return impl_->result.candidates;
+}
+bool ScheduleSearch::complete() const { return impl_->result.complete; }
+const std::optional<std::pair<int64_t, ScheduleCandidate>> &ScheduleSearch::least() const {
+  return impl_->least;
+}
 llvm::Expected<SearchOutcome> ScheduleSearch::take() { return impl_->take(); }
 
 } // namespace pipec

@@ -10,7 +10,9 @@
 
 namespace pipec {
 
-/// Which stages run their forward again in the backward. Auto: those that memory demands.
+/// Which stages run their forward again in the backward. Auto: those that memory demands; of up to
+/// four stages every choice is tried (not by schedules that look at costs), of more the one that
+/// gives most bytes for its time comes first.
 enum class RecomputeChoice { Never, Always, Auto };
 
 /// Stages on ranks and what running them costs: one point of the search.
@@ -22,7 +24,13 @@ struct StagedWork {
   ProgramCosts costs;
   std::vector<int64_t> fixedBytes; // per rank: what it holds all the time; empty: nothing
   std::vector<int64_t> limitBytes; // per rank; empty: no limit
+  std::string schedule;            // only this one; empty: as the search's options say
+  size_t tag = 0;                  // what the caller knows it by
+  size_t refineActions = ScheduleRequest().refineActions;
 };
+
+/// Which schedules are made for a work.
+enum class ScheduleEffort { All, Patterns, Searched }; // Searched: those that look at costs
 
 /// A schedule for one of these, and what is known of it.
 struct ScheduleCandidate {
@@ -41,7 +49,7 @@ struct ScheduleCandidate {
 struct SearchOptions {
   std::string schedule; // only this one; empty: every one
   RecomputeChoice recompute = RecomputeChoice::Auto;
-  double seconds = 30; // then no further schedule is tried
+  double seconds = 30; // then no further schedule is tried, and one that is being made is cut short
   /// How messages write memory; null: "5 bytes".
   std::string (*memoryText)(int64_t bytes) = nullptr;
 };
@@ -68,10 +76,18 @@ public:
   ~ScheduleSearch();
 
   /// Errors: Usage for a work that does not hold together.
-  llvm::Error add(StagedWork work);
+  llvm::Error add(StagedWork work, ScheduleEffort effort = ScheduleEffort::All);
+  /// Nanoseconds that no schedule of the work beats.
+  static int64_t lowerBound(const StagedWork &work);
+  /// So far. Null: nothing fits yet.
+  const ScheduleCandidate *best() const;
+  const std::vector<ScheduleCandidate> &candidates() const;
+  bool complete() const; // no time limit struck
   /// Errors: Usage when no schedule is made for such shapes, with what the first one says; NoPlan
   /// when none fits, with the least memory that would do.
   llvm::Expected<SearchOutcome> take();
+  /// After NoPlan: what needs least, and how many bytes on its largest rank.
+  const std::optional<std::pair<int64_t, ScheduleCandidate>> &least() const;
 
 private:
   struct Impl;

@@ -97,6 +97,16 @@ ClusterLink Cluster::linkBetween(llvm::StringRef a, llvm::StringRef b) const {
   return index ? links[*index] : ClusterLink();
 }
 
+double slowness(const Cluster &cluster, const ClusterDevice &device) {
+  int64_t flops = device.flopsPerSecond, bytes = device.bytesPerSecond;
+  for (const ClusterDevice &other : cluster.devices) {
+    flops = std::min(flops, other.flopsPerSecond);
+    bytes = std::min(bytes, other.bytesPerSecond);
+  }
+  return std::max(double(flops) / double(device.flopsPerSecond),
+                  double(bytes) / double(device.bytesPerSecond));
+}
+
 Cluster defaultCluster(size_t devices) {
   Cluster cluster;
   for (size_t i = 0; i < devices; ++i)

@@ -49,6 +49,10 @@ struct Cluster {
   ClusterLink linkBetween(llvm::StringRef a, llvm::StringRef b) const;
 };
 
+/// How much longer than on the cluster's least device, whose flops and bytes a second are the least
+/// of all devices': never more than 1.
+double slowness(const Cluster &cluster, const ClusterDevice &device);
+
 /// What is assumed without a file: a CPU core per stage, values handed over by reference.
 Cluster defaultCluster(size_t devices);
 

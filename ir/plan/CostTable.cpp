@@ -15,11 +15,30 @@ struct OptionalColumn {
 constexpr OptionalColumn kOptional[] = {
     {"forward_alone_ns", &CostRow::forwardAloneNs}, {"input_grad_ns", &CostRow::inputGradNs},
     {"weight_grad_ns", &CostRow::weightGradNs},     {"kept_bytes", &CostRow::keptBytes},
-    {"weight_bytes", &CostRow::weightBytes},
+    {"weight_bytes", &CostRow::weightBytes},        {"trained_bytes", &CostRow::trainedBytes},
 };
 
 // Two weeks, or a petabyte: sums of a million stay in range.
 constexpr int64_t kMost = int64_t(1) << 50;
+
+llvm::json::Array numbers(const std::vector<uint32_t> &values) {
+  llvm::json::Array array;
+  for (uint32_t value : values)
+    array.push_back(static_cast<int64_t>(value));
+  return array;
+}
+
+/// Ascending positions of operators, all before `end`.
+std::vector<uint32_t> positions(JsonObject &object, llvm::StringRef key, size_t end) {
+  std::vector<uint32_t> result;
+  for (size_t position : object.indices(key)) {
+    if (position >= end || (!result.empty() && position <= result.back()))
+      object.fail(key, fmt::format("expected ascending positions of operators before {}, got {}",
+                                   end, position));
+    result.push_back(static_cast<uint32_t>(position));
+  }
+  return result;
+}
 
 } // namespace
 
@@ -32,6 +51,7 @@ CostRow &CostRow::operator+=(const CostRow &other) {
   weightGradNs += other.weightGradNs;
   keptBytes += other.keptBytes;
   weightBytes += other.weightBytes;
+  trainedBytes += other.trainedBytes;
   return *this;
 }
 
@@ -52,11 +72,27 @@ std::string toJson(const CostTable &table) {
     for (const OptionalColumn &column : kOptional)
       if (row.*column.field)
         object[column.key] = row.*column.field;
+    if (table.training)
+      object["reads"] = numbers(row.reads);
+    if (row.withPrevious)
+      object["with_previous"] = true;
     rows.push_back(std::move(object));
   }
   llvm::json::Object document{{"schema_version", 1}, {"operators", std::move(rows)}};
   if (table.atOnce > 1)
     document["at_once"] = table.atOnce;
+  if (table.training) {
+    document["training"] = true;
+    llvm::json::Array shared;
+    for (const SharedWeight &weight : table.shared)
+      shared.push_back(llvm::json::Object{{"name", weight.name},
+                                          {"bytes", weight.bytes},
+                                          {"trained", weight.trained},
+                                          {"readers", numbers(weight.readers)}});
+    document["shared_weights"] = std::move(shared);
+  }
+  if (table.batch)
+    document["batch"] = table.batch;
   return printJson(std::move(document));
 }
 
@@ -74,6 +110,10 @@ llvm::Expected<CostTable> costTableFromJson(llvm::StringRef text, const std::str
   top.integer("schema_version", 1, 1);
   if (top.has("at_once"))
     table.atOnce = top.integer("at_once", 1, 1 << 20);
+  if (top.has("training"))
+    table.training = top.boolean("training");
+  if (top.has("batch"))
+    table.batch = top.integer("batch", 1, kMost);
   top.objects("operators", [&](JsonObject &object) {
     CostRow &row = table.rows.emplace_back();
     row.op = object.string("op");
@@ -83,7 +123,28 @@ llvm::Expected<CostTable> costTableFromJson(llvm::StringRef text, const std::str
     for (const OptionalColumn &column : kOptional)
       if (object.has(column.key))
         row.*column.field = object.integer(column.key, 0, kMost);
+    if (row.trainedBytes > row.weightBytes)
+      object.fail("trained_bytes", fmt::format("expected at most weight_bytes, {}, got {}",
+                                               row.weightBytes, row.trainedBytes));
+    if (object.has("reads"))
+      row.reads = positions(object, "reads", table.rows.size() - 1);
+    row.withPrevious = object.has("with_previous") && object.boolean("with_previous");
   });
+  if (top.has("shared_weights"))
+    top.objects("shared_weights", [&](JsonObject &object) {
+      SharedWeight &weight = table.shared.emplace_back();
+      weight.name = object.string("name");
+      weight.bytes = object.integer("bytes", 0, kMost);
+      weight.trained = object.boolean("trained");
+      weight.readers = positions(object, "readers", table.rows.size());
+      if (weight.readers.size() < 2)
+        object.fail("readers", fmt::format("expected at least 2, got {}", weight.readers.size()));
+      else if (weight.readers[0] < table.rows.size() &&
+               weight.bytes > table.rows[weight.readers[0]].weightBytes)
+        object.fail("bytes", fmt::format("expected at most weight_bytes of its first reader, {}, "
+                                         "got {}",
+                                         table.rows[weight.readers[0]].weightBytes, weight.bytes));
+    });
   top.finish();
   if (!reading.error.empty())
     return makeError(ExitCode::Usage, name + ": " + reading.error,

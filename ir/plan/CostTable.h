@@ -20,15 +20,31 @@ struct CostRow {
   int64_t inputGradNs = 0, weightGradNs = 0; // of its backward
   int64_t keptBytes = 0;                     // of results and inputs that the backward reads
   int64_t weightBytes = 0;                   // that it is the first to read
+  // For the joint search over pipelines of a training:
+  int64_t trainedBytes = 0;         // of weightBytes: those that have gradients
+  std::vector<uint32_t> reads = {}; // operators before it whose results it reads, ascending
+  bool withPrevious = false;        // no cut may be before it
   bool operator==(const CostRow &) const = default;
 
   int64_t aloneNs() const { return forwardAloneNs ? forwardAloneNs : forwardNs; }
-  CostRow &operator+=(const CostRow &other); // all but the names
+  CostRow &operator+=(const CostRow &other); // all but the names and the wiring
+};
+
+/// A weight that several operators read; `weightBytes` of the first of them has it.
+struct SharedWeight {
+  std::string name;
+  int64_t bytes = 0;
+  bool trained = false;
+  std::vector<uint32_t> readers; // ascending, at least two
+  bool operator==(const SharedWeight &) const = default;
 };
 
 struct CostTable {
   std::vector<CostRow> rows;
-  int64_t atOnce = 1; // ranks at work on one machine while forwardNs was taken
+  int64_t atOnce = 1;    // ranks at work on one machine while forwardNs was taken
+  bool training = false; // backward, wiring and shared weights are known
+  int64_t batch = 0;     // samples of the micro-batch that it is of; 0: not known
+  std::vector<SharedWeight> shared;
   bool operator==(const CostTable &) const = default;
 
   /// Of the operators [begin, end) as one: a stage.

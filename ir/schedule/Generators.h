@@ -7,6 +7,7 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 
+#include <functional>
 #include <limits>
 
 namespace pipec {
@@ -27,6 +28,10 @@ struct ScheduleRequest {
   int64_t memoryLimit = std::numeric_limits<int64_t>::max();
   /// How messages write memory; null: "5 bytes".
   std::string (*memoryText)(int64_t memory) = nullptr;
+  /// Actions that a generator which searches may play to improve on what it has: bounds its time.
+  size_t refineActions = 2'000'000;
+  /// Asked now and then by generators that search: true ends the search with the best found so far.
+  std::function<bool()> timeIsUp;
   /// Set with the error NoPlan where not null: the least limit found that would do.
   int64_t *leastMemory = nullptr;
 

@@ -3,6 +3,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "tests/support/partition/ReadInstance.h"
 
@@ -131,6 +132,11 @@ int main(int argc, char **argv) {
   };
   if (fixedOrder > 0)
     report(cutInOrder(load));
+  if (directory.empty() && fixedOrder == 0) {
+    fmt::print(stderr, "error: expected a directory of instances or --fixed-order, got none\nhelp: "
+                       "bench-partition DIR [--objective sum|overlap] [--noncontiguous]\n");
+    return 2;
+  }
   if (directory.empty())
     return failed;
   std::vector<std::string> files;
@@ -143,7 +149,16 @@ int main(int argc, char **argv) {
   if (code || files.empty())
     report(
         failf(ExitCode::Unreadable, "{}: expected a directory of instances", directory.getValue()));
-  for (const std::string &file : files)
+  for (const std::string &file : files) {
+    llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> text = llvm::MemoryBuffer::getFile(file);
+    if (text && (*text)->getBuffer().contains("\"tp\":")) { // several ways to run a node
+      fmt::print(stderr,
+                 "error: {}: expected an instance of a partition, got one of Piper\nhelp: "
+                 "bench-piper {} solves those\n",
+                 file, directory.getValue());
+      return 2;
+    }
     report(solve(file, load));
+  }
   return failed;
 }

@@ -98,6 +98,24 @@ TEST(CostTable, roundTripsAndSaysWhatIsWrong) {
   full.rows[0] = {"aten::mm", "encoder.fc", 1200, 64, 1000, 1300, 1100, 96, 32};
   EXPECT_EQ(llvm::cantFail(costTableFromJson(toJson(full), "costs.json")), full);
   EXPECT_EQ(toJson(table).find("_grad_ns"), std::string::npos);
+  full.training = true; // with what the joint search needs
+  full.batch = 8;
+  full.rows[0].trainedBytes = 32;
+  full.rows[1].reads = {0};
+  full.rows[1].withPrevious = true;
+  full.shared = {{"wte", 32, true, {0, 1}}};
+  EXPECT_EQ(llvm::cantFail(costTableFromJson(toJson(full), "costs.json")), full);
+  auto refused = [](const std::string &row, const std::string &top, const char *what) {
+    const std::string text = R"({"schema_version": 1, "training": true, "operators": [{"op": "a",
+        "module": "", "forward_ns": 1, "output_bytes": 0, "weight_bytes": 4)" +
+                             row + "}]" + top + "}";
+    EXPECT_TRUE(failedWith(costTableFromJson(text, "costs.json"), ExitCode::Usage, what)) << text;
+  };
+  refused(R"(, "reads": [0])", "", "operators[0].reads: expected ascending positions");
+  refused(R"(, "trained_bytes": 5)", "", "operators[0].trained_bytes: expected at most");
+  refused("", R"(, "shared_weights": [{"name": "w", "bytes": 4, "trained": true,
+                                       "readers": [0]}])",
+          "shared_weights[0].readers: expected at least 2, got 1");
   EXPECT_TRUE(failedWith(
       costTableFromJson(R"({"schema_version": 1, "at_once": 0, "operators": []})", "costs.json"),
       ExitCode::Usage, "costs.json: at_once"));

@@ -9,8 +9,7 @@ namespace {
 constexpr int64_t kGaps[] = {0, 25, 50, 75, 95, 100};
 constexpr int64_t kExtras[] = {-1, 0, 1, 2};
 constexpr int64_t kAheads[] = {0, 50, 75, 100};
-constexpr size_t kRefined = 32;            // policies, from the best
-constexpr size_t kMostActions = 2'000'000; // played while refining: bounds the time
+constexpr size_t kRefined = 32; // policies, from the best
 
 } // namespace
 
@@ -53,6 +52,8 @@ llvm::Error Search::tryFreeOrders() {
           policy.gapPercent.assign(request_.ranks, gap);
           policy.aheadPercent = ahead;
           policy.extra.assign(request_.ranks, extra);
+          if (isTimeUp())
+            return llvm::Error::success();
           if (llvm::Error error = tryNew(std::move(policy)))
             return error;
           if (ahead == 0)
@@ -67,6 +68,8 @@ llvm::Error Search::tryOrder(const Schedule &schedule) {
     policy.gapPercent.assign(request_.ranks, gap);
     policy.extra.assign(request_.ranks, 0);
     policy.order = &schedule;
+    if (isTimeUp())
+      break;
     if (llvm::Error error = tryNew(std::move(policy)))
       return error;
   }
@@ -75,13 +78,13 @@ llvm::Error Search::tryOrder(const Schedule &schedule) {
 
 llvm::Error Search::refine() {
   const size_t actions = 3 * request_.stages() * static_cast<size_t>(request_.microBatches);
-  size_t plays = kMostActions / actions;
+  size_t plays = request_.refineActions / actions;
   llvm::stable_sort(tried_, llvm::less_first());
   for (auto &[value, policy] : llvm::MutableArrayRef(tried_).take_front(kRefined))
     for (size_t r = request_.ranks; r-- > 0;) // from the last: gradients come from there
       for (int64_t gap : kGaps)
         for (int64_t extra : kExtras) {
-          if (plays-- == 0)
+          if (plays-- == 0 || isTimeUp())
             return llvm::Error::success();
           Policy changed = policy;
           changed.gapPercent[r] = gap;

@@ -32,6 +32,7 @@ private:
   /// Gives single ranks of the policies tried, from the best, a gap percentage and forwards ahead
   /// of their own, one rank after the other, as long as time is left.
   llvm::Error refine();
+  bool isTimeUp() const { return request_.timeIsUp && request_.timeIsUp(); }
 
   const ScheduleRequest &request_;
   Placement placement_;

@@ -1,0 +1,208 @@
+#include "compiler/planner/TrainingStages.h"
+
+#include "compiler/planner/SketchPlan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace pipec {
+
+namespace {
+
+/// Up: no sum of parts is less than the whole.
+int64_t rounded(double value) { return static_cast<int64_t>(std::ceil(value - 1e-6)); }
+
+const ClusterDevice &deviceOfRank(const Cluster &cluster, size_t rank) {
+  return cluster.devices[rank % cluster.devices.size()];
+}
+
+} // namespace
+
+TrainingStages::TrainingStages(const TrainingProblem &problem) : problem_(problem) {
+  const std::vector<CostRow> &rows = problem.table.rows;
+  for (size_t r = 0; r < problem.ranks; ++r)
+    slow_.push_back(slowness(problem.cluster, deviceOfRank(problem.cluster, r)));
+  for (std::vector<double> *sums : {&forward_, &work_, &kept_, &fixed_})
+    sums->assign(rows.size() + 1, 0);
+  hasGradient_.assign(rows.size(), false);
+  readers_.resize(rows.size());
+  for (const SharedWeight &weight : problem.table.shared)
+    for (uint32_t reader : weight.readers)
+      hasGradient_[reader] = hasGradient_[reader] || weight.trained;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const CostRow &row = rows[i];
+    if (i > 0 && !row.withPrevious)
+      places_.push_back(i);
+    forward_[i + 1] = forward_[i] + double(row.forwardNs);
+    work_[i + 1] = work_[i] + double(row.forwardNs + row.inputGradNs + row.weightGradNs);
+    kept_[i + 1] = kept_[i] + double(row.keptBytes);
+    fixed_[i + 1] = fixed_[i] + double(row.weightBytes) +
+                    double(row.trainedBytes) * double(1 + problem.optimizer.states);
+    if (row.trainedBytes > 0)
+      hasGradient_[i] = true;
+    for (uint32_t maker : row.reads) {
+      readers_[maker].push_back(static_cast<uint32_t>(i));
+      if (hasGradient_[maker])
+        hasGradient_[i] = true;
+    }
+  }
+  crossing_.assign(rows.size() + 1, 0);
+  for (size_t i = 0; i < rows.size(); ++i)
+    if (!readers_[i].empty()) {
+      crossing_[i + 1] += double(rows[i].outputBytes);
+      crossing_[readers_[i].back() + 1] -= double(rows[i].outputBytes);
+    }
+  for (size_t i = 1; i < crossing_.size(); ++i)
+    crossing_[i] += crossing_[i - 1];
+}
+
+std::optional<int64_t> TrainingStages::limitOf(size_t rank) const {
+  const size_t devices = problem_.cluster.devices.size();
+  const int64_t whole = problem_.memoryLimit ? problem_.memoryLimit
+                                             : deviceOfRank(problem_.cluster, rank).memoryBytes;
+  if (whole == 0)
+    return std::nullopt;
+  // Ranks that share a device share its memory.
+  const size_t sharing = (problem_.ranks - rank % devices + devices - 1) / devices;
+  return whole / static_cast<int64_t>(sharing);
+}
+
+int64_t TrainingStages::updateNs(size_t rank, int64_t trainedBytes) const {
+  const double moved = double(trainedBytes) * double(problem_.optimizer.moved());
+  return rounded(moved * 1e9 / double(deviceOfRank(problem_.cluster, rank).bytesPerSecond));
+}
+
+void TrainingStages::addChannels(const TrainingPoint &point, const std::vector<uint32_t> &stageOf,
+                                 StagedWork &work) const {
+  for (size_t maker = 0; maker < readers_.size(); ++maker) {
+    const int64_t bytes = rounded(double(problem_.table.rows[maker].outputBytes) * point.share);
+    std::set<size_t> consumers;
+    for (uint32_t reader : readers_[maker])
+      if (stageOf[reader] != stageOf[maker])
+        consumers.insert(stageOf[reader]);
+    if (consumers.empty() || bytes == 0) // numbers travel with what else travels
+      continue;
+    addChannel(work.plan, stageOf[maker], {consumers.begin(), consumers.end()}, bytes);
+    work.plan.channels.back().tensor.requiresGrad = hasGradient_[maker];
+    for (size_t stage : consumers) {
+      work.costs.stages[stage].heldByForward += bytes;
+      work.costs.keptToRecompute[stage] += bytes;
+    }
+  }
+}
+
+/// The table's first reader has the weight already.
+void TrainingStages::addShared(const TrainingPoint &point, const std::vector<uint32_t> &stageOf,
+                               StagedWork &work, std::vector<int64_t> &trained) const {
+  for (const SharedWeight &weight : problem_.table.shared) {
+    std::set<size_t> stages;
+    for (uint32_t reader : weight.readers)
+      stages.insert(stageOf[reader]);
+    if (stages.size() < 2)
+      continue;
+    addTie(work.plan, {stages.begin(), stages.end()}, weight.bytes, point.tied);
+    const size_t owner = *stages.begin(), home = work.plan.stages[owner].rank;
+    for (size_t stage : stages)
+      work.plan.stages[stage].attributes.back().requiresGrad = weight.trained;
+    std::set<size_t> sentTo;
+    for (size_t stage : stages) {
+      const size_t rank = work.plan.stages[stage].rank;
+      if (stage == owner)
+        continue;
+      if (point.tied == Tie::Mode::Replicate) {
+        const int64_t states = weight.trained ? 1 + problem_.optimizer.states : 0;
+        work.fixedBytes[rank] += weight.bytes * (1 + states);
+        trained[stage] += weight.trained ? weight.bytes : 0;
+      } else if (weight.trained && rank != home && sentTo.insert(rank).second) {
+        work.fixedBytes[rank] += weight.bytes; // its gradient, on the way back
+      }
+    }
+  }
+}
+
+/// Links between all ranks that may send each other something.
+void TrainingStages::connect(StagedWork &work) const {
+  Program ways;
+  ways.ranks.resize(work.plan.ranks);
+  std::set<std::pair<size_t, size_t>> pairs;
+  for (const Channel &channel : work.plan.channels)
+    for (const PortRef &to : channel.to) {
+      const size_t from = work.plan.stages[channel.from.stage].rank,
+                   rank = work.plan.stages[to.stage].rank;
+      pairs.insert({from, rank});
+      pairs.insert({rank, from});
+      for (const PortRef &other : channel.to) // gradients go from consumer to consumer
+        pairs.insert({rank, work.plan.stages[other.stage].rank});
+    }
+  for (auto [from, to] : pairs)
+    ways.lanes.push_back({from, to});
+  for (const Tie &tie : work.plan.ties) {
+    std::set<size_t> ranks;
+    for (size_t stage : tie.stages)
+      ranks.insert(work.plan.stages[stage].rank);
+    ways.groups.emplace_back(ranks.begin(), ranks.end());
+  }
+  placeOn(problem_.cluster, ways, work.costs);
+}
+
+StagedWork TrainingStages::workOf(const TrainingPoint &point) const {
+  StagedWork work;
+  work.placement = point.placement;
+  work.chunks = point.chunks;
+  work.plan = sketchPlan(rankOfStages(point.placement, problem_.ranks, point.chunks), Mode::Train);
+  work.shape.microBatches = point.microBatches;
+  work.shape.train = true;
+  work.shape.optimizer = true;
+  const size_t stages = point.boundaries.size() + 1;
+  std::vector<uint32_t> stageOf(operators(), 0);
+  std::vector<int64_t> trained(stages, 0), largest(problem_.ranks, 0);
+  work.fixedBytes.assign(problem_.ranks, 0);
+  for (size_t s = 0; s < stages; ++s) {
+    const size_t begin = s ? point.boundaries[s - 1] : 0,
+                 end = s + 1 < stages ? point.boundaries[s] : operators();
+    const size_t rank = work.plan.stages[s].rank;
+    const CostRow sum = problem_.table.sum(begin, end);
+    const double time = point.share * slow_[rank];
+    work.costs.stages.push_back({rounded(double(sum.forwardNs) * time),
+                                 rounded(double(sum.inputGradNs) * time),
+                                 rounded(double(sum.weightGradNs) * time),
+                                 rounded(double(sum.keptBytes) * point.share), 0});
+    trained[s] = sum.trainedBytes;
+    work.fixedBytes[rank] += sum.weightBytes + sum.trainedBytes * (1 + problem_.optimizer.states);
+    for (size_t i = begin; i < end; ++i) {
+      stageOf[i] = static_cast<uint32_t>(s);
+      largest[rank] = std::max(largest[rank],
+                               rounded(double(problem_.table.rows[i].outputBytes) * point.share));
+    }
+  }
+  work.costs.keptToRecompute.assign(stages, 0);
+  addChannels(point, stageOf, work);
+  addShared(point, stageOf, work, trained);
+  connect(work);
+  for (size_t s = 0; s < stages; ++s)
+    work.costs.optimize.push_back(updateNs(work.plan.stages[s].rank, trained[s]));
+  bool limited = false;
+  for (size_t r = 0; r < problem_.ranks; ++r) {
+    work.fixedBytes[r] += 2 * largest[r];
+    const std::optional<int64_t> limit = limitOf(r);
+    limited |= limit.has_value();
+    work.limitBytes.push_back(limit.value_or(INT64_MAX));
+  }
+  if (!limited)
+    work.limitBytes.clear();
+  return work;
+}
+
+std::vector<int64_t> TrainingStages::leastBytes(const StagedWork &work) {
+  std::vector<int64_t> least(work.plan.ranks, 0);
+  for (size_t s = 0; s < work.plan.stages.size(); ++s) {
+    int64_t &most = least[work.plan.stages[s].rank];
+    most = std::max(most, work.costs.stages[s].heldByForward);
+  }
+  for (size_t r = 0; r < work.plan.ranks; ++r)
+    least[r] += work.fixedBytes[r];
+  return least;
+}
+
+} // namespace pipec

@@ -1,0 +1,245 @@
+// The joint search over pipelines of a training against trying everything: all cuts, numbers of
+// micro-batches, sets of stages to recompute, and ways to keep shared weights.
+#include "compiler/planner/JointSearch.h"
+
+#include "compiler/planner/TrainingCuts.h"
+#include "ir/schedule/OpMemory.h"
+#include "llvm/ADT/STLExtras.h"
+#include "tests/support/Matchers.h"
+#include "tests/support/RandomPrograms.h"
+
+#include <algorithm>
+
+namespace pipec {
+namespace {
+
+/// A chain of operators, some of which read an earlier one too; a weight that the first and the
+/// last share.
+CostTable randomTable(std::mt19937 &random, size_t operators) {
+  CostTable table;
+  table.training = true;
+  table.batch = 8;
+  for (size_t i = 0; i < operators; ++i) {
+    auto some = [&](int64_t most) {
+      return static_cast<int64_t>(1 + below(random, static_cast<uint32_t>(most)));
+    };
+    CostRow &row = table.rows.emplace_back();
+    row.op = "aten::op";
+    row.forwardNs = 10'000 * some(40);
+    row.inputGradNs = i ? row.forwardNs : 0;
+    row.weightGradNs = row.forwardNs;
+    row.outputBytes = 1000 * some(20);
+    row.keptBytes = 1000 * some(60);
+    row.trainedBytes = 1000 * some(30);
+    row.weightBytes = row.trainedBytes + 500;
+    row.withPrevious = i > 0 && below(random, 8) == 0;
+    if (i > 0)
+      row.reads.push_back(static_cast<uint32_t>(i - 1));
+    if (i > 2 && below(random, 3) == 0)
+      row.reads.insert(row.reads.begin(), below(random, static_cast<uint32_t>(i - 1)));
+  }
+  if (operators > 1)
+    table.shared.push_back(
+        {"wte", table.rows[0].weightBytes / 2, true, {0, static_cast<uint32_t>(operators - 1)}});
+  return table;
+}
+
+Cluster twoSpeeds(size_t devices) {
+  Cluster cluster = defaultCluster(devices);
+  cluster.links = {{"*", "*", 1'000'000'000, 2'000, false}};
+  cluster.devices.back().flopsPerSecond *= 2;
+  cluster.devices.back().bytesPerSecond *= 2;
+  return cluster;
+}
+
+JointRequest requestFor(CostTable table, size_t ranks) {
+  JointRequest request;
+  request.problem.table = std::move(table);
+  request.problem.ranks = ranks;
+  request.problem.cluster = twoSpeeds(ranks);
+  request.microBatchings = {{2, 0.5}, {4, 0.25}, {8, 0.125}};
+  request.chunks = {1, 2};
+  return request;
+}
+
+struct Found {
+  int64_t step = INT64_MAX;  // of what fits
+  int64_t bytes = INT64_MAX; // of what needs least
+};
+
+/// Everything that a request leaves free, for schedules that follow a pattern.
+Found everything(const JointRequest &request) {
+  Found found;
+  const TrainingStages stages(request.problem);
+  auto consider = [&](const StagedWork &work, const Generator &generator, uint32_t again) {
+    ScheduleRequest asked;
+    asked.ranks = work.plan.ranks;
+    asked.chunks = work.chunks;
+    asked.microBatches = work.shape.microBatches;
+    asked.costs.stages = work.costs.stages;
+    llvm::Expected<Schedule> schedule = makeSchedule(generator, asked);
+    if (!schedule)
+      return llvm::consumeError(schedule.takeError());
+    RunShape shape = work.shape;
+    for (size_t s = 0; s < work.plan.stages.size(); ++s)
+      shape.recompute.push_back(again >> s & 1);
+    const Program program = take(lower(*schedule, work.plan, shape));
+    int64_t most = 0;
+    bool fits = true;
+    const std::vector<MemoryPeak> peaks = memoryPeaks(program, work.plan, shape, work.costs);
+    for (size_t r = 0; r < peaks.size(); ++r) {
+      const int64_t bytes = peaks[r].bytes + work.fixedBytes[r];
+      most = std::max(most, bytes);
+      fits = fits && (work.limitBytes.empty() || bytes <= work.limitBytes[r]);
+    }
+    found.bytes = std::min(found.bytes, most);
+    if (fits)
+      found.step =
+          std::min(found.step, take(simulate(program, work.plan, shape, work.costs)).makespan);
+  };
+  for (size_t chunks : request.chunks)
+    for (Placement placement : {Placement::Loop, Placement::V})
+      for (const MicroBatching &way : request.microBatchings)
+        for (const Boundaries &cut : everyCut(stages.places(), chunks * request.problem.ranks - 1))
+          for (Tie::Mode tied : {Tie::Mode::Replicate, Tie::Mode::Transmit}) {
+            if (placement == Placement::V && chunks != 2)
+              continue;
+            const StagedWork work =
+                stages.workOf({placement, chunks, cut, way.microBatches, way.share, tied});
+            for (const Generator &generator : generators())
+              if (!generator.inference && !generator.looksAtCosts &&
+                  (generator.placement == placement || chunks == 1) &&
+                  (request.schedule.empty() || generator.name == request.schedule))
+                for (uint32_t again = 0; again < uint32_t(1) << (cut.size() + 1); ++again)
+                  consider(work, generator, again);
+          }
+  return found;
+}
+
+TEST(JointSearch, findsWhatTryingEverythingFinds) {
+  std::mt19937 random(3);
+  size_t limited = 0, recomputed = 0, transmitted = 0;
+  for (int round = 0; round < 12; ++round) {
+    SCOPED_TRACE(round);
+    const char *const schedules[] = {"1f1b", "zb-h1", "interleaved-1f1b", "", "gpipe", "zb-v"};
+    JointRequest request = requestFor(randomTable(random, 4 + below(random, 2)), 2);
+    request.schedule = schedules[round % 6];
+    for (CostRow &row : request.problem.table.rows)
+      row.withPrevious &= round % 3 != 2; // four stages need three places
+    const Found free = everything(request);
+    if (round % 2) { // somewhere between what the fastest needs and what the smallest does
+      const JointOutcome whole = take(searchJointly(request));
+      const int64_t most = whole.search.best().mostBytes();
+      request.problem.memoryLimit = free.bytes + (most - free.bytes) * (round % 3) / 3;
+      ++limited;
+    }
+    const Found best = everything(request);
+    ASSERT_LT(best.step, INT64_MAX);
+    const JointOutcome outcome = take(searchJointly(request));
+    EXPECT_TRUE(outcome.everyCut);
+    EXPECT_TRUE(outcome.search.complete);
+    if (request.schedule.empty()) { // those that look at costs take part
+      EXPECT_LE(*outcome.search.best().step, best.step);
+    } else {
+      EXPECT_EQ(*outcome.search.best().step, best.step);
+    }
+    EXPECT_LE(outcome.lowerBound, *outcome.search.best().step);
+    recomputed += llvm::is_contained(outcome.search.best().recompute, true);
+    transmitted += outcome.best().tied == Tie::Mode::Transmit;
+    if (request.problem.memoryLimit) {
+      EXPECT_LE(outcome.search.best().mostBytes(), request.problem.memoryLimit);
+    }
+  }
+  EXPECT_GT(limited, 4u);
+  EXPECT_GT(recomputed, 0u);
+  EXPECT_GT(transmitted, 0u);
+}
+
+TEST(JointSearch, theLeastMemoryDoesAndNoneLess) {
+  std::mt19937 random(8);
+  for (const char *schedule : {"1f1b", "gpipe", ""}) {
+    JointRequest request = requestFor(randomTable(random, 5), 2);
+    request.schedule = schedule;
+    request.problem.memoryLimit = 1000;
+    const ErrorText why = describe(searchJointly(request).takeError());
+    EXPECT_EQ(why.code, ExitCode::NoPlan);
+    const auto at = why.message.find("at least ");
+    ASSERT_NE(at, std::string::npos) << why.message;
+    const int64_t least = std::stoll(why.message.substr(at + 9));
+    const Found best = everything(request);
+    if (*schedule) {
+      EXPECT_EQ(least, best.bytes) << why.message;
+    } else {
+      EXPECT_LE(least, best.bytes) << why.message;
+    }
+    request.problem.memoryLimit = least;
+    EXPECT_LE(take(searchJointly(request)).search.best().mostBytes(), least);
+    request.problem.memoryLimit = least - 1;
+    EXPECT_TRUE(failedWith(searchJointly(request), ExitCode::NoPlan,
+                           "expected at least " + std::to_string(least) + " bytes per device"));
+  }
+}
+
+/// Too many cuts to try them all.
+TEST(JointSearch, largeModelsComeNearTheBoundInSeconds) {
+  std::mt19937 random(21);
+  for (size_t ranks : {2}) {
+    SCOPED_TRACE(ranks);
+    JointRequest request = requestFor(randomTable(random, 300), ranks);
+    request.problem.cluster = defaultCluster(ranks);
+    request.microBatchings = {{8, 1}};
+    request.chunks = {1, 2};
+    const JointOutcome outcome = take(searchJointly(request));
+    EXPECT_FALSE(outcome.everyCut);
+    EXPECT_TRUE(outcome.search.complete);
+    EXPECT_LT(outcome.gap(), 0.15);
+    EXPECT_LE(outcome.lowerBound, outcome.search.lowerBound);
+    const TrainingStages stages(request.problem);
+    for (size_t i = 0; i + 1 < outcome.best().boundaries.size(); ++i)
+      EXPECT_LT(outcome.best().boundaries[i], outcome.best().boundaries[i + 1]);
+    // With little memory, what fits fits, and what is named does.
+    request.problem.memoryLimit = 1;
+    const ErrorText why = describe(searchJointly(request).takeError());
+    ASSERT_EQ(why.code, ExitCode::NoPlan) << why.message;
+    const int64_t least = std::stoll(why.message.substr(why.message.find("at least ") + 9));
+    request.problem.memoryLimit = least;
+    EXPECT_LE(take(searchJointly(request)).search.best().mostBytes(), least);
+  }
+}
+
+/// Bounds hold for every cut.
+TEST(JointSearch, noCutBeatsTheBound) {
+  std::mt19937 random(33);
+  for (int round = 0; round < 20; ++round) {
+    const JointRequest request = requestFor(randomTable(random, 6), 2 + below(random, 2));
+    const TrainingStages stages(request.problem);
+    for (size_t chunks : {1, 2}) {
+      if (stages.places().size() + 1 < chunks * request.problem.ranks)
+        continue;
+      const TrainingShape shape{Placement::Loop, chunks, 4, 0.5};
+      const int64_t bound = anyCutLowerBound(stages, shape);
+      int64_t least = INT64_MAX;
+      for (const Boundaries &cut : everyCut(stages.places(), chunks * request.problem.ranks - 1)) {
+        JointRequest fixed = request;
+        for (size_t i = 1; i < fixed.problem.table.rows.size(); ++i)
+          fixed.problem.table.rows[i].withPrevious = !llvm::is_contained(cut, i);
+        fixed.chunks = {chunks};
+        fixed.microBatchings = {{4, 0.5}};
+        least = std::min(least, *take(searchJointly(fixed)).search.best().step);
+      }
+      EXPECT_LE(bound, least);
+    }
+  }
+}
+
+TEST(JointSearch, saysWhatIsMissing) {
+  std::mt19937 random(2);
+  JointRequest request = requestFor(randomTable(random, 2), 4);
+  EXPECT_TRUE(failedWith(searchJointly(request), ExitCode::Usage,
+                         "expected a model with places for at least 3 cuts"));
+  request.microBatchings.clear();
+  EXPECT_TRUE(failedWith(searchJointly(request), ExitCode::Usage, "expected operators, ranks"));
+}
+
+} // namespace
+} // namespace pipec
