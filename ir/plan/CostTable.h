@@ -44,7 +44,7 @@ struct CostTable {
   int64_t atOnce = 1;    // ranks at work on one machine while forwardNs was taken
   bool training = false; // backward, wiring and shared weights are known
   int64_t batch = 0;     // samples of the micro-batch that it is of; 0: not known
-  std::vector<SharedWeight> shared;
+  std::vector<SharedWeight> shared{};
   bool operator==(const CostTable &) const = default;
 
   /// Of the operators [begin, end) as one: a stage.

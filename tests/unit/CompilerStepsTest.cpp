@@ -166,7 +166,7 @@ TEST(EstimateCosts, TakeArithmeticForWhatItIsElsewhere) {
   device.kind = ClusterDevice::Kind::Cuda;
   const CostTable table =
       take(findCosts(flat, {at::ones({2, 3, 4, 4}), at::ones({5, 3, 3, 3}), at::ones({6, 5, 1, 1})},
-                     CompileOptions(), device, 1));
+                     "analytic", CompileOptions(), device, 1));
   std::vector<int64_t> times;
   for (const CostRow &row : table.rows)
     if (row.forwardNs > 0)
