@@ -51,8 +51,8 @@ struct CompileOptions {
   bool listCosts = false;    // fill CompileReport::costTable also where costs were only counted
   int64_t memoryLimit = 0;   // bytes of a stage; 0: as the cluster says
   int64_t microBatches = 0;  // 0: number of stages
-  size_t ranks = 0;          // 0: one per stage; of automatic cuts at most one per core, or as many
-                             // as the cluster has devices
+  size_t ranks = 0;          // 0: one per stage; by measured costs at most one per core, or as
+                             // many as the cluster has devices
   std::string schedule;      // "auto": stages per rank, ranks of stages and the number of
                              // micro-batches are chosen where not given; empty: as ever
   std::string printAfter;    // pass name, or "all"

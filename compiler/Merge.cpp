@@ -4,6 +4,7 @@
 #include "compiler/StageEmitter.h"
 #include "ir/CanonicalText.h"
 #include "ir/Refusals.h"
+#include "ir/TensorKey.h"
 #include "ir/TorchError.h"
 #include "ir/artifact/ArtifactDir.h"
 #include "ir/artifact/Discharge.h"
@@ -67,15 +68,29 @@ llvm::Error checkArgumentTypes(const Model &model) {
   return llvm::Error::success();
 }
 
-/// Weights of a tie that every stage has a copy of are one tensor again. Those that overlap without
-/// being equal stay apart: nobody writes them, or they would live in one stage.
+/// Weights of a tie that every stage has a copy of are one tensor again: of several copies one with
+/// which others of the tie share memory. Those that overlap without being equal share it where some
+/// stage has both; else they stay apart: nobody writes them, or they would live in one stage.
 void shareTies(Model &model, const Plan &plan) {
   for (const Tie &tie : plan.ties) {
-    std::map<std::string, c10::IValue> byContent;
+    std::vector<Attribute *> tied;
+    std::vector<at::Tensor> tensors;
     for (Attribute &attribute : model.attributes)
-      if (llvm::is_contained(tie.names, attribute.name))
-        attribute.value =
-            byContent.try_emplace(contentText(attribute.value), attribute.value).first->second;
+      if (llvm::is_contained(tie.names, attribute.name)) {
+        tied.push_back(&attribute);
+        tensors.push_back(attribute.value.isTensor() ? attribute.value.toTensor() : at::Tensor());
+      }
+    const std::vector<int64_t> memory = storageIds(tensors);
+    std::map<std::string, std::pair<ptrdiff_t, c10::IValue>> byContent; // sharers, the copy
+    for (size_t i = 0; i < tied.size(); ++i) {
+      auto &[sharers, copy] = byContent[contentText(tied[i]->value)];
+      if (const ptrdiff_t count = llvm::count(memory, memory[i]); count > sharers) {
+        sharers = count;
+        copy = tied[i]->value;
+      }
+    }
+    for (Attribute *attribute : tied)
+      attribute->value = byContent.at(contentText(attribute->value)).second;
   }
 }
 

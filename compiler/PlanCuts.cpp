@@ -13,7 +13,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
+#include <numeric>
 #include <set>
 
 namespace pipec {
@@ -211,7 +213,30 @@ private:
                  model_.nodeCosts[maker].outputBytes);
   }
 
-  /// An equal share, the largest class, and what the search over cuts in every order proves.
+  /// In a graph of one piece some result crosses the first cut: its maker's stage makes and sends
+  /// it.
+  double leastTransfer() const {
+    std::vector<uint32_t> piece(size());
+    std::iota(piece.begin(), piece.end(), 0);
+    auto pieceOf = [&](uint32_t i) {
+      while (piece[i] != i)
+        i = piece[i] = piece[piece[i]];
+      return i;
+    };
+    double least = std::numeric_limits<double>::infinity();
+    size_t pieces = size();
+    for (auto [maker, reader] : graph_.reads) {
+      const uint32_t a = pieceOf(maker), b = pieceOf(reader);
+      pieces -= a != b;
+      piece[a] = b;
+      if (problem_.color[maker] != problem_.color[reader])
+        least = std::min(least, problem_.time[0][maker] + problem_.outCost[maker]);
+    }
+    return pieces == 1 && least < std::numeric_limits<double>::infinity() ? least : 0;
+  }
+
+  /// An equal share, what must be sent, the largest class, and what the search over cuts in every
+  /// order proves.
   double lowerBound() const {
     double total = 0;
     std::map<int64_t, double> classes;
@@ -219,7 +244,7 @@ private:
       total += problem_.time[0][i];
       classes[problem_.color[i]] += problem_.time[0][i];
     }
-    double bound = total / double(request_.stages);
+    double bound = std::max(total / double(request_.stages), leastTransfer());
     for (const auto &[color, time] : classes)
       bound = std::max(bound, time);
     if (legal_.size() > kMostPlacesForBound)

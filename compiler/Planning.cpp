@@ -3,7 +3,6 @@
 #include "compiler/MeasureCosts.h"
 #include "compiler/Predict.h"
 #include "ir/Values.h"
-#include "llvm/Support/Threading.h"
 #include "passes/analysis/TopLevel.h"
 
 #include <fmt/ranges.h>
@@ -81,8 +80,8 @@ size_t Planning::ranksFor(size_t stages) const {
     return options_->ranks;
   if (!options_->cluster.empty())
     return std::min(stages, cluster_.devices.size());
-  return cutsByCost_ ? std::min<size_t>(stages, llvm::hardware_concurrency().compute_thread_count())
-                     : stages;
+  return cutsByCost_ && table_.atOnce > 1 ? std::min(stages, static_cast<size_t>(table_.atOnce))
+                                          : stages;
 }
 
 /// How many stages to try: as many as are asked for; where the schedule is to be chosen and only

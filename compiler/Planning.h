@@ -22,8 +22,9 @@ public:
   /// As many as there are devices where nobody says more.
   size_t stages() const;
 
-  /// After findCosts, where nobody says otherwise: one per stage, with automatic cuts at most as
-  /// many as this machine has cores, with a cluster as many as it has devices.
+  /// After findCosts, where nobody says otherwise: one per stage; with automatic cuts by measured
+  /// costs at most as many as the cores that they were measured on, which the table tells; with a
+  /// cluster at most as many as it has devices.
   size_t ranksFor(size_t stages) const;
 
   /// Fills model.nodeCosts where the options need them; false: they do not. Errors: Usage for a

@@ -80,7 +80,8 @@ c10::IValue listed(const Values &parts) {
   return list;
 }
 
-/// Merges one value per micro-batch; containers are merged element by element.
+/// Merges one value per micro-batch; containers are merged element by element. Those to be joined
+/// along a dimension that are not alike, such as a list with an element per sample, become a list.
 class Merger {
 public:
   Merger(const MergeRule &rule, llvm::ArrayRef<int64_t> samples) : rule_(rule), samples_(samples) {}
@@ -92,6 +93,10 @@ public:
       return differentTrees();
     if (first.isTensor())
       return tensors(parts);
+    const bool isContainer = first.isTuple() || first.isList() || first.isGenericDict();
+    if (isContainer && !areAlike(parts))
+      return rule_.kind == MergeRule::Kind::Concat ? llvm::Expected<c10::IValue>(listOf(parts))
+                                                   : differentTrees();
     if (first.isTuple() || first.isList())
       return sequences(parts);
     if (first.isGenericDict())
@@ -168,11 +173,8 @@ private:
     Values merged;
     for (size_t i = 0; i < columns.front().size(); ++i) {
       Values row;
-      for (const Values &column : columns) {
-        if (column.size() != columns.front().size())
-          return differentTrees();
+      for (const Values &column : columns)
         row.push_back(column[i]);
-      }
       auto value = merge(row);
       if (!value)
         return value.takeError();
@@ -191,12 +193,8 @@ private:
     c10::impl::GenericDict merged(first.keyType(), first.valueType());
     for (const auto &entry : first) {
       Values row;
-      for (const c10::IValue &part : parts) {
-        c10::impl::GenericDict dict = part.toGenericDict();
-        if (dict.size() != first.size() || !dict.contains(entry.key()))
-          return differentTrees();
-        row.push_back(dict.at(entry.key()));
-      }
+      for (const c10::IValue &part : parts)
+        row.push_back(part.toGenericDict().at(entry.key()));
       auto value = merge(row);
       if (!value)
         return value.takeError();

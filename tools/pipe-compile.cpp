@@ -88,7 +88,7 @@ IntegerOption microBatches("microbatches",
                            cl::value_desc("M"), cl::cat(category));
 IntegerOption ranks("ranks",
                     cl::desc("ranks that the stages are placed on (default: one per stage; with "
-                             "automatic cuts at most as many as this machine has cores, or as "
+                             "measured costs at most as many as this machine has cores, or as "
                              "--cluster has devices)"),
                     cl::value_desc("R"), cl::cat(category));
 StringOption

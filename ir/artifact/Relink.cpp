@@ -287,12 +287,32 @@ private:
       model_.attributes.push_back(std::move(attribute));
       c10::TypePtr type = entry.channel ? nullptr : typeAt(modules_[s], entry.name);
       model_.graph->addInput()->setType(type ? type : c10::TensorType::get());
+      sharers_.push_back(sharersOf(s, i));
     }
     Attribute &attribute = model_.attributes[known->second];
+    // Of several copies one that shares memory as the source's does, if there is one.
+    if (const size_t sharers = sharersOf(s, i); !inserted && sharers >= sharers_[known->second]) {
+      attribute.value = values_[s][i];
+      sharers_[known->second] = sharers;
+    }
     attribute.written |= entry.written;
     for (const std::string &name : entry.otherNames)
       if (!llvm::is_contained(attribute.otherNames, name))
         attribute.otherNames.push_back(name);
+  }
+
+  /// Other attributes of the stage that share memory with this one.
+  size_t sharersOf(size_t s, size_t i) const {
+    if (memories_.size() <= s)
+      memories_.resize(s + 1);
+    std::vector<int64_t> &memory = memories_[s];
+    if (memory.empty()) {
+      std::vector<at::Tensor> tensors;
+      for (const c10::IValue &value : values_[s])
+        tensors.push_back(value.isTensor() ? value.toTensor() : at::Tensor());
+      memory = storageIds(tensors);
+    }
+    return memory[i] < 0 ? 0 : static_cast<size_t>(llvm::count(memory, memory[i])) - 1;
   }
 
   Value *attributeInput(const std::string &name) {
@@ -405,7 +425,9 @@ private:
   const Plan &plan_;
   const KnownWeights &known_;
   std::map<std::string, std::string> weights_;
-  std::vector<std::vector<c10::IValue>> values_; // by stage and attribute
+  std::vector<std::vector<c10::IValue>> values_;       // by stage and attribute
+  mutable std::vector<std::vector<int64_t>> memories_; // of these, once asked for
+  std::vector<size_t> sharers_;                        // of each attribute's value, in its stage
   std::vector<StageFacts> facts_;
   std::vector<torch::jit::Module> modules_;
   std::vector<std::shared_ptr<Graph>> graphs_; // pipec_forward of each

@@ -32,7 +32,7 @@ def run(tool, *arguments, env=None, cwd=None, timeout=300, before=None):
     Automatic cuts are planned by counted costs unless a test says otherwise: the same on every run, and nothing is timed.
     """
     words = [str(BIN / tool), *map(str, arguments)]
-    if tool == "pipe-compile" and "--stages" in words and "--inputs" in words and "--cost" not in words and "--cluster" not in words:
+    if tool == "pipe-compile" and ("--stages" in words or "--schedule" in words) and "--inputs" in words and "--cost" not in words and "--cluster" not in words:
         words += ["--cost", "analytic"]
     done = subprocess.run(words, env={**os.environ, **(env or {})}, cwd=cwd, stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, errors="backslashreplace", timeout=timeout, preexec_fn=before)

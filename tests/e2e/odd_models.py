@@ -292,6 +292,20 @@ class Head(nn.Module):
         return functional.linear(x, self.weight)
 
 
+class PartOfAWeight(nn.Module):
+    """A weight with two names, and another that is its first half: read in the stage of the second, and of the first."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.again, self.last = nn.Linear(6, 6), nn.Linear(6, 6), nn.LayerNorm(6)
+        self.again.weight = self.first.weight
+        self.half = nn.Parameter(self.first.weight.detach()[:3])
+
+    def forward(self, x):
+        x = self.again(torch.relu(self.first(x)))
+        return nn.functional.linear(self.last(x), self.half)
+
+
 class TiedHead(nn.Module):
     """One tensor with two names, both used: by an embedding and by an output head."""
 

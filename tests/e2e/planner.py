@@ -22,7 +22,7 @@ class Planner(e2e.Case):
         return done
 
     def testReport(self):
-        report, _ = self.document(*UNET, "--stages", 4, "-o", "report.pipe")
+        report, _ = self.document(*UNET, "--stages", 4, "--ranks", 4, "-o", "report.pipe")
         partition, prediction, stages = report["partition"], report["prediction"], report["stages"]
         self.assertEqual(set(partition), {"bottleneck_ms", "lower_bound_ms", "gap"})
         self.assertGreaterEqual(partition["bottleneck_ms"], partition["lower_bound_ms"])

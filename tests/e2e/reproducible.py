@@ -13,7 +13,7 @@ import odd_models
 
 NAME = "unet"
 MODEL, INPUTS = e2e.MODELS / f"{NAME}.pt", e2e.MODELS / f"{NAME}.inputs.pt"
-OPTIONS = ["--stages", 3, "--inputs"]
+OPTIONS = ["--cost", "analytic", "--stages", 3, "--inputs"]
 
 
 class Reproducible(e2e.Case):

@@ -1,4 +1,5 @@
 """Memory that outlives a micro-batch, or that a micro-batch must have to itself: equal to the model called once per micro-batch by plain PyTorch."""
+import copy
 from pathlib import Path
 
 import torch
@@ -19,10 +20,10 @@ class State(e2e.Case):
         return path
 
     def calledByHand(self, model, calls):
-        """What the saved model returns for each call; every call has arguments of its own."""
+        """What the saved model returns for each call, as it is then; every call has arguments of its own."""
         module = torch.jit.load(model)
         with torch.no_grad(), torch.jit.optimized_execution(False):
-            return [module(*arguments) for arguments in calls]
+            return [copy.deepcopy(module(*arguments)) for arguments in calls]
 
     def running(self, artifact, inputs, microBatches, expected, *more):
         torch.save(inputs, "inputs.pt")
@@ -38,7 +39,7 @@ class State(e2e.Case):
                     model = self.save(build)
                     results = self.calledByHand(model, [(part,) for part in batch.split(2)])
                     expected = torch.cat([result[0] if isinstance(result, tuple) else result for result in results])
-                    if isinstance(results[0], tuple):  # every call returned the one buffer
+                    if isinstance(results[0], tuple):  # every call returned the buffer
                         expected = expected, [result[1] for result in results]
                     artifact = f"{build.__name__}-{stages}.pipe"
                     self.compiled(model, artifact, "--stages", stages, "--inputs", "f32[2,4]")

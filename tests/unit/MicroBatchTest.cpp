@@ -224,6 +224,12 @@ TEST(Merge, ContainersAndNestedTrees) {
   EXPECT_EQ(leaves[1].toTensor().numel(), 4);
 
   c10::List<at::Tensor> shorter({at::ones({2})});
+  merged = take(mergeOutputs(signature, {{list, at::ones({2})}, {shorter, at::ones({2})}}, {2, 2}));
+  leaves = take(flattenOutputs(signature, merged)); // one per micro-batch
+  EXPECT_EQ(leaves[0].toListRef().size(), 2u);
+  EXPECT_EQ(leaves[0].toListRef()[1].toTensorVector().size(), 1u);
+  EXPECT_EQ(leaves[1].toTensor().numel(), 4);
+  signature.leaves[0].merge = kMean;
   EXPECT_EQ(
       errorOf(mergeOutputs(signature, {{list, at::ones({2})}, {shorter, at::ones({2})}}, {2, 2}))
           .message,
