@@ -5,6 +5,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
+
 namespace pipec {
 
 namespace {
@@ -47,10 +49,12 @@ std::vector<Group> groupsOf(const Signature &signature, llvm::ArrayRef<c10::IVal
   return groups;
 }
 
-/// A shorter one first: tables of positions end somewhere, and half of a multiple of 8 is one of 4.
-/// Then a longer one: some arguments hold positions.
+/// A shorter one first: tables of positions end somewhere. Then a longer one: some arguments hold
+/// positions, and networks that halve an image and join it again want multiples of 16 or 32.
 std::array<int64_t, 2> otherSizes(int64_t size) {
-  return {size >= 4 ? size / 2 : size == 3 ? 2 : 3, size == 2 ? 5 : size + 1};
+  const int64_t shorter = size >= 4 ? size / 2 : size == 3 ? 2 : 3;
+  const int64_t step = std::min<int64_t>(32, size & -size);
+  return {shorter, size + step};
 }
 
 /// A group, and which of its two other sizes the model is known to take.

@@ -73,6 +73,34 @@ class Decides(nn.Module):
         return self.b(y), x.flatten(0, 1)
 
 
+class Halves(nn.Module):
+    """An image that is halved four times and joined again: only multiples of 16 run."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.ModuleList([nn.Conv2d(3, 3, 3, padding=1) for _ in range(4)])
+        self.last = nn.Conv2d(12, 2, 1)
+
+    def forward(self, x: torch.Tensor):
+        whole = [x]
+        for convolution in self.inner:
+            x = torch.relu_(convolution(nn.functional.max_pool2d(x, 2)))
+            whole.append(x)
+        for i in range(3):
+            x = nn.functional.interpolate(x, scale_factor=2.0) + whole[3 - i]
+        x = torch.cat([nn.functional.interpolate(x, scale_factor=2.0), whole[0], whole[0], whole[0]], 1)
+        return self.last(x)
+
+
+class Offsets(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor, offsets: torch.Tensor):
+        return self.b(torch.relu(self.a(x)) + offsets)
+
+
 def batch(length, samples=2):
     torch.manual_seed(length)
     return torch.randint(0, 32, (samples, length)), (torch.rand(samples, length) > 0.2).long()
@@ -119,6 +147,21 @@ class Lengths(e2e.Case):
             result = e2e.run("pipe-run", runs, "--inputs", "long.pt", "--microbatches", 1)
             self.assertNotEqual(result.code, 0)
             self.assertIn("must match", result.err)
+
+    def testSizesOfImages(self):
+        model = self.save(Halves)
+        plan = self.compiled(model, "halves.pipe", "--inputs", "f32[2,3,48,48]", "--stages", 3)
+        self.assertEqual(self.shapes(plan), {"x": ["B", 3, "?", "?"]})
+        for height, width in ((48, 48), (16, 16), (32, 80)):
+            self.sameAsUnsplit(model, "halves.pipe", (torch.randn(4, 3, height, width),), 2)
+
+    def testArgumentsGivenWhole(self):
+        model = self.save(Offsets)
+        torch.save((torch.randn(2, 6, 8), torch.randn(6, 8)), "offsets.pt")  # the second is given whole
+        plan = self.compiled(model, "offsets.pipe", "--inputs", "offsets.pt", "--at", "b")
+        self.assertEqual(self.shapes(plan), {"x": ["B", "?", 8], "offsets": ["?", 8]})
+        for length in (2, 6, 11):
+            self.sameAsUnsplit(model, "offsets.pipe", (torch.randn(4, length, 8), torch.randn(length, 8)), 2)
 
     def testWhatTheReportSays(self):
         model = self.save(Scripted)
