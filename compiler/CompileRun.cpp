@@ -25,7 +25,8 @@ std::string countedRuns(const std::vector<ExampleRun> &runs) {
              : size == *sizes.rbegin() ? " and "
                                        : ", ") +
             std::to_string(size);
-  return counted(runs.size(), "run") + text;
+  const bool others = llvm::any_of(runs, [](const ExampleRun &run) { return run.otherSizes; });
+  return counted(runs.size(), "run") + text + (others ? ", and at other sizes" : "");
 }
 
 void markWhere(Model &model, const std::vector<CutPredicate> &predicates) {

@@ -96,6 +96,11 @@ bool DecidedTypes::holds(Value *value) const {
          (value->node()->kind() == c10::prim::Constant || decided_.count(value) > 0);
 }
 
+/// Pieces of a tensor: how many there are hangs on its sizes.
+static bool hangsOnSizes(Value *list) {
+  return list->node()->kind().is_aten() && isList(*list->type()) && isTensorLike(*list->type());
+}
+
 bool DecidedTypes::hasLength(Value *list) const {
   return holds(list) || (!ranksChange_ && lengths_.count(list) > 0);
 }
@@ -133,7 +138,7 @@ bool DecidedTypes::decidesResult(Node *node) const {
   if (kind == c10::prim::NumToTensor)
     return true;
   if (kind == c10::aten::len)
-    return hasLength(node->input(0));
+    return hasLength(node->input(0)) && !hangsOnSizes(node->input(0));
   if (readsType(kind) || kind == c10::prim::TupleUnpack || kind == c10::prim::ListUnpack ||
       kind == c10::prim::TupleIndex || kind == c10::prim::unchecked_cast ||
       kind == c10::aten::__getitem__ || kind == c10::aten::__is__ || kind == c10::aten::__isnot__)

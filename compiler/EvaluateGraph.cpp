@@ -426,6 +426,12 @@ llvm::Error inferTypes(Model &model, std::vector<c10::IValue> inputs) {
   return GraphEvaluator(model, /*countsFlops=*/true, &decided).run(std::move(inputs), observe);
 }
 
+Model withOwnGraph(const Model &model) {
+  Model copy = model;
+  copy.graph = model.graph->copy();
+  return copy;
+}
+
 void eraseTypes(Model &model) { eraseFrom(*model.graph->block()); }
 
 } // namespace pipec

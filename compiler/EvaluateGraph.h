@@ -71,6 +71,9 @@ private:
 /// evaluateGraph.
 llvm::Error inferTypes(Model &model, std::vector<c10::IValue> inputs);
 
+/// The model with a graph of its own; attributes are shared.
+Model withOwnGraph(const Model &model);
+
 /// Takes all of it back: stages accept what the model accepts.
 void eraseTypes(Model &model);
 

@@ -2,7 +2,7 @@
 
 #include "ir/FixedBatch.h"
 #include "ir/InferenceSettings.h"
-#include "ir/MicroBatch.h"
+#include "ir/SizeTrial.h"
 #include "ir/TorchError.h"
 #include "ir/Values.h"
 #include "ir/artifact/SerialRunner.h"
@@ -35,7 +35,8 @@ llvm::Expected<c10::IValue> runOnce(const std::string &path, const SourceMode &m
 llvm::Expected<std::vector<ExampleRun>> runSource(const std::string &path, const SourceMode &mode,
                                                   Model &model,
                                                   const std::vector<c10::IValue> &inputs,
-                                                  const std::vector<bool> &batchDimGiven) {
+                                                  const std::vector<bool> &batchDimGiven,
+                                                  DecidesAlike decidesAlike) {
   std::vector<ExampleRun> runs;
   auto run =
       [&](std::vector<std::vector<c10::IValue>> calls) -> llvm::Expected<std::vector<c10::IValue>> {
@@ -51,7 +52,7 @@ llvm::Expected<std::vector<ExampleRun>> runSource(const std::string &path, const
     llvm::Expected<std::vector<c10::IValue>> leaves = flattenOutputs(model.signature, *result);
     if (!leaves)
       return leaves.takeError();
-    runs.push_back({0, std::move(kept), ownCopies(*leaves)});
+    runs.push_back({0, false, std::move(kept), ownCopies(*leaves)});
     return leaves;
   };
   std::string whole;
@@ -62,6 +63,14 @@ llvm::Expected<std::vector<ExampleRun>> runSource(const std::string &path, const
                           "samples of the example alone (" +
                           llvm::StringRef(whole).split('\n').first.str() +
                           "); --batch-dim NAME=K cuts all the same");
+  const size_t atExample = runs.size();
+  llvm::Expected<std::vector<SizeRun>> others =
+      sizeTrial(model.signature, inputs, run, decidesAlike);
+  if (!others)
+    return others.takeError();
+  runs.resize(atExample); // those that only showed which sizes vary
+  for (SizeRun &other : *others)
+    runs.push_back({0, true, {std::move(other.inputs)}, std::move(other.leaves)});
   for (ExampleRun &done : runs)
     done.batch = samplesOf(model.signature, done.calls.back());
   return runs;
@@ -99,7 +108,8 @@ llvm::Error blameNormalForm(llvm::Error error, const std::string &path, const So
 llvm::Error runStages(const std::string &directory, Plan &plan,
                       const std::vector<ExampleRun> &runs) {
   InferenceSettings settings(/*intraOpThreads=*/1); // as the source ran
-  std::vector<std::vector<std::pair<int64_t, TensorSpec>>> seen(plan.channels.size());
+  std::vector<std::vector<std::pair<int64_t, TensorSpec>>> seen(plan.channels.size()),
+      others = seen;
   int64_t example = plan.signature.batchSize;
   for (const ExampleRun &done : runs) {
     llvm::Expected<SerialRunner> runner = SerialRunner::load(directory, plan);
@@ -123,16 +133,19 @@ llvm::Error runStages(const std::string &directory, Plan &plan,
         return makeError(
             ExitCode::Internal,
             fmt::format(
-                "the stages do not compute what the model computes: output {} at batch {}: {}", i,
-                done.batch, comparison.firstDifference));
+                "the stages do not compute what the model computes: output {} at batch {}{}: {}", i,
+                done.batch, done.otherSizes ? " and other sizes" : "", comparison.firstDifference));
     }
     for (size_t c = 0; c < plan.channels.size(); ++c)
       if (plan.channels[c].kind == Channel::Kind::Activation && runner->sent(c).isTensor() &&
           runner->sent(c).toTensor().defined())
-        seen[c].emplace_back(done.batch, specOf(runner->sent(c).toTensor()));
+        (done.otherSizes ? others : seen)[c].emplace_back(done.batch,
+                                                          specOf(runner->sent(c).toTensor()));
   }
+  const size_t atExample =
+      llvm::count_if(runs, [](const ExampleRun &done) { return !done.otherSizes; });
   for (size_t c = 0; c < plan.channels.size(); ++c) {
-    if (seen[c].empty() || seen[c].size() < runs.size())
+    if (seen[c].empty() || seen[c].size() < atExample || others[c].size() < runs.size() - atExample)
       continue; // no tensor in some run: the others do not show how its sizes follow the batch
     plan.channels[c].tensor = fitSpec(seen[c]);
     if (!plan.channels[c].tensor.known)
@@ -140,6 +153,8 @@ llvm::Error runStages(const std::string &directory, Plan &plan,
     for (const auto &[batch, spec] : seen[c])
       if (batch == example || plan.channels[c].tensor.bytes == 0)
         plan.channels[c].tensor.bytes = spec.bytes;
+    for (const auto &[batch, spec] : others[c])
+      widen(plan.channels[c].tensor, spec, batch);
   }
   return llvm::Error::success();
 }

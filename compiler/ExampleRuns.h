@@ -8,18 +8,24 @@ namespace pipec {
 /// One run of the source: its inputs as they were before the run, and its output leaves.
 struct ExampleRun {
   int64_t batch = 0;
+  bool otherSizes = false;                     // in other dimensions than the batch too
   std::vector<std::vector<c10::IValue>> calls; // in order, on one fresh copy of the model
   std::vector<c10::IValue> leaves;             // of the last call
 };
 
+/// Whether all that was taken from the example holds for these inputs too.
+using DecidesAlike = llvm::function_ref<llvm::Expected<bool>(llvm::ArrayRef<c10::IValue>)>;
+
 /// Runs the source (freshly mapped each time, so that state starts as saved) at the example's batch
 /// size and, when it accepts them, at sizes 2, 3 and 5; sets batch dimensions, merge rules and
-/// specs of model.signature. Random operators draw from one seed each time. Errors: Usage (inputs
-/// do not fit the method), Other when the source itself fails on the example.
+/// specs of model.signature; then at other sizes of the other dimensions, see sizeTrial. Random
+/// operators draw from one seed each time. Errors: Usage (inputs do not fit the method), Other when
+/// the source itself fails on the example; those of `decidesAlike`.
 llvm::Expected<std::vector<ExampleRun>> runSource(const std::string &path, const SourceMode &mode,
                                                   Model &model,
                                                   const std::vector<c10::IValue> &inputs,
-                                                  const std::vector<bool> &batchDimGiven);
+                                                  const std::vector<bool> &batchDimGiven,
+                                                  DecidesAlike decidesAlike);
 
 /// An error of running the model on `inputs`, with the batch size that its constants fix and how to
 /// free it where they are why.

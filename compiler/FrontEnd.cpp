@@ -40,12 +40,13 @@ void assumeBatchFirst(Signature &signature, const std::vector<bool> &given) {
 
 } // namespace
 
-llvm::Error FrontEnd::runPasses(const std::string &pipeline, AnyModel &model) {
+llvm::Error FrontEnd::runPasses(const std::string &pipeline, AnyModel &model, bool quietly) {
   PassManagerOptions options;
   options.checkHonesty = false; // pipe-opt and the tests check it; texts of whole models take long
   options.registry = faulty_.passes();
-  options.printAfter = options_.printAfter;
-  if (!options_.dumpDir.empty())
+  if (!quietly)
+    options.printAfter = options_.printAfter;
+  if (!quietly && !options_.dumpDir.empty())
     options.afterPass = [this](const PassRun &run) { return dumps_.write(run); };
   PassManager manager(options);
   if (llvm::Error error = manager.addPipeline(faulty_.pipeline(pipeline)))
@@ -83,14 +84,15 @@ llvm::Expected<std::vector<c10::IValue>> FrontEnd::exampleInputs(const Model &mo
 
 /// Types show which branches are taken for every accepted input; folding those brings operators
 /// to the top level, whose types show more. Nothing runs where a plan has given the answers.
-llvm::Error FrontEnd::simplifyWithTypes(Model &model, const std::vector<c10::IValue> &inputs) {
+llvm::Error FrontEnd::simplifyWithTypes(Model &model, const std::vector<c10::IValue> &inputs,
+                                        bool quietly) {
   for (int round = 0; round < kTypedRounds; ++round) {
     if (!model.answers.given)
       if (llvm::Error error = inferTypes(model, ownCopies(inputs)))
         return withArguments(std::move(error), model.signature, inputs);
     std::vector<std::string> before = canonicalLines(model);
     AnyModel any = std::move(model);
-    llvm::Error error = runPasses(typedPipeline(), any);
+    llvm::Error error = runPasses(typedPipeline(), any, quietly);
     model = std::get<Model>(std::move(any));
     if (error)
       return error;
@@ -99,6 +101,20 @@ llvm::Error FrontEnd::simplifyWithTypes(Model &model, const std::vector<c10::IVa
   }
   eraseTypes(model);
   return llvm::Error::success();
+}
+
+/// Inputs of other sizes that lead to the very same graph by the same answers: what the example's
+/// types decided does not hang on these sizes.
+llvm::Expected<bool> FrontEnd::simplifiesAlike(const Model &flat, const Model &simplified,
+                                               llvm::ArrayRef<c10::IValue> inputs) {
+  if (simplified.obligations.empty() && simplified.answers.forms.empty())
+    return true; // types decided nothing
+  Model other = withOwnGraph(flat);
+  if (llvm::Error error = simplifyWithTypes(other, inputs.vec(), /*quietly=*/true))
+    return std::move(error);
+  return other.answers.forms == simplified.answers.forms &&
+         other.obligations == simplified.obligations &&
+         canonicalLines(other) == canonicalLines(simplified);
 }
 
 SourceMode FrontEnd::sourceMode() const {
@@ -132,8 +148,9 @@ llvm::Expected<Model> FrontEnd::normalise(const NormaliseAgain &how) {
   return model;
 }
 
-llvm::Expected<std::vector<ExampleRun>>
-FrontEnd::runExample(Model &model, const std::vector<c10::IValue> &inputs) {
+llvm::Expected<std::vector<ExampleRun>> FrontEnd::runExample(Model &model,
+                                                             const std::vector<c10::IValue> &inputs,
+                                                             DecidesAlike decidesAlike) {
   llvm::Expected<std::vector<bool>> given = applyBatchDims(model.signature, options_.batchDims);
   if (!given)
     return given.takeError();
@@ -144,7 +161,7 @@ FrontEnd::runExample(Model &model, const std::vector<c10::IValue> &inputs) {
     return std::vector<ExampleRun>{};
   }
   llvm::Expected<std::vector<ExampleRun>> runs =
-      runSource(path_, sourceMode(), model, inputs, *given);
+      runSource(path_, sourceMode(), model, inputs, *given, decidesAlike);
   if (!runs)
     return explained(runs.takeError(), model, inputs);
   if (std::string dims = suggestBatchDims(model.signature, inputs);
@@ -162,17 +179,23 @@ llvm::Expected<Source> FrontEnd::study() {
   llvm::Expected<std::vector<c10::IValue>> inputs = exampleInputs(*model);
   if (!inputs)
     return inputs.takeError();
+  Model flat, simplified; // before and after types decided
   if (!options_.inputs.empty()) {
+    flat = withOwnGraph(*model);
     if (llvm::Error error = simplifyWithTypes(*model, *inputs))
       return explained(
           blameNormalForm(std::move(error), path_, sourceMode(), model->signature, *inputs), *model,
           *inputs);
+    simplified = withOwnGraph(*model);
     phases_.end("infer types");
   }
   if (llvm::Expected<bool> changed = roundTrip(*model); !changed)
     return changed.takeError();
   phases_.end("normalise by writing and reading");
-  llvm::Expected<std::vector<ExampleRun>> runs = runExample(*model, *inputs);
+  auto decidesAlike = [&](llvm::ArrayRef<c10::IValue> others) {
+    return simplifiesAlike(flat, simplified, others);
+  };
+  llvm::Expected<std::vector<ExampleRun>> runs = runExample(*model, *inputs, decidesAlike);
   if (!runs)
     return runs.takeError();
   return Source{std::move(*model), std::move(*inputs), std::move(*runs)};

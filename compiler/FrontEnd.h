@@ -35,17 +35,21 @@ public:
   /// Errors: as flatten; Usage for inputs that do not fit; those of runSource.
   llvm::Expected<Source> study();
 
-  /// Runs `pipeline` on `model`, with the dumps and prints that the options ask for. Errors: those
+  /// Runs `pipeline` on `model`, with the dumps and prints that the options ask for unless
+  /// `quietly`. Errors: those
   /// of the passes.
-  llvm::Error runPasses(const std::string &pipeline, AnyModel &model);
+  llvm::Error runPasses(const std::string &pipeline, AnyModel &model, bool quietly = false);
 
   const FaultyPass &faulty() const { return faulty_; }
 
 private:
   llvm::Expected<std::vector<c10::IValue>> exampleInputs(const Model &model) const;
-  llvm::Error simplifyWithTypes(Model &model, const std::vector<c10::IValue> &inputs);
-  llvm::Expected<std::vector<ExampleRun>> runExample(Model &model,
-                                                     const std::vector<c10::IValue> &inputs);
+  llvm::Error simplifyWithTypes(Model &model, const std::vector<c10::IValue> &inputs,
+                                bool quietly = false);
+  llvm::Expected<bool> simplifiesAlike(const Model &flat, const Model &simplified,
+                                       llvm::ArrayRef<c10::IValue> inputs);
+  llvm::Expected<std::vector<ExampleRun>>
+  runExample(Model &model, const std::vector<c10::IValue> &inputs, DecidesAlike decidesAlike);
   SourceMode sourceMode() const;
   llvm::Error explained(llvm::Error error, const Model &model,
                         const std::vector<c10::IValue> &inputs) const;

@@ -1,6 +1,7 @@
 // The plan inside a staged model.
 #include "ir/Model.h"
 #include "ir/plan/Chain.h"
+#include "ir/plan/PlanNames.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace pipec {
@@ -22,6 +23,7 @@ Plan StagedModel::plan() const {
     plan.stages.push_back(std::move(entry));
   }
   plan.obligations = obligations;
+  plan.requiredFeatures = featuresOf(signature);
   plan.chain = chainBreak(plan).empty();
   return plan;
 }

@@ -91,6 +91,8 @@ void printReport(llvm::raw_ostream &out, const CompileReport &report) {
   if (!report.plan.ties.empty())
     out << '\n';
   out << batchSentence(report.plan.signature) << '\n';
+  if (const std::string sizes = sizesSentence(report.plan.signature); !sizes.empty())
+    out << sizes << '\n';
   printExpected(out, report);
   for (const std::string &sentence : report.proved)
     out << "proved: " << sentence << '\n';

@@ -2,6 +2,7 @@
 
 #include "ir/plan/Error.h"
 #include "ir/plan/PlanNames.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
 namespace pipec {
@@ -50,6 +51,29 @@ std::string shapeOf(const TensorSpec &spec) {
   if (!spec.known)
     return "?";
   return spec.dtype + "[" + joined(spec.shape, [](const Dim &dim) { return toString(dim); }) + "]";
+}
+
+std::string sizesSentence(const Signature &signature) {
+  std::vector<std::pair<std::string, std::string>> named; // dimensions, arguments
+  for (const InputSpec &input : signature.inputs) {
+    std::vector<std::string> dims;
+    for (size_t d = 0; d < input.tensor.shape.size(); ++d)
+      if (input.tensor.shape[d].dynamic)
+        dims.push_back(std::to_string(d));
+    if (dims.empty())
+      continue;
+    const std::string text =
+        (dims.size() == 1 ? "dimension " : "dimensions ") + llvm::join(dims, " and ");
+    auto same = llvm::find_if(named, [&](const auto &entry) { return entry.first == text; });
+    if (same == named.end())
+      named.emplace_back(text, input.name);
+    else
+      same->second += ", " + input.name;
+  }
+  std::vector<std::string> parts;
+  for (const auto &[dims, names] : named)
+    parts.push_back(dims + " of " + names);
+  return parts.empty() ? "" : "sizes: " + llvm::join(parts, "; ") + " may differ from run to run";
 }
 
 Table stagesTable(const Plan &plan) {

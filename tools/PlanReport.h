@@ -13,6 +13,8 @@ namespace pipec {
 std::string modulesOf(const StagePlan &stage);
 /// "float32[B,8]", or "?" when nothing is known.
 std::string shapeOf(const TensorSpec &spec);
+/// "sizes: dimension 1 of ids, mask may differ from run to run"; empty where none may.
+std::string sizesSentence(const Signature &signature);
 /// Of a channel: what travels for one micro-batch, or of a weight once. Nothing: not known.
 std::optional<int64_t> bytesOf(const Plan &plan, const Channel &channel);
 /// "weight encoder.embedding", "skip", or nothing to say.

@@ -56,6 +56,8 @@ void printSignature(llvm::raw_ostream &out, const Signature &signature) {
     out << "\n";
     printHeading(out, "inputs");
     inputsTable(signature).print(out);
+    if (const std::string sizes = sizesSentence(signature); !sizes.empty())
+      out << sizes << "\n";
   }
   out << "\n";
   printHeading(out, "outputs");

@@ -4,6 +4,7 @@
 #include "ir/plan/JsonReader.h"
 #include "ir/plan/Plan.h"
 #include "ir/plan/PlanNames.h"
+#include "llvm/ADT/STLExtras.h"
 
 namespace pipec {
 namespace {
@@ -258,12 +259,13 @@ llvm::Error readVersion(JsonObject &object, Plan &plan) {
                     Plan::kMajor, plan.major, plan.minor, made),
         "compile the model again, or use the version of pipec that wrote the artifact");
   plan.requiredFeatures = object.strings("required_features");
-  if (!plan.requiredFeatures.empty() && object.reading().error.empty())
+  auto unknown = llvm::find_if(
+      plan.requiredFeatures, [](const std::string &feature) { return feature != "varying-sizes"; });
+  if (unknown != plan.requiredFeatures.end() && object.reading().error.empty())
     return makeError(ExitCode::Version,
                      fmt::format("plan.json: needs feature \"{}\" of format {}.{}: this pipec "
                                  "reads format {}.{} without it",
-                                 plan.requiredFeatures.front(), plan.major, plan.minor,
-                                 Plan::kMajor, Plan::kMinor),
+                                 *unknown, plan.major, plan.minor, Plan::kMajor, Plan::kMinor),
                      "use the version of pipec that wrote the artifact (" + made +
                          ") or a newer one");
   object.reading().unknownKeysAreErrors = plan.minor <= Plan::kMinor;

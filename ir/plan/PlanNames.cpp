@@ -2,6 +2,7 @@
 #include "ir/plan/PlanNames.h"
 
 #include "ir/plan/Error.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -115,6 +116,24 @@ llvm::Expected<Tie::Mode> parseTieMode(llvm::StringRef text) {
   return valueOf(kTieModes, "a tie mode", text);
 }
 llvm::Expected<Mode> parseMode(llvm::StringRef text) { return valueOf(kModes, "a mode", text); }
+
+static bool isAnyDynamic(const TensorSpec &spec) {
+  return llvm::any_of(spec.shape, [](const Dim &dim) { return dim.dynamic; });
+}
+
+bool hasVaryingSizes(const Signature &signature) {
+  return signature.batchSymbolic && llvm::any_of(signature.inputs, [](const InputSpec &input) {
+           return isAnyDynamic(input.tensor);
+         });
+}
+
+std::vector<std::string> featuresOf(const Signature &signature) {
+  const bool needed =
+      hasVaryingSizes(signature) && llvm::any_of(signature.leaves, [](const OutputLeaf &leaf) {
+        return isAnyDynamic(leaf.tensor);
+      });
+  return needed ? std::vector<std::string>{"varying-sizes"} : std::vector<std::string>{};
+}
 
 std::optional<int64_t> bytesOfDtype(llvm::StringRef dtype) {
   int64_t bytes =

@@ -22,6 +22,12 @@ llvm::Expected<Channel::Kind> parseChannelKind(llvm::StringRef text);
 llvm::Expected<Tie::Mode> parseTieMode(llvm::StringRef text);
 llvm::Expected<Mode> parseMode(llvm::StringRef text);
 
+/// An argument that is cut along its batch has sizes that differ from run to run.
+bool hasVaryingSizes(const Signature &signature);
+/// Names of what a reader must know of to run such a plan: "varying-sizes" where results have sizes
+/// that do not tell how the batch shows in them.
+std::vector<std::string> featuresOf(const Signature &signature);
+
 /// Bytes of one element, by PyTorch's name of the dtype; nothing for a name that it does not have.
 std::optional<int64_t> bytesOfDtype(llvm::StringRef dtype);
 /// A type as TorchScript writes it that can hold no tensor: numbers, strings, containers of these.

@@ -73,6 +73,10 @@ private:
     if (!llvm::is_contained(scheduleNames(), llvm::StringRef(plan_.scheduleName)))
       return bad("schedule: expected {}, got \"{}\"", llvm::join(scheduleNames(), " or "),
                  plan_.scheduleName);
+    if (const std::vector<std::string> needed = featuresOf(plan_.signature);
+        plan_.requiredFeatures != needed)
+      return bad("required features: expected [{}] as the signature says, got [{}]",
+                 llvm::join(needed, ", "), llvm::join(plan_.requiredFeatures, ", "));
     return llvm::Error::success();
   }
 

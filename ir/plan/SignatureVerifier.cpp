@@ -180,6 +180,9 @@ private:
     if (!signature_.batchSymbolic &&
         llvm::any_of(leaf.tensor.shape, [](const Dim &dim) { return dim.dynamic; }))
       return llvm::Error::success(); // the example's own sizes decided, and they are not here
+    if (hasVaryingSizes(signature_) &&
+        llvm::any_of(leaf.tensor.shape, [](const Dim &dim) { return dim.dynamic; }))
+      return mergeOfVarying(where, leaf);
     bool mean = leaf.tensor.shape.empty() && llvm::StringRef(leaf.tensor.dtype).contains("float");
     std::optional<int64_t> joined = signature_.batchSymbolic
                                         ? growingDim(leaf.tensor)
@@ -225,6 +228,23 @@ private:
     for (const OutputTree &child : node.children)
       if (llvm::Error error = tree(child, seen))
         return error;
+    return llvm::Error::success();
+  }
+
+  /// What grows with the batch may be among the sizes that differ anyway.
+  llvm::Error mergeOfVarying(const std::string &where, const OutputLeaf &leaf) {
+    const std::vector<Dim> &shape = leaf.tensor.shape;
+    const bool joined = leaf.merge.kind == MergeRule::Kind::Concat;
+    if (leaf.merge.kind == MergeRule::Kind::Mean)
+      return badAt(where, "merge rule: expected concat, same or list for a tensor with sizes, got "
+                          "mean");
+    if (joined && leaf.merge.dim >= static_cast<int64_t>(shape.size()))
+      return badAt(where, "merge rule: expected a dimension below {}, got {}", shape.size(),
+                   leaf.merge.dim);
+    if (joined && !shape[leaf.merge.dim].dynamic &&
+        (shape[leaf.merge.dim].perBatch == 0 || shape[leaf.merge.dim].constant != 0))
+      return badAt(where, "merge rule: expected a dimension that grows with the batch, got {}",
+                   words(leaf.merge));
     return llvm::Error::success();
   }
 

@@ -199,6 +199,31 @@ TEST(Plan, refusesUnknownRequiredFeature) {
                  ExitCode::Version, "needs feature \"sharding\""));
 }
 
+TEST(Plan, varyingSizesAreARequiredFeature) {
+  const Dim varies{.perBatch = 0, .constant = 0, .dynamic = true};
+  Plan plan = richPlan();
+  std::vector<Dim> &sizes = plan.signature.leaves[0].tensor.shape;
+  ASSERT_TRUE(plan.signature.inputs[0].tensor.shape[3].dynamic);
+  EXPECT_TRUE(succeeded(verify(plan))); // its leaves tell how they grow
+  for (Dim &dim : sizes)
+    dim = varies; // their growth with the batch does not show any more
+  EXPECT_TRUE(
+      failedWith(verify(plan), ExitCode::BadArtifact,
+                 "required features: expected [varying-sizes] as the signature says, got []"));
+  plan.requiredFeatures = {"varying-sizes"};
+  ASSERT_TRUE(succeeded(verify(plan)));
+  llvm::Expected<Plan> read = ::pipec::read(toJson(plan));
+  ASSERT_TRUE(succeeded(read));
+  EXPECT_EQ(*read, plan);
+  plan.signature.leaves[0].merge = {MergeRule::Kind::Mean, 0};
+  EXPECT_TRUE(failedWith(verify(plan), ExitCode::BadArtifact, "expected concat, same or list"));
+  plan.signature.leaves[0].merge = {MergeRule::Kind::Concat, 9};
+  EXPECT_TRUE(failedWith(verify(plan), ExitCode::BadArtifact, "expected a dimension below"));
+  plan.signature.leaves[0].merge = {MergeRule::Kind::Concat, 0};
+  sizes[0] = {.perBatch = 0, .constant = 7, .dynamic = false};
+  EXPECT_TRUE(failedWith(verify(plan), ExitCode::BadArtifact, "grows with the batch"));
+}
+
 TEST(Plan, olderMinorHasNoNormalisation) {
   Plan old = richPlan();
   old.minor = 0;

@@ -1,0 +1,28 @@
+// Which sizes of the inputs beside the batch may differ from run to run: found by running the model
+// at other sizes.
+#pragma once
+
+#include "ir/MicroBatch.h"
+
+namespace pipec {
+
+/// One run of the model at other sizes than the example's.
+struct SizeRun {
+  std::vector<c10::IValue> inputs, leaves;
+};
+
+/// After batchTrial. Dimensions of one size vary together (the length of tokens and of their mask);
+/// where the model refuses that, all of them but one. A dimension that varies is dynamic in
+/// `signature`, and so is every size and stride of inputs and leaves that follows it. Gives the
+/// runs with all of them at other sizes, none where nothing varies. `decidesAlike` says of inputs
+/// whether all that the compile took from the example holds for them too: where not, nothing
+/// varies. `run` as for batchTrial. Errors: those of `decidesAlike`.
+llvm::Expected<std::vector<SizeRun>>
+sizeTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs, LeafRunner run,
+          llvm::function_ref<llvm::Expected<bool>(llvm::ArrayRef<c10::IValue>)> decidesAlike);
+
+/// What `other` at `batch` samples shows of a value that `spec` describes at other sizes of the
+/// inputs: sizes and strides that differ are dynamic, another dtype or rank leaves nothing known.
+void widen(TensorSpec &spec, const TensorSpec &other, int64_t batch);
+
+} // namespace pipec

@@ -1,0 +1,193 @@
+"""Sizes beside the batch that differ from run to run: the artifact takes those that the model takes, with its bits."""
+from pathlib import Path
+
+import torch
+from torch import nn
+
+import e2e
+
+
+class Attention(nn.Module):
+    """Positions come from a table: no run is longer than it."""
+
+    def __init__(self, longest: int = 24):
+        super().__init__()
+        self.tokens = nn.Embedding(32, 16)
+        self.positions = nn.Parameter(torch.randn(longest, 16))
+        self.query = nn.Linear(16, 16)
+        self.key = nn.Linear(16, 16)
+        self.value = nn.Linear(16, 16)
+        self.norm = nn.LayerNorm(16)
+        self.head = nn.Linear(16, 32)
+
+    def forward(self, ids: torch.Tensor, mask: torch.Tensor):
+        x = self.tokens(ids) + self.positions[:ids.size(1)]
+        heads = [part(x).view(x.size(0), x.size(1), 2, 8).transpose(1, 2) for part in (self.query, self.key, self.value)]
+        scores = (heads[0] @ heads[1].transpose(-1, -2) / 8.0).masked_fill(mask[:, None, None, :] == 0, -1e9)
+        mixed = (torch.softmax(scores, -1) @ heads[2]).transpose(1, 2).reshape(x.size(0), x.size(1), 16)
+        return self.head(self.norm(x + mixed).relu_())
+
+
+class Scripted(Attention):
+    def forward(self, ids: torch.Tensor, mask: torch.Tensor):
+        x = self.tokens(ids) + self.positions[:ids.size(1)]
+        q = self.query(x).view(x.size(0), x.size(1), 2, 8).transpose(1, 2)
+        k = self.key(x).view(x.size(0), x.size(1), 2, 8).transpose(1, 2)
+        v = self.value(x).view(x.size(0), x.size(1), 2, 8).transpose(1, 2)
+        scores = (q @ k.transpose(-1, -2) / 8.0).masked_fill(mask[:, None, None, :] == 0, -1e9)
+        mixed = (torch.softmax(scores, -1) @ v).transpose(1, 2).reshape(x.size(0), x.size(1), 16)
+        return self.head(self.norm(x + mixed).relu_())
+
+
+class Fixed(Attention):
+    """As a trace that took sizes as numbers of Python."""
+
+    def forward(self, ids: torch.Tensor, mask: torch.Tensor):
+        x = self.norm(self.tokens(ids) + self.positions[:8])
+        x = x.view(-1, 128)
+        return self.head(x.view(-1, 8, 16)) * mask[:, :, None]
+
+
+class Decides(nn.Module):
+    """What is done hangs on the length: a branch, a loop, and how many pieces there are."""
+
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(8, 8)
+        self.b = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor):
+        x = self.a(x)
+        if x.size(1) > 9:
+            x = x * 2.0
+        total = torch.zeros_like(x[:, 0])
+        for i in range(x.size(1)):
+            total = total + x[:, i] * float(i + 1)
+        pieces = x.split(4, 1)
+        if len(pieces) > 2:
+            y = total.unsqueeze(0)
+        else:
+            y = total
+        if y.dim() == 3:
+            y = y.squeeze(0) - 1.0
+        return self.b(y), x.flatten(0, 1)
+
+
+class Halves(nn.Module):
+    """An image that is halved four times and joined again: only multiples of 16 run."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.ModuleList([nn.Conv2d(3, 3, 3, padding=1) for _ in range(4)])
+        self.last = nn.Conv2d(12, 2, 1)
+
+    def forward(self, x: torch.Tensor):
+        whole = [x]
+        for convolution in self.inner:
+            x = torch.relu_(convolution(nn.functional.max_pool2d(x, 2)))
+            whole.append(x)
+        for i in range(3):
+            x = nn.functional.interpolate(x, scale_factor=2.0) + whole[3 - i]
+        x = torch.cat([nn.functional.interpolate(x, scale_factor=2.0), whole[0], whole[0], whole[0]], 1)
+        return self.last(x)
+
+
+class Offsets(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor, offsets: torch.Tensor):
+        return self.b(torch.relu(self.a(x)) + offsets)
+
+
+def batch(length, samples=2):
+    torch.manual_seed(length)
+    return torch.randint(0, 32, (samples, length)), (torch.rand(samples, length) > 0.2).long()
+
+
+class Lengths(e2e.Case):
+    def save(self, build, trace=False):
+        torch.manual_seed(3)
+        path = Path(f"{build.__name__}.pt")
+        model = build().eval()
+        (torch.jit.trace(model, batch(8)) if trace else torch.jit.script(model)).save(str(path))
+        return path
+
+    def sameAsUnsplit(self, model, artifact, inputs, microBatches=1):
+        torch.save(inputs, "inputs.pt")
+        counted = ["--inputs", "inputs.pt", "--microbatches", microBatches]
+        self.pipec(0, "pipe-run", model, *counted, "--threads", 1, "--output", "expected.pt", "--force")
+        self.pipec(0, "pipe-run", artifact, *counted, *e2e.BITS, "--expect", "expected.pt", saying="PASSED")
+
+    def shapes(self, plan):
+        return {argument["name"]: argument["tensor"]["shape"] for argument in plan["signature"]["inputs"]}
+
+    def testLengthsOfAttention(self):
+        torch.save(batch(8), "example.pt")
+        for build, trace in ((Attention, True), (Scripted, False)):
+            model = self.save(build, trace)
+            for cuts in (["--at", "norm,head"], ["--stages", 3], ["--stages", 2, "--split", "auto"]):
+                with self.subTest(f"{build.__name__} {cuts}"):
+                    plan = self.compiled(model, "x.pipe", "--inputs", "example.pt", *cuts)
+                    self.assertEqual(self.shapes(plan), {"ids": ["B", "?"], "mask": ["B", "?"]})
+                    self.assertEqual(plan["required_features"], ["varying-sizes"])
+                    for length, samples, parts in ((13, 2, 1), (8, 4, 2), (5, 3, 3), (1, 4, 2), (24, 2, 2)):
+                        self.sameAsUnsplit(model, "x.pipe", batch(length, samples), parts)
+                    self.pipec(0, "pipe-check", "x.pipe")
+                    self.pipec(0, "pipe-check", "x.pipe", "--against", model)
+
+    def testLongerThanTheModelTakes(self):
+        """Its own message, from the stage."""
+        model = self.save(Scripted)
+        torch.save(batch(8), "example.pt")
+        torch.save(batch(30), "long.pt")
+        self.compiled(model, "long.pipe", "--at", "norm", "--inputs", "example.pt")
+        for runs in (model, "long.pipe"):
+            result = e2e.run("pipe-run", runs, "--inputs", "long.pt", "--microbatches", 1)
+            self.assertNotEqual(result.code, 0)
+            self.assertIn("must match", result.err)
+
+    def testSizesOfImages(self):
+        model = self.save(Halves)
+        plan = self.compiled(model, "halves.pipe", "--inputs", "f32[2,3,48,48]", "--stages", 3)
+        self.assertEqual(self.shapes(plan), {"x": ["B", 3, "?", "?"]})
+        for height, width in ((48, 48), (16, 16), (32, 80)):
+            self.sameAsUnsplit(model, "halves.pipe", (torch.randn(4, 3, height, width),), 2)
+
+    def testArgumentsGivenWhole(self):
+        model = self.save(Offsets)
+        torch.save((torch.randn(2, 6, 8), torch.randn(6, 8)), "offsets.pt")  # the second is given whole
+        plan = self.compiled(model, "offsets.pipe", "--inputs", "offsets.pt", "--at", "b")
+        self.assertEqual(self.shapes(plan), {"x": ["B", "?", 8], "offsets": ["?", 8]})
+        for length in (2, 6, 11):
+            self.sameAsUnsplit(model, "offsets.pipe", (torch.randn(4, length, 8), torch.randn(length, 8)), 2)
+
+    def testWhatTheReportSays(self):
+        model = self.save(Scripted)
+        torch.save(batch(8), "example.pt")
+        sentence = "sizes: dimension 1 of ids, mask may differ from run to run"
+        self.pipec(0, "pipe-compile", model, "-o", "said.pipe", "--force", "--at", "norm", "--inputs", "example.pt", saying=[sentence, "other sizes"])
+        self.pipec(0, "pipe-inspect", "said.pipe", saying=[sentence])
+
+    def testFixedLength(self):
+        for build, trace in ((Fixed, False), (Fixed, True)):
+            model = self.save(build, trace)
+            torch.save(batch(8), "example.pt")
+            plan = self.compiled(model, "fixed.pipe", "--at", "head", "--inputs", "example.pt")
+            self.assertEqual(self.shapes(plan), {"ids": ["B", 8], "mask": ["B", 8]})
+            torch.save(batch(13), "other.pt")
+            self.refused(2, ["input ids", "dimension 1: expected size 8, got 13"], "pipe-run", "fixed.pipe", "--inputs", "other.pt", "--microbatches", 1)
+
+    def testWhatHangsOnTheLength(self):
+        model = self.save(Decides)
+        for cuts in (["--at", "b"], ["--stages", 2]):
+            plan = self.compiled(model, "decides.pipe", "--inputs", "f32[2,8,8]", *cuts)
+            self.assertEqual(self.shapes(plan), {"x": ["B", "?", 8]})
+            for length in (3, 8, 9, 10, 13):
+                self.sameAsUnsplit(model, "decides.pipe", (torch.randn(4, length, 8),), 2)
+            self.pipec(0, "pipe-check", "decides.pipe", "--against", model)
+
+
+if __name__ == "__main__":
+    e2e.main()
