@@ -64,12 +64,9 @@ llvm::Expected<std::vector<ExampleRun>> runSource(const std::string &path, const
                           llvm::StringRef(whole).split('\n').first.str() +
                           "); --batch-dim NAME=K cuts all the same");
   const size_t atExample = runs.size();
-  llvm::Expected<std::vector<SizeRun>> others =
-      sizeTrial(model.signature, inputs, run, decidesAlike);
-  if (!others)
-    return others.takeError();
+  std::vector<SizeRun> others = sizeTrial(model.signature, inputs, run, decidesAlike);
   runs.resize(atExample); // those that only showed which sizes vary
-  for (SizeRun &other : *others)
+  for (SizeRun &other : others)
     runs.push_back({0, true, {std::move(other.inputs)}, std::move(other.leaves)});
   for (ExampleRun &done : runs)
     done.batch = samplesOf(model.signature, done.calls.back());

@@ -14,7 +14,7 @@ struct ExampleRun {
 };
 
 /// Whether all that was taken from the example holds for these inputs too.
-using DecidesAlike = llvm::function_ref<llvm::Expected<bool>(llvm::ArrayRef<c10::IValue>)>;
+using DecidesAlike = llvm::function_ref<bool(llvm::ArrayRef<c10::IValue>)>;
 
 /// Runs the source (freshly mapped each time, so that state starts as saved) at the example's batch
 /// size and, when it accepts them, at sizes 2, 3 and 5; sets batch dimensions, merge rules and

@@ -36,8 +36,7 @@ public:
   llvm::Expected<Source> study();
 
   /// Runs `pipeline` on `model`, with the dumps and prints that the options ask for unless
-  /// `quietly`. Errors: those
-  /// of the passes.
+  /// `quietly`. Errors: those of the passes.
   llvm::Error runPasses(const std::string &pipeline, AnyModel &model, bool quietly = false);
 
   const FaultyPass &faulty() const { return faulty_; }
@@ -46,8 +45,8 @@ private:
   llvm::Expected<std::vector<c10::IValue>> exampleInputs(const Model &model) const;
   llvm::Error simplifyWithTypes(Model &model, const std::vector<c10::IValue> &inputs,
                                 bool quietly = false);
-  llvm::Expected<bool> simplifiesAlike(const Model &flat, const Model &simplified,
-                                       llvm::ArrayRef<c10::IValue> inputs);
+  bool simplifiesAlike(const Model &flat, const Model &simplified,
+                       llvm::ArrayRef<c10::IValue> inputs);
   llvm::Expected<std::vector<ExampleRun>>
   runExample(Model &model, const std::vector<c10::IValue> &inputs, DecidesAlike decidesAlike);
   SourceMode sourceMode() const;

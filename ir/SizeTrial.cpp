@@ -158,22 +158,18 @@ private:
 
 } // namespace
 
-llvm::Expected<std::vector<SizeRun>>
-sizeTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs, LeafRunner run,
-          llvm::function_ref<llvm::Expected<bool>(llvm::ArrayRef<c10::IValue>)> decidesAlike) {
+std::vector<SizeRun> sizeTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
+                               LeafRunner run,
+                               llvm::function_ref<bool(llvm::ArrayRef<c10::IValue>)> decidesAlike) {
   const std::vector<Group> groups = groupsOf(signature, inputs);
   if (groups.empty())
-    return std::vector<SizeRun>{};
+    return {};
   Trial trial(signature, inputs, run);
   if (trial.find(groups).empty())
-    return std::vector<SizeRun>{};
-  for (const SizeRun &one : trial.runs()) {
-    llvm::Expected<bool> alike = decidesAlike(one.inputs);
-    if (!alike)
-      return alike.takeError();
-    if (!*alike)
-      return std::vector<SizeRun>{};
-  }
+    return {};
+  for (const SizeRun &one : trial.runs())
+    if (!decidesAlike(one.inputs))
+      return {};
   const int64_t batch = signature.batchSymbolic ? kSamples : signature.batchSize;
   for (const SizeRun &one : trial.runs()) {
     for (size_t i = 0; i < inputs.size(); ++i)

@@ -16,10 +16,10 @@ struct SizeRun {
 /// `signature`, and so is every size and stride of inputs and leaves that follows it. Gives the
 /// runs with all of them at other sizes, none where nothing varies. `decidesAlike` says of inputs
 /// whether all that the compile took from the example holds for them too: where not, nothing
-/// varies. `run` as for batchTrial. Errors: those of `decidesAlike`.
-llvm::Expected<std::vector<SizeRun>>
-sizeTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs, LeafRunner run,
-          llvm::function_ref<llvm::Expected<bool>(llvm::ArrayRef<c10::IValue>)> decidesAlike);
+/// varies. `run` as for batchTrial.
+std::vector<SizeRun> sizeTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
+                               LeafRunner run,
+                               llvm::function_ref<bool(llvm::ArrayRef<c10::IValue>)> decidesAlike);
 
 /// What `other` at `batch` samples shows of a value that `spec` describes at other sizes of the
 /// inputs: sizes and strides that differ are dynamic, another dtype or rank leaves nothing known.
