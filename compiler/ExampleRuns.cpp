@@ -6,6 +6,8 @@
 #include "ir/TorchError.h"
 #include "ir/Values.h"
 #include "ir/artifact/SerialRunner.h"
+#include "passes/analysis/OperatorFacts.h"
+#include "passes/analysis/TopLevel.h"
 
 #include <ATen/Context.h>
 
@@ -28,6 +30,11 @@ llvm::Expected<c10::IValue> runOnce(const std::string &path, const SourceMode &m
                                     std::vector<std::vector<c10::IValue>> calls) {
   InferenceSettings settings(/*intraOpThreads=*/1);
   return runFresh(path, signature.method, mode, std::move(calls), kSeed);
+}
+
+bool keepsFeatures(const Model &model) {
+  return llvm::any_of(topLevelOf(model).operators,
+                      [](torch::jit::Node *node) { return firstInside(node, trustsLastSize); });
 }
 
 } // namespace
@@ -64,7 +71,8 @@ llvm::Expected<std::vector<ExampleRun>> runSource(const std::string &path, const
                           llvm::StringRef(whole).split('\n').first.str() +
                           "); --batch-dim NAME=K cuts all the same");
   const size_t atExample = runs.size();
-  std::vector<SizeRun> others = sizeTrial(model.signature, inputs, run, decidesAlike);
+  std::vector<SizeRun> others =
+      sizeTrial(model.signature, inputs, keepsFeatures(model), run, decidesAlike);
   runs.resize(atExample); // those that only showed which sizes vary
   for (SizeRun &other : others)
     runs.push_back({0, true, {std::move(other.inputs)}, std::move(other.leaves)});

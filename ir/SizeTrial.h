@@ -16,9 +16,10 @@ struct SizeRun {
 /// `signature`, and so is every size and stride of inputs and leaves that follows it. Gives the
 /// runs with all of them at other sizes, none where nothing varies. `decidesAlike` says of inputs
 /// whether all that the compile took from the example holds for them too: where not, nothing
-/// varies. `run` as for batchTrial.
+/// varies; nor where two runs differ, as of kernels that read what is beside their memory.
+/// `keepsFeatures`: last sizes of tensors of numbers stay. `run` as for batchTrial.
 std::vector<SizeRun> sizeTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
-                               LeafRunner run,
+                               bool keepsFeatures, LeafRunner run,
                                llvm::function_ref<bool(llvm::ArrayRef<c10::IValue>)> decidesAlike);
 
 /// What `other` at `batch` samples shows of a value that `spec` describes at other sizes of the

@@ -114,6 +114,12 @@ bool isFresh(const Value *value) {
   return value->offset() < returns.size() && !returns[value->offset()].alias_info();
 }
 
+bool trustsLastSize(const Node *node) {
+  const std::string name = node->kind().toUnqualString();
+  return name == "lstm" || name == "gru" || name == "rnn_tanh" || name == "rnn_relu" ||
+         name == "quantized_lstm" || name == "quantized_gru";
+}
+
 std::string nameOf(const Value *value) { return value->debugName(); }
 std::string kindOf(const Node *node) { return node->kind().toQualString(); }
 

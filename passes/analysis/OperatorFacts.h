@@ -18,6 +18,10 @@ namespace pipec {
 std::string nameOf(const torch::jit::Value *value);
 std::string kindOf(const torch::jit::Node *node);
 
+/// A kernel that trusts the last size of what it is given (recurrent layers: Python checks it
+/// before them) and reads beyond it where it does not fit.
+bool trustsLastSize(const torch::jit::Node *node);
+
 /// The operator may return its input (or an element of an input list, or a view) although its
 /// schema says that the result is fresh: eval dropout, type_as, unsafe_chunk, einsum, ...
 bool mayReturnInput(const torch::jit::Node *node);
