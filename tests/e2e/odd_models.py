@@ -299,11 +299,11 @@ class PartOfAWeight(nn.Module):
         super().__init__()
         self.first, self.again, self.last = nn.Linear(6, 6), nn.Linear(6, 6), nn.LayerNorm(6)
         self.again.weight = self.first.weight
-        self.half = nn.Parameter(self.first.weight.detach()[:3])
+        self.part = nn.Parameter(self.first.weight.detach()[:3])
 
     def forward(self, x):
         x = self.again(torch.relu(self.first(x)))
-        return nn.functional.linear(self.last(x), self.half)
+        return nn.functional.linear(self.last(x), self.part)
 
 
 class TiedHead(nn.Module):
