@@ -9,7 +9,8 @@ namespace pipec {
 /// Errors: those of the passes; Internal when they do not come to rest.
 llvm::Expected<bool> simplifyToFixpoint(Model &model);
 
-/// A pipeline with the group in place of each `simplify`: fixpoint(fixpoint(fold-constants,...),own-containers).
+/// A pipeline with the group in place of each `simplify`:
+/// fixpoint(fixpoint(fold-constants,...),own-containers).
 std::string withSimplifyOpened(llvm::StringRef pipeline);
 
 } // namespace pipec
