@@ -32,9 +32,17 @@ llvm::Expected<c10::IValue> runOnce(const std::string &path, const SourceMode &m
   return runFresh(path, signature.method, mode, std::move(calls), kSeed);
 }
 
-bool keepsFeatures(const Model &model) {
+bool holdsAny(const Model &model, bool (*wanted)(const torch::jit::Node *)) {
   return llvm::any_of(topLevelOf(model).operators,
-                      [](torch::jit::Node *node) { return firstInside(node, trustsLastSize); });
+                      [&](torch::jit::Node *node) { return firstInside(node, wanted); });
+}
+
+/// A model that its constants hold to one batch size does not show how results become one; that of
+/// a run without micro-batches need not.
+bool mayTryOtherSizes(const Model &model) {
+  const bool isCut = llvm::any_of(
+      model.signature.inputs, [](const InputSpec &input) { return input.batchDim.has_value(); });
+  return (model.signature.batchSymbolic || !isCut) && !holdsAny(model, trustsSizes);
 }
 
 } // namespace
@@ -71,8 +79,9 @@ llvm::Expected<std::vector<ExampleRun>> runSource(const std::string &path, const
                           llvm::StringRef(whole).split('\n').first.str() +
                           "); --batch-dim NAME=K cuts all the same");
   const size_t atExample = runs.size();
-  std::vector<SizeRun> others =
-      sizeTrial(model.signature, inputs, keepsFeatures(model), run, decidesAlike);
+  std::vector<SizeRun> others;
+  if (mayTryOtherSizes(model))
+    others = sizeTrial(model.signature, inputs, holdsAny(model, trustsLastSize), run, decidesAlike);
   runs.resize(atExample); // those that only showed which sizes vary
   for (SizeRun &other : others)
     runs.push_back({0, true, {std::move(other.inputs)}, std::move(other.leaves)});

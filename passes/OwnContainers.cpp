@@ -93,8 +93,8 @@ private:
   bool collectNames() {
     for (Value *value : alias_.memories()[memory_].values) {
       const c10::TypePtr bare = withoutNone(value->type());
-      if (!isListOrDict(*bare))
-        return false;
+      if (!isListOrDict(*bare) || value->node()->kind() == c10::prim::Uninitialized)
+        return false; // what an early exit leaves is no container
       if (value->node()->owningBlock() != top_)
         continue;
       if (!names_.empty() && *names_.front()->type() != *value->type())

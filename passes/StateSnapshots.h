@@ -7,8 +7,9 @@
 //                                          %z = aten::mul(%y, %c)
 //
 // The copy has the strides of the state, which the source's tensor tells. State that leaves the
-// model, is assigned, or is kept in something that outlives the run stays as it is: there it is the
-// very tensor that counts. `self.seen += n` assigns what is there already: that is no assignment.
+// model, is assigned, is large, or is kept in something that outlives the run stays as it is: there
+// it is the very tensor that counts. `self.seen += n` assigns what is there already: that is no
+// assignment.
 #pragma once
 
 #include "llvm/ADT/DenseSet.h"
@@ -157,12 +158,16 @@ private:
                : nullptr;
   }
 
+  /// Every micro-batch pays for a copy, whether a cut is there or not.
+  static constexpr size_t kMostBytes = size_t(1) << 20;
+
   static bool keepsStridesInCopy(const Attribute &attribute) {
     if (!attribute.value.isTensor() || attribute.requiresGrad)
       return false;
     const at::Tensor &tensor = attribute.value.toTensor();
-    return tensor.defined() && !tensor.requires_grad() && tensor.layout() == at::kStrided &&
-           !tensor.is_quantized() && tensor.is_non_overlapping_and_dense();
+    return tensor.defined() && tensor.nbytes() <= kMostBytes && !tensor.requires_grad() &&
+           tensor.layout() == at::kStrided && !tensor.is_quantized() &&
+           tensor.is_non_overlapping_and_dense();
   }
 
   static bool returnsItsInput(const Node *node) {

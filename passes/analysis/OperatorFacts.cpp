@@ -6,6 +6,7 @@
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
 
+#include <limits>
 #include <optional>
 
 namespace pipec {
@@ -118,6 +119,21 @@ bool trustsLastSize(const Node *node) {
   const std::string name = node->kind().toUnqualString();
   return name == "lstm" || name == "gru" || name == "rnn_tanh" || name == "rnn_relu" ||
          name == "quantized_lstm" || name == "quantized_gru";
+}
+
+bool trustsSizes(const Node *node) {
+  const c10::Symbol kind = node->kind();
+  if (kind == c10::prim::Loop) {
+    const std::optional<c10::IValue> rounds = torch::jit::toIValue(node->input(0));
+    return rounds && rounds->isInt() && rounds->toInt() == std::numeric_limits<int64_t>::max();
+  }
+  if (!kind.is_aten() && !kind.is_prim())
+    return std::string(kind.ns().toUnqualString()) != "quantized";
+  const std::string name = kind.toUnqualString();
+  if (name != "remainder" && name != "fmod" && name != "mod" && name != "__modulo__")
+    return false;
+  return node->inputs().size() > 1 && node->input(1)->type()->kind() == c10::TypeKind::IntType &&
+         node->input(1)->node()->kind() != c10::prim::Constant;
 }
 
 std::string nameOf(const Value *value) { return value->debugName(); }

@@ -16,6 +16,28 @@ class Stack(nn.Module):
         self.first, self.rest = nn.ModuleList(list(self.layers)[:4]), nn.ModuleList(list(self.layers)[4:])
 
 
+class LeftEarly(nn.Module):
+    """A list made in branches of a loop that may be left before it is."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(6, 6), nn.Linear(6, 6), nn.Linear(6, 6)
+
+    def forward(self, x: Tensor, n: int) -> Tensor:
+        h = self.a(x)
+        for i in range(n):
+            if i > 0:
+                if bool(h.sum() > 100.0):
+                    break
+                kept = [h]
+            else:
+                kept = [h, x]
+            if bool(h.sum() > 0):
+                kept.append(x)
+            h = torch.stack(kept).sum(0)
+        return self.c(torch.relu(self.b(h)))
+
+
 class DenseFeatures(nn.Module):
     """A DenseNet block: every layer reads all features before it."""
 

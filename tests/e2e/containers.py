@@ -44,6 +44,7 @@ MODELS = [(models.DenseFeatures, rows, 30),
           (models.ReportOnDemand, rows, 15),
           (models.LossesOnDemand, lambda batch: (randn(batch, 6), randn(batch, 6)), 15),
           (models.GivenDict, lambda batch: (randn(batch, 6), {"p": randn(batch, 6), "q": randn(batch, 6)}), 1),
+          (models.LeftEarly, lambda batch: (randn(batch, 6), 3), 3),
           (models.Counters, lambda batch: (randn(batch, 6), ["a", "b", "a"]), 15)]
 
 

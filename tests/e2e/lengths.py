@@ -101,6 +101,38 @@ class Offsets(nn.Module):
         return self.b(torch.relu(self.a(x)) + offsets)
 
 
+class PadsToWindows(Offsets):
+    """Divides by nothing for fewer than 8."""
+
+    def forward(self, x: torch.Tensor):
+        window = x.size(1) // 8
+        x = torch.nn.functional.pad(self.a(x), [0, 0, 0, (window - x.size(1) % window) % window])
+        return self.b(torch.relu(x))
+
+
+class Strides(Offsets):
+    """Never comes to an end for fewer than 8."""
+
+    def forward(self, x: torch.Tensor):
+        x = torch.relu(self.a(x))
+        y, i = self.b(x), 0
+        while i < x.size(1):
+            y = y + x[:, i:i + x.size(1) // 8].sum()
+            i += x.size(1) // 8
+        return y
+
+
+class JoinsByChance(Offsets):
+    """Of 4 samples only; the second result is as long as there are samples, by chance."""
+
+    def __init__(self):
+        super().__init__()
+        self.position = nn.Parameter(torch.randn(4, 1, 8))
+
+    def forward(self, x: torch.Tensor):
+        return self.b(torch.relu(self.a(x) + self.position)), torch.arange(x.size(1))
+
+
 def batch(length, samples=2):
     torch.manual_seed(length)
     return torch.randint(0, 32, (samples, length)), (torch.rand(samples, length) > 0.2).long()
@@ -178,6 +210,12 @@ class Lengths(e2e.Case):
             self.assertEqual(self.shapes(plan), {"ids": ["B", 8], "mask": ["B", 8]})
             torch.save(batch(13), "other.pt")
             self.refused(2, ["input ids", "dimension 1: expected size 8, got 13"], "pipe-run", "fixed.pipe", "--inputs", "other.pt", "--microbatches", 1)
+
+    def testSizesAreNotTriedWhereThatIsNotSafe(self):
+        for build, example in ((PadsToWindows, "f32[2,8,8]"), (Strides, "f32[2,8,8]"), (JoinsByChance, "f32[4,4,8]")):
+            with self.subTest(build.__name__):
+                plan = self.compiled(self.save(build), "tried.pipe", "--inputs", example, "--stages", 2)
+                self.assertEqual(self.shapes(plan)["x"][1:], [int(size) for size in example[:-1].split(",")[1:]])
 
     def testWhatHangsOnTheLength(self):
         model = self.save(Decides)
