@@ -24,13 +24,11 @@ llvm::Expected<Reproducer> beginReproducer(const std::string &modelPath,
   const std::string about = fmt::format(
       "model {}\n{}\n"
       "passes/ holds the model after each pass that changed it. A pass that fails is replayed on\n"
-      "the text before it:\n\n"
+      "the text before it, from lower-attributes on (text of before names the model's classes):\n\n"
       "    pipe-opt passes/NN-PASS.ir --passes 'the passes of pipeline.txt after PASS'\n",
       modelPath, optionsText(options));
   if (llvm::Error failed =
           made->write("README.txt", reproducerReadme(error, options.command, about)))
-    return std::move(failed);
-  if (llvm::Error failed = made->write("pipeline.txt", Compiler::pipelineText(options) + "\n"))
     return std::move(failed);
   return made;
 }

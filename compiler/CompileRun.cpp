@@ -62,6 +62,8 @@ llvm::Error CompileRun::publish(ArtifactWriter &writer) {
 
 llvm::Error CompileRun::stageOnly() { return stage().takeError(); }
 
+std::string CompileRun::pipelineText() const { return wholePipeline(options_, planning_.places()); }
+
 /// All passes, and the source on the example.
 llvm::Expected<CompileRun::Staged> CompileRun::stage() {
   if (llvm::Error error = planning_.begin(options_))

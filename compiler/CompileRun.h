@@ -26,6 +26,8 @@ public:
 
   CompileReport &report() { return report_; }
   const PassDumps &dumps() const { return dumps_; }
+  /// The passes that run, with the places of the cuts once they are planned.
+  std::string pipelineText() const;
 
 private:
   struct Staged {

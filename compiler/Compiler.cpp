@@ -40,6 +40,8 @@ llvm::Expected<std::string> reproduce(const std::string &path, const CompileOpti
   // Why it fails is known already.
   llvm::consumeError(
       guardTorchError(ExitCode::Internal, "compiling", [&] { return second.stageOnly(); }));
+  if (llvm::Error failed = made->write("pipeline.txt", second.pipelineText() + "\n"))
+    return std::move(failed);
   if (!second.dumps().failure().empty())
     return makeError(ExitCode::IO, second.dumps().failure());
   return made->publish();

@@ -123,7 +123,7 @@ std::string stagePipeline(const CompileOptions &options, const std::vector<size_
 
 /// What runs between the passes needs the model's file or example inputs, which text has not: it
 /// stands there as comments.
-std::string Compiler::pipelineText(const CompileOptions &options) {
+std::string wholePipeline(const CompileOptions &options, const std::vector<size_t> &places) {
   const bool hasInputs = !options.inputs.empty();
   std::string text = frontPipeline(options) + ",\n";
   if (hasInputs)
@@ -131,11 +131,16 @@ std::string Compiler::pipelineText(const CompileOptions &options) {
                         "nothing changes; then the types are forgotten:\n{},\n",
                         kTypedRounds, typedPipeline());
   text += "# The graph is written as a TorchScript file and read back.\n";
-  if (hasInputs && options.cuts.empty() && (options.split.empty() || options.split == "auto"))
+  if (places.empty() && hasInputs && options.cuts.empty() &&
+      (options.split.empty() || options.split == "auto"))
     text += "# Where no marker says where to cut: every operator gets its cost from a run on the "
             "example inputs (in text it is the entity `costs`), and the planner gives choose-cuts "
             "the places.\n";
-  return text + stagePipeline(options);
+  return text + stagePipeline(options, places);
+}
+
+std::string Compiler::pipelineText(const CompileOptions &options) {
+  return wholePipeline(options, {});
 }
 
 } // namespace pipec

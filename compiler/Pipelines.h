@@ -15,5 +15,7 @@ std::string typedPipeline();
 constexpr int kTypedRounds = 4;
 /// From the normalised model to stages.
 std::string stagePipeline(const CompileOptions &options, const std::vector<size_t> &places = {});
+/// All of it, as Compiler::pipelineText, with the places of planned cuts where they are known.
+std::string wholePipeline(const CompileOptions &options, const std::vector<size_t> &places);
 
 } // namespace pipec

@@ -1,4 +1,5 @@
 """What an internal error leaves: every command exits 70 with one error, and a directory that says what happened and holds no weights."""
+import re
 import resource
 import unittest
 from pathlib import Path
@@ -89,6 +90,18 @@ class Reproducers(e2e.Case):
         self.assertIn("error: pipe-inspect: planted error\nhelp: no reproducer: README.txt: cannot write: file too large\n", result.err)
         self.assertEqual(e2e.leftovers(self.directory, []), [])
         self.pipec(INTERNAL, "pipe-inspect", MODEL, "--planted-error", cwd="/proc", saying="no reproducer: .: cannot write: ")
+
+    def testPlannedCutsAreReplayed(self):
+        """From the last text before them; nothing in text knows what operators cost."""
+        self.pipec(INTERNAL, "pipe-compile", MODEL, "--stages", 3, "--inputs", INPUTS, "-o", "out.pipe", "--planted-fault", "wrong-weight", cwd=self.directory)
+        made = self.directory / "pipec-reproducer-1"
+        texts = sorted(path.name for path in (made / "passes").iterdir())
+        before = max(name for name in texts if name < next(name for name in texts if "choose-cuts" in name))
+        cuts = (made / "pipeline.txt").read_text().splitlines()[-1]
+        self.assertRegex(cuts, r"^choose-cuts\{stages=3,places=\d+:\d+\},")
+        replayed = self.pipec(0, "pipe-opt", made / "passes" / before, "--passes", cuts).out
+        operators = re.compile(r"^  stage|aten::\w+", re.M)
+        self.assertEqual(operators.findall(replayed), operators.findall((made / "passes" / texts[-1]).read_text()))
 
     def testCompileThatCannotWriteOne(self):
         """The proof fails, and the working directory takes nothing."""
