@@ -29,6 +29,7 @@
 #include "passes/PureWrites.h"
 #include "passes/StateSnapshots.h"
 #include "passes/analysis/AliasAnalysis.h"
+#include "passes/analysis/OperatorFacts.h"
 
 #include <torch/csrc/jit/ir/ir.h>
 
@@ -51,6 +52,8 @@ public:
     AliasAnalysis alias(model);
     alias_ = &alias;
     model_ = &model;
+    if (joinHandedOn(model.graph->block()))
+      return true; // the analysis knows of values that are gone
     writes_.emplace(model.answers,
                     [this](Node *made, Node *writer) { order_[made] = orderOf(writer); });
     order_.clear();
@@ -128,6 +131,24 @@ private:
     PIPEC_ASSERT(found != order_.end(),
                  "every node is numbered, and new ones take the number of the old");
     return found->second;
+  }
+
+  /// Writes into what dropout hands on are writes into what it was given. LibTorch's reader does
+  /// not know that, and would drop them.
+  bool joinHandedOn(Block *block) {
+    bool changed = false;
+    for (auto it = block->nodes().begin(); it != block->nodes().end();) {
+      Node *node = *it;
+      ++it;
+      for (Block *inner : node->blocks())
+        changed |= joinHandedOn(inner);
+      if (!returnsFirstInput(node) || !alias_->isWritten(node->output()))
+        continue;
+      node->output()->replaceAllUsesWith(node->input(0));
+      node->destroy();
+      changed = true;
+    }
+    return changed;
   }
 
   void visit(Block *block) {

@@ -115,6 +115,14 @@ bool isFresh(const Value *value) {
   return value->offset() < returns.size() && !returns[value->offset()].alias_info();
 }
 
+bool returnsFirstInput(const Node *node) {
+  return node->kind().is_aten() &&
+         llvm::StringSwitch<bool>(node->kind().toUnqualString())
+             .Cases("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout", true)
+             .Default(false) &&
+         constantFlag(node, 2) == false;
+}
+
 bool trustsLastSize(const Node *node) {
   const std::string name = node->kind().toUnqualString();
   return name == "lstm" || name == "gru" || name == "rnn_tanh" || name == "rnn_relu" ||

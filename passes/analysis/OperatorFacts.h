@@ -18,6 +18,10 @@ namespace pipec {
 std::string nameOf(const torch::jit::Value *value);
 std::string kindOf(const torch::jit::Node *node);
 
+/// The result is the first input itself: dropout that is not for training. LibTorch's own analysis
+/// takes it for fresh and drops writes into it that nobody else reads.
+bool returnsFirstInput(const torch::jit::Node *node);
+
 /// A kernel that trusts the last size of what it is given (recurrent layers: Python checks it
 /// before them) and reads beyond it where it does not fit.
 bool trustsLastSize(const torch::jit::Node *node);

@@ -13,6 +13,7 @@ SCRIPTED = [(models.MultipliesInALoop, lambda batch: (randn(batch, 4), randn(bat
             (models.EncoderWithoutMask, lambda batch: (randn(batch, 5, 8),), "encoder.layers.1,encoder.layers.3"),
             (models.HasAnObjectThatTrains, lambda batch: (randn(batch, 4),), "b"),
             (models.WritesInTraining, lambda batch: (randn(batch, 4),), "b"),
+            (models.WritesWhatDropoutReturned, lambda batch: (randn(batch, 4),), "b"),
             (models.OneResultPerSample, lambda batch: (randn(batch, 4),), "b"),
             (models.NamesItsParts, lambda batch: (randn(batch, 4),), "b"),
             (models.clampsInPlace, lambda batch: (randn(batch, 2, 3, 3) * 30,), "clamp,b")]

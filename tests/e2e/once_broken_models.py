@@ -169,6 +169,21 @@ def clampsInPlace():
     return torch.ao.quantization.convert(module)
 
 
+class WritesWhatDropoutReturned(nn.Module):
+    """Not in training dropout returns what it is given; LibTorch takes that for a new tensor, and drops the write when it reads a file."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.drop = nn.Linear(4, 4), nn.Linear(4, 4), nn.Dropout(0.3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.a(x)
+        for _ in range(2):
+            self.drop(y).add_(x, alpha=0.5)
+            y = self.b(y) + self.drop(torch.relu(y)).mul_(2.0)
+        return y
+
+
 class OneResultPerSample(nn.Module):
     """As detectors return them: a list as long as the batch, of tensors of any length."""
 
