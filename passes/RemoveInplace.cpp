@@ -228,8 +228,8 @@ private:
       if (isFresh(output)) {
         tensors_.push_back({output, output, 0, *memory, makesContiguous(node)});
         nameOf_[output] = newName({&tensors_.back()});
-      } else if (first && (isOwnInput(node) || isKnownView(node, *first->tensor))) {
-        Node *view = isOwnInput(node) ? nullptr : node;
+      } else if (first && (returnsWhatItWrites(node) || isKnownView(node, *first->tensor))) {
+        Node *view = returnsWhatItWrites(node) ? nullptr : node;
         first->tensor->mayBeShared |= view && viewOf(view) == ViewOf::Contiguous;
         nameOf_[output] = newName({first->tensor, view, first, output, first->tensor->version});
       } else {
@@ -250,17 +250,6 @@ private:
   }
 
   /// A writer that stays returns the tensor that it has written.
-  bool isOwnInput(const Node *node) const {
-    const c10::FunctionSchema *schema = node->maybeSchema();
-    if (!schema || mayChangeForm(node) || node->outputs().size() != 1 ||
-        schema->arguments().empty())
-      return false;
-    const c10::AliasInfo *given = schema->arguments()[0].alias_info();
-    const c10::AliasInfo *returned = schema->returns()[0].alias_info();
-    return given && returned && given->isWrite() && returned->isWrite() &&
-           given->beforeSets() == returned->beforeSets();
-  }
-
   // Present versions.
 
   /// The node's inputs become what they show now.

@@ -75,7 +75,7 @@ private:
       Value *state = nullptr;
       if (attributeOf(value))
         state = value;
-      else if (returnsItsInput(maker))
+      else if (maker->kind().is_aten() && returnsWhatItWrites(maker))
         state = same.lookup(maker->input(0));
       else if (maker->kind() == c10::prim::If)
         state = sameInBranches(maker, value->offset(), same);
@@ -168,16 +168,6 @@ private:
     return tensor.defined() && tensor.nbytes() <= kMostBytes && !tensor.requires_grad() &&
            tensor.layout() == at::kStrided && !tensor.is_quantized() &&
            tensor.is_non_overlapping_and_dense();
-  }
-
-  static bool returnsItsInput(const Node *node) {
-    const c10::FunctionSchema *schema = node->kind().is_aten() ? node->maybeSchema() : nullptr;
-    if (!schema || schema->returns().size() != 1 || schema->arguments().empty())
-      return false;
-    const c10::AliasInfo *given = schema->arguments()[0].alias_info();
-    const c10::AliasInfo *returned = schema->returns()[0].alias_info();
-    return given && returned && given->isWrite() && returned->isWrite() &&
-           given->beforeSets() == returned->beforeSets() && !mayChangeForm(node);
   }
 
   static bool isCopy(const Node *node) {

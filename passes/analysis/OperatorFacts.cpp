@@ -115,6 +115,17 @@ bool isFresh(const Value *value) {
   return value->offset() < returns.size() && !returns[value->offset()].alias_info();
 }
 
+bool returnsWhatItWrites(const Node *node) {
+  const c10::FunctionSchema *schema = node->maybeSchema();
+  if (!schema || mayChangeForm(node) || node->outputs().size() != 1 ||
+      schema->arguments().empty() || schema->returns().size() != 1)
+    return false;
+  const c10::AliasInfo *given = schema->arguments()[0].alias_info();
+  const c10::AliasInfo *returned = schema->returns()[0].alias_info();
+  return given && returned && given->isWrite() && returned->isWrite() &&
+         given->beforeSets() == returned->beforeSets();
+}
+
 bool returnsFirstInput(const Node *node) {
   return node->kind().is_aten() &&
          llvm::StringSwitch<bool>(node->kind().toUnqualString())

@@ -18,6 +18,10 @@ namespace pipec {
 std::string nameOf(const torch::jit::Value *value);
 std::string kindOf(const torch::jit::Node *node);
 
+/// The only result is the first input, which the operator writes: relu_ and the like, not those
+/// that may change its form (t_, resize_, set_).
+bool returnsWhatItWrites(const torch::jit::Node *node);
+
 /// The result is the first input itself: dropout that is not for training. LibTorch's own analysis
 /// takes it for fresh and drops writes into it that nobody else reads.
 bool returnsFirstInput(const torch::jit::Node *node);
