@@ -1,8 +1,12 @@
-"""Artifacts of earlier versions, kept in tests/artifacts, load and compute what they computed when they were made."""
+"""Artifacts of earlier versions, kept in tests/artifacts, load and compute what they computed when they were made; those that must not
+load are refused in words."""
+
+import json
 
 import e2e
 
 KEPT = sorted(path.parent for path in (e2e.SOURCE / "tests" / "artifacts").glob("*/model.pipe"))
+REFUSED = sorted(path.parent for path in (e2e.SOURCE / "tests" / "artifacts" / "refused").glob("*/refusal.json"))
 
 
 class Kept(e2e.Case):
@@ -23,6 +27,20 @@ class Kept(e2e.Case):
         for folder in KEPT:
             with self.subTest(artifact=folder.name):
                 self.pipec(0, "pipe-check", folder / "model.pipe", saying="PASSED")
+
+    def testRefused(self):
+        """By all who read whole artifacts, with the same code and words, and before anything runs."""
+        self.assertGreaterEqual(len(REFUSED), 7)
+        self.assertLessEqual({5, 6}, {json.loads((folder / "refusal.json").read_text())["code"] for folder in REFUSED})
+        model = e2e.SOURCE / "tests" / "artifacts" / "v1-mlp"
+        for folder in REFUSED:
+            refusal = json.loads((folder / "refusal.json").read_text())
+            for tool, options in (("pipe-run", ["--inputs", model / "inputs.pt"]), ("pipe-check", []),
+                                  ("pipe-merge", ["-o", "merged.pt"])):
+                with self.subTest(artifact=folder.name, tool=tool):
+                    result = self.pipec(refusal["code"], tool, folder / "model.pipe", *options, saying=refusal["saying"])
+                    if tool == "pipe-run":
+                        self.assertEqual(result.out, "", "it ran")
 
     def testNumbersAreLookedAt(self):
         """A weight that differs is seen in what is computed (and, before that, by the digests)."""
