@@ -1,5 +1,7 @@
-"""The same model and options give the same bytes, whatever the path, the clock, the locale, the time zone or the number of threads."""
+"""The same model and options give the same bytes, whatever the path, the clock, the locale, the time zone, the order of
+folders or the number of threads."""
 import io
+import json
 import os
 import shutil
 import subprocess
@@ -33,8 +35,28 @@ class Reproducible(e2e.Case):
         self.compiled(MODEL, "again.pipe", *OPTIONS, INPUTS)  # replaces what is there
         self.sameAsFirst("again.pipe")
 
+    def testClockAndFolders(self):
+        """Another clock, that even runs backwards, and folders that list their files in another order."""
+        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", "other_machine.so",
+                        str(e2e.SOURCE / "tests" / "support" / "other_machine.c"), "-ldl"], check=True)
+        other = {"LD_PRELOAD": str(Path("other_machine.so").resolve())}
+        Path("listed").mkdir()
+        for name in ("a", "b", "c"):
+            (Path("listed") / name).touch()
+
+        def seen(environment):
+            program = "import json, os, time; print(json.dumps([os.listdir('listed'), time.time()]))"
+            return json.loads(subprocess.run([sys.executable, "-c", program], env={**os.environ, **environment}, stdout=subprocess.PIPE,
+                                             check=True).stdout)
+
+        (here, now), (there, then) = seen({}), seen(other)
+        self.assertEqual(here, there[::-1])  # the other machine is another
+        self.assertGreater(now - then, 39 * 86400)
+        self.compiled(MODEL, "other-machine.pipe", *OPTIONS, INPUTS, env=other)
+        self.sameAsFirst("other-machine.pipe")
+
     def testSurroundings(self):
-        """Another directory, relative paths, other names, another clock, locale, home, number of threads and mask of permissions."""
+        """Another directory, relative paths, other names, another time zone, locale, home, number of threads and mask of permissions."""
         place = Path("else where/much/deeper")
         place.mkdir(parents=True)
         shutil.copy(INPUTS, place / "in.pt")
