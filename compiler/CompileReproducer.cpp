@@ -16,19 +16,23 @@ std::string optionsText(const CompileOptions &options) {
 
 } // namespace
 
-llvm::Expected<Reproducer> beginReproducer(const std::string &modelPath,
-                                           const CompileOptions &options, const ErrorText &error) {
-  llvm::Expected<Reproducer> made = Reproducer::begin(options.reproducers);
-  if (!made)
-    return made;
-  const std::string about = fmt::format(
+std::string reproducerAbout(const std::string &modelPath, const CompileOptions &options) {
+  return fmt::format(
       "model {}\n{}\n"
       "passes/ holds the model after each pass that changed it. A pass that fails is replayed on\n"
       "the text before it, from lower-attributes on (text of before names the model's classes):\n\n"
       "    pipe-opt passes/NN-PASS.ir --passes 'the passes of pipeline.txt after PASS'\n",
       modelPath, optionsText(options));
+}
+
+llvm::Expected<Reproducer> beginReproducer(const std::string &modelPath,
+                                           const CompileOptions &options, const ErrorText &error) {
+  llvm::Expected<Reproducer> made = Reproducer::begin(options.reproducers);
+  if (!made)
+    return made;
   if (llvm::Error failed =
-          made->write("README.txt", reproducerReadme(error, options.command, about)))
+          made->write("README.txt", reproducerReadme(error, options.command,
+                                                     reproducerAbout(modelPath, options))))
     return std::move(failed);
   return made;
 }

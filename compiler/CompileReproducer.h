@@ -6,6 +6,9 @@
 
 namespace pipec {
 
+/// What README.txt says after versions and command: model, options, how to replay.
+std::string reproducerAbout(const std::string &modelPath, const CompileOptions &options);
+
 /// A reproducer below options.reproducers with
 ///
 ///   README.txt     the error, versions, the options, and how to replay

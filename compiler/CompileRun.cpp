@@ -37,6 +37,21 @@ void markWhere(Model &model, const std::vector<CutPredicate> &predicates) {
   });
 }
 
+/// How many stages there must be, counted apart from the passes that make them.
+size_t stagesAsked(const CompileOptions &options, const Model &model) {
+  if (options.stages != 0)
+    return options.stages;
+  const size_t names = llvm::count_if(
+      options.cuts, [](const Cut &cut) { return std::holds_alternative<AtModule>(cut); });
+  if (names != 0)
+    return names + 1;
+  const TopLevel top = topLevelOf(model);
+  std::set<size_t> places(top.boundaries.begin(), top.boundaries.end());
+  places.erase(0);
+  places.erase(top.operators.size()); // with nothing behind it
+  return places.size() + 1;
+}
+
 } // namespace
 
 llvm::Error CompileRun::compile(ArtifactWriter &writer) {
@@ -117,10 +132,15 @@ llvm::Expected<StagedModel> CompileRun::cut(Model model) {
   AnyModel any = std::move(model);
   CompileOptions asked = options_;
   asked.stages = planning_.stages();
+  const size_t stages = stagesAsked(asked, std::get<Model>(any));
   if (llvm::Error error = frontEnd_.runPasses(stagePipeline(asked, planning_.places()), any))
     return std::move(error);
+  StagedModel staged = std::get<StagedModel>(std::move(any));
+  if (staged.stages.size() != stages)
+    return failf(ExitCode::Internal, "cutting: expected {}, got {}", counted(stages, "stage"),
+                 staged.stages.size());
   phases_.end("cut");
-  return std::get<StagedModel>(std::move(any));
+  return staged;
 }
 
 llvm::Error CompileRun::placeRanks(StagedModel &model) const {

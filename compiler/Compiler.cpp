@@ -3,6 +3,7 @@
 #include "compiler/CompileReproducer.h"
 #include "compiler/CompileRun.h"
 #include "ir/TorchError.h"
+#include "ir/WriteFile.h"
 #include "ir/plan/PeakMemory.h"
 
 #include <filesystem>
@@ -26,24 +27,40 @@ std::string scratchTarget() {
   return fmt::format("{}/pipec-compile-{}", directory ? directory : "/tmp", getpid());
 }
 
-/// An internal error leaves a directory to report: the passes run once more, now with the text of
-/// each, which nobody else should pay for. Nothing is left where these texts cannot be written.
+llvm::Error writePipeline(const std::string &directory, const std::string &text) {
+  if (std::error_code code = writeFile(directory + "/pipeline.txt", text + "\n"))
+    return failf(ExitCode::IO, "pipeline.txt: cannot write: {}",
+                 llvm::StringRef(code.message()).lower());
+  return llvm::Error::success();
+}
+
+/// The passes once more, now with the text of each, which nobody else should pay for.
+llvm::Error traceInto(const std::string &path, const CompileOptions &options,
+                      const std::string &directory) {
+  CompileOptions again = options;
+  again.printAfter.clear();
+  again.dumpDir = directory + "/passes";
+  CompileRun second(path, again);
+  // Before anything runs, which may end the process.
+  if (llvm::Error failed = writePipeline(directory, second.pipelineText()))
+    return failed;
+  // Why it fails is known already.
+  llvm::consumeError(
+      guardTorchError(ExitCode::Internal, "compiling", [&] { return second.stageOnly(); }));
+  if (!second.dumps().failure().empty())
+    return makeError(ExitCode::IO, second.dumps().failure());
+  return writePipeline(directory, second.pipelineText()); // with the places that were planned
+}
+
+/// An internal error leaves a directory to report. Nothing is left where its texts cannot be
+/// written.
 llvm::Expected<std::string> reproduce(const std::string &path, const CompileOptions &options,
                                       const ErrorText &text) {
   llvm::Expected<Reproducer> made = beginReproducer(path, options, text);
   if (!made)
     return made.takeError();
-  CompileOptions again = options;
-  again.printAfter.clear();
-  again.dumpDir = made->directory() + "/passes";
-  CompileRun second(path, again);
-  // Why it fails is known already.
-  llvm::consumeError(
-      guardTorchError(ExitCode::Internal, "compiling", [&] { return second.stageOnly(); }));
-  if (llvm::Error failed = made->write("pipeline.txt", second.pipelineText() + "\n"))
+  if (llvm::Error failed = traceInto(path, options, made->directory()))
     return std::move(failed);
-  if (!second.dumps().failure().empty())
-    return makeError(ExitCode::IO, second.dumps().failure());
   return made->publish();
 }
 
@@ -139,6 +156,10 @@ llvm::Expected<Compiled> Compiler::compile(const CompileOptions &options) {
     return result.takeError();
   return Compiled(std::move(result->report),
                   std::make_unique<ArtifactWriter>(std::move(result->files)));
+}
+
+llvm::Error Compiler::trace(const CompileOptions &options, const std::string &directory) {
+  return traceInto(impl_->path, options, directory);
 }
 
 llvm::Expected<std::vector<Finding>> Compiler::compareWith(const std::string &artifact) {

@@ -173,6 +173,12 @@ public:
   /// lowered, of openArtifact, BadArtifact for stages that do not fit their plan.
   llvm::Expected<std::vector<Finding>> compareWith(const std::string &artifact);
 
+  /// What helps to find a fault of compile(): runs its passes once more and writes into
+  /// `directory`, which exists, pipeline.txt, the passes as `pipe-opt --passes` takes them, and
+  /// passes/NN-PASS.ir, the model after each pass that changed it, without weights. How it fails is
+  /// not told. Errors: IO.
+  llvm::Error trace(const CompileOptions &options, const std::string &directory);
+
   /// The passes that compile() would run, as pipe-opt takes them.
   static std::string pipelineText(const CompileOptions &options);
 

@@ -4,10 +4,14 @@
 
 #include "compiler/faults/Faults.h"
 #include "compiler/faults/GraphEdits.h"
+#include "ir/plan/Check.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <fmt/format.h>
+
+#include <csignal>
+#include <functional>
 
 namespace pipec {
 
@@ -126,7 +130,23 @@ void addNames(llvm::ArrayRef<Fault<What>> table, std::vector<llvm::StringRef> &n
     names.push_back(row.name);
 }
 
+/// Not in the table: what no proof can catch.
+void crash(llvm::StringRef name) {
+  if (name == "crash")
+    std::raise(SIGSEGV);
+  if (name == "assert")
+    PIPEC_ASSERT(name.empty(), "planted");
+  if (name == "deep-recursion") {
+    std::function<size_t(size_t)> deeper = [&](size_t depth) {
+      volatile char used[4096] = {};
+      return deeper(depth + 1) + used[depth % sizeof used];
+    };
+    deeper(0);
+  }
+}
+
 llvm::Error noSuchFault(llvm::StringRef name, llvm::ArrayRef<llvm::StringRef> names) {
+  crash(name);
   return makeError(ExitCode::Usage, "no planted fault is called " + name.str(),
                    "one of " + llvm::join(names, ", "));
 }

@@ -6,6 +6,7 @@
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/raw_ostream.h"
 #include "tools/CommandLine.h"
+#include "tools/Crashes.h"
 #include "tools/Pages.h"
 #include "tools/Signals.h"
 
@@ -50,6 +51,8 @@ llvm::Expected<std::string> leaveReproducer(const ErrorText &error,
   for (const auto &[name, text] : parts.files)
     if (llvm::Error failed = made->write(name, text))
       return std::move(failed);
+  if (info.trace)
+    runWhatMayCrash([&] { llvm::consumeError(info.trace(made->directory())); });
   return made->publish();
 }
 
@@ -110,6 +113,9 @@ ExitCode runTool(llvm::ArrayRef<const char *> arguments, const ToolInfo &info,
     return report(std::move(error), arguments, info, guard);
   if (llvm::Error error = readCommandLine(arguments))
     return report(std::move(error), arguments, info, guard);
+  if (!crashBefore().empty())
+    return report(failf(ExitCode::Internal, "{}: crashed: {}", info.name, crashBefore()), arguments,
+                  info, guard);
   llvm::Expected<ExitCode> code = runBody(info, guard, body);
   return code ? *code : report(code.takeError(), arguments, info, guard);
 }
@@ -142,6 +148,7 @@ void holdClosedStreams() {
 int plainToolMain(int argc, char **argv, const ToolInfo &info,
                   llvm::function_ref<llvm::Expected<ExitCode>()> body, ExceptionGuard *guard) {
   holdClosedStreams();
+  handleCrashes(argv);
   handleSignals();
   std::vector<const char *> arguments(argv, argv + argc);
   ExitCode code = runTool(arguments, info, guard ? guard : guardPlain, body);

@@ -34,6 +34,9 @@ struct ToolInfo {
   std::string usage;                 // what follows the name: "MODEL.pipe [options]"
   std::vector<std::string> examples; // whole command lines, shown at the end of --help
   std::function<ReproducerParts()> reproducer = {}; // called after an internal error
+  /// What needs the work done once more, into the directory of a reproducer; then, too. After a
+  /// crash neither finds what the command had read, and this one may crash again.
+  std::function<llvm::Error(const std::string &directory)> trace = {};
   /// For completion: what a name in a value_desc may stand for, as "PASS" for every pass.
   std::map<std::string, std::vector<std::string>> words = {};
 };
@@ -43,7 +46,8 @@ struct ToolInfo {
 /// and --write-pages DIR for the installation (tools/Pages.h).
 /// A bad command line exits 2 with one message: the nearest name of an unknown option, a missing or
 /// repeated value, too many or too few arguments. An exception out of `body` is an internal error,
-/// and an internal error that has no reproducer yet gets one in the working directory. SIGINT,
+/// and an internal error that has no reproducer yet gets one in the working directory; so does a
+/// crash (tools/Crashes.h). SIGINT,
 /// SIGTERM and SIGHUP remove half-written output and exit 128+n from a thread of their own; SIGPIPE
 /// is ignored (a closed stdout ends in a quiet 141). Call it before any thread is made.
 int toolMain(int argc, char **argv, const ToolInfo &info,

@@ -1,5 +1,5 @@
 // pipe-compile: cuts a saved TorchScript model into pipeline stages and writes the artifact.
-#include "compiler/Compiler.h"
+#include "compiler/CompileReproducer.h"
 #include "compiler/PlantedFaults.h"
 #include "ir/NewFile.h"
 #include "llvm/Support/FileSystem.h"
@@ -8,7 +8,6 @@
 #include "passes/Pass.h"
 #include "passes/PassTable.h"
 #include "tools/ArtifactCase.h"
-#include "tools/ArtifactParts.h"
 #include "tools/BatchDims.h"
 #include "tools/CommandLine.h"
 #include "tools/CompileReport.h"
@@ -372,6 +371,27 @@ llvm::Expected<ExitCode> run() {
   return ExitCode::Success;
 }
 
+ReproducerParts reproducerParts() {
+  ReproducerParts parts;
+  if (llvm::Expected<CompileOptions> options = readOptions())
+    parts.about = reproducerAbout(model, *options);
+  else
+    llvm::consumeError(options.takeError());
+  return parts;
+}
+
+llvm::Error traceInto(const std::string &directory) {
+  llvm::Expected<CompileOptions> options = readOptions();
+  if (!options)
+    return options.takeError();
+  for (const std::string &library : libraries)
+    if (llvm::Error error = loadLibrary(library))
+      return error;
+  sendModelPrintsToStderr();
+  llvm::Expected<Compiler> compiler = Compiler::load(model);
+  return compiler ? compiler->trace(*options, directory) : compiler.takeError();
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -382,7 +402,8 @@ int main(int argc, char **argv) {
                    "MODEL.pt [options]",
                    {"pipe-compile model.pt --stages 4 --inputs 'f32[8,3,224,224]'",
                     "pipe-compile model.pt --at encoder.layers.6 -o model.pipe"},
-                   [] { return artifactParts(model); },
+                   reproducerParts,
+                   traceInto,
                    {{"PASS", passNames()}}},
                   run);
 }

@@ -3,6 +3,7 @@
 #include "compiler/PassDumps.h"
 #include "compiler/PipelineTable.h"
 #include "ir/ScriptSource.h"
+#include "ir/WriteFile.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
@@ -122,10 +123,10 @@ llvm::Expected<std::vector<ParsedModel>> readInput() {
   return models ? std::move(models) : named(models.takeError());
 }
 
+bool namesWeights() { return !torchscript && llvm::StringRef(inputText).contains("data=@"); }
+
 /// The text that was read, without references to weights in other files.
 std::string textWithoutWeights() {
-  if (torchscript || !llvm::StringRef(inputText).contains("data=@"))
-    return inputText;
   llvm::Expected<std::vector<ParsedModel>> models = parseInput();
   if (!models) {
     llvm::consumeError(models.takeError());
@@ -141,18 +142,11 @@ std::string textWithoutWeights() {
 }
 
 /// A module has no text before its calls are inlined: its text after each pass that changed it.
-void addDumps(ReproducerParts &parts) {
+void dumpPasses(const std::string &directory) {
+  PassDumps dumps(directory + "/passes");
   PassManagerOptions options;
   options.verifyEach = verifyEach;
-  options.afterPass = [&](const PassRun &run) -> llvm::Error {
-    if (!run.changed)
-      return llvm::Error::success();
-    llvm::Expected<std::string> text = PassDumps::text(*run.model);
-    if (!text)
-      return text.takeError();
-    parts.files.emplace_back("passes/" + PassDumps::fileName(parts.files.size(), *run.info), *text);
-    return llvm::Error::success();
-  };
+  options.afterPass = [&](const PassRun &run) { return dumps.write(run); };
   PassManager manager(options);
   llvm::Expected<Model> imported = importModel(file, method);
   llvm::Error error = imported ? manager.addPipeline(passes) : imported.takeError();
@@ -163,11 +157,12 @@ void addDumps(ReproducerParts &parts) {
   llvm::consumeError(std::move(error)); // why it fails is known already
 }
 
+std::string inputName() { return torchscript ? "input.ts" : "input.ir"; }
+
 ReproducerParts reproducerParts() {
   ReproducerParts parts;
   parts.files.emplace_back("pipeline.txt", passes + "\n");
   if (readsModule()) {
-    addDumps(parts);
     parts.about = "model " + file +
                   "\n\npasses/ holds the model after each pass that changed it. A pass that fails "
                   "is replayed on\nthe text before it:\n\n"
@@ -175,12 +170,26 @@ ReproducerParts reproducerParts() {
                   "PASS'\n";
     return parts;
   }
-  const std::string name = torchscript ? "input.ts" : "input.ir";
-  parts.files.emplace_back(name, textWithoutWeights());
-  parts.about = "\nThe input is replayed by\n\n    pipe-opt " + name +
+  if (inputText.empty() && file != "-") // after a crash
+    llvm::consumeError(readText());
+  if (!namesWeights())
+    parts.files.emplace_back(inputName(), inputText);
+  parts.about = "\nThe input is replayed by\n\n    pipe-opt " + inputName() +
                 (torchscript ? " --torchscript --method " + method : "") +
                 " --passes \"$(cat pipeline.txt)\"\n";
   return parts;
+}
+
+llvm::Error traceInto(const std::string &directory) {
+  for (const std::string &library : libraries)
+    if (llvm::Error error = loadLibrary(library))
+      return error;
+  if (readsModule())
+    dumpPasses(directory);
+  else if (namesWeights())
+    if (std::error_code code = writeFile(directory + "/" + inputName(), textWithoutWeights()))
+      return failf(ExitCode::IO, "{}: cannot write: {}", inputName(), code.message());
+  return llvm::Error::success();
 }
 
 void printTimings(const PassManager &manager) {
@@ -250,6 +259,7 @@ int main(int argc, char **argv) {
                    {"pipe-opt model.ir --passes 'dead-code'",
                     "pipe-opt model.pt --passes inline,lower-attributes", "pipe-opt --list-passes"},
                    reproducerParts,
+                   traceInto,
                    {{"PASS", passNames()}}},
                   run);
 }

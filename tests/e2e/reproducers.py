@@ -7,7 +7,7 @@ from pathlib import Path
 import e2e
 
 MODEL, INPUTS = e2e.MODELS / "mlp.pt", e2e.MODELS / "mlp.inputs.pt"
-INTERNAL = 70
+INTERNAL, USAGE = 70, 2
 HAVE_FAULTS = e2e.run("pipe-opt", "--list-passes", "--planted-error", cwd="/proc").code == INTERNAL  # where nothing can be left
 TEXT = """model {
   attribute w parameter float32[4,4] requires_grad data=@weights.bin
@@ -45,7 +45,8 @@ class Reproducers(e2e.Case):
         plan = self.compiled(MODEL, "mlp.pipe", "--at", "layers.8", "--inputs", INPUTS)
         artifact = Path("mlp.pipe").resolve()
         ofArtifact = ["MANIFEST", "README.txt", "plan.json", "schedule.csv"]
-        for number, (tool, arguments, left) in enumerate((("pipe-compile", [MODEL, "--at", "layers.8", "--dry-run"], ["README.txt"]),
+        for number, (tool, arguments, left) in enumerate((("pipe-compile", [MODEL, "--at", "layers.8", "--dry-run"],
+                                                           ["README.txt", "passes", "pipeline.txt"]),
                                                           ("pipe-run", [MODEL, "--inputs", INPUTS], ["README.txt"]),
                                                           ("pipe-run", [artifact, "--inputs", INPUTS, "--microbatches", 1], ofArtifact),
                                                           ("pipe-check", [artifact], ofArtifact),
@@ -82,6 +83,44 @@ class Reproducers(e2e.Case):
         texts = sorted(path.name for path in (made / "passes").iterdir())
         self.assertEqual(texts[:2], ["01-inline.ir", "02-lower-attributes.ir"])
         self.pipec(0, "pipe-opt", made / "passes" / texts[1], "--passes", "simplify")
+
+    def crashed(self, tool, *arguments, fault, by, code=INTERNAL, **how):
+        """Runs a command that ends in a crash; returns what it left, which is one reproducer."""
+        result = self.pipec(code, tool, *arguments, "--planted-fault", fault, cwd=self.directory, **how)
+        self.assertIn(f"\nerror: {tool}: crashed: {by}\nhelp: an error of pipec, not of the model: please report it with ./pipec-reproducer-1",
+                      "\n" + result.err)
+        self.assertEqual(e2e.leftovers(self.directory, self.known), ["pipec-reproducer-1"])
+        made = self.directory / "pipec-reproducer-1"
+        readme = (made / "README.txt").read_text()
+        for text in (f"error: {tool}: crashed: {by}\n", f"command {e2e.BIN / tool} ", f"--planted-fault {fault}", f"model {MODEL}"):
+            self.assertIn(text, readme)
+        return made
+
+    def testCrashInAPass(self):
+        """It comes again when the passes are run once more: what they had made before is there."""
+        made = self.crashed("pipe-compile", MODEL, "--at", "layers.8", "-o", "out.pipe", fault="crash@choose-cuts", by="segmentation fault (signal 11)")
+        self.assertEqual(sorted(path.name for path in made.iterdir()), ["README.txt", "passes", "pipeline.txt"])
+        pipeline = (made / "pipeline.txt").read_text()
+        self.assertIn("\nchoose-cuts{at=layers.8},", pipeline)
+        before = max((made / "passes").iterdir())
+        self.pipec(0, "pipe-opt", before, "--passes", "choose-cuts{at=layers.8}" + pipeline.split("choose-cuts{at=layers.8}")[1].strip())
+
+    def testCrashAfterFiles(self):
+        """Half of an artifact was written: it is gone."""
+        for fault in ("crash", "deep-recursion"):
+            with self.subTest(fault):
+                made = self.crashed("pipe-compile", MODEL, "--at", "layers.8", "-o", "out.pipe", fault=fault, by="segmentation fault (signal 11)")
+                self.assertIn("04-insert-transfers.ir", sorted(path.name for path in (made / "passes").iterdir()))
+                made.rename(self.directory.parent / f"{self.directory.name}-{fault}")
+
+    def testFailedCheck(self):
+        """An assertion of ours stops the process, where builds have them."""
+        result = e2e.run("pipe-compile", MODEL, "--at", "layers.8", "-o", "out.pipe", "--planted-fault", "assert", cwd=self.directory)
+        if result.code == USAGE:
+            self.skipTest("no assertions in this build")
+        self.directory = self.directory.with_name(self.directory.name + "-again")
+        self.directory.mkdir()
+        self.crashed("pipe-compile", MODEL, "--at", "layers.8", "-o", "out.pipe", fault="assert", by="aborted (signal 6)")
 
     def testFullDisk(self):
         """Then there is no reproducer, and no part of one; the error is told all the same."""

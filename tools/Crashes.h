@@ -1,0 +1,28 @@
+// A crash is an internal error like any other: it is told in words, leaves a reproducer and exits
+// with 70.
+//
+//   process          SIGSEGV, SIGABRT ...      same process number, new image
+//   ───────────────────────┤ exec of itself ├──────────────────────────────────────────
+//   whatever it did         same arguments      removes unfinished output, reports, exits
+#pragma once
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <string>
+
+namespace pipec {
+
+/// From now on a signal of a crash starts this program again, with the same arguments. Of the main
+/// thread also the end of its stack. Does nothing in builds with sanitizers, which tell more. Call
+/// it in main before any other thread exists.
+void handleCrashes(char **argv);
+
+/// What ended the program that this one was started again for, as "segmentation fault (signal 11)";
+/// empty for a program that was started by a user. Removes what that one had not finished.
+const std::string &crashBefore();
+
+/// After a crash: runs `body` in a process of its own, since it may crash again, and waits for it.
+/// Otherwise runs it here.
+void runWhatMayCrash(llvm::function_ref<void()> body);
+
+} // namespace pipec
