@@ -43,15 +43,16 @@ public:
           inputs_[i].kind == BackwardInput::Kind::Weight ? weights_ : activations_;
       values.push_back(mapTensors(inputs_[i].value, [&](const at::Tensor &tensor) {
         if (!isFloating(tensor))
-          return tensor;
+          return writes && tensor.defined() ? tensor.clone() : tensor;
         Leaf leaf{tensor.detach().requires_grad_(), {}, i};
         leaf.read = writes ? leaf.leaf.clone() : leaf.leaf.alias();
         leaves.push_back(leaf);
         return leaf.read;
       }));
     }
-    for (Leaf &leaf : activations_)
-      leaf.holders = leaf.read.use_count();
+    for (std::vector<Leaf> *leaves : {&activations_, &weights_})
+      for (Leaf &leaf : *leaves)
+        leaf.holders = leaf.read.use_count();
     return values;
   }
 
@@ -62,6 +63,9 @@ public:
       if (counted.insert(leaf.leaf.storage().unsafeGetStorageImpl()).second &&
           leaf.read.use_count() > leaf.holders)
         result_.keptOfRead[leaf.input] += static_cast<int64_t>(leaf.leaf.nbytes());
+    for (const Leaf &leaf : weights_)
+      if (leaf.read.use_count() > leaf.holders)
+        result_.keptOfWeights += static_cast<int64_t>(leaf.leaf.nbytes());
     for (const c10::IValue &value : made) {
       int64_t bytes = 0;
       forEachTensor(value, [&](const at::Tensor &tensor) {
@@ -75,10 +79,12 @@ public:
   }
 
   void walkBack(const std::vector<c10::IValue> &made) {
-    for (const c10::IValue &value : made)
+    for (const c10::IValue &value : made) {
+      bool any = false;
       forEachTensor(value, [&](const at::Tensor &tensor) {
         if (!isFloating(tensor) || !tensor.requires_grad())
           return;
+        any = true;
         const at::Tensor gradient = at::ones_like(tensor);
         const Walk activations = walk(tensor, gradient, activations_);
         result_.inputGradNs += activations.ns;
@@ -89,6 +95,8 @@ public:
         result_.weightGradWork += weights.work;
         result_.weightGradBytes = std::max(result_.weightGradBytes, weights.bytes);
       });
+      result_.hasGradient.push_back(any);
+    }
   }
 
   OperatorBackward take() { return std::move(result_); }

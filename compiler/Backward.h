@@ -14,6 +14,8 @@ struct OperatorBackward {
   int64_t inputGradBytes = 0, weightGradBytes = 0; // of the gradients that the walks make
   /// Per value that was read and per result: bytes that the backward needs of it, weights excepted.
   std::vector<int64_t> keptOfRead, keptOfMade;
+  int64_t keptOfWeights = 0;     // bytes of weights that the backward reads
+  std::vector<bool> hasGradient; // per result: its tensors, or some, have one
 };
 
 /// A value that the operator reads.

@@ -66,7 +66,7 @@ void countBackward(const OperatorRun &run, OperatorWork &row) {
     for (int64_t bytes : *kept)
       read += bytes;
   if (run.backward.inputGradBytes)
-    row.inputGrad.bytesMoved = read + run.backward.inputGradBytes;
+    row.inputGrad.bytesMoved = read + run.backward.keptOfWeights + run.backward.inputGradBytes;
   if (run.backward.weightGradBytes)
     row.weightGrad.bytesMoved = read + run.backward.weightGradBytes;
 }

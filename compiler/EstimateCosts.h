@@ -27,8 +27,8 @@ int64_t outputBytesOf(const OperatorRun &run);
 /// attention and recurrent layers that really ran (inside blocks too), and the bytes that operators
 /// move. `backward`: each runs backward, too, and what that does is counted the same way: flops as
 /// FlopCounter has them; bytes, where the forward moves any, are the gradient that comes, what
-/// autograd has kept of inputs and results, and the gradients that are made. What is kept is what
-/// autograd really holds on to. Errors: as estimateCosts.
+/// autograd has kept of inputs and results (for input gradients of weights, too), and the gradients
+/// that are made. What is kept is what autograd really holds on to. Errors: as estimateCosts.
 llvm::Expected<std::vector<OperatorWork>> countWork(Model &model, std::vector<c10::IValue> inputs,
                                                     bool backward = false);
 

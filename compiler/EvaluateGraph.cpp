@@ -252,7 +252,6 @@ private:
     }
     if (!wanted)
       return {};
-    needGrad_.insert(node->outputs().begin(), node->outputs().end());
     auto restore = [&] {
       for (size_t i = 0; i < before.size(); ++i)
         if (before[i])
@@ -273,6 +272,9 @@ private:
           return stack;
         });
     restore(); // where it threw
+    for (size_t i = 0; i < result.hasGradient.size(); ++i)
+      if (result.hasGradient[i])
+        needGrad_.insert(node->output(i));
     return result;
   }
 

@@ -58,7 +58,8 @@ llvm::Expected<CostTable> countedCosts(Model &model, const std::vector<c10::IVal
   return table;
 }
 
-llvm::Expected<CostTable> costsFromFile(const Model &model, const std::string &path) {
+llvm::Expected<CostTable> costsFromFile(const Model &model, const std::string &path,
+                                        bool training) {
   auto buffer = llvm::MemoryBuffer::getFile(path);
   if (!buffer)
     return makeError(ExitCode::IO,
@@ -70,6 +71,12 @@ llvm::Expected<CostTable> costsFromFile(const Model &model, const std::string &p
     return withContext(table.takeError(), "--cost");
   const OperatorGraph graph = operatorGraph(model);
   const std::string help = "make the table again: --cost analytic --emit-costs FILE";
+  if (training && !table->training)
+    return makeError(ExitCode::Usage,
+                     fmt::format("--cost: {}: expected costs of a training, got those of an "
+                                 "inference, without the backward",
+                                 path),
+                     help + " --train");
   if (table->rows.size() != graph.operators.size())
     return makeError(ExitCode::Usage,
                      fmt::format("--cost: {}: expected the costs of {} operators, got {}", path,
@@ -97,9 +104,12 @@ llvm::Expected<CostTable> findCosts(Model &model, const std::vector<c10::IValue>
                                     const ClusterDevice &device, size_t ranks) {
   const bool training = options.mode == Mode::Train, counted = cost == "analytic";
   llvm::Expected<CostTable> table =
-      counted              ? countedCosts(model, inputs, device, training)
-      : cost == "measured" ? timeOperators(model, inputs, {options.costBudgetNs, ranks, training})
-                           : costsFromFile(model, cost);
+      counted ? countedCosts(model, inputs, device, training)
+      : cost == "measured"
+          ? timeOperators(model, inputs,
+                          {options.costBudgetNs ? options.costBudgetNs : TimingRequest().budgetNs,
+                           ranks, training})
+          : costsFromFile(model, cost, training);
   if (!table)
     return table;
   if (!counted)
