@@ -26,7 +26,8 @@ bool isFloating(const at::Tensor &tensor) {
 
 class BackwardTimer {
 public:
-  explicit BackwardTimer(const std::vector<BackwardInput> &inputs) : inputs_(inputs) {
+  BackwardTimer(const std::vector<BackwardInput> &inputs, bool counts)
+      : inputs_(inputs), counts_(counts) {
     result_.keptOfRead.resize(inputs.size(), 0);
   }
 
@@ -42,15 +43,16 @@ public:
           inputs_[i].kind == BackwardInput::Kind::Weight ? weights_ : activations_;
       values.push_back(mapTensors(inputs_[i].value, [&](const at::Tensor &tensor) {
         if (!isFloating(tensor))
-          return tensor;
+          return writes && tensor.defined() ? tensor.clone() : tensor;
         Leaf leaf{tensor.detach().requires_grad_(), {}, i};
         leaf.read = writes ? leaf.leaf.clone() : leaf.leaf.alias();
         leaves.push_back(leaf);
         return leaf.read;
       }));
     }
-    for (Leaf &leaf : activations_)
-      leaf.holders = leaf.read.use_count();
+    for (std::vector<Leaf> *leaves : {&activations_, &weights_})
+      for (Leaf &leaf : *leaves)
+        leaf.holders = leaf.read.use_count();
     return values;
   }
 
@@ -61,6 +63,9 @@ public:
       if (counted.insert(leaf.leaf.storage().unsafeGetStorageImpl()).second &&
           leaf.read.use_count() > leaf.holders)
         result_.keptOfRead[leaf.input] += static_cast<int64_t>(leaf.leaf.nbytes());
+    for (const Leaf &leaf : weights_)
+      if (leaf.read.use_count() > leaf.holders)
+        result_.keptOfWeights += static_cast<int64_t>(leaf.leaf.nbytes());
     for (const c10::IValue &value : made) {
       int64_t bytes = 0;
       forEachTensor(value, [&](const at::Tensor &tensor) {
@@ -74,35 +79,60 @@ public:
   }
 
   void walkBack(const std::vector<c10::IValue> &made) {
-    for (const c10::IValue &value : made)
+    for (const c10::IValue &value : made) {
+      bool any = false;
       forEachTensor(value, [&](const at::Tensor &tensor) {
         if (!isFloating(tensor) || !tensor.requires_grad())
           return;
+        any = true;
         const at::Tensor gradient = at::ones_like(tensor);
-        result_.inputGradNs += walk(tensor, gradient, activations_);
-        result_.weightGradNs += walk(tensor, gradient, weights_);
+        const Walk activations = walk(tensor, gradient, activations_);
+        result_.inputGradNs += activations.ns;
+        result_.inputGradWork += activations.work;
+        result_.inputGradBytes = std::max(result_.inputGradBytes, activations.bytes);
+        const Walk weights = walk(tensor, gradient, weights_);
+        result_.weightGradNs += weights.ns;
+        result_.weightGradWork += weights.work;
+        result_.weightGradBytes = std::max(result_.weightGradBytes, weights.bytes);
       });
+      result_.hasGradient.push_back(any);
+    }
   }
 
   OperatorBackward take() { return std::move(result_); }
 
 private:
-  static int64_t walk(const at::Tensor &tensor, const at::Tensor &gradient,
-                      const std::vector<Leaf> &leaves) {
+  struct Walk {
+    int64_t ns = 0;
+    Arithmetic work;
+    int64_t bytes = 0; // of the gradients
+  };
+
+  Walk walk(const at::Tensor &tensor, const at::Tensor &gradient, const std::vector<Leaf> &leaves) {
+    Walk walk;
     if (leaves.empty())
-      return 0;
+      return walk;
     std::vector<at::Tensor> to;
     for (const Leaf &leaf : leaves)
       to.push_back(leaf.leaf);
+    std::optional<FlopCounter> counter;
+    if (counts_)
+      counter.emplace();
     const auto start = std::chrono::steady_clock::now();
     tensor._backward(to, gradient, /*keep_graph=*/true, /*create_graph=*/false);
-    const auto ns = std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
-    for (const Leaf &leaf : leaves)
+    walk.ns = std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
+    if (counter)
+      walk.work = counter->total();
+    for (const Leaf &leaf : leaves) {
+      if (leaf.leaf.grad().defined())
+        walk.bytes += static_cast<int64_t>(leaf.leaf.nbytes());
       leaf.leaf.mutable_grad().reset();
-    return ns;
+    }
+    return walk;
   }
 
   const std::vector<BackwardInput> &inputs_;
+  const bool counts_;
   std::vector<Leaf> activations_, weights_;
   OperatorBackward result_;
 };
@@ -110,12 +140,12 @@ private:
 } // namespace
 
 OperatorBackward
-timeBackward(const std::vector<BackwardInput> &inputs, bool writes,
+timeBackward(const std::vector<BackwardInput> &inputs, bool writes, bool counts,
              llvm::function_ref<std::vector<c10::IValue>(const std::vector<c10::IValue> &)> run) {
   std::optional<OperatorBackward> result;
   llvm::Error error = guardTorchVoid(ExitCode::Other, "running backward", [&] {
     c10::AutoGradMode withGradients(true);
-    BackwardTimer timer(inputs);
+    BackwardTimer timer(inputs, counts);
     const std::vector<c10::IValue> read = timer.read(writes);
     const std::vector<c10::IValue> made = run(read);
     timer.countKept(made);

@@ -132,6 +132,8 @@ llvm::Expected<StagedModel> CompileRun::cut(Model model) {
   AnyModel any = std::move(model);
   CompileOptions asked = options_;
   asked.stages = planning_.stages();
+  if (const std::optional<Tie::Mode> tied = planning_.tied())
+    asked.tied = {{"", *tied}};
   const size_t stages = stagesAsked(asked, std::get<Model>(any));
   if (llvm::Error error = frontEnd_.runPasses(stagePipeline(asked, planning_.places()), any))
     return std::move(error);

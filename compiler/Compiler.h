@@ -40,21 +40,24 @@ struct CompileOptions {
   std::string method = "forward";
   std::vector<std::pair<std::string, std::optional<int64_t>>> batchDims; // nullopt: "none"
   std::vector<std::pair<std::string, Tie::Mode>> tied; // name "" is the default for all
-  Mode mode = Mode::Infer;
+  Mode mode = Mode::Infer; // Train: cuts and all else are planned for training
   TrainingFlag trainingFlag = TrainingFlag::Saved;
   std::vector<std::string> keepEval;
   Verify verify = Verify::Graph;
   std::string cost;    // "analytic", "measured", or a table of --emit-costs; empty: measured for
                        // automatic cuts where all devices are CPUs, else analytic
   std::string cluster; // a file, see docs/cluster.md; empty: a CPU core per rank
-  int64_t costBudgetNs = 10'000'000'000; // for measured costs
+  int64_t costBudgetNs = 0;  // for measured costs; 0: ten seconds
   bool listCosts = false;    // fill CompileReport::costTable also where costs were only counted
   int64_t memoryLimit = 0;   // bytes of a stage; 0: as the cluster says
   int64_t microBatches = 0;  // 0: number of stages
   size_t ranks = 0;          // 0: one per stage; by measured costs at most one per core, or as
                              // many as the cluster has devices
   std::string schedule;      // "auto": stages per rank, ranks of stages and the number of
-                             // micro-batches are chosen where not given; empty: as ever
+                             // micro-batches are chosen where not given; empty: as ever. In
+                             // Mode::Train a generator's name: what it leaves free is chosen
+  int64_t batch = 0;         // of Mode::Train: samples of a step; 0: see planTraining
+  std::string recompute;     // of Mode::Train: "never", "always", "auto"; empty: auto
   std::string printAfter;    // pass name, or "all"
   std::string dumpDir;       // for the text after each pass that changed the model; empty: none
   bool replaceDumps = false; // those of an older compile; else they are an error
@@ -95,12 +98,15 @@ struct ScheduleQuality {
   double bubble = 0;
 };
 
+struct PlannedTraining;
+
 /// What the report prints.
 struct CompileReport {
   Plan plan;
   Prediction prediction;
   PartitionQuality partition;
   ScheduleQuality schedule;
+  std::shared_ptr<const PlannedTraining> training; // of Mode::Train, else nothing
   std::string costTable; // what every operator costs, where it was measured, read or asked for
   std::vector<PhaseTime> phases;
   int64_t torchFileNs = 0;    // of all phases: LibTorch's own reading and writing of TorchScript

@@ -53,16 +53,39 @@ int64_t outputBytesOf(const OperatorRun &run) {
   return bytes;
 }
 
-llvm::Expected<std::vector<OperatorWork>> countWork(Model &model, std::vector<c10::IValue> inputs) {
+namespace {
+
+void countBackward(const OperatorRun &run, OperatorWork &row) {
+  row.keptBytes = run.keptBytes;
+  row.inputGrad.arithmetic = run.backward.inputGradWork;
+  row.weightGrad.arithmetic = run.backward.weightGradWork;
+  if (row.bytesMoved == 0) // a view has views of gradients
+    return;
+  int64_t read = row.outputBytes;
+  for (const std::vector<int64_t> *kept : {&run.backward.keptOfRead, &run.backward.keptOfMade})
+    for (int64_t bytes : *kept)
+      read += bytes;
+  if (run.backward.inputGradBytes)
+    row.inputGrad.bytesMoved = read + run.backward.keptOfWeights + run.backward.inputGradBytes;
+  if (run.backward.weightGradBytes)
+    row.weightGrad.bytesMoved = read + run.backward.weightGradBytes;
+}
+
+} // namespace
+
+llvm::Expected<std::vector<OperatorWork>> countWork(Model &model, std::vector<c10::IValue> inputs,
+                                                    bool backward) {
   const OperatorGraph graph = operatorGraph(model);
   std::vector<OperatorWork> work;
-  llvm::Error error = evaluateGraph(model, std::move(inputs), [&](const OperatorRun &run) {
+  auto count = [&](const OperatorRun &run) {
     const std::string &op = graph.operators[work.size()].op;
     OperatorWork &row = work.emplace_back();
     row.arithmetic = run.work;
     row.bytesMoved = bytesMoved(run, op);
     row.outputBytes = outputBytesOf(run);
-  });
+    countBackward(run, row);
+  };
+  llvm::Error error = evaluateGraph(model, std::move(inputs), count, backward);
   if (error)
     return std::move(error);
   return work;

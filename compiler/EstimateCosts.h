@@ -10,6 +10,12 @@ namespace pipec {
 struct OperatorWork {
   Arithmetic arithmetic;
   int64_t bytesMoved = 0, outputBytes = 0;
+  struct Walk {
+    Arithmetic arithmetic;
+    int64_t bytesMoved = 0;
+  };
+  Walk inputGrad, weightGrad;
+  int64_t keptBytes = 0; // for the backward, where no operator before kept it
 };
 
 struct OperatorRun;
@@ -19,8 +25,12 @@ int64_t outputBytesOf(const OperatorRun &run);
 
 /// Runs the flat graph once, operator by operator: the flops of matrix products, convolutions,
 /// attention and recurrent layers that really ran (inside blocks too), and the bytes that operators
-/// move. Errors: as estimateCosts.
-llvm::Expected<std::vector<OperatorWork>> countWork(Model &model, std::vector<c10::IValue> inputs);
+/// move. `backward`: each runs backward, too, and what that does is counted the same way: flops as
+/// FlopCounter has them; bytes, where the forward moves any, are the gradient that comes, what
+/// autograd has kept of inputs and results (for input gradients of weights, too), and the gradients
+/// that are made. What is kept is what autograd really holds on to. Errors: as estimateCosts.
+llvm::Expected<std::vector<OperatorWork>> countWork(Model &model, std::vector<c10::IValue> inputs,
+                                                    bool backward = false);
 
 /// Runs the flat graph once, operator by operator, and fills model.nodeCosts: the flops of matrix
 /// products, convolutions, attention and recurrent layers that really ran (inside blocks too) plus

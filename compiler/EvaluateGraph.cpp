@@ -252,7 +252,6 @@ private:
     }
     if (!wanted)
       return {};
-    needGrad_.insert(node->outputs().begin(), node->outputs().end());
     auto restore = [&] {
       for (size_t i = 0; i < before.size(); ++i)
         if (before[i])
@@ -260,8 +259,8 @@ private:
         else
           values_.erase(prepared.used[i]);
     };
-    OperatorBackward result =
-        timeBackward(inputs, prepared.writes, [&](const std::vector<c10::IValue> &values) {
+    OperatorBackward result = timeBackward(
+        inputs, prepared.writes, countsFlops_, [&](const std::vector<c10::IValue> &values) {
           for (size_t i = 0; i < values.size(); ++i) {
             const bool isCopied = inputs[i].kind == BackwardInput::Kind::Fixed &&
                                   (prepared.writes || prepared.writesState);
@@ -273,6 +272,9 @@ private:
           return stack;
         });
     restore(); // where it threw
+    for (size_t i = 0; i < result.hasGradient.size(); ++i)
+      if (result.hasGradient[i])
+        needGrad_.insert(node->output(i));
     return result;
   }
 
@@ -337,8 +339,8 @@ void eraseFrom(Block &block) {
 } // namespace
 
 llvm::Error evaluateGraph(Model &model, std::vector<c10::IValue> inputs,
-                          llvm::function_ref<void(const OperatorRun &)> observe) {
-  return GraphEvaluator(model).run(std::move(inputs), observe);
+                          llvm::function_ref<void(const OperatorRun &)> observe, bool backward) {
+  return GraphEvaluator(model).run(std::move(inputs), observe, backward);
 }
 
 struct GraphTimer::Impl {

@@ -37,11 +37,13 @@ struct OperatorGraph {
 OperatorGraph operatorGraph(const Model &model);
 
 /// Calls `observe` after each operator of the top level. Values are dropped after their last use;
-/// attributes that the model writes are copied first. One intra-op thread, no gradients. `inputs`:
-/// one value per argument of the method. Errors: Usage with LibTorch's message, naming the operator
-/// that failed.
+/// attributes that the model writes are copied first. One intra-op thread, no gradients; with
+/// `backward` each operator runs once more with them, and backward, and its arithmetic is counted.
+/// `inputs`: one value per argument of the method. Errors: Usage with LibTorch's message, naming
+/// the operator that failed.
 llvm::Error evaluateGraph(Model &model, std::vector<c10::IValue> inputs,
-                          llvm::function_ref<void(const OperatorRun &)> observe);
+                          llvm::function_ref<void(const OperatorRun &)> observe,
+                          bool backward = false);
 
 /// Runs a graph again and again, as evaluateGraph does, without counting flops; what running takes
 /// is prepared in the first run. One thread at a time; timers of one model may run side by side

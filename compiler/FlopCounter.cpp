@@ -30,8 +30,8 @@ int64_t productFlops(Inputs inputs, size_t left, size_t right) {
 /// Scores and their product with the values: 2 * 2 * queries * keys * width.
 int64_t attentionFlops(Inputs inputs) {
   return 2 * inputs[0].toTensor().numel() * sizeAt(inputs[1], -2) +
-         2 * inputs[0].toTensor().numel() / sizeAt(inputs[0], -1) * sizeAt(inputs[1], -2) *
-             sizeAt(inputs[2], -1);
+         2 * inputs[0].toTensor().numel() / std::max<int64_t>(1, sizeAt(inputs[0], -1)) *
+             sizeAt(inputs[1], -2) * sizeAt(inputs[2], -1);
 }
 
 /// One product per weight matrix and time step.
@@ -46,11 +46,15 @@ enum class Family {
   Product01,
   Product12,
   Convolution,
+  ConvolutionBackward,
   Attention,
+  AttentionBackward,
   Recurrent,
+  RecurrentBackward,
   MaxPool,
   Tanh,
-  Gelu
+  Gelu,
+  GeluBackward
 };
 
 Family familyOf(llvm::StringRef name) {
@@ -59,6 +63,11 @@ Family familyOf(llvm::StringRef name) {
       .Cases("aten::addmm", "aten::baddbmm", "aten::addmv", "aten::addbmm", Family::Product12)
       .Cases("aten::convolution", "aten::_convolution", "aten::convolution_overrideable",
              Family::Convolution)
+      .Cases("aten::convolution_backward", "aten::convolution_backward_overrideable",
+             Family::ConvolutionBackward)
+      .Case("aten::_scaled_dot_product_flash_attention_for_cpu_backward", Family::AttentionBackward)
+      .Case("aten::mkldnn_rnn_layer_backward", Family::RecurrentBackward)
+      .Case("aten::gelu_backward", Family::GeluBackward)
       .Cases("aten::scaled_dot_product_attention",
              "aten::_scaled_dot_product_flash_attention_for_cpu", Family::Attention)
       .Case("aten::mkldnn_rnn_layer", Family::Recurrent)
@@ -128,6 +137,21 @@ void startConvolution(Inputs inputs, Context &context) {
     context.coreFlops = {2 * pass, filter + kFlopsOfOutput};
 }
 
+/// After the gradient the forward's arguments; the last one says which gradients are wanted, each
+/// of which takes as long as the forward (that of the bias is a sum).
+int64_t convolutionBackwardFlops(Inputs inputs) {
+  if (inputs.size() < 11 || !inputs[2].isTensor() || !inputs[10].isBoolList())
+    return 0;
+  const at::Tensor &weight = inputs[2].toTensor();
+  if (weight.dim() < 2 || weight.size(0) == 0)
+    return 0;
+  const bool transposed = inputs[7].isBool() && inputs[7].toBool();
+  const int64_t forward =
+      2 * (weight.numel() / weight.size(0)) * inputs[transposed ? 1 : 0].toTensor().numel();
+  const c10::List<bool> wanted = inputs[10].toBoolList();
+  return forward * (int64_t(wanted[0]) + int64_t(wanted[1]));
+}
+
 /// One number stands for all dimensions, which the operator's name has.
 int64_t elementsOfWindow(const char *name, Inputs inputs) {
   const c10::List<int64_t> sizes = inputs[1].toIntList();
@@ -158,6 +182,12 @@ int64_t productOf(Family family, Inputs inputs) {
     return attentionFlops(inputs);
   case Family::Recurrent:
     return recurrentFlops(inputs);
+  case Family::ConvolutionBackward:
+    return convolutionBackwardFlops(inputs);
+  case Family::AttentionBackward:
+    return attentionFlops(inputs.slice(1)) * 5 / 2;
+  case Family::RecurrentBackward:
+    return 2 * recurrentFlops(inputs);
   default:
     return 0;
   }
@@ -179,6 +209,10 @@ void start(Family family, const char *name, Inputs inputs, Context &context) {
   case Family::Gelu:
     context.flops.perOutputElement = 1;
     context.coreFlops.perOutputElement = kFlopsOfGelu;
+    return;
+  case Family::GeluBackward: // the error function and an exponential
+    context.flops.perOutputElement = 2;
+    context.coreFlops.perOutputElement = 2 * kFlopsOfGelu;
     return;
   default:
     context.flops.fixed = context.coreFlops.fixed = productOf(family, inputs);

@@ -3,6 +3,7 @@
 #include "compiler/EstimateCosts.h"
 #include "compiler/EvaluateGraph.h"
 #include "compiler/OperatorTimes.h"
+#include "compiler/TrainingTable.h"
 #include "ir/MicroBatch.h"
 #include "ir/Values.h"
 #include "llvm/ADT/StringExtras.h"
@@ -16,9 +17,19 @@ namespace pipec {
 
 namespace {
 
+/// As whole operations of the usual core, which the plan keeps.
+int64_t coreFlops(const Arithmetic &work, int64_t bytesMoved, const ClusterDevice &device) {
+  // Kernels of other devices are not those of a CPU: there arithmetic is just that.
+  const int64_t arithmetic = device.kind == ClusterDevice::Kind::Cpu ? work.coreFlops : work.flops;
+  const double seconds =
+      static_cast<double>(arithmetic) / static_cast<double>(device.flopsPerSecond) +
+      static_cast<double>(bytesMoved) / static_cast<double>(device.bytesPerSecond);
+  return static_cast<int64_t>(seconds * static_cast<double>(kCoreFlopsPerSecond) + 0.5);
+}
+
 llvm::Expected<CostTable> countedCosts(Model &model, const std::vector<c10::IValue> &inputs,
-                                       const ClusterDevice &device) {
-  llvm::Expected<std::vector<OperatorWork>> work = countWork(model, ownCopies(inputs));
+                                       const ClusterDevice &device, bool backward) {
+  llvm::Expected<std::vector<OperatorWork>> work = countWork(model, ownCopies(inputs), backward);
   if (!work)
     return work.takeError();
   CostTable table = emptyTable(model);
@@ -26,18 +37,16 @@ llvm::Expected<CostTable> countedCosts(Model &model, const std::vector<c10::IVal
   model.nodeCosts.clear();
   for (size_t i = 0; i < work->size(); ++i) {
     const OperatorWork &row = (*work)[i];
-    // Kernels of other devices are not those of a CPU: there arithmetic is just that.
-    const int64_t arithmetic =
-        device.kind == ClusterDevice::Kind::Cpu ? row.arithmetic.coreFlops : row.arithmetic.flops;
-    const double seconds =
-        static_cast<double>(arithmetic) / static_cast<double>(device.flopsPerSecond) +
-        static_cast<double>(row.bytesMoved) / static_cast<double>(device.bytesPerSecond);
-    // As whole operations of the usual core, which the plan keeps.
-    const auto flops =
-        static_cast<int64_t>(seconds * static_cast<double>(kCoreFlopsPerSecond) + 0.5);
+    auto ns = [&](const OperatorWork::Walk &walk) {
+      return coreFlops(walk.arithmetic, walk.bytesMoved, device) / kFlopsPerNs;
+    };
+    const int64_t flops = coreFlops(row.arithmetic, row.bytesMoved, device);
     model.nodeCosts.push_back({flops, row.outputBytes});
     table.rows[i].forwardNs = flops / kFlopsPerNs;
     table.rows[i].outputBytes = row.outputBytes;
+    table.rows[i].inputGradNs = ns(row.inputGrad);
+    table.rows[i].weightGradNs = ns(row.weightGrad);
+    table.rows[i].keptBytes = row.keptBytes;
     llvm::StringRef op = table.rows[i].op;
     if (!op.startswith("aten::") && !op.startswith("prim::"))
       foreign.insert(op.str());
@@ -49,7 +58,8 @@ llvm::Expected<CostTable> countedCosts(Model &model, const std::vector<c10::IVal
   return table;
 }
 
-llvm::Expected<CostTable> costsFromFile(const Model &model, const std::string &path) {
+llvm::Expected<CostTable> costsFromFile(const Model &model, const std::string &path,
+                                        bool training) {
   auto buffer = llvm::MemoryBuffer::getFile(path);
   if (!buffer)
     return makeError(ExitCode::IO,
@@ -61,6 +71,12 @@ llvm::Expected<CostTable> costsFromFile(const Model &model, const std::string &p
     return withContext(table.takeError(), "--cost");
   const OperatorGraph graph = operatorGraph(model);
   const std::string help = "make the table again: --cost analytic --emit-costs FILE";
+  if (training && !table->training)
+    return makeError(ExitCode::Usage,
+                     fmt::format("--cost: {}: expected costs of a training, got those of an "
+                                 "inference, without the backward",
+                                 path),
+                     help + " --train");
   if (table->rows.size() != graph.operators.size())
     return makeError(ExitCode::Usage,
                      fmt::format("--cost: {}: expected the costs of {} operators, got {}", path,
@@ -86,14 +102,20 @@ void keep(Model &model, const CostTable &table) {
 llvm::Expected<CostTable> findCosts(Model &model, const std::vector<c10::IValue> &inputs,
                                     const std::string &cost, const CompileOptions &options,
                                     const ClusterDevice &device, size_t ranks) {
-  if (cost == "analytic")
-    return countedCosts(model, inputs, device);
+  const bool training = options.mode == Mode::Train, counted = cost == "analytic";
   llvm::Expected<CostTable> table =
-      cost == "measured"
-          ? timeOperators(model, inputs, {options.costBudgetNs, ranks, options.mode == Mode::Train})
-          : costsFromFile(model, cost);
-  if (table)
+      counted ? countedCosts(model, inputs, device, training)
+      : cost == "measured"
+          ? timeOperators(model, inputs,
+                          {options.costBudgetNs ? options.costBudgetNs : TimingRequest().budgetNs,
+                           ranks, training})
+          : costsFromFile(model, cost, training);
+  if (!table)
+    return table;
+  if (!counted)
     keep(model, *table);
+  if (training)
+    describeTraining(model, inputs, *table);
   return table;
 }
 

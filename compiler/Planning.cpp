@@ -65,11 +65,13 @@ llvm::Error Planning::begin(const CompileOptions &options) {
 size_t Planning::stages() const {
   if (planned_)
     return planned_->boundaries.size() + 1;
+  if (isTraining() && !options_->stages && options_->ranks)
+    return options_->ranks;
   return options_->stages || options_->cluster.empty() ? options_->stages : cluster_.devices.size();
 }
 
 bool Planning::isCutByCost(const Model &model) const {
-  if (options_->split == "auto")
+  if (options_->split == "auto" || isTraining())
     return true;
   return options_->split.empty() && options_->cuts.empty() &&
          topLevelOf(model).boundaries.empty() && stageCounts().front() > 1;
@@ -88,7 +90,7 @@ size_t Planning::ranksFor(size_t stages) const {
 /// ranks are known, one to a few per rank.
 std::vector<size_t> Planning::stageCounts() const {
   const bool rankCount = options_->ranks || !options_->cluster.empty();
-  if (!isAuto() || options_->stages || !rankCount)
+  if (!isAuto() || isTraining() || options_->stages || !rankCount)
     return {stages()};
   const size_t each = options_->ranks ? options_->ranks : cluster_.devices.size();
   std::vector<size_t> counts;
@@ -149,16 +151,31 @@ std::string Planning::kindOfCosts() const {
              : "analytic";
 }
 
-llvm::Expected<bool> Planning::findCosts(Model &model, const std::vector<c10::IValue> &inputs,
-                                         CompileReport &report) {
-  cutsByCost_ = isCutByCost(model);
-  if (options_->memoryLimit && !cutsByCost_) {
-    const bool given = !options_->cuts.empty() || !topLevelOf(model).boundaries.empty();
+llvm::Error Planning::checkAsked(const Model &model) const {
+  const bool given = !options_->cuts.empty() || !topLevelOf(model).boundaries.empty();
+  if (options_->memoryLimit && !cutsByCost_)
     return makeError(ExitCode::Usage,
                      fmt::format("--memory-limit: expected automatic cuts, got {}",
                                  given ? "given ones" : "no number of stages"),
                      given ? "leave one of the two out" : "say how many with --stages");
-  }
+  if (isTraining() && given && options_->split != "auto")
+    return makeError(ExitCode::Usage, "--train: expected automatic cuts, got given ones",
+                     "--split auto does not look at them");
+  if (options_->costBudgetNs && kindOfCosts() != "measured")
+    return makeError(ExitCode::Usage,
+                     fmt::format("--cost-budget: expected costs that are measured, got {}",
+                                 cutsByCost_ ? "counted ones, as a device of the cluster is no CPU"
+                                 : given     ? "given cuts"
+                                             : "no number of stages"),
+                     "--cost measured measures them");
+  return llvm::Error::success();
+}
+
+llvm::Expected<bool> Planning::findCosts(Model &model, const std::vector<c10::IValue> &inputs,
+                                         CompileReport &report) {
+  cutsByCost_ = isCutByCost(model);
+  if (llvm::Error error = checkAsked(model))
+    return std::move(error);
   if (!cutsByCost_ && options_->cost.empty() && options_->cluster.empty() && !isAuto() &&
       !options_->listCosts)
     return false;
@@ -178,7 +195,38 @@ llvm::Expected<bool> Planning::findCosts(Model &model, const std::vector<c10::IV
   return true;
 }
 
+llvm::Error Planning::planTraining() {
+  TrainingWishes wishes;
+  wishes.ranks = options_->ranks;
+  wishes.stages = options_->stages;
+  wishes.batch = options_->batch;
+  wishes.microBatches = options_->microBatches;
+  wishes.memoryLimit = options_->memoryLimit;
+  if (!options_->recompute.empty())
+    wishes.recompute = options_->recompute == "never"    ? RecomputeChoice::Never
+                       : options_->recompute == "always" ? RecomputeChoice::Always
+                                                         : RecomputeChoice::Auto;
+  for (const auto &[name, mode] : options_->tied)
+    if (name.empty())
+      wishes.tied = mode;
+  if (!isAuto())
+    wishes.schedule = options_->schedule;
+  if (!options_->cluster.empty())
+    wishes.cluster = cluster_;
+  llvm::Expected<PlannedTraining> plan = pipec::planTraining(table_, wishes);
+  if (!plan)
+    return plan.takeError();
+  planned_.emplace().boundaries = plan->boundaries;
+  training_ = std::make_shared<const PlannedTraining>(std::move(*plan));
+  return llvm::Error::success();
+}
+
 llvm::Expected<bool> Planning::planCuts(const Model &model, CompileReport &report) {
+  if (isTraining()) {
+    if (llvm::Error error = planTraining())
+      return std::move(error);
+    return true;
+  }
   const std::vector<size_t> counts = stageCounts();
   if (!cutsByCost_ || counts.front() < 2)
     return false;
@@ -215,11 +263,22 @@ llvm::Expected<bool> Planning::planCuts(const Model &model, CompileReport &repor
   return true;
 }
 
+std::optional<Tie::Mode> Planning::tied() const {
+  return training_ ? training_->tied : std::nullopt;
+}
+
 std::vector<size_t> Planning::places() const {
   return planned_ ? planned_->boundaries : std::vector<size_t>();
 }
 
 llvm::Error Planning::placeStages(Plan &plan, CompileReport &report) const {
+  if (training_) {
+    for (size_t s = 0; s < plan.stages.size(); ++s)
+      plan.stages[s].rank = training_->stages[s].rank;
+    plan.ranks = training_->ranks;
+    plan.microBatches = training_->microBatches;
+    return llvm::Error::success();
+  }
   if (!isAuto() || !costsKnown_)
     return llvm::Error::success();
   ForwardProblem problem = forwardProblem(ranksFor(plan.stages.size()), plan.signature);
@@ -241,7 +300,8 @@ llvm::Error Planning::placeStages(Plan &plan, CompileReport &report) const {
 }
 
 llvm::Error Planning::forecast(CompileReport &report) const {
-  if (!costsKnown_)
+  report.training = training_;
+  if (!costsKnown_ || training_)
     return llvm::Error::success();
   if (planned_)
     for (size_t s = 0; s < report.plan.stages.size() && s < planned_->liveBytes.size(); ++s)

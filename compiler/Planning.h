@@ -5,6 +5,7 @@
 #include "compiler/Compiler.h"
 #include "compiler/PlanCuts.h"
 #include "compiler/planner/ForwardSearch.h"
+#include "compiler/planner/PlanTraining.h"
 #include "ir/Model.h"
 #include "ir/plan/Cluster.h"
 #include "ir/plan/CostTable.h"
@@ -28,12 +29,17 @@ public:
   size_t ranksFor(size_t stages) const;
 
   /// Fills model.nodeCosts where the options need them; false: they do not. Errors: Usage for a
-  /// memory limit with given cuts and for inputs without elements; those of pipec::findCosts.
+  /// memory limit, a training or time for measurements with given cuts and for inputs without
+  /// elements; those of pipec::findCosts.
   llvm::Expected<bool> findCosts(Model &model, const std::vector<c10::IValue> &inputs,
                                  CompileReport &report);
 
-  /// Automatic cuts, after findCosts; false: the cuts are given. Errors: those of pipec::planCuts.
+  /// Automatic cuts, after findCosts; false: the cuts are given. Errors: those of pipec::planCuts
+  /// and pipec::planTraining.
   llvm::Expected<bool> planCuts(const Model &model, CompileReport &report);
+
+  /// How weights are kept that several stages read, where the plan of a training says it.
+  std::optional<Tie::Mode> tied() const;
 
   /// The places of the planned cuts; empty: none were planned.
   std::vector<size_t> places() const;
@@ -45,7 +51,7 @@ public:
   bool isMeasured() const { return kindOfCosts() == "measured"; }
 
   /// Where --schedule auto is asked for: ranks of the stages and number of micro-batches, by what
-  /// the plan says of channels. Errors: those of planForward.
+  /// the plan says of channels; of a training as it was planned. Errors: those of planForward.
   llvm::Error placeStages(Plan &plan, CompileReport &report) const;
 
   /// What the plan as read back lets expect.
@@ -54,6 +60,9 @@ public:
 private:
   std::string kindOfCosts() const;
   bool isAuto() const { return options_->schedule == "auto"; }
+  bool isTraining() const { return options_->mode == Mode::Train; }
+  llvm::Error checkAsked(const Model &model) const;
+  llvm::Error planTraining();
   std::vector<size_t> stageCounts() const;
   ForwardProblem forwardProblem(size_t ranks, const Signature &signature) const;
   bool isCutByCost(const Model &model) const;
@@ -63,6 +72,7 @@ private:
   const CompileOptions *options_ = nullptr;
   Cluster cluster_;
   std::optional<CutPlan> planned_;
+  std::shared_ptr<const PlannedTraining> training_;
   CostTable table_;
   int64_t memoryBytes_ = 0; // of the device that stages are planned for; 0: no limit
   bool cutsByCost_ = false, costsKnown_ = false, ofThisRun_ = false;

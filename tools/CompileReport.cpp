@@ -3,6 +3,7 @@
 #include "ir/plan/Words.h"
 #include "tools/PlanReport.h"
 #include "tools/Table.h"
+#include "tools/TrainingReport.h"
 
 #include <fmt/format.h>
 
@@ -56,6 +57,11 @@ llvm::json::Array stagesWithCosts(const CompileReport &report) {
   const Prediction &prediction = report.prediction;
   for (size_t s = 0; s < stages.size(); ++s) {
     llvm::json::Object &stage = *stages[s].getAsObject();
+    if (report.training) {
+      const PlannedStage &planned = report.training->stages[s];
+      stage["forward_ms"] = milliseconds(double(planned.costs.forward));
+      stage["backward_ms"] = milliseconds(double(planned.costs.fullBackward()));
+    }
     if (s < prediction.forwardNs.size())
       stage["forward_ms"] = milliseconds(double(prediction.forwardNs[s]));
     if (s < prediction.memoryBytes.size())
@@ -65,6 +71,8 @@ llvm::json::Array stagesWithCosts(const CompileReport &report) {
 }
 
 llvm::json::Object predictionJson(const CompileReport &report) {
+  if (report.training)
+    return trainingJson(*report.training);
   llvm::json::Object object{{"schedule", report.plan.scheduleName},
                             {"microbatches", report.plan.microBatches}};
   if (report.prediction.known) {
@@ -93,6 +101,11 @@ void printReport(llvm::raw_ostream &out, const CompileReport &report) {
   out << batchSentence(report.plan.signature) << '\n';
   if (const std::string sizes = sizesSentence(report.plan.signature); !sizes.empty())
     out << sizes << '\n';
+  if (report.training) {
+    out << '\n';
+    printTraining(out, *report.training);
+    out << '\n';
+  }
   printExpected(out, report);
   for (const std::string &sentence : report.proved)
     out << "proved: " << sentence << '\n';

@@ -151,7 +151,16 @@ llvm::Expected<CostsText> readCosts(llvm::StringRef text) {
                      fmt::format("--costs: cannot read {}: {}", text.str(),
                                  llvm::StringRef(buffer.getError().message()).lower()),
                      "costs without a file are f=1,i=1,w=1,comm=0");
-  return costsFromJson((*buffer)->getBuffer(), text.str());
+  const llvm::StringRef document = (*buffer)->getBuffer();
+  if (!document.contains("\"operators\""))
+    return costsFromJson(document, text.str());
+  llvm::Expected<CostTable> table = costTableFromJson(document, text.str());
+  if (!table)
+    return withContext(table.takeError(), "--costs");
+  CostsText costs;
+  costs.operators = std::move(*table);
+  costs.inBytes = true;
+  return costs;
 }
 
 TransferCosts CostsText::transfers(const std::vector<size_t> &rankOfStage) const {

@@ -1,6 +1,7 @@
 // What the stages of a schedule cost, as --costs takes it.
 #pragma once
 
+#include "ir/plan/CostTable.h"
 #include "tools/ScheduleProgram.h"
 
 namespace pipec {
@@ -20,6 +21,7 @@ struct CostsText {
   std::optional<ScheduleCosts> exact; // of a file
   TransferCosts exactTransfers;       // of the same file
   std::optional<Cluster> cluster;
+  std::optional<CostTable> operators; // a file of --emit-costs: the rest says nothing then
 
   ScheduleCosts of(size_t ranks, size_t chunks) const {
     return exact ? *exact : equalCosts(whole, latency, ranks, chunks);

@@ -95,7 +95,7 @@ void printTrial(llvm::raw_ostream &out, const Trial &trial, bool inBytes) {
   Table ranks({{"rank"},
                {"busy", Table::Right},
                {"idle", Table::Right},
-               {"peak of activations", Table::Right}});
+               {trial.wholeMemory ? "peak memory" : "peak of activations", Table::Right}});
   for (size_t r = 0; r < trial.ranks(); ++r)
     ranks.addRow(
         {std::to_string(r), formatDuration(timing.busy[r]),

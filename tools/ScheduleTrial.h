@@ -33,6 +33,7 @@ struct Trial {
   std::optional<ScheduleProgram> program; // where that is a program's
   ScheduleCosts costs;
   int64_t lowerBound = 0;            // with a timing
+  bool wholeMemory = false;          // the timing's peaks are of all that ranks hold
   std::vector<std::string> warnings; // of the checker
   /// Empty when it is valid; else what is wrong with it, and the code that means.
   ErrorText why{ExitCode::Success, "", ""};

@@ -2,6 +2,7 @@
 #include "compiler/CompileReproducer.h"
 #include "compiler/PlantedFaults.h"
 #include "ir/NewFile.h"
+#include "ir/schedule/Generators.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
@@ -53,6 +54,11 @@ FlagOption infer("infer",
                  cl::desc("compile in eval mode: training flags of modules are folded to false "
                           "(default: as the file has them)"),
                  cl::cat(category));
+FlagOption train("train",
+                 cl::desc("plan for training, with --dry-run: cuts, stages per rank, schedule, "
+                          "micro-batches, recompute and shared weights together, within the memory "
+                          "of the devices; training flags of modules are folded to true"),
+                 cl::cat(category));
 StringListOption keepEval("keep-eval",
                           cl::desc("modules compiled in eval mode, whatever the file has"),
                           cl::value_desc("NAME,..."), cl::CommaSeparated, cl::cat(category));
@@ -80,7 +86,9 @@ StringOption emitCosts("emit-costs",
 SizeOption
     memoryLimit("memory-limit",
                 cl::desc("most bytes that a stage may need: its parameters, and the most "
-                         "that the model's results need at once (default: as --cluster says)"),
+                         "that the model's results need at once; with --train a device: weights, "
+                         "gradients, two states of the optimizer, and what the backward needs "
+                         "(default: as --cluster says)"),
                 cl::value_desc("SIZE"), cl::cat(category));
 IntegerOption microBatches("microbatches",
                            cl::desc("default of the artifact (default: the number of stages)"),
@@ -94,8 +102,17 @@ StringOption
     schedule("schedule",
              cl::desc("default schedule of the artifact; auto chooses, by cost, which rank "
                       "has which stages, and where they are not given stages per rank "
-                      "and the number of micro-batches (default: forward-only)"),
-             cl::value_desc("forward-only|auto"), cl::init("forward-only"), cl::cat(category));
+                      "and the number of micro-batches (default: forward-only). With --train "
+                      "auto, its default, or one of pipe-schedule --list"),
+             cl::value_desc("forward-only|auto|NAME"), cl::init("forward-only"), cl::cat(category));
+IntegerOption batch("batch",
+                    cl::desc("with --train: samples of a step (default: of two micro-batches per "
+                             "rank, or of --microbatches, like the example)"),
+                    cl::value_desc("B"), cl::cat(category));
+StringOption recompute("recompute",
+                       cl::desc("with --train: which stages run their forward again in the "
+                                "backward (default: auto, those that memory demands)"),
+                       cl::value_desc("never|always|auto"), cl::init("auto"), cl::cat(category));
 StringListOption libraries("load-library", cl::desc("load custom operators; may be repeated"),
                            cl::value_desc("LIB.so"), cl::cat(category));
 StringOption recordCase(
@@ -155,11 +172,59 @@ llvm::Error checkNumber(const IntegerOption &option, llvm::StringRef name) {
   return llvm::Error::success();
 }
 
+/// The plan of a training leaves nothing behind that could be run.
+llvm::Error readTraining(CompileOptions &options) {
+  for (const cl::Option *option :
+       {static_cast<cl::Option *>(&batch), static_cast<cl::Option *>(&recompute)})
+    if (given(*option) && !train)
+      return makeError(ExitCode::Usage,
+                       fmt::format("{}: expected --train with it", spelledOption(option->ArgStr)));
+  if (!train) {
+    llvm::Expected<size_t> known = chooseByName("schedule", schedule, {"forward-only", "auto"});
+    return known ? llvm::Error::success() : known.takeError();
+  }
+  if (infer)
+    return makeError(ExitCode::Usage, "--train: expected it without --infer, got both",
+                     "leave one of the two out");
+  if (!dryRun)
+    return makeError(ExitCode::Usage, "--train: expected --dry-run with it",
+                     "this version plans trainings and runs none; --emit-costs FILE keeps what "
+                     "pipe-schedule auto --costs FILE needs");
+  if (!at.empty() || (given(split) && split != "auto"))
+    return makeError(ExitCode::Usage, "--train: expected automatic cuts, got given ones",
+                     "leave out --at and --split");
+  if (!given(stages) && !given(ranks) && !given(cluster))
+    return makeError(ExitCode::Usage, "--train: expected --ranks, --stages or --cluster, got none",
+                     "say how many ranks there are with --ranks");
+  const Generator *generator = findGenerator(schedule);
+  if (given(schedule) && schedule != "auto" && (!generator || generator->inference))
+    return makeError(ExitCode::Usage,
+                     fmt::format("--schedule: expected auto or a schedule of a training, got {}",
+                                 schedule.getValue()),
+                     "pipe-schedule --list names them");
+  if (llvm::any_of(tied, [](llvm::StringRef text) { return text.contains('='); }))
+    return makeError(ExitCode::Usage,
+                     "--tied: expected transmit or replicate with --train, got single weights",
+                     "a training is planned with all shared weights kept the same way");
+  if (llvm::Expected<size_t> how =
+          chooseByName("recompute", recompute, {"never", "always", "auto"});
+      !how)
+    return how.takeError();
+  options.mode = Mode::Train;
+  options.batch = batch;
+  options.recompute = recompute;
+  options.schedule = given(schedule) ? schedule.getValue() : "auto";
+  options.trainingFlag = TrainingFlag::True;
+  return llvm::Error::success();
+}
+
 llvm::Expected<CompileOptions> readOptions() {
   CompileOptions options;
-  if (llvm::Error error = llvm::joinErrors(
-          checkNumber(stages, "stages"),
-          llvm::joinErrors(checkNumber(microBatches, "microbatches"), checkNumber(ranks, "ranks"))))
+  if (llvm::Error error =
+          llvm::joinErrors(checkNumber(stages, "stages"),
+                           llvm::joinErrors(checkNumber(microBatches, "microbatches"),
+                                            llvm::joinErrors(checkNumber(ranks, "ranks"),
+                                                             checkNumber(batch, "batch")))))
     return std::move(error);
   llvm::Expected<size_t> verify = chooseByName("verify", verifyHow, {"none", "graph", "run"});
   if (!verify)
@@ -167,9 +232,6 @@ llvm::Expected<CompileOptions> readOptions() {
   if (given(split))
     if (llvm::Expected<size_t> how = chooseByName("split", split, {"auto", "markers", "at"}); !how)
       return how.takeError();
-  if (llvm::Expected<size_t> known = chooseByName("schedule", schedule, {"forward-only", "auto"});
-      !known)
-    return known.takeError();
   if (std::string nearest;
       given(printAfter) && printAfter != "all" && !findPass(printAfter, &nearest))
     return makeError(
@@ -184,7 +246,8 @@ llvm::Expected<CompileOptions> readOptions() {
                                       {"--cluster", given(cluster)},
                                       {"--emit-costs", given(emitCosts)},
                                       {"--memory-limit", given(memoryLimit)},
-                                      {"--schedule auto", schedule == "auto"}})
+                                      {"--schedule auto", schedule == "auto"},
+                                      {"--train", train.getValue()}})
     if (isGiven && inputs.empty())
       return makeError(ExitCode::Usage, fmt::format("{}: expected example inputs, got none", name),
                        "pass example inputs with --inputs");
@@ -216,7 +279,8 @@ llvm::Expected<CompileOptions> readOptions() {
   options.schedule = schedule == "auto" ? "auto" : "";
   options.cluster = cluster;
   options.cost = cost;
-  options.costBudgetNs = costBudget.getValue();
+  if (given(costBudget)) // however short, one run counts
+    options.costBudgetNs = std::max<int64_t>(1, costBudget.getValue());
   options.listCosts = given(emitCosts);
   options.memoryLimit = memoryLimit.getValue();
   options.trainingFlag = infer ? TrainingFlag::False : TrainingFlag::Saved;
@@ -227,6 +291,8 @@ llvm::Expected<CompileOptions> readOptions() {
   options.reproducers = ".";
   options.command = commandLine;
   if (llvm::Error error = readLists(options))
+    return std::move(error);
+  if (llvm::Error error = readTraining(options))
     return std::move(error);
   return options;
 }
@@ -241,11 +307,12 @@ llvm::json::Object optionsJson(const std::string &target, const CompileReport &r
                             {"batch_dim", llvm::json::Array(batchDim)},
                             {"tied", llvm::json::Array(tied)},
                             {"infer", infer.getValue()},
+                            {"train", train.getValue()},
                             {"keep_eval", llvm::json::Array(keepEval)},
                             {"verify", verifyHow.getValue()},
                             {"microbatches", report.plan.microBatches},
                             {"ranks", static_cast<int64_t>(report.plan.ranks)},
-                            {"schedule", schedule.getValue()},
+                            {"schedule", train && !given(schedule) ? "auto" : schedule.getValue()},
                             {"load_library", llvm::json::Array(libraries)},
                             {"dry_run", dryRun.getValue()},
                             {"force", force.getValue()}};
@@ -253,6 +320,10 @@ llvm::json::Object optionsJson(const std::string &target, const CompileReport &r
     object["memory_limit"] = static_cast<int64_t>(memoryLimit.getValue());
   if (given(costBudget))
     object["cost_budget_ms"] = static_cast<double>(costBudget.getValue()) / 1e6;
+  if (train)
+    object["recompute"] = recompute.getValue();
+  if (given(batch))
+    object["batch"] = static_cast<int64_t>(batch);
   if (given(stages))
     object["stages"] = static_cast<int64_t>(stages);
   for (const auto &[name, option] : {std::pair<const char *, const StringOption &>("split", split),
@@ -401,6 +472,8 @@ int main(int argc, char **argv) {
                    "cuts a saved TorchScript model into pipeline stages",
                    "MODEL.pt [options]",
                    {"pipe-compile model.pt --stages 4 --inputs 'f32[8,3,224,224]'",
+                    "pipe-compile model.pt --ranks 4 --inputs x.pt --train --batch 256 "
+                    "--memory-limit 16GiB --dry-run",
                     "pipe-compile model.pt --at encoder.layers.6 -o model.pipe"},
                    reproducerParts,
                    traceInto,

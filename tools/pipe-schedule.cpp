@@ -9,6 +9,7 @@
 #include "tools/ScheduleReport.h"
 #include "tools/ScheduleSvg.h"
 #include "tools/ScheduleTrace.h"
+#include "tools/ScheduleTraining.h"
 #include "tools/ToolMain.h"
 
 using namespace pipec;
@@ -37,12 +38,24 @@ StringOption
                    "gradient; bytes=SIZE of a value between ranks, rate=SIZE that a link carries "
                    "in a second, opt=T for the optimizer; a time without a unit is milliseconds. "
                    "Or a JSON file with every "
-                   "stage's own (default: f=1,i=1,w=1,comm=0)"));
+                   "stage's own; or the operators of a model, as pipe-compile --train --emit-costs "
+                   "writes them: then cuts, micro-batches, recompute and shared weights are chosen "
+                   "with the schedule (default: f=1,i=1,w=1,comm=0)"));
+IntegerOption batch("batch", cl::value_desc("B"),
+                    cl::desc("with a table of operators: samples of a step (default: of two "
+                             "micro-batches per rank like the table's)"));
+StringOption recompute("recompute", cl::value_desc("never|always|auto"), cl::init("auto"),
+                       cl::desc("with a table of operators: which stages run their forward again "
+                                "in the backward (default: auto, those that memory demands)"));
+StringOption tied("tied", cl::value_desc("transmit|replicate"),
+                  cl::desc("with a table of operators: how weights that several stages read are "
+                           "kept (default: what is faster)"));
 StringOption memoryLimit(
     "memory-limit", cl::value_desc("SIZE"),
     cl::desc("most activations that a rank may hold: a size where the costs say mem, else a number "
              "of micro-batches; zb-auto and zb-v-auto choose an order within it, every schedule is "
-             "checked against it"));
+             "checked against it. With a table of operators: most bytes of a device, for weights, "
+             "optimizer and activations"));
 StringOption cluster("cluster", cl::value_desc("FILE.json"),
                      cl::desc("devices and links, see docs/cluster.md: ranks go to the devices in "
                               "turn, and values over their links"));
@@ -87,10 +100,25 @@ llvm::Expected<int64_t> limitOf(const CostsText &read) {
   return static_cast<int64_t>(number * static_cast<double>(kMicroBatchUnits));
 }
 
+/// Options that say something about operators only.
+llvm::Error expectOperators(const CostsText &read) {
+  for (const llvm::cl::Option *option :
+       {static_cast<cl::Option *>(&batch), static_cast<cl::Option *>(&recompute),
+        static_cast<cl::Option *>(&tied)})
+    if (given(*option) && !read.operators)
+      return makeError(ExitCode::Usage,
+                       fmt::format("{}: expected --costs with a table of operators",
+                                   spelledOption(option->ArgStr)),
+                       "pipe-compile --train --emit-costs FILE writes one");
+  return llvm::Error::success();
+}
+
 llvm::Expected<TrialRequest> readRequest() {
   llvm::Expected<CostsText> read = readCosts(costs);
   if (!read)
     return read.takeError();
+  if (llvm::Error error = expectOperators(*read))
+    return std::move(error);
   if (given(cluster)) {
     if (read->latency || read->bytesPerSecond || read->exactTransfers.bytesPerSecond ||
         (read->exact && read->exact->latency))
@@ -179,13 +207,17 @@ llvm::json::Object optionsJson() {
   llvm::json::Object options{{"schedule", schedules.getValue()},
                              {"costs", given(costs) ? costs.getValue() : "f=1,i=1,w=1,comm=0"},
                              {"pairs", pairs.getValue()}};
-  for (const IntegerOption *option : {&ranks, &stages, &microBatches})
+  for (const IntegerOption *option : {&ranks, &stages, &microBatches, &batch})
     if (given(*option))
       options[option->ArgStr] = static_cast<int64_t>(option->getValue());
   if (given(cluster))
     options["cluster"] = cluster.getValue();
   if (given(memoryLimit))
     options["memory_limit"] = memoryLimit.getValue();
+  if (given(recompute))
+    options["recompute"] = recompute.getValue();
+  if (given(tied))
+    options["tied"] = tied.getValue();
   return options;
 }
 
@@ -203,6 +235,61 @@ ExitCode one(const Trial &trial, bool inBytes) {
   }
   printVerdict(trial.valid(), trial.why.message, json);
   return trial.why.code;
+}
+
+/// From the operators of a model: what a named schedule leaves free, or all of it.
+llvm::Expected<PlannedTraining> plan(const TrialRequest &request,
+                                     const std::vector<std::string> &names) {
+  const Generator *generator = names.size() == 1 ? findGenerator(names[0]) : nullptr;
+  if (names.size() != 1 || (names[0] != "auto" && !generator))
+    return makeError(ExitCode::Usage,
+                     fmt::format("--costs: expected auto or one schedule of --list with a table of "
+                                 "operators, got {}",
+                                 schedules.getValue()),
+                     "auto takes the best one");
+  for (const StringOption *option : {&pairs})
+    if (given(*option))
+      return makeError(ExitCode::Usage, "--pairs: expected costs of stages with it, got a table of "
+                                        "operators");
+  TrainingWishes wishes;
+  wishes.ranks = request.ranks;
+  wishes.stages = request.stages;
+  wishes.microBatches = request.microBatches;
+  wishes.schedule = generator ? generator->name.str() : "";
+  wishes.cluster = request.costs.cluster;
+  if (given(memoryLimit))
+    wishes.memoryLimit = request.memoryLimit;
+  llvm::Expected<size_t> samples = countOf(batch);
+  if (!samples)
+    return samples.takeError();
+  wishes.batch = static_cast<int64_t>(*samples);
+  llvm::Expected<size_t> again = chooseByName("recompute", recompute, {"never", "always", "auto"});
+  if (!again)
+    return again.takeError();
+  wishes.recompute = static_cast<RecomputeChoice>(*again);
+  if (given(tied)) {
+    llvm::Expected<size_t> mode = chooseByName("tied", tied, {"transmit", "replicate"});
+    if (!mode)
+      return mode.takeError();
+    wishes.tied = *mode == 0 ? Tie::Mode::Transmit : Tie::Mode::Replicate;
+  }
+  return planTraining(*request.costs.operators, wishes);
+}
+
+ExitCode planned(const PlannedTraining &plan) {
+  if (json) {
+    llvm::json::Object document = plannedJson(plan);
+    document["schema_version"] = 1;
+    document["options"] = optionsJson();
+    llvm::outs() << printJson(std::move(document));
+  } else {
+    printTrial(llvm::outs(), trialOf(plan), /*inBytes=*/true);
+    llvm::outs() << "\n";
+    printTraining(llvm::outs(), plan);
+    llvm::outs() << "\n";
+  }
+  printVerdict(true, "", json);
+  return ExitCode::Success;
 }
 
 ExitCode best(const AutoTrial &found, bool inBytes) {
@@ -293,6 +380,14 @@ llvm::Expected<ExitCode> run() {
     if (given(*option) && names.size() > 1)
       return failf(ExitCode::Usage, "{}: expected one schedule, got {}",
                    spelledOption(option->ArgStr), names.size());
+  if (request->costs.operators) {
+    llvm::Expected<PlannedTraining> training = plan(*request, names);
+    if (!training)
+      return noneFits(training.takeError());
+    if (llvm::Error error = writeFiles(trialOf(*training), /*inBytes=*/true))
+      return std::move(error);
+    return planned(*training);
+  }
   if (llvm::is_contained(names, "auto")) {
     if (names.size() > 1)
       return failf(ExitCode::Usage, "auto: expected it alone, got {} schedules", names.size());

@@ -19,6 +19,7 @@ constexpr size_t kMostSmallest = 8;   // that are looked at for the least memory
 constexpr size_t kMostMoved = 300;    // pipelines tried while boundaries are moved; with schedules
 constexpr size_t kMostMovedSlow = 40; // that look at costs
 constexpr size_t kSteps[] = {1, 2, 4, 8};
+constexpr double kLeastSeconds = 0.5;    // for what a pipeline needs
 constexpr size_t kQuickActions = 50'000; // that such schedules play, but for the best pipeline
 
 class JointSearch {
@@ -45,6 +46,12 @@ public:
     if (!outcome)
       return outcome.takeError();
     result_.search = std::move(*outcome);
+    return finished(result_.search.complete && !movesCutShort_);
+  }
+
+private:
+  JointOutcome finished(bool complete) {
+    result_.search.complete = complete;
     std::set<size_t> pipelines;
     for (const ScheduleCandidate &candidate : result_.search.candidates)
       pipelines.insert(candidate.work->tag);
@@ -53,7 +60,6 @@ public:
     return std::move(result_);
   }
 
-private:
   static SearchOptions optionsOf(const JointRequest &request) {
     SearchOptions options;
     options.schedule = request.schedule;
@@ -229,7 +235,8 @@ private:
                            direction * static_cast<ptrdiff_t>(steps));
             if (!moved || llvm::is_contained(result_.points, *moved))
               continue;
-            if (left-- == 0 || deadline_.passed())
+            movesCutShort_ = deadline_.passed();
+            if (left-- == 0 || movesCutShort_)
               return llvm::Error::success();
             const int64_t was = *search_.best()->step;
             addPoint(std::move(*moved));
@@ -260,24 +267,36 @@ private:
   }
 
   /// By the pipelines that no limit had a part in, so that a search with this limit finds the same.
-  llvm::Error nothingFits() {
+  /// What fits after all was not tried before time was up: it is the answer. The search for the
+  /// least memory has as much time again.
+  llvm::Expected<JointOutcome> nothingFits() {
+    const Deadline answer(request_.seconds);
     const size_t most = result_.everyCut ? kMostPoints : kMostSmallest;
     std::optional<std::pair<int64_t, ScheduleCandidate>> least;
     std::optional<ErrorText> why;
-    size_t tried = 0;
+    size_t tried = 0, looked = 0;
     for (size_t index : pointsBy(anyLimit_, [&](size_t i) { return leastBytes_[i]; })) {
-      if (least && (leastBytes_[index] >= least->first || tried >= most || deadline_.passed()))
+      if (least && (leastBytes_[index] >= least->first || tried >= most))
         break;
-      ScheduleSearch small(optionsOf(request_));
+      if (answer.passed() && (least || looked >= kMostSmallest))
+        break;
+      ++looked;
+      SearchOptions options = optionsOf(request_);
+      options.seconds = std::max(kLeastSeconds, answer.limit() - answer.elapsed());
+      ScheduleSearch small(options);
       StagedWork work = stages_.workOf(result_.points[index]);
       work.tag = index;
       work.refineActions = kQuickActions;
       if (llvm::Error error = small.add(std::move(work)))
-        return error;
-      llvm::Expected<SearchOutcome> none = small.take();
-      if (none)
+        return std::move(error);
+      llvm::Expected<SearchOutcome> found = small.take();
+      if (found && search_.complete())
         return failf(ExitCode::Internal, "a pipeline fits that was not found");
-      why = describe(none.takeError());
+      if (found) {
+        result_.search = std::move(*found);
+        return finished(/*complete=*/false);
+      }
+      why = describe(found.takeError());
       if (!small.least())
         continue; // no schedule is for such a shape
       ++tried;
@@ -316,6 +335,7 @@ private:
   JointOutcome result_;
   std::vector<int64_t> bounds_, leastBytes_; // per point: of its step, of its largest rank
   std::vector<bool> hopeless_;               // per point: no schedule fits
+  bool movesCutShort_ = false;               // by the time limit
   size_t anyLimit_ = 0; // points before it are the same whatever the memory limit
 };
 

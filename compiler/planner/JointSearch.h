@@ -39,9 +39,10 @@ struct JointOutcome {
 /// Every cut is tried where there are at most some thousand of them; otherwise those of
 /// promisingCuts, and the best of them with its boundaries moved as long as that helps. Pipelines
 /// whose lower bound is above the best step found are not simulated. The same on every run but for
-/// where the time limit strikes. Errors: Usage for a model that cannot be cut into as many stages
-/// or numbers that no schedule is for; NoPlan when nothing fits, with the least memory of a device
-/// with which something that was looked at does.
+/// where the time limit strikes: then `search.complete` is false, and what fits may not be the
+/// best. Errors: Usage for a model that cannot be cut into as many stages or numbers that no
+/// schedule is for; NoPlan when nothing fits, with the least memory of a device with which
+/// something that was looked at does.
 llvm::Expected<JointOutcome> searchJointly(const JointRequest &request);
 
 } // namespace pipec

@@ -217,7 +217,9 @@ bool reachesEnd(const TrainingStages &stages, const std::vector<size_t> &start,
     const double factor = microBatchWork * stages.slownessOf(s);
     for (size_t begin = 0; begin <= furthest && begin + 1 < start.size(); ++begin)
       while (reached + 1 < start.size() &&
-             ready[begin] + factor * stages.workNs(start[begin], start[reached + 1]) <= time)
+             ready[begin] + factor * stages.workNs(start[begin], start[reached + 1]) +
+                     stages.slownessOf(s) * stages.updateNs(start[begin], start[reached + 1]) <=
+                 time)
         ++reached;
     furthest = reached;
   }
@@ -273,7 +275,11 @@ int64_t anyCutLowerBound(const TrainingStages &stages, const TrainingShape &shap
   for (size_t d = 0; d < std::min(problem.ranks, problem.cluster.devices.size()); ++d)
     speed += 1 / stages.slownessOf(d);
   const double m = double(shape.microBatches), factor = shape.share * fastest;
-  double bound = m * shape.share * stages.workNs(0, stages.operators()) / speed;
+  // Ranks of one device may update beside each other.
+  const bool updates = problem.ranks <= problem.cluster.devices.size();
+  const double whole = m * shape.share * stages.workNs(0, stages.operators()) +
+                       (updates ? stages.updateNs(0, stages.operators()) : 0);
+  double bound = whole / speed;
   const std::vector<double> ends = earliestEnds(stages, factor);
   bound = std::max(bound, longestWay(stages, ends, factor));
   const std::vector<size_t> start = stretchStarts(stages);
@@ -286,7 +292,7 @@ int64_t anyCutLowerBound(const TrainingStages &stages, const TrainingShape &shap
           ready[c] = std::max(ready[c], ends[maker]);
   }
   if (shape.chunks == 1 && problem.ranks <= problem.cluster.devices.size()) {
-    double low = bound, high = 2 * m * shape.share * stages.workNs(0, stages.operators()) + 1;
+    double low = bound, high = 2 * whole + 1;
     for (int i = 0; i < kBisections && low < high; ++i) {
       const double middle = (low + high) / 2;
       (reachesEnd(stages, start, ready, m * shape.share, middle) ? high : low) = middle;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 namespace pipec {
@@ -23,7 +24,12 @@ TrainingStages::TrainingStages(const TrainingProblem &problem) : problem_(proble
   const std::vector<CostRow> &rows = problem.table.rows;
   for (size_t r = 0; r < problem.ranks; ++r)
     slow_.push_back(slowness(problem.cluster, deviceOfRank(problem.cluster, r)));
-  for (std::vector<double> *sums : {&forward_, &work_, &kept_, &fixed_})
+  double fastestUpdate = std::numeric_limits<double>::infinity(); // of a byte, in a unit of work
+  for (size_t r = 0; r < problem.ranks; ++r) {
+    const double rate = double(deviceOfRank(problem.cluster, r).bytesPerSecond);
+    fastestUpdate = std::min(fastestUpdate, 1e9 / (rate * slow_[r]));
+  }
+  for (std::vector<double> *sums : {&forward_, &work_, &kept_, &fixed_, &update_})
     sums->assign(rows.size() + 1, 0);
   hasGradient_.assign(rows.size(), false);
   readers_.resize(rows.size());
@@ -39,6 +45,8 @@ TrainingStages::TrainingStages(const TrainingProblem &problem) : problem_(proble
     kept_[i + 1] = kept_[i] + double(row.keptBytes);
     fixed_[i + 1] = fixed_[i] + double(row.weightBytes) +
                     double(row.trainedBytes) * double(1 + problem.optimizer.states);
+    update_[i + 1] =
+        update_[i] + double(row.trainedBytes) * double(problem.optimizer.moved()) * fastestUpdate;
     if (row.trainedBytes > 0)
       hasGradient_[i] = true;
     for (uint32_t maker : row.reads) {

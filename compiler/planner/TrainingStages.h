@@ -56,6 +56,8 @@ public:
   double keptBytes(size_t begin, size_t end) const { return kept_[end] - kept_[begin]; }
   /// Weights, their gradients and the optimizer's states; a shared weight is its first reader's.
   double fixedBytes(size_t begin, size_t end) const { return fixed_[end] - fixed_[begin]; }
+  /// Of updating its trained weights, on the device that does it fastest for its slowness.
+  double updateNs(size_t begin, size_t end) const { return update_[end] - update_[begin]; }
   /// Results of operators before `begin` that others after it read.
   double crossingBytes(size_t begin) const { return crossing_[begin]; }
 
@@ -79,8 +81,9 @@ private:
 
   const TrainingProblem &problem_;
   std::vector<size_t> places_;
-  std::vector<double> slow_;                          // per rank
-  std::vector<double> forward_, work_, kept_, fixed_; // sums of the operators before each
+  std::vector<double> slow_; // per rank
+  // Sums of the operators before each.
+  std::vector<double> forward_, work_, kept_, fixed_, update_;
   std::vector<double> crossing_;
   std::vector<bool> hasGradient_; // per operator: its results have gradients
   std::vector<std::vector<uint32_t>> readers_;

@@ -222,6 +222,134 @@ TEST(OperatorTimes, HaveABackwardWhereAskedFor) {
   EXPECT_EQ(row(4).keptBytes, 0);  // neg keeps nothing
 }
 
+/// Arithmetic only: every operation takes a nanosecond.
+CostTable countedTraining(const char *text, const std::vector<c10::IValue> &inputs) {
+  Model flat = take(parseModel(text));
+  CompileOptions options;
+  options.mode = Mode::Train;
+  ClusterDevice device;
+  device.kind = ClusterDevice::Kind::Cuda;
+  device.flopsPerSecond = 1'000'000'000;
+  device.bytesPerSecond = int64_t(1) << 60;
+  return take(findCosts(flat, inputs, "analytic", options, device, 1));
+}
+
+/// Each gradient of a product is a product of the same size; the model's input needs none.
+TEST(EstimateCosts, CountTheBackwardOfProducts) {
+  const CostTable table = countedTraining(R"(model {
+  attribute w parameter float32[64,64] requires_grad data=seed(1)
+  attribute v parameter float32[64,64] requires_grad data=seed(2)
+  graph(%x : Tensor, %w : Tensor, %v : Tensor):
+    %none : NoneType = prim::Constant()
+    %1 : Tensor = aten::mm(%x, %w)
+    %2 : Tensor = aten::linear(%1, %v, %none)
+    %3 : Tensor = aten::matmul(%2, %1)
+    return (%3)
+}
+)",
+                                          {at::ones({64, 64})});
+  const int64_t flops = 2 * 64 * 64 * 64;
+  ASSERT_EQ(table.rows.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
+    SCOPED_TRACE(i);
+    EXPECT_EQ(table.rows[i].forwardNs, flops);
+    // Of the first only the weight, of the last both operands.
+    EXPECT_EQ(table.rows[i].inputGradNs, static_cast<int64_t>(i) * flops);
+    EXPECT_EQ(table.rows[i].weightGradNs, i == 2 ? 0 : flops);
+  }
+}
+
+TEST(EstimateCosts, CountTheBackwardOfConvolutions) {
+  const CostTable table = countedTraining(R"(model {
+  attribute w parameter float32[8,3,3,3] requires_grad data=seed(1)
+  attribute v parameter float32[8,8,3,3] requires_grad data=seed(2)
+  graph(%x : Tensor, %w : Tensor, %v : Tensor):
+    %one : int = prim::Constant[value=1]()
+    %none : NoneType = prim::Constant()
+    %ones : int[] = prim::Constant[value=[1, 1]]()
+    %1 : Tensor = aten::conv2d(%x, %w, %none, %ones, %ones, %ones, %one)
+    %2 : Tensor = aten::conv2d(%1, %v, %none, %ones, %ones, %ones, %one)
+    return (%2)
+}
+)",
+                                          {at::ones({2, 3, 16, 16})});
+  const int64_t first = 2 * 27 * 2 * 8 * 256, second = 2 * 72 * 2 * 8 * 256;
+  ASSERT_EQ(table.rows.size(), 2u);
+  EXPECT_EQ(table.rows[0].forwardNs, first);
+  EXPECT_EQ(table.rows[0].inputGradNs, 0);
+  EXPECT_EQ(table.rows[0].weightGradNs, first);
+  EXPECT_EQ(table.rows[1].forwardNs, second);
+  EXPECT_EQ(table.rows[1].inputGradNs, second);
+  EXPECT_EQ(table.rows[1].weightGradNs, second);
+}
+
+/// The scores once more and four products of them, where the forward has two.
+TEST(EstimateCosts, CountTheBackwardOfAttention) {
+  const CostTable table = countedTraining(R"(model {
+  attribute w parameter float32[16,16] requires_grad data=seed(1)
+  graph(%x : Tensor, %w : Tensor):
+    %none : NoneType = prim::Constant()
+    %zero : float = prim::Constant[value=0.]()
+    %no : bool = prim::Constant[value=0]()
+    %1 : Tensor = aten::matmul(%x, %w)
+    %2 : Tensor = aten::scaled_dot_product_attention(%1, %1, %1, %none, %zero, %no, %none, %no)
+    return (%2)
+}
+)",
+                                          {at::ones({2, 4, 32, 16})});
+  const int64_t products = 2 * (2 * 2 * 4 * 32 * 32 * 16);
+  EXPECT_EQ(table.rows[1].forwardNs, products);
+  EXPECT_EQ(table.rows[1].inputGradNs, products * 5 / 2);
+}
+
+/// Numbers have none, whatever they come of; what writes into them writes once.
+TEST(EstimateCosts, KnowWhatHasNoBackward) {
+  const CostTable table = countedTraining(R"(model {
+  attribute w parameter float32[8,8] requires_grad data=seed(1)
+  graph(%x : Tensor, %w : Tensor):
+    %zero : int = prim::Constant[value=0]()
+    %one : int = prim::Constant[value=1]()
+    %seven : int = prim::Constant[value=7]()
+    %no : bool = prim::Constant[value=0]()
+    %1 : Tensor = aten::mm(%x, %w)
+    %2 : Tensor = aten::argmin(%1, %zero, %no)
+    %3 : Tensor = aten::clamp(%2, %zero, %zero)
+    %4 : Tensor = aten::add_(%3, %seven, %one)
+    %5 : Tensor = aten::index_select(%1, %one, %4)
+    return (%5)
+}
+)",
+                                          {at::ones({2, 8})});
+  ASSERT_EQ(table.rows.size(), 5u); // twice 7 would be no column
+  EXPECT_EQ(table.rows[1].inputGradNs + table.rows[2].inputGradNs + table.rows[3].inputGradNs, 0);
+  EXPECT_TRUE(table.training);
+  EXPECT_EQ(table.batch, 0); // nothing says which dimension is the batch
+  EXPECT_EQ(table.rows[0].trainedBytes, 256);
+  EXPECT_EQ(table.rows[4].reads, (std::vector<uint32_t>{0, 3}));
+}
+
+/// A weight of several operators is the first one's, and the table knows the others.
+TEST(EstimateCosts, KnowSharedAndFrozenWeights) {
+  const CostTable table = countedTraining(R"(model {
+  attribute w parameter float32[8,8] requires_grad data=seed(1)
+  attribute f parameter float32[8,8] data=seed(2)
+  graph(%x : Tensor, %w : Tensor, %f : Tensor):
+    %1 : Tensor = aten::mm(%x, %w)
+    %2 : Tensor = aten::mm(%1, %f)
+    %3 : Tensor = aten::mm(%2, %w)
+    return (%3)
+}
+)",
+                                          {at::ones({2, 8})});
+  ASSERT_EQ(table.shared.size(), 1u);
+  EXPECT_EQ(table.shared[0], (SharedWeight{"w", 256, true, {0, 2}}));
+  EXPECT_EQ(table.rows[1].trainedBytes, 0);
+  EXPECT_EQ(table.rows[1].weightBytes, 256);
+  EXPECT_EQ(table.rows[1].weightGradNs, 0);
+  EXPECT_EQ(table.rows[1].keptBytes, 0);  // the other factor's gradient is not wanted
+  EXPECT_EQ(table.rows[2].keptBytes, 64); // its input, for the gradient of the weight
+}
+
 TEST(OperatorTimes, BackwardWritesIntoCopies) {
   Model flat = take(parseModel(R"(model {
   attribute w parameter float32[8,8] requires_grad data=seed(1)

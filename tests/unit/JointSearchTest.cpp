@@ -232,6 +232,23 @@ TEST(JointSearch, noCutBeatsTheBound) {
   }
 }
 
+/// Time may be up before anything was tried: what fits is found all the same, and what does not is
+/// said with what would do.
+TEST(JointSearch, answersWithoutTime) {
+  std::mt19937 random(5);
+  for (size_t operators : {5, 300}) {
+    SCOPED_TRACE(operators);
+    JointRequest request = requestFor(randomTable(random, operators), 2);
+    request.seconds = 0;
+    const JointOutcome outcome = take(searchJointly(request));
+    EXPECT_FALSE(outcome.search.complete);
+    EXPECT_GT(*outcome.search.best().step, 0);
+    EXPECT_LE(outcome.lowerBound, *outcome.search.best().step);
+    request.problem.memoryLimit = 1;
+    EXPECT_TRUE(failedWith(searchJointly(request), ExitCode::NoPlan, "expected at least"));
+  }
+}
+
 TEST(JointSearch, saysWhatIsMissing) {
   std::mt19937 random(2);
   JointRequest request = requestFor(randomTable(random, 2), 4);

@@ -1,0 +1,189 @@
+#include "compiler/planner/PlanTraining.h"
+
+#include "ir/plan/Words.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <algorithm>
+#include <set>
+
+namespace pipec {
+
+namespace {
+
+constexpr size_t kMostStagesPerRank = 4;    // that are tried where nobody says how many
+constexpr int64_t kMicroBatchesPerRank = 2; // where nobody says how large the batch is
+constexpr int64_t kMostPerRank = 8;         // micro-batches that are tried without being asked for
+
+llvm::Expected<size_t> ranksOf(const TrainingWishes &wishes) {
+  const size_t devices = wishes.cluster ? wishes.cluster->devices.size() : 0;
+  const size_t ranks = wishes.ranks    ? wishes.ranks
+                       : !devices      ? wishes.stages
+                       : wishes.stages ? std::min(wishes.stages, devices)
+                                       : devices;
+  if (ranks == 0)
+    return makeError(ExitCode::Usage, "a plan of a training: expected ranks or stages, got neither",
+                     "say how many ranks there are with --ranks");
+  if (wishes.stages % ranks != 0)
+    return failf(ExitCode::Usage, "--stages: expected a multiple of {}, got {}",
+                 counted(ranks, "rank"), wishes.stages);
+  return ranks;
+}
+
+int64_t samplesOf(int64_t batch, int64_t microBatches) {
+  return llvm::divideCeil(static_cast<uint64_t>(batch), static_cast<uint64_t>(microBatches));
+}
+
+MicroBatching wayOf(int64_t batch, int64_t microBatches, int64_t ofTable) {
+  return {microBatches, double(samplesOf(batch, microBatches)) / double(ofTable)};
+}
+
+/// Powers of two, and multiples of the ranks: of those with equally large micro-batches the least.
+std::set<int64_t> numbersToTry(int64_t batch, int64_t ofTable, size_t ranks) {
+  const auto p = static_cast<int64_t>(ranks);
+  const int64_t most = std::min(samplesOf(batch, ofTable), kMostPerRank * p);
+  std::set<int64_t> numbers = {1};
+  auto add = [&](int64_t number) {
+    const int64_t samples = samplesOf(batch, number);
+    if (number <= most && samples >= std::min(batch, ofTable))
+      numbers.insert(samplesOf(batch, samples));
+  };
+  for (int64_t m = 2; m <= most; m *= 2)
+    add(m);
+  for (int64_t each = 1; each <= kMostPerRank; ++each)
+    add(each * p);
+  add(most);
+  return numbers;
+}
+
+llvm::Expected<std::vector<MicroBatching>> waysToCut(const TrainingWishes &wishes, int64_t ofTable,
+                                                     size_t ranks) {
+  if (ofTable == 0 && wishes.batch)
+    return makeError(ExitCode::Usage,
+                     "--batch: expected a table that says how many samples it is of, got one "
+                     "without",
+                     "say how many micro-batches there are with --microbatches");
+  if (wishes.batch && wishes.microBatches > wishes.batch)
+    return failf(ExitCode::Usage,
+                 "--microbatches: expected at most {}, the samples of --batch, got {}",
+                 wishes.batch, wishes.microBatches);
+  const int64_t usual = kMicroBatchesPerRank * static_cast<int64_t>(ranks);
+  if (wishes.microBatches && !wishes.batch)
+    return std::vector<MicroBatching>{{wishes.microBatches, 1}};
+  if (ofTable == 0)
+    return std::vector<MicroBatching>{{usual, 1}};
+  if (wishes.microBatches)
+    return std::vector<MicroBatching>{wayOf(wishes.batch, wishes.microBatches, ofTable)};
+  const int64_t batch = wishes.batch ? wishes.batch : usual * ofTable;
+  std::vector<MicroBatching> ways;
+  for (int64_t number : numbersToTry(batch, ofTable, ranks))
+    ways.push_back(wayOf(batch, number, ofTable));
+  return ways;
+}
+
+llvm::Expected<JointRequest> requestOf(const CostTable &table, const TrainingWishes &wishes) {
+  if (!table.training)
+    return makeError(ExitCode::Usage,
+                     "a plan of a training: expected a cost table with the backward, got one "
+                     "without",
+                     "pipe-compile --train --emit-costs FILE writes one");
+  llvm::Expected<size_t> ranks = ranksOf(wishes);
+  if (!ranks)
+    return ranks.takeError();
+  llvm::Expected<std::vector<MicroBatching>> ways = waysToCut(wishes, table.batch, *ranks);
+  if (!ways)
+    return ways.takeError();
+  JointRequest request;
+  request.problem.table = table;
+  request.problem.ranks = *ranks;
+  request.problem.cluster = wishes.cluster ? *wishes.cluster : defaultCluster(*ranks);
+  request.problem.memoryLimit = wishes.memoryLimit;
+  request.microBatchings = std::move(*ways);
+  request.recompute = wishes.recompute;
+  request.tied = wishes.tied;
+  request.schedule = wishes.schedule;
+  if (wishes.stages)
+    request.chunks = {wishes.stages / *ranks};
+  else
+    for (size_t chunks = 1; chunks <= kMostStagesPerRank; ++chunks)
+      request.chunks.push_back(chunks);
+  return request;
+}
+
+std::vector<PlannedStage> stagesOf(const JointRequest &request, const JointOutcome &outcome) {
+  const std::vector<CostRow> &rows = request.problem.table.rows;
+  const ScheduleCandidate &best = outcome.search.best();
+  const std::vector<size_t> &boundaries = outcome.best().boundaries;
+  std::vector<PlannedStage> stages;
+  for (size_t s = 0; s <= boundaries.size(); ++s) {
+    PlannedStage &stage = stages.emplace_back();
+    stage.rank = best.work->plan.stages[s].rank;
+    stage.begin = s ? boundaries[s - 1] : 0;
+    stage.end = s < boundaries.size() ? boundaries[s] : rows.size();
+    stage.costs = best.work->costs.stages[s];
+    stage.recomputed = s < best.recompute.size() && best.recompute[s];
+    for (size_t i = stage.begin; i < stage.end; ++i) {
+      stage.weightBytes += rows[i].weightBytes;
+      if (rows[i].module.empty())
+        continue;
+      if (stage.firstModule.empty())
+        stage.firstModule = rows[i].module;
+      stage.lastModule = rows[i].module;
+    }
+  }
+  return stages;
+}
+
+/// Once more, as the search did, now for the times of every action.
+llvm::Error layOut(const ScheduleCandidate &best, PlannedTraining &plan) {
+  plan.plan = best.work->plan;
+  plan.shape = best.work->shape;
+  plan.shape.recompute = best.recompute;
+  llvm::Expected<Program> program = lower(plan.schedule, plan.plan, plan.shape);
+  if (!program)
+    return program.takeError();
+  plan.program = std::move(*program);
+  llvm::Expected<SimulatedRun> run =
+      simulate(plan.program, plan.plan, plan.shape, best.work->costs);
+  if (!run)
+    return run.takeError();
+  plan.timing = actionTiming(plan.schedule, plan.program, *run);
+  plan.timing.peakBytes = plan.peakBytes;
+  return llvm::Error::success();
+}
+
+} // namespace
+
+llvm::Expected<PlannedTraining> planTraining(const CostTable &table, const TrainingWishes &wishes) {
+  llvm::Expected<JointRequest> request = requestOf(table, wishes);
+  if (!request)
+    return request.takeError();
+  llvm::Expected<JointOutcome> outcome = searchJointly(*request);
+  if (!outcome)
+    return outcome.takeError();
+  const ScheduleCandidate &best = outcome->search.best();
+  const TrainingPoint &point = outcome->best();
+  PlannedTraining plan;
+  plan.scheduleName = best.schedule;
+  plan.stages = stagesOf(*request, *outcome);
+  plan.boundaries = point.boundaries;
+  plan.ranks = request->problem.ranks;
+  plan.microBatches = point.microBatches;
+  plan.samples = static_cast<int64_t>(double(table.batch) * point.share + 0.5);
+  if (!best.work->plan.ties.empty())
+    plan.tied = point.tied;
+  plan.peakBytes = best.needBytes;
+  plan.limitBytes = best.work->limitBytes;
+  plan.stepNs = *best.step;
+  plan.lowerBoundNs = outcome->lowerBound;
+  plan.everyCut = outcome->everyCut;
+  plan.complete = outcome->search.complete;
+  plan.pipelines = outcome->pipelines;
+  plan.schedules = outcome->search.candidates.size();
+  plan.schedule = outcome->search.schedule;
+  if (llvm::Error error = layOut(best, plan))
+    return std::move(error);
+  return plan;
+}
+
+} // namespace pipec

@@ -1,0 +1,179 @@
+"""Pipelines for a training: planned from a model or from a table of its operators, within the memory of the devices."""
+import json
+from pathlib import Path
+
+import e2e
+
+MLP = [e2e.MODELS / "mlp.pt", "--inputs", e2e.MODELS / "mlp.inputs.pt"]
+BERT = [e2e.MODELS / "bert.pt", "--inputs", e2e.MODELS / "bert.inputs.pt"]
+PLAN = ["--train", "--cost", "analytic", "--dry-run"]
+
+
+class TrainingPlans(e2e.Case):
+    def document(self, tool, *arguments, code=0):
+        done = e2e.run(tool, *arguments, "--json")
+        self.assertEqual(done.code, code, done)
+        return json.loads(done.out)
+
+    def refused(self, tool, code, *arguments, saying):
+        done = e2e.run(tool, *arguments)
+        self.assertEqual(done.code, code, done)
+        for text in saying:
+            self.assertIn(text, done.err)
+        return done
+
+    def table(self, model=MLP, name="costs.json"):
+        done = e2e.run("pipe-compile", *model, "--ranks", 2, *PLAN, "--emit-costs", name, "--force")
+        self.assertEqual(done.code, 0, done)
+        return json.loads(Path(name).read_text())
+
+    def testReport(self):
+        report = self.document("pipe-compile", *BERT, "--ranks", 2, *PLAN, "-o", "none.pipe")
+        self.assertFalse(Path("none.pipe").exists())
+        plan = report["prediction"]
+        self.assertEqual(len(report["stages"]), len(plan["stages"]))
+        self.assertEqual(plan["ranks"], 2)
+        self.assertEqual((plan["microbatches"], plan["samples"]), (4, 2))  # two per rank, like the example
+        self.assertLessEqual(plan["lower_bound_ms"], plan["step_ms"])
+        self.assertAlmostEqual(plan["gap"], 1 - plan["lower_bound_ms"] / plan["step_ms"], places=9)
+        self.assertLess(plan["gap"], 0.2)
+        work = [0, 0]
+        for stage, planned in zip(report["stages"], plan["stages"]):
+            self.assertEqual(stage["rank"], planned["rank"])
+            self.assertAlmostEqual(stage["backward_ms"], planned["input_grad_ms"] + planned["weight_grad_ms"])
+            work[planned["rank"]] += 4 * (stage["forward_ms"] + stage["backward_ms"])
+        self.assertGreaterEqual(plan["step_ms"], max(work) * 0.999)
+        self.assertIn(plan["tied"], ("transmit", "replicate"))  # BERT's embedding is its decoder
+        for rank, bytes in enumerate(plan["peak_memory"]):  # weights, gradients, two states of the optimizer
+            weights = sum(stage["parameter_bytes"] for stage in plan["stages"] if stage["rank"] == rank)
+            self.assertGreater(bytes, 3.5 * weights)
+        done = e2e.run("pipe-compile", *BERT, "--ranks", 2, *PLAN)
+        for text in ("stages of the training", "training: ", "nothing that was free to choose makes it shorter than", "peak memory of ranks: 0 ",
+                     "looked at: ", "dry run: nothing was written"):
+            self.assertIn(text, done.out)
+
+    def testTableSaysTheSame(self):
+        """What is planned from the model, is planned from its table, again and again."""
+        whole = self.document("pipe-compile", *BERT, "--ranks", 2, *PLAN, "--emit-costs", "costs.json", "--force")["prediction"]
+        table = json.loads(Path("costs.json").read_text())
+        self.assertIs(table["training"], True)
+        self.assertEqual(table["batch"], 2)
+        trained = [weight["name"] for weight in table["shared_weights"] if weight["trained"]]
+        self.assertEqual(trained, ["model.bert.embeddings.word_embeddings.weight"])
+        first = self.document("pipe-schedule", "auto", "--costs", "costs.json", "--ranks", 2)
+        for key in ("schedule", "microbatches", "step_ms", "lower_bound_ms", "peak_memory", "tied", "stages"):
+            self.assertEqual(whole[key], first[key], key)
+        self.assertIs(first["valid"], True)
+        self.assertEqual(len(first["actions"]), 2)
+        self.assertEqual(self.document("pipe-schedule", "auto", "--costs", "costs.json", "--ranks", 2), first)
+        again = self.document("pipe-compile", *BERT, "--ranks", 2, "--train", "--cost", "costs.json", "--dry-run")["prediction"]
+        self.assertEqual(again["step_ms"], whole["step_ms"])
+
+    def testFilesOfThePlan(self):
+        self.table()
+        done = e2e.run("pipe-schedule", "auto", "--costs", "costs.json", "--ranks", 2, "--microbatches", 4, "--csv", "plan.csv", "--svg", "plan.svg",
+                       "--trace", "plan.trace.json", "--program", "plan.txt")
+        self.assertEqual(done.code, 0, done)
+        self.assertTrue(done.out.rstrip().endswith("PASSED"), done)
+        self.assertIn("peak memory", done.out)
+        self.assertEqual(e2e.run("pipe-schedule", "plan.csv", "--ranks", 2, "--microbatches", 4).code, 0)
+        self.assertIn("<svg", Path("plan.svg").read_text())
+        json.loads(Path("plan.trace.json").read_text())
+        self.assertIn("OPT", Path("plan.txt").read_text())
+
+    def testMemoryLimit(self):
+        self.table(BERT)
+        free = self.document("pipe-schedule", "auto", "--costs", "costs.json", "--ranks", 2, "--batch", 16)
+        tight = self.document("pipe-schedule", "auto", "--costs", "costs.json", "--ranks", 2, "--batch", 16, "--memory-limit",
+                              max(free["peak_memory"]) - 1)
+        self.assertLess(max(tight["peak_memory"]), max(free["peak_memory"]))
+        asked = ["auto", "--costs", "costs.json", "--ranks", 2, "--batch", 16, "--memory-limit"]
+        done = self.refused("pipe-schedule", 12, *asked, "1MB", saying=["no pipeline fits: expected at least", "got 1000000 bytes"])
+        least = int(done.err.split("expected at least ")[1].split()[0])
+        fits = self.document("pipe-schedule", *asked, least)
+        self.assertLessEqual(max(fits["peak_memory"]), least)
+        self.assertTrue(any(stage["recompute"] for stage in fits["stages"]))
+        self.assertGreater(fits["step_ms"], free["step_ms"])
+        self.refused("pipe-schedule", 12, *asked, least - 1, saying=[f"expected at least {least} bytes"])
+        none = self.document("pipe-schedule", *asked, "1MB", code=12)
+        self.assertIs(none["valid"], False)
+        self.assertIn("no pipeline fits", none["why"])
+        self.refused("pipe-compile", 12, *BERT, "--ranks", 2, *PLAN, "--batch", 16, "--memory-limit", "1MB",
+                     saying=[f"no pipeline fits: expected at least {least} bytes per device"])
+
+    def testChoices(self):
+        """What is said is no longer free, and what is free is at least as good."""
+        self.table(BERT)
+        asked = ["--costs", "costs.json", "--ranks", 2, "--microbatches", 4]
+        free = self.document("pipe-schedule", "auto", *asked)
+        for more, key, value in ((["--tied", "replicate"], "tied", "replicate"), (["--tied", "transmit"], "tied", "transmit")):
+            plan = self.document("pipe-schedule", "auto", *asked, *more)
+            self.assertEqual(plan[key], value)
+            self.assertGreaterEqual(plan["step_ms"], free["step_ms"])
+        named = self.document("pipe-schedule", "1f1b", *asked)
+        self.assertEqual((named["schedule"], len(named["stages"])), ("1f1b", 2))
+        self.assertGreaterEqual(named["step_ms"], free["step_ms"])
+        self.assertEqual(len(self.document("pipe-schedule", "auto", *asked, "--stages", 6)["stages"]), 6)
+        again = self.document("pipe-schedule", "1f1b", *asked, "--recompute", "always")
+        self.assertTrue(all(stage["recompute"] for stage in again["stages"]))
+        self.assertGreater(again["step_ms"], named["step_ms"])
+        self.assertLess(max(again["peak_memory"]), max(named["peak_memory"]))
+        cluster = e2e.SOURCE / "docs/clusters/four-gpus.json"
+        four = self.document("pipe-schedule", "auto", "--costs", "costs.json", "--cluster", cluster)
+        self.assertEqual(four["ranks"], 4)
+        zb = self.document("pipe-compile", *MLP, "--ranks", 2, *PLAN, "--schedule", "zb-h1", "--microbatches", 6)["prediction"]
+        self.assertEqual((zb["schedule"], zb["microbatches"]), ("zb-h1", 6))
+
+    def testMeasured(self):
+        table = self.document("pipe-compile", *MLP, "--ranks", 2, "--train", "--cost-budget", "100ms", "--emit-costs", "measured.json", "--dry-run")
+        self.assertIn("measure costs", [phase["name"] for phase in table["phases"]])
+        rows = json.loads(Path("measured.json").read_text())["operators"]
+        self.assertGreater(sum(row.get("weight_grad_ns", 0) for row in rows), 0)
+        self.assertGreater(sum(row.get("kept_bytes", 0) for row in rows), 0)
+
+    def testWritingIntoNumbersIsNoBackward(self):
+        """T5 counts positions in place: its backward runs on copies, once."""
+        t5 = [e2e.MODELS / "t5.pt", "--inputs", e2e.MODELS / "t5.inputs.pt"]
+        self.assertGreater(self.document("pipe-compile", *t5, "--ranks", 2, *PLAN)["prediction"]["step_ms"], 0)
+
+    def testRefusals(self):
+        compile = lambda *arguments, saying: self.refused("pipe-compile", 2, *arguments, saying=saying)
+        compile(*MLP, "--ranks", 2, "--train", saying=["--train: expected --dry-run with it"])
+        compile(MLP[0], "--ranks", 2, *PLAN, saying=["expected example inputs, got none"])
+        compile(MLP[0], "--ranks", 2, "--train", "--dry-run", saying=["--train: expected example inputs, got none"])
+        compile(*MLP, *PLAN, saying=["--train: expected --ranks, --stages or --cluster, got none"])
+        compile(*MLP, "--ranks", 2, *PLAN, "--infer", saying=["--train: expected it without --infer"])
+        compile(*MLP, "--ranks", 2, *PLAN, "--at", "layers.4", saying=["--train: expected automatic cuts, got given ones"])
+        compile(*MLP, "--ranks", 2, *PLAN, "--schedule", "forward-only", saying=["expected auto or a schedule of a training, got forward-only"])
+        compile(*MLP, "--ranks", 2, *PLAN, "--tied", "a.b=transmit", saying=["--tied: expected transmit or replicate with --train"])
+        compile(*MLP, "--ranks", 2, *PLAN, "--recompute", "some", saying=["--recompute: expected one of never, always, auto"])
+        compile(*MLP, "--ranks", 2, "--batch", 8, saying=["--batch: expected --train with it"])
+        compile(*MLP, "--ranks", 2, "--recompute", "never", saying=["--recompute: expected --train with it"])
+        markers = [e2e.MODELS / "mlp_markers.pt", "--inputs", e2e.MODELS / "mlp_markers.inputs.pt"]
+        compile(*markers, "--ranks", 2, *PLAN, saying=["--train: expected automatic cuts, got given ones", "--split auto"])
+        self.document("pipe-compile", *markers, "--ranks", 2, *PLAN, "--split", "auto")
+        e2e.run("pipe-compile", *MLP, "--stages", 2, "--cost", "analytic", "--emit-costs", "inference.json", "--dry-run")
+        compile(*MLP, "--ranks", 2, "--train", "--dry-run", "--cost", "inference.json", saying=["expected costs of a training"])
+        schedule = lambda *arguments, saying: self.refused("pipe-schedule", 2, *arguments, saying=saying)
+        schedule("auto", "--costs", "inference.json", "--ranks", 2, saying=["expected a cost table with the backward, got one without"])
+        self.table()
+        schedule("auto", "--costs", "costs.json", saying=["expected ranks or stages, got neither"])
+        schedule("all", "--costs", "costs.json", "--ranks", 2, saying=["expected auto or one schedule of --list with a table of operators"])
+        schedule("auto", "--costs", "costs.json", "--ranks", 2, "--pairs", "fused", saying=["--pairs: expected costs of stages"])
+        schedule("auto", "--costs", "costs.json", "--ranks", 3, "--stages", 4, saying=["--stages: expected a multiple of 3 ranks, got 4"])
+        schedule("auto", "--costs", "costs.json", "--ranks", 2, "--batch", 4, "--microbatches", 5, saying=["--microbatches: expected at most 4"])
+        schedule("auto", "--costs", "costs.json", "--ranks", 64, saying=["expected a model with places for at least 63 cuts"])
+        for option, value in (("--batch", 4), ("--recompute", "auto"), ("--tied", "transmit")):
+            schedule("auto", "--ranks", 2, option, value, saying=[f"{option}: expected --costs with a table of operators"])
+
+    def testBudgetOfCostsThatNobodyMeasures(self):
+        for given in (["--at", "layers.4"], ["--at", "layers.4", "--emit-costs", "t.json"]):
+            self.refused("pipe-compile", 2, *MLP, *given, "--cost-budget", "1s", "--dry-run",
+                         saying=["--cost-budget: expected costs that are measured, got given cuts", "--cost measured"])
+        self.refused("pipe-compile", 2, *MLP, "--stages", 2, "--cluster", e2e.SOURCE / "docs/clusters/four-gpus.json", "--cost-budget", "1s", "--dry-run",
+                     saying=["--cost-budget: expected costs that are measured, got counted ones"])
+        self.refused("pipe-compile", 2, *MLP, "--cost-budget", "1s", "--dry-run", saying=["got no number of stages"])
+
+
+if __name__ == "__main__":
+    e2e.main()

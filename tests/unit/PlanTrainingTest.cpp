@@ -1,0 +1,120 @@
+// What a user says of a training, and what is taken where nothing is said.
+#include "compiler/planner/PlanTraining.h"
+
+#include "tests/support/Matchers.h"
+
+namespace pipec {
+namespace {
+
+/// Operators that are all alike, of two samples.
+CostTable evenTable(size_t operators) {
+  CostTable table;
+  table.training = true;
+  table.batch = 2;
+  for (size_t i = 0; i < operators; ++i) {
+    CostRow &row = table.rows.emplace_back();
+    row.op = "aten::op";
+    row.module = "layer." + std::to_string(i);
+    row.forwardNs = row.weightGradNs = 100'000;
+    row.inputGradNs = i ? 100'000 : 0;
+    row.outputBytes = 1000;
+    row.keptBytes = 50'000;
+    row.weightBytes = row.trainedBytes = 2000;
+    if (i > 0)
+      row.reads = {static_cast<uint32_t>(i - 1)};
+  }
+  return table;
+}
+
+TrainingWishes onRanks(size_t ranks) {
+  TrainingWishes wishes;
+  wishes.ranks = ranks;
+  return wishes;
+}
+
+TEST(PlanTraining, SaysAllOfTheBestPipeline) {
+  const PlannedTraining plan = take(planTraining(evenTable(12), onRanks(2)));
+  EXPECT_EQ(plan.ranks, 2u);
+  EXPECT_EQ(plan.stages.size() % 2, 0u);
+  EXPECT_EQ(plan.stages.size(), plan.boundaries.size() + 1);
+  EXPECT_EQ(plan.stages.front().begin, 0u);
+  EXPECT_EQ(plan.stages.back().end, 12u);
+  EXPECT_EQ(plan.stages.front().firstModule, "layer.0");
+  EXPECT_EQ(plan.stages.back().lastModule, "layer.11");
+  EXPECT_EQ(plan.microBatches, 4); // two per rank, like the table's
+  EXPECT_EQ(plan.samples, 2);
+  EXPECT_FALSE(plan.tied);
+  EXPECT_EQ(plan.peakBytes.size(), 2u);
+  EXPECT_EQ(plan.timing.makespan, plan.stepNs);
+  EXPECT_LE(plan.lowerBoundNs, plan.stepNs);
+  EXPECT_LT(plan.gap(), 0.2);
+  EXPECT_EQ(plan.timing.ranks.size(), 2u);
+}
+
+TEST(PlanTraining, CutsTheBatchAsAsked) {
+  const CostTable table = evenTable(8);
+  auto shapeOf = [&](int64_t batch, int64_t microBatches) {
+    TrainingWishes wishes = onRanks(2);
+    wishes.batch = batch;
+    wishes.microBatches = microBatches;
+    const PlannedTraining plan = take(planTraining(table, wishes));
+    return std::pair(plan.microBatches, plan.samples);
+  };
+  EXPECT_EQ(shapeOf(0, 6), std::pair(int64_t(6), int64_t(2)));
+  EXPECT_EQ(shapeOf(24, 6), std::pair(int64_t(6), int64_t(4)));
+  EXPECT_EQ(shapeOf(7, 3), std::pair(int64_t(3), int64_t(3))); // the largest counts
+  EXPECT_EQ(shapeOf(1, 0), std::pair(int64_t(1), int64_t(1))); // smaller than the table's
+  const auto [number, samples] = shapeOf(16, 0);
+  EXPECT_EQ(number * samples, 16);
+  EXPECT_GE(samples, 2); // nothing shows what smaller ones cost
+}
+
+TEST(PlanTraining, KeepsWithinTheMemory) {
+  const CostTable table = evenTable(12);
+  const PlannedTraining free = take(planTraining(table, onRanks(2)));
+  TrainingWishes wishes = onRanks(2);
+  wishes.memoryLimit = free.peakBytes[0] - 1;
+  const PlannedTraining tight = take(planTraining(table, wishes));
+  for (size_t r = 0; r < 2; ++r)
+    EXPECT_LE(tight.peakBytes[r], tight.limitBytes[r]);
+  EXPECT_GE(tight.stepNs, free.stepNs);
+  wishes.memoryLimit = 1000;
+  EXPECT_TRUE(failedWith(planTraining(table, wishes), ExitCode::NoPlan,
+                         "no pipeline fits: expected at least"));
+}
+
+TEST(PlanTraining, TakesRanksFromWhatIsSaid) {
+  const CostTable table = evenTable(12);
+  TrainingWishes wishes;
+  EXPECT_TRUE(failedWith(planTraining(table, wishes), ExitCode::Usage,
+                         "expected ranks or stages, got neither"));
+  wishes.stages = 3;
+  EXPECT_EQ(take(planTraining(table, wishes)).ranks, 3u);
+  wishes.cluster = defaultCluster(2);
+  EXPECT_TRUE(failedWith(planTraining(table, wishes), ExitCode::Usage,
+                         "--stages: expected a multiple of 2 ranks, got 3"));
+  wishes.stages = 4;
+  const PlannedTraining plan = take(planTraining(table, wishes));
+  EXPECT_EQ(plan.ranks, 2u);
+  EXPECT_EQ(plan.stages.size(), 4u);
+  wishes.schedule = "zb-v";
+  EXPECT_EQ(take(planTraining(table, wishes)).scheduleName, "zb-v");
+}
+
+TEST(PlanTraining, SaysWhatDoesNotGoTogether) {
+  CostTable table = evenTable(6);
+  TrainingWishes wishes = onRanks(2);
+  wishes.batch = 4;
+  wishes.microBatches = 5;
+  EXPECT_TRUE(failedWith(planTraining(table, wishes), ExitCode::Usage,
+                         "--microbatches: expected at most 4, the samples of --batch, got 5"));
+  table.batch = 0;
+  EXPECT_TRUE(failedWith(planTraining(table, wishes), ExitCode::Usage,
+                         "--batch: expected a table that says how many samples it is of"));
+  table.training = false;
+  EXPECT_TRUE(failedWith(planTraining(table, wishes), ExitCode::Usage,
+                         "expected a cost table with the backward"));
+}
+
+} // namespace
+} // namespace pipec
