@@ -1,5 +1,6 @@
 #include "compiler/StageEmitter.h"
 
+#include "compiler/ArchiveChecksums.h"
 #include "compiler/RoundTrip.h"
 #include "compiler/StageWeights.h"
 #include "ir/GraphVerify.h"
@@ -407,14 +408,26 @@ private:
 /// Writes what `build` makes. Errors: Internal; what went wrong with the bytes is the sink's to
 /// say.
 llvm::Error writeModule(Sink &sink, const std::string &what, llvm::function_ref<Module()> build) {
-  return guardTorchVoid(ExitCode::Internal, "writing " + what, [&] {
+  return guardTorchError(ExitCode::Internal, "writing " + what, [&] {
     Module module = build();
     TorchFileTimer timer;
-    // Without a path: its name would become part of the archive.
-    torch::jit::ExportModule(module, [&](const void *bytes, size_t n) {
-      sink.put({static_cast<const char *>(bytes), n});
-      return n;
-    });
+    ArchiveChecksums checksums([&](llvm::StringRef bytes) { sink.put(bytes); });
+    Sink checked([&](llvm::StringRef bytes) { checksums.put(bytes); });
+    {
+      // Without a path: its name would become part of the archive.
+      caffe2::serialize::PyTorchStreamWriter writer(
+          [&](const void *bytes, size_t n) {
+            checked.put({static_cast<const char *>(bytes), n});
+            return n;
+          },
+          /*compute_crc32=*/false);
+      torch::jit::ScriptModuleSerializer(writer).serialize(module, {}, /*bytecode_format=*/false,
+                                                           /*save_mobile_debug_info=*/false);
+    }
+    llvm::Error error = checked.takeError();
+    if (!error)
+      checksums.finish();
+    return error;
   });
 }
 

@@ -26,15 +26,15 @@ void Sink::put(llvm::StringRef bytes) {
   }
 }
 
-StageFile::StageFile(std::string path, std::shared_ptr<StableBytes> stable)
-    : path_(std::move(path)), stable_(std::move(stable)), file_(path_), digest_(stable_),
-      writing_([this](llvm::StringRef bytes) { file_.write(bytes.data(), bytes.size()); }),
+StageFile::StageFile(std::string path, std::shared_ptr<StableBytes> stable, bool pastCache)
+    : path_(std::move(path)), stable_(std::move(stable)), pastCache_(pastCache), file_(path_),
+      writing_(file_, pastCache),
+      digest_(stable_, [this](llvm::StringRef bytes) { writing_.write(bytes); }),
       sink_([this](llvm::StringRef bytes) {
+        if (pastCache_ && stable_->has(bytes))
+          written_.emplace_back(size_, bytes);
+        size_ += bytes.size();
         digest_.append(bytes);
-        if (stable_->has(bytes))
-          writing_.appendStable(bytes);
-        else
-          writing_.append(bytes);
       }) {}
 
 llvm::Expected<std::string> StageFile::finish() {
@@ -42,12 +42,16 @@ llvm::Expected<std::string> StageFile::finish() {
     return std::move(error);
   llvm::Expected<std::string> digest =
       guardTorch(ExitCode::Internal, path_ + ": writing and digesting it", [&] {
+        std::string sha256 = digest_.finish();
         writing_.finish();
         file_.publishUnsynced();
-        return digest_.finish();
+        return sha256;
       });
   if (digest && file_.error())
     return failf(ExitCode::IO, "{}: cannot write: {}", path_, std::strerror(file_.error()));
+  if (digest)
+    for (const auto &[offset, bytes] : written_)
+      stable_->noteWritten(file_.id(), offset, bytes);
   return digest;
 }
 

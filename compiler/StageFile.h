@@ -1,18 +1,19 @@
 // A TorchScript file while LibTorch writes it.
 //
-//   LibTorch -> Sink -+-> NewFile::write     a thread
-//                     +-> sha256             a thread
+//   LibTorch -> Sink -> LargeFile's buffers and sha256     a thread
+//                                 +-> the disk             a thread
 #pragma once
 
+#include "ir/LargeFile.h"
 #include "ir/NewFile.h"
 #include "ir/plan/Error.h"
-#include "ir/plan/PieceThread.h"
 #include "ir/plan/StreamDigest.h"
 
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace pipec {
 
@@ -39,9 +40,10 @@ private:
 /// The file that becomes `path`, written and digested on other threads while the caller makes it.
 class StageFile {
 public:
-  /// Bytes in `stable` are not copied, and their digests become known. Throws when the machine has
-  /// no more threads.
-  StageFile(std::string path, std::shared_ptr<StableBytes> stable);
+  /// Bytes in `stable` do not wait in a copy, and their digests become known; those that went past
+  /// the kernel's cache are noted there, for who would have to read them from the disk to compare
+  /// them. Throws when the machine has no more threads.
+  StageFile(std::string path, std::shared_ptr<StableBytes> stable, bool pastCache = false);
   StageFile(const StageFile &) = delete;
   StageFile &operator=(const StageFile &) = delete;
 
@@ -53,9 +55,12 @@ public:
 private:
   std::string path_;
   std::shared_ptr<StableBytes> stable_;
+  bool pastCache_;
+  uint64_t size_ = 0;
+  std::vector<std::pair<uint64_t, llvm::StringRef>> written_; // of `stable`, with their offsets
   NewFile file_;
+  LargeFile writing_;
   StreamDigest digest_;
-  PieceThread writing_;
   Sink sink_;
 };
 

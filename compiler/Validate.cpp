@@ -220,7 +220,7 @@ void finish(SourceRecord &source) {
 
 llvm::Expected<std::optional<SourceDifference>>
 compareWithSource(const std::string &directory, const Plan &plan, const SourceRecord &source) {
-  llvm::Expected<Relinked> linked = relink(directory, plan, source.weights);
+  llvm::Expected<Relinked> linked = relink(directory, plan, source.weights, source.stable.get());
   if (!linked)
     return linked.takeError();
   using Result = std::optional<SourceDifference>;

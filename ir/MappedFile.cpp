@@ -44,7 +44,8 @@ llvm::Expected<std::shared_ptr<MappedFile>> MappedFile::open(const std::string &
                       file.fd, 0);
   if (data == MAP_FAILED)
     return systemError(path);
-  return std::shared_ptr<MappedFile>(new MappedFile(static_cast<char *>(data), info.st_size));
+  return std::shared_ptr<MappedFile>(
+      new MappedFile(static_cast<char *>(data), info.st_size, {info.st_dev, info.st_ino}));
 }
 
 MappedFile::~MappedFile() { ::munmap(data_, size_); }

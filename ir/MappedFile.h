@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ir/plan/Error.h"
+#include "ir/plan/FileId.h"
 
 #include <memory>
 #include <string>
@@ -21,11 +22,13 @@ public:
 
   char *data() const { return data_; }
   size_t size() const { return size_; }
+  const FileId &id() const { return id_; }
 
 private:
-  MappedFile(char *data, size_t size) : data_(data), size_(size) {}
+  MappedFile(char *data, size_t size, const FileId &id) : data_(data), size_(size), id_(id) {}
   char *data_;
   size_t size_;
+  FileId id_;
 };
 
 } // namespace pipec

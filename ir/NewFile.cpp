@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <filesystem>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace pipec {
@@ -55,9 +56,11 @@ void NewFile::write(const void *bytes, size_t n) {
   constexpr size_t kStep = size_t(256) << 10;
   const char *at = static_cast<const char *>(bytes);
   while (n > 0 && !errno_) {
-    const ssize_t step = ::write(fd_, at, std::min(n, kStep));
+    const ssize_t step = ::write(fd_, at, pastCache_ ? n : std::min(n, kStep));
     if (step < 0 && errno == EINTR)
       continue;
+    if (step < 0 && errno == EINVAL && setPastCache(false))
+      continue; // the file system promised what it does not do, or wrote a part that is not whole
     noteError(step < 0);
     const size_t written = std::max<ssize_t>(step, 0);
     at += written;
@@ -66,10 +69,34 @@ void NewFile::write(const void *bytes, size_t n) {
   }
 }
 
+void NewFile::goPastCache() {
+  if (!direct_)
+    setPastCache(true);
+}
+
+void NewFile::goThroughCache() { setPastCache(false); }
+
+bool NewFile::setPastCache(bool past) {
+  if (fd_ < 0 || past == pastCache_)
+    return false;
+  const int flags = ::fcntl(fd_, F_GETFL);
+  if (flags < 0 || ::fcntl(fd_, F_SETFL, past ? flags | O_DIRECT : flags & ~O_DIRECT) != 0)
+    return false;
+  pastCache_ = past;
+  return true;
+}
+
+FileId NewFile::id() const {
+  struct stat status;
+  if (fd_ < 0 || ::fstat(fd_, &status) != 0)
+    return {};
+  return {status.st_dev, status.st_ino};
+}
+
 void NewFile::startWriteback(size_t written) {
   constexpr size_t kAtOnce = size_t(32) << 20;
   written_ += written;
-  if (direct_ || written_ - started_ < kAtOnce)
+  if (direct_ || pastCache_ || written_ - started_ < kAtOnce)
     return;
   started_ = written_;
   ::sync_file_range(fd_, 0, 0, SYNC_FILE_RANGE_WRITE); // a refusal costs time only

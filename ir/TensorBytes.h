@@ -21,8 +21,9 @@ std::optional<llvm::StringRef> digestedInPlace(const at::Tensor &tensor);
 int64_t byteCount(const at::Tensor &tensor);
 
 /// Whether both are plain tensors without gaps of the same dtype, sizes, strides and requires_grad,
-/// and equal byte for byte. False says nothing: they are not compared further.
-bool haveSameBits(const at::Tensor &a, const at::Tensor &b);
+/// and equal byte for byte. False says nothing: they are not compared further. Of a copy, that is
+/// where one's memory is known to have been written from the other's, only the ends are compared.
+bool haveSameBits(const at::Tensor &a, const at::Tensor &b, bool copy = false);
 
 /// A quick hash of the same bytes, for comparisons within one process.
 uint64_t tensorHash(const at::Tensor &tensor);

@@ -86,4 +86,15 @@ at::DataPtr TorchArchive::view(const std::string &record) {
           at::kCPU};
 }
 
+std::optional<FilePlace> placeInFile(const at::Tensor &tensor) {
+  if (!tensor.defined() || !tensor.has_storage())
+    return std::nullopt;
+  const auto *file =
+      tensor.storage().data_ptr().cast_context<std::shared_ptr<MappedFile>>(&releaseMapping);
+  if (!file)
+    return std::nullopt;
+  const auto *data = static_cast<const char *>(tensor.const_data_ptr());
+  return FilePlace{(*file)->id(), static_cast<uint64_t>(data - (*file)->data())};
+}
+
 } // namespace pipec

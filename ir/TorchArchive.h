@@ -4,8 +4,11 @@
 
 #include "ir/MappedFile.h"
 
+#include <ATen/core/Tensor.h>
 #include <c10/core/Allocator.h>
 #include <caffe2/serialize/inline_container.h>
+
+#include <optional>
 
 namespace pipec {
 
@@ -32,5 +35,13 @@ private:
   std::shared_ptr<MappedFile> file_;
   std::unique_ptr<caffe2::serialize::PyTorchStreamReader> reader_;
 };
+
+/// Where in a file the bytes of a tensor begin.
+struct FilePlace {
+  FileId file;
+  uint64_t offset = 0;
+};
+/// Of a tensor in a view that an archive gave; none of one that has memory of its own.
+std::optional<FilePlace> placeInFile(const at::Tensor &tensor);
 
 } // namespace pipec

@@ -4,6 +4,7 @@
 #include "ir/GraphText.h"
 #include "ir/TensorBytes.h"
 #include "ir/TensorKey.h"
+#include "ir/TorchArchive.h"
 #include "ir/TorchError.h"
 #include "ir/TorchFile.h"
 #include "llvm/ADT/StringMap.h"
@@ -143,8 +144,9 @@ std::shared_ptr<Graph> graphOf(const torch::jit::Module &module, const std::stri
 
 class Linker {
 public:
-  Linker(const std::string &directory, const Plan &plan, const KnownWeights &known)
-      : directory_(directory), plan_(plan), known_(known) {}
+  Linker(const std::string &directory, const Plan &plan, const KnownWeights &known,
+         const StableBytes *stable)
+      : directory_(directory), plan_(plan), known_(known), stable_(stable) {}
 
   llvm::Expected<Relinked> link() {
     for (size_t s = 0; s < plan_.stages.size(); ++s) {
@@ -225,9 +227,17 @@ private:
   std::string contentOf(const std::string &name, const c10::IValue &value) const {
     auto known = known_.find(name);
     if (known != known_.end() && known->second.value.isTensor() && value.isTensor() &&
-        haveSameBits(known->second.value.toTensor(), value.toTensor()))
+        isKnown(known->second.value.toTensor(), value.toTensor()))
       return known->second.content;
     return contentText(value);
+  }
+
+  bool isKnown(const at::Tensor &known, const at::Tensor &read) const {
+    const std::optional<llvm::StringRef> bytes = digestedInPlace(known);
+    const std::optional<FilePlace> place = placeInFile(read);
+    const bool copy =
+        stable_ && bytes && place && stable_->wereWritten(place->file, place->offset, *bytes);
+    return haveSameBits(known, read, copy);
   }
 
   /// The other names of a weight must be the very same tensor.
@@ -424,6 +434,7 @@ private:
   const std::string &directory_;
   const Plan &plan_;
   const KnownWeights &known_;
+  const StableBytes *stable_;
   std::map<std::string, std::string> weights_;
   std::vector<std::vector<c10::IValue>> values_;       // by stage and attribute
   mutable std::vector<std::vector<int64_t>> memories_; // of these, once asked for
@@ -441,8 +452,8 @@ private:
 } // namespace
 
 llvm::Expected<Relinked> relink(const std::string &directory, const Plan &plan,
-                                const KnownWeights &known) {
-  return Linker(directory, plan, known).link();
+                                const KnownWeights &known, const StableBytes *stable) {
+  return Linker(directory, plan, known, stable).link();
 }
 
 std::optional<size_t> firstDifferentLine(const std::vector<std::string> &expected,

@@ -4,6 +4,7 @@
 
 #include "ir/Model.h"
 #include "ir/artifact/StageFacts.h"
+#include "ir/plan/StableBytes.h"
 
 #include <ATen/core/ivalue.h>
 
@@ -38,10 +39,12 @@ using KnownWeights = std::map<std::string, KnownWeight>; // by name
 
 /// Links pipec_forward of all stages in order by the plan's channels. `forward` of each stage is
 /// checked to be the same program on the stage's own weights. Replicas of a tied weight must have
-/// the same content; a transmitted one has the content that its owner sends. Errors: BadArtifact
-/// naming stage and what disagrees (a port, a weight, a line of `forward`).
+/// the same content; a transmitted one has the content that its owner sends. What `stable` says was
+/// written there from the memory of a known weight is not read once more but for its ends. Errors:
+/// BadArtifact naming stage and what disagrees (a port, a weight, a line of `forward`).
 llvm::Expected<Relinked> relink(const std::string &directory, const Plan &plan,
-                                const KnownWeights &known = {});
+                                const KnownWeights &known = {},
+                                const StableBytes *stable = nullptr);
 
 /// Index of the first line that differs.
 std::optional<size_t> firstDifferentLine(const std::vector<std::string> &expected,

@@ -7,7 +7,25 @@ namespace pipec {
 void StableBytes::add(llvm::StringRef bytes, std::shared_ptr<const void> owner) {
   std::lock_guard lock(mutex_);
   owners_.push_back(std::move(owner));
-  entries_.try_emplace(placeOf(bytes));
+  if (entries_.try_emplace(placeOf(bytes)).second)
+    totalBytes_ += bytes.size();
+}
+
+size_t StableBytes::totalBytes() const {
+  std::lock_guard lock(mutex_);
+  return totalBytes_;
+}
+
+void StableBytes::noteWritten(const FileId &file, uint64_t offset, llvm::StringRef bytes) {
+  std::lock_guard lock(mutex_);
+  if (file.known() && entries_.count(placeOf(bytes)))
+    written_[{file, offset}] = placeOf(bytes);
+}
+
+bool StableBytes::wereWritten(const FileId &file, uint64_t offset, llvm::StringRef bytes) const {
+  std::lock_guard lock(mutex_);
+  auto found = written_.find({file, offset});
+  return found != written_.end() && found->second == placeOf(bytes);
 }
 
 bool StableBytes::has(llvm::StringRef bytes) const {

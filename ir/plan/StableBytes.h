@@ -1,6 +1,8 @@
-// Memory that stays as it is, and its digests as they become known: the weights of a source.
+// Memory that stays as it is, its digests as they become known, and where copies of it are: the
+// weights of a source.
 #pragma once
 
+#include "ir/plan/FileId.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -29,6 +31,12 @@ public:
   /// The digest of bytes that were added: computed, or waited for where somebody else has begun.
   /// When he fails this one begins.
   std::string digestOf(llvm::StringRef bytes, Compute compute);
+  size_t totalBytes() const;
+
+  /// Bytes that were added were written to that offset of a file, straight from their memory.
+  void noteWritten(const FileId &file, uint64_t offset, llvm::StringRef bytes);
+  /// Whether noteWritten said so.
+  bool wereWritten(const FileId &file, uint64_t offset, llvm::StringRef bytes) const;
 
 private:
   struct Entry {
@@ -41,6 +49,8 @@ private:
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::map<Place, Entry> entries_; // only looked up
+  std::map<std::pair<FileId, uint64_t>, Place> written_;
+  size_t totalBytes_ = 0;
   std::vector<std::shared_ptr<const void>> owners_;
 };
 

@@ -5,6 +5,7 @@
 #include "ir/plan/Sha256.h"
 #include "ir/plan/StableBytes.h"
 
+#include <functional>
 #include <memory>
 
 namespace pipec {
@@ -13,7 +14,10 @@ namespace pipec {
 /// not copied, and its own digest comes out of the same work.
 class StreamDigest {
 public:
-  explicit StreamDigest(std::shared_ptr<StableBytes> stable);
+  using Also = std::function<void(llvm::StringRef)>;
+  /// `also` gets all bytes in order on that thread, just before they are hashed: what it reads is
+  /// in the processor's cache then. What it throws finish() throws.
+  explicit StreamDigest(std::shared_ptr<StableBytes> stable, Also also = {});
 
   /// Waits for the other thread only where the bytes are many and not stable, or it is far behind.
   void append(llvm::StringRef bytes);
@@ -22,9 +26,10 @@ public:
   std::string finish();
 
 private:
-  static void hash(Sha256 &whole, StableBytes &stable, llvm::StringRef bytes);
+  void hash(llvm::StringRef bytes);
 
   std::shared_ptr<StableBytes> stable_;
+  Also also_;
   Sha256 whole_;
   PieceThread thread_;
 };

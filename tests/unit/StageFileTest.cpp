@@ -1,9 +1,11 @@
 #include "compiler/StageFile.h"
 
+#include "ir/TorchArchive.h"
 #include "ir/plan/Sha256.h"
 #include "tests/support/Matchers.h"
 #include "tests/unit/TempDir.h"
 
+#include <ATen/ops/empty.h>
 #include <caffe2/serialize/inline_container.h>
 
 #include <filesystem>
@@ -26,13 +28,27 @@ void putArchive(const std::function<void(llvm::StringRef)> &take, llvm::StringRe
   writer.writeEndOfFile();
 }
 
-TEST(StageFileTest, isAnArchiveOfLibTorchAndDigested) {
+class StageFileTest : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(PastCache, StageFileTest, testing::Bool());
+
+/// Where the archive has the weight, read back.
+FilePlace placeOfWeight(const std::string &path) {
+  auto archive = TorchArchive::open(path);
+  if (!succeeded(archive))
+    return {};
+  const at::Tensor tensor = at::empty({0}, at::kByte)
+                                .set_(c10::Storage(c10::Storage::use_byte_size_t(), size_t(3) << 20,
+                                                   (*archive)->view("data/0")));
+  return placeInFile(tensor).value();
+}
+
+TEST_P(StageFileTest, isAnArchiveOfLibTorchAndDigested) {
   TempDir dir;
   auto stable = std::make_shared<StableBytes>();
   auto weight = std::make_shared<std::string>(size_t(3) << 20, 'w');
   stable->add(*weight, weight);
   const std::string path = dir.path("stage-0.pt");
-  StageFile file(path, stable);
+  StageFile file(path, stable, /*pastCache=*/GetParam());
   putArchive([&](llvm::StringRef bytes) { file.sink().put(bytes); }, *weight);
   EXPECT_FALSE(std::filesystem::exists(path));
   llvm::Expected<std::string> digest = file.finish();
@@ -44,9 +60,11 @@ TEST(StageFileTest, isAnArchiveOfLibTorchAndDigested) {
   EXPECT_TRUE(read.str() == expected);
   EXPECT_EQ(*digest, sha256Hex(expected));
   EXPECT_EQ(stable->digestOf(*weight, [] { return std::string("not known"); }), sha256Hex(*weight));
+  const FilePlace place = placeOfWeight(path);
+  EXPECT_EQ(stable->wereWritten(place.file, place.offset, *weight), GetParam());
 }
 
-TEST(StageFileTest, saysWhyItCannotBeWritten) {
+TEST(StageFileErrors, saysWhyItCannotBeWritten) {
   TempDir dir;
   const std::string path = dir.path("absent/stage-0.pt");
   StageFile file(path, std::make_shared<StableBytes>());
@@ -54,7 +72,7 @@ TEST(StageFileTest, saysWhyItCannotBeWritten) {
   EXPECT_TRUE(failedWith(file.finish(), ExitCode::IO, path + ": cannot write: No such file"));
 }
 
-TEST(StageFileTest, theSinkTakesEverythingAndRemembersWhatWentWrong) {
+TEST(StageFileErrors, theSinkTakesEverythingAndRemembersWhatWentWrong) {
   int calls = 0;
   Sink sink([&](llvm::StringRef) {
     ++calls;

@@ -103,6 +103,43 @@ TEST(StreamDigestTest, whatNobodyFinishesLeavesNoThread) {
   EXPECT_EQ(stable.use_count(), 1);
 }
 
+TEST(StreamDigestTest, alsoGivesTheBytesToSomebodyElse) {
+  auto stable = std::make_shared<StableBytes>();
+  auto owner = std::make_shared<std::string>(someBytes(700000));
+  stable->add(*owner, owner);
+  std::string got;
+  StreamDigest digest(stable, [&](llvm::StringRef bytes) { got += bytes; });
+  for (const char *text : {"head", "tail"}) {
+    digest.append(text);
+    digest.append(*owner);
+  }
+  EXPECT_EQ(digest.finish(), sha256Hex("head" + *owner + "tail" + *owner));
+  EXPECT_TRUE(got == "head" + *owner + "tail" + *owner);
+  EXPECT_EQ(stable->digestOf(*owner, notAsked), sha256Hex(*owner));
+  StreamDigest failing(stable, [](llvm::StringRef) { throw std::bad_alloc(); });
+  failing.append("bytes");
+  EXPECT_THROW(failing.finish(), std::bad_alloc);
+}
+
+TEST(StableBytesTest, knowsWhereItWasWritten) {
+  StableBytes stable;
+  auto owner = std::make_shared<std::string>("bytes");
+  const llvm::StringRef bytes = *owner;
+  const FileId file{1, 2}, other{1, 3};
+  stable.add(bytes, owner);
+  stable.add(bytes, owner);
+  EXPECT_EQ(stable.totalBytes(), bytes.size());
+  stable.noteWritten(file, 64, bytes);
+  EXPECT_TRUE(stable.wereWritten(file, 64, bytes));
+  EXPECT_FALSE(stable.wereWritten(other, 64, bytes));
+  EXPECT_FALSE(stable.wereWritten(file, 65, bytes));
+  EXPECT_FALSE(stable.wereWritten(file, 64, bytes.drop_back()));
+  stable.noteWritten(file, 128, bytes.drop_back()); // not added: may change
+  EXPECT_FALSE(stable.wereWritten(file, 128, bytes.drop_back()));
+  stable.noteWritten(FileId(), 64, bytes);
+  EXPECT_FALSE(stable.wereWritten(FileId(), 64, bytes));
+}
+
 TEST(StableBytesTest, whoWaitsForADigestThatFailsComputesIt) {
   auto stable = std::make_shared<StableBytes>();
   auto owner = std::make_shared<std::string>("bytes");

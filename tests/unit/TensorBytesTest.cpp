@@ -34,7 +34,11 @@ TEST(TensorBytes, SameBitsAreSameFormAndSameBytes) {
     at::Tensor changed = large.clone();
     changed.data_ptr<uint8_t>()[place] ^= 1;
     EXPECT_FALSE(haveSameBits(large, changed)) << place;
+    const bool atAnEnd = place == 0 || place == large.numel() - 1;
+    EXPECT_EQ(haveSameBits(large, changed, /*copy=*/true), !atAnEnd) << place;
   }
+  EXPECT_TRUE(haveSameBits(tensor, tensor.clone(), /*copy=*/true));
+  EXPECT_FALSE(haveSameBits(tensor, other, /*copy=*/true));
   EXPECT_FALSE(haveSameBits(tensor.slice(1, 0, 2), tensor.slice(1, 0, 2))); // not compared
   EXPECT_FALSE(haveSameBits(at::Tensor(), tensor));
 }

@@ -1,0 +1,18 @@
+// Which file something is, whatever its names are.
+#pragma once
+
+#include <cstdint>
+#include <tuple>
+
+namespace pipec {
+
+struct FileId {
+  uint64_t device = 0, inode = 0; // both 0: not known
+
+  bool known() const { return device != 0 || inode != 0; }
+  friend bool operator<(const FileId &a, const FileId &b) {
+    return std::tie(a.device, a.inode) < std::tie(b.device, b.inode);
+  }
+};
+
+} // namespace pipec

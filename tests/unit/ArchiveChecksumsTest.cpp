@@ -1,0 +1,133 @@
+#include "compiler/ArchiveChecksums.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <caffe2/serialize/inline_container.h>
+
+#include <map>
+#include <stdexcept>
+#include <vector>
+
+namespace pipec {
+namespace {
+
+using Calls = std::vector<std::string>;
+
+/// What LibTorch's writer writes, call by call.
+Calls callsOf(bool withChecksums, const std::string &weight) {
+  Calls calls;
+  caffe2::serialize::PyTorchStreamWriter writer(
+      [&](const void *bytes, size_t n) {
+        calls.emplace_back(static_cast<const char *>(bytes), n);
+        return n;
+      },
+      withChecksums);
+  writer.writeRecord("data/0", weight.data(), weight.size());
+  writer.writeRecord("empty", "", 0);
+  const std::string text(5000, 't'), tail = "tail";
+  writer.writeRecord("code/text", text.data(), text.size(), /*compress=*/true);
+  writer.writeRecord("code/tail", tail.data(), tail.size(), /*compress=*/true);
+  writer.writeRecord("code/none", "", 0, /*compress=*/true);
+  writer.writeEndOfFile();
+  return calls;
+}
+
+std::string joined(const Calls &calls) {
+  std::string text;
+  for (const std::string &call : calls)
+    text += call;
+  return text;
+}
+
+std::string checked(const Calls &calls) {
+  std::string text;
+  ArchiveChecksums checksums([&](llvm::StringRef bytes) { text += bytes; });
+  for (const std::string &call : calls)
+    checksums.put(call);
+  checksums.finish();
+  return text;
+}
+
+/// The text of the id and what depends on it: two checksums.
+std::string withoutId(std::string archive) {
+  auto blank = [&](size_t at, size_t n) { archive.replace(at, n, std::string(n, '.')); };
+  const std::string name = ".data/serialization_id";
+  const size_t descriptor = archive.find("PK\7\10", archive.find(name));
+  blank(descriptor - 20, 24 + 4);
+  blank(archive.rfind(name) - std::string("archive/").size() - 46 + 16, 4);
+  return archive;
+}
+
+TEST(ArchiveChecksumsTest, areThoseOfLibTorchsWriter) {
+  for (const std::string &weight :
+       {std::string(), std::string("w"), std::string(100000, 'w'), std::string("PK\7\10", 4),
+        std::string("PK\7\10\0\0\0\0\20\0\0\0\20\0\0\0", 16) + "and more"}) {
+    const std::string archive = checked(callsOf(false, weight)),
+                      own = joined(callsOf(true, weight));
+    EXPECT_EQ(withoutId(archive), withoutId(own));
+    EXPECT_NE(archive, joined(callsOf(false, weight)));
+    EXPECT_EQ(archive, checked(callsOf(false, weight)));
+  }
+}
+
+TEST(ArchiveChecksumsTest, dataThatEndsAsADescriptorStaysData) {
+  // Of 16 bytes, but with another number than came before it.
+  const std::string weight("PK\7\10\0\0\0\0\20\0\0\0\20\0\0\0", 16);
+  EXPECT_EQ(withoutId(checked(callsOf(false, weight))), withoutId(joined(callsOf(true, weight))));
+}
+
+TEST(ArchiveChecksumsTest, theReaderOfLibTorchReadsTheRecords) {
+  const std::string weight(100000, 'w');
+  const std::string archive = checked(callsOf(false, weight));
+  std::istringstream stream(archive);
+  caffe2::serialize::PyTorchStreamReader reader(&stream);
+  auto [data, size] = reader.getRecord("data/0");
+  EXPECT_EQ(std::string(static_cast<const char *>(data.get()), size), weight);
+  EXPECT_EQ(reader.getRecordSize("code/text"), 5000u);
+}
+
+TEST(ArchiveChecksumsTest, idsOfOtherBytesAreOthers) {
+  auto id = [](const std::string &weight) {
+    std::istringstream stream(checked(callsOf(false, weight)));
+    return caffe2::serialize::PyTorchStreamReader(&stream).serializationId();
+  };
+  EXPECT_EQ(id("a").size(), 40u);
+  EXPECT_EQ(id("a"), id("a"));
+  EXPECT_NE(id("a"), id("b"));
+  EXPECT_EQ(id("a").substr(0, 20), id("b").substr(0, 20));
+}
+
+/// Each must be refused, not written with wrong checksums.
+TEST(ArchiveChecksumsTest, whatIsOfAnotherFormIsRefused) {
+  const Calls calls = callsOf(false, "weight");
+  auto message = [&](const std::function<void(Calls &)> &damage) -> std::string {
+    Calls other = calls;
+    damage(other);
+    try {
+      checked(other);
+    } catch (const std::runtime_error &error) {
+      return error.what();
+    }
+    return "taken";
+  };
+  using testing::HasSubstr;
+  const std::string all = joined(calls);
+  EXPECT_THAT(message([&](Calls &c) { c = {all}; }), HasSubstr("data in calls of its own"));
+  EXPECT_THAT(message([&](Calls &c) { c = callsOf(true, "weight"); }),
+              HasSubstr("expected all of the last record")); // no descriptor without a checksum
+  EXPECT_THAT(message([&](Calls &c) { c.pop_back(), c.pop_back(), c.pop_back(), c.pop_back(); }),
+              HasSubstr("expected a directory of all records"));
+  auto directory = [&](Calls &c) -> std::string & {
+    return *std::find_if(c.begin(), c.end(),
+                         [](const std::string &call) { return call.rfind("PK\1\2", 0) == 0; });
+  };
+  EXPECT_THAT(message([&](Calls &c) { ++directory(c)[20]; }),
+              HasSubstr("the sizes of the records"));
+  EXPECT_THAT(message([&](Calls &c) { ++directory(c)[46]; }), HasSubstr("records in their order"));
+  EXPECT_THAT(message([&](Calls &c) { directory(c) += directory(c); }),
+              HasSubstr("no more than all records"));
+}
+
+} // namespace
+} // namespace pipec
