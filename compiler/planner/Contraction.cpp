@@ -39,6 +39,71 @@ uint32_t onlyNeighbour(const Items &items, uint32_t item) {
   return shared ? found : item;
 }
 
+bool canMemoryBind(const PartitionProblem &problem, const Items &items) {
+  double least = kUnlimited;
+  for (const DeviceKind &kind : problem.kinds)
+    least = std::min(least, kind.memory);
+  return std::accumulate(items.memory.begin(), items.memory.end(), 0.0) > least;
+}
+
+constexpr size_t kMostReachable = 6000; // items: a bit for each pair of them
+
+/// Which items come before others (or after them) at any distance.
+class Reachability {
+public:
+  /// `next` of each item; its entries have larger numbers (`upward`) or smaller ones.
+  Reachability(const RowTable &next, bool upward)
+      : next_(next), words_((next.size() + 63) / 64), bits_(next.size() * words_, 0) {
+    const auto count = static_cast<uint32_t>(next.size());
+    for (uint32_t step = 0; step < count; ++step) {
+      const uint32_t item = upward ? count - 1 - step : step;
+      uint64_t *bits = &bits_[item * words_];
+      for (uint32_t other : next[item]) {
+        const uint64_t *more = &bits_[other * words_];
+        for (size_t word = 0; word < words_; ++word)
+          bits[word] |= more[word];
+        bits[other / 64] |= uint64_t(1) << (other % 64);
+      }
+    }
+  }
+
+  /// The neighbour from which all others of `item` can be reached; `item` where there is none.
+  uint32_t onlyOne(uint32_t item) const {
+    for (uint32_t one : next_[item])
+      if (std::all_of(next_[item].begin(), next_[item].end(), [&](uint32_t other) {
+            return other == one || (bits_[one * words_ + other / 64] >> (other % 64) & 1);
+          }))
+        return one;
+    return item;
+  }
+
+private:
+  const RowTable &next_;
+  size_t words_;
+  std::vector<uint64_t> bits_;
+};
+
+/// Moving `item` to the stage of `other` makes no load larger, wherever the two are. That stage
+/// gets its time and at most the nets that `other` is not in, the other one is rid of it; what only
+/// the two have is no longer sent.
+bool relieves(const PartitionProblem &problem, const Items &items, LoadRule rule, uint32_t item,
+              uint32_t other) {
+  double more = 0, less = 0;
+  for (uint32_t net : items.netsOf[item]) {
+    RowTable::Row members = items.netMembers[net];
+    if (!std::binary_search(members.begin(), members.end(), other))
+      more += items.netWeight[net];
+    else if (members.size() == 2)
+      less += items.netWeight[net];
+  }
+  for (size_t kind = 0; kind < problem.kinds.size(); ++kind) {
+    const double time = items.time[kind][item], scale = problem.kinds[kind].transferScale;
+    if (rule == LoadRule::Sum ? time + scale * more > scale * less : time > 0 || more > less)
+      return false;
+  }
+  return true;
+}
+
 struct Bond {
   uint32_t a, b;
   double weight;
@@ -88,10 +153,7 @@ bool separable(const PartitionProblem &problem, const Items &items, LoadRule rul
 } // namespace
 
 bool joinFreeLeaves(const PartitionProblem &problem, const Items &items, Groups &groups) {
-  double least = kUnlimited;
-  for (const DeviceKind &kind : problem.kinds)
-    least = std::min(least, kind.memory);
-  bool memoryBinds = std::accumulate(items.memory.begin(), items.memory.end(), 0.0) > least;
+  const bool memoryBinds = canMemoryBind(problem, items);
   std::vector<uint32_t> node = firstNodes(items);
   bool joined = false;
   for (uint32_t item = 0; item < items.size(); ++item) {
@@ -101,6 +163,30 @@ bool joinFreeLeaves(const PartitionProblem &problem, const Items &items, Groups 
     uint32_t other = free ? onlyNeighbour(items, item) : item;
     if (other != item && items.segment[other] == items.segment[item])
       joined |= groups.join(node[item], node[other]);
+  }
+  return joined;
+}
+
+bool joinFollowers(const PartitionProblem &problem, const Items &items, LoadRule rule,
+                   Groups &groups) {
+  if (items.size() > kMostReachable)
+    return false;
+  const bool memoryBinds = canMemoryBind(problem, items);
+  const Reachability before(items.before, false), after(items.after, true);
+  std::vector<uint32_t> node = firstNodes(items);
+  // What was said of an item holds while others grow, not once it has grown itself.
+  std::vector<bool> grown(items.size(), false);
+  bool joined = false;
+  for (uint32_t item = 0; item < items.size(); ++item) {
+    if (grown[item] || (memoryBinds && items.memory[item] > 0))
+      continue;
+    for (uint32_t other : {before.onlyOne(item), after.onlyOne(item)})
+      if (other != item && items.segment[other] == items.segment[item] &&
+          relieves(problem, items, rule, item, other)) {
+        joined |= groups.join(node[item], node[other]);
+        grown[other] = grown[item] = true;
+        break;
+      }
   }
   return joined;
 }

@@ -9,6 +9,13 @@ namespace pipec {
 /// that neighbour: moving it there never makes a load larger. True: something was joined.
 bool joinFreeLeaves(const PartitionProblem &problem, const Items &items, Groups &groups);
 
+/// Joins an item to one that it may always follow to its stage (of what comes before it only that
+/// one's own predecessors are left, or likewise after it), where this never makes a load larger:
+/// its time and the nets that the other is not in weigh no more than what passes between just the
+/// two. True: something was joined.
+bool joinFollowers(const PartitionProblem &problem, const Items &items, LoadRule rule,
+                   Groups &groups);
+
 /// Joins items that no partition with every load below `threshold` has on two devices: whatever the
 /// kinds of the two, one would have its own item's time and the transfers between the two to do,
 /// which is not below. True: something was joined.

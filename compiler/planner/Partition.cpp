@@ -145,7 +145,8 @@ private:
     do
       if (llvm::Error error = rebuild())
         return error;
-    while (joinFreeLeaves(problem_, *items_, groups_));
+    while (joinFreeLeaves(problem_, *items_, groups_) ||
+           joinFollowers(problem_, *items_, options_.objective.load, groups_));
     return llvm::Error::success();
   }
 

@@ -368,6 +368,35 @@ TEST(Partition, inOrderAndExactAgreeOnAList) {
   }
 }
 
+TEST(Partition, whatOnlyFollowsAnotherDoesNotMultiplyTheSearch) {
+  // A list in which each node has a cheap source of its own: 2^40 ideals and more.
+  constexpr uint32_t kNodes = 40;
+  PartitionProblem problem;
+  problem.kinds.resize(1);
+  problem.kinds[0].count = 4;
+  problem.time.resize(1);
+  std::mt19937 random(3);
+  for (uint32_t node = 0; node < 2 * kNodes; ++node) {
+    const bool source = node % 2 == 0;
+    problem.time[0].push_back(source ? random() % 5 : 20 + random() % 30);
+    problem.memory.push_back(0);
+    problem.outCost.push_back(5);
+    if (source)
+      problem.edges.emplace_back(node, node + 1);
+    else if (node > 1)
+      problem.edges.emplace_back(node - 2, node);
+  }
+  PartitionOptions options;
+  options.bytes = 1 << 20;
+  llvm::Expected<PartitionResult> found = partitionContiguous(problem, options);
+  ASSERT_TRUE(bool(found)) << describe(found.takeError()).message;
+  EXPECT_TRUE(found->proved);
+  EXPECT_LE(found->items, kNodes);
+  llvm::Expected<PartitionResult> list = partitionInOrder(problem, {});
+  ASSERT_TRUE(bool(list)) << describe(list.takeError()).message;
+  EXPECT_LE(found->value, list->value * (1 + 1e-9));
+}
+
 TEST(Partition, stopsAtItsTimeLimitWithABound) {
   // 12 parallel lists of 12: 13^12 ideals.
   std::mt19937 random(2);
