@@ -15,6 +15,7 @@ SCRIPTED = [(models.MultipliesInALoop, lambda batch: (randn(batch, 4), randn(bat
             (models.WritesInTraining, lambda batch: (randn(batch, 4),), "b"),
             (models.WritesWhatDropoutReturned, lambda batch: (randn(batch, 4),), "b"),
             (models.OneResultPerSample, lambda batch: (randn(batch, 4),), "b"),
+            (models.HandsOnObjects, lambda batch: (randn(batch, 4),), "b,c"),
             (models.NamesItsParts, lambda batch: (randn(batch, 4),), "b"),
             (models.clampsInPlace, lambda batch: (randn(batch, 2, 3, 3) * 30,), "clamp,b")]
 TRACED = [(models.WritesAConstant, lambda batch: (randn(batch, 4),), "b,c")]
@@ -69,13 +70,14 @@ class Found(e2e.Case):
         torch.save(inputsFor(5), "inputs.pt")
         self.compiled(model, "typed.pipe", "--stages", STAGES, "--inputs", "example.pt")
         self.compiled(model, "untyped.pipe", "--at", at)
+        self.pipec(0, "pipe-merge", "typed.pipe", "-o", "merged.pt", "--force")
         for parts in (1, 2):
             self.pipec(0, "pipe-run", model, "--inputs", "inputs.pt", "--microbatches", parts, "--threads", 1, "--output", "expected.pt", "--force")
             expected = torch.load("expected.pt")
             if parts == 1:
                 with torch.no_grad(), torch.jit.optimized_execution(False):
                     self.sameBits(torch.jit.load(model)(*torch.load("inputs.pt")), expected, "pipe-run of the unsplit model")
-            for artifact in ("typed.pipe", "untyped.pipe"):
+            for artifact in ("typed.pipe", "untyped.pipe", "merged.pt"):
                 self.pipec(0, "pipe-run", artifact, "--inputs", "inputs.pt", "--microbatches", parts, "--threads", 1, "--output", "actual.pt", "--force")
                 self.sameBits(expected, torch.load("actual.pt"), f"{artifact}, {parts} micro-batches")
 
