@@ -50,6 +50,19 @@ class Found(e2e.Case):
             self.sameBits([value.detach() for value in first], sums, what)
             self.assertEqual(names, [["call"], ["call", "call"]], what)
 
+    def testListsWithAnEntryPerSampleAreNotCut(self):
+        """Three colours are no batch of three."""
+        torch.jit.script(models.TakesPictures().eval()).save("pictures.pt")
+        for batch in (2, 3):
+            torch.save(([torch.rand(3, 4 + i, 5) for i in range(batch)],), f"pictures{batch}.pt")
+        why = "pictures is a list with an entry per sample"
+        self.pipec(0, "pipe-compile", "pictures.pt", "-o", "pictures.pipe", "--stages", 2, "--inputs", "pictures2.pt", saying=why)
+        self.pipec(2, "pipe-run", "pictures.pt", "--inputs", "pictures3.pt", "--microbatches", 2, saying="micro-batches: expected 1, got 2: " + why)
+        for batch in (2, 3):
+            for what, output in (("pictures.pt", "expected.pt"), ("pictures.pipe", "actual.pt")):
+                self.pipec(0, "pipe-run", what, "--inputs", f"pictures{batch}.pt", "--threads", 1, "--output", output, "--force")
+            self.sameBits(torch.load("expected.pt"), torch.load("actual.pt"), f"{batch} pictures")
+
     def testWholeArgumentsAreWrittenByEachMicroBatchAlone(self):
         """As if each were the only one: none sees what another wrote, and the caller's tensor stays."""
         whole = "cache=none"

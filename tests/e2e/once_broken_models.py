@@ -287,3 +287,15 @@ class HandsOnObjects(nn.Module):
                 total += step
         begins = {span.number: span.begin * len(span.steps) for span in spans.both}
         return self.c(x) + self.span.begin + begins[2 if n == 1 else 4], total
+
+
+class TakesPictures(nn.Module):
+    """A list with an entry per sample, each with a fixed first dimension: as detectors take them."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Conv2d(3, 4, 1), nn.Conv2d(4, 2, 1)
+
+    def forward(self, pictures: List[Tensor]) -> List[Tensor]:
+        seen = [torch.relu(self.a(picture.unsqueeze(0))) for picture in pictures]
+        return [self.b(one).mean(dim=[0, 2, 3]) for one in seen]
