@@ -74,10 +74,8 @@ llvm::Expected<std::vector<ExampleRun>> runSource(const std::string &path, const
   if (llvm::Error error = batchTrial(model.signature, inputs, batchDimGiven, run, &whole))
     return std::move(error);
   if (!whole.empty())
-    model.notes.push_back("the batch is not cut into micro-batches: the model fails on the later "
-                          "samples of the example alone (" +
-                          llvm::StringRef(whole).split('\n').first.str() +
-                          "); --batch-dim NAME=K cuts all the same");
+    model.notes.push_back("the batch is not cut into micro-batches: " + whole +
+                          "; --batch-dim NAME=K cuts all the same");
   const size_t atExample = runs.size();
   std::vector<SizeRun> others;
   if (mayTryOtherSizes(model))

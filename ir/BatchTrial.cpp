@@ -1,6 +1,7 @@
 // Which inputs and outputs follow the batch: found by running the model at three sizes, never at
 // size 1, where sizes say too little.
 #include "ir/MicroBatch.h"
+#include "ir/SamplesInLists.h"
 #include "ir/TorchError.h"
 #include "ir/Values.h"
 #include "ir/plan/Check.h"
@@ -107,15 +108,19 @@ std::string problemOfLaterSamples(const Signature &signature, llvm::ArrayRef<c10
 
 /// What the sizes showed.
 struct Trial {
-  std::vector<Run> runs;    // empty: the model refuses a size
-  std::string laterSamples; // why the batch cannot be cut all the same
-  bool good() const { return !runs.empty() && laterSamples.empty(); }
+  std::vector<Run> runs; // empty: the model refuses a size
+  std::string whole;     // why the batch is not cut all the same
+  bool good() const { return !runs.empty() && whole.empty(); }
 };
 
 Trial tryOnce(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs, LeafRunner run) {
   Trial trial{tryAllSizes(signature, inputs, run), ""};
-  if (!trial.runs.empty())
-    trial.laterSamples = problemOfLaterSamples(signature, inputs, run);
+  if (trial.runs.empty())
+    return trial;
+  const std::string problem = problemOfLaterSamples(signature, inputs, run);
+  if (!problem.empty())
+    trial.whole = fmt::format("the model fails on the later samples of the example alone ({})",
+                              llvm::StringRef(problem).split('\n').first.str());
   return trial;
 }
 
@@ -336,6 +341,8 @@ llvm::Error batchTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
   Trial trial;
   if (*batch > 0)
     trial = tryCandidates(signature, inputs, batchDimGiven, run);
+  if (trial.runs.empty())
+    trial.whole = samplesInLists(signature, inputs, batchDimGiven, run);
   std::vector<Run> runs = std::move(trial.runs);
   signature.batchSymbolic = !runs.empty();
   signature.batchSize = *batch;
@@ -375,10 +382,10 @@ llvm::Error batchTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
       signature.leaves[l].tensor = specOver(seen, (*example)[l]);
     }
     // Who names a dimension wants it cut.
-    if (!trial.laterSamples.empty() && !llvm::is_contained(batchDimGiven, true)) {
+    if (!trial.whole.empty() && !llvm::is_contained(batchDimGiven, true)) {
       keepWhole(signature);
       if (whole)
-        *whole = trial.laterSamples;
+        *whole = trial.whole;
     }
   });
 }

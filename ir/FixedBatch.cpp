@@ -1,6 +1,7 @@
 #include "ir/FixedBatch.h"
 
 #include "ir/TorchError.h"
+#include "ir/Values.h"
 #include "ir/plan/Words.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -15,7 +16,7 @@ namespace pipec {
 namespace {
 
 constexpr int64_t kMostSamples = 1024; // a batch of more would be slow to try, and is rare
-constexpr size_t kMostTrials = 8;
+constexpr size_t kMostBatches = 8;
 constexpr int64_t kMostParts = 256; // of the batch, for one trial
 
 bool isDigit(char letter) { return letter >= '0' && letter <= '9'; }
@@ -100,7 +101,7 @@ llvm::Error explainFixedBatch(llvm::Error error, Signature signature,
   size_t trials = 0;
   for (int64_t samples : numbersIn(text.message)) {
     if (*batch < 1 || samples < 1 || samples == *batch || *batch / samples > kMostParts ||
-        trials++ == kMostTrials)
+        trials++ == kMostBatches)
       continue;
     if (runsWith(samples, *batch, signature, inputs, run))
       return makeError(

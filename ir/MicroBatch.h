@@ -46,8 +46,9 @@ llvm::Expected<int64_t> guessBatchDims(Signature &signature, llvm::ArrayRef<c10:
 /// merge rule of each leaf. A model that does not run at these sizes is batchSymbolic = false and
 /// gets its rules from the example alone. One run more, with other values and after a call, shows
 /// what follows the samples or the model's state, and one with the later samples of the example
-/// whether the batch can be cut at all: where it fails (offsets into another input begin at 0) no
-/// input is split, sizes that follow the batch are dynamic, and `whole` gets why. Errors: Usage
+/// whether the batch can be cut at all: where it fails (offsets into another input begin at 0), or
+/// the batch is a list with an entry per sample, no input is split, sizes that follow the batch are
+/// dynamic, and `whole` gets why. Errors: Usage
 /// when the given batch dimensions disagree; the error of `run` when the example itself fails.
 /// `run` must not change the model's state (give it a fresh copy).
 llvm::Error batchTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,

@@ -47,9 +47,10 @@ constexpr RefusalRow kRefusals[] = {
     {Refusal::ObjectAttribute, "object-attribute",
      "{}: reads or writes {} of an object of class {} that is more than its attributes",
      "use plain variables, tuples or a submodule in its place",
-     "The method makes an object of a TorchScript class, or an attribute is one, and it is stored, "
-     "returned, forked, shared or chosen between. An object of which only attributes and methods "
-     "are used becomes their values."},
+     "An object of a TorchScript class, which the method makes or an attribute holds, is stored, "
+     "shared or chosen between and something is assigned to it after that; or it is returned, "
+     "compared or used in a `with`. Objects that are only handed on become tuples of their "
+     "attributes, and those of which only attributes and methods are used become these."},
     {Refusal::AttributeType, "attribute-type",
      "{}: attribute of type {} can be neither a constant nor an input",
      "keep what the method needs of it as tensors, numbers or strings",

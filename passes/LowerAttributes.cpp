@@ -7,7 +7,10 @@
 #include "ir/TorchError.h"
 #include "ir/TorchFile.h"
 #include "llvm/ADT/StringSet.h"
+#include "passes/MutatedContainers.h"
+#include "passes/ObjectValues.h"
 #include "passes/Passes.h"
+#include "passes/SpelledConstant.h"
 #include "passes/StateThreading.h"
 
 #include <torch/csrc/jit/api/module.h>
@@ -44,8 +47,10 @@ bool isItsAttributes(const c10::IValue &value, const c10::TypePtr &declared,
          !value.isCustomClass() && seen.insert(value.toObject().get()).second;
 }
 
+/// objects: paths of those that are their attributes.
 void collect(const c10::ivalue::Object &object, const std::string &prefix,
-             std::set<const void *> &seen, std::vector<Entry> &entries) {
+             std::set<const void *> &seen, std::vector<Entry> &entries,
+             std::set<std::string> &objects) {
   c10::ClassTypePtr type = object.type();
   for (size_t i = 0; i < type->numAttributes(); ++i) {
     std::string path = prefix + type->getAttributeName(i);
@@ -53,7 +58,9 @@ void collect(const c10::ivalue::Object &object, const std::string &prefix,
     const bool isModule = type->getAttribute(i)->is_module() ||
                           (value.isObject() && value.toObject()->type()->is_module());
     if (isModule || isItsAttributes(value, type->getAttribute(i), seen)) {
-      collect(value.toObjectRef(), path + ".", seen, entries);
+      if (!isModule)
+        objects.insert(path);
+      collect(value.toObjectRef(), path + ".", seen, entries, objects);
       continue;
     }
     Entry entry{path, value, type->getAttribute(i)};
@@ -66,20 +73,6 @@ void collect(const c10::ivalue::Object &object, const std::string &prefix,
       entry.kind = AttributeKind::Object;
     entries.push_back(std::move(entry));
   }
-}
-
-/// Containers that some operator of the method fills or changes must stay one object: they cannot
-/// be constants.
-bool isMutated(Value *value) {
-  for (const torch::jit::Use &use : value->uses()) {
-    const c10::FunctionSchema *schema = use.user->maybeSchema();
-    if (!schema || use.offset >= schema->arguments().size())
-      continue;
-    const c10::AliasInfo *alias = schema->arguments()[use.offset].alias_info();
-    if (alias && alias->isWrite())
-      return true;
-  }
-  return false;
 }
 
 class LowerAttributes : public ModelPass {
@@ -100,7 +93,8 @@ private:
   llvm::Error lower(Model &model) {
     model_ = &model;
     std::set<const void *> seen;
-    collect(model.self.toObjectRef(), "", seen, entries_);
+    std::set<std::string> objects;
+    collect(model.self.toObjectRef(), "", seen, entries_, objects);
     auto kept = keptModules(torch::jit::Module(model.self.toObject()), keepEval_);
     if (!kept)
       return kept.takeError();
@@ -108,13 +102,14 @@ private:
     for (size_t i = 0; i < entries_.size(); ++i)
       entryOf_[entries_[i].path] = i;
     Graph &graph = *model.graph;
-    if (llvm::Error error = lowerLocalObjects(graph))
+    if (llvm::Error error = lowerObjects(objects))
       return error;
     paths_[graph.inputs()[0]] = "";
     scan(*graph.block());
     makeAttributes();
     if (llvm::Error error = makeStateOutputs())
       return error;
+    tuples_.retype(*graph.block()); // classes say of what type branches and loops return state
     if (llvm::Error error = replaceReads(*graph.block()))
       return error;
     lowerTensorConstants(*graph.block());
@@ -130,6 +125,24 @@ private:
         return refuseWith(Refusal::MetaTensor, attribute.name);
     numberStorages();
     model.self = c10::IValue();
+    return llvm::Error::success();
+  }
+
+  llvm::Error lowerObjects(const std::set<std::string> &objects) {
+    if (llvm::Error error = lowerLocalObjects(*model_->graph))
+      return error;
+    for (const Entry &entry : entries_)
+      tuples_.note(entry.type);
+    if (llvm::Error error = ObjectValues(*model_->graph, objects, tuples_).lower())
+      return error;
+    for (Entry &entry : entries_) {
+      const c10::TypePtr type = tuples_.tupleType(entry.type);
+      if (type == entry.type)
+        continue;
+      entry.value = tuples_.tupleValue(entry.value, entry.type);
+      entry.type = type;
+      entry.kind = AttributeKind::Value;
+    }
     return llvm::Error::success();
   }
 
@@ -173,7 +186,7 @@ private:
 
   void noteRead(const std::string &path, Value *value) {
     read_.insert(path);
-    if (isMutated(value))
+    if (MutatedContainers::isMutated(value))
       mutated_.insert(path);
   }
 
@@ -294,7 +307,7 @@ private:
     if (auto input = inputOf_.find(entry.path); input != inputOf_.end())
       return input->second;
     torch::jit::WithInsertPoint guard(read);
-    return constant(foldTraining(entry), entry.type, read);
+    return spelledConstant(foldTraining(entry), entry.type, read);
   }
 
   c10::IValue foldTraining(const Entry &entry) const {
@@ -303,58 +316,6 @@ private:
     if (kept_.count(llvm::StringRef(entry.path).rsplit('.').first.str()))
       return false;
     return training_ == "saved" ? entry.value : c10::IValue(training_ == "true");
-  }
-
-  /// Lists, tuples and dicts are spelled out: a constant of such a type has no text that parses.
-  llvm::Expected<Value *> constant(const c10::IValue &value, const c10::TypePtr &type, Node *read) {
-    Graph &graph = *model_->graph;
-    auto elements = [&](llvm::ArrayRef<c10::IValue> values,
-                        auto typeOf) -> llvm::Expected<std::vector<Value *>> {
-      std::vector<Value *> result;
-      for (size_t i = 0; i < values.size(); ++i) {
-        llvm::Expected<Value *> element = constant(values[i], typeOf(i), read);
-        if (!element)
-          return element.takeError();
-        result.push_back(*element);
-      }
-      return result;
-    };
-    auto insert = [&](Node *node) { return graph.insertNode(node->copyMetadata(read))->output(); };
-    if (value.isList()) {
-      c10::TypePtr elementType = value.type()->expect<c10::ListType>()->getElementType();
-      auto inner = elements(value.toListRef().vec(), [&](size_t) { return elementType; });
-      if (!inner)
-        return inner.takeError();
-      return insert(graph.createList(elementType, *inner));
-    }
-    if (value.isTuple()) {
-      auto tupleType = value.type()->expect<c10::TupleType>();
-      auto inner = elements(value.toTupleRef().elements().vec(),
-                            [&](size_t i) { return tupleType->elements()[i]; });
-      if (!inner)
-        return inner.takeError();
-      return insert(graph.createTuple(*inner, tupleType->schema() ? tupleType : nullptr));
-    }
-    if (value.isGenericDict()) {
-      auto dictType = value.type()->expect<c10::DictType>();
-      std::vector<c10::IValue> keys, values;
-      for (const auto &item : value.toGenericDict()) {
-        keys.push_back(item.key());
-        values.push_back(item.value());
-      }
-      auto keyValues = elements(keys, [&](size_t) { return dictType->getKeyType(); });
-      if (!keyValues)
-        return keyValues.takeError();
-      auto valueValues = elements(values, [&](size_t) { return dictType->getValueType(); });
-      if (!valueValues)
-        return valueValues.takeError();
-      return insert(graph.createDict(dictType->getKeyType(), dictType->getValueType(), *keyValues,
-                                     *valueValues));
-    }
-    std::optional<Value *> inserted = torch::jit::tryInsertConstant(graph, value);
-    if (!inserted)
-      return refuseWith(Refusal::AttributeType, describeNode(read), type->annotation_str());
-    return *inserted;
   }
 
   /// Tensors baked into the code become attributes of kind constant, one per distinct tensor.
@@ -415,6 +376,7 @@ private:
   std::map<TensorKey, Value *> constantOf_;
   std::set<std::string> read_, assigned_, mutated_;
   ModulePaths paths_;
+  TupleClasses tuples_;
 };
 
 llvm::Expected<std::unique_ptr<ModelPass>> makeLowerAttributes(const PassOptions &options) {
@@ -433,8 +395,9 @@ PassInfo lowerAttributes() {
           .description = "replaces the module by one graph input per tensor, object and written "
                          "value, and by constants for the rest",
           .requires_ = "calls are inlined",
-          .guarantees = "no prim::GetAttr, no prim::SetAttr, objects that the method makes are "
-                        "their values; attributes with names, storage and "
+          .guarantees = "no prim::GetAttr, no prim::SetAttr, objects of TorchScript "
+                        "classes are their values, in tuples where they are handed on; "
+                        "attributes with names, storage and "
                         "kind; training flags folded",
           .example = R"(
     %w : Tensor = prim::GetAttr[name="weight"](%self)

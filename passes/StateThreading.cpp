@@ -3,6 +3,7 @@
 #include "ir/NodeInfo.h"
 #include "llvm/ADT/STLExtras.h"
 
+#include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
 
 namespace pipec {
@@ -99,6 +100,65 @@ void objectsIn(Block &block, std::vector<Node *> &objects) {
   }
 }
 
+bool namesObject(const c10::TypePtr &type) {
+  if (type->kind() == c10::TypeKind::TupleType)
+    return llvm::any_of(type->containedTypes(), namesObject);
+  return type->kind() == c10::TypeKind::ClassType && !type->is_module();
+}
+
+/// What was put into a tuple in sight, or told to be no None; null: nothing of the kind.
+Value *behind(Node *node, size_t output) {
+  switch (node->kind()) {
+  case c10::prim::unchecked_cast:
+  case c10::prim::unchecked_unwrap_optional:
+  case c10::aten::_unwrap_optional:
+    return node->input(0)->type()->kind() == c10::TypeKind::ClassType ? node->input(0) : nullptr;
+  case c10::prim::TupleUnpack:
+  case c10::prim::TupleIndex:
+    break;
+  default:
+    return nullptr;
+  }
+  Node *tuple = node->input(0)->node();
+  if (tuple->kind() != c10::prim::TupleConstruct)
+    return nullptr;
+  const int64_t size = static_cast<int64_t>(tuple->inputs().size());
+  int64_t index = static_cast<int64_t>(output);
+  if (node->kind() == c10::prim::TupleIndex) {
+    std::optional<c10::IValue> at = torch::jit::toIValue(node->input(1));
+    index = at && at->isInt() ? at->toInt() : size;
+    index += index < 0 ? size : 0;
+  }
+  return index >= 0 && index < size ? tuple->input(index) : nullptr;
+}
+
+/// An object behind a tuple, or a check for None, is the one before it: what is asked of the one is
+/// asked of the other.
+void followObjects(Block &block) {
+  std::vector<Node *> tuples;
+  for (auto it = block.nodes().begin(); it != block.nodes().end();) {
+    Node *node = *it;
+    ++it;
+    for (Block *inner : node->blocks())
+      followObjects(*inner);
+    if (node->kind() == c10::prim::TupleConstruct && namesObject(node->output()->type()))
+      tuples.push_back(node);
+    if (node->inputs().empty() || !namesObject(node->input(0)->type()))
+      continue;
+    bool all = !node->outputs().empty();
+    for (size_t i = 0; i < node->outputs().size(); ++i)
+      if (Value *value = behind(node, i))
+        node->outputs()[i]->replaceAllUsesWith(value);
+      else
+        all = false;
+    if (all)
+      node->destroy();
+  }
+  for (Node *tuple : llvm::reverse(tuples))
+    if (!tuple->hasUses())
+      tuple->destroy();
+}
+
 /// Before anything is assigned, the attributes have no value.
 llvm::Error becomeValues(Node *object) {
   auto type = object->output()->type()->expect<c10::ClassType>();
@@ -120,6 +180,7 @@ llvm::Error becomeValues(Node *object) {
 llvm::Error lowerLocalObjects(torch::jit::Graph &graph) {
   // An object that is an attribute of another is one only of its own attributes after the other.
   for (;;) {
+    followObjects(*graph.block());
     std::vector<Node *> objects;
     objectsIn(*graph.block(), objects);
     if (objects.empty())

@@ -5,6 +5,7 @@
 #include "ir/ModelSignature.h"
 #include "ir/OwnResults.h"
 #include "ir/RandomOps.h"
+#include "ir/SamplesInLists.h"
 #include "ir/TorchError.h"
 #include "ir/TorchFile.h"
 #include "ir/Values.h"
@@ -101,6 +102,8 @@ struct Reference::Impl {
                                   uint64_t microBatch, int64_t *busyNs);
   llvm::Expected<c10::IValue> runFresh(std::vector<std::vector<c10::IValue>> inOrder);
   llvm::Error explainCut(llvm::Error error, const std::vector<c10::IValue> &inputs) const;
+  std::string wholeBatch(const std::vector<c10::IValue> &inputs, LeafRunner run);
+  llvm::Error notCut(const std::string &why) const;
   llvm::Error learnSignature(const std::vector<c10::IValue> &inputs);
   llvm::Error tryBatches(const std::vector<c10::IValue> &example, std::string *whole);
   llvm::Expected<std::vector<std::vector<c10::IValue>>>
@@ -226,6 +229,22 @@ llvm::Error Reference::Impl::explainCut(llvm::Error error,
                        "if the batch is not the first dimension everywhere: --batch-dim " + dims);
 }
 
+/// Why a batch that fails when it is cut must not be; empty: nothing is known against it.
+std::string Reference::Impl::wholeBatch(const std::vector<c10::IValue> &inputs, LeafRunner run) {
+  Signature guessed = signature;
+  llvm::Expected<int64_t> batch = guessBatchDims(guessed, inputs, batchDimGiven);
+  if (batch)
+    return samplesInLists(guessed, inputs, batchDimGiven, run);
+  llvm::consumeError(batch.takeError());
+  return "";
+}
+
+llvm::Error Reference::Impl::notCut(const std::string &why) const {
+  return makeError(ExitCode::Usage,
+                   fmt::format("micro-batches: expected 1, got {}: {}", options.microBatches, why),
+                   "pass --microbatches 1, or say with --batch-dim what is cut");
+}
+
 llvm::Error Reference::Impl::learnSignature(const std::vector<c10::IValue> &inputs) {
   std::vector<c10::IValue> example = exampleMicroBatch(inputs);
   llvm::Expected<c10::IValue> result = runFresh({example});
@@ -237,6 +256,11 @@ llvm::Error Reference::Impl::learnSignature(const std::vector<c10::IValue> &inpu
         return value.takeError();
       return std::vector<c10::IValue>{std::move(*value)};
     };
+    if (options.microBatches > 1) // cut along what is no batch
+      if (std::string whole = wholeBatch(inputs, runs); !whole.empty()) {
+        llvm::consumeError(result.takeError());
+        return notCut(whole);
+      }
     return explainCut(explainFixedBatch(withArguments(result.takeError(), signature, example),
                                         signature, example, batchDimGiven, runs),
                       inputs);
@@ -246,12 +270,7 @@ llvm::Error Reference::Impl::learnSignature(const std::vector<c10::IValue> &inpu
   if (llvm::Error error = tryBatches(example, &whole))
     return error;
   if (!whole.empty() && options.microBatches > 1)
-    return makeError(
-        ExitCode::Usage,
-        fmt::format("micro-batches: expected 1, for the model fails on later samples alone, got "
-                    "{}: {}",
-                    options.microBatches, llvm::StringRef(whole).split('\n').first.str()),
-        "pass --microbatches 1, or say with --batch-dim what is cut");
+    return notCut(whole);
   known = true;
   return llvm::Error::success();
 }

@@ -15,6 +15,7 @@ SCRIPTED = [(models.MultipliesInALoop, lambda batch: (randn(batch, 4), randn(bat
             (models.WritesInTraining, lambda batch: (randn(batch, 4),), "b"),
             (models.WritesWhatDropoutReturned, lambda batch: (randn(batch, 4),), "b"),
             (models.OneResultPerSample, lambda batch: (randn(batch, 4),), "b"),
+            (models.HandsOnObjects, lambda batch: (randn(batch, 4),), "b,c"),
             (models.NamesItsParts, lambda batch: (randn(batch, 4),), "b"),
             (models.clampsInPlace, lambda batch: (randn(batch, 2, 3, 3) * 30,), "clamp,b")]
 TRACED = [(models.WritesAConstant, lambda batch: (randn(batch, 4),), "b,c")]
@@ -49,6 +50,19 @@ class Found(e2e.Case):
             self.sameBits([value.detach() for value in first], sums, what)
             self.assertEqual(names, [["call"], ["call", "call"]], what)
 
+    def testListsWithAnEntryPerSampleAreNotCut(self):
+        """Three colours are no batch of three."""
+        torch.jit.script(models.TakesPictures().eval()).save("pictures.pt")
+        for batch in (2, 3):
+            torch.save(([torch.rand(3, 4 + i, 5) for i in range(batch)],), f"pictures{batch}.pt")
+        why = "pictures is a list with an entry per sample"
+        self.pipec(0, "pipe-compile", "pictures.pt", "-o", "pictures.pipe", "--stages", 2, "--inputs", "pictures2.pt", saying=why)
+        self.pipec(2, "pipe-run", "pictures.pt", "--inputs", "pictures3.pt", "--microbatches", 2, saying="micro-batches: expected 1, got 2: " + why)
+        for batch in (2, 3):
+            for what, output in (("pictures.pt", "expected.pt"), ("pictures.pipe", "actual.pt")):
+                self.pipec(0, "pipe-run", what, "--inputs", f"pictures{batch}.pt", "--threads", 1, "--output", output, "--force")
+            self.sameBits(torch.load("expected.pt"), torch.load("actual.pt"), f"{batch} pictures")
+
     def testWholeArgumentsAreWrittenByEachMicroBatchAlone(self):
         """As if each were the only one: none sees what another wrote, and the caller's tensor stays."""
         whole = "cache=none"
@@ -69,13 +83,14 @@ class Found(e2e.Case):
         torch.save(inputsFor(5), "inputs.pt")
         self.compiled(model, "typed.pipe", "--stages", STAGES, "--inputs", "example.pt")
         self.compiled(model, "untyped.pipe", "--at", at)
+        self.pipec(0, "pipe-merge", "typed.pipe", "-o", "merged.pt", "--force")
         for parts in (1, 2):
             self.pipec(0, "pipe-run", model, "--inputs", "inputs.pt", "--microbatches", parts, "--threads", 1, "--output", "expected.pt", "--force")
             expected = torch.load("expected.pt")
             if parts == 1:
                 with torch.no_grad(), torch.jit.optimized_execution(False):
                     self.sameBits(torch.jit.load(model)(*torch.load("inputs.pt")), expected, "pipe-run of the unsplit model")
-            for artifact in ("typed.pipe", "untyped.pipe"):
+            for artifact in ("typed.pipe", "untyped.pipe", "merged.pt"):
                 self.pipec(0, "pipe-run", artifact, "--inputs", "inputs.pt", "--microbatches", parts, "--threads", 1, "--output", "actual.pt", "--force")
                 self.sameBits(expected, torch.load("actual.pt"), f"{artifact}, {parts} micro-batches")
 

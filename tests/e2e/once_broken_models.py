@@ -231,3 +231,71 @@ class NamesItsParts(nn.Module):
         with torch.autocast("cpu", dtype=torch.bfloat16):
             y = self.b(torch.relu(x))
         return y.float() + self.b(x)
+
+
+@torch.jit.script
+class Span:
+    def __init__(self, begin: Tensor, number: int, steps: List[int], mask: Optional[Tensor]):
+        self.begin, self.number, self.steps, self.mask = begin, number, steps, mask
+
+
+@torch.jit.script
+class Spans:
+    def __init__(self, first: Span, second: Span):
+        self.first, self.second = first, second
+        self.both = [first, second]
+
+
+class HandsOnObjects(nn.Module):
+    """Objects in tuples, lists, dicts, branches, loops and attributes; nothing is assigned to them any more."""
+    last: Optional[Span]
+    known: List[Span]
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 4)
+        self.span = Span(torch.ones(4), 1, [1], None)
+        self.same = self.span
+        self.last = None
+        self.known = [Span(torch.arange(4.0), 2, [2, 3], torch.ones(4)), self.span]
+
+    def made(self, x: Tensor) -> Tuple[Spans, int]:
+        if bool(x.sum() > 0):
+            return Spans(Span(x, 3, [4], x > 0), self.known[0]), 1
+        return Spans(self.known[1], Span(-x, 4, [5, 6], None)), 2
+
+    def forward(self, x: Tensor) -> Tuple[Tensor, int]:
+        x = self.a(x)
+        spans, n = self.made(x)
+        before = self.span
+        self.span = Span(self.span.begin + x.detach().sum(0), before.number + 1, before.steps + [n], None)
+        named = {"first": spans.first, "second": spans.second, "before": before, "same": self.same}
+        chosen = spans.both[n - 1]
+        for i in range(n):
+            chosen = named["before"] if i > 0 else spans.both[-1]
+        x = torch.relu(self.b(x)) + chosen.begin
+        last = self.last
+        if last is not None:
+            x = x + last.begin.mean()
+            mask = last.mask
+            if mask is not None:
+                x = x * mask.sum()
+        self.last = Span(x.detach().mean(0), 5, [n], x.detach().mean(0) > 0)
+        total = 0
+        for span in named.values():
+            for step in span.steps:
+                total += step
+        begins = {span.number: span.begin * len(span.steps) for span in spans.both}
+        return self.c(x) + self.span.begin + begins[2 if n == 1 else 4], total
+
+
+class TakesPictures(nn.Module):
+    """A list with an entry per sample, each with a fixed first dimension: as detectors take them."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Conv2d(3, 4, 1), nn.Conv2d(4, 2, 1)
+
+    def forward(self, pictures: List[Tensor]) -> List[Tensor]:
+        seen = [torch.relu(self.a(picture.unsqueeze(0))) for picture in pictures]
+        return [self.b(one).mean(dim=[0, 2, 3]) for one in seen]

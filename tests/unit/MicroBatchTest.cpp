@@ -344,7 +344,8 @@ TEST(Trial, WhatHangsOnEarlierSamplesStaysWhole) {
   std::string whole;
   ASSERT_FALSE(bool(batchTrial(signature, {at::randn({4, 2}), at::randn({12}), offsets},
                                {false, false, false}, run, &whole)));
-  EXPECT_EQ(whole, "offsets begin at 0");
+  EXPECT_EQ(whole,
+            "the model fails on the later samples of the example alone (offsets begin at 0)");
   EXPECT_FALSE(signature.batchSymbolic);
   for (const InputSpec &spec : signature.inputs)
     EXPECT_EQ(spec.batchDim, std::nullopt) << spec.name;
@@ -359,6 +360,36 @@ TEST(Trial, WhatHangsOnEarlierSamplesStaysWhole) {
   ASSERT_FALSE(bool(batchTrial(signature, {at::randn({4, 2}), at::randn({12}), offsets},
                                {true, false, false}, run, &whole)));
   EXPECT_EQ(whole, "");
+}
+
+TEST(Trial, ListsWithAnEntryPerSampleStayWhole) {
+  // Pictures of three colours each: 3 is no batch.
+  auto run = [](std::vector<Values> calls) -> llvm::Expected<Values> {
+    Values leaves = {at::zeros({})};
+    for (const c10::IValue &picture : calls.back()[0].toListRef()) {
+      if (picture.toTensor().size(0) != 3)
+        return makeError(ExitCode::Other, "three colours");
+      leaves[0] = at::add(leaves[0].toTensor(), picture.toTensor().sum());
+    }
+    return leaves;
+  };
+  const c10::IValue pictures(std::vector<at::Tensor>{at::randn({3, 4, 5}), at::randn({3, 6, 5})});
+  Signature signature = signatureWith({input("pictures")}, 1);
+  std::string whole;
+  ASSERT_FALSE(bool(batchTrial(signature, {pictures}, {false}, run, &whole)));
+  EXPECT_EQ(whole, "pictures is a list with an entry per sample");
+  EXPECT_EQ(signature.inputs[0].batchDim, std::nullopt);
+
+  // A model that takes two of them, no more: as far as it shows, they follow a batch of 3.
+  auto takesTwo = [&](std::vector<Values> calls) -> llvm::Expected<Values> {
+    if (calls.back()[0].toListRef().size() != 2)
+      return makeError(ExitCode::Other, "two pictures");
+    return run(std::move(calls));
+  };
+  whole.clear();
+  ASSERT_FALSE(bool(batchTrial(signature, {pictures}, {false}, takesTwo, &whole)));
+  EXPECT_EQ(whole, "");
+  EXPECT_EQ(signature.inputs[0].batchDim, 0);
 }
 
 TEST(Trial, GivenDimensionsWin) {

@@ -1,6 +1,6 @@
 # RUN: %python %s %t.pt
 # RUN: %refused attribute-type pipe-opt %t.pt --passes inline,lower-attributes
-"""A list of objects of a TorchScript class."""
+"""A list of objects of a TorchScript class, which the method changes."""
 import sys
 from typing import List
 
@@ -22,6 +22,7 @@ class Model(torch.nn.Module):
         self.points = [Point(1)]
 
     def forward(self, x: Tensor) -> Tensor:
+        self.points[0].x = 2
         return x * self.points[0].x
 
 

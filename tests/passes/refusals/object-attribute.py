@@ -1,6 +1,6 @@
 # RUN: %python %s %t.pt
 # RUN: %refused object-attribute pipe-opt %t.pt --passes inline,lower-attributes
-"""Which of two objects of a TorchScript class is read, the data decides."""
+"""To which of two objects of a TorchScript class something is assigned, the data decides."""
 import sys
 
 import torch
@@ -18,7 +18,8 @@ class Model(torch.nn.Module):
         first = Counter(1)
         second = Counter(2)
         counter = first if bool(x.sum() > 0) else second
-        return x * counter.count
+        counter.count = 3
+        return x * first.count * second.count
 
 
 torch.jit.save(torch.jit.script(Model()), sys.argv[1])

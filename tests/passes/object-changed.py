@@ -1,6 +1,6 @@
 # RUN: %python %s %t.pt
 # RUN: %refused object-attribute pipe-opt %t.pt --passes inline,lower-attributes
-"""An attribute gets another object of a TorchScript class."""
+"""An attribute gets another object of a TorchScript class, which is changed after that."""
 import sys
 
 import torch
@@ -20,7 +20,9 @@ class Model(torch.nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         y = x * self.holder.weight
-        self.holder = Holder(y.sum(0))
+        other = Holder(y.sum(0))
+        self.holder = other
+        other.weight = other.weight * 2
         return y + self.holder.weight
 
 

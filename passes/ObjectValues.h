@@ -1,0 +1,291 @@
+// What lower-attributes does with objects of TorchScript classes of which more is asked than their
+// attributes: stored, chosen between, put into containers. Where nothing is assigned to an object
+// any more once it is handed on, it cannot be told from the values of its attributes, and becomes a
+// tuple of them:
+//
+//   %box : Box = prim::CreateObject()
+//    = prim::SetAttr[name="n"](%box, %two)
+//   %list : Box[] = prim::ListConstruct(%box)       %tuple : (int) = prim::TupleConstruct(%two)
+//   %last : Box = aten::__getitem__(%list, %at) =>  %list : (int)[] = prim::ListConstruct(%tuple)
+//   %n : int = prim::GetAttr[name="n"](%last)       %last : (int) = aten::__getitem__(%list, %at)
+//                                                   %n : int = prim::TupleIndex(%last, %zero)
+//
+// A class is one of tuples as a whole, in every type that names it, or stays as it is.
+#pragma once
+
+#include "llvm/ADT/StringSwitch.h"
+#include "passes/StateThreading.h"
+#include "passes/TupleClasses.h"
+
+#include <torch/csrc/jit/ir/ir.h>
+
+#include <set>
+
+namespace pipec {
+
+/// Of one run of lower-attributes. Calls must be inlined.
+class ObjectValues {
+public:
+  using Block = torch::jit::Block;
+  using Graph = torch::jit::Graph;
+  using Node = torch::jit::Node;
+  using Value = torch::jit::Value;
+
+  /// objectPaths: attributes of the model that are objects, which are their attributes ("a.b").
+  ObjectValues(Graph &graph, const std::set<std::string> &objectPaths, TupleClasses &classes)
+      : graph_(graph), objectPaths_(objectPaths), classes_(classes) {}
+
+  /// Errors: those of lowerLocalObjects.
+  llvm::Error lower() {
+    paths_[graph_.inputs()[0]] = "";
+    readBlock(*graph_.block());
+    for (Value *input : graph_.inputs().slice(1))
+      classes_.reject(input->type());
+    for (Value *output : graph_.outputs())
+      classes_.reject(output->type()); // the caller is promised an object
+    classes_.settle();
+    if (classes_.empty())
+      return llvm::Error::success();
+    for (Node *read : reads_)
+      readAsTuple(read);
+    for (Node *write : writes_)
+      if (classes_.isTuple(write->input(1)->type())) {
+        assignEach(pathRead(write), write->input(1), write);
+        write->destroy();
+      }
+    for (Node *maker : makers_)
+      if (classes_.isTuple(maker->output()->type()))
+        makeTuple(maker);
+    if (llvm::Error error = lowerLocalObjects(graph_))
+      return error;
+    indexTuples(*graph_.block());
+    classes_.retype(*graph_.block());
+    return llvm::Error::success();
+  }
+
+private:
+  /// Whether an operator may be given tuples in place of objects, or make them: what keeps, hands
+  /// on or takes out, and asks nothing of them.
+  static bool handsOn(Node *node) {
+    const bool withNone = llvm::any_of(node->inputs(), [](Value *value) {
+      return value->type()->kind() == c10::TypeKind::NoneType;
+    });
+    const bool ofLists = !node->inputs().empty() && node->input(0)->type()->cast<c10::ListType>();
+    return llvm::StringSwitch<bool>(node->kind().toQualString())
+        .Cases("prim::TupleConstruct", "prim::TupleUnpack", "prim::TupleIndex", "prim::TupleSlice",
+               true)
+        .Cases("prim::ListConstruct", "prim::ListUnpack", "prim::DictConstruct", true)
+        .Cases("prim::If", "prim::Loop", "prim::Return", true)
+        .Cases("prim::GetAttr", "prim::SetAttr", "prim::CreateObject", "prim::Uninitialized", true)
+        .Cases("prim::unchecked_cast", "prim::unchecked_unwrap_optional", "aten::_unwrap_optional",
+               true)
+        .Cases("aten::append", "aten::extend", "aten::insert", "aten::pop", "aten::clear", true)
+        .Cases("aten::list", "aten::slice", "aten::len", "aten::__getitem__", "aten::_set_item",
+               true)
+        .Cases("aten::get", "aten::keys", "aten::values", "aten::items", true)
+        .Case("aten::add", ofLists)
+        // Two equal tuples may have been two objects.
+        .Cases("aten::__is__", "aten::__isnot__", withNone)
+        .Default(false);
+  }
+
+  bool isPath(Value *value) const { return paths_.count(value) != 0; }
+
+  void readBlock(Block &block) {
+    for (Value *input : block.inputs())
+      classes_.note(input->type());
+    for (Node *node : block.nodes()) {
+      readNode(node);
+      for (Value *output : node->outputs())
+        classes_.note(output->type());
+      if (!handsOn(node))
+        for (auto values : {node->inputs(), node->outputs()})
+          for (Value *value : values)
+            classes_.reject(value->type());
+      for (Block *inner : node->blocks())
+        readBlock(*inner);
+    }
+  }
+
+  void readNode(Node *node) {
+    const bool reads = node->kind() == c10::prim::GetAttr;
+    if (node->kind() == c10::prim::CreateObject)
+      makers_.push_back(node);
+    if (!reads && node->kind() != c10::prim::SetAttr)
+      return;
+    bool known = false;
+    const std::string path = attributePath(node->input(0), node->s(c10::attr::name), paths_, known);
+    if (known && reads && (objectPaths_.count(path) || isModule(node->output()->type()))) {
+      paths_[node->output()] = path;
+      if (!isModule(node->output()->type()))
+        reads_.push_back(node);
+    } else if (known && !reads && objectPaths_.count(path)) {
+      writes_.push_back(node);
+      replaced_.insert(path);
+    }
+    // Anything but the making of an object writes what others may see.
+    if (!reads && !isModule(node->input(0)->type()) && !isMaking(node))
+      classes_.reject(node->input(0)->type());
+  }
+
+  static bool isModule(const c10::TypePtr &type) { return type->is_module(); }
+
+  // Objects that the method makes.
+
+  static bool isAccess(const torch::jit::Use &use) {
+    return use.offset == 0 &&
+           (use.user->kind() == c10::prim::GetAttr || use.user->kind() == c10::prim::SetAttr);
+  }
+
+  /// The node of the maker's block that is the user or that the user is inside of.
+  static Node *besides(Node *maker, Node *user) {
+    while (user->owningBlock() != maker->owningBlock())
+      user = user->owningBlock()->owningNode();
+    return user;
+  }
+
+  /// Where the object is handed on first; null: nowhere.
+  static Node *handedOn(Node *maker) {
+    Node *first = nullptr;
+    for (const torch::jit::Use &use : maker->output()->uses()) {
+      if (isAccess(use))
+        continue;
+      Node *user = besides(maker, use.user);
+      if (!first || user->isBefore(first))
+        first = user;
+    }
+    return first;
+  }
+
+  /// Whether an assignment is to an object that nobody else has seen yet.
+  static bool isMaking(Node *assignment) {
+    Node *maker = assignment->input(0)->node();
+    if (maker->kind() != c10::prim::CreateObject)
+      return false;
+    Node *first = handedOn(maker);
+    return !first || besides(maker, assignment)->isBefore(first);
+  }
+
+  /// A tuple where the object is handed on; before that it is only its attributes.
+  void makeTuple(Node *maker) {
+    Node *first = handedOn(maker);
+    if (!first)
+      return;
+    Value *object = maker->output();
+    Value *tuple = tupleOf(object, first, maker, false);
+    for (const torch::jit::Use &use : std::vector<torch::jit::Use>(object->uses()))
+      if (!isAccess(use) || !besides(maker, use.user)->isBefore(first))
+        use.user->replaceInput(use.offset, tuple);
+  }
+
+  // Attributes of the model that are objects.
+
+  /// A read of an object whose attributes are not all that is asked of it, or that may be another
+  /// one later, is a tuple of what it has where it is read.
+  void readAsTuple(Node *read) {
+    Value *object = read->output();
+    if (!isPath(read->input(0)))
+      paths_.erase(object); // of a tuple by now
+    if (!isPath(object) || !classes_.isTuple(object->type()))
+      return;
+    const bool replaced = isReplaced(paths_[object]);
+    if (!replaced && llvm::all_of(object->uses(), isAccess))
+      return;
+    const std::vector<torch::jit::Use> uses = object->uses();
+    Value *tuple = tupleOf(object, read->next(), read, true);
+    for (const torch::jit::Use &use : uses)
+      if (replaced || !isAccess(use))
+        use.user->replaceInput(use.offset, tuple);
+  }
+
+  bool isReplaced(const std::string &path) const {
+    return llvm::any_of(replaced_, [&](const std::string &other) {
+      return path == other || llvm::StringRef(path).startswith(other + ".");
+    });
+  }
+
+  Value *readOf(Value *object, const std::string &name, Node *before, Node *origin) {
+    Node *read = graph_.createGetAttr(object, name)->insertBefore(before);
+    return read->copyMetadata(origin)->output();
+  }
+
+  /// deep: objects that are attributes of attributes of the model are tuples in their turn.
+  Value *tupleOf(Value *object, Node *before, Node *origin, bool deep) {
+    auto type = object->type()->expect<c10::ClassType>();
+    std::vector<Value *> elements;
+    for (size_t i = 0; i < type->numAttributes(); ++i) {
+      Value *element = readOf(object, type->getAttributeName(i), before, origin);
+      if (deep && hasPath(object, type->getAttributeName(i), element))
+        element = tupleOf(element, before, origin, true);
+      elements.push_back(element);
+    }
+    Node *tuple = graph_.create(c10::prim::TupleConstruct, elements)->insertBefore(before);
+    tuple->copyMetadata(origin);
+    return tuple->output()->setType(type);
+  }
+
+  /// Notes the path of an object that is read.
+  bool hasPath(Value *owner, const std::string &name, Value *read) {
+    bool known = false;
+    const std::string path = attributePath(owner, name, paths_, known);
+    if (!known || !objectPaths_.count(path))
+      return false;
+    paths_[read] = path;
+    return true;
+  }
+
+  Value *pathRead(Node *write) {
+    const std::string name = write->s(c10::attr::name);
+    Value *object = readOf(write->input(0), name, write, write);
+    hasPath(write->input(0), name, object);
+    return object;
+  }
+
+  /// An attribute that gets another object gets its attributes.
+  void assignEach(Value *object, Value *by, Node *before) {
+    auto type = object->type()->expect<c10::ClassType>();
+    for (size_t i = 0; i < type->numAttributes(); ++i) {
+      const std::string &name = type->getAttributeName(i);
+      Value *value = readOf(by, name, before, before);
+      bool known = false;
+      if (objectPaths_.count(attributePath(object, name, paths_, known))) {
+        Value *inner = readOf(object, name, before, before);
+        hasPath(object, name, inner);
+        assignEach(inner, value, before);
+        continue;
+      }
+      graph_.createSetAttr(object, name, value)->insertBefore(before)->copyMetadata(before);
+    }
+  }
+
+  // What is left of them.
+
+  void indexTuples(Block &block) {
+    for (auto it = block.nodes().begin(); it != block.nodes().end();) {
+      Node *node = *it;
+      ++it;
+      for (Block *inner : node->blocks())
+        indexTuples(*inner);
+      if (node->kind() != c10::prim::GetAttr || isPath(node->input(0)) ||
+          !classes_.isTuple(node->input(0)->type()))
+        continue;
+      auto type = node->input(0)->type()->expect<c10::ClassType>();
+      torch::jit::WithInsertPoint guard(node);
+      Value *at = graph_.insertConstant(
+          static_cast<int64_t>(type->getAttributeSlot(node->s(c10::attr::name))));
+      Node *index = graph_.createTupleIndex(node->input(0), at, node->output()->type());
+      graph_.insertNode(index)->copyMetadata(node);
+      node->output()->replaceAllUsesWith(index->output());
+      node->destroy();
+    }
+  }
+
+  Graph &graph_;
+  const std::set<std::string> &objectPaths_;
+  TupleClasses &classes_;
+  ModulePaths paths_; // of modules and of objects that are attributes
+  std::vector<Node *> makers_, reads_, writes_;
+  std::set<std::string> replaced_; // paths that get another object
+};
+
+} // namespace pipec
