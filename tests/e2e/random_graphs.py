@@ -64,10 +64,12 @@ def compileOptions(model):
     """(how it is cut, options)"""
     rng = random.Random(model.seed + 1)
     training = any(one.training for one in torch.jit.load(str(model.path)).modules() if hasattr(one, "training"))  # then --infer is another model
-    options = model.options() + rng.choice([[], ["--tied", "transmit"], [] if model.random or training else ["--infer"]])
+    extra = rng.choice([[], ["--tied", "transmit"], [] if model.random or training else ["--infer"]])
+    if model.markers and rng.random() >= 0.9:
+        return "markers", model.optionsWithoutExample() + extra
+    options = model.options() + extra + ["--inputs", model.inputs]
     if model.markers:
-        return "markers", options + (["--inputs", model.inputs] if rng.random() < 0.9 else [])
-    options += ["--inputs", model.inputs]
+        return "markers", options
     if model.calls[1:] and rng.random() < 0.55:
         names = rng.sample(model.calls[1:], min(len(model.calls) - 1, rng.choice([1, 2, 3])))
         return "calls", options + ["--at", ",".join(sorted(names, key=model.calls.index))]

@@ -37,11 +37,19 @@ class Model:
     calls: List[str]  # modules that are called outside of control flow, NAME#2 for a second call
     method: str  # which one to compile
     dims: List[str]  # --batch-dim, of pipe-compile and of pipe-run on the file
+    wholes: List[str]  # arguments that every micro-batch gets whole: only an example tells
     library: List[str]  # --load-library, of every command
 
     def options(self):
         """What pipe-compile needs for it, and pipe-run on the file."""
-        return self.dims + self.library + (["--method", self.method] if self.method != "forward" else [])
+        return self.given(self.dims)
+
+    def optionsWithoutExample(self):
+        dims = self.dims[1:] + [f"{name}=none" for name in self.wholes]
+        return self.given(["--batch-dim", ",".join(dims)] if dims else [])
+
+    def given(self, dims):
+        return dims + self.library + (["--method", self.method] if self.method != "forward" else [])
 
 
 @dataclass
@@ -62,6 +70,7 @@ class Writer:
     arguments: List[tuple] = field(default_factory=list)  # besides ARGUMENTS: name, type, what makes an example
     keywords: List[tuple] = field(default_factory=list)  # after those with a default: name, type, default, what makes an example
     turned: List[str] = field(default_factory=list)  # arguments whose batch is the second dimension
+    wholes: List[str] = field(default_factory=list)  # arguments without a batch
     modes: List[str] = field(default_factory=list)  # NAME.train() or NAME.eval() of single modules
     method: str = "forward"
     needsLibrary: bool = False
@@ -446,7 +455,7 @@ def write(seed, directory):
     drawing = w.random or trains and "Multihead" in text
     dims, library = ["--batch-dim", ",".join(f"{name}=1" for name in w.turned)], ["--load-library", str(LIBRARY)]
     return Model(seed, source, Path(str(stem) + ".pt"), Path(str(stem) + ".inputs.pt"), drawing, w.markers, callsOf(w), w.method,
-                 dims if w.turned else [], library if w.needsLibrary else [])
+                 dims if w.turned else [], w.wholes, library if w.needsLibrary else [])
 
 
 def given(w, inputs):

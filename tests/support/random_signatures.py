@@ -32,6 +32,7 @@ def wholeArgument(w):
     """One that is given whole to every micro-batch."""
     shape = w.rng.choice([(ROWS,), (ROWS, ROWS), (1, ROWS)])
     name = w.argument("table", "Tensor", lambda: torch.randn(shape))
+    w.wholes.append(name)
     yield
     w.let("t", w.rng.choice([f"{w.pick()} + {name}", f"{w.pick()} * {name}"]) if shape != (ROWS, ROWS) else f"{w.pick()} @ {name}")
 
