@@ -30,7 +30,8 @@ public:
   }
 
   llvm::Error add(const std::string &name, std::unique_ptr<StageFile> file) {
-    constexpr size_t kMost = 2; // each has two threads
+    // Each has one thread that works; with few of them the last one would work alone for long.
+    constexpr size_t kMost = 7;
     files_.push_back({name, std::async(std::launch::async,
                                        [file = std::move(file)] { return file->finish(); })});
     return settle(kMost);

@@ -6,7 +6,7 @@
 namespace pipec {
 
 struct LargeFile::Buffer {
-  static constexpr size_t kSize = size_t(4) << 20;
+  static constexpr size_t kSize = size_t(2) << 20;
 
   alignas(4096) char bytes[kSize]; // what any disk asks for
   size_t size = 0;

@@ -48,6 +48,14 @@ llvm::Expected<std::shared_ptr<MappedFile>> MappedFile::open(const std::string &
       new MappedFile(static_cast<char *>(data), info.st_size, {info.st_dev, info.st_ino}));
 }
 
+void MappedFile::expectFewReads() { ::madvise(data_, size_, MADV_RANDOM); }
+
+void MappedFile::expectReadOf(const char *bytes, size_t n) {
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  const size_t begin = static_cast<size_t>(bytes - data_) / page * page;
+  ::madvise(data_ + begin, static_cast<size_t>(bytes - data_) + n - begin, MADV_NORMAL);
+}
+
 MappedFile::~MappedFile() { ::munmap(data_, size_); }
 
 } // namespace pipec

@@ -20,6 +20,12 @@ public:
   MappedFile &operator=(const MappedFile &) = delete;
   ~MappedFile();
 
+  /// Little of it will be touched, here and there: the kernel need not read on from there, which
+  /// may be megabytes each time.
+  void expectFewReads();
+  /// Not of these bytes, which are in it.
+  void expectReadOf(const char *bytes, size_t n);
+
   char *data() const { return data_; }
   size_t size() const { return size_; }
   const FileId &id() const { return id_; }

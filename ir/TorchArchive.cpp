@@ -55,10 +55,13 @@ void releaseMapping(void *context) { delete static_cast<std::shared_ptr<MappedFi
 
 } // namespace
 
-llvm::Expected<std::unique_ptr<TorchArchive>> TorchArchive::open(const std::string &path) {
+llvm::Expected<std::unique_ptr<TorchArchive>> TorchArchive::open(const std::string &path,
+                                                                 bool fewReads) {
   auto file = MappedFile::open(path);
   if (!file)
     return file.takeError();
+  if (fewReads)
+    (*file)->expectFewReads();
   std::unique_ptr<TorchArchive> archive(new TorchArchive(path, *file));
   llvm::Error error = guardTorchVoid(ExitCode::Unreadable, "reading the archive", [&] {
     archive->reader_ = std::make_unique<caffe2::serialize::PyTorchStreamReader>(
@@ -86,15 +89,28 @@ at::DataPtr TorchArchive::view(const std::string &record) {
           at::kCPU};
 }
 
-std::optional<FilePlace> placeInFile(const at::Tensor &tensor) {
+/// The mapping that a tensor is a view of; null: it has memory of its own.
+static MappedFile *mappingOf(const at::Tensor &tensor) {
   if (!tensor.defined() || !tensor.has_storage())
-    return std::nullopt;
+    return nullptr;
   const auto *file =
       tensor.storage().data_ptr().cast_context<std::shared_ptr<MappedFile>>(&releaseMapping);
+  return file ? file->get() : nullptr;
+}
+
+std::optional<FilePlace> placeInFile(const at::Tensor &tensor) {
+  MappedFile *file = mappingOf(tensor);
   if (!file)
     return std::nullopt;
   const auto *data = static_cast<const char *>(tensor.const_data_ptr());
-  return FilePlace{(*file)->id(), static_cast<uint64_t>(data - (*file)->data())};
+  return FilePlace{file->id(), static_cast<uint64_t>(data - file->data())};
+}
+
+void expectReadOf(const at::Tensor &tensor) {
+  if (MappedFile *file = mappingOf(tensor))
+    file->expectReadOf(static_cast<const char *>(tensor.const_data_ptr()),
+                       tensor.storage().nbytes() -
+                           static_cast<size_t>(tensor.storage_offset() * tensor.element_size()));
 }
 
 } // namespace pipec

@@ -17,8 +17,9 @@ namespace pipec {
 class TorchArchive {
 public:
   /// Errors: those of MappedFile, and Unreadable when the file is no zip archive of PyTorch, saying
-  /// what it seems to be instead.
-  static llvm::Expected<std::unique_ptr<TorchArchive>> open(const std::string &path);
+  /// what it seems to be instead. fewReads: most of its bytes will not be read.
+  static llvm::Expected<std::unique_ptr<TorchArchive>> open(const std::string &path,
+                                                            bool fewReads = false);
 
   const std::string &path() const { return path_; }
   caffe2::serialize::PyTorchStreamReader &reader() { return *reader_; }
@@ -43,5 +44,7 @@ struct FilePlace {
 };
 /// Of a tensor in a view that an archive gave; none of one that has memory of its own.
 std::optional<FilePlace> placeInFile(const at::Tensor &tensor);
+/// All of such a tensor will be read, though few reads were expected.
+void expectReadOf(const at::Tensor &tensor);
 
 } // namespace pipec

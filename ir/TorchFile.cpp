@@ -266,10 +266,10 @@ llvm::Error explainParserFailure(const std::string &path, llvm::Error error) {
 
 } // namespace
 
-llvm::Expected<jit::Module> loadMapped(const std::string &path) {
+llvm::Expected<jit::Module> loadMapped(const std::string &path, bool fewReads) {
   registerMarkerOps(); // a model may call pipec::pipe_split
   TorchFileTimer timer;
-  auto archive = TorchArchive::open(path);
+  auto archive = TorchArchive::open(path, fewReads);
   if (!archive)
     return archive.takeError();
   if (llvm::Error error = checkKind(**archive))

@@ -14,8 +14,8 @@ namespace pipec {
 /// mapping, which lives as long as any of them. Records that are compressed or badly aligned are
 /// copied. Source ranges come along. Errors: IO (cannot open), Unreadable (not a zip, truncated, no
 /// TorchScript archive, an unregistered operator), each naming the path. Thread: any; the module is
-/// the caller's.
-llvm::Expected<torch::jit::Module> loadMapped(const std::string &path);
+/// the caller's. fewReads: as of TorchArchive::open.
+llvm::Expected<torch::jit::Module> loadMapped(const std::string &path, bool fewReads = false);
 
 /// The same with the training flags of `mode` set. Errors: those of loadMapped; Usage for a name of
 /// keepEval that is no module, with the nearest one.

@@ -151,7 +151,8 @@ public:
   llvm::Expected<Relinked> link() {
     for (size_t s = 0; s < plan_.stages.size(); ++s) {
       llvm::Expected<torch::jit::Module> module =
-          loadMapped(directory_ + "/" + plan_.stages[s].file);
+          loadMapped(directory_ + "/" + plan_.stages[s].file,
+                     /*fewReads=*/stable_ && stable_->anyWritten());
       if (!module)
         return withContext(module.takeError(), stageName(s));
       if (llvm::Error error = guardTorchError(ExitCode::BadArtifact, stageName(s),
@@ -237,6 +238,8 @@ private:
     const std::optional<FilePlace> place = placeInFile(read);
     const bool copy =
         stable_ && bytes && place && stable_->wereWritten(place->file, place->offset, *bytes);
+    if (!copy)
+      expectReadOf(read);
     return haveSameBits(known, read, copy);
   }
 

@@ -22,6 +22,11 @@ void StableBytes::noteWritten(const FileId &file, uint64_t offset, llvm::StringR
     written_[{file, offset}] = placeOf(bytes);
 }
 
+bool StableBytes::anyWritten() const {
+  std::lock_guard lock(mutex_);
+  return !written_.empty();
+}
+
 bool StableBytes::wereWritten(const FileId &file, uint64_t offset, llvm::StringRef bytes) const {
   std::lock_guard lock(mutex_);
   auto found = written_.find({file, offset});

@@ -35,6 +35,7 @@ public:
 
   /// Bytes that were added were written to that offset of a file, straight from their memory.
   void noteWritten(const FileId &file, uint64_t offset, llvm::StringRef bytes);
+  bool anyWritten() const;
   /// Whether noteWritten said so.
   bool wereWritten(const FileId &file, uint64_t offset, llvm::StringRef bytes) const;
 

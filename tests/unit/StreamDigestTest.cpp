@@ -129,7 +129,9 @@ TEST(StableBytesTest, knowsWhereItWasWritten) {
   stable.add(bytes, owner);
   stable.add(bytes, owner);
   EXPECT_EQ(stable.totalBytes(), bytes.size());
+  EXPECT_FALSE(stable.anyWritten());
   stable.noteWritten(file, 64, bytes);
+  EXPECT_TRUE(stable.anyWritten());
   EXPECT_TRUE(stable.wereWritten(file, 64, bytes));
   EXPECT_FALSE(stable.wereWritten(other, 64, bytes));
   EXPECT_FALSE(stable.wereWritten(file, 65, bytes));
