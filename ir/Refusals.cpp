@@ -59,6 +59,11 @@ constexpr RefusalRow kRefusals[] = {
      "attribute {}: a tensor on the meta device has no elements",
      "save the model after its weights were loaded",
      "The model was saved before its weights were there (torch.device(\"meta\"))."},
+    {Refusal::ReservedName, "reserved-name",
+     "attribute {}: a stage has a method of the name {}, so it can have no attribute of that name",
+     "give it another name in the model",
+     "A module cannot have an attribute and a method of one name. The stages keep the names of the "
+     "model's attributes and have the methods forward and pipec_forward."},
     {Refusal::Awaitable, "awaitable", "{}: a value that is computed when it is first waited for",
      "call the function where its result is needed, in place of torch.jit._awaitable",
      "torch.jit._awaitable puts a computation off to a place that is only known at run time."},

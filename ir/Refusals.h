@@ -21,6 +21,7 @@ enum class Refusal {
   ObjectAttribute,
   AttributeType,
   MetaTensor,
+  ReservedName,
   Awaitable,
   NoTextForm,
   TypeOfModel,

@@ -119,10 +119,8 @@ private:
     if (!graph.inputs()[0]->uses().empty())
       return refuseWith(Refusal::ModuleAsValue, describeNode(graph.inputs()[0]->uses()[0].user));
     graph.eraseInput(0);
-    for (const Attribute &attribute : model.attributes)
-      if (attribute.value.isTensor() && attribute.value.toTensor().defined() &&
-          attribute.value.toTensor().is_meta())
-        return refuseWith(Refusal::MetaTensor, attribute.name);
+    if (llvm::Error error = refuseAttributes())
+      return error;
     numberStorages();
     model.self = c10::IValue();
     return llvm::Error::success();
@@ -160,6 +158,19 @@ private:
       for (Block *inner : node->blocks())
         if (llvm::Error error = refuseObjects(*inner))
           return error;
+    }
+    return llvm::Error::success();
+  }
+
+  /// What no stage file can have.
+  llvm::Error refuseAttributes() {
+    for (const Attribute &attribute : model_->attributes) {
+      if (attribute.value.isTensor() && attribute.value.toTensor().defined() &&
+          attribute.value.toTensor().is_meta())
+        return refuseWith(Refusal::MetaTensor, attribute.name);
+      const std::string first = llvm::StringRef(attribute.name).split('.').first.str();
+      if (first == "forward" || first == "pipec_forward")
+        return refuseWith(Refusal::ReservedName, attribute.name, first);
     }
     return llvm::Error::success();
   }
@@ -334,7 +345,9 @@ private:
       TensorKey key = keyOf(value->toTensor());
       auto known = constantOf_.find(key);
       if (known == constantOf_.end()) {
-        Entry entry{"constants." + std::to_string(constantOf_.size()), *value,
+        if (constantOf_.empty())
+          constants_ = freeModuleName("constants");
+        Entry entry{constants_ + "." + std::to_string(constantOf_.size()), *value,
                     c10::TensorType::get(), AttributeKind::Constant};
         addAttribute(entry);
         known = constantOf_.emplace(key, inputOf_[entry.path]).first;
@@ -342,6 +355,15 @@ private:
       node->output()->replaceAllUsesWith(known->second);
       node->destroy();
     }
+  }
+
+  /// The name, with as many underscores as make it none of a submodule with weights.
+  std::string freeModuleName(std::string name) const {
+    while (llvm::any_of(model_->attributes, [&](const Attribute &attribute) {
+      return llvm::StringRef(attribute.name).startswith(name + ".");
+    }))
+      name += "_";
+    return name;
   }
 
   /// GetAttr of submodules, inner ones last.
@@ -374,6 +396,7 @@ private:
   std::map<std::string, size_t> entryOf_, attributeOf_;
   std::map<std::string, Value *> inputOf_;
   std::map<TensorKey, Value *> constantOf_;
+  std::string constants_; // the module that they are said to belong to
   std::set<std::string> read_, assigned_, mutated_;
   ModulePaths paths_;
   TupleClasses tuples_;

@@ -299,3 +299,16 @@ class TakesPictures(nn.Module):
     def forward(self, pictures: List[Tensor]) -> List[Tensor]:
         seen = [torch.relu(self.a(picture.unsqueeze(0))) for picture in pictures]
         return [self.b(one).mean(dim=[0, 2, 3]) for one in seen]
+
+
+class HasAModuleOfConstants(nn.Module):
+    """Traced: weights that are called as the tensors of the method's text are."""
+
+    def __init__(self):
+        super().__init__()
+        self.constants = nn.ParameterList([torch.full((4,), 3.0), torch.full((4,), 5.0)])
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x):
+        x = self.a(x) * self.constants[0] + torch.tensor([1.0, 2.0, 3.0, 4.0])
+        return self.b(x) * self.constants[1] + torch.tensor([0.1, 0.2, 0.3, 0.4])
