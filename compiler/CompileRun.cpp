@@ -62,7 +62,7 @@ llvm::Error CompileRun::publish(ArtifactWriter &writer) {
 
 llvm::Error CompileRun::stageOnly() { return stage().takeError(); }
 
-std::string CompileRun::pipelineText() const { return wholePipeline(options_, planning_.places()); }
+std::string CompileRun::pipelineText() const { return wholePipeline(options_, planning_.cuts()); }
 
 /// All passes, and the source on the example.
 llvm::Expected<CompileRun::Staged> CompileRun::stage() {
@@ -117,7 +117,7 @@ llvm::Expected<StagedModel> CompileRun::cut(Model model) {
   AnyModel any = std::move(model);
   CompileOptions asked = options_;
   asked.stages = planning_.stages();
-  if (llvm::Error error = frontEnd_.runPasses(stagePipeline(asked, planning_.places()), any))
+  if (llvm::Error error = frontEnd_.runPasses(stagePipeline(asked, planning_.cuts()), any))
     return std::move(error);
   phases_.end("cut");
   return std::get<StagedModel>(std::move(any));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/Compiler.h"
+#include "compiler/Pipelines.h"
 #include "compiler/PlanCuts.h"
 #include "compiler/planner/ForwardSearch.h"
 #include "ir/Model.h"
@@ -35,8 +36,8 @@ public:
   /// Automatic cuts, after findCosts; false: the cuts are given. Errors: those of pipec::planCuts.
   llvm::Expected<bool> planCuts(const Model &model, CompileReport &report);
 
-  /// The places of the planned cuts; empty: none were planned.
-  std::vector<size_t> places() const;
+  /// The planned cuts; no places: none were planned.
+  PlannedCuts cuts() const;
 
   /// Costs were measured, or read from a table: not the same on every run, or for every user.
   bool isOfThisRun() const { return ofThisRun_; }
