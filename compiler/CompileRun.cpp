@@ -77,7 +77,7 @@ llvm::Error CompileRun::publish(ArtifactWriter &writer) {
 
 llvm::Error CompileRun::stageOnly() { return stage().takeError(); }
 
-std::string CompileRun::pipelineText() const { return wholePipeline(options_, planning_.places()); }
+std::string CompileRun::pipelineText() const { return wholePipeline(options_, planning_.cuts()); }
 
 /// All passes, and the source on the example.
 llvm::Expected<CompileRun::Staged> CompileRun::stage() {
@@ -135,7 +135,7 @@ llvm::Expected<StagedModel> CompileRun::cut(Model model) {
   if (const std::optional<Tie::Mode> tied = planning_.tied())
     asked.tied = {{"", *tied}};
   const size_t stages = stagesAsked(asked, std::get<Model>(any));
-  if (llvm::Error error = frontEnd_.runPasses(stagePipeline(asked, planning_.places()), any))
+  if (llvm::Error error = frontEnd_.runPasses(stagePipeline(asked, planning_.cuts()), any))
     return std::move(error);
   StagedModel staged = std::get<StagedModel>(std::move(any));
   if (staged.stages.size() != stages)

@@ -87,6 +87,7 @@ struct PartitionQuality {
   bool known = false;
   double bottleneckNs = 0; // of the busiest stage, computing and sending
   double lowerBoundNs = 0; // no cut into as many stages has a busiest stage with less
+  size_t moved = 0;        // operators that run earlier or later than in the program, at least
   double gap() const { return bottleneckNs > 0 ? 1 - lowerBoundNs / bottleneckNs : 0; }
 };
 

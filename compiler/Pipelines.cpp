@@ -1,5 +1,6 @@
 #include "compiler/Pipelines.h"
 
+#include "ir/plan/Runs.h"
 #include "llvm/ADT/StringExtras.h"
 #include "passes/analysis/ModuleNames.h"
 
@@ -24,7 +25,7 @@ std::string lowering(const CompileOptions &options) {
   return withOptions("lower-attributes", list);
 }
 
-std::string cuts(const CompileOptions &options, const std::vector<size_t> &places) {
+std::string chooseCutsText(const CompileOptions &options, const PlannedCuts &planned) {
   std::vector<std::string> names, list;
   bool markers = false;
   for (const Cut &cut : options.cuts) {
@@ -40,12 +41,14 @@ std::string cuts(const CompileOptions &options, const std::vector<size_t> &place
     list.push_back("split=markers");
   if (options.stages)
     list.push_back("stages=" + std::to_string(options.stages));
-  if (!places.empty()) {
+  if (!planned.places.empty()) {
     std::vector<std::string> texts;
-    for (size_t place : places)
+    for (size_t place : planned.places)
       texts.push_back(std::to_string(place));
     list.push_back("places=" + llvm::join(texts, ":"));
   }
+  if (!planned.order.empty())
+    list.push_back("order=" + llvm::join(runsOf(planned.order), ":"));
   return withOptions("choose-cuts", list);
 }
 
@@ -108,10 +111,10 @@ std::string frontPipeline(const CompileOptions &options) {
 
 std::string typedPipeline() { return "simplify,split-outputs,simplify,split-branches"; }
 
-std::string stagePipeline(const CompileOptions &options, const std::vector<size_t> &places) {
+std::string stagePipeline(const CompileOptions &options, const PlannedCuts &cuts) {
   return llvm::join(
       std::vector<std::string>{
-          cuts(options, places),
+          chooseCutsText(options, cuts),
           "legalise-cuts",
           "rematerialise",
           "insert-transfers",
@@ -123,7 +126,7 @@ std::string stagePipeline(const CompileOptions &options, const std::vector<size_
 
 /// What runs between the passes needs the model's file or example inputs, which text has not: it
 /// stands there as comments.
-std::string wholePipeline(const CompileOptions &options, const std::vector<size_t> &places) {
+std::string wholePipeline(const CompileOptions &options, const PlannedCuts &cuts) {
   const bool hasInputs = !options.inputs.empty();
   std::string text = frontPipeline(options) + ",\n";
   if (hasInputs)
@@ -131,12 +134,12 @@ std::string wholePipeline(const CompileOptions &options, const std::vector<size_
                         "nothing changes; then the types are forgotten:\n{},\n",
                         kTypedRounds, typedPipeline());
   text += "# The graph is written as a TorchScript file and read back.\n";
-  if (places.empty() && hasInputs && options.cuts.empty() &&
+  if (cuts.places.empty() && hasInputs && options.cuts.empty() &&
       (options.split.empty() || options.split == "auto"))
     text += "# Where no marker says where to cut: every operator gets its cost from a run on the "
             "example inputs (in text it is the entity `costs`), and the planner gives choose-cuts "
             "the places.\n";
-  return text + stagePipeline(options, places);
+  return text + stagePipeline(options, cuts);
 }
 
 std::string Compiler::pipelineText(const CompileOptions &options) {

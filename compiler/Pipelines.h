@@ -13,9 +13,14 @@ std::string frontPipeline(const CompileOptions &options);
 /// What runs again whenever an example has shown more types, at most kTypedRounds times.
 std::string typedPipeline();
 constexpr int kTypedRounds = 4;
+/// What a planner says of cuts.
+struct PlannedCuts {
+  std::vector<size_t> places; // before these operators
+  std::vector<size_t> order;  // of operators; empty: as in the program
+};
 /// From the normalised model to stages.
-std::string stagePipeline(const CompileOptions &options, const std::vector<size_t> &places = {});
-/// All of it, as Compiler::pipelineText, with the places of planned cuts where they are known.
-std::string wholePipeline(const CompileOptions &options, const std::vector<size_t> &places);
+std::string stagePipeline(const CompileOptions &options, const PlannedCuts &cuts = {});
+/// All of it, as Compiler::pipelineText, with the planned cuts where they are known.
+std::string wholePipeline(const CompileOptions &options, const PlannedCuts &cuts);
 
 } // namespace pipec

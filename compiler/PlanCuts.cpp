@@ -7,7 +7,7 @@
 #include "ir/TensorBytes.h"
 #include "ir/plan/Words.h"
 #include "passes/LinearPartition.h"
-#include "passes/analysis/CutLegality.h"
+#include "passes/analysis/OperatorOrder.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -23,8 +23,9 @@ namespace pipec {
 namespace {
 
 constexpr double kAsGood = 1.02;
-constexpr size_t kMostPlacesForBound = 5000; // beyond them only simple bounds
-constexpr size_t kMostBytesForBound = size_t(256) << 20;
+constexpr double kWorthMoving = 0.99;         // as much less as moving operators must promise
+constexpr size_t kMostPlacesForSearch = 5000; // beyond them program order and simple bounds
+constexpr size_t kMostBytesForSearch = size_t(256) << 20;
 
 class CutPlanner {
 public:
@@ -34,7 +35,34 @@ public:
     makeProblem();
   }
 
+  /// The best of all orders that compute the same, or program order where that is as good.
   llvm::Expected<CutPlan> run() {
+    llvm::Expected<CutPlan> plan = inOrder();
+    if (!plan)
+      return plan;
+    double bound = simpleBound();
+    const double leastInOrder = plan->lowerBoundNs;
+    if (legal_.size() <= kMostPlacesForSearch) {
+      PartitionOptions options;
+      options.seconds = request_.effort;
+      options.counted = true; // the cut must not depend on what else the machine does
+      options.bytes = kMostBytesForSearch;
+      options.orders = 3;
+      llvm::Expected<PartitionResult> any = partitionContiguous(problem_, options);
+      if (any) {
+        bound = std::max(bound, any->lowerBound);
+        if (model_.mode == Mode::Infer && any->value < kWorthMoving * leastInOrder)
+          takeIfBetter(orderOf(*any), *plan);
+      } else {
+        llvm::consumeError(any.takeError()); // no more than what order needs was asked for
+      }
+    }
+    plan->lowerBoundNs = std::min(plan->bottleneckNs, bound);
+    return plan;
+  }
+
+  /// Cuts in program order; the lower bound is that of this order.
+  llvm::Expected<CutPlan> inOrder() {
     if (llvm::Error error = legality_.enoughFor(request_.stages - 1))
       return std::move(error);
     // The incumbent: even stages, little traffic, no memory.
@@ -55,7 +83,7 @@ public:
     CutPlan plan;
     plan.boundaries = chosen;
     plan.bottleneckNs = bottleneck(chosen);
-    plan.lowerBoundNs = std::min(plan.bottleneckNs, lowerBound());
+    plan.lowerBoundNs = std::min(plan.bottleneckNs, bottleneck(best));
     plan.liveBytes = liveOf(chosen);
     describeStages(plan);
     return plan;
@@ -77,6 +105,7 @@ private:
           cost.outputBytes ? double(request_.link.nanoseconds(cost.outputBytes)) : 0);
     }
     problem_.edges = graph_.reads;
+    problem_.order = OperatorOrder(top_, legality_).mustFollow();
     problem_.memory.assign(size(), 0);
     std::set<int64_t> storages;
     for (auto [attribute, reader] : graph_.weights) { // ascending readers: the first one pays
@@ -129,6 +158,35 @@ private:
       if (result.device[i] != result.device[i - 1])
         boundaries.push_back(i);
     return boundaries;
+  }
+
+  /// The operators stage by stage, those of a stage as in the program.
+  std::vector<size_t> orderOf(const PartitionResult &result) const {
+    std::vector<size_t> stageOf(request_.stages, 0), order(size());
+    for (size_t s = 0; s < result.stages.size(); ++s)
+      stageOf[result.stages[s]] = s;
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return stageOf[result.device[a]] < stageOf[result.device[b]];
+    });
+    return order;
+  }
+
+  /// The best cuts of another order. Training keeps the program's: where a value is read three
+  /// times or more, the order of its readers decides the bits of the sum of their gradients.
+  void takeIfBetter(std::vector<size_t> order, CutPlan &plan) const {
+    Model moved = withOwnGraph(model_);
+    removeBoundaries(moved);
+    reorderOperators(moved, order);
+    llvm::Expected<CutPlan> other = CutPlanner(moved, request_).inOrder();
+    if (!other) {
+      llvm::consumeError(other.takeError());
+      return;
+    }
+    if (other->bottleneckNs >= kWorthMoving * plan.bottleneckNs)
+      return;
+    plan = std::move(*other);
+    plan.order = std::move(order);
   }
 
   /// As many stages as were asked for: the longest that can be is halved until there are.
@@ -235,9 +293,8 @@ private:
     return pieces == 1 && least < std::numeric_limits<double>::infinity() ? least : 0;
   }
 
-  /// An equal share, what must be sent, the largest class, and what the search over cuts in every
-  /// order proves.
-  double lowerBound() const {
+  /// An equal share, what must be sent, the largest class.
+  double simpleBound() const {
     double total = 0;
     std::map<int64_t, double> classes;
     for (size_t i = 0; i < size(); ++i) {
@@ -247,16 +304,6 @@ private:
     double bound = std::max(total / double(request_.stages), leastTransfer());
     for (const auto &[color, time] : classes)
       bound = std::max(bound, time);
-    if (legal_.size() > kMostPlacesForBound)
-      return bound;
-    PartitionOptions options;
-    options.seconds = request_.seconds;
-    options.bytes = kMostBytesForBound;
-    options.orders = 3;
-    llvm::Expected<PartitionResult> any = partitionContiguous(problem_, options);
-    if (any)
-      return std::max(bound, any->lowerBound);
-    llvm::consumeError(any.takeError());
     return bound;
   }
 

@@ -11,11 +11,13 @@ struct CutRequest {
   size_t stages = 1;
   ClusterLink link;        // between stages
   int64_t memoryLimit = 0; // bytes of a stage; 0: none
-  double seconds = 0.3;    // for the bound, which is only reported
+  double effort = 1;       // of the search over orders: seconds, as an idle machine needs them
 };
 
 struct CutPlan {
-  std::vector<size_t> boundaries;  // the cut is before these operators of the top level
+  std::vector<size_t> order;       // of the operators of the top level; empty: as the program has
+                                   // them
+  std::vector<size_t> boundaries;  // the cut is before these operators of that order
   double bottleneckNs = 0;         // the busiest stage, computing and sending
   double lowerBoundNs = 0;         // of every cut into as many stages, in any order of operators
   std::vector<int64_t> liveBytes;  // per stage: the most that its operators' results need at once
@@ -24,10 +26,11 @@ struct CutPlan {
   Plan sketch;                     // the stages, each on a rank of its own, and what goes between
 };
 
-/// Of the cuts in program order the one with the least busy stage, from model.nodeCosts, under the
-/// memory limit; a cut whose other stages are more even wins when its busiest is as good within 2
-/// %. The cut is the same on every run; the bound depends on the time it is given. Errors: NoPlan
-/// when there are too few places, or with the least memory that would do.
+/// Of the cuts in every order of operators that computes the same (see OperatorOrder) the one with
+/// the least busy stage, from model.nodeCosts, under the memory limit, as far as the effort goes;
+/// program order wins when it is as good within 1 %, and a cut whose other stages are more even
+/// when its busiest is as good within 2 %. The same on every run. Errors: NoPlan when there are too
+/// few places, or with the least memory that would do in program order.
 llvm::Expected<CutPlan> planCuts(const Model &model, const CutRequest &request);
 
 } // namespace pipec

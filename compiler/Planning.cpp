@@ -3,6 +3,7 @@
 #include "compiler/MeasureCosts.h"
 #include "compiler/Predict.h"
 #include "ir/Values.h"
+#include "ir/plan/Runs.h"
 #include "passes/analysis/TopLevel.h"
 
 #include <fmt/ranges.h>
@@ -259,7 +260,8 @@ llvm::Expected<bool> Planning::planCuts(const Model &model, CompileReport &repor
   }
   if (!planned_)
     return makeError(why->code, why->message, why->help);
-  report.partition = {true, planned_->bottleneckNs, planned_->lowerBoundNs};
+  report.partition = {true, planned_->bottleneckNs, planned_->lowerBoundNs,
+                      movedIn(planned_->order)};
   return true;
 }
 
@@ -267,8 +269,8 @@ std::optional<Tie::Mode> Planning::tied() const {
   return training_ ? training_->tied : std::nullopt;
 }
 
-std::vector<size_t> Planning::places() const {
-  return planned_ ? planned_->boundaries : std::vector<size_t>();
+PlannedCuts Planning::cuts() const {
+  return planned_ ? PlannedCuts{planned_->boundaries, planned_->order} : PlannedCuts();
 }
 
 llvm::Error Planning::placeStages(Plan &plan, CompileReport &report) const {
@@ -307,9 +309,13 @@ llvm::Error Planning::forecast(CompileReport &report) const {
     for (size_t s = 0; s < report.plan.stages.size() && s < planned_->liveBytes.size(); ++s)
       report.prediction.memoryBytes.push_back(report.plan.stages[s].parameterBytes +
                                               planned_->liveBytes[s]);
+  CostTable table = table_; // in the order of the stages
+  if (planned_)
+    for (size_t i = 0; i < planned_->order.size(); ++i)
+      table.rows[i] = table_.rows[planned_->order[i]];
   if (llvm::Error error =
           predict(report, options_->cluster.empty() ? defaultCluster(report.plan.ranks) : cluster_,
-                  table_, places()))
+                  table, cuts().places))
     return error;
   // Measured ranks slow one another down, which only predict() knows.
   if (table_.atOnce > 1)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/Compiler.h"
+#include "compiler/Pipelines.h"
 #include "compiler/PlanCuts.h"
 #include "compiler/planner/ForwardSearch.h"
 #include "compiler/planner/PlanTraining.h"
@@ -41,8 +42,8 @@ public:
   /// How weights are kept that several stages read, where the plan of a training says it.
   std::optional<Tie::Mode> tied() const;
 
-  /// The places of the planned cuts; empty: none were planned.
-  std::vector<size_t> places() const;
+  /// The planned cuts; no places: none were planned.
+  PlannedCuts cuts() const;
 
   /// Costs were measured, or read from a table: not the same on every run, or for every user.
   bool isOfThisRun() const { return ofThisRun_; }

@@ -5,11 +5,13 @@
 #include "ir/ContentText.h"
 #include "ir/TensorBytes.h"
 #include "ir/TensorKey.h"
+#include "ir/WholeNumbers.h"
 #include "ir/artifact/Discharge.h"
 #include "ir/artifact/Relink.h"
 #include "ir/plan/Sha256.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "passes/analysis/OperatorOrder.h"
 
 #include <atomic>
 #include <map>
@@ -182,6 +184,25 @@ std::optional<SourceDifference> compareWeights(const SourceRecord &source, const
   return std::nullopt;
 }
 
+/// The linked stages have the source's order again, by what the plan says of it: may what stages
+/// run in another order be run in that one?
+llvm::Error compareOrder(const Plan &plan, const Relinked &linked) {
+  const std::optional<std::vector<size_t>> order = orderOf(plan.obligations);
+  if (!order)
+    return llvm::Error::success();
+  const TopLevel top = topLevelOf(linked.model);
+  std::vector<size_t> counted, moved;
+  for (size_t i = 0; i < top.operators.size(); ++i)
+    if (!isWholeNumberOp(top.operators[i]))
+      counted.push_back(i);
+  for (size_t source : *order)
+    moved.push_back(counted[source]);
+  const std::string why = OperatorOrder(top, CutLegality(linked.model, top)).why(moved);
+  if (why.empty())
+    return llvm::Error::success();
+  return differs("the order of operators: expected one that computes the same, but " + why);
+}
+
 } // namespace
 
 SourceRecord recordSource(const Model &model) {
@@ -233,6 +254,8 @@ compareWithSource(const std::string &directory, const Plan &plan, const SourceRe
   if (linked->digest != source.digest)
     return Result({"", "expected digest " + source.digest + ", got " + linked->digest, {}});
   if (llvm::Error error = discharge(plan, linked->stages, &source.wholeNumberOps))
+    return Result({"", describe(std::move(error)).message, {}});
+  if (llvm::Error error = compareOrder(plan, *linked))
     return Result({"", describe(std::move(error)).message, {}});
   if (llvm::Error error = comparePlan(plan, *linked, source))
     return Result({"", describe(std::move(error)).message, {}});

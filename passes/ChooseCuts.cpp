@@ -2,11 +2,15 @@
 // estimated cost says.
 #include "ir/NodeInfo.h"
 #include "ir/Refusals.h"
+#include "ir/WholeNumbers.h"
+#include "ir/plan/Runs.h"
 #include "ir/plan/Words.h"
+#include "llvm/ADT/StringExtras.h"
 #include "passes/LinearPartition.h"
 #include "passes/Passes.h"
 #include "passes/analysis/CutLegality.h"
 #include "passes/analysis/ModuleNames.h"
+#include "passes/analysis/OperatorOrder.h"
 
 #include <map>
 
@@ -27,9 +31,9 @@ llvm::Error refuseMarkersInBlocks(const Model &model) {
 class ChooseCuts : public ModelPass {
 public:
   ChooseCuts(std::string split, std::vector<std::string> names, size_t stages,
-             std::vector<size_t> places)
+             std::vector<size_t> places, std::vector<size_t> order)
       : split_(std::move(split)), names_(std::move(names)), stages_(stages),
-        places_(std::move(places)) {}
+        places_(std::move(places)), order_(std::move(order)) {}
 
   llvm::Expected<bool> run(Model &model) override {
     TopLevel top = topLevelOf(model);
@@ -55,16 +59,44 @@ public:
                                    boundaries->size() + 1, boundaries->size() == 1 ? "is" : "are",
                                    counted(boundaries->size(), "cut"), split, stages_),
                        "leave --stages out, or let --split auto choose the cuts");
-    if (*boundaries == top.boundaries && !findNestedBoundary(model))
+    if (order_.empty() && *boundaries == top.boundaries && !findNestedBoundary(model))
       return model.notes.size() != notesBefore; // the marks stand where they shall
     removeNestedBoundaries(model);
     removeBoundaries(model);
+    if (llvm::Error error = reorder(model))
+      return std::move(error);
+    top = topLevelOf(model);
     for (size_t boundary : *boundaries)
       insertBoundary(top.operators[boundary]);
     return true;
   }
 
 private:
+  /// As the planner says; the proof puts them back by what is recorded here.
+  llvm::Error reorder(Model &model) const {
+    if (order_.empty())
+      return llvm::Error::success();
+    const TopLevel top = topLevelOf(model);
+    if (order_.size() != top.operators.size() || !isPermutation(order_))
+      return failf(ExitCode::Usage, "order: expected each of {} operators once, got {}",
+                   top.operators.size(), counted(order_.size(), "operator"));
+    const std::string why = OperatorOrder(top, CutLegality(model, top)).why(order_);
+    if (!why.empty())
+      return failf(ExitCode::Usage, "order: expected one that computes the same, but {}", why);
+    // Whole-number arithmetic is repeated where stages need it: the proof does not count it.
+    std::vector<size_t> number, moved;
+    size_t next = 0;
+    for (torch::jit::Node *node : top.operators)
+      number.push_back(isWholeNumberOp(node) ? 0 : next++);
+    for (size_t index : order_)
+      if (!isWholeNumberOp(top.operators[index]))
+        moved.push_back(number[index]);
+    reorderOperators(model, order_);
+    if (movedIn(moved) > 0)
+      model.obligations.push_back(Obligation::reorder(moved));
+    return llvm::Error::success();
+  }
+
   llvm::Expected<std::vector<size_t>> fromMarkers(Model &model, const TopLevel &top) {
     if (llvm::Error error = refuseMarkersInBlocks(model))
       return std::move(error);
@@ -138,6 +170,7 @@ private:
   std::vector<std::string> names_;
   size_t stages_;
   std::vector<size_t> places_;
+  std::vector<size_t> order_; // of the operators before they are cut; empty: as they are
 };
 
 llvm::Expected<std::unique_ptr<ModelPass>> makeChooseCuts(const PassOptions &options) {
@@ -149,9 +182,14 @@ llvm::Expected<std::unique_ptr<ModelPass>> makeChooseCuts(const PassOptions &opt
   for (llvm::StringRef text : read.list("places"))
     if (text.getAsInteger(10, places.emplace_back()))
       return failf(ExitCode::Usage, "places: expected numbers of operators, got {}", text.str());
+  const std::vector<std::string> runs = read.list("order");
+  std::optional<std::vector<size_t>> order = numbersOfRuns(runs);
+  if (!order || (places.empty() && !order->empty()))
+    return failf(ExitCode::Usage, "order: expected runs like 0-3:7:4-6, and places, got {}",
+                 llvm::join(runs, ":"));
   if (llvm::Error error = read.finish())
     return std::move(error);
-  return std::make_unique<ChooseCuts>(split, names, stages, std::move(places));
+  return std::make_unique<ChooseCuts>(split, names, stages, std::move(places), std::move(*order));
 }
 
 } // namespace
@@ -172,7 +210,8 @@ PassInfo chooseCuts() {
           .options = "split=markers|at|auto: default at when names are given, markers when there "
                      "are some, else auto\n"
                      "at=A:B: module names\nstages=N: number of stages\nplaces=I:J: before the "
-                     "operators of these numbers, as a planner says",
+                     "operators of these numbers, as a planner says\norder=I-J:K: before that, "
+                     "the operators are put into this order, which must compute the same",
           .make = makeChooseCuts};
 }
 

@@ -35,10 +35,16 @@ void printExpected(llvm::raw_ostream &out, const CompileReport &report) {
   if (report.partition.known)
     out << fmt::format(
         "cuts: the busiest stage needs {}, no cut can do with less than {} ({:.0f} % "
-        "less)\n",
+        "less){}\n",
         formatDuration(static_cast<int64_t>(report.partition.bottleneckNs)),
         formatDuration(static_cast<int64_t>(report.partition.lowerBoundNs)),
-        100 * report.partition.gap());
+        100 * report.partition.gap(),
+        report.partition.moved
+            ? fmt::format("; for it {} earlier or later than in the program",
+                          report.partition.moved == 1
+                              ? "1 operator runs"
+                              : fmt::format("{} operators run", report.partition.moved))
+            : "");
   if (report.schedule.placements)
     out << fmt::format(
         "schedule: the best of {} of these stages on {}{}\n",
@@ -142,7 +148,8 @@ llvm::json::Object reportJson(const CompileReport &report) {
     document["partition"] =
         llvm::json::Object{{"bottleneck_ms", milliseconds(report.partition.bottleneckNs)},
                            {"lower_bound_ms", milliseconds(report.partition.lowerBoundNs)},
-                           {"gap", report.partition.gap()}};
+                           {"gap", report.partition.gap()},
+                           {"moved_operators", static_cast<int64_t>(report.partition.moved)}};
   return document;
 }
 

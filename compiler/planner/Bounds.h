@@ -4,16 +4,24 @@
 #include "compiler/planner/Items.h"
 
 #include <chrono>
+#include <memory>
 #include <vector>
 
 namespace pipec {
 
-/// When to stop, and how long it has been.
+/// When to stop, and how long it has been. `counted`: time is what the questions whether it has
+/// passed are worth, which does not depend on the machine.
 class Deadline {
 public:
-  explicit Deadline(double seconds) : start_(Clock::now()), limit_(seconds) {}
+  explicit Deadline(double seconds, bool counted = false)
+      : start_(Clock::now()), limit_(seconds),
+        questions_(counted ? std::make_shared<uint64_t>(0) : nullptr) {}
   double elapsed() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
-  bool passed() const { return elapsed() > limit_; }
+  bool passed() const {
+    if (questions_)
+      return double(++*questions_) * kSecondsPerQuestion > limit_;
+    return elapsed() > limit_;
+  }
   double limit() const { return limit_; }
   /// The same start, another end.
   Deadline until(double seconds) const {
@@ -24,8 +32,10 @@ public:
 
 private:
   using Clock = std::chrono::steady_clock;
+  static constexpr double kSecondsPerQuestion = 0.0005; // the searches ask about as often
   Clock::time_point start_;
   double limit_;
+  std::shared_ptr<uint64_t> questions_; // so far, of all that have the same start
 };
 
 /// Weights per kind for the argument: with any weights, the sum over items of min over kinds of

@@ -15,13 +15,15 @@ using Pairs = std::vector<std::pair<uint32_t, uint32_t>>;
 /// where one end has no forward node in its class (Tarnawski et al., "Efficient Algorithms for
 /// Device Placement of DNN Graph Operators", NeurIPS 2020, treat training so).
 Pairs orderEdges(const PartitionProblem &problem, Groups &classes) {
-  if (problem.backward.empty())
-    return problem.edges;
+  Pairs result = problem.order;
+  if (problem.backward.empty()) {
+    result.insert(result.end(), problem.edges.begin(), problem.edges.end());
+    return result;
+  }
   std::vector<bool> hasForward(problem.nodes(), false);
   for (uint32_t node = 0; node < problem.nodes(); ++node)
     if (!problem.backward[node])
       hasForward[classes.find(node)] = true;
-  Pairs result;
   for (auto [source, target] : problem.edges) {
     bool from = problem.backward[source], to = problem.backward[target];
     if (!from && !to)

@@ -55,10 +55,11 @@ llvm::Error checkProblem(const PartitionProblem &problem) {
     if (size != 0)
       if (llvm::Error error = sized(what, size))
         return error;
-  for (auto [source, target] : problem.edges)
-    if (source >= n || target >= n)
-      return failf(ExitCode::Usage, "edges: expected nodes below {}, got {} -> {}", n, source,
-                   target);
+  for (const auto *edges : {&problem.edges, &problem.order})
+    for (auto [source, target] : *edges)
+      if (source >= n || target >= n)
+        return failf(ExitCode::Usage, "edges: expected nodes below {}, got {} -> {}", n, source,
+                     target);
   return llvm::Error::success();
 }
 
@@ -105,7 +106,7 @@ void score(const PartitionProblem &problem, const PartitionObjective &objective,
 class ContiguousSearch {
 public:
   ContiguousSearch(const PartitionProblem &problem, const PartitionOptions &options)
-      : problem_(problem), options_(options), deadline_(options.seconds),
+      : problem_(problem), options_(options), deadline_(options.seconds, options.counted),
         groups_(colorGroups(problem)) {}
 
   llvm::Expected<PartitionResult> run() {

@@ -36,6 +36,7 @@ struct PartitionProblem {
   /// the lower ones. Empty: no fixed cut.
   std::vector<uint32_t> segment;
   std::vector<std::pair<uint32_t, uint32_t>> edges; // source, target
+  std::vector<std::pair<uint32_t, uint32_t>> order; // likewise, but nothing is moved
 
   size_t nodes() const { return memory.size(); }
 };
@@ -53,6 +54,8 @@ struct PartitionObjective {
 struct PartitionOptions {
   PartitionObjective objective;
   double seconds = 60;            // stop then and say how far the result can be from the best
+  bool counted = false;           // stop by work done, which takes about as long: the result is the
+                                  // same on every run, however busy the machine is
   size_t bytes = size_t(1) << 30; // for the search's tables
   size_t orders = 10;             // lists of the items that are cut for a first partition
   size_t proposals = 60'000'000;  // moves that a free placement tries

@@ -7,6 +7,7 @@
 #include "ir/TorchArchive.h"
 #include "ir/TorchError.h"
 #include "ir/TorchFile.h"
+#include "ir/artifact/SourceOrder.h"
 #include "llvm/ADT/StringMap.h"
 
 #include <torch/csrc/jit/api/function_impl.h>
@@ -165,6 +166,9 @@ public:
       if (llvm::Error error =
               guardTorchError(ExitCode::BadArtifact, stageName(s), [&] { return linkStage(s); }))
         return std::move(error);
+    if (llvm::Error error = guardTorchError(ExitCode::BadArtifact, "ordering the operators",
+                                            [&] { return restoreOrder(); }))
+      return std::move(error);
     return guardTorch(ExitCode::BadArtifact, "linking the stages", [&] { return finish(); });
   }
 
@@ -356,6 +360,19 @@ private:
         states_[stage.attributes[*stage.outputs[i].state].name] = results[i];
     }
     return llvm::Error::success();
+  }
+
+  /// Stages whose operators were moved to make them: back to the source's order.
+  llvm::Error restoreOrder() {
+    const std::optional<std::vector<size_t>> order = orderOf(plan_.obligations);
+    if (!order)
+      return llvm::Error::success();
+    SourceOrder source(*model_.graph);
+    if (order->size() != source.size())
+      return failf(ExitCode::BadArtifact,
+                   "obligation \"{}\": expected {} operators, as the stages have, got {}",
+                   toString(Obligation::reorder(*order)), source.size(), order->size());
+    return source.restore(*order);
   }
 
   Relinked finish() {

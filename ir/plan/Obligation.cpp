@@ -1,10 +1,38 @@
 #include "ir/plan/Obligation.h"
 
 #include "ir/plan/Error.h"
+#include "ir/plan/Runs.h"
+#include "llvm/ADT/StringExtras.h"
 
 namespace pipec {
 
+namespace {
+
+std::vector<std::string> wordsOf(llvm::StringRef text) {
+  llvm::SmallVector<llvm::StringRef> parts;
+  text.split(parts, ' ');
+  std::vector<std::string> words;
+  for (llvm::StringRef part : parts)
+    words.push_back(part.str());
+  return words;
+}
+
+} // namespace
+
+Obligation Obligation::reorder(llvm::ArrayRef<size_t> order) {
+  return {Kind::Reorder, llvm::join(runsOf(order), " "), "", "", 0, 0};
+}
+
+std::optional<std::vector<size_t>> orderOf(llvm::ArrayRef<Obligation> obligations) {
+  for (const Obligation &obligation : obligations)
+    if (obligation.kind == Obligation::Kind::Reorder)
+      return numbersOfRuns(wordsOf(obligation.of));
+  return std::nullopt;
+}
+
 std::string toString(const Obligation &obligation) {
+  if (obligation.kind == Obligation::Kind::Reorder)
+    return "reorder operators " + obligation.of;
   if (obligation.kind == Obligation::Kind::Recompute)
     return fmt::format("recompute {} {} times in stage {}", obligation.of, obligation.times,
                        obligation.stage);
@@ -20,6 +48,14 @@ bool parseRecompute(llvm::StringRef rest, Obligation &obligation) {
   obligation.of = of.str();
   return !of.empty() && !times.getAsInteger(10, obligation.times) && obligation.times > 0 &&
          !stage.getAsInteger(10, obligation.stage);
+}
+
+/// Every operator once, and not where it was.
+bool parseReorder(llvm::StringRef rest, Obligation &obligation) {
+  obligation.kind = Obligation::Kind::Reorder;
+  obligation.of = rest.str();
+  const std::optional<std::vector<size_t>> order = numbersOfRuns(wordsOf(rest));
+  return order && isPermutation(*order) && movedIn(*order) > 0;
 }
 
 bool parseFact(llvm::StringRef rest, Obligation &obligation) {
@@ -39,15 +75,16 @@ bool parseFact(llvm::StringRef rest, Obligation &obligation) {
 llvm::Expected<Obligation> parseObligation(llvm::StringRef text) {
   Obligation obligation;
   llvm::StringRef rest = text;
-  bool ok = rest.consume_front("recompute ")
-                ? parseRecompute(rest, obligation)
+  bool ok = rest.consume_front("recompute ") ? parseRecompute(rest, obligation)
+            : rest.consume_front("reorder operators ")
+                ? parseReorder(rest, obligation)
                 : rest.consume_front("fact ") && parseFact(rest, obligation);
   // Only the canonical form is accepted: one text for one value.
   if (ok && toString(obligation) == text)
     return obligation;
   return failf(ExitCode::BadArtifact,
                "obligation \"{}\": expected a form like \"recompute aten::size 1 times in stage "
-               "2\" or \"fact input x has rank 2\"",
+               "2\", \"reorder operators 1 0\" or \"fact input x has rank 2\"",
                text.str());
 }
 

@@ -2,9 +2,12 @@
 #pragma once
 
 #include "ir/plan/Failure.h"
+#include "llvm/ADT/ArrayRef.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace pipec {
 
@@ -12,13 +15,16 @@ namespace pipec {
 ///
 ///   recompute aten::size 2 times in stage 3      rematerialise repeated an operator; validation
 ///                                                counts the operators of each stage
+///   reorder operators 0-11 30-40 12-29           choose-cuts moved operators; validation puts them
+///                                                back and looks whether they may be moved
 ///   fact input x has rank 2                      fold-constants used it; the runtime checks dtype
 ///   fact result 0 of aten::relu in a has dtype float32   and rank of every input again, and they
 ///                                                decide those of the results
 struct Obligation {
-  enum class Kind { Recompute, Fact };
+  enum class Kind { Recompute, Reorder, Fact };
   Kind kind = Kind::Fact;
-  std::string of;       // Recompute: the operator; Fact: the value, as "input x"
+  std::string of;       // Recompute: the operator; Fact: the value, as "input x"; Reorder: runs of
+                        // the source's canonical operators, in the order of the stages
   std::string property; // Fact: "rank" or "dtype"
   std::string value;    // Fact: "2", "float32"
   int64_t times = 0;    // Recompute: >= 1
@@ -30,8 +36,12 @@ struct Obligation {
   static Obligation fact(std::string of, std::string property, std::string value) {
     return {Kind::Fact, std::move(of), std::move(property), std::move(value), 0, 0};
   }
+  static Obligation reorder(llvm::ArrayRef<size_t> order);
   bool operator==(const Obligation &) const = default;
 };
+
+/// Of a list of obligations: the order that the one for it names; absent: the source's.
+std::optional<std::vector<size_t>> orderOf(llvm::ArrayRef<Obligation> obligations);
 
 /// One line; parseObligation reads it back.
 std::string toString(const Obligation &obligation);

@@ -309,6 +309,12 @@ llvm::Error planparts::verifyObligations(const Plan &plan) {
                      obligation.stage);
       continue;
     }
+    if (obligation.kind == Obligation::Kind::Reorder) {
+      for (size_t j = 0; j < i; ++j)
+        if (plan.obligations[j].kind == Obligation::Kind::Reorder)
+          return badAt(where, "expected one order of the operators, got a second one");
+      continue; // whether the stages have as many operators shows when they are linked
+    }
     llvm::StringRef argument = obligation.of;
     if (argument.consume_front("input ") &&
         llvm::none_of(plan.signature.inputs,

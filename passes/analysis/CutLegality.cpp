@@ -229,6 +229,9 @@ void CutLegality::blockWrites(const Model &model, const TopLevel &top) {
   auto at = [&](int64_t position) {
     return operatorAt[std::clamp<int64_t>(position, 0, operatorAt.size() - 1)];
   };
+  for (const AliasAnalysis::Effect &effect : alias.effects())
+    if (const size_t index = at(effect.position); barriers_.empty() || barriers_.back() != index)
+      barriers_.push_back(index);
   for (const AliasAnalysis::Interval &interval : alias.intervals()) {
     const AliasAnalysis::Memory &memory = alias.memories()[interval.memory];
     std::string writer =
@@ -293,10 +296,10 @@ void CutLegality::blockValuesThatStay(const TopLevel &top) {
 }
 
 void CutLegality::blockRandom(const TopLevel &top) {
-  size_t last = 0;
   for (size_t i = 0; i < top.operators.size(); ++i)
     if (hasRandom(top.operators[i]))
-      last = i;
+      draws_.push_back(i);
+  const size_t last = draws_.empty() ? 0 : draws_.back();
   for (size_t i = 0; i < last; ++i) {
     Node *node = top.operators[i];
     bool nested = !node->blocks().empty() || node->hasAttribute(c10::attr::Subgraph);

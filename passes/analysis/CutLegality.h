@@ -25,6 +25,11 @@ public:
   std::string why(size_t boundary) const;
   /// Legal boundaries in ascending order.
   std::vector<size_t> all() const;
+  /// Operators across which no other may be moved, ascending: they print, raise an error, or do
+  /// what nobody knows.
+  const std::vector<size_t> &barriers() const { return barriers_; }
+  /// Operators that may draw random numbers, ascending: they stay in this order.
+  const std::vector<size_t> &draws() const { return draws_; }
   /// Success when `boundaries` cuts find a legal place each. Errors: the refusal too-few-places
   /// with both numbers and what blocks most places.
   llvm::Error enoughFor(size_t boundaries) const;
@@ -46,6 +51,7 @@ private:
 
   size_t operators_;
   std::vector<Blocked> blocked_;
+  std::vector<size_t> barriers_, draws_;
   std::string largestBlock_;  // control flow with the most operators, in words
   std::vector<size_t> cover_; // how many intervals cover each boundary
 };

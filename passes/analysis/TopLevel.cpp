@@ -6,6 +6,8 @@
 #include <torch/csrc/jit/ir/ir.h>
 
 #include <map>
+#include <set>
+#include <unordered_map>
 
 namespace pipec {
 
@@ -99,6 +101,41 @@ std::vector<std::vector<size_t>> lastUsesOf(const TopLevel &top) {
     }
   }
   return result;
+}
+
+std::vector<std::pair<uint32_t, uint32_t>> readsOf(const TopLevel &top) {
+  std::unordered_map<torch::jit::Value *, uint32_t> makers; // looked up by pointer only
+  std::vector<std::pair<uint32_t, uint32_t>> reads;
+  for (size_t i = 0; i < top.operators.size(); ++i) {
+    std::set<uint32_t> read;
+    forEachOuterUse(top.operators[i], [&](torch::jit::Value *value) {
+      if (auto maker = makers.find(value); maker != makers.end())
+        read.insert(maker->second);
+    });
+    for (uint32_t maker : read)
+      reads.emplace_back(maker, static_cast<uint32_t>(i));
+    for (torch::jit::Value *output : top.operators[i]->outputs())
+      makers[output] = static_cast<uint32_t>(i);
+  }
+  return reads;
+}
+
+void reorderOperators(Model &model, const std::vector<size_t> &order) {
+  const TopLevel top = topLevelOf(model);
+  std::vector<Node *> nodes;
+  for (Node *node : model.graph->nodes())
+    if (node->kind() == c10::prim::Constant)
+      nodes.push_back(node);
+  for (size_t index : order)
+    nodes.push_back(top.operators[index]);
+  for (Node *node : nodes)
+    node->moveBefore(model.graph->return_node());
+  if (model.nodeCosts.size() != order.size())
+    return;
+  std::vector<NodeCost> costs;
+  for (size_t index : order)
+    costs.push_back(model.nodeCosts[index]);
+  model.nodeCosts = std::move(costs);
 }
 
 Node *firstInside(Node *node, llvm::function_ref<bool(Node *)> wanted) {

@@ -54,6 +54,13 @@ torch::jit::Node *firstInside(torch::jit::Node *node,
 /// operator is the same cut.
 bool isFirstInBlocks(torch::jit::Node *node, torch::jit::Node *topLevel);
 
+/// Who reads whose results: (maker, reader) by index, each pair once, ascending by reader.
+std::vector<std::pair<uint32_t, uint32_t>> readsOf(const TopLevel &top);
+
+/// Puts the operators of the top level, all of them, into this order, with their costs; constants
+/// first. Boundaries must not be there.
+void reorderOperators(Model &model, const std::vector<size_t> &order);
+
 /// Inserts pipec::cut() before `operator_`.
 void insertBoundary(torch::jit::Node *operator_);
 

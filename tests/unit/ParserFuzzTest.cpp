@@ -131,7 +131,8 @@ TEST(ParserFuzz, Program) {
 
 TEST(ParserFuzz, Obligation) {
   for (const Obligation &obligation :
-       {Obligation::recompute("aten::size", 2, 3), Obligation::fact("input x", "rank", "2")})
+       {Obligation::recompute("aten::size", 2, 3), Obligation::reorder({0, 3, 4, 1, 2}),
+        Obligation::fact("input x", "rank", "2")})
     fuzz(
         toString(obligation),
         [](llvm::StringRef text) { return accepted(parseObligation(text), ExitCode::BadArtifact); },

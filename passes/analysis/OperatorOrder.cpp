@@ -1,0 +1,58 @@
+#include "passes/analysis/OperatorOrder.h"
+
+#include "ir/NodeInfo.h"
+
+#include <fmt/format.h>
+
+namespace pipec {
+
+OperatorOrder::OperatorOrder(const TopLevel &top, const CutLegality &legality) : top_(top) {
+  const auto size = static_cast<uint32_t>(top.operators.size());
+  uint32_t group = 0;
+  for (uint32_t i = 0; i < size; ++i)
+    groupOf_.push_back(legality.legal(i) ? ++group : group);
+  for (size_t i = 1; i < legality.draws().size(); ++i)
+    mustFollow_.emplace_back(legality.draws()[i - 1], legality.draws()[i]);
+  // What comes before the one before, or after the one after, is so by that one.
+  const std::vector<size_t> &barriers = legality.barriers();
+  for (size_t b = 0; b < barriers.size(); ++b) {
+    const auto barrier = static_cast<uint32_t>(barriers[b]);
+    const size_t end = b + 1 < barriers.size() ? barriers[b + 1] : size;
+    for (auto i = static_cast<uint32_t>(b ? barriers[b - 1] : 0); i < barrier; ++i)
+      mustFollow_.emplace_back(i, barrier);
+    for (uint32_t i = barrier + 1; i < end; ++i)
+      mustFollow_.emplace_back(barrier, i);
+  }
+}
+
+std::string OperatorOrder::why(const std::vector<size_t> &order) const {
+  constexpr uint32_t kAbsent = ~0u;
+  std::vector<uint32_t> place(top_.operators.size(), kAbsent);
+  for (size_t i = 0; i < order.size(); ++i)
+    place[order[i]] = static_cast<uint32_t>(i);
+  auto turned = [&](const std::pair<uint32_t, uint32_t> &pair) {
+    return place[pair.first] != kAbsent && place[pair.second] != kAbsent &&
+           place[pair.first] > place[pair.second];
+  };
+  for (const auto &pair : readsOf(top_))
+    if (turned(pair))
+      return fmt::format("{} reads what {} makes", name(pair.second), name(pair.first));
+  for (const auto &pair : mustFollow_)
+    if (turned(pair))
+      return fmt::format("{} must run before {}", name(pair.first), name(pair.second));
+  uint32_t before = kAbsent; // of the operators in the list: the one before in the program
+  for (uint32_t i = 0; i < top_.operators.size(); ++i) {
+    if (place[i] == kAbsent)
+      continue;
+    if (before != kAbsent && groupOf_[before] == groupOf_[i] && place[i] != place[before] + 1)
+      return fmt::format("{} must run right after {}", name(i), name(before));
+    before = i;
+  }
+  return "";
+}
+
+std::string OperatorOrder::name(uint32_t index) const {
+  return describeNode(top_.operators[index]);
+}
+
+} // namespace pipec
