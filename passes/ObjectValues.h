@@ -71,6 +71,7 @@ private:
       return value->type()->kind() == c10::TypeKind::NoneType;
     });
     const bool ofLists = !node->inputs().empty() && node->input(0)->type()->cast<c10::ListType>();
+    const bool ofDicts = !node->inputs().empty() && node->input(0)->type()->cast<c10::DictType>();
     return llvm::StringSwitch<bool>(node->kind().toQualString())
         .Cases("prim::TupleConstruct", "prim::TupleUnpack", "prim::TupleIndex", "prim::TupleSlice",
                true)
@@ -84,6 +85,7 @@ private:
                true)
         .Cases("aten::get", "aten::keys", "aten::values", "aten::items", true)
         .Case("aten::add", ofLists)
+        .Case("aten::__contains__", ofDicts)
         // Two equal tuples may have been two objects.
         .Cases("aten::__is__", "aten::__isnot__", withNone)
         .Default(false);
@@ -137,24 +139,23 @@ private:
            (use.user->kind() == c10::prim::GetAttr || use.user->kind() == c10::prim::SetAttr);
   }
 
-  /// The node of the maker's block that is the user or that the user is inside of.
-  static Node *besides(Node *maker, Node *user) {
-    while (user->owningBlock() != maker->owningBlock())
-      user = user->owningBlock()->owningNode();
-    return user;
-  }
-
-  /// Where the object is handed on first; null: nowhere.
-  static Node *handedOn(Node *maker) {
-    Node *first = nullptr;
-    for (const torch::jit::Use &use : maker->output()->uses()) {
-      if (isAccess(use))
+  /// Whether one may run before the other, in blocks of `top`: not where each stands in a branch of
+  /// its own.
+  static bool mayPrecede(Node *one, Node *other, const Block *top) {
+    for (Node *a = one;; a = a->owningBlock()->owningNode()) {
+      Node *b = other;
+      while (b->owningBlock() != a->owningBlock() && b->owningBlock() != top)
+        b = b->owningBlock()->owningNode();
+      if (b->owningBlock() != a->owningBlock())
         continue;
-      Node *user = besides(maker, use.user);
-      if (!first || user->isBefore(first))
-        first = user;
+      for (const Block *block = a->owningBlock(); block != top;) {
+        Node *around = const_cast<Block *>(block)->owningNode();
+        if (around->kind() == c10::prim::Loop)
+          return true; // in an earlier iteration
+        block = around->owningBlock();
+      }
+      return a == b ? a->kind() != c10::prim::If : a->isBefore(b);
     }
-    return first;
   }
 
   /// Whether an assignment is to an object that nobody else has seen yet.
@@ -162,20 +163,16 @@ private:
     Node *maker = assignment->input(0)->node();
     if (maker->kind() != c10::prim::CreateObject)
       return false;
-    Node *first = handedOn(maker);
-    return !first || besides(maker, assignment)->isBefore(first);
+    return llvm::none_of(maker->output()->uses(), [&](const torch::jit::Use &use) {
+      return !isAccess(use) && mayPrecede(use.user, assignment, maker->owningBlock());
+    });
   }
 
-  /// A tuple where the object is handed on; before that it is only its attributes.
+  /// A tuple wherever the object is handed on; but for that it is only its attributes.
   void makeTuple(Node *maker) {
-    Node *first = handedOn(maker);
-    if (!first)
-      return;
-    Value *object = maker->output();
-    Value *tuple = tupleOf(object, first, maker, false);
-    for (const torch::jit::Use &use : std::vector<torch::jit::Use>(object->uses()))
-      if (!isAccess(use) || !besides(maker, use.user)->isBefore(first))
-        use.user->replaceInput(use.offset, tuple);
+    for (const torch::jit::Use &use : std::vector<torch::jit::Use>(maker->output()->uses()))
+      if (!isAccess(use))
+        use.user->replaceInput(use.offset, tupleOf(maker->output(), use.user, maker, false));
   }
 
   // Attributes of the model that are objects.

@@ -113,7 +113,7 @@ public:
     return result;
   }
 
-  /// Types of all values but what is read of modules and of objects that are still there.
+  /// Types of all values but objects that are read of modules or of other objects.
   void retype(Block &block) const {
     auto each = [&](at::ArrayRef<Value *> values) {
       for (Value *value : values)
@@ -124,7 +124,7 @@ public:
     for (Node *node : block.nodes()) {
       for (Block *inner : node->blocks())
         retype(*inner);
-      if (node->kind() != c10::prim::GetAttr)
+      if (node->kind() != c10::prim::GetAttr || !isTuple(node->output()->type()))
         each(node->outputs());
     }
   }

@@ -270,7 +270,7 @@ class HandsOnObjects(nn.Module):
         before = self.span
         self.span = Span(self.span.begin + x.detach().sum(0), before.number + 1, before.steps + [n], None)
         named = {"first": spans.first, "second": spans.second, "before": before, "same": self.same}
-        chosen = spans.both[n - 1]
+        chosen = spans.both[n - 1] if "first" in named else before
         for i in range(n):
             chosen = named["before"] if i > 0 else spans.both[-1]
         x = torch.relu(self.b(x)) + chosen.begin
