@@ -299,7 +299,7 @@ llvm::Error Planning::placeStages(Plan &plan, CompileReport &report) const {
   return llvm::Error::success();
 }
 
-llvm::Error Planning::forecast(CompileReport &report) const {
+llvm::Error Planning::forecast(CompileReport &report, const Schedule &schedule) const {
   report.training = training_;
   if (!costsKnown_ || training_)
     return llvm::Error::success();
@@ -309,7 +309,7 @@ llvm::Error Planning::forecast(CompileReport &report) const {
                                               planned_->liveBytes[s]);
   if (llvm::Error error =
           predict(report, options_->cluster.empty() ? defaultCluster(report.plan.ranks) : cluster_,
-                  table_, places()))
+                  table_, places(), schedule))
     return error;
   // Measured ranks slow one another down, which only predict() knows.
   if (table_.atOnce > 1)
