@@ -94,14 +94,8 @@ llvm::Error emitStages(const StagedModel &model, const std::shared_ptr<StableByt
   return files.settleAll();
 }
 
-llvm::Error emitPlan(const Plan &plan, ArtifactWriter &writer) {
-  ScheduleShape shape;
-  shape.stages = plan.stages.size();
-  shape.microBatches = plan.microBatches;
-  shape.ranks = plan.ranks;
-  for (const StagePlan &stage : plan.stages)
-    shape.rankOfStage.push_back(stage.rank);
-  if (llvm::Error error = writer.write("schedule.csv", toCsv(forwardOnly(shape))))
+llvm::Error emitPlan(const Plan &plan, const Schedule &schedule, ArtifactWriter &writer) {
+  if (llvm::Error error = writer.write("schedule.csv", toCsv(schedule)))
     return error;
   if (llvm::Error error = writer.write("plan.json", toJson(plan)))
     return error;

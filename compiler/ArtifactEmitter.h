@@ -4,6 +4,7 @@
 #include "ir/Model.h"
 #include "ir/artifact/ArtifactDir.h"
 #include "ir/plan/StableBytes.h"
+#include "ir/schedule/Schedule.h"
 
 #include <memory>
 
@@ -14,7 +15,7 @@ namespace pipec {
 llvm::Error emitStages(const StagedModel &model, const std::shared_ptr<StableBytes> &stable,
                        ArtifactWriter &writer);
 /// plan.json, schedule.csv and, last, MANIFEST. Errors: IO.
-llvm::Error emitPlan(const Plan &plan, ArtifactWriter &writer);
+llvm::Error emitPlan(const Plan &plan, const Schedule &schedule, ArtifactWriter &writer);
 /// What a reader of the files will see: the plan, verified, with its schedule lowered and checked.
 /// Errors: Internal when the files do not say what `written` says, which has been validated.
 llvm::Expected<Plan> readBackPlan(const std::string &directory, const Plan &written);

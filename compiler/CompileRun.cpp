@@ -1,8 +1,11 @@
 #include "compiler/CompileRun.h"
 
+#include "compiler/GivenSchedule.h"
 #include "compiler/Pipelines.h"
 #include "ir/Version.h"
+#include "ir/plan/PlanNames.h"
 #include "ir/plan/Words.h"
+#include "ir/schedule/Program.h"
 #include "passes/analysis/TopLevel.h"
 
 #include <ATen/core/Tensor.h>
@@ -147,6 +150,14 @@ llvm::Expected<StagedModel> CompileRun::cut(Model model) {
 
 llvm::Error CompileRun::placeRanks(StagedModel &model) const {
   size_t stages = model.stages.size();
+  if (const std::vector<size_t> rankOfStage = ranksOfTable(options_); !rankOfStage.empty()) {
+    if (rankOfStage.size() != stages)
+      return failf(ExitCode::Usage, "--schedule: expected a table of {} as the cuts make, got {}",
+                   counted(stages, "stage"), rankOfStage.size());
+    for (size_t i = 0; i < stages; ++i)
+      model.stages[i].plan.rank = rankOfStage[i];
+    return llvm::Error::success();
+  }
   size_t ranks = planning_.ranksFor(stages);
   if (ranks > stages)
     return failf(ExitCode::Usage, "--ranks: expected at most {}, the number of stages, got {}",
@@ -180,6 +191,8 @@ Plan CompileRun::planOf(const StagedModel &model) const {
                       : split               ? static_cast<int64_t>(plan.stages.size())
                                             : 1;
   plan.normalisation = normalisationOf(options_, forms_);
+  if (!options_.scheduleCsv.empty())
+    plan.scheduleName = "table";
   return plan;
 }
 
@@ -206,14 +219,19 @@ llvm::Error CompileRun::writePlan(Plan &plan, ArtifactWriter &writer) {
   if (planning_.isOfThisRun())
     if (llvm::Error error = writer.write("costs.json", report_.costTable))
       return error;
-  if (llvm::Error error = emitPlan(plan, writer)) // with the sizes that the run showed
+  // With the sizes that the run showed.
+  plan.requiredFeatures = featuresOf(plan);
+  const Schedule schedule = defaultSchedule(options_, plan);
+  if (llvm::Expected<Program> program = checkSchedule(toCsv(schedule), plan); !program)
+    return withContext(program.takeError(), "--schedule");
+  if (llvm::Error error = emitPlan(plan, schedule, writer))
     return error;
   llvm::Expected<Plan> readBack = readBackPlan(writer.directory(), plan);
   if (!readBack)
     return readBack.takeError();
   phases_.end("write the plan and read it back");
   report_.plan = std::move(*readBack);
-  return planning_.forecast(report_);
+  return planning_.forecast(report_, schedule);
 }
 
 } // namespace pipec

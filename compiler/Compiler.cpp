@@ -2,6 +2,7 @@
 
 #include "compiler/CompileReproducer.h"
 #include "compiler/CompileRun.h"
+#include "compiler/GivenSchedule.h"
 #include "ir/TorchError.h"
 #include "ir/WriteFile.h"
 #include "ir/plan/PeakMemory.h"
@@ -86,16 +87,19 @@ llvm::Expected<Result> compileInto(const std::string &path, const CompileOptions
                      fmt::format("--dump-ir: expected another place than the artifact's, got {}",
                                  options.dumpDir),
                      "choose a place beside it");
+  llvm::Expected<CompileOptions> agreed = withScheduleTable(options);
+  if (!agreed)
+    return agreed.takeError();
   llvm::Expected<ArtifactWriter> writer = ArtifactWriter::create(target, force);
   if (!writer)
     return writer.takeError();
-  CompileRun run(path, options);
+  CompileRun run(path, *agreed);
   if (llvm::Error error = guardTorchError(ExitCode::Internal, "compiling", [&] {
         if (llvm::Error failed = run.compile(*writer))
           return failed;
         return publish ? run.publish(*writer) : llvm::Error::success();
       }))
-    return withReproducer(std::move(error), path, options);
+    return withReproducer(std::move(error), path, *agreed);
   run.report().peakMemoryBytes = peakMemoryBytes();
   return Result{std::move(run.report()), std::move(*writer)};
 }

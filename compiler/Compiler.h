@@ -56,6 +56,8 @@ struct CompileOptions {
   std::string schedule;      // "auto": stages per rank, ranks of stages and the number of
                              // micro-batches are chosen where not given; empty: as ever. In
                              // Mode::Train a generator's name: what it leaves free is chosen
+  std::string scheduleCsv;   // a table of forward actions as the artifact's default schedule, which
+                             // says ranks of stages and micro-batches, too; empty: forward-only
   int64_t batch = 0;         // of Mode::Train: samples of a step; 0: see planTraining
   std::string recompute;     // of Mode::Train: "never", "always", "auto"; empty: auto
   std::string printAfter;    // pass name, or "all"

@@ -301,7 +301,7 @@ llvm::Error Planning::placeStages(Plan &plan, CompileReport &report) const {
   return llvm::Error::success();
 }
 
-llvm::Error Planning::forecast(CompileReport &report) const {
+llvm::Error Planning::forecast(CompileReport &report, const Schedule &schedule) const {
   report.training = training_;
   if (!costsKnown_ || training_)
     return llvm::Error::success();
@@ -315,7 +315,7 @@ llvm::Error Planning::forecast(CompileReport &report) const {
       table.rows[i] = table_.rows[planned_->order[i]];
   if (llvm::Error error =
           predict(report, options_->cluster.empty() ? defaultCluster(report.plan.ranks) : cluster_,
-                  table, cuts().places))
+                   table, cuts().places, schedule))
     return error;
   // Measured ranks slow one another down, which only predict() knows.
   if (table_.atOnce > 1)

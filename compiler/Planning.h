@@ -55,8 +55,8 @@ public:
   /// the plan says of channels; of a training as it was planned. Errors: those of planForward.
   llvm::Error placeStages(Plan &plan, CompileReport &report) const;
 
-  /// What the plan as read back lets expect.
-  llvm::Error forecast(CompileReport &report) const;
+  /// What the plan as read back, run by `schedule`, lets expect.
+  llvm::Error forecast(CompileReport &report, const Schedule &schedule) const;
 
 private:
   std::string kindOfCosts() const;

@@ -38,24 +38,18 @@ double aloneShare(const CostTable &table, const std::vector<size_t> &boundaries,
 } // namespace
 
 llvm::Error predict(CompileReport &report, const Cluster &cluster, const CostTable &table,
-                    const std::vector<size_t> &boundaries) {
+                    const std::vector<size_t> &boundaries, const Schedule &schedule) {
   const Plan &plan = report.plan;
   ScheduleCosts costs;
-  ScheduleShape shape;
-  shape.stages = plan.stages.size();
-  shape.ranks = plan.ranks;
-  shape.microBatches = plan.microBatches;
   std::vector<SharedStage> shared;
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     const int64_t ns = plan.stages[s].costFlops / kFlopsPerNs;
     costs.stages.push_back({ns, 0, 0, 0, 0});
-    shape.rankOfStage.push_back(plan.stages[s].rank);
     report.prediction.forwardNs.push_back(ns);
     shared.push_back(
         {static_cast<int64_t>(static_cast<double>(ns) * aloneShare(table, boundaries, s)), ns});
   }
   costs.latency = hopOf(plan, cluster);
-  const Schedule schedule = forwardOnly(shape);
   llvm::Expected<Timing> timing = timeSchedule(schedule, costs);
   if (!timing)
     return timing.takeError();

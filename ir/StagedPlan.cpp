@@ -23,7 +23,7 @@ Plan StagedModel::plan() const {
     plan.stages.push_back(std::move(entry));
   }
   plan.obligations = obligations;
-  plan.requiredFeatures = featuresOf(signature);
+  plan.requiredFeatures = featuresOf(plan);
   plan.chain = chainBreak(plan).empty();
   return plan;
 }

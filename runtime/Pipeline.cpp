@@ -36,6 +36,12 @@ llvm::Expected<Schedule> chooseSchedule(const Artifact &artifact, const Pipeline
   if (!options.scheduleCsv.empty() && options.scheduleName.empty())
     return scheduleFromCsv(options.scheduleCsv);
   bool generated = !options.scheduleName.empty() || plan.scheduleName == "forward-only";
+  if (!generated && microBatches != plan.microBatches)
+    return makeError(ExitCode::Usage,
+                     fmt::format("micro-batches: expected {}, of which the artifact's schedule is, "
+                                 "got {}",
+                                 plan.microBatches, microBatches),
+                     "--schedule forward-only runs any number of them");
   if (!generated)
     return scheduleFromCsv(artifact.scheduleCsv);
   ScheduleShape shape{plan.stages.size(), microBatches, {}, plan.ranks};

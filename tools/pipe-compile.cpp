@@ -4,6 +4,7 @@
 #include "ir/NewFile.h"
 #include "ir/schedule/Generators.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 #include "passes/Pass.h"
@@ -98,13 +99,15 @@ IntegerOption ranks("ranks",
                              "measured costs at most as many as were at work when they were "
                              "measured, or as --cluster has devices)"),
                     cl::value_desc("R"), cl::cat(category));
-StringOption
-    schedule("schedule",
-             cl::desc("default schedule of the artifact; auto chooses, by cost, which rank "
-                      "has which stages, and where they are not given stages per rank "
-                      "and the number of micro-batches (default: forward-only). With --train "
-                      "auto, its default, or one of pipe-schedule --list"),
-             cl::value_desc("forward-only|auto|NAME"), cl::init("forward-only"), cl::cat(category));
+StringOption schedule(
+    "schedule",
+    cl::desc("default schedule of the artifact; auto chooses, by cost, which rank "
+             "has which stages, and where they are not given stages per rank "
+             "and the number of micro-batches (default: forward-only). With --train "
+             "auto, its default, or one of pipe-schedule --list. Or a table of forward actions, "
+             "as pipe-schedule --csv writes it, which says stages, ranks and "
+             "micro-batches, too"),
+    cl::value_desc("forward-only|auto|NAME|FILE.csv"), cl::init("forward-only"), cl::cat(category));
 IntegerOption batch("batch",
                     cl::desc("with --train: samples of a step (default: of two micro-batches per "
                              "rank, or of --microbatches, like the example)"),
@@ -172,6 +175,24 @@ llvm::Error checkNumber(const IntegerOption &option, llvm::StringRef name) {
   return llvm::Error::success();
 }
 
+/// The default schedule of an inference: by name, or a table.
+llvm::Error readSchedule(CompileOptions &options) {
+  if (schedule == "forward-only" || schedule == "auto")
+    return llvm::Error::success();
+  const bool isTable = llvm::StringRef(schedule).endswith(".csv");
+  if (!isTable && !llvm::sys::fs::exists(schedule))
+    return failf(ExitCode::Usage, "--schedule: expected forward-only, auto or a CSV file, got {}",
+                 schedule.getValue());
+  auto buffer = llvm::MemoryBuffer::getFile(schedule);
+  if (!buffer)
+    return failf(ExitCode::IO, "--schedule: cannot read {}: {}", schedule.getValue(),
+                 llvm::StringRef(buffer.getError().message()).lower());
+  options.scheduleCsv = (*buffer)->getBuffer().str();
+  if (options.scheduleCsv.empty())
+    return failf(ExitCode::Unreadable, "--schedule: {} is empty", schedule.getValue());
+  return llvm::Error::success();
+}
+
 /// The plan of a training leaves nothing behind that could be run.
 llvm::Error readTraining(CompileOptions &options) {
   for (const cl::Option *option :
@@ -179,10 +200,8 @@ llvm::Error readTraining(CompileOptions &options) {
     if (given(*option) && !train)
       return makeError(ExitCode::Usage,
                        fmt::format("{}: expected --train with it", spelledOption(option->ArgStr)));
-  if (!train) {
-    llvm::Expected<size_t> known = chooseByName("schedule", schedule, {"forward-only", "auto"});
-    return known ? llvm::Error::success() : known.takeError();
-  }
+  if (!train)
+    return readSchedule(options);
   if (infer)
     return makeError(ExitCode::Usage, "--train: expected it without --infer, got both",
                      "leave one of the two out");

@@ -259,8 +259,9 @@ llvm::Error readVersion(JsonObject &object, Plan &plan) {
                     Plan::kMajor, plan.major, plan.minor, made),
         "compile the model again, or use the version of pipec that wrote the artifact");
   plan.requiredFeatures = object.strings("required_features");
-  auto unknown = llvm::find_if(
-      plan.requiredFeatures, [](const std::string &feature) { return feature != "varying-sizes"; });
+  auto unknown = llvm::find_if(plan.requiredFeatures, [](const std::string &feature) {
+    return feature != "schedule-table" && feature != "varying-sizes";
+  });
   if (unknown != plan.requiredFeatures.end() && object.reading().error.empty())
     return makeError(ExitCode::Version,
                      fmt::format("plan.json: needs feature \"{}\" of format {}.{}: this pipec "

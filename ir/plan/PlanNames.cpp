@@ -99,7 +99,7 @@ llvm::StringRef toString(Tie::Mode mode) { return nameOf(kTieModes, mode); }
 llvm::StringRef toString(Mode mode) { return nameOf(kModes, mode); }
 
 llvm::ArrayRef<llvm::StringRef> scheduleNames() {
-  static const llvm::StringRef kNames[] = {"forward-only"};
+  static const llvm::StringRef kNames[] = {"forward-only", "table"};
   return kNames;
 }
 
@@ -127,12 +127,18 @@ bool hasVaryingSizes(const Signature &signature) {
          });
 }
 
-std::vector<std::string> featuresOf(const Signature &signature) {
+std::vector<std::string> featuresOf(const Plan &plan) {
+  const Signature &signature = plan.signature;
   const bool needed =
       hasVaryingSizes(signature) && llvm::any_of(signature.leaves, [](const OutputLeaf &leaf) {
         return isAnyDynamic(leaf.tensor);
       });
-  return needed ? std::vector<std::string>{"varying-sizes"} : std::vector<std::string>{};
+  std::vector<std::string> features;
+  if (plan.scheduleName == "table")
+    features.push_back("schedule-table");
+  if (needed)
+    features.push_back("varying-sizes");
+  return features;
 }
 
 std::optional<int64_t> bytesOfDtype(llvm::StringRef dtype) {

@@ -13,7 +13,7 @@ llvm::StringRef toString(Tie::Mode mode);        // transmit replicate
 llvm::StringRef toString(Mode mode);             // infer train
 
 /// Schedules that a plan can name: those that every runtime can generate for any number of
-/// micro-batches.
+/// micro-batches, and "table" for one that schedule.csv alone has.
 llvm::ArrayRef<llvm::StringRef> scheduleNames();
 
 /// Errors: BadArtifact listing the names that exist.
@@ -26,7 +26,8 @@ llvm::Expected<Mode> parseMode(llvm::StringRef text);
 bool hasVaryingSizes(const Signature &signature);
 /// Names of what a reader must know of to run such a plan: "varying-sizes" where results have sizes
 /// that do not tell how the batch shows in them.
-std::vector<std::string> featuresOf(const Signature &signature);
+/// "schedule-table" where the schedule cannot be generated.
+std::vector<std::string> featuresOf(const Plan &plan);
 
 /// Bytes of one element, by PyTorch's name of the dtype; nothing for a name that it does not have.
 std::optional<int64_t> bytesOfDtype(llvm::StringRef dtype);

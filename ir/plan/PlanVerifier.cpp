@@ -73,9 +73,8 @@ private:
     if (!llvm::is_contained(scheduleNames(), llvm::StringRef(plan_.scheduleName)))
       return bad("schedule: expected {}, got \"{}\"", llvm::join(scheduleNames(), " or "),
                  plan_.scheduleName);
-    if (const std::vector<std::string> needed = featuresOf(plan_.signature);
-        plan_.requiredFeatures != needed)
-      return bad("required features: expected [{}] as the signature says, got [{}]",
+    if (const std::vector<std::string> needed = featuresOf(plan_); plan_.requiredFeatures != needed)
+      return bad("required features: expected [{}] as signature and schedule say, got [{}]",
                  llvm::join(needed, ", "), llvm::join(plan_.requiredFeatures, ", "));
     return llvm::Error::success();
   }

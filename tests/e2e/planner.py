@@ -85,6 +85,38 @@ class Planner(e2e.Case):
         self.refused(12, *MLP, "--ranks", 2, "--schedule", "auto", "--memory-limit", "1kB", saying=["expected at least", "got 1000"])
         self.refused(2, MLP[0], "--ranks", 2, "--schedule", "auto", saying=["--schedule auto: expected example inputs, got none"])
 
+    def testScheduleTable(self):
+        """Stages 0 and 3 on one rank, 1 and 2 on the other, three micro-batches in an order of its own."""
+        rows = ["0F0,0F1,0F2,3F0,3F1,3F2", "1F0,2F0,1F1,2F1,1F2,2F2"]
+        Path("v.csv").write_text("\n".join(rows) + "\n")
+        report, _ = self.document(*MLP, "--schedule", "v.csv", "--cost", "analytic", "-o", "table.pipe")
+        self.assertEqual([stage["rank"] for stage in report["stages"]], [0, 1, 1, 0])
+        self.assertEqual((report["prediction"]["schedule"], report["prediction"]["microbatches"]), ("table", 3))
+        self.assertEqual(Path("table.pipe/schedule.csv").read_text().split(), rows)
+        plan = json.loads(Path("table.pipe/plan.json").read_text())
+        self.assertEqual((plan["schedule"], plan["ranks"], plan["required_features"]), ("table", 2, ["schedule-table"]))
+        self.assertEqual(e2e.run("pipe-check", "table.pipe", "--against", MLP[0]).code, 0)
+        four = ["--inputs", e2e.MODELS / "mlp.inputs4.pt", "--expect", e2e.MODELS / "mlp.expected4.pt"]
+        self.assertEqual(e2e.run("pipe-run", "table.pipe", *four).code, 0)
+        self.assertEqual(e2e.run("pipe-run", "table.pipe", *four, "--microbatches", 4, "--schedule", "forward-only").code, 0)
+        done = e2e.run("pipe-run", "table.pipe", *four, "--microbatches", 4)
+        self.assertEqual(done.code, 2, done)
+        self.assertIn("micro-batches: expected 3, of which the artifact's schedule is, got 4", done.err)
+        self.document(*MLP, "--at", "layers.4,layers.8,head", "--schedule", "v.csv", "-o", "given.pipe")
+        self.refused(2, *MLP, "--at", "layers.4", "--schedule", "v.csv", saying=["--schedule: expected a table of 2 stages as the cuts make, got 4"])
+        for option, said, got in (("--stages", "3 stages", 4), ("--ranks", "3 ranks", 2), ("--microbatches", "2 micro-batches", 3)):
+            self.refused(2, *MLP, option, said[0], "--schedule", "v.csv", saying=[f"--schedule: expected a table of {said} as {option} says, got {got}"])
+        Path("train.csv").write_text("0F0,0B0\n1F0,1B0\n")
+        self.refused(2, *MLP, "--schedule", "train.csv", saying=["--schedule: expected a table of forward actions, got one with a backward"])
+        Path("twice.csv").write_text("0F0,0F0\n1F0\n")
+        self.refused(5, *MLP, "--schedule", "twice.csv", saying=["--schedule: ", "0F0"])
+        Path("text.csv").write_text("hello\n")
+        self.refused(3, *MLP, "--schedule", "text.csv", saying=["--schedule: "])
+        Path("empty.csv").write_text("")
+        self.refused(3, *MLP, "--schedule", "empty.csv", saying=["--schedule: empty.csv is empty"])
+        self.refused(8, *MLP, "--schedule", "none.csv", saying=["--schedule: cannot read none.csv"])
+        self.refused(2, *MLP, "--schedule", "1f1b", saying=["--schedule: expected forward-only, auto or a CSV file, got 1f1b"])
+
     def testTableGivesTheSameBytes(self):
         self.document(*UNET, "--stages", 3, "--emit-costs", "table.json", "-o", "counted.pipe")
         table = json.loads(Path("table.json").read_text())

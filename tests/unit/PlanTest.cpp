@@ -207,9 +207,9 @@ TEST(Plan, varyingSizesAreARequiredFeature) {
   EXPECT_TRUE(succeeded(verify(plan))); // its leaves tell how they grow
   for (Dim &dim : sizes)
     dim = varies; // their growth with the batch does not show any more
-  EXPECT_TRUE(
-      failedWith(verify(plan), ExitCode::BadArtifact,
-                 "required features: expected [varying-sizes] as the signature says, got []"));
+  EXPECT_TRUE(failedWith(
+      verify(plan), ExitCode::BadArtifact,
+      "required features: expected [varying-sizes] as signature and schedule say, got []"));
   plan.requiredFeatures = {"varying-sizes"};
   ASSERT_TRUE(succeeded(verify(plan)));
   llvm::Expected<Plan> read = ::pipec::read(toJson(plan));
@@ -263,7 +263,7 @@ TEST(PlanVerifier, namesWhatIsWrong) {
                   {"expected at least one stage", [](Plan &p) { p.stages.clear(); }},
                   {"micro-batches: expected at least 1, got 0",
                    [](Plan &p) { p.microBatches = 0; }},
-                  {"schedule: expected forward-only, got \"made-up\"",
+                  {"schedule: expected forward-only or table, got \"made-up\"",
                    [](Plan &p) { p.scheduleName = "made-up"; }},
                   {"source digest", [](Plan &p) { p.sourceDigest = "sha256:12"; }},
                   {"stage 1: on rank 7, but the plan has 2 ranks",

@@ -1,0 +1,73 @@
+#include "compiler/GivenSchedule.h"
+
+#include "ir/plan/Words.h"
+#include "ir/schedule/TableCheck.h"
+
+namespace pipec {
+
+namespace {
+
+llvm::Expected<TableShape> shapeOfTable(const Schedule &schedule) {
+  llvm::Expected<TableShape> shape = checkTable(schedule, nullptr);
+  if (!shape)
+    return withContext(shape.takeError(), "--schedule");
+  if (shape->backward)
+    return makeError(ExitCode::Usage,
+                     "--schedule: expected a table of forward actions, got one with a backward",
+                     "this version runs inference: pipe-schedule forward-only --csv FILE writes "
+                     "such a table");
+  return shape;
+}
+
+template <typename Number>
+llvm::Error agree(Number &said, Number inTable, const char *option, const char *what) {
+  if (said && said != inTable)
+    return makeError(ExitCode::Usage,
+                     fmt::format("--schedule: expected a table of {} as {} says, got {}",
+                                 counted(static_cast<size_t>(said), what), option, inTable),
+                     fmt::format("leave out {}", option));
+  said = inTable;
+  return llvm::Error::success();
+}
+
+} // namespace
+
+llvm::Expected<CompileOptions> withScheduleTable(CompileOptions options) {
+  if (options.scheduleCsv.empty())
+    return std::move(options);
+  llvm::Expected<Schedule> schedule = scheduleFromCsv(options.scheduleCsv);
+  if (!schedule) {
+    const ErrorText text = describe(schedule.takeError());
+    return makeError(ExitCode::Unreadable, "--schedule: " + text.message, text.help);
+  }
+  llvm::Expected<TableShape> shape = shapeOfTable(*schedule);
+  if (!shape)
+    return shape.takeError();
+  if (llvm::Error error = agree(options.ranks, schedule->ranks.size(), "--ranks", "rank"))
+    return std::move(error);
+  if (llvm::Error error =
+          agree(options.microBatches, shape->microBatches, "--microbatches", "micro-batch"))
+    return std::move(error);
+  if (options.cuts.empty() || options.stages) // how many named cuts make is known later
+    if (llvm::Error error = agree(options.stages, shape->stages, "--stages", "stage"))
+      return std::move(error);
+  return std::move(options);
+}
+
+std::vector<size_t> ranksOfTable(const CompileOptions &options) {
+  if (options.scheduleCsv.empty())
+    return {};
+  return llvm::cantFail(checkTable(llvm::cantFail(scheduleFromCsv(options.scheduleCsv)), nullptr))
+      .rankOfStage;
+}
+
+Schedule defaultSchedule(const CompileOptions &options, const Plan &plan) {
+  if (!options.scheduleCsv.empty())
+    return llvm::cantFail(scheduleFromCsv(options.scheduleCsv));
+  ScheduleShape shape{plan.stages.size(), plan.microBatches, {}, plan.ranks};
+  for (const StagePlan &stage : plan.stages)
+    shape.rankOfStage.push_back(stage.rank);
+  return forwardOnly(shape);
+}
+
+} // namespace pipec
