@@ -12,6 +12,7 @@
 
 #include <csignal>
 #include <functional>
+#include <unistd.h>
 
 namespace pipec {
 
@@ -134,6 +135,15 @@ void addNames(llvm::ArrayRef<Fault<What>> table, std::vector<llvm::StringRef> &n
 void crash(llvm::StringRef name) {
   if (name == "crash")
     std::raise(SIGSEGV);
+  if (name == "bus")
+    std::raise(SIGBUS);
+  if (name == "crash-then-hang") {
+    static constexpr char kMark[] = "crashed";
+    if (::access(kMark, F_OK) == 0)
+      ::unlink(kMark), ::sleep(200);
+    std::fclose(std::fopen(kMark, "w"));
+    std::raise(SIGSEGV);
+  }
   if (name == "assert")
     PIPEC_ASSERT(name.empty(), "planted");
   if (name == "deep-recursion") {

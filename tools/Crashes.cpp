@@ -4,12 +4,14 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Path.h"
 
 #include <fmt/format.h>
 
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,15 +24,18 @@
 namespace pipec {
 namespace {
 
-/// The signal's number, and a line for every output that was not finished.
+/// The process, which the new image keeps, the signal, and a line for every output that was not
+/// finished.
 constexpr char kVariable[] = "PIPEC_AFTER_CRASH";
 constexpr size_t kStack = 64 << 10;
+constexpr unsigned kMostSeconds = 300; // for what runs once more
+constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 
 // What the handler needs, made before: it may not allocate.
 char **arguments = nullptr;
 char **environment = nullptr; // its first entry is `state`
 char state[32 << 10];
-bool isAfterCrash = false;
+char process[24]; // its number
 
 size_t appendTo(size_t end, const char *text) {
   const size_t size = std::strlen(text);
@@ -42,7 +47,9 @@ size_t appendTo(size_t end, const char *text) {
 
 void writeState(int number) {
   char digits[3] = {char('0' + number / 10), char('0' + number % 10), 0};
-  size_t end = appendTo(appendTo(appendTo(0, kVariable), "="), digits);
+  size_t end = appendTo(0, kVariable);
+  for (const char *part : std::initializer_list<const char *>{"=", process, " ", digits})
+    end = appendTo(end, part);
   // The crash may have been in there.
   UnfinishedOutputs &open = unfinishedOutputs();
   if (!open.mutex.try_lock())
@@ -53,7 +60,7 @@ void writeState(int number) {
 
 /// In the thread that crashed, with its memory in any state.
 void startAgain(int number) {
-  if (!isAfterCrash) {
+  if (crashBefore().signal == 0) {
     writeState(number);
     ::execve("/proc/self/exe", arguments, environment);
   }
@@ -62,30 +69,52 @@ void startAgain(int number) {
   ::_exit(70);
 }
 
-std::string readCrash() {
+/// Only what carries our number: a variable that somebody else set removes nothing.
+bool isUnfinishedOutput(llvm::StringRef path) {
+  const llvm::StringRef name = llvm::sys::path::filename(path);
+  return name.startswith(".") && name.contains(fmt::format(".tmp-{}", ::getpid()));
+}
+
+Crash readCrash() {
   const char *value = std::getenv(kVariable);
   if (!value)
-    return "";
+    return {};
   llvm::SmallVector<llvm::StringRef> lines;
   llvm::StringRef(value).split(lines, '\n');
-  int number = 0;
-  if (lines[0].getAsInteger(10, number))
-    return "";
+  auto [pid, signal] = lines[0].split(' ');
+  Crash crash;
+  if (pid != std::to_string(::getpid()) || signal.getAsInteger(10, crash.signal))
+    return {};
   for (llvm::StringRef path : llvm::drop_begin(lines))
-    removeTree(path.str());
-  std::string text =
-      fmt::format("{} (signal {})", llvm::StringRef(::strsignal(number)).lower(), number);
+    if (isUnfinishedOutput(path))
+      removeTree(path.str());
   ::unsetenv(kVariable);
-  return text;
+  crash.text = fmt::format("{} (signal {})", llvm::StringRef(::strsignal(crash.signal)).lower(),
+                           crash.signal);
+  return crash;
+}
+
+/// In the process that runs the work once more.
+void endWithParent(pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent)
+    ::_exit(1);
+  for (int number : kSignals)
+    std::signal(number, SIG_DFL);
+  sigset_t all; // of these the other process has a thread that takes them
+  sigfillset(&all);
+  ::sigprocmask(SIG_UNBLOCK, &all, nullptr);
+  ::alarm(kMostSeconds);
 }
 
 } // namespace
 
 void handleCrashes(char **argv) {
-  isAfterCrash = !crashBefore().empty();
+  crashBefore();
   if (PIPEC_SANITIZED)
     return;
   arguments = argv;
+  *fmt::format_to_n(process, sizeof process - 1, "{}", ::getpid()).out = 0;
   size_t count = 0;
   while (environ[count])
     ++count;
@@ -102,31 +131,29 @@ void handleCrashes(char **argv) {
   action.sa_handler = startAgain;
   // Not blocked in the handler: the new image would inherit that.
   action.sa_flags = SA_ONSTACK | SA_NODEFER;
-  for (int number : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT})
+  for (int number : kSignals)
     ::sigaction(number, &action, nullptr);
 }
 
-const std::string &crashBefore() {
-  static const std::string crash = readCrash();
+bool Crash::isOfFile() const { return signal == SIGBUS; }
+
+const Crash &crashBefore() {
+  static const Crash crash = readCrash();
   return crash;
 }
 
 void runWhatMayCrash(llvm::function_ref<void()> body) {
-  const pid_t child = isAfterCrash ? ::fork() : -1;
-  if (child > 0) {
-    int status = 0;
-    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
-    return;
-  }
+  if (crashBefore().signal == 0)
+    return body();
+  const pid_t parent = ::getpid(), child = ::fork();
   if (child == 0) {
-    for (int number : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT})
-      std::signal(number, SIG_DFL);
+    endWithParent(parent);
     body();
     ::_exit(0);
   }
-  if (!isAfterCrash)
-    body();
+  int status = 0;
+  while (child > 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
 }
 
 } // namespace pipec

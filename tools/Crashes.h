@@ -17,12 +17,19 @@ namespace pipec {
 /// it in main before any other thread exists.
 void handleCrashes(char **argv);
 
-/// What ended the program that this one was started again for, as "segmentation fault (signal 11)";
-/// empty for a program that was started by a user. Removes what that one had not finished.
-const std::string &crashBefore();
+struct Crash {
+  int signal = 0;   // 0: none
+  std::string text; // "segmentation fault (signal 11)"
+  /// A page of a mapped file could not be read: somebody made the file shorter, or the disk failed.
+  bool isOfFile() const;
+};
 
-/// After a crash: runs `body` in a process of its own, since it may crash again, and waits for it.
-/// Otherwise runs it here.
+/// What ended the program that this one was started again for; none for a program that was started
+/// by a user. Removes what that one had not finished.
+const Crash &crashBefore();
+
+/// After a crash: runs `body` in a process of its own, since it may crash again or not come to an
+/// end, and waits for it, at most five minutes. Otherwise runs it here.
 void runWhatMayCrash(llvm::function_ref<void()> body);
 
 } // namespace pipec

@@ -113,8 +113,16 @@ ExitCode runTool(llvm::ArrayRef<const char *> arguments, const ToolInfo &info,
     return report(std::move(error), arguments, info, guard);
   if (llvm::Error error = readCommandLine(arguments))
     return report(std::move(error), arguments, info, guard);
-  if (!crashBefore().empty())
-    return report(failf(ExitCode::Internal, "{}: crashed: {}", info.name, crashBefore()), arguments,
+  if (const Crash &crash = crashBefore(); crash.isOfFile())
+    return report(makeError(ExitCode::IO,
+                            info.name +
+                                ": a file became shorter while it was read, or its disk "
+                                "failed: " +
+                                crash.text,
+                            "run it on a file that nobody changes meanwhile"),
+                  arguments, info, guard);
+  else if (crash.signal != 0)
+    return report(failf(ExitCode::Internal, "{}: crashed: {}", info.name, crash.text), arguments,
                   info, guard);
   llvm::Expected<ExitCode> code = runBody(info, guard, body);
   return code ? *code : report(code.takeError(), arguments, info, guard);

@@ -1,13 +1,16 @@
 """What an internal error leaves: every command exits 70 with one error, and a directory that says what happened and holds no weights."""
 import re
 import resource
+import signal
+import subprocess
+import time
 import unittest
 from pathlib import Path
 
 import e2e
 
 MODEL, INPUTS = e2e.MODELS / "mlp.pt", e2e.MODELS / "mlp.inputs.pt"
-INTERNAL, USAGE = 70, 2
+INTERNAL, USAGE, IO = 70, 2, 8
 HAVE_FAULTS = e2e.run("pipe-opt", "--list-passes", "--planted-error", cwd="/proc").code == INTERNAL  # where nothing can be left
 TEXT = """model {
   attribute w parameter float32[4,4] requires_grad data=@weights.bin
@@ -121,6 +124,35 @@ class Reproducers(e2e.Case):
         self.directory = self.directory.with_name(self.directory.name + "-again")
         self.directory.mkdir()
         self.crashed("pipe-compile", MODEL, "--at", "layers.8", "-o", "out.pipe", fault="assert", by="aborted (signal 6)")
+
+    def testFileThatBecomesShorter(self):
+        """While it is mapped: the next page of it that is read ends the process. No fault of pipec."""
+        result = self.pipec(IO, "pipe-compile", MODEL, "--at", "layers.8", "-o", "out.pipe", "--planted-fault", "bus", cwd=self.directory,
+                            saying="error: pipe-compile: a file became shorter while it was read, or its disk failed: bus error (signal 7)")
+        self.assertNotIn("an error of pipec", result.err)
+        self.assertEqual(e2e.leftovers(self.directory, []), [])
+
+    def testCrashThatWasNone(self):
+        """What somebody else writes into the variable that tells of a crash is no crash, and removes nothing."""
+        (self.directory / "kept").mkdir()
+        self.pipec(0, "pipe-inspect", MODEL, env={"PIPEC_AFTER_CRASH": f"11\n{self.directory / 'kept'}"})
+        self.assertTrue((self.directory / "kept").exists())
+
+    def testTraceThatDoesNotEnd(self):
+        """The passes that run once more after a crash end with the command."""
+        command = [str(e2e.BIN / "pipe-compile"), str(MODEL), "--at", "layers.8", "-o", "out.pipe", "--planted-fault", "crash-then-hang@choose-cuts"]
+        with subprocess.Popen(command, cwd=self.directory, stderr=subprocess.PIPE) as process:
+            children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+            end = time.monotonic() + 60
+            while not children.read_text() and time.monotonic() < end:
+                time.sleep(0.05)
+            child = int(children.read_text())
+            process.terminate()
+            self.assertEqual(process.wait(timeout=60), 128 + signal.SIGTERM)
+            while Path(f"/proc/{child}").exists() and time.monotonic() < end:
+                time.sleep(0.05)
+            self.assertFalse(Path(f"/proc/{child}").exists(), "the process that runs the passes lives on")
+        self.assertEqual(e2e.leftovers(self.directory, []), [])
 
     def testFullDisk(self):
         """Then there is no reproducer, and no part of one; the error is told all the same."""
