@@ -42,7 +42,9 @@ public:
       std::vector<Leaf> &leaves =
           inputs_[i].kind == BackwardInput::Kind::Weight ? weights_ : activations_;
       values.push_back(mapTensors(inputs_[i].value, [&](const at::Tensor &tensor) {
-        if (!isFloating(tensor))
+        const bool isFrozen = inputs_[i].kind == BackwardInput::Kind::Weight &&
+                              !inputs_[i].value.isTensor() && !tensor.requires_grad();
+        if (!isFloating(tensor) || isFrozen) // a list may hold both kinds
           return writes && tensor.defined() ? tensor.clone() : tensor;
         Leaf leaf{tensor.detach().requires_grad_(), {}, i};
         leaf.read = writes ? leaf.leaf.clone() : leaf.leaf.alias();

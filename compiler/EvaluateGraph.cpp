@@ -1,6 +1,7 @@
 #include "compiler/EvaluateGraph.h"
 
 #include "compiler/DecidedTypes.h"
+#include "compiler/WeightStorages.h"
 #include "ir/InferenceSettings.h"
 #include "ir/NodeInfo.h"
 #include "ir/TorchError.h"
@@ -55,7 +56,7 @@ public:
       values_[model_.graph->inputs()[model_.argumentCount() + i]] =
           privateCopy(model_.attributes[i]);
     for (size_t i = 0; i < model_.attributes.size(); ++i)
-      if (model_.attributes[i].requiresGrad)
+      if (isTrained(model_.attributes[i]))
         weights_.insert(model_.graph->inputs()[model_.argumentCount() + i]);
     InferenceSettings settings(
         /*intraOpThreads=*/1); // fast enough for an example, and the same on every machine
@@ -74,7 +75,8 @@ private:
     for (Value *value : used)
       inputs.push_back(valueOf(value));
     OperatorBackward backward;
-    if (backward_)
+    const bool isWeights = backward_ && handsOnWeights(node, used);
+    if (backward_ && !isWeights)
       backward = differentiate(node, prepared);
     const int64_t kept = firstKept(node, used, backward);
     std::optional<FlopCounter> counter;
@@ -90,12 +92,33 @@ private:
       return error;
     observe_({node, std::move(inputs), stack, counter ? counter->total() : Arithmetic(), ns_,
               std::move(backward), kept});
-    for (size_t i = 0; i < node->outputs().size(); ++i)
+    for (size_t i = 0; i < node->outputs().size(); ++i) {
+      if (isWeights && wantsGradient(stack[i]))
+        weights_.insert(node->output(i));
       values_[node->output(i)] = std::move(stack[i]);
+    }
     for (Value *value : used)
       if (lastUse_[value] == index)
         values_.erase(value);
     return llvm::Error::success();
+  }
+
+  /// Puts weights into a list or takes them out of one: they are weights then as before.
+  bool handsOnWeights(Node *node, const std::vector<Value *> &used) const {
+    const c10::Symbol kind = node->kind();
+    const bool isStructure = kind == c10::prim::ListConstruct || kind == c10::prim::ListUnpack ||
+                             kind == c10::prim::TupleConstruct || kind == c10::prim::TupleUnpack ||
+                             kind == c10::prim::TupleIndex || kind == c10::aten::__getitem__;
+    return isStructure && llvm::any_of(used, [&](Value *value) { return weights_.count(value); }) &&
+           llvm::none_of(used, [&](Value *value) { return needGrad_.count(value); });
+  }
+
+  static bool wantsGradient(const c10::IValue &value) {
+    bool any = false;
+    forEachTensor(value, [&](const at::Tensor &tensor) {
+      any = any || (tensor.defined() && tensor.requires_grad());
+    });
+    return any;
   }
 
   /// LibTorch did not come as far as the inputs.

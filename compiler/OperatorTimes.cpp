@@ -2,8 +2,8 @@
 
 #include "compiler/EstimateCosts.h"
 #include "compiler/EvaluateGraph.h"
+#include "compiler/WeightStorages.h"
 #include "ir/MicroBatch.h"
-#include "ir/TensorBytes.h"
 #include "llvm/Support/Threading.h"
 
 #include <ATen/core/Tensor.h>
@@ -13,7 +13,6 @@
 #include <cmath>
 #include <condition_variable>
 #include <mutex>
-#include <set>
 #include <thread>
 
 namespace pipec {
@@ -242,14 +241,8 @@ CostTable emptyTable(const Model &model) {
   CostTable table;
   for (const OperatorGraph::Operator &row : graph.operators)
     table.rows.push_back({row.op, row.module, 0, 0});
-  std::set<int64_t> storages;
-  for (auto [attribute, reader] : graph.weights) { // ascending readers: the first one pays
-    const Attribute &weight = model.attributes[attribute];
-    const int64_t storage = weight.storage < 0 ? -1 - int64_t(attribute) : weight.storage;
-    if (weight.value.isTensor() && weight.value.toTensor().defined() &&
-        storages.insert(storage).second)
-      table.rows[reader].weightBytes += byteCount(weight.value.toTensor());
-  }
+  for (const WeightStorage &weight : weightStorages(model, graph))
+    table.rows[*weight.readers.begin()].weightBytes += weight.bytes;
   return table;
 }
 

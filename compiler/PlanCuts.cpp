@@ -1,10 +1,9 @@
 #include "compiler/PlanCuts.h"
 
-#include "compiler/EvaluateGraph.h"
 #include "compiler/MeasureCosts.h"
+#include "compiler/WeightStorages.h"
 #include "compiler/planner/Partition.h"
 #include "compiler/planner/SketchPlan.h"
-#include "ir/TensorBytes.h"
 #include "ir/plan/Words.h"
 #include "passes/LinearPartition.h"
 #include "passes/analysis/OperatorOrder.h"
@@ -107,13 +106,8 @@ private:
     problem_.edges = graph_.reads;
     problem_.order = OperatorOrder(top_, legality_).mustFollow();
     problem_.memory.assign(size(), 0);
-    std::set<int64_t> storages;
-    for (auto [attribute, reader] : graph_.weights) { // ascending readers: the first one pays
-      const Attribute &weight = model_.attributes[attribute];
-      if (weight.value.isTensor() && weight.value.toTensor().defined() &&
-          storages.insert(weight.storage < 0 ? -1 - int64_t(attribute) : weight.storage).second)
-        problem_.memory[reader] += double(byteCount(weight.value.toTensor()));
-    }
+    for (const WeightStorage &weight : weightStorages(model_, graph_)) // the first reader pays
+      problem_.memory[*weight.readers.begin()] += double(weight.bytes);
     // What no cut may separate is one class.
     size_t next = 0;
     int64_t color = 0;

@@ -1,25 +1,13 @@
 #include "compiler/TrainingTable.h"
 
-#include "compiler/EvaluateGraph.h"
-#include "ir/TensorBytes.h"
+#include "compiler/WeightStorages.h"
 #include "passes/analysis/CutLegality.h"
 
 #include <ATen/core/Tensor.h>
 
-#include <map>
-#include <set>
-
 namespace pipec {
 
 namespace {
-
-/// A weight with all its names.
-struct WeightUse {
-  std::string name;
-  int64_t bytes = 0;
-  bool trained = false;
-  std::set<uint32_t> readers;
-};
 
 int64_t samplesOf(const Model &model, const std::vector<c10::IValue> &inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -49,20 +37,7 @@ void describeTraining(const Model &model, const std::vector<c10::IValue> &inputs
   const CutLegality legality(model, top);
   for (size_t i = 1; i < table.rows.size(); ++i)
     table.rows[i].withPrevious = !legality.legal(i);
-  std::map<int64_t, WeightUse> weights; // by storage
-  for (auto [attribute, reader] : graph.weights) {
-    const Attribute &weight = model.attributes[attribute];
-    if (!weight.value.isTensor() || !weight.value.toTensor().defined())
-      continue;
-    WeightUse &use = weights[weight.storage < 0 ? -1 - int64_t(attribute) : weight.storage];
-    if (use.name.empty()) {
-      use.name = weight.name;
-      use.bytes = byteCount(weight.value.toTensor());
-    }
-    use.trained |= weight.requiresGrad;
-    use.readers.insert(reader);
-  }
-  for (const auto &[storage, use] : weights) {
+  for (const WeightStorage &use : weightStorages(model, graph)) {
     const uint32_t first = *use.readers.begin();
     if (use.trained)
       table.rows[first].trainedBytes += use.bytes;

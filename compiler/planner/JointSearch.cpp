@@ -2,6 +2,7 @@
 
 #include "compiler/planner/Bounds.h"
 #include "compiler/planner/TrainingCuts.h"
+#include "ir/plan/Check.h"
 #include "ir/plan/Words.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -56,7 +57,8 @@ private:
     for (const ScheduleCandidate &candidate : result_.search.candidates)
       pipelines.insert(candidate.work->tag);
     result_.pipelines = pipelines.size();
-    result_.lowerBound = std::min(result_.lowerBound, result_.search.run.makespan);
+    PIPEC_ASSERT(result_.lowerBound <= result_.search.run.makespan,
+                 "a pipeline is as fast as no pipeline can be");
     return std::move(result_);
   }
 
@@ -345,8 +347,16 @@ llvm::Expected<JointOutcome> searchJointly(const JointRequest &request) {
   if (request.problem.table.rows.empty() || request.problem.ranks < 1 ||
       request.problem.cluster.devices.empty() || request.chunks.empty() ||
       request.microBatchings.empty())
-    return failf(ExitCode::Usage, "expected operators, ranks, devices, stages per rank and "
-                                  "micro-batches, got none of some");
+    return makeError(
+        ExitCode::Usage,
+        fmt::format("a plan of a training: expected at least one operator, rank, device, number of "
+                    "stages per rank and number of micro-batches, got {}, {}, {}, {}, {}",
+                    request.problem.table.rows.size(), request.problem.ranks,
+                    request.problem.cluster.devices.size(), request.chunks.size(),
+                    request.microBatchings.size()),
+        request.problem.table.rows.empty()
+            ? "a model without operators has nothing to place; plan one that computes something"
+            : "");
   return JointSearch(request).run();
 }
 

@@ -1,6 +1,7 @@
 #include "compiler/planner/ScheduleSearch.h"
 
 #include "compiler/planner/Bounds.h"
+#include "ir/plan/Check.h"
 #include "ir/plan/Words.h"
 #include "ir/schedule/OpMemory.h"
 #include "llvm/ADT/STLExtras.h"
@@ -8,6 +9,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 namespace pipec {
 
@@ -61,6 +63,18 @@ ScheduleCosts tableCosts(const StagedWork &work, const std::vector<bool> &recomp
   return costs;
 }
 
+/// Every stage waits for the one before it, and in a training for the gradient of the one after it:
+/// a bound that counts these hops holds.
+bool isChain(const StagedWork &work) {
+  std::set<size_t> waits; // stages that do
+  for (const Channel &channel : work.plan.channels)
+    for (const PortRef &to : channel.to)
+      if (channel.kind == Channel::Kind::Activation && to.stage == channel.from.stage + 1 &&
+          (!work.shape.train || channel.tensor.requiresGrad))
+        waits.insert(to.stage);
+  return waits.size() + 1 >= work.plan.stages.size();
+}
+
 llvm::Error checkWork(const StagedWork &work) {
   const size_t stages = work.plan.stages.size();
   if (work.costs.stages.size() != stages)
@@ -88,6 +102,8 @@ struct ScheduleSearch::Impl {
   SearchOutcome result;
   std::optional<ScheduleCandidate> best;
   int64_t excess = 0;              // bytes by which the last program was too large
+  std::set<size_t> chunksTried;    // stages per rank of what was added
+  size_t ranks = 0;                // of what was added last
   std::optional<ErrorText> misfit; // the first generator that is not for such a shape
   std::optional<std::pair<int64_t, ScheduleCandidate>> least; // when nothing fits
 
@@ -102,6 +118,8 @@ struct ScheduleSearch::Impl {
       return error;
     auto work = std::make_shared<StagedWork>(std::move(given));
     work->shape.recompute.clear();
+    chunksTried.insert(work->chunks);
+    ranks = work->plan.ranks;
     const int64_t bound = ScheduleSearch::lowerBound(*work);
     result.lowerBound = result.lowerBound ? std::min(result.lowerBound, bound) : bound;
     for (bool looksAtCosts : {false, true}) { // those that take time come last
@@ -356,7 +374,8 @@ struct ScheduleSearch::Impl {
     };
     llvm::stable_sort(result.candidates,
                       [&](const auto &a, const auto &b) { return order(a) < order(b); });
-    result.lowerBound = std::min(result.lowerBound, result.run.makespan);
+    PIPEC_ASSERT(result.lowerBound <= result.run.makespan,
+                 "a schedule is as fast as no schedule can be");
     return std::move(result);
   }
 
@@ -398,6 +417,31 @@ struct ScheduleSearch::Impl {
         choices.back().recompute[s] = set >> s & 1;
     }
     return choices;
+  }
+
+  /// No generator that was asked for is for the stages per rank of any work.
+  llvm::Error misfitChunks() const {
+    if (!result.complete)
+      return makeError(ExitCode::Usage, "time was up before a schedule was found",
+                       "give the search more time");
+    std::string numbers;
+    for (size_t chunks : chunksTried)
+      numbers += (numbers.empty() ? "" : " or ") + std::to_string(chunks);
+    const Generator *generator = findGenerator(options.schedule);
+    if (!generator)
+      return makeError(ExitCode::Usage,
+                       fmt::format("no schedule is for {} stages per rank", numbers),
+                       "pipe-schedule --list shows how many each schedule is for");
+    const size_t fewest = generator->leastChunks, most = generator->mostChunks;
+    const std::string wanted = fewest == most ? std::to_string(fewest)
+                               : most         ? fmt::format("{} to {}", fewest, most)
+                                              : fmt::format("at least {}", fewest);
+    return makeError(ExitCode::Usage,
+                     fmt::format("{}: expected {} {} per rank, got {}", options.schedule, wanted,
+                                 most == 1 ? "stage" : "stages", numbers),
+                     fmt::format("{} can have --stages {}{}; or choose another schedule",
+                                 counted(ranks, "rank"), fewest * ranks,
+                                 most == fewest ? "" : " or a larger multiple"));
   }
 
   llvm::Error noPlan() {
@@ -454,8 +498,7 @@ struct ScheduleSearch::Impl {
     }
     if (misfit)
       return makeError(misfit->code, misfit->message, misfit->help);
-    return failf(ExitCode::Usage, "no schedule is for as many stages per rank{}",
-                 result.complete ? "" : ", or time was up");
+    return misfitChunks();
   }
 };
 
@@ -470,9 +513,11 @@ llvm::Error ScheduleSearch::add(StagedWork work, ScheduleEffort effort) {
 int64_t ScheduleSearch::lowerBound(const StagedWork &work) {
   RunShape shape = work.shape;
   shape.recompute.clear();
-  return std::max(runLowerBound(work.plan, shape, work.costs),
-                  makespanLowerBound(tableCosts(work, {}), ranksOfStages(work.plan),
-                                     work.plan.ranks, shape.microBatches, !shape.train));
+  const int64_t bound = runLowerBound(work.plan, shape, work.costs);
+  if (!isChain(work))
+    return bound;
+  return std::max(bound, makespanLowerBound(tableCosts(work, {}), ranksOfStages(work.plan),
+                                            work.plan.ranks, shape.microBatches, !shape.train));
 }
 
 const ScheduleCandidate *ScheduleSearch::best() const {

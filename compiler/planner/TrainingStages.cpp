@@ -83,21 +83,28 @@ int64_t TrainingStages::updateNs(size_t rank, int64_t trainedBytes) const {
 
 void TrainingStages::addChannels(const TrainingPoint &point, const std::vector<uint32_t> &stageOf,
                                  StagedWork &work) const {
-  for (size_t maker = 0; maker < readers_.size(); ++maker) {
-    const int64_t bytes = rounded(double(problem_.table.rows[maker].outputBytes) * point.share);
-    std::set<size_t> consumers;
-    for (uint32_t reader : readers_[maker])
-      if (stageOf[reader] != stageOf[maker])
-        consumers.insert(stageOf[reader]);
-    if (consumers.empty() || bytes == 0) // numbers travel with what else travels
-      continue;
-    addChannel(work.plan, stageOf[maker], {consumers.begin(), consumers.end()}, bytes);
-    work.plan.channels.back().tensor.requiresGrad = hasGradient_[maker];
-    for (size_t stage : consumers) {
-      work.costs.stages[stage].heldByForward += bytes;
-      work.costs.keptToRecompute[stage] += bytes;
+  std::set<std::pair<size_t, size_t>> linked; // stages between which something travels
+  // Numbers travel with what else travels; where nothing does, they still have to arrive.
+  for (const bool ofBytes : {true, false})
+    for (size_t maker = 0; maker < readers_.size(); ++maker) {
+      const int64_t bytes = rounded(double(problem_.table.rows[maker].outputBytes) * point.share);
+      const size_t from = stageOf[maker];
+      if ((bytes > 0) != ofBytes)
+        continue;
+      std::set<size_t> consumers;
+      for (uint32_t reader : readers_[maker])
+        if (stageOf[reader] != from && (ofBytes || !linked.count({from, stageOf[reader]})))
+          consumers.insert(stageOf[reader]);
+      if (consumers.empty())
+        continue;
+      addChannel(work.plan, from, {consumers.begin(), consumers.end()}, bytes);
+      work.plan.channels.back().tensor.requiresGrad = ofBytes && hasGradient_[maker];
+      for (size_t stage : consumers) {
+        linked.insert({from, stage});
+        work.costs.stages[stage].heldByForward += bytes;
+        work.costs.keptToRecompute[stage] += bytes;
+      }
     }
-  }
 }
 
 /// The table's first reader has the weight already.

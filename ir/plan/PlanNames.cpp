@@ -133,7 +133,12 @@ std::vector<std::string> featuresOf(const Plan &plan) {
       hasVaryingSizes(signature) && llvm::any_of(signature.leaves, [](const OutputLeaf &leaf) {
         return isAnyDynamic(leaf.tensor);
       });
+  const bool moved = llvm::any_of(plan.obligations, [](const Obligation &obligation) {
+    return obligation.kind == Obligation::Kind::Reorder;
+  });
   std::vector<std::string> features;
+  if (moved)
+    features.push_back("moved-operators");
   if (plan.scheduleName == "table")
     features.push_back("schedule-table");
   if (needed)

@@ -74,7 +74,8 @@ private:
       return bad("schedule: expected {}, got \"{}\"", llvm::join(scheduleNames(), " or "),
                  plan_.scheduleName);
     if (const std::vector<std::string> needed = featuresOf(plan_); plan_.requiredFeatures != needed)
-      return bad("required features: expected [{}] as signature and schedule say, got [{}]",
+      return bad("required features: expected [{}] as signature, schedule and obligations say, got "
+                 "[{}]",
                  llvm::join(needed, ", "), llvm::join(plan_.requiredFeatures, ", "));
     return llvm::Error::success();
   }

@@ -350,6 +350,50 @@ TEST(EstimateCosts, KnowSharedAndFrozenWeights) {
   EXPECT_EQ(table.rows[2].keptBytes, 64); // its input, for the gradient of the weight
 }
 
+/// As scripted recurrent modules have theirs: read as a list, taken out of it or not.
+TEST(EstimateCosts, KnowWeightsInLists) {
+  const CostTable table = countedTraining(R"ir(model {
+  attribute l value List[Tensor] value=[{"tensor":"float32[8,8]","requires_grad":true,"data":"seed(1)"},{"tensor":"float32[8,8]","data":"seed(2)"}]
+  graph(%x : Tensor, %l : Tensor[]):
+    %zero : int = prim::Constant[value=0]()
+    %1 : Tensor, %2 : Tensor = prim::ListUnpack(%l)
+    %3 : Tensor = aten::mm(%x, %1)
+    %4 : Tensor = aten::mm(%3, %2)
+    %5 : Tensor = aten::cat(%l, %zero)
+    %6 : Tensor = aten::mm(%5, %4)
+    return (%6)
+}
+)ir",
+                                          {at::ones({8, 8})});
+  ASSERT_EQ(table.rows.size(), 5u);
+  EXPECT_EQ(table.rows[0].weightBytes, 512);
+  EXPECT_EQ(table.rows[0].trainedBytes, 256);
+  EXPECT_EQ(table.shared,
+            (std::vector<SharedWeight>{{"l.0", 256, true, {0, 3}}, {"l.1", 256, false, {0, 3}}}));
+  const int64_t flops = 2 * 8 * 8 * 8;
+  EXPECT_EQ(table.rows[1].weightGradNs, flops); // of the trained weight
+  EXPECT_EQ(table.rows[1].inputGradNs, 0);
+  EXPECT_EQ(table.rows[2].weightGradNs, 0); // the other one is frozen
+  EXPECT_EQ(table.rows[2].inputGradNs, flops);
+}
+
+/// Views of one storage: what they reach over together, whichever is read first.
+TEST(EstimateCosts, CountAllOfAStorage) {
+  const CostTable table = countedTraining(R"(model {
+  attribute a parameter float32[8] requires_grad storage=0 data=none
+  attribute b parameter float32[8,8] requires_grad storage=0 data=none
+  graph(%x : Tensor, %a : Tensor, %b : Tensor):
+    %1 : Tensor = aten::mul(%x, %a)
+    %2 : Tensor = aten::mm(%1, %b)
+    return (%2)
+}
+)",
+                                          {at::ones({8, 8})});
+  EXPECT_EQ(table.rows[0].weightBytes, 256);
+  EXPECT_EQ(table.rows[0].trainedBytes, 256);
+  EXPECT_EQ(table.rows[1].weightBytes, 0);
+}
+
 TEST(OperatorTimes, BackwardWritesIntoCopies) {
   Model flat = take(parseModel(R"(model {
   attribute w parameter float32[8,8] requires_grad data=seed(1)

@@ -249,13 +249,38 @@ TEST(JointSearch, answersWithoutTime) {
   }
 }
 
+/// Numbers have no bytes; who reads them waits for them all the same.
+TEST(JointSearch, waitsForValuesWithoutBytes) {
+  CostTable table;
+  table.training = true;
+  table.batch = 1;
+  for (uint32_t i = 0; i < 3; ++i) {
+    CostRow &row = table.rows.emplace_back();
+    row.op = "aten::op";
+    row.forwardNs = 100'000;
+    if (i > 0)
+      row.reads = {i - 1};
+  }
+  JointRequest request = requestFor(table, 3);
+  request.problem.cluster = defaultCluster(3);
+  request.chunks = {1};
+  request.microBatchings = {{1, 1}};
+  const JointOutcome outcome = take(searchJointly(request));
+  EXPECT_GE(*outcome.search.best().step, 300'000);
+  EXPECT_LE(outcome.lowerBound, *outcome.search.best().step);
+  const Plan &plan = outcome.search.best().work->plan;
+  ASSERT_EQ(plan.channels.size(), 2u);
+  EXPECT_FALSE(plan.channels[0].tensor.requiresGrad);
+}
+
 TEST(JointSearch, saysWhatIsMissing) {
   std::mt19937 random(2);
   JointRequest request = requestFor(randomTable(random, 2), 4);
   EXPECT_TRUE(failedWith(searchJointly(request), ExitCode::Usage,
                          "expected a model with places for at least 3 cuts"));
   request.microBatchings.clear();
-  EXPECT_TRUE(failedWith(searchJointly(request), ExitCode::Usage, "expected operators, ranks"));
+  EXPECT_TRUE(failedWith(searchJointly(request), ExitCode::Usage,
+                         "number of micro-batches, got 2, 4, 4, 2, 0"));
 }
 
 } // namespace

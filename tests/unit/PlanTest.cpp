@@ -3,6 +3,7 @@
 #include "ir/plan/Plan.h"
 
 #include "ir/plan/Json.h"
+#include "ir/plan/PlanNames.h"
 #include "tests/support/Matchers.h"
 #include "tests/support/SamplePlan.h"
 
@@ -209,7 +210,8 @@ TEST(Plan, varyingSizesAreARequiredFeature) {
     dim = varies; // their growth with the batch does not show any more
   EXPECT_TRUE(failedWith(
       verify(plan), ExitCode::BadArtifact,
-      "required features: expected [varying-sizes] as signature and schedule say, got []"));
+      "required features: expected [varying-sizes] as signature, schedule and obligations say, "
+      "got []"));
   plan.requiredFeatures = {"varying-sizes"};
   ASSERT_TRUE(succeeded(verify(plan)));
   llvm::Expected<Plan> read = ::pipec::read(toJson(plan));
@@ -222,6 +224,21 @@ TEST(Plan, varyingSizesAreARequiredFeature) {
   plan.signature.leaves[0].merge = {MergeRule::Kind::Concat, 0};
   sizes[0] = {.perBatch = 0, .constant = 7, .dynamic = false};
   EXPECT_TRUE(failedWith(verify(plan), ExitCode::BadArtifact, "grows with the batch"));
+}
+
+/// A pipec that does not know of them must not run the plan: it says so by the feature, before it
+/// comes to the obligation.
+TEST(Plan, movedOperatorsAreARequiredFeature) {
+  Plan plan = richPlan();
+  plan.obligations.push_back(Obligation::reorder({1, 0}));
+  EXPECT_TRUE(failedWith(verify(plan), ExitCode::BadArtifact,
+                         "required features: expected [moved-operators] as signature, schedule and "
+                         "obligations say, got []"));
+  plan.requiredFeatures = featuresOf(plan);
+  ASSERT_TRUE(succeeded(verify(plan)));
+  llvm::Expected<Plan> read = ::pipec::read(toJson(plan));
+  ASSERT_TRUE(succeeded(read));
+  EXPECT_EQ(*read, plan);
 }
 
 TEST(Plan, olderMinorHasNoNormalisation) {
@@ -487,6 +504,7 @@ TEST(PlanVerifier, namesWhatIsWrong) {
                   {"obligation 1 (reorder operators 2 0-1): expected one order of the operators, "
                    "got a second one",
                    [](Plan &p) {
+                     p.requiredFeatures = {"moved-operators"};
                      p.obligations = {Obligation::reorder({1, 0}), Obligation::reorder({2, 0, 1})};
                    }},
               };

@@ -101,6 +101,23 @@ TEST(PlanTraining, TakesRanksFromWhatIsSaid) {
   EXPECT_EQ(take(planTraining(table, wishes)).scheduleName, "zb-v");
 }
 
+TEST(PlanTraining, SaysForHowManyStagesAScheduleIs) {
+  TrainingWishes wishes = onRanks(2);
+  wishes.stages = 2;
+  wishes.schedule = "zb-v";
+  auto refusal = [&] { return describe(planTraining(evenTable(12), wishes).takeError()); };
+  EXPECT_EQ(refusal().message, "zb-v: expected 2 stages per rank, got 1");
+  EXPECT_EQ(refusal().help, "2 ranks can have --stages 4; or choose another schedule");
+  wishes.stages = 4;
+  wishes.schedule = "1f1b";
+  EXPECT_EQ(refusal().message, "1f1b: expected 1 stage per rank, got 2");
+  EXPECT_EQ(refusal().help, "2 ranks can have --stages 2; or choose another schedule");
+  wishes.stages = 0;
+  const ErrorText empty = describe(planTraining(evenTable(0), wishes).takeError());
+  EXPECT_NE(empty.message.find("expected at least one operator"), std::string::npos);
+  EXPECT_NE(empty.message.find("got 0, 2"), std::string::npos);
+}
+
 TEST(PlanTraining, SaysWhatDoesNotGoTogether) {
   CostTable table = evenTable(6);
   TrainingWishes wishes = onRanks(2);
