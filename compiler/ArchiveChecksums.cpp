@@ -18,7 +18,8 @@ using namespace llvm::support::endian;
 
 constexpr llvm::StringRef kLocalHeader("PK\3\4", 4), kDescriptor("PK\7\10", 4),
     kDirectoryEntry("PK\1\2", 4);
-constexpr size_t kLocalHeaderSize = 30, kDirectoryEntrySize = 46;
+constexpr size_t kLocalHeaderSize = 30, kDirectoryEntrySize = 46, kDescriptorSize = 16,
+                 kWideDescriptorSize = 24; // with sizes of 64 bits
 
 void require(bool holds, const char *what) {
   if (!holds)
@@ -30,12 +31,19 @@ uint32_t crcOf(uint32_t before, llvm::StringRef bytes) {
   return libdeflate_crc32(before, bytes.data(), bytes.size());
 }
 
+bool isWide(llvm::StringRef descriptor) { return descriptor.size() == kWideDescriptorSize; }
+
+/// Of the data as it was before it was compressed.
+uint64_t sizeIn(llvm::StringRef descriptor) {
+  return isWide(descriptor) ? read64le(descriptor.data() + 16) : read32le(descriptor.data() + 12);
+}
+
 } // namespace
 
 void ArchiveChecksums::put(llvm::StringRef bytes) {
   if (!inData_)
     putHeader(bytes);
-  else if (isDescriptor(bytes))
+  else if (isAllOfData(bytes))
     putDescriptor(bytes);
   else
     putData(bytes);
@@ -63,6 +71,7 @@ void ArchiveChecksums::putHeader(llvm::StringRef bytes) {
 
 void ArchiveChecksums::putData(llvm::StringRef bytes) {
   Record &record = records_.back();
+  record.begun = true;
   record.stored += bytes.size();
   if (record.compressed) {
     pending_ += bytes;
@@ -75,24 +84,25 @@ void ArchiveChecksums::putData(llvm::StringRef bytes) {
   take_(bytes);
 }
 
-/// A call for itself, with the number of bytes that came. (Data that looks the same would have to
-/// know it; then the directory would not fit.)
-bool ArchiveChecksums::isDescriptor(llvm::StringRef bytes) const {
-  if (!bytes.startswith(kDescriptor) || (bytes.size() != 16 && bytes.size() != 24))
-    return false;
-  const bool wide = bytes.size() == 24;
-  const uint64_t stored = wide ? read64le(bytes.data() + 8) : read32le(bytes.data() + 8);
-  return read32le(bytes.data() + 4) == 0 && stored == records_.back().stored;
+/// Whether the record's data ended before these bytes. The writer hands over data that is not
+/// compressed in one call, and deflated data says itself where it ends: so nothing that the data
+/// may hold is taken for its end.
+bool ArchiveChecksums::isAllOfData(llvm::StringRef next) {
+  Record &record = records_.back();
+  if (!record.compressed)
+    return record.begun;
+  if (!next.startswith(kDescriptor) || !(next.size() == kDescriptorSize || isWide(next)))
+    return false; // spares inflating what is not all there
+  const std::optional<uint32_t> crc = crcOfDeflated(sizeIn(next));
+  record.crc = crc.value_or(0);
+  return crc.has_value();
 }
 
 void ArchiveChecksums::putDescriptor(llvm::StringRef bytes) {
-  Record &record = records_.back();
-  const bool wide = bytes.size() == 24;
-  const uint64_t size = wide ? read64le(bytes.data() + 16) : read32le(bytes.data() + 12);
-  if (record.compressed)
-    record.crc = crcOfDeflated(size);
-  else
-    require(size == record.stored, "as many bytes as were stored");
+  const Record &record = records_.back();
+  require(bytes.startswith(kDescriptor) && (bytes.size() == kDescriptorSize || isWide(bytes)),
+          "a record's data in one call");
+  require(record.compressed || sizeIn(bytes) == record.stored, "as many bytes as were stored");
   std::string descriptor = bytes.str();
   write32le(descriptor.data() + 4, record.crc);
   take_(descriptor);
@@ -100,15 +110,22 @@ void ArchiveChecksums::putDescriptor(llvm::StringRef bytes) {
   inData_ = false;
 }
 
-uint32_t ArchiveChecksums::crcOfDeflated(uint64_t size) const {
+/// Nothing where the data so far is not a whole stream of so many bytes.
+std::optional<uint32_t> ArchiveChecksums::crcOfDeflated(uint64_t size) const {
+  constexpr uint64_t kMostPerByte = 1032; // what a byte of a deflated stream can stand for
+  if (size > kMostPerByte * pending_.size())
+    return std::nullopt;
   const std::unique_ptr<libdeflate_decompressor, void (*)(libdeflate_decompressor *)> inflater(
       libdeflate_alloc_decompressor(), libdeflate_free_decompressor);
   if (!inflater)
     throw std::bad_alloc();
   std::string text(size, '\0');
-  require(libdeflate_deflate_decompress(inflater.get(), pending_.data(), pending_.size(),
-                                        text.data(), text.size(), nullptr) == LIBDEFLATE_SUCCESS,
-          "deflated data");
+  size_t taken = 0;
+  if (libdeflate_deflate_decompress_ex(inflater.get(), pending_.data(), pending_.size(),
+                                       text.data(), text.size(), &taken,
+                                       nullptr) != LIBDEFLATE_SUCCESS ||
+      taken != pending_.size())
+    return std::nullopt;
   return crcOf(0, text);
 }
 

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,14 +33,14 @@ private:
     std::string name;
     uint32_t crc = 0;
     uint64_t stored = 0; // bytes of data as they are in the archive
-    bool compressed = false;
+    bool compressed = false, begun = false;
   };
 
   void putHeader(llvm::StringRef bytes);
   void putData(llvm::StringRef bytes);
-  bool isDescriptor(llvm::StringRef bytes) const;
+  bool isAllOfData(llvm::StringRef next);
   void putDescriptor(llvm::StringRef bytes);
-  uint32_t crcOfDeflated(uint64_t size) const;
+  std::optional<uint32_t> crcOfDeflated(uint64_t size) const;
   std::string serializationId(llvm::StringRef written) const;
   void fillDirectory();
 

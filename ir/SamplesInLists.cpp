@@ -1,8 +1,13 @@
 #include "ir/SamplesInLists.h"
 
+#include "ir/Values.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <fmt/format.h>
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
 
 namespace pipec {
 
@@ -17,29 +22,88 @@ c10::IValue longer(const c10::IValue &value) {
   return list;
 }
 
+/// What the results of a list and of one with an entry more have in common.
+struct Results {
+  bool follow = false;    // with an entry more there is more of something
+  bool keepBatch = false; // a first dimension is the entries' own, with any number of them
+
+  void compare(const c10::IValue &before, const c10::IValue &after, int64_t batch) {
+    if (before.isTuple() && after.isTuple() &&
+        before.toTupleRef().size() == after.toTupleRef().size()) {
+      for (size_t i = 0; i < before.toTupleRef().size(); ++i)
+        compare(before.toTupleRef().elements()[i], after.toTupleRef().elements()[i], batch);
+      return;
+    }
+    const std::vector<at::Tensor> a = tensorsOf(before), b = tensorsOf(after);
+    auto isBatch = [&](const at::Tensor &tensor) {
+      return tensor.dim() > 0 && tensor.size(0) == batch;
+    };
+    auto others = [&](const std::vector<at::Tensor> &tensors) {
+      return tensors.size() - static_cast<size_t>(llvm::count_if(tensors, isBatch));
+    };
+    if (a.size() != b.size())
+      follow |= others(b) > others(a);
+    else
+      for (size_t t = 0; t < a.size(); ++t) {
+        const bool keeps = isBatch(a[t]) && isBatch(b[t]);
+        keepBatch |= keeps;
+        follow |= !keeps && a[t].sizes() != b[t].sizes();
+      }
+  }
+
+private:
+  static std::vector<at::Tensor> tensorsOf(const c10::IValue &value) {
+    std::vector<at::Tensor> tensors;
+    forEachTensor(value, [&](const at::Tensor &tensor) {
+      if (tensor.defined())
+        tensors.push_back(tensor);
+    });
+    return tensors;
+  }
+};
+
+/// Of the first tensor that has one.
+int64_t firstDimension(const c10::IValue &value) {
+  std::optional<int64_t> size;
+  forEachTensor(value, [&](const at::Tensor &tensor) {
+    if (!size && tensor.defined() && tensor.dim() > 0)
+      size = tensor.size(0);
+  });
+  return size.value_or(0);
+}
+
 } // namespace
 
 std::string samplesInLists(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
                            const std::vector<bool> &batchDimGiven, LeafRunner run) {
   if (llvm::is_contained(batchDimGiven, true))
     return "";
-  std::string first;
+  std::optional<size_t> first;
   std::vector<c10::IValue> call(inputs.begin(), inputs.end());
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!signature.inputs[i].batchDim)
       continue;
     if (!inputs[i].isList())
       return "";
-    if (first.empty())
-      first = signature.inputs[i].name;
+    if (!first)
+      first = i;
     call[i] = longer(inputs[i]);
   }
-  if (first.empty())
+  if (!first)
     return "";
-  llvm::Error error = run({ownCopies(call)}).takeError();
-  const bool takesIt = !error;
-  llvm::consumeError(std::move(error));
-  return takesIt ? fmt::format("{} is a list with an entry per sample", first) : "";
+  auto after = run({ownCopies(call)});
+  auto before = after ? run({ownCopies(inputs)}) : std::vector<c10::IValue>();
+  if (!after || !before) {
+    llvm::consumeError(after.takeError());
+    llvm::consumeError(before.takeError());
+    return "";
+  }
+  Results results;
+  for (size_t l = 0; l < std::min(before->size(), after->size()); ++l)
+    results.compare((*before)[l], (*after)[l], firstDimension(inputs[*first]));
+  if (!results.follow || results.keepBatch)
+    return "";
+  return fmt::format("{} is a list with an entry per sample", signature.inputs[*first].name);
 }
 
 } // namespace pipec

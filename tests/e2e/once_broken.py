@@ -64,6 +64,21 @@ class Found(e2e.Case):
                 self.pipec(0, "pipe-run", what, "--inputs", f"pictures{batch}.pt", "--threads", 1, "--output", output, "--force")
             self.sameBits(torch.load("expected.pt"), torch.load("actual.pt"), f"{batch} pictures")
 
+    def testListsOfFeaturesAreCutAlongAFixedBatch(self):
+        """However many features the model takes, they are not its samples."""
+        module = torch.jit.script(models.TakesFeatures().eval())
+        module.save("features.pt")
+        torch.save(([randn(4, 4), randn(4, 4)],), "features4.pt")
+        batch = [randn(8, 4), randn(8, 4)]
+        torch.save((batch,), "features8.pt")
+        self.pipec(0, "pipe-compile", "features.pt", "-o", "features.pipe", "--stages", 2, "--inputs", "features4.pt", saying="only micro-batches of 4")
+        expected = torch.cat([module([x[i : i + 4] for x in batch]) for i in (0, 4)])
+        for what in ("features.pt", "features.pipe"):
+            self.pipec(0, "pipe-run", what, "--inputs", "features8.pt", "--microbatches", 2, "--threads", 1, "--output", "actual.pt", "--force")
+            self.sameBits(expected, torch.load("actual.pt"), what)
+        self.pipec(2, "pipe-run", "features.pt", "--inputs", "features8.pt", "--microbatches", 4,
+                   saying="expected a batch of 4 samples (the model's constants fix it), got 2")
+
     def testWholeArgumentsAreWrittenByEachMicroBatchAlone(self):
         """As if each were the only one: none sees what another wrote, and the caller's tensor stays."""
         whole = "cache=none"

@@ -301,6 +301,20 @@ class TakesPictures(nn.Module):
         return [self.b(one).mean(dim=[0, 2, 3]) for one in seen]
 
 
+class TakesFeatures(nn.Module):
+    """A list with an entry per feature, of any number, and a batch that a constant fixes."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, xs: List[Tensor]) -> Tensor:
+        y = self.a(xs[0]).reshape(4, 4)
+        for x in xs:
+            y = y + x
+        return self.b(y)
+
+
 class HasAModuleOfConstants(nn.Module):
     """Traced: weights that are called as the tensors of the method's text are."""
 

@@ -71,10 +71,55 @@ TEST(ArchiveChecksumsTest, areThoseOfLibTorchsWriter) {
   }
 }
 
-TEST(ArchiveChecksumsTest, dataThatEndsAsADescriptorStaysData) {
-  // Of 16 bytes, but with another number than came before it.
-  const std::string weight("PK\7\10\0\0\0\0\20\0\0\0\20\0\0\0", 16);
-  EXPECT_EQ(withoutId(checked(callsOf(false, weight))), withoutId(joined(callsOf(true, weight))));
+/// All that such bytes could say: no or as many bytes before them, in 32 bits and in 64.
+TEST(ArchiveChecksumsTest, dataThatLooksLikeADescriptorStaysData) {
+  auto weight = [](size_t size, char stored, char whole) {
+    std::string bytes("PK\7\10", 4);
+    bytes.resize(size, '\0');
+    bytes[8] = stored;
+    bytes[size == 16 ? 12 : 16] = whole;
+    return bytes;
+  };
+  for (size_t size : {16, 24})
+    for (char stored : {0, 16, 24})
+      for (char whole : {0, 5, 16, 24}) {
+        const std::string bytes = weight(size, stored, whole);
+        EXPECT_EQ(withoutId(checked(callsOf(false, bytes))),
+                  withoutId(joined(callsOf(true, bytes))));
+      }
+}
+
+std::string localHeader(bool compressed) {
+  std::string header("PK\3\4", 4);
+  header.resize(30, '\0');
+  header[6] = 8; // a descriptor follows
+  header[8] = compressed ? 8 : 0;
+  header[26] = 1;
+  return header + "c";
+}
+
+std::string descriptorOf(char stored, char whole) {
+  std::string bytes("PK\7\10", 4);
+  bytes.resize(16, '\0');
+  bytes[8] = stored;
+  bytes[12] = whole;
+  return bytes;
+}
+
+TEST(ArchiveChecksumsTest, aPartOfDeflatedDataThatLooksLikeADescriptorStaysData) {
+  const std::string data = descriptorOf(5, 0);   // what came before it, and nothing in it
+  const std::string block("\1\20\0\357\377", 5); // a last one, of 16 bytes as they are
+  auto descriptor = [](const Calls &calls) {
+    std::string last;
+    ArchiveChecksums checksums([&](llvm::StringRef bytes) { last = bytes.str(); });
+    for (const std::string &call : calls)
+      checksums.put(call);
+    return last.substr(0, 8);
+  };
+  const std::string written = descriptor({localHeader(true), block, data, descriptorOf(21, 16)});
+  EXPECT_EQ(written, descriptor({localHeader(false), data, descriptorOf(16, 16)}));
+  EXPECT_EQ(written.substr(0, 4), data.substr(0, 4));
+  EXPECT_NE(written.substr(4), std::string(4, '\0'));
 }
 
 TEST(ArchiveChecksumsTest, theReaderOfLibTorchReadsTheRecords) {
@@ -114,10 +159,14 @@ TEST(ArchiveChecksumsTest, whatIsOfAnotherFormIsRefused) {
   using testing::HasSubstr;
   const std::string all = joined(calls);
   EXPECT_THAT(message([&](Calls &c) { c = {all}; }), HasSubstr("data in calls of its own"));
-  EXPECT_THAT(message([&](Calls &c) { c = callsOf(true, "weight"); }),
-              HasSubstr("expected all of the last record")); // no descriptor without a checksum
   EXPECT_THAT(message([&](Calls &c) { c.pop_back(), c.pop_back(), c.pop_back(), c.pop_back(); }),
               HasSubstr("expected a directory of all records"));
+  EXPECT_THAT(message([&](Calls &) {}), "taken");
+  const auto data = std::find(calls.begin(), calls.end(), "weight");
+  EXPECT_THAT(message([&](Calls &c) { c.insert(c.begin() + (data - calls.begin()), "more"); }),
+              HasSubstr("a record's data in one call"));
+  EXPECT_THAT(message([&](Calls &c) { c.resize(data - calls.begin() + 1); }),
+              HasSubstr("expected all of the last record"));
   auto directory = [&](Calls &c) -> std::string & {
     return *std::find_if(c.begin(), c.end(),
                          [](const std::string &call) { return call.rfind("PK\1\2", 0) == 0; });

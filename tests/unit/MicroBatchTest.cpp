@@ -365,13 +365,13 @@ TEST(Trial, WhatHangsOnEarlierSamplesStaysWhole) {
 TEST(Trial, ListsWithAnEntryPerSampleStayWhole) {
   // Pictures of three colours each: 3 is no batch.
   auto run = [](std::vector<Values> calls) -> llvm::Expected<Values> {
-    Values leaves = {at::zeros({})};
+    std::vector<at::Tensor> sums;
     for (const c10::IValue &picture : calls.back()[0].toListRef()) {
       if (picture.toTensor().size(0) != 3)
         return makeError(ExitCode::Other, "three colours");
-      leaves[0] = at::add(leaves[0].toTensor(), picture.toTensor().sum());
+      sums.push_back(picture.toTensor().sum());
     }
-    return leaves;
+    return Values{sums};
   };
   const c10::IValue pictures(std::vector<at::Tensor>{at::randn({3, 4, 5}), at::randn({3, 6, 5})});
   Signature signature = signatureWith({input("pictures")}, 1);
@@ -390,6 +390,40 @@ TEST(Trial, ListsWithAnEntryPerSampleStayWhole) {
   ASSERT_FALSE(bool(batchTrial(signature, {pictures}, {false}, takesTwo, &whole)));
   EXPECT_EQ(whole, "");
   EXPECT_EQ(signature.inputs[0].batchDim, 0);
+}
+
+TEST(Trial, ListsOfFeaturesFollowAFixedBatch) {
+  // Any number of features, each of 4 samples, which a constant of the model fixes.
+  const c10::IValue features(std::vector<at::Tensor>{at::randn({4, 2}), at::randn({4, 2})});
+  auto batchOf = [&](llvm::function_ref<c10::IValue(std::vector<at::Tensor>)> result) {
+    auto run = [&](std::vector<Values> calls) -> llvm::Expected<Values> {
+      std::vector<at::Tensor> entries;
+      for (const c10::IValue &entry : calls.back()[0].toListRef()) {
+        if (entry.toTensor().size(0) != 4)
+          return makeError(ExitCode::Other, "four samples");
+        entries.push_back(entry.toTensor());
+      }
+      return Values{result(std::move(entries))};
+    };
+    Signature signature = signatureWith({input("xs")}, 1);
+    std::string whole;
+    llvm::Error error = batchTrial(signature, {features}, {false}, run, &whole);
+    EXPECT_FALSE(bool(error));
+    EXPECT_EQ(whole, "");
+    EXPECT_FALSE(signature.batchSymbolic);
+    return signature.inputs[0].batchDim;
+  };
+  using Entries = std::vector<at::Tensor>;
+  EXPECT_EQ(batchOf([](Entries xs) { return at::stack(xs).sum(0); }), 0);
+  EXPECT_EQ(batchOf([](Entries xs) { return at::stack(xs).sum(); }), 0) << "says nothing";
+  EXPECT_EQ(batchOf([](Entries xs) { return at::cat(xs, 1); }), 0) << "more, of the same samples";
+  EXPECT_EQ(batchOf([](Entries xs) { return c10::IValue(xs); }), 0) << "the samples of each";
+  EXPECT_EQ(batchOf([](Entries xs) {
+              const at::Tensor sizes = at::zeros({static_cast<int64_t>(xs.size())});
+              return c10::ivalue::Tuple::create(at::stack(xs).sum(0), sizes);
+            }),
+            0)
+      << "one result has the samples";
 }
 
 TEST(Trial, GivenDimensionsWin) {
