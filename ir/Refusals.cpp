@@ -55,6 +55,12 @@ constexpr RefusalRow kRefusals[] = {
      "{}: attribute of type {} can be neither a constant nor an input",
      "keep what the method needs of it as tensors, numbers or strings",
      "An attribute holds a value that no stage file can hold."},
+    {Refusal::SharedAttribute, "shared-attribute",
+     "{}: writes what attribute {} holds, and attribute {} holds the same",
+     "give each attribute a list or tensor of its own before saving the model",
+     "Two attributes were saved with one list, dict or tensor between them, at least one of them "
+     "inside a list, dict, tuple or object, and the method changes it. Stages keep each attribute "
+     "by itself, so that one would not see what is written under the name of the other."},
     {Refusal::MetaTensor, "meta-tensor",
      "attribute {}: a tensor on the meta device has no elements",
      "save the model after its weights were loaded",

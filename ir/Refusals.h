@@ -20,6 +20,7 @@ enum class Refusal {
   ModuleAsValue,
   ObjectAttribute,
   AttributeType,
+  SharedAttribute,
   MetaTensor,
   ReservedName,
   Awaitable,

@@ -7,11 +7,12 @@
 #include "ir/TorchError.h"
 #include "ir/TorchFile.h"
 #include "llvm/ADT/StringSet.h"
-#include "passes/MutatedContainers.h"
 #include "passes/ObjectValues.h"
 #include "passes/Passes.h"
 #include "passes/SpelledConstant.h"
 #include "passes/StateThreading.h"
+#include "passes/WrittenAttributes.h"
+#include "passes/analysis/MemoryTypes.h"
 
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/ir/constants.h>
@@ -36,6 +37,7 @@ struct Entry {
   c10::TypePtr type;
   AttributeKind kind = AttributeKind::Value;
   bool isModuleFlag = false; // `training` of a module, which follows the mode
+  c10::IValue saved = {};    // the value, where a tuple took an object's place in `value`
 };
 
 /// An object of a class of the model's own is the values of its attributes, as a module is. One
@@ -122,6 +124,8 @@ private:
     if (llvm::Error error = refuseAttributes())
       return error;
     numberStorages();
+    if (llvm::Error error = settleWrites())
+      return error;
     model.self = c10::IValue();
     return llvm::Error::success();
   }
@@ -137,6 +141,7 @@ private:
       const c10::TypePtr type = tuples_.tupleType(entry.type);
       if (type == entry.type)
         continue;
+      entry.saved = entry.value;
       entry.value = tuples_.tupleValue(entry.value, entry.type);
       entry.type = type;
       entry.kind = AttributeKind::Value;
@@ -144,17 +149,25 @@ private:
     return llvm::Error::success();
   }
 
+  static bool isAccess(const torch::jit::Use &use) {
+    return use.user->kind() == c10::prim::GetAttr || use.user->kind() == c10::prim::SetAttr;
+  }
+
   /// What still reads or writes an attribute has an object that is more than its attributes.
   llvm::Error refuseObjects(Block &block) {
     for (Node *node : block.nodes()) {
-      const bool access = node->kind() == c10::prim::GetAttr || node->kind() == c10::prim::SetAttr;
-      if (access && !node->input(0)->type()->is_module())
+      if (isAccess({node, 0}) && !node->input(0)->type()->is_module())
         return refuseWith(Refusal::ObjectAttribute, describeNode(node), node->s(c10::attr::name),
                           node->input(0)->type()->annotation_str());
       if (node->kind() == c10::prim::GetAttr && paths_.count(node->output()) &&
           !node->output()->type()->is_module() && node->hasUses())
         return refuseWith(Refusal::ObjectAttribute, describeNode(node->output()->uses()[0].user),
                           node->s(c10::attr::name), node->output()->type()->annotation_str());
+      // One without attributes; others are refused for these.
+      if (node->kind() == c10::prim::CreateObject && node->hasUses() &&
+          llvm::none_of(node->output()->uses(), isAccess))
+        return refuseWith(Refusal::ObjectAttribute, describeNode(node->output()->uses()[0].user),
+                          "what is", node->output()->type()->annotation_str());
       for (Block *inner : node->blocks())
         if (llvm::Error error = refuseObjects(*inner))
           return error;
@@ -186,7 +199,7 @@ private:
           if (!entryOf_.count(path))
             replaced_ = node;
         } else if (known && entryOf_.count(path))
-          noteRead(path, node->output());
+          read_.insert(path);
         else if (known)
           paths_[node->output()] = path; // a submodule
       }
@@ -195,20 +208,20 @@ private:
     }
   }
 
-  void noteRead(const std::string &path, Value *value) {
-    read_.insert(path);
-    if (MutatedContainers::isMutated(value))
-      mutated_.insert(path);
-  }
-
   bool needsInput(const Entry &entry) const {
-    if (assigned_.count(entry.path) || mutated_.count(entry.path))
+    if (assigned_.count(entry.path))
       return true;
     if (entry.value.isTensor())
       return entry.value.toTensor().defined();
     if (entry.kind == AttributeKind::Object)
       return true;
     return holdsTensor(entry.value);
+  }
+
+  /// A list or dict is a constant only where nobody changes it, or anything in it: before that is
+  /// known it is an input.
+  bool mayBecomeConstant(const Entry &entry) const {
+    return !needsInput(entry) && hasMemory(*entry.type);
   }
 
   static bool holdsTensor(const c10::IValue &value) {
@@ -233,7 +246,7 @@ private:
       bool isTensor = entry.value.isTensor() && entry.value.toTensor().defined();
       if (!isRead && !isTensor)
         continue;
-      if (isRead && !needsInput(entry))
+      if (isRead && !needsInput(entry) && !mayBecomeConstant(entry))
         continue;
       if (!isRead) {
         auto same = readNameOf.find(keyOf(entry.value.toTensor()));
@@ -259,7 +272,7 @@ private:
     attribute.kind = entry.kind;
     attribute.value = entry.value;
     attribute.requiresGrad = entry.value.isTensor() && entry.value.toTensor().requires_grad();
-    attribute.written = assigned_.count(entry.path) || mutated_.count(entry.path);
+    attribute.written = assigned_.count(entry.path) != 0;
     size_t index = model_->attributes.size();
     attributeOf_[entry.path] = index;
     model_->attributes.push_back(std::move(attribute));
@@ -305,7 +318,16 @@ private:
       std::string path = attributePath(node->input(0), node->s(c10::attr::name), paths_, known);
       if (!known || !entryOf_.count(path))
         continue;
-      llvm::Expected<Value *> value = valueOf(node, entries_[entryOf_[path]]);
+      const Entry &entry = entries_[entryOf_[path]];
+      if (mayBecomeConstant(entry)) {
+        Node *same = model_->graph->create(c10::prim::unchecked_cast, {inputOf_[path]});
+        same->insertBefore(node)->copyMetadata(node)->output()->setType(inputOf_[path]->type());
+        node->output()->replaceAllUsesWith(same->output());
+        node->destroy();
+        undecided_[path].push_back(same);
+        continue;
+      }
+      llvm::Expected<Value *> value = valueOf(node, entry);
       if (!value)
         return value.takeError();
       node->output()->replaceAllUsesWith(*value);
@@ -319,6 +341,48 @@ private:
       return input->second;
     torch::jit::WithInsertPoint guard(read);
     return spelledConstant(foldTraining(entry), entry.type, read);
+  }
+
+  /// Which attributes the method writes, themselves or what they hold; a list or dict that stays as
+  /// it is becomes a constant.
+  llvm::Error settleWrites() {
+    std::vector<c10::IValue> saved;
+    for (const Attribute &attribute : model_->attributes) {
+      auto entry = entryOf_.find(attribute.name);
+      const bool changed = entry != entryOf_.end() && !entries_[entry->second].saved.isNone();
+      saved.push_back(changed ? entries_[entry->second].saved : attribute.value);
+    }
+    llvm::Expected<std::vector<bool>> written = WrittenAttributes(*model_, saved).find();
+    if (!written)
+      return written.takeError();
+    const size_t arguments = model_->argumentCount();
+    for (size_t i = model_->attributes.size(); i-- > 0;) {
+      Attribute &attribute = model_->attributes[i];
+      attribute.written = attribute.written || (*written)[i];
+      auto reads = undecided_.find(attribute.name);
+      if (reads == undecided_.end())
+        continue;
+      const Entry &entry = entries_[entryOf_[attribute.name]];
+      for (Node *read : reads->second) {
+        torch::jit::WithInsertPoint guard(read);
+        llvm::Expected<Value *> value =
+            (*written)[i] ? read->input(0) : spelledConstant(entry.value, entry.type, read);
+        if (!value)
+          return value.takeError();
+        read->output()->replaceAllUsesWith(*value);
+        read->destroy();
+      }
+      if (!(*written)[i])
+        eraseAttribute(i, arguments + i);
+    }
+    return llvm::Error::success();
+  }
+
+  void eraseAttribute(size_t attribute, size_t input) {
+    model_->graph->eraseInput(input);
+    model_->attributes.erase(model_->attributes.begin() + static_cast<int64_t>(attribute));
+    for (size_t &state : model_->stateOutputs)
+      state -= state > attribute;
   }
 
   c10::IValue foldTraining(const Entry &entry) const {
@@ -397,7 +461,8 @@ private:
   std::map<std::string, Value *> inputOf_;
   std::map<TensorKey, Value *> constantOf_;
   std::string constants_; // the module that they are said to belong to
-  std::set<std::string> read_, assigned_, mutated_;
+  std::set<std::string> read_, assigned_;
+  std::map<std::string, std::vector<Node *>> undecided_; // reads of what may become a constant
   ModulePaths paths_;
   TupleClasses tuples_;
 };

@@ -104,9 +104,36 @@ private:
         for (auto values : {node->inputs(), node->outputs()})
           for (Value *value : values)
             classes_.reject(value->type());
+      rejectThroughAny(node);
       for (Block *inner : node->blocks())
         readBlock(*inner);
     }
+  }
+
+  /// An object that goes into a value of type Any, or comes out of one, is asked for its class when
+  /// the model runs.
+  void rejectThroughAny(Node *node) {
+    std::vector<c10::TypePtr> types;
+    auto add = [&](at::ArrayRef<Value *> values) {
+      for (Value *value : values)
+        types.push_back(value->type());
+    };
+    add(node->inputs());
+    add(node->outputs());
+    for (Block *inner : node->blocks()) {
+      add(inner->inputs());
+      add(inner->outputs());
+    }
+    if (node->kind() == c10::prim::GetAttr || node->kind() == c10::prim::SetAttr)
+      if (auto owner = node->input(0)->type()->cast<c10::ClassType>())
+        types.push_back(owner->getAttribute(node->s(c10::attr::name)));
+    const bool isTest = node->kind() == c10::prim::isinstance;
+    if (isTest)
+      for (const c10::TypePtr &type : node->tys(c10::attr::types))
+        types.push_back(type);
+    if (isTest || llvm::any_of(types, TupleClasses::namesAny))
+      for (const c10::TypePtr &type : types)
+        classes_.reject(type);
   }
 
   void readNode(Node *node) {

@@ -44,6 +44,21 @@ public:
       reject(part);
   }
 
+  /// Whether values of the type may hold any object without naming its class.
+  static bool namesAny(const c10::TypePtr &type) {
+    switch (type->kind()) {
+    case c10::TypeKind::AnyType:
+    case c10::TypeKind::AnyListType:
+    case c10::TypeKind::AnyTupleType:
+    case c10::TypeKind::AnyClassType:
+      return true;
+    case c10::TypeKind::ClassType:
+      return false;
+    default:
+      return llvm::any_of(type->containedTypes(), namesAny);
+    }
+  }
+
   /// A class that holds one that stays, or itself, stays.
   void settle() {
     for (auto it = classes_.begin(); it != classes_.end();)

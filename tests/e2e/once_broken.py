@@ -17,6 +17,8 @@ SCRIPTED = [(models.MultipliesInALoop, lambda batch: (randn(batch, 4), randn(bat
             (models.OneResultPerSample, lambda batch: (randn(batch, 4),), "b"),
             (models.HandsOnObjects, lambda batch: (randn(batch, 4),), "b,c"),
             (models.NamesItsParts, lambda batch: (randn(batch, 4),), "b"),
+            (models.GrowsListsInContainers, lambda batch: (randn(batch, 4),), "b"),
+            (models.WritesTensorsInContainers, lambda batch: (randn(batch, 4),), "b"),
             (models.clampsInPlace, lambda batch: (randn(batch, 2, 3, 3) * 30,), "clamp,b")]
 TRACED = [(models.WritesAConstant, lambda batch: (randn(batch, 4),), "b,c"),
           (models.HasAModuleOfConstants, lambda batch: (randn(batch, 4),), "b")]
@@ -36,6 +38,10 @@ class Found(e2e.Case):
     def testAutocastIsNotIgnoredInSilence(self):
         torch.jit.script(models.NamesItsParts().eval()).save("autocast.pt")
         self.pipec(0, "pipe-compile", "autocast.pt", "--at", "b", "--dry-run", saying="torch.autocast in the model has no effect")
+
+    def testObjectsBehindAnyAreRefused(self):
+        torch.jit.script(models.AsksObjectsForTheirClass().eval()).save("any.pt")
+        self.pipec(4, "pipe-compile", "any.pt", "--at", "b", "--dry-run", saying="of class __torch__.once_broken_models.Seen that is more than")
 
     def testEachResultIsAsItWasMade(self):
         """A buffer is returned and then written by the next micro-batch."""

@@ -1,5 +1,5 @@
 """Small programs on which real models once failed, cut down to what they stumbled over."""
-from typing import Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -326,3 +326,75 @@ class HasAModuleOfConstants(nn.Module):
     def forward(self, x):
         x = self.a(x) * self.constants[0] + torch.tensor([1.0, 2.0, 3.0, 4.0])
         return self.b(x) * self.constants[1] + torch.tensor([0.1, 0.2, 0.3, 0.4])
+
+
+@torch.jit.script
+class Seen:
+    def __init__(self, sum: Tensor, steps: List[int]):
+        self.sum, self.steps = sum, steps
+
+
+class GrowsListsInContainers(nn.Module):
+    """Lists of attributes grow where another list, a dict or a loop has handed them on, and under the name of another attribute."""
+
+    kept: Dict[str, List[int]]
+    known: List[Seen]
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.p, self.q, self.r, self.first, self.second, self.calls = [1], [1], [1], [1], [1, 2], 0
+        self.kept = {"a": [1]}
+        self.known = [Seen(torch.ones(4), [1])]
+
+    def forward(self, x: Tensor) -> Tensor:
+        n = len(self.p) + 2 * len(self.q) + 3 * len(self.r) + 5 * len(self.kept["a"]) + 7 * len(self.known[0].steps) + 11 * len(self.second)
+        for steps in [self.p, self.q]:
+            steps.append(n)
+        named = {"q": self.q}
+        named["q"].append(n)
+        several: List[List[int]] = []
+        several.append(self.r)
+        several[0].append(n)
+        self.kept["a"].append(n)
+        self.known[0].steps.append(n)
+        if self.calls == 0:
+            self.first = self.second
+        self.calls += 1
+        self.first.append(n)
+        return self.b(torch.relu(self.a(x * n)))
+
+
+class WritesTensorsInContainers(nn.Module):
+    """Tensors in a list of an attribute, and of objects in one, are written in place."""
+
+    sums: List[Tensor]
+    known: List[Seen]
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.sums = [torch.zeros(4), torch.ones(4)]
+        self.known = [Seen(torch.ones(4), [1])]
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.sums[0].add_(x.detach().mean(0))
+        self.known[0].sum.add_(self.sums[0])
+        x = self.a(x) + self.sums[0] + self.known[0].sum
+        return self.b(torch.relu(x))
+
+
+class AsksObjectsForTheirClass(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        things: List[Any] = []
+        things.append(Seen(x, [1, 2]))
+        things.append(2)
+        thing = things[0]
+        n = 1
+        if isinstance(thing, Seen):
+            n = len(thing.steps)
+        return self.b(self.a(x)) * n

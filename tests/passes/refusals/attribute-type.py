@@ -1,6 +1,6 @@
 # RUN: %python %s %t.pt
 # RUN: %refused attribute-type pipe-opt %t.pt --passes inline,lower-attributes
-"""A list of objects of a TorchScript class, which the method changes."""
+"""A list of objects of a TorchScript class, which the method compares."""
 import sys
 from typing import List
 
@@ -19,11 +19,11 @@ class Model(torch.nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.points = [Point(1)]
+        self.points = [Point(1), Point(1)]
 
     def forward(self, x: Tensor) -> Tensor:
-        self.points[0].x = 2
-        return x * self.points[0].x
+        same = self.points[0] is self.points[1]
+        return x if same else -x
 
 
 torch.jit.save(torch.jit.script(Model()), sys.argv[1])
