@@ -173,7 +173,7 @@ class Planner(e2e.Case):
         plan = json.loads(Path("one.pipe/plan.json").read_text())
         self.assertIn("reorder operators 1 0 2-4", plan["obligations"])
         self.assertIn("moved-operators", plan["required_features"])
-        self.assertEqual(json.loads(Path("counted.pipe/plan.json").read_text())["required_features"], [])
+        self.assertNotIn("moved-operators", json.loads(Path("counted.pipe/plan.json").read_text())["required_features"])
         self.futureFeatureIsAVersion("one.pipe", plan)
         said = self.pipec(0, "pipe-compile", *model, "--cost", "table.json", "-o", "two.pipe", "--force").out
         self.assertIn("; for it 1 operator runs earlier or later than in the program", said)
