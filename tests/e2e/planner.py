@@ -5,6 +5,7 @@ from pathlib import Path
 
 import torch
 
+import damage
 import e2e
 
 MLP = [e2e.MODELS / "mlp.pt", "--inputs", e2e.MODELS / "mlp.inputs.pt"]
@@ -190,6 +191,7 @@ class Planner(e2e.Case):
         text = json.dumps(plan).replace("moved-operators", "moved-elsewhere").replace("reorder operators", "reorder otherwise")
         shutil.copytree(artifact, "future.pipe", dirs_exist_ok=True)
         Path("future.pipe/plan.json").write_text(text)
+        damage.manifest(Path("future.pipe"))
         self.assertIn('needs feature "moved-elsewhere"', self.pipec(6, "pipe-inspect", "future.pipe").err)
 
     def testMeasured(self):
