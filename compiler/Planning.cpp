@@ -315,7 +315,7 @@ llvm::Error Planning::forecast(CompileReport &report, const Schedule &schedule) 
       table.rows[i] = table_.rows[planned_->order[i]];
   if (llvm::Error error =
           predict(report, options_->cluster.empty() ? defaultCluster(report.plan.ranks) : cluster_,
-                   table, cuts().places, schedule))
+                  table, cuts().places, schedule))
     return error;
   // Measured ranks slow one another down, which only predict() knows.
   if (table_.atOnce > 1)
