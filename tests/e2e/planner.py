@@ -172,8 +172,8 @@ class Planner(e2e.Case):
         self.assertAlmostEqual(max(stage["forward_ms"] for stage in report["stages"]), 4, delta=0.1)
         plan = json.loads(Path("one.pipe/plan.json").read_text())
         self.assertIn("reorder operators 1 0 2-4", plan["obligations"])
-        self.assertEqual(plan["required_features"], ["moved-operators"])
-        self.assertEqual(json.loads(Path("counted.pipe/plan.json").read_text())["required_features"], [])
+        self.assertEqual(plan["required_features"], ["moved-operators", "varying-sizes"])
+        self.assertEqual(json.loads(Path("counted.pipe/plan.json").read_text())["required_features"], ["varying-sizes"])
         self.futureFeatureIsAVersion("one.pipe", plan)
         said = self.pipec(0, "pipe-compile", *model, "--cost", "table.json", "-o", "two.pipe", "--force").out
         self.assertIn("; for it 1 operator runs earlier or later than in the program", said)
