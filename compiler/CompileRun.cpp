@@ -198,10 +198,10 @@ Plan CompileRun::planOf(const StagedModel &model) const {
 
 llvm::Error CompileRun::prove(const Staged &staged, Plan &plan, const ArtifactWriter &writer) {
   if (options_.verify != Verify::None) {
-    if (llvm::Error error = validate(writer.directory(), plan, staged.source))
+    const ReadBack large = options_.verify == Verify::Run ? ReadBack::All : ReadBack::Ends;
+    if (llvm::Error error = validate(writer.directory(), plan, staged.source, large))
       return error;
-    report_.proved.push_back("the stages as read back are the normalised source, operator by "
-                             "operator, and hold every byte of its weights");
+    report_.proved.push_back(whatWasProved(staged.source, large));
     phases_.end("validate");
   }
   if (staged.runs.empty())

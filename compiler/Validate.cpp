@@ -239,9 +239,22 @@ void finish(SourceRecord &source) {
   source.digest = contentDigest(source.lines, std::move(lines));
 }
 
-llvm::Expected<std::optional<SourceDifference>>
-compareWithSource(const std::string &directory, const Plan &plan, const SourceRecord &source) {
-  llvm::Expected<Relinked> linked = relink(directory, plan, source.weights, source.stable.get());
+std::string whatWasProved(const SourceRecord &source, ReadBack large) {
+  const std::string same =
+      "the stages as read back are the normalised source, operator by operator, and hold ";
+  if (large == ReadBack::All || !source.stable->anyWritten())
+    return same + "every byte of its weights";
+  return same + "its weights: small ones byte by byte; large ones were written from the source's "
+                "memory, digested on the way, and their ends read back (--verify run and "
+                "pipe-check read all of them)";
+}
+
+llvm::Expected<std::optional<SourceDifference>> compareWithSource(const std::string &directory,
+                                                                  const Plan &plan,
+                                                                  const SourceRecord &source,
+                                                                  ReadBack large) {
+  llvm::Expected<Relinked> linked = relink(directory, plan, source.weights,
+                                           large == ReadBack::Ends ? source.stable.get() : nullptr);
   if (!linked)
     return linked.takeError();
   using Result = std::optional<SourceDifference>;
@@ -262,9 +275,10 @@ compareWithSource(const std::string &directory, const Plan &plan, const SourceRe
   return Result();
 }
 
-llvm::Error validate(const std::string &directory, const Plan &plan, const SourceRecord &source) {
+llvm::Error validate(const std::string &directory, const Plan &plan, const SourceRecord &source,
+                     ReadBack large) {
   llvm::Expected<std::optional<SourceDifference>> difference =
-      compareWithSource(directory, plan, source);
+      compareWithSource(directory, plan, source, large);
   if (!difference)
     return makeError(ExitCode::Internal, "validation: " + describe(difference.takeError()).message);
   if (*difference)

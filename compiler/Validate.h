@@ -43,16 +43,27 @@ struct SourceDifference {
   std::optional<size_t> line; // of the record, when an operator differs
 };
 
+/// What is read back of large weights that this process wrote past the kernel's cache, from the
+/// source's memory and digested on the way: all, or the first and last 4 KiB of each, as all would
+/// come from the disk once more.
+enum class ReadBack { Ends, All };
+
+/// For a report, once validate() has passed.
+std::string whatWasProved(const SourceRecord &source, ReadBack large);
+
 /// Reads every file in `directory`, links the stages and compares with the record: same operators
-/// on the same values in the same order, same outputs and state, every weight byte there; and that
-/// the plan says of arguments, results, weights, random operators and effects what source and files
-/// show; and discharges the plan's obligations. Nothing when all that holds. Errors: those of
-/// relink.
-llvm::Expected<std::optional<SourceDifference>>
-compareWithSource(const std::string &directory, const Plan &plan, const SourceRecord &source);
+/// on the same values in the same order, same outputs and state, every weight byte there (but see
+/// ReadBack); and that the plan says of arguments, results, weights, random operators and effects
+/// what source and files show; and discharges the plan's obligations. Nothing when all that holds.
+/// Errors: those of relink.
+llvm::Expected<std::optional<SourceDifference>> compareWithSource(const std::string &directory,
+                                                                  const Plan &plan,
+                                                                  const SourceRecord &source,
+                                                                  ReadBack large = ReadBack::All);
 
 /// The same at the end of a compile, whose fault any difference is. Errors: Internal naming the
 /// first difference.
-llvm::Error validate(const std::string &directory, const Plan &plan, const SourceRecord &source);
+llvm::Error validate(const std::string &directory, const Plan &plan, const SourceRecord &source,
+                     ReadBack large);
 
 } // namespace pipec

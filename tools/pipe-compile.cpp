@@ -65,7 +65,7 @@ StringListOption keepEval("keep-eval",
                           cl::value_desc("NAME,..."), cl::CommaSeparated, cl::cat(category));
 StringOption verifyHow("verify",
                        cl::desc("graph (default) proves the stages equal the source, run also "
-                                "wants example inputs"),
+                                "wants example inputs and reads back all of large weights"),
                        cl::value_desc("none|graph|run"), cl::init("graph"), cl::cat(category));
 StringOption
     cluster("cluster",

@@ -10,7 +10,7 @@ list(APPEND PIPEC_UNIT_SOURCES unit/GeneratorsTest.cpp)
 list(APPEND PIPEC_SCHEDULE_SOURCES unit/ProgramTest.cpp)
 list(APPEND PIPEC_UNIT_SOURCES unit/ArtifactDirTest.cpp)
 list(APPEND PIPEC_UNIT_SOURCES unit/StreamDigestTest.cpp unit/PieceThreadTest.cpp unit/StageFileTest.cpp
-     unit/LargeFileTest.cpp unit/ArchiveChecksumsTest.cpp)
+     unit/LargeFileTest.cpp unit/ArchiveChecksumsTest.cpp unit/WhatWasProvedTest.cpp)
 list(APPEND PIPEC_UNIT_SOURCES unit/ValuesTest.cpp)
 list(APPEND PIPEC_UNIT_SOURCES unit/ValueTreeTest.cpp)
 list(APPEND PIPEC_UNIT_SOURCES unit/MicroBatchTest.cpp)
