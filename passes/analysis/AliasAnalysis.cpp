@@ -68,7 +68,8 @@ void AliasBuilder::sumTouches() {
     if (!llvm::is_contained(writes, number))
       writes.push_back(number);
   }
-  // Whoever reads a container reads what it holds.
+  // Whoever reads a container reads what it holds. Of an attribute that is so from its first reader
+  // on: what he takes out may be a container whose contents are written later.
   std::vector<size_t> work;
   for (size_t i = 0; i < result_.memories_.size(); ++i) {
     if (!result_.memories_[i].holds.empty())
@@ -79,12 +80,15 @@ void AliasBuilder::sumTouches() {
     work.pop_back();
     for (size_t held : container.holds) {
       AliasAnalysis::Memory &memory = result_.memories_[held];
-      if (memory.lastTouch >= container.lastTouch)
-        continue;
-      memory.lastTouch = container.lastTouch;
-      if (memory.firstTouch < 0)
+      const bool last = memory.lastTouch < container.lastTouch;
+      const bool first = container.firstTouch >= 0 &&
+                         (memory.firstTouch < 0 ||
+                          (container.attribute && container.firstTouch < memory.firstTouch));
+      if (last)
+        memory.lastTouch = container.lastTouch;
+      if (first)
         memory.firstTouch = container.firstTouch;
-      if (!memory.holds.empty())
+      if ((first || last) && !memory.holds.empty())
         work.push_back(held);
     }
   }

@@ -237,6 +237,7 @@ void AliasBuilder::visitExtract(Node *node) {
       memory_.hold(*location, memory_.element(*container));
     else
       memory_.unite(*location, memory_.element(*container));
+    read(output); // what is written later is the container's from here on
   }
 }
 
@@ -413,6 +414,7 @@ void AliasBuilder::bindToContents(Node *node, Value *output, bool mayBeInput) {
       memory_.collapse(result);
     }
   }
+  read(output); // as in visitExtract
 }
 
 } // namespace pipec

@@ -18,6 +18,7 @@ SCRIPTED = [(models.MultipliesInALoop, lambda batch: (randn(batch, 4), randn(bat
             (models.HandsOnObjects, lambda batch: (randn(batch, 4),), "b,c"),
             (models.NamesItsParts, lambda batch: (randn(batch, 4),), "b"),
             (models.GrowsListsInContainers, lambda batch: (randn(batch, 4),), "b"),
+            (models.GrowsListsBetweenModules, lambda batch: (randn(batch, 4),), "b,d"),
             (models.clampsInPlace, lambda batch: (randn(batch, 2, 3, 3) * 30,), "clamp,b")]
 TRACED = [(models.WritesAConstant, lambda batch: (randn(batch, 4),), "b,c"),
           (models.HasAModuleOfConstants, lambda batch: (randn(batch, 4),), "b")]

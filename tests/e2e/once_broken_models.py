@@ -365,6 +365,30 @@ class GrowsListsInContainers(nn.Module):
         return self.b(torch.relu(self.a(x * n)))
 
 
+class GrowsListsBetweenModules(nn.Module):
+    """What is taken out of a dict, of a tuple in a list, grows: a cut in between would send a copy of it. A cache as decoders have them."""
+
+    kept: Dict[str, List[int]]
+    known: List[Seen]
+    keys: Dict[str, List[Tensor]]
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c, self.d = nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 4)
+        self.kept = {"a": [1]}
+        self.known = [Seen(torch.ones(4), [1])]
+        self.keys = {"k": [torch.ones(4)]}
+
+    def forward(self, x: Tensor) -> Tensor:
+        kept, known, keys = self.kept["a"], self.known[0], self.keys["k"]
+        x = self.a(x)
+        kept.append(2)
+        known.steps.append(2)
+        keys.append(x.detach().mean(0))
+        x = self.b(x) * (len(self.kept["a"]) + 3 * len(self.known[0].steps)) + torch.stack(self.keys["k"]).sum(0)
+        return self.d(torch.relu(self.c(x)))
+
+
 class WritesTensorsInContainers(nn.Module):
     """Tensors in a list of an attribute, and of objects in one, are written in place."""
 
