@@ -5,9 +5,11 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Path.h"
+#include "tools/Signals.h"
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -36,6 +38,14 @@ char **arguments = nullptr;
 char **environment = nullptr; // its first entry is `state`
 char state[32 << 10];
 char process[24]; // its number
+
+std::atomic<pid_t> runningAgain = 0;
+
+void waitFor(pid_t child) {
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+}
 
 size_t appendTo(size_t end, const char *text) {
   const size_t size = std::strlen(text);
@@ -151,9 +161,20 @@ void runWhatMayCrash(llvm::function_ref<void()> body) {
     body();
     ::_exit(0);
   }
-  int status = 0;
-  while (child > 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+  if (child < 0)
+    return;
+  runningAgain = child;
+  waitFor(child);
+  runningAgain = 0;
+  waitIfStopping(); // what it left is not whole
+}
+
+void endWhatMayCrash() {
+  const pid_t child = runningAgain;
+  if (child == 0)
+    return;
+  ::kill(child, SIGKILL);
+  waitFor(child);
 }
 
 } // namespace pipec

@@ -32,4 +32,7 @@ const Crash &crashBefore();
 /// end, and waits for it, at most five minutes. Otherwise runs it here.
 void runWhatMayCrash(llvm::function_ref<void()> body);
 
+/// For the thread that handles signals: ends that process, so that it writes nothing more.
+void endWhatMayCrash();
+
 } // namespace pipec

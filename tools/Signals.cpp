@@ -1,6 +1,7 @@
 #include "tools/Signals.h"
 
 #include "ir/UnfinishedOutputs.h"
+#include "tools/Crashes.h"
 
 #include <atomic>
 #include <csignal>
@@ -22,6 +23,7 @@ void waitForSignal(sigset_t signals) {
   while (sigwait(&signals, &number) != 0) {
   }
   stopping = true;
+  endWhatMayCrash();
   abandonUnfinishedOutputs();
   std::string line = "error: stopped by signal " + std::to_string(number) + "\n";
   // Not through stdio: the main thread may hold its lock.
