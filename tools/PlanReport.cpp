@@ -40,11 +40,14 @@ void printTable(llvm::raw_ostream &out, const char *heading, const Table &table)
 
 } // namespace
 
-std::string modulesOf(const StagePlan &stage) {
-  if (stage.firstModule.empty())
+std::string modulesOf(const std::string &first, const std::string &last) {
+  if (first.empty())
     return "-";
-  return stage.firstModule == stage.lastModule ? stage.firstModule
-                                               : stage.firstModule + " .. " + stage.lastModule;
+  return first == last ? first : first + " .. " + last;
+}
+
+std::string modulesOf(const StagePlan &stage) {
+  return modulesOf(stage.firstModule, stage.lastModule);
 }
 
 std::string shapeOf(const TensorSpec &spec) {

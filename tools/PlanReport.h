@@ -10,6 +10,7 @@
 namespace pipec {
 
 /// "encoder.0 .. encoder.5", or "-" for a stage whose nodes belong to no module.
+std::string modulesOf(const std::string &first, const std::string &last);
 std::string modulesOf(const StagePlan &stage);
 /// "float32[B,8]", or "?" when nothing is known.
 std::string shapeOf(const TensorSpec &spec);

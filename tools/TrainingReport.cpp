@@ -2,6 +2,7 @@
 
 #include "ir/plan/PlanNames.h"
 #include "ir/plan/Words.h"
+#include "tools/PlanReport.h"
 #include "tools/Table.h"
 
 #include <fmt/format.h>
@@ -11,13 +12,6 @@ namespace pipec {
 namespace {
 
 double inMilliseconds(int64_t ns) { return static_cast<double>(ns) / 1e6; }
-
-std::string modulesOf(const PlannedStage &stage) {
-  if (stage.firstModule.empty())
-    return "-";
-  return stage.firstModule == stage.lastModule ? stage.firstModule
-                                               : stage.firstModule + " .. " + stage.lastModule;
-}
 
 std::string microBatchesOf(const PlannedTraining &plan) {
   std::string text = counted(static_cast<size_t>(plan.microBatches), "micro-batch");
@@ -40,7 +34,8 @@ void printStagesOf(llvm::raw_ostream &out, const PlannedTraining &plan) {
                {"recompute"}});
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     const PlannedStage &stage = plan.stages[s];
-    table.addRow({std::to_string(s), std::to_string(stage.rank), modulesOf(stage),
+    table.addRow({std::to_string(s), std::to_string(stage.rank),
+                  modulesOf(stage.firstModule, stage.lastModule),
                   std::to_string(stage.end - stage.begin), formatDuration(stage.costs.forward),
                   formatDuration(stage.costs.inputGrad), formatDuration(stage.costs.weightGrad),
                   formatBytes(stage.weightBytes), formatBytes(stage.costs.heldByForward),
