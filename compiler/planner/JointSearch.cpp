@@ -145,7 +145,7 @@ private:
 
   void addPoint(TrainingPoint point) {
     const StagedWork work = stages_.workOf(point);
-    bounds_.push_back(ScheduleSearch::lowerBound(work));
+    bounds_.push_back(lowerBoundOf(work));
     const std::vector<int64_t> bytes = TrainingStages::leastBytes(work);
     bool hopeless = false;
     for (size_t r = 0; r < work.limitBytes.size(); ++r)
@@ -274,7 +274,7 @@ private:
   llvm::Expected<JointOutcome> nothingFits() {
     const Deadline answer(request_.seconds);
     const size_t most = result_.everyCut ? kMostPoints : kMostSmallest;
-    std::optional<std::pair<int64_t, ScheduleCandidate>> least;
+    std::optional<LeastMemory> least;
     std::optional<ErrorText> why;
     size_t tried = 0, looked = 0;
     for (size_t index : pointsBy(anyLimit_, [&](size_t i) { return leastBytes_[i]; })) {

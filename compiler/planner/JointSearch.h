@@ -3,6 +3,7 @@
 // the memory of every device.
 #pragma once
 
+#include "compiler/planner/ScheduleSearch.h"
 #include "compiler/planner/TrainingStages.h"
 
 namespace pipec {

@@ -2,11 +2,7 @@
 // within the memory of every rank, judged by the simulator of programs.
 #pragma once
 
-#include "ir/schedule/Generators.h"
-#include "ir/schedule/Simulate.h"
-
-#include <memory>
-#include <optional>
+#include "compiler/planner/LeastMemory.h"
 
 namespace pipec {
 
@@ -15,36 +11,8 @@ namespace pipec {
 /// gives most bytes for its time comes first.
 enum class RecomputeChoice { Never, Always, Auto };
 
-/// Stages on ranks and what running them costs: one point of the search.
-struct StagedWork {
-  Placement placement = Placement::Loop; // as the plan's ranks are
-  size_t chunks = 1;                     // stages per rank
-  Plan plan;
-  RunShape shape; // recompute is the search's
-  ProgramCosts costs;
-  std::vector<int64_t> fixedBytes; // per rank: what it holds all the time; empty: nothing
-  std::vector<int64_t> limitBytes; // per rank; empty: no limit
-  std::string schedule;            // only this one; empty: as the search's options say
-  size_t tag = 0;                  // what the caller knows it by
-  size_t refineActions = ScheduleRequest().refineActions;
-};
-
 /// Which schedules are made for a work.
 enum class ScheduleEffort { All, Patterns, Searched }; // Searched: those that look at costs
-
-/// A schedule for one of these, and what is known of it.
-struct ScheduleCandidate {
-  std::string schedule; // of the generator
-  std::shared_ptr<const StagedWork> work;
-  std::vector<bool> recompute;    // per stage; empty: none
-  int64_t atLeast = 0;            // nanoseconds of a step: messages find every link and window free
-  std::optional<int64_t> step;    // simulated; not where `atLeast` is no better than the best
-  std::vector<int64_t> needBytes; // per rank
-  ErrorText why{ExitCode::Success, "", ""}; // why it cannot be
-
-  bool valid() const { return why.code == ExitCode::Success; }
-  int64_t mostBytes() const;
-};
 
 struct SearchOptions {
   std::string schedule; // only this one; empty: every one
@@ -77,8 +45,6 @@ public:
 
   /// Errors: Usage for a work that does not hold together.
   llvm::Error add(StagedWork work, ScheduleEffort effort = ScheduleEffort::All);
-  /// Nanoseconds that no schedule of the work beats.
-  static int64_t lowerBound(const StagedWork &work);
   /// So far. Null: nothing fits yet.
   const ScheduleCandidate *best() const;
   const std::vector<ScheduleCandidate> &candidates() const;
@@ -86,8 +52,8 @@ public:
   /// Errors: Usage when no schedule is made for such shapes, with what the first one says; NoPlan
   /// when none fits, with the least memory that would do.
   llvm::Expected<SearchOutcome> take();
-  /// After NoPlan: what needs least, and how many bytes on its largest rank.
-  const std::optional<std::pair<int64_t, ScheduleCandidate>> &least() const;
+  /// After NoPlan.
+  const std::optional<LeastMemory> &least() const;
 
 private:
   struct Impl;

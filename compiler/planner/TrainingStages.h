@@ -2,7 +2,7 @@
 // be cut into, as work for the search over schedules.
 #pragma once
 
-#include "compiler/planner/ScheduleSearch.h"
+#include "compiler/planner/StagedWork.h"
 #include "ir/plan/Cluster.h"
 #include "ir/plan/CostTable.h"
 
