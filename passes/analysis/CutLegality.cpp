@@ -135,20 +135,27 @@ bool canTravel(const c10::Type &type) {
 }
 
 CutLegality::CutLegality(const Model &model, const TopLevel &top)
-    : operators_(top.operators.size()), cover_(top.operators.size() + 1, 0) {
+    : operators_(top.operators.size()) {
   blockWrites(model, top);
+  writes_ = countCover();
   blockState(model, top);
   blockValuesThatStay(top);
   blockRandom(top);
   noteLargestBlock(top);
+  cover_ = countCover();
+}
+
+std::vector<size_t> CutLegality::countCover() const {
   std::vector<int64_t> change(operators_ + 2, 0);
   for (const Blocked &interval : blocked_) {
     ++change[interval.from + 1];
     --change[interval.to + 1];
   }
+  std::vector<size_t> cover(operators_ + 1);
   int64_t sum = 0;
   for (size_t i = 0; i <= operators_; ++i)
-    cover_[i] = sum += change[i];
+    cover[i] = sum += change[i];
+  return cover;
 }
 
 bool CutLegality::legal(size_t boundary) const {

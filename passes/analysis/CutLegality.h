@@ -23,6 +23,9 @@ public:
   /// "aten::add_ at model.py:88 in layer1 writes a tensor made by aten::conv2d": why the boundary
   /// is not legal; empty when it is.
   std::string why(size_t boundary) const;
+  /// The boundary would separate a write into memory from what must stay with it: the operators on
+  /// both sides must also run in this order. Other reasons only say what runs in one stage.
+  bool insideWrite(size_t boundary) const { return writes_[boundary] != 0; }
   /// Legal boundaries in ascending order.
   std::vector<size_t> all() const;
   /// Operators across which no other may be moved, ascending: they print, raise an error, or do
@@ -45,6 +48,7 @@ private:
   void blockState(const Model &model, const TopLevel &top);
   void blockValuesThatStay(const TopLevel &top);
   void blockRandom(const TopLevel &top);
+  std::vector<size_t> countCover() const;
   void noteLargestBlock(const TopLevel &top);
   std::string mainReasons() const;
   size_t indexOf(torch::jit::Node *node, const TopLevel &top) const;
@@ -53,7 +57,7 @@ private:
   std::vector<Blocked> blocked_;
   std::vector<size_t> barriers_, draws_;
   std::string largestBlock_;  // control flow with the most operators, in words
-  std::vector<size_t> cover_; // how many intervals cover each boundary
+  std::vector<size_t> cover_, writes_; // how many intervals cover each boundary; those of writes
 };
 
 /// Tensors, numbers, bools, None, and lists, tuples and optionals of these.

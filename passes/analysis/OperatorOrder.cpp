@@ -8,9 +8,9 @@ namespace pipec {
 
 OperatorOrder::OperatorOrder(const TopLevel &top, const CutLegality &legality) : top_(top) {
   const auto size = static_cast<uint32_t>(top.operators.size());
-  uint32_t group = 0;
+  uint32_t run = 0;
   for (uint32_t i = 0; i < size; ++i)
-    groupOf_.push_back(legality.legal(i) ? ++group : group);
+    runOf_.push_back(i > 0 && legality.insideWrite(i) ? run : ++run);
   for (size_t i = 1; i < legality.draws().size(); ++i)
     mustFollow_.emplace_back(legality.draws()[i - 1], legality.draws()[i]);
   // What comes before the one before, or after the one after, is so by that one.
@@ -44,7 +44,7 @@ std::string OperatorOrder::why(const std::vector<size_t> &order) const {
   for (uint32_t i = 0; i < top_.operators.size(); ++i) {
     if (place[i] == kAbsent)
       continue;
-    if (before != kAbsent && groupOf_[before] == groupOf_[i] && place[i] != place[before] + 1)
+    if (before != kAbsent && runOf_[before] == runOf_[i] && place[i] != place[before] + 1)
       return fmt::format("{} must run right after {}", name(i), name(before));
     before = i;
   }
