@@ -56,7 +56,7 @@ private:
   size_t operators_;
   std::vector<Blocked> blocked_;
   std::vector<size_t> barriers_, draws_;
-  std::string largestBlock_;  // control flow with the most operators, in words
+  std::string largestBlock_;           // control flow with the most operators, in words
   std::vector<size_t> cover_, writes_; // how many intervals cover each boundary; those of writes
 };
 
