@@ -7,6 +7,8 @@
 
 namespace pipec {
 
+class AliasAnalysis;
+
 /// A boundary before operator i of the top level (0 < i < size) is legal unless it would separate
 /// - an in-place write from the definition or an earlier reader of the memory it writes,
 /// - reads and writes of one written attribute or user input, or the old value of an assigned
@@ -23,9 +25,6 @@ public:
   /// "aten::add_ at model.py:88 in layer1 writes a tensor made by aten::conv2d": why the boundary
   /// is not legal; empty when it is.
   std::string why(size_t boundary) const;
-  /// The boundary would separate a write into memory from what must stay with it: the operators on
-  /// both sides must also run in this order. Other reasons only say what runs in one stage.
-  bool insideWrite(size_t boundary) const { return writes_[boundary] != 0; }
   /// Legal boundaries in ascending order.
   std::vector<size_t> all() const;
   /// Operators across which no other may be moved, ascending: they print, raise an error, or do
@@ -33,6 +32,9 @@ public:
   const std::vector<size_t> &barriers() const { return barriers_; }
   /// Operators that may draw random numbers, ascending: they stay in this order.
   const std::vector<size_t> &draws() const { return draws_; }
+  /// Pairs of operators, the first stays before the second: one of them writes memory that the
+  /// other reads or writes. Reading a size is not meant: writes leave it.
+  const std::vector<std::pair<uint32_t, uint32_t>> &writeOrder() const { return writeOrder_; }
   /// Success when `boundaries` cuts find a legal place each. Errors: the refusal too-few-places
   /// with both numbers and what blocks most places.
   llvm::Error enoughFor(size_t boundaries) const;
@@ -45,19 +47,24 @@ private:
   };
   void block(size_t from, size_t to, std::string why);
   void blockWrites(const Model &model, const TopLevel &top);
+  void noteWriteOrder(const AliasAnalysis &alias, const TopLevel &top);
+  size_t operatorAt(int64_t position) const;
   void blockState(const Model &model, const TopLevel &top);
   void blockValuesThatStay(const TopLevel &top);
   void blockRandom(const TopLevel &top);
-  std::vector<size_t> countCover() const;
   void noteLargestBlock(const TopLevel &top);
   std::string mainReasons() const;
   size_t indexOf(torch::jit::Node *node, const TopLevel &top) const;
 
   size_t operators_;
   std::vector<Blocked> blocked_;
+  // Positions of the alias analysis count constants and boundaries too: the first operator at or
+  // after each.
+  std::vector<size_t> operatorAt_;
+  std::vector<std::pair<uint32_t, uint32_t>> writeOrder_;
   std::vector<size_t> barriers_, draws_;
-  std::string largestBlock_;           // control flow with the most operators, in words
-  std::vector<size_t> cover_, writes_; // how many intervals cover each boundary; those of writes
+  std::string largestBlock_;  // control flow with the most operators, in words
+  std::vector<size_t> cover_; // how many intervals cover each boundary
 };
 
 /// Tensors, numbers, bools, None, and lists, tuples and optionals of these.

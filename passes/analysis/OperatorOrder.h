@@ -9,15 +9,16 @@ namespace pipec {
 
 /// What must hold of any order of the top level:
 /// - operators read what was made before them,
-/// - what a write into memory keeps in one stage (see CutLegality) stays as it stands, with nothing
-///   moved in between: its readers elsewhere find what they would have found,
+/// - a write into memory stays behind those who read it before and in front of those who read it
+///   after,
 /// - random operators keep their order, and so their numbers,
 /// - nothing moves across an operator that prints, raises an error, or does what nobody knows.
 class OperatorOrder {
 public:
   OperatorOrder(const TopLevel &top, const CutLegality &legality);
 
-  /// Pairs of operators, the first stays before the second; beside who reads whose result.
+  /// Pairs of operators, the first stays before the second; beside who reads whose result, and for
+  /// orders that keep together what no cut may separate: they keep the order of writes by that.
   const std::vector<std::pair<uint32_t, uint32_t>> &mustFollow() const { return mustFollow_; }
 
   /// Why this order of some of the operators, each at most once, is not one of those; empty: it is.
@@ -27,7 +28,7 @@ private:
   std::string name(uint32_t index) const;
 
   const TopLevel &top_;
-  std::vector<uint32_t> runOf_; // of each operator the number of what stays as it stands
+  std::vector<std::pair<uint32_t, uint32_t>> writeOrder_;
   std::vector<std::pair<uint32_t, uint32_t>> mustFollow_;
 };
 
