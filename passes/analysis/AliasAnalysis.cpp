@@ -4,6 +4,8 @@
 #include "passes/analysis/AliasBuilder.h"
 #include "passes/analysis/OperatorFacts.h"
 
+#include <set>
+
 namespace pipec {
 
 // The second half of AliasBuilder: numbers the memories and sums up what happened to each.
@@ -51,6 +53,7 @@ void AliasBuilder::sumTouches() {
   for (const Touch &touch : touches_) {
     const size_t number = numbers_[touch.location];
     AliasAnalysis::Memory &memory = result_.memories_[number];
+    result_.touches_.push_back({number, touch.position, touch.writer != nullptr});
     if (memory.firstTouch < 0)
       memory.firstTouch = touch.position;
     memory.lastTouch = touch.position; // the walk is in order of position
@@ -169,6 +172,37 @@ std::vector<AliasAnalysis::Interval> AliasAnalysis::intervals() const {
     const int64_t to = shared ? memory.lastTouch : memory.lastLateWrite;
     if (to > from)
       result.push_back({from, to, i});
+  }
+  return result;
+}
+
+std::vector<AliasAnalysis::Touch> AliasAnalysis::touchesOfWritten() const {
+  std::vector<std::vector<Touch>> of(memories_.size());
+  for (const Touch &touch : touches_)
+    of[touch.memory].push_back(touch);
+  std::vector<std::vector<size_t>> heldBy(memories_.size());
+  for (size_t i = 0; i < memories_.size(); ++i)
+    for (size_t held : memories_[i].holds)
+      heldBy[held].push_back(i);
+  std::vector<Touch> result;
+  for (size_t i = 0; i < memories_.size(); ++i) {
+    if (memories_[i].lastLateWrite < 0)
+      continue;
+    const size_t begin = result.size();
+    result.insert(result.end(), of[i].begin(), of[i].end());
+    std::vector<size_t> work = heldBy[i];
+    std::set<size_t> seen = {i};
+    while (!work.empty()) {
+      const size_t container = work.back();
+      work.pop_back();
+      if (!seen.insert(container).second)
+        continue;
+      for (const Touch &touch : of[container])
+        result.push_back({i, touch.position, false});
+      work.insert(work.end(), heldBy[container].begin(), heldBy[container].end());
+    }
+    std::stable_sort(result.begin() + begin, result.end(),
+                     [](const Touch &a, const Touch &b) { return a.position < b.position; });
   }
   return result;
 }

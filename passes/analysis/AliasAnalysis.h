@@ -57,6 +57,13 @@ public:
     size_t memory;
   };
 
+  /// Something at this position reads or writes a memory, or a container that may hold it.
+  struct Touch {
+    size_t memory;
+    int64_t position;
+    bool writes;
+  };
+
   /// A node whose effects the schema does not tell, at its position. `unknown`: it may write
   /// whatever it is given.
   struct Effect {
@@ -87,6 +94,10 @@ public:
   /// touch). A later stage may well read the final value of other memory.
   std::vector<Interval> intervals() const;
 
+  /// Of every memory that intervals() may tell of: all its touches, ascending by memory, then
+  /// position. What keeps the order of each write among them keeps what every reader finds.
+  std::vector<Touch> touchesOfWritten() const;
+
   /// One line per memory that is written or shared, then intervals and effects.
   void print(llvm::raw_ostream &os) const;
 
@@ -94,6 +105,7 @@ private:
   friend class AliasBuilder;
   std::vector<Memory> memories_;
   std::vector<Effect> effects_;
+  std::vector<Touch> touches_;                                      // in order of position
   llvm::DenseMap<const torch::jit::Value *, size_t> memoryOfValue_; // looked up only, never walked
   llvm::DenseMap<const torch::jit::Node *, std::vector<size_t>> writes_;
 };

@@ -2,6 +2,7 @@
 
 #include "ir/NodeInfo.h"
 #include "ir/Refusals.h"
+#include "ir/WholeNumbers.h"
 #include "ir/plan/Words.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
@@ -216,21 +217,17 @@ void CutLegality::block(size_t from, size_t to, std::string why) {
 
 void CutLegality::blockWrites(const Model &model, const TopLevel &top) {
   AliasAnalysis alias(model);
-  // The analysis counts constants and boundaries too: index of the first operator at or after each
-  // of its positions.
-  std::vector<size_t> operatorAt;
   size_t next = 0;
   for (Node *node : model.graph->nodes()) {
-    operatorAt.push_back(next);
+    operatorAt_.push_back(next);
     if (next < top.operators.size() && top.operators[next] == node)
       ++next;
   }
-  operatorAt.push_back(next);
-  auto at = [&](int64_t position) {
-    return operatorAt[std::clamp<int64_t>(position, 0, operatorAt.size() - 1)];
-  };
+  operatorAt_.push_back(next);
+  noteWriteOrder(alias, top);
   for (const AliasAnalysis::Effect &effect : alias.effects())
-    if (const size_t index = at(effect.position); barriers_.empty() || barriers_.back() != index)
+    if (const size_t index = operatorAt(effect.position);
+        barriers_.empty() || barriers_.back() != index)
       barriers_.push_back(index);
   for (const AliasAnalysis::Interval &interval : alias.intervals()) {
     const AliasAnalysis::Memory &memory = alias.memories()[interval.memory];
@@ -241,8 +238,44 @@ void CutLegality::blockWrites(const Model &model, const TopLevel &top) {
                                           : "a value";
     if (std::string name = nameIn(model, memory); !name.empty())
       what += " (" + name + ")";
-    block(at(interval.from), at(interval.to),
+    block(operatorAt(interval.from), operatorAt(interval.to),
           writer + " writes into " + what + " that must stay in one stage with it");
+  }
+}
+
+size_t CutLegality::operatorAt(int64_t position) const {
+  return operatorAt_[std::clamp<int64_t>(position, 0, operatorAt_.size() - 1)];
+}
+
+/// Each write behind the readers since the last one, each reader behind the last write.
+void CutLegality::noteWriteOrder(const AliasAnalysis &alias, const TopLevel &top) {
+  const std::vector<AliasAnalysis::Touch> touches = alias.touchesOfWritten();
+  constexpr uint32_t kNobody = ~0u;
+  uint32_t writer = kNobody;
+  std::vector<uint32_t> readers;
+  for (size_t i = 0, next; i < touches.size(); i = next) {
+    const auto index = static_cast<uint32_t>(operatorAt(touches[i].position));
+    bool writes = false;
+    for (next = i; next < touches.size() && touches[next].memory == touches[i].memory &&
+                   operatorAt(touches[next].position) == index;
+         ++next)
+      writes |= touches[next].writes;
+    if (i == 0 || touches[i - 1].memory != touches[i].memory) {
+      writer = kNobody;
+      readers.clear();
+    }
+    if (touches[i].position < 0 || index >= operators_ || isWholeNumberOp(top.operators[index]))
+      continue;
+    if (writer != kNobody)
+      writeOrder_.emplace_back(writer, index);
+    if (!writes) {
+      readers.push_back(index);
+      continue;
+    }
+    for (uint32_t reader : readers)
+      writeOrder_.emplace_back(reader, index);
+    readers.clear();
+    writer = index;
   }
 }
 

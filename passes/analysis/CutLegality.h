@@ -7,6 +7,8 @@
 
 namespace pipec {
 
+class AliasAnalysis;
+
 /// A boundary before operator i of the top level (0 < i < size) is legal unless it would separate
 /// - an in-place write from the definition or an earlier reader of the memory it writes,
 /// - reads and writes of one written attribute or user input, or the old value of an assigned
@@ -30,6 +32,9 @@ public:
   const std::vector<size_t> &barriers() const { return barriers_; }
   /// Operators that may draw random numbers, ascending: they stay in this order.
   const std::vector<size_t> &draws() const { return draws_; }
+  /// Pairs of operators, the first stays before the second: one of them writes memory that the
+  /// other reads or writes. Reading a size is not meant: writes leave it.
+  const std::vector<std::pair<uint32_t, uint32_t>> &writeOrder() const { return writeOrder_; }
   /// Success when `boundaries` cuts find a legal place each. Errors: the refusal too-few-places
   /// with both numbers and what blocks most places.
   llvm::Error enoughFor(size_t boundaries) const;
@@ -42,6 +47,8 @@ private:
   };
   void block(size_t from, size_t to, std::string why);
   void blockWrites(const Model &model, const TopLevel &top);
+  void noteWriteOrder(const AliasAnalysis &alias, const TopLevel &top);
+  size_t operatorAt(int64_t position) const;
   void blockState(const Model &model, const TopLevel &top);
   void blockValuesThatStay(const TopLevel &top);
   void blockRandom(const TopLevel &top);
@@ -51,6 +58,10 @@ private:
 
   size_t operators_;
   std::vector<Blocked> blocked_;
+  // Positions of the alias analysis count constants and boundaries too: the first operator at or
+  // after each.
+  std::vector<size_t> operatorAt_;
+  std::vector<std::pair<uint32_t, uint32_t>> writeOrder_;
   std::vector<size_t> barriers_, draws_;
   std::string largestBlock_;  // control flow with the most operators, in words
   std::vector<size_t> cover_; // how many intervals cover each boundary

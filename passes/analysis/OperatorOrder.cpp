@@ -6,11 +6,9 @@
 
 namespace pipec {
 
-OperatorOrder::OperatorOrder(const TopLevel &top, const CutLegality &legality) : top_(top) {
+OperatorOrder::OperatorOrder(const TopLevel &top, const CutLegality &legality)
+    : top_(top), writeOrder_(legality.writeOrder()) {
   const auto size = static_cast<uint32_t>(top.operators.size());
-  uint32_t group = 0;
-  for (uint32_t i = 0; i < size; ++i)
-    groupOf_.push_back(legality.legal(i) ? ++group : group);
   for (size_t i = 1; i < legality.draws().size(); ++i)
     mustFollow_.emplace_back(legality.draws()[i - 1], legality.draws()[i]);
   // What comes before the one before, or after the one after, is so by that one.
@@ -40,14 +38,10 @@ std::string OperatorOrder::why(const std::vector<size_t> &order) const {
   for (const auto &pair : mustFollow_)
     if (turned(pair))
       return fmt::format("{} must run before {}", name(pair.first), name(pair.second));
-  uint32_t before = kAbsent; // of the operators in the list: the one before in the program
-  for (uint32_t i = 0; i < top_.operators.size(); ++i) {
-    if (place[i] == kAbsent)
-      continue;
-    if (before != kAbsent && groupOf_[before] == groupOf_[i] && place[i] != place[before] + 1)
-      return fmt::format("{} must run right after {}", name(i), name(before));
-    before = i;
-  }
+  for (const auto &pair : writeOrder_)
+    if (turned(pair))
+      return fmt::format("{} must run before {}: one writes what both have", name(pair.first),
+                         name(pair.second));
   return "";
 }
 
