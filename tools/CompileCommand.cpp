@@ -1,0 +1,379 @@
+#include "tools/CompileCommand.h"
+
+#include "ir/schedule/Generators.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "passes/Pass.h"
+#include "passes/PassTable.h"
+#include "tools/BatchDims.h"
+#include "tools/CommandLine.h"
+
+namespace pipec {
+
+namespace cl = llvm::cl;
+
+namespace {
+
+cl::OptionCategory category("pipe-compile");
+StringOption model(cl::Positional, cl::Required, cl::desc("MODEL.pt"), cl::cat(category));
+StringOption output("o", cl::desc("artifact directory (default: the model's name with .pipe)"),
+                    cl::value_desc("OUT.pipe"), cl::cat(category));
+IntegerOption stages("stages", cl::desc("number of stages; with markers or --at it must agree"),
+                     cl::value_desc("N"), cl::cat(category));
+StringListOption at("at",
+                    cl::desc("a cut before the first operator of each module, as encoder.layers.6; "
+                             "NAME#2 is its second call"),
+                    cl::value_desc("NAME,..."), cl::CommaSeparated, cl::cat(category));
+StringOption split(
+    "split",
+    cl::desc("what decides the cuts (default: at if given, else markers if the model has any, else "
+             "auto)"),
+    cl::value_desc("auto|markers|at"), cl::cat(category));
+StringOption inputs("inputs",
+                    cl::desc("example inputs of one micro-batch: a file of torch.save, or a "
+                             "description as f32[8,3,224,224]"),
+                    cl::value_desc("FILE|TEXT"), cl::cat(category));
+StringOption method("method", cl::desc("method to compile (default: forward)"),
+                    cl::value_desc("NAME"), cl::init("forward"), cl::cat(category));
+StringListOption batchDim("batch-dim",
+                          cl::desc("dimension along which an input is cut into micro-batches"),
+                          cl::value_desc("NAME=K|none,..."), cl::CommaSeparated, cl::cat(category));
+StringListOption tied(
+    "tied",
+    cl::desc("transmit or replicate weights that several stages use; for single weights NAME=..."),
+    cl::value_desc("transmit|replicate|NAME=...,..."), cl::CommaSeparated, cl::cat(category));
+FlagOption infer("infer",
+                 cl::desc("compile in eval mode: training flags of modules are folded to false "
+                          "(default: as the file has them)"),
+                 cl::cat(category));
+FlagOption train("train",
+                 cl::desc("plan for training, with --dry-run: cuts, stages per rank, schedule, "
+                          "micro-batches, recompute and shared weights together, within the memory "
+                          "of the devices; training flags of modules are folded to true"),
+                 cl::cat(category));
+StringListOption keepEval("keep-eval",
+                          cl::desc("modules compiled in eval mode, whatever the file has"),
+                          cl::value_desc("NAME,..."), cl::CommaSeparated, cl::cat(category));
+StringOption verifyHow("verify",
+                       cl::desc("graph (default) proves the stages equal the source, run also "
+                                "wants example inputs and reads back all of large weights"),
+                       cl::value_desc("none|graph|run"), cl::init("graph"), cl::cat(category));
+StringOption
+    cluster("cluster",
+            cl::desc("devices and links that the cuts are planned for, see docs/cluster.md "
+                     "(default: a CPU core per rank)"),
+            cl::value_desc("FILE.json"), cl::cat(category));
+StringOption cost(
+    "cost",
+    cl::desc("what operators cost: counted work against the device's rates, the same on every "
+             "run; median times on this machine; or a table of --emit-costs (default: measured "
+             "for automatic cuts on CPUs, else analytic)"),
+    cl::value_desc("analytic|measured|FILE.json"), cl::cat(category));
+DurationOption costBudget("cost-budget", cl::desc("time for measured costs (default: 10s)"),
+                          cl::value_desc("TIME"), cl::init(DurationValue(10'000'000'000)),
+                          cl::cat(category));
+StringOption emitCosts("emit-costs",
+                       cl::desc("write what every operator costs, as --cost reads it"),
+                       cl::value_desc("FILE.json"), cl::cat(category));
+SizeOption
+    memoryLimit("memory-limit",
+                cl::desc("most bytes that a stage may need: its parameters, and the most "
+                         "that the model's results need at once; with --train a device: weights, "
+                         "gradients, two states of the optimizer, and what the backward needs "
+                         "(default: as --cluster says)"),
+                cl::value_desc("SIZE"), cl::cat(category));
+IntegerOption microBatches("microbatches",
+                           cl::desc("default of the artifact (default: the number of stages)"),
+                           cl::value_desc("M"), cl::cat(category));
+IntegerOption ranks("ranks",
+                    cl::desc("ranks that the stages are placed on (default: one per stage; with "
+                             "measured costs at most as many as were at work when they were "
+                             "measured, or as --cluster has devices)"),
+                    cl::value_desc("R"), cl::cat(category));
+StringOption schedule(
+    "schedule",
+    cl::desc("default schedule of the artifact; auto chooses, by cost, which rank "
+             "has which stages, and where they are not given stages per rank "
+             "and the number of micro-batches (default: forward-only). With --train "
+             "auto, its default, or one of pipe-schedule --list. Or a table of forward actions, "
+             "as pipe-schedule --csv writes it, which says stages, ranks and "
+             "micro-batches, too"),
+    cl::value_desc("forward-only|auto|NAME|FILE.csv"), cl::init("forward-only"), cl::cat(category));
+IntegerOption batch("batch",
+                    cl::desc("with --train: samples of a step (default: of two micro-batches per "
+                             "rank, or of --microbatches, like the example)"),
+                    cl::value_desc("B"), cl::cat(category));
+StringOption recompute("recompute",
+                       cl::desc("with --train: which stages run their forward again in the "
+                                "backward (default: auto, those that memory demands)"),
+                       cl::value_desc("never|always|auto"), cl::init("auto"), cl::cat(category));
+StringListOption libraries("load-library", cl::desc("load custom operators; may be repeated"),
+                           cl::value_desc("LIB.so"), cl::cat(category));
+StringOption recordCase(
+    "record-case",
+    cl::desc("record the unsplit model's outputs on the example, once per micro-batch, as a case "
+             "for pipe-check --case"),
+    cl::value_desc("DIR"), cl::cat(category));
+StringOption dumpIr("dump-ir",
+                    cl::desc("write the model's text after each pass that changed it into a "
+                             "directory without such files"),
+                    cl::value_desc("DIR"), cl::cat(category));
+FlagOption
+    printPipeline("print-pipeline",
+                  cl::desc("print the passes as pipe-opt takes them, with comments on what runs "
+                           "between them, and stop"),
+                  cl::cat(category));
+StringOption printAfter("print-after", cl::desc("print the model after a pass (or all) to stderr"),
+                        cl::value_desc("PASS|all"), cl::cat(category));
+FlagOption dryRun("dry-run", cl::desc("do everything but write the artifact"), cl::cat(category));
+FlagOption force("force", cl::desc("replace an existing artifact, and dumps of --dump-ir"),
+                 cl::cat(category));
+FlagOption json("json", cl::desc("print one JSON document"), cl::cat(category));
+StringOption plantedFaultOption("planted-fault",
+                                cl::desc("break the stages on purpose (test builds)"),
+                                cl::value_desc("NAME"), cl::Hidden, cl::cat(category));
+
+llvm::Error readLists(CompileOptions &options) {
+  for (const std::string &name : at)
+    options.cuts.push_back(AtModule{name});
+  llvm::Expected<BatchDims> dims = parseBatchDims(batchDim);
+  if (!dims)
+    return dims.takeError();
+  options.batchDims = std::move(*dims);
+  for (llvm::StringRef text : tied) {
+    auto [name, value] =
+        text.contains('=') ? text.rsplit('=') : std::make_pair(llvm::StringRef(), text);
+    if (value != "transmit" && value != "replicate")
+      return makeError(ExitCode::Usage,
+                       "--tied: expected transmit, replicate or NAME=transmit, got " + text.str());
+    options.tied.emplace_back(name.str(),
+                              value == "transmit" ? Tie::Mode::Transmit : Tie::Mode::Replicate);
+  }
+  for (const std::string &name : keepEval)
+    options.keepEval.push_back(name);
+  return llvm::Error::success();
+}
+
+llvm::Error checkNumber(const IntegerOption &option, llvm::StringRef name) {
+  int64_t number = option.getValue();
+  if (given(option) && number < 1)
+    return failf(ExitCode::Usage, "--{}: expected at least 1, got {}", name.str(), number);
+  if (given(option) && number > kMostMicroBatches)
+    return failf(ExitCode::Usage, "--{}: expected at most {}, got {}", name.str(),
+                 kMostMicroBatches, number);
+  return llvm::Error::success();
+}
+
+/// The default schedule of an inference: by name, or a table.
+llvm::Error readSchedule(CompileOptions &options) {
+  if (schedule == "forward-only" || schedule == "auto")
+    return llvm::Error::success();
+  const bool isTable = llvm::StringRef(schedule).endswith(".csv");
+  if (!isTable && !llvm::sys::fs::exists(schedule))
+    return failf(ExitCode::Usage, "--schedule: expected forward-only, auto or a CSV file, got {}",
+                 schedule.getValue());
+  auto buffer = llvm::MemoryBuffer::getFile(schedule);
+  if (!buffer)
+    return failf(ExitCode::IO, "--schedule: cannot read {}: {}", schedule.getValue(),
+                 llvm::StringRef(buffer.getError().message()).lower());
+  options.scheduleCsv = (*buffer)->getBuffer().str();
+  if (options.scheduleCsv.empty())
+    return failf(ExitCode::Unreadable, "--schedule: {} is empty", schedule.getValue());
+  return llvm::Error::success();
+}
+
+/// The plan of a training leaves nothing behind that could be run.
+llvm::Error readTraining(CompileOptions &options) {
+  for (const cl::Option *option :
+       {static_cast<cl::Option *>(&batch), static_cast<cl::Option *>(&recompute)})
+    if (given(*option) && !train)
+      return makeError(ExitCode::Usage,
+                       fmt::format("{}: expected --train with it", spelledOption(option->ArgStr)));
+  if (!train)
+    return readSchedule(options);
+  if (infer)
+    return makeError(ExitCode::Usage, "--train: expected it without --infer, got both",
+                     "leave one of the two out");
+  if (!dryRun)
+    return makeError(ExitCode::Usage, "--train: expected --dry-run with it",
+                     "this version plans trainings and runs none; --emit-costs FILE keeps what "
+                     "pipe-schedule auto --costs FILE needs");
+  if (!at.empty() || (given(split) && split != "auto"))
+    return makeError(ExitCode::Usage, "--train: expected automatic cuts, got given ones",
+                     "leave out --at and --split");
+  if (!given(stages) && !given(ranks) && !given(cluster))
+    return makeError(ExitCode::Usage, "--train: expected --ranks, --stages or --cluster, got none",
+                     "say how many ranks there are with --ranks");
+  const Generator *generator = findGenerator(schedule);
+  if (given(schedule) && schedule != "auto" && (!generator || generator->inference))
+    return makeError(ExitCode::Usage,
+                     fmt::format("--schedule: expected auto or a schedule of a training, got {}",
+                                 schedule.getValue()),
+                     "pipe-schedule --list names them");
+  if (llvm::any_of(tied, [](llvm::StringRef text) { return text.contains('='); }))
+    return makeError(ExitCode::Usage,
+                     "--tied: expected transmit or replicate with --train, got single weights",
+                     "a training is planned with all shared weights kept the same way");
+  if (llvm::Expected<size_t> how =
+          chooseByName("recompute", recompute, {"never", "always", "auto"});
+      !how)
+    return how.takeError();
+  options.mode = Mode::Train;
+  options.batch = batch;
+  options.recompute = recompute;
+  options.schedule = given(schedule) ? schedule.getValue() : "auto";
+  options.trainingFlag = TrainingFlag::True;
+  return llvm::Error::success();
+}
+
+llvm::Expected<CompileOptions> readOptions() {
+  CompileOptions options;
+  if (llvm::Error error =
+          llvm::joinErrors(checkNumber(stages, "stages"),
+                           llvm::joinErrors(checkNumber(microBatches, "microbatches"),
+                                            llvm::joinErrors(checkNumber(ranks, "ranks"),
+                                                             checkNumber(batch, "batch")))))
+    return std::move(error);
+  llvm::Expected<size_t> verify = chooseByName("verify", verifyHow, {"none", "graph", "run"});
+  if (!verify)
+    return verify.takeError();
+  if (given(split))
+    if (llvm::Expected<size_t> how = chooseByName("split", split, {"auto", "markers", "at"}); !how)
+      return how.takeError();
+  if (std::string nearest;
+      given(printAfter) && printAfter != "all" && !findPass(printAfter, &nearest))
+    return makeError(
+        ExitCode::Usage, "--print-after: expected a pass or all, got " + printAfter.getValue(),
+        nearest.empty() ? "pipe-opt --list-passes names them" : "did you mean " + nearest + "?");
+  options.verify = static_cast<Verify>(*verify);
+  if (options.verify == Verify::Run && inputs.empty())
+    return makeError(ExitCode::Usage, "--verify run: expected example inputs, got none",
+                     "pass example inputs with --inputs");
+  for (const auto &[name, isGiven] : {std::pair("--cost", given(cost)),
+                                      {"--cost-budget", given(costBudget)},
+                                      {"--cluster", given(cluster)},
+                                      {"--emit-costs", given(emitCosts)},
+                                      {"--memory-limit", given(memoryLimit)},
+                                      {"--schedule auto", schedule == "auto"},
+                                      {"--train", train.getValue()}})
+    if (isGiven && inputs.empty())
+      return makeError(ExitCode::Usage, fmt::format("{}: expected example inputs, got none", name),
+                       "pass example inputs with --inputs");
+  if (given(costBudget) && given(cost) && cost != "measured")
+    return makeError(ExitCode::Usage, "--cost-budget: expected --cost measured with it");
+  if (given(memoryLimit) && memoryLimit.getValue() < 1)
+    return makeError(ExitCode::Usage, "--memory-limit: expected at least 1 byte, got 0");
+  if (given(recordCase) && inputs.empty())
+    return makeError(ExitCode::Usage, "--record-case: expected example inputs, got none",
+                     "pass example inputs with --inputs");
+  if (given(recordCase) && dryRun)
+    return makeError(ExitCode::Usage,
+                     "--record-case: expected a compile that writes, got --dry-run",
+                     "leave out one of the two");
+  if (split == "at" && at.empty())
+    return makeError(ExitCode::Usage, "--split at: expected modules, got none",
+                     "name modules with --at");
+  if (given(split) && split != "at" && !at.empty())
+    return makeError(
+        ExitCode::Usage,
+        fmt::format("--at: expected --split at with it, got --split {}", split.getValue()),
+        "leave one of the two out");
+  options.stages = stages;
+  options.split = split;
+  options.inputs = inputs;
+  options.method = method;
+  options.microBatches = microBatches;
+  options.ranks = ranks;
+  options.schedule = schedule == "auto" ? "auto" : "";
+  options.cluster = cluster;
+  options.cost = cost;
+  if (given(costBudget)) // however short, one run counts
+    options.costBudgetNs = std::max<int64_t>(1, costBudget.getValue());
+  options.listCosts = given(emitCosts);
+  options.memoryLimit = memoryLimit.getValue();
+  options.trainingFlag = infer ? TrainingFlag::False : TrainingFlag::Saved;
+  options.printAfter = printAfter;
+  options.dumpDir = dumpIr;
+  options.replaceDumps = force;
+  options.plantedFault = plantedFaultOption;
+  options.reproducers = ".";
+  if (llvm::Error error = readLists(options))
+    return std::move(error);
+  if (llvm::Error error = readTraining(options))
+    return std::move(error);
+  return options;
+}
+
+std::optional<std::string> asGiven(const StringOption &option) {
+  return given(option) ? std::optional(option.getValue()) : std::nullopt;
+}
+
+} // namespace
+
+llvm::Expected<CompileCommand> readCompileCommand(const std::vector<std::string> &words) {
+  llvm::Expected<CompileOptions> options = readOptions();
+  if (!options)
+    return options.takeError();
+  CompileCommand command;
+  command.options = std::move(*options);
+  command.options.command = words;
+  command.model = model;
+  command.target = output;
+  if (command.target.empty()) {
+    llvm::SmallString<128> name{llvm::StringRef(model)};
+    llvm::sys::path::replace_extension(name, ".pipe");
+    command.target = name.str().str();
+  }
+  command.libraries = libraries;
+  command.emitCosts = asGiven(emitCosts);
+  command.recordCase = asGiven(recordCase);
+  command.printPipeline = printPipeline;
+  command.dryRun = dryRun;
+  command.force = force;
+  command.json = json;
+  command.dumps = given(dumpIr);
+  return command;
+}
+
+llvm::json::Object optionsJson(const std::string &target, const CompileReport &report) {
+  llvm::json::Object object{{"model", model.getValue()},
+                            {"o", target},
+                            {"at", llvm::json::Array(at)},
+                            {"method", method.getValue()},
+                            {"batch_dim", llvm::json::Array(batchDim)},
+                            {"tied", llvm::json::Array(tied)},
+                            {"infer", infer.getValue()},
+                            {"train", train.getValue()},
+                            {"keep_eval", llvm::json::Array(keepEval)},
+                            {"verify", verifyHow.getValue()},
+                            {"microbatches", report.plan.microBatches},
+                            {"ranks", static_cast<int64_t>(report.plan.ranks)},
+                            {"schedule", train && !given(schedule) ? "auto" : schedule.getValue()},
+                            {"load_library", llvm::json::Array(libraries)},
+                            {"dry_run", dryRun.getValue()},
+                            {"force", force.getValue()}};
+  if (given(memoryLimit))
+    object["memory_limit"] = static_cast<int64_t>(memoryLimit.getValue());
+  if (given(costBudget))
+    object["cost_budget_ms"] = static_cast<double>(costBudget.getValue()) / 1e6;
+  if (train)
+    object["recompute"] = recompute.getValue();
+  if (given(batch))
+    object["batch"] = static_cast<int64_t>(batch);
+  if (given(stages))
+    object["stages"] = static_cast<int64_t>(stages);
+  for (const auto &[name, option] : {std::pair<const char *, const StringOption &>("split", split),
+                                     {"inputs", inputs},
+                                     {"cluster", cluster},
+                                     {"cost", cost},
+                                     {"emit_costs", emitCosts},
+                                     {"dump_ir", dumpIr},
+                                     {"record_case", recordCase},
+                                     {"print_after", printAfter}})
+    if (given(option))
+      object[name] = option.getValue();
+  return object;
+}
+
+} // namespace pipec
