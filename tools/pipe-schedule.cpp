@@ -1,6 +1,7 @@
 // pipe-schedule: compute schedules made or read, checked, simulated and drawn. Starts without
 // LibTorch.
 #include "ir/plan/Json.h"
+#include "ir/schedule/TorchComms.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 #include "tools/CommandLine.h"
@@ -64,6 +65,9 @@ StringOption pairs("pairs", cl::value_desc("split|fused|concurrent"), cl::init("
                             "other, as one block, or as long as the longer one (default: split)"));
 StringOption csv("csv", cl::value_desc("FILE"), cl::desc("write the table, as PyTorch reads it"));
 StringOption svg("svg", cl::value_desc("FILE"), cl::desc("write a picture"));
+StringOption comms("comms", cl::value_desc("FILE"),
+                   cl::desc("write the table with sends and receives that PyTorch runs as it is "
+                            "(compute_comms); exits 2 where it has no word for what is done"));
 StringOption programFile("program", cl::value_desc("FILE"),
                          cl::desc("write what the ranks do in full, with sends and receives: the "
                                   "program, see docs/programs.md"));
@@ -132,7 +136,7 @@ llvm::Expected<TrialRequest> readRequest() {
   }
   TrialRequest request;
   request.costs = std::move(*read);
-  request.program = given(programFile);
+  request.program = given(programFile) || given(comms);
   for (auto [option, number] : {std::pair{&ranks, &request.ranks}, {&stages, &request.stages}}) {
     llvm::Expected<size_t> count = countOf(*option);
     if (!count)
@@ -181,12 +185,22 @@ std::vector<std::string> askedFor() {
   return names;
 }
 
+llvm::Error writeTorchComms(const Program &program, const Plan &plan) {
+  llvm::Expected<Schedule> table = toTorchComms(program, plan);
+  if (!table)
+    return table.takeError();
+  return writeFileFor(comms, toCsv(*table), force);
+}
+
 llvm::Error writeFiles(const Trial &trial, bool inBytes) {
   if (given(csv) && trial.schedule)
     if (llvm::Error error = writeFileFor(csv, toCsv(*trial.schedule), force))
       return error;
   if (given(programFile) && trial.program)
     if (llvm::Error error = writeFileFor(programFile, toString(trial.program->program), force))
+      return error;
+  if (given(comms) && trial.program)
+    if (llvm::Error error = writeTorchComms(trial.program->program, trial.program->plan))
       return error;
   if (!trial.timing)
     return llvm::Error::success();
@@ -376,7 +390,7 @@ llvm::Expected<ExitCode> run() {
   if (!request)
     return request.takeError();
   const std::vector<std::string> names = askedFor();
-  for (const StringOption *option : {&csv, &svg, &trace, &programFile})
+  for (const StringOption *option : {&comms, &csv, &svg, &trace, &programFile})
     if (given(*option) && names.size() > 1)
       return failf(ExitCode::Usage, "{}: expected one schedule, got {}",
                    spelledOption(option->ArgStr), names.size());
