@@ -56,6 +56,9 @@ StringOption pairs("pairs", cl::value_desc("split|fused|concurrent"), cl::init("
                             "other, as one block, or as long as the longer one (default: split)"));
 StringOption csv("csv", cl::value_desc("FILE"), cl::desc("write the table, as PyTorch reads it"));
 StringOption svg("svg", cl::value_desc("FILE"), cl::desc("write a picture"));
+StringOption comms("comms", cl::value_desc("FILE"),
+                   cl::desc("write the table with sends and receives that PyTorch runs as it is "
+                            "(compute_comms); exits 2 where it has no word for what is done"));
 StringOption programFile("program", cl::value_desc("FILE"),
                          cl::desc("write what the ranks do in full, with sends and receives: the "
                                   "program, see docs/programs.md"));
@@ -124,7 +127,7 @@ llvm::Expected<TrialRequest> readRequest() {
   }
   TrialRequest request;
   request.costs = std::move(*read);
-  request.program = given(programFile);
+  request.program = given(programFile) || given(comms);
   for (auto [option, number] : {std::pair{&ranks, &request.ranks}, {&stages, &request.stages}}) {
     llvm::Expected<size_t> count = countOf(*option);
     if (!count)
@@ -212,13 +215,14 @@ llvm::Expected<ScheduleCommand> readScheduleCommand() {
     return request.takeError();
   command.request = std::move(*request);
   command.names = askedFor();
-  for (const StringOption *option : {&csv, &svg, &trace, &programFile})
+  for (const StringOption *option : {&comms, &csv, &svg, &trace, &programFile})
     if (given(*option) && command.names.size() > 1)
       return failf(ExitCode::Usage, "{}: expected one schedule, got {}",
                    spelledOption(option->ArgStr), command.names.size());
   command.csv = asGiven(csv);
   command.svg = asGiven(svg);
   command.trace = asGiven(trace);
+  command.comms = asGiven(comms);
   command.program = asGiven(programFile);
   command.options = optionsAsGiven();
   return command;

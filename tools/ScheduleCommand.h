@@ -13,7 +13,8 @@ struct ScheduleCommand {
   std::vector<std::string> names; // of schedules and tables, or auto
   TrialRequest request;
   // What is written where; null: not asked for.
-  const StringOption *csv = nullptr, *svg = nullptr, *trace = nullptr, *program = nullptr;
+  const StringOption *csv = nullptr, *svg = nullptr, *trace = nullptr, *program = nullptr,
+                     *comms = nullptr;
   llvm::json::Object options; // as they were given
 };
 

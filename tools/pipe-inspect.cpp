@@ -4,6 +4,7 @@
 #include "ir/plan/Json.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/plan/Words.h"
+#include "ir/schedule/TorchComms.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -39,7 +40,12 @@ StringOption
          cl::desc("write one page of HTML about an artifact: stages with what goes between "
                   "them, load and memory, the schedule in time, what is proved, modules; "
                   "it needs nothing else and no script"));
-FlagOption force("force", cl::desc("replace an existing file of --html"));
+StringOption
+    comms("comms", cl::value_desc("FILE"),
+          cl::desc("write the schedule of an artifact as the table with sends and receives "
+                   "that PyTorch runs as it is (compute_comms); exits 2 where a channel "
+                   "does not go to the next stage or transmits a weight"));
+FlagOption force("force", cl::desc("replace existing files of --html and --comms"));
 StringListOption libraries("load-library", cl::value_desc("LIB.so"),
                            cl::desc("load custom operators that a MODEL.pt uses, or with --html "
                                     "the stages of an artifact"));
@@ -157,6 +163,18 @@ llvm::Expected<ExitCode> writePage(const Artifact &artifact, const Schedule &row
                    "run pipe-check for all findings");
 }
 
+llvm::Error writeTorchComms(const Plan &plan, const Schedule &rows) {
+  RunShape shape;
+  shape.microBatches = plan.microBatches;
+  llvm::Expected<Program> program = lower(rows, plan, shape);
+  if (!program)
+    return makeError(ExitCode::BadArtifact, describe(program.takeError()).message);
+  llvm::Expected<Schedule> table = toTorchComms(*program, plan);
+  if (!table)
+    return table.takeError();
+  return writeFileFor(comms, toCsv(*table), force);
+}
+
 llvm::Expected<ExitCode> inspectArtifact() {
   for (const StringOption *option : {&inputs, &method})
     if (given(*option))
@@ -174,6 +192,9 @@ llvm::Expected<ExitCode> inspectArtifact() {
   llvm::Expected<Schedule> rows = scheduleFromCsv(artifact->scheduleCsv);
   if (!rows)
     return rows.takeError();
+  if (given(comms))
+    if (llvm::Error error = writeTorchComms(plan, *rows))
+      return std::move(error);
   if (given(html)) {
     llvm::Expected<ExitCode> written = writePage(*artifact, *rows);
     if (!written)
@@ -260,8 +281,9 @@ void printModulesJson(const std::vector<ModuleNode> &modules, const std::optiona
 }
 
 llvm::Expected<ExitCode> inspectModel() {
-  for (const auto &[option, asked] :
-       {std::pair{"--schedule", schedule.getValue()}, {"--html", given(html)}})
+  for (const auto &[option, asked] : {std::pair{"--schedule", schedule.getValue()},
+                                      {"--html", given(html)},
+                                      {"--comms", given(comms)}})
     if (asked && llvm::sys::fs::exists(model))
       return makeError(ExitCode::Usage,
                        fmt::format("{}: expected an artifact, got a TorchScript file", option),

@@ -1,6 +1,7 @@
 // pipe-schedule: compute schedules made or read, checked, simulated and drawn. Starts without
 // LibTorch.
 #include "ir/plan/Json.h"
+#include "ir/schedule/TorchComms.h"
 #include "llvm/Support/raw_ostream.h"
 #include "tools/OutputFile.h"
 #include "tools/ScheduleAuto.h"
@@ -22,6 +23,13 @@ llvm::Error writeFiles(const ScheduleCommand &command, const Trial &trial, bool 
     if (llvm::Error error =
             writeFileFor(*command.program, toString(trial.program->program), command.force))
       return error;
+  if (command.comms && trial.program) {
+    llvm::Expected<Schedule> table = toTorchComms(trial.program->program, trial.program->plan);
+    if (!table)
+      return table.takeError();
+    if (llvm::Error error = writeFileFor(*command.comms, toCsv(*table), command.force))
+      return error;
+  }
   if (!trial.timing)
     return llvm::Error::success();
   if (command.svg)

@@ -11,8 +11,9 @@ namespace {
 
 template <typename... Args>
 llvm::Error notForTorch(fmt::format_string<Args...> format, Args &&...args) {
-  return makeError(ExitCode::Usage, "program: " + fmt::format(format, std::forward<Args>(args)...),
-                   "print it as text, or write the compute schedule alone");
+  return makeError(
+      ExitCode::Usage, "program: " + fmt::format(format, std::forward<Args>(args)...),
+      "take the compute schedule alone: --csv of pipe-schedule, schedule.csv of an artifact");
 }
 
 llvm::Error checkChannels(const Plan &plan) {

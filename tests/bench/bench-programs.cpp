@@ -3,14 +3,9 @@
 // bench-programs scale [RANKS [NAME]]   a schedule of RANKS ranks (1,024), two stages each, four
 //                                       micro-batches per rank: generated, lowered, checked,
 //                                       simulated
-// bench-programs comms DIR              every schedule on two ranks with four micro-batches, as
-// PyTorch's
-//                                       tables with sends and receives: DIR/NAME.csv
 #include "ir/schedule/Generators.h"
 #include "ir/schedule/ProgramText.h"
 #include "ir/schedule/Simulate.h"
-#include "ir/schedule/TorchComms.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 #include "tests/support/BoundedExecutor.h"
 #include "tests/support/Mutants.h"
@@ -136,40 +131,14 @@ int scale(size_t ranks, llvm::StringRef name) {
   return good ? 0 : 1;
 }
 
-int comms(const std::string &directory) {
-  for (const Generator &generator : generators()) {
-    ScheduleRequest request;
-    request.ranks = 2;
-    request.chunks = generator.leastChunks;
-    request.microBatches = 4;
-    request.costs = equalCosts({1000, 1000, 1000, 240, 0}, 10, 2, request.chunks);
-    const Plan plan = chainPlan(rankOfStages(generator.placement, 2, request.chunks));
-    RunShape shape;
-    shape.microBatches = request.microBatches;
-    shape.train = generator.name != "forward-only";
-    const Program program = orDie(lower(orDie(makeSchedule(generator, request)), plan, shape));
-    std::error_code error;
-    llvm::raw_fd_ostream file(directory + "/" + generator.name.str() + ".csv", error);
-    file << toCsv(orDie(toTorchComms(program, plan)));
-    file.flush();
-    if (error || file.has_error()) {
-      llvm::errs() << "error: " << directory << ": cannot write\n";
-      return 8;
-    }
-  }
-  return 0;
-}
-
 } // namespace
 
 int main(int argc, char **argv) {
   const llvm::StringRef what = argc > 1 ? argv[1] : "";
-  if (what == "comms" && argc == 3)
-    return comms(argv[2]);
   size_t number = what == "mutants" ? 20000 : 1024;
   const bool badNumber = argc > 2 && llvm::StringRef(argv[2]).getAsInteger(10, number);
   if ((what != "mutants" && what != "scale") || badNumber || number == 0) {
-    llvm::errs() << "usage: bench-programs mutants [N] | scale [RANKS [SCHEDULE]] | comms DIR\n";
+    llvm::errs() << "usage: bench-programs mutants [N] | scale [RANKS [SCHEDULE]]\n";
     return 2;
   }
   return what == "mutants" ? mutants(number)

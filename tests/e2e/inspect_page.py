@@ -123,6 +123,21 @@ class Inspect(e2e.Case):
                 self.assertEqual("Predicted for" in page.text, not equal)
                 self.assertIn("the stages linked together are the source", page.text)
 
+    def testTableForPyTorch(self):
+        """With sends and receives where all goes to the next stage; else the channel that does not is named."""
+        for name, stages in (("mlp", 3), ("unet", 4)):
+            self.compiled(e2e.MODELS / f"{name}.pt", f"{name}.pipe", "--inputs", e2e.MODELS / f"{name}.inputs.pt", "--stages", stages)
+        self.pipec(0, "pipe-inspect", "mlp.pipe", "--comms", "mlp.csv", "--force")
+        rows = [row.split(",") for row in Path("mlp.csv").read_text().split()]
+        count = e2e.plan("mlp.pipe")["microbatches"]
+        self.assertEqual([sum("SEND_F" in cell for cell in row) for row in rows], [count] * (len(rows) - 1) + [0])
+        self.assertEqual([sum("RECV_F" in cell for cell in row) for row in rows], [0] + [count] * (len(rows) - 1))
+        skipped = self.pipec(2, "pipe-inspect", "unet.pipe", "--comms", "unet.csv")
+        self.assertRegex(skipped.err, r"channel \d+ \(\S+\) goes from stage \d to stage \d: PyTorch sends to the next stage only")
+        self.assertFalse(Path("unet.csv").exists())
+        self.assertIn("--comms: expected an artifact", self.pipec(2, "pipe-inspect", e2e.MODELS / "mlp.pt", "--comms", "never.csv").err)
+        self.assertIn("exists", self.pipec(2, "pipe-inspect", "mlp.pipe", "--comms", "mlp.csv").err)
+
     def testSizesAreWords(self):
         self.compiled(e2e.MODELS / "unet.pt", "sizes.pipe", "--inputs", e2e.MODELS / "unet.inputs.pt", "--stages", 4)
         page = self.page("sizes.pipe")

@@ -4,6 +4,7 @@ runtime, in two processes over Gloo, gives the gradients of accumulation on the 
 send of a rank to itself when PyTorch sets up, which Gloo cannot do.)"""
 import csv
 import glob
+import json
 import os
 import subprocess
 import sys
@@ -59,7 +60,10 @@ def worker(rank, meeting, paths, differences):
 
 def main():
     os.makedirs("tables", exist_ok=True)
-    subprocess.run([os.path.join(os.environ["PIPEC_BIN"], "bench-programs"), "comms", "tables"], check=True)
+    command = [os.path.join(os.environ["PIPEC_BIN"], "pipe-schedule")]
+    for schedule in json.loads(subprocess.run([*command, "--list", "--json"], check=True, capture_output=True).stdout)["schedules"]:
+        subprocess.run([*command, schedule["name"], "--ranks", str(RANKS), "--microbatches", str(MICRO_BATCHES), "--force",
+                        "--comms", f"tables/{schedule['name']}.csv"], check=True, stdout=subprocess.DEVNULL)
     run = []
     for path in sorted(glob.glob("tables/*.csv")):
         table, rankOf = readTable(path)
