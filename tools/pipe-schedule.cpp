@@ -1,6 +1,7 @@
 // pipe-schedule: compute schedules made or read, checked, simulated and drawn. Starts without
 // LibTorch.
 #include "ir/plan/Json.h"
+#include "ir/schedule/TorchComms.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 #include "tools/CommandLine.h"
@@ -63,6 +64,9 @@ StringOption pairs("pairs", cl::value_desc("split|fused|concurrent"), cl::init("
                    cl::desc("how long a forward and a backward in one cell take: one after the "
                             "other, as one block, or as long as the longer one (default: split)"));
 StringOption csv("csv", cl::value_desc("FILE"), cl::desc("write the table, as PyTorch reads it"));
+StringOption comms("comms", cl::value_desc("FILE"),
+                   cl::desc("write the table with sends and receives, as PyTorch runs it: of "
+                            "pipelines whose stages send to the next one only"));
 StringOption svg("svg", cl::value_desc("FILE"), cl::desc("write a picture"));
 StringOption programFile("program", cl::value_desc("FILE"),
                          cl::desc("write what the ranks do in full, with sends and receives: the "
@@ -132,7 +136,7 @@ llvm::Expected<TrialRequest> readRequest() {
   }
   TrialRequest request;
   request.costs = std::move(*read);
-  request.program = given(programFile);
+  request.program = given(programFile) || given(comms);
   for (auto [option, number] : {std::pair{&ranks, &request.ranks}, {&stages, &request.stages}}) {
     llvm::Expected<size_t> count = countOf(*option);
     if (!count)
@@ -188,6 +192,13 @@ llvm::Error writeFiles(const Trial &trial, bool inBytes) {
   if (given(programFile) && trial.program)
     if (llvm::Error error = writeFileFor(programFile, toString(trial.program->program), force))
       return error;
+  if (given(comms) && trial.program) {
+    llvm::Expected<Schedule> table = toTorchComms(trial.program->program, trial.program->plan);
+    if (!table)
+      return withContext(table.takeError(), "--comms");
+    if (llvm::Error error = writeFileFor(comms, toCsv(*table), force))
+      return error;
+  }
   if (!trial.timing)
     return llvm::Error::success();
   if (given(svg))
@@ -376,7 +387,7 @@ llvm::Expected<ExitCode> run() {
   if (!request)
     return request.takeError();
   const std::vector<std::string> names = askedFor();
-  for (const StringOption *option : {&csv, &svg, &trace, &programFile})
+  for (const StringOption *option : {&csv, &comms, &svg, &trace, &programFile})
     if (given(*option) && names.size() > 1)
       return failf(ExitCode::Usage, "{}: expected one schedule, got {}",
                    spelledOption(option->ArgStr), names.size());
