@@ -78,7 +78,7 @@ struct PhaseTime {
 struct Prediction {
   bool known = false;
   std::vector<int64_t> forwardNs;   // per stage, one micro-batch
-  std::vector<int64_t> memoryBytes; // per stage: parameters, and the most that results need at
+  std::vector<int64_t> memoryBytes; // per stage: weights, and the most that results need at
                                     // once; empty: where cuts were given
   int64_t stepNs = 0;
   double bubble = 0; // of the step

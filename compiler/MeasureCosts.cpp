@@ -1,5 +1,6 @@
 #include "compiler/MeasureCosts.h"
 
+#include "compiler/CountedByBytes.h"
 #include "compiler/EstimateCosts.h"
 #include "compiler/EvaluateGraph.h"
 #include "compiler/OperatorTimes.h"
@@ -33,7 +34,7 @@ llvm::Expected<CostTable> countedCosts(Model &model, const std::vector<c10::IVal
   if (!work)
     return work.takeError();
   CostTable table = emptyTable(model);
-  std::set<std::string> foreign;
+  std::set<std::string> without; // a formula
   model.nodeCosts.clear();
   for (size_t i = 0; i < work->size(); ++i) {
     const OperatorWork &row = (*work)[i];
@@ -48,13 +49,14 @@ llvm::Expected<CostTable> countedCosts(Model &model, const std::vector<c10::IVal
     table.rows[i].weightGradNs = ns(row.weightGrad);
     table.rows[i].keptBytes = row.keptBytes;
     llvm::StringRef op = table.rows[i].op;
-    if (!op.startswith("aten::") && !op.startswith("prim::"))
-      foreign.insert(op.str());
+    if (row.bytesMoved > 0 && row.arithmetic.flops == 0 && !op.startswith("prim::") &&
+        !isCountedByBytes(op))
+      without.insert(op.str());
   }
-  if (!foreign.empty())
+  if (!without.empty())
     model.notes.push_back("no formula says what these operators cost, so they count by the bytes "
                           "that they move: " +
-                          llvm::join(foreign, ", ") + "; --cost measured times them");
+                          llvm::join(without, ", ") + "; --cost measured times them");
   return table;
 }
 

@@ -1,9 +1,10 @@
 #include "compiler/PlanCuts.h"
 
 #include "compiler/MeasureCosts.h"
-#include "compiler/WeightStorages.h"
+#include "compiler/StageMemory.h"
 #include "compiler/planner/Partition.h"
 #include "compiler/planner/SketchPlan.h"
+#include "ir/plan/Check.h"
 #include "ir/plan/Words.h"
 #include "passes/LinearPartition.h"
 #include "passes/analysis/OperatorOrder.h"
@@ -15,6 +16,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 
 namespace pipec {
@@ -23,6 +25,7 @@ namespace {
 
 constexpr double kAsGood = 1.02;
 constexpr double kWorthMoving = 0.99;         // as much less as moving operators must promise
+constexpr double kRounding = 1e-6;            // of sums of costs, relative
 constexpr size_t kMostPlacesForSearch = 5000; // beyond them program order and simple bounds
 constexpr size_t kMostBytesForSearch = size_t(256) << 20;
 
@@ -30,52 +33,45 @@ class CutPlanner {
 public:
   CutPlanner(const Model &model, const CutRequest &request)
       : model_(model), request_(request), top_(topLevelOf(model)), legality_(model, top_),
-        legal_(legality_.all()), graph_(operatorGraph(model)) {
+        legal_(legality_.all()), graph_(operatorGraph(model)),
+        weights_(weightStorages(model, graph_)), memory_(graph_, weights_, outputBytes()) {
     makeProblem();
   }
 
   /// The best of all orders that compute the same, or program order where that is as good.
   llvm::Expected<CutPlan> run() {
+    if (llvm::Error error = legality_.enoughFor(request_.stages - 1))
+      return std::move(error);
+    if (leastMemory() > limit())
+      return inAnyOrderThatFits();
     llvm::Expected<CutPlan> plan = inOrder();
     if (!plan)
       return plan;
     double bound = simpleBound();
     const double leastInOrder = plan->lowerBoundNs;
-    if (legal_.size() <= kMostPlacesForSearch) {
-      PartitionOptions options;
-      options.seconds = request_.effort;
-      options.counted = true; // the cut must not depend on what else the machine does
-      options.bytes = kMostBytesForSearch;
-      options.orders = 3;
-      llvm::Expected<PartitionResult> any = partitionContiguous(problem_, options);
-      if (any) {
-        bound = std::max(bound, any->lowerBound);
-        if (model_.mode == Mode::Infer && any->value < kWorthMoving * leastInOrder)
-          takeIfBetter(orderOf(*any), *plan);
-      } else {
-        llvm::consumeError(any.takeError()); // no more than what order needs was asked for
-      }
+    if (std::optional<PartitionResult> any = inAnyOrder(problem_)) {
+      bound = std::max(bound, any->lowerBound);
+      if (any->value < kWorthMoving * leastInOrder)
+        takeIfBetter(orderOf(*any), *plan);
     }
-    plan->lowerBoundNs = std::min(plan->bottleneckNs, bound);
+    setBound(*plan, bound);
     return plan;
   }
 
   /// Cuts in program order; the lower bound is that of this order.
   llvm::Expected<CutPlan> inOrder() {
-    if (llvm::Error error = legality_.enoughFor(request_.stages - 1))
-      return std::move(error);
     // The incumbent: even stages, little traffic, no memory.
     llvm::Expected<std::vector<size_t>> even =
         partitionByCost(model_, top_, legal_, request_.stages);
     if (!even)
       return even.takeError();
     std::vector<size_t> chosen = *even;
-    llvm::Expected<PartitionResult> exact = partitionInOrder(problem_);
-    if (!exact) {
-      ErrorText text = describe(exact.takeError());
-      return text.code == ExitCode::NoPlan ? tooLittleMemory()
-                                           : makeError(text.code, text.message, text.help);
-    }
+    PartitionOptions options;
+    if (request_.memoryLimit)
+      options.firstBegins = memory_.firstBegins(limit());
+    llvm::Expected<PartitionResult> exact = partitionInOrder(problem_, options);
+    if (!exact)
+      return exact.takeError();
     const std::vector<size_t> best = filled(boundariesOf(*exact));
     if (!fits(chosen) || bottleneck(chosen) > kAsGood * bottleneck(best))
       chosen = best;
@@ -83,7 +79,6 @@ public:
     plan.boundaries = chosen;
     plan.bottleneckNs = bottleneck(chosen);
     plan.lowerBoundNs = std::min(plan.bottleneckNs, bottleneck(best));
-    plan.liveBytes = liveOf(chosen);
     describeStages(plan);
     return plan;
   }
@@ -106,7 +101,7 @@ private:
     problem_.edges = graph_.reads;
     problem_.order = OperatorOrder(top_, legality_).mustFollow();
     problem_.memory.assign(size(), 0);
-    for (const WeightStorage &weight : weightStorages(model_, graph_)) // the first reader pays
+    for (const WeightStorage &weight : weights_) // at least the first reader pays
       problem_.memory[*weight.readers.begin()] += double(weight.bytes);
     // What no cut may separate is one class.
     size_t next = 0;
@@ -119,9 +114,8 @@ private:
       }
       problem_.color.push_back(color);
     }
-    live_ = liveOf({});
-    if (request_.memoryLimit)
-      kind.memory = std::max(0.0, double(request_.memoryLimit - live_[0]));
+    if (request_.memoryLimit) // and the weights are not all that needs room: see StageMemory
+      kind.memory = double(request_.memoryLimit);
     problem_.kinds = {kind};
   }
 
@@ -138,12 +132,90 @@ private:
     return *std::max_element(loads.begin(), loads.end());
   }
 
-  bool fits(const std::vector<size_t> &boundaries) const {
-    std::vector<double> bytes(request_.stages, 0);
-    const std::vector<uint32_t> stages = stagesOf(boundaries);
+  int64_t limit() const {
+    return request_.memoryLimit ? request_.memoryLimit : std::numeric_limits<int64_t>::max();
+  }
+
+  std::vector<int64_t> outputBytes() const {
+    std::vector<int64_t> bytes;
     for (size_t i = 0; i < size(); ++i)
-      bytes[stages[i]] += problem_.memory[i];
-    return *std::max_element(bytes.begin(), bytes.end()) <= problem_.kinds[0].memory;
+      bytes.push_back(model_.nodeCosts[i].outputBytes);
+    return bytes;
+  }
+
+  std::vector<int64_t> needs(const std::vector<size_t> &boundaries) const {
+    std::vector<int64_t> bytes = memory_.weightsOf(boundaries);
+    const std::vector<int64_t> results = memory_.resultsOf(boundaries);
+    for (size_t s = 0; s < bytes.size(); ++s)
+      bytes[s] += results[s];
+    return bytes;
+  }
+
+  bool fits(const std::vector<size_t> &boundaries) const {
+    const std::vector<int64_t> bytes = needs(boundaries);
+    return *std::max_element(bytes.begin(), bytes.end()) <= limit();
+  }
+
+  /// With which there is a cut in this order; where nothing is limited none is asked for.
+  int64_t leastMemory() const {
+    return request_.memoryLimit ? memory_.least(legal_, request_.stages) : 0;
+  }
+
+  /// As far as the effort goes; nothing where that is too far.
+  std::optional<PartitionResult> inAnyOrder(const PartitionProblem &problem) const {
+    if (legal_.size() > kMostPlacesForSearch)
+      return std::nullopt;
+    PartitionOptions options;
+    options.seconds = request_.effort;
+    options.counted = true; // the cut must not depend on what else the machine does
+    options.bytes = kMostBytesForSearch;
+    options.orders = 3;
+    llvm::Expected<PartitionResult> any = partitionContiguous(problem, options);
+    if (any)
+      return std::move(*any);
+    llvm::consumeError(any.takeError()); // no more than what order needs was asked for
+    return std::nullopt;
+  }
+
+  /// Where the program's order needs more memory than there is: that of the shortest stages whose
+  /// weights fit, or of those with the least weights.
+  llvm::Expected<CutPlan> inAnyOrderThatFits() const {
+    PartitionProblem bytes = problem_;
+    bytes.time = {problem_.memory};
+    bytes.outCost.assign(size(), 0);
+    bytes.kinds[0].memory = kUnlimited;
+    int64_t least = leastMemory();
+    for (const PartitionProblem *problem : {&problem_, &std::as_const(bytes)}) {
+      std::optional<PartitionResult> any = inAnyOrder(*problem);
+      if (!any || !mayMove())
+        continue;
+      std::vector<size_t> order = orderOf(*any);
+      const Model moved = movedModel(order);
+      CutPlanner other(moved, request_);
+      if (other.legal_.size() + 1 < request_.stages)
+        continue;
+      least = std::min(least, other.leastMemory());
+      if (other.leastMemory() > limit())
+        continue;
+      llvm::Expected<CutPlan> plan = other.inOrder();
+      if (!plan)
+        return plan;
+      plan->order = std::move(order);
+      const std::optional<PartitionResult> bound = inAnyOrder(problem_);
+      setBound(*plan, std::max(simpleBound(), bound ? bound->lowerBound : 0));
+      return plan;
+    }
+    return makeError(ExitCode::NoPlan,
+                     fmt::format("no cut into {} fits: expected at least {} bytes per device, got "
+                                 "{}",
+                                 counted(request_.stages, "stage"), least, request_.memoryLimit),
+                     "more stages need less memory each");
+  }
+
+  /// What no cut can do without is at most what this one does.
+  static void setBound(CutPlan &plan, double bound) {
+    PIPEC_ASSERT(bound <= plan.bottleneckNs * (1 + kRounding), "a cut is better than any can be");
+    plan.lowerBoundNs = std::min(plan.bottleneckNs, bound);
   }
 
   static std::vector<size_t> boundariesOf(const PartitionResult &result) {
@@ -166,12 +238,22 @@ private:
     return order;
   }
 
-  /// The best cuts of another order. Training keeps the program's: where a value is read three
-  /// times or more, the order of its readers decides the bits of the sum of their gradients.
-  void takeIfBetter(std::vector<size_t> order, CutPlan &plan) const {
+  /// Training keeps the program's order: where a value is read three times or more, the order of
+  /// its readers decides the bits of the sum of their gradients.
+  bool mayMove() const { return model_.mode == Mode::Infer; }
+
+  Model movedModel(const std::vector<size_t> &order) const {
     Model moved = withOwnGraph(model_);
     removeBoundaries(moved);
     reorderOperators(moved, order);
+    return moved;
+  }
+
+  /// The best cuts of another order.
+  void takeIfBetter(std::vector<size_t> order, CutPlan &plan) const {
+    if (!mayMove())
+      return;
+    const Model moved = movedModel(order);
     llvm::Expected<CutPlan> other = CutPlanner(moved, request_).inOrder();
     if (!other) {
       llvm::consumeError(other.takeError());
@@ -212,49 +294,19 @@ private:
     return boundaries;
   }
 
-  /// Per stage, the most bytes of results alive at once: those made there until their last reader
-  /// there, those of earlier stages from the beginning.
-  std::vector<int64_t> liveOf(const std::vector<size_t> &boundaries) const {
-    const std::vector<uint32_t> stages = stagesOf(boundaries);
-    std::vector<int64_t> change(size() + 1, 0);
-    std::vector<size_t> begins = {0};
-    begins.insert(begins.end(), boundaries.begin(), boundaries.end());
-    std::map<std::pair<uint32_t, uint32_t>, size_t> last; // (maker, stage): its last reader there
-    for (size_t i = 0; i < size(); ++i)
-      last[{static_cast<uint32_t>(i), stages[i]}] = i;
-    for (auto [maker, reader] : graph_.reads) {
-      size_t &end = last[{maker, stages[reader]}];
-      end = std::max<size_t>(end, reader);
-    }
-    for (const auto &[use, end] : last) {
-      const int64_t bytes = model_.nodeCosts[use.first].outputBytes;
-      change[use.second == stages[use.first] ? use.first : begins[use.second]] += bytes;
-      change[end + 1] -= bytes;
-    }
-    std::vector<int64_t> most(boundaries.size() + 1, 0);
-    int64_t now = 0;
-    for (size_t i = 0; i < size(); ++i) {
-      now += change[i];
-      most[stages[i]] = std::max(most[stages[i]], now);
-    }
-    return most;
-  }
-
   /// Times, bytes and channels of the stages.
   void describeStages(CutPlan &plan) const {
     const std::vector<uint32_t> stages = stagesOf(plan.boundaries);
     const size_t count = plan.boundaries.size() + 1;
-    std::vector<double> time(count, 0), bytes(count, 0);
-    for (size_t i = 0; i < size(); ++i) {
+    std::vector<double> time(count, 0);
+    for (size_t i = 0; i < size(); ++i)
       time[stages[i]] += problem_.time[0][i];
-      bytes[stages[i]] += problem_.memory[i];
-    }
     std::vector<size_t> ranks;
     for (size_t s = 0; s < count; ++s) {
       ranks.push_back(s);
       plan.stageNs.push_back(std::llround(time[s]));
-      plan.stageBytes.push_back(std::llround(bytes[s]) + plan.liveBytes[s]);
     }
+    plan.stageBytes = needs(plan.boundaries);
     plan.sketch = sketchPlan(ranks, Mode::Infer);
     std::map<uint32_t, std::set<size_t>> readers; // per operator: later stages
     for (auto [maker, reader] : graph_.reads)
@@ -301,32 +353,15 @@ private:
     return bound;
   }
 
-  /// The least memory is a partition too: of bytes instead of time.
-  llvm::Error tooLittleMemory() const {
-    PartitionProblem bytes = problem_;
-    bytes.time = {problem_.memory};
-    bytes.outCost.assign(size(), 0);
-    bytes.kinds[0].memory = kUnlimited;
-    llvm::Expected<PartitionResult> least = partitionInOrder(bytes);
-    if (!least)
-      return least.takeError();
-    return makeError(
-        ExitCode::NoPlan,
-        fmt::format("no cut into {} fits: expected at least {} bytes per device, got {}",
-                    counted(request_.stages, "stage"),
-                    static_cast<int64_t>(std::ceil(least->bottleneck)) + live_[0],
-                    request_.memoryLimit),
-        "more stages need less memory each");
-  }
-
   const Model &model_;
   const CutRequest &request_;
   TopLevel top_;
   CutLegality legality_;
   std::vector<size_t> legal_;
   OperatorGraph graph_;
+  std::vector<WeightStorage> weights_;
+  StageMemory memory_;
   PartitionProblem problem_;
-  std::vector<int64_t> live_; // of the whole model, which every stage gets room for
 };
 
 } // namespace

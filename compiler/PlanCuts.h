@@ -20,9 +20,8 @@ struct CutPlan {
   std::vector<size_t> boundaries;  // the cut is before these operators of that order
   double bottleneckNs = 0;         // the busiest stage, computing and sending
   double lowerBoundNs = 0;         // of every cut into as many stages, in any order of operators
-  std::vector<int64_t> liveBytes;  // per stage: the most that its operators' results need at once
   std::vector<int64_t> stageNs;    // per stage: one micro-batch
-  std::vector<int64_t> stageBytes; // per stage: parameters and liveBytes
+  std::vector<int64_t> stageBytes; // per stage: as StageMemory has it
   Plan sketch;                     // the stages, each on a rank of its own, and what goes between
 };
 
@@ -30,7 +29,8 @@ struct CutPlan {
 /// the least busy stage, from model.nodeCosts, under the memory limit, as far as the effort goes;
 /// program order wins when it is as good within 1 %, and a cut whose other stages are more even
 /// when its busiest is as good within 2 %. The same on every run. Errors: NoPlan when there are too
-/// few places, or with the least memory that would do in program order.
+/// few places, or with the least memory that would do: in program order, or in that of the shortest
+/// or smallest stages.
 llvm::Expected<CutPlan> planCuts(const Model &model, const CutRequest &request);
 
 } // namespace pipec

@@ -287,9 +287,9 @@ llvm::Error Planning::placeStages(Plan &plan, CompileReport &report) const {
   problem.plan = plan;
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     problem.stageNs.push_back(plan.stages[s].costFlops / kFlopsPerNs);
-    if (planned_ && s < planned_->liveBytes.size())
-      problem.stageBytes.push_back(plan.stages[s].parameterBytes + planned_->liveBytes[s]);
   }
+  if (planned_)
+    problem.stageBytes = planned_->stageBytes;
   llvm::Expected<ForwardPlan> found = planForward(problem);
   if (!found)
     return found.takeError();
@@ -306,9 +306,7 @@ llvm::Error Planning::forecast(CompileReport &report, const Schedule &schedule) 
   if (!costsKnown_ || training_)
     return llvm::Error::success();
   if (planned_)
-    for (size_t s = 0; s < report.plan.stages.size() && s < planned_->liveBytes.size(); ++s)
-      report.prediction.memoryBytes.push_back(report.plan.stages[s].parameterBytes +
-                                              planned_->liveBytes[s]);
+    report.prediction.memoryBytes = planned_->stageBytes;
   CostTable table = table_; // in the order of the stages
   if (planned_)
     for (size_t i = 0; i < planned_->order.size(); ++i)

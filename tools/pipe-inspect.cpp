@@ -171,7 +171,7 @@ llvm::Error writeTorchComms(const Plan &plan, const Schedule &rows) {
     return makeError(ExitCode::BadArtifact, describe(program.takeError()).message);
   llvm::Expected<Schedule> table = toTorchComms(*program, plan);
   if (!table)
-    return table.takeError();
+    return withContext(table.takeError(), "--comms");
   return writeFileFor(comms, toCsv(*table), force);
 }
 

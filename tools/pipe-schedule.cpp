@@ -26,7 +26,7 @@ llvm::Error writeFiles(const ScheduleCommand &command, const Trial &trial, bool 
   if (command.comms && trial.program) {
     llvm::Expected<Schedule> table = toTorchComms(trial.program->program, trial.program->plan);
     if (!table)
-      return table.takeError();
+      return withContext(table.takeError(), "--comms");
     if (llvm::Error error = writeFileFor(*command.comms, toCsv(*table), command.force))
       return error;
   }

@@ -1,5 +1,6 @@
 #include "compiler/planner/ForwardSearch.h"
 
+#include "ir/plan/Check.h"
 #include "ir/plan/Words.h"
 
 #include <algorithm>
@@ -105,6 +106,10 @@ private:
                                    least_, limitOf(leastRank_)),
                        "more ranks need less memory each");
     best_->microBatches = microBatches;
+    // Times of stages are whole nanoseconds, rounded down.
+    PIPEC_ASSERT(double(lowerBound()) <=
+                     double(best_->stepNs) + double(stages_) * double(microBatches),
+                 "a placement is faster than any can be");
     best_->lowerBoundNs = std::min(lowerBound(), best_->stepNs);
     best_->placements = candidates.size();
     return *best_;

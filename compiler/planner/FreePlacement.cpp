@@ -1,5 +1,6 @@
 #include "compiler/planner/Bounds.h"
 #include "compiler/planner/Contraction.h"
+#include "ir/plan/Check.h"
 
 #include <algorithm>
 #include <cmath>
@@ -375,7 +376,7 @@ llvm::Expected<PartitionResult> placeFreely(const PartitionProblem &problem,
   for (uint32_t node = 0; node < problem.nodes(); ++node)
     start[items.itemOf[node]] = result->device[node];
   Annealing annealing(problem, items, rule, start);
-  constexpr size_t kRounds = 6;
+  constexpr size_t kRounds = 12;
   for (size_t round = 0; round < kRounds && items.size() > 0; ++round) {
     double hot = round % 2 == 0 ? 0.1 : 0.01;
     annealing.cool(options.proposals / kRounds, hot, 1e-5, round + 1, deadline);
@@ -389,6 +390,8 @@ llvm::Expected<PartitionResult> placeFreely(const PartitionProblem &problem,
     result->stages.clear();
     result->bottleneck = result->value = load;
   }
+  PIPEC_ASSERT(result->lowerBound <= result->value * (1 + 1e-9),
+               "a placement is better than any can be");
   result->proved = result->lowerBound >= result->value * (1 - 1e-9);
   result->items = items.size();
   result->seconds = deadline.elapsed();

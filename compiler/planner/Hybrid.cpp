@@ -5,6 +5,7 @@
 #include "compiler/planner/Hybrid.h"
 
 #include "compiler/planner/HybridStages.h"
+#include "ir/plan/Check.h"
 
 #include <algorithm>
 #include <cmath>
@@ -236,6 +237,8 @@ private:
       if (!unknown_)
         certain = middle;
     }
+    // A threshold at which nothing was found, above a plan that was.
+    PIPEC_ASSERT(certain <= plan_.score.value * (1 + kDigits), "a plan is better than any can be");
     plan_.lowerBound = std::min(certain, plan_.score.value);
     plan_.proved = plan_.score.value - certain <= kDigits * plan_.score.value && wrong_.empty();
   }

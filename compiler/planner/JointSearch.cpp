@@ -79,7 +79,7 @@ private:
     return {Tie::Mode::Replicate, Tie::Mode::Transmit};
   }
 
-  std::vector<TrainingShape> shapes() const {
+  std::vector<TrainingShape> shapes(const std::vector<MicroBatching> &ways) const {
     std::vector<TrainingShape> shapes;
     for (size_t chunks : request_.chunks)
       for (Placement placement : {Placement::Loop, Placement::V}) {
@@ -87,14 +87,14 @@ private:
           continue;
         if (chunks * request_.problem.ranks > stages_.places().size() + 1)
           continue;
-        for (const MicroBatching &way : request_.microBatchings)
+        for (const MicroBatching &way : ways)
           shapes.push_back({placement, chunks, way.microBatches, way.share});
       }
     return shapes;
   }
 
   llvm::Error listPoints() {
-    const std::vector<TrainingShape> all = shapes();
+    const std::vector<TrainingShape> all = shapes(request_.microBatchings);
     if (all.empty())
       return makeError(ExitCode::Usage,
                        fmt::format("expected a model with places for at least {} between its "
@@ -118,7 +118,10 @@ private:
     int64_t least = INT64_MAX;
     for (const TrainingShape &shape : all)
       least = std::min(least, anyCutLowerBound(stages_, shape));
-    if (result_.everyCut && !bounds_.empty())
+    if (request_.smallest)
+      for (const TrainingShape &shape : shapes({*request_.smallest}))
+        least = std::min(least, anyCutLowerBound(stages_, shape));
+    else if (result_.everyCut && !bounds_.empty())
       least = std::max(least, *std::min_element(bounds_.begin(), bounds_.end()));
     result_.lowerBound = least;
     return llvm::Error::success();

@@ -17,6 +17,9 @@ struct MicroBatching {
 struct JointRequest {
   TrainingProblem problem;
   std::vector<MicroBatching> microBatchings;
+  /// Where other numbers of micro-batches are free as well, of which not all are tried: the
+  /// smallest micro-batches there can be. The lower bound then holds for those, too.
+  std::optional<MicroBatching> smallest;
   std::vector<size_t> chunks; // stages per rank to try
   RecomputeChoice recompute = RecomputeChoice::Auto;
   std::optional<Tie::Mode> tied; // nothing: both are tried

@@ -4,6 +4,7 @@
 #include "compiler/planner/Orders.h"
 #include "compiler/planner/Slicing.h"
 #include "compiler/planner/ThresholdSearch.h"
+#include "ir/plan/Check.h"
 
 #include <algorithm>
 #include <cmath>
@@ -308,6 +309,23 @@ private:
   PartitionResult result_;
 };
 
+/// What was said of nodes, of items in this order: each holds what its last node may end.
+std::vector<uint32_t> firstItems(const Items &items, const std::vector<uint32_t> &order,
+                                 const std::vector<uint32_t> &firstNodes) {
+  std::vector<uint32_t> lastNode(items.size(), 0), firstNode(items.size(), ~0u), result;
+  for (uint32_t node = 0; node < items.itemOf.size(); ++node) {
+    lastNode[items.itemOf[node]] = node;
+    firstNode[items.itemOf[node]] = std::min(firstNode[items.itemOf[node]], node);
+  }
+  uint32_t begin = 0;
+  for (uint32_t item : order) {
+    while (begin < order.size() && firstNode[order[begin]] < firstNodes[lastNode[item]])
+      ++begin;
+    result.push_back(begin);
+  }
+  return result;
+}
+
 } // namespace
 
 llvm::Expected<PartitionResult> partitionContiguous(const PartitionProblem &problem,
@@ -332,6 +350,8 @@ llvm::Expected<PartitionResult> partitionInOrder(const PartitionProblem &problem
   SliceLimits limits;
   limits.stages = problem.kinds[0].count;
   limits.load = options.objective.load;
+  if (!options.firstBegins.empty())
+    limits.firstBegins = firstItems(*items, order, options.firstBegins);
   Slices slices = sliceOrder(problem, *items, order, limits);
   if (slices.ends.empty())
     return failf(ExitCode::NoPlan,
@@ -346,6 +366,8 @@ llvm::Expected<PartitionResult> partitionInOrder(const PartitionProblem &problem
   }
   assign(problem, *items, stages, result);
   score(problem, options.objective, result);
+  PIPEC_ASSERT(slices.lowerBound <= result.value * (1 + 1e-6),
+               "an order is cut better than it can be");
   result.lowerBound = std::min(slices.lowerBound, result.value);
   result.items = items->size();
   result.seconds = clock.elapsed();

@@ -57,8 +57,11 @@ struct PartitionOptions {
   bool counted = false;           // stop by work done, which takes about as long: the result is the
                                   // same on every run, however busy the machine is
   size_t bytes = size_t(1) << 30; // for the search's tables
-  size_t orders = 10;             // lists of the items that are cut for a first partition
-  size_t proposals = 60'000'000;  // moves that a free placement tries
+  /// In order only: for each node the first one with which a stage may begin that ends with it;
+  /// empty: any. Never descending.
+  std::vector<uint32_t> firstBegins;
+  size_t orders = 10;            // lists of the items that are cut for a first partition
+  size_t proposals = 60'000'000; // moves that a free placement tries
 };
 
 struct PartitionResult {

@@ -5,6 +5,8 @@
 #include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 #include <set>
 
 namespace pipec {
@@ -14,6 +16,8 @@ namespace {
 constexpr size_t kMostStagesPerRank = 4;    // that are tried where nobody says how many
 constexpr int64_t kMicroBatchesPerRank = 2; // where nobody says how large the batch is
 constexpr int64_t kMostPerRank = 8;         // micro-batches that are tried without being asked for
+constexpr int64_t kMostDoubled = 64;        // per rank, of the powers of two
+constexpr int64_t kMostListed = 10'000;     // numbers of micro-batches that are looked through
 
 llvm::Expected<size_t> ranksOf(const TrainingWishes &wishes) {
   const size_t devices = wishes.cluster ? wishes.cluster->devices.size() : 0;
@@ -38,26 +42,47 @@ MicroBatching wayOf(int64_t batch, int64_t microBatches, int64_t ofTable) {
   return {microBatches, double(samplesOf(batch, microBatches)) / double(ofTable)};
 }
 
-/// Powers of two, and multiples of the ranks: of those with equally large micro-batches the least.
+/// With as many samples as the table shows the costs of: nothing shows what smaller ones cost.
+int64_t mostMicroBatches(int64_t batch, int64_t ofTable) { return samplesOf(batch, ofTable); }
+
+/// Of the numbers with equally large micro-batches the least; 0: too many micro-batches.
+int64_t worthTrying(int64_t batch, int64_t ofTable, int64_t number) {
+  const int64_t samples = samplesOf(batch, number);
+  const bool isShown =
+      number <= mostMicroBatches(batch, ofTable) && samples >= std::min(batch, ofTable);
+  return isShown ? samplesOf(batch, samples) : 0;
+}
+
+/// Powers of two, and multiples of the ranks.
 std::set<int64_t> numbersToTry(int64_t batch, int64_t ofTable, size_t ranks) {
   const auto p = static_cast<int64_t>(ranks);
-  const int64_t most = std::min(samplesOf(batch, ofTable), kMostPerRank * p);
-  std::set<int64_t> numbers = {1};
-  auto add = [&](int64_t number) {
-    const int64_t samples = samplesOf(batch, number);
-    if (number <= most && samples >= std::min(batch, ofTable))
-      numbers.insert(samplesOf(batch, samples));
-  };
-  for (int64_t m = 2; m <= most; m *= 2)
+  std::set<int64_t> numbers;
+  auto add = [&](int64_t number) { numbers.insert(worthTrying(batch, ofTable, number)); };
+  for (int64_t m = 1; m <= kMostDoubled * p; m *= 2)
     add(m);
   for (int64_t each = 1; each <= kMostPerRank; ++each)
     add(each * p);
-  add(most);
+  add(std::min(mostMicroBatches(batch, ofTable), kMostPerRank * p));
+  numbers.erase(0);
   return numbers;
 }
 
-llvm::Expected<std::vector<MicroBatching>> waysToCut(const TrainingWishes &wishes, int64_t ofTable,
-                                                     size_t ranks) {
+bool areAll(const std::set<int64_t> &numbers, int64_t batch, int64_t ofTable) {
+  const int64_t most = mostMicroBatches(batch, ofTable);
+  if (most > kMostListed)
+    return false;
+  for (int64_t m = 1; m <= most; ++m)
+    if (const int64_t number = worthTrying(batch, ofTable, m); number && !numbers.count(number))
+      return false;
+  return true;
+}
+
+struct WaysToCut {
+  std::vector<MicroBatching> toTry;
+  std::optional<MicroBatching> smallest; // where that are not all
+};
+
+llvm::Expected<WaysToCut> waysToCut(const TrainingWishes &wishes, int64_t ofTable, size_t ranks) {
   if (ofTable == 0 && wishes.batch)
     return makeError(ExitCode::Usage,
                      "--batch: expected a table that says how many samples it is of, got one "
@@ -69,15 +94,20 @@ llvm::Expected<std::vector<MicroBatching>> waysToCut(const TrainingWishes &wishe
                  wishes.batch, wishes.microBatches);
   const int64_t usual = kMicroBatchesPerRank * static_cast<int64_t>(ranks);
   if (wishes.microBatches && !wishes.batch)
-    return std::vector<MicroBatching>{{wishes.microBatches, 1}};
+    return WaysToCut{{{wishes.microBatches, 1}}, std::nullopt};
   if (ofTable == 0)
-    return std::vector<MicroBatching>{{usual, 1}};
+    return WaysToCut{{{usual, 1}}, std::nullopt};
   if (wishes.microBatches)
-    return std::vector<MicroBatching>{wayOf(wishes.batch, wishes.microBatches, ofTable)};
+    return WaysToCut{{wayOf(wishes.batch, wishes.microBatches, ofTable)}, std::nullopt};
   const int64_t batch = wishes.batch ? wishes.batch : usual * ofTable;
-  std::vector<MicroBatching> ways;
-  for (int64_t number : numbersToTry(batch, ofTable, ranks))
-    ways.push_back(wayOf(batch, number, ofTable));
+  const std::set<int64_t> numbers = numbersToTry(batch, ofTable, ranks);
+  WaysToCut ways;
+  for (int64_t number : numbers)
+    ways.toTry.push_back(wayOf(batch, number, ofTable));
+  if (!areAll(numbers, batch, ofTable)) {
+    const int64_t most = mostMicroBatches(batch, ofTable);
+    ways.smallest = {most, double(batch) / double(ofTable) / double(most)};
+  }
   return ways;
 }
 
@@ -90,7 +120,7 @@ llvm::Expected<JointRequest> requestOf(const CostTable &table, const TrainingWis
   llvm::Expected<size_t> ranks = ranksOf(wishes);
   if (!ranks)
     return ranks.takeError();
-  llvm::Expected<std::vector<MicroBatching>> ways = waysToCut(wishes, table.batch, *ranks);
+  llvm::Expected<WaysToCut> ways = waysToCut(wishes, table.batch, *ranks);
   if (!ways)
     return ways.takeError();
   JointRequest request;
@@ -98,7 +128,8 @@ llvm::Expected<JointRequest> requestOf(const CostTable &table, const TrainingWis
   request.problem.ranks = *ranks;
   request.problem.cluster = wishes.cluster ? *wishes.cluster : defaultCluster(*ranks);
   request.problem.memoryLimit = wishes.memoryLimit;
-  request.microBatchings = std::move(*ways);
+  request.microBatchings = std::move(ways->toTry);
+  request.smallest = ways->smallest;
   request.recompute = wishes.recompute;
   request.tied = wishes.tied;
   request.schedule = wishes.schedule;
@@ -152,13 +183,28 @@ llvm::Error layOut(const ScheduleCandidate &best, PlannedTraining &plan) {
   return llvm::Error::success();
 }
 
+/// Where nothing fits, the smallest micro-batches need least.
+llvm::Expected<JointOutcome> search(JointRequest &request) {
+  llvm::Expected<JointOutcome> outcome = searchJointly(request);
+  if (outcome || !request.smallest)
+    return outcome;
+  ErrorText why = describe(outcome.takeError());
+  if (why.code != ExitCode::NoPlan)
+    return makeError(why.code, why.message, why.help);
+  // As large as the largest of them.
+  const double ofTable = double(request.problem.table.batch);
+  request.microBatchings = {{request.smallest->microBatches,
+                             std::ceil(request.smallest->share * ofTable - 1e-6) / ofTable}};
+  return searchJointly(request);
+}
+
 } // namespace
 
 llvm::Expected<PlannedTraining> planTraining(const CostTable &table, const TrainingWishes &wishes) {
   llvm::Expected<JointRequest> request = requestOf(table, wishes);
   if (!request)
     return request.takeError();
-  llvm::Expected<JointOutcome> outcome = searchJointly(*request);
+  llvm::Expected<JointOutcome> outcome = search(*request);
   if (!outcome)
     return outcome.takeError();
   const ScheduleCandidate &best = outcome->search.best();

@@ -30,7 +30,7 @@ public:
         memoryLimit_(problem.kinds[limits.kind].memory), n_(static_cast<uint32_t>(order.size())) {
     time_.assign(n_ + 1, 0);
     memory_.assign(n_ + 1, 0);
-    segmentStart_.assign(n_ + 1, 0);
+    firstBegin_.assign(n_ + 1, 0);
     place_.resize(n_);
     for (uint32_t j = 0; j < n_; ++j) {
       uint32_t item = order[j];
@@ -39,7 +39,9 @@ public:
       memory_[j + 1] = memory_[j] + items.memory[item];
       largest_ = std::max(largest_, items.time[limits.kind][item]);
       bool same = j > 0 && items.segment[order[j - 1]] == items.segment[item];
-      segmentStart_[j + 1] = same ? segmentStart_[j] : j;
+      firstBegin_[j + 1] = same ? firstBegin_[j] : j;
+      if (!limits.firstBegins.empty())
+        firstBegin_[j + 1] = std::max(firstBegin_[j + 1], limits.firstBegins[j]);
     }
     listChanges();
   }
@@ -55,7 +57,7 @@ public:
     uint32_t low = 0;
     for (uint32_t j = 1; j <= n_; ++j) {
       uint32_t oldLow = low;
-      low = std::max(low, segmentStart_[j]);
+      low = std::max(low, firstBegin_[j]);
       while (low < j &&
              (time_[j] - time_[low] >= threshold || memory_[j] - memory_[low] > memoryLimit_))
         ++low;
@@ -247,8 +249,9 @@ private:
   double scale_, memoryLimit_, largest_ = 0;
   uint32_t n_;
   std::vector<double> time_, memory_, cutWeight_; // up to a boundary; of a boundary
-  std::vector<uint32_t> place_, segmentStart_, changeStart_;
-  std::vector<Change> changes_; // by the j that brings them
+  std::vector<uint32_t> place_, changeStart_;
+  std::vector<uint32_t> firstBegin_; // of a stage that ends at a boundary
+  std::vector<Change> changes_;      // by the j that brings them
   // Of one sweep.
   std::vector<double> key_, shared_;
   std::vector<uint32_t> stages_, from_, inWindow_, hint_;

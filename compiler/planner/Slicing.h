@@ -10,6 +10,8 @@ struct SliceLimits {
   size_t stages = 1; // at most
   LoadRule load = LoadRule::Sum;
   double tolerance = 1e-9; // relative distance of the result from the best
+  /// Per item of the order: the first with which a stage may begin that ends with it; empty: any.
+  std::vector<uint32_t> firstBegins;
 };
 
 struct Slices {

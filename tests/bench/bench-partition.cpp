@@ -1,5 +1,6 @@
 // bench-partition DIR [--objective sum|overlap] [--noncontiguous]: every instance of a directory,
-// one line each. bench-partition --fixed-order N: a made graph of N nodes, cut in its order.
+// or of the folder `throughput` in it, one line each. bench-partition --fixed-order N: a made graph
+// of N nodes, cut in its order.
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
@@ -139,9 +140,13 @@ int main(int argc, char **argv) {
   }
   if (directory.empty())
     return failed;
+  // The data set keeps them in a folder of its own.
+  std::string folder = directory + "/throughput";
+  if (!llvm::sys::fs::is_directory(folder))
+    folder = directory;
   std::vector<std::string> files;
   std::error_code code;
-  for (llvm::sys::fs::directory_iterator at(directory, code), end; at != end && !code;
+  for (llvm::sys::fs::directory_iterator at(folder, code), end; at != end && !code;
        at.increment(code))
     if (llvm::StringRef(at->path()).endswith(".json"))
       files.push_back(at->path());

@@ -54,6 +54,24 @@ class Totals(torch.nn.Module):
         return torch.cos(m) + b + self.total
 
 
+class Wide(torch.nn.Module):
+    """Weights of 3, 4 and 1 parts next to each other."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = torch.nn.Linear(64, 3000), torch.nn.Linear(64, 4000), torch.nn.Linear(64, 1000)
+
+    def forward(self, x):
+        return self.a(x).sum(1) + self.b(x).sum(1) + self.c(x).sum(1)
+
+
+class Dense(torch.nn.Module):
+    def forward(self, x):
+        y = torch.linalg.inv(x + 9 * torch.eye(16))
+        y = torch.sort(torch.softmax(y.tanh(), -1), -1)[0]
+        return torch.fft.fft(y @ x).real
+
+
 class Planner(e2e.Case):
     def document(self, *arguments):
         done = e2e.run("pipe-compile", *arguments, "--json", "--force")
@@ -103,6 +121,43 @@ class Planner(e2e.Case):
         tight, _ = self.document(*MLP, "--stages", 3, "--memory-limit", least, "-o", "tight.pipe")
         self.assertLessEqual(max(stage["memory_bytes"] for stage in tight["stages"]), least)
         self.refused(12, *MLP, "--stages", 3, "--memory-limit", least - 1, saying=[f"at least {least} bytes"])
+
+    def testMemoryLimitIsWhatTheReportSays(self):
+        """Of weights that two stages read, of buffers, of results that are alive in one stage only."""
+        for name in ("lstm", "unet", "gpt2", "resnet50"):
+            model = [e2e.MODELS / f"{name}.pt", "--inputs", e2e.MODELS / f"{name}.inputs.pt", "--stages", 2, "--dry-run", "--verify", "none"]
+            needs = lambda *limit: max(stage["memory_bytes"] for stage in self.document(*model, *limit)[0]["stages"])
+            free = needs()
+            self.assertEqual(needs("--memory-limit", free), free, name)
+            done = self.refused(12, *model, "--memory-limit", "1kB", saying=["no cut into 2 stages fits"])
+            least = int(done.err.split("expected at least ")[1].split()[0])
+            self.assertLessEqual(least, free, name)
+            self.assertEqual(needs("--memory-limit", least), least, name)
+            self.refused(12, *model, "--memory-limit", least - 1, saying=[f"expected at least {least} bytes"])
+
+    def testMemoryMayNeedAnotherOrder(self):
+        """In program order a stage has weights of 5 parts, in another one of 4."""
+        torch.jit.script(Wide()).save("wide.pt")
+        model = ["wide.pt", "--inputs", "f32[2,64]", "--stages", 2]
+        part = 65 * 1000 * 4
+        report, _ = self.document(*model, "--memory-limit", 4 * part + 100_000, "-o", "wide.pipe")
+        self.assertLessEqual(max(stage["memory_bytes"] for stage in report["stages"]), 4 * part + 100_000)
+        self.assertGreater(report["partition"]["moved_operators"], 0)
+        self.assertLessEqual(report["partition"]["lower_bound_ms"], report["partition"]["bottleneck_ms"])
+        self.assertEqual(e2e.run("pipe-check", "wide.pipe", "--against", "wide.pt").code, 0)
+        done = self.refused(12, *model, "--memory-limit", "1kB", saying=["no cut into 2 stages fits"])
+        self.assertLess(int(done.err.split("expected at least ")[1].split()[0]), 4 * part + 100_000)
+
+    def testOperatorsWithoutAFormula(self):
+        """What is more than a walk over its bytes is named; what is not, or was counted, is not."""
+        torch.jit.script(Dense()).save("dense.pt")
+        done = e2e.run("pipe-compile", "dense.pt", "--inputs", "f32[2,16,16]", "--stages", 2, "--dry-run")
+        self.assertEqual(done.code, 0, done)
+        self.assertIn("they count by the bytes that they move: aten::fft_fft, aten::linalg_inv, aten::sort; --cost measured times them", done.err)
+        for name in ("mlp", "unet", "gpt2", "bert", "t5", "lstm", "resnet50"):
+            done = e2e.run("pipe-compile", e2e.MODELS / f"{name}.pt", "--inputs", e2e.MODELS / f"{name}.inputs.pt", "--stages", 2, "--dry-run",
+                           "--verify", "none")
+            self.assertNotIn("no formula", done.err, name)
 
     def testWeightsInLists(self):
         """Recurrent modules read theirs as lists: these bytes need room and have gradients like any others."""

@@ -125,6 +125,19 @@ class Schedules(e2e.Case):
             self.assertEqual((count["SEND"], count["SEND"]), (count["TAKE"], count["POST"]))
             self.assertEqual(count["OPT"], 0)
 
+    def testTablesWithSendsAndReceives(self):
+        for name in self.names:
+            self.document(name, *SHAPE, "--comms", "comms.csv", "--force")
+            text = Path("comms.csv").read_text()
+            count = {word: len(re.findall(rf"\d{word}\d", text)) for word in ("SEND_F", "RECV_F", "SEND_B", "RECV_B")}
+            self.assertGreater(count["SEND_F"], 0, name)
+            self.assertEqual((count["SEND_F"], count["SEND_B"]), (count["RECV_F"], count["RECV_B"]), name)
+            self.document("comms.csv")
+        Path("skip.json").write_text(json.dumps({"schema_version": 1, "stages": [{"forward_ns": 1}] * 3, "skips": [[0, 2]]}))
+        done = e2e.run("pipe-schedule", "1f1b", "--ranks", 3, "--costs", "skip.json", "--comms", "never.csv")
+        self.assertEqual((done.code, Path("never.csv").exists()), (2, False), done)
+        self.assertIn("--comms: program: channel 2 (c2) goes from stage 0 to stage 2: PyTorch sends to the next stage only", done.err)
+
     def testDocuments(self):
         for name in self.names:
             document = self.document(name, *SHAPE, "--costs", COSTS)

@@ -69,6 +69,38 @@ TEST(PlanTraining, CutsTheBatchAsAsked) {
   EXPECT_GE(samples, 2); // nothing shows what smaller ones cost
 }
 
+/// Of numbers of micro-batches that are free but not tried, too.
+TEST(PlanTraining, TheBoundHoldsForEveryNumberOfMicroBatches) {
+  const CostTable table = evenTable(12);
+  TrainingWishes wishes = onRanks(4);
+  wishes.stages = 4;
+  wishes.batch = 1800;
+  const PlannedTraining best = take(planTraining(table, wishes));
+  for (int64_t number : {3, 60, 100, 225, 300, 450, 900}) {
+    wishes.microBatches = number;
+    EXPECT_LE(best.lowerBoundNs, take(planTraining(table, wishes)).stepNs) << number;
+  }
+}
+
+/// Nobody says how many micro-batches: where nothing else fits, the smallest that there are.
+TEST(PlanTraining, TheLeastMemoryIsThatOfTheSmallestMicroBatches) {
+  const CostTable table = evenTable(12);
+  auto least = [&](int64_t number) {
+    TrainingWishes wishes = onRanks(2);
+    wishes.batch = 2000;
+    wishes.microBatches = number;
+    wishes.memoryLimit = 1000;
+    const std::string why = describe(planTraining(table, wishes).takeError()).message;
+    return std::stoll(why.substr(why.find("at least ") + 9));
+  };
+  EXPECT_EQ(least(0), least(1000));
+  EXPECT_LT(least(0), least(16));
+  TrainingWishes wishes = onRanks(2);
+  wishes.batch = 2000;
+  wishes.memoryLimit = least(0);
+  EXPECT_EQ(take(planTraining(table, wishes)).microBatches, 1000);
+}
+
 TEST(PlanTraining, KeepsWithinTheMemory) {
   const CostTable table = evenTable(12);
   const PlannedTraining free = take(planTraining(table, onRanks(2)));
