@@ -170,6 +170,21 @@ public:
   RuleFinder(bool symbolic, int64_t batch) : symbolic_(symbolic), batch_(batch) {}
 
   MergeRule find(llvm::ArrayRef<std::pair<int64_t, c10::IValue>> seen) const {
+    std::vector<std::pair<int64_t, c10::IValue>> there;
+    llvm::copy_if(seen, std::back_inserter(there),
+                  [](const auto &entry) { return !entry.second.isNone(); });
+    if (there.empty() || there.size() == seen.size())
+      return ofValues(seen);
+    // A tensor in some runs and None in others: how it is joined where all micro-batches have one.
+    if (symbolic_ &&
+        llvm::all_of(there, [&](const auto &entry) { return entry.first == there.front().first; }))
+      return {};
+    const MergeRule rule = ofValues(there);
+    return rule.kind == MergeRule::Kind::Concat ? rule : MergeRule{};
+  }
+
+private:
+  MergeRule ofValues(llvm::ArrayRef<std::pair<int64_t, c10::IValue>> seen) const {
     std::vector<std::vector<at::Tensor>> tensors;
     for (const auto &[size, value] : seen) {
       tensors.emplace_back();
@@ -194,7 +209,6 @@ public:
     return *common;
   }
 
-private:
   static MergeRule same() { return {.kind = MergeRule::Kind::Same, .dim = 0}; }
   static MergeRule concat(int64_t dim) {
     return {.kind = MergeRule::Kind::Concat, .dim = static_cast<int64_t>(dim)};

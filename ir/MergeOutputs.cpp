@@ -81,7 +81,8 @@ c10::IValue listed(const Values &parts) {
 }
 
 /// Merges one value per micro-batch; containers are merged element by element. Those to be joined
-/// along a dimension that are not alike, such as a list with an element per sample, become a list.
+/// along a dimension that are not alike, such as a list with an element per sample or None beside a
+/// tensor, become a list.
 class Merger {
 public:
   Merger(const MergeRule &rule, llvm::ArrayRef<int64_t> samples) : rule_(rule), samples_(samples) {}
@@ -90,13 +91,12 @@ public:
     const c10::IValue &first = parts.front();
     if (llvm::any_of(parts,
                      [&](const c10::IValue &part) { return part.tagKind() != first.tagKind(); }))
-      return differentTrees();
+      return joins() ? llvm::Expected<c10::IValue>(listOf(parts)) : differentTrees();
     if (first.isTensor())
       return tensors(parts);
     const bool isContainer = first.isTuple() || first.isList() || first.isGenericDict();
     if (isContainer && !areAlike(parts))
-      return rule_.kind == MergeRule::Kind::Concat ? llvm::Expected<c10::IValue>(listOf(parts))
-                                                   : differentTrees();
+      return joins() ? llvm::Expected<c10::IValue>(listOf(parts)) : differentTrees();
     if (first.isTuple() || first.isList())
       return sequences(parts);
     if (first.isGenericDict())
@@ -111,6 +111,8 @@ public:
   }
 
 private:
+  bool joins() const { return rule_.kind == MergeRule::Kind::Concat; }
+
   /// Share of micro-batch `k` in a mean over samples.
   double weight(size_t k) const {
     return static_cast<double>(samples_[k]) /

@@ -181,6 +181,21 @@ TEST(Merge, ListsInsideContainersThatAreAlike) {
   EXPECT_EQ(lists.toListRef()[0].toListRef()[1].toInt(), 3);
 }
 
+TEST(Merge, WhatSomeMicroBatchesHave) {
+  Signature signature = signatureWith({}, 1);
+  signature.leaves[0].merge = concat(0);
+  auto merged = [&](const c10::IValue &a, const c10::IValue &b) {
+    return take(mergeOutputs(signature, {{a}, {b}}, {1, 1}));
+  };
+  const c10::IValue none;
+  EXPECT_EQ(merged(at::ones({1, 2}), at::ones({1, 2})).toTensor().size(0), 2);
+  EXPECT_TRUE(merged(none, none).isNone());
+  c10::IValue mixed = merged(none, at::ones({1, 2}));
+  ASSERT_TRUE(mixed.isList());
+  EXPECT_TRUE(mixed.toListRef()[0].isNone());
+  EXPECT_TRUE(mixed.toListRef()[1].isTensor());
+}
+
 TEST(Merge, SaysWhatDoesNotFit) {
   Signature signature = signatureWith({}, 1);
   auto message = [&](const MergeRule &rule, const c10::IValue &a, const c10::IValue &b) {
@@ -263,6 +278,25 @@ TEST(Trial, FindsTheRuleOfEachKindOfLeaf) {
   EXPECT_EQ(shapeText(signature.leaves[0].tensor), "0B+6,1B+0");
   EXPECT_EQ(signature.leaves[0].tensor.strides[0], (Dim{1, 0, false}));
   EXPECT_EQ(signature.leaves[0].tensor.bytes, 4 * 6 * 4) << "at the example size";
+}
+
+TEST(Trial, ATensorOrNoneByTheData) {
+  // None for the run whose values are negative; all others show how two tensors become one.
+  auto onlyPositive = [](Values in) -> Values {
+    if (in[0].toTensor().sum().item<float>() < 0)
+      return {c10::IValue()};
+    return {in[0].toTensor().neg()};
+  };
+  Signature signature = signatureWith({input("x")}, 1);
+  EXPECT_EQ(rulesOf(signature, {at::ones({4, 2})}, onlyPositive)[0], concat(0));
+  EXPECT_FALSE(signature.leaves[0].tensor.known);
+  // A tensor at one size only: nothing shows what grows.
+  auto atOneSize = [](Values in) -> Values {
+    const at::Tensor x = in[0].toTensor();
+    return {x.size(0) == 3 ? c10::IValue(x.neg()) : c10::IValue()};
+  };
+  signature = signatureWith({input("x")}, 1);
+  EXPECT_EQ(rulesOf(signature, {at::ones({4, 2})}, atOneSize)[0], kList);
 }
 
 TEST(Trial, OneSampleRepeatedDoesNotHideDependence) {
