@@ -1,11 +1,11 @@
 #include "compiler/EvaluateGraph.h"
 
 #include "compiler/DecidedTypes.h"
+#include "compiler/NodeRunner.h"
 #include "compiler/WeightStorages.h"
 #include "ir/InferenceSettings.h"
 #include "ir/NodeInfo.h"
 #include "ir/TorchError.h"
-#include "passes/analysis/OperatorFacts.h"
 #include "passes/analysis/TopLevel.h"
 
 #include <torch/csrc/jit/ir/constants.h>
@@ -69,7 +69,7 @@ public:
 private:
   llvm::Error runOne(size_t index) {
     Node *node = top_.operators[index];
-    Prepared &prepared = preparedFor(node);
+    PreparedNode &prepared = preparedFor(node);
     const std::vector<Value *> &used = prepared.used;
     std::vector<c10::IValue> inputs;
     for (Value *value : used)
@@ -86,12 +86,12 @@ private:
     llvm::Error error =
         guardTorchVoid(ExitCode::Usage, "running " + describeNode(node) + " on the example inputs",
                        [&] { runNode(node, prepared, stack); });
-    if (error && preparing_)
+    if (error && runner_.preparing())
       return cannotRun(node, std::move(error));
     if (error)
       return error;
-    observe_({node, std::move(inputs), stack, counter ? counter->total() : Arithmetic(), ns_,
-              std::move(backward), kept});
+    observe_({node, std::move(inputs), stack, counter ? counter->total() : Arithmetic(),
+              runner_.ns(), std::move(backward), kept});
     for (size_t i = 0; i < node->outputs().size(); ++i) {
       if (isWeights && wantsGradient(stack[i]))
         weights_.insert(node->output(i));
@@ -139,31 +139,11 @@ private:
     return false;
   }
 
-  /// What it takes to run a node belongs to this way of running it, not to the node's time.
-  struct Prepared {
-    std::vector<Value *> used;                // from outside
-    bool writes = false, writesState = false; // into what it reads; into running statistics
-    std::optional<torch::jit::Operation> operation;
-    std::optional<torch::jit::Code> code; // of nodes without a kernel of their own
-  };
-
-  Prepared &preparedFor(Node *node) {
+  PreparedNode &preparedFor(Node *node) {
     auto [place, isNew] = prepared_.try_emplace(node);
-    if (isNew) {
-      place->second.used = usedBy(node);
-      place->second.writes = firstInside(node, mayWrite);
-      place->second.writesState = firstInside(node, [](Node *inner) {
-        const auto [first, last] = hiddenWrites(inner);
-        return first < last;
-      });
-    }
+    if (isNew)
+      place->second = NodeRunner::prepare(node, usedBy(node));
     return place->second;
-  }
-
-  static bool mayWrite(Node *node) {
-    const c10::FunctionSchema *schema = node->maybeSchema();
-    return (schema && schema->is_mutable()) || node->hasAttribute(c10::attr::Subgraph) ||
-           (!schema && !node->kind().is_prim());
   }
 
   /// What the node and its blocks take from outside, each once.
@@ -178,9 +158,9 @@ private:
 
   /// A branch that types decide runs operator by operator, so that what types say is followed into
   /// it.
-  void runNode(Node *node, Prepared &prepared, torch::jit::Stack &stack) {
+  void runNode(Node *node, PreparedNode &prepared, torch::jit::Stack &stack) {
     if (!decided_ || node->kind() != c10::prim::If || !decided_->holds(node->input(0))) {
-      execute(node, prepared, stack);
+      runner_.run(node, prepared, stack, [&](Value *value) { return valueOf(value); });
       if (decided_)
         decided_->visit(node);
       return;
@@ -209,56 +189,8 @@ private:
     return known != values_.end() ? known->second : torch::jit::toIValue(value).value();
   }
 
-  static bool hasKernel(Node *node) {
-    return node->blocks().empty() && node->kind() != c10::aten::wait &&
-           node->kind() != c10::aten::warn && node->maybeOperator() && node->kind().is_aten() &&
-           !node->schema().is_vararg();
-  }
-
-  void execute(Node *node, Prepared &prepared, torch::jit::Stack &stack) {
-    if (!prepared.operation && !prepared.code) {
-      if (hasKernel(node))
-        prepared.operation = node->getOperation();
-      else
-        prepareCode(node, prepared);
-    }
-    if (prepared.operation) {
-      for (Value *input : node->inputs())
-        stack.push_back(valueOf(input));
-      timed([&] { (*prepared.operation)(stack); });
-      return;
-    }
-    for (Value *value : prepared.used)
-      stack.push_back(valueOf(value));
-    timed([&] { torch::jit::InterpreterState(*prepared.code).run(stack); });
-  }
-
-  /// Structure, control flow and the like have no kernel of their own: a graph of just this node
-  /// runs in the interpreter.
-  void prepareCode(Node *node, Prepared &prepared) {
-    auto graph = std::make_shared<torch::jit::Graph>();
-    std::unordered_map<Value *, Value *> map;
-    for (Value *value : prepared.used) {
-      map[value] = graph->addInput();
-      map[value]->setType(value->type());
-    }
-    Node *clone =
-        graph->insertNode(graph->createClone(node, [&](Value *value) { return map.at(value); }));
-    for (Value *output : clone->outputs())
-      graph->registerOutput(output);
-    preparing_ = true;
-    prepared.code.emplace(graph, "pipec_operator");
-    preparing_ = false;
-  }
-
-  void timed(llvm::function_ref<void()> body) {
-    const auto start = std::chrono::steady_clock::now();
-    body();
-    ns_ = std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
-  }
-
   /// Before the operator itself runs: what it writes here are copies.
-  OperatorBackward differentiate(Node *node, Prepared &prepared) {
+  OperatorBackward differentiate(Node *node, PreparedNode &prepared) {
     std::vector<BackwardInput> inputs;
     std::vector<std::optional<c10::IValue>> before; // absent: constants
     bool wanted = false;
@@ -290,7 +222,7 @@ private:
             values_[prepared.used[i]] = isCopied ? values[i].deepcopy() : values[i];
           }
           torch::jit::Stack stack;
-          execute(node, prepared, stack);
+          runner_.run(node, prepared, stack, [&](Value *value) { return valueOf(value); });
           restore(); // whoever still holds a value then is the graph
           return stack;
         });
@@ -322,12 +254,11 @@ private:
   DecidedTypes *decided_;
   bool countsFlops_;
   bool backward_ = false;
-  bool preparing_ = false; // a graph for the interpreter
-  int64_t ns_ = 0;         // of the node that ran last
+  NodeRunner runner_;
   // Looked up by pointer only.
   std::unordered_map<Value *, c10::IValue> values_;
   std::unordered_map<Value *, size_t> lastUse_;
-  std::unordered_map<Node *, Prepared> prepared_;
+  std::unordered_map<Node *, PreparedNode> prepared_;
   std::unordered_set<Value *> weights_;  // of which gradients are wanted
   std::unordered_set<Value *> needGrad_; // made from those
   std::unordered_set<Value *> kept_;     // for a backward, by an operator before

@@ -8,6 +8,7 @@
 #include "ir/TorchError.h"
 #include "ir/artifact/ArtifactDir.h"
 #include "ir/artifact/Discharge.h"
+#include "ir/artifact/LineDifference.h"
 #include "ir/artifact/Relink.h"
 #include "passes/PassManager.h"
 #include "passes/analysis/TopLevel.h"

@@ -7,6 +7,7 @@
 #include "ir/TensorKey.h"
 #include "ir/WholeNumbers.h"
 #include "ir/artifact/Discharge.h"
+#include "ir/artifact/LineDifference.h"
 #include "ir/artifact/Relink.h"
 #include "ir/plan/Sha256.h"
 #include "llvm/ADT/STLExtras.h"

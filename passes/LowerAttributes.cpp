@@ -7,15 +7,16 @@
 #include "ir/TorchError.h"
 #include "ir/TorchFile.h"
 #include "llvm/ADT/StringSet.h"
+#include "passes/ModuleEntries.h"
 #include "passes/ObjectValues.h"
 #include "passes/Passes.h"
 #include "passes/SpelledConstant.h"
 #include "passes/StateThreading.h"
+#include "passes/TensorConstants.h"
 #include "passes/WrittenAttributes.h"
 #include "passes/analysis/MemoryTypes.h"
 
 #include <torch/csrc/jit/api/module.h>
-#include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
 
 #include <map>
@@ -29,53 +30,7 @@ using torch::jit::Block;
 using torch::jit::Graph;
 using torch::jit::Node;
 using torch::jit::Value;
-
-/// One attribute of the module tree that is no module itself.
-struct Entry {
-  std::string path;
-  c10::IValue value;
-  c10::TypePtr type;
-  AttributeKind kind = AttributeKind::Value;
-  bool isModuleFlag = false; // `training` of a module, which follows the mode
-  c10::IValue saved = {};    // the value, where a tuple took an object's place in `value`
-};
-
-/// An object of a class of the model's own is the values of its attributes, as a module is. One
-/// that is reached again, under another name or from itself, stays an object: what is assigned
-/// under one name is seen under the other.
-bool isItsAttributes(const c10::IValue &value, const c10::TypePtr &declared,
-                     std::set<const void *> &seen) {
-  return value.isObject() && declared->kind() == c10::TypeKind::ClassType &&
-         !value.isCustomClass() && seen.insert(value.toObject().get()).second;
-}
-
-/// objects: paths of those that are their attributes.
-void collect(const c10::ivalue::Object &object, const std::string &prefix,
-             std::set<const void *> &seen, std::vector<Entry> &entries,
-             std::set<std::string> &objects) {
-  c10::ClassTypePtr type = object.type();
-  for (size_t i = 0; i < type->numAttributes(); ++i) {
-    std::string path = prefix + type->getAttributeName(i);
-    c10::IValue value = object.getSlot(i);
-    const bool isModule = type->getAttribute(i)->is_module() ||
-                          (value.isObject() && value.toObject()->type()->is_module());
-    if (isModule || isItsAttributes(value, type->getAttribute(i), seen)) {
-      if (!isModule)
-        objects.insert(path);
-      collect(value.toObjectRef(), path + ".", seen, entries, objects);
-      continue;
-    }
-    Entry entry{path, value, type->getAttribute(i)};
-    entry.isModuleFlag = type->is_module() && type->getAttributeName(i) == "training";
-    if (type->is_module() && type->is_parameter(i))
-      entry.kind = AttributeKind::Parameter;
-    else if (value.isTensor() || (type->is_module() && type->is_buffer(i)))
-      entry.kind = AttributeKind::Buffer;
-    else if (value.isObject() || value.isCapsule())
-      entry.kind = AttributeKind::Object;
-    entries.push_back(std::move(entry));
-  }
-}
+using Entry = ModuleEntry;
 
 class LowerAttributes : public ModelPass {
 public:
@@ -94,9 +49,8 @@ public:
 private:
   llvm::Error lower(Model &model) {
     model_ = &model;
-    std::set<const void *> seen;
     std::set<std::string> objects;
-    collect(model.self.toObjectRef(), "", seen, entries_, objects);
+    entries_ = moduleEntries(model.self.toObjectRef(), objects);
     auto kept = keptModules(torch::jit::Module(model.self.toObject()), keepEval_);
     if (!kept)
       return kept.takeError();
@@ -114,7 +68,10 @@ private:
     tuples_.retype(*graph.block()); // classes say of what type branches and loops return state
     if (llvm::Error error = replaceReads(*graph.block()))
       return error;
-    lowerTensorConstants(*graph.block());
+    TensorConstants(model, [&](const Entry &entry) {
+      addAttribute(entry);
+      return inputOf_[entry.path];
+    }).lower(*graph.block());
     removeModules(*graph.block());
     if (llvm::Error error = refuseObjects(*graph.block()))
       return error;
@@ -393,43 +350,6 @@ private:
     return training_ == "saved" ? entry.value : c10::IValue(training_ == "true");
   }
 
-  /// Tensors baked into the code become attributes of kind constant, one per distinct tensor.
-  void lowerTensorConstants(Block &block) {
-    for (auto it = block.nodes().begin(); it != block.nodes().end();) {
-      Node *node = *it;
-      ++it;
-      for (Block *inner : node->blocks())
-        lowerTensorConstants(*inner);
-      if (node->kind() != c10::prim::Constant ||
-          node->output()->type()->kind() != c10::TypeKind::TensorType)
-        continue;
-      std::optional<c10::IValue> value = torch::jit::toIValue(node->output());
-      if (!value || !value->isTensor() || !value->toTensor().defined())
-        continue;
-      TensorKey key = keyOf(value->toTensor());
-      auto known = constantOf_.find(key);
-      if (known == constantOf_.end()) {
-        if (constantOf_.empty())
-          constants_ = freeModuleName("constants");
-        Entry entry{constants_ + "." + std::to_string(constantOf_.size()), *value,
-                    c10::TensorType::get(), AttributeKind::Constant};
-        addAttribute(entry);
-        known = constantOf_.emplace(key, inputOf_[entry.path]).first;
-      }
-      node->output()->replaceAllUsesWith(known->second);
-      node->destroy();
-    }
-  }
-
-  /// The name, with as many underscores as make it none of a submodule with weights.
-  std::string freeModuleName(std::string name) const {
-    while (llvm::any_of(model_->attributes, [&](const Attribute &attribute) {
-      return llvm::StringRef(attribute.name).startswith(name + ".");
-    }))
-      name += "_";
-    return name;
-  }
-
   /// GetAttr of submodules, inner ones last.
   void removeModules(Block &block) {
     for (auto it = block.nodes().rbegin(); it != block.nodes().rend();) {
@@ -459,8 +379,6 @@ private:
   std::vector<Entry> entries_;
   std::map<std::string, size_t> entryOf_, attributeOf_;
   std::map<std::string, Value *> inputOf_;
-  std::map<TensorKey, Value *> constantOf_;
-  std::string constants_; // the module that they are said to belong to
   std::set<std::string> read_, assigned_;
   std::map<std::string, std::vector<Node *>> undecided_; // reads of what may become a constant
   ModulePaths paths_;

@@ -21,13 +21,12 @@
 // The new value has the dtype and strides of the old one, and the gradient formula gives the same
 // bits: the view that is written is made again just before, so that its gradient is added to that
 // of x in the place where the engine adds that of the write.
-#include "ir/plan/Check.h"
 #include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "passes/Passes.h"
 #include "passes/PureWrites.h"
 #include "passes/StateSnapshots.h"
+#include "passes/Witnesses.h"
 #include "passes/analysis/AliasAnalysis.h"
 #include "passes/analysis/OperatorFacts.h"
 
@@ -55,17 +54,9 @@ public:
     if (joinHandedOn(model.graph->block()))
       return true; // the analysis knows of values that are gone
     writes_.emplace(model.answers,
-                    [this](Node *made, Node *writer) { order_[made] = orderOf(writer); });
-    order_.clear();
-    size_t next = 0;
-    number(model.graph->block(), next);
+                    [this](Node *made, Node *writer) { witnesses_->placeAs(made, writer); });
+    witnesses_.emplace(model, alias);
     const size_t memories = alias.memories().size();
-    heldBy_.assign(memories, {});
-    for (size_t i = 0; i < memories; ++i)
-      for (size_t held : alias.memories()[i].holds)
-        heldBy_[held].push_back(i);
-    holders_.assign(memories, std::nullopt);
-    unknown_.assign(memories, {});
     leave_.assign(memories, false);
     for (const AliasAnalysis::Effect &effect : alias.effects())
       for (size_t memory : alias.writesOf(effect.node))
@@ -80,7 +71,7 @@ public:
     // Only now: until the end the analysis names their results.
     for (Node *writer : llvm::reverse(removed_))
       writer->destroy();
-    return !removed_.empty() || StateSnapshots(model, alias, heldBy_).make();
+    return !removed_.empty() || StateSnapshots(model, alias, witnesses_->heldBy()).make();
   }
 
 private:
@@ -102,10 +93,6 @@ private:
     size_t version = 0;
     Name *became = nullptr; // what the values of this name show from here on
   };
-  /// When a value is made and when it is used last, in the numbers of order_.
-  struct Life {
-    size_t made, used;
-  };
 
   /// An attribute or input may be in the class of a tensor that the model makes, where a branch
   /// chooses between the two: they are no names, so that writes into them stay.
@@ -113,24 +100,6 @@ private:
     return !memory.written() || llvm::any_of(memory.writers, [](const Node *writer) {
       return mayChangeForm(writer) && pureFormOf(writer) != PureForm::View;
     });
-  }
-
-  /// In order of execution; a node with blocks comes after them, as its results do.
-  void number(Block *block, size_t &next) {
-    order_[block->param_node()] = next++;
-    for (Node *node : block->nodes()) {
-      for (Block *inner : node->blocks())
-        number(inner, next);
-      order_[node] = next++;
-    }
-    order_[block->return_node()] = next++;
-  }
-
-  size_t orderOf(const Node *node) const {
-    auto found = order_.find(node);
-    PIPEC_ASSERT(found != order_.end(),
-                 "every node is numbered, and new ones take the number of the old");
-    return found->second;
   }
 
   /// Writes into what dropout hands on are writes into what it was given. LibTorch's reader does
@@ -202,7 +171,7 @@ private:
 
   void noteUnknown(Value *value) {
     if (std::optional<size_t> memory = alias_->memoryOf(value); memory && !leave_[*memory])
-      unknown_[*memory].push_back(lifeOf(value));
+      witnesses_->note(*memory, value);
   }
 
   /// A tensor that the model is given and may change as it likes.
@@ -249,7 +218,6 @@ private:
     return view == ViewOf::Any || writes_->ask(false, node->input(0), isContiguous);
   }
 
-  /// A writer that stays returns the tensor that it has written.
   // Present versions.
 
   /// The node's inputs become what they show now.
@@ -286,7 +254,7 @@ private:
     Node *made = before->owningGraph()->create(name->view->kind(), inputs);
     made->insertBefore(before)->copyMetadata(name->view);
     made->output()->setType(name->view->output()->type());
-    order_[made] = orderOf(before);
+    witnesses_->placeAs(made, before);
     return made->output();
   }
 
@@ -298,7 +266,7 @@ private:
     if (form == PureForm::None || writer->outputs().size() != 1 || tensor.fixed)
       return false;
     const bool isPossible = tensor.made->node()->owningBlock() == writer->owningBlock() &&
-                            !isSeenByUnknown(tensor, writer);
+                            !witnesses_->see(tensor.memory, tensor.made->node(), writer);
     if (form == PureForm::View) {
       if (isPossible && !tensor.mayBeShared && becomeView(name, writer))
         return true;
@@ -373,84 +341,20 @@ private:
     if (part && !isExact)
       part = writes_->replaced(writer, tensor.now, part);
     while (!part && writer->prev() != start) {
-      order_.erase(writer->prev());
+      witnesses_->forget(writer->prev());
       writer->prev()->destroy();
     }
     return part;
   }
 
-  // What else shows the memory.
-
-  /// The last use; in a loop around it, where the value comes from outside, the next round uses it
-  /// too.
-  Life lifeOf(const Value *value) const {
-    Life life{orderOf(value->node()), 0};
-    for (const torch::jit::Use &use : value->uses()) {
-      life.used = std::max(life.used, orderOf(use.user));
-      for (const Node *outer = use.user->owningBlock()->owningNode();
-           outer && !isInside(value->node(), outer); outer = outer->owningBlock()->owningNode())
-        if (outer->kind() == c10::prim::Loop)
-          life.used = std::max(life.used, orderOf(outer));
-    }
-    return life;
-  }
-
-  static bool isInside(const Node *node, const Node *outer) {
-    while (node && node != outer)
-      node = node->owningBlock()->owningNode();
-    return node == outer;
-  }
-
-  bool isSeenByUnknown(const Tensor &tensor, const Node *writer) {
-    const size_t made = orderOf(tensor.made->node()), written = orderOf(writer);
-    const std::vector<Life> &unknown = unknown_[tensor.memory];
-    // In order of definition: those that are older than the tensor are other memory of the class,
-    // and those that are made after the write are made of what the tensor is by then.
-    auto first =
-        llvm::partition_point(unknown, [&](const Life &life) { return life.made <= made; });
-    auto last = std::partition_point(first, unknown.end(),
-                                     [&](const Life &life) { return life.made < written; });
-    return std::any_of(first, last, [&](const Life &life) { return life.used > written; }) ||
-           llvm::any_of(holdersOf(tensor.memory), [&](const Life &life) {
-             return life.made < written && life.used > written;
-           });
-  }
-
-  /// Lists, tuples and objects that may hold the memory, at any depth.
-  llvm::ArrayRef<Life> holdersOf(size_t memory) {
-    std::optional<std::vector<Life>> &known = holders_[memory];
-    if (known)
-      return *known;
-    known.emplace();
-    std::vector<size_t> work = heldBy_[memory];
-    llvm::DenseSet<size_t> done;
-    while (!work.empty()) {
-      const size_t holder = work.back();
-      work.pop_back();
-      if (!done.insert(holder).second)
-        continue;
-      const AliasAnalysis::Memory &container = alias_->memories()[holder];
-      if (container.attribute || container.userInput)
-        known->push_back({0, ~size_t(0)});
-      for (const Value *value : container.values)
-        known->push_back(lifeOf(value));
-      work.insert(work.end(), heldBy_[holder].begin(), heldBy_[holder].end());
-    }
-    return *known;
-  }
-
   Model *model_ = nullptr;
   const AliasAnalysis *alias_ = nullptr;
   std::optional<PureWrites> writes_;
-  llvm::DenseMap<const Node *, size_t> order_;
+  std::optional<Witnesses> witnesses_;
   std::deque<Tensor> tensors_;
   std::deque<Name> names_;
   llvm::DenseMap<const Value *, Name *> nameOf_; // looked up; the order of a walk changes nothing
-  // By memory:
-  std::vector<std::vector<size_t>> heldBy_;
-  std::vector<std::optional<std::vector<Life>>> holders_;
-  std::vector<std::vector<Life>> unknown_; // what shows it and is no name, in order of definition
-  std::vector<bool> leave_;                // as it is
+  std::vector<bool> leave_;                      // by memory: as it is
   std::vector<Node *> removed_;
 };
 

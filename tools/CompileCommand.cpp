@@ -8,6 +8,7 @@
 #include "passes/PassTable.h"
 #include "tools/BatchDims.h"
 #include "tools/CommandLine.h"
+#include "tools/Table.h"
 
 namespace pipec {
 
@@ -356,7 +357,7 @@ llvm::json::Object optionsJson(const std::string &target, const CompileReport &r
   if (given(memoryLimit))
     object["memory_limit"] = static_cast<int64_t>(memoryLimit.getValue());
   if (given(costBudget))
-    object["cost_budget_ms"] = static_cast<double>(costBudget.getValue()) / 1e6;
+    object["cost_budget_ms"] = inMilliseconds(static_cast<double>(costBudget.getValue()));
   if (train)
     object["recompute"] = recompute.getValue();
   if (given(batch))

@@ -22,8 +22,6 @@ std::string batchSentence(const Signature &signature) {
                      counted(static_cast<size_t>(signature.batchSize), "sample"));
 }
 
-double milliseconds(double ns) { return ns / 1e6; }
-
 /// Per stage and for a step, where costs are known.
 void printExpected(llvm::raw_ostream &out, const CompileReport &report) {
   const Prediction &prediction = report.prediction;
@@ -65,11 +63,11 @@ llvm::json::Array stagesWithCosts(const CompileReport &report) {
     llvm::json::Object &stage = *stages[s].getAsObject();
     if (report.training) {
       const PlannedStage &planned = report.training->stages[s];
-      stage["forward_ms"] = milliseconds(double(planned.costs.forward));
-      stage["backward_ms"] = milliseconds(double(planned.costs.fullBackward()));
+      stage["forward_ms"] = inMilliseconds(planned.costs.forward);
+      stage["backward_ms"] = inMilliseconds(planned.costs.fullBackward());
     }
     if (s < prediction.forwardNs.size())
-      stage["forward_ms"] = milliseconds(double(prediction.forwardNs[s]));
+      stage["forward_ms"] = inMilliseconds(prediction.forwardNs[s]);
     if (s < prediction.memoryBytes.size())
       stage["memory_bytes"] = prediction.memoryBytes[s];
   }
@@ -82,13 +80,13 @@ llvm::json::Object predictionJson(const CompileReport &report) {
   llvm::json::Object object{{"schedule", report.plan.scheduleName},
                             {"microbatches", report.plan.microBatches}};
   if (report.prediction.known) {
-    object["step_ms"] = milliseconds(double(report.prediction.stepNs));
+    object["step_ms"] = inMilliseconds(report.prediction.stepNs);
     object["bubble"] = report.prediction.bubble;
   }
   if (report.schedule.placements) {
     object["placements"] = static_cast<int64_t>(report.schedule.placements);
     if (report.schedule.lowerBoundNs)
-      object["lower_bound_ms"] = milliseconds(double(report.schedule.lowerBoundNs));
+      object["lower_bound_ms"] = inMilliseconds(report.schedule.lowerBoundNs);
   }
   return object;
 }
@@ -129,25 +127,23 @@ llvm::json::Object reportJson(const CompileReport &report) {
   const Plan &plan = report.plan;
   llvm::json::Array phases;
   for (const PhaseTime &phase : report.phases)
-    phases.push_back(
-        llvm::json::Object{{"name", phase.name}, {"ms", static_cast<double>(phase.ns) / 1e6}});
-  llvm::json::Object document{
-      {"schema_version", 1},
-      {"stages", stagesWithCosts(report)},
-      {"channels", channelsJson(plan)},
-      {"ties", tiesJson(plan)},
-      {"batch", batchJson(plan)},
-      {"prediction", predictionJson(report)},
-      {"proved", llvm::json::Array(report.proved)},
-      {"tested", llvm::json::Array(report.tested)},
-      {"notes", llvm::json::Array(report.notes)},
-      {"phases", std::move(phases)},
-      {"libtorch_load_save_ms", static_cast<double>(report.torchFileNs) / 1e6},
-      {"peak_memory_bytes", report.peakMemoryBytes}};
+    phases.push_back(llvm::json::Object{{"name", phase.name}, {"ms", inMilliseconds(phase.ns)}});
+  llvm::json::Object document{{"schema_version", 1},
+                              {"stages", stagesWithCosts(report)},
+                              {"channels", channelsJson(plan)},
+                              {"ties", tiesJson(plan)},
+                              {"batch", batchJson(plan)},
+                              {"prediction", predictionJson(report)},
+                              {"proved", llvm::json::Array(report.proved)},
+                              {"tested", llvm::json::Array(report.tested)},
+                              {"notes", llvm::json::Array(report.notes)},
+                              {"phases", std::move(phases)},
+                              {"libtorch_load_save_ms", inMilliseconds(report.torchFileNs)},
+                              {"peak_memory_bytes", report.peakMemoryBytes}};
   if (report.partition.known)
     document["partition"] =
-        llvm::json::Object{{"bottleneck_ms", milliseconds(report.partition.bottleneckNs)},
-                           {"lower_bound_ms", milliseconds(report.partition.lowerBoundNs)},
+        llvm::json::Object{{"bottleneck_ms", inMilliseconds(report.partition.bottleneckNs)},
+                           {"lower_bound_ms", inMilliseconds(report.partition.lowerBoundNs)},
                            {"gap", report.partition.gap()},
                            {"moved_operators", static_cast<int64_t>(report.partition.moved)}};
   return document;

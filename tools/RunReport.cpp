@@ -40,8 +40,6 @@ double samplesPerSecond(const RunReport &report, int64_t ns) {
   return ns > 0 ? static_cast<double>(report.samples) * 1e9 / static_cast<double>(ns) : 0;
 }
 
-double ms(int64_t ns) { return static_cast<double>(ns) / 1e6; }
-
 /// JSON has no NaN and no infinity.
 llvm::json::Value number(double value) {
   return std::isfinite(value) ? llvm::json::Value(value) : llvm::json::Value(nullptr);
@@ -155,17 +153,17 @@ void printJson(const RunReport &report, llvm::raw_ostream &out) {
     stages.push_back(llvm::json::Object{{"index", static_cast<int64_t>(s)},
                                         {"rank", static_cast<int64_t>(report.stages[s].rank)},
                                         {"modules", report.stages[s].modules},
-                                        {"busy_ms", ms(meanBusyNs(report, s))}});
+                                        {"busy_ms", inMilliseconds(meanBusyNs(report, s))}});
   llvm::json::Object document{
       {"schema_version", 1},
       {"model", report.model},
       {"options", llvm::json::Object(report.options)},
       {"stages", std::move(stages)},
       {"runs", static_cast<int64_t>(report.durationsNs.size())},
-      {"step_ms", llvm::json::Object{{"min", ms(time.min)},
-                                     {"median", ms(time.median)},
-                                     {"p95", ms(time.p95)},
-                                     {"max", ms(time.max)}}},
+      {"step_ms", llvm::json::Object{{"min", inMilliseconds(time.min)},
+                                     {"median", inMilliseconds(time.median)},
+                                     {"p95", inMilliseconds(time.p95)},
+                                     {"max", inMilliseconds(time.max)}}},
       {"samples", report.samples},
       {"samples_per_s", samplesPerSecond(report, time.median)},
       {"bubble_makespan", bubble(&StepStats::bubbleMakespan)},

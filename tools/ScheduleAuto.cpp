@@ -128,7 +128,7 @@ llvm::json::Object autoJson(const AutoTrial &found, bool inBytes) {
   document["schedule"] = found.outcome.best().schedule;
   document["gap"] = found.outcome.gap();
   document["complete"] = found.outcome.complete; // false: time was up
-  document["search_lower_bound_ms"] = static_cast<double>(found.outcome.lowerBound) / 1e6;
+  document["search_lower_bound_ms"] = inMilliseconds(found.outcome.lowerBound);
   llvm::json::Array rows;
   for (const ScheduleCandidate &candidate : found.outcome.candidates) {
     llvm::json::Object row{{"schedule", candidate.schedule},
@@ -136,10 +136,10 @@ llvm::json::Object autoJson(const AutoTrial &found, bool inBytes) {
                            {"valid", candidate.valid()},
                            {"why", candidate.why.message},
                            {"step_ms", nullptr},
-                           {"at_least_ms", static_cast<double>(candidate.atLeast) / 1e6},
+                           {"at_least_ms", inMilliseconds(candidate.atLeast)},
                            {"peak_memory", nullptr}};
     if (candidate.step)
-      row["step_ms"] = static_cast<double>(*candidate.step) / 1e6;
+      row["step_ms"] = inMilliseconds(*candidate.step);
     if (!candidate.needBytes.empty())
       row["peak_memory"] = memoryJson(candidate.mostBytes(), inBytes);
     rows.push_back(std::move(row));

@@ -10,8 +10,6 @@ namespace pipec {
 namespace {
 
 std::string percent(double part) { return fmt::format("{:.1f} %", 100 * part); }
-double milliseconds(int64_t time) { return static_cast<double>(time) / 1e6; }
-
 int64_t peakOf(const Trial &trial) {
   return *std::max_element(trial.timing->peakBytes.begin(), trial.timing->peakBytes.end());
 }
@@ -150,11 +148,11 @@ llvm::json::Object trialJson(const Trial &trial, bool inBytes) {
   if (!trial.timing)
     return document;
   const Timing &timing = *trial.timing;
-  document["makespan_ms"] = milliseconds(timing.makespan);
-  document["longest_span_ms"] = milliseconds(timing.longestSpan);
+  document["makespan_ms"] = inMilliseconds(timing.makespan);
+  document["longest_span_ms"] = inMilliseconds(timing.longestSpan);
   document["bubble_makespan"] = timing.bubbleMakespan();
   document["bubble_longest_span"] = timing.bubbleLongestSpan();
-  document["lower_bound_ms"] = milliseconds(trial.lowerBound);
+  document["lower_bound_ms"] = inMilliseconds(trial.lowerBound);
   llvm::json::Array peaks;
   for (int64_t peak : timing.peakBytes)
     peaks.push_back(memoryJson(peak, inBytes));

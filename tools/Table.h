@@ -45,6 +45,8 @@ bool usesColour(llvm::raw_ostream &out);
 std::string formatBytes(int64_t bytes);
 /// "850 ns", "12.3 us", "4.56 ms", "1.23 s".
 std::string formatDuration(int64_t nanoseconds);
+/// As the JSON documents have times.
+inline double inMilliseconds(double nanoseconds) { return nanoseconds / 1e6; }
 /// "1.23 G" and the like: flops, parameters.
 std::string formatCount(int64_t count);
 

@@ -11,8 +11,6 @@ namespace pipec {
 
 namespace {
 
-double inMilliseconds(int64_t ns) { return static_cast<double>(ns) / 1e6; }
-
 std::string microBatchesOf(const PlannedTraining &plan) {
   std::string text = counted(static_cast<size_t>(plan.microBatches), "micro-batch");
   if (plan.samples)

@@ -17,6 +17,7 @@
 #include "tools/FreedMemory.h"
 #include "tools/LoadLibrary.h"
 #include "tools/ModelPrints.h"
+#include "tools/PlanReport.h"
 #include "tools/RunReport.h"
 #include "tools/ToolMain.h"
 
@@ -190,11 +191,6 @@ llvm::Error readSchedule(PipelineOptions &options) {
                      text.help);
   }
   return llvm::Error::success();
-}
-
-std::string modulesOf(const StagePlan &stage) {
-  return stage.firstModule == stage.lastModule ? stage.firstModule
-                                               : stage.firstModule + " .. " + stage.lastModule;
 }
 
 llvm::Expected<Runner> pipelineRunner(RunReport &report) {

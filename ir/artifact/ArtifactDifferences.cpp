@@ -3,6 +3,7 @@
 #include "ir/CanonicalText.h"
 #include "ir/PlanText.h"
 #include "ir/TorchError.h"
+#include "ir/artifact/LineDifference.h"
 #include "ir/artifact/Relink.h"
 #include "ir/plan/PlanNames.h"
 #include "llvm/ADT/STLExtras.h"

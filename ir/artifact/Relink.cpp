@@ -1,6 +1,5 @@
 #include "ir/artifact/Relink.h"
 
-#include "ir/CanonicalText.h"
 #include "ir/GraphText.h"
 #include "ir/TensorBytes.h"
 #include "ir/TensorKey.h"
@@ -8,6 +7,7 @@
 #include "ir/TorchError.h"
 #include "ir/TorchFile.h"
 #include "ir/artifact/SourceOrder.h"
+#include "ir/artifact/StageMethods.h"
 #include "llvm/ADT/StringMap.h"
 
 #include <torch/csrc/jit/api/function_impl.h>
@@ -20,122 +20,13 @@ namespace pipec {
 namespace {
 
 using torch::jit::Graph;
-using torch::jit::Node;
 using torch::jit::Value;
-
-/// "result 2 = %7" or "state calls = %9".
-std::string resultLine(const StagePlan &stage, size_t output, const std::string &value) {
-  if (stage.outputs[output].state)
-    return "state " + stage.attributes[*stage.outputs[output].state].name + " = " + value;
-  return fmt::format("result {} = {}", output, value);
-}
-
-/// Walks `forward`: attribute reads name values, attribute writes are collected.
-class ForwardReader {
-public:
-  ForwardReader(Graph &graph, const Plan &plan, size_t stage)
-      : graph_(graph), plan_(plan), stage_(plan.stages[stage]) {}
-
-  llvm::Expected<std::vector<std::string>> lines(const std::vector<std::string> &inputNames) {
-    size_t weightPorts = 0;
-    for (const StageAttribute &entry : stage_.attributes)
-      weightPorts += entry.channel.has_value();
-    size_t expected = 1 + inputNames.size() + weightPorts;
-    if (graph_.inputs().size() != expected)
-      return failf(ExitCode::BadArtifact, "expected {} arguments, got {}", expected - 1,
-                   graph_.inputs().size() - 1);
-    nameInputs(inputNames);
-    size_t outputs = 0;
-    for (const StageOutput &output : stage_.outputs)
-      outputs += !output.state;
-    size_t results = outputs + stage_.weightChannelsOut.size();
-    for (Node *node : graph_.nodes())
-      visit(node, results);
-    std::vector<Value *> values;
-    if (results == 1)
-      values = {graph_.outputs()[0]};
-    else if (results > 1 && graph_.outputs()[0]->node()->kind() == c10::prim::TupleConstruct)
-      values = graph_.outputs()[0]->node()->inputs().vec();
-    if (values.size() != results)
-      return failf(ExitCode::BadArtifact, "expected {} results, got {}", results, values.size());
-    writeResults(values);
-    return writer_.lines();
-  }
-
-private:
-  void nameInputs(const std::vector<std::string> &inputNames) {
-    paths_[graph_.inputs()[0]] = "";
-    size_t next = 1;
-    for (const std::string &name : inputNames)
-      writer_.name(graph_.inputs()[next++], name);
-    for (const StageAttribute &entry : stage_.attributes)
-      if (entry.channel)
-        writer_.name(graph_.inputs()[next++], "attribute " + entry.name);
-  }
-
-  void visit(Node *node, size_t results) {
-    if (node->kind() == c10::prim::GetAttr) {
-      std::string path = pathOf(node);
-      paths_[node->output()] = path;
-      writer_.name(node->output(), "attribute " + path);
-    } else if (node->kind() == c10::prim::SetAttr) {
-      states_[pathOf(node)] = writer_.nameOf(node->input(1));
-    } else if (!(results > 1 && node->kind() == c10::prim::TupleConstruct &&
-                 node->output() == graph_.outputs()[0])) {
-      writer_.write(node);
-    }
-  }
-
-  std::string pathOf(Node *node) {
-    const std::string &base = paths_[node->input(0)];
-    return base.empty() ? node->s(c10::attr::name) : base + "." + node->s(c10::attr::name);
-  }
-
-  void writeResults(const std::vector<Value *> &values) {
-    size_t next = 0;
-    for (size_t i = 0; i < stage_.outputs.size(); ++i) {
-      const StageOutput &output = stage_.outputs[i];
-      writer_.line(resultLine(stage_, i,
-                              output.state ? states_[stage_.attributes[*output.state].name]
-                                           : writer_.nameOf(values[next++])));
-    }
-    for (size_t channel : stage_.weightChannelsOut)
-      writer_.line("weight " + plan_.channels[channel].name + " = " +
-                   writer_.nameOf(values[next++]));
-  }
-
-  Graph &graph_;
-  const Plan &plan_;
-  const StagePlan &stage_;
-  CanonicalWriter writer_;
-  std::map<Value *, std::string> paths_;
-  std::map<std::string, std::string> states_;
-};
 
 /// Errors: BadArtifact naming the path.
 llvm::Expected<c10::IValue> weightAt(const torch::jit::Module &module, const std::string &path) {
   if (std::optional<c10::IValue> value = attributeAt(module, path))
     return *value;
   return makeError(ExitCode::BadArtifact, "attribute " + path + ": not in the stage's module");
-}
-
-/// Canonical lines of `forward`, with reads and writes of the module's attributes as the values
-/// they stand for. inputNames: of the inputs.
-llvm::Expected<std::vector<std::string>> forwardLines(Graph &forward, const Plan &plan,
-                                                      size_t stage,
-                                                      const std::vector<std::string> &inputNames) {
-  return ForwardReader(forward, plan, stage).lines(inputNames);
-}
-
-/// Results of a method as the emitter packs them: none, one bare, several in a tuple.
-std::vector<Value *> resultsOf(Value *result, size_t expected) {
-  if (expected == 0)
-    return {};
-  if (expected == 1)
-    return {result};
-  if (result->node()->kind() != c10::prim::TupleConstruct)
-    return {};
-  return result->node()->inputs().vec();
 }
 
 /// The module's own: it is only read.
@@ -203,7 +94,7 @@ private:
       return makeError(ExitCode::BadArtifact,
                        stageName(s) + ": pipec_forward reads the module itself");
     graphs_.push_back(std::move(graph));
-    return compareForward(s, module);
+    return StageMethods(plan_, s, *graphs_[s]).compare(*graphOf(module, "forward"));
   }
 
   llvm::Error noteWeights(size_t s, const torch::jit::Module &module) {
@@ -406,51 +297,6 @@ private:
     return result;
   }
 
-  /// `forward` on the stage's own weights must be the same lines.
-  llvm::Error compareForward(size_t s, const torch::jit::Module &module) {
-    const StagePlan &stage = plan_.stages[s];
-    std::vector<std::string> inputNames;
-    for (size_t i = 0; i < stage.inputs.size(); ++i)
-      inputNames.push_back("input " + std::to_string(i));
-    llvm::Expected<std::vector<std::string>> own =
-        forwardLines(*graphOf(module, "forward"), plan_, s, inputNames);
-    if (!own)
-      return withContext(own.takeError(), stageName(s) + ": forward");
-    Graph &graph = *graphs_[s];
-    CanonicalWriter writer;
-    nameInputs(writer, graph, stage, inputNames);
-    for (Node *node : graph.nodes())
-      if (!isPacking(graph, node, stage.outputs.size()))
-        writer.write(node);
-    std::vector<Value *> results = resultsOf(graph.outputs()[0], stage.outputs.size());
-    for (size_t i = 0; i < results.size(); ++i)
-      writer.line(resultLine(stage, i, writer.nameOf(results[i])));
-    for (size_t channel : stage.weightChannelsOut)
-      writer.line("weight " + plan_.channels[channel].name + " = attribute " +
-                  stage.attributes[plan_.channels[channel].from.port].name);
-    std::string difference = firstDifference(writer.lines(), *own);
-    if (!difference.empty())
-      return makeError(ExitCode::BadArtifact,
-                       stageName(s) + ": forward is not pipec_forward: " + difference);
-    return llvm::Error::success();
-  }
-
-  static void nameInputs(CanonicalWriter &writer, Graph &graph, const StagePlan &stage,
-                         const std::vector<std::string> &inputNames) {
-    size_t next = 1; // 0 is self
-    for (const std::string &name : inputNames)
-      writer.name(graph.inputs()[next++], name);
-    for (const StageAttribute &entry : stage.attributes)
-      for (size_t use = 0; use < entry.uses; ++use)
-        writer.name(graph.inputs()[next++], "attribute " + entry.name);
-  }
-
-  /// The tuple that carries several results.
-  static bool isPacking(Graph &graph, Node *node, size_t results) {
-    return results > 1 && node->kind() == c10::prim::TupleConstruct &&
-           node->output() == graph.outputs()[0];
-  }
-
   const std::string &directory_;
   const Plan &plan_;
   const KnownWeights &known_;
@@ -474,25 +320,6 @@ private:
 llvm::Expected<Relinked> relink(const std::string &directory, const Plan &plan,
                                 const KnownWeights &known, const StableBytes *stable) {
   return Linker(directory, plan, known, stable).link();
-}
-
-std::optional<size_t> firstDifferentLine(const std::vector<std::string> &expected,
-                                         const std::vector<std::string> &actual) {
-  for (size_t i = 0; i < std::max(expected.size(), actual.size()); ++i)
-    if (i >= expected.size() || i >= actual.size() || expected[i] != actual[i])
-      return i;
-  return std::nullopt;
-}
-
-std::string firstDifference(const std::vector<std::string> &expected,
-                            const std::vector<std::string> &actual) {
-  std::optional<size_t> line = firstDifferentLine(expected, actual);
-  if (!line)
-    return "";
-  auto at = [&](const std::vector<std::string> &lines) {
-    return *line < lines.size() ? lines[*line] : "nothing";
-  };
-  return fmt::format("operator {}: expected `{}`, got `{}`", *line, at(expected), at(actual));
 }
 
 } // namespace pipec

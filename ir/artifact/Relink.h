@@ -9,7 +9,6 @@
 #include <ATen/core/ivalue.h>
 
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,12 +44,5 @@ using KnownWeights = std::map<std::string, KnownWeight>; // by name
 llvm::Expected<Relinked> relink(const std::string &directory, const Plan &plan,
                                 const KnownWeights &known = {},
                                 const StableBytes *stable = nullptr);
-
-/// Index of the first line that differs.
-std::optional<size_t> firstDifferentLine(const std::vector<std::string> &expected,
-                                         const std::vector<std::string> &actual);
-/// The same in words; empty when equal. `expected` is the source.
-std::string firstDifference(const std::vector<std::string> &expected,
-                            const std::vector<std::string> &actual);
 
 } // namespace pipec

@@ -15,6 +15,11 @@ INPUTS = e2e.MODELS / "mlp.inputs.pt"
 USAGE, UNREADABLE, DAMAGED, MISMATCH = 2, 3, 5, 7
 
 
+class Alone(nn.Module):
+    def forward(self, x):
+        return torch.sigmoid(torch.relu(x))
+
+
 class Messages(e2e.Case):
     def save(self, build, path=None):
         torch.manual_seed(7)
@@ -220,6 +225,12 @@ class Inspect(Messages):
         self.assertNotIn("head", [row["name"] for row in stages[0]])
         self.refused(USAGE, "--method: expected --inputs with it", "pipe-inspect", MODEL, "--method", "step")
         self.refused(USAGE, "--inputs: expected a TorchScript file", "pipe-inspect", "inspect.pipe", "--inputs", INPUTS)
+
+    def testStagesOfNoModule(self):
+        self.compiled(self.save(Alone), "alone.pipe", "--stages", 2, "--inputs", "f32[4,8]")
+        run = ["pipe-run", "alone.pipe", "--inputs", "f32[4,8]", "--microbatches", 2]
+        self.assertRegex(self.pipec(0, *run).out, r"(?m)^ +0 .* -$")
+        self.assertEqual([stage["modules"] for stage in json.loads(self.pipec(0, *run, "--json").out)["stages"]], ["-", "-"])
 
     def testDamaged(self):
         self.compiled(MODEL, "damaged.pipe", "--at", "layers.8")

@@ -1,6 +1,7 @@
 // Valid plans for tests: one with every feature, and chains with skips of any size.
 #pragma once
 
+#include "compiler/planner/SketchPlan.h"
 #include "ir/plan/Chain.h"
 #include "ir/plan/DefaultValue.h"
 #include "ir/plan/Plan.h"
@@ -9,20 +10,11 @@
 
 namespace pipec {
 
-/// Adds a channel and the ports at its ends; consumers must be ascending.
+/// Adds a channel and the ports at its ends; consumers must be ascending. Nothing is known of what
+/// it carries.
 inline void connect(Plan &plan, size_t from, std::vector<size_t> consumers) {
-  size_t index = plan.channels.size();
-  Channel channel;
-  channel.name = "c" + std::to_string(index);
-  channel.type = "Tensor";
-  channel.from = {from, plan.stages[from].outputs.size()};
-  plan.stages[from].outputs.push_back({channel.name, "Tensor", {index}, {}, std::nullopt});
-  for (size_t to : consumers) {
-    channel.to.push_back({to, plan.stages[to].inputs.size()});
-    plan.stages[to].inputs.push_back({channel.name, "Tensor", StageInput::Kind::Channel, index});
-    channel.skip |= to != from + 1;
-  }
-  plan.channels.push_back(std::move(channel));
+  addChannel(plan, from, consumers, 0);
+  plan.channels.back().tensor = {};
 }
 
 /// Stages without channels: the first reads the model's input, the last makes its output.

@@ -10,6 +10,7 @@
 #include "ir/CanonicalText.h"
 #include "ir/ModelText.h"
 #include "ir/artifact/ArtifactDir.h"
+#include "ir/artifact/LineDifference.h"
 #include "ir/artifact/Relink.h"
 #include "ir/schedule/Timing.h"
 #include "llvm/ADT/StringExtras.h"

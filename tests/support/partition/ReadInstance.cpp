@@ -1,7 +1,6 @@
 #include "tests/support/partition/ReadInstance.h"
 
-#include "ir/plan/Json.h"
-#include "llvm/Support/MemoryBuffer.h"
+#include "tests/support/JsonFile.h"
 
 namespace pipec {
 
@@ -19,13 +18,7 @@ template <typename T> std::vector<T> numbers(const llvm::json::Object &object, c
 } // namespace
 
 llvm::Expected<PlacementInstance> readInstance(const std::string &path) {
-  llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> file = llvm::MemoryBuffer::getFile(path);
-  if (!file)
-    return failf(ExitCode::Unreadable, "{}: {}", path, file.getError().message());
-  JsonLimits limits;
-  limits.what = path;
-  limits.code = ExitCode::Unreadable;
-  llvm::Expected<llvm::json::Value> value = parseJson((*file)->getBuffer(), limits);
+  llvm::Expected<llvm::json::Value> value = readJsonFile(path);
   if (!value)
     return value.takeError();
   const llvm::json::Object *object = value->getAsObject();

@@ -1,7 +1,6 @@
 #include "tests/support/piper/ReadPiper.h"
 
-#include "ir/plan/Json.h"
-#include "llvm/Support/MemoryBuffer.h"
+#include "tests/support/JsonFile.h"
 
 namespace pipec {
 
@@ -41,13 +40,7 @@ bool readVariant(const llvm::json::Value &value, const std::map<int64_t, uint32_
 } // namespace
 
 llvm::Expected<HybridProblem> readPiper(const std::string &path) {
-  llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> file = llvm::MemoryBuffer::getFile(path);
-  if (!file)
-    return failf(ExitCode::Unreadable, "{}: {}", path, file.getError().message());
-  JsonLimits limits;
-  limits.what = path;
-  limits.code = ExitCode::Unreadable;
-  llvm::Expected<llvm::json::Value> value = parseJson((*file)->getBuffer(), limits);
+  llvm::Expected<llvm::json::Value> value = readJsonFile(path);
   if (!value)
     return value.takeError();
   auto malformed = [&] { return failf(ExitCode::Unreadable, "{}: expected an instance", path); };

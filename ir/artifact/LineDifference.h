@@ -1,0 +1,17 @@
+// Where two lists of canonical lines differ.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pipec {
+
+/// Index of the first line that differs.
+std::optional<size_t> firstDifferentLine(const std::vector<std::string> &expected,
+                                         const std::vector<std::string> &actual);
+/// The same in words; empty when equal. `expected` is the source.
+std::string firstDifference(const std::vector<std::string> &expected,
+                            const std::vector<std::string> &actual);
+
+} // namespace pipec
