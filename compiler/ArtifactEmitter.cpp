@@ -67,15 +67,9 @@ private:
 
 } // namespace
 
-/// Where the kernel's cache would have to find gigabytes for pages that may not be read here, and
-/// would push out as much of others for them, the disk gets them from us.
-static bool goesPastCache(const StableBytes &stable) {
-  constexpr size_t kMuch = size_t(1) << 30;
-  return stable.totalBytes() >= kMuch;
-}
-
 llvm::Error emitStages(const StagedModel &model, const std::shared_ptr<StableBytes> &stable,
-                       ArtifactWriter &writer) {
+                       int64_t pastCacheFrom, ArtifactWriter &writer) {
+  const bool pastCache = stable->totalBytes() >= static_cast<size_t>(pastCacheFrom);
   // Before the large files: to sync a small one may take as long as the disk needs for those.
   for (size_t i = 0; i < model.stages.size(); ++i)
     if (llvm::Error error =
@@ -84,8 +78,7 @@ llvm::Error emitStages(const StagedModel &model, const std::shared_ptr<StableByt
   FilesUnderWay files(writer);
   for (size_t i = 0; i < model.stages.size(); ++i) {
     const std::string &name = model.stages[i].plan.file;
-    auto file = std::make_unique<StageFile>(writer.directory() + "/" + name, stable,
-                                            goesPastCache(*stable));
+    auto file = std::make_unique<StageFile>(writer.directory() + "/" + name, stable, pastCache);
     if (llvm::Error error = emitStage(model, i, file->sink()))
       return error;
     if (llvm::Error error = files.add(name, std::move(file)))

@@ -11,9 +11,11 @@
 namespace pipec {
 
 /// stage-K.pt and stage-K.ir of every stage. `stable` learns digests of weights that are written.
+/// From `pastCacheFrom` bytes in it on the disk gets files from us: the kernel's cache would have
+/// to find gigabytes for pages that may not be read here, and would push out as much of others.
 /// Errors: IO, Internal.
 llvm::Error emitStages(const StagedModel &model, const std::shared_ptr<StableBytes> &stable,
-                       ArtifactWriter &writer);
+                       int64_t pastCacheFrom, ArtifactWriter &writer);
 /// plan.json, schedule.csv and, last, MANIFEST. Errors: IO.
 llvm::Error emitPlan(const Plan &plan, const Schedule &schedule, ArtifactWriter &writer);
 /// What a reader of the files will see: the plan, verified, with its schedule lowered and checked.

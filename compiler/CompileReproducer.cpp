@@ -21,7 +21,10 @@ std::string reproducerAbout(const std::string &modelPath, const CompileOptions &
       "model {}\n{}\n"
       "passes/ holds the model after each pass that changed it. A pass that fails is replayed on\n"
       "the text before it, from lower-attributes on (text of before names the model's classes):\n\n"
-      "    pipe-opt passes/NN-PASS.ir --passes 'the passes of pipeline.txt after PASS'\n",
+      "    pipe-opt passes/NN-PASS.ir --passes 'the passes of pipeline.txt after PASS'\n"
+      "\nWith --reproducer-weights the model is here too, as model.pt, and the command or\n\n"
+      "    pipe-opt model.pt --passes \"$(cat pipeline.txt)\"\n\n"
+      "starts from it.\n",
       modelPath, optionsText(options));
 }
 

@@ -172,7 +172,10 @@ llvm::Error CompileRun::writeStages(Staged &staged, ArtifactWriter &writer) {
     return error;
   if (llvm::Error error = placeRanks(staged.model))
     return error;
-  if (llvm::Error error = emitStages(staged.model, staged.source.stable, writer))
+  if (llvm::Error error =
+          emitStages(staged.model, staged.source.stable, options_.pastCacheFrom, writer))
+    return error;
+  if (llvm::Error error = frontEnd_.faulty().finish(writer.directory()))
     return error;
   phases_.end("write stages");
   finish(staged.source);

@@ -41,6 +41,10 @@ llvm::Error traceInto(const std::string &path, const CompileOptions &options,
   CompileOptions again = options;
   again.printAfter.clear();
   again.dumpDir = directory + "/passes";
+  const std::string copy = (directory + "/" + kModelFile).str();
+  if (std::error_code code;
+      options.reproducerWeights && !std::filesystem::copy_file(path, copy, code))
+    return failf(ExitCode::IO, "{}: cannot write: {}", kModelFile.str(), code.message());
   CompileRun second(path, again);
   // Before anything runs, which may end the process.
   if (llvm::Error failed = writePipeline(directory, second.pipelineText()))

@@ -63,9 +63,12 @@ struct CompileOptions {
   std::string printAfter;    // pass name, or "all"
   std::string dumpDir;       // for the text after each pass that changed the model; empty: none
   bool replaceDumps = false; // those of an older compile; else they are an error
-  std::string plantedFault;  // test builds only
-  std::string reproducers;   // directory for what an internal error leaves behind, see
-                             // docs/testing.md; empty: nothing is left
+  int64_t pastCacheFrom = int64_t(1) << 30; // bytes of weights from which on they are written past
+                                            // the kernel's cache, and only their ends read back
+  std::string plantedFault;                 // test builds only
+  std::string reproducers;          // directory for what an internal error leaves behind, see
+                                    // docs/testing.md; empty: nothing is left
+  bool reproducerWeights = false;   // the model's file lies there, too
   std::vector<std::string> command; // recorded there
 };
 

@@ -100,19 +100,23 @@ std::string FaultyPass::pipeline(const std::string &text) const {
 }
 
 llvm::Error FaultyPass::finish(StagedModel &model) const {
-  if (fault_.empty())
+  if (fault_.empty() || isFaultOfFiles(fault_))
     return llvm::Error::success();
   if (!pass_.empty() && !findPass(pass_))
     return makeError(ExitCode::Usage,
                      fmt::format("--planted-fault {}@{}: no pass has that name", fault_, pass_),
                      "pipe-opt --list-passes names them");
-  if (pass_.empty()) {
-    llvm::Expected<bool> broken = plantFault(fault_, model);
-    if (!broken)
-      return broken.takeError();
-    *planted_ = *broken;
-  }
-  if (!*planted_)
+  return check(pass_.empty() ? plantFault(fault_, model) : *planted_);
+}
+
+llvm::Error FaultyPass::finish(const std::string &directory) const {
+  return isFaultOfFiles(fault_) ? check(plantFault(fault_, directory)) : llvm::Error::success();
+}
+
+llvm::Error FaultyPass::check(llvm::Expected<bool> planted) const {
+  if (!planted)
+    return planted.takeError();
+  if (!*planted)
     return makeError(ExitCode::Usage,
                      fmt::format("planted fault {}: the model has nothing to break that way",
                                  fault_ + (pass_.empty() ? "" : "@" + pass_)));

@@ -22,8 +22,12 @@ public:
   /// Before the stages are written. Errors: Usage for an unknown fault or pass, or when nothing was
   /// there to break.
   llvm::Error finish(StagedModel &model) const;
+  /// After the stages are written into that directory, for a fault of the disk. Errors: IO, Usage.
+  llvm::Error finish(const std::string &directory) const;
 
 private:
+  llvm::Error check(llvm::Expected<bool> planted) const;
+
   std::string fault_, pass_;
   std::vector<PassInfo> table_;
   std::shared_ptr<bool> planted_ = std::make_shared<bool>(false);

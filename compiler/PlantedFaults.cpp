@@ -4,6 +4,7 @@
 
 #include "compiler/faults/Faults.h"
 #include "compiler/faults/GraphEdits.h"
+#include "ir/TorchArchive.h"
 #include "ir/plan/Check.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -11,6 +12,8 @@
 #include <fmt/format.h>
 
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <unistd.h>
 
@@ -131,6 +134,48 @@ void addNames(llvm::ArrayRef<Fault<What>> table, std::vector<llvm::StringRef> &n
     names.push_back(row.name);
 }
 
+/// On the disk, after all was written and digested.
+constexpr llvm::StringLiteral kFlippedBit = "flipped-bit-on-disk";
+
+struct Record {
+  std::string file;
+  size_t offset = 0, size = 0;
+};
+
+/// The most bytes that any stage file has in one record of its weights.
+llvm::Expected<Record> largestRecord(const std::string &directory) {
+  Record largest;
+  for (const auto &entry : std::filesystem::directory_iterator(directory)) {
+    if (entry.path().extension() != ".pt")
+      continue;
+    auto archive = TorchArchive::open(entry.path().string());
+    if (!archive)
+      return archive.takeError();
+    auto &reader = (*archive)->reader();
+    for (const std::string &name : reader.getAllRecords())
+      if (llvm::StringRef(name).startswith("data/") && reader.getRecordSize(name) > largest.size)
+        largest = {entry.path().string(), reader.getRecordOffset(name), reader.getRecordSize(name)};
+  }
+  return largest;
+}
+
+/// In the middle of it.
+llvm::Expected<bool> flipBit(const std::string &directory) {
+  llvm::Expected<Record> record = largestRecord(directory);
+  if (!record || record->size == 0)
+    return record ? llvm::Expected<bool>(false) : record.takeError();
+  const auto at = static_cast<std::streamoff>(record->offset + record->size / 2);
+  std::fstream file(record->file, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(at);
+  const int byte = file.get();
+  file.seekp(at);
+  file.put(static_cast<char>(byte ^ 1));
+  file.close();
+  if (!file)
+    return makeError(ExitCode::IO, record->file + ": cannot write");
+  return true;
+}
+
 /// Not in the table: what no proof can catch.
 void crash(llvm::StringRef name) {
   if (name == "crash")
@@ -170,6 +215,7 @@ llvm::Expected<bool> plantFault(llvm::StringRef name, StagedModel &model) {
     std::vector<llvm::StringRef> names;
     addNames<faults::Graphs>(kGraphFaults, names);
     addNames<StagedModel &>(kStageFaults, names);
+    names.push_back(kFlippedBit);
     return noSuchFault(name, names);
   }
   bool planted = ofStages ? ofStages->plant(model) : ofGraphs->plant(faults::graphsOf(model));
@@ -189,6 +235,13 @@ llvm::Expected<bool> plantFault(llvm::StringRef name, Model &model) {
   return ofModels ? ofModels->plant(model) : ofGraphs->plant(model.graph.get());
 }
 
+bool isFaultOfFiles(llvm::StringRef name) { return name == kFlippedBit; }
+
+llvm::Expected<bool> plantFault(llvm::StringRef name, const std::string &directory) {
+  PIPEC_ASSERT(isFaultOfFiles(name), "other faults are the model's");
+  return flipBit(directory);
+}
+
 } // namespace pipec
 
 #else
@@ -206,6 +259,10 @@ llvm::Error noFaults(llvm::StringRef name) {
 
 llvm::Expected<bool> plantFault(llvm::StringRef name, StagedModel &) { return noFaults(name); }
 llvm::Expected<bool> plantFault(llvm::StringRef name, Model &) { return noFaults(name); }
+bool isFaultOfFiles(llvm::StringRef) { return false; }
+llvm::Expected<bool> plantFault(llvm::StringRef name, const std::string &) {
+  return noFaults(name);
+}
 
 } // namespace pipec
 

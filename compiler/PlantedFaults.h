@@ -12,4 +12,9 @@ namespace pipec {
 llvm::Expected<bool> plantFault(llvm::StringRef name, Model &model);
 llvm::Expected<bool> plantFault(llvm::StringRef name, StagedModel &model);
 
+/// Whether it is a fault of the disk: the stages are right, and a file of theirs is not.
+bool isFaultOfFiles(llvm::StringRef name);
+/// Breaks a stage file in `directory`, for such a name; false when there is none. Errors: IO.
+llvm::Expected<bool> plantFault(llvm::StringRef name, const std::string &directory);
+
 } // namespace pipec

@@ -21,8 +21,8 @@ constexpr int64_t kMostParts = 256; // of the batch, for one trial
 
 bool isDigit(char letter) { return letter >= '0' && letter <= '9'; }
 
-/// The whole numbers of the first line, in order, each once. Not those that are a part of a name or
-/// of a decimal number.
+/// The whole numbers of the first line, in order, each once; also of "2x128", as LibTorch writes
+/// the shapes of matrices. Not those that are a part of a name or of a decimal number.
 std::vector<int64_t> numbersIn(llvm::StringRef text) {
   std::vector<int64_t> numbers;
   text = text.split('\n').first;
@@ -33,10 +33,16 @@ std::vector<int64_t> numbersIn(llvm::StringRef text) {
       ++end;
     llvm::StringRef word = text.slice(begin, end).rtrim('.');
     begin = std::max(end, begin + 1);
-    int64_t number = 0;
-    if (!word.empty() && !word.getAsInteger(10, number) && number <= kMostSamples &&
-        !llvm::is_contained(numbers, number))
-      numbers.push_back(number);
+    if (word.find_first_not_of("0123456789x") != llvm::StringRef::npos)
+      continue;
+    while (!word.empty()) {
+      auto [part, rest] = word.split('x');
+      word = rest;
+      int64_t number = 0;
+      if (!part.getAsInteger(10, number) && number <= kMostSamples &&
+          !llvm::is_contained(numbers, number))
+        numbers.push_back(number);
+    }
   }
   return numbers;
 }

@@ -52,7 +52,7 @@ constexpr RefusalRow kRefusals[] = {
      "compared or used in a `with`. Objects that are only handed on become tuples of their "
      "attributes, and those of which only attributes and methods are used become these."},
     {Refusal::AttributeType, "attribute-type",
-     "{}: attribute of type {} can be neither a constant nor an input",
+     "{}: attribute {} of type {} can be neither a constant nor an input",
      "keep what the method needs of it as tensors, numbers or strings",
      "An attribute holds a value that no stage file can hold."},
     {Refusal::SharedAttribute, "shared-attribute",

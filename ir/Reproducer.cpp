@@ -82,13 +82,16 @@ std::string shellText(const std::vector<std::string> &command) {
 std::string reproducerReadme(const ErrorText &error, const std::vector<std::string> &command,
                              const std::string &about) {
   return fmt::format("An internal error of pipec. Please report it with this directory; it holds "
-                     "no weights.\n\nerror: {}\n\npipec {}, LibTorch {}\n{}{}",
-                     error.message, pipecVersion(), torchVersion(),
+                     "no weights, unless {} is in it.\n\nerror: {}\n\npipec {}, LibTorch {}\n{}{}",
+                     kModelFile.str(), error.message, pipecVersion(), torchVersion(),
                      command.empty() ? "" : "command " + shellText(command) + "\n", about);
 }
 
 ErrorText withReproducer(ErrorText error, llvm::Expected<std::string> made) {
-  std::string help = made ? kReport.str() + *made + ", which holds no weights"
+  const bool holdsModel = made && llvm::sys::fs::exists(*made + "/" + kModelFile);
+  std::string help = made ? kReport.str() + *made +
+                                (holdsModel ? ", which holds the model and its weights"
+                                            : ", which holds no weights")
                           : kNone.str() + describe(made.takeError()).message;
   error.help += (error.help.empty() ? "" : "; ") + help;
   return error;

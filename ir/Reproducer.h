@@ -3,6 +3,7 @@
 
 #include "ir/UnfinishedOutputs.h"
 #include "ir/plan/Error.h"
+#include "llvm/ADT/StringRef.h"
 
 #include <string>
 #include <utility>
@@ -30,6 +31,9 @@ private:
   std::string parent_;
   UnfinishedDirectory temporary_;
 };
+
+/// The model's file, weights and all, in a reproducer that has it.
+constexpr llvm::StringLiteral kModelFile = "model.pt";
 
 /// A command as a shell takes it.
 std::string shellText(const std::vector<std::string> &command);

@@ -76,7 +76,7 @@ private:
     if (llvm::Error error = refuseObjects(*graph.block()))
       return error;
     if (!graph.inputs()[0]->uses().empty())
-      return refuseWith(Refusal::ModuleAsValue, describeNode(graph.inputs()[0]->uses()[0].user));
+      return refuseWith(Refusal::ModuleAsValue, describeNode(userOfModule(graph.inputs()[0])));
     graph.eraseInput(0);
     if (llvm::Error error = refuseAttributes())
       return error;
@@ -130,6 +130,13 @@ private:
           return error;
     }
     return llvm::Error::success();
+  }
+
+  /// Who does with a module, or with one inside it, something else than to read it.
+  static Node *userOfModule(Value *module) {
+    Node *user = module->uses()[0].user;
+    const bool reads = user->kind() == c10::prim::GetAttr && user->output()->type()->is_module();
+    return reads && user->hasUses() ? userOfModule(user->output()) : user;
   }
 
   /// What no stage file can have.
@@ -297,7 +304,7 @@ private:
     if (auto input = inputOf_.find(entry.path); input != inputOf_.end())
       return input->second;
     torch::jit::WithInsertPoint guard(read);
-    return spelledConstant(foldTraining(entry), entry.type, read);
+    return spelledConstant(foldTraining(entry), entry.type, entry.path, read);
   }
 
   /// Which attributes the method writes, themselves or what they hold; a list or dict that stays as
@@ -323,7 +330,8 @@ private:
       for (Node *read : reads->second) {
         torch::jit::WithInsertPoint guard(read);
         llvm::Expected<Value *> value =
-            (*written)[i] ? read->input(0) : spelledConstant(entry.value, entry.type, read);
+            (*written)[i] ? read->input(0)
+                          : spelledConstant(entry.value, entry.type, entry.path, read);
         if (!value)
           return value.takeError();
         read->output()->replaceAllUsesWith(*value);

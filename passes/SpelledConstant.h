@@ -10,11 +10,19 @@
 
 namespace pipec {
 
-/// Nodes at the insertion point that make the value of what `read` reads. Lists, tuples and dicts
-/// are spelled out: a constant of such a type has no text that parses. Errors: Unsupported when the
-/// value has no constant.
-inline llvm::Expected<torch::jit::Value *>
-spelledConstant(const c10::IValue &value, const c10::TypePtr &type, torch::jit::Node *read) {
+/// A node that stands for the read of an attribute, as messages call the read.
+inline std::string describeRead(torch::jit::Node *read) {
+  return "prim::GetAttr" +
+         describeNode(read).substr(std::string(read->kind().toQualString()).size());
+}
+
+/// Nodes at the insertion point that make the value of attribute `path`, which `read` reads, or
+/// stands for the read of. Lists, tuples and dicts are spelled out: a constant of such a type has
+/// no text that parses. Errors: Unsupported when the value has no constant.
+inline llvm::Expected<torch::jit::Value *> spelledConstant(const c10::IValue &value,
+                                                           const c10::TypePtr &type,
+                                                           const std::string &path,
+                                                           torch::jit::Node *read) {
   using torch::jit::Node;
   using torch::jit::Value;
   torch::jit::Graph &graph = *read->owningGraph();
@@ -22,7 +30,7 @@ spelledConstant(const c10::IValue &value, const c10::TypePtr &type, torch::jit::
                       auto typeOf) -> llvm::Expected<std::vector<Value *>> {
     std::vector<Value *> result;
     for (size_t i = 0; i < values.size(); ++i) {
-      llvm::Expected<Value *> element = spelledConstant(values[i], typeOf(i), read);
+      llvm::Expected<Value *> element = spelledConstant(values[i], typeOf(i), path, read);
       if (!element)
         return element.takeError();
       result.push_back(*element);
@@ -63,7 +71,7 @@ spelledConstant(const c10::IValue &value, const c10::TypePtr &type, torch::jit::
   }
   std::optional<Value *> inserted = torch::jit::tryInsertConstant(graph, value);
   if (!inserted)
-    return refuseWith(Refusal::AttributeType, describeNode(read), type->annotation_str());
+    return refuseWith(Refusal::AttributeType, describeRead(read), path, type->annotation_str());
   return *inserted;
 }
 

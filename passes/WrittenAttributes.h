@@ -114,8 +114,8 @@ private:
       if (const torch::jit::Node *writer = writerOf(i, true))
         return refuseWith(Refusal::AttributeType,
                           describeNode(const_cast<torch::jit::Node *>(writer)),
-                          input->type()->annotation_str() + " (" + model_.attributes[i].name +
-                              ", of which a tensor is written)");
+                          model_.attributes[i].name,
+                          input->type()->annotation_str() + ", of which a tensor is written,");
     }
     return llvm::Error::success();
   }

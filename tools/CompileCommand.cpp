@@ -127,6 +127,11 @@ FlagOption
                   cl::cat(category));
 StringOption printAfter("print-after", cl::desc("print the model after a pass (or all) to stderr"),
                         cl::value_desc("PASS|all"), cl::cat(category));
+FlagOption reproducerWeights(
+    "reproducer-weights",
+    cl::desc("should this compile end in an internal error, put the model with its weights into "
+             "what that leaves to report"),
+    cl::cat(category));
 FlagOption dryRun("dry-run", cl::desc("do everything but write the artifact"), cl::cat(category));
 FlagOption force("force", cl::desc("replace an existing artifact, and dumps of --dump-ir"),
                  cl::cat(category));
@@ -134,6 +139,10 @@ FlagOption json("json", cl::desc("print one JSON document"), cl::cat(category));
 StringOption plantedFaultOption("planted-fault",
                                 cl::desc("break the stages on purpose (test builds)"),
                                 cl::value_desc("NAME"), cl::Hidden, cl::cat(category));
+SizeOption pastCacheFrom("past-cache-from",
+                         cl::desc("bytes of weights from which on they are written past the "
+                                  "kernel's cache (test builds)"),
+                         cl::value_desc("SIZE"), cl::Hidden, cl::cat(category));
 
 llvm::Error readLists(CompileOptions &options) {
   for (const std::string &name : at)
@@ -298,7 +307,10 @@ llvm::Expected<CompileOptions> readOptions() {
   options.dumpDir = dumpIr;
   options.replaceDumps = force;
   options.plantedFault = plantedFaultOption;
+  if (given(pastCacheFrom))
+    options.pastCacheFrom = pastCacheFrom.getValue();
   options.reproducers = ".";
+  options.reproducerWeights = reproducerWeights;
   if (llvm::Error error = readLists(options))
     return std::move(error);
   if (llvm::Error error = readTraining(options))

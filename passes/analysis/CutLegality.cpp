@@ -113,6 +113,14 @@ std::string nameIn(const Model &model, const AliasAnalysis::Memory &memory) {
   return "";
 }
 
+/// Whether the node is given the memory as an argument of the model. Else what it writes may be
+/// that argument, and need not be.
+bool writesArgument(const AliasAnalysis &alias, size_t memory, const Node *writer) {
+  return llvm::any_of(writer->inputs(), [&](const Value *value) {
+    return value->node()->kind() == c10::prim::Param && alias.memoryOf(value) == memory;
+  });
+}
+
 } // namespace
 
 bool canTravel(const c10::Type &type) {
@@ -233,9 +241,14 @@ void CutLegality::blockWrites(const Model &model, const TopLevel &top) {
     const AliasAnalysis::Memory &memory = alias.memories()[interval.memory];
     std::string writer =
         memory.writers.empty() ? "an operator" : describeNode(memory.writers.back());
-    std::string what = memory.attribute   ? "an attribute"
-                       : memory.userInput ? "an input of the model"
-                                          : "a value";
+    std::string what = "a value";
+    if (memory.attribute)
+      what = "an attribute";
+    else if (memory.userInput && (memory.writers.empty() ||
+                                  writesArgument(alias, interval.memory, memory.writers.back())))
+      what = "an input of the model";
+    else if (memory.userInput)
+      what = "what may be an input of the model";
     if (std::string name = nameIn(model, memory); !name.empty())
       what += " (" + name + ")";
     block(operatorAt(interval.from), operatorAt(interval.to),

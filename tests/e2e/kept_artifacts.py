@@ -13,6 +13,10 @@ class Kept(e2e.Case):
     def testThereAreSome(self):
         self.assertIn("v1-mlp", [folder.name for folder in KEPT])
 
+    def testTheyAreSmall(self):
+        """They stay in the tree for ever."""
+        self.assertLess(sum(path.stat().st_size for path in (e2e.SOURCE / "tests" / "artifacts").rglob("*") if path.is_file()), 1_000_000)
+
     def testRun(self):
         """Within the tolerance of the dtype: the last bits depend on the processor."""
         for folder in KEPT:

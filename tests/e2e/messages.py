@@ -97,12 +97,12 @@ class FixedBatches(Messages):
         import warnings
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            for build in (odd_models.BakedView, odd_models.BakedZeros):
+            for build in (odd_models.BakedView, odd_models.BakedZeros, odd_models.BakedFlat):
                 torch.jit.trace(build().eval(), torch.randn(4, 8), check_trace=False).save(f"{build.__name__}.pt")
 
     def testOtherSizesAreRefused(self):
         saying = ["expected a batch of 4 samples (the model's constants fix it), got 2: ", "x.size(0)", "len(x)", "torch.jit.script"]
-        for model in ("BakedView.pt", "BakedZeros.pt"):
+        for model in ("BakedView.pt", "BakedZeros.pt", "BakedFlat.pt"):
             for command in (["pipe-compile", model, "--at", "b", "--dry-run"], ["pipe-run", model], ["pipe-inspect", model]):
                 self.refused(USAGE, [*saying, "called with x: float32[2,8]"], *command, "--inputs", "f32[2,8]")
             self.refused(USAGE, saying, "pipe-run", model, "--inputs", "f32[4,8]", "--microbatches", 2)

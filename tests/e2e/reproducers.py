@@ -174,6 +174,15 @@ class Reproducers(e2e.Case):
         operators = re.compile(r"^  stage|aten::\w+", re.M)
         self.assertEqual(operators.findall(replayed), operators.findall((made / "passes" / texts[-1]).read_text()))
 
+    def testWeightsOnRequest(self):
+        """Whoever may show the model leaves it there, too, and pipe-opt starts from it."""
+        result = self.pipec(INTERNAL, "pipe-compile", MODEL, "--at", "layers.8", "-o", "out.pipe", "--planted-fault", "wrong-weight", "--reproducer-weights",
+                            cwd=self.directory, saying="./pipec-reproducer-1, which holds the model and its weights")
+        made = self.directory / "pipec-reproducer-1"
+        self.assertNotIn("no weights", result.err)
+        self.assertEqual((made / "model.pt").read_bytes(), MODEL.read_bytes())
+        self.pipec(0, "pipe-opt", made / "model.pt", "--passes", (made / "pipeline.txt").read_text(), saying="staged method=forward")
+
     def testCompileThatCannotWriteOne(self):
         """The proof fails, and the working directory takes nothing."""
         result = self.pipec(INTERNAL, "pipe-compile", MODEL, "--at", "layers.8", "-o", self.directory / "out.pipe", "--planted-fault", "wrong-weight",

@@ -116,7 +116,7 @@ class Reproducible(e2e.Case):
         self.sameAsFirst("comma.pipe")
 
     def testLineNumbers(self):
-        """The same program further down in its file, below other comments."""
+        """The same program further down in its file, below other comments; scripted and traced."""
         program = '''
 class Model(nn.Module):
     def __init__(self):
@@ -131,15 +131,21 @@ class Model(nn.Module):
 
 
 torch.manual_seed(5)
-torch.jit.script(Model()).save("model.pt")
+model = Model()
+torch.jit.script(model).save("scripted.pt")
+torch.jit.trace(model, torch.ones(2, 8)).save("traced.pt")
 '''
         for name, head, comment in (("upper", "", ""), ("lower", "# more\n" * 40, "  # and here")):
             Path(name).mkdir()
             (Path(name) / "program.py").write_text(f"{head}import torch\nfrom torch import nn\n" + program.replace("{comment}", comment))
             subprocess.run([sys.executable, "program.py"], cwd=name, check=True, capture_output=True)
-            self.compiled(f"{name}/model.pt", f"{name}.pipe", "--stages", 2, "--inputs", "f32[2,8]")
-        self.assertEqual(e2e.files("upper.pipe"), e2e.files("lower.pipe"))
-        self.assertTrue(any("rank 2" in str(fact) for fact in e2e.plan("upper.pipe")["obligations"]))
+            for how in ("scripted", "traced"):
+                self.compiled(f"{name}/{how}.pt", f"{name}-{how}.pipe", "--stages", 2, "--inputs", "f32[2,8]")
+        for how in ("scripted", "traced"):
+            with self.subTest(how):
+                self.assertNotEqual(Path(f"upper/{how}.pt").read_bytes(), Path(f"lower/{how}.pt").read_bytes())
+                self.assertEqual(e2e.files(f"upper-{how}.pipe"), e2e.files(f"lower-{how}.pipe"))
+        self.assertTrue(any("rank 2" in str(fact) for fact in e2e.plan("upper-scripted.pipe")["obligations"]))
 
     def testWarnings(self):
         """LibTorch numbers warnings anew whenever it reads a file: the numbers are no part of the program."""

@@ -344,6 +344,12 @@ TEST(FixedBatch, IsBlamedOnlyWhereEverySampleRuns) {
   EXPECT_EQ(explained(at::arange(2), ofThree),
             "expected a batch of 3 samples (the model's constants fix it), got 2: shape '[3]' is "
             "invalid for 2");
+  auto ofTwo = [](at::Tensor ids) -> std::string {
+    return ids.size(0) == 2 ? "" : "mat1 and mat2 shapes cannot be multiplied (2x128 and 64x64)";
+  };
+  EXPECT_EQ(explained(at::arange(4), ofTwo),
+            "expected a batch of 2 samples (the model's constants fix it), got 4: mat1 and mat2 "
+            "shapes cannot be multiplied (2x128 and 64x64)");
   // Three of these four samples run.
   auto table = [](at::Tensor ids) -> std::string {
     return ids.max().item<int64_t>() < 3 ? "" : "index 3 is out of bounds with size 3";
