@@ -83,8 +83,95 @@ public:
     return plan;
   }
 
+  /// One stage on each of devices that differ: the best of all orders, and of all ways to take the
+  /// devices one after the other. Nothing: no such cut was found. The search knows of weights only:
+  /// a device where a stage needs more than fits has that much less the next time.
+  std::optional<CutPlan> onUnlikeDevices() const {
+    std::vector<CutDevice> devices = request_.devices;
+    std::optional<double> bound; // of the first time
+    for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+      std::vector<size_t> numbers; // of devices, kind by kind
+      const std::optional<PartitionResult> any = inAnyOrder(withKinds(devices, numbers));
+      if (!any || any->stages.size() != request_.stages)
+        return std::nullopt;
+      bound = bound.value_or(any->lowerBound);
+      CutPlan plan = planOf(*any, numbers);
+      setBound(plan, *bound);
+      const bool moves = !std::is_sorted(plan.order.begin(), plan.order.end());
+      if (moves && !mayMove())
+        return std::nullopt;
+      const Model moved = moves ? movedModel(plan.order) : withOwnGraph(model_);
+      if (!moves)
+        plan.order.clear();
+      const CutPlanner other(moved, request_);
+      if (!other.isLegal(plan.boundaries))
+        return std::nullopt;
+      other.describeStages(plan);
+      bool fits = true;
+      for (size_t s = 0; s < plan.stageBytes.size(); ++s) {
+        const size_t device = plan.deviceOf[s];
+        const int64_t limit = request_.devices[device].memoryLimit;
+        if (limit == 0 || plan.stageBytes[s] <= limit)
+          continue;
+        fits = false;
+        devices[device].memoryLimit -= plan.stageBytes[s] - limit;
+        if (devices[device].memoryLimit <= 0)
+          return std::nullopt;
+      }
+      if (fits)
+        return plan;
+    }
+    return std::nullopt;
+  }
+
+  /// Of every cut, on the fastest device, when nothing need be sent.
+  double boundOfFastest() const { return request_.fastest * simpleBound(/*transfers=*/false); }
+
 private:
   size_t size() const { return graph_.operators.size(); }
+
+  static constexpr int kMostAttempts = 8;
+
+  PartitionProblem withKinds(const std::vector<CutDevice> &devices,
+                             std::vector<size_t> &numbers) const {
+    PartitionProblem problem = problem_;
+    problem.kinds.clear();
+    problem.time.clear();
+    for (size_t d = 0; d < devices.size(); ++d) {
+      if (std::find(devices.begin(), devices.begin() + static_cast<ptrdiff_t>(d), devices[d]) !=
+          devices.begin() + static_cast<ptrdiff_t>(d))
+        continue; // of a kind that is there
+      DeviceKind &kind = problem.kinds.emplace_back();
+      kind.count = 0;
+      if (devices[d].memoryLimit)
+        kind.memory = double(devices[d].memoryLimit);
+      for (size_t other = d; other < devices.size(); ++other)
+        if (devices[other] == devices[d]) {
+          ++kind.count;
+          numbers.push_back(other);
+        }
+      problem.time.push_back(problem_.time[0]);
+      for (double &time : problem.time.back())
+        time *= devices[d].slowness;
+    }
+    return problem;
+  }
+
+  CutPlan planOf(const PartitionResult &any, const std::vector<size_t> &numbers) const {
+    CutPlan plan;
+    plan.order = orderOf(any);
+    for (size_t i = 1; i < size(); ++i)
+      if (any.device[plan.order[i]] != any.device[plan.order[i - 1]])
+        plan.boundaries.push_back(i);
+    for (uint32_t device : any.stages)
+      plan.deviceOf.push_back(numbers[device]);
+    plan.bottleneckNs = any.value;
+    return plan;
+  }
+
+  bool isLegal(const std::vector<size_t> &boundaries) const {
+    return std::includes(legal_.begin(), legal_.end(), boundaries.begin(), boundaries.end());
+  }
 
   void makeProblem() {
     DeviceKind kind;
@@ -340,14 +427,14 @@ private:
   }
 
   /// An equal share, what must be sent, the largest class.
-  double simpleBound() const {
+  double simpleBound(bool transfers = true) const {
     double total = 0;
     std::map<int64_t, double> classes;
     for (size_t i = 0; i < size(); ++i) {
       total += problem_.time[0][i];
       classes[problem_.color[i]] += problem_.time[0][i];
     }
-    double bound = std::max(total / double(request_.stages), leastTransfer());
+    double bound = std::max(total / double(request_.stages), transfers ? leastTransfer() : 0.0);
     for (const auto &[color, time] : classes)
       bound = std::max(bound, time);
     return bound;
@@ -367,7 +454,14 @@ private:
 } // namespace
 
 llvm::Expected<CutPlan> planCuts(const Model &model, const CutRequest &request) {
-  return CutPlanner(model, request).run();
+  CutPlanner planner(model, request);
+  if (!request.devices.empty())
+    if (std::optional<CutPlan> plan = planner.onUnlikeDevices())
+      return std::move(*plan);
+  llvm::Expected<CutPlan> plan = planner.run();
+  if (plan && request.unlike)
+    plan->lowerBoundNs = std::min(plan->lowerBoundNs, planner.boundOfFastest());
+  return plan;
 }
 
 } // namespace pipec

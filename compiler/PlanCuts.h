@@ -7,16 +7,30 @@
 
 namespace pipec {
 
+/// A device of a cluster whose devices differ.
+struct CutDevice {
+  double slowness = 1;     // how much longer a stage takes there than its costs say; at most 1
+  int64_t memoryLimit = 0; // bytes of a stage; 0: none
+  bool operator==(const CutDevice &) const = default;
+};
+
 struct CutRequest {
   size_t stages = 1;
   ClusterLink link;        // between stages
   int64_t memoryLimit = 0; // bytes of a stage; 0: none
-  double effort = 1;       // of the search over orders: seconds, as an idle machine needs them
+  /// Where devices differ, and there is one for each stage. Where no cut for them is found, or this
+  /// is empty, all stages are planned for what is said above.
+  std::vector<CutDevice> devices;
+  /// Devices or links differ: no cut beats the fastest device, with nothing to send.
+  bool unlike = false;
+  double fastest = 1; // slowness of the fastest device
+  double effort = 1;  // of the search over orders: seconds, as an idle machine needs them
 };
 
 struct CutPlan {
   std::vector<size_t> order;       // of the operators of the top level; empty: as the program has
                                    // them
+  std::vector<size_t> deviceOf;    // per stage, an index into the request's devices; empty: any
   std::vector<size_t> boundaries;  // the cut is before these operators of that order
   double bottleneckNs = 0;         // the busiest stage, computing and sending
   double lowerBoundNs = 0;         // of every cut into as many stages, in any order of operators

@@ -1,5 +1,6 @@
 #include "compiler/Planning.h"
 
+#include "compiler/GivenSchedule.h"
 #include "compiler/MeasureCosts.h"
 #include "compiler/Predict.h"
 #include "ir/Values.h"
@@ -133,9 +134,9 @@ ClusterDevice Planning::leastDevice(Model &model) const {
       least.memoryBytes = device.memoryBytes;
   }
   if (!same)
-    model.notes.push_back("the cluster's devices differ: every stage is planned for the slowest "
-                          "rates and the least "
-                          "memory among them");
+    model.notes.push_back("the cluster's devices differ: stages are planned for the devices that "
+                          "they go to where there is one for each, otherwise for the slowest rates "
+                          "and the least memory among them");
   return least;
 }
 
@@ -222,6 +223,27 @@ llvm::Error Planning::planTraining() {
   return llvm::Error::success();
 }
 
+/// Its devices are the cluster's, as long as the links between them are alike.
+void Planning::sayWhatDiffers(CutRequest &request) const {
+  bool linksDiffer = false;
+  for (const ClusterDevice &device : cluster_.devices) {
+    const double slow = slowness(cluster_, device);
+    request.fastest = std::min(request.fastest, slow);
+    request.devices.push_back(
+        {slow, options_->memoryLimit ? options_->memoryLimit : device.memoryBytes});
+    for (const ClusterDevice &other : cluster_.devices) {
+      const ClusterLink link = cluster_.linkBetween(device.name, other.name);
+      linksDiffer |= &device != &other && (link.bytesPerSecond != request.link.bytesPerSecond ||
+                                           link.latencyNs != request.link.latencyNs);
+    }
+  }
+  const bool devicesDiffer = llvm::any_of(
+      request.devices, [&](const CutDevice &device) { return !(device == request.devices[0]); });
+  request.unlike = linksDiffer || devicesDiffer;
+  if (linksDiffer)
+    request.devices.clear();
+}
+
 llvm::Expected<bool> Planning::planCuts(const Model &model, CompileReport &report) {
   if (isTraining()) {
     if (llvm::Error error = planTraining())
@@ -236,10 +258,15 @@ llvm::Expected<bool> Planning::planCuts(const Model &model, CompileReport &repor
   const Cluster &linked = options_->cluster.empty() ? usual : cluster_;
   request.link = linked.linkBetween(linked.devices.front().name, linked.devices.back().name);
   const size_t ranks = ranksFor(counts.front());
+  sayWhatDiffers(request);
+  const std::vector<CutDevice> devices = std::move(request.devices);
   std::optional<ErrorText> why;
   double best = 0;
   for (size_t count : counts) {
     request.stages = count;
+    request.devices = count == ranks && request.unlike && count <= devices.size()
+                          ? std::vector<CutDevice>(devices.begin(), devices.begin() + count)
+                          : std::vector<CutDevice>();
     request.memoryLimit = memoryBytes_ / static_cast<int64_t>(count / counts.front());
     llvm::Expected<CutPlan> cuts = pipec::planCuts(model, request);
     auto shareOfCuts = [&]() -> llvm::Expected<double> {
@@ -281,6 +308,10 @@ llvm::Error Planning::placeStages(Plan &plan, CompileReport &report) const {
     plan.microBatches = training_->microBatches;
     return llvm::Error::success();
   }
+  const std::vector<size_t> devices = planned_ ? planned_->deviceOf : std::vector<size_t>();
+  if (!isAuto() && !devices.empty() && ranksOfTable(*options_).empty())
+    for (size_t s = 0; s < plan.stages.size(); ++s)
+      plan.stages[s].rank = devices[s];
   if (!isAuto() || !costsKnown_)
     return llvm::Error::success();
   ForwardProblem problem = forwardProblem(ranksFor(plan.stages.size()), plan.signature);
@@ -290,6 +321,7 @@ llvm::Error Planning::placeStages(Plan &plan, CompileReport &report) const {
   }
   if (planned_)
     problem.stageBytes = planned_->stageBytes;
+  problem.order = devices;
   llvm::Expected<ForwardPlan> found = planForward(problem);
   if (!found)
     return found.takeError();

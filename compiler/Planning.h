@@ -69,6 +69,7 @@ private:
   bool isCutByCost(const Model &model) const;
   size_t ranks(const Model &model) const; // as many as will be at work, as far as known yet
   ClusterDevice leastDevice(Model &model) const;
+  void sayWhatDiffers(CutRequest &request) const;
 
   const CompileOptions *options_ = nullptr;
   Cluster cluster_;

@@ -2,6 +2,7 @@
 
 #include "compiler/MeasureCosts.h"
 #include "compiler/SharedTime.h"
+#include "compiler/planner/ForwardSearch.h"
 #include "ir/schedule/Timing.h"
 
 #include <algorithm>
@@ -35,6 +36,34 @@ double aloneShare(const CostTable &table, const std::vector<size_t> &boundaries,
                            : 1;
 }
 
+const ClusterDevice &deviceOfStage(const Plan &plan, const Cluster &cluster, size_t stage) {
+  return cluster.devices[plan.stages[stage].rank % cluster.devices.size()];
+}
+
+/// Ranks that share a device take turns on it: the simulator of programs knows.
+llvm::Error predictTurns(CompileReport &report, const Cluster &cluster, const Schedule &schedule) {
+  const Plan &plan = report.plan;
+  RunShape run;
+  run.microBatches = plan.microBatches;
+  std::vector<int64_t> stageNs;
+  for (const StagePlan &stage : plan.stages)
+    stageNs.push_back(stage.costFlops / kFlopsPerNs);
+  llvm::Expected<Program> program = lower(schedule, plan, run);
+  if (!program)
+    return program.takeError();
+  llvm::Expected<SimulatedRun> simulated =
+      simulate(*program, plan, run, forwardCosts(plan, *program, stageNs, cluster), false);
+  if (!simulated)
+    return simulated.takeError();
+  std::vector<int64_t> busy(cluster.devices.size(), 0);
+  for (size_t rank = 0; rank < simulated->busy.size(); ++rank)
+    busy[rank % busy.size()] += simulated->busy[rank];
+  report.prediction.stepNs = simulated->makespan;
+  report.prediction.bubble = 1 - static_cast<double>(*std::max_element(busy.begin(), busy.end())) /
+                                     static_cast<double>(std::max<int64_t>(1, simulated->makespan));
+  return llvm::Error::success();
+}
+
 } // namespace
 
 llvm::Error predict(CompileReport &report, const Cluster &cluster, const CostTable &table,
@@ -43,7 +72,10 @@ llvm::Error predict(CompileReport &report, const Cluster &cluster, const CostTab
   ScheduleCosts costs;
   std::vector<SharedStage> shared;
   for (size_t s = 0; s < plan.stages.size(); ++s) {
-    const int64_t ns = plan.stages[s].costFlops / kFlopsPerNs;
+    // Costs are those of the slowest rates in the cluster.
+    const auto ns =
+        static_cast<int64_t>(static_cast<double>(plan.stages[s].costFlops / kFlopsPerNs) *
+                             slowness(cluster, deviceOfStage(plan, cluster, s)));
     costs.stages.push_back({ns, 0, 0, 0, 0});
     report.prediction.forwardNs.push_back(ns);
     shared.push_back(
@@ -56,6 +88,8 @@ llvm::Error predict(CompileReport &report, const Cluster &cluster, const CostTab
   report.prediction.known = true;
   report.prediction.stepNs = timing->makespan;
   report.prediction.bubble = timing->bubbleMakespan();
+  if (table.atOnce <= 1 && plan.ranks > cluster.devices.size())
+    return predictTurns(report, cluster, schedule);
   if (table.atOnce > 1) {
     const SharedStep step = timeShared(schedule, shared, costs.latency, table.atOnce);
     report.prediction.stepNs = step.makespan;

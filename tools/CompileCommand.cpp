@@ -79,8 +79,8 @@ StringOption emitCosts("emit-costs",
                        cl::value_desc("FILE.json"), cl::cat(category));
 SizeOption
     memoryLimit("memory-limit",
-                cl::desc("most bytes that a stage may need: its parameters, and the most "
-                         "that the model's results need at once; with --train a device: weights, "
+                cl::desc("most bytes that a stage may need: its weights, and the most "
+                         "that its results need at once; with --train a device: weights, "
                          "gradients, two states of the optimizer, and what the backward needs "
                          "(default: as --cluster says)"),
                 cl::value_desc("SIZE"), cl::cat(category));

@@ -52,7 +52,7 @@ private:
   void listOrders() {
     std::vector<size_t> order(problem_.ranks);
     std::iota(order.begin(), order.end(), 0);
-    orders_ = {order};
+    orders_ = {problem_.order.size() == problem_.ranks ? problem_.order : order};
     const bool same =
         std::all_of(slow_.begin(), slow_.end(), [&](double s) { return s == slow_[0]; });
     if (same || problem_.ranks > kMostOrdered)

@@ -15,8 +15,9 @@ struct ForwardProblem {
   std::vector<int64_t> stageBytes; // that a stage needs on its device; empty: not looked at
   Cluster cluster;
   size_t ranks = 1;
-  int64_t microBatches = 0; // 0: to be chosen
-  int64_t memoryLimit = 0;  // of every device; 0: as the cluster says
+  std::vector<size_t> order; // in which a pipeline visits ranks; empty: as they are numbered
+  int64_t microBatches = 0;  // 0: to be chosen
+  int64_t memoryLimit = 0;   // of every device; 0: as the cluster says
 };
 
 struct ForwardPlan {
@@ -33,10 +34,10 @@ ProgramCosts forwardCosts(const Plan &plan, const Program &program,
                           const std::vector<int64_t> &stageNs, const Cluster &cluster);
 
 /// Neighbouring stages on one rank, as balanced as can be, or stages in a loop; for devices that
-/// differ every order of up to six of them. Of those that promise most the shortest simulated step
-/// wins; of equal ones the first. A number of micro-batches that nobody gave is the least power of
-/// two, at most 64, with which the busiest rank waits for at most a tenth of the step. Errors:
-/// NoPlan when memory does not do, with the least that would.
+/// differ every order of up to six of them, of more the given one. Of those that promise most the
+/// shortest simulated step wins; of equal ones the first. A number of micro-batches that nobody
+/// gave is the least power of two, at most 64, with which the busiest rank waits for at most a
+/// tenth of the step. Errors: NoPlan when memory does not do, with the least that would.
 llvm::Expected<ForwardPlan> planForward(const ForwardProblem &problem);
 
 } // namespace pipec

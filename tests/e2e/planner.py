@@ -358,5 +358,50 @@ class Planner(e2e.Case):
         self.refused(8, *UNET, "--stages", 4, "--cluster", "none.json", saying=["--cluster: cannot read none.json"])
 
 
+    def testRanksThatShareADevice(self):
+        """Four ranks on two devices take turns: no step is shorter than what each device has to do."""
+        two = e2e.SOURCE / "docs/clusters/two-cores.json"
+        report, _ = self.document(*UNET, "--stages", 4, "--ranks", 4, "--cluster", two, "--cost", "analytic", "--microbatches", 8, "--dry-run")
+        times = [stage["forward_ms"] for stage in report["stages"]]
+        self.assertGreaterEqual(report["prediction"]["step_ms"], 8 * max(times[0] + times[2], times[1] + times[3]) * 0.999)
+
+    def testUnlikeDevices(self):
+        """A device that does three times as much gets three quarters of the work, wherever it is in the file, and no bound denies it."""
+        def cluster(name, rates, memory=None, links=None):
+            devices = [{"name": f"d{i}", "kind": "cpu", "flops_per_second": rate * 10**9, "bytes_per_second": rate * 25 * 10**7,
+                        **({"memory_bytes": memory[i]} if memory else {})} for i, rate in enumerate(rates)]
+            Path(name).write_text(json.dumps({"schema_version": 1, "devices": devices, "links": links or []}))
+            return ["--cluster", name]
+
+        gpt2 = [e2e.MODELS / "gpt2.pt", "--inputs", e2e.MODELS / "gpt2.inputs.pt", "--cost", "analytic"]
+        slow, _ = self.document(*gpt2, *cluster("slow.json", (50, 50)), "--dry-run")
+        for rates in ((50, 150), (150, 50)):
+            report, notes = self.document(*gpt2, *cluster("unlike.json", rates), "-o", "unlike.pipe")
+            self.assertIn("devices differ", notes)
+            partition = report["partition"]
+            self.assertLess(partition["bottleneck_ms"], 0.55 * slow["partition"]["bottleneck_ms"])
+            self.assertLessEqual(partition["lower_bound_ms"], partition["bottleneck_ms"])
+            self.assertLess(partition["gap"], 0.03)
+            ranks = [stage["rank"] for stage in report["stages"]]
+            self.assertEqual(sorted(ranks), [0, 1])
+            times = [stage["forward_ms"] for stage in report["stages"]]  # each on its device
+            self.assertLess(max(times), 1.05 * min(times))
+            self.assertGreaterEqual(report["prediction"]["step_ms"], sum(times) + max(times))
+            self.assertLess(report["prediction"]["step_ms"], 0.55 * slow["prediction"]["step_ms"])
+            self.pipec(0, "pipe-check", "unlike.pipe", "--against", gpt2[0])
+        # What the fast one has no room for goes to the slow one, or nowhere.
+        weights = sum(stage["parameter_bytes"] for stage in slow["stages"])
+        tight, _ = self.document(*gpt2, *cluster("tight.json", (50, 150), (2 * weights, weights // 3)), "--dry-run")
+        needs = {stage["rank"]: stage["memory_bytes"] for stage in tight["stages"]}
+        self.assertLessEqual(needs[1], weights // 3)
+        self.refused(12, *gpt2, *cluster("none.json", (50, 150), (1000, 1000)), saying=["no cut into 2 stages fits"])
+        # Several stages on each, or links that differ: planned for the slowest, but no bound is above what the fastest could do.
+        many, _ = self.document(*gpt2, *cluster("unlike.json", (50, 150)), "--stages", 4, "--dry-run")
+        self.assertLessEqual(3 * many["partition"]["lower_bound_ms"], many["partition"]["bottleneck_ms"] * 1.001)
+        links = [{"between": ["d0", "d1"], "latency_ns": 0, "bytes_per_second": 10**12}, {"between": ["*", "*"], "latency_ns": 10**6}]
+        far, _ = self.document(*gpt2, *cluster("links.json", (50, 50, 50), links=links), "--dry-run")
+        self.assertLess(far["partition"]["lower_bound_ms"], 23 * 1.05 / 3 * 1.01)
+
+
 if __name__ == "__main__":
     e2e.main()
