@@ -25,10 +25,13 @@ void takeRunsWord(const Plan &plan, Signature &signature) {
   }
 }
 
+bool isFact(const Obligation &obligation) { return obligation.kind == Obligation::Kind::Fact; }
+
 bool hadExample(const Plan &plan) {
   auto known = [](const auto &entry) { return entry.tensor.known; };
   return plan.signature.batchSize > 0 || !plan.normalisation.forms.empty() ||
-         llvm::any_of(plan.signature.inputs, known) || llvm::any_of(plan.signature.leaves, known);
+         llvm::any_of(plan.obligations, isFact) || llvm::any_of(plan.signature.inputs, known) ||
+         llvm::any_of(plan.signature.leaves, known);
 }
 
 void takePlansWritten(const Plan &plan, Model &source) {
@@ -94,8 +97,7 @@ llvm::Expected<std::vector<NormaliseAgain>> waysToNormalise(const Plan &plan) {
   recorded.withExample = hadExample(plan);
   recorded.answers.given = true;
   recorded.answers.forms = std::move(*forms);
-  llvm::copy_if(plan.obligations, std::back_inserter(recorded.answers.facts),
-                [](const Obligation &fact) { return fact.kind == Obligation::Kind::Fact; });
+  llvm::copy_if(plan.obligations, std::back_inserter(recorded.answers.facts), isFact);
   std::vector<NormaliseAgain> ways{recorded};
   bool answered = !recorded.answers.facts.empty() || !recorded.answers.forms.empty();
   for (bool withExample : {true, false}) {

@@ -182,4 +182,33 @@ bool DecidedTypes::decidesTensors(Node *node) const {
   return true;
 }
 
+static bool holdsDict(const c10::Type &type) {
+  return type.kind() == c10::TypeKind::DictType ||
+         llvm::any_of(type.containedTypes(),
+                      [](const c10::TypePtr &part) { return holdsDict(*part); });
+}
+
+void decideAbsent(Model &model, llvm::ArrayRef<c10::IValue> example) {
+  for (size_t i = 0; i < model.argumentCount(); ++i) {
+    Value *argument = model.graph->inputs()[i];
+    InputSpec &input = model.signature.inputs[i];
+    if (argument->type()->kind() != c10::TypeKind::OptionalType || !holdsDict(*argument->type()))
+      continue;
+    Obligation fact = Obligation::fact("input " + input.name, "value", "None");
+    if (model.answers.given ? !llvm::is_contained(model.answers.facts, fact)
+                            : i >= example.size() || !example[i].isNone())
+      continue;
+    argument->setType(c10::NoneType::get());
+    input.type = "NoneType";
+    if (argument->hasUses()) {
+      torch::jit::WithInsertPoint guard(*model.graph->nodes().begin());
+      argument->replaceAllUsesWith(model.graph->insertConstant(c10::IValue()));
+    }
+    model.obligations.push_back(std::move(fact));
+    model.notes.push_back("argument " + input.name +
+                          " stays None, as in the example inputs: give an example that has it for "
+                          "an artifact that takes it");
+  }
+}
+
 } // namespace pipec

@@ -1,5 +1,6 @@
 #include "compiler/FrontEnd.h"
 
+#include "compiler/DecidedTypes.h"
 #include "compiler/EvaluateGraph.h"
 #include "compiler/Pipelines.h"
 #include "compiler/RoundTrip.h"
@@ -86,6 +87,7 @@ llvm::Expected<std::vector<c10::IValue>> FrontEnd::exampleInputs(const Model &mo
 /// to the top level, whose types show more. Nothing runs where a plan has given the answers.
 llvm::Error FrontEnd::simplifyWithTypes(Model &model, const std::vector<c10::IValue> &inputs,
                                         bool quietly) {
+  decideAbsent(model, inputs);
   for (int round = 0; round < kTypedRounds; ++round) {
     if (!model.answers.given)
       if (llvm::Error error = inferTypes(model, ownCopies(inputs)))

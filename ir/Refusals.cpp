@@ -45,12 +45,12 @@ constexpr RefusalRow kRefusals[] = {
      "call the module's methods directly instead of storing or returning it",
      "A module is stored in a list, returned, or chosen between."},
     {Refusal::ObjectAttribute, "object-attribute",
-     "{}: reads or writes {} of an object of class {} that is more than its attributes",
+     "{}: reads or writes {} of an object of class {} that is more than its attributes{}",
      "use plain variables, tuples or a submodule in its place",
-     "An object of a TorchScript class, which the method makes or an attribute holds, is stored, "
-     "shared or chosen between and something is assigned to it after that; or it is returned, "
-     "compared or used in a `with`. Objects that are only handed on become tuples of their "
-     "attributes, and those of which only attributes and methods are used become these."},
+     "An object of a TorchScript class is returned, compared, sorted or used in a `with`, or holds "
+     "itself; or an attribute of the model holds it, and it is stored, shared or chosen between "
+     "and something is assigned to it after that. Objects of which only attributes and methods are "
+     "used become these, and others tuples of their attributes."},
     {Refusal::AttributeType, "attribute-type",
      "{}: attribute {} of type {} can be neither a constant nor an input",
      "keep what the method needs of it as tensors, numbers or strings",

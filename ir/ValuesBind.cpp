@@ -180,6 +180,12 @@ llvm::Expected<std::vector<c10::IValue>> bindArguments(const Signature &signatur
       return failf(ExitCode::Usage, "argument {}: expected a value of type {}, got none",
                    input.name, types[i]->annotation_str());
     auto value = convert(*slots[i], types[i]);
+    if (!value && types[i]->kind() == c10::TypeKind::NoneType)
+      return makeError(ExitCode::Usage,
+                       fmt::format("argument {}: expected None, as in the example inputs of the "
+                                   "compile, got {}",
+                                   input.name, kindText(*slots[i])),
+                       "compile again with example inputs that have it");
     if (!value)
       return failf(ExitCode::Usage, "argument {}: expected {}, got {}", input.name,
                    types[i]->annotation_str(), kindText(*slots[i]));

@@ -248,6 +248,14 @@ bool isDefinedInside(const Value *value, const Block *block) {
   return node->owningBlock() == block;
 }
 
+/// What a cast hands on: it says more of the type and makes nothing.
+Value *behindCasts(Value *value) {
+  while (value->node()->kind() == c10::prim::unchecked_cast ||
+         value->node()->kind() == c10::prim::unchecked_unwrap_optional)
+    value = value->node()->input(0);
+  return value;
+}
+
 /// After a branch that always raises nothing runs: the other branch decides what a result is.
 bool foldResult(Folding &folding, Node *node, size_t index) {
   Value *result = node->outputs()[index];
@@ -264,12 +272,40 @@ bool foldResult(Folding &folding, Node *node, size_t index) {
                        (a->isNone() && b->isNone()) || (a->isString() && b->isString());
     return plain && *a == *b && folding.replaceByConstant(result, *a);
   }
-  if (first != second)
-    return false;
+  if (first != second) {
+    first = behindCasts(first);
+    if (first != behindCasts(second) || !first->type()->isSubtypeOf(*result->type()))
+      return false;
+  }
   Block *own = alwaysRaises(node->blocks()[0]) ? node->blocks()[1] : node->blocks()[0];
   if (isDefinedInside(first, own))
     return false;
   return folding.replace(result, first);
+}
+
+/// Whether `value` is `what` however the branches go.
+bool isAlways(Value *value, Value *what) {
+  value = behindCasts(value);
+  if (value == what)
+    return true;
+  Node *node = value->node();
+  return node->kind() == c10::prim::If && llvm::all_of(node->blocks(), [&](Block *branch) {
+           return alwaysRaises(branch) || isAlways(branch->outputs()[value->offset()], what);
+         });
+}
+
+/// prim::Loop: what every round hands on as it got it is what the first one got.
+bool foldCarried(Folding &folding, Node *loop) {
+  Block *body = loop->blocks()[0];
+  bool changed = false;
+  for (size_t i = 0; i < loop->outputs().size(); ++i) {
+    Value *carried = body->inputs()[i + 1], *first = loop->input(i + 2);
+    if (!isAlways(body->outputs()[i + 1], carried))
+      continue;
+    changed |= folding.replace(carried, first);
+    changed |= folding.replace(loop->output(i), first);
+  }
+  return changed;
 }
 
 /// Once folding has removed the None, an Optional result is of the type that both branches give.
@@ -348,6 +384,8 @@ bool foldContainer(Folding &folding, Node *node) {
 }
 
 bool foldControl(Folding &folding, Node *node) {
+  if (node->kind() == c10::prim::Loop)
+    return foldCarried(folding, node);
   if (node->kind() != c10::prim::If)
     return false;
   std::optional<c10::IValue> condition = Folding::constant(node->input(0));

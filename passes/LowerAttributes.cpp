@@ -90,8 +90,10 @@ private:
   llvm::Error lowerObjects(const std::set<std::string> &objects) {
     if (llvm::Error error = lowerLocalObjects(*model_->graph))
       return error;
-    for (const Entry &entry : entries_)
+    for (const Entry &entry : entries_) {
       tuples_.note(entry.type);
+      tuples_.noteStored(entry.type);
+    }
     if (llvm::Error error = ObjectValues(*model_->graph, objects, tuples_).lower())
       return error;
     for (Entry &entry : entries_) {
@@ -115,16 +117,19 @@ private:
     for (Node *node : block.nodes()) {
       if (isAccess({node, 0}) && !node->input(0)->type()->is_module())
         return refuseWith(Refusal::ObjectAttribute, describeNode(node), node->s(c10::attr::name),
-                          node->input(0)->type()->annotation_str());
+                          node->input(0)->type()->annotation_str(),
+                          tuples_.whyItStays(node->input(0)->type()));
       if (node->kind() == c10::prim::GetAttr && paths_.count(node->output()) &&
           !node->output()->type()->is_module() && node->hasUses())
         return refuseWith(Refusal::ObjectAttribute, describeNode(node->output()->uses()[0].user),
-                          node->s(c10::attr::name), node->output()->type()->annotation_str());
+                          node->s(c10::attr::name), node->output()->type()->annotation_str(),
+                          tuples_.whyItStays(node->output()->type()));
       // One without attributes; others are refused for these.
       if (node->kind() == c10::prim::CreateObject && node->hasUses() &&
           llvm::none_of(node->output()->uses(), isAccess))
         return refuseWith(Refusal::ObjectAttribute, describeNode(node->output()->uses()[0].user),
-                          "what is", node->output()->type()->annotation_str());
+                          "what is", node->output()->type()->annotation_str(),
+                          tuples_.whyItStays(node->output()->type()));
       for (Block *inner : node->blocks())
         if (llvm::Error error = refuseObjects(*inner))
           return error;
@@ -251,7 +256,7 @@ private:
     if (replaced_) // an object that is its attributes elsewhere gives way to another
       return refuseWith(Refusal::ObjectAttribute, describeNode(replaced_),
                         replaced_->s(c10::attr::name),
-                        replaced_->input(1)->type()->annotation_str());
+                        replaced_->input(1)->type()->annotation_str(), "");
     std::map<std::string, Value *> current;
     for (const std::string &path : assigned_) {
       if (!inputOf_.count(path))

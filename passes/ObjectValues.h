@@ -10,6 +10,15 @@
 //   %n : int = prim::GetAttr[name="n"](%last)       %last : (int) = aten::__getitem__(%list, %at)
 //                                                   %n : int = prim::TupleIndex(%last, %zero)
 //
+// Where something is assigned to an object that others know, under another name or in a container,
+// its attributes stand in cells, lists of one element: a tuple of these is shared as the object
+// was.
+//
+//   %n : int = prim::GetAttr[name="n"](%box)    =>  %cell : int[] = prim::TupleIndex(%box, %zero)
+//                                                   %n : int = aten::__getitem__(%cell, %zero)
+//    = prim::SetAttr[name="n"](%box, %one)      =>   = aten::clear(%cell)
+//                                                   %same : int[] = aten::append(%cell, %one)
+//
 // A class is one of tuples as a whole, in every type that names it, or stays as it is.
 #pragma once
 
@@ -42,7 +51,12 @@ public:
     for (Value *input : graph_.inputs().slice(1))
       classes_.reject(input->type());
     for (Value *output : graph_.outputs())
-      classes_.reject(output->type()); // the caller is promised an object
+      classes_.reject(output->type(), "the model returns it"); // an object, as its caller expects
+    // Objects of the model's file are known by their paths.
+    for (Node *read : reads_)
+      classes_.noteStored(read->output()->type());
+    for (Node *write : writes_)
+      classes_.noteStored(write->input(1)->type());
     classes_.settle();
     if (classes_.empty())
       return llvm::Error::success();
@@ -54,7 +68,9 @@ public:
         write->destroy();
       }
     for (Node *maker : makers_)
-      if (classes_.isTuple(maker->output()->type()))
+      if (classes_.hasCells(maker->output()->type()))
+        makeCells(maker);
+      else if (classes_.isTuple(maker->output()->type()))
         makeTuple(maker);
     if (llvm::Error error = lowerLocalObjects(graph_))
       return error;
@@ -103,7 +119,7 @@ private:
       if (!handsOn(node))
         for (auto values : {node->inputs(), node->outputs()})
           for (Value *value : values)
-            classes_.reject(value->type());
+            classes_.reject(value->type(), describeNode(node));
       rejectThroughAny(node);
       for (Block *inner : node->blocks())
         readBlock(*inner);
@@ -133,7 +149,7 @@ private:
         types.push_back(type);
     if (isTest || llvm::any_of(types, TupleClasses::namesAny))
       for (const c10::TypePtr &type : types)
-        classes_.reject(type);
+        classes_.reject(type, describeNode(node));
   }
 
   void readNode(Node *node) {
@@ -153,8 +169,12 @@ private:
       replaced_.insert(path);
     }
     // Anything but the making of an object writes what others may see.
-    if (!reads && !isModule(node->input(0)->type()) && !isMaking(node))
-      classes_.reject(node->input(0)->type());
+    if (!reads && !isModule(node->input(0)->type()) && !isMaking(node)) {
+      if (known)
+        classes_.reject(node->input(0)->type());
+      else
+        classes_.needCells(node->input(0)->type());
+    }
   }
 
   static bool isModule(const c10::TypePtr &type) { return type->is_module(); }
@@ -200,6 +220,19 @@ private:
     for (const torch::jit::Use &use : std::vector<torch::jit::Use>(maker->output()->uses()))
       if (!isAccess(use))
         use.user->replaceInput(use.offset, tupleOf(maker->output(), use.user, maker, false));
+  }
+
+  /// Cells, empty until something is assigned to the attributes.
+  void makeCells(Node *maker) {
+    auto type = maker->output()->type()->expect<c10::ClassType>();
+    std::vector<Value *> cells;
+    for (const c10::TypePtr &attribute : type->containedTypes())
+      cells.push_back(
+          graph_.createList(attribute, {})->insertBefore(maker)->copyMetadata(maker)->output());
+    Node *tuple = graph_.create(c10::prim::TupleConstruct, cells)->insertBefore(maker);
+    tuple->copyMetadata(maker)->output()->setType(type);
+    maker->output()->replaceAllUsesWith(tuple->output());
+    maker->destroy();
   }
 
   // Attributes of the model that are objects.
@@ -290,16 +323,35 @@ private:
       ++it;
       for (Block *inner : node->blocks())
         indexTuples(*inner);
-      if (node->kind() != c10::prim::GetAttr || isPath(node->input(0)) ||
-          !classes_.isTuple(node->input(0)->type()))
+      const bool reads = node->kind() == c10::prim::GetAttr;
+      if (!reads && node->kind() != c10::prim::SetAttr)
+        continue;
+      if (isPath(node->input(0)) || !classes_.isTuple(node->input(0)->type()))
+        continue;
+      const bool hasCells = classes_.hasCells(node->input(0)->type());
+      if (!reads && !hasCells)
         continue;
       auto type = node->input(0)->type()->expect<c10::ClassType>();
+      const size_t slot = type->getAttributeSlot(node->s(c10::attr::name));
+      const c10::TypePtr held = type->getAttribute(slot);
       torch::jit::WithInsertPoint guard(node);
-      Value *at = graph_.insertConstant(
-          static_cast<int64_t>(type->getAttributeSlot(node->s(c10::attr::name))));
-      Node *index = graph_.createTupleIndex(node->input(0), at, node->output()->type());
-      graph_.insertNode(index)->copyMetadata(node);
-      node->output()->replaceAllUsesWith(index->output());
+      auto insert = [&](Node *made) { return graph_.insertNode(made)->copyMetadata(node); };
+      Value *at = graph_.insertConstant(static_cast<int64_t>(slot));
+      Value *value = insert(graph_.createTupleIndex(node->input(0), at,
+                                                    hasCells ? c10::ListType::create(held) : held))
+                         ->output();
+      if (!reads) {
+        insert(graph_.create(c10::aten::clear, {value}, 0));
+        insert(graph_.create(c10::aten::append, {value, node->input(1)}))
+            ->output()
+            ->setType(value->type());
+      } else if (hasCells) {
+        Value *first = graph_.insertConstant(int64_t(0));
+        value =
+            insert(graph_.create(c10::aten::__getitem__, {value, first}))->output()->setType(held);
+      }
+      if (reads)
+        node->output()->replaceAllUsesWith(value);
       node->destroy();
     }
   }

@@ -12,7 +12,9 @@
 namespace pipec {
 
 /// First every type of the model is noted, and those rejected of whose objects more is asked; then
-/// settle() says which classes are tuples.
+/// settle() says which classes are tuples. To objects of some something is assigned when others may
+/// see it: these are tuples of cells, lists of one element, which they share as they shared the
+/// object.
 class TupleClasses {
 public:
   using Block = torch::jit::Block;
@@ -29,19 +31,43 @@ public:
       return;
     }
     if (!holds(type))
-      return reject(type);
+      return reject(type, type->annotation_str() + " may hold one");
     for (const c10::TypePtr &part : type->containedTypes())
       note(part);
   }
 
-  void reject(const c10::TypePtr &type) {
+  /// why: what else is asked, in words.
+  void reject(const c10::TypePtr &type, const std::string &why = "") {
     if (auto object = type->cast<c10::ClassType>()) {
       if (isOwn(*object))
-        rejected_.insert(nameOf(*object));
+        rejected_.try_emplace(nameOf(*object), why);
       return;
     }
     for (const c10::TypePtr &part : type->containedTypes())
-      reject(part);
+      reject(part, why);
+  }
+
+  /// Why a class stays: ": aten::sort at model.py:8 in layer1"; empty where it is not known.
+  std::string whyItStays(const c10::TypePtr &type) const {
+    auto object = type->cast<c10::ClassType>();
+    auto found = object && object->name() ? rejected_.find(nameOf(*object)) : rejected_.end();
+    return found == rejected_.end() || found->second.empty() ? "" : ": " + found->second;
+  }
+
+  /// Something is assigned to objects of the class that others know.
+  void needCells(const c10::TypePtr &type) {
+    if (auto object = type->cast<c10::ClassType>(); object && isOwn(*object))
+      cells_.insert(nameOf(*object));
+  }
+
+  /// Values of the type come from the model's file, where an object may be known by several names:
+  /// classes in it that would need cells stay.
+  void noteStored(const c10::TypePtr &type) {
+    if (auto object = type->cast<c10::ClassType>())
+      if (!isOwn(*object) || !stored_.insert(nameOf(*object)).second)
+        return;
+    for (const c10::TypePtr &part : type->containedTypes())
+      noteStored(part);
   }
 
   /// Whether values of the type may hold any object without naming its class.
@@ -61,6 +87,9 @@ public:
 
   /// A class that holds one that stays, or itself, stays.
   void settle() {
+    for (const std::string &name : cells_)
+      if (stored_.count(name))
+        rejected_.try_emplace(name, "the model's file holds one");
     for (auto it = classes_.begin(); it != classes_.end();)
       it = rejected_.count(it->first) ? classes_.erase(it) : std::next(it);
     for (bool changed = true; changed;) {
@@ -70,6 +99,8 @@ public:
             llvm::any_of(it->second->containedTypes(), [&](const c10::TypePtr &attribute) {
               return namesOther(attribute) || reaches(attribute, it->first);
             });
+        if (stays)
+          rejected_.try_emplace(it->first, "it holds itself, or one that is more");
         it = stays ? classes_.erase(it) : std::next(it);
         changed |= stays;
       }
@@ -84,9 +115,19 @@ public:
     return object && isOwn(*object) && classes_.count(nameOf(*object));
   }
 
+  /// Whether the type is such a class whose tuples have cells.
+  bool hasCells(const c10::TypePtr &type) const {
+    return isTuple(type) && cells_.count(nameOf(*type->expect<c10::ClassType>()));
+  }
+
   c10::TypePtr tupleType(const c10::TypePtr &type) const {
-    if (isTuple(type))
-      return c10::TupleType::create(tupleTypes(type->containedTypes()));
+    if (isTuple(type)) {
+      std::vector<c10::TypePtr> elements = tupleTypes(type->containedTypes());
+      if (hasCells(type))
+        for (c10::TypePtr &element : elements)
+          element = c10::ListType::create(element);
+      return c10::TupleType::create(std::move(elements));
+    }
     if (!holds(type) || type->containedTypes().empty())
       return type;
     std::vector<c10::TypePtr> contained = tupleTypes(type->containedTypes());
@@ -192,7 +233,8 @@ private:
   }
 
   std::map<std::string, c10::ClassTypePtr> classes_; // by name: the same order on every run
-  std::set<std::string> rejected_;
+  std::map<std::string, std::string> rejected_;      // and why
+  std::set<std::string> cells_, stored_;
 };
 
 } // namespace pipec

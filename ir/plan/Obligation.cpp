@@ -66,7 +66,8 @@ bool parseFact(llvm::StringRef rest, Obligation &obligation) {
   obligation.property = property.str();
   obligation.value = value.str();
   int64_t rank = 0;
-  bool known = property == "dtype" || (property == "rank" && !value.getAsInteger(10, rank));
+  bool known = property == "dtype" || (property == "rank" && !value.getAsInteger(10, rank)) ||
+               (property == "value" && value == "None");
   return !of.empty() && known && !value.empty() && !value.contains(' ');
 }
 

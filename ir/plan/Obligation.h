@@ -25,8 +25,8 @@ struct Obligation {
   Kind kind = Kind::Fact;
   std::string of;       // Recompute: the operator; Fact: the value, as "input x"; Reorder: runs of
                         // the source's canonical operators, in the order of the stages
-  std::string property; // Fact: "rank" or "dtype"
-  std::string value;    // Fact: "2", "float32"
+  std::string property; // Fact: "rank", "dtype" or "value"
+  std::string value;    // Fact: "2", "float32", "None"
   int64_t times = 0;    // Recompute: >= 1
   size_t stage = 0;     // Recompute
 

@@ -260,8 +260,8 @@ llvm::Error readVersion(JsonObject &object, Plan &plan) {
         "compile the model again, or use the version of pipec that wrote the artifact");
   plan.requiredFeatures = object.strings("required_features");
   auto unknown = llvm::find_if(plan.requiredFeatures, [](const std::string &feature) {
-    return feature != "moved-operators" && feature != "schedule-table" &&
-           feature != "varying-sizes";
+    return feature != "absent-arguments" && feature != "moved-operators" &&
+           feature != "schedule-table" && feature != "varying-sizes";
   });
   if (unknown != plan.requiredFeatures.end() && object.reading().error.empty())
     return makeError(ExitCode::Version,

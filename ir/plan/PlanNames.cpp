@@ -136,7 +136,11 @@ std::vector<std::string> featuresOf(const Plan &plan) {
   const bool moved = llvm::any_of(plan.obligations, [](const Obligation &obligation) {
     return obligation.kind == Obligation::Kind::Reorder;
   });
+  const bool absent = llvm::any_of(plan.obligations,
+                                   [](const Obligation &fact) { return fact.property == "value"; });
   std::vector<std::string> features;
+  if (absent)
+    features.push_back("absent-arguments");
   if (moved)
     features.push_back("moved-operators");
   if (plan.scheduleName == "table")

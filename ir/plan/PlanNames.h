@@ -25,9 +25,9 @@ llvm::Expected<Mode> parseMode(llvm::StringRef text);
 /// An argument that is cut along its batch has sizes that differ from run to run.
 bool hasVaryingSizes(const Signature &signature);
 /// Names of what a reader must know of to run such a plan: "varying-sizes" where results have sizes
-/// that do not tell how the batch shows in them.
-/// "schedule-table" where the schedule cannot be generated; "moved-operators" where the stages have
-/// the source's operators in another order.
+/// that do not tell how the batch shows in them; "schedule-table" where the schedule cannot be
+/// generated; "moved-operators" where the stages have the source's operators in another order;
+/// "absent-arguments" where they rest on an argument being None.
 std::vector<std::string> featuresOf(const Plan &plan);
 
 /// Bytes of one element, by PyTorch's name of the dtype; nothing for a name that it does not have.

@@ -320,6 +320,12 @@ llvm::Error planparts::verifyObligations(const Plan &plan) {
         llvm::none_of(plan.signature.inputs,
                       [&](const InputSpec &input) { return input.name == argument; }))
       return badAt(where, "expected an argument of the model, got {}", argument.str());
+    if (obligation.property == "value") { // its type lets nothing else in
+      for (const InputSpec &input : plan.signature.inputs)
+        if (obligation.of == "input " + input.name && input.type != "NoneType")
+          return badAt(where, "expected type NoneType as the signature's, got {}", input.type);
+      continue;
+    }
     // A fact holds for every input that the runtime lets in, because it checks dtype and rank of
     // tensors against the signature: the signature must know them, and say the same.
     for (const InputSpec &input : plan.signature.inputs) {

@@ -493,3 +493,125 @@ class Counters(Stack):
             weights[name] = float(x.sum())
             sizes.append(counts[name])
         return x, counts, weights, sizes
+
+
+class LateTargets(Stack):
+    """Answers to learn from, which inference leaves out: copied, changed in a loop, and checked near the end, as detectors do."""
+
+    def forward(self, x: Tensor, targets: Optional[List[Dict[str, Tensor]]] = None) -> Tensor:
+        if targets is not None:
+            copies: List[Dict[str, Tensor]] = []
+            for target in targets:
+                copy: Dict[str, Tensor] = {}
+                for k, v in target.items():
+                    copy[k] = v
+                copies.append(copy)
+            targets = copies
+        for i in range(x.size(1)):
+            target_index = targets[i] if targets is not None else None
+            if target_index is not None:
+                target_index["boxes"] = target_index["boxes"] * 2
+            if targets is not None and target_index is not None:
+                targets[i] = target_index
+        for layer in self.layers:
+            x = torch.tanh(layer(x))
+        if targets is not None:
+            for target in targets:
+                if target["boxes"].dtype != torch.float32:
+                    raise TypeError("boxes must be float32")
+                x = x + target["boxes"].sum()
+        return self.first[0](x)
+
+
+@torch.jit.script
+class Total:
+    def __init__(self, start: Tensor):
+        self.sum, self.seen = start, 0
+        self.items: List[Tensor] = []
+
+    def add(self, x: Tensor) -> int:
+        self.items.append(x)
+        self.sum = self.sum + x
+        self.seen += 1
+        return self.seen
+
+
+@torch.jit.script
+class Visitor:
+    def __init__(self, total: Total, name: str):
+        self.total, self.name = total, name
+        self.best = torch.jit.annotate(Optional[Tensor], None)
+
+    def visit(self, x: Tensor):
+        self.total.add(x)
+        best = self.best
+        if best is None:
+            self.best = x
+        else:
+            self.best = torch.maximum(best, x)
+
+
+class SharedObjects(Stack):
+    """Objects of TorchScript classes in lists, one of them in two others, and all of them changed."""
+
+    def forward(self, x: Tensor) -> Tuple[Tensor, Optional[Tensor]]:
+        shared = Total(x)
+        visitors = [Visitor(shared, "a"), Visitor(shared, "b"), Visitor(Total(x), "c")]
+        for i, layer in enumerate(self.layers):
+            x = torch.tanh(layer(x))
+            visitors[i % 3].visit(x)
+            if i == 4:
+                visitors[2] = visitors[0]
+        return shared.sum * visitors[0].total.seen + visitors[2].total.sum, visitors[1].best
+
+
+class ChosenObject(Stack):
+    """To which object something is assigned, the data decides."""
+
+    def forward(self, x: Tensor) -> Tuple[Tensor, List[Tensor]]:
+        a, b = Total(x), Total(x * 2)
+        chosen = a
+        for layer in self.layers:
+            x = torch.tanh(layer(x))
+            if bool(x.sum() > 0):
+                chosen = b
+            seen = chosen.add(x)
+            a.sum = a.sum * 0.5
+            if seen > 2:
+                chosen = a
+        return a.sum + b.sum * a.seen, a.items + b.items
+
+
+class QueueOfObjects(Stack):
+    """As many objects as there are columns, taken from a queue and changed in it."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.first:
+            x = torch.tanh(layer(x))
+        queue: List[Total] = []
+        for column in x.unbind(1):
+            queue.append(Total(column))
+        while len(queue) > 1:
+            one = queue.pop(0)
+            one.add(torch.tanh(one.sum))
+            queue[0].add(one.sum)
+            queue[-1].sum = queue[-1].sum * 0.5
+        for layer in self.rest:
+            x = torch.tanh(layer(x)) + queue[0].sum.unsqueeze(1)
+        return x
+
+
+class ObjectsByName(Stack):
+    def forward(self, x: Tensor) -> Tensor:
+        totals: Dict[str, Total] = {}
+        for i, layer in enumerate(self.layers):
+            name = "even" if i % 2 == 0 else "odd"
+            if name not in totals:
+                totals[name] = Total(x)
+            x = torch.tanh(layer(x))
+            totals[name].add(x)
+        y = x
+        for total in totals.values():
+            total.seen += 10
+            y = y + total.sum
+        return y * totals["even"].seen

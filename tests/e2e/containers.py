@@ -45,7 +45,12 @@ MODELS = [(models.DenseFeatures, rows, 30),
           (models.LossesOnDemand, lambda batch: (randn(batch, 6), randn(batch, 6)), 15),
           (models.GivenDict, lambda batch: (randn(batch, 6), {"p": randn(batch, 6), "q": randn(batch, 6)}), 1),
           (models.LeftEarly, lambda batch: (randn(batch, 6), 3), 3),
-          (models.Counters, lambda batch: (randn(batch, 6), ["a", "b", "a"]), 15)]
+          (models.Counters, lambda batch: (randn(batch, 6), ["a", "b", "a"]), 15),
+          (models.LateTargets, rows, 10),
+          (models.SharedObjects, rows, 20),
+          (models.ChosenObject, rows, 4),
+          (models.QueueOfObjects, rows, 20),
+          (models.ObjectsByName, rows, 20)]
 
 
 class Containers(e2e.Case):

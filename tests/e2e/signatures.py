@@ -3,6 +3,7 @@ from pathlib import Path
 
 import torch
 
+import container_models
 import e2e
 import odd_models
 
@@ -75,6 +76,29 @@ class Signatures(e2e.Case):
             self.compiled(model, "forks.pipe", *how)
             self.pipec(0, "pipe-run", "forks.pipe", "--inputs", "forks-in.pt", "--microbatches", 2, *e2e.BITS, "--expect", "expected.pt",
                        saying="PASSED")
+
+    def testAnAbsentDict(self):
+        """What might be made of a dict that the example leaves out hinders no cut; such an artifact does not take one, and says so."""
+        model = self.save(container_models.LateTargets)
+        x = torch.randn(4, 6)
+        torch.save((x,), "absent.pt")
+        torch.save((x, [{"boxes": torch.ones(2)}] * 6), "given.pt")
+        torch.save(self.expected(model, x), "expected.pt")
+        result = self.pipec(0, "pipe-compile", model, "-o", "absent.pipe", "--stages", 8, "--inputs", "absent.pt")
+        self.assertIn("argument targets stays None, as in the example inputs", result.out + result.err)
+        plan = e2e.plan("absent.pipe")
+        self.assertIn("fact input targets has value None", plan["obligations"])
+        self.assertEqual(plan["required_features"], ["absent-arguments"])
+        self.pipec(0, "pipe-run", "absent.pipe", "--inputs", "absent.pt", "--microbatches", 1, *e2e.BITS, "--expect", "expected.pt", saying="PASSED")
+        self.pipec(2, "pipe-run", "absent.pipe", "--inputs", "given.pt", "--microbatches", 1,
+                   saying="argument targets: expected None, as in the example inputs of the compile, got a list of 6")
+        self.pipec(0, "pipe-check", "absent.pipe", "--against", model, saying="PASSED")
+        self.pipec(0, "pipe-merge", "absent.pipe", "-o", "merged.pt")
+        self.sameBits(torch.load("expected.pt"), self.expected("merged.pt", x))
+        # With an example that has it, it is a value like others.
+        self.compiled(model, "given.pipe", "--stages", 2, "--inputs", "given.pt")
+        torch.save(self.expected(model, *torch.load("given.pt")), "expected.pt")
+        self.pipec(0, "pipe-run", "given.pipe", "--inputs", "given.pt", "--microbatches", 1, *e2e.BITS, "--expect", "expected.pt", saying="PASSED")
 
     def testResultsWithoutPlainForm(self):
         for build, what in ((odd_models.ReturnsADevice, "a torch.device"), (odd_models.ReturnsAFuture, "a future")):

@@ -501,6 +501,12 @@ TEST(PlanVerifier, namesWhatIsWrong) {
                   {"obligation 0 (fact input z has rank 2): expected an argument of the model, got "
                    "z",
                    [](Plan &p) { p.obligations = {Obligation::fact("input z", "rank", "2")}; }},
+                  {"obligation 0 (fact input x has value None): expected type NoneType as the "
+                   "signature's, got Tensor",
+                   [](Plan &p) {
+                     p.requiredFeatures = {"absent-arguments"};
+                     p.obligations = {Obligation::fact("input x", "value", "None")};
+                   }},
                   {"obligation 1 (reorder operators 2 0-1): expected one order of the operators, "
                    "got a second one",
                    [](Plan &p) {
@@ -520,7 +526,8 @@ TEST(Obligation, roundTrips) {
   const Obligation all[] = {
       Obligation::recompute("aten::size", 2, 3), Obligation::fact("input x", "rank", "2"),
       Obligation::reorder({0, 4, 5, 1, 2, 3}),
-      Obligation::fact("result 0 of aten::add in it has rank", "dtype", "float32")};
+      Obligation::fact("result 0 of aten::add in it has rank", "dtype", "float32"),
+      Obligation::fact("input targets", "value", "None")};
   EXPECT_EQ(toString(all[2]), "reorder operators 0 4-5 1-3");
   EXPECT_EQ(orderOf(all), (std::vector<size_t>{0, 4, 5, 1, 2, 3}));
   EXPECT_EQ(orderOf({all[0]}), std::nullopt);
@@ -535,7 +542,7 @@ TEST(Obligation, roundTrips) {
         "reorder operators 1 00", "reorder operators 3-3 0-2", "reorder operators 2-3 0 1",
         "reorder operators 1-18446744073709551615 0", "recompute aten::size 0 times in stage 1",
         "recompute aten::size 01 times in stage 1", "fact x has colour red", "fact x has rank two",
-        "fact  has rank 2", "fact x has dtype a b"})
+        "fact  has rank 2", "fact x has dtype a b", "fact x has value 2"})
     EXPECT_TRUE(failedWith(parseObligation(text), ExitCode::BadArtifact, "expected a form like"))
         << text;
 }
