@@ -6,6 +6,7 @@
 #include "compiler/RoundTrip.h"
 #include "ir/BatchDimHint.h"
 #include "ir/CanonicalText.h"
+#include "ir/MicroBatch.h"
 #include "ir/ModelSignature.h"
 #include "ir/Values.h"
 #include "llvm/ADT/StringExtras.h"

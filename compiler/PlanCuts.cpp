@@ -1,5 +1,6 @@
 #include "compiler/PlanCuts.h"
 
+#include "compiler/CutBounds.h"
 #include "compiler/MeasureCosts.h"
 #include "compiler/StageMemory.h"
 #include "compiler/planner/Partition.h"
@@ -47,7 +48,7 @@ public:
     llvm::Expected<CutPlan> plan = inOrder();
     if (!plan)
       return plan;
-    double bound = simpleBound();
+    double bound = simpleBound(problem_, request_.stages);
     const double leastInOrder = plan->lowerBoundNs;
     if (std::optional<PartitionResult> any = inAnyOrder(problem_)) {
       bound = std::max(bound, any->lowerBound);
@@ -125,7 +126,9 @@ public:
   }
 
   /// Of every cut, on the fastest device, when nothing need be sent.
-  double boundOfFastest() const { return request_.fastest * simpleBound(/*transfers=*/false); }
+  double boundOfFastest() const {
+    return request_.fastest * simpleBound(problem_, request_.stages, /*transfers=*/false);
+  }
 
 private:
   size_t size() const { return graph_.operators.size(); }
@@ -289,7 +292,8 @@ private:
         return plan;
       plan->order = std::move(order);
       const std::optional<PartitionResult> bound = inAnyOrder(problem_);
-      setBound(*plan, std::max(simpleBound(), bound ? bound->lowerBound : 0));
+      setBound(*plan,
+               std::max(simpleBound(problem_, request_.stages), bound ? bound->lowerBound : 0));
       return plan;
     }
     return makeError(ExitCode::NoPlan,
@@ -402,42 +406,6 @@ private:
     for (const auto &[maker, consumers] : readers)
       addChannel(plan.sketch, stages[maker], {consumers.begin(), consumers.end()},
                  model_.nodeCosts[maker].outputBytes);
-  }
-
-  /// In a graph of one piece some result crosses the first cut: its maker's stage makes and sends
-  /// it.
-  double leastTransfer() const {
-    std::vector<uint32_t> piece(size());
-    std::iota(piece.begin(), piece.end(), 0);
-    auto pieceOf = [&](uint32_t i) {
-      while (piece[i] != i)
-        i = piece[i] = piece[piece[i]];
-      return i;
-    };
-    double least = std::numeric_limits<double>::infinity();
-    size_t pieces = size();
-    for (auto [maker, reader] : graph_.reads) {
-      const uint32_t a = pieceOf(maker), b = pieceOf(reader);
-      pieces -= a != b;
-      piece[a] = b;
-      if (problem_.color[maker] != problem_.color[reader])
-        least = std::min(least, problem_.time[0][maker] + problem_.outCost[maker]);
-    }
-    return pieces == 1 && least < std::numeric_limits<double>::infinity() ? least : 0;
-  }
-
-  /// An equal share, what must be sent, the largest class.
-  double simpleBound(bool transfers = true) const {
-    double total = 0;
-    std::map<int64_t, double> classes;
-    for (size_t i = 0; i < size(); ++i) {
-      total += problem_.time[0][i];
-      classes[problem_.color[i]] += problem_.time[0][i];
-    }
-    double bound = std::max(total / double(request_.stages), transfers ? leastTransfer() : 0.0);
-    for (const auto &[color, time] : classes)
-      bound = std::max(bound, time);
-    return bound;
   }
 
   const Model &model_;
