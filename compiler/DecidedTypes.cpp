@@ -188,11 +188,20 @@ static bool holdsDict(const c10::Type &type) {
                       [](const c10::TypePtr &part) { return holdsDict(*part); });
 }
 
+/// Of an argument of this type whatever might be made must stay together: a dict cannot travel, and
+/// what is written into a list is the caller's.
+static bool mayStayAbsent(const c10::Type &type, bool isWritten) {
+  if (type.kind() != c10::TypeKind::OptionalType)
+    return false;
+  return holdsDict(type) ||
+         (isWritten && type.containedTypes()[0]->kind() == c10::TypeKind::ListType);
+}
+
 void decideAbsent(Model &model, llvm::ArrayRef<c10::IValue> example) {
   for (size_t i = 0; i < model.argumentCount(); ++i) {
     Value *argument = model.graph->inputs()[i];
     InputSpec &input = model.signature.inputs[i];
-    if (argument->type()->kind() != c10::TypeKind::OptionalType || !holdsDict(*argument->type()))
+    if (!mayStayAbsent(*argument->type(), input.written))
       continue;
     Obligation fact = Obligation::fact("input " + input.name, "value", "None");
     if (model.answers.given ? !llvm::is_contained(model.answers.facts, fact)

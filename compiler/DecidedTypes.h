@@ -36,10 +36,10 @@ private:
   bool ranksChange_ = false; // in place: what was seen of a tensor does not stay true
 };
 
-/// An argument that the example leaves None, though it could hold a dict, is None from here on: its
-/// type becomes NoneType, tests of it fold, and a fact about it is among the obligations. A dict
-/// cannot travel, so that all that might be made of the argument would have to stay in one stage.
-/// Where the model's answers are given, they say which arguments these are.
+/// An argument that the example leaves None, though it could hold a dict or a list that the model
+/// writes, is None from here on: its type becomes NoneType, tests of it fold, and a fact about it
+/// is among the obligations. All that might be made of the argument would have to stay in one
+/// stage. Where the model's answers are given, they say which arguments these are.
 void decideAbsent(Model &model, llvm::ArrayRef<c10::IValue> example);
 
 } // namespace pipec

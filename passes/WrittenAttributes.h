@@ -29,8 +29,6 @@ public:
       written.push_back(writerOf(i, false) != nullptr);
     if (llvm::Error error = refuseShared())
       return std::move(error);
-    if (llvm::Error error = refuseWrittenElements())
-      return std::move(error);
     return written;
   }
 
@@ -91,32 +89,6 @@ private:
     for (const auto &[memory, holders] : all.tensors)
       if (llvm::Error error = refuseShared(holders, true))
         return error;
-    return llvm::Error::success();
-  }
-
-  /// A list or dict with tensors, at any depth.
-  static bool listsTensors(const c10::TypePtr &type, bool inside = false) {
-    if (type->kind() == c10::TypeKind::TensorType)
-      return inside;
-    const bool lists =
-        type->kind() == c10::TypeKind::ListType || type->kind() == c10::TypeKind::DictType;
-    return llvm::any_of(type->containedTypes(), [&](const c10::TypePtr &part) {
-      return part->kind() != c10::TypeKind::ClassType && listsTensors(part, inside || lists);
-    });
-  }
-
-  /// Later passes lose a write into a tensor that a list or dict of an attribute holds.
-  llvm::Error refuseWrittenElements() const {
-    for (size_t i = 0; i < model_.attributes.size(); ++i) {
-      const auto *input = model_.graph->inputs()[model_.argumentCount() + i];
-      if (!listsTensors(input->type()))
-        continue;
-      if (const torch::jit::Node *writer = writerOf(i, true))
-        return refuseWith(Refusal::AttributeType,
-                          describeNode(const_cast<torch::jit::Node *>(writer)),
-                          model_.attributes[i].name,
-                          input->type()->annotation_str() + ", of which a tensor is written,");
-    }
     return llvm::Error::success();
   }
 

@@ -18,6 +18,8 @@ SCRIPTED = [(models.MultipliesInALoop, lambda batch: (randn(batch, 4), randn(bat
             (models.HandsOnObjects, lambda batch: (randn(batch, 4),), "b,c"),
             (models.NamesItsParts, lambda batch: (randn(batch, 4),), "b"),
             (models.GrowsListsInContainers, lambda batch: (randn(batch, 4),), "b"),
+            (models.WritesTensorsInContainers, lambda batch: (randn(batch, 4),), "b"),
+            (models.KeepsTensorsInLists, lambda batch: (randn(batch, 4),), "second,a"),
             (models.GrowsListsBetweenModules, lambda batch: (randn(batch, 4),), "b,d"),
             (models.clampsInPlace, lambda batch: (randn(batch, 2, 3, 3) * 30,), "clamp,b")]
 TRACED = [(models.WritesAConstant, lambda batch: (randn(batch, 4),), "b,c"),
@@ -42,10 +44,6 @@ class Found(e2e.Case):
     def testObjectsBehindAnyAreRefused(self):
         torch.jit.script(models.AsksObjectsForTheirClass().eval()).save("any.pt")
         self.pipec(4, "pipe-compile", "any.pt", "--at", "b", "--dry-run", saying="of class __torch__.once_broken_models.Seen that is more than")
-
-    def testWrittenTensorsInListsOfAttributesAreRefused(self):
-        torch.jit.script(models.WritesTensorsInContainers().eval()).save("elements.pt")
-        self.pipec(4, "pipe-compile", "elements.pt", "--at", "b", "--dry-run", saying="of which a tensor is written")
 
     def testEachResultIsAsItWasMade(self):
         """A buffer is returned and then written by the next micro-batch."""

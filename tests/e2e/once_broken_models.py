@@ -408,6 +408,39 @@ class WritesTensorsInContainers(nn.Module):
         return self.b(torch.relu(x))
 
 
+class KeepsTensorsInLists(nn.Module):
+    """A cache per layer in a list, sums by name, and a queue: parts of their tensors are written in place, some in branches."""
+
+    caches: List[Tensor]
+    sums: Dict[str, List[Tensor]]
+    queue: List[Tensor]
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.a, self.b, self.c = nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 4)
+        self.caches = [torch.zeros(8, 4) for _ in range(2)]
+        self.sums = {"x": [torch.zeros(4), torch.ones(1)], "y": [torch.zeros(4), torch.ones(1)]}
+        self.queue = [torch.zeros(4)]
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = torch.relu(self.second(torch.relu(self.first(x))))
+        n = x.size(0)
+        self.caches[0][:n] += self.a(x)
+        x = torch.relu(self.a(x)) + self.caches[0][:n]
+        sums = self.sums["x" if bool(x.sum() > 0) else "y"]
+        sums[0].mul_(0.5).add_(x.mean(0))
+        sums[1].add_(1)
+        x = torch.relu(self.b(x)) * sums[1]
+        self.caches[1].t()[0].add_(x.sum())
+        self.queue.append(x.mean(0))
+        for kept in self.queue:
+            kept.clamp_(max=0.25)
+        if len(self.queue) > 2:
+            self.queue.pop(0)
+        return self.c(x) + self.caches[1][:n] + self.queue[0] + self.sums["x"][0]
+
+
 class AsksObjectsForTheirClass(nn.Module):
     def __init__(self):
         super().__init__()
