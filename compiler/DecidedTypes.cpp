@@ -220,4 +220,10 @@ void decideAbsent(Model &model, llvm::ArrayRef<c10::IValue> example) {
   }
 }
 
+void decideAbsentResults(Model &model) {
+  for (size_t l = 0; l < model.signature.leaves.size(); ++l)
+    if (model.graph->outputs()[l]->type()->kind() == c10::TypeKind::NoneType)
+      model.signature.leaves[l].type = "NoneType";
+}
+
 } // namespace pipec

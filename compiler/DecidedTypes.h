@@ -42,4 +42,7 @@ private:
 /// stage. Where the model's answers are given, they say which arguments these are.
 void decideAbsent(Model &model, llvm::ArrayRef<c10::IValue> example);
 
+/// A result that only such an argument could have given is None itself, in the signature too.
+void decideAbsentResults(Model &model);
+
 } // namespace pipec

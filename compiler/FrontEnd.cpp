@@ -103,6 +103,7 @@ llvm::Error FrontEnd::simplifyWithTypes(Model &model, const std::vector<c10::IVa
       break;
   }
   eraseTypes(model);
+  decideAbsentResults(model);
   return llvm::Error::success();
 }
 

@@ -4,6 +4,7 @@
 #include "ir/NodeInfo.h"
 #include "llvm/ADT/STLExtras.h"
 #include "passes/analysis/OperatorFacts.h"
+#include "passes/analysis/TopLevel.h"
 
 #include <torch/csrc/jit/ir/ir.h>
 #include <torch/csrc/jit/runtime/interpreter.h>

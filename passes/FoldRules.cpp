@@ -283,15 +283,20 @@ bool foldResult(Folding &folding, Node *node, size_t index) {
   return folding.replace(result, first);
 }
 
-/// Whether `value` is `what` however the branches go.
-bool isAlways(Value *value, Value *what) {
+/// Whether `value` is `what` however the branches go. `known` are values that are: both branches of
+/// an If may lead to the If before it.
+bool isAlways(Value *value, Value *what, llvm::DenseSet<Value *> &known) {
   value = behindCasts(value);
-  if (value == what)
+  if (value == what || known.count(value))
     return true;
   Node *node = value->node();
-  return node->kind() == c10::prim::If && llvm::all_of(node->blocks(), [&](Block *branch) {
-           return alwaysRaises(branch) || isAlways(branch->outputs()[value->offset()], what);
-         });
+  const bool always =
+      node->kind() == c10::prim::If && llvm::all_of(node->blocks(), [&](Block *branch) {
+        return alwaysRaises(branch) || isAlways(branch->outputs()[value->offset()], what, known);
+      });
+  if (always)
+    known.insert(value);
+  return always;
 }
 
 /// prim::Loop: what every round hands on as it got it is what the first one got.
@@ -300,7 +305,8 @@ bool foldCarried(Folding &folding, Node *loop) {
   bool changed = false;
   for (size_t i = 0; i < loop->outputs().size(); ++i) {
     Value *carried = body->inputs()[i + 1], *first = loop->input(i + 2);
-    if (!isAlways(body->outputs()[i + 1], carried))
+    llvm::DenseSet<Value *> known;
+    if (!isAlways(body->outputs()[i + 1], carried, known))
       continue;
     changed |= folding.replace(carried, first);
     changed |= folding.replace(loop->output(i), first);

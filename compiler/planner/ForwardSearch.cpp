@@ -185,18 +185,36 @@ private:
 
   /// No run of this placement is shorter: ranks, links and the slowest stage are busy so long.
   double boundOf(const std::vector<size_t> &rankOfStage) const {
-    std::vector<double> load(problem_.ranks, 0);
-    double way = 0, longest = 0;
+    std::vector<double> load(problem_.ranks, 0), times;
     for (size_t s = 0; s < stages_; ++s) {
-      const double time = timeOn(s, rankOfStage[s]);
-      load[rankOfStage[s]] += time;
-      way += time;
-      longest = std::max(longest, time);
+      times.push_back(timeOn(s, rankOfStage[s]));
+      load[rankOfStage[s]] += times[s];
     }
-    const double m = double(microBatches_);
     const double busiest =
         std::max(*std::max_element(load.begin(), load.end()), busiestLink(rankOfStage));
-    return std::max(m * busiest, way + (m - 1) * longest);
+    return std::max(double(microBatches_) * busiest, longestWay(times));
+  }
+
+  /// Through some stage all micro-batches go one after the other; the first comes to it by stages
+  /// that it reads from, the last leaves by stages that read from it. Not every stage need be on
+  /// one way: two branches may run at once.
+  double longestWay(const std::vector<double> &times) const {
+    std::vector<double> before(stages_, 0), after(stages_, 0);
+    std::vector<std::set<size_t>> readers(stages_);
+    for (const Channel &channel : problem_.plan.channels)
+      for (const PortRef &to : channel.to)
+        if (channel.kind == Channel::Kind::Activation)
+          readers[channel.from.stage].insert(to.stage);
+    for (size_t s = 0; s < stages_; ++s)
+      for (size_t reader : readers[s])
+        before[reader] = std::max(before[reader], before[s] + times[s]);
+    double longest = 0;
+    for (size_t s = stages_; s-- > 0;) {
+      for (size_t reader : readers[s])
+        after[s] = std::max(after[s], times[reader] + after[reader]);
+      longest = std::max(longest, before[s] + double(microBatches_) * times[s] + after[s]);
+    }
+    return longest;
   }
 
   /// What goes over it of one micro-batch.
@@ -259,19 +277,19 @@ private:
     return run.makespan == 0 ? 0 : 1 - double(most) / double(run.makespan);
   }
 
-  /// All work on all devices at once; one micro-batch after the other through the slowest stage.
+  /// All work on all devices at once; one micro-batch after the other through one stage.
   int64_t lowerBound() const {
     const double fastest = *std::min_element(slow_.begin(), slow_.end());
-    double work = 0, longest = 0, speed = 0;
+    double work = 0, speed = 0;
+    std::vector<double> times;
     for (int64_t ns : problem_.stageNs) {
       work += double(ns);
-      longest = std::max(longest, double(ns));
+      times.push_back(fastest * double(ns));
     }
     const size_t devices = std::min(problem_.ranks, problem_.cluster.devices.size());
     for (size_t device = 0; device < devices; ++device)
       speed += 1 / slow_[device];
-    const double m = double(microBatches_);
-    return static_cast<int64_t>(std::max(m * work / speed, fastest * (work + (m - 1) * longest)));
+    return static_cast<int64_t>(std::max(double(microBatches_) * work / speed, longestWay(times)));
   }
 
   const ForwardProblem &problem_;

@@ -1,5 +1,6 @@
 #include "ir/schedule/Schedule.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -71,15 +72,25 @@ llvm::Expected<Action> parseAction(llvm::StringRef text) {
 
 std::string toCsv(const Schedule &schedule) {
   std::string csv;
-  for (const std::vector<Action> &actions : schedule.ranks) {
+  for (size_t r = 0; r < schedule.ranks.size(); ++r) {
+    const std::vector<Action> &actions = schedule.ranks[r];
+    // Who has changed the actions since they were read has other cells.
+    const bool hasIdle = r < schedule.idle.size() && schedule.idle[r].size() == actions.size() + 1;
+    llvm::SmallVector<std::string, 0> cells;
     bool second = false; // of a pair
     for (size_t i = 0; i < actions.size(); ++i) {
+      if (hasIdle)
+        cells.resize(cells.size() + schedule.idle[r][i]);
       const bool first = actions[i].withNext && !second;
-      csv += second ? ";" : i ? "," : "";
-      csv += (first ? "(" : "") + toString(actions[i]) + (second ? kPair.str() : "");
+      if (second)
+        cells.back() += ";" + toString(actions[i]) + kPair.str();
+      else
+        cells.push_back((first ? "(" : "") + toString(actions[i]));
       second = first;
     }
-    csv += '\n';
+    if (hasIdle)
+      cells.resize(cells.size() + schedule.idle[r].back());
+    csv += llvm::join(cells, ",") + '\n';
   }
   return csv;
 }
@@ -116,18 +127,26 @@ llvm::Error readCell(llvm::StringRef cell, std::vector<Action> &actions) {
 
 llvm::Expected<Schedule> scheduleFromCsv(llvm::StringRef text) {
   Schedule schedule;
+  bool anyIdle = false;
   while (!text.empty()) {
     auto [row, rest] = text.split('\n');
     text = rest;
     row.consume_back("\r"); // Python's csv module ends lines so
     std::vector<Action> &actions = schedule.ranks.emplace_back();
+    std::vector<uint32_t> &idle = schedule.idle.emplace_back();
     llvm::SmallVector<llvm::StringRef, 64> cells;
     row.split(cells, ',');
-    for (size_t column = 0; column < cells.size(); ++column)
+    for (size_t column = 0; column < cells.size(); ++column) {
       if (llvm::Error error = readCell(cells[column], actions))
         return withContext(std::move(error), fmt::format("schedule: line {}, column {}",
                                                          schedule.ranks.size(), column + 1));
+      idle.resize(actions.size() + 1);
+      idle.back() += cells[column].trim(" \t").empty() && !row.empty();
+    }
+    anyIdle |= llvm::any_of(idle, [](uint32_t count) { return count > 0; });
   }
+  if (!anyIdle)
+    schedule.idle.clear();
   if (schedule.ranks.empty())
     return failf(ExitCode::BadArtifact, "schedule: expected one line per rank, got an empty file");
   return schedule;

@@ -49,10 +49,14 @@ llvm::Expected<Action> parseAction(llvm::StringRef text);
 /// ranks[r]: the actions of rank r in order.
 struct Schedule {
   std::vector<std::vector<Action>> ranks;
+  /// Of a table that was read with idle cells, for who writes it again; they mean nothing.
+  /// idle[r][i]: how many stand before action i of rank r; one entry more than actions, for those
+  /// at the end. Empty: there are none.
+  std::vector<std::vector<uint32_t>> idle;
   bool operator==(const Schedule &) const = default;
 };
 
-/// One line per rank, cells separated by commas; idle cells are left out.
+/// One line per rank, cells separated by commas.
 std::string toCsv(const Schedule &schedule);
 /// Idle cells, Windows line ends and trailing empty lines are accepted. Errors: BadArtifact with
 /// line and column of the first bad cell.

@@ -7,7 +7,7 @@
 namespace pipec {
 
 OperatorOrder::OperatorOrder(const TopLevel &top, const CutLegality &legality)
-    : top_(top), writeOrder_(legality.writeOrder()) {
+    : top_(top), mustFollow_(legality.writeOrder()), writes_(mustFollow_.size()) {
   const auto size = static_cast<uint32_t>(top.operators.size());
   for (size_t i = 1; i < legality.draws().size(); ++i)
     mustFollow_.emplace_back(legality.draws()[i - 1], legality.draws()[i]);
@@ -35,13 +35,10 @@ std::string OperatorOrder::why(const std::vector<size_t> &order) const {
   for (const auto &pair : readsOf(top_))
     if (turned(pair))
       return fmt::format("{} reads what {} makes", name(pair.second), name(pair.first));
-  for (const auto &pair : mustFollow_)
-    if (turned(pair))
-      return fmt::format("{} must run before {}", name(pair.first), name(pair.second));
-  for (const auto &pair : writeOrder_)
-    if (turned(pair))
-      return fmt::format("{} must run before {}: one writes what both have", name(pair.first),
-                         name(pair.second));
+  for (size_t i = 0; i < mustFollow_.size(); ++i)
+    if (const auto &[first, second] = mustFollow_[i]; turned(mustFollow_[i]))
+      return fmt::format("{} must run before {}{}", name(first), name(second),
+                         i < writes_ ? ": one writes what both have" : "");
   return "";
 }
 

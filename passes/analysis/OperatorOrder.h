@@ -17,8 +17,7 @@ class OperatorOrder {
 public:
   OperatorOrder(const TopLevel &top, const CutLegality &legality);
 
-  /// Pairs of operators, the first stays before the second; beside who reads whose result, and for
-  /// orders that keep together what no cut may separate: they keep the order of writes by that.
+  /// Pairs of operators, the first stays before the second; beside who reads whose result.
   const std::vector<std::pair<uint32_t, uint32_t>> &mustFollow() const { return mustFollow_; }
 
   /// Why this order of some of the operators, each at most once, is not one of those; empty: it is.
@@ -28,8 +27,8 @@ private:
   std::string name(uint32_t index) const;
 
   const TopLevel &top_;
-  std::vector<std::pair<uint32_t, uint32_t>> writeOrder_;
   std::vector<std::pair<uint32_t, uint32_t>> mustFollow_;
+  size_t writes_; // the first so many are of writes
 };
 
 } // namespace pipec

@@ -495,6 +495,20 @@ class Counters(Stack):
         return x, counts, weights, sizes
 
 
+class ReturnsTheAbsent(nn.Module):
+    def forward(self, x: Tensor, known: Optional[Dict[str, Tensor]] = None) -> Tuple[Tensor, Optional[Dict[str, Tensor]]]:
+        return torch.tanh(torch.exp(x)), known
+
+
+class ReturnsOfTheAbsent(nn.Module):
+    def forward(self, x: Tensor, known: Optional[Dict[str, Tensor]] = None) -> Tuple[Tensor, Optional[Tensor]]:
+        y = torch.exp(x)
+        loss: Optional[Tensor] = None
+        if known is not None:
+            loss = known["a"]
+        return torch.tanh(y), loss
+
+
 class LateTargets(Stack):
     """Answers to learn from, which inference leaves out: copied, changed in a loop, and checked near the end, as detectors do."""
 

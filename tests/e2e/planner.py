@@ -72,6 +72,30 @@ class Dense(torch.nn.Module):
         return torch.fft.fft(y @ x).real
 
 
+class Towers(torch.nn.Module):
+    """Two branches that do not wait for each other."""
+
+    def forward(self, x):
+        return torch.exp(x), torch.sin(x)
+
+
+class EitherOf(torch.nn.Module):
+    """What is written and what is not may be one memory to who comes after."""
+
+    def forward(self, x):
+        p = torch.tan(x)
+        a = torch.log(p.abs() + 2)
+        torch.nn.functional.elu_(a)
+        c = torch.exp(x).mean(0)
+        e = torch.cos(c)
+        r = torch.sin(p + e)
+        if bool(x.sum() > 0):
+            d = a
+        else:
+            d = c.expand_as(a)
+        return r + d + e
+
+
 class Planner(e2e.Case):
     def document(self, *arguments):
         done = e2e.run("pipe-compile", *arguments, "--json", "--force")
@@ -283,6 +307,26 @@ class Planner(e2e.Case):
                 self.assertGreater(report["partition"]["moved_operators"], 0)
                 self.pipec(0, "pipe-check", "state.pipe", "--against", "state.pt")
 
+    def testOperatorsMovedAroundAWrite(self):
+        """The planner knows as much of the order of writes as who puts operators in order: it made exit 2 of its own plan."""
+        torch.jit.script(EitherOf()).save("either.pt")
+        torch.save(torch.randn(64, 64), "batch.pt")
+        model = ["either.pt", "--inputs", "batch.pt", "--stages", 2]
+        self.writeTimes(model, {"aten::tan": 2, "aten::exp": 3, "aten::mean": 0.2, "aten::cos": 0.2, "aten::sin": 1.6, "aten::log": 0.05,
+                                "aten::elu_": 0.05})
+        self.document(*model, "--cost", "table.json", "-o", "either.pipe")
+        self.pipec(0, "pipe-check", "either.pipe", "--against", "either.pt")
+
+    def testBranchesThatDoNotWait(self):
+        """No step of theirs needs the time of both one after the other."""
+        torch.jit.script(Towers()).save("towers.pt")
+        torch.save(torch.randn(64, 64), "batch.pt")
+        model = ["towers.pt", "--inputs", "batch.pt", "--stages", 2]
+        self.writeTimes(model, {"aten::exp": 1, "aten::sin": 2})
+        for batches in (1, 4):
+            report, _ = self.document(*model, "--cost", "table.json", "--schedule", "auto", "--microbatches", batches, "-o", "towers.pipe")
+            self.assertAlmostEqual(report["prediction"]["step_ms"], 2 * batches, delta=0.1 * batches)
+
     def writeTimes(self, model, milliseconds):
         """A table for the model, table.json: these operators, and the others a microsecond each."""
         self.document(*model, "--emit-costs", "table.json", "-o", "counted.pipe")
@@ -394,7 +438,7 @@ class Planner(e2e.Case):
         tight, _ = self.document(*gpt2, *cluster("tight.json", (50, 150), (2 * weights, weights // 3)), "--dry-run")
         needs = {stage["rank"]: stage["memory_bytes"] for stage in tight["stages"]}
         self.assertLessEqual(needs[1], weights // 3)
-        self.refused(12, *gpt2, *cluster("none.json", (50, 150), (1000, 1000)), saying=["no cut into 2 stages fits"])
+        self.refused(12, *gpt2, *cluster("too-small.json", (50, 150), (1000, 1000)), saying=["no cut into 2 stages fits"])
         # Several stages on each, or links that differ: planned for the slowest, but no bound is above what the fastest could do.
         many, _ = self.document(*gpt2, *cluster("unlike.json", (50, 150)), "--stages", 4, "--dry-run")
         self.assertLessEqual(3 * many["partition"]["lower_bound_ms"], many["partition"]["bottleneck_ms"] * 1.001)

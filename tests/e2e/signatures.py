@@ -100,6 +100,19 @@ class Signatures(e2e.Case):
         torch.save(self.expected(model, *torch.load("given.pt")), "expected.pt")
         self.pipec(0, "pipe-run", "given.pipe", "--inputs", "given.pt", "--microbatches", 1, *e2e.BITS, "--expect", "expected.pt", saying="PASSED")
 
+    def testResultsOfAnAbsentDict(self):
+        """What only the left out argument could have given is None in the artifact; it was an internal error."""
+        torch.save((torch.randn(4, 6),), "absent.pt")
+        for name in ("ReturnsTheAbsent", "ReturnsOfTheAbsent"):
+            with self.subTest(name):
+                model = self.save(getattr(container_models, name))
+                torch.save(self.expected(model, *torch.load("absent.pt")), "expected.pt")
+                self.pipec(0, "pipe-compile", model, "-o", "absent.pipe", "--stages", 2, "--inputs", "absent.pt", "--force")
+                self.pipec(0, "pipe-run", "absent.pipe", "--inputs", "absent.pt", "--microbatches", 2, *e2e.BITS, "--expect", "expected.pt", saying="PASSED")
+                self.pipec(0, "pipe-check", "absent.pipe", "--against", model, saying="PASSED")
+                self.pipec(0, "pipe-merge", "absent.pipe", "-o", "merged.pt", "--force")
+                self.pipec(0, "pipe-check", "absent.pipe", "--against", "merged.pt", saying="PASSED")
+
     def testResultsWithoutPlainForm(self):
         for build, what in ((odd_models.ReturnsADevice, "a torch.device"), (odd_models.ReturnsAFuture, "a future")):
             model = self.save(build)

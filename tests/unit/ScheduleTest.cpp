@@ -28,11 +28,14 @@ TEST(ScheduleCsv, readsWhatPythonsCsvModuleWrites) {
   llvm::Expected<Schedule> schedule = scheduleFromCsv("0F0,0F1,,0B0,,0B1\r\n,1F0,1B0,1F1,1B1,\r\n");
   ASSERT_TRUE(succeeded(schedule));
   ASSERT_EQ(schedule->ranks.size(), 2u);
-  EXPECT_EQ(toCsv(*schedule), "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
+  EXPECT_EQ(toCsv(*schedule), "0F0,0F1,,0B0,,0B1\n,1F0,1B0,1F1,1B1,\n");
+  schedule->ranks[1].pop_back(); // other actions, other cells
+  EXPECT_EQ(toCsv(*schedule), "0F0,0F1,,0B0,,0B1\n1F0,1B0,1F1\n");
 }
 
 TEST(ScheduleCsv, roundTrips) {
-  for (const char *text : {"0F0\n", "0F0,0F1\n1F0,1F1\n", "0F0\n\n2F0\n"})
+  for (const char *text : {"0F0\n", "0F0,0F1\n1F0,1F1\n", "0F0\n\n2F0\n", ",,0F0\n,,\n1F0,,\n",
+                           "0F0,,(0F1;1B0)OVERLAP_F_B,,\n"})
     EXPECT_EQ(toCsv(llvm::cantFail(scheduleFromCsv(text))), text);
   EXPECT_EQ(llvm::cantFail(scheduleFromCsv("0F0, 0F1")).ranks[0].size(), 2u);
 }
