@@ -91,12 +91,12 @@ public:
     const c10::IValue &first = parts.front();
     if (llvm::any_of(parts,
                      [&](const c10::IValue &part) { return part.tagKind() != first.tagKind(); }))
-      return joins() ? llvm::Expected<c10::IValue>(listOf(parts)) : differentTrees();
+      return unlike(parts);
     if (first.isTensor())
       return tensors(parts);
     const bool isContainer = first.isTuple() || first.isList() || first.isGenericDict();
     if (isContainer && !areAlike(parts))
-      return joins() ? llvm::Expected<c10::IValue>(listOf(parts)) : differentTrees();
+      return unlike(parts);
     if (first.isTuple() || first.isList())
       return sequences(parts);
     if (first.isGenericDict())
@@ -111,7 +111,11 @@ public:
   }
 
 private:
-  bool joins() const { return rule_.kind == MergeRule::Kind::Concat; }
+  llvm::Expected<c10::IValue> unlike(const Values &parts) const {
+    if (rule_.kind == MergeRule::Kind::Concat)
+      return listOf(parts);
+    return rule_.kind == MergeRule::Kind::Same ? theSame(parts) : differentTrees();
+  }
 
   /// Share of micro-batch `k` in a mean over samples.
   double weight(size_t k) const {

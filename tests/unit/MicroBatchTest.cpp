@@ -206,6 +206,12 @@ TEST(Merge, SaysWhatDoesNotFit) {
             "output leaf 0: expected one value from all micro-batches, as for "
             "the example inputs, got another one from micro-batch 1: output: "
             "expected 7, got 8");
+  EXPECT_EQ(message(kSame, c10::IValue(), 8),
+            "output leaf 0: expected one value from all micro-batches, as for "
+            "the example inputs, got another one from micro-batch 1: output: "
+            "expected a value of type None, got one of type Int");
+  EXPECT_EQ(message(kMean, 0.5, c10::IValue()),
+            "output leaf 0: the micro-batches returned trees of different shapes");
   EXPECT_EQ(message(concat(0), at::scalar_tensor(1.0), at::scalar_tensor(2.0)),
             "output leaf 0: joined along dimension 0: expected at least 1 dimensions, got 0");
 }
