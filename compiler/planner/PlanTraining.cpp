@@ -1,5 +1,6 @@
 #include "compiler/planner/PlanTraining.h"
 
+#include "compiler/planner/Bounds.h"
 #include "ir/plan/Words.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -183,14 +184,17 @@ llvm::Error layOut(const ScheduleCandidate &best, PlannedTraining &plan) {
   return llvm::Error::success();
 }
 
-/// Where nothing fits, the smallest micro-batches need least.
+/// Where nothing fits, the smallest micro-batches need least. Both searches have the time of one.
 llvm::Expected<JointOutcome> search(JointRequest &request) {
+  constexpr double kSecondsAgain = 1;
+  const Deadline clock(request.seconds);
   llvm::Expected<JointOutcome> outcome = searchJointly(request);
   if (outcome || !request.smallest)
     return outcome;
   ErrorText why = describe(outcome.takeError());
   if (why.code != ExitCode::NoPlan)
     return makeError(why.code, why.message, why.help);
+  request.seconds = std::max(kSecondsAgain, clock.limit() - clock.elapsed());
   // As large as the largest of them.
   const double ofTable = double(request.problem.table.batch);
   request.microBatchings = {{request.smallest->microBatches,
