@@ -2,7 +2,6 @@
 
 #include "ir/NodeInfo.h"
 #include "ir/Refusals.h"
-#include "ir/WholeNumbers.h"
 #include "ir/plan/Words.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
@@ -232,7 +231,7 @@ void CutLegality::blockWrites(const Model &model, const TopLevel &top) {
       ++next;
   }
   operatorAt_.push_back(next);
-  noteWriteOrder(alias, top);
+  noteWriteOrder(alias);
   for (const AliasAnalysis::Effect &effect : alias.effects())
     if (const size_t index = operatorAt(effect.position);
         barriers_.empty() || barriers_.back() != index)
@@ -261,7 +260,7 @@ size_t CutLegality::operatorAt(int64_t position) const {
 }
 
 /// Each write behind the readers since the last one, each reader behind the last write.
-void CutLegality::noteWriteOrder(const AliasAnalysis &alias, const TopLevel &top) {
+void CutLegality::noteWriteOrder(const AliasAnalysis &alias) {
   const std::vector<AliasAnalysis::Touch> touches = alias.touchesOfWritten();
   constexpr uint32_t kNobody = ~0u;
   uint32_t writer = kNobody;
@@ -277,7 +276,7 @@ void CutLegality::noteWriteOrder(const AliasAnalysis &alias, const TopLevel &top
       writer = kNobody;
       readers.clear();
     }
-    if (touches[i].position < 0 || index >= operators_ || isWholeNumberOp(top.operators[index]))
+    if (touches[i].position < 0 || index >= operators_)
       continue;
     if (writer != kNobody)
       writeOrder_.emplace_back(writer, index);

@@ -47,7 +47,7 @@ private:
   };
   void block(size_t from, size_t to, std::string why);
   void blockWrites(const Model &model, const TopLevel &top);
-  void noteWriteOrder(const AliasAnalysis &alias, const TopLevel &top);
+  void noteWriteOrder(const AliasAnalysis &alias);
   size_t operatorAt(int64_t position) const;
   void blockState(const Model &model, const TopLevel &top);
   void blockValuesThatStay(const TopLevel &top);
