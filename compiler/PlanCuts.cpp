@@ -296,11 +296,13 @@ private:
                std::max(simpleBound(problem_, request_.stages), bound ? bound->lowerBound : 0));
       return plan;
     }
-    return makeError(ExitCode::NoPlan,
-                     fmt::format("no cut into {} fits: expected at least {} bytes per device, got "
-                                 "{}",
-                                 counted(request_.stages, "stage"), least, request_.memoryLimit),
-                     "more stages need less memory each");
+    return makeError(
+        ExitCode::NoPlan,
+        fmt::format("no cut into {} fits: expected at least {} bytes per device, got "
+                    "{}",
+                    counted(request_.stages, "stage"), least, request_.memoryLimit),
+        request_.unlike ? "that is for the device with the least memory: more stages need less each"
+                        : "more stages need less memory each");
   }
 
   /// What no cut can do without is at most what this one does.
