@@ -280,7 +280,9 @@ llvm::Expected<c10::IValue> mergeOutputs(const Signature &signature,
     Values parts;
     for (const auto &microBatch : leaves)
       parts.push_back(microBatch.at(l));
-    if (parts.size() == 1) { // the model's own result, whatever the rule
+    // The model's own result, whatever the rule; and what no micro-batch has, there is not.
+    const bool isNone = llvm::all_of(parts, [](const c10::IValue &part) { return part.isNone(); });
+    if (parts.size() == 1 || isNone) {
       merged.push_back(parts[0]);
       continue;
     }

@@ -171,7 +171,7 @@ UNARY = ["torch.tanh({a})", "torch.relu({a})", "torch.sigmoid({a})", "F.gelu({a}
          "{a}.flip(1)", "{a}.roll(1, 1)", "{a}.sort(1)[0]", "({a}.double() * 1.5).float()", "{a}.t().contiguous().t()", "{a}.detach().clone()",
          "torch.where({a} > 0, {a}, {a} * 0.1)", "{a}.masked_fill({a} < -1, -1.0)", "F.layer_norm({a}, [8])", "{a}.round() * 0.5", "{a} / 3",
          "({a}.to(torch.bfloat16) * 1.5).float()", "{a}.half().to(torch.float32)", "torch.cat([{a}, {a}[:, 8:]], 1)",
-         "torch.view_as_real(torch.view_as_complex({a}.reshape(-1, 4, 2)) * 1j).reshape(-1, 8)", "({a} * 8).to(torch.int64).float()",
+         "torch.view_as_real(torch.view_as_complex({a}.reshape(-1, 4, 2).contiguous()) * 1j).reshape(-1, 8)", "({a} * 8).to(torch.int64).float()",
          "{a} + torch.zeros(8, device=torch.device('cpu'), dtype=torch.float64).to({a}.dtype)"]
 BINARY = ["{a} + {b}", "{a} - {b}", "{a} * {b}", "torch.minimum({a}, {b})", "torch.where({a} > {b}, {a}, {b} * 0.5)", "torch.add({a}, {b}, alpha=2)",
           "torch.stack([{a}, {b}], 0).sum(0)", "torch.lerp({a}, {b}, 0.3)", "{a} + {b}.mean(1, keepdim=True)", "{a} / ({b}.abs() + 1.0)"]

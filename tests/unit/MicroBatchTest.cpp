@@ -194,6 +194,9 @@ TEST(Merge, WhatSomeMicroBatchesHave) {
   ASSERT_TRUE(mixed.isList());
   EXPECT_TRUE(mixed.toListRef()[0].isNone());
   EXPECT_TRUE(mixed.toListRef()[1].isTensor());
+  signature.leaves[0].merge = kList;
+  EXPECT_TRUE(merged(none, none).isNone());
+  EXPECT_TRUE(merged(none, 3).isList());
 }
 
 TEST(Merge, SaysWhatDoesNotFit) {
