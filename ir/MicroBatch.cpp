@@ -131,6 +131,24 @@ llvm::Expected<int64_t> batchSize(const Signature &signature, llvm::ArrayRef<c10
   return *size;
 }
 
+/// An argument that the example left None has shown no batch dimension. A tensor with a row per
+/// sample would reach every micro-batch whole: other numbers than the unsplit model's.
+static llvm::Error expectKnown(const InputSpec &input, const c10::IValue &value, int64_t samples) {
+  if (input.batchDim || input.tensor.known || !value.isTensor() || !value.toTensor().defined() ||
+      !llvm::StringRef(input.type).startswith("Optional["))
+    return llvm::Error::success();
+  const at::Tensor &tensor = value.toTensor();
+  if (tensor.dim() == 0 || tensor.size(0) != samples)
+    return llvm::Error::success();
+  return makeError(
+      ExitCode::Usage,
+      fmt::format("argument {}: expected None in several micro-batches, as in the example inputs "
+                  "of the compile, got a tensor with {} rows for {} samples",
+                  input.name, tensor.size(0), samples),
+      "compile with example inputs that have it, which show whether it is cut; or run one "
+      "micro-batch");
+}
+
 llvm::Expected<std::vector<std::vector<c10::IValue>>>
 splitInputs(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs, int64_t microBatches) {
   PIPEC_ASSERT(inputs.size() == signature.inputs.size(), "bound inputs");
@@ -150,6 +168,10 @@ splitInputs(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs, int6
     return failf(ExitCode::Usage,
                  "micro-batches: expected at most {}, the number of samples, got {}", samples,
                  microBatches);
+
+  for (size_t i = 0; i < inputs.size() && microBatches > 1; ++i)
+    if (llvm::Error error = expectKnown(signature.inputs[i], inputs[i], samples))
+      return std::move(error);
 
   std::vector<std::vector<c10::IValue>> split(microBatches);
   auto error = guardTorchVoid(ExitCode::Usage, "cutting the inputs", [&] {

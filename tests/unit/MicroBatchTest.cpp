@@ -145,6 +145,20 @@ TEST(Split, RefusesWhatCannotBeCut) {
   EXPECT_EQ(take(splitInputs(none, {at::ones({4})}, 1)).size(), 1u);
 }
 
+TEST(Split, WhatTheExampleLeftOutIsNotGuessed) {
+  Signature signature = signatureWith({input("x", 0), input("mask")}, 1);
+  signature.inputs[1].type = "Optional[Tensor]";
+  const at::Tensor x = at::ones({4, 2});
+  EXPECT_EQ(errorOf(splitInputs(signature, {x, at::ones({4})}, 2)).message,
+            "argument mask: expected None in several micro-batches, as in the example inputs of "
+            "the compile, got a tensor with 4 rows for 4 samples");
+  EXPECT_EQ(take(splitInputs(signature, {x, at::ones({4})}, 1)).size(), 1u);
+  EXPECT_EQ(take(splitInputs(signature, {x, at::ones({3})}, 2)).size(), 2u) << "not by samples";
+  EXPECT_EQ(take(splitInputs(signature, {x, c10::IValue()}, 2)).size(), 2u);
+  signature.inputs[1].tensor.known = true; // the example showed that it is whole
+  EXPECT_EQ(take(splitInputs(signature, {x, at::ones({4})}, 2)).size(), 2u);
+}
+
 TEST(Merge, EachRule) {
   Signature signature = signatureWith({}, 4);
   signature.leaves[0].merge = concat(1);
