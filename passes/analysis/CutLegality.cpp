@@ -143,7 +143,8 @@ bool canTravel(const c10::Type &type) {
 }
 
 CutLegality::CutLegality(const Model &model, const TopLevel &top)
-    : operators_(top.operators.size()), cover_(top.operators.size() + 1, 0) {
+    : alias_(std::make_shared<AliasAnalysis>(model)), operators_(top.operators.size()),
+      cover_(top.operators.size() + 1, 0) {
   blockWrites(model, top);
   blockState(model, top);
   blockValuesThatStay(top);
@@ -223,7 +224,7 @@ void CutLegality::block(size_t from, size_t to, std::string why) {
 }
 
 void CutLegality::blockWrites(const Model &model, const TopLevel &top) {
-  AliasAnalysis alias(model);
+  const AliasAnalysis &alias = *alias_;
   size_t next = 0;
   for (Node *node : model.graph->nodes()) {
     operatorAt_.push_back(next);
@@ -231,7 +232,6 @@ void CutLegality::blockWrites(const Model &model, const TopLevel &top) {
       ++next;
   }
   operatorAt_.push_back(next);
-  noteWriteOrder(alias);
   for (const AliasAnalysis::Effect &effect : alias.effects())
     if (const size_t index = operatorAt(effect.position);
         barriers_.empty() || barriers_.back() != index)
@@ -260,8 +260,9 @@ size_t CutLegality::operatorAt(int64_t position) const {
 }
 
 /// Each write behind the readers since the last one, each reader behind the last write.
-void CutLegality::noteWriteOrder(const AliasAnalysis &alias) {
-  const std::vector<AliasAnalysis::Touch> touches = alias.touchesOfWritten();
+std::vector<std::pair<uint32_t, uint32_t>> CutLegality::writeOrder() const {
+  std::vector<std::pair<uint32_t, uint32_t>> pairs;
+  const std::vector<AliasAnalysis::Touch> touches = alias_->touchesOfWritten();
   constexpr uint32_t kNobody = ~0u;
   uint32_t writer = kNobody;
   std::vector<uint32_t> readers;
@@ -279,16 +280,17 @@ void CutLegality::noteWriteOrder(const AliasAnalysis &alias) {
     if (touches[i].position < 0 || index >= operators_)
       continue;
     if (writer != kNobody)
-      writeOrder_.emplace_back(writer, index);
+      pairs.emplace_back(writer, index);
     if (!writes) {
       readers.push_back(index);
       continue;
     }
     for (uint32_t reader : readers)
-      writeOrder_.emplace_back(reader, index);
+      pairs.emplace_back(reader, index);
     readers.clear();
     writer = index;
   }
+  return pairs;
 }
 
 void CutLegality::blockState(const Model &model, const TopLevel &top) {

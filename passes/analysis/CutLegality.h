@@ -3,6 +3,7 @@
 
 #include "passes/analysis/TopLevel.h"
 
+#include <memory>
 #include <optional>
 
 namespace pipec {
@@ -33,8 +34,8 @@ public:
   /// Operators that may draw random numbers, ascending: they stay in this order.
   const std::vector<size_t> &draws() const { return draws_; }
   /// Pairs of operators, the first stays before the second: one of them writes memory that the
-  /// other reads or writes. Reading a size is not meant: writes leave it.
-  const std::vector<std::pair<uint32_t, uint32_t>> &writeOrder() const { return writeOrder_; }
+  /// other reads or writes. Computed here, for few ask; the graph must be as it was.
+  std::vector<std::pair<uint32_t, uint32_t>> writeOrder() const;
   /// Success when `boundaries` cuts find a legal place each. Errors: the refusal too-few-places
   /// with both numbers and what blocks most places.
   llvm::Error enoughFor(size_t boundaries) const;
@@ -47,7 +48,6 @@ private:
   };
   void block(size_t from, size_t to, std::string why);
   void blockWrites(const Model &model, const TopLevel &top);
-  void noteWriteOrder(const AliasAnalysis &alias);
   size_t operatorAt(int64_t position) const;
   void blockState(const Model &model, const TopLevel &top);
   void blockValuesThatStay(const TopLevel &top);
@@ -56,12 +56,12 @@ private:
   std::string mainReasons() const;
   size_t indexOf(torch::jit::Node *node, const TopLevel &top) const;
 
+  std::shared_ptr<const AliasAnalysis> alias_;
   size_t operators_;
   std::vector<Blocked> blocked_;
   // Positions of the alias analysis count constants and boundaries too: the first operator at or
   // after each.
   std::vector<size_t> operatorAt_;
-  std::vector<std::pair<uint32_t, uint32_t>> writeOrder_;
   std::vector<size_t> barriers_, draws_;
   std::string largestBlock_;  // control flow with the most operators, in words
   std::vector<size_t> cover_; // how many intervals cover each boundary
