@@ -303,7 +303,7 @@ ATTRIBUTES = [("flag", "bool", ["True", "False"], "({a} * 2.0 if {m} else {a})")
 
 
 def attributes(w):
-    for base, type_, values, use in w.rng.sample(ATTRIBUTES, 7):
+    for base, type_, values, use in w.rng.sample(ATTRIBUTES, 10):
         name = w.attributeName(base)
         w.fields.append(f"{name}: {type_}")
         w.setup.append(f"self.{name} = {w.rng.choice(values)}")

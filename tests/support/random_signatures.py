@@ -110,7 +110,7 @@ def modesOfModules(w):
     """Some modules train, others do not."""
     name = w.attributeName("norm")
     w.setup.append(f"self.{name} = nn.BatchNorm1d(8)")
-    w.modes.append(f"{name}.{w.rng.choice(['train', 'train', 'eval'])}()")
+    w.modes.append(f"{name}.{w.rng.choice(['train', 'train', 'train', 'eval'])}()")
     w.let("t", f"self.{name}({w.pick()})")
     for one, kind in w.modules:
         if w.rng.random() < 0.3 and not kind.startswith("torch.ao"):
