@@ -123,10 +123,17 @@ llvm::Error runStages(const std::string &directory, Plan &plan,
   std::vector<std::vector<std::pair<int64_t, TensorSpec>>> seen(plan.channels.size()),
       others = seen;
   int64_t example = plan.signature.batchSize;
+  // Reading a stage takes longer than running it once. What keeps nothing is read once.
+  const bool keepsState = llvm::any_of(
+      plan.stages, [](const StagePlan &stage) { return !stage.effects.stateWrites.empty(); });
+  std::optional<SerialRunner> runner;
   for (const ExampleRun &done : runs) {
-    llvm::Expected<SerialRunner> runner = SerialRunner::load(directory, plan);
-    if (!runner)
-      return runner.takeError();
+    if (!runner || keepsState) {
+      llvm::Expected<SerialRunner> loaded = SerialRunner::load(directory, plan);
+      if (!loaded)
+        return loaded.takeError();
+      runner = std::move(*loaded);
+    }
     std::vector<c10::IValue> leaves;
     for (const std::vector<c10::IValue> &call : done.calls) {
       at::manual_seed(kSeed);

@@ -97,7 +97,9 @@ private:
         return false; // what an early exit leaves is no container
       if (value->node()->owningBlock() != top_)
         continue;
-      if (!names_.empty() && *names_.front()->type() != *value->type())
+      // Names that lead to it at one time have one type; where it is handed on as what may be None,
+      // that is another name.
+      if (!names_.empty() && *withoutNone(names_.front()->type()) != *bare)
         return false;
       names_.push_back(value);
     }

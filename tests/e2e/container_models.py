@@ -97,6 +97,32 @@ class MaybeHiddenStates(Stack):
         return x, hidden
 
 
+class HiddenStatesOrNone(Stack):
+    """The list is always filled, and handed out on demand."""
+
+    def forward(self, x: Tensor, output_hidden_states: bool = True) -> Tuple[Tensor, Optional[List[Tensor]]]:
+        hidden: List[Tensor] = []
+        for layer in self.layers:
+            if output_hidden_states:
+                hidden.append(x)
+            x = torch.tanh(layer(x))
+        return x, hidden if output_hidden_states else None
+
+
+class DictOrNone(Stack):
+    """The same of a dict, by a return of its own."""
+
+    def forward(self, x: Tensor, output_all: bool = True) -> Tuple[Tensor, Optional[Dict[str, Tensor]]]:
+        made: Dict[str, Tensor] = {}
+        for i, layer in enumerate(self.layers):
+            x = torch.tanh(layer(x))
+            if output_all:
+                made["layer" + str(i)] = x
+        if not output_all:
+            return x, None
+        return x, made
+
+
 class TuplesOfHiddenStates(Stack):
     """Two tuples grow, one in a branch of its own."""
 
