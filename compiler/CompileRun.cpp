@@ -1,5 +1,6 @@
 #include "compiler/CompileRun.h"
 
+#include "compiler/EvaluateGraph.h"
 #include "compiler/GivenSchedule.h"
 #include "compiler/Pipelines.h"
 #include "ir/Version.h"
@@ -111,13 +112,20 @@ llvm::Expected<CompileRun::Staged> CompileRun::stage() {
 llvm::Error CompileRun::plan(Source &source) {
   if (options_.inputs.empty()) // nothing shows what operators cost
     return llvm::Error::success();
+  std::optional<std::vector<size_t>> given;
+  if (planning_.trainsAsCut(source.model)) {
+    llvm::Expected<std::vector<size_t>> cuts = givenCuts(source.model);
+    if (!cuts)
+      return cuts.takeError();
+    given = std::move(*cuts);
+  }
   llvm::Expected<bool> known = planning_.findCosts(source.model, source.inputs, report_);
   if (!known)
     return known.takeError();
   if (!*known)
     return llvm::Error::success();
   phases_.end(planning_.isMeasured() ? "measure costs" : "estimate costs");
-  llvm::Expected<bool> planned = planning_.planCuts(source.model, report_);
+  llvm::Expected<bool> planned = planning_.planCuts(source.model, given, report_);
   if (!planned)
     return planned.takeError();
   if (*planned)
@@ -125,18 +133,34 @@ llvm::Error CompileRun::plan(Source &source) {
   return llvm::Error::success();
 }
 
-llvm::Expected<StagedModel> CompileRun::cut(Model model) {
+void CompileRun::markWherePredicatesSay(Model &model) const {
   std::vector<CutPredicate> predicates;
   for (const Cut &cut : options_.cuts)
     if (const auto *predicate = std::get_if<CutPredicate>(&cut))
       predicates.push_back(*predicate);
   if (!predicates.empty())
     markWhere(model, predicates);
+}
+
+/// Where they will be, for a plan around them: what the passes do they do again when it is known.
+llvm::Expected<std::vector<size_t>> CompileRun::givenCuts(const Model &model) {
+  Model copy = withOwnGraph(model);
+  markWherePredicatesSay(copy);
+  AnyModel any = std::move(copy);
+  if (llvm::Error error = frontEnd_.runPasses(cutPipeline(options_), any, /*quietly=*/true))
+    return std::move(error);
+  return topLevelOf(std::get<Model>(any)).boundaries;
+}
+
+llvm::Expected<StagedModel> CompileRun::cut(Model model) {
+  markWherePredicatesSay(model);
   AnyModel any = std::move(model);
   CompileOptions asked = options_;
   asked.stages = planning_.stages();
-  if (const std::optional<Tie::Mode> tied = planning_.tied())
-    asked.tied = {{"", *tied}};
+  if (const std::optional<Tie::Mode> tied = planning_.tied()) {
+    llvm::erase_if(asked.tied, [](const auto &entry) { return entry.first.empty(); });
+    asked.tied.emplace_back("", *tied);
+  }
   const size_t stages = stagesAsked(asked, std::get<Model>(any));
   if (llvm::Error error = frontEnd_.runPasses(stagePipeline(asked, planning_.cuts()), any))
     return std::move(error);

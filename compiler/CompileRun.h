@@ -37,6 +37,8 @@ private:
   };
   llvm::Expected<Staged> stage();
   llvm::Error plan(Source &source);
+  void markWherePredicatesSay(Model &model) const;
+  llvm::Expected<std::vector<size_t>> givenCuts(const Model &model);
   llvm::Expected<StagedModel> cut(Model model);
   llvm::Error writeStages(Staged &staged, ArtifactWriter &writer);
   llvm::Error prove(const Staged &staged, Plan &plan, const ArtifactWriter &writer);

@@ -8,6 +8,8 @@
 #include "ir/TorchError.h"
 #include "passes/analysis/TopLevel.h"
 
+#include <ATen/ops/ones_like.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
 #include <torch/csrc/jit/runtime/interpreter.h>
@@ -300,6 +302,12 @@ llvm::Error evaluateGraph(Model &model, std::vector<c10::IValue> inputs,
 struct GraphTimer::Impl {
   explicit Impl(Model &given) : model(given), evaluator(given, /*countsFlops=*/false) {}
 
+  torch::jit::Code &prepared() {
+    if (!code)
+      code.emplace(model.graph, "pipec_model");
+    return *code;
+  }
+
   Model &model;
   GraphEvaluator evaluator;
   std::optional<torch::jit::Code> code;
@@ -328,10 +336,34 @@ llvm::Expected<int64_t> GraphTimer::whole(std::vector<c10::IValue> inputs) {
   for (const Attribute &attribute : impl_->model.attributes)
     stack.push_back(privateCopy(attribute));
   return guardTorch(ExitCode::Usage, "running the model on the example inputs", [&] {
-    if (!impl_->code)
-      impl_->code.emplace(impl_->model.graph, "pipec_model");
+    torch::jit::Code &code = impl_->prepared();
     const auto start = std::chrono::steady_clock::now();
-    torch::jit::InterpreterState(*impl_->code).run(stack);
+    torch::jit::InterpreterState(code).run(stack);
+    return static_cast<int64_t>(
+        std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count());
+  });
+}
+
+llvm::Expected<int64_t> GraphTimer::wholeBackward(std::vector<c10::IValue> inputs) {
+  InferenceSettings settings(/*intraOpThreads=*/1);
+  torch::jit::Stack stack = std::move(inputs);
+  for (const Attribute &attribute : impl_->model.attributes)
+    stack.push_back(withLeaves(attribute, privateCopy(attribute)));
+  return guardTorch(ExitCode::Usage, "running the model's backward on the example inputs", [&] {
+    c10::AutoGradMode withGradients(true);
+    torch::jit::InterpreterState(impl_->prepared()).run(stack);
+    std::vector<at::Tensor> roots, gradients;
+    for (const c10::IValue &value : stack)
+      forEachTensor(value, [&](const at::Tensor &tensor) {
+        if (!tensor.defined() || !tensor.requires_grad())
+          return;
+        roots.push_back(tensor);
+        gradients.push_back(at::ones_like(tensor));
+      });
+    if (roots.empty())
+      return int64_t(0);
+    const auto start = std::chrono::steady_clock::now();
+    torch::autograd::backward(roots, gradients);
     return static_cast<int64_t>(
         std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count());
   });

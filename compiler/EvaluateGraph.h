@@ -61,6 +61,9 @@ public:
             llvm::function_ref<void(const OperatorRun &)> observe = nullptr, bool backward = false);
   /// Nanoseconds of the graph as one. Errors: the same.
   llvm::Expected<int64_t> whole(std::vector<c10::IValue> inputs);
+  /// Nanoseconds of the way back through the graph as one, to every weight that is trained; 0:
+  /// there is none. It holds what the backwards of all operators need. Errors: the same.
+  llvm::Expected<int64_t> wholeBackward(std::vector<c10::IValue> inputs);
 
 private:
   struct Impl;

@@ -14,6 +14,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <thread>
+#include <unistd.h>
 
 namespace pipec {
 
@@ -29,6 +30,8 @@ int64_t medianOf(std::vector<int64_t> values) {
                    values.end());
   return values[values.size() / 2];
 }
+
+int64_t halfOfMemory() { return sysconf(_SC_PHYS_PAGES) / 2 * sysconf(_SC_PAGESIZE); }
 
 /// A rank on a thread of its own: runs the model over and over between work() and rest().
 class OtherRank {
@@ -105,8 +108,9 @@ struct Samples {
 class OperatorTimer {
 public:
   OperatorTimer(Model &model, const std::vector<c10::IValue> &inputs, const TimingRequest &request)
-      : model_(model), inputs_(inputs), budgetNs_(request.budgetNs), backward_(request.backward),
-        timer_(model), table_(emptyTable(model)) {
+      : model_(model), inputs_(inputs), budgetNs_(request.budgetNs),
+        mostBytes_(request.mostBytes ? request.mostBytes : halfOfMemory()),
+        backward_(request.backward), timer_(model), table_(emptyTable(model)) {
     const size_t cores = llvm::hardware_concurrency().compute_thread_count();
     table_.atOnce = static_cast<int64_t>(std::max<size_t>(1, std::min(request.ranks, cores)));
     alone_.operators.resize(table_.rows.size());
@@ -170,16 +174,41 @@ private:
     if (!backward_)
       return llvm::Error::success();
     size_t i = 0;
-    return timer_
-        .operators(
-            ownCopies(inputs_),
-            [&](const OperatorRun &done) {
-              inputGrads_[i].push_back(done.backward.inputGradNs);
-              weightGrads_[i].push_back(done.backward.weightGradNs);
-              table_.rows[i++].keptBytes = done.keptBytes;
-            },
-            /*backward=*/true)
-        .takeError();
+    llvm::Expected<std::vector<int64_t>> done = timer_.operators(
+        ownCopies(inputs_),
+        [&](const OperatorRun &run) {
+          inputGrads_[i].push_back(run.backward.inputGradNs);
+          weightGrads_[i].push_back(run.backward.weightGradNs);
+          table_.rows[i++].keptBytes = run.keptBytes;
+        },
+        /*backward=*/true);
+    if (!done)
+      return done.takeError();
+    timeWholeBackward();
+    return llvm::Error::success();
+  }
+
+  /// All operators' backwards at once, while no other rank is at work. Where that cannot be, there
+  /// is nothing that their sum could be held against.
+  void timeWholeBackward() {
+    if (!wholeBackwardFailed_.empty())
+      return;
+    const CostRow sum = table_.sum(0, table_.rows.size());
+    if (const int64_t bytes = sum.keptBytes + 2 * sum.weightBytes; bytes > mostBytes_) {
+      wholeBackwardFailed_ = fmt::format("it would hold {} bytes at once, on a machine with {}",
+                                         bytes, 2 * mostBytes_);
+      return;
+    }
+    const bool isFirst = wholeBackwards_.empty(); // and prepares what running takes
+    for (int run = isFirst ? 0 : 1; run < 2; ++run) {
+      llvm::Expected<int64_t> whole = timer_.wholeBackward(ownCopies(inputs_));
+      if (!whole) {
+        wholeBackwardFailed_ = describe(whole.takeError()).message;
+        return;
+      }
+      if (run == 1)
+        wholeBackwards_.push_back(*whole);
+    }
   }
 
   /// Beside ranks that are somewhere else in the model every time, as those of a pipeline are.
@@ -213,24 +242,39 @@ private:
         table_.rows[i].weightGradNs = medianOf(weightGrads_[i]);
       }
     }
-    const int64_t whole = medianOf(alone_.wholes);
+    compare("times", sum, "the whole model takes", medianOf(alone_.wholes));
+    if (!backward_)
+      return;
+    const CostRow all = table_.sum(0, table_.rows.size());
+    if (wholeBackwardFailed_.empty())
+      compare("backwards", all.inputGradNs + all.weightGradNs, "the whole model's takes",
+              medianOf(wholeBackwards_));
+    else
+      model_.notes.push_back("the operators' backwards were not held against the whole model's: " +
+                             wholeBackwardFailed_);
+  }
+
+  void compare(const char *what, int64_t sum, const char *of, int64_t whole) {
     const double off =
         static_cast<double>(sum - whole) / static_cast<double>(std::max<int64_t>(1, whole));
     if (std::abs(off) > kTolerated)
-      model_.notes.push_back(fmt::format(
-          "the operators' times add up to {:.3f} ms, the whole model takes {:.3f} ms ({:+.0f} %): "
-          "predicted times are off by as much",
-          static_cast<double>(sum) / 1e6, static_cast<double>(whole) / 1e6, 100 * off));
+      model_.notes.push_back(fmt::format("the operators' {} add up to {:.3f} ms, {} {:.3f} ms "
+                                         "({:+.0f} %): predicted times are off by as much",
+                                         what, static_cast<double>(sum) / 1e6, of,
+                                         static_cast<double>(whole) / 1e6, 100 * off));
   }
 
   Model &model_;
   const std::vector<c10::IValue> &inputs_;
   int64_t budgetNs_;
+  const int64_t mostBytes_;
   bool backward_;
   GraphTimer timer_;
   CostTable table_;
   Samples alone_, shared_;
   std::vector<std::vector<int64_t>> inputGrads_, weightGrads_; // per operator
+  std::vector<int64_t> wholeBackwards_;
+  std::string wholeBackwardFailed_; // why; empty: it did not
   std::vector<std::unique_ptr<OtherRank>> others_;
 };
 

@@ -10,13 +10,15 @@ struct TimingRequest {
   int64_t budgetNs = 10'000'000'000;
   size_t ranks = 1;      // at work at once; more than this machine has cores count as so many
   bool backward = false; // for training
+  int64_t mostBytes = 0; // that a whole backward may hold; 0: half of this machine's memory
 };
 
 /// Medians of runs with one thread, after one to warm up, on what one micro-batch will be: of each
 /// operator while the other ranks are at work too, which share caches, memory and its bandwidth,
 /// and while none is. The other ranks are the whole model, run again and again on other threads.
-/// At least one run counts, however short the budget. A note in model.notes says when the
-/// operators' sum is more than 10 % off the whole model's time. `inputs`: one value per argument.
+/// At least one run counts, however short the budget. A note in model.notes says when the sum of
+/// the operators' times, or of their backwards, is more than 10 % off that of the whole model, or
+/// why its backward was not timed. `inputs`: one value per argument.
 /// Errors: those of evaluateGraph.
 llvm::Expected<CostTable> timeOperators(Model &model, const std::vector<c10::IValue> &inputs,
                                         const TimingRequest &request);

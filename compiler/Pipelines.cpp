@@ -111,11 +111,14 @@ std::string frontPipeline(const CompileOptions &options) {
 
 std::string typedPipeline() { return "simplify,split-outputs,simplify,split-branches"; }
 
+std::string cutPipeline(const CompileOptions &options, const PlannedCuts &cuts) {
+  return chooseCutsText(options, cuts) + ",legalise-cuts";
+}
+
 std::string stagePipeline(const CompileOptions &options, const PlannedCuts &cuts) {
   return llvm::join(
       std::vector<std::string>{
-          chooseCutsText(options, cuts),
-          "legalise-cuts",
+          cutPipeline(options, cuts),
           "rematerialise",
           "insert-transfers",
           // After the cut: only now is it known which stages use a weight.

@@ -18,7 +18,9 @@ struct PlannedCuts {
   std::vector<size_t> places; // before these operators
   std::vector<size_t> order;  // of operators; empty: as in the program
 };
-/// From the normalised model to stages.
+/// From the normalised model to places where it may be cut.
+std::string cutPipeline(const CompileOptions &options, const PlannedCuts &cuts = {});
+/// From there to stages: all from the normalised model.
 std::string stagePipeline(const CompileOptions &options, const PlannedCuts &cuts = {});
 /// All of it, as Compiler::pipelineText, with the planned cuts where they are known.
 std::string wholePipeline(const CompileOptions &options, const PlannedCuts &cuts);

@@ -3,6 +3,7 @@
 #include "compiler/GivenSchedule.h"
 #include "compiler/MeasureCosts.h"
 #include "compiler/Predict.h"
+#include "compiler/TrainingAsked.h"
 #include "ir/Values.h"
 #include "ir/plan/Runs.h"
 #include "passes/analysis/TopLevel.h"
@@ -67,6 +68,8 @@ llvm::Error Planning::begin(const CompileOptions &options) {
 size_t Planning::stages() const {
   if (planned_)
     return planned_->boundaries.size() + 1;
+  if (cutsGiven_)
+    return options_->stages;
   if (isTraining() && !options_->stages && options_->ranks)
     return options_->ranks;
   return options_->stages || options_->cluster.empty() ? options_->stages : cluster_.devices.size();
@@ -160,9 +163,10 @@ llvm::Error Planning::checkAsked(const Model &model) const {
                      fmt::format("--memory-limit: expected automatic cuts, got {}",
                                  given ? "given ones" : "no number of stages"),
                      given ? "leave one of the two out" : "say how many with --stages");
-  if (isTraining() && given && options_->split != "auto")
-    return makeError(ExitCode::Usage, "--train: expected automatic cuts, got given ones",
-                     "--split auto does not look at them");
+  if (isTraining() && !cutsGiven_ && !options_->stages && !options_->ranks &&
+      options_->cluster.empty())
+    return makeError(ExitCode::Usage, "--train: expected --ranks, --stages or --cluster, got none",
+                     "say how many ranks there are with --ranks");
   if (options_->costBudgetNs && kindOfCosts() != "measured")
     return makeError(ExitCode::Usage,
                      fmt::format("--cost-budget: expected costs that are measured, got {}",
@@ -175,6 +179,7 @@ llvm::Error Planning::checkAsked(const Model &model) const {
 
 llvm::Expected<bool> Planning::findCosts(Model &model, const std::vector<c10::IValue> &inputs,
                                          CompileReport &report) {
+  cutsGiven_ = areCutsGiven(model);
   cutsByCost_ = isCutByCost(model);
   if (llvm::Error error = checkAsked(model))
     return std::move(error);
@@ -197,28 +202,26 @@ llvm::Expected<bool> Planning::findCosts(Model &model, const std::vector<c10::IV
   return true;
 }
 
-llvm::Error Planning::planTraining() {
-  TrainingWishes wishes;
-  wishes.ranks = options_->ranks;
-  wishes.stages = options_->stages;
-  wishes.batch = options_->batch;
-  wishes.microBatches = options_->microBatches;
-  wishes.memoryLimit = options_->memoryLimit;
-  if (!options_->recompute.empty())
-    wishes.recompute = options_->recompute == "never"    ? RecomputeChoice::Never
-                       : options_->recompute == "always" ? RecomputeChoice::Always
-                                                         : RecomputeChoice::Auto;
-  for (const auto &[name, mode] : options_->tied)
-    if (name.empty())
-      wishes.tied = mode;
-  if (!isAuto())
-    wishes.schedule = options_->schedule;
+bool Planning::areCutsGiven(const Model &model) const {
+  if (options_->split == "auto")
+    return false;
+  return !options_->cuts.empty() || !options_->split.empty() ||
+         !topLevelOf(model).boundaries.empty() || findNestedBoundary(model);
+}
+
+bool Planning::trainsAsCut(const Model &model) const { return isTraining() && areCutsGiven(model); }
+
+llvm::Error Planning::planTraining(const Model &model,
+                                   const std::optional<std::vector<size_t>> &given) {
+  TrainingWishes wishes = trainingWishes(*options_, model, table_);
+  wishes.cuts = given;
   if (!options_->cluster.empty())
     wishes.cluster = cluster_;
   llvm::Expected<PlannedTraining> plan = pipec::planTraining(table_, wishes);
   if (!plan)
     return plan.takeError();
-  planned_.emplace().boundaries = plan->boundaries;
+  if (!given)
+    planned_.emplace().boundaries = plan->boundaries;
   training_ = std::make_shared<const PlannedTraining>(std::move(*plan));
   return llvm::Error::success();
 }
@@ -244,9 +247,11 @@ void Planning::sayWhatDiffers(CutRequest &request) const {
     request.devices.clear();
 }
 
-llvm::Expected<bool> Planning::planCuts(const Model &model, CompileReport &report) {
+llvm::Expected<bool> Planning::planCuts(const Model &model,
+                                        const std::optional<std::vector<size_t>> &given,
+                                        CompileReport &report) {
   if (isTraining()) {
-    if (llvm::Error error = planTraining())
+    if (llvm::Error error = planTraining(model, given))
       return std::move(error);
     return true;
   }

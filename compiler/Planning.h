@@ -21,7 +21,7 @@ public:
   /// Reads the cluster file. Errors: those of readCluster.
   llvm::Error begin(const CompileOptions &options);
 
-  /// As many as there are devices where nobody says more.
+  /// As many as there are devices where nobody says more; 0: as the cuts say.
   size_t stages() const;
 
   /// After findCosts, where nobody says otherwise: one per stage; with automatic cuts by measured
@@ -29,17 +29,22 @@ public:
   /// cluster at most as many as it has devices.
   size_t ranksFor(size_t stages) const;
 
+  /// A training is planned around cuts that were given: by name, by the model's markers.
+  bool trainsAsCut(const Model &model) const;
+
   /// Fills model.nodeCosts where the options need them; false: they do not. Errors: Usage for a
-  /// memory limit, a training or time for measurements with given cuts and for inputs without
-  /// elements; those of pipec::findCosts.
+  /// memory limit or time for measurements with given cuts, for a training on nobody knows how many
+  /// ranks and for inputs without elements; those of pipec::findCosts.
   llvm::Expected<bool> findCosts(Model &model, const std::vector<c10::IValue> &inputs,
                                  CompileReport &report);
 
-  /// Automatic cuts, after findCosts; false: the cuts are given. Errors: those of pipec::planCuts
-  /// and pipec::planTraining.
-  llvm::Expected<bool> planCuts(const Model &model, CompileReport &report);
+  /// Automatic cuts, after findCosts; false: the cuts are given, as `given` says where a training
+  /// is planned around them. Errors: those of pipec::planCuts and pipec::planTraining.
+  llvm::Expected<bool> planCuts(const Model &model, const std::optional<std::vector<size_t>> &given,
+                                CompileReport &report);
 
-  /// How weights are kept that several stages read, where the plan of a training says it.
+  /// How weights are kept that several stages read, where the plan of a training says it and the
+  /// options give no mode by their names.
   std::optional<Tie::Mode> tied() const;
 
   /// The planned cuts; no places: none were planned.
@@ -62,8 +67,9 @@ private:
   std::string kindOfCosts() const;
   bool isAuto() const { return options_->schedule == "auto"; }
   bool isTraining() const { return options_->mode == Mode::Train; }
+  bool areCutsGiven(const Model &model) const;
   llvm::Error checkAsked(const Model &model) const;
-  llvm::Error planTraining();
+  llvm::Error planTraining(const Model &model, const std::optional<std::vector<size_t>> &given);
   std::vector<size_t> stageCounts() const;
   ForwardProblem forwardProblem(size_t ranks, const Signature &signature) const;
   bool isCutByCost(const Model &model) const;
@@ -77,7 +83,7 @@ private:
   std::shared_ptr<const PlannedTraining> training_;
   CostTable table_;
   int64_t memoryBytes_ = 0; // of the device that stages are planned for; 0: no limit
-  bool cutsByCost_ = false, costsKnown_ = false, ofThisRun_ = false;
+  bool cutsGiven_ = false, cutsByCost_ = false, costsKnown_ = false, ofThisRun_ = false;
 };
 
 } // namespace pipec

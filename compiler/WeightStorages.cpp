@@ -60,6 +60,14 @@ bool isTrained(const Attribute &attribute) {
   return false;
 }
 
+c10::IValue withLeaves(const Attribute &attribute, const c10::IValue &value) {
+  return mapTensors(value, [&](const at::Tensor &tensor) {
+    const bool trained = tensor.defined() && (attribute.value.isTensor() ? attribute.requiresGrad
+                                                                         : tensor.requires_grad());
+    return trained ? tensor.detach().requires_grad_() : tensor;
+  });
+}
+
 std::vector<WeightStorage> weightStorages(const Model &model, const OperatorGraph &graph) {
   std::vector<at::Tensor> tensors;
   std::vector<std::vector<WeightTensor>> parts;

@@ -21,4 +21,7 @@ std::vector<WeightStorage> weightStorages(const Model &model, const OperatorGrap
 /// Some tensor of the attribute requires a gradient.
 bool isTrained(const Attribute &attribute);
 
+/// `value`, the attribute's, with leaves of their own for trained tensors: they collect gradients.
+c10::IValue withLeaves(const Attribute &attribute, const c10::IValue &value);
+
 } // namespace pipec

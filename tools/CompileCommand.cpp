@@ -48,11 +48,12 @@ FlagOption infer("infer",
                  cl::desc("compile in eval mode: training flags of modules are folded to false "
                           "(default: as the file has them)"),
                  cl::cat(category));
-FlagOption train("train",
-                 cl::desc("plan for training, with --dry-run: cuts, stages per rank, schedule, "
-                          "micro-batches, recompute and shared weights together, within the memory "
-                          "of the devices; training flags of modules are folded to true"),
-                 cl::cat(category));
+FlagOption train(
+    "train",
+    cl::desc("plan for training, with --dry-run: cuts where none are given, stages per "
+             "rank, schedule, micro-batches, recompute and shared weights together, "
+             "within the memory of the devices; training flags of modules are folded to true"),
+    cl::cat(category));
 StringListOption keepEval("keep-eval",
                           cl::desc("modules compiled in eval mode, whatever the file has"),
                           cl::value_desc("NAME,..."), cl::CommaSeparated, cl::cat(category));
@@ -209,22 +210,12 @@ llvm::Error readTraining(CompileOptions &options) {
     return makeError(ExitCode::Usage, "--train: expected --dry-run with it",
                      "this version plans trainings and runs none; --emit-costs FILE keeps what "
                      "pipe-schedule auto --costs FILE needs");
-  if (!at.empty() || (given(split) && split != "auto"))
-    return makeError(ExitCode::Usage, "--train: expected automatic cuts, got given ones",
-                     "leave out --at and --split");
-  if (!given(stages) && !given(ranks) && !given(cluster))
-    return makeError(ExitCode::Usage, "--train: expected --ranks, --stages or --cluster, got none",
-                     "say how many ranks there are with --ranks");
   const Generator *generator = findGenerator(schedule);
   if (given(schedule) && schedule != "auto" && (!generator || generator->inference))
     return makeError(ExitCode::Usage,
                      fmt::format("--schedule: expected auto or a schedule of a training, got {}",
                                  schedule.getValue()),
                      "pipe-schedule --list names them");
-  if (llvm::any_of(tied, [](llvm::StringRef text) { return text.contains('='); }))
-    return makeError(ExitCode::Usage,
-                     "--tied: expected transmit or replicate with --train, got single weights",
-                     "a training is planned with all shared weights kept the same way");
   if (llvm::Expected<size_t> how =
           chooseByName("recompute", recompute, {"never", "always", "auto"});
       !how)

@@ -1,7 +1,7 @@
 #include "tools/TrainingReport.h"
 
-#include "ir/plan/PlanNames.h"
 #include "ir/plan/Words.h"
+#include "llvm/ADT/STLExtras.h"
 #include "tools/PlanReport.h"
 #include "tools/Table.h"
 
@@ -16,6 +16,15 @@ std::string microBatchesOf(const PlannedTraining &plan) {
   if (plan.samples)
     text += " of " + counted(static_cast<size_t>(plan.samples), "sample");
   return text;
+}
+
+/// How the weights that several stages read are kept; empty: there are none.
+std::string tiedOf(const PlannedTraining &plan) {
+  const auto sent = static_cast<size_t>(llvm::count_if(
+      plan.plan.ties, [](const Tie &tie) { return tie.mode == Tie::Mode::Transmit; }));
+  if (plan.plan.ties.empty())
+    return "";
+  return sent == plan.plan.ties.size() ? "transmit" : sent == 0 ? "replicate" : "mixed";
 }
 
 void printStagesOf(llvm::raw_ostream &out, const PlannedTraining &plan) {
@@ -49,7 +58,7 @@ void printTraining(llvm::raw_ostream &out, const PlannedTraining &plan) {
   out << fmt::format("\ntraining: {}, {} on {}, {}{}\n", plan.scheduleName,
                      counted(plan.stages.size(), "stage"), counted(plan.ranks, "rank"),
                      microBatchesOf(plan),
-                     plan.tied ? ", shared weights: " + toString(*plan.tied).str() : "");
+                     tiedOf(plan).empty() ? "" : ", shared weights: " + tiedOf(plan));
   out << fmt::format("expected: {} a step, {:.0f} % of it idle; nothing that was free to choose "
                      "makes it shorter than {} (gap {:.1f} %)\n",
                      formatDuration(plan.stepNs), 100 * plan.timing.bubbleMakespan(),
@@ -97,8 +106,8 @@ llvm::json::Object trainingJson(const PlannedTraining &plan) {
                               {"schedules", static_cast<int64_t>(plan.schedules)}};
   if (plan.samples)
     document["samples"] = plan.samples;
-  if (plan.tied)
-    document["tied"] = toString(*plan.tied);
+  if (const std::string tied = tiedOf(plan); !tied.empty())
+    document["tied"] = tied;
   return document;
 }
 

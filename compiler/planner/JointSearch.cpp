@@ -74,7 +74,7 @@ private:
   std::vector<Tie::Mode> tiedModes(size_t stages) const {
     if (request_.tied)
       return {*request_.tied};
-    if (!stages_.sharesWeights() || stages < 2)
+    if (!stages_.sharesFreely() || stages < 2)
       return {Tie::Mode::Replicate};
     return {Tie::Mode::Replicate, Tie::Mode::Transmit};
   }

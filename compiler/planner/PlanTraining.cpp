@@ -20,6 +20,34 @@ constexpr int64_t kMostPerRank = 8;         // micro-batches that are tried with
 constexpr int64_t kMostDoubled = 64;        // per rank, of the powers of two
 constexpr int64_t kMostListed = 10'000;     // numbers of micro-batches that are looked through
 
+/// With given cuts the number of stages is known.
+llvm::Expected<TrainingWishes> withStagesOfCuts(const CostTable &table, TrainingWishes wishes) {
+  if (!wishes.cuts)
+    return wishes;
+  size_t before = 0;
+  for (size_t cut : *wishes.cuts) {
+    if (cut <= before || cut >= table.rows.size() || table.rows[cut].withPrevious)
+      return failf(ExitCode::Usage,
+                   "a plan of a training: expected ascending cuts at places where the model may be "
+                   "cut, got one before operator {}",
+                   cut);
+    before = cut;
+  }
+  const size_t stages = wishes.cuts->size() + 1;
+  if (wishes.stages && wishes.stages != stages)
+    return failf(ExitCode::Usage, "--stages: expected {}, as the given cuts make, got {}", stages,
+                 wishes.stages);
+  wishes.stages = stages;
+  return wishes;
+}
+
+/// Places other than the given ones are none.
+CostTable cutAsGiven(CostTable table, const std::vector<size_t> &cuts) {
+  for (size_t i = 1; i < table.rows.size(); ++i)
+    table.rows[i].withPrevious = !llvm::is_contained(cuts, i);
+  return table;
+}
+
 llvm::Expected<size_t> ranksOf(const TrainingWishes &wishes) {
   const size_t devices = wishes.cluster ? wishes.cluster->devices.size() : 0;
   const size_t ranks = wishes.ranks    ? wishes.ranks
@@ -29,6 +57,12 @@ llvm::Expected<size_t> ranksOf(const TrainingWishes &wishes) {
   if (ranks == 0)
     return makeError(ExitCode::Usage, "a plan of a training: expected ranks or stages, got neither",
                      "say how many ranks there are with --ranks");
+  if (wishes.cuts && wishes.stages % ranks != 0)
+    return makeError(ExitCode::Usage,
+                     fmt::format("--ranks: expected a divisor of {}, the stages that the given "
+                                 "cuts make, got {}",
+                                 wishes.stages, ranks),
+                     "schedules of a training have equally many stages on every rank");
   if (wishes.stages % ranks != 0)
     return failf(ExitCode::Usage, "--stages: expected a multiple of {}, got {}",
                  counted(ranks, "rank"), wishes.stages);
@@ -125,7 +159,8 @@ llvm::Expected<JointRequest> requestOf(const CostTable &table, const TrainingWis
   if (!ways)
     return ways.takeError();
   JointRequest request;
-  request.problem.table = table;
+  request.problem.table = wishes.cuts ? cutAsGiven(table, *wishes.cuts) : table;
+  request.problem.tied = wishes.tiedByName;
   request.problem.ranks = *ranks;
   request.problem.cluster = wishes.cluster ? *wishes.cluster : defaultCluster(*ranks);
   request.problem.memoryLimit = wishes.memoryLimit;
@@ -204,8 +239,11 @@ llvm::Expected<JointOutcome> search(JointRequest &request) {
 
 } // namespace
 
-llvm::Expected<PlannedTraining> planTraining(const CostTable &table, const TrainingWishes &wishes) {
-  llvm::Expected<JointRequest> request = requestOf(table, wishes);
+llvm::Expected<PlannedTraining> planTraining(const CostTable &table, const TrainingWishes &asked) {
+  llvm::Expected<TrainingWishes> wishes = withStagesOfCuts(table, asked);
+  if (!wishes)
+    return wishes.takeError();
+  llvm::Expected<JointRequest> request = requestOf(table, *wishes);
   if (!request)
     return request.takeError();
   llvm::Expected<JointOutcome> outcome = search(*request);
@@ -220,7 +258,10 @@ llvm::Expected<PlannedTraining> planTraining(const CostTable &table, const Train
   plan.ranks = request->problem.ranks;
   plan.microBatches = point.microBatches;
   plan.samples = static_cast<int64_t>(double(table.batch) * point.share + 0.5);
-  if (!best.work->plan.ties.empty())
+  const auto isFree = [&](const SharedWeight &weight) {
+    return !wishes->tiedByName.count(weight.name);
+  };
+  if (!best.work->plan.ties.empty() && llvm::any_of(table.shared, isFree))
     plan.tied = point.tied;
   plan.peakBytes = best.needBytes;
   plan.limitBytes = best.work->limitBytes;

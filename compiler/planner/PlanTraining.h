@@ -4,6 +4,8 @@
 
 #include "compiler/planner/JointSearch.h"
 
+#include <map>
+
 namespace pipec {
 
 /// 0, or nothing: not said.
@@ -14,6 +16,9 @@ struct TrainingWishes {
   int64_t memoryLimit = 0; // of every device, in bytes
   RecomputeChoice recompute = RecomputeChoice::Auto;
   std::optional<Tie::Mode> tied;
+  std::map<std::string, Tie::Mode> tiedByName; // of the table's shared weights: goes before `tied`
+  /// Operators that stages but the first begin with: the cuts are given. Nothing: they are free.
+  std::optional<std::vector<size_t>> cuts;
   std::string schedule; // of a generator
   std::optional<Cluster> cluster;
 };
@@ -32,7 +37,8 @@ struct PlannedTraining {
   std::vector<size_t> boundaries; // operators that stages but the first begin with
   size_t ranks = 1;
   int64_t microBatches = 1, samples = 0; // of the largest micro-batch; 0: not known
-  std::optional<Tie::Mode> tied;         // nothing: no weight is read by several stages
+  std::optional<Tie::Mode> tied;         // of weights that several stages read, where nobody gave
+                                         // theirs by name; nothing: there are none
   std::vector<int64_t> peakBytes;        // per rank, everything that it holds
   std::vector<int64_t> limitBytes;       // per rank; empty: no limit
   int64_t stepNs = 0, lowerBoundNs = 0;  // no choice of all that was free is faster
@@ -50,8 +56,8 @@ struct PlannedTraining {
 /// Ranks: as said, else the cluster's devices, else one per stage. Stages: as said, else one to
 /// four per rank. The batch: as said, else of two micro-batches per rank like the table's; it is
 /// cut into as many micro-batches as was said, else none smaller than the table's is tried, since
-/// nothing shows what it would cost. Errors: Usage for a table without a backward and for numbers
-/// that do not go together; those of searchJointly.
+/// nothing shows what it would cost. Errors: Usage for a table without a backward, for numbers that
+/// do not go together and for given cuts where no cut may be; those of searchJointly.
 llvm::Expected<PlannedTraining> planTraining(const CostTable &table, const TrainingWishes &wishes);
 
 } // namespace pipec

@@ -1,6 +1,7 @@
 #include "compiler/planner/TrainingStages.h"
 
 #include "compiler/planner/SketchPlan.h"
+#include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
 #include <cmath>
@@ -76,6 +77,12 @@ std::optional<int64_t> TrainingStages::limitOf(size_t rank) const {
   return whole / static_cast<int64_t>(sharing);
 }
 
+bool TrainingStages::sharesFreely() const {
+  return llvm::any_of(problem_.table.shared, [&](const SharedWeight &weight) {
+    return !problem_.tied.count(weight.name);
+  });
+}
+
 int64_t TrainingStages::updateNs(size_t rank, int64_t trainedBytes) const {
   const double moved = double(trainedBytes) * double(problem_.optimizer.moved());
   return rounded(moved * 1e9 / double(deviceOfRank(problem_.cluster, rank).bytesPerSecond));
@@ -116,7 +123,9 @@ void TrainingStages::addShared(const TrainingPoint &point, const std::vector<uin
       stages.insert(stageOf[reader]);
     if (stages.size() < 2)
       continue;
-    addTie(work.plan, {stages.begin(), stages.end()}, weight.bytes, point.tied);
+    const auto given = problem_.tied.find(weight.name);
+    const Tie::Mode mode = given != problem_.tied.end() ? given->second : point.tied;
+    addTie(work.plan, {stages.begin(), stages.end()}, weight.bytes, mode);
     const size_t owner = *stages.begin(), home = work.plan.stages[owner].rank;
     for (size_t stage : stages)
       work.plan.stages[stage].attributes.back().requiresGrad = weight.trained;
@@ -125,7 +134,7 @@ void TrainingStages::addShared(const TrainingPoint &point, const std::vector<uin
       const size_t rank = work.plan.stages[stage].rank;
       if (stage == owner)
         continue;
-      if (point.tied == Tie::Mode::Replicate) {
+      if (mode == Tie::Mode::Replicate) {
         const int64_t states = weight.trained ? 1 + problem_.optimizer.states : 0;
         work.fixedBytes[rank] += weight.bytes * (1 + states);
         trained[stage] += weight.trained ? weight.bytes : 0;

@@ -6,6 +6,8 @@
 #include "ir/plan/Cluster.h"
 #include "ir/plan/CostTable.h"
 
+#include <map>
+
 namespace pipec {
 
 /// What an optimizer keeps and moves for every byte of a trained weight.
@@ -22,6 +24,7 @@ struct TrainingProblem {
   Cluster cluster;         // rank r is its device r, round and round; times are its least device's
   int64_t memoryLimit = 0; // of every device; 0: as the cluster says
   OptimizerCosts optimizer;
+  std::map<std::string, Tie::Mode> tied{}; // of shared weights by name, whatever a point says
 };
 
 /// Where stages begin, and how they run: one point of the joint search.
@@ -31,7 +34,7 @@ struct TrainingPoint {
   std::vector<size_t> boundaries; // operators that stages but the first begin with
   int64_t microBatches = 1;
   double share = 1; // of the table's micro-batch: times and activations are proportional
-  Tie::Mode tied = Tie::Mode::Replicate; // of all weights that several stages read
+  Tie::Mode tied = Tie::Mode::Replicate; // of weights that several stages read
   bool operator==(const TrainingPoint &) const = default;
 };
 
@@ -44,7 +47,8 @@ public:
   const std::vector<size_t> &places() const { return places_; }
   size_t operators() const { return problem_.table.rows.size(); }
   bool hasGradient(size_t op) const { return hasGradient_[op]; } // its results have
-  bool sharesWeights() const { return !problem_.table.shared.empty(); }
+  /// Shared weights of which only a point says how they are kept.
+  bool sharesFreely() const;
   const TrainingProblem &problem() const { return problem_; }
   double slownessOf(size_t rank) const { return slow_[rank]; }
   /// Bytes of a rank's device that are its; nothing: no limit.

@@ -385,6 +385,8 @@ class Planner(e2e.Case):
         clusters = e2e.SOURCE / "docs/clusters"
         two, _ = self.document(*UNET, "--cluster", clusters / "two-cores.json", "-o", "two.pipe")
         self.assertEqual(len(two["stages"]), 2)  # as many as devices
+        given, _ = self.document(*MLP, "--at", "layers.4,head", "--cluster", clusters / "four-gpus.json", "-o", "given.pipe")
+        self.assertEqual([stage["rank"] for stage in given["stages"]], [0, 1, 2])  # as many as the cuts make
         slow, _ = self.document(*UNET, "--stages", 4, "-o", "cpu.pipe")
         fast, _ = self.document(*UNET, "--stages", 4, "--cluster", clusters / "four-gpus.json", "-o", "gpus.pipe")
         self.assertLess(fast["prediction"]["step_ms"], slow["prediction"]["step_ms"] / 10)

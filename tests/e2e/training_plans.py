@@ -2,11 +2,28 @@
 import json
 from pathlib import Path
 
+import torch
+
 import e2e
 
 MLP = [e2e.MODELS / "mlp.pt", "--inputs", e2e.MODELS / "mlp.inputs.pt"]
 BERT = [e2e.MODELS / "bert.pt", "--inputs", e2e.MODELS / "bert.inputs.pt"]
 PLAN = ["--train", "--cost", "analytic", "--dry-run"]
+
+
+class Counts(torch.nn.Module):
+    """Between the reading and the writing of its counter nothing may be cut."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.third = (torch.nn.Linear(8, 8) for _ in range(3))
+        self.register_buffer("count", torch.zeros(1))
+
+    def forward(self, x):
+        x = self.first(x) + self.count
+        x = self.second(x)
+        self.count.add_(1)
+        return self.third(x)
 
 
 class TrainingPlans(e2e.Case):
@@ -124,6 +141,56 @@ class TrainingPlans(e2e.Case):
         zb = self.document("pipe-compile", *MLP, "--ranks", 2, *PLAN, "--schedule", "zb-h1", "--microbatches", 6)["prediction"]
         self.assertEqual((zb["schedule"], zb["microbatches"]), ("zb-h1", 6))
 
+    def testGivenCuts(self):
+        """Stages are those of an inference with the same cuts; schedule, micro-batches and ranks of stages are free."""
+        nodes = lambda report: [stage["nodes"] for stage in report["stages"]]
+        for cuts in (["--at", "layers.4,layers.8,head"], ["--at", "layers.2,layers.4,head"]):
+            wanted = nodes(self.document("pipe-compile", *MLP, *cuts, "--infer", "--dry-run"))
+            for ranks in (4, 2, 1):
+                report = self.document("pipe-compile", *MLP, *PLAN, *cuts, "--ranks", ranks, "--batch", 16)
+                self.assertEqual((nodes(report), report["prediction"]["ranks"]), (wanted, ranks))
+                self.assertEqual([stage["nodes"] for stage in report["prediction"]["stages"]], wanted)
+                self.assertEqual([stage["rank"] for stage in report["stages"]], [stage["rank"] for stage in report["prediction"]["stages"]])
+                self.assertIs(report["prediction"]["every_cut"], True)
+                self.assertLessEqual(report["prediction"]["lower_bound_ms"], report["prediction"]["step_ms"])
+            free = self.document("pipe-compile", *MLP, *PLAN, "--stages", 4, "--batch", 16)
+            given = self.document("pipe-compile", *MLP, *PLAN, *cuts, "--batch", 16)  # ranks: one per stage
+            self.assertEqual(given["prediction"]["ranks"], 4)
+            self.assertLessEqual(free["prediction"]["step_ms"], 1.001 * given["prediction"]["step_ms"])
+        done = self.refused("pipe-compile", 12, *MLP, *PLAN, "--at", "layers.4", "--memory-limit", "1kB", saying=["no pipeline fits: expected at least"])
+        least = int(done.err.split("expected at least ")[1].split()[0])
+        self.document("pipe-compile", *MLP, *PLAN, "--at", "layers.4", "--memory-limit", least)
+        self.refused("pipe-compile", 12, *MLP, *PLAN, "--at", "layers.4", "--memory-limit", least - 1, saying=[f"at least {least} bytes"])
+        markers = [e2e.MODELS / "mlp_markers.pt", "--inputs", e2e.MODELS / "mlp_markers.inputs.pt", *PLAN]
+        marked = self.document("pipe-compile", *markers)
+        self.assertEqual((len(marked["stages"]), marked["prediction"]["ranks"]), (4, 4))
+        self.assertEqual(nodes(marked), nodes(self.document("pipe-compile", *markers, "--split", "markers", "--ranks", 2)))
+        self.assertEqual(len(self.document("pipe-compile", *markers, "--split", "auto", "--ranks", 3, "--stages", 3)["stages"]), 3)
+
+    def testGivenCutsAreMovedAsEver(self):
+        """A cut where none may be goes to the nearest place, and what is planned goes along."""
+        torch.jit.script(Counts()).save("counts.pt")
+        done = e2e.run("pipe-compile", "counts.pt", "--inputs", "f32[2,8]", *PLAN, "--at", "second", "--json")
+        self.assertEqual(done.code, 0, done)
+        self.assertIn("note: cut 1 moved from before", done.err)
+        report = json.loads(done.out)
+        self.assertEqual([stage["nodes"] for stage in report["prediction"]["stages"]], [stage["nodes"] for stage in report["stages"]])
+        self.assertEqual(report["prediction"]["stages"][1]["modules"][1], "third")
+
+    def testTiedByName(self):
+        """Any name of a weight says how it is kept; where nobody says, the plan does."""
+        names = ["model.bert.embeddings.word_embeddings.weight", "model.cls.predictions.decoder.weight"]
+        for name in names:
+            for mode in ("transmit", "replicate"):
+                other = {"transmit": "replicate", "replicate": "transmit"}[mode]
+                report = self.document("pipe-compile", *BERT, "--ranks", 2, "--stages", 2, *PLAN, "--tied", f"{other},{name}={mode}")
+                plan = self.document("pipe-compile", *BERT, "--ranks", 2, "--stages", 2, *PLAN, "--tied", mode)
+                self.assertEqual([tie["mode"] for tie in report["ties"]], [mode])
+                for key in ("tied", "schedule", "microbatches", "step_ms", "peak_memory"):
+                    self.assertEqual(report["prediction"][key], plan["prediction"][key], (name, mode, key))
+        self.refused("pipe-compile", 2, *BERT, "--ranks", 2, *PLAN, "--tied", f"{names[0]}=transmit,{names[1]}=replicate",
+                     saying=["are one weight: expected one mode for both"])
+
     def testMeasured(self):
         table = self.document("pipe-compile", *MLP, "--ranks", 2, "--train", "--cost-budget", "100ms", "--emit-costs", "measured.json", "--dry-run")
         self.assertIn("measure costs", [phase["name"] for phase in table["phases"]])
@@ -143,15 +210,17 @@ class TrainingPlans(e2e.Case):
         compile(MLP[0], "--ranks", 2, "--train", "--dry-run", saying=["--train: expected example inputs, got none"])
         compile(*MLP, *PLAN, saying=["--train: expected --ranks, --stages or --cluster, got none"])
         compile(*MLP, "--ranks", 2, *PLAN, "--infer", saying=["--train: expected it without --infer"])
-        compile(*MLP, "--ranks", 2, *PLAN, "--at", "layers.4", saying=["--train: expected automatic cuts, got given ones"])
         compile(*MLP, "--ranks", 2, *PLAN, "--schedule", "forward-only", saying=["expected auto or a schedule of a training, got forward-only"])
-        compile(*MLP, "--ranks", 2, *PLAN, "--tied", "a.b=transmit", saying=["--tied: expected transmit or replicate with --train"])
+        compile(*BERT, "--ranks", 2, *PLAN, "--tied", "a.b=transmit", saying=["--tied: expected a weight of the model, got a.b"])
+        compile(*MLP, *PLAN, "--at", "layers.4,layers.8,head", "--ranks", 3, saying=["--ranks: expected a divisor of 4, the stages that the given cuts make, got 3"])
+        compile(*MLP, *PLAN, "--at", "layers.4", "--stages", 3, saying=["--stages: expected 2, for there is 1 cut by at, got 3"])
+        compile(*MLP, *PLAN, "--at", "nosuch", saying=["--at: the model calls no module nosuch"])
+        compile(*MLP, *PLAN, "--split", "markers", saying=["--split markers: the model has no pipe_split marker"])
         compile(*MLP, "--ranks", 2, *PLAN, "--recompute", "some", saying=["--recompute: expected one of never, always, auto"])
         compile(*MLP, "--ranks", 2, "--batch", 8, saying=["--batch: expected --train with it"])
         compile(*MLP, "--ranks", 2, "--recompute", "never", saying=["--recompute: expected --train with it"])
         markers = [e2e.MODELS / "mlp_markers.pt", "--inputs", e2e.MODELS / "mlp_markers.inputs.pt"]
-        compile(*markers, "--ranks", 2, *PLAN, saying=["--train: expected automatic cuts, got given ones", "--split auto"])
-        self.document("pipe-compile", *markers, "--ranks", 2, *PLAN, "--split", "auto")
+        compile(*markers, *PLAN, "--split", "auto", saying=["--train: expected --ranks, --stages or --cluster, got none"])
         e2e.run("pipe-compile", *MLP, "--stages", 2, "--cost", "analytic", "--emit-costs", "inference.json", "--dry-run")
         compile(*MLP, "--ranks", 2, "--train", "--dry-run", "--cost", "inference.json", saying=["expected costs of a training"])
         schedule = lambda *arguments, saying: self.refused("pipe-schedule", 2, *arguments, saying=saying)

@@ -223,6 +223,59 @@ TEST(OperatorTimes, HaveABackwardWhereAskedFor) {
   EXPECT_EQ(row(4).keptBytes, 0);  // neg keeps nothing
 }
 
+/// A difference is said, and why there is nothing to compare with.
+TEST(OperatorTimes, BackwardsAreHeldAgainstTheWholeModels) {
+  TimingRequest request;
+  request.budgetNs = 1;
+  request.backward = true;
+  auto notesOf = [&](const std::string &text, const std::vector<c10::IValue> &inputs) {
+    Model flat = take(parseModel(text));
+    static_cast<void>(take(timeOperators(flat, inputs, request)));
+    return llvm::join(flat.notes, "; ");
+  };
+  // A walk of its own per operator begins and ends a hundred times.
+  std::string chain = "model {\n"
+                      "  attribute w parameter float32[8,8] requires_grad data=seed(1)\n"
+                      "  graph(%x : Tensor, %w : Tensor):\n"
+                      "    %0 : Tensor = aten::mm(%x, %w)\n";
+  for (int i = 0; i < 100; ++i)
+    chain += fmt::format("    %{} : Tensor = aten::neg(%{})\n", i + 1, i);
+  chain += "    return (%100)\n}\n";
+  const std::string steps = notesOf(chain, {at::ones({2, 8})});
+  EXPECT_NE(steps.find("the operators' backwards add up to "), std::string::npos) << steps;
+  EXPECT_NE(steps.find(" ms, the whole model's takes "), std::string::npos) << steps;
+  request.mostBytes = 100;
+  const std::string large = notesOf(chain, {at::ones({2, 8})});
+  EXPECT_NE(large.find("the operators' backwards were not held against the whole model's: it would "
+                       "hold 512 bytes at once, on a machine with 200"),
+            std::string::npos)
+      << large;
+  request.mostBytes = 0;
+  const std::string writes = notesOf(R"(model {
+  attribute w parameter float32[8,8] requires_grad data=seed(1)
+  graph(%x : Tensor, %w : Tensor):
+    %1 : Tensor = aten::mm(%x, %w)
+    %2 : Tensor = aten::exp(%1)
+    %3 : Tensor = aten::relu_(%2)
+    return (%3)
+}
+)",
+                                     {at::ones({2, 8})});
+  EXPECT_NE(writes.find("the operators' backwards were not held against the whole model's: running "
+                        "the model's backward on the example inputs: "),
+            std::string::npos)
+      << writes;
+  const std::string untrained = notesOf(R"(model {
+  attribute w parameter float32[8,8] data=seed(1)
+  graph(%x : Tensor, %w : Tensor):
+    %1 : Tensor = aten::mm(%x, %w)
+    return (%1)
+}
+)",
+                                        {at::ones({2, 8})});
+  EXPECT_EQ(untrained.find("backward"), std::string::npos) << untrained;
+}
+
 /// Arithmetic only: every operation takes a nanosecond.
 CostTable countedTraining(const char *text, const std::vector<c10::IValue> &inputs) {
   Model flat = take(parseModel(text));

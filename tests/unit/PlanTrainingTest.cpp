@@ -69,6 +69,62 @@ TEST(PlanTraining, CutsTheBatchAsAsked) {
   EXPECT_GE(samples, 2); // nothing shows what smaller ones cost
 }
 
+TEST(PlanTraining, CutsWhereItIsTold) {
+  const CostTable table = evenTable(8);
+  TrainingWishes wishes;
+  wishes.microBatches = 4;
+  wishes.cuts = std::vector<size_t>{1, 3, 7};
+  for (size_t ranks : {0, 1, 2, 4}) { // 0: one per stage
+    wishes.ranks = ranks;
+    const PlannedTraining plan = take(planTraining(table, wishes));
+    EXPECT_EQ(plan.boundaries, *wishes.cuts);
+    EXPECT_EQ(plan.ranks, ranks ? ranks : 4);
+    EXPECT_TRUE(plan.everyCut);
+  }
+  wishes.ranks = 3;
+  EXPECT_TRUE(failedWith(planTraining(table, wishes), ExitCode::Usage,
+                         "--ranks: expected a divisor of 4, the stages that the given cuts make"));
+  wishes.ranks = 2;
+  wishes.stages = 2;
+  EXPECT_TRUE(failedWith(planTraining(table, wishes), ExitCode::Usage, "--stages: expected 4"));
+  wishes.stages = 0;
+  for (const std::vector<size_t> &wrong : {std::vector<size_t>{0}, {8}, {3, 3}, {3, 2}}) {
+    wishes.cuts = wrong;
+    EXPECT_TRUE(
+        failedWith(planTraining(table, wishes), ExitCode::Usage, "got one before operator"));
+  }
+  wishes.cuts = std::vector<size_t>{};
+  wishes.ranks = 1;
+  EXPECT_EQ(take(planTraining(table, wishes)).stages.size(), 1u);
+}
+
+/// A weight that has a mode by name has that; the others have what is best, or what was said.
+TEST(PlanTraining, KeepsSharedWeightsAsTold) {
+  CostTable table = evenTable(8);
+  table.shared = {{"a", 2000, true, {0, 7}}, {"b", 2000, true, {1, 6}}};
+  TrainingWishes wishes = onRanks(2);
+  wishes.stages = 2;
+  auto modes = [&] {
+    const PlannedTraining plan = take(planTraining(table, wishes));
+    std::vector<Tie::Mode> found;
+    for (const Tie &tie : plan.plan.ties)
+      found.push_back(tie.mode);
+    EXPECT_EQ(plan.tied.has_value(), wishes.tiedByName.size() < 2);
+    return found;
+  };
+  const Tie::Mode sent = Tie::Mode::Transmit, copied = Tie::Mode::Replicate;
+  using Modes = std::vector<Tie::Mode>;
+  for (Tie::Mode mode : {sent, copied}) {
+    wishes.tied = mode;
+    wishes.tiedByName.clear();
+    EXPECT_EQ(modes(), (Modes{mode, mode}));
+    wishes.tiedByName = {{"b", sent}};
+    EXPECT_EQ(modes(), (Modes{mode, sent}));
+    wishes.tiedByName = {{"a", sent}, {"b", copied}};
+    EXPECT_EQ(modes(), (Modes{sent, copied}));
+  }
+}
+
 /// Of numbers of micro-batches that are free but not tried, too.
 TEST(PlanTraining, TheBoundHoldsForEveryNumberOfMicroBatches) {
   const CostTable table = evenTable(12);
