@@ -96,45 +96,18 @@ void addOtherNames(const torch::jit::Use &use, llvm::SetVector<Value *> &names) 
   }
 }
 
-/// What else a value is called that a loop carries or a branch gives: the way back.
-void addEarlierNames(Value *value, llvm::SetVector<Value *> &names) {
-  constexpr size_t kLoopsOwn = 2;
-  Node *node = value->node();
-  if (node->kind() == c10::prim::If)
-    for (Block *block : node->blocks())
-      names.insert(block->outputs()[value->offset()]);
-  Node *loop = node->kind() == c10::prim::Param ? node->owningBlock()->owningNode() : node;
-  bool isRound = node->kind() == c10::prim::Param;
-  if (!loop || loop->kind() != c10::prim::Loop || (isRound && value->offset() == 0))
-    return;
-  size_t carried = value->offset() - (isRound ? 1 : 0);
-  names.insert(loop->inputs()[carried + kLoopsOwn]);
-  names.insert(loop->blocks()[0]->outputs()[carried + 1]);
-}
-
-bool isWrittenByAny(Value *value, bool isAnyName) {
+/// A list that somebody fills or changes is an object, not a value. All its writers are in the
+/// stage that makes it.
+bool isChanged(Value *value) {
   llvm::SetVector<Value *> names;
   names.insert(value);
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (isAnyName)
-      addEarlierNames(names[i], names);
+  for (size_t i = 0; i < names.size(); ++i)
     for (const torch::jit::Use &use : names[i]->uses()) {
       if (writes(use))
         return true;
       addOtherNames(use, names);
     }
-  }
   return false;
-}
-
-/// A list that somebody fills or changes is an object, not a value. All its writers are in the
-/// stage that makes it.
-bool isChanged(Value *made) { return isWrittenByAny(made, /*isAnyName=*/false); }
-
-/// What is read of such a list depends on when, whatever it is called there.
-bool isChangedList(Value *read) {
-  return read->type()->kind() == c10::TypeKind::ListType &&
-         isWrittenByAny(read, /*isAnyName=*/true);
 }
 
 /// Equal texts have one number; numbers are in the order of the texts.
@@ -178,16 +151,6 @@ bool isWholeNumberOp(Node *node) {
            (readsShape && input->type()->kind() == c10::TypeKind::TensorType);
   });
 }
-
-namespace {
-
-/// A whole-number operator that lines leave out. One that reads a list which somebody changes has
-/// its line and thereby its place among the writers.
-bool isNamedByWhatItIs(Node *node) {
-  return isWholeNumberOp(node) && llvm::none_of(node->inputs(), isChangedList);
-}
-
-} // namespace
 
 struct CanonicalWriter::Impl {
   // Looked up by pointer only.
@@ -379,7 +342,7 @@ void CanonicalWriter::write(Node *node) {
   std::string right = impl_->rightHandSide(node, *this);
   if (node->kind() == c10::prim::If)
     return impl_->writeIf(node, right, *this);
-  if (isNamedByWhatItIs(node)) {
+  if (isWholeNumberOp(node)) {
     // What has no value is named by its type: nothing else tells two of them apart.
     impl_->names[node->output()] = node->kind() == c10::prim::Uninitialized
                                        ? right + " : " + canonicalType(node->output()->type())

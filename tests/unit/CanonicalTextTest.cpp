@@ -56,38 +56,5 @@ TEST(CanonicalLines, OrderOfResultsIsNoDifference) {
   EXPECT_NE(linesOf(ab, "%p, %x", "%x, %q", other), lines);
 }
 
-/// What is read of a list hangs on when it is read, where somebody changes the list: under its own
-/// name, as what a branch gave, or from round to round.
-TEST(CanonicalLines, WhenAChangedListIsReadIsADifference) {
-  const std::string append = "    %more : int[] = aten::append(%xs, %n)\n";
-  auto linesOf = [](const std::string &read, const std::string &change, bool after) {
-    return canonicalLines(take(parseModel("model {\n  graph(%x : Tensor, %c : bool, %n : int):\n"
-                                          "    %one : int = prim::Constant[value=1]()\n"
-                                          "    %true : bool = prim::Constant[value=1]()\n"
-                                          "    %xs : int[] = prim::ListConstruct(%n)\n"
-                                          "    %ys : int[] = prim::ListConstruct(%one)\n"
-                                          "    %ws : int[] = prim::ListConstruct(%one)\n"
-                                          "    %zs : int[] = prim::If(%c)\n"
-                                          "      block0():\n"
-                                          "        -> (%xs)\n"
-                                          "      block1():\n"
-                                          "        -> (%ys)\n" +
-                                          (after ? change + read : read + change) +
-                                          "    %y : Tensor = aten::add(%x, %k, %one)\n"
-                                          "    return (%y)\n}\n")));
-  };
-  const std::string round = "    %k : int = prim::Loop(%n, %true, %one)\n"
-                            "      block0(%i : int, %m : int):\n"
-                            "        %l : int = aten::len(%zs)\n"
-                            "        -> (%true, %l)\n";
-  for (const std::string &read :
-       {std::string("    %k : int = aten::len(%xs)\n"),
-        std::string("    %k : int = aten::len(%zs)\n"),
-        std::string("    %k : int = aten::__getitem__(%xs, %one)\n"), round})
-    EXPECT_NE(linesOf(read, append, true), linesOf(read, append, false)) << read;
-  const std::string unchanged = "    %k : int = aten::len(%ws)\n";
-  EXPECT_EQ(linesOf(unchanged, append, true), linesOf(unchanged, append, false));
-}
-
 } // namespace
 } // namespace pipec
