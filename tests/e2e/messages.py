@@ -86,6 +86,33 @@ class BatchDimensions(Messages):
         self.refused(USAGE, ["expected a batch of 4", "when the model is compiled", "--batch-dim state=1"], "pipe-run", "unknown.pipe", "--inputs",
                      "state-in.pt", "--microbatches", 2)
 
+    def testOneOfSeveralIsNamed(self):
+        """What the user does not name is looked for all the same: beside the named dimension of a state its other one."""
+        model = self.save(odd_models.WithTwoStates)
+        torch.save((torch.randn(4, 6, 8), torch.randn(1, 4, 8), torch.randn(1, 4, 8)), "two-in.pt")
+        run = ["pipe-run", model, "--inputs", "two-in.pt", "--microbatches", 2, "--threads", 1, "--force"]
+        self.pipec(0, *run, "--batch-dim", "h=1,c=1", "--output", "two-out.pt")
+        self.pipec(0, *run, "--batch-dim", "h=1", "--expect", "two-out.pt", "--rtol", 0, "--atol", 0, saying="PASSED")
+        for named in ("h=1", "x=0", "c=1,h=1"):
+            result = self.pipec(0, "pipe-compile", model, "--at", "b", "--inputs", "two-in.pt", "-o", "two.pipe", "--force", "--batch-dim", named,
+                                saying="any micro-batch size")
+            self.assertNotIn("note: ", result.err)
+            self.pipec(0, "pipe-run", "two.pipe", "--inputs", "two-in.pt", "--microbatches", 2, *e2e.BITS, "--expect", "two-out.pt",
+                       saying="PASSED")
+
+    def testTheNamedOneIsTheBatch(self):
+        """A table with as many rows as there are samples, before the argument whose batch is named."""
+        model = self.save(odd_models.TableAndSamples)
+        plan = self.compiled(model, "table.pipe", "--at", "b", "--inputs", "f32[4,8],f32[4,8]", "--batch-dim", "x=0")
+        self.assertEqual([argument["batch_dim"] for argument in plan["signature"]["inputs"]], [None, 0])
+
+    def testWhatWasTypedIsNoHelp(self):
+        model = self.save(odd_models.WithState)
+        torch.save((torch.randn(4, 6, 9), (torch.randn(1, 4, 8), torch.randn(1, 4, 8))), "wide-in.pt")
+        run = ["pipe-run", model, "--inputs", "wide-in.pt", "--microbatches", 2]
+        self.refused(USAGE, "--batch-dim state=1", *run)
+        self.assertNotIn("--batch-dim", self.refused(USAGE, (), *run, "--batch-dim", "state=1").err)
+
     def testSizesThatDisagree(self):
         self.refused(USAGE, ["expected a batch of 4", "--batch-dim state=1"], "pipe-compile", self.model, "--at", "b", "--dry-run",
                      "--inputs", "state-in.pt", "--batch-dim", "x=0,state=0")
@@ -106,7 +133,8 @@ class FixedBatches(Messages):
             for command in (["pipe-compile", model, "--at", "b", "--dry-run"], ["pipe-run", model], ["pipe-inspect", model]):
                 self.refused(USAGE, [*saying, "called with x: float32[2,8]"], *command, "--inputs", "f32[2,8]")
             self.refused(USAGE, saying, "pipe-run", model, "--inputs", "f32[4,8]", "--microbatches", 2)
-            self.compiled(model, "baked.pipe", "--at", "b", "--inputs", "f32[4,8]")
+            self.pipec(0, "pipe-compile", model, "--at", "b", "--inputs", "f32[4,8]", "-o", "baked.pipe", "--force",
+                       saying=["batch: only micro-batches of 4 samples", "note: the model runs with 4 samples only: ", "x.size(0)"])
             self.refused(USAGE, ["micro-batch 0: expected 4 samples (the model's constants fix it), got 2", "choose --microbatches", "x.size(0)"],
                          "pipe-run", "baked.pipe", "--inputs", "f32[4,8]", "--microbatches", 2)
             self.pipec(0, "pipe-run", "baked.pipe", "--inputs", "f32[8,8]", "--microbatches", 2)
