@@ -187,6 +187,26 @@ class Json(Messages):
         self.assertIsNone(self.document(MISMATCH, *command)["compare"]["max_abs"])
 
 
+class MissingFiles(Messages):
+    def testAllSayItAlike(self):
+        self.compiled(MODEL, "there.pipe", "--at", "layers.8")
+        for option, command in (
+                ("", ["pipe-compile", "none"]), ("", ["pipe-run", "none"]), ("", ["pipe-inspect", "none"]), ("", ["pipe-opt", "none"]),
+                ("", ["pipe-merge", "none", "-o", "m.pt"]), ("", ["pipe-schedule", "none.csv"]), ("", ["pipe-merge", "none", "-o", "m.pt", "--json"]),
+                ("--against: ", ["pipe-check", "there.pipe", "--against", "none"]),
+                ("--case: ", ["pipe-check", "there.pipe", "--case", "none"]), ("", ["pipe-compile", MODEL, "--inputs", "none"]),
+                ("", ["pipe-run", "there.pipe", "--inputs", "none"]),
+                ("--cost: ", ["pipe-compile", MODEL, "--inputs", INPUTS, "--stages", 2, "--cost", "none"]),
+                ("--cluster: ", ["pipe-compile", MODEL, "--inputs", INPUTS, "--cluster", "none"]),
+                ("--schedule: ", ["pipe-compile", MODEL, "--at", "layers.8", "--schedule", "none.csv"]),
+                ("--schedule: ", ["pipe-run", "there.pipe", "--inputs", INPUTS, "--schedule", "none.csv"]),
+                ("--costs: ", ["pipe-schedule", "1f1b", "--costs", "none"]), ("", ["pipe-schedule", "1f1b", "--cluster", "none"])):
+            with self.subTest(command=command):
+                name = "none.csv" if "none.csv" in command else "none"
+                self.assertIn(f"error: {option}cannot read {name}: no such file or directory", self.firstLine(8, *command))
+        self.pipec(8, "pipe-check", "none", saying="FAILED: cannot read none: no such file or directory")
+
+
 class CommandLines(Messages):
     def testNobodyListens(self):
         """A reader of stderr that went away changes no exit code."""
