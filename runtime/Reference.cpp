@@ -264,9 +264,11 @@ llvm::Error Reference::Impl::learnSignature(const std::vector<c10::IValue> &inpu
         llvm::consumeError(result.takeError());
         return notCut(whole);
       }
-    return explainCut(explainFixedBatch(withArguments(result.takeError(), signature, example),
-                                        signature, example, batchDimGiven, runs),
-                      inputs);
+    llvm::Error error = withArguments(result.takeError(), signature, example);
+    // An input that was not cut fixes the batch as well as a constant of the model does.
+    if (options.microBatches > 1 && !suggestBatchDims(signature, inputs).empty())
+      return explainCut(std::move(error), inputs);
+    return explainFixedBatch(std::move(error), signature, example, batchDimGiven, runs);
   }
   describeResult(signature, *result);
   std::string whole;

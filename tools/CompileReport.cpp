@@ -18,7 +18,7 @@ std::string batchSentence(const Signature &signature) {
     return "batch: no example inputs were given, so sizes are not checked";
   if (signature.batchSymbolic)
     return "batch: any micro-batch size";
-  return fmt::format("batch: only micro-batches of {}, as the model has that size built in",
+  return fmt::format("batch: only micro-batches of {}, as the model failed at other sizes",
                      counted(static_cast<size_t>(signature.batchSize), "sample"));
 }
 

@@ -91,6 +91,8 @@ class BatchDimensions(Messages):
         model = self.save(odd_models.WithTwoStates)
         torch.save((torch.randn(4, 6, 8), torch.randn(1, 4, 8), torch.randn(1, 4, 8)), "two-in.pt")
         run = ["pipe-run", model, "--inputs", "two-in.pt", "--microbatches", 2, "--threads", 1, "--force"]
+        wrong = self.refused(USAGE, "--batch-dim h=1,c=1", *run)
+        self.assertNotIn("constants", wrong.err)  # what was not cut fixes the batch, not the model
         self.pipec(0, *run, "--batch-dim", "h=1,c=1", "--output", "two-out.pt")
         self.pipec(0, *run, "--batch-dim", "h=1", "--expect", "two-out.pt", "--rtol", 0, "--atol", 0, saying="PASSED")
         for named in ("h=1", "x=0", "c=1,h=1"):
