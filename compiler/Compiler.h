@@ -113,6 +113,7 @@ struct CompileReport {
   PartitionQuality partition;
   ScheduleQuality schedule;
   std::shared_ptr<const PlannedTraining> training; // of Mode::Train, else nothing
+  std::string ranksWhy;  // there are fewer ranks than stages, and nobody asked for that; else empty
   std::string costTable; // what every operator costs, where it was measured, read or asked for
   std::vector<PhaseTime> phases;
   int64_t torchFileNs = 0;    // of all phases: LibTorch's own reading and writing of TorchScript

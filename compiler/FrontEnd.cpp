@@ -6,9 +6,11 @@
 #include "compiler/RoundTrip.h"
 #include "ir/BatchDimHint.h"
 #include "ir/CanonicalText.h"
+#include "ir/FixedBatch.h"
 #include "ir/MicroBatch.h"
 #include "ir/ModelSignature.h"
 #include "ir/Values.h"
+#include "ir/plan/Words.h"
 #include "llvm/ADT/StringExtras.h"
 
 namespace pipec {
@@ -38,6 +40,22 @@ void assumeBatchFirst(Signature &signature, const std::vector<bool> &given) {
   for (OutputLeaf &leaf : signature.leaves)
     leaf.merge = holdsOnlyTensors(leaf.type) ? MergeRule{MergeRule::Kind::Concat, 0}
                                              : MergeRule{MergeRule::Kind::List, 0};
+}
+
+/// A model that takes one size of the batch only: what would free it.
+void noteFixedBatch(Model &model, llvm::ArrayRef<c10::IValue> inputs,
+                    const std::vector<bool> &given) {
+  const Signature &signature = model.signature;
+  if (signature.batchSymbolic || signature.batchSize == 0)
+    return;
+  if (std::string dims = suggestBatchDims(signature, inputs);
+      !dims.empty() && !llvm::is_contained(given, true))
+    model.notes.push_back("the sizes of the example inputs suggest --batch-dim " + dims +
+                          ": without it the model runs at this batch size only");
+  else if (llvm::any_of(signature.inputs, [](const InputSpec &input) { return input.batchDim; }))
+    model.notes.push_back(fmt::format("the model runs with {} only: {}",
+                                      counted(static_cast<size_t>(signature.batchSize), "sample"),
+                                      howToFreeBatch()));
 }
 
 } // namespace
@@ -170,10 +188,7 @@ llvm::Expected<std::vector<ExampleRun>> FrontEnd::runExample(Model &model,
       runSource(path_, sourceMode(), model, inputs, *given, decidesAlike);
   if (!runs)
     return explained(runs.takeError(), model, inputs);
-  if (std::string dims = suggestBatchDims(model.signature, inputs);
-      !model.signature.batchSymbolic && options_.batchDims.empty() && !dims.empty())
-    model.notes.push_back("the sizes of the example inputs suggest --batch-dim " + dims +
-                          ": without it the model runs at this batch size only");
+  noteFixedBatch(model, inputs, *given);
   phases_.end("run the source on the example");
   return runs;
 }

@@ -7,6 +7,7 @@
 #include "compiler/TrainingTable.h"
 #include "ir/MicroBatch.h"
 #include "ir/Values.h"
+#include "ir/plan/CannotRead.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 
@@ -64,10 +65,9 @@ llvm::Expected<CostTable> costsFromFile(const Model &model, const std::string &p
                                         bool training) {
   auto buffer = llvm::MemoryBuffer::getFile(path);
   if (!buffer)
-    return makeError(ExitCode::IO,
-                     fmt::format("--cost: cannot read {}: {}", path,
-                                 llvm::StringRef(buffer.getError().message()).lower()),
-                     "expected analytic, measured or a table of --emit-costs");
+    return withContext(cannotRead(path, buffer.getError(),
+                                  "expected analytic, measured or a table of --emit-costs"),
+                       "--cost");
   llvm::Expected<CostTable> table = costTableFromJson((*buffer)->getBuffer(), path);
   if (!table)
     return withContext(table.takeError(), "--cost");

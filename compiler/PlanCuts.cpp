@@ -6,6 +6,7 @@
 #include "compiler/planner/Partition.h"
 #include "compiler/planner/SketchPlan.h"
 #include "ir/plan/Check.h"
+#include "ir/plan/Quantities.h"
 #include "ir/plan/Words.h"
 #include "passes/LinearPartition.h"
 #include "passes/analysis/OperatorOrder.h"
@@ -298,9 +299,9 @@ private:
     }
     return makeError(
         ExitCode::NoPlan,
-        fmt::format("no cut into {} fits: expected at least {} bytes per device, got "
-                    "{}",
-                    counted(request_.stages, "stage"), least, request_.memoryLimit),
+        fmt::format("no cut into {} fits: expected at least {} per device, got {}",
+                    counted(request_.stages, "stage"), exactBytes(least),
+                    exactBytes(request_.memoryLimit)),
         request_.unlike ? "that is for the device with the least memory: more stages need less each"
                         : "more stages need less memory each");
   }

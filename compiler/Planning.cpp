@@ -6,6 +6,7 @@
 #include "compiler/TrainingAsked.h"
 #include "ir/Values.h"
 #include "ir/plan/Runs.h"
+#include "ir/plan/Words.h"
 #include "passes/analysis/TopLevel.h"
 
 #include <fmt/ranges.h>
@@ -157,22 +158,27 @@ std::string Planning::kindOfCosts() const {
 }
 
 llvm::Error Planning::checkAsked(const Model &model) const {
-  const bool given = !options_->cuts.empty() || !topLevelOf(model).boundaries.empty();
+  const size_t markers = topLevelOf(model).boundaries.size();
+  const bool given = !options_->cuts.empty() || markers > 0;
+  const std::string cuts =
+      !options_->cuts.empty() ? "given ones"
+      : markers > 0 ? fmt::format("the model's pipe_split, {}", counted(markers, "marker"))
+                    : "no number of stages";
+  const std::string leaveOut =
+      options_->cuts.empty() ? "--split auto does not look at markers" : "leave one of the two out";
   if (options_->memoryLimit && !cutsByCost_)
-    return makeError(ExitCode::Usage,
-                     fmt::format("--memory-limit: expected automatic cuts, got {}",
-                                 given ? "given ones" : "no number of stages"),
-                     given ? "leave one of the two out" : "say how many with --stages");
+    return makeError(ExitCode::Usage, "--memory-limit: expected automatic cuts, got " + cuts,
+                     given ? leaveOut : "say how many with --stages");
   if (isTraining() && !cutsGiven_ && !options_->stages && !options_->ranks &&
       options_->cluster.empty())
     return makeError(ExitCode::Usage, "--train: expected --ranks, --stages or --cluster, got none",
                      "say how many ranks there are with --ranks");
   if (options_->costBudgetNs && kindOfCosts() != "measured")
     return makeError(ExitCode::Usage,
-                     fmt::format("--cost-budget: expected costs that are measured, got {}",
-                                 cutsByCost_ ? "counted ones, as a device of the cluster is no CPU"
-                                 : given     ? "given cuts"
-                                             : "no number of stages"),
+                     "--cost-budget: expected costs that are measured, got " +
+                         (cutsByCost_ ? "counted ones, as a device of the cluster is no CPU"
+                          : given     ? "given cuts"
+                                      : cuts),
                      "--cost measured measures them");
   return llvm::Error::success();
 }
@@ -338,8 +344,20 @@ llvm::Error Planning::placeStages(Plan &plan, CompileReport &report) const {
   return llvm::Error::success();
 }
 
+/// In the order of ranksFor.
+std::string Planning::whyFewerRanks(const Plan &plan) const {
+  if (options_->ranks || !options_->scheduleCsv.empty() || plan.ranks == plan.stages.size())
+    return "";
+  if (!options_->cluster.empty())
+    return "as many as --cluster has devices";
+  return isMeasured() ? "as many as were at work while costs were measured, one per core"
+                      : "as many as were at work when the costs of the table were measured";
+}
+
 llvm::Error Planning::forecast(CompileReport &report, const Schedule &schedule) const {
   report.training = training_;
+  if (!training_)
+    report.ranksWhy = whyFewerRanks(report.plan);
   if (!costsKnown_ || training_)
     return llvm::Error::success();
   if (planned_)

@@ -72,6 +72,7 @@ private:
   llvm::Error planTraining(const Model &model, const std::optional<std::vector<size_t>> &given);
   std::vector<size_t> stageCounts() const;
   ForwardProblem forwardProblem(size_t ranks, const Signature &signature) const;
+  std::string whyFewerRanks(const Plan &plan) const;
   bool isCutByCost(const Model &model) const;
   size_t ranks(const Model &model) const; // as many as will be at work, as far as known yet
   ClusterDevice leastDevice(Model &model) const;

@@ -1,5 +1,6 @@
 // Which inputs and outputs follow the batch: found by running the model at three sizes, never at
 // size 1, where sizes say too little.
+#include "ir/BatchDimHint.h"
 #include "ir/MicroBatch.h"
 #include "ir/SamplesInLists.h"
 #include "ir/TorchError.h"
@@ -124,23 +125,42 @@ Trial tryOnce(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs, Le
   return trial;
 }
 
-/// An input may have the batch's size by chance. When all candidates together fail, one of them may
-/// be such a case.
-Trial tryCandidates(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
-                    const std::vector<bool> &given, LeafRunner run) {
+/// All `candidates`, or all but one: an input may have the batch's size by chance.
+Trial tryAllOrAllButOne(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
+                        llvm::ArrayRef<size_t> candidates, LeafRunner run) {
   Trial all = tryOnce(signature, inputs, run);
-  bool isFirst = true;
-  for (size_t i = 0; i < inputs.size() && !all.good(); ++i) {
-    if (given[i] || !signature.inputs[i].batchDim)
-      continue;
-    if (std::exchange(isFirst, false)) // the first one defined the batch
-      continue;
-    signature.inputs[i].batchDim.reset();
+  for (size_t i : candidates) {
+    if (all.good())
+      break;
+    const std::optional<int64_t> dim = std::exchange(signature.inputs[i].batchDim, std::nullopt);
     if (Trial without = tryOnce(signature, inputs, run); without.good())
       return without;
-    signature.inputs[i].batchDim = 0;
+    signature.inputs[i].batchDim = dim;
   }
   return all;
+}
+
+/// The inputs that have the batch along their first dimension; where the user has named another one
+/// of some input, and that fails, those that have it along another one, too.
+Trial tryCandidates(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
+                    const std::vector<bool> &given, int64_t batch, LeafRunner run) {
+  std::vector<size_t> candidates;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (!given[i] && signature.inputs[i].batchDim)
+      candidates.push_back(i);
+  if (!candidates.empty() && !anyDimGiven(signature, given))
+    candidates.erase(candidates.begin()); // the first one defined the batch
+  Trial first = tryAllOrAllButOne(signature, inputs, candidates, run);
+  if (first.good())
+    return first;
+  const std::vector<size_t> others = guessOtherDims(signature, inputs, given, batch);
+  if (others.empty())
+    return first;
+  if (Trial more = tryAllOrAllButOne(signature, inputs, others, run); more.good())
+    return more;
+  for (size_t i : others)
+    signature.inputs[i].batchDim.reset();
+  return first;
 }
 
 /// The same inputs with other values in the samples: floats times `factor`, the rest reversed along
@@ -354,7 +374,7 @@ llvm::Error batchTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
 
   Trial trial;
   if (*batch > 0)
-    trial = tryCandidates(signature, inputs, batchDimGiven, run);
+    trial = tryCandidates(signature, inputs, batchDimGiven, *batch, run);
   if (trial.runs.empty())
     trial.whole = samplesInLists(signature, inputs, batchDimGiven, run);
   std::vector<Run> runs = std::move(trial.runs);

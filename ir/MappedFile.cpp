@@ -1,7 +1,8 @@
 #include "ir/MappedFile.h"
 
+#include "ir/plan/CannotRead.h"
+
 #include <cerrno>
-#include <cstring>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -21,7 +22,7 @@ struct Descriptor {
 };
 
 llvm::Error systemError(const std::string &path) {
-  return failf(ExitCode::IO, "{}: {}", path, std::strerror(errno));
+  return cannotRead(path, std::error_code(errno, std::generic_category()));
 }
 
 } // namespace

@@ -2,6 +2,7 @@
 
 #include "ir/TensorBytes.h"
 #include "ir/TorchError.h"
+#include "ir/plan/CannotRead.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 #include <ATen/ops/empty.h>
@@ -105,7 +106,7 @@ llvm::Error TensorRows::fill(Entry &entry) {
     const std::string path = directory_ + "/" + data.str();
     auto buffer = llvm::MemoryBuffer::getFile(path);
     if (!buffer)
-      return failf(ExitCode::IO, "{}: cannot read: {}", path, buffer.getError().message());
+      return cannotRead(path, buffer.getError());
     if (llvm::Error error = setElements(entry.tensor, (*buffer)->getBuffer()))
       return error;
   } else if (row.data != "none") {

@@ -97,7 +97,8 @@ struct Reference::Impl {
 
   llvm::Expected<jit::Module> freshModule() const;
   llvm::Error readSignature();
-  std::vector<c10::IValue> exampleMicroBatch(const std::vector<c10::IValue> &inputs) const;
+  std::vector<c10::IValue> exampleMicroBatch(const std::vector<c10::IValue> &inputs,
+                                             bool others) const;
   llvm::Expected<c10::IValue> run(jit::Module &on, std::vector<c10::IValue> inputs,
                                   uint64_t microBatch, int64_t *busyNs);
   llvm::Expected<c10::IValue> runFresh(std::vector<std::vector<c10::IValue>> inOrder);
@@ -143,35 +144,26 @@ llvm::Error Reference::Impl::readSignature() {
   return llvm::Error::success();
 }
 
-/// Inputs of one micro-batch before anything is known: what has the size of the first tensor along
-/// its first dimension is taken to follow the batch. The trial then finds out.
-std::vector<c10::IValue>
-Reference::Impl::exampleMicroBatch(const std::vector<c10::IValue> &inputs) const {
+/// Inputs of one micro-batch before anything is known: what has the size of the first tensor, or of
+/// those that were named, along its first dimension is taken to follow the batch; with `others`
+/// also what has it along another one, or nothing where nothing has. The trial then finds out.
+std::vector<c10::IValue> Reference::Impl::exampleMicroBatch(const std::vector<c10::IValue> &inputs,
+                                                            bool others) const {
+  const std::vector<c10::IValue> unknown = others ? std::vector<c10::IValue>() : inputs;
   if (options.microBatches <= 1)
-    return inputs;
-  auto dimOf = [&](size_t i) {
-    return batchDimGiven[i] ? signature.inputs[i].batchDim : std::optional<int64_t>(0);
-  };
-  std::optional<int64_t> samples;
-  auto followsBatch = [&](size_t i) {
-    std::optional<int64_t> dim = dimOf(i);
-    bool any = false, all = dim.has_value();
-    forEachTensor(inputs[i], [&](const at::Tensor &tensor) {
-      if (!dim || !tensor.defined() || tensor.dim() <= *dim) {
-        all = false;
-        return;
-      }
-      any = true;
-      samples = samples ? samples : tensor.size(*dim);
-      all = all && tensor.size(*dim) == *samples;
-    });
-    return any && all;
-  };
+    return unknown;
+  Signature guessed = signature;
+  llvm::Expected<int64_t> batch = guessBatchDims(guessed, inputs, batchDimGiven);
+  if (!batch) { // the trial says it
+    llvm::consumeError(batch.takeError());
+    return unknown;
+  }
+  if (others && guessOtherDims(guessed, inputs, batchDimGiven, *batch).empty())
+    return {};
   std::vector<c10::IValue> example = inputs;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (followsBatch(i))
-      example[i] = resizeBatch(inputs[i], dimOf(i),
-                               (*samples + options.microBatches - 1) / options.microBatches);
+  for (size_t i = 0; *batch > 0 && i < inputs.size(); ++i)
+    example[i] = resizeBatch(inputs[i], guessed.inputs[i].batchDim,
+                             (*batch + options.microBatches - 1) / options.microBatches);
   return example;
 }
 
@@ -246,8 +238,19 @@ llvm::Error Reference::Impl::notCut(const std::string &why) const {
 }
 
 llvm::Error Reference::Impl::learnSignature(const std::vector<c10::IValue> &inputs) {
-  std::vector<c10::IValue> example = exampleMicroBatch(inputs);
+  std::vector<c10::IValue> example = exampleMicroBatch(inputs, /*others=*/false);
   llvm::Expected<c10::IValue> result = runFresh({example});
+  if (!result)
+    if (std::vector<c10::IValue> other = exampleMicroBatch(inputs, /*others=*/true);
+        !other.empty()) {
+      if (llvm::Expected<c10::IValue> ran = runFresh({other})) {
+        llvm::consumeError(result.takeError());
+        result = std::move(ran);
+        example = std::move(other);
+      } else {
+        llvm::consumeError(ran.takeError());
+      }
+    }
   if (!result) {
     auto runs = [&](std::vector<std::vector<c10::IValue>> inOrder)
         -> llvm::Expected<std::vector<c10::IValue>> {
@@ -261,9 +264,11 @@ llvm::Error Reference::Impl::learnSignature(const std::vector<c10::IValue> &inpu
         llvm::consumeError(result.takeError());
         return notCut(whole);
       }
-    return explainCut(explainFixedBatch(withArguments(result.takeError(), signature, example),
-                                        signature, example, batchDimGiven, runs),
-                      inputs);
+    llvm::Error error = withArguments(result.takeError(), signature, example);
+    // An input that was not cut fixes the batch as well as a constant of the model does.
+    if (options.microBatches > 1 && !suggestBatchDims(signature, inputs).empty())
+      return explainCut(std::move(error), inputs);
+    return explainFixedBatch(std::move(error), signature, example, batchDimGiven, runs);
   }
   describeResult(signature, *result);
   std::string whole;

@@ -1,5 +1,6 @@
 #include "tools/CompileCommand.h"
 
+#include "ir/plan/CannotRead.h"
 #include "ir/schedule/Generators.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -186,8 +187,7 @@ llvm::Error readSchedule(CompileOptions &options) {
                  schedule.getValue());
   auto buffer = llvm::MemoryBuffer::getFile(schedule);
   if (!buffer)
-    return failf(ExitCode::IO, "--schedule: cannot read {}: {}", schedule.getValue(),
-                 llvm::StringRef(buffer.getError().message()).lower());
+    return withContext(cannotRead(schedule, buffer.getError()), "--schedule");
   options.scheduleCsv = (*buffer)->getBuffer().str();
   if (options.scheduleCsv.empty())
     return failf(ExitCode::Unreadable, "--schedule: {} is empty", schedule.getValue());

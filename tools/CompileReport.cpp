@@ -18,7 +18,7 @@ std::string batchSentence(const Signature &signature) {
     return "batch: no example inputs were given, so sizes are not checked";
   if (signature.batchSymbolic)
     return "batch: any micro-batch size";
-  return fmt::format("batch: only micro-batches of {}, as the model has that size built in",
+  return fmt::format("batch: only micro-batches of {}, as the model failed at other sizes",
                      counted(static_cast<size_t>(signature.batchSize), "sample"));
 }
 
@@ -110,6 +110,9 @@ void printReport(llvm::raw_ostream &out, const CompileReport &report) {
     printTraining(out, *report.training);
     out << '\n';
   }
+  if (!report.ranksWhy.empty())
+    out << fmt::format("ranks: {} for {}, {}; --ranks says otherwise\n", report.plan.ranks,
+                       counted(report.plan.stages.size(), "stage"), report.ranksWhy);
   printExpected(out, report);
   for (const std::string &sentence : report.proved)
     out << "proved: " << sentence << '\n';
@@ -140,6 +143,8 @@ llvm::json::Object reportJson(const CompileReport &report) {
                               {"phases", std::move(phases)},
                               {"libtorch_load_save_ms", inMilliseconds(report.torchFileNs)},
                               {"peak_memory_bytes", report.peakMemoryBytes}};
+  if (!report.ranksWhy.empty())
+    document["ranks_why"] = report.ranksWhy;
   if (report.partition.known)
     document["partition"] =
         llvm::json::Object{{"bottleneck_ms", inMilliseconds(report.partition.bottleneckNs)},

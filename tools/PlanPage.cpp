@@ -67,6 +67,11 @@ private:
                          markupEscaped(value), markupEscaped(what));
   }
 
+  std::string costs() const {
+    return timing_.atOnce == 0   ? "counted work"
+           : timing_.atOnce == 1 ? "costs.json"
+                                 : "measured costs";
+  }
   bool whole() const { return timing_.microBatches == plan_.microBatches; }
   std::string microBatches() const {
     return counted(static_cast<size_t>(timing_.microBatches), "micro-batch");
@@ -92,7 +97,7 @@ private:
     html_ += "<div class=\"cards\">\n";
     if (timing_.known)
       card(formatDuration(timing_.timing.makespan),
-           "step of " + microBatches() + ", predicted from estimated costs");
+           "step of " + microBatches() + ", predicted from " + costs());
     else
       card(fmt::format("{:.4g} steps", double(timing_.timing.makespan) / double(PlanTiming::kStep)),
            "for " + microBatches() + " if every stage took one step: no costs in this plan");
@@ -141,10 +146,10 @@ private:
     const Timing &timing = timing_.timing;
     if (timing_.known)
       note(fmt::format("Predicted for {}: a step takes {}, and no order of these stages on these "
-                       "ranks could take less than {}. Times are what the compile estimated for "
-                       "its stages; values are handed over as between threads of one process.",
+                       "ranks could take less than {}. Times are from {}; values are handed over "
+                       "as between threads of one process.",
                        microBatches(), formatDuration(timing.makespan),
-                       formatDuration(timing_.lowerBound)));
+                       formatDuration(timing_.lowerBound), whatTimesRestOn(timing_)));
     else
       note("This plan has no costs, so all stages are drawn with equal times, a step each, and "
            "values take no time. Compile with <code>--cost</code> to see predicted times.");
@@ -256,7 +261,9 @@ private:
     row("format", fmt::format("{}.{}", plan_.major, plan_.minor));
     row("made by", "pipec " + plan_.toolVersion + " with LibTorch " + plan_.torchVersion);
     row("method", plan_.signature.method);
-    row("chain", plan_.chain ? "yes: PyTorch's own pipeline stages can run it" : "no");
+    row("chain", plan_.chain ? "yes: PyTorch's own pipeline stages can run it"
+                             : "no: a value or weight goes to another stage than the next, which "
+                               "PyTorch's own pipeline stages cannot do");
     html_ += "</dl>\n</section>\n";
   }
 

@@ -12,6 +12,16 @@ int64_t forwardNs(const StagePlan &stage) {
   return stage.costFlops / kFlopsOfNs;
 }
 
+std::string whatTimesRestOn(const PlanTiming &timing) {
+  if (timing.atOnce == 0)
+    return "counted work";
+  if (timing.atOnce == 1)
+    return "the times in costs.json";
+  return fmt::format("measured times, as if {} ranks were at work all the time (the report of the "
+                     "compile counts a stage as faster while other ranks wait)",
+                     timing.atOnce);
+}
+
 llvm::Expected<PlanTiming> timePlan(const Plan &plan, const Schedule &schedule,
                                     int64_t mostMicroBatches) {
   PlanTiming result;

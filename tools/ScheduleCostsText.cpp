@@ -1,5 +1,6 @@
 #include "tools/ScheduleCostsText.h"
 
+#include "ir/plan/CannotRead.h"
 #include "ir/plan/Json.h"
 #include "ir/plan/JsonReader.h"
 #include "ir/plan/Words.h"
@@ -147,10 +148,9 @@ llvm::Expected<CostsText> readCosts(llvm::StringRef text) {
     return readPairs(text);
   auto buffer = llvm::MemoryBuffer::getFile(text);
   if (!buffer)
-    return makeError(ExitCode::IO,
-                     fmt::format("--costs: cannot read {}: {}", text.str(),
-                                 llvm::StringRef(buffer.getError().message()).lower()),
-                     "costs without a file are f=1,i=1,w=1,comm=0");
+    return withContext(
+        cannotRead(text.str(), buffer.getError(), "costs without a file are f=1,i=1,w=1,comm=0"),
+        "--costs");
   const llvm::StringRef document = (*buffer)->getBuffer();
   if (!document.contains("\"operators\""))
     return costsFromJson(document, text.str());

@@ -1,5 +1,6 @@
 #include "tools/ScheduleTrial.h"
 
+#include "ir/plan/CannotRead.h"
 #include "ir/plan/Words.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -72,8 +73,7 @@ ScheduleCosts costsForTable(const CostsText &costs, const TableShape &shape, siz
 llvm::Error readTable(const std::string &file, Trial &trial) {
   auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(file);
   if (!buffer)
-    return failf(ExitCode::IO, "cannot read {}: {}", file,
-                 llvm::StringRef(buffer.getError().message()).lower());
+    return cannotRead(file, buffer.getError());
   llvm::Expected<Schedule> schedule = scheduleFromCsv((*buffer)->getBuffer());
   if (schedule) {
     trial.schedule = std::move(*schedule);

@@ -1,6 +1,7 @@
-// Tables and quantities as people read them. Used by every report.
+// Tables as people read them, and quantities. Used by every report.
 #pragma once
 
+#include "ir/plan/Quantities.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <string>
@@ -41,13 +42,7 @@ void printHeading(llvm::raw_ostream &out, llvm::StringRef heading);
 /// Whether colour may be used on `out`: a terminal, NO_COLOR not set.
 bool usesColour(llvm::raw_ostream &out);
 
-/// "0 B", "999 B", "1.2 KiB", "3.4 GiB": three significant digits, binary units.
-std::string formatBytes(int64_t bytes);
-/// "850 ns", "12.3 us", "4.56 ms", "1.23 s".
-std::string formatDuration(int64_t nanoseconds);
 /// As the JSON documents have times.
 inline double inMilliseconds(double nanoseconds) { return nanoseconds / 1e6; }
-/// "1.23 G" and the like: flops, parameters.
-std::string formatCount(int64_t count);
 
 } // namespace pipec

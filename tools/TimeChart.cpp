@@ -82,6 +82,7 @@ private:
     std::string row(last - first, '.');
     std::vector<const char *> colours(row.size(), nullptr);
     size_t end = first; // of the rank's work: after it nothing is drawn
+    std::string beyond; // of the last name
     for (size_t i = 0; i < schedule_.ranks[rank].size(); ++i) {
       const Action &action = schedule_.ranks[rank][i];
       if (!isCompute(action.kind))
@@ -95,15 +96,29 @@ private:
       if (shared)
         name += "+" + toString(schedule_.ranks[rank][++i]);
       end = std::max(end, std::min(last, to));
-      for (size_t c = std::max(from, first); c < std::min(to, last); ++c) {
-        const size_t at = c - std::max(from, first); // the name again where a block begins
-        // The last column is a gap between neighbours, where there is room for one.
-        const bool gap = c + 1 == to && to - from > 1;
+      const size_t shownFrom = std::max(from, first); // the name again where a block begins
+      // The last column is a gap between neighbours, where there is room for one.
+      const bool hasGap = to - from > 1;
+      // A part of a name would be that of another action, 1F1 of 1F12: what fits in its box, but
+      // not on this side of the block's end, is written beyond it, and what does not fit is left
+      // out.
+      const size_t room = hasGap ? to - 1 : to, nameEnd = shownFrom + name.size();
+      const bool fits = nameEnd <= std::min(room, last);
+      if (!fits && nameEnd <= room && from >= first && from < last)
+        beyond = name.substr(last - shownFrom);
+      else if (!fits)
+        name.clear();
+      for (size_t c = shownFrom; c < std::min(to, last); ++c) {
+        const size_t at = c - shownFrom;
+        const bool gap = hasGap && c + 1 == to;
         row[c - first] = gap ? ' ' : at < name.size() ? name[at] : '=';
         colours[c - first] = gap ? nullptr : colourOf(action.kind);
       }
     }
     row.resize(std::max(end, first) - first);
+    colours.resize(row.size());
+    row += beyond;
+    colours.resize(row.size(), colours.empty() ? nullptr : colours.back());
     std::string text = fmt::format("{:<{}}", fmt::format("  rank {}", rank), label_);
     if (!options_.colour)
       return llvm::StringRef(text + row).rtrim(' ').str() + "\n";

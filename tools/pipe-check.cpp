@@ -150,14 +150,20 @@ llvm::Error checkCase(ArtifactCheck &check) {
   llvm::Expected<Artifact> opened = openArtifactPlan(artifact);
   if (!opened)
     return opened.takeError();
-  if (opened->plan.sourceDigest != recorded->sourceDigest)
-    notes.push_back(fmt::format("{}: recorded from another source or by another pipec ({}): the "
-                                "numbers decide",
-                                caseOption.getValue(), recorded->toolVersion));
+  const bool samePipec = opened->plan.toolVersion == recorded->toolVersion;
+  std::string context = "--case";
+  if (opened->plan.sourceDigest != recorded->sourceDigest) {
+    const std::string what =
+        samePipec ? std::string("another model, or of this one compiled with other options")
+                  : fmt::format("another source, or by another pipec ({})", recorded->toolVersion);
+    notes.push_back(
+        fmt::format("{}: recorded of {}: the numbers decide", caseOption.getValue(), what));
+    context += fmt::format(": {}, recorded of {}", caseOption.getValue(), what);
+  }
   sendModelPrintsToStderr();
   llvm::Expected<Comparison> comparison = runCase(artifact, caseOption, *recorded);
   if (!comparison)
-    return withContext(comparison.takeError(), "--case");
+    return withContext(comparison.takeError(), context);
   std::vector<Finding> findings;
   if (!comparison->equal)
     findings.push_back(differenceFound("numbers", caseOption, comparison->firstDifference));
@@ -213,7 +219,8 @@ llvm::Expected<ExitCode> run() {
   const Finding &first = check.findings.front();
   std::string more =
       check.findings.size() > 1 ? fmt::format(" (and {} more)", check.findings.size() - 1) : "";
-  printVerdict(false, artifact + ": " + first.message + more, json);
+  const bool isNamed = llvm::StringRef(first.message).startswith("cannot read " + artifact + ":");
+  printVerdict(false, (isNamed ? "" : artifact + ": ") + first.message + more, json);
   return first.exitCode;
 }
 

@@ -97,17 +97,33 @@ void printArtifact(const Artifact &artifact, const std::string &timeline) {
   out << timeline;
 }
 
+/// Where operators were measured or read from a table the artifact has what they cost.
+llvm::Expected<std::optional<CostTable>> costsIn(const std::string &directory) {
+  constexpr llvm::StringLiteral kName = "costs.json";
+  auto buffer = llvm::MemoryBuffer::getFile(directory + "/" + kName);
+  if (!buffer)
+    return std::nullopt;
+  llvm::Expected<CostTable> table = costTableFromJson((*buffer)->getBuffer(), kName.str());
+  if (!table)
+    return makeError(ExitCode::BadArtifact, describe(table.takeError()).message);
+  return std::move(*table);
+}
+
 llvm::Expected<std::string> drawSchedule(const Plan &plan, const Schedule &rows) {
   llvm::Expected<PlanTiming> timed = timePlan(plan, rows, plan.microBatches);
   if (!timed)
     return timed.takeError();
+  llvm::Expected<std::optional<CostTable>> costs = costsIn(model);
+  if (!costs)
+    return costs.takeError();
+  timed->atOnce = *costs ? (*costs)->atOnce : 0;
   if (!timed->known)
     return drawTimeline(rows, plan);
   const Timing &timing = timed->timing;
-  return fmt::format("{}\n  step {}, bubble {:.1f} %, lower bound {}: predicted\n",
+  return fmt::format("{}\n  step {}, bubble {:.1f} %, lower bound {}: predicted from {}\n",
                      drawTimeChart(rows, timing, {100, usesColour(llvm::outs())}),
                      formatDuration(timing.makespan), 100 * timing.bubbleMakespan(),
-                     formatDuration(timed->lowerBound));
+                     formatDuration(timed->lowerBound), whatTimesRestOn(*timed));
 }
 
 llvm::json::Value actionRows(const Schedule &rows) {
@@ -119,18 +135,6 @@ llvm::json::Value actionRows(const Schedule &rows) {
     ranks.push_back(std::move(row));
   }
   return ranks;
-}
-
-/// Where operators were measured or read from a table the artifact has what they cost.
-llvm::Expected<std::optional<CostTable>> costsIn(const std::string &directory) {
-  constexpr llvm::StringLiteral kName = "costs.json";
-  auto buffer = llvm::MemoryBuffer::getFile(directory + "/" + kName);
-  if (!buffer)
-    return std::nullopt;
-  llvm::Expected<CostTable> table = costTableFromJson((*buffer)->getBuffer(), kName.str());
-  if (!table)
-    return makeError(ExitCode::BadArtifact, describe(table.takeError()).message);
-  return std::move(*table);
 }
 
 /// What is wrong with an artifact is on its page, too.
@@ -149,6 +153,7 @@ llvm::Expected<ExitCode> writePage(const Artifact &artifact, const Schedule &row
       timePlan(artifact.plan, rows, std::max<int64_t>(1, kMostActions / stages));
   if (!timing)
     return timing.takeError();
+  timing->atOnce = *costs ? (*costs)->atOnce : 0;
   const ArtifactCheck check = checkArtifact(model);
   const WholeModule modules = wholeTree(artifact.plan, *costs);
   llvm::StringRef name = llvm::StringRef(model).rtrim('/');
@@ -181,7 +186,7 @@ llvm::Expected<ExitCode> inspectArtifact() {
       return makeError(ExitCode::Usage,
                        spelledOption(option->ArgStr) +
                            ": expected a TorchScript file, got an artifact",
-                       "an artifact has the costs that its compile estimated");
+                       "an artifact has the costs of its compile");
   // Every digest is compared: what a damaged artifact says of itself may be wrong.
   llvm::Expected<Artifact> artifact = openArtifact(model);
   if (!artifact)

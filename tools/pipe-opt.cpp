@@ -4,6 +4,7 @@
 #include "compiler/PipelineTable.h"
 #include "ir/ScriptSource.h"
 #include "ir/WriteFile.h"
+#include "ir/plan/CannotRead.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
@@ -85,7 +86,7 @@ llvm::Error readText() {
                      "usage: pipe-opt FILE [--passes PIPELINE] [options]; - reads standard input");
   auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(file);
   if (!buffer)
-    return failf(ExitCode::IO, "{}: cannot read: {}", file.getValue(), buffer.getError().message());
+    return cannotRead(file, buffer.getError());
   inputText = (*buffer)->getBuffer().str();
   if (file == "-" && inputText.empty())
     return makeError(ExitCode::Usage, "standard input: expected a model as text, got nothing",

@@ -3,6 +3,7 @@
 #include "ir/MicroBatch.h"
 #include "ir/TorchError.h"
 #include "ir/Values.h"
+#include "ir/plan/CannotRead.h"
 #include "ir/schedule/Schedule.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -168,9 +169,7 @@ llvm::Error checkOptions(bool isArtifact) {
 llvm::Error readSchedule(PipelineOptions &options) {
   if (!given(schedule))
     return llvm::Error::success();
-  if (!llvm::sys::fs::exists(schedule)) {
-    if (llvm::StringRef(schedule).endswith(".csv"))
-      return failf(ExitCode::IO, "--schedule: cannot read {}: no such file", schedule.getValue());
+  if (!llvm::sys::fs::exists(schedule) && !llvm::StringRef(schedule).endswith(".csv")) {
     if (schedule != "forward-only")
       return failf(ExitCode::Usage, "--schedule: expected forward-only or a CSV file, got {}",
                    schedule.getValue());
@@ -179,8 +178,7 @@ llvm::Error readSchedule(PipelineOptions &options) {
   }
   auto buffer = llvm::MemoryBuffer::getFile(schedule);
   if (!buffer)
-    return failf(ExitCode::IO, "--schedule: cannot read {}: {}", schedule.getValue(),
-                 buffer.getError().message());
+    return withContext(cannotRead(schedule, buffer.getError()), "--schedule");
   options.scheduleCsv = (*buffer)->getBuffer().str();
   if (options.scheduleCsv.empty())
     return failf(ExitCode::Usage, "--schedule: {} is empty", schedule.getValue());

@@ -4,6 +4,7 @@
 
 #include "compiler/planner/Bounds.h"
 #include "compiler/planner/StagedWork.h"
+#include "ir/plan/Quantities.h"
 
 #include <memory>
 #include <optional>
@@ -58,7 +59,7 @@ public:
   /// What the first generator that is not for such a shape says.
   const std::optional<ErrorText> &misfit() const { return misfit_; }
   std::string text(int64_t bytes) const {
-    return memoryText_ ? memoryText_(bytes) : fmt::format("{} bytes", bytes);
+    return memoryText_ ? memoryText_(bytes) : exactBytes(bytes);
   }
 
 private:

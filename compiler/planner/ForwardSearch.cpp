@@ -1,6 +1,7 @@
 #include "compiler/planner/ForwardSearch.h"
 
 #include "ir/plan/Check.h"
+#include "ir/plan/Quantities.h"
 #include "ir/plan/Words.h"
 
 #include <algorithm>
@@ -100,10 +101,10 @@ private:
     }
     if (!best_)
       return makeError(ExitCode::NoPlan,
-                       fmt::format("no placement of {} on {} fits: expected at least {} bytes per "
+                       fmt::format("no placement of {} on {} fits: expected at least {} per "
                                    "device, got {}",
                                    counted(stages_, "stage"), counted(problem_.ranks, "rank"),
-                                   least_, limitOf(leastRank_)),
+                                   exactBytes(least_), exactBytes(limitOf(leastRank_))),
                        "more ranks need less memory each");
     best_->microBatches = microBatches;
     // Times of stages are whole nanoseconds, rounded down.

@@ -3,6 +3,7 @@
 #include "compiler/planner/Bounds.h"
 #include "compiler/planner/TrainingCuts.h"
 #include "ir/plan/Check.h"
+#include "ir/plan/Quantities.h"
 #include "ir/plan/Words.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -314,7 +315,7 @@ private:
 
   llvm::Error tooLittle(int64_t bytesOfRank, const ScheduleCandidate &candidate) const {
     auto text = [&](int64_t bytes) {
-      return request_.memoryText ? request_.memoryText(bytes) : fmt::format("{} bytes", bytes);
+      return request_.memoryText ? request_.memoryText(bytes) : exactBytes(bytes);
     };
     const size_t ranks = request_.problem.ranks, devices = request_.problem.cluster.devices.size();
     const auto sharing = static_cast<int64_t>((ranks + devices - 1) / devices);

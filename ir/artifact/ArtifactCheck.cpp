@@ -106,9 +106,9 @@ private:
   std::string proof() {
     if (llvm::Error error = proveStages(directory_, artifact_->plan))
       return fail("not-proved", "", std::move(error));
-    return fmt::format(
-        "the stages linked together are the source, {}...; {} obligations discharged",
-        artifact_->plan.sourceDigest.substr(0, 19), artifact_->plan.obligations.size());
+    return fmt::format("the stages linked together are the source, {}...; {} discharged",
+                       artifact_->plan.sourceDigest.substr(0, 19),
+                       counted(artifact_->plan.obligations.size(), "obligation"));
   }
 
   std::string directory_;

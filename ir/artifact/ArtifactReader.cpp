@@ -2,6 +2,7 @@
 #include "ir/artifact/ArtifactDir.h"
 #include "ir/artifact/Manifest.h"
 #include "ir/artifact/SafeFile.h"
+#include "ir/plan/CannotRead.h"
 #include "ir/plan/Sha256.h"
 
 #include <fcntl.h>
@@ -215,6 +216,10 @@ std::string Artifact::stagePath(size_t stage) const {
 }
 
 llvm::Expected<Artifact> openArtifact(const std::string &directory) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(directory, ignored))
+    return cannotRead(directory, std::make_error_code(std::errc::no_such_file_or_directory),
+                      "give the directory that pipe-compile wrote");
   std::vector<Finding> findings = checkIntegrity(directory);
   if (!findings.empty()) {
     const Finding &first = findings.front();

@@ -1,5 +1,6 @@
 #include "ir/artifact/SafeFile.h"
 
+#include "ir/plan/CannotRead.h"
 #include "ir/plan/Sha256.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -39,9 +40,7 @@ llvm::Expected<FileHandle> openDirectory(const std::string &path) {
   FileHandle directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (directory.isOpen())
     return directory;
-  int error = errno;
-  return makeError(ExitCode::IO,
-                   fmt::format("{}: cannot open directory: {}", path, systemMessage(error)));
+  return cannotRead(path, std::error_code(errno, std::generic_category()));
 }
 
 llvm::Expected<std::vector<std::string>> listDirectory(const FileHandle &directory,

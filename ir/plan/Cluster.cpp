@@ -1,5 +1,6 @@
 #include "ir/plan/Cluster.h"
 
+#include "ir/plan/CannotRead.h"
 #include "ir/plan/Json.h"
 #include "ir/plan/JsonReader.h"
 #include "ir/plan/Words.h"
@@ -170,8 +171,7 @@ llvm::Expected<Cluster> clusterFromJson(llvm::StringRef text, const std::string 
 llvm::Expected<Cluster> readCluster(const std::string &path) {
   auto buffer = llvm::MemoryBuffer::getFile(path);
   if (!buffer)
-    return failf(ExitCode::IO, "cannot read {}: {}", path,
-                 llvm::StringRef(buffer.getError().message()).lower());
+    return cannotRead(path, buffer.getError());
   return clusterFromJson((*buffer)->getBuffer(), path);
 }
 

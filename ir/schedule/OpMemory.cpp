@@ -1,5 +1,6 @@
 #include "ir/schedule/OpMemory.h"
 
+#include "ir/plan/Quantities.h"
 #include "ir/schedule/ProgramText.h"
 
 #include <deque>
@@ -101,9 +102,9 @@ llvm::Error checkMemory(const Program &program, const Plan &plan, const RunShape
   const std::vector<MemoryPeak> peaks = memoryPeaks(program, plan, shape, costs);
   for (size_t r = 0; r < peaks.size(); ++r)
     if (r < limitOfRank.size() && peaks[r].bytes > limitOfRank[r])
-      return failf(
-          ExitCode::NoPlan, "program: rank {}, op {} ({}): needs {} bytes, the limit is {} bytes",
-          r, peaks[r].op, toString(program.ranks[r][peaks[r].op]), peaks[r].bytes, limitOfRank[r]);
+      return failf(ExitCode::NoPlan, "program: rank {}, op {} ({}): needs {}, the limit is {}", r,
+                   peaks[r].op, toString(program.ranks[r][peaks[r].op]), exactBytes(peaks[r].bytes),
+                   exactBytes(limitOfRank[r]));
   return llvm::Error::success();
 }
 

@@ -122,6 +122,8 @@ class Inspect(e2e.Case):
                 self.assertEqual("This plan has no costs, so all stages are drawn with equal times" in page.text, equal)
                 self.assertEqual("Predicted for" in page.text, not equal)
                 self.assertIn("the stages linked together are the source", page.text)
+                if name == "unet":
+                    self.assertIn("no: a value or weight goes to another stage than the next", page.text)
 
     def testTableForPyTorch(self):
         """With sends and receives where all goes to the next stage; else the channel that does not is named."""
@@ -155,9 +157,12 @@ class Inspect(e2e.Case):
 
     def testCostsOfModules(self):
         self.compiled(e2e.MODELS / "mlp.pt", "plain.pipe", "--inputs", e2e.MODELS / "mlp.inputs.pt", "--stages", 2, "--emit-costs", "costs.json")
-        self.assertIn("Modules have no costs here", self.page("plain.pipe").text)
+        plain = self.page("plain.pipe").text
+        for text in ("Modules have no costs here", "predicted from counted work"):
+            self.assertIn(text, plain)
         self.compiled(e2e.MODELS / "mlp.pt", "costs.pipe", "--inputs", e2e.MODELS / "mlp.inputs.pt", "--stages", 2, "--cost", "costs.json")
         page = self.page("costs.pipe")
+        self.assertIn("predicted from costs.json", page.text)
         self.assertNotIn("Modules have no costs here", page.text)
         self.assertRegex(page.text, r"s, 100\.0 %")
 

@@ -86,6 +86,35 @@ class BatchDimensions(Messages):
         self.refused(USAGE, ["expected a batch of 4", "when the model is compiled", "--batch-dim state=1"], "pipe-run", "unknown.pipe", "--inputs",
                      "state-in.pt", "--microbatches", 2)
 
+    def testOneOfSeveralIsNamed(self):
+        """What the user does not name is looked for all the same: beside the named dimension of a state its other one."""
+        model = self.save(odd_models.WithTwoStates)
+        torch.save((torch.randn(4, 6, 8), torch.randn(1, 4, 8), torch.randn(1, 4, 8)), "two-in.pt")
+        run = ["pipe-run", model, "--inputs", "two-in.pt", "--microbatches", 2, "--threads", 1, "--force"]
+        wrong = self.refused(USAGE, "--batch-dim h=1,c=1", *run)
+        self.assertNotIn("constants", wrong.err)  # what was not cut fixes the batch, not the model
+        self.pipec(0, *run, "--batch-dim", "h=1,c=1", "--output", "two-out.pt")
+        self.pipec(0, *run, "--batch-dim", "h=1", "--expect", "two-out.pt", "--rtol", 0, "--atol", 0, saying="PASSED")
+        for named in ("h=1", "x=0", "c=1,h=1"):
+            result = self.pipec(0, "pipe-compile", model, "--at", "b", "--inputs", "two-in.pt", "-o", "two.pipe", "--force", "--batch-dim", named,
+                                saying="any micro-batch size")
+            self.assertNotIn("note: ", result.err)
+            self.pipec(0, "pipe-run", "two.pipe", "--inputs", "two-in.pt", "--microbatches", 2, *e2e.BITS, "--expect", "two-out.pt",
+                       saying="PASSED")
+
+    def testTheNamedOneIsTheBatch(self):
+        """A table with as many rows as there are samples, before the argument whose batch is named."""
+        model = self.save(odd_models.TableAndSamples)
+        plan = self.compiled(model, "table.pipe", "--at", "b", "--inputs", "f32[4,8],f32[4,8]", "--batch-dim", "x=0")
+        self.assertEqual([argument["batch_dim"] for argument in plan["signature"]["inputs"]], [None, 0])
+
+    def testWhatWasTypedIsNoHelp(self):
+        model = self.save(odd_models.WithState)
+        torch.save((torch.randn(4, 6, 9), (torch.randn(1, 4, 8), torch.randn(1, 4, 8))), "wide-in.pt")
+        run = ["pipe-run", model, "--inputs", "wide-in.pt", "--microbatches", 2]
+        self.refused(USAGE, "--batch-dim state=1", *run)
+        self.assertNotIn("--batch-dim", self.refused(USAGE, (), *run, "--batch-dim", "state=1").err)
+
     def testSizesThatDisagree(self):
         self.refused(USAGE, ["expected a batch of 4", "--batch-dim state=1"], "pipe-compile", self.model, "--at", "b", "--dry-run",
                      "--inputs", "state-in.pt", "--batch-dim", "x=0,state=0")
@@ -106,7 +135,8 @@ class FixedBatches(Messages):
             for command in (["pipe-compile", model, "--at", "b", "--dry-run"], ["pipe-run", model], ["pipe-inspect", model]):
                 self.refused(USAGE, [*saying, "called with x: float32[2,8]"], *command, "--inputs", "f32[2,8]")
             self.refused(USAGE, saying, "pipe-run", model, "--inputs", "f32[4,8]", "--microbatches", 2)
-            self.compiled(model, "baked.pipe", "--at", "b", "--inputs", "f32[4,8]")
+            self.pipec(0, "pipe-compile", model, "--at", "b", "--inputs", "f32[4,8]", "-o", "baked.pipe", "--force",
+                       saying=["batch: only micro-batches of 4 samples", "note: the model runs with 4 samples only: ", "x.size(0)"])
             self.refused(USAGE, ["micro-batch 0: expected 4 samples (the model's constants fix it), got 2", "choose --microbatches", "x.size(0)"],
                          "pipe-run", "baked.pipe", "--inputs", "f32[4,8]", "--microbatches", 2)
             self.pipec(0, "pipe-run", "baked.pipe", "--inputs", "f32[8,8]", "--microbatches", 2)
@@ -157,6 +187,26 @@ class Json(Messages):
         command = ["pipe-run", MODEL, "--inputs", INPUTS, "--expect", "other-shape.pt"]
         self.assertNotIn("compared:", self.pipec(MISMATCH, *command, saying="FAILED: ").out)
         self.assertIsNone(self.document(MISMATCH, *command)["compare"]["max_abs"])
+
+
+class MissingFiles(Messages):
+    def testAllSayItAlike(self):
+        self.compiled(MODEL, "there.pipe", "--at", "layers.8")
+        for option, command in (
+                ("", ["pipe-compile", "none"]), ("", ["pipe-run", "none"]), ("", ["pipe-inspect", "none"]), ("", ["pipe-opt", "none"]),
+                ("", ["pipe-merge", "none", "-o", "m.pt"]), ("", ["pipe-schedule", "none.csv"]), ("", ["pipe-merge", "none", "-o", "m.pt", "--json"]),
+                ("--against: ", ["pipe-check", "there.pipe", "--against", "none"]),
+                ("--case: ", ["pipe-check", "there.pipe", "--case", "none"]), ("", ["pipe-compile", MODEL, "--inputs", "none"]),
+                ("", ["pipe-run", "there.pipe", "--inputs", "none"]),
+                ("--cost: ", ["pipe-compile", MODEL, "--inputs", INPUTS, "--stages", 2, "--cost", "none"]),
+                ("--cluster: ", ["pipe-compile", MODEL, "--inputs", INPUTS, "--cluster", "none"]),
+                ("--schedule: ", ["pipe-compile", MODEL, "--at", "layers.8", "--schedule", "none.csv"]),
+                ("--schedule: ", ["pipe-run", "there.pipe", "--inputs", INPUTS, "--schedule", "none.csv"]),
+                ("--costs: ", ["pipe-schedule", "1f1b", "--costs", "none"]), ("", ["pipe-schedule", "1f1b", "--cluster", "none"])):
+            with self.subTest(command=command):
+                name = "none.csv" if "none.csv" in command else "none"
+                self.assertIn(f"error: {option}cannot read {name}: no such file or directory", self.firstLine(8, *command))
+        self.pipec(8, "pipe-check", "none", saying="FAILED: cannot read none: no such file or directory")
 
 
 class CommandLines(Messages):

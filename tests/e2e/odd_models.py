@@ -552,6 +552,25 @@ class WithState(nn.Module):
         return self.b(y), state
 
 
+class WithTwoStates(WithState):
+    """The state as two arguments."""
+
+    def forward(self, x: Tensor, h: Tensor, c: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
+        y, (h, c) = self.rnn(x, (h, c))
+        return self.b(y), h, c
+
+
+class TableAndSamples(nn.Module):
+    """The table may have as many rows as there are samples."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 8), nn.Linear(4, 4)
+
+    def forward(self, table: Tensor, x: Tensor) -> Tensor:
+        return self.b(self.a(x) @ table.t())
+
+
 class Talks(nn.Module):
     """Prints while it runs."""
 

@@ -140,7 +140,7 @@ class Planner(e2e.Case):
         needs = max(stage["memory_bytes"] for stage in free["stages"])
         fits, _ = self.document(*MLP, "--stages", 3, "--memory-limit", 2 * needs, "-o", "fits.pipe")
         self.assertEqual([stage["nodes"] for stage in fits["stages"]], [stage["nodes"] for stage in free["stages"]])
-        done = self.refused(12, *MLP, "--stages", 3, "--memory-limit", "1kB", saying=["no cut into 3 stages fits: expected at least", "got 1000"])
+        done = self.refused(12, *MLP, "--stages", 3, "--memory-limit", "1kB", saying=["no cut into 3 stages fits: expected at least", " KiB) per device, got 1000 bytes"])
         least = int(done.err.split("expected at least ")[1].split()[0])
         tight, _ = self.document(*MLP, "--stages", 3, "--memory-limit", least, "-o", "tight.pipe")
         self.assertLessEqual(max(stage["memory_bytes"] for stage in tight["stages"]), least)
@@ -410,6 +410,18 @@ class Planner(e2e.Case):
         report, _ = self.document(*UNET, "--stages", 4, "--ranks", 4, "--cluster", two, "--cost", "analytic", "--microbatches", 8, "--dry-run")
         times = [stage["forward_ms"] for stage in report["stages"]]
         self.assertGreaterEqual(report["prediction"]["step_ms"], 8 * max(times[0] + times[2], times[1] + times[3]) * 0.999)
+        self.assertNotIn("ranks_why", report)
+
+    def testWhyThereAreFewerRanks(self):
+        said = e2e.run("pipe-compile", *UNET, "--stages", 4, "--cluster", e2e.SOURCE / "docs/clusters/two-cores.json", "--cost", "analytic", "--dry-run")
+        self.assertIn("ranks: 2 for 4 stages, as many as --cluster has devices; --ranks says otherwise\n", said.out)
+        self.document(*UNET, "--stages", 2, "--cost", "analytic", "--emit-costs", "counted.json", "--dry-run")
+        table = json.loads(Path("counted.json").read_text())
+        Path("beside.json").write_text(json.dumps({**table, "at_once": 2}))
+        report, _ = self.document(*UNET, "--stages", 4, "--cost", "beside.json", "-o", "beside.pipe")
+        self.assertEqual(report["ranks_why"], "as many as were at work when the costs of the table were measured")
+        drawn = e2e.run("pipe-inspect", "beside.pipe", "--schedule").out
+        self.assertIn("predicted from measured times, as if 2 ranks were at work all the time (the report of the compile counts", drawn)
 
     def testUnlikeDevices(self):
         """A device that does three times as much gets three quarters of the work, wherever it is in the file, and no bound denies it."""

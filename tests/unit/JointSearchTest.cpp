@@ -176,7 +176,7 @@ TEST(JointSearch, theLeastMemoryDoesAndNoneLess) {
     EXPECT_LE(take(searchJointly(request)).search.best().mostBytes(), least);
     request.problem.memoryLimit = least - 1;
     EXPECT_TRUE(failedWith(searchJointly(request), ExitCode::NoPlan,
-                           "expected at least " + std::to_string(least) + " bytes per device"));
+                           "expected at least " + std::to_string(least) + " bytes"));
   }
 }
 

@@ -157,7 +157,7 @@ TEST(TorchFile, OtherFilesAreRefusedByKind) {
     EXPECT_NE(error.message.find(part), std::string::npos) << error.message;
     return error.help;
   };
-  refused("none.pt", ExitCode::IO, "No such file or directory");
+  refused("none.pt", ExitCode::IO, "no such file or directory");
   refused("", ExitCode::Unreadable, "got a directory");
   writeFile(dir.path("empty.pt"), "");
   refused("empty.pt", ExitCode::Unreadable, "the file is empty");

@@ -1,5 +1,6 @@
 #include "ir/schedule/generators/Search.h"
 
+#include "ir/plan/Quantities.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace pipec {
@@ -109,7 +110,7 @@ llvm::Expected<Schedule> Search::best() {
     if (request_.leastMemory)
       *request_.leastMemory = leastPeak_;
     auto text = [&](int64_t memory) {
-      return request_.memoryText ? request_.memoryText(memory) : fmt::format("{} bytes", memory);
+      return request_.memoryText ? request_.memoryText(memory) : exactBytes(memory);
     };
     return failf(ExitCode::NoPlan,
                  "no order stays within {} of activations per rank; the least found needs {}",
