@@ -1,6 +1,7 @@
 // Which inputs and outputs follow the batch: found by running the model at three sizes, never at
 // size 1, where sizes say too little.
 #include "ir/MicroBatch.h"
+#include "ir/SamplesByNumber.h"
 #include "ir/SamplesInLists.h"
 #include "ir/TorchError.h"
 #include "ir/Values.h"
@@ -357,6 +358,8 @@ llvm::Error batchTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
     trial = tryCandidates(signature, inputs, batchDimGiven, run);
   if (trial.runs.empty())
     trial.whole = samplesInLists(signature, inputs, batchDimGiven, run);
+  if (trial.runs.empty() && trial.whole.empty() && *batch > 0)
+    trial.whole = samplesByNumber(signature, inputs, kTrialSizes, run);
   std::vector<Run> runs = std::move(trial.runs);
   signature.batchSymbolic = !runs.empty();
   signature.batchSize = *batch;
