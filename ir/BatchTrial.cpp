@@ -2,6 +2,7 @@
 // size 1, where sizes say too little.
 #include "ir/BatchDimHint.h"
 #include "ir/MicroBatch.h"
+#include "ir/SamplesByNumber.h"
 #include "ir/SamplesInLists.h"
 #include "ir/TorchError.h"
 #include "ir/Values.h"
@@ -377,6 +378,8 @@ llvm::Error batchTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
     trial = tryCandidates(signature, inputs, batchDimGiven, *batch, run);
   if (trial.runs.empty())
     trial.whole = samplesInLists(signature, inputs, batchDimGiven, run);
+  if (trial.runs.empty() && trial.whole.empty() && *batch > 0)
+    trial.whole = samplesByNumber(signature, inputs, kTrialSizes, run);
   std::vector<Run> runs = std::move(trial.runs);
   signature.batchSymbolic = !runs.empty();
   signature.batchSize = *batch;

@@ -133,6 +133,19 @@ class JoinsByChance(Offsets):
         return self.b(torch.relu(self.a(x) + self.position)), torch.arange(x.size(1))
 
 
+class Graph(nn.Module):
+    """A network over a graph: an edge names two nodes by their number."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(8, 8) for _ in range(4)])
+
+    def forward(self, nodes: torch.Tensor, edges: torch.Tensor):
+        for layer in self.layers:
+            nodes = torch.relu(layer(torch.zeros_like(nodes).index_add(0, edges[1], nodes[edges[0]])))
+        return nodes
+
+
 def batch(length, samples=2):
     torch.manual_seed(length)
     return torch.randint(0, 32, (samples, length)), (torch.rand(samples, length) > 0.2).long()
@@ -216,6 +229,21 @@ class Lengths(e2e.Case):
             with self.subTest(build.__name__):
                 plan = self.compiled(self.save(build), "tried.pipe", "--inputs", example, "--stages", 2)
                 self.assertEqual(self.shapes(plan)["x"][1:], [int(size) for size in example[:-1].split(",")[1:]])
+
+    def testGraphs(self):
+        """Parts of a graph are none, so it is no batch; another graph may have more nodes, or fewer."""
+        def graph(nodes, edges):
+            return torch.randn(nodes, 8), torch.randint(nodes, (2, edges))
+
+        torch.manual_seed(4)
+        torch.save((torch.randn(10, 8), torch.arange(20).view(2, 10) % 10), "graph.pt")
+        model = self.save(Graph)
+        plan = self.compiled(model, "graph.pipe", "--inputs", "graph.pt", "--stages", 4)
+        self.assertEqual([argument.get("batch_dim") for argument in plan["signature"]["inputs"]], [None, None])
+        for nodes, edges in ((10, 10), (13, 20), (12, 7), (6, 30)):
+            self.sameAsUnsplit(model, "graph.pipe", graph(nodes, edges))
+        torch.save(graph(12, 20), "inputs.pt")
+        self.refused(2, "expected 1 micro-batch, got 2", "pipe-run", "graph.pipe", "--inputs", "inputs.pt", "--microbatches", 2)
 
     def testWhatHangsOnTheLength(self):
         model = self.save(Decides)

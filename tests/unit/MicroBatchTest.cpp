@@ -425,6 +425,34 @@ TEST(Trial, WhatHangsOnEarlierSamplesStaysWhole) {
   EXPECT_EQ(whole, "");
 }
 
+TEST(Trial, SamplesThatNameEachOtherStayWhole) {
+  // Nodes of a graph, and its edges: no constant of the model says how many nodes there are.
+  Signature signature = signatureWith({input("nodes"), input("edges")}, 1);
+  const Values example = {at::randn({10, 2}), at::arange(20).remainder(10).view({2, 10})};
+  auto run = [](std::vector<Values> calls) -> llvm::Expected<Values> {
+    const at::Tensor nodes = calls.back()[0].toTensor(), edges = calls.back()[1].toTensor();
+    if (edges.max().item<int64_t>() >= nodes.size(0))
+      return makeError(ExitCode::Other, "no such node");
+    return Values{at::zeros_like(nodes).index_add(0, edges[1], nodes.index_select(0, edges[0]))};
+  };
+  std::string whole;
+  ASSERT_FALSE(bool(batchTrial(signature, example, {false, false}, run, &whole)));
+  EXPECT_EQ(whole, "edges names samples by their number, and a part of them alone lacks some");
+  EXPECT_FALSE(signature.batchSymbolic);
+  EXPECT_EQ(signature.inputs[0].batchDim, std::nullopt);
+
+  // A constant that says so is told from that.
+  auto fixed = [&](std::vector<Values> calls) -> llvm::Expected<Values> {
+    if (calls.back()[0].toTensor().size(0) != 10)
+      return makeError(ExitCode::Other, "ten nodes");
+    return run(std::move(calls));
+  };
+  whole.clear();
+  ASSERT_FALSE(bool(batchTrial(signature, example, {false, false}, fixed, &whole)));
+  EXPECT_EQ(whole, "");
+  EXPECT_EQ(signature.inputs[0].batchDim, 0);
+}
+
 TEST(Trial, ListsWithAnEntryPerSampleStayWhole) {
   // Pictures of three colours each: 3 is no batch.
   auto run = [](std::vector<Values> calls) -> llvm::Expected<Values> {
