@@ -53,9 +53,11 @@ void noteFixedBatch(Model &model, llvm::ArrayRef<c10::IValue> inputs,
     model.notes.push_back("the sizes of the example inputs suggest --batch-dim " + dims +
                           ": without it the model runs at this batch size only");
   else if (llvm::any_of(signature.inputs, [](const InputSpec &input) { return input.batchDim; }))
-    model.notes.push_back(fmt::format("the model runs with {} only: {}",
-                                      counted(static_cast<size_t>(signature.batchSize), "sample"),
-                                      howToFreeBatch()));
+    model.notes.push_back(fmt::format(
+        "the model runs with {} only{}: {}",
+        counted(static_cast<size_t>(signature.batchSize), "sample"),
+        anyDimGiven(signature, given) ? ", or what --batch-dim names is not its batch" : "",
+        howToFreeBatch()));
 }
 
 } // namespace

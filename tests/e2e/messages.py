@@ -102,6 +102,10 @@ class BatchDimensions(Messages):
             self.pipec(0, "pipe-run", "two.pipe", "--inputs", "two-in.pt", "--microbatches", 2, *e2e.BITS, "--expect", "two-out.pt",
                        saying="PASSED")
 
+    def testWhatIsNamedIsNotTheBatch(self):
+        self.pipec(0, "pipe-compile", self.save(odd_models.WithState), "--at", "b", "--inputs", "state-in.pt", "--batch-dim", "state=2", "--dry-run",
+                   saying="note: the model runs with 8 samples only, or what --batch-dim names is not its batch: ")
+
     def testTheNamedOneIsTheBatch(self):
         """A table with as many rows as there are samples, before the argument whose batch is named."""
         model = self.save(odd_models.TableAndSamples)
