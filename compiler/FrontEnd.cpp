@@ -171,6 +171,7 @@ llvm::Expected<Model> FrontEnd::normalise(const NormaliseAgain &how) {
       return std::move(error);
   if (llvm::Expected<bool> changed = roundTrip(*model); !changed)
     return changed.takeError();
+  decideAbsentResults(*model); // reading folds, too
   return model;
 }
 
@@ -214,6 +215,7 @@ llvm::Expected<Source> FrontEnd::study() {
   }
   if (llvm::Expected<bool> changed = roundTrip(*model); !changed)
     return changed.takeError();
+  decideAbsentResults(*model); // reading folds, too
   phases_.end("normalise by writing and reading");
   auto decidesAlike = [&](llvm::ArrayRef<c10::IValue> others) {
     return simplifiesAlike(flat, simplified, others);

@@ -44,6 +44,18 @@ bool isComparison(const Node *node) {
       .Default(false);
 }
 
+/// "layer{}".format(3), "layer%d" % 3: what keys of dicts are made of, and messages.
+bool makesText(const Node *node) {
+  return node->kind() == c10::aten::format ||
+         node->kind() == c10::Symbol::fromQualString("aten::percentFormat");
+}
+
+bool isMessage(const Value *text) {
+  return llvm::all_of(text->uses(), [](const torch::jit::Use &use) {
+    return use.user->kind() == c10::prim::RaiseException;
+  });
+}
+
 /// Only LibTorch's own operators on plain values: a custom operator may do anything, a message is
 /// wanted as it is written.
 bool isFoldable(Node *node) {
@@ -58,11 +70,12 @@ bool isFoldable(Node *node) {
   case c10::prim::DictConstruct:
   case c10::prim::CreateObject:
   case c10::prim::Uninitialized:
-  case c10::aten::format:
     return false;
   default:
     break;
   }
+  if (makesText(node))
+    return !isMessage(node->output());
   if (isRandomOp(node->kind().toQualString()))
     return false;
   const torch::jit::Operator *op = node->maybeOperator();
@@ -336,6 +349,8 @@ bool foldOperator(Folding &folding, Node *node) {
         return value.isList() || value.isString();
       }))
     return false;
+  if (node->schema().is_vararg())
+    stack.emplace_back(static_cast<int64_t>(stack.size()));
   llvm::Error failed =
       guardTorchVoid(ExitCode::Internal, "folding", [&] { node->getOperation()(stack); });
   if (failed) { // it fails at run time as well, with its own message

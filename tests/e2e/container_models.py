@@ -1,4 +1,5 @@
 """Lists and dicts that branches and loops of the data change, as authors of models write them."""
+from enum import Enum
 from typing import Dict, List, Optional, Tuple
 
 import torch
@@ -121,6 +122,41 @@ class DictOrNone(Stack):
         if not output_all:
             return x, None
         return x, made
+
+
+class NamedByNumber(Stack):
+    """Entries of a dict whose names are made of numbers."""
+
+    def forward(self, x: Tensor) -> Dict[str, Tensor]:
+        made: Dict[str, Tensor] = {}
+        for i, layer in enumerate(self.layers):
+            x = torch.tanh(layer(x))
+            if i % 2 == 0:
+                made["aux%d" % i] = x.sum(1)
+            else:
+                made[f"layer{i}"] = x.mean(1)
+        made["out"] = x
+        return made
+
+
+class Extras(Enum):
+    NONE = 0
+    ALL = 1
+
+
+class NoneByEnum(Stack):
+    """A result is None by a setting of the model, which is an enum."""
+
+    def __init__(self):
+        super().__init__()
+        self.extras = Extras.NONE
+
+    def forward(self, x: Tensor) -> Dict[str, Tuple[Tensor, Optional[Tensor]]]:
+        made: Dict[str, Tuple[Tensor, Optional[Tensor]]] = {}
+        for i, layer in enumerate(self.layers):
+            x = torch.tanh(layer(x))
+            made["layer%d" % i] = (x, x * 2 if self.extras == Extras.ALL else None)
+        return made
 
 
 class TuplesOfHiddenStates(Stack):
