@@ -1,9 +1,9 @@
 #include "compiler/planner/JointSearch.h"
 
 #include "compiler/planner/Bounds.h"
+#include "compiler/planner/LeastLimit.h"
 #include "compiler/planner/TrainingCuts.h"
 #include "ir/plan/Check.h"
-#include "ir/plan/Quantities.h"
 #include "ir/plan/Words.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -40,6 +40,8 @@ public:
     if (!result_.everyCut)
       if (llvm::Error error = moveBoundaries())
         return std::move(error);
+    if (!search_.best() && request_.least == LeastWanted::None)
+      return makeError(ExitCode::NoPlan, "no pipeline fits");
     if (!search_.best())
       return nothingFits();
     if (llvm::Error error = search_.add(refined(), ScheduleEffort::Searched))
@@ -309,29 +311,28 @@ private:
       if (!least || small.least()->first < least->first)
         least = small.least();
     }
-    return least ? tooLittle(least->first, least->second)
-                 : makeError(why->code, why->message, why->help);
+    return least ? tooLittle(*least) : makeError(why->code, why->message, why->help);
   }
 
-  llvm::Error tooLittle(int64_t bytesOfRank, const ScheduleCandidate &candidate) const {
-    auto text = [&](int64_t bytes) {
-      return request_.memoryText ? request_.memoryText(bytes) : exactBytes(bytes);
-    };
+  /// Of every device, where some are limited.
+  int64_t smallestLimit() const {
     const size_t ranks = request_.problem.ranks, devices = request_.problem.cluster.devices.size();
-    const auto sharing = static_cast<int64_t>((ranks + devices - 1) / devices);
     int64_t limit = INT64_MAX;
     for (size_t r = 0; r < ranks; ++r)
       limit = std::min(limit, stages_.limitOf(r).value_or(INT64_MAX));
-    const TrainingPoint &point = result_.points[candidate.work->tag];
-    const bool again = llvm::is_contained(candidate.recompute, true);
-    return makeError(
-        ExitCode::NoPlan,
-        fmt::format("no pipeline fits: expected at least {} per device ({}, {}, {}{}), got {}",
-                    text(bytesOfRank * sharing), candidate.schedule,
-                    counted(point.boundaries.size() + 1, "stage"),
-                    counted(static_cast<size_t>(point.microBatches), "micro-batch"),
-                    again ? ", with recompute" : "", text(limit * sharing)),
-        "more ranks need less memory each");
+    return limit * static_cast<int64_t>((ranks + devices - 1) / devices);
+  }
+
+  llvm::Expected<JointOutcome> tooLittle(const LeastMemory &least) const {
+    const MemoryNeed need =
+        needOf(request_.problem, result_.points[least.second.work->tag], least.second, least.first);
+    if (result_.everyCut || request_.least != LeastWanted::OfAll)
+      return ::pipec::nothingFits(request_, need, smallestLimit());
+    return searchBelow(request_, need, smallestLimit(), [](const JointRequest &less) {
+      JointRequest quiet = less;
+      quiet.least = LeastWanted::None;
+      return JointSearch(quiet).run();
+    });
   }
 
   const JointRequest &request_;

@@ -14,6 +14,10 @@ struct MicroBatching {
   double share = 1;
 };
 
+/// What is said where nothing fits: nothing more, the least memory of the pipelines that were
+/// looked at, or the least limit with which a search finds one.
+enum class LeastWanted { None, OfLookedAt, OfAll };
+
 struct JointRequest {
   TrainingProblem problem;
   std::vector<MicroBatching> microBatchings;
@@ -25,6 +29,8 @@ struct JointRequest {
   std::optional<Tie::Mode> tied; // nothing: both are tried
   std::string schedule;          // only this one; empty: every one
   double seconds = 30;
+  LeastWanted least = LeastWanted::OfAll;
+  double leastSeconds = 10; // for that, beyond those of the pipelines that were looked at
   std::string (*memoryText)(int64_t bytes) = nullptr;
 };
 
@@ -45,8 +51,8 @@ struct JointOutcome {
 /// whose lower bound is above the best step found are not simulated. The same on every run but for
 /// where the time limit strikes: then `search.complete` is false, and what fits may not be the
 /// best. Errors: Usage for a model that cannot be cut into as many stages or numbers that no
-/// schedule is for; NoPlan when nothing fits, with the least memory of a device with which
-/// something that was looked at does.
+/// schedule is for; NoPlan when nothing fits, with the least memory of a device with which this
+/// search finds something, as far as it came.
 llvm::Expected<JointOutcome> searchJointly(const JointRequest &request);
 
 } // namespace pipec

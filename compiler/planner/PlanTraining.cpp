@@ -223,6 +223,8 @@ llvm::Error layOut(const ScheduleCandidate &best, PlannedTraining &plan) {
 llvm::Expected<JointOutcome> search(JointRequest &request) {
   constexpr double kSecondsAgain = 1;
   const Deadline clock(request.seconds);
+  if (request.smallest)
+    request.least = LeastWanted::OfLookedAt;
   llvm::Expected<JointOutcome> outcome = searchJointly(request);
   if (outcome || !request.smallest)
     return outcome;
@@ -230,6 +232,7 @@ llvm::Expected<JointOutcome> search(JointRequest &request) {
   if (why.code != ExitCode::NoPlan)
     return makeError(why.code, why.message, why.help);
   request.seconds = std::max(kSecondsAgain, clock.limit() - clock.elapsed());
+  request.least = LeastWanted::OfAll;
   // As large as the largest of them.
   const double ofTable = double(request.problem.table.batch);
   request.microBatchings = {{request.smallest->microBatches,

@@ -207,6 +207,40 @@ TEST(JointSearch, largeModelsComeNearTheBoundInSeconds) {
   }
 }
 
+/// A limit leads to cuts of its own: with one byte less than the least of those that need none,
+/// some of them fitted.
+TEST(JointSearch, theLeastMemoryOfLargeModelsDoesAndNoneLess) {
+  std::mt19937 random(10);
+  size_t less = 0;
+  for (int round = 0; round < 4; ++round) {
+    SCOPED_TRACE(round);
+    JointRequest request = requestFor(randomTable(random, 60), 4);
+    request.problem.cluster = defaultCluster(4);
+    request.seconds = request.leastSeconds = 300; // however slow the machine is
+    request.microBatchings = {{8, 1}};
+    request.chunks = {1};
+    request.schedule = round % 2 ? "1f1b" : "zb-h1";
+    auto leastFor = [&](int64_t limit) {
+      request.problem.memoryLimit = limit;
+      const ErrorText why = describe(searchJointly(request).takeError());
+      EXPECT_EQ(why.code, ExitCode::NoPlan) << why.message;
+      return std::stoll(why.message.substr(why.message.find("at least ") + 9));
+    };
+    request.least = LeastWanted::OfLookedAt;
+    const int64_t seen = leastFor(1);
+    request.least = LeastWanted::OfAll;
+    const int64_t least = leastFor(1);
+    EXPECT_LE(least, seen);
+    less += least < seen;
+    request.problem.memoryLimit = least;
+    EXPECT_LE(take(searchJointly(request)).search.best().mostBytes(), least);
+    request.problem.memoryLimit = least - 1;
+    request.least = LeastWanted::None;
+    EXPECT_TRUE(failedWith(searchJointly(request), ExitCode::NoPlan, "no pipeline fits"));
+  }
+  EXPECT_GT(less, 0u);
+}
+
 /// Bounds hold for every cut.
 TEST(JointSearch, noCutBeatsTheBound) {
   std::mt19937 random(33);
