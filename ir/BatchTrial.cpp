@@ -1,6 +1,7 @@
 // Which inputs and outputs follow the batch: found by running the model at three sizes, never at
 // size 1, where sizes say too little.
 #include "ir/BatchDimHint.h"
+#include "ir/FindMergeRule.h"
 #include "ir/MicroBatch.h"
 #include "ir/SamplesByNumber.h"
 #include "ir/SamplesInLists.h"
@@ -184,102 +185,6 @@ Values otherValues(const Signature &signature, llvm::ArrayRef<c10::IValue> input
   return result;
 }
 
-/// Decides the merge rule of one output leaf from its values in all runs.
-class RuleFinder {
-public:
-  /// `symbolic`: the runs have the trial sizes; else all have the example's size `batch`.
-  RuleFinder(bool symbolic, int64_t batch) : symbolic_(symbolic), batch_(batch) {}
-
-  MergeRule find(llvm::ArrayRef<std::pair<int64_t, c10::IValue>> seen) const {
-    std::vector<std::pair<int64_t, c10::IValue>> there;
-    llvm::copy_if(seen, std::back_inserter(there),
-                  [](const auto &entry) { return !entry.second.isNone(); });
-    if (there.empty() || there.size() == seen.size())
-      return ofValues(seen);
-    // A tensor in some runs and None in others: how it is joined where all micro-batches have one.
-    if (symbolic_ &&
-        llvm::all_of(there, [&](const auto &entry) { return entry.first == there.front().first; }))
-      return {};
-    const MergeRule rule = ofValues(there);
-    return rule.kind == MergeRule::Kind::Concat ? rule : MergeRule{};
-  }
-
-private:
-  MergeRule ofValues(llvm::ArrayRef<std::pair<int64_t, c10::IValue>> seen) const {
-    std::vector<std::vector<at::Tensor>> tensors;
-    for (const auto &[size, value] : seen) {
-      tensors.emplace_back();
-      forEachTensor(value, [&](const at::Tensor &tensor) { tensors.back().push_back(tensor); });
-      if (tensors.back().size() != tensors.front().size())
-        return {};
-    }
-    if (tensors.front().empty())
-      return equalEverywhere(seen) ? same() : MergeRule{};
-    if (!equalBesideTensors(seen))
-      return {};
-    std::optional<MergeRule> common;
-    for (size_t t = 0; t < tensors.front().size(); ++t) {
-      std::vector<std::pair<int64_t, at::Tensor>> column;
-      for (size_t r = 0; r < seen.size(); ++r)
-        column.emplace_back(seen[r].first, tensors[r][t]);
-      MergeRule rule = ofTensor(column);
-      if (common && !(*common == rule))
-        return {};
-      common = rule;
-    }
-    return *common;
-  }
-
-  static MergeRule same() { return {.kind = MergeRule::Kind::Same, .dim = 0}; }
-  static MergeRule concat(int64_t dim) {
-    return {.kind = MergeRule::Kind::Concat, .dim = static_cast<int64_t>(dim)};
-  }
-
-  static bool equalEverywhere(llvm::ArrayRef<std::pair<int64_t, c10::IValue>> seen) {
-    return llvm::all_of(seen, [&](const auto &entry) {
-      return compare(seen.front().second, entry.second, 0.0, 0.0).equal;
-    });
-  }
-
-  /// Numbers and strings that stand beside tensors in a container.
-  static bool equalBesideTensors(llvm::ArrayRef<std::pair<int64_t, c10::IValue>> seen) {
-    std::vector<std::pair<int64_t, c10::IValue>> bare;
-    for (const auto &[size, value] : seen)
-      bare.emplace_back(size, mapTensors(value, [](const at::Tensor &) { return at::Tensor(); }));
-    return equalEverywhere(bare);
-  }
-
-  MergeRule ofTensor(llvm::ArrayRef<std::pair<int64_t, at::Tensor>> seen) const {
-    const at::Tensor &first = seen.front().second;
-    if (llvm::any_of(seen, [](const auto &entry) { return !entry.second.defined(); }))
-      return {};
-    if (first.dim() == 0 && first.is_floating_point())
-      return {.kind = MergeRule::Kind::Mean, .dim = 0};
-    if (auto dim = symbolic_ ? growingDimOver(seen) : dimOfBatch(first))
-      return concat(*dim);
-    std::vector<std::pair<int64_t, c10::IValue>> values(seen.begin(), seen.end());
-    return equalEverywhere(values) ? same() : MergeRule{};
-  }
-
-  static std::optional<int64_t>
-  growingDimOver(llvm::ArrayRef<std::pair<int64_t, at::Tensor>> seen) {
-    std::vector<std::pair<int64_t, TensorSpec>> specs;
-    for (const auto &[size, tensor] : seen)
-      specs.emplace_back(size, specOf(tensor));
-    return growingDim(fitSpec(specs));
-  }
-
-  std::optional<int64_t> dimOfBatch(const at::Tensor &tensor) const {
-    for (size_t d = 0; d < static_cast<size_t>(tensor.dim()); ++d)
-      if (batch_ > 0 && tensor.size(static_cast<int64_t>(d)) == batch_)
-        return d;
-    return std::nullopt;
-  }
-
-  bool symbolic_;
-  int64_t batch_;
-};
-
 /// Sizes that follow the batch, of values that nobody cuts.
 TensorSpec withoutBatch(TensorSpec spec) {
   for (std::vector<Dim> *dims : {&spec.shape, &spec.strides})
@@ -410,12 +315,13 @@ llvm::Error batchTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
 
   return guardTorchVoid(ExitCode::Other, "comparing outputs of several batch sizes", [&] {
     describeInputs(signature, inputs);
-    RuleFinder finder(signature.batchSymbolic, *batch);
+    const std::optional<int64_t> fixed =
+        signature.batchSymbolic ? std::nullopt : std::optional<int64_t>(*batch);
     for (size_t l = 0; l < signature.leaves.size(); ++l) {
       std::vector<std::pair<int64_t, c10::IValue>> seen;
       for (const Run &one : runs)
         seen.emplace_back(one.size, one.leaves.at(l));
-      signature.leaves[l].merge = finder.find(seen);
+      signature.leaves[l].merge = findMergeRule(seen, fixed);
       signature.leaves[l].tensor = specOver(seen, (*example)[l]);
     }
     // Who names a dimension wants it cut.
