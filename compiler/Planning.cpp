@@ -163,12 +163,13 @@ llvm::Error Planning::checkAsked(const Model &model) const {
   const std::string cuts =
       !options_->cuts.empty() ? "given ones"
       : markers > 0 ? fmt::format("the model's pipe_split, {}", counted(markers, "marker"))
-                    : "no number of stages";
+      : options_->stages == 1 ? "one stage"
+                              : "no number of stages";
   const std::string leaveOut =
       options_->cuts.empty() ? "--split auto does not look at markers" : "leave one of the two out";
   if (options_->memoryLimit && !cutsByCost_)
     return makeError(ExitCode::Usage, "--memory-limit: expected automatic cuts, got " + cuts,
-                     given ? leaveOut : "say how many with --stages");
+                     given ? leaveOut : "say how many with --stages: two or more");
   if (isTraining() && !cutsGiven_ && !options_->stages && !options_->ranks &&
       options_->cluster.empty())
     return makeError(ExitCode::Usage, "--train: expected --ranks, --stages or --cluster, got none",
