@@ -129,7 +129,7 @@ TEST(ScheduleSearch, recomputesWhereMemoryDemandsIt) {
   options.schedule = "1f1b";
   options.recompute = RecomputeChoice::Never;
   EXPECT_TRUE(failedWith(searchIn({work}, options), ExitCode::NoPlan,
-                         "bytes per rank (1f1b), got 39000 bytes"));
+                         "KiB) per rank (1f1b), got 39000 bytes"));
   options.recompute = RecomputeChoice::Auto;
   llvm::Expected<SearchOutcome> found = searchIn({work}, options);
   ASSERT_TRUE(succeeded(found));
