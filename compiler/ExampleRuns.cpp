@@ -2,6 +2,7 @@
 
 #include "ir/FixedBatch.h"
 #include "ir/InferenceSettings.h"
+#include "ir/NodeInfo.h"
 #include "ir/SizeTrial.h"
 #include "ir/TorchError.h"
 #include "ir/Values.h"
@@ -37,6 +38,10 @@ bool holdsAny(const Model &model, bool (*wanted)(const torch::jit::Node *)) {
                       [&](torch::jit::Node *node) { return firstInside(node, wanted); });
 }
 
+bool mayDraw(const torch::jit::Node *node) {
+  return drawsOf(const_cast<torch::jit::Node *>(node)) != Draws::Never;
+}
+
 /// A model that its constants hold to one batch size does not show how results become one; that of
 /// a run without micro-batches need not.
 bool mayTryOtherSizes(const Model &model) {
@@ -70,12 +75,16 @@ llvm::Expected<std::vector<ExampleRun>> runSource(const std::string &path, const
     runs.push_back({0, false, std::move(kept), ownCopies(*leaves)});
     return leaves;
   };
-  std::string whole;
-  if (llvm::Error error = batchTrial(model.signature, inputs, batchDimGiven, run, &whole))
+  std::string whole, mixes;
+  if (llvm::Error error = batchTrial(model.signature, inputs, batchDimGiven, run, &whole, &mixes))
     return std::move(error);
   if (!whole.empty())
     model.notes.push_back("the batch is not cut into micro-batches: " + whole +
                           "; --batch-dim NAME=K cuts all the same");
+  if (!mixes.empty() && !holdsAny(model, mayDraw))
+    model.notes.push_back("what a sample gives depends on the others of its micro-batch (" + mixes +
+                          "): results are those of the model run on each micro-batch, not on the "
+                          "whole batch at once");
   const size_t atExample = runs.size();
   std::vector<SizeRun> others;
   if (mayTryOtherSizes(model))

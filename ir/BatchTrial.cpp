@@ -5,6 +5,7 @@
 #include "ir/MicroBatch.h"
 #include "ir/SamplesByNumber.h"
 #include "ir/SamplesInLists.h"
+#include "ir/SamplesThatMix.h"
 #include "ir/TorchError.h"
 #include "ir/Values.h"
 #include "ir/plan/Check.h"
@@ -82,45 +83,61 @@ std::vector<Run> tryAllSizes(const Signature &signature, llvm::ArrayRef<c10::IVa
   return runs;
 }
 
-/// What the model says against the samples that a second micro-batch would get; empty when it takes
-/// them. Never one sample alone, which some models refuse for their own reasons.
-std::string problemOfLaterSamples(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
-                                  LeafRunner run) {
+/// The samples of the example that a second micro-batch would get, alone.
+struct LaterSamples {
+  int64_t begin = 0, count = 0; // none: the example has one sample
+  Values leaves;
+  std::string problem; // what the model says against them; empty: it takes them
+};
+
+/// Never one sample alone, which some models refuse for their own reasons: it is repeated.
+LaterSamples tryLaterSamples(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
+                             LeafRunner run) {
+  LaterSamples later;
   llvm::Expected<int64_t> batch = batchSize(signature, inputs);
   if (!batch) {
     llvm::consumeError(batch.takeError());
-    return "";
+    return later;
   }
-  const int64_t begin = (*batch + 1) / 2, count = *batch - begin;
-  if (count < 1)
-    return "";
-  Values later;
+  later.begin = (*batch + 1) / 2;
+  later.count = *batch - later.begin;
+  if (later.count < 1)
+    return later;
+  Values part;
   llvm::Error error = guardTorchVoid(ExitCode::Other, "cutting the example", [&] {
     for (size_t i = 0; i < inputs.size(); ++i) {
       const std::optional<int64_t> dim = signature.inputs[i].batchDim;
-      c10::IValue part = mapTensors(inputs[i], [&](const at::Tensor &tensor) {
-        return dim && tensor.defined() ? tensor.narrow(*dim, begin, count) : tensor;
+      const c10::IValue rows = mapTensors(inputs[i], [&](const at::Tensor &tensor) {
+        return dim && tensor.defined() ? tensor.narrow(*dim, later.begin, later.count) : tensor;
       });
-      later.push_back(resizeBatch(part, dim, std::max<int64_t>(2, count)));
+      part.push_back(resizeBatch(rows, dim, std::max<int64_t>(2, later.count)));
     }
   });
-  if (!error)
-    error = runCopy(run, later).takeError();
-  return error ? describe(std::move(error)).message : "";
+  if (!error) {
+    if (llvm::Expected<Values> leaves = runCopy(run, part))
+      later.leaves = std::move(*leaves);
+    else
+      error = leaves.takeError();
+  }
+  if (error)
+    later.problem = describe(std::move(error)).message;
+  return later;
 }
 
 /// What the sizes showed.
 struct Trial {
   std::vector<Run> runs; // empty: the model refuses a size
   std::string whole;     // why the batch is not cut all the same
+  LaterSamples later;
   bool good() const { return !runs.empty() && whole.empty(); }
 };
 
 Trial tryOnce(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs, LeafRunner run) {
-  Trial trial{tryAllSizes(signature, inputs, run), ""};
+  Trial trial{tryAllSizes(signature, inputs, run), "", {}};
   if (trial.runs.empty())
     return trial;
-  const std::string problem = problemOfLaterSamples(signature, inputs, run);
+  trial.later = tryLaterSamples(signature, inputs, run);
+  const std::string &problem = trial.later.problem;
   if (!problem.empty())
     trial.whole = fmt::format("the model fails on the later samples of the example alone ({})",
                               llvm::StringRef(problem).split('\n').first.str());
@@ -268,7 +285,8 @@ llvm::Expected<int64_t> guessBatchDims(Signature &signature, llvm::ArrayRef<c10:
 }
 
 llvm::Error batchTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
-                       const std::vector<bool> &batchDimGiven, LeafRunner run, std::string *whole) {
+                       const std::vector<bool> &batchDimGiven, LeafRunner run, std::string *whole,
+                       std::string *mixes) {
   PIPEC_ASSERT(inputs.size() == signature.inputs.size() && batchDimGiven.size() == inputs.size(),
                "bound inputs");
   auto batch = guessBatchDims(signature, inputs, batchDimGiven);
@@ -324,6 +342,9 @@ llvm::Error batchTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
       signature.leaves[l].merge = findMergeRule(seen, fixed);
       signature.leaves[l].tensor = specOver(seen, (*example)[l]);
     }
+    const LaterSamples &later = trial.later;
+    if (mixes && trial.whole.empty() && !later.leaves.empty())
+      *mixes = samplesThatMix(signature, *example, later.leaves, later.begin, later.count);
     // Who names a dimension wants it cut.
     if (!trial.whole.empty() && !llvm::is_contained(batchDimGiven, true)) {
       keepWhole(signature);

@@ -48,12 +48,13 @@ llvm::Expected<int64_t> guessBatchDims(Signature &signature, llvm::ArrayRef<c10:
 /// what follows the samples or the model's state, and one with the later samples of the example
 /// whether the batch can be cut at all: where it fails (offsets into another input begin at 0), or
 /// the batch is a list with an entry per sample, no input is split, sizes that follow the batch are
-/// dynamic, and `whole` gets why. Errors: Usage
-/// when the given batch dimensions disagree; the error of `run` when the example itself fails.
+/// dynamic, and `whole` gets why. Where it gives other numbers than those samples have in the whole
+/// example, `mixes` gets what (see SamplesThatMix.h). Errors: Usage when the given batch dimensions
+/// disagree; the error of `run` when the example itself fails.
 /// `run` must not change the model's state (give it a fresh copy).
 llvm::Error batchTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
                        const std::vector<bool> &batchDimGiven, LeafRunner run,
-                       std::string *whole = nullptr);
+                       std::string *whole = nullptr, std::string *mixes = nullptr);
 
 /// Values whose tensors have memory of their own, with the very strides and requires_grad: what a
 /// model writes into them nobody else sees, and its operators compute the same bits. Only elements

@@ -45,6 +45,16 @@ class State(e2e.Case):
                     self.compiled(model, artifact, "--stages", stages, "--inputs", "f32[2,4]")
                     self.running(artifact, (batch,), 4, expected)
 
+    def testWhatSamplesDoToEachOtherIsSaid(self):
+        note = "what a sample gives depends on the others of its micro-batch (output 0 of sample "
+        for build, mixes in ((state_models.LessTheMean, True), (state_models.NormOfBatch, True), (state_models.DrawnNoise, False), (state_models.OfItsOwn, False)):
+            with self.subTest(model=build.__name__):
+                path = self.save(build)
+                for batch in (2, 5):
+                    inputs = f"f32[{batch},4]"
+                    done = e2e.run("pipe-compile", path, "-o", "mixes.pipe", "--force", "--stages", 2, "--inputs", inputs)
+                    (self.assertIn if mixes else self.assertNotIn)(note, done.out + done.err)
+
     def testStateIsSentToWhoReadsItLater(self):
         for build in (state_models.AddedAndReadFarBehind, state_models.WrittenInABranchAndReadFarBehind):
             with self.subTest(model=build.__name__):

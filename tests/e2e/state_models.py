@@ -188,3 +188,46 @@ class AssignedInTwoModules(nn.Module):
 
     def forward(self, x):
         return self.d(self.c(self.b(self.a(x))))
+
+
+class LessTheMean(nn.Module):
+    """Of the batch."""
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x):
+        x = self.a(x)
+        return self.b(x - x.mean(0))
+
+
+class NormOfBatch(nn.Module):
+    """Keeps its training mode in the file."""
+    def __init__(self):
+        super().__init__()
+        self.a, self.norm, self.b = nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.b(self.norm(self.a(x)))
+
+
+class DrawnNoise(nn.Module):
+    """Draws for every sample: nothing can be told."""
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x):
+        x = self.a(x)
+        return self.b(x + torch.rand_like(x))
+
+
+class OfItsOwn(nn.Module):
+    """The mean of each sample."""
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x):
+        x = self.a(x)
+        return self.b(x - x.mean(1, keepdim=True))
