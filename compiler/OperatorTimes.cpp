@@ -4,6 +4,7 @@
 #include "compiler/EvaluateGraph.h"
 #include "compiler/WeightStorages.h"
 #include "ir/MicroBatch.h"
+#include "ir/plan/Quantities.h"
 #include "llvm/Support/Threading.h"
 
 #include <ATen/core/Tensor.h>
@@ -195,8 +196,8 @@ private:
       return;
     const CostRow sum = table_.sum(0, table_.rows.size());
     if (const int64_t bytes = sum.keptBytes + 2 * sum.weightBytes; bytes > mostBytes_) {
-      wholeBackwardFailed_ = fmt::format("it would hold {} bytes at once, on a machine with {}",
-                                         bytes, 2 * mostBytes_);
+      wholeBackwardFailed_ = fmt::format("it would hold {} at once, on a machine with {}",
+                                         exactBytes(bytes), exactBytes(2 * mostBytes_));
       return;
     }
     const bool isFirst = wholeBackwards_.empty(); // and prepares what running takes

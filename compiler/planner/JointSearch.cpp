@@ -314,21 +314,13 @@ private:
     return least ? tooLittle(*least) : makeError(why->code, why->message, why->help);
   }
 
-  /// Of every device, where some are limited.
-  int64_t smallestLimit() const {
-    const size_t ranks = request_.problem.ranks, devices = request_.problem.cluster.devices.size();
-    int64_t limit = INT64_MAX;
-    for (size_t r = 0; r < ranks; ++r)
-      limit = std::min(limit, stages_.limitOf(r).value_or(INT64_MAX));
-    return limit * static_cast<int64_t>((ranks + devices - 1) / devices);
-  }
-
   llvm::Expected<JointOutcome> tooLittle(const LeastMemory &least) const {
     const MemoryNeed need =
         needOf(request_.problem, result_.points[least.second.work->tag], least.second, least.first);
-    if (result_.everyCut || request_.least != LeastWanted::OfAll)
-      return ::pipec::nothingFits(request_, need, smallestLimit());
-    return searchBelow(request_, need, smallestLimit(), [](const JointRequest &less) {
+    const bool isLeast = result_.everyCut && areRanksAlike(request_.problem);
+    if (isLeast || request_.least != LeastWanted::OfAll)
+      return ::pipec::nothingFits(request_, need);
+    return searchBelow(request_, need, [](const JointRequest &less) {
       JointRequest quiet = less;
       quiet.least = LeastWanted::None;
       return JointSearch(quiet).run();

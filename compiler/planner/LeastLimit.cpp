@@ -6,6 +6,7 @@
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace pipec {
 
@@ -13,71 +14,190 @@ namespace {
 
 constexpr int64_t kFirstStep = 100;          // part of the limit, once less of it was enough
 constexpr int64_t kLarger = 2, kSmaller = 8; // the next step, after something fits or nothing
+constexpr int64_t kProbes = 16; // parts of what lies between what is too little and what is known
 
-} // namespace
-
-MemoryNeed needOf(const TrainingProblem &problem, const TrainingPoint &point,
-                  const ScheduleCandidate &candidate, int64_t bytesOfRank) {
-  const size_t devices = problem.cluster.devices.size();
-  const auto sharing = static_cast<int64_t>((problem.ranks + devices - 1) / devices);
-  const bool again = llvm::is_contained(candidate.recompute, true);
-  return {bytesOfRank * sharing,
-          fmt::format("{}, {}, {}{}", candidate.schedule,
-                      counted(point.boundaries.size() + 1, "stage"),
-                      counted(static_cast<size_t>(point.microBatches), "micro-batch"),
-                      again ? ", with recompute" : "")};
+int64_t smallestMemory(const TrainingProblem &problem) {
+  int64_t least = INT64_MAX;
+  for (size_t r = 0; r < problem.ranks; ++r)
+    if (const int64_t bytes = problem.memoryOf(r))
+      least = std::min(least, bytes);
+  return least;
 }
 
-llvm::Error nothingFits(const JointRequest &request, const MemoryNeed &need, int64_t limit) {
-  auto text = [&](int64_t bytes) {
-    return request.memoryText ? request.memoryText(bytes) : exactBytes(bytes);
-  };
-  return makeError(ExitCode::NoPlan,
-                   fmt::format("no pipeline fits: expected at least {} per device ({}), got {}",
-                               text(need.bytes), need.what, text(limit)),
-                   "more ranks need less memory each");
+bool areDevicesAlike(const TrainingProblem &problem) {
+  bool alike = true;
+  for (size_t r = 1; r < problem.ranks; ++r)
+    alike &= problem.memoryOf(r) == problem.memoryOf(0);
+  return alike;
 }
 
-llvm::Expected<JointOutcome>
-searchBelow(const JointRequest &request, MemoryNeed known, int64_t limit,
-            llvm::function_ref<llvm::Expected<JointOutcome>(const JointRequest &)> search) {
-  const Deadline clock(std::min(request.leastSeconds, request.seconds));
-  JointRequest less = request;
-  auto searchWith = [&](int64_t bytes) {
-    less.problem.memoryLimit = bytes;
-    less.seconds = std::max(0.0, clock.limit() - clock.elapsed());
-    return search(less);
-  };
-  auto needIn = [&](const JointOutcome &outcome) {
-    const ScheduleCandidate &best = outcome.search.best();
-    return needOf(request.problem, outcome.best(), best, best.mostBytes());
-  };
-  for (int64_t step = 1; known.bytes > 1 && !clock.passed();) {
-    const int64_t bytes = std::max<int64_t>(known.bytes - step, 1);
+void raiseMemory(TrainingProblem &problem, int64_t bytes) {
+  if (problem.memoryLimit)
+    problem.memoryLimit = std::max(problem.memoryLimit, bytes);
+  for (ClusterDevice &device : problem.cluster.devices)
+    if (device.memoryBytes)
+      device.memoryBytes = std::max(device.memoryBytes, bytes);
+}
+
+/// Of the devices that have too little for it; 0: there are none.
+int64_t memoryToRaiseTo(const TrainingProblem &problem, const ScheduleCandidate &candidate) {
+  int64_t most = 0;
+  for (size_t r = 0; r < problem.ranks; ++r) {
+    const int64_t need = candidate.needBytes[r] * problem.sharing(r), has = problem.memoryOf(r);
+    if (has && need > has)
+      most = std::max(most, need);
+  }
+  return most;
+}
+
+std::string nameOf(const TrainingPoint &point, const ScheduleCandidate &candidate) {
+  return fmt::format("{}, {}, {}{}", candidate.schedule,
+                     counted(point.boundaries.size() + 1, "stage"),
+                     counted(static_cast<size_t>(point.microBatches), "micro-batch"),
+                     llvm::is_contained(candidate.recompute, true) ? ", with recompute" : "");
+}
+
+class LimitSearch {
+public:
+  using Search = llvm::function_ref<llvm::Expected<JointOutcome>(const JointRequest &)>;
+  LimitSearch(const JointRequest &request, MemoryNeed known, Search search)
+      : request_(request), less_(request), search_(search),
+        clock_(std::min(request.leastSeconds, request.seconds)),
+        tooLittle_(smallestMemory(request.problem)), known_(std::move(known)) {}
+
+  llvm::Expected<JointOutcome> run() {
+    for (bool again = true; again;) {
+      if (llvm::Error error = descend())
+        return std::move(error);
+      llvm::Expected<bool> less = probe();
+      if (!less)
+        return less.takeError();
+      again = *less;
+    }
+    if (fits_)
+      return std::move(*fits_);
+    if (!isFound_ && !clock_.passed()) { // what it finds may be faster than the least that was seen
+      llvm::Expected<JointOutcome> found = searchWith(known_.bytes);
+      if (found)
+        known_.what = needIn(*found).what;
+      else
+        llvm::consumeError(found.takeError());
+    }
+    return nothingFits(request_, known_);
+  }
+
+private:
+  llvm::Error descend() {
+    for (int64_t step = 1; canBeLess();) {
+      const int64_t bytes = std::max(known_.bytes - step, tooLittle_ + 1);
+      const bool isLast = bytes == known_.bytes - 1;
+      llvm::Expected<bool> found = lowerTo(bytes);
+      if (!found)
+        return found.takeError();
+      if (*found)
+        step = step > 1 ? kLarger * step : known_.bytes / kFirstStep + 1;
+      else if (isLast)
+        break;
+      else
+        step = std::max<int64_t>(1, step / kSmaller);
+    }
+    return llvm::Error::success();
+  }
+
+  /// Where devices differ, a search may find nothing though one with less does: in its cuts, the
+  /// first ranks of which have much memory leave too little of the model to the others.
+  llvm::Expected<bool> probe() {
+    if (areDevicesAlike(request_.problem))
+      return false;
+    const int64_t range = known_.bytes - tooLittle_;
+    for (int64_t i = 1; i < kProbes && range > kProbes && canBeLess(); ++i) {
+      llvm::Expected<bool> found = lowerTo(tooLittle_ + range / kProbes * i);
+      if (!found || *found)
+        return found;
+    }
+    return false;
+  }
+
+  bool canBeLess() const { return !fits_ && known_.bytes > tooLittle_ + 1 && !clock_.passed(); }
+
+  /// Is something found with so much? Then that is known, or what it needs.
+  llvm::Expected<bool> lowerTo(int64_t bytes) {
     llvm::Expected<JointOutcome> found = searchWith(bytes);
     if (!found) {
       ErrorText why = describe(found.takeError());
       if (why.code != ExitCode::NoPlan)
         return makeError(why.code, why.message, why.help);
-      if (bytes == known.bytes - 1)
-        break;
-      step = std::max<int64_t>(1, step / kSmaller);
-      continue;
+      return false;
     }
-    if (needIn(*found).bytes <= limit)
-      return found;
-    known = {bytes, needIn(*found).what};
+    const MemoryNeed need = needIn(*found);
+    if (need.bytes == 0) {
+      fits_ = std::move(*found);
+      return true;
+    }
+    known_ = {bytes, need.what};
+    isFound_ = true;
     // What was found needs less, but with just that as the limit other cuts are looked at.
-    if (const int64_t need = needIn(*found).bytes; need < bytes) {
-      llvm::Expected<JointOutcome> again = searchWith(need);
+    if (need.bytes < bytes) {
+      llvm::Expected<JointOutcome> again = searchWith(need.bytes);
       if (again)
-        known = {need, needIn(*again).what};
+        known_ = {need.bytes, needIn(*again).what};
       else
         llvm::consumeError(again.takeError());
     }
-    step = step > 1 ? kLarger * step : known.bytes / kFirstStep + 1;
+    return true;
   }
-  return nothingFits(request, known, limit);
+
+  llvm::Expected<JointOutcome> searchWith(int64_t bytes) {
+    less_.problem = request_.problem;
+    raiseMemory(less_.problem, bytes);
+    less_.seconds = std::max(0.0, clock_.limit() - clock_.elapsed());
+    return search_(less_);
+  }
+
+  MemoryNeed needIn(const JointOutcome &outcome) const {
+    const ScheduleCandidate &best = outcome.search.best();
+    return {memoryToRaiseTo(request_.problem, best), nameOf(outcome.best(), best)};
+  }
+
+  const JointRequest &request_;
+  JointRequest less_;
+  const Search search_;
+  const Deadline clock_;
+  const int64_t tooLittle_; // is known to be
+  MemoryNeed known_;
+  bool isFound_ = false; // what `known_` names, with just its bytes
+  std::optional<JointOutcome> fits_;
+};
+
+} // namespace
+
+MemoryNeed needOf(const TrainingProblem &problem, const TrainingPoint &point,
+                  const ScheduleCandidate &candidate, int64_t bytesOfRank) {
+  return {bytesOfRank * problem.sharing(0), nameOf(point, candidate)}; // rank 0 shares with most
+}
+
+bool areRanksAlike(const TrainingProblem &problem) {
+  bool alike = areDevicesAlike(problem);
+  for (size_t r = 1; r < problem.ranks; ++r)
+    alike &= problem.sharing(r) == problem.sharing(0);
+  return alike;
+}
+
+llvm::Error nothingFits(const JointRequest &request, const MemoryNeed &need) {
+  auto text = [&](int64_t bytes) {
+    return request.memoryText ? request.memoryText(bytes) : exactBytes(bytes);
+  };
+  return makeError(ExitCode::NoPlan,
+                   fmt::format("no pipeline fits: expected at least {} per device ({}), got {}{}",
+                               text(need.bytes), need.what, text(smallestMemory(request.problem)),
+                               areDevicesAlike(request.problem) ? "" : " on the smallest"),
+                   "more ranks need less memory each");
+}
+
+llvm::Expected<JointOutcome>
+searchBelow(const JointRequest &request, MemoryNeed known,
+            llvm::function_ref<llvm::Expected<JointOutcome>(const JointRequest &)> search) {
+  return LimitSearch(request, std::move(known), search).run();
 }
 
 } // namespace pipec

@@ -1,4 +1,5 @@
-// Where no pipeline fits the memory: the least limit with which the joint search finds one.
+// Where no pipeline fits the memory: the least limit with which the joint search finds one. Devices
+// that have more than it keep what they have.
 #pragma once
 
 #include "compiler/planner/JointSearch.h"
@@ -15,15 +16,18 @@ struct MemoryNeed {
 MemoryNeed needOf(const TrainingProblem &problem, const TrainingPoint &point,
                   const ScheduleCandidate &candidate, int64_t bytesOfRank);
 
-/// NoPlan: with `need`, where a device has `limit` bytes.
-llvm::Error nothingFits(const JointRequest &request, const MemoryNeed &need, int64_t limit);
+/// All ranks have as much memory: whose largest rank needs least needs the least limit.
+bool areRanksAlike(const TrainingProblem &problem);
+
+/// NoPlan: with `need`, and what the smallest device has.
+llvm::Error nothingFits(const JointRequest &request, const MemoryNeed &need);
 
 /// A limit decides which cuts are looked at, so with a little less than `known`, the least of those
 /// that were, others may do. Searches with less and less until with one byte less nothing is found,
-/// or time is up. Returns what fits `limit` after all, or nothingFits() with a limit with which
-/// `search` finds something. Errors: others than NoPlan of `search`.
+/// or time is up. Returns what fits after all, or nothingFits() with a limit with which `search`
+/// finds something, and what it finds. Errors: others than NoPlan of `search`.
 llvm::Expected<JointOutcome>
-searchBelow(const JointRequest &request, MemoryNeed known, int64_t limit,
+searchBelow(const JointRequest &request, MemoryNeed known,
             llvm::function_ref<llvm::Expected<JointOutcome>(const JointRequest &)> search);
 
 } // namespace pipec

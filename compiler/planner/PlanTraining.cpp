@@ -48,6 +48,26 @@ CostTable cutAsGiven(CostTable table, const std::vector<size_t> &cuts) {
   return table;
 }
 
+/// Where the given cuts make numbers of stages that ranks cannot share alike.
+llvm::Error cannotShare(size_t stages, size_t ranks, bool isAsked) {
+  const char *why = "schedules of a training have equally many stages on every rank";
+  if (isAsked)
+    return makeError(ExitCode::Usage,
+                     fmt::format("--ranks: expected a divisor of {}, the stages that the given "
+                                 "cuts make, got {}",
+                                 stages, ranks),
+                     why);
+  size_t fewer = ranks;
+  while (stages % fewer != 0)
+    --fewer;
+  return makeError(
+      ExitCode::Usage,
+      fmt::format("--cluster: expected as many devices as a divisor of {}, the stages "
+                  "that the given cuts make, got {}",
+                  stages, ranks),
+      fmt::format("{}; --ranks {} takes the first {} only", why, fewer, counted(fewer, "device")));
+}
+
 llvm::Expected<size_t> ranksOf(const TrainingWishes &wishes) {
   const size_t devices = wishes.cluster ? wishes.cluster->devices.size() : 0;
   const size_t ranks = wishes.ranks    ? wishes.ranks
@@ -58,11 +78,7 @@ llvm::Expected<size_t> ranksOf(const TrainingWishes &wishes) {
     return makeError(ExitCode::Usage, "a plan of a training: expected ranks or stages, got neither",
                      "say how many ranks there are with --ranks");
   if (wishes.cuts && wishes.stages % ranks != 0)
-    return makeError(ExitCode::Usage,
-                     fmt::format("--ranks: expected a divisor of {}, the stages that the given "
-                                 "cuts make, got {}",
-                                 wishes.stages, ranks),
-                     "schedules of a training have equally many stages on every rank");
+    return cannotShare(wishes.stages, ranks, wishes.ranks != 0);
   if (wishes.stages % ranks != 0)
     return failf(ExitCode::Usage, "--stages: expected a multiple of {}, got {}",
                  counted(ranks, "rank"), wishes.stages);
@@ -267,7 +283,6 @@ llvm::Expected<PlannedTraining> planTraining(const CostTable &table, const Train
   if (!best.work->plan.ties.empty() && llvm::any_of(table.shared, isFree))
     plan.tied = point.tied;
   plan.peakBytes = best.needBytes;
-  plan.limitBytes = best.work->limitBytes;
   plan.stepNs = *best.step;
   plan.lowerBoundNs = outcome->lowerBound;
   plan.everyCut = outcome->everyCut;

@@ -40,7 +40,6 @@ struct PlannedTraining {
   std::optional<Tie::Mode> tied;         // of weights that several stages read, where nobody gave
                                          // theirs by name; nothing: there are none
   std::vector<int64_t> peakBytes;        // per rank, everything that it holds
-  std::vector<int64_t> limitBytes;       // per rank; empty: no limit
   int64_t stepNs = 0, lowerBoundNs = 0;  // no choice of all that was free is faster
   bool everyCut = false, complete = true;
   size_t pipelines = 0, schedules = 0; // that were looked at

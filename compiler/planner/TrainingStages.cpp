@@ -66,15 +66,20 @@ TrainingStages::TrainingStages(const TrainingProblem &problem) : problem_(proble
     crossing_[i] += crossing_[i - 1];
 }
 
+int64_t TrainingProblem::memoryOf(size_t rank) const {
+  return memoryLimit ? memoryLimit : deviceOfRank(cluster, rank).memoryBytes;
+}
+
+int64_t TrainingProblem::sharing(size_t rank) const {
+  const size_t devices = cluster.devices.size();
+  return static_cast<int64_t>((ranks - rank % devices + devices - 1) / devices);
+}
+
 std::optional<int64_t> TrainingStages::limitOf(size_t rank) const {
-  const size_t devices = problem_.cluster.devices.size();
-  const int64_t whole = problem_.memoryLimit ? problem_.memoryLimit
-                                             : deviceOfRank(problem_.cluster, rank).memoryBytes;
+  const int64_t whole = problem_.memoryOf(rank);
   if (whole == 0)
     return std::nullopt;
-  // Ranks that share a device share its memory.
-  const size_t sharing = (problem_.ranks - rank % devices + devices - 1) / devices;
-  return whole / static_cast<int64_t>(sharing);
+  return whole / problem_.sharing(rank);
 }
 
 bool TrainingStages::sharesFreely() const {

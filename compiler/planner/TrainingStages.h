@@ -25,6 +25,11 @@ struct TrainingProblem {
   int64_t memoryLimit = 0; // of every device; 0: as the cluster says
   OptimizerCosts optimizer;
   std::map<std::string, Tie::Mode> tied{}; // of shared weights by name, whatever a point says
+
+  /// Bytes of a rank's device; 0: no limit.
+  int64_t memoryOf(size_t rank) const;
+  /// Ranks on a rank's device: they share its memory.
+  int64_t sharing(size_t rank) const;
 };
 
 /// Where stages begin, and how they run: one point of the joint search.

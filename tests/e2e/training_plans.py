@@ -213,6 +213,9 @@ class TrainingPlans(e2e.Case):
         compile(*MLP, "--ranks", 2, *PLAN, "--schedule", "forward-only", saying=["expected auto or a schedule of a training, got forward-only"])
         compile(*BERT, "--ranks", 2, *PLAN, "--tied", "a.b=transmit", saying=["--tied: expected a weight of the model, got a.b"])
         compile(*MLP, *PLAN, "--at", "layers.4,layers.8,head", "--ranks", 3, saying=["--ranks: expected a divisor of 4, the stages that the given cuts make, got 3"])
+        four = ["--cluster", e2e.SOURCE / "docs/clusters/four-gpus.json"]
+        compile(*MLP, *PLAN, "--at", "layers.2,layers.4,layers.6,layers.8,head", *four,
+                saying=["--cluster: expected as many devices as a divisor of 6, the stages that the given cuts make, got 4", "--ranks 3 takes the first 3 devices only"])
         compile(*MLP, *PLAN, "--at", "layers.4", "--stages", 3, saying=["--stages: expected 2, for there is 1 cut by at, got 3"])
         compile(*MLP, *PLAN, "--at", "nosuch", saying=["--at: the model calls no module nosuch"])
         compile(*MLP, *PLAN, "--split", "markers", saying=["--split markers: the model has no pipe_split marker"])

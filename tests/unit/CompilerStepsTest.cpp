@@ -244,10 +244,10 @@ TEST(OperatorTimes, BackwardsAreHeldAgainstTheWholeModels) {
   const std::string steps = notesOf(chain, {at::ones({2, 8})});
   EXPECT_NE(steps.find("the operators' backwards add up to "), std::string::npos) << steps;
   EXPECT_NE(steps.find(" ms, the whole model's takes "), std::string::npos) << steps;
-  request.mostBytes = 100;
+  request.mostBytes = 100; // half of what the machine has
   const std::string large = notesOf(chain, {at::ones({2, 8})});
   EXPECT_NE(large.find("the operators' backwards were not held against the whole model's: it would "
-                       "hold 512 bytes at once, on a machine with 200"),
+                       "hold 512 bytes at once, on a machine with 200 bytes"),
             std::string::npos)
       << large;
   request.mostBytes = 0;

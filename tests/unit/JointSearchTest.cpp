@@ -241,6 +241,111 @@ TEST(JointSearch, theLeastMemoryOfLargeModelsDoesAndNoneLess) {
   EXPECT_GT(less, 0u);
 }
 
+int64_t bytesAfter(const std::string &message, const std::string &words) {
+  return std::stoll(message.substr(message.find(words) + words.size()));
+}
+
+/// Devices that have more than the least memory keep it: the others are what is too small.
+TEST(JointSearch, theLeastMemoryIsThatOfTheSmallerDevices) {
+  std::mt19937 random(5);
+  size_t less = 0;
+  for (size_t operators : {8, 60}) // every cut is looked at, or some
+    for (int round = 0; round < (operators > 10 ? 3 : 12); ++round) {
+      SCOPED_TRACE(fmt::format("{} operators, {}", operators, round));
+      JointRequest request = requestFor(randomTable(random, operators), operators > 10 ? 4 : 2);
+      if (operators > 10) // an embedding and a head
+        for (CostRow *row :
+             {&request.problem.table.rows.front(), &request.problem.table.rows.back()})
+          row->trainedBytes = row->weightBytes =
+              row == &request.problem.table.rows.front() ? 300'000 : 400'000;
+      request.problem.cluster = defaultCluster(2);
+      request.seconds = request.leastSeconds = 300;
+      request.microBatchings = {{4, 1}};
+      request.chunks = {1};
+      request.schedule = round % 2 ? "1f1b" : "gpipe";
+      auto leastWith = [&](int64_t first, int64_t second) {
+        request.least = LeastWanted::OfAll;
+        request.problem.cluster.devices[0].memoryBytes = first;
+        request.problem.cluster.devices[1].memoryBytes = second;
+        const ErrorText why = describe(searchJointly(request).takeError());
+        EXPECT_EQ(why.code, ExitCode::NoPlan) << why.message;
+        EXPECT_EQ(why.message.find("got 1000 bytes") != std::string::npos &&
+                      why.message.find(" on the smallest") != std::string::npos,
+                  first != second)
+            << why.message;
+        return bytesAfter(why.message, "at least ");
+      };
+      auto fits = [&](int64_t first, int64_t second) {
+        request.least = LeastWanted::None;
+        request.problem.cluster.devices[0].memoryBytes = first;
+        request.problem.cluster.devices[1].memoryBytes = second;
+        llvm::Expected<JointOutcome> outcome = searchJointly(request);
+        const bool found = bool(outcome);
+        llvm::consumeError(outcome.takeError());
+        return found;
+      };
+      const int64_t alike = leastWith(1000, 1000), large = 50 * alike;
+      const int64_t least = leastWith(1000, large);
+      EXPECT_LE(least, alike);
+      less += least < alike;
+      EXPECT_TRUE(fits(least, large));
+      EXPECT_FALSE(fits(least - 1, large));
+      for (int64_t i = 1; i < 16; ++i)
+        EXPECT_FALSE(fits(1000 + (least - 1000) / 16 * i, large)) << i;
+    }
+  EXPECT_GT(less, 0u);
+}
+
+/// A device that fewer ranks share does not need as much as those with more.
+TEST(JointSearch, theLeastMemoryCountsTheRanksOfADevice) {
+  std::mt19937 random(6);
+  JointRequest request = requestFor(randomTable(random, 8), 3);
+  request.problem.cluster = defaultCluster(2);
+  request.microBatchings = {{4, 1}};
+  request.chunks = {1};
+  auto searchWith = [&](int64_t limit) {
+    request.problem.memoryLimit = limit;
+    return searchJointly(request);
+  };
+  const std::string why = describe(searchWith(1001).takeError()).message;
+  EXPECT_EQ(bytesAfter(why, "got "), 1001);
+  const int64_t least = bytesAfter(why, "at least ");
+  take(searchWith(least));
+  EXPECT_TRUE(
+      failedWith(searchWith(least - 1), ExitCode::NoPlan, fmt::format("at least {} bytes", least)));
+}
+
+/// What is named is what the search finds with just that memory, however little was there.
+TEST(JointSearch, theLeastMemoryNamesWhatFits) {
+  std::mt19937 random(10);
+  for (int round = 0; round < 12; ++round) {
+    SCOPED_TRACE(round);
+    JointRequest request = requestFor(randomTable(random, 40), 4);
+    request.problem.cluster = defaultCluster(4);
+    request.seconds = request.leastSeconds = 300;
+    request.microBatchings = {{8, 1}, {4, 1}}; // on four ranks they need the same
+    request.chunks = {1};
+    request.schedule = "1f1b";
+    std::string first;
+    int64_t least = 0;
+    for (int64_t part : {0, 50, 99}) {
+      request.problem.memoryLimit = std::max<int64_t>(1, least * part / 100);
+      const std::string why = describe(searchJointly(request).takeError()).message;
+      const std::string said = why.substr(0, why.find(", got"));
+      least = bytesAfter(why, "at least ");
+      if (first.empty())
+        first = said;
+      EXPECT_EQ(said, first) << part;
+    }
+    request.problem.memoryLimit = least;
+    const JointOutcome found = take(searchJointly(request));
+    const std::string name = fmt::format(
+        "(1f1b, 4 stages, {} micro-batches{})", found.best().microBatches,
+        llvm::is_contained(found.search.best().recompute, true) ? ", with recompute" : "");
+    EXPECT_NE(first.find(name), std::string::npos) << first << " " << name;
+  }
+}
+
 /// Bounds hold for every cut.
 TEST(JointSearch, noCutBeatsTheBound) {
   std::mt19937 random(33);

@@ -84,7 +84,15 @@ TEST(PlanTraining, CutsWhereItIsTold) {
   wishes.ranks = 3;
   EXPECT_TRUE(failedWith(planTraining(table, wishes), ExitCode::Usage,
                          "--ranks: expected a divisor of 4, the stages that the given cuts make"));
-  wishes.ranks = 2;
+  wishes.ranks = 0;
+  wishes.cluster = defaultCluster(3);
+  const ErrorText why = describe(planTraining(table, wishes).takeError());
+  EXPECT_EQ(why.message, "--cluster: expected as many devices as a divisor of 4, the stages that "
+                         "the given cuts make, got 3");
+  EXPECT_NE(why.help.find("; --ranks 2 takes the first 2 devices only"), std::string::npos);
+  wishes.ranks = 2; // as the help says
+  EXPECT_EQ(take(planTraining(table, wishes)).ranks, 2u);
+  wishes.cluster = std::nullopt;
   wishes.stages = 2;
   EXPECT_TRUE(failedWith(planTraining(table, wishes), ExitCode::Usage, "--stages: expected 4"));
   wishes.stages = 0;
@@ -164,7 +172,7 @@ TEST(PlanTraining, KeepsWithinTheMemory) {
   wishes.memoryLimit = free.peakBytes[0] - 1;
   const PlannedTraining tight = take(planTraining(table, wishes));
   for (size_t r = 0; r < 2; ++r)
-    EXPECT_LE(tight.peakBytes[r], tight.limitBytes[r]);
+    EXPECT_LE(tight.peakBytes[r], wishes.memoryLimit);
   EXPECT_GE(tight.stepNs, free.stepNs);
   wishes.memoryLimit = 1000;
   EXPECT_TRUE(failedWith(planTraining(table, wishes), ExitCode::NoPlan,
