@@ -155,13 +155,13 @@ Trial tryCandidates(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
   Trial first = tryAllOrAllButOne(signature, inputs, candidates, run);
   if (first.good())
     return first;
-  const std::vector<size_t> others = guessOtherDims(signature, inputs, given, batch);
-  if (others.empty())
-    return first;
-  if (Trial more = tryAllOrAllButOne(signature, inputs, others, run); more.good())
-    return more;
-  for (size_t i : others)
-    signature.inputs[i].batchDim.reset();
+  const std::vector<InputSpec> before = signature.inputs;
+  for (const BatchDims &dims : otherBatchDims(signature, inputs, given, batch)) {
+    setBatchDims(signature, dims);
+    if (Trial more = tryOnce(signature, inputs, run); more.good())
+      return more;
+  }
+  signature.inputs = before;
   return first;
 }
 
@@ -325,7 +325,7 @@ llvm::Error batchTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
       signature.leaves[l].tensor = specOver(seen, (*example)[l]);
     }
     // Who names a dimension wants it cut.
-    if (!trial.whole.empty() && !llvm::is_contained(batchDimGiven, true)) {
+    if (!trial.whole.empty() && !anyDimGiven(signature, batchDimGiven)) {
       keepWhole(signature);
       if (whole)
         *whole = trial.whole;

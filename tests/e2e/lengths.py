@@ -245,6 +245,13 @@ class Lengths(e2e.Case):
         torch.save(graph(12, 20), "inputs.pt")
         self.refused(2, "expected 1 micro-batch, got 2", "pipe-run", "graph.pipe", "--inputs", "inputs.pt", "--microbatches", 2)
 
+    def testWhoNamesOnlyWhatIsNotCut(self):
+        """A graph all the same."""
+        torch.save((torch.randn(9, 8), torch.randint(9, (2, 20))), "graph.pt")
+        plan = self.compiled(self.save(Graph), "named.pipe", "--inputs", "graph.pt", "--stages", 2, "--batch-dim", "edges=none")
+        self.assertEqual([argument.get("batch_dim") for argument in plan["signature"]["inputs"]], [None, None])
+        self.assertEqual(self.shapes(plan)["nodes"], ["?", 8])
+
     def testWhatHangsOnTheLength(self):
         model = self.save(Decides)
         for cuts in (["--at", "b"], ["--stages", 2]):
