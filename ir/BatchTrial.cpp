@@ -17,8 +17,6 @@ namespace pipec {
 
 namespace {
 
-constexpr int64_t kTrialSizes[] = {2, 3, 5};
-
 using Values = std::vector<c10::IValue>;
 
 /// One run of the model.

@@ -5,6 +5,7 @@
 #include "ir/ModelSignature.h"
 #include "ir/OwnResults.h"
 #include "ir/RandomOps.h"
+#include "ir/SamplesByNumber.h"
 #include "ir/SamplesInLists.h"
 #include "ir/TorchError.h"
 #include "ir/TorchFile.h"
@@ -256,10 +257,20 @@ llvm::Error Reference::Impl::explainCut(llvm::Error error,
 std::string Reference::Impl::wholeBatch(const std::vector<c10::IValue> &inputs, LeafRunner run) {
   Signature guessed = signature;
   llvm::Expected<int64_t> batch = guessBatchDims(guessed, inputs, batchDimGiven);
-  if (batch)
-    return samplesInLists(guessed, inputs, batchDimGiven, run);
-  llvm::consumeError(batch.takeError());
-  return "";
+  if (!batch) {
+    llvm::consumeError(batch.takeError());
+    return "";
+  }
+  if (anyDimGiven(signature, batchDimGiven))
+    return "";
+  std::string why = samplesInLists(guessed, inputs, batchDimGiven, run);
+  if (!why.empty() || *batch < 1)
+    return why;
+  if (llvm::Error error = run({ownCopies(inputs)}).takeError()) { // nor does it run as a whole
+    llvm::consumeError(std::move(error));
+    return "";
+  }
+  return samplesByNumber(guessed, inputs, kTrialSizes, run);
 }
 
 llvm::Error Reference::Impl::notCut(const std::string &why) const {
