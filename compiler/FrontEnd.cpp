@@ -46,13 +46,15 @@ void assumeBatchFirst(Signature &signature, const std::vector<bool> &given) {
 void noteFixedBatch(Model &model, llvm::ArrayRef<c10::IValue> inputs,
                     const std::vector<bool> &given) {
   const Signature &signature = model.signature;
-  if (signature.batchSymbolic || signature.batchSize == 0)
+  const bool cut =
+      llvm::any_of(signature.inputs, [](const InputSpec &input) { return input.batchDim; });
+  if (signature.batchSymbolic || signature.batchSize == 0 || !cut)
     return;
   if (std::string dims = suggestBatchDims(signature, inputs);
-      !dims.empty() && !llvm::is_contained(given, true))
+      !dims.empty() && !anyDimGiven(signature, given))
     model.notes.push_back("the sizes of the example inputs suggest --batch-dim " + dims +
                           ": without it the model runs at this batch size only");
-  else if (llvm::any_of(signature.inputs, [](const InputSpec &input) { return input.batchDim; }))
+  else
     model.notes.push_back(fmt::format(
         "the model runs with {} only{}: {}",
         counted(static_cast<size_t>(signature.batchSize), "sample"),

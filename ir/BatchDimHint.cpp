@@ -27,11 +27,21 @@ bool allHave(const std::vector<at::Tensor> &tensors, int64_t dim, int64_t size) 
   });
 }
 
-/// The first dimension along which all of an input's tensors have `size`.
-std::optional<int64_t> dimOf(const std::vector<at::Tensor> &tensors, int64_t size) {
-  for (int64_t dim = 0; dim < tensors[0].dim(); ++dim)
+/// The first dimension, from `begin` on, along which all of an input's tensors have `size`.
+std::optional<int64_t> dimOf(const std::vector<at::Tensor> &tensors, int64_t size,
+                             int64_t begin = 0) {
+  for (int64_t dim = begin; dim < tensors[0].dim(); ++dim)
     if (allHave(tensors, dim, size))
       return dim;
+  return std::nullopt;
+}
+
+/// The size along a batch dimension that is not the first: nobody but the user said it.
+std::optional<int64_t>
+namedSize(const std::vector<std::pair<const InputSpec *, std::vector<at::Tensor>>> &inputs) {
+  for (const auto &[input, tensors] : inputs)
+    if (int64_t dim = input->batchDim.value_or(0); dim > 0 && dim < tensors[0].dim())
+      return tensors[0].size(dim);
   return std::nullopt;
 }
 
@@ -44,15 +54,18 @@ std::string suggestBatchDims(const Signature &signature, llvm::ArrayRef<c10::IVa
       named.emplace_back(&signature.inputs[i], std::move(tensors));
   if (named.size() < 2)
     return "";
-  // The size along the first input's first dimension is the batch, unless it fits no other input
-  // and the second one fits all: steps first, then samples.
+  // Without a name, the size along the first input's first dimension is the batch, unless it fits
+  // no other input and the second one fits all: steps first, then samples.
   const at::Tensor &first = named[0].second[0];
-  for (int64_t candidate = 0; candidate < (first.dim() > 2 ? 2 : 1); ++candidate) {
-    int64_t size = first.size(candidate);
+  const std::optional<int64_t> known = namedSize(named);
+  for (int64_t candidate = 0; candidate < (first.dim() > 2 && !known ? 2 : 1); ++candidate) {
+    int64_t size = known.value_or(first.size(candidate));
     std::string text;
     bool all = size > 1, isNew = false;
     for (const auto &[input, tensors] : named) {
-      std::optional<int64_t> dim = dimOf(tensors, size);
+      std::optional<int64_t> dim = input->batchDim && allHave(tensors, *input->batchDim, size)
+                                       ? input->batchDim
+                                       : dimOf(tensors, size);
       all = all && dim;
       if (dim.value_or(0) > 0) {
         text += fmt::format("{}{}={}", text.empty() ? "" : ",", input->name, *dim);
@@ -72,21 +85,57 @@ bool anyDimGiven(const Signature &signature, const std::vector<bool> &given) {
   return false;
 }
 
-std::vector<size_t> guessOtherDims(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
-                                   const std::vector<bool> &given, int64_t batch) {
-  std::vector<size_t> guessed;
+std::vector<BatchDims> otherBatchDims(const Signature &signature,
+                                      llvm::ArrayRef<c10::IValue> inputs,
+                                      const std::vector<bool> &given, int64_t batch) {
+  std::vector<BatchDims> guesses;
   if (batch < 1 || !anyDimGiven(signature, given))
-    return guessed;
+    return guesses;
+  auto guess = [&](BatchDims dims) {
+    if (!llvm::is_contained(guesses, dims))
+      guesses.push_back(std::move(dims));
+  };
+  // What is not cut yet, and what is cut along its first dimension but has the size elsewhere, too.
+  BatchDims base;
+  std::vector<std::pair<size_t, int64_t>> added, moved;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    InputSpec &input = signature.inputs[i];
+    const std::optional<int64_t> dim = base.emplace_back(signature.inputs[i].batchDim);
     const std::vector<at::Tensor> tensors = tensorsWithDims(inputs[i]);
-    if (given[i] || input.batchDim || tensors.empty())
+    if (given[i] || tensors.empty())
       continue;
-    input.batchDim = dimOf(tensors, batch);
-    if (input.batchDim)
-      guessed.push_back(i);
+    if (std::optional<int64_t> other = dimOf(tensors, batch, dim ? *dim + 1 : 0))
+      (dim ? moved : added).emplace_back(i, *other);
   }
-  return guessed;
+  auto allOrAllButOne = [&](const BatchDims &all, llvm::ArrayRef<std::pair<size_t, int64_t>> of) {
+    guess(all);
+    for (const auto &[i, dim] : of) {
+      BatchDims without = all;
+      without[i].reset();
+      guess(std::move(without));
+    }
+  };
+  for (const auto &[i, dim] : added)
+    base[i] = dim;
+  if (!added.empty())
+    allOrAllButOne(base, added);
+  BatchDims all = base;
+  for (const auto &[i, dim] : moved)
+    all[i] = dim;
+  if (!moved.empty())
+    allOrAllButOne(all, moved);
+  for (const auto &[i, dim] : moved) { // one may stay, or only one move
+    BatchDims stays = all, moves = base;
+    stays[i] = base[i];
+    moves[i] = dim;
+    guess(std::move(stays));
+    guess(std::move(moves));
+  }
+  return guesses;
+}
+
+void setBatchDims(Signature &signature, const BatchDims &dims) {
+  for (size_t i = 0; i < dims.size(); ++i)
+    signature.inputs[i].batchDim = dims[i];
 }
 
 } // namespace pipec

@@ -5,20 +5,31 @@
 
 #include <ATen/core/ivalue.h>
 
+#include <optional>
+
 namespace pipec {
 
 /// The --batch-dim that would make the inputs agree on a batch, as "state=1": for inputs whose
 /// tensors lack the batch's size along their first dimension but all have it along one other.
 /// Recurrent layers have such states: x[8,20,64], state[2,8,64]. Empty when the inputs agree
-/// already, nothing fits, or the signature has all of it. A guess from sizes alone: for help texts
+/// already, nothing fits, or the signature has all of it. A batch dimension of the signature other
+/// than the first says how many samples there are. A guess from sizes alone: for help texts
 /// and notes only.
 std::string suggestBatchDims(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs);
 
-/// Where the user has named the batch dimension of some arguments: sets that of others that are
-/// not cut to the first along which all of their tensors have `batch`; gives their indices. A guess
-/// that a trial has to confirm; none where no dimension was named.
-std::vector<size_t> guessOtherDims(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
-                                   const std::vector<bool> &given, int64_t batch);
+/// The batch dimension of each input.
+using BatchDims = std::vector<std::optional<int64_t>>;
+
+/// Where the user has named the batch dimension of some arguments, and cutting the others along
+/// their first dimension (as `signature` says) fails: other guesses, the likeliest first. Those
+/// that are not cut get the first dimension along which all of their tensors have `batch`; those
+/// that have it along the first, perhaps by chance as two layers of state for two samples, another
+/// one. A trial has to confirm a guess; there is none where no dimension was named.
+std::vector<BatchDims> otherBatchDims(const Signature &signature,
+                                      llvm::ArrayRef<c10::IValue> inputs,
+                                      const std::vector<bool> &given, int64_t batch);
+
+void setBatchDims(Signature &signature, const BatchDims &dims);
 
 /// Whether the user named a dimension, not only arguments without one.
 bool anyDimGiven(const Signature &signature, const std::vector<bool> &given);

@@ -18,8 +18,6 @@ namespace pipec {
 
 namespace {
 
-constexpr int64_t kTrialSizes[] = {2, 3, 5};
-
 using Values = std::vector<c10::IValue>;
 
 /// One run of the model.
@@ -172,13 +170,13 @@ Trial tryCandidates(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
   Trial first = tryAllOrAllButOne(signature, inputs, candidates, run);
   if (first.good())
     return first;
-  const std::vector<size_t> others = guessOtherDims(signature, inputs, given, batch);
-  if (others.empty())
-    return first;
-  if (Trial more = tryAllOrAllButOne(signature, inputs, others, run); more.good())
-    return more;
-  for (size_t i : others)
-    signature.inputs[i].batchDim.reset();
+  const std::vector<InputSpec> before = signature.inputs;
+  for (const BatchDims &dims : otherBatchDims(signature, inputs, given, batch)) {
+    setBatchDims(signature, dims);
+    if (Trial more = tryOnce(signature, inputs, run); more.good())
+      return more;
+  }
+  signature.inputs = before;
   return first;
 }
 
@@ -346,7 +344,7 @@ llvm::Error batchTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
     if (mixes && trial.whole.empty() && !later.leaves.empty())
       *mixes = samplesThatMix(signature, *example, later.leaves, later.begin, later.count);
     // Who names a dimension wants it cut.
-    if (!trial.whole.empty() && !llvm::is_contained(batchDimGiven, true)) {
+    if (!trial.whole.empty() && !anyDimGiven(signature, batchDimGiven)) {
       keepWhole(signature);
       if (whole)
         *whole = trial.whole;

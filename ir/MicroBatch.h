@@ -40,6 +40,9 @@ using LeafRunner = llvm::function_ref<llvm::Expected<std::vector<c10::IValue>>(
 llvm::Expected<int64_t> guessBatchDims(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
                                        const std::vector<bool> &given);
 
+/// Batch sizes that a model is tried at.
+inline constexpr int64_t kTrialSizes[] = {2, 3, 5};
+
 /// The three-size trial: runs the model with the samples of `inputs` repeated to batches of 2, 3
 /// and 5 and fits a*B+b to every size. Sets in `signature`: batchDim of inputs where
 /// `batchDimGiven` is false, batchSymbolic, batchSize, tensor specs of inputs and leaves, and the

@@ -9,6 +9,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <utility>
+
 namespace pipec {
 
 namespace {
@@ -27,32 +29,74 @@ bool mayPointBeyond(const c10::IValue &value, int64_t size) {
   return any;
 }
 
+/// Whether the model runs with `size` samples and the numbers of `reduced` inputs below it.
+bool runsReduced(int64_t size, const std::vector<bool> &reduced, const Signature &signature,
+                 llvm::ArrayRef<c10::IValue> inputs, LeafRunner run) {
+  std::vector<c10::IValue> call;
+  llvm::Error error = guardTorchVoid(ExitCode::Other, "resizing", [&] {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const c10::IValue part = resizeBatch(inputs[i], signature.inputs[i].batchDim, size);
+      call.push_back(mapTensors(part, [&](const at::Tensor &tensor) {
+        return reduced[i] && holdsNumbers(tensor) ? tensor.remainder(size) : tensor;
+      }));
+    }
+    call = ownCopies(call);
+  });
+  if (!error)
+    error = run({std::move(call)}).takeError();
+  const bool runs = !error;
+  llvm::consumeError(std::move(error));
+  return runs;
+}
+
+/// Of the inputs whose numbers could point `beyond` the size, those that have to stay below it.
+std::vector<std::string> namesOf(std::vector<bool> beyond, const Signature &signature,
+                                 llvm::ArrayRef<c10::IValue> inputs, int64_t size, LeafRunner run) {
+  std::vector<std::string> names, all;
+  std::vector<bool> reduced(inputs.size(), true);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!beyond[i])
+      continue;
+    all.push_back(signature.inputs[i].name);
+    reduced[i] = false; // a category, as of atoms, is in range anyway
+    if (!runsReduced(size, reduced, signature, inputs, run))
+      names.push_back(signature.inputs[i].name);
+    reduced[i] = true;
+  }
+  return names.empty() ? all : names;
+}
+
 } // namespace
 
-std::string samplesByNumber(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
+std::string samplesByNumber(Signature signature, llvm::ArrayRef<c10::IValue> inputs,
                             llvm::ArrayRef<int64_t> sizes, LeafRunner run) {
-  std::vector<std::string> names;
-  for (int64_t size : sizes) {
-    std::vector<c10::IValue> call;
-    llvm::Error error = guardTorchVoid(ExitCode::Other, "resizing", [&] {
-      for (size_t i = 0; i < inputs.size(); ++i) {
-        if (size == sizes.front() && mayPointBeyond(inputs[i], size))
-          names.push_back(signature.inputs[i].name);
-        const c10::IValue part = resizeBatch(inputs[i], signature.inputs[i].batchDim, size);
-        call.push_back(mapTensors(part, [&](const at::Tensor &tensor) {
-          return holdsNumbers(tensor) ? tensor.remainder(size) : tensor;
-        }));
-      }
-      call = ownCopies(call);
-    });
-    if (!error)
-      error = names.empty() ? makeError(ExitCode::Other, "nothing points anywhere")
-                            : run({std::move(call)}).takeError();
-    if (error) {
-      llvm::consumeError(std::move(error));
-      return "";
-    }
+  std::vector<bool> beyond;
+  llvm::Error error = guardTorchVoid(ExitCode::Other, "reading numbers", [&] {
+    for (const c10::IValue &input : inputs)
+      beyond.push_back(mayPointBeyond(input, sizes.front()));
+  });
+  if (error || !llvm::is_contained(beyond, true)) {
+    llvm::consumeError(std::move(error));
+    return "";
   }
+  auto all = [&] {
+    return llvm::all_of(sizes, [&](int64_t size) {
+      return runsReduced(size, std::vector<bool>(inputs.size(), true), signature, inputs, run);
+    });
+  };
+  bool does = all();
+  if (!does) { // the others may have as many rows by chance, as edges have weights
+    bool first = true, changed = false;
+    for (InputSpec &input : signature.inputs)
+      if (input.batchDim && !std::exchange(first, false)) {
+        input.batchDim.reset();
+        changed = true;
+      }
+    does = changed && all();
+  }
+  if (!does)
+    return "";
+  const std::vector<std::string> names = namesOf(beyond, signature, inputs, sizes.front(), run);
   return fmt::format("{} {} samples by their number, and a part of them alone lacks some",
                      fmt::join(names, " and "), names.size() == 1 ? "names" : "name");
 }

@@ -1,5 +1,6 @@
 #include "ir/SamplesInLists.h"
 
+#include "ir/BatchDimHint.h"
 #include "ir/Values.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -76,7 +77,7 @@ int64_t firstDimension(const c10::IValue &value) {
 
 std::string samplesInLists(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
                            const std::vector<bool> &batchDimGiven, LeafRunner run) {
-  if (llvm::is_contained(batchDimGiven, true))
+  if (anyDimGiven(signature, batchDimGiven))
     return "";
   std::optional<size_t> first;
   std::vector<c10::IValue> call(inputs.begin(), inputs.end());

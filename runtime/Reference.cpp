@@ -5,6 +5,7 @@
 #include "ir/ModelSignature.h"
 #include "ir/OwnResults.h"
 #include "ir/RandomOps.h"
+#include "ir/SamplesByNumber.h"
 #include "ir/SamplesInLists.h"
 #include "ir/TorchError.h"
 #include "ir/TorchFile.h"
@@ -80,6 +81,16 @@ void moveTo(jit::Module &module, const c10::Device &device) {
 
 } // namespace
 
+namespace {
+
+/// Inputs of one micro-batch before anything is known, and how they were cut.
+struct ExampleMicroBatch {
+  std::vector<c10::IValue> inputs;
+  BatchDims dims; // empty: not cut at all
+};
+
+} // namespace
+
 struct Reference::Impl {
   std::string path;
   ReferenceOptions options;
@@ -97,8 +108,8 @@ struct Reference::Impl {
 
   llvm::Expected<jit::Module> freshModule() const;
   llvm::Error readSignature();
-  std::vector<c10::IValue> exampleMicroBatch(const std::vector<c10::IValue> &inputs,
-                                             bool others) const;
+  std::vector<ExampleMicroBatch> exampleMicroBatches(const std::vector<c10::IValue> &inputs) const;
+  std::vector<bool> knownDims(const ExampleMicroBatch &example) const;
   llvm::Expected<c10::IValue> run(jit::Module &on, std::vector<c10::IValue> inputs,
                                   uint64_t microBatch, int64_t *busyNs);
   llvm::Expected<c10::IValue> runFresh(std::vector<std::vector<c10::IValue>> inOrder);
@@ -106,7 +117,8 @@ struct Reference::Impl {
   std::string wholeBatch(const std::vector<c10::IValue> &inputs, LeafRunner run);
   llvm::Error notCut(const std::string &why) const;
   llvm::Error learnSignature(const std::vector<c10::IValue> &inputs);
-  llvm::Error tryBatches(const std::vector<c10::IValue> &example, std::string *whole);
+  llvm::Error tryBatches(const std::vector<c10::IValue> &example, const std::vector<bool> &given,
+                         std::string *whole);
   llvm::Expected<std::vector<std::vector<c10::IValue>>>
   leavesOf(llvm::ArrayRef<c10::IValue> results);
   void correctRules(llvm::ArrayRef<std::vector<c10::IValue>> leaves);
@@ -144,27 +156,47 @@ llvm::Error Reference::Impl::readSignature() {
   return llvm::Error::success();
 }
 
-/// Inputs of one micro-batch before anything is known: what has the size of the first tensor, or of
-/// those that were named, along its first dimension is taken to follow the batch; with `others`
-/// also what has it along another one, or nothing where nothing has. The trial then finds out.
-std::vector<c10::IValue> Reference::Impl::exampleMicroBatch(const std::vector<c10::IValue> &inputs,
-                                                            bool others) const {
-  const std::vector<c10::IValue> unknown = others ? std::vector<c10::IValue>() : inputs;
+/// What has the size of the first tensor, or of
+/// those that were named, along its first dimension is taken to follow the batch. After these the
+/// other guesses, for when the model does not run. The trial then finds out.
+std::vector<ExampleMicroBatch>
+Reference::Impl::exampleMicroBatches(const std::vector<c10::IValue> &inputs) const {
   if (options.microBatches <= 1)
-    return unknown;
+    return {{inputs, {}}};
   Signature guessed = signature;
   llvm::Expected<int64_t> batch = guessBatchDims(guessed, inputs, batchDimGiven);
   if (!batch) { // the trial says it
     llvm::consumeError(batch.takeError());
-    return unknown;
+    return {{inputs, {}}};
   }
-  if (others && guessOtherDims(guessed, inputs, batchDimGiven, *batch).empty())
-    return {};
-  std::vector<c10::IValue> example = inputs;
-  for (size_t i = 0; *batch > 0 && i < inputs.size(); ++i)
-    example[i] = resizeBatch(inputs[i], guessed.inputs[i].batchDim,
-                             (*batch + options.microBatches - 1) / options.microBatches);
-  return example;
+  int64_t samples = (*batch + options.microBatches - 1) / options.microBatches;
+  std::vector<ExampleMicroBatch> examples;
+  auto add = [&] {
+    ExampleMicroBatch &example = examples.emplace_back(ExampleMicroBatch{inputs, {}});
+    for (size_t i = 0; *batch > 0 && i < inputs.size(); ++i) {
+      const std::optional<int64_t> dim = guessed.inputs[i].batchDim;
+      example.inputs[i] = resizeBatch(inputs[i], dim, samples);
+      example.dims.push_back(dim);
+    }
+  };
+  add();
+  samples =
+      std::max<int64_t>(2, samples); // one goes with everything, also where the guess is wrong
+  for (const BatchDims &dims : otherBatchDims(guessed, inputs, batchDimGiven, *batch)) {
+    setBatchDims(guessed, dims);
+    add();
+  }
+  return examples;
+}
+
+/// What the whole batch has shown not to follow it may have the size of a micro-batch by chance.
+std::vector<bool> Reference::Impl::knownDims(const ExampleMicroBatch &example) const {
+  std::vector<bool> sure = batchDimGiven;
+  Signature guessed = signature;
+  llvm::consumeError(guessBatchDims(guessed, example.inputs, batchDimGiven).takeError());
+  for (size_t i = 0; i < example.dims.size(); ++i)
+    sure[i] = sure[i] || (!example.dims[i] && guessed.inputs[i].batchDim);
+  return sure;
 }
 
 llvm::Expected<c10::IValue> Reference::Impl::run(jit::Module &on, std::vector<c10::IValue> inputs,
@@ -225,10 +257,20 @@ llvm::Error Reference::Impl::explainCut(llvm::Error error,
 std::string Reference::Impl::wholeBatch(const std::vector<c10::IValue> &inputs, LeafRunner run) {
   Signature guessed = signature;
   llvm::Expected<int64_t> batch = guessBatchDims(guessed, inputs, batchDimGiven);
-  if (batch)
-    return samplesInLists(guessed, inputs, batchDimGiven, run);
-  llvm::consumeError(batch.takeError());
-  return "";
+  if (!batch) {
+    llvm::consumeError(batch.takeError());
+    return "";
+  }
+  if (anyDimGiven(signature, batchDimGiven))
+    return "";
+  std::string why = samplesInLists(guessed, inputs, batchDimGiven, run);
+  if (!why.empty() || *batch < 1)
+    return why;
+  if (llvm::Error error = run({ownCopies(inputs)}).takeError()) { // nor does it run as a whole
+    llvm::consumeError(std::move(error));
+    return "";
+  }
+  return samplesByNumber(guessed, inputs, kTrialSizes, run);
 }
 
 llvm::Error Reference::Impl::notCut(const std::string &why) const {
@@ -238,19 +280,19 @@ llvm::Error Reference::Impl::notCut(const std::string &why) const {
 }
 
 llvm::Error Reference::Impl::learnSignature(const std::vector<c10::IValue> &inputs) {
-  std::vector<c10::IValue> example = exampleMicroBatch(inputs, /*others=*/false);
-  llvm::Expected<c10::IValue> result = runFresh({example});
-  if (!result)
-    if (std::vector<c10::IValue> other = exampleMicroBatch(inputs, /*others=*/true);
-        !other.empty()) {
-      if (llvm::Expected<c10::IValue> ran = runFresh({other})) {
-        llvm::consumeError(result.takeError());
-        result = std::move(ran);
-        example = std::move(other);
-      } else {
-        llvm::consumeError(ran.takeError());
-      }
+  const std::vector<ExampleMicroBatch> examples = exampleMicroBatches(inputs);
+  const ExampleMicroBatch *example = &examples.front();
+  llvm::Expected<c10::IValue> result = runFresh({example->inputs});
+  for (size_t k = 1; k < examples.size() && !result; ++k) {
+    llvm::Expected<c10::IValue> ran = runFresh({examples[k].inputs});
+    if (!ran) {
+      llvm::consumeError(ran.takeError());
+      continue;
     }
+    llvm::consumeError(result.takeError());
+    result = std::move(ran);
+    example = &examples[k];
+  }
   if (!result) {
     auto runs = [&](std::vector<std::vector<c10::IValue>> inOrder)
         -> llvm::Expected<std::vector<c10::IValue>> {
@@ -264,15 +306,15 @@ llvm::Error Reference::Impl::learnSignature(const std::vector<c10::IValue> &inpu
         llvm::consumeError(result.takeError());
         return notCut(whole);
       }
-    llvm::Error error = withArguments(result.takeError(), signature, example);
+    llvm::Error error = withArguments(result.takeError(), signature, example->inputs);
     // An input that was not cut fixes the batch as well as a constant of the model does.
     if (options.microBatches > 1 && !suggestBatchDims(signature, inputs).empty())
       return explainCut(std::move(error), inputs);
-    return explainFixedBatch(std::move(error), signature, example, batchDimGiven, runs);
+    return explainFixedBatch(std::move(error), signature, example->inputs, batchDimGiven, runs);
   }
   describeResult(signature, *result);
   std::string whole;
-  if (llvm::Error error = tryBatches(example, &whole))
+  if (llvm::Error error = tryBatches(example->inputs, knownDims(*example), &whole))
     return error;
   if (!whole.empty() && options.microBatches > 1)
     return notCut(whole);
@@ -283,7 +325,7 @@ llvm::Error Reference::Impl::learnSignature(const std::vector<c10::IValue> &inpu
 /// The trial of batch sizes. Lists that are of another length at another size, as one entry per
 /// sample is, turn into leaves, and the trial starts again.
 llvm::Error Reference::Impl::tryBatches(const std::vector<c10::IValue> &example,
-                                        std::string *whole) {
+                                        const std::vector<bool> &given, std::string *whole) {
   const Signature untried = signature;
   std::vector<c10::IValue> others;
   auto leavesOf = [&](std::vector<std::vector<c10::IValue>> inOrder)
@@ -296,7 +338,7 @@ llvm::Error Reference::Impl::tryBatches(const std::vector<c10::IValue> &example,
       others.push_back(std::move(*value));
     return leaves;
   };
-  llvm::Error error = batchTrial(signature, example, batchDimGiven, leavesOf, whole);
+  llvm::Error error = batchTrial(signature, example, given, leavesOf, whole);
   if (others.empty())
     return error;
   llvm::consumeError(std::move(error));
@@ -304,7 +346,7 @@ llvm::Error Reference::Impl::tryBatches(const std::vector<c10::IValue> &example,
   for (const c10::IValue &other : others)
     agreeWithResult(signature, other);
   whole->clear();
-  return tryBatches(example, whole);
+  return tryBatches(example, given, whole);
 }
 
 /// The leaves of each result; what the trial saw as lists of one length and is not is a leaf.

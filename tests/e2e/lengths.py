@@ -146,6 +146,20 @@ class Graph(nn.Module):
         return nodes
 
 
+class Molecule(Graph):
+    """Atoms have a kind, which is a number, too, and edges a weight."""
+
+    def __init__(self):
+        super().__init__()
+        self.kinds = nn.Embedding(50, 8)
+
+    def forward(self, kinds: torch.Tensor, edges: torch.Tensor, weights: torch.Tensor):
+        nodes = self.kinds(kinds)
+        for layer in self.layers:
+            nodes = torch.relu(layer(torch.zeros_like(nodes).index_add(0, edges[1], nodes[edges[0]] * weights)))
+        return nodes
+
+
 def batch(length, samples=2):
     torch.manual_seed(length)
     return torch.randint(0, 32, (samples, length)), (torch.rand(samples, length) > 0.2).long()
@@ -244,6 +258,30 @@ class Lengths(e2e.Case):
             self.sameAsUnsplit(model, "graph.pipe", graph(nodes, edges))
         torch.save(graph(12, 20), "inputs.pt")
         self.refused(2, "expected 1 micro-batch, got 2", "pipe-run", "graph.pipe", "--inputs", "inputs.pt", "--microbatches", 2)
+
+    def testGraphsWithAsManyEdgesAsNodes(self):
+        """Only what has to point at nodes is said to; nor do the weights' sizes make the graph a batch."""
+        torch.manual_seed(5)
+        model = self.save(Molecule)
+        says = "edges names samples by their number"
+        for edges in (9, 20):
+            torch.save((torch.randint(50, (9,)), torch.arange(2 * edges).view(2, edges) % 9, torch.rand(edges, 1)), "molecule.pt")
+            plan = self.compiled(model, "molecule.pipe", "--inputs", "molecule.pt", "--stages", 2)
+            self.assertEqual([argument.get("batch_dim") for argument in plan["signature"]["inputs"]], [None, None, None])
+            result = self.pipec(0, "pipe-compile", model, "--inputs", "molecule.pt", "--stages", 2, "--dry-run", saying=": " + says)
+            self.assertNotIn("--batch-dim edges", result.err)
+            self.sameAsUnsplit(model, "molecule.pipe", (torch.randint(50, (12,)), torch.randint(12, (2, 25)), torch.rand(25, 1)))
+            self.refused(2, "micro-batches: expected 1, got 2: " + says, "pipe-run", model, "--inputs", "molecule.pt", "--microbatches", 2)
+        torch.save((torch.randint(60, 70, (9,)), torch.randint(9, (2, 20)), torch.rand(20, 1)), "unknown.pt")
+        wrong = self.refused(2, "index out of range", "pipe-run", model, "--inputs", "unknown.pt", "--microbatches", 2)
+        self.assertNotIn("by their number", wrong.err)
+
+    def testWhoNamesOnlyWhatIsNotCut(self):
+        """A graph all the same."""
+        torch.save((torch.randn(9, 8), torch.randint(9, (2, 20))), "graph.pt")
+        plan = self.compiled(self.save(Graph), "named.pipe", "--inputs", "graph.pt", "--stages", 2, "--batch-dim", "edges=none")
+        self.assertEqual([argument.get("batch_dim") for argument in plan["signature"]["inputs"]], [None, None])
+        self.assertEqual(self.shapes(plan)["nodes"], ["?", 8])
 
     def testWhatHangsOnTheLength(self):
         model = self.save(Decides)

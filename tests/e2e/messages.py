@@ -102,6 +102,29 @@ class BatchDimensions(Messages):
             self.pipec(0, "pipe-run", "two.pipe", "--inputs", "two-in.pt", "--microbatches", 2, *e2e.BITS, "--expect", "two-out.pt",
                        saying="PASSED")
 
+    def testSizesThatAgreeByChance(self):
+        """As many samples as layers, or as steps: the dimensions that nobody named are still found."""
+        model = self.save(odd_models.StepsFirst)
+        for steps, samples in ((5, 2), (4, 4), (2, 2), (5, 8)):
+            torch.save((torch.randn(steps, samples, 8), torch.randn(2, samples, 8), torch.rand(samples, steps)), "chance-in.pt")
+            run = ["pipe-run", model, "--inputs", "chance-in.pt", "--threads", 1, "--force"]
+            self.pipec(0, *run, "--batch-dim", "x=1,h=1,mask=0", "--output", "chance-out.pt")
+            for named in ("x=1", "h=1"):
+                with self.subTest(steps=steps, samples=samples, named=named):
+                    result = self.pipec(0, "pipe-compile", model, "--at", "b", "--inputs", "chance-in.pt", "-o", "chance.pipe", "--force",
+                                        "--batch-dim", named, saying="any micro-batch size")
+                    self.assertNotIn("note: ", result.err)
+                    for parts in {2, samples // 2, samples}:
+                        self.pipec(0, *run, "--batch-dim", named, "--microbatches", parts, "--expect", "chance-out.pt", saying="PASSED")
+
+    def testAMicroBatchOfASizeByChance(self):
+        """What does not follow the batch does not follow a micro-batch that is as large as it."""
+        torch.save((torch.randn(8, 8), torch.randn(2, 8)), "rows-in.pt")
+        run = ["pipe-run", self.save(odd_models.SamplesByRows), "--inputs", "rows-in.pt", "--threads", 1]
+        self.pipec(0, *run, "--output", "rows-out.pt", "--force")
+        for parts in (2, 4, 8):
+            self.pipec(0, *run, "--microbatches", parts, "--expect", "rows-out.pt", saying="PASSED")
+
     def testWhatIsNamedIsNotTheBatch(self):
         self.pipec(0, "pipe-compile", self.save(odd_models.WithState), "--at", "b", "--inputs", "state-in.pt", "--batch-dim", "state=2", "--dry-run",
                    saying="note: the model runs with 8 samples only, or what --batch-dim names is not its batch: ")

@@ -560,6 +560,29 @@ class WithTwoStates(WithState):
         return self.b(y), h, c
 
 
+class StepsFirst(nn.Module):
+    """Steps, then samples; a state of two layers, and a mask with the samples first."""
+
+    def __init__(self):
+        super().__init__()
+        self.rnn, self.b = nn.GRU(8, 8, 2), nn.Linear(8, 8)
+
+    def forward(self, x: Tensor, h: Tensor, mask: Tensor) -> Tuple[Tensor, Tensor]:
+        y, h = self.rnn(x, h)
+        return self.b(y * mask.t().unsqueeze(-1)), h
+
+
+class SamplesByRows(nn.Module):
+    """A matrix whose rows are no samples, though there may be as many."""
+
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(8, 8)
+
+    def forward(self, x: Tensor, w: Tensor) -> Tensor:
+        return self.a(x) @ w.t()
+
+
 class TableAndSamples(nn.Module):
     """The table may have as many rows as there are samples."""
 

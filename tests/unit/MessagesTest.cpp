@@ -174,7 +174,8 @@ TEST(Reproducer, SaysWhatHappenedAndWhere) {
     EXPECT_TRUE(mentionsReproducer(told)) << told.help;
 }
 
-std::string suggested(std::vector<std::vector<int64_t>> shapes) {
+std::string suggested(std::vector<std::vector<int64_t>> shapes,
+                      std::vector<std::optional<int64_t>> dims = {}) {
   Signature signature;
   std::vector<c10::IValue> inputs;
   for (size_t i = 0; i < shapes.size(); ++i) {
@@ -182,6 +183,8 @@ std::string suggested(std::vector<std::vector<int64_t>> shapes) {
     signature.inputs.back().name = std::string(1, static_cast<char>('a' + i));
     inputs.emplace_back(at::zeros(shapes[i]));
   }
+  for (size_t i = 0; i < dims.size(); ++i)
+    signature.inputs[i].batchDim = dims[i];
   return suggestBatchDims(signature, inputs);
 }
 
@@ -189,6 +192,12 @@ TEST(BatchDimHint, NamesTheDimensionThatHasTheBatch) {
   EXPECT_EQ(suggested({{4, 6, 8}, {2, 4, 8}}), "b=1");
   EXPECT_EQ(suggested({{6, 4, 8}, {1, 4, 8}, {1, 4, 8}}), "a=1,b=1,c=1");
   EXPECT_EQ(suggested({{4, 6}, {1, 4}, {3, 3}}), "b=1");
+}
+
+TEST(BatchDimHint, FollowsTheDimensionThatIsNamed) {
+  EXPECT_EQ(suggested({{5, 4, 8}, {2, 4, 8}, {4, 5}}, {1}), "a=1,b=1");
+  EXPECT_EQ(suggested({{5, 4, 8}, {2, 4, 8}, {4, 5}}, {std::nullopt, 1, 0}), "a=1,b=1");
+  EXPECT_EQ(suggested({{5, 4, 8}, {2, 4, 8}, {4, 5}}, {1, 1, 0}), "");
 }
 
 TEST(BatchDimHint, SaysNothingWhereSizesAgreeOrNothingFits) {
