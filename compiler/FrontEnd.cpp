@@ -62,6 +62,14 @@ void noteFixedBatch(Model &model, llvm::ArrayRef<c10::IValue> inputs,
         howToFreeBatch()));
 }
 
+/// As the files will have it. Reading folds, too: a result may turn out None.
+llvm::Error writeAndRead(Model &model) {
+  if (llvm::Expected<bool> changed = roundTrip(model); !changed)
+    return changed.takeError();
+  decideAbsentResults(model);
+  return llvm::Error::success();
+}
+
 } // namespace
 
 llvm::Error FrontEnd::runPasses(const std::string &pipeline, AnyModel &model, bool quietly) {
@@ -171,9 +179,8 @@ llvm::Expected<Model> FrontEnd::normalise(const NormaliseAgain &how) {
   if (how.withExample)
     if (llvm::Error error = simplifyWithTypes(*model, {}))
       return std::move(error);
-  if (llvm::Expected<bool> changed = roundTrip(*model); !changed)
-    return changed.takeError();
-  decideAbsentResults(*model); // reading folds, too
+  if (llvm::Error error = writeAndRead(*model))
+    return std::move(error);
   return model;
 }
 
@@ -215,9 +222,8 @@ llvm::Expected<Source> FrontEnd::study() {
     simplified = withOwnGraph(*model);
     phases_.end("infer types");
   }
-  if (llvm::Expected<bool> changed = roundTrip(*model); !changed)
-    return changed.takeError();
-  decideAbsentResults(*model); // reading folds, too
+  if (llvm::Error error = writeAndRead(*model))
+    return std::move(error);
   phases_.end("normalise by writing and reading");
   auto decidesAlike = [&](llvm::ArrayRef<c10::IValue> others) {
     return simplifiesAlike(flat, simplified, others);

@@ -79,10 +79,6 @@ void moveTo(jit::Module &module, const c10::Device &device) {
       pointConstantsAt(graphFunction->graph()->block(), device.str());
 }
 
-} // namespace
-
-namespace {
-
 /// Inputs of one micro-batch before anything is known, and how they were cut.
 struct ExampleMicroBatch {
   std::vector<c10::IValue> inputs;

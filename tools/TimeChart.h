@@ -14,8 +14,7 @@ struct TimeChartOptions {
 ///   rank 1  ... 1F0 1F1 1B0====
 /// An action is its name and as many columns as it takes time, a rank without work has dots; a name
 /// that does not fit is left out. In blocks where the time does not fit in a row; a name may stand
-/// out of its block. `timing` is of
-/// this schedule.
+/// out of its block. `timing` is of this schedule.
 std::string drawTimeChart(const Schedule &schedule, const Timing &timing,
                           const TimeChartOptions &options);
 
