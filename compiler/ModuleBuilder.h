@@ -11,6 +11,7 @@
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/ir/ir.h>
 
+#include <map>
 #include <stdexcept>
 
 namespace pipec {
@@ -96,6 +97,7 @@ protected:
     auto graph = std::make_shared<torch::jit::Graph>();
     graph->addInput("self")->setType(module_.type());
     names_ = {};
+    holders_ = {{"", graph->inputs()[0]}};
     return graph;
   }
 
@@ -106,30 +108,17 @@ protected:
     return value;
   }
 
-  static torch::jit::Value *holderValue(torch::jit::Graph &graph, llvm::StringRef path,
-                                        std::string &leaf) {
-    torch::jit::Value *holder = graph.inputs()[0];
-    for (auto [head, tail] = path.split('.'); !tail.empty();
-         std::tie(head, tail) = tail.split('.')) {
-      holder = graph.insertGetAttr(holder, head.str());
-      path = tail;
-    }
-    leaf = path.str();
-    return holder;
+  torch::jit::Value *loadAttribute(torch::jit::Graph &graph, llvm::StringRef path) {
+    auto [holder, leaf] =
+        path.contains('.') ? path.rsplit('.') : std::pair(llvm::StringRef(), path);
+    return graph.insertGetAttr(holderValue(graph, holder), leaf.str());
   }
 
-  static torch::jit::Value *loadAttribute(torch::jit::Graph &graph, const std::string &path) {
-    std::string leaf;
-    torch::jit::Value *holder = holderValue(graph, path, leaf);
-    return graph.insertGetAttr(holder, leaf);
-  }
-
-  static void storeAttribute(torch::jit::Graph &graph, const std::string &path,
-                             torch::jit::Value *value) {
-    std::string leaf;
-    torch::jit::Value *holder = holderValue(graph, path, leaf);
-    graph.insertNode(graph.create(c10::prim::SetAttr, {holder, value}, 0))
-        ->s_(c10::attr::name, leaf);
+  void storeAttribute(torch::jit::Graph &graph, llvm::StringRef path, torch::jit::Value *value) {
+    auto [holder, leaf] =
+        path.contains('.') ? path.rsplit('.') : std::pair(llvm::StringRef(), path);
+    graph.insertNode(graph.create(c10::prim::SetAttr, {holderValue(graph, holder), value}, 0))
+        ->s_(c10::attr::name, leaf.str());
   }
 
   torch::jit::Function *finish(const std::string &method,
@@ -152,7 +141,17 @@ protected:
   torch::jit::Module module_;
 
 private:
-  ArgumentNames names_; // of the arguments of the method that is being made
+  /// The module of this path; each is read once in a method.
+  torch::jit::Value *holderValue(torch::jit::Graph &graph, llvm::StringRef path) {
+    auto known = holders_.find(path.str());
+    if (known == holders_.end())
+      known = holders_.emplace(path.str(), loadAttribute(graph, path)).first;
+    return known->second;
+  }
+
+  // Of the method that is being made:
+  ArgumentNames names_;                                // of its arguments
+  std::map<std::string, torch::jit::Value *> holders_; // modules that were read, by path
 };
 
 } // namespace pipec

@@ -9,12 +9,12 @@
 
 #include <fmt/format.h>
 
+#include <caffe2/serialize/versions.h>
 #include <torch/csrc/jit/api/function_impl.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/ir/ir.h>
-#include <torch/csrc/jit/serialization/import.h>
-
-#include <sstream>
+#include <torch/csrc/jit/serialization/import_source.h>
+#include <torch/csrc/jit/serialization/python_print.h>
 
 namespace pipec {
 
@@ -34,13 +34,20 @@ void forgetSourceLines(Block &block) {
   }
 }
 
+/// TorchScript source and the constants that it refers to: what a file holds, without the file.
+struct Written {
+  torch::jit::ExtraFilesMap sources; // by what stands before the class, "__torch__.pipec"
+  std::vector<c10::IValue> constants;
+};
+
+const c10::QualifiedName kClass("__torch__.pipec.Whole");
+
 /// The graph as a method of a module without attributes: weights are arguments, so none is written.
-std::string write(Graph &source) {
+Written write(Graph &source) {
   auto graph = source.copy();
   forgetSourceLines(*graph->block()); // they are carried over, and take long to write and read
   auto unit = std::make_shared<torch::jit::CompilationUnit>();
-  auto type =
-      c10::ClassType::create(c10::QualifiedName("__torch__.pipec.Whole"), unit, /*is_module=*/true);
+  auto type = c10::ClassType::create(kClass, unit, /*is_module=*/true);
   unit->register_type(type);
   torch::jit::Module module(unit, type);
   for (size_t i = 0; i < graph->inputs().size(); ++i)
@@ -53,23 +60,32 @@ std::string write(Graph &source) {
       graph->eraseOutput(graph->outputs().size() - 1);
     graph->registerOutput(tuple->output());
   }
-  type->addMethod(unit->create_function(c10::QualifiedName(*type->name(), "forward"), graph));
+  type->addMethod(unit->create_function(c10::QualifiedName(kClass, "forward"), graph));
   TorchFileTimer timer;
-  std::ostringstream bytes;
-  module.save(bytes);
-  return bytes.str();
+  Written written;
+  torch::jit::jitModuleToPythonCodeAndConstants(module, &written.sources, &written.constants);
+  return written;
 }
 
-torch::jit::Module load(const std::string &bytes) {
+c10::ClassTypePtr load(const Written &written, std::shared_ptr<torch::jit::CompilationUnit> unit) {
   TorchFileTimer timer;
-  std::istringstream stream(bytes);
-  return torch::jit::load(stream);
+  auto source = [&](const std::string &qualifier) -> std::shared_ptr<torch::jit::Source> {
+    auto text = written.sources.find(qualifier);
+    if (text == written.sources.end())
+      return nullptr;
+    return std::make_shared<torch::jit::Source>(text->second, text->first, 1);
+  };
+  // The newest version: LibTorch replaces operators of older ones, and these are in use.
+  torch::jit::SourceImporter importer(std::move(unit), &written.constants, source,
+                                      caffe2::serialize::kMaxSupportedFileFormatVersion);
+  return importer.loadType(kClass)->expect<c10::ClassType>();
 }
 
-std::shared_ptr<Graph> read(const std::string &bytes, size_t outputs) {
-  torch::jit::Module module = load(bytes);
+std::shared_ptr<Graph> read(const Written &written, size_t outputs) {
+  auto unit = std::make_shared<torch::jit::CompilationUnit>();
+  c10::ClassTypePtr type = load(written, unit);
   // Not a copy: nobody else has the module.
-  auto graph = torch::jit::toGraphFunction(module.get_method("forward").function()).graph();
+  auto graph = torch::jit::toGraphFunction(type->getMethod("forward")).graph();
   graph->eraseInput(0);
   if (outputs == 1)
     return graph;

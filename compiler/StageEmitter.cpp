@@ -26,8 +26,7 @@ public:
 
   Module build() {
     addAttributes();
-    addForward();
-    addPipecForward();
+    addForward(addPipecForward());
     return module_;
   }
 
@@ -47,18 +46,22 @@ private:
     return stage_.graph->inputs()[stage_.plan.inputs.size() + index]->type();
   }
 
-  void addForward() {
+  /// The weights of the module's own, given to `pipecForward`: the stage's code stands in the file
+  /// once.
+  void addForward(const torch::jit::Function &pipecForward) {
     std::shared_ptr<Graph> graph = beginMethod();
-    std::vector<Value *> arguments = addPorts(*graph);
+    std::vector<Value *> arguments = {graph->inputs()[0]};
+    llvm::append_range(arguments, addPorts(*graph));
     std::vector<Value *> attributes(stage_.plan.attributes.size(), nullptr);
     for (size_t i = 0; i < attributes.size(); ++i)
       if (stage_.plan.attributes[i].channel)
         attributes[i] = addInput(*graph, stage_.plan.attributes[i].name, c10::TensorType::get());
-    for (size_t i = 0; i < attributes.size(); ++i)
-      if (!attributes[i])
-        attributes[i] = attributeValue(*graph, i);
-    arguments.insert(arguments.end(), attributes.begin(), attributes.end());
-    std::vector<Value *> results = torch::jit::insertGraph(*graph, *stage_.graph, arguments);
+    for (size_t i = 0; i < attributes.size(); ++i) {
+      if (!attributes[i] && isRead(i))
+        attributes[i] = loadAttribute(*graph, stage_.plan.attributes[i].name);
+      arguments.insert(arguments.end(), argumentsOf(i), attributes[i]);
+    }
+    std::vector<Value *> results = call(*graph, pipecForward, arguments);
     std::vector<Value *> outputs;
     for (size_t i = 0; i < results.size(); ++i) {
       if (std::optional<size_t> state = stage_.plan.outputs[i].state)
@@ -71,14 +74,26 @@ private:
     finish("forward", graph, packed(*graph, outputs));
   }
 
-  void addPipecForward() {
+  /// What the stage's outputs are in the caller.
+  std::vector<Value *> call(Graph &graph, const torch::jit::Function &method,
+                            const std::vector<Value *> &arguments) const {
+    torch::jit::Node *node = graph.insertNode(graph.create(c10::prim::CallMethod, arguments));
+    node->s_(c10::attr::name, method.name());
+    Value *result = node->output()->setType(method.getSchema().returns().at(0).type());
+    if (stage_.plan.outputs.size() == 1)
+      return {result};
+    if (stage_.plan.outputs.empty())
+      return {};
+    return graph.insertNode(graph.createTupleUnpack(result))->outputs().vec();
+  }
+
+  const torch::jit::Function &addPipecForward() {
     std::shared_ptr<Graph> graph = beginMethod();
     std::vector<Value *> arguments = addPorts(*graph);
     std::vector<std::vector<Value *>> perUse(stage_.plan.attributes.size());
     for (size_t i = 0; i < perUse.size(); ++i) {
-      const StageAttribute &entry = stage_.plan.attributes[i];
-      for (size_t use = 0; entry.kind != AttributeKind::Constant && use < entry.uses; ++use)
-        perUse[i].push_back(addInput(*graph, entry.name, attributeType(i)));
+      for (size_t use = 0; use < argumentsOf(i); ++use)
+        perUse[i].push_back(addInput(*graph, stage_.plan.attributes[i].name, attributeType(i)));
     }
     for (size_t i = 0; i < perUse.size(); ++i)
       arguments.push_back(!perUse[i].empty() ? perUse[i][0]
@@ -88,7 +103,13 @@ private:
     std::vector<Value *> results = torch::jit::insertGraph(*graph, *stage_.graph, arguments);
     for (std::vector<Value *> &uses : perUse)
       giveEachUseItsArgument(uses);
-    finish("pipec_forward", graph, packed(*graph, results));
+    return *finish("pipec_forward", graph, packed(*graph, results));
+  }
+
+  /// How many arguments of pipec_forward an attribute fills.
+  size_t argumentsOf(size_t attribute) const {
+    const StageAttribute &entry = stage_.plan.attributes[attribute];
+    return entry.kind == AttributeKind::Constant ? 0 : entry.uses;
   }
 
   /// Uses in program order: gradients of one weight are summed in the reverse of it.
@@ -112,15 +133,11 @@ private:
     return ports;
   }
 
-  Value *attributeValue(Graph &graph, size_t index) {
-    const StageAttribute &entry = stage_.plan.attributes[index];
-    if (entry.kind == AttributeKind::Constant)
-      return graph.insertConstant(values_[index]);
-    bool sent = llvm::any_of(stage_.plan.weightChannelsOut,
-                             [&](size_t channel) { return ownedBy(channel) == index; });
-    if (entry.uses == 0 && !sent)
-      return graph.inputs()[0]; // unread: no node sees it
-    return loadAttribute(graph, entry.name);
+  /// Whether forward has to do with the attribute.
+  bool isRead(size_t attribute) const {
+    return argumentsOf(attribute) > 0 ||
+           llvm::any_of(stage_.plan.weightChannelsOut,
+                        [&](size_t channel) { return ownedBy(channel) == attribute; });
   }
 
   /// Index of the attribute that a weight channel sends.

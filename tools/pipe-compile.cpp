@@ -81,8 +81,7 @@ llvm::Expected<ExitCode> run() {
     if (llvm::Error error = loadLibrary(library))
       return std::move(error);
   sendModelPrintsToStderr();
-  if (command->options.cost == "measured" || command->options.cost.empty()) // as pipe-run does
-    keepFreedMemory();
+  keepFreedMemory();
   if (command->emitCosts && !command->force && llvm::sys::fs::is_regular_file(*command->emitCosts))
     return makeError(ExitCode::Usage, fmt::format("--emit-costs: {} exists", *command->emitCosts),
                      "pass --force to replace it");

@@ -1,5 +1,5 @@
 // The two methods of a stage file, compared: `forward` is `pipec_forward` on the weights of the
-// stage's own module.
+// stage's own module. It calls it; in files of before it has the same operators once more.
 #pragma once
 
 #include "ir/CanonicalText.h"
@@ -17,6 +17,14 @@ inline std::string resultLine(const StagePlan &stage, size_t output, const std::
   if (stage.outputs[output].state)
     return "state " + stage.attributes[*stage.outputs[output].state].name + " = " + value;
   return fmt::format("result {} = {}", output, value);
+}
+
+/// A call of pipec_forward, and what it gives.
+inline std::string argumentLine(const std::string &value) { return "argument = " + value; }
+inline std::string outputName(size_t output) { return "output " + std::to_string(output); }
+
+inline bool callsPipecForward(const torch::jit::Node *node) {
+  return node->kind() == c10::prim::CallMethod && node->s(c10::attr::name) == "pipec_forward";
 }
 
 /// Walks `forward`: attribute reads name values, attribute writes are collected.
@@ -69,10 +77,27 @@ private:
       writer_.name(node->output(), "attribute " + path);
     } else if (node->kind() == c10::prim::SetAttr) {
       states_[pathOf(node)] = writer_.nameOf(node->input(1));
+    } else if (isCallOfPipecForward(node)) {
+      for (torch::jit::Value *argument : node->inputs().slice(1))
+        writer_.line(argumentLine(writer_.nameOf(argument)));
+      nameOutputs(node->output());
+    } else if (node->kind() == c10::prim::TupleUnpack && node->input() == called_) {
+      for (size_t i = 0; i < node->outputs().size(); ++i)
+        writer_.name(node->output(i), outputName(i));
     } else if (!(results > 1 && node->kind() == c10::prim::TupleConstruct &&
                  node->output() == graph_.outputs()[0])) {
       writer_.write(node);
     }
+  }
+
+  bool isCallOfPipecForward(torch::jit::Node *node) const {
+    return callsPipecForward(node) && node->input(0) == graph_.inputs()[0];
+  }
+
+  void nameOutputs(torch::jit::Value *result) {
+    if (stage_.outputs.size() == 1)
+      writer_.name(result, outputName(0));
+    called_ = result;
   }
 
   std::string pathOf(torch::jit::Node *node) {
@@ -97,6 +122,7 @@ private:
   const Plan &plan_;
   const StagePlan &stage_;
   CanonicalWriter writer_;
+  torch::jit::Value *called_ = nullptr; // what pipec_forward returned
   std::map<torch::jit::Value *, std::string> paths_;
   std::map<std::string, std::string> states_;
 };
@@ -129,18 +155,9 @@ public:
         ForwardReader(forward, plan_, stage_).lines(inputNames);
     if (!own)
       return withContext(own.takeError(), name + ": forward");
-    CanonicalWriter writer;
-    nameInputs(writer, stage, inputNames);
-    for (torch::jit::Node *node : graph_.nodes())
-      if (!isPacking(node, stage.outputs.size()))
-        writer.write(node);
-    std::vector<torch::jit::Value *> results = resultsOf(graph_.outputs()[0], stage.outputs.size());
-    for (size_t i = 0; i < results.size(); ++i)
-      writer.line(resultLine(stage, i, writer.nameOf(results[i])));
-    for (size_t channel : stage.weightChannelsOut)
-      writer.line("weight " + plan_.channels[channel].name + " = attribute " +
-                  stage.attributes[plan_.channels[channel].from.port].name);
-    std::string difference = firstDifference(writer.lines(), *own);
+    const bool called = llvm::any_of(forward.nodes(), callsPipecForward);
+    std::string difference =
+        firstDifference(called ? linesOfCall(inputNames) : linesOfCopy(inputNames), *own);
     if (!difference.empty())
       return makeError(ExitCode::BadArtifact,
                        name + ": forward is not pipec_forward: " + difference);
@@ -148,14 +165,48 @@ public:
   }
 
 private:
-  void nameInputs(CanonicalWriter &writer, const StagePlan &stage,
-                  const std::vector<std::string> &inputNames) const {
+  /// Of a forward that calls pipec_forward.
+  std::vector<std::string> linesOfCall(const std::vector<std::string> &inputNames) const {
+    CanonicalWriter writer;
+    for (const std::string &name : argumentNames(inputNames))
+      writer.line(argumentLine(name));
+    std::vector<std::string> outputs;
+    for (size_t i = 0; i < plan_.stages[stage_].outputs.size(); ++i)
+      outputs.push_back(outputName(i));
+    writeResults(writer, outputs);
+    return writer.lines();
+  }
+
+  /// Of a forward that has all operators itself.
+  std::vector<std::string> linesOfCopy(const std::vector<std::string> &inputNames) const {
+    const size_t outputs = plan_.stages[stage_].outputs.size();
+    CanonicalWriter writer;
     size_t next = 1; // 0 is self
-    for (const std::string &name : inputNames)
+    for (const std::string &name : argumentNames(inputNames))
       writer.name(graph_.inputs()[next++], name);
-    for (const StageAttribute &entry : stage.attributes)
-      for (size_t use = 0; use < entry.uses; ++use)
-        writer.name(graph_.inputs()[next++], "attribute " + entry.name);
+    for (torch::jit::Node *node : graph_.nodes())
+      if (!isPacking(node, outputs))
+        writer.write(node);
+    std::vector<std::string> results;
+    for (torch::jit::Value *value : resultsOf(graph_.outputs()[0], outputs))
+      results.push_back(writer.nameOf(value));
+    writeResults(writer, results);
+    return writer.lines();
+  }
+
+  std::vector<std::string> argumentNames(std::vector<std::string> names) const {
+    for (const StageAttribute &entry : plan_.stages[stage_].attributes)
+      names.insert(names.end(), entry.uses, "attribute " + entry.name);
+    return names;
+  }
+
+  void writeResults(CanonicalWriter &writer, const std::vector<std::string> &values) const {
+    const StagePlan &stage = plan_.stages[stage_];
+    for (size_t i = 0; i < values.size(); ++i)
+      writer.line(resultLine(stage, i, values[i]));
+    for (size_t channel : stage.weightChannelsOut)
+      writer.line("weight " + plan_.channels[channel].name + " = attribute " +
+                  stage.attributes[plan_.channels[channel].from.port].name);
   }
 
   /// The tuple that carries several results.

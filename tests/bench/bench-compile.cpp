@@ -11,6 +11,7 @@
 #include "compiler/Compiler.h"
 #include "tests/bench/BenchModels.h"
 #include "tests/support/TestModels.h"
+#include "tools/FreedMemory.h"
 
 #include <fmt/format.h>
 
@@ -166,6 +167,7 @@ Options readOptions(int argc, char **argv) {
 
 int main(int argc, char **argv) {
   const Options options = readOptions(argc, argv);
+  keepFreedMemory(); // as pipe-compile does
   fmt::print("seconds, medians of {}; peak of the process in GiB\n{:>8}", options.runs, "nodes");
   fmt::print(" | {:>9} {:>9} {:>5}", "wall:l+s", "rest", "ratio");
   fmt::print(" | {:>9} {:>9} {:>5} {:>9} | {:>6}\n", "cpu:l+s", "rest", "ratio", "plain", "peak");

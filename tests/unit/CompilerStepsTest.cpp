@@ -1,5 +1,5 @@
-// The steps between the passes, one by one: types and costs from a run, the form that writing and
-// reading leaves alone, and stages linked together again.
+// The steps between the passes, one by one: types and costs from a run, and the form that writing
+// and reading leaves alone.
 #include "compiler/Compiler.h"
 #include "compiler/EstimateCosts.h"
 #include "compiler/EvaluateGraph.h"
@@ -10,8 +10,6 @@
 #include "ir/CanonicalText.h"
 #include "ir/ModelText.h"
 #include "ir/artifact/ArtifactDir.h"
-#include "ir/artifact/LineDifference.h"
-#include "ir/artifact/Relink.h"
 #include "ir/schedule/Timing.h"
 #include "llvm/ADT/StringExtras.h"
 #include "tests/support/Matchers.h"
@@ -576,72 +574,6 @@ TEST(RoundTrip, KeepsADrawThatNobodyUses) {
   const size_t first = text.find("aten::dropout(");
   ASSERT_NE(first, std::string::npos) << text;
   EXPECT_NE(text.find("aten::dropout(", first + 1), std::string::npos) << text;
-}
-
-/// A model of two stages that warns: LibTorch numbers warnings anew at each read.
-class TwoStages : public testing::Test {
-protected:
-  void SetUp() override {
-    std::ofstream(dir.path("model.pt"), std::ios::binary) << test::bytesOf(
-        {.name = "Warns",
-         .parameters = {{"w", at::ones({4, 4}).set_requires_grad(true)}, {"v", at::ones({4, 4})}},
-         .source = "def forward(self, x):\n    h = torch.mm(x, self.w)\n    g = torch.neg(h)\n"
-                   "    torch.warn(\"between\", 2)\n"
-                   "    return torch.relu(g) * h + torch.mm(g, self.v)\n"});
-  }
-
-  Artifact compiled(const std::string &name) {
-    CompileOptions options;
-    options.cuts = {CutPredicate([](const NodeView &node) { return node.op == "aten::relu"; })};
-    Compiler compiler = take(Compiler::load(dir.path("model.pt")));
-    take(compiler.compile(options, dir.path(name)));
-    return take(openArtifact(dir.path(name)));
-  }
-
-  TempDir dir;
-};
-
-TEST_F(TwoStages, CompiledTwiceInOneProcessAreTheSameBytes) {
-  const Artifact first = compiled("first.pipe"), second = compiled("second.pipe");
-  EXPECT_EQ(first.plan.stages.size(), 2u);
-  for (const auto &file : std::filesystem::directory_iterator(first.directory)) {
-    const std::string name = file.path().filename().string();
-    EXPECT_EQ(take(sha256File(first.directory + "/" + name)),
-              take(sha256File(second.directory + "/" + name)))
-        << name;
-  }
-  EXPECT_EQ(first.id, second.id);
-}
-
-TEST_F(TwoStages, RelinkedAreTheSource) {
-  const Artifact artifact = compiled("a.pipe");
-  const Relinked whole = take(relink(artifact.directory, artifact.plan));
-  EXPECT_EQ(whole.digest, artifact.plan.sourceDigest);
-  EXPECT_EQ(whole.stages.size(), 2u);
-  EXPECT_EQ(whole.weights.size(), 2u);
-  EXPECT_EQ(firstDifference(whole.lines, whole.lines), "");
-}
-
-TEST_F(TwoStages, RelinkSeesWiresThatWereSwapped) {
-  const Artifact artifact = compiled("a.pipe");
-  Plan plan = artifact.plan;
-  ASSERT_EQ(plan.channels.size(), 2u);
-  std::swap(plan.stages[1].inputs[0].index, plan.stages[1].inputs[1].index);
-  std::swap(plan.channels[0].to, plan.channels[1].to);
-  const Relinked swapped = take(relink(artifact.directory, plan));
-  const Relinked whole = take(relink(artifact.directory, artifact.plan));
-  EXPECT_NE(swapped.digest, whole.digest);
-  EXPECT_NE(firstDifference(whole.lines, swapped.lines), "");
-}
-
-TEST_F(TwoStages, RelinkNamesTheStageThatIsNotItsPlan) {
-  const Artifact artifact = compiled("a.pipe");
-  Plan plan = artifact.plan;
-  plan.stages[1].attributes[0].name = "u";
-  EXPECT_TRUE(failedWith(relink(artifact.directory, plan), ExitCode::BadArtifact, "stage 1"));
-  plan = artifact.plan;
-  plan.stages[0].inputs.push_back(plan.stages[0].inputs[0]);
-  EXPECT_TRUE(failedWith(relink(artifact.directory, plan), ExitCode::BadArtifact, "stage 0"));
 }
 
 } // namespace

@@ -41,3 +41,4 @@ list(APPEND PIPEC_SCHEDULE_SOURCES unit/ForwardSearchTest.cpp unit/ScheduleSearc
 list(APPEND PIPEC_SCHEDULE_SOURCES unit/HybridTest.cpp)
 list(APPEND PIPEC_SCHEDULE_SOURCES support/piper/ReadPiper.cpp)
 list(APPEND PIPEC_UNIT_SOURCES unit/StageMemoryTest.cpp)
+list(APPEND PIPEC_UNIT_SOURCES unit/RelinkTest.cpp)
