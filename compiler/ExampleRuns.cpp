@@ -1,5 +1,6 @@
 #include "compiler/ExampleRuns.h"
 
+#include "ir/BatchDimGuess.h"
 #include "ir/FixedBatch.h"
 #include "ir/InferenceSettings.h"
 #include "ir/NodeInfo.h"
@@ -42,6 +43,23 @@ bool mayDraw(const torch::jit::Node *node) {
   return drawsOf(const_cast<torch::jit::Node *>(node)) != Draws::Never;
 }
 
+std::vector<std::vector<int64_t>> sizesOf(const c10::IValue &value) {
+  std::vector<std::vector<int64_t>> sizes;
+  forEachTensor(value, [&](const at::Tensor &tensor) {
+    sizes.push_back(tensor.defined() ? tensor.sizes().vec() : std::vector<int64_t>());
+  });
+  return sizes;
+}
+
+/// Whether a run cut what is given whole, as those of a guess that was given up.
+bool cutsOthers(const ExampleRun &run, const Signature &signature,
+                llvm::ArrayRef<c10::IValue> inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (!signature.inputs[i].batchDim && sizesOf(run.calls.back()[i]) != sizesOf(inputs[i]))
+      return true;
+  return false;
+}
+
 /// A model that its constants hold to one batch size does not show how results become one; that of
 /// a run without micro-batches need not.
 bool mayTryOtherSizes(const Model &model) {
@@ -81,10 +99,16 @@ llvm::Expected<std::vector<ExampleRun>> runSource(const std::string &path, const
   if (!whole.empty())
     model.notes.push_back("the batch is not cut into micro-batches: " + whole +
                           "; --batch-dim NAME=K cuts all the same");
-  if (!mixes.empty() && !holdsAny(model, mayDraw))
+  if (!mixes.empty() && !holdsAny(model, mayDraw)) {
+    const std::string dims = suggestBatchDims(model.signature, inputs);
     model.notes.push_back("what a sample gives depends on the others of its micro-batch (" + mixes +
                           "): results are those of the model run on each micro-batch, not on the "
-                          "whole batch at once");
+                          "whole batch at once" +
+                          (dims.empty() ? "" : "; if these are no samples: --batch-dim " + dims));
+  }
+  if (whole.empty())
+    llvm::erase_if(
+        runs, [&](const ExampleRun &done) { return cutsOthers(done, model.signature, inputs); });
   const size_t atExample = runs.size();
   std::vector<SizeRun> others;
   if (mayTryOtherSizes(model))

@@ -4,7 +4,7 @@
 #include "compiler/EvaluateGraph.h"
 #include "compiler/Pipelines.h"
 #include "compiler/RoundTrip.h"
-#include "ir/BatchDimHint.h"
+#include "ir/BatchDimGuess.h"
 #include "ir/CanonicalText.h"
 #include "ir/FixedBatch.h"
 #include "ir/MicroBatch.h"

@@ -1,6 +1,6 @@
 // Which inputs and outputs follow the batch: found by running the model at three sizes, never at
 // size 1, where sizes say too little.
-#include "ir/BatchDimHint.h"
+#include "ir/BatchDimGuess.h"
 #include "ir/FindMergeRule.h"
 #include "ir/MicroBatch.h"
 #include "ir/SamplesByNumber.h"
@@ -32,29 +32,6 @@ llvm::Expected<Values> runCopy(LeafRunner run, llvm::ArrayRef<c10::IValue> input
   if (!fresh)
     return fresh.takeError();
   return run({std::move(*fresh)});
-}
-
-bool allTensorsHave(const c10::IValue &value, int64_t batch) {
-  size_t tensors = 0, follow = 0;
-  forEachTensor(value, [&](const at::Tensor &tensor) {
-    ++tensors;
-    follow += tensor.defined() && tensor.dim() > 0 && tensor.size(0) == batch;
-  });
-  return tensors > 0 && tensors == follow;
-}
-
-/// Size of the first tensor that has a dimension 0, among inputs whose batch dimension is ours to
-/// find.
-std::optional<int64_t> firstSize(llvm::ArrayRef<c10::IValue> inputs,
-                                 const std::vector<bool> &given) {
-  std::optional<int64_t> size;
-  for (size_t i = 0; i < inputs.size() && !size; ++i)
-    if (!given[i])
-      forEachTensor(inputs[i], [&](const at::Tensor &tensor) {
-        if (!size && tensor.defined() && tensor.dim() > 0)
-          size = tensor.size(0);
-      });
-  return size;
 }
 
 /// The runs at the trial sizes; empty when the model refuses one of them.
@@ -258,33 +235,10 @@ void describeInputs(Signature &signature, llvm::ArrayRef<c10::IValue> inputs) {
   }
 }
 
-} // namespace
-
-llvm::Expected<int64_t> guessBatchDims(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
-                                       const std::vector<bool> &given) {
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (!given[i])
-      signature.inputs[i].batchDim.reset();
-  int64_t batch = 0;
-  bool anyGiven = llvm::any_of(signature.inputs,
-                               [](const InputSpec &input) { return input.batchDim.has_value(); });
-  if (anyGiven) {
-    auto size = batchSize(signature, inputs);
-    if (!size)
-      return size.takeError();
-    batch = *size;
-  } else {
-    batch = firstSize(inputs, given).value_or(0);
-  }
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (!given[i] && batch > 0 && allTensorsHave(inputs[i], batch))
-      signature.inputs[i].batchDim = 0;
-  return batch;
-}
-
-llvm::Error batchTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
-                       const std::vector<bool> &batchDimGiven, LeafRunner run, std::string *whole,
-                       std::string *mixes) {
+/// The trial of one guess of what is cut.
+llvm::Error tryGuess(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
+                     const std::vector<bool> &batchDimGiven, LeafRunner run, std::string *whole,
+                     std::string *mixes) {
   PIPEC_ASSERT(inputs.size() == signature.inputs.size() && batchDimGiven.size() == inputs.size(),
                "bound inputs");
   auto batch = guessBatchDims(signature, inputs, batchDimGiven);
@@ -350,6 +304,52 @@ llvm::Error batchTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
         *whole = trial.whole;
     }
   });
+}
+
+bool follows(const OutputLeaf &leaf) {
+  return leaf.merge.kind != MergeRule::Kind::Same && leaf.merge.kind != MergeRule::Kind::List;
+}
+
+bool hasSizes(const OutputLeaf &leaf) { return !leaf.tensor.shape.empty(); }
+
+/// Whether other guesses need not be tried: micro-batches run, and what they give has to do with
+/// their samples, or is no tensor with sizes.
+bool isGood(const Signature &signature) {
+  return signature.batchSymbolic &&
+         (llvm::any_of(signature.leaves, follows) || llvm::none_of(signature.leaves, hasSizes));
+}
+
+/// Whether a guess is better than one that is not good: all results with sizes follow it.
+bool isBetter(const Signature &signature) {
+  return signature.batchSymbolic && llvm::any_of(signature.leaves, follows) &&
+         llvm::all_of(signature.leaves,
+                      [](const OutputLeaf &leaf) { return follows(leaf) || !hasSizes(leaf); });
+}
+
+} // namespace
+
+llvm::Error batchTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
+                       const std::vector<bool> &batchDimGiven, LeafRunner run, std::string *whole,
+                       std::string *mixes) {
+  const Signature untried = signature;
+  std::string why;
+  if (llvm::Error error = tryGuess(signature, inputs, batchDimGiven, run, &why, mixes))
+    return error;
+  std::vector<bool> leftOut = batchDimGiven;
+  while (why.empty() && !isGood(signature) && leaveOutGuess(leftOut, untried, inputs)) {
+    Signature other = untried;
+    std::string mixesOfOther;
+    if (llvm::Error error = tryGuess(other, inputs, leftOut, run, &why, &mixesOfOther)) {
+      llvm::consumeError(std::move(error));
+    } else if (!why.empty() || isBetter(other)) {
+      signature = std::move(other);
+      if (mixes)
+        *mixes = std::move(mixesOfOther);
+    }
+  }
+  if (whole)
+    *whole = std::move(why);
+  return llvm::Error::success();
 }
 
 } // namespace pipec

@@ -1,5 +1,6 @@
 #include "ir/FixedBatch.h"
 
+#include "ir/BatchDimGuess.h"
 #include "ir/TorchError.h"
 #include "ir/Values.h"
 #include "ir/plan/Words.h"

@@ -1,6 +1,6 @@
 #include "ir/MicroBatch.h"
 
-#include "ir/BatchDimHint.h"
+#include "ir/BatchDimGuess.h"
 #include "ir/TorchError.h"
 #include "ir/Values.h"
 #include "ir/plan/Check.h"

@@ -35,11 +35,6 @@ llvm::Expected<std::vector<c10::IValue>> flattenOutputs(const Signature &signatu
 using LeafRunner = llvm::function_ref<llvm::Expected<std::vector<c10::IValue>>(
     std::vector<std::vector<c10::IValue>> calls)>;
 
-/// Fills in batchDim where it was not given; returns the example's batch size, 0 when nothing has
-/// one. Errors: Usage when the given batch dimensions disagree.
-llvm::Expected<int64_t> guessBatchDims(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
-                                       const std::vector<bool> &given);
-
 /// Batch sizes that a model is tried at.
 inline constexpr int64_t kTrialSizes[] = {2, 3, 5};
 
@@ -47,7 +42,9 @@ inline constexpr int64_t kTrialSizes[] = {2, 3, 5};
 /// and 5 and fits a*B+b to every size. Sets in `signature`: batchDim of inputs where
 /// `batchDimGiven` is false, batchSymbolic, batchSize, tensor specs of inputs and leaves, and the
 /// merge rule of each leaf. A model that does not run at these sizes is batchSymbolic = false and
-/// gets its rules from the example alone. One run more, with other values and after a call, shows
+/// gets its rules from the example alone. Where no result follows the samples of the first tensor,
+/// as of a table of anchors or of edges, what other inputs have along their first dimension is
+/// tried. One run more, with other values and after a call, shows
 /// what follows the samples or the model's state, and one with the later samples of the example
 /// whether the batch can be cut at all: where it fails (offsets into another input begin at 0), or
 /// the batch is a list with an entry per sample, no input is split, sizes that follow the batch are

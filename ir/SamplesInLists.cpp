@@ -1,6 +1,6 @@
 #include "ir/SamplesInLists.h"
 
-#include "ir/BatchDimHint.h"
+#include "ir/BatchDimGuess.h"
 #include "ir/Values.h"
 #include "llvm/ADT/STLExtras.h"
 

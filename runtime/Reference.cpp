@@ -1,18 +1,15 @@
 #include "runtime/Reference.h"
 
-#include "ir/BatchDimHint.h"
-#include "ir/FixedBatch.h"
 #include "ir/ModelSignature.h"
 #include "ir/OwnResults.h"
 #include "ir/RandomOps.h"
-#include "ir/SamplesByNumber.h"
-#include "ir/SamplesInLists.h"
 #include "ir/TorchError.h"
 #include "ir/TorchFile.h"
 #include "ir/Values.h"
 #include "ir/artifact/StageModule.h"
 #include "runtime/BatchSplit.h"
 #include "runtime/Device.h"
+#include "runtime/LearnSignature.h"
 #include "runtime/RandomKey.h"
 #include "runtime/Resources.h"
 #include "runtime/ResultTree.h"
@@ -79,12 +76,6 @@ void moveTo(jit::Module &module, const c10::Device &device) {
       pointConstantsAt(graphFunction->graph()->block(), device.str());
 }
 
-/// Inputs of one micro-batch before anything is known, and how they were cut.
-struct ExampleMicroBatch {
-  std::vector<c10::IValue> inputs;
-  BatchDims dims; // empty: not cut at all
-};
-
 } // namespace
 
 struct Reference::Impl {
@@ -104,17 +95,9 @@ struct Reference::Impl {
 
   llvm::Expected<jit::Module> freshModule() const;
   llvm::Error readSignature();
-  std::vector<ExampleMicroBatch> exampleMicroBatches(const std::vector<c10::IValue> &inputs) const;
-  std::vector<bool> knownDims(const ExampleMicroBatch &example) const;
   llvm::Expected<c10::IValue> run(jit::Module &on, std::vector<c10::IValue> inputs,
                                   uint64_t microBatch, int64_t *busyNs);
   llvm::Expected<c10::IValue> runFresh(std::vector<std::vector<c10::IValue>> inOrder);
-  llvm::Error explainCut(llvm::Error error, const std::vector<c10::IValue> &inputs) const;
-  std::string wholeBatch(const std::vector<c10::IValue> &inputs, LeafRunner run);
-  llvm::Error notCut(const std::string &why) const;
-  llvm::Error learnSignature(const std::vector<c10::IValue> &inputs);
-  llvm::Error tryBatches(const std::vector<c10::IValue> &example, const std::vector<bool> &given,
-                         std::string *whole);
   llvm::Expected<std::vector<std::vector<c10::IValue>>>
   leavesOf(llvm::ArrayRef<c10::IValue> results);
   void correctRules(llvm::ArrayRef<std::vector<c10::IValue>> leaves);
@@ -150,49 +133,6 @@ llvm::Error Reference::Impl::readSignature() {
     return given.takeError();
   batchDimGiven = std::move(*given);
   return llvm::Error::success();
-}
-
-/// What has the size of the first tensor, or of
-/// those that were named, along its first dimension is taken to follow the batch. After these the
-/// other guesses, for when the model does not run. The trial then finds out.
-std::vector<ExampleMicroBatch>
-Reference::Impl::exampleMicroBatches(const std::vector<c10::IValue> &inputs) const {
-  if (options.microBatches <= 1)
-    return {{inputs, {}}};
-  Signature guessed = signature;
-  llvm::Expected<int64_t> batch = guessBatchDims(guessed, inputs, batchDimGiven);
-  if (!batch) { // the trial says it
-    llvm::consumeError(batch.takeError());
-    return {{inputs, {}}};
-  }
-  int64_t samples = (*batch + options.microBatches - 1) / options.microBatches;
-  std::vector<ExampleMicroBatch> examples;
-  auto add = [&] {
-    ExampleMicroBatch &example = examples.emplace_back(ExampleMicroBatch{inputs, {}});
-    for (size_t i = 0; *batch > 0 && i < inputs.size(); ++i) {
-      const std::optional<int64_t> dim = guessed.inputs[i].batchDim;
-      example.inputs[i] = resizeBatch(inputs[i], dim, samples);
-      example.dims.push_back(dim);
-    }
-  };
-  add();
-  samples =
-      std::max<int64_t>(2, samples); // one goes with everything, also where the guess is wrong
-  for (const BatchDims &dims : otherBatchDims(guessed, inputs, batchDimGiven, *batch)) {
-    setBatchDims(guessed, dims);
-    add();
-  }
-  return examples;
-}
-
-/// What the whole batch has shown not to follow it may have the size of a micro-batch by chance.
-std::vector<bool> Reference::Impl::knownDims(const ExampleMicroBatch &example) const {
-  std::vector<bool> sure = batchDimGiven;
-  Signature guessed = signature;
-  llvm::consumeError(guessBatchDims(guessed, example.inputs, batchDimGiven).takeError());
-  for (size_t i = 0; i < example.dims.size(); ++i)
-    sure[i] = sure[i] || (!example.dims[i] && guessed.inputs[i].batchDim);
-  return sure;
 }
 
 llvm::Expected<c10::IValue> Reference::Impl::run(jit::Module &on, std::vector<c10::IValue> inputs,
@@ -235,114 +175,6 @@ Reference::Impl::runFresh(std::vector<std::vector<c10::IValue>> inOrder) {
     result = std::move(*value);
   }
   return *result;
-}
-
-/// A model that does not run on a micro-batch may have been cut along the wrong dimension.
-llvm::Error Reference::Impl::explainCut(llvm::Error error,
-                                        const std::vector<c10::IValue> &inputs) const {
-  std::string dims = options.microBatches > 1 ? suggestBatchDims(signature, inputs) : std::string();
-  if (dims.empty())
-    return error;
-  ErrorText text = describe(std::move(error));
-  return makeError(text.code, text.message,
-                   (text.help.empty() ? "" : text.help + "; ") +
-                       "if the batch is not the first dimension everywhere: --batch-dim " + dims);
-}
-
-/// Why a batch that fails when it is cut must not be; empty: nothing is known against it.
-std::string Reference::Impl::wholeBatch(const std::vector<c10::IValue> &inputs, LeafRunner run) {
-  Signature guessed = signature;
-  llvm::Expected<int64_t> batch = guessBatchDims(guessed, inputs, batchDimGiven);
-  if (!batch) {
-    llvm::consumeError(batch.takeError());
-    return "";
-  }
-  if (anyDimGiven(signature, batchDimGiven))
-    return "";
-  std::string why = samplesInLists(guessed, inputs, batchDimGiven, run);
-  if (!why.empty() || *batch < 1)
-    return why;
-  if (llvm::Error error = run({ownCopies(inputs)}).takeError()) { // nor does it run as a whole
-    llvm::consumeError(std::move(error));
-    return "";
-  }
-  return samplesByNumber(guessed, inputs, kTrialSizes, run);
-}
-
-llvm::Error Reference::Impl::notCut(const std::string &why) const {
-  return makeError(ExitCode::Usage,
-                   fmt::format("micro-batches: expected 1, got {}: {}", options.microBatches, why),
-                   "pass --microbatches 1, or say with --batch-dim what is cut");
-}
-
-llvm::Error Reference::Impl::learnSignature(const std::vector<c10::IValue> &inputs) {
-  const std::vector<ExampleMicroBatch> examples = exampleMicroBatches(inputs);
-  const ExampleMicroBatch *example = &examples.front();
-  llvm::Expected<c10::IValue> result = runFresh({example->inputs});
-  for (size_t k = 1; k < examples.size() && !result; ++k) {
-    llvm::Expected<c10::IValue> ran = runFresh({examples[k].inputs});
-    if (!ran) {
-      llvm::consumeError(ran.takeError());
-      continue;
-    }
-    llvm::consumeError(result.takeError());
-    result = std::move(ran);
-    example = &examples[k];
-  }
-  if (!result) {
-    auto runs = [&](std::vector<std::vector<c10::IValue>> inOrder)
-        -> llvm::Expected<std::vector<c10::IValue>> {
-      llvm::Expected<c10::IValue> value = runFresh(std::move(inOrder));
-      if (!value)
-        return value.takeError();
-      return std::vector<c10::IValue>{std::move(*value)};
-    };
-    if (options.microBatches > 1) // cut along what is no batch
-      if (std::string whole = wholeBatch(inputs, runs); !whole.empty()) {
-        llvm::consumeError(result.takeError());
-        return notCut(whole);
-      }
-    llvm::Error error = withArguments(result.takeError(), signature, example->inputs);
-    // An input that was not cut fixes the batch as well as a constant of the model does.
-    if (options.microBatches > 1 && !suggestBatchDims(signature, inputs).empty())
-      return explainCut(std::move(error), inputs);
-    return explainFixedBatch(std::move(error), signature, example->inputs, batchDimGiven, runs);
-  }
-  describeResult(signature, *result);
-  std::string whole;
-  if (llvm::Error error = tryBatches(example->inputs, knownDims(*example), &whole))
-    return error;
-  if (!whole.empty() && options.microBatches > 1)
-    return notCut(whole);
-  known = true;
-  return llvm::Error::success();
-}
-
-/// The trial of batch sizes. Lists that are of another length at another size, as one entry per
-/// sample is, turn into leaves, and the trial starts again.
-llvm::Error Reference::Impl::tryBatches(const std::vector<c10::IValue> &example,
-                                        const std::vector<bool> &given, std::string *whole) {
-  const Signature untried = signature;
-  std::vector<c10::IValue> others;
-  auto leavesOf = [&](std::vector<std::vector<c10::IValue>> inOrder)
-      -> llvm::Expected<std::vector<c10::IValue>> {
-    llvm::Expected<c10::IValue> value = runFresh(std::move(inOrder));
-    if (!value)
-      return value.takeError();
-    llvm::Expected<std::vector<c10::IValue>> leaves = flattenOutputs(signature, *value);
-    if (!leaves)
-      others.push_back(std::move(*value));
-    return leaves;
-  };
-  llvm::Error error = batchTrial(signature, example, given, leavesOf, whole);
-  if (others.empty())
-    return error;
-  llvm::consumeError(std::move(error));
-  signature = untried;
-  for (const c10::IValue &other : others)
-    agreeWithResult(signature, other);
-  whole->clear();
-  return tryBatches(example, given, whole);
 }
 
 /// The leaves of each result; what the trial saw as lists of one length and is not is a leaf.
@@ -414,9 +246,15 @@ llvm::Expected<c10::IValue> Reference::infer(const std::vector<c10::IValue> &inp
     return failf(ExitCode::Usage, "inputs: expected {}, got {}", impl.signature.inputs.size(),
                  inputs.size());
   ThreadSettings settings(impl.threads);
-  if (!impl.known)
-    if (llvm::Error error = impl.learnSignature(inputs))
+  if (!impl.known) {
+    auto fresh = [&](std::vector<std::vector<c10::IValue>> inOrder) {
+      return impl.runFresh(std::move(inOrder));
+    };
+    if (llvm::Error error = learnSignature(
+            impl.signature, inputs, {impl.options.microBatches, impl.batchDimGiven, fresh}))
       return error;
+    impl.known = true;
+  }
   llvm::Expected<BatchParts> parts = splitBatch(impl.signature, inputs, impl.options.microBatches);
   if (!parts)
     return parts.takeError();

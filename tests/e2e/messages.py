@@ -135,6 +135,20 @@ class BatchDimensions(Messages):
         plan = self.compiled(model, "table.pipe", "--at", "b", "--inputs", "f32[4,8],f32[4,8]", "--batch-dim", "x=0")
         self.assertEqual([argument["batch_dim"] for argument in plan["signature"]["inputs"]], [None, 0])
 
+    def testATableBeforeTheSamples(self):
+        """A first tensor that no result follows is no batch, with as many rows as there are samples or not."""
+        model = self.save(odd_models.TableAndSamples)
+        for samples in (4, 6):
+            with self.subTest(samples=samples):
+                torch.save((torch.randn(4, 8), torch.randn(samples, 8)), "table-in.pt")
+                plan = self.compiled(model, "free.pipe", "--at", "b", "--inputs", "table-in.pt")
+                self.assertEqual([argument["batch_dim"] for argument in plan["signature"]["inputs"]], [None, 0])
+                run = ["--inputs", "table-in.pt", "--threads", 1]
+                self.pipec(0, "pipe-run", model, *run, "--output", "table-out.pt", "--force")
+                for what in (model, "free.pipe"):
+                    for parts in (1, 2, 3):
+                        self.pipec(0, "pipe-run", what, *run, "--microbatches", parts, "--expect", "table-out.pt", saying="PASSED")
+
     def testWhatWasTypedIsNoHelp(self):
         model = self.save(odd_models.WithState)
         torch.save((torch.randn(4, 6, 9), (torch.randn(1, 4, 8), torch.randn(1, 4, 8))), "wide-in.pt")
@@ -153,12 +167,12 @@ class FixedBatches(Messages):
         import warnings
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            for build in (odd_models.BakedView, odd_models.BakedZeros, odd_models.BakedFlat):
+            for build in (odd_models.BakedView, odd_models.BakedZeros, odd_models.BakedFlat, odd_models.BakedState):
                 torch.jit.trace(build().eval(), torch.randn(4, 8), check_trace=False).save(f"{build.__name__}.pt")
 
     def testOtherSizesAreRefused(self):
         saying = ["expected a batch of 4 samples (the model's constants fix it), got 2: ", "x.size(0)", "len(x)", "torch.jit.script"]
-        for model in ("BakedView.pt", "BakedZeros.pt", "BakedFlat.pt"):
+        for model in ("BakedView.pt", "BakedZeros.pt", "BakedFlat.pt", "BakedState.pt"):
             for command in (["pipe-compile", model, "--at", "b", "--dry-run"], ["pipe-run", model], ["pipe-inspect", model]):
                 self.refused(USAGE, [*saying, "called with x: float32[2,8]"], *command, "--inputs", "f32[2,8]")
             self.refused(USAGE, saying, "pipe-run", model, "--inputs", "f32[4,8]", "--microbatches", 2)

@@ -1,5 +1,5 @@
 // What messages are made of: suggestions, short tracebacks, names, guesses from sizes.
-#include "ir/BatchDimHint.h"
+#include "ir/BatchDimGuess.h"
 #include "ir/Reproducer.h"
 #include "ir/ScriptTraceback.h"
 #include "ir/SpoiltNames.h"
@@ -188,19 +188,19 @@ std::string suggested(std::vector<std::vector<int64_t>> shapes,
   return suggestBatchDims(signature, inputs);
 }
 
-TEST(BatchDimHint, NamesTheDimensionThatHasTheBatch) {
+TEST(BatchDimGuess, NamesTheDimensionThatHasTheBatch) {
   EXPECT_EQ(suggested({{4, 6, 8}, {2, 4, 8}}), "b=1");
   EXPECT_EQ(suggested({{6, 4, 8}, {1, 4, 8}, {1, 4, 8}}), "a=1,b=1,c=1");
   EXPECT_EQ(suggested({{4, 6}, {1, 4}, {3, 3}}), "b=1");
 }
 
-TEST(BatchDimHint, FollowsTheDimensionThatIsNamed) {
+TEST(BatchDimGuess, FollowsTheDimensionThatIsNamed) {
   EXPECT_EQ(suggested({{5, 4, 8}, {2, 4, 8}, {4, 5}}, {1}), "a=1,b=1");
   EXPECT_EQ(suggested({{5, 4, 8}, {2, 4, 8}, {4, 5}}, {std::nullopt, 1, 0}), "a=1,b=1");
   EXPECT_EQ(suggested({{5, 4, 8}, {2, 4, 8}, {4, 5}}, {1, 1, 0}), "");
 }
 
-TEST(BatchDimHint, SaysNothingWhereSizesAgreeOrNothingFits) {
+TEST(BatchDimGuess, SaysNothingWhereSizesAgreeOrNothingFits) {
   EXPECT_EQ(suggested({{4, 6}, {4, 8}}), "");
   EXPECT_EQ(suggested({{4, 6}, {3, 7}}), "");
   EXPECT_EQ(suggested({{4, 8}, {3, 8}}), ""); // features, not samples

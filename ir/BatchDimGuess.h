@@ -1,4 +1,4 @@
-// What to say when the inputs' sizes suggest another batch dimension than the first.
+// Guesses, from sizes alone, of the dimension along which each input is cut.
 #pragma once
 
 #include "ir/plan/Plan.h"
@@ -8,6 +8,17 @@
 #include <optional>
 
 namespace pipec {
+
+/// Fills in batchDim where it was not given; returns the example's batch size, 0 when nothing has
+/// one. Errors: Usage when the given batch dimensions disagree.
+llvm::Expected<int64_t> guessBatchDims(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
+                                       const std::vector<bool> &given);
+
+/// The next guess, for when no result follows this one: the first tensor is given whole from now
+/// on, and the next one says what the batch is. Whether there is one. Where the user named a
+/// dimension, nothing is left out.
+bool leaveOutGuess(std::vector<bool> &given, const Signature &signature,
+                   llvm::ArrayRef<c10::IValue> inputs);
 
 /// The --batch-dim that would make the inputs agree on a batch, as "state=1": for inputs whose
 /// tensors lack the batch's size along their first dimension but all have it along one other.

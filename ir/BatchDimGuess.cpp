@@ -1,5 +1,6 @@
-#include "ir/BatchDimHint.h"
+#include "ir/BatchDimGuess.h"
 
+#include "ir/MicroBatch.h"
 #include "ir/Values.h"
 
 #include <fmt/format.h>
@@ -45,7 +46,64 @@ namedSize(const std::vector<std::pair<const InputSpec *, std::vector<at::Tensor>
   return std::nullopt;
 }
 
+bool allTensorsHave(const c10::IValue &value, int64_t batch) {
+  size_t tensors = 0, follow = 0;
+  forEachTensor(value, [&](const at::Tensor &tensor) {
+    ++tensors;
+    follow += tensor.defined() && tensor.dim() > 0 && tensor.size(0) == batch;
+  });
+  return tensors > 0 && tensors == follow;
+}
+
+/// Size of the first tensor that has a dimension 0, among inputs whose batch dimension is ours to
+/// find.
+std::optional<int64_t> firstSize(llvm::ArrayRef<c10::IValue> inputs,
+                                 const std::vector<bool> &given) {
+  std::optional<int64_t> size;
+  for (size_t i = 0; i < inputs.size() && !size; ++i)
+    if (!given[i])
+      forEachTensor(inputs[i], [&](const at::Tensor &tensor) {
+        if (!size && tensor.defined() && tensor.dim() > 0)
+          size = tensor.size(0);
+      });
+  return size;
+}
+
 } // namespace
+
+llvm::Expected<int64_t> guessBatchDims(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
+                                       const std::vector<bool> &given) {
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (!given[i])
+      signature.inputs[i].batchDim.reset();
+  int64_t batch = 0;
+  bool anyGiven = llvm::any_of(signature.inputs,
+                               [](const InputSpec &input) { return input.batchDim.has_value(); });
+  if (anyGiven) {
+    auto size = batchSize(signature, inputs);
+    if (!size)
+      return size.takeError();
+    batch = *size;
+  } else {
+    batch = firstSize(inputs, given).value_or(0);
+  }
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (!given[i] && batch > 0 && allTensorsHave(inputs[i], batch))
+      signature.inputs[i].batchDim = 0;
+  return batch;
+}
+
+bool leaveOutGuess(std::vector<bool> &given, const Signature &signature,
+                   llvm::ArrayRef<c10::IValue> inputs) {
+  if (anyDimGiven(signature, given))
+    return false;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (!given[i] && !tensorsWithDims(inputs[i]).empty()) {
+      given[i] = true;
+      return firstSize(inputs, given).has_value();
+    }
+  return false;
+}
 
 std::string suggestBatchDims(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs) {
   std::vector<std::pair<const InputSpec *, std::vector<at::Tensor>>> named;

@@ -1,0 +1,150 @@
+// Which input the batch is taken from when it is not the first tensor's.
+#include "ir/BatchDimGuess.h"
+
+#include "ir/MicroBatch.h"
+#include "tests/support/Matchers.h"
+
+#include <gtest/gtest.h>
+
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+
+using namespace pipec;
+
+namespace {
+
+using Values = std::vector<c10::IValue>;
+
+/// What the trial says of a model with one tensor as its result.
+struct Tried {
+  Signature signature;
+  std::string whole;
+  int runs = 0;
+
+  std::optional<int64_t> dim(size_t input) const { return signature.inputs[input].batchDim; }
+  bool concatenates() const {
+    const MergeRule &rule = signature.leaves[0].merge;
+    return rule.kind == MergeRule::Kind::Concat && rule.dim == 0;
+  }
+};
+
+Tried tryOn(const Values &inputs, llvm::function_ref<at::Tensor(const Values &)> model,
+            std::vector<bool> given = {}, std::optional<int64_t> dim = {}) {
+  Tried tried;
+  tried.signature.inputs.resize(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    tried.signature.inputs[i].name = "input" + std::to_string(i);
+  tried.signature.inputs[0].batchDim = dim;
+  tried.signature.leaves.resize(1);
+  given.resize(inputs.size(), false);
+  auto run = [&](std::vector<Values> calls) -> llvm::Expected<Values> {
+    ++tried.runs;
+    try {
+      for (size_t i = 0; i + 1 < calls.size(); ++i)
+        model(calls[i]);
+      return Values{model(calls.back())};
+    } catch (const std::exception &error) {
+      return makeError(ExitCode::Other, error.what());
+    }
+  };
+  EXPECT_TRUE(succeeded(batchTrial(tried.signature, inputs, given, run, &tried.whole)));
+  return tried;
+}
+
+TEST(BatchDimGuess, TheFirstTensorMayBeATableThatNoResultFollows) {
+  const Values inputs = {at::randn({3, 4}), at::randn({6, 4})};
+  auto model = [](const Values &in) { return in[1].toTensor() + in[0].toTensor().mean(0); };
+  const Tried tried = tryOn(inputs, model);
+  EXPECT_EQ(tried.dim(0), std::nullopt);
+  EXPECT_EQ(tried.dim(1), 0);
+  EXPECT_TRUE(tried.signature.batchSymbolic);
+  EXPECT_EQ(tried.signature.batchSize, 6);
+  EXPECT_TRUE(tried.concatenates());
+}
+
+TEST(BatchDimGuess, ATableThatTheModelFixesIsNoFixedBatch) {
+  const at::Tensor scale = at::randn({9});
+  const Tried tried = tryOn({at::randn({9, 4}), at::randn({6, 4})}, [&](const Values &in) {
+    return in[1].toTensor().mm(in[0].toTensor().t()) * scale;
+  });
+  EXPECT_EQ(tried.dim(0), std::nullopt);
+  EXPECT_EQ(tried.dim(1), 0);
+  EXPECT_TRUE(tried.signature.batchSymbolic);
+  EXPECT_TRUE(tried.concatenates());
+}
+
+TEST(BatchDimGuess, ATableMayHaveAsManyRowsAsThereAreSamples) {
+  const at::Tensor scale = at::randn({6});
+  const Tried tried = tryOn({at::randn({6, 4}), at::randn({6, 4})}, [&](const Values &in) {
+    return in[1].toTensor().mm(in[0].toTensor().t()) * scale;
+  });
+  EXPECT_EQ(tried.dim(0), std::nullopt);
+  EXPECT_EQ(tried.dim(1), 0);
+  EXPECT_TRUE(tried.concatenates());
+}
+
+TEST(BatchDimGuess, OneResultOfAllSamplesIsNoReasonForAnotherGuess) {
+  const Tried tried = tryOn({at::randn({6, 4}), at::randn({3, 4})}, [](const Values &in) {
+    return at::mean(in[0].toTensor()) + in[1].toTensor().sum();
+  });
+  EXPECT_EQ(tried.dim(0), 0);
+  EXPECT_EQ(tried.signature.leaves[0].merge.kind, MergeRule::Kind::Mean);
+}
+
+TEST(BatchDimGuess, WhatOneResultDoesNotFollowIsNoBatch) {
+  // The first argument's size is fixed by a constant; the second has a result of its own.
+  Signature signature;
+  signature.inputs.resize(2);
+  signature.leaves.resize(2);
+  auto run = [](std::vector<Values> calls) -> llvm::Expected<Values> {
+    const at::Tensor x = calls.back()[0].toTensor(), y = calls.back()[1].toTensor();
+    if (x.size(0) != 4)
+      return makeError(ExitCode::Other, "expected 4");
+    return Values{x + 1, y + x.sum()};
+  };
+  ASSERT_TRUE(succeeded(
+      batchTrial(signature, {at::randn({4, 2}), at::randn({6, 2})}, {false, false}, run)));
+  EXPECT_FALSE(signature.batchSymbolic);
+  EXPECT_EQ(signature.batchSize, 4);
+}
+
+TEST(BatchDimGuess, TheRowsOfAnEdgeListAreNoSamples) {
+  const Values inputs = {at::arange(12).remainder(6).view({2, 6}), at::randn({6, 4})};
+  const Tried tried = tryOn(inputs, [](const Values &in) {
+    const at::Tensor edges = in[0].toTensor(), nodes = in[1].toTensor();
+    return at::zeros_like(nodes).index_add(0, edges[1], nodes.index_select(0, edges[0]));
+  });
+  EXPECT_FALSE(tried.signature.batchSymbolic);
+  EXPECT_EQ(tried.whole.find("input0 names samples by their number"), 0u) << tried.whole;
+}
+
+TEST(BatchDimGuess, AFirstTensorThatResultsFollowIsTheBatch) {
+  auto model = [](const Values &in) { return in[0].toTensor() + in[1].toTensor().sum(); };
+  const Tried alone =
+      tryOn({at::randn({6, 4})}, [](const Values &in) { return in[0].toTensor() + 1; });
+  const Tried tried = tryOn({at::randn({6, 4}), at::randn({3, 4})}, model);
+  EXPECT_EQ(tried.dim(0), 0);
+  EXPECT_EQ(tried.dim(1), std::nullopt);
+  EXPECT_EQ(tried.runs, alone.runs) << "nothing else is tried";
+}
+
+TEST(BatchDimGuess, WhoNamesADimensionHasIt) {
+  auto model = [](const Values &in) { return in[1].toTensor() + in[0].toTensor().mean(0); };
+  const Tried tried = tryOn({at::randn({3, 4}), at::randn({6, 4})}, model, {true}, 0);
+  EXPECT_EQ(tried.dim(0), 0);
+  EXPECT_EQ(tried.dim(1), std::nullopt);
+}
+
+TEST(BatchDimGuess, NothingIsLeftOutWhereOnlyNumbersRemain) {
+  Signature signature;
+  signature.inputs.resize(2);
+  const Values inputs = {at::randn({6, 4}), int64_t(3)};
+  std::vector<bool> given = {false, false};
+  EXPECT_FALSE(leaveOutGuess(given, signature, inputs));
+  const Values more = {at::randn({6, 4}), at::randn({3})};
+  given = {false, false};
+  EXPECT_TRUE(leaveOutGuess(given, signature, more));
+  EXPECT_EQ(given, (std::vector<bool>{true, false}));
+}
+
+} // namespace
