@@ -161,6 +161,8 @@ private:
   /// A branch that types decide runs operator by operator, so that what types say is followed into
   /// it.
   void runNode(Node *node, PreparedNode &prepared, torch::jit::Stack &stack) {
+    if (node->kind() == c10::aten::lstm)
+      checkState(node);
     if (!decided_ || node->kind() != c10::prim::If || !decided_->holds(node->input(0))) {
       runner_.run(node, prepared, stack, [&](Value *value) { return valueOf(value); });
       if (decided_)
@@ -177,6 +179,18 @@ private:
     for (Node *inner : taken->nodes())
       for (Value *output : inner->outputs())
         values_.erase(output);
+  }
+
+  /// LibTorch would read and write beyond a state of too few samples (loadSource has the source
+  /// look).
+  void checkState(Node *lstm) {
+    const c10::IValue state = valueOf(lstm->input(1)), batchFirst = valueOf(lstm->inputs().back());
+    if (!state.isTensorList() || state.toTensorVector().empty() || !batchFirst.isBool())
+      return;
+    const int64_t samples = valueOf(lstm->input(0)).toTensor().size(batchFirst.toBool() ? 0 : 1),
+                  states = state.toTensorVector()[0].size(1);
+    TORCH_CHECK(samples == states, "LSTM: expected a state of ", samples, " samples, got one of ",
+                states);
   }
 
   void runInner(Node *node) {

@@ -8,6 +8,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
+#include <optional>
 
 namespace pipec {
 
@@ -32,9 +33,15 @@ double roundingOf(at::ScalarType type) {
   return std::max(kRounding, kRoundings * epsilon);
 }
 
-/// Rows from `begin` of `whole` against the first rows of `part`.
-std::string difference(const at::Tensor &whole, const at::Tensor &part, int64_t dim, int64_t begin,
-                       int64_t count) {
+/// Where the samples stand along a dimension of a result.
+struct Rows {
+  int64_t dim, begin, count; // those that are compared: `count` from `begin` of the whole
+  int64_t perSample;
+};
+
+/// The rows from `begin` of `whole` against the first rows of `part`.
+std::string difference(const at::Tensor &whole, const at::Tensor &part, const Rows &rows) {
+  const auto &[dim, begin, count, perSample] = rows;
   if (!hasFractions(whole) || !hasFractions(part) || dim >= whole.dim() ||
       whole.dim() != part.dim() || whole.size(dim) < begin + count || part.size(dim) < count)
     return "";
@@ -50,8 +57,19 @@ std::string difference(const at::Tensor &whole, const at::Tensor &part, int64_t 
   if (!(apart[at].item<double>() > roundingOf(whole.scalar_type()) * largest))
     return "";
   return fmt::format("of sample {}: {:.4g} with the others, {:.4g} without",
-                     begin + at / (with.numel() / count), with.reshape(-1)[at].item<double>(),
-                     without.reshape(-1)[at].item<double>());
+                     (begin + at / (with.numel() / count)) / perSample,
+                     with.reshape(-1)[at].item<double>(), without.reshape(-1)[at].item<double>());
+}
+
+/// A result may have several rows for each sample, as of beams or of tokens; rows that belong to
+/// none leave open which are whose.
+std::optional<int64_t> rowsPerSample(const OutputLeaf &leaf) {
+  const size_t dim = static_cast<size_t>(leaf.merge.dim);
+  if (dim >= leaf.tensor.shape.size()) // of a list of tensors: a row each
+    return 1;
+  const Dim &size = leaf.tensor.shape[dim];
+  return !size.dynamic && size.constant == 0 && size.perBatch > 0 ? std::optional(size.perBatch)
+                                                                  : std::nullopt;
 }
 
 } // namespace
@@ -62,10 +80,12 @@ std::string samplesThatMix(const Signature &signature, llvm::ArrayRef<c10::IValu
   for (size_t l = 0; l < signature.leaves.size(); ++l) {
     const MergeRule &rule = signature.leaves[l].merge;
     const std::vector<at::Tensor> with = tensorsOf(whole[l]), without = tensorsOf(part[l]);
-    if (rule.kind != MergeRule::Kind::Concat || with.size() != without.size())
+    const std::optional<int64_t> each = rowsPerSample(signature.leaves[l]);
+    if (rule.kind != MergeRule::Kind::Concat || with.size() != without.size() || !each)
       continue;
+    const Rows rows{rule.dim, begin * *each, count * *each, *each};
     for (size_t t = 0; t < with.size(); ++t)
-      if (std::string text = difference(with[t], without[t], rule.dim, begin, count); !text.empty())
+      if (std::string text = difference(with[t], without[t], rows); !text.empty())
         return fmt::format("output {} {}", l, text);
   }
   return "";

@@ -261,6 +261,10 @@ llvm::Error explainParserFailure(const std::string &path, llvm::Error error) {
   if (message.contains("__torch__.torch.classes") || message.contains("Tried to instantiate class"))
     return makeError(text.code, message.str(),
                      "if a library defines this class, load it: --load-library LIB.so");
+  if (message.contains("required keyword attribute 'value' is undefined"))
+    return makeError(text.code, path + ": holds a constant that PyTorch could not write",
+                     "save the model without torch.jit.optimize_for_inference; torch.jit.load "
+                     "refuses this file too");
   return makeError(text.code, std::move(text.message), std::move(text.help));
 }
 
@@ -349,12 +353,50 @@ static llvm::Error setMode(jit::Module &module, const SourceMode &mode) {
   return llvm::Error::success();
 }
 
+/// Raises where an LSTM's state, of its second argument, is not for as many samples as its input.
+static void insertStateCheck(jit::Node *lstm) {
+  const std::optional<c10::IValue> batchFirst = jit::toIValue(lstm->inputs().back());
+  if (!batchFirst || !batchFirst->isBool())
+    return;
+  jit::Graph &graph = *lstm->owningGraph();
+  jit::WithInsertPoint before(lstm);
+  auto sizeOf = [&](jit::Value *tensor, int64_t dim) {
+    return graph.insert(c10::aten::size, {tensor, dim});
+  };
+  jit::Value *samples = sizeOf(lstm->input(0), batchFirst->toBool() ? 0 : 1);
+  jit::Value *states = sizeOf(graph.insert(c10::aten::__getitem__, {lstm->input(1), 0}), 1);
+  jit::Node *differ = graph.insertNode(
+      graph.create(c10::prim::If, {graph.insert(c10::aten::ne, {samples, states})}, 0));
+  jit::Block *raises = differ->addBlock();
+  differ->addBlock();
+  jit::WithInsertPoint inside(raises);
+  jit::Value *message = graph.insert(
+      c10::aten::format, {"LSTM: expected a state of {} samples, got one of {}", samples, states});
+  graph.insert(c10::prim::RaiseException, {message, "builtins.RuntimeError"});
+  for (jit::Node *node : raises->nodes())
+    node->copyMetadata(lstm);
+}
+
+void insertStateChecks(jit::Block *block) {
+  for (jit::Node *node : block->nodes()) {
+    for (jit::Block *inner : node->blocks())
+      insertStateChecks(inner);
+    if (node->kind() == c10::aten::lstm && node->inputs().size() == 9 &&
+        node->input(1)->type()->kind() == c10::TypeKind::ListType)
+      insertStateCheck(node);
+  }
+}
+
 llvm::Expected<jit::Module> loadSource(const std::string &path, const SourceMode &mode) {
   llvm::Expected<jit::Module> module = loadMapped(path);
   if (!module)
     return module;
-  if (llvm::Error error =
-          guardTorchError(ExitCode::Unreadable, path, [&] { return setMode(*module, mode); }))
+  if (llvm::Error error = guardTorchError(ExitCode::Unreadable, path, [&] {
+        for (jit::Function *function : module->_ivalue()->compilation_unit()->get_functions())
+          if (auto *graphFunction = jit::tryToGraphFunction(*function))
+            insertStateChecks(graphFunction->graph()->block());
+        return setMode(*module, mode);
+      }))
     return std::move(error);
   return module;
 }

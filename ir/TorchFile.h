@@ -17,8 +17,13 @@ namespace pipec {
 /// the caller's. fewReads: as of TorchArchive::open.
 llvm::Expected<torch::jit::Module> loadMapped(const std::string &path, bool fewReads = false);
 
-/// The same with the training flags of `mode` set. Errors: those of loadMapped; Usage for a name of
-/// keepEval that is no module, with the nearest one.
+/// Before each LSTM a check that its state is for as many samples as its input: LibTorch's LSTM,
+/// alone of its recurrent layers, reads and writes beyond a state of too few, as a trace may have
+/// it for a constant.
+void insertStateChecks(torch::jit::Block *block);
+
+/// loadMapped with the training flags of `mode` set, and with these checks. Errors: those of
+/// loadMapped; Usage for a name of keepEval that is no module, with the nearest one.
 llvm::Expected<torch::jit::Module> loadSource(const std::string &path, const SourceMode &mode);
 
 /// The method to compile or to run. Errors: Unreadable when it is forward and there is none, Usage

@@ -12,6 +12,8 @@
 //
 // A dict cannot travel between stages: it is made, and changed, no earlier than it is needed.
 //
+// A list argument that is changed is copied at the beginning.
+//
 // What is in the container is not copied, and nobody can tell one container from another that holds
 // the same, as long as one name at a time leads to it.
 #include "llvm/ADT/DenseMap.h"
@@ -256,10 +258,29 @@ private:
   bool changed_ = false;
 };
 
+/// A list of the caller's that the model changes is copied first: the caller has no part in what a
+/// run changes (the runtime gives copies), and a list of the model's own may be handed on.
+bool copyChangedArguments(Model &model, const AliasAnalysis &alias) {
+  torch::jit::Graph &graph = *model.graph;
+  torch::jit::WithInsertPoint atBegin(*graph.nodes().begin());
+  bool changed = false;
+  for (size_t i = 0; i < model.argumentCount(); ++i) {
+    Value *list = graph.inputs()[i];
+    if (list->type()->kind() != c10::TypeKind::ListType || !alias.isWritten(list))
+      continue;
+    Value *copy = graph.insert(c10::aten::copy, {list})->setType(list->type());
+    list->replaceAllUsesAfterNodeWith(copy->node(), copy);
+    changed = true;
+  }
+  return changed;
+}
+
 class OwnContainers : public ModelPass {
 public:
   llvm::Expected<bool> run(Model &model) override {
     const AliasAnalysis alias(model);
+    if (copyChangedArguments(model, alias))
+      return true;
     std::vector<bool> isHeld(alias.memories().size(), false);
     for (const AliasAnalysis::Memory &memory : alias.memories())
       for (size_t held : memory.holds)

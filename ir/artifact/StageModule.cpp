@@ -129,6 +129,7 @@ llvm::Expected<StageModule> StageModule::load(const std::string &path, const Sta
   impl->path = path;
   impl->plan = plan;
   impl->graph = method.graph();
+  insertStateChecks(impl->graph->block());
   const auto &arguments = method.function().getSchema().arguments();
   for (size_t i = 0; i < plan.inputs.size(); ++i)
     impl->inputTypes.push_back(arguments[i + 1].type());

@@ -493,6 +493,17 @@ class GivenList(Stack):
         return torch.stack(mine).sum(0)
 
 
+class GivenCache(Stack):
+    """The caller's list, written by every layer."""
+
+    def forward(self, x: Tensor, cache: List[Tensor]) -> Tuple[Tensor, List[Tensor]]:
+        for i, layer in enumerate(self.layers):
+            x = torch.tanh(layer(x)) + cache[i % 2]
+            cache[i % 2] = x
+        cache.append(x)
+        return x, cache
+
+
 class GivenDict(Stack):
     """The caller's dict, whose keys nobody knows, copied and extended."""
 

@@ -523,6 +523,18 @@ class BakedFlat(BakedView):
         return self.b(self.a(x).view(int(x.size(0)), 4, -1).flatten(1))
 
 
+class BakedState(nn.Module):
+    """LibTorch's LSTM does not look whether its state is for as many samples."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.rnn, self.b = nn.Linear(8, 8), nn.LSTM(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x):
+        state = torch.zeros(1, len(x), 8)
+        return self.b(self.rnn(self.a(x).unsqueeze(0), (state, state))[0].squeeze(0))
+
+
 class WantsThree(nn.Module):
     """Refuses batches by itself, deep inside."""
 

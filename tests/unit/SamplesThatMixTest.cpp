@@ -28,6 +28,24 @@ TEST(SamplesThatMix, WhatDiffersIsNamed) {
   EXPECT_EQ(mixOf(mixed, alone.narrow(0, 2, 2), 2, 1), "") << "sample 3 was not asked about";
 }
 
+TEST(SamplesThatMix, ASampleMayHaveSeveralRows) {
+  Signature signature;
+  signature.leaves.resize(1);
+  signature.leaves[0].merge = {MergeRule::Kind::Concat, 0};
+  signature.leaves[0].tensor.shape = {{.perBatch = 3}, {.constant = 2}};
+  const at::Tensor whole = at::arange(24, at::kFloat).view({12, 2}); // 4 samples of 3 rows
+  auto mix = [&](const at::Tensor &part) {
+    return samplesThatMix(signature, {whole}, {part}, 2, 2);
+  };
+  EXPECT_EQ(mix(whole.narrow(0, 6, 6)), "");
+  at::Tensor other = whole.narrow(0, 6, 6).clone();
+  other[4][0] = -7;
+  EXPECT_EQ(mix(other), "output 0 of sample 3: 20 with the others, -7 without");
+  // One row more than the samples have: whose rows are whose is open.
+  signature.leaves[0].tensor.shape[0].constant = 1;
+  EXPECT_EQ(mix(other), "");
+}
+
 TEST(SamplesThatMix, RoundingTellsNothing) {
   const at::Tensor values = at::randn({4, 300});
   EXPECT_EQ(mixOf(values, values.narrow(0, 2, 2).mul(1 + 1e-6), 2, 2), "");
