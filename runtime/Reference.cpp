@@ -250,8 +250,8 @@ llvm::Expected<c10::IValue> Reference::infer(const std::vector<c10::IValue> &inp
     auto fresh = [&](std::vector<std::vector<c10::IValue>> inOrder) {
       return impl.runFresh(std::move(inOrder));
     };
-    if (llvm::Error error = learnSignature(
-            impl.signature, inputs, {impl.options.microBatches, impl.batchDimGiven, fresh}))
+    if (llvm::Error error = learnSignature(impl.signature, inputs,
+                                           {impl.options.microBatches, impl.batchDimGiven, fresh}))
       return error;
     impl.known = true;
   }
