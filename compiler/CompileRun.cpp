@@ -20,9 +20,12 @@ namespace {
 /// "5 runs with batches of 2, 3 and 5"
 std::string countedRuns(const std::vector<ExampleRun> &runs) {
   std::set<int64_t> sizes;
-  for (const ExampleRun &run : runs)
-    if (run.batch > 0)
-      sizes.insert(run.batch);
+  size_t count = 0;
+  for (const ExampleRun &run : runs) {
+    count += run.calls.size();
+    sizes.insert(run.batch.begin(), run.batch.end());
+  }
+  sizes.erase(0); // nothing is cut
   std::string text;
   for (int64_t size : sizes)
     text += (text.empty()              ? " with batches of "
@@ -30,7 +33,7 @@ std::string countedRuns(const std::vector<ExampleRun> &runs) {
                                        : ", ") +
             std::to_string(size);
   const bool others = llvm::any_of(runs, [](const ExampleRun &run) { return run.otherSizes; });
-  return counted(runs.size(), "run") + text + (others ? ", and at other sizes" : "");
+  return counted(count, "run") + text + (others ? ", and at other sizes" : "");
 }
 
 void markWhere(Model &model, const std::vector<CutPredicate> &predicates) {
@@ -106,7 +109,9 @@ llvm::Expected<CompileRun::Staged> CompileRun::stage() {
   if (!staged)
     return staged.takeError();
   report_.notes = staged->notes;
-  return Staged{std::move(*staged), std::move(source->runs), std::move(record)};
+  report_.results = std::move(source->study.results);
+  report_.sizeLinks = std::move(source->study.sizeLinks);
+  return Staged{std::move(*staged), std::move(source->study.runs), std::move(record)};
 }
 
 llvm::Error CompileRun::plan(Source &source) {

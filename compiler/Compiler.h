@@ -1,6 +1,7 @@
 // The compiler's public face: load a model, say where to cut, compile, save. No LibTorch header.
 #pragma once
 
+#include "ir/batch/ResultCheck.h"
 #include "ir/plan/Finding.h"
 #include "ir/plan/Plan.h"
 
@@ -37,8 +38,12 @@ struct CompileOptions {
   std::string split; // "auto", "markers", "at"; empty: at if named, else markers if there are some,
                      // else auto
   std::string inputs; // values file or description of one micro-batch; empty: none
+  std::vector<std::string> moreInputs; // further examples: sizes that differ from the first vary
   std::string method = "forward";
   std::vector<std::pair<std::string, std::optional<int64_t>>> batchDims; // nullopt: "none"
+  /// How results of micro-batches become one, by path (see ir/plan/OutputPath.h), for those that
+  /// the example does not show right.
+  std::vector<std::pair<std::string, MergeRule>> merges;
   std::vector<std::pair<std::string, Tie::Mode>> tied; // name "" is the default for all
   Mode mode = Mode::Infer; // Train: cuts and all else are planned for training
   TrainingFlag trainingFlag = TrainingFlag::Saved;
@@ -118,6 +123,8 @@ struct CompileReport {
   std::vector<PhaseTime> phases;
   int64_t torchFileNs = 0;    // of all phases: LibTorch's own reading and writing of TorchScript
   int64_t torchFileCpuNs = 0; // its processor time
+  std::vector<ResultCheck> results; // per output leaf: is it the whole batch's?
+  std::string sizeLinks; // how sizes of several examples hang together: "t = dimension 2 of past"
   std::vector<std::string> notes;  // "encoder.pool has no nodes left: cut before encoder.fc"
   std::vector<std::string> proved; // what validation proved
   std::vector<std::string> tested; // what was only tested by running

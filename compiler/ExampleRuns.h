@@ -2,30 +2,44 @@
 #pragma once
 
 #include "compiler/Import.h"
+#include "ir/batch/Discovery.h"
 
 namespace pipec {
 
-/// One run of the source: its inputs as they were before the run, and its output leaves.
+/// Calls of one fresh copy of the source: arguments as they were before each call, and the output
+/// leaves of each.
 struct ExampleRun {
-  int64_t batch = 0;
-  bool otherSizes = false;                     // in other dimensions than the batch too
-  std::vector<std::vector<c10::IValue>> calls; // in order, on one fresh copy of the model
-  std::vector<c10::IValue> leaves;             // of the last call
+  bool otherSizes = false;                      // in other dimensions than the batch too
+  std::vector<int64_t> batch;                   // samples of each call
+  std::vector<std::vector<c10::IValue>> calls;  // in order
+  std::vector<std::vector<c10::IValue>> leaves; // of each call
 };
 
 /// Whether all that was taken from the example holds for these inputs too.
 using DecidesAlike = llvm::function_ref<bool(llvm::ArrayRef<c10::IValue>)>;
 
+/// What running the source showed.
+struct ExampleStudy {
+  std::vector<ExampleRun> runs;
+  std::vector<ResultCheck> results; // per output leaf
+  std::string sizeLinks;            // how sizes of several examples hang together
+};
+
+/// What a user said of arguments and results.
+struct ExampleChoices {
+  std::vector<bool> batchDimGiven; // by argument; the dimension is in the signature
+  std::vector<GivenMerge> merges;
+};
+
 /// Runs the source (freshly mapped each time, so that state starts as saved) at the example's batch
-/// size and, when it accepts them, at sizes 2, 3 and 5; sets batch dimensions, merge rules and
-/// specs of model.signature; then at other sizes of the other dimensions, see sizeTrial. Random
-/// operators draw from one seed each time. Errors: Usage (inputs do not fit the method), Other when
-/// the source itself fails on the example; those of `decidesAlike`.
-llvm::Expected<std::vector<ExampleRun>> runSource(const std::string &path, const SourceMode &mode,
-                                                  Model &model,
-                                                  const std::vector<c10::IValue> &inputs,
-                                                  const std::vector<bool> &batchDimGiven,
-                                                  DecidesAlike decidesAlike);
+/// size and, when it accepts them, at other sizes; sets batch dimensions, merge rules and specs of
+/// model.signature, see discoverBatch; then on the other examples, whose sizes vary from now on, and
+/// at sizes of its own choice, see sizeTrial. Random operators draw from one seed each time.
+/// `examples`: the first one shows the batch. Errors: those of discoverBatch; Usage for an example
+/// that the model refuses or computes in another way than the first one.
+llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode &mode,
+                                       Model &model, const std::vector<Values> &examples,
+                                       const ExampleChoices &choices, DecidesAlike decidesAlike);
 
 /// An error of running the model on `inputs`, with the batch size that its constants fix and how to
 /// free it where they are why.

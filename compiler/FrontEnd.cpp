@@ -4,9 +4,10 @@
 #include "compiler/EvaluateGraph.h"
 #include "compiler/Pipelines.h"
 #include "compiler/RoundTrip.h"
-#include "ir/BatchDimGuess.h"
+#include "compiler/TrainingMode.h"
+#include "ir/batch/CutCandidates.h"
 #include "ir/CanonicalText.h"
-#include "ir/FixedBatch.h"
+#include "ir/batch/FixedBatch.h"
 #include "ir/MicroBatch.h"
 #include "ir/ModelSignature.h"
 #include "ir/Values.h"
@@ -105,13 +106,26 @@ llvm::Expected<Model> FrontEnd::flatten(TypeAnswers answers) {
   return std::get<Model>(std::move(model));
 }
 
-llvm::Expected<std::vector<c10::IValue>> FrontEnd::exampleInputs(const Model &model) const {
-  if (options_.inputs.empty())
+llvm::Expected<std::vector<c10::IValue>>
+FrontEnd::exampleInputs(const Model &model, const std::string &inputs) const {
+  if (inputs.empty())
     return std::vector<c10::IValue>{};
-  llvm::Expected<Arguments> arguments = argumentsFromOption(options_.inputs);
+  llvm::Expected<Arguments> arguments = argumentsFromOption(inputs);
   if (!arguments)
     return arguments.takeError();
   return bindArguments(model.signature, argumentTypes(model), *arguments);
+}
+
+llvm::Expected<std::vector<Values>> FrontEnd::allExamples(const Model &model,
+                                                          const Values &first) const {
+  std::vector<Values> examples = {first};
+  for (const std::string &inputs : options_.moreInputs) {
+    llvm::Expected<Values> example = exampleInputs(model, inputs);
+    if (!example)
+      return withContext(example.takeError(), "--inputs " + inputs);
+    examples.push_back(std::move(*example));
+  }
+  return examples;
 }
 
 /// Types show which branches are taken for every accepted input; folding those brings operators
@@ -184,9 +198,9 @@ llvm::Expected<Model> FrontEnd::normalise(const NormaliseAgain &how) {
   return model;
 }
 
-llvm::Expected<std::vector<ExampleRun>> FrontEnd::runExample(Model &model,
-                                                             const std::vector<c10::IValue> &inputs,
-                                                             DecidesAlike decidesAlike) {
+llvm::Expected<ExampleStudy> FrontEnd::runExample(Model &model,
+                                                  const std::vector<c10::IValue> &inputs,
+                                                  DecidesAlike decidesAlike) {
   llvm::Expected<std::vector<bool>> given = applyBatchDims(model.signature, options_.batchDims);
   if (!given)
     return given.takeError();
@@ -194,22 +208,35 @@ llvm::Expected<std::vector<ExampleRun>> FrontEnd::runExample(Model &model,
     assumeBatchFirst(model.signature, *given);
     model.notes.push_back("without --inputs nothing shows how the results of micro-batches become "
                           "one: tensors are joined along dimension 0, other results become lists");
-    return std::vector<ExampleRun>{};
+    if (llvm::Error error = giveMerges(model.signature, options_.merges))
+      return std::move(error);
+    return ExampleStudy{
+        {}, std::vector<ResultCheck>(model.signature.leaves.size(),
+                                     {ResultCheck::Equal::NotTried, "no example inputs"}),
+        ""};
   }
-  llvm::Expected<std::vector<ExampleRun>> runs =
-      runSource(path_, sourceMode(), model, inputs, *given, decidesAlike);
-  if (!runs)
-    return explained(runs.takeError(), model, inputs);
+  llvm::Expected<std::vector<Values>> examples = allExamples(model, inputs);
+  if (!examples)
+    return examples.takeError();
+  llvm::Expected<ExampleStudy> study =
+      runSource(path_, sourceMode(), model, *examples, {*given, options_.merges}, decidesAlike);
+  if (!study)
+    return study.takeError();
   noteFixedBatch(model, inputs, *given);
   phases_.end("run the source on the example");
-  return runs;
+  return study;
 }
 
 llvm::Expected<Source> FrontEnd::study() {
   llvm::Expected<Model> model = flatten();
   if (!model)
     return model.takeError();
-  llvm::Expected<std::vector<c10::IValue>> inputs = exampleInputs(*model);
+  if (options_.mode == Mode::Infer)
+    if (std::string note =
+            noteOnTrainingMode(*model, options_.trainingFlag == TrainingFlag::False);
+        !note.empty())
+      model->notes.push_back(std::move(note));
+  llvm::Expected<std::vector<c10::IValue>> inputs = exampleInputs(*model, options_.inputs);
   if (!inputs)
     return inputs.takeError();
   Model flat, simplified; // before and after types decided
@@ -228,10 +255,10 @@ llvm::Expected<Source> FrontEnd::study() {
   auto decidesAlike = [&](llvm::ArrayRef<c10::IValue> others) {
     return simplifiesAlike(flat, simplified, others);
   };
-  llvm::Expected<std::vector<ExampleRun>> runs = runExample(*model, *inputs, decidesAlike);
-  if (!runs)
-    return runs.takeError();
-  return Source{std::move(*model), std::move(*inputs), std::move(*runs)};
+  llvm::Expected<ExampleStudy> found = runExample(*model, *inputs, decidesAlike);
+  if (!found)
+    return found.takeError();
+  return Source{std::move(*model), std::move(*inputs), std::move(*found)};
 }
 
 } // namespace pipec

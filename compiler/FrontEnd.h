@@ -14,7 +14,7 @@ namespace pipec {
 struct Source {
   Model model;                     // in normal form
   std::vector<c10::IValue> inputs; // one value per argument; empty: no example was given
-  std::vector<ExampleRun> runs;    // of the source on them
+  ExampleStudy study;              // of the source on them
 };
 
 /// For one model file and one set of options, which must outlive it, as must the rest.
@@ -42,12 +42,14 @@ public:
   const FaultyPass &faulty() const { return faulty_; }
 
 private:
-  llvm::Expected<std::vector<c10::IValue>> exampleInputs(const Model &model) const;
+  llvm::Expected<std::vector<c10::IValue>> exampleInputs(const Model &model,
+                                                         const std::string &inputs) const;
+  llvm::Expected<std::vector<Values>> allExamples(const Model &model, const Values &first) const;
   llvm::Error simplifyWithTypes(Model &model, const std::vector<c10::IValue> &inputs,
                                 bool quietly = false);
   bool simplifiesAlike(const Model &flat, const Model &simplified,
                        llvm::ArrayRef<c10::IValue> inputs);
-  llvm::Expected<std::vector<ExampleRun>>
+  llvm::Expected<ExampleStudy>
   runExample(Model &model, const std::vector<c10::IValue> &inputs, DecidesAlike decidesAlike);
   SourceMode sourceMode() const;
   llvm::Error explained(llvm::Error error, const Model &model,

@@ -1,5 +1,7 @@
 #include "compiler/Import.h"
 
+#include "ir/MicroBatch.h"
+
 #include "ir/ModelSignature.h"
 #include "ir/TorchError.h"
 #include "ir/TorchFile.h"
@@ -102,19 +104,20 @@ std::set<int64_t> onlyAssignedStorages(const Model &model) {
   return candidates;
 }
 
-llvm::Expected<c10::IValue> runFresh(const std::string &path, const std::string &method,
-                                     const SourceMode &mode,
-                                     std::vector<std::vector<c10::IValue>> calls, uint64_t seed) {
+llvm::Expected<std::vector<c10::IValue>> runFresh(const std::string &path,
+                                                  const std::string &method, const SourceMode &mode,
+                                                  std::vector<std::vector<c10::IValue>> calls,
+                                                  uint64_t seed) {
   llvm::Expected<torch::jit::Module> module = loadSource(path, mode);
   if (!module)
     return module.takeError();
   return guardTorch(ExitCode::Usage, "running the model on the example inputs", [&] {
-    c10::IValue result;
+    std::vector<c10::IValue> results;
     for (std::vector<c10::IValue> &inputs : calls) {
       at::manual_seed(seed); // of each call: an unused draw at the end of one changes no other
-      result = runMethod(*module, method, std::move(inputs));
+      results.push_back(ownCopies(runMethod(*module, method, std::move(inputs))).front());
     }
-    return result;
+    return results;
   });
 }
 

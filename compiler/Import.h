@@ -25,11 +25,13 @@ void noteWrites(Model &model);
 /// method assigns another tensor, which the other attributes do not see. After noteWrites().
 std::set<int64_t> onlyAssignedStorages(const Model &model);
 
-/// Maps `path` anew, so that its state starts as saved, and calls `method` with random numbers from
-/// `seed`. Errors: those of loadSource; Usage with LibTorch's message when the method
+/// Maps `path` anew, so that its state starts as saved, and calls `method` once per entry of
+/// `calls`, in order, each time with random numbers from `seed`. Gives the result of each call,
+/// which no later call changes. Errors: those of loadSource; Usage with LibTorch's message when the method
 /// fails on these inputs.
-llvm::Expected<c10::IValue> runFresh(const std::string &path, const std::string &method,
-                                     const SourceMode &mode,
-                                     std::vector<std::vector<c10::IValue>> calls, uint64_t seed);
+llvm::Expected<std::vector<c10::IValue>> runFresh(const std::string &path,
+                                                  const std::string &method, const SourceMode &mode,
+                                                  std::vector<std::vector<c10::IValue>> calls,
+                                                  uint64_t seed);
 
 } // namespace pipec

@@ -2,6 +2,8 @@
 #include "ir/TorchError.h"
 #include "ir/Values.h"
 #include "ir/plan/Check.h"
+#include "ir/plan/OutputPath.h"
+#include "ir/plan/PlanNames.h"
 
 #include <ATen/core/Dict.h>
 #include <ATen/core/List.h>
@@ -80,6 +82,66 @@ c10::IValue listed(const Values &parts) {
   return list;
 }
 
+Values elements(const c10::IValue &value) {
+  return value.isTuple() ? value.toTupleRef().elements().vec() : value.toListRef().vec();
+}
+
+using MergeColumn = llvm::function_ref<llvm::Expected<c10::IValue>(const Values &)>;
+
+/// The container that `parts`, which are alike, have, with `merge` of what each of them holds in a
+/// place.
+llvm::Expected<c10::IValue> mapElements(const Values &parts, MergeColumn merge) {
+  const c10::IValue &first = parts.front();
+  if (first.isGenericDict()) {
+    const c10::impl::GenericDict dict = first.toGenericDict();
+    c10::impl::GenericDict merged(dict.keyType(), dict.valueType());
+    for (const auto &entry : dict) {
+      Values column;
+      for (const c10::IValue &part : parts)
+        column.push_back(part.toGenericDict().at(entry.key()));
+      llvm::Expected<c10::IValue> value = merge(column);
+      if (!value)
+        return value.takeError();
+      merged.insert(entry.key(), std::move(*value));
+    }
+    return merged;
+  }
+  Values merged;
+  for (size_t i = 0; i < elements(first).size(); ++i) {
+    Values column;
+    for (const c10::IValue &part : parts)
+      column.push_back(elements(part)[i]);
+    llvm::Expected<c10::IValue> value = merge(column);
+    if (!value)
+      return value.takeError();
+    merged.push_back(std::move(*value));
+  }
+  if (first.isTuple())
+    return c10::ivalue::Tuple::create(std::move(merged));
+  c10::impl::GenericList list(first.toList().elementType());
+  for (c10::IValue &value : merged)
+    list.push_back(std::move(value));
+  return list;
+}
+
+/// Lists one behind the other: the values, or the lists `depth` levels inside containers that are
+/// alike. Errors: Other for other values.
+llvm::Expected<c10::IValue> joined(const Values &parts, int64_t depth) {
+  const c10::IValue &first = parts.front();
+  if (depth == 0) {
+    if (!llvm::all_of(parts, [](const c10::IValue &part) { return part.isList(); }))
+      return differentTrees();
+    c10::impl::GenericList list(first.toList().elementType());
+    for (const c10::IValue &part : parts)
+      for (const c10::IValue &entry : part.toListRef())
+        list.push_back(entry);
+    return list;
+  }
+  if (!areAlike(parts))
+    return differentTrees();
+  return mapElements(parts, [&](const Values &column) { return joined(column, depth - 1); });
+}
+
 /// Merges one value per micro-batch; containers are merged element by element. Those to be joined
 /// along a dimension that are not alike, such as a list with an element per sample or None beside a
 /// tensor, become a list.
@@ -89,6 +151,8 @@ public:
 
   llvm::Expected<c10::IValue> merge(const Values &parts) const {
     const c10::IValue &first = parts.front();
+    if (rule_.kind == MergeRule::Kind::Join)
+      return joined(parts, rule_.dim);
     if (llvm::any_of(parts,
                      [&](const c10::IValue &part) { return part.tagKind() != first.tagKind(); }))
       return unlike(parts);
@@ -97,17 +161,22 @@ public:
     const bool isContainer = first.isTuple() || first.isList() || first.isGenericDict();
     if (isContainer && !areAlike(parts))
       return unlike(parts);
-    if (first.isTuple() || first.isList())
-      return sequences(parts);
-    if (first.isGenericDict())
-      return dicts(parts);
-    if (first.isDouble() && rule_.kind == MergeRule::Kind::Mean) {
-      double mean = 0;
+    if (isContainer)
+      return mapElements(parts, [&](const Values &column) { return merge(column); });
+    if (first.isDouble() && isReduction()) {
+      double result = 0;
       for (size_t k = 0; k < parts.size(); ++k)
-        mean += parts[k].toDouble() * weight(k);
-      return c10::IValue(mean);
+        result += parts[k].toDouble() * weight(k);
+      return c10::IValue(result);
     }
-    return theSame(parts);
+    if (first.isInt() && rule_.kind == MergeRule::Kind::Sum) {
+      int64_t sum = 0;
+      for (const c10::IValue &part : parts)
+        if (__builtin_add_overflow(sum, part.toInt(), &sum))
+          return makeError(ExitCode::Other, "the sum over micro-batches is larger than an int");
+      return c10::IValue(sum);
+    }
+    return rule_.kind == MergeRule::Kind::Same ? theSame(parts) : noNumbers(first);
   }
 
 private:
@@ -117,8 +186,23 @@ private:
     return rule_.kind == MergeRule::Kind::Same ? theSame(parts) : differentTrees();
   }
 
-  /// Share of micro-batch `k` in a mean over samples.
+  bool isReduction() const {
+    return rule_.kind == MergeRule::Kind::Sum || rule_.kind == MergeRule::Kind::Mean;
+  }
+
+  llvm::Error noNumbers(const c10::IValue &value) const {
+    return makeError(ExitCode::Other,
+                     fmt::format("merge rule {}: expected {}, got a value of type {}",
+                                 toString(rule_),
+                                 rule_.kind == MergeRule::Kind::Concat ? "tensors" : "numbers",
+                                 value.tagKind()),
+                     "name another rule: --merge PATH=same|list");
+  }
+
+  /// Share of micro-batch `k` in a mean over samples, or in a sum.
   double weight(size_t k) const {
+    if (rule_.kind == MergeRule::Kind::Sum)
+      return 1;
     return static_cast<double>(samples_[k]) /
            static_cast<double>(std::accumulate(samples_.begin(), samples_.end(), int64_t(0)));
   }
@@ -133,18 +217,24 @@ private:
             fmt::format("expected one value from all micro-batches, as for the example inputs, got "
                         "another one from micro-batch {}: {}",
                         k, comparison.firstDifference),
-            "compile again with --inputs for which it differs between samples: the values are "
-            "then given as a list");
+            "compile with --merge PATH=list, or with --inputs for which it differs between samples");
     }
     return parts.front();
   }
 
-  /// Summed in double and in order of the micro-batches.
-  at::Tensor meanOfTensors(const Values &parts) const {
-    at::Tensor sum = parts[0].toTensor().to(at::kDouble).mul(weight(0));
-    for (size_t k = 1; k < parts.size(); ++k)
-      sum = sum.add(parts[k].toTensor().to(at::kDouble), weight(k));
-    return sum.to(parts[0].toTensor().scalar_type());
+  /// Summed in double (whole numbers as such) and in order of the micro-batches.
+  at::Tensor reduced(const Values &parts) const {
+    const at::Tensor &first = parts[0].toTensor();
+    const at::ScalarType wide = first.is_complex()            ? at::kComplexDouble
+                                : first.is_floating_point() ? at::kDouble
+                                                            : at::kLong;
+    const bool isSum = rule_.kind == MergeRule::Kind::Sum;
+    at::Tensor sum = isSum ? first.to(wide) : first.to(wide).mul(weight(0));
+    for (size_t k = 1; k < parts.size(); ++k) {
+      const at::Tensor part = parts[k].toTensor().to(wide);
+      sum = isSum ? sum.add(part) : sum.add(part, weight(k));
+    }
+    return sum.to(first.scalar_type());
   }
 
   llvm::Expected<c10::IValue> tensors(const Values &parts) const {
@@ -164,49 +254,8 @@ private:
           pieces.push_back(part.toTensor());
         return at::cat(pieces, rule_.dim);
       }
-      return meanOfTensors(parts);
+      return reduced(parts);
     });
-  }
-
-  static Values elements(const c10::IValue &value) {
-    return value.isTuple() ? value.toTupleRef().elements().vec() : value.toListRef().vec();
-  }
-
-  llvm::Expected<c10::IValue> sequences(const Values &parts) const {
-    std::vector<Values> columns;
-    for (const c10::IValue &part : parts)
-      columns.push_back(elements(part));
-    Values merged;
-    for (size_t i = 0; i < columns.front().size(); ++i) {
-      Values row;
-      for (const Values &column : columns)
-        row.push_back(column[i]);
-      auto value = merge(row);
-      if (!value)
-        return value.takeError();
-      merged.push_back(std::move(*value));
-    }
-    if (parts.front().isTuple())
-      return c10::ivalue::Tuple::create(std::move(merged));
-    c10::impl::GenericList list(parts.front().toList().elementType());
-    for (c10::IValue &value : merged)
-      list.push_back(std::move(value));
-    return list;
-  }
-
-  llvm::Expected<c10::IValue> dicts(const Values &parts) const {
-    c10::impl::GenericDict first = parts.front().toGenericDict();
-    c10::impl::GenericDict merged(first.keyType(), first.valueType());
-    for (const auto &entry : first) {
-      Values row;
-      for (const c10::IValue &part : parts)
-        row.push_back(part.toGenericDict().at(entry.key()));
-      auto value = merge(row);
-      if (!value)
-        return value.takeError();
-      merged.insert(entry.key(), std::move(*value));
-    }
-    return merged;
   }
 
   MergeRule rule_;
@@ -292,7 +341,7 @@ llvm::Expected<c10::IValue> mergeOutputs(const Signature &signature,
     }
     auto value = Merger(rule, samples).merge(parts);
     if (!value)
-      return withContext(value.takeError(), fmt::format("output leaf {}", l));
+      return withContext(value.takeError(), "result " + outputPath(signature, l));
     merged.push_back(std::move(*value));
   }
   return buildTree(signature.outputs, merged);

@@ -1,8 +1,8 @@
 #include "ir/MicroBatch.h"
 
-#include "ir/BatchDimGuess.h"
 #include "ir/TorchError.h"
 #include "ir/Values.h"
+#include "ir/batch/CutCandidates.h"
 #include "ir/plan/Check.h"
 
 #include <ATen/core/Tensor.h>

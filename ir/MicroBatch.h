@@ -30,32 +30,6 @@ llvm::Expected<c10::IValue> mergeOutputs(const Signature &signature,
 llvm::Expected<std::vector<c10::IValue>> flattenOutputs(const Signature &signature,
                                                         const c10::IValue &result);
 
-/// Calls a fresh copy of the model once per entry, in order, each with the inputs of one
-/// micro-batch; gives the output leaves of the last call.
-using LeafRunner = llvm::function_ref<llvm::Expected<std::vector<c10::IValue>>(
-    std::vector<std::vector<c10::IValue>> calls)>;
-
-/// Batch sizes that a model is tried at.
-inline constexpr int64_t kTrialSizes[] = {2, 3, 5};
-
-/// The three-size trial: runs the model with the samples of `inputs` repeated to batches of 2, 3
-/// and 5 and fits a*B+b to every size. Sets in `signature`: batchDim of inputs where
-/// `batchDimGiven` is false, batchSymbolic, batchSize, tensor specs of inputs and leaves, and the
-/// merge rule of each leaf. A model that does not run at these sizes is batchSymbolic = false and
-/// gets its rules from the example alone. Where no result follows the samples of the first tensor,
-/// as of a table of anchors or of edges, what other inputs have along their first dimension is
-/// tried. One run more, with other values and after a call, shows
-/// what follows the samples or the model's state, and one with the later samples of the example
-/// whether the batch can be cut at all: where it fails (offsets into another input begin at 0), or
-/// the batch is a list with an entry per sample, no input is split, sizes that follow the batch are
-/// dynamic, and `whole` gets why. Where it gives other numbers than those samples have in the whole
-/// example, `mixes` gets what (see SamplesThatMix.h). Errors: Usage when the given batch dimensions
-/// disagree; the error of `run` when the example itself fails.
-/// `run` must not change the model's state (give it a fresh copy).
-llvm::Error batchTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
-                       const std::vector<bool> &batchDimGiven, LeafRunner run,
-                       std::string *whole = nullptr, std::string *mixes = nullptr);
-
 /// Values whose tensors have memory of their own, with the very strides and requires_grad: what a
 /// model writes into them nobody else sees, and its operators compute the same bits. Only elements
 /// that share memory (an expanded tensor) lose their strides.

@@ -1,5 +1,7 @@
 #include "ir/SignatureText.h"
 
+#include "ir/plan/PlanNames.h"
+
 #include "ir/plan/Json.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -33,31 +35,11 @@ std::string dimsText(llvm::ArrayRef<Dim> dims) {
   return "[" + llvm::join(parts, ",") + "]";
 }
 
-std::string mergeText(const MergeRule &merge) {
-  switch (merge.kind) {
-  case MergeRule::Kind::Concat:
-    return fmt::format("concat:{}", merge.dim);
-  case MergeRule::Kind::Same:
-    return "same";
-  case MergeRule::Kind::List:
-    return "list";
-  case MergeRule::Kind::Mean:
-    return "mean";
-  }
-  return "";
-}
-
 MergeRule parseMerge(TextLine &line, llvm::StringRef text) {
-  if (text == "same")
-    return {MergeRule::Kind::Same, 0};
-  if (text == "list")
-    return {MergeRule::Kind::List, 0};
-  if (text == "mean")
-    return {MergeRule::Kind::Mean, 0};
-  int64_t dim = 0;
-  if (!text.consume_front("concat:") || text.getAsInteger(10, dim))
-    line.complain("merge: expected concat:DIM, same, list or mean, got " + text.str());
-  return {MergeRule::Kind::Concat, dim};
+  const std::optional<MergeRule> rule = parseMergeRule(text);
+  if (!rule)
+    line.complain("merge: expected concat:DIM, join, same, list, mean or sum, got " + text.str());
+  return rule.value_or(MergeRule{});
 }
 
 OutputTree parseTreeText(TextLine &line, llvm::StringRef text);
@@ -215,7 +197,7 @@ OutputTree parseTree(TextLine &line) {
 }
 
 std::string leafText(const OutputLeaf &leaf, size_t index) {
-  return fmt::format("output {} : {} merge={}{}", index, leaf.type, mergeText(leaf.merge),
+  return fmt::format("output {} : {} merge={}{}", index, leaf.type, toString(leaf.merge),
                      specText(leaf.tensor));
 }
 

@@ -65,6 +65,7 @@ struct Comparison {
   int64_t numbers = 0; // that were compared: none of tensors whose shapes or dtypes differ
   double maxAbs = 0, maxRel = 0;
   std::string firstDifference; // "output 1.logits[0,3]: expected 0.5, got 0.25"; empty when equal
+  std::string where, expected, actual; // the parts of that: "1.logits[0,3]", "0.5", "0.25"
 };
 /// Compares trees. rtol and atol absent: defaults by dtype as torch.testing.assert_close has them;
 /// both 0: bit for bit (NaN equals NaN).

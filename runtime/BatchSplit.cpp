@@ -1,6 +1,6 @@
 #include "runtime/BatchSplit.h"
 
-#include "ir/BatchDimGuess.h"
+#include "ir/batch/CutCandidates.h"
 #include "ir/MicroBatch.h"
 #include "ir/Values.h"
 #include "runtime/InputCheck.h"

@@ -1,6 +1,6 @@
 #include "runtime/InputCheck.h"
 
-#include "ir/FixedBatch.h"
+#include "ir/batch/FixedBatch.h"
 #include "ir/plan/Words.h"
 
 #include <fmt/format.h>

@@ -9,10 +9,12 @@
 #include "ir/artifact/StageModule.h"
 #include "runtime/BatchSplit.h"
 #include "runtime/Device.h"
-#include "runtime/LearnSignature.h"
 #include "runtime/RandomKey.h"
 #include "runtime/Resources.h"
-#include "runtime/ResultTree.h"
+#include "ir/batch/Discovery.h"
+#include "ir/batch/FixedBatch.h"
+#include "ir/batch/ResultTree.h"
+#include "ir/plan/OutputPath.h"
 #include "runtime/ThreadSettings.h"
 
 #include <torch/csrc/jit/api/function_impl.h>
@@ -91,13 +93,18 @@ struct Reference::Impl {
   std::vector<bool> batchDimGiven;
   std::vector<c10::TypePtr> types;
   bool known = false; // outputs and batch dimensions
+  bool drew = false;  // any random number so far
+  std::vector<std::string> notes;
   uint64_t calls = 0;
 
   llvm::Expected<jit::Module> freshModule() const;
   llvm::Error readSignature();
   llvm::Expected<c10::IValue> run(jit::Module &on, std::vector<c10::IValue> inputs,
                                   uint64_t microBatch, int64_t *busyNs);
-  llvm::Expected<c10::IValue> runFresh(std::vector<std::vector<c10::IValue>> inOrder);
+  llvm::Expected<std::vector<c10::IValue>> runFresh(std::vector<std::vector<c10::IValue>> inOrder);
+  void guessBatch(const std::vector<c10::IValue> &inputs);
+  llvm::Error learn(const std::vector<c10::IValue> &inputs);
+  llvm::Error explained(llvm::Error error, const std::vector<c10::IValue> &inputs);
   llvm::Expected<std::vector<std::vector<c10::IValue>>>
   leavesOf(llvm::ArrayRef<c10::IValue> results);
   void correctRules(llvm::ArrayRef<std::vector<c10::IValue>> leaves);
@@ -151,6 +158,7 @@ llvm::Expected<c10::IValue> Reference::Impl::run(jit::Module &on, std::vector<c1
     if (draws)
       random.emplace(RandomKey{options.seed, calls, microBatch}, inOrder);
     c10::IValue value = runMethod(on, options.method, std::move(stack));
+    drew = drew || (random && random->taken() > 0);
     after = device->mark();
     if (busyNs) {
       device->finish();
@@ -161,20 +169,57 @@ llvm::Expected<c10::IValue> Reference::Impl::run(jit::Module &on, std::vector<c1
   return result;
 }
 
-/// On a copy of its own: the mapped weights are shared until someone writes into them.
-llvm::Expected<c10::IValue>
+/// On a copy of its own: the mapped weights are shared until the model writes into them.
+llvm::Expected<std::vector<c10::IValue>>
 Reference::Impl::runFresh(std::vector<std::vector<c10::IValue>> inOrder) {
   llvm::Expected<jit::Module> fresh = freshModule();
   if (!fresh)
     return fresh.takeError();
-  std::optional<c10::IValue> result;
+  std::vector<c10::IValue> results;
   for (std::vector<c10::IValue> &inputs : inOrder) {
-    llvm::Expected<c10::IValue> value = run(*fresh, ownCopies(inputs), 0, nullptr);
+    llvm::Expected<c10::IValue> value = run(*fresh, std::move(inputs), 0, nullptr);
     if (!value)
       return value.takeError();
-    result = std::move(*value);
+    results.push_back(keepsState || inOrder.size() > 1 ? ownCopies(*value).front()
+                                                       : std::move(*value));
   }
-  return *result;
+  return results;
+}
+
+/// The whole batch at once is not cut: sizes alone say how many samples there are.
+void Reference::Impl::guessBatch(const std::vector<c10::IValue> &inputs) {
+  llvm::Expected<std::vector<CutCandidate>> ways = cutCandidates(signature, inputs, batchDimGiven);
+  if (ways && !ways->empty())
+    setCut(signature, ways->front().dims);
+  llvm::consumeError(ways.takeError());
+}
+
+/// How the batch is cut, before the first call with several micro-batches.
+llvm::Error Reference::Impl::learn(const std::vector<c10::IValue> &inputs) {
+  DiscoveryOptions how;
+  how.batchDimGiven = batchDimGiven;
+  how.merges = options.merges;
+  how.microBatches = options.microBatches;
+  how.findsTree = true;
+  how.drawsRandom = [this] { return drew; };
+  how.writesState = keepsState;
+  llvm::Expected<BatchDiscovery> found =
+      discoverBatch(signature, inputs, how, [this](std::vector<std::vector<c10::IValue>> inOrder) {
+        return runFresh(std::move(inOrder));
+      });
+  if (!found)
+    return found.takeError();
+  notes = std::move(found->notes);
+  known = true;
+  return llvm::Error::success();
+}
+
+/// The whole batch does not run: perhaps the model's constants fix another size.
+llvm::Error Reference::Impl::explained(llvm::Error error, const std::vector<c10::IValue> &inputs) {
+  return explainFixedBatch(withArguments(std::move(error), signature, inputs), signature, inputs,
+                           batchDimGiven, [this](std::vector<std::vector<c10::IValue>> inOrder) {
+                             return runFresh(std::move(inOrder));
+                           });
 }
 
 /// The leaves of each result; what the trial saw as lists of one length and is not is a leaf.
@@ -195,13 +240,20 @@ Reference::Impl::leavesOf(llvm::ArrayRef<c10::IValue> results) {
 /// The trial saw one value everywhere, these micro-batches do not: whoever gives no example gets
 /// what an example that shows the difference would have given, the list.
 void Reference::Impl::correctRules(llvm::ArrayRef<std::vector<c10::IValue>> leaves) {
+  const std::vector<bool> given = givenLeaves(signature, options.merges);
   for (size_t l = 0; l < signature.leaves.size(); ++l) {
     MergeRule &rule = signature.leaves[l].merge;
-    if (rule.kind != MergeRule::Kind::Same)
+    if (rule.kind != MergeRule::Kind::Same || given[l])
       continue;
-    for (const std::vector<c10::IValue> &microBatch : leaves)
-      if (!compare(leaves.front()[l], microBatch[l], 0.0, 0.0).equal)
-        rule = {};
+    const bool same = llvm::all_of(leaves, [&](const std::vector<c10::IValue> &microBatch) {
+      return compare(leaves.front()[l], microBatch[l], 0.0, 0.0).equal;
+    });
+    if (same)
+      continue;
+    rule = {};
+    notes.push_back(fmt::format("result {} differs between micro-batches: it is a list of their "
+                                "values; --merge {}=same|list says how it is merged",
+                                outputPath(signature, l), outputPath(signature, l)));
   }
 }
 
@@ -237,6 +289,7 @@ const Signature &Reference::signature() const { return impl_->signature; }
 std::vector<c10::TypePtr> Reference::inputTypes() const { return impl_->types; }
 int Reference::threads() const { return impl_->threads; }
 std::string Reference::device() const { return impl_->device->name(); }
+const std::vector<std::string> &Reference::notes() const { return impl_->notes; }
 int64_t Reference::peakMemoryBytes() const { return impl_->device->memory().peakBytes; }
 
 llvm::Expected<c10::IValue> Reference::infer(const std::vector<c10::IValue> &inputs,
@@ -246,15 +299,12 @@ llvm::Expected<c10::IValue> Reference::infer(const std::vector<c10::IValue> &inp
     return failf(ExitCode::Usage, "inputs: expected {}, got {}", impl.signature.inputs.size(),
                  inputs.size());
   ThreadSettings settings(impl.threads);
-  if (!impl.known) {
-    auto fresh = [&](std::vector<std::vector<c10::IValue>> inOrder) {
-      return impl.runFresh(std::move(inOrder));
-    };
-    if (llvm::Error error = learnSignature(impl.signature, inputs,
-                                           {impl.options.microBatches, impl.batchDimGiven, fresh}))
+  const bool isWhole = impl.options.microBatches == 1;
+  if (isWhole)
+    impl.guessBatch(inputs);
+  else if (!impl.known)
+    if (llvm::Error error = impl.learn(inputs))
       return error;
-    impl.known = true;
-  }
   llvm::Expected<BatchParts> parts = splitBatch(impl.signature, inputs, impl.options.microBatches);
   if (!parts)
     return parts.takeError();
@@ -265,7 +315,8 @@ llvm::Expected<c10::IValue> Reference::infer(const std::vector<c10::IValue> &inp
   for (size_t k = 0; k < parts->inputs.size(); ++k) {
     llvm::Expected<c10::IValue> value = impl.run(*impl.module, parts->inputs[k], k, &busyNs);
     if (!value)
-      return withArguments(value.takeError(), impl.signature, parts->inputs[k]);
+      return isWhole ? impl.explained(value.takeError(), parts->inputs[k])
+                     : withArguments(value.takeError(), impl.signature, parts->inputs[k]);
     if (impl.keepsState && parts->inputs.size() > 1)
       value = guardTorch(ExitCode::Other, "copying results",
                          [&] { return apartFrom(*value, c10::IValue(impl.module->_ivalue())); });
@@ -275,6 +326,8 @@ llvm::Expected<c10::IValue> Reference::infer(const std::vector<c10::IValue> &inp
   }
   int64_t makespanNs = (std::chrono::steady_clock::now() - start) / std::chrono::nanoseconds(1);
   ++impl.calls;
+  if (isWhole)
+    describeResult(impl.signature, results.front());
   auto leaves = impl.leavesOf(results);
   if (!leaves)
     return leaves.takeError();

@@ -21,6 +21,7 @@ struct ReferenceOptions {
   SourceMode mode; // training flags: as saved
   std::vector<std::pair<std::string, std::optional<int64_t>>>
       batchDims; // by argument; nullopt: given whole to every micro-batch
+  std::vector<std::pair<std::string, MergeRule>> merges; // by the path of a result
 };
 
 /// A plain TorchScript file as one rank: graph optimiser off, no grad mode, keyed random operators,
@@ -43,9 +44,13 @@ public:
   std::string device() const;
   int64_t peakMemoryBytes() const;
 
-  /// Runs one batch and merges the micro-batches' results. The first call finds out on fresh copies
-  /// of the model which inputs and results follow the batch (ir/MicroBatch.h), so the model's state
-  /// starts as saved. Errors: Usage as for Pipeline::infer; Other with the micro-batch and
+  /// What the last infer() wants a person to know: results that differ from the whole batch's, and
+  /// arguments that are not cut.
+  const std::vector<std::string> &notes() const;
+
+  /// Runs one batch and merges the micro-batches' results. With several micro-batches the first call
+  /// finds out on fresh copies of the model which inputs and results follow the batch
+  /// (ir/batch/Discovery.h), so the model's state starts as saved. Errors: Usage as for Pipeline::infer; Other with the micro-batch and
   /// LibTorch's message.
   llvm::Expected<c10::IValue> infer(const std::vector<c10::IValue> &inputs,
                                     StepStats *stats = nullptr);

@@ -199,6 +199,7 @@ llvm::Error CaseWriter::record(const Plan &plan, const CaseSource &source) {
   bool splits = llvm::any_of(plan.signature.inputs,
                              [](const InputSpec &input) { return input.batchDim.has_value(); });
   options.microBatches = splits ? plan.microBatches : 1;
+  options.merges = source.merges;
   llvm::Expected<Reference> reference = Reference::load(source.model, options);
   if (!reference)
     return reference.takeError();

@@ -35,6 +35,7 @@ struct CaseSource {
   std::string model;  // TorchScript file
   SourceMode mode;    // as it was compiled
   std::string inputs; // of one micro-batch, as --inputs has them
+  std::vector<std::pair<std::string, MergeRule>> merges; // as --merge has them
 };
 
 /// A directory that becomes DIR in one step, or never existed.

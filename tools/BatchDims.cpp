@@ -1,5 +1,6 @@
 #include "tools/BatchDims.h"
 
+#include "ir/plan/PlanNames.h"
 #include "llvm/ADT/StringRef.h"
 
 namespace pipec {
@@ -14,6 +15,38 @@ llvm::Expected<BatchDims> parseBatchDims(llvm::ArrayRef<std::string> texts) {
                    text.str());
     result.emplace_back(name.str(), value == "none" ? std::nullopt : std::optional<int64_t>(dim));
   }
+  return result;
+}
+
+/// Splits at commas outside of quotes.
+static std::vector<std::string> splitOutsideQuotes(llvm::StringRef text) {
+  std::vector<std::string> parts(1);
+  bool quoted = false, escaped = false;
+  for (char letter : text) {
+    if (letter == ',' && !quoted) {
+      parts.emplace_back();
+      continue;
+    }
+    quoted = quoted != (letter == '"' && !escaped);
+    escaped = letter == '\\' && !escaped;
+    parts.back() += letter;
+  }
+  return parts;
+}
+
+llvm::Expected<Merges> parseMerges(llvm::ArrayRef<std::string> texts) {
+  Merges result;
+  for (const std::string &text : texts)
+    for (const std::string &part : splitOutsideQuotes(text)) {
+      auto [path, value] = llvm::StringRef(part).rsplit('=');
+      const std::optional<MergeRule> rule = parseMergeRule(value);
+      if (path.empty() || !rule)
+        return failf(ExitCode::Usage,
+                     "--merge: expected PATH=concat:K, PATH=join, PATH=sum, PATH=mean, PATH=list "
+                     "or PATH=same, got {}",
+                     part);
+      result.emplace_back(path.str(), *rule);
+    }
   return result;
 }
 

@@ -32,15 +32,22 @@ StringOption split(
     cl::desc("what decides the cuts (default: at if given, else markers if the model has any, else "
              "auto)"),
     cl::value_desc("auto|markers|at"), cl::cat(category));
-StringOption inputs("inputs",
-                    cl::desc("example inputs of one micro-batch: a file of torch.save, or a "
-                             "description as f32[8,3,224,224]"),
-                    cl::value_desc("FILE|TEXT"), cl::cat(category));
+StringListOption
+    inputs("inputs",
+           cl::desc("example inputs of one micro-batch: a file of torch.save, or a description as "
+                    "f32[8,3,224,224]; given again with other sizes, it says that these may differ "
+                    "from run to run"),
+           cl::value_desc("FILE|TEXT"), cl::cat(category));
 StringOption method("method", cl::desc("method to compile (default: forward)"),
                     cl::value_desc("NAME"), cl::init("forward"), cl::cat(category));
 StringListOption batchDim("batch-dim",
                           cl::desc("dimension along which an input is cut into micro-batches"),
                           cl::value_desc("NAME=K|none,..."), cl::CommaSeparated, cl::cat(category));
+StringListOption merge("merge",
+                       cl::desc("how results of micro-batches become one, for those that the "
+                                "example does not show right; may be repeated"),
+                       cl::value_desc("PATH=concat:K|join|sum|mean|list|same,..."),
+                       cl::cat(category));
 StringListOption tied(
     "tied",
     cl::desc("transmit or replicate weights that several stages use; for single weights NAME=..."),
@@ -153,6 +160,10 @@ llvm::Error readLists(CompileOptions &options) {
   if (!dims)
     return dims.takeError();
   options.batchDims = std::move(*dims);
+  llvm::Expected<Merges> merges = parseMerges(merge);
+  if (!merges)
+    return merges.takeError();
+  options.merges = std::move(*merges);
   for (llvm::StringRef text : tied) {
     auto [name, value] =
         text.contains('=') ? text.rsplit('=') : std::make_pair(llvm::StringRef(), text);
@@ -282,7 +293,10 @@ llvm::Expected<CompileOptions> readOptions() {
         "leave one of the two out");
   options.stages = stages;
   options.split = split;
-  options.inputs = inputs;
+  if (!inputs.empty()) {
+    options.inputs = inputs.front();
+    options.moreInputs.assign(inputs.begin() + 1, inputs.end());
+  }
   options.method = method;
   options.microBatches = microBatches;
   options.ranks = ranks;
@@ -346,6 +360,7 @@ llvm::json::Object optionsJson(const std::string &target, const CompileReport &r
                             {"at", llvm::json::Array(at)},
                             {"method", method.getValue()},
                             {"batch_dim", llvm::json::Array(batchDim)},
+                            {"merge", llvm::json::Array(merge)},
                             {"tied", llvm::json::Array(tied)},
                             {"infer", infer.getValue()},
                             {"train", train.getValue()},
@@ -365,10 +380,13 @@ llvm::json::Object optionsJson(const std::string &target, const CompileReport &r
     object["recompute"] = recompute.getValue();
   if (given(batch))
     object["batch"] = static_cast<int64_t>(batch);
+  if (inputs.size() == 1)
+    object["inputs"] = inputs.front();
+  if (inputs.size() > 1)
+    object["inputs"] = llvm::json::Array(inputs);
   if (given(stages))
     object["stages"] = static_cast<int64_t>(stages);
   for (const auto &[name, option] : {std::pair<const char *, const StringOption &>("split", split),
-                                     {"inputs", inputs},
                                      {"cluster", cluster},
                                      {"cost", cost},
                                      {"emit_costs", emitCosts},

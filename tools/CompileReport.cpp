@@ -1,6 +1,7 @@
 #include "tools/CompileReport.h"
 
 #include "ir/plan/Words.h"
+#include "tools/BatchReport.h"
 #include "tools/PlanReport.h"
 #include "tools/Table.h"
 #include "tools/TrainingReport.h"
@@ -102,9 +103,12 @@ void printReport(llvm::raw_ostream &out, const CompileReport &report) {
   printTies(out, report.plan);
   if (!report.plan.ties.empty())
     out << '\n';
-  out << batchSentence(report.plan.signature) << '\n';
+  printBatch(out, report);
+  out << '\n' << batchSentence(report.plan.signature) << '\n';
   if (const std::string sizes = sizesSentence(report.plan.signature); !sizes.empty())
     out << sizes << '\n';
+  if (!report.sizeLinks.empty())
+    out << "sizes in the examples: " << report.sizeLinks << '\n';
   if (report.training) {
     out << '\n';
     printTraining(out, *report.training);
@@ -135,6 +139,8 @@ llvm::json::Object reportJson(const CompileReport &report) {
                               {"stages", stagesWithCosts(report)},
                               {"channels", channelsJson(plan)},
                               {"ties", tiesJson(plan)},
+                              {"inputs", inputsJson(report)},
+                              {"results", resultsJson(report)},
                               {"batch", batchJson(plan)},
                               {"prediction", predictionJson(report)},
                               {"proved", llvm::json::Array(report.proved)},
@@ -143,6 +149,8 @@ llvm::json::Object reportJson(const CompileReport &report) {
                               {"phases", std::move(phases)},
                               {"libtorch_load_save_ms", inMilliseconds(report.torchFileNs)},
                               {"peak_memory_bytes", report.peakMemoryBytes}};
+  if (!report.sizeLinks.empty())
+    document["size_links"] = report.sizeLinks;
   if (!report.ranksWhy.empty())
     document["ranks_why"] = report.ranksWhy;
   if (report.partition.known)

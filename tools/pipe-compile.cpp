@@ -30,7 +30,7 @@ llvm::Expected<std::optional<CaseWriter>> beginCase(const CompileCommand &comman
 }
 
 llvm::Error finishCase(CaseWriter &writer, const Plan &plan, const CompileCommand &command) {
-  CaseSource source{command.model, {}, command.options.inputs};
+  CaseSource source{command.model, {}, command.options.inputs, command.options.merges};
   if (command.options.trainingFlag == TrainingFlag::False)
     source.mode.training = false;
   source.mode.keepEval = command.options.keepEval;

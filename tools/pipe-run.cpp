@@ -60,6 +60,11 @@ StringListOption batchDim(
     "batch-dim",
     cl::desc("batch dimensions of a .pt's arguments, for those that the trial does not get right"),
     cl::value_desc("NAME=K|none,..."), cl::CommaSeparated, cl::cat(category));
+StringListOption merge("merge",
+                       cl::desc("how results of a .pt's micro-batches become one, for those that "
+                                "the trial does not get right; may be repeated"),
+                       cl::value_desc("PATH=concat:K|join|sum|mean|list|same,..."),
+                       cl::cat(category));
 FlagOption infer("infer",
                  cl::desc("run a .pt in eval mode, as pipe-compile --infer compiles it (default: "
                           "training flags as the file has them)"),
@@ -91,6 +96,7 @@ struct Runner {
   std::function<const Signature &()> signature;
   std::function<llvm::Expected<std::vector<c10::IValue>>(const Arguments &)> bind;
   std::function<std::vector<int64_t>()> peakMemory;
+  std::function<std::vector<std::string>()> notes; // after a run
 };
 
 constexpr int64_t kMany = std::numeric_limits<int64_t>::max();
@@ -129,7 +135,7 @@ llvm::Error checkOptions(bool isArtifact) {
     return makeError(ExitCode::Usage, "--schedule: expected an artifact, got a .pt, which has none",
                      "leave it out, or compile the model first");
   const std::pair<const char *, const cl::Option &> chosenByCompile[] = {
-      {"method", method}, {"batch-dim", batchDim}, {"infer", infer}, {"keep-eval", keepEval}};
+      {"method", method}, {"batch-dim", batchDim}, {"merge", merge}, {"infer", infer}, {"keep-eval", keepEval}};
   for (const auto &[name, option] : chosenByCompile)
     if (isArtifact && given(option))
       return makeError(ExitCode::Usage, fmt::format("--{}: expected a .pt, got an artifact", name),
@@ -217,7 +223,8 @@ llvm::Expected<Runner> pipelineRunner(RunReport &report) {
                 },
                 [pipeline]() -> const Signature & { return pipeline->plan().signature; },
                 [pipeline](const Arguments &arguments) { return pipeline->bind(arguments); },
-                [pipeline] { return pipeline->peakMemoryBytes(); }};
+                [pipeline] { return pipeline->peakMemoryBytes(); },
+                [] { return std::vector<std::string>(); }};
 }
 
 llvm::Expected<Runner> referenceRunner(RunReport &report) {
@@ -235,6 +242,10 @@ llvm::Expected<Runner> referenceRunner(RunReport &report) {
   if (!dims)
     return dims.takeError();
   options.batchDims = std::move(*dims);
+  llvm::Expected<Merges> merges = parseMerges(merge);
+  if (!merges)
+    return merges.takeError();
+  options.merges = std::move(*merges);
   if (infer)
     options.mode.training = false;
   options.mode.keepEval = keepEval;
@@ -248,6 +259,7 @@ llvm::Expected<Runner> referenceRunner(RunReport &report) {
   report.microBatches = options.microBatches;
   report.options["method"] = options.method;
   report.options["batch_dim"] = llvm::json::Array(batchDim);
+  report.options["merge"] = llvm::json::Array(merge);
   report.options["infer"] = infer.getValue();
   report.options["keep_eval"] = llvm::json::Array(keepEval);
   return Runner{[reference](const std::vector<c10::IValue> &values, StepStats &stats) {
@@ -257,7 +269,8 @@ llvm::Expected<Runner> referenceRunner(RunReport &report) {
                 [reference](const Arguments &arguments) {
                   return bindArguments(reference->signature(), reference->inputTypes(), arguments);
                 },
-                [reference] { return std::vector<int64_t>{reference->peakMemoryBytes()}; }};
+                [reference] { return std::vector<int64_t>{reference->peakMemoryBytes()}; },
+                [reference] { return reference->notes(); }};
 }
 
 llvm::Expected<std::vector<c10::IValue>> readInputs(const Runner &runner) {
@@ -362,6 +375,8 @@ llvm::Expected<ExitCode> run() {
   llvm::Expected<c10::IValue> result = runAll(*runner, *inputs, report);
   if (!result)
     return result.takeError();
+  for (const std::string &note : runner->notes())
+    printNote(note);
   if (given(output))
     if (llvm::Error error = writeValue(output, *result))
       return error;

@@ -44,10 +44,17 @@ struct TensorSpec {
 std::optional<int64_t> growingDim(const TensorSpec &spec);
 
 /// How the values of one output leaf over the micro-batches become one value.
+///   concat  tensors joined along dimension `dim`
+///   join    lists one behind the other: the values themselves (`dim` 0), or the lists `dim` levels
+///           inside containers that are alike
+///   same    one value, which every micro-batch must give
+///   mean    the average, weighed by samples
+///   sum     the sum
+///   list    a list with a value per micro-batch
 struct MergeRule {
-  enum class Kind { Concat, Same, List, Mean };
+  enum class Kind { Concat, Same, List, Mean, Sum, Join };
   Kind kind = Kind::List;
-  int64_t dim = 0; // Concat only
+  int64_t dim = 0; // Concat and Join only
 
   bool operator==(const MergeRule &) const = default;
 };

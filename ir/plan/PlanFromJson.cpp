@@ -3,6 +3,7 @@
 #include "ir/plan/Json.h"
 #include "ir/plan/JsonReader.h"
 #include "ir/plan/Plan.h"
+#include "ir/plan/MergeBySizes.h"
 #include "ir/plan/PlanNames.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -53,7 +54,7 @@ TensorSpec tensorFrom(JsonObject &owner) {
 MergeRule mergeFrom(JsonObject object) {
   MergeRule merge;
   merge.kind = object.parsed<MergeRule::Kind>("rule", parseMergeKind);
-  if (merge.kind == MergeRule::Kind::Concat)
+  if (merge.kind == MergeRule::Kind::Concat || merge.kind == MergeRule::Kind::Join)
     merge.dim = object.integer("dim");
   object.finish();
   return merge;
@@ -260,8 +261,9 @@ llvm::Error readVersion(JsonObject &object, Plan &plan) {
         "compile the model again, or use the version of pipec that wrote the artifact");
   plan.requiredFeatures = object.strings("required_features");
   auto unknown = llvm::find_if(plan.requiredFeatures, [](const std::string &feature) {
-    return feature != "absent-arguments" && feature != "moved-operators" &&
-           feature != "schedule-table" && feature != "varying-sizes";
+    return feature != "absent-arguments" && feature != kMergeRulesFeature &&
+           feature != "moved-operators" && feature != "schedule-table" &&
+           feature != "varying-sizes";
   });
   if (unknown != plan.requiredFeatures.end() && object.reading().error.empty())
     return makeError(ExitCode::Version,

@@ -1,6 +1,8 @@
 // Text of the plan's small types: dims and enums.
 #include "ir/plan/PlanNames.h"
 
+#include "ir/plan/MergeBySizes.h"
+
 #include "ir/plan/Error.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -75,7 +77,9 @@ const Names<AttributeKind> kAttributeKinds = {{AttributeKind::Parameter, "parame
 const Names<MergeRule::Kind> kMergeKinds = {{MergeRule::Kind::Concat, "concat"},
                                             {MergeRule::Kind::Same, "same"},
                                             {MergeRule::Kind::List, "list"},
-                                            {MergeRule::Kind::Mean, "mean"}};
+                                            {MergeRule::Kind::Mean, "mean"},
+                                            {MergeRule::Kind::Sum, "sum"},
+                                            {MergeRule::Kind::Join, "join"}};
 const Names<OutputTree::Kind> kTreeKinds = {{OutputTree::Kind::Leaf, "leaf"},
                                             {OutputTree::Kind::Tuple, "tuple"},
                                             {OutputTree::Kind::List, "list"},
@@ -106,6 +110,31 @@ llvm::ArrayRef<llvm::StringRef> scheduleNames() {
 llvm::Expected<AttributeKind> parseAttributeKind(llvm::StringRef text) {
   return valueOf(kAttributeKinds, "a kind of attribute", text);
 }
+std::string toString(const MergeRule &rule) {
+  const bool numbered = rule.kind == MergeRule::Kind::Concat ||
+                        (rule.kind == MergeRule::Kind::Join && rule.dim != 0);
+  return numbered ? fmt::format("{}:{}", toString(rule.kind).str(), rule.dim)
+                  : toString(rule.kind).str();
+}
+
+std::optional<MergeRule> parseMergeRule(llvm::StringRef text) {
+  auto [name, number] = text.split(':');
+  llvm::Expected<MergeRule::Kind> kind = parseMergeKind(name);
+  if (!kind) {
+    llvm::consumeError(kind.takeError());
+    return std::nullopt;
+  }
+  MergeRule rule{*kind, 0};
+  const bool takesNumber = *kind == MergeRule::Kind::Concat || *kind == MergeRule::Kind::Join;
+  const bool hasNumber = text.contains(':');
+  if (hasNumber &&
+      (!takesNumber || number.getAsInteger(10, rule.dim) || rule.dim < 0))
+    return std::nullopt;
+  if (!hasNumber && *kind == MergeRule::Kind::Concat)
+    return std::nullopt;
+  return rule;
+}
+
 llvm::Expected<MergeRule::Kind> parseMergeKind(llvm::StringRef text) {
   return valueOf(kMergeKinds, "a merge rule", text);
 }
@@ -141,6 +170,10 @@ std::vector<std::string> featuresOf(const Plan &plan) {
   std::vector<std::string> features;
   if (absent)
     features.push_back("absent-arguments");
+  if (llvm::any_of(signature.leaves, [&](const OutputLeaf &leaf) {
+        return !mergeAgainstSizes(signature, leaf).empty();
+      }))
+    features.push_back(kMergeRulesFeature.str());
   if (moved)
     features.push_back("moved-operators");
   if (plan.scheduleName == "table")

@@ -5,7 +5,7 @@
 
 namespace pipec {
 
-llvm::StringRef toString(MergeRule::Kind kind);  // concat same list mean
+llvm::StringRef toString(MergeRule::Kind kind);  // concat same list mean sum join
 llvm::StringRef toString(OutputTree::Kind kind); // leaf tuple list dict
 llvm::StringRef toString(StageInput::Kind kind); // input channel
 llvm::StringRef toString(Channel::Kind kind);    // activation weight
@@ -22,10 +22,16 @@ llvm::Expected<Channel::Kind> parseChannelKind(llvm::StringRef text);
 llvm::Expected<Tie::Mode> parseTieMode(llvm::StringRef text);
 llvm::Expected<Mode> parseMode(llvm::StringRef text);
 
+/// "concat:1", "same", "list", "mean", "sum", "join", "join:1" (of lists one level down).
+std::string toString(const MergeRule &rule);
+/// Nothing for other texts.
+std::optional<MergeRule> parseMergeRule(llvm::StringRef text);
+
 /// An argument that is cut along its batch has sizes that differ from run to run.
 bool hasVaryingSizes(const Signature &signature);
 /// Names of what a reader must know of to run such a plan: "varying-sizes" where results have sizes
-/// that do not tell how the batch shows in them; "schedule-table" where the schedule cannot be
+/// that do not tell how the batch shows in them; "merge-rules" where results become one by other
+/// rules than their sizes say; "schedule-table" where the schedule cannot be
 /// generated; "moved-operators" where the stages have the source's operators in another order;
 /// "absent-arguments" where they rest on an argument being None.
 std::vector<std::string> featuresOf(const Plan &plan);

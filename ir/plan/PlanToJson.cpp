@@ -53,7 +53,7 @@ Value tensorValue(const TensorSpec &spec) {
 
 Value mergeValue(const MergeRule &merge) {
   Object object{{"rule", toString(merge.kind)}};
-  if (merge.kind == MergeRule::Kind::Concat)
+  if (merge.kind == MergeRule::Kind::Concat || merge.kind == MergeRule::Kind::Join)
     object["dim"] = merge.dim;
   return object;
 }

@@ -29,6 +29,8 @@ public:
       return error;
     if (llvm::Error error = verifySignature(plan_))
       return error;
+    if (llvm::Error error = features())
+      return error;
     using Step = llvm::Error (Verifier::*)();
     for (Step step : {&Verifier::ranks, &Verifier::files, &Verifier::stagePorts})
       if (llvm::Error error = (this->*step)())
@@ -73,6 +75,11 @@ private:
     if (!llvm::is_contained(scheduleNames(), llvm::StringRef(plan_.scheduleName)))
       return bad("schedule: expected {}, got \"{}\"", llvm::join(scheduleNames(), " or "),
                  plan_.scheduleName);
+    return llvm::Error::success();
+  }
+
+  /// After the signature: what it says against itself is the better message.
+  llvm::Error features() {
     if (const std::vector<std::string> needed = featuresOf(plan_); plan_.requiredFeatures != needed)
       return bad("required features: expected [{}] as signature, schedule and obligations say, got "
                  "[{}]",

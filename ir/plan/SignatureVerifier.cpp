@@ -1,5 +1,6 @@
 // Is what a plan says of arguments, results and tensors possible?
 #include "ir/plan/DefaultValue.h"
+#include "ir/plan/MergeBySizes.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/plan/VerifyParts.h"
 #include "llvm/ADT/STLExtras.h"
@@ -80,19 +81,6 @@ bool defaultFits(llvm::StringRef type, const llvm::json::Value &value) {
   return true;
 }
 
-/// The first dimension that has the size of the one batch that there is.
-std::optional<int64_t> dimOfSize(const TensorSpec &spec, int64_t batch) {
-  for (size_t d = 0; d < spec.shape.size(); ++d)
-    if (batch > 0 && spec.shape[d] == Dim{.perBatch = 0, .constant = batch, .dynamic = false})
-      return static_cast<int64_t>(d);
-  return std::nullopt;
-}
-
-std::string words(const MergeRule &rule) {
-  return rule.kind == MergeRule::Kind::Concat ? fmt::format("concat along {}", rule.dim)
-                                              : toString(rule.kind).str();
-}
-
 class SignatureVerifier {
 public:
   explicit SignatureVerifier(const Plan &plan) : plan_(plan), signature_(plan.signature) {}
@@ -118,6 +106,10 @@ public:
   }
 
 private:
+  static bool isNew(const MergeRule &rule) {
+    return rule.kind == MergeRule::Kind::Sum || rule.kind == MergeRule::Kind::Join;
+  }
+
   llvm::Error input(size_t i) {
     const InputSpec &spec = signature_.inputs[i];
     std::string where = fmt::format("model input {} ({})", i, spec.name);
@@ -171,36 +163,15 @@ private:
       return badAt(where, "type {} is no tensor, but one is described or joined", it.type);
     if (llvm::Error error = verifyTensor(plan_, where, it.tensor))
       return error;
-    return it.tensor.known ? merge(where, it) : llvm::Error::success();
+    return it.tensor.known || isNew(it.merge) ? merge(where, it) : llvm::Error::success();
   }
 
-  /// The sizes of a tensor say how its micro-batches become one, but for whether all are the same.
+  /// As the sizes say, unless the plan says that its rules may be others.
   llvm::Error merge(const std::string &where, const OutputLeaf &leaf) {
-    using Kind = MergeRule::Kind;
-    if (!signature_.batchSymbolic &&
-        llvm::any_of(leaf.tensor.shape, [](const Dim &dim) { return dim.dynamic; }))
-      return llvm::Error::success(); // the example's own sizes decided, and they are not here
-    if (hasVaryingSizes(signature_) &&
-        llvm::any_of(leaf.tensor.shape, [](const Dim &dim) { return dim.dynamic; }))
-      return mergeOfVarying(where, leaf);
-    bool mean = leaf.tensor.shape.empty() && llvm::StringRef(leaf.tensor.dtype).contains("float");
-    std::optional<int64_t> joined = signature_.batchSymbolic
-                                        ? growingDim(leaf.tensor)
-                                        : dimOfSize(leaf.tensor, signature_.batchSize);
-    std::vector<MergeRule> expected;
-    if (mean)
-      expected = {{Kind::Mean, 0}};
-    else if (joined)
-      expected = {{Kind::Concat, *joined}};
-    else
-      expected = {{Kind::Same, 0}, {Kind::List, 0}};
-    if (llvm::is_contained(expected, leaf.merge))
-      return llvm::Error::success();
-    std::string texts = words(expected.front());
-    if (expected.size() > 1)
-      texts += " or " + words(expected.back());
-    return badAt(where, "merge rule: expected {} as its sizes say, got {}", texts,
-                 words(leaf.merge));
+    const bool others = llvm::is_contained(plan_.requiredFeatures, kMergeRulesFeature);
+    const std::string problem =
+        others ? mergeProblem(leaf) : mergeAgainstSizes(signature_, leaf);
+    return problem.empty() ? llvm::Error::success() : badAt(where, "merge rule: {}", problem);
   }
 
   /// Leaves count up in a depth-first walk; a dict has keys, a NamedTuple a name and perhaps the
@@ -231,42 +202,12 @@ private:
     return llvm::Error::success();
   }
 
-  /// What grows with the batch may be among the sizes that differ anyway.
-  llvm::Error mergeOfVarying(const std::string &where, const OutputLeaf &leaf) {
-    const std::vector<Dim> &shape = leaf.tensor.shape;
-    const bool joined = leaf.merge.kind == MergeRule::Kind::Concat;
-    if (leaf.merge.kind == MergeRule::Kind::Mean)
-      return badAt(where, "merge rule: expected concat, same or list for a tensor with sizes, got "
-                          "mean");
-    if (joined && leaf.merge.dim >= static_cast<int64_t>(shape.size()))
-      return badAt(where, "merge rule: expected a dimension below {}, got {}", shape.size(),
-                   leaf.merge.dim);
-    if (joined && !shape[leaf.merge.dim].dynamic &&
-        (shape[leaf.merge.dim].perBatch == 0 || shape[leaf.merge.dim].constant != 0))
-      return badAt(where, "merge rule: expected a dimension that grows with the batch, got {}",
-                   words(leaf.merge));
-    return llvm::Error::success();
-  }
-
   const Plan &plan_;
   const Signature &signature_;
   std::set<std::string> names_;
 };
 
 } // namespace
-
-std::optional<int64_t> growingDim(const TensorSpec &spec) {
-  std::optional<int64_t> growing;
-  for (size_t d = 0; d < spec.shape.size(); ++d) {
-    const Dim &dim = spec.shape[d];
-    if (!dim.dynamic && dim.perBatch == 0)
-      continue;
-    if (growing || dim.dynamic || dim.constant != 0)
-      return std::nullopt;
-    growing = static_cast<int64_t>(d);
-  }
-  return growing;
-}
 
 llvm::Error planparts::verifySignature(const Plan &plan) { return SignatureVerifier(plan).run(); }
 

@@ -2,7 +2,7 @@
 // touches what it was given.
 #include "runtime/Reference.h"
 
-#include "runtime/ResultTree.h"
+#include "ir/batch/ResultTree.h"
 #include "tests/runtime/SmallPipeline.h"
 #include "tests/support/Matchers.h"
 #include "tests/support/TestModels.h"

@@ -1,7 +1,8 @@
 // Which input the batch is taken from when it is not the first tensor's.
-#include "ir/BatchDimGuess.h"
+#include "ir/batch/CutCandidates.h"
 
 #include "ir/MicroBatch.h"
+#include "tests/support/Discover.h"
 #include "tests/support/Matchers.h"
 
 #include <gtest/gtest.h>
@@ -12,8 +13,6 @@
 using namespace pipec;
 
 namespace {
-
-using Values = std::vector<c10::IValue>;
 
 /// What the trial says of a model with one tensor as its result.
 struct Tried {
@@ -47,7 +46,7 @@ Tried tryOn(const Values &inputs, llvm::function_ref<at::Tensor(const Values &)>
       return makeError(ExitCode::Other, error.what());
     }
   };
-  EXPECT_TRUE(succeeded(batchTrial(tried.signature, inputs, given, run, &tried.whole)));
+  tried.whole = notCut(tried.signature, inputs, given, run);
   return tried;
 }
 
@@ -102,8 +101,7 @@ TEST(BatchDimGuess, WhatOneResultDoesNotFollowIsNoBatch) {
       return makeError(ExitCode::Other, "expected 4");
     return Values{x + 1, y + x.sum()};
   };
-  ASSERT_TRUE(succeeded(
-      batchTrial(signature, {at::randn({4, 2}), at::randn({6, 2})}, {false, false}, run)));
+  notCut(signature, {at::randn({4, 2}), at::randn({6, 2})}, {false, false}, run);
   EXPECT_FALSE(signature.batchSymbolic);
   EXPECT_EQ(signature.batchSize, 4);
 }
@@ -135,16 +133,35 @@ TEST(BatchDimGuess, WhoNamesADimensionHasIt) {
   EXPECT_EQ(tried.dim(1), std::nullopt);
 }
 
-TEST(BatchDimGuess, NothingIsLeftOutWhereOnlyNumbersRemain) {
+/// "0:x1,0;1:-,0": groups, and the dimension of each argument.
+std::string waysText(const Values &inputs, std::vector<bool> given = {},
+                     std::optional<int64_t> first = {}) {
   Signature signature;
-  signature.inputs.resize(2);
-  const Values inputs = {at::randn({6, 4}), int64_t(3)};
-  std::vector<bool> given = {false, false};
-  EXPECT_FALSE(leaveOutGuess(given, signature, inputs));
-  const Values more = {at::randn({6, 4}), at::randn({3})};
-  given = {false, false};
-  EXPECT_TRUE(leaveOutGuess(given, signature, more));
-  EXPECT_EQ(given, (std::vector<bool>{true, false}));
+  signature.inputs.resize(inputs.size());
+  signature.inputs[0].batchDim = first;
+  given.resize(inputs.size());
+  std::string text;
+  for (const CutCandidate &way : take(cutCandidates(signature, inputs, given))) {
+    text += fmt::format("{}{}:", text.empty() ? "" : " ", way.group);
+    for (const std::optional<int64_t> &dim : way.dims)
+      text += dim ? std::to_string(*dim) : "-";
+  }
+  return text;
+}
+
+TEST(CutCandidates, EveryTensorMayBeTheBatch) {
+  EXPECT_EQ(waysText({at::ones({6, 4}), int64_t(3)}), "0:0-");
+  EXPECT_EQ(waysText({at::ones({6, 4}), at::ones({3})}), "0:0- 1:-0");
+  EXPECT_EQ(waysText({at::ones({6, 4}), at::ones({6})}), "0:00 0:0- 1:-0");
+  EXPECT_EQ(waysText({at::ones({6}), at::ones({6}), at::ones({6})}),
+            "0:000 0:0-0 0:00- 0:0-- 1:-00 1:-0- 2:--0");
+  EXPECT_EQ(waysText({at::ones({}), int64_t(1)}), "");
+}
+
+TEST(CutCandidates, NamedDimensionsAreTheBatch) {
+  EXPECT_EQ(waysText({at::ones({2, 6}), at::ones({3, 6})}, {true}, 1), "0:1- 0:11");
+  EXPECT_EQ(waysText({at::ones({6, 4}), at::ones({6, 6})}, {true}, 0),
+            "0:00 0:0- 0:01");
 }
 
 } // namespace

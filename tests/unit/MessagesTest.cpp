@@ -1,5 +1,5 @@
 // What messages are made of: suggestions, short tracebacks, names, guesses from sizes.
-#include "ir/BatchDimGuess.h"
+#include "ir/batch/CutCandidates.h"
 #include "ir/Reproducer.h"
 #include "ir/ScriptTraceback.h"
 #include "ir/SpoiltNames.h"

@@ -1,8 +1,9 @@
 // Cutting, merging, and the three-size trial.
 #include "ir/MicroBatch.h"
 
-#include "ir/FixedBatch.h"
+#include "ir/batch/FixedBatch.h"
 #include "ir/Values.h"
+#include "tests/support/Discover.h"
 #include "tests/support/Matchers.h"
 
 #include <gtest/gtest.h>
@@ -15,8 +16,6 @@
 using namespace pipec;
 
 namespace {
-
-using Values = std::vector<c10::IValue>;
 
 InputSpec input(std::string name, std::optional<int64_t> batchDim = {}) {
   InputSpec spec;
@@ -39,7 +38,7 @@ Signature signatureWith(std::vector<InputSpec> inputs, size_t leaves) {
 
 MergeRule concat(int64_t dim) { return {MergeRule::Kind::Concat, dim}; }
 const MergeRule kSame{MergeRule::Kind::Same, 0}, kList{MergeRule::Kind::List, 0},
-    kMean{MergeRule::Kind::Mean, 0};
+    kMean{MergeRule::Kind::Mean, 0}, kSum{MergeRule::Kind::Sum, 0}, kJoin{MergeRule::Kind::Join, 0};
 
 /// The rule of each leaf for a model given as a function.
 std::vector<MergeRule> rulesOf(Signature &signature, const Values &inputs,
@@ -54,9 +53,7 @@ std::vector<MergeRule> rulesOf(Signature &signature, const Values &inputs,
       return makeError(ExitCode::Other, "refused");
     }
   };
-  if (llvm::Error error =
-          batchTrial(signature, inputs, std::vector<bool>(inputs.size(), false), run))
-    throw std::runtime_error(describe(std::move(error)).message);
+  notCut(signature, inputs, std::vector<bool>(inputs.size(), false), run);
   std::vector<MergeRule> rules;
   for (const OutputLeaf &leaf : signature.leaves)
     rules.push_back(leaf.merge);
@@ -220,17 +217,17 @@ TEST(Merge, SaysWhatDoesNotFit) {
     return errorOf(mergeOutputs(signature, {{a}, {b}}, {2, 2})).message;
   };
   EXPECT_EQ(message(kSame, 7, 8),
-            "output leaf 0: expected one value from all micro-batches, as for "
+            "result result: expected one value from all micro-batches, as for "
             "the example inputs, got another one from micro-batch 1: output: "
             "expected 7, got 8");
   EXPECT_EQ(message(kSame, c10::IValue(), 8),
-            "output leaf 0: expected one value from all micro-batches, as for "
+            "result result: expected one value from all micro-batches, as for "
             "the example inputs, got another one from micro-batch 1: output: "
             "expected a value of type None, got one of type Int");
   EXPECT_EQ(message(kMean, 0.5, c10::IValue()),
-            "output leaf 0: the micro-batches returned trees of different shapes");
+            "result result: the micro-batches returned trees of different shapes");
   EXPECT_EQ(message(concat(0), at::scalar_tensor(1.0), at::scalar_tensor(2.0)),
-            "output leaf 0: joined along dimension 0: expected at least 1 dimensions, got 0");
+            "result result: joined along dimension 0: expected at least 1 dimensions, got 0");
 }
 
 TEST(Merge, SplitThenMergeIsTheIdentity) {
@@ -271,7 +268,7 @@ TEST(Merge, ContainersAndNestedTrees) {
   EXPECT_EQ(
       errorOf(mergeOutputs(signature, {{list, at::ones({2})}, {shorter, at::ones({2})}}, {2, 2}))
           .message,
-      "output leaf 0: the micro-batches returned trees of different shapes");
+      "result a: the micro-batches returned trees of different shapes");
   EXPECT_EQ(errorOf(flattenOutputs(signature, at::ones({1}))).message,
             "result: expected a dict of 2, got a value of type Tensor");
 }
@@ -291,7 +288,7 @@ TEST(Trial, FindsTheRuleOfEachKindOfLeaf) {
             list,
             x.repeat_interleave(2, 0).narrow(0, 0, 2 * x.size(0) - 1)};
   });
-  EXPECT_EQ(rules, (std::vector<MergeRule>{concat(1), kMean, kSame, kList, kSame, kList, concat(0),
+  EXPECT_EQ(rules, (std::vector<MergeRule>{concat(1), kMean, kSame, kMean, kSame, kSum, concat(0),
                                            kList}));
   EXPECT_TRUE(signature.batchSymbolic);
   EXPECT_EQ(signature.batchSize, 4);
@@ -405,8 +402,7 @@ TEST(Trial, WhatHangsOnEarlierSamplesStaysWhole) {
     return Values{at::add(in[0].toTensor(), begins.unsqueeze(1))};
   };
   std::string whole;
-  ASSERT_FALSE(bool(batchTrial(signature, {at::randn({4, 2}), at::randn({12}), offsets},
-                               {false, false, false}, run, &whole)));
+  whole = notCut(signature, {at::randn({4, 2}), at::randn({12}), offsets}, {false, false, false}, run);
   EXPECT_EQ(whole,
             "the model fails on the later samples of the example alone (offsets begin at 0)");
   EXPECT_FALSE(signature.batchSymbolic);
@@ -420,8 +416,7 @@ TEST(Trial, WhatHangsOnEarlierSamplesStaysWhole) {
   // Who names the dimensions gets them.
   whole.clear();
   signature.inputs[0].batchDim = 0;
-  ASSERT_FALSE(bool(batchTrial(signature, {at::randn({4, 2}), at::randn({12}), offsets},
-                               {true, false, false}, run, &whole)));
+  whole = notCut(signature, {at::randn({4, 2}), at::randn({12}), offsets}, {true, false, false}, run);
   EXPECT_EQ(whole, "");
 }
 
@@ -436,7 +431,7 @@ TEST(Trial, SamplesThatNameEachOtherStayWhole) {
     return Values{at::zeros_like(nodes).index_add(0, edges[1], nodes.index_select(0, edges[0]))};
   };
   std::string whole;
-  ASSERT_FALSE(bool(batchTrial(signature, example, {false, false}, run, &whole)));
+  whole = notCut(signature, example, {false, false}, run);
   EXPECT_EQ(whole, "edges names samples by their number, and a part of them alone lacks some");
   EXPECT_FALSE(signature.batchSymbolic);
   EXPECT_EQ(signature.inputs[0].batchDim, std::nullopt);
@@ -447,8 +442,7 @@ TEST(Trial, SamplesThatNameEachOtherStayWhole) {
       return makeError(ExitCode::Other, "ten nodes");
     return run(std::move(calls));
   };
-  whole.clear();
-  ASSERT_FALSE(bool(batchTrial(signature, example, {false, false}, fixed, &whole)));
+  whole = notCut(signature, example, {false, false}, fixed);
   EXPECT_EQ(whole, "");
   EXPECT_EQ(signature.inputs[0].batchDim, 0);
 }
@@ -467,7 +461,7 @@ TEST(Trial, ListsWithAnEntryPerSampleStayWhole) {
   const c10::IValue pictures(std::vector<at::Tensor>{at::randn({3, 4, 5}), at::randn({3, 6, 5})});
   Signature signature = signatureWith({input("pictures")}, 1);
   std::string whole;
-  ASSERT_FALSE(bool(batchTrial(signature, {pictures}, {false}, run, &whole)));
+  whole = notCut(signature, {pictures}, {false}, run);
   EXPECT_EQ(whole, "pictures is a list with an entry per sample");
   EXPECT_EQ(signature.inputs[0].batchDim, std::nullopt);
 
@@ -477,8 +471,7 @@ TEST(Trial, ListsWithAnEntryPerSampleStayWhole) {
       return makeError(ExitCode::Other, "two pictures");
     return run(std::move(calls));
   };
-  whole.clear();
-  ASSERT_FALSE(bool(batchTrial(signature, {pictures}, {false}, takesTwo, &whole)));
+  whole = notCut(signature, {pictures}, {false}, takesTwo);
   EXPECT_EQ(whole, "");
   EXPECT_EQ(signature.inputs[0].batchDim, 0);
 }
@@ -498,8 +491,7 @@ TEST(Trial, ListsOfFeaturesFollowAFixedBatch) {
     };
     Signature signature = signatureWith({input("xs")}, 1);
     std::string whole;
-    llvm::Error error = batchTrial(signature, {features}, {false}, run, &whole);
-    EXPECT_FALSE(bool(error));
+    whole = notCut(signature, {features}, {false}, run);
     EXPECT_EQ(whole, "");
     EXPECT_FALSE(signature.batchSymbolic);
     return signature.inputs[0].batchDim;
@@ -523,14 +515,14 @@ TEST(Trial, GivenDimensionsWin) {
   auto run = [](std::vector<Values> calls) -> llvm::Expected<Values> {
     return Values{calls.back()[0]};
   };
-  ASSERT_FALSE(bool(batchTrial(signature, inputs, {true, false}, run)));
+  notCut(signature, inputs, {true, false}, run);
   EXPECT_EQ(signature.inputs[0].batchDim, 1);
   EXPECT_EQ(signature.inputs[1].batchDim, 0);
   EXPECT_EQ(signature.leaves[0].merge, concat(1));
   EXPECT_EQ(signature.batchSize, 4);
 
   signature = signatureWith({input("x", 0), input("y")}, 1);
-  ASSERT_FALSE(bool(batchTrial(signature, {at::randn({6}), at::randn({6})}, {true, true}, run)));
+  notCut(signature, {at::randn({6}), at::randn({6})}, {true, true}, run);
   EXPECT_EQ(signature.inputs[1].batchDim, std::nullopt) << "none was given";
 }
 
@@ -546,7 +538,7 @@ TEST(Trial, WhatFollowsEarlierCallsIsAList) {
   auto run = [](std::vector<Values> calls) -> llvm::Expected<Values> {
     return Values{calls.back()[0], static_cast<int64_t>(calls.size())}; // a counter of calls
   };
-  ASSERT_FALSE(bool(batchTrial(signature, {at::randn({4, 2})}, {false}, run)));
+  notCut(signature, {at::randn({4, 2})}, {false}, run);
   EXPECT_EQ(signature.leaves[0].merge, concat(0));
   EXPECT_EQ(signature.leaves[1].merge, MergeRule{});
 }
@@ -556,10 +548,9 @@ TEST(Trial, AnExampleThatFailsIsTheUsersError) {
   auto run = [](std::vector<Values>) -> llvm::Expected<Values> {
     return makeError(ExitCode::Usage, "bad shape");
   };
-  llvm::Error error = batchTrial(signature, {at::ones({2})}, {false}, run);
-  ErrorText text = describe(std::move(error));
+  ErrorText text = describe(discover(signature, {at::ones({2})}, {false}, run).takeError());
   EXPECT_EQ(text.code, ExitCode::Usage);
-  EXPECT_EQ(text.message, "bad shape");
+  EXPECT_EQ(text.message, "bad shape\n  called with x: float32[2]");
 }
 
 TEST(Resize, RepeatsAndDropsInMemoryOrder) {

@@ -14,7 +14,8 @@ list(APPEND PIPEC_UNIT_SOURCES unit/StreamDigestTest.cpp unit/PieceThreadTest.cp
 list(APPEND PIPEC_UNIT_SOURCES unit/ValuesTest.cpp)
 list(APPEND PIPEC_UNIT_SOURCES unit/ValueTreeTest.cpp)
 list(APPEND PIPEC_UNIT_SOURCES unit/MicroBatchTest.cpp)
-list(APPEND PIPEC_UNIT_SOURCES unit/SamplesThatMixTest.cpp)
+list(APPEND PIPEC_UNIT_SOURCES unit/CheckResultsTest.cpp
+  unit/DiscoveryTest.cpp)
 list(APPEND PIPEC_UNIT_SOURCES unit/MessagesTest.cpp)
 list(APPEND PIPEC_UNIT_SOURCES unit/TorchFileTest.cpp)
 list(APPEND PIPEC_UNIT_SOURCES unit/StageModuleTest.cpp)

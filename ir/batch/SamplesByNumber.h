@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ir/MicroBatch.h"
+#include "ir/batch/ModelRunner.h"
 
 namespace pipec {
 
@@ -11,6 +12,6 @@ namespace pipec {
 /// Empty otherwise: constants of the model fix the size. The model must run with the `inputs`
 /// themselves.
 std::string samplesByNumber(Signature signature, llvm::ArrayRef<c10::IValue> inputs,
-                            llvm::ArrayRef<int64_t> sizes, LeafRunner run);
+                            llvm::ArrayRef<int64_t> sizes, ModelRunner run);
 
 } // namespace pipec

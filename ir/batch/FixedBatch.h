@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ir/MicroBatch.h"
+#include "ir/batch/ModelRunner.h"
 
 namespace pipec {
 
@@ -14,6 +15,6 @@ std::string howToFreeBatch();
 /// dimension is ours to find.
 llvm::Error explainFixedBatch(llvm::Error error, Signature signature,
                               llvm::ArrayRef<c10::IValue> inputs,
-                              const std::vector<bool> &batchDimGiven, LeafRunner run);
+                              const std::vector<bool> &batchDimGiven, ModelRunner run);
 
 } // namespace pipec

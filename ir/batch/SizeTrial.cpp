@@ -1,4 +1,4 @@
-#include "ir/SizeTrial.h"
+#include "ir/batch/SizeTrial.h"
 
 #include "ir/TorchError.h"
 #include "ir/Values.h"
@@ -13,8 +13,6 @@ namespace {
 
 constexpr size_t kMostTrials = 8; // a model that fixes its sizes pays for them too
 constexpr int64_t kSamples = 3;   // as batchTrial: one sample alone is special to some models
-
-using Values = std::vector<c10::IValue>;
 
 /// A dimension of an argument that is one tensor.
 struct Place {
@@ -73,7 +71,7 @@ TensorSpec specOfValue(const c10::IValue &value) {
 
 class Trial {
 public:
-  Trial(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs, LeafRunner run)
+  Trial(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs, ModelRunner run)
       : signature_(signature), run_(run) {
     for (size_t i = 0; i < inputs.size(); ++i)
       base_.push_back(signature.batchSymbolic
@@ -110,7 +108,7 @@ public:
     return llvm::all_of(runs_, [&](const SizeRun &first) {
       bool same = false;
       llvm::Error error = guardTorchVoid(ExitCode::Other, "running again", [&] {
-        llvm::Expected<Values> again = run_({ownCopies(first.inputs)});
+        llvm::Expected<Values> again = leavesOf(ownCopies(first.inputs));
         if (!again)
           return llvm::consumeError(again.takeError());
         same = again->size() == first.leaves.size();
@@ -124,6 +122,13 @@ public:
   }
 
 private:
+  llvm::Expected<Values> leavesOf(Values inputs) {
+    llvm::Expected<std::vector<c10::IValue>> results = run_({std::move(inputs)});
+    if (!results)
+      return results.takeError();
+    return flattenOutputs(signature_, results->front());
+  }
+
   std::optional<SizeRun> findIn(const Group &group, std::vector<Found> &found) {
     for (size_t which : {0, 1})
       if (std::optional<SizeRun> run = tryOne({group, which}, found))
@@ -159,7 +164,7 @@ private:
                                              otherSizes(one.group.size)[which.value_or(one.which)]);
       result.inputs = ownCopies(resized);
       resized = ownCopies(resized);
-      if (llvm::Expected<Values> leaves = run_({std::move(resized)}))
+      if (llvm::Expected<Values> leaves = leavesOf(std::move(resized)))
         result.leaves = std::move(*leaves);
       else {
         llvm::consumeError(leaves.takeError());
@@ -172,7 +177,7 @@ private:
   }
 
   const Signature &signature_;
-  LeafRunner run_;
+  ModelRunner run_;
   Values base_;
   size_t trials_ = 0;
   std::vector<SizeRun> runs_;
@@ -181,7 +186,7 @@ private:
 } // namespace
 
 std::vector<SizeRun> sizeTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
-                               bool keepsFeatures, LeafRunner run,
+                               bool keepsFeatures, ModelRunner run,
                                llvm::function_ref<bool(llvm::ArrayRef<c10::IValue>)> decidesAlike) {
   const std::vector<Group> groups = groupsOf(signature, inputs, keepsFeatures);
   if (groups.empty())

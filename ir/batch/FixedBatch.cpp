@@ -1,6 +1,6 @@
-#include "ir/FixedBatch.h"
+#include "ir/batch/FixedBatch.h"
 
-#include "ir/BatchDimGuess.h"
+#include "ir/batch/CutCandidates.h"
 #include "ir/TorchError.h"
 #include "ir/Values.h"
 #include "ir/plan/Words.h"
@@ -48,7 +48,7 @@ std::vector<int64_t> numbersIn(llvm::StringRef text) {
   return numbers;
 }
 
-bool runs(std::vector<c10::IValue> inputs, LeafRunner run) {
+bool runs(std::vector<c10::IValue> inputs, ModelRunner run) {
   llvm::Error error = run({std::move(inputs)}).takeError();
   const bool does = !error;
   llvm::consumeError(std::move(error));
@@ -58,7 +58,7 @@ bool runs(std::vector<c10::IValue> inputs, LeafRunner run) {
 /// Every sample of the batch is in one of the calls that it is tried with: one that the model
 /// refuses for what it holds is not left out.
 bool runsWith(int64_t samples, int64_t batch, const Signature &signature,
-              llvm::ArrayRef<c10::IValue> inputs, LeafRunner run) {
+              llvm::ArrayRef<c10::IValue> inputs, ModelRunner run) {
   bool all = true;
   for (int64_t begin = 0; all && begin < batch; begin += samples) {
     std::vector<c10::IValue> part;
@@ -93,28 +93,31 @@ std::string howToFreeBatch() {
 
 llvm::Error explainFixedBatch(llvm::Error error, Signature signature,
                               llvm::ArrayRef<c10::IValue> inputs,
-                              const std::vector<bool> &batchDimGiven, LeafRunner run) {
+                              const std::vector<bool> &batchDimGiven, ModelRunner run) {
   if (!error)
     return llvm::Error::success();
   ErrorText text = describe(std::move(error));
   auto unchanged = [&] { return makeError(text.code, text.message, text.help); };
   if (text.code != ExitCode::Usage)
     return unchanged();
-  llvm::Expected<int64_t> batch = guessBatchDims(signature, inputs, batchDimGiven);
-  if (!batch) {
-    llvm::consumeError(batch.takeError());
+  llvm::Expected<std::vector<CutCandidate>> ways =
+      cutCandidates(signature, inputs, batchDimGiven);
+  if (!ways || ways->empty()) {
+    llvm::consumeError(ways.takeError());
     return unchanged();
   }
+  const int64_t batch = ways->front().batch;
+  setCut(signature, ways->front().dims);
   size_t trials = 0;
   for (int64_t samples : numbersIn(text.message)) {
-    if (*batch < 1 || samples < 1 || samples == *batch || *batch / samples > kMostParts ||
+    if (batch < 1 || samples < 1 || samples == batch || batch / samples > kMostParts ||
         trials++ == kMostBatches)
       continue;
-    if (runsWith(samples, *batch, signature, inputs, run))
+    if (runsWith(samples, batch, signature, inputs, run))
       return makeError(
           text.code,
           fmt::format("expected a batch of {} (the model's constants fix it), got {}: {}",
-                      counted(static_cast<size_t>(samples), "sample"), *batch, text.message),
+                      counted(static_cast<size_t>(samples), "sample"), batch, text.message),
           fmt::format("give it batches of {}; {}", samples, howToFreeBatch()));
   }
   return unchanged();

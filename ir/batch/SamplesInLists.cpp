@@ -1,11 +1,12 @@
-#include "ir/SamplesInLists.h"
+#include "ir/batch/SamplesInLists.h"
 
-#include "ir/BatchDimGuess.h"
+#include "ir/batch/CutCandidates.h"
 #include "ir/Values.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <fmt/format.h>
 
+#include <ATen/core/Dict.h>
 #include <ATen/core/Tensor.h>
 
 #include <optional>
@@ -33,6 +34,13 @@ struct Results {
         before.toTupleRef().size() == after.toTupleRef().size()) {
       for (size_t i = 0; i < before.toTupleRef().size(); ++i)
         compare(before.toTupleRef().elements()[i], after.toTupleRef().elements()[i], batch);
+      return;
+    }
+    if (before.isGenericDict() && after.isGenericDict()) {
+      const c10::impl::GenericDict second = after.toGenericDict();
+      for (const auto &entry : before.toGenericDict())
+        if (second.contains(entry.key()))
+          compare(entry.value(), second.at(entry.key()), batch);
       return;
     }
     const std::vector<at::Tensor> a = tensorsOf(before), b = tensorsOf(after);
@@ -76,7 +84,7 @@ int64_t firstDimension(const c10::IValue &value) {
 } // namespace
 
 std::string samplesInLists(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
-                           const std::vector<bool> &batchDimGiven, LeafRunner run) {
+                           const std::vector<bool> &batchDimGiven, ModelRunner run) {
   if (anyDimGiven(signature, batchDimGiven))
     return "";
   std::optional<size_t> first;
@@ -100,8 +108,7 @@ std::string samplesInLists(const Signature &signature, llvm::ArrayRef<c10::IValu
     return "";
   }
   Results results;
-  for (size_t l = 0; l < std::min(before->size(), after->size()); ++l)
-    results.compare((*before)[l], (*after)[l], firstDimension(inputs[*first]));
+  results.compare(before->front(), after->front(), firstDimension(inputs[*first]));
   if (!results.follow || results.keepBatch)
     return "";
   return fmt::format("{} is a list with an entry per sample", signature.inputs[*first].name);

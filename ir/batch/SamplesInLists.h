@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ir/MicroBatch.h"
+#include "ir/batch/ModelRunner.h"
 
 namespace pipec {
 
@@ -10,6 +11,6 @@ namespace pipec {
 /// entries however many there are. That dimension is no batch then, and may be of a fixed size.
 /// Empty otherwise: as a model with a fixed batch may take any number of features. Two runs.
 std::string samplesInLists(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
-                           const std::vector<bool> &batchDimGiven, LeafRunner run);
+                           const std::vector<bool> &batchDimGiven, ModelRunner run);
 
 } // namespace pipec

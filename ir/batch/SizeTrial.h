@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ir/MicroBatch.h"
+#include "ir/batch/ModelRunner.h"
 
 namespace pipec {
 
@@ -19,7 +20,7 @@ struct SizeRun {
 /// varies; nor where two runs differ, as of kernels that read what is beside their memory.
 /// `keepsFeatures`: last sizes of tensors of numbers stay. `run` as for batchTrial.
 std::vector<SizeRun> sizeTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
-                               bool keepsFeatures, LeafRunner run,
+                               bool keepsFeatures, ModelRunner run,
                                llvm::function_ref<bool(llvm::ArrayRef<c10::IValue>)> decidesAlike);
 
 /// What `other` at `batch` samples shows of a value that `spec` describes at other sizes of the

@@ -1,4 +1,4 @@
-#include "ir/SamplesByNumber.h"
+#include "ir/batch/SamplesByNumber.h"
 
 #include "ir/TorchError.h"
 #include "ir/Values.h"
@@ -31,7 +31,7 @@ bool mayPointBeyond(const c10::IValue &value, int64_t size) {
 
 /// Whether the model runs with `size` samples and the numbers of `reduced` inputs below it.
 bool runsReduced(int64_t size, const std::vector<bool> &reduced, const Signature &signature,
-                 llvm::ArrayRef<c10::IValue> inputs, LeafRunner run) {
+                 llvm::ArrayRef<c10::IValue> inputs, ModelRunner run) {
   std::vector<c10::IValue> call;
   llvm::Error error = guardTorchVoid(ExitCode::Other, "resizing", [&] {
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -51,7 +51,7 @@ bool runsReduced(int64_t size, const std::vector<bool> &reduced, const Signature
 
 /// Of the inputs whose numbers could point `beyond` the size, those that have to stay below it.
 std::vector<std::string> namesOf(std::vector<bool> beyond, const Signature &signature,
-                                 llvm::ArrayRef<c10::IValue> inputs, int64_t size, LeafRunner run) {
+                                 llvm::ArrayRef<c10::IValue> inputs, int64_t size, ModelRunner run) {
   std::vector<std::string> names, all;
   std::vector<bool> reduced(inputs.size(), true);
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -69,7 +69,7 @@ std::vector<std::string> namesOf(std::vector<bool> beyond, const Signature &sign
 } // namespace
 
 std::string samplesByNumber(Signature signature, llvm::ArrayRef<c10::IValue> inputs,
-                            llvm::ArrayRef<int64_t> sizes, LeafRunner run) {
+                            llvm::ArrayRef<int64_t> sizes, ModelRunner run) {
   std::vector<bool> beyond;
   llvm::Error error = guardTorchVoid(ExitCode::Other, "reading numbers", [&] {
     for (const c10::IValue &input : inputs)

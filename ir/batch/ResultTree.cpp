@@ -1,4 +1,4 @@
-#include "runtime/ResultTree.h"
+#include "ir/batch/ResultTree.h"
 
 #include <ATen/core/ivalue.h>
 #include <ATen/core/jit_type.h>

@@ -1,0 +1,163 @@
+#include "ir/batch/CheckResults.h"
+
+#include "ir/MicroBatch.h"
+#include "ir/Values.h"
+#include "ir/batch/Rounding.h"
+
+#include <fmt/format.h>
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
+
+namespace pipec {
+
+namespace {
+
+using Kind = MergeRule::Kind;
+
+/// A signature of one result.
+Signature ofOneLeaf(const OutputLeaf &leaf) {
+  Signature signature;
+  signature.leaves = {leaf};
+  return signature;
+}
+
+std::string firstLineOf(llvm::Error error) {
+  const std::string message = describe(std::move(error)).message;
+  return llvm::StringRef(message).split('\n').first.str();
+}
+
+ResultCheck checkLeaf(const OutputLeaf &leaf, const c10::IValue &whole,
+                      llvm::ArrayRef<c10::IValue> parts) {
+  using Equal = ResultCheck::Equal;
+  std::vector<Values> merging;
+  for (const c10::IValue &part : parts)
+    merging.push_back({part});
+  llvm::Expected<c10::IValue> merged = mergeOutputs(
+      ofOneLeaf(leaf), merging, kPartSamples);
+  if (!merged)
+    return {Equal::No, firstLineOf(merged.takeError())};
+  if (leaf.merge.kind == Kind::List && !whole.isNone())
+    return {Equal::No, "a list of what the micro-batches give"};
+  const Comparison comparison = compare(whole, *merged, 0.0, toleranceFor(whole));
+  if (comparison.equal)
+    return {Equal::Yes, ""};
+  return {Equal::No, fmt::format("{}{} for the whole batch, {} for micro-batches",
+                                 comparison.where.empty() || comparison.where == "[]"
+                                     ? ""
+                                     : "at " + comparison.where + " ",
+                                 comparison.expected, comparison.actual)};
+}
+
+/// Values of the first kVariedSamples samples before and after one of them changed.
+class Poked {
+public:
+  explicit Poked(const OutputLeaf &leaf) : leaf_(leaf) {}
+
+  std::string find(const c10::IValue &before, const c10::IValue &after) const {
+    if (leaf_.merge.kind == Kind::Join)
+      return ofEntries(before, after, leaf_.merge.dim);
+    if (leaf_.merge.kind != Kind::Concat)
+      return "";
+    const std::vector<at::Tensor> calm = tensorsOf(before), poked = tensorsOf(after);
+    for (size_t t = 0; t < calm.size() && calm.size() == poked.size(); ++t)
+      if (std::string text = ofRows(calm[t], poked[t]); !text.empty())
+        return text;
+    return "";
+  }
+
+private:
+  static std::vector<at::Tensor> tensorsOf(const c10::IValue &value) {
+    std::vector<at::Tensor> tensors;
+    forEachTensor(value, [&](const at::Tensor &tensor) { tensors.push_back(tensor); });
+    return tensors;
+  }
+
+  /// A result may have several rows for each sample, as of beams or of tokens; rows that belong to
+  /// none leave open which are whose.
+  std::optional<int64_t> rowsPerSample(const at::Tensor &tensor) const {
+    const int64_t rows = tensor.size(leaf_.merge.dim);
+    return rows > 0 && rows % kVariedSamples == 0 ? std::optional(rows / kVariedSamples)
+                                                  : std::nullopt;
+  }
+
+  std::string ofRows(const at::Tensor &before, const at::Tensor &after) const {
+    const int64_t dim = leaf_.merge.dim;
+    if (!before.defined() || !after.defined() || dim >= before.dim() ||
+        before.sizes() != after.sizes())
+      return "";
+    const std::optional<int64_t> rows = rowsPerSample(before);
+    if (!rows)
+      return "";
+    for (int64_t sample : {int64_t(0), kVariedSamples - 1}) {
+      const at::Tensor calm = before.narrow(dim, sample * *rows, *rows),
+                       poked = after.narrow(dim, sample * *rows, *rows);
+      if (std::string text = difference(calm, poked, sample); !text.empty())
+        return text;
+    }
+    return "";
+  }
+
+  std::string ofEntries(const c10::IValue &before, const c10::IValue &after, int64_t depth) const {
+    if (depth > 0 || !before.isList() || !after.isList() ||
+        before.toListRef().size() != after.toListRef().size() ||
+        before.toListRef().size() % kVariedSamples != 0)
+      return "";
+    const size_t each = before.toListRef().size() / kVariedSamples;
+    for (int64_t sample : {int64_t(0), kVariedSamples - 1})
+      for (size_t e = static_cast<size_t>(sample) * each; e < (sample + 1) * each; ++e)
+        if (std::string text = difference(before.toListRef()[e], after.toListRef()[e], sample);
+            !text.empty())
+          return text;
+    return "";
+  }
+
+  /// The same sizes run by the same kernels: what differs by more than their rounding is another
+  /// number.
+  static std::string difference(const c10::IValue &before, const c10::IValue &after,
+                                int64_t sample) {
+    const Comparison comparison =
+        compare(before, after, 0.0, toleranceFor(before) * kOfRounding);
+    return comparison.equal
+               ? ""
+               : fmt::format("of sample {}: {}, {} after sample {} alone has changed", sample,
+                             comparison.expected, comparison.actual, kPokedSample);
+  }
+
+  static constexpr double kOfRounding = 1e-2;
+  const OutputLeaf &leaf_;
+};
+
+} // namespace
+
+std::vector<ResultCheck> checkResults(const Signature &signature, const TrialLeaves &leaves,
+                                      const std::string &notTried) {
+  at::NoGradGuard noGrad;
+  std::vector<ResultCheck> checks(signature.leaves.size());
+  for (size_t l = 0; l < checks.size(); ++l) {
+    if (!notTried.empty()) {
+      checks[l].reason = notTried;
+      continue;
+    }
+    Values parts;
+    for (const Values &part : leaves.parts)
+      parts.push_back(part[l]);
+    checks[l] = checkLeaf(signature.leaves[l], leaves.whole.front()[l], parts);
+  }
+  return checks;
+}
+
+std::string crossTalk(const Signature &signature, const TrialLeaves &leaves,
+                      llvm::ArrayRef<std::string> paths) {
+  at::NoGradGuard noGrad;
+  if (leaves.poked.empty() || leaves.varied.empty())
+    return "";
+  for (size_t l = 0; l < signature.leaves.size(); ++l)
+    if (std::string text = Poked(signature.leaves[l])
+                               .find(leaves.varied.front()[l], leaves.poked.front()[l]);
+        !text.empty())
+      return (paths[l] == "result" ? "the result " : "result " + paths[l] + " ") + text;
+  return "";
+}
+
+} // namespace pipec

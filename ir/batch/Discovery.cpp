@@ -1,0 +1,347 @@
+#include "ir/batch/Discovery.h"
+
+#include "ir/TorchError.h"
+#include "ir/Values.h"
+#include "ir/batch/CheckResults.h"
+#include "ir/batch/DiscoveryNotes.h"
+#include "ir/batch/FixedBatch.h"
+#include "ir/batch/MergeRules.h"
+#include "ir/batch/ResultTree.h"
+#include "ir/batch/SamplesByNumber.h"
+#include "ir/batch/SamplesInLists.h"
+#include "ir/batch/TrialSpecs.h"
+#include "ir/plan/Check.h"
+#include "ir/plan/OutputPath.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+
+namespace pipec {
+
+namespace {
+
+using Kind = MergeRule::Kind;
+
+bool follows(const OutputLeaf &leaf) {
+  return leaf.merge.kind != Kind::Same && leaf.merge.kind != Kind::List;
+}
+bool hasRows(const OutputLeaf &leaf) {
+  return leaf.merge.kind == Kind::Concat || leaf.merge.kind == Kind::Join;
+}
+bool hasSizes(const OutputLeaf &leaf) { return !leaf.tensor.shape.empty(); }
+
+/// One way of cutting, and what the signature is by it.
+struct Way {
+  Signature signature;
+  CutTrial trial;
+  std::vector<ResultCheck> checks;
+  std::string mixing; // a result in which samples affect each other
+  CutFit fit = CutFit::Fails;
+
+  /// Good enough to take the batch from another tensor than the first.
+  bool allFollow() const {
+    return llvm::any_of(signature.leaves, follows) &&
+           llvm::all_of(signature.leaves,
+                        [](const OutputLeaf &leaf) { return hasRows(leaf) || !hasSizes(leaf); });
+  }
+};
+
+class Discoverer {
+public:
+  Discoverer(const Signature &untried, const Values &inputs, const DiscoveryOptions &options,
+             ModelRunner run)
+      : untried_(untried), inputs_(inputs), options_(options), run_(run),
+        named_(anyDimGiven(untried, options.batchDimGiven)) {}
+
+  llvm::Expected<BatchDiscovery> discover(Signature &signature) {
+    llvm::Expected<std::vector<CutCandidate>> candidates =
+        cutCandidates(untried_, inputs_, options_.batchDimGiven);
+    if (!candidates)
+      return candidates.takeError();
+    if (llvm::Error error = tryGroups(*candidates))
+      return std::move(error);
+    if (best_ && (best_->fit == CutFit::Unequal || best_->fit == CutFit::Reduced))
+      if (auto second = secondDimension(untried_, inputs_, options_.batchDimGiven))
+        if (llvm::Error error = tryOther(*second))
+          return std::move(error);
+    if (!best_) // nothing to cut, or nothing runs
+      if (llvm::Error error = runUncut())
+        return std::move(error);
+    return finish(signature);
+  }
+
+private:
+  /// Each group's first candidate, and the others of the group where that one does not fit.
+  llvm::Error tryGroups(llvm::ArrayRef<CutCandidate> candidates) {
+    while (!candidates.empty() && !isSettled()) {
+      const size_t group = candidates.front().group;
+      const auto rest =
+          llvm::find_if(candidates, [&](const CutCandidate &one) { return one.group != group; });
+      const size_t count = static_cast<size_t>(rest - candidates.begin());
+      if (llvm::Error error = tryGroup(candidates.take_front(count)))
+        return error;
+      candidates = candidates.drop_front(count);
+    }
+    return llvm::Error::success();
+  }
+
+  bool isSettled() const { return !notCut_.empty() || (best_ && best_->fit == CutFit::Equal); }
+
+  llvm::Error tryGroup(llvm::ArrayRef<CutCandidate> candidates) {
+    std::optional<Way> best;
+    for (const CutCandidate &candidate : candidates) {
+      llvm::Expected<std::optional<Way>> way = tryWay(candidate);
+      if (!way)
+        return way.takeError();
+      if (*way && (!best || (*way)->fit < best->fit))
+        best = std::move(**way);
+      if (best && best->fit == CutFit::Equal)
+        break;
+    }
+    const bool first = !best_;
+    const bool better = best && (first || (best->fit < best_->fit && best->allFollow()));
+    const bool open = first || best_->fit >= CutFit::Unrelated || best_->fit == CutFit::Reduced;
+    if (best && best->fit >= CutFit::NoParts && open)
+      notCut_ = named_ ? "" : reasonNotToCut(*best);
+    if (better || !notCut_.empty())
+      best_ = std::move(best);
+    return llvm::Error::success();
+  }
+
+  /// A way that nobody named has to fit in every respect.
+  llvm::Error tryOther(const CutCandidate &candidate) {
+    llvm::Expected<std::optional<Way>> way = tryWay(candidate);
+    if (!way)
+      return way.takeError();
+    if (*way && (*way)->fit == CutFit::Equal && (*way)->allFollow())
+      best_ = std::move(**way);
+    return llvm::Error::success();
+  }
+
+  /// Nothing where the example of this way does not run; the first such error is kept. Errors:
+  /// those of comparing.
+  llvm::Expected<std::optional<Way>> tryWay(CutCandidate candidate) {
+    if (candidate.batch < options_.microBatches && (best_ || firstError_))
+      return std::nullopt;
+    Values example = inputs_;
+    if (options_.microBatches > 1) {
+      candidate.batch = (candidate.batch + options_.microBatches - 1) / options_.microBatches;
+      if (!candidate.named) // one sample goes with everything, also where the guess is wrong
+        candidate.batch = std::max<int64_t>(2, candidate.batch);
+      example = firstSamples(inputs_, candidate.dims, candidate.batch);
+    }
+    llvm::Expected<c10::IValue> result = runExample(example);
+    if (!result) {
+      keepError(result.takeError(), example, candidate);
+      return std::nullopt;
+    }
+    Way way;
+    way.trial = tryCut(candidate, example, *result, run_);
+    if (llvm::Error error = judge(way))
+      return std::move(error);
+    return way;
+  }
+
+  /// One run for all ways where the example is the inputs themselves.
+  llvm::Expected<c10::IValue> runExample(const Values &example) {
+    const bool isWhole = options_.microBatches == 1;
+    if (isWhole && whole_)
+      return *whole_;
+    llvm::Expected<std::vector<c10::IValue>> results = run_({ownCopies(example)});
+    if (!results)
+      return results.takeError();
+    if (isWhole)
+      whole_ = results->front();
+    return results->front();
+  }
+
+  void keepError(llvm::Error error, const Values &example, const CutCandidate &candidate) {
+    if (firstError_) {
+      llvm::consumeError(std::move(error));
+      return;
+    }
+    firstError_ = describe(std::move(error));
+    failedExample_ = example;
+    failedCandidate_ = candidate;
+  }
+
+  llvm::Error judge(Way &way) {
+    return guardTorchError(
+        ExitCode::Other, "comparing outputs of several batch sizes", [&]() -> llvm::Error {
+          CutTrial &trial = way.trial;
+          way.signature = untried_;
+          Signature &signature = way.signature;
+          setCut(signature, trial.candidate.dims);
+          signature.batchSymbolic = trial.runs();
+          signature.batchSize = trial.candidate.batch;
+          if (!trial.runs())
+            varyExample(trial, run_);
+          if (options_.findsTree)
+            describeResults(signature, trial);
+          llvm::Expected<TrialLeaves> leaves = leavesOf(signature, trial);
+          if (!leaves)
+            return leaves.takeError();
+          describeInputs(signature, trial);
+          for (size_t l = 0; l < signature.leaves.size(); ++l) {
+            LeafEvidence evidence = evidenceOf(trial, *leaves, l);
+            evidence.drawsRandom = options_.drawsRandom();
+            signature.leaves[l].merge = findMergeRule(
+                evidence, trial.runs() ? std::nullopt : std::optional(trial.candidate.batch));
+            signature.leaves[l].tensor = specOver(evidence.seen, leaves->example.front()[l]);
+          }
+          if (llvm::Error error = giveMerges(signature, options_.merges))
+            return error;
+          way.checks = checkResults(signature, *leaves, notTried(trial));
+          if (trial.runs())
+            way.mixing = crossTalk(signature, *leaves, outputPaths(signature));
+          way.fit = fitOf(way);
+          return llvm::Error::success();
+        });
+  }
+
+  std::string notTried(const CutTrial &trial) const {
+    if (!trial.runs())
+      return "other batch sizes do not run";
+    if (!trial.partsRefusal.empty())
+      return "parts of the batch do not run";
+    if (options_.drawsRandom())
+      return "the model draws random numbers";
+    return trial.distinct ? "" : "the example has one sample";
+  }
+
+  CutFit fitOf(const Way &way) const {
+    const Signature &signature = way.signature;
+    if (!way.trial.runs())
+      return CutFit::OneSize;
+    if (!way.trial.partsRefusal.empty())
+      return CutFit::NoParts;
+    if (llvm::none_of(signature.leaves, follows) && llvm::any_of(signature.leaves, hasSizes))
+      return CutFit::Unrelated;
+    const std::vector<bool> given = givenLeaves(signature, options_.merges);
+    bool equal = way.mixing.empty();
+    for (size_t l = 0; l < given.size(); ++l)
+      equal = equal && (given[l] || way.checks[l].equal != ResultCheck::Equal::No);
+    if (!equal)
+      return CutFit::Unequal;
+    return llvm::any_of(signature.leaves, hasRows) || llvm::none_of(signature.leaves, hasSizes)
+               ? CutFit::Equal
+               : CutFit::Reduced;
+  }
+
+  std::string reasonNotToCut(const Way &way) {
+    const CutTrial &trial = way.trial;
+    if (trial.runs())
+      return fmt::format("the model fails on the later samples of the example alone ({})",
+                         trial.partsRefusal);
+    return reasonOfExample(trial.candidate, trial.example.calls.front());
+  }
+
+  std::string reasonOfExample(const CutCandidate &candidate, const Values &example) {
+    Signature cut = untried_;
+    setCut(cut, candidate.dims);
+    const std::string why = samplesInLists(cut, example, options_.batchDimGiven, run_);
+    return why.empty() ? samplesByNumber(cut, example, kTrialSizes, run_) : why;
+  }
+
+  /// No dimension is known, or no way of cutting runs.
+  llvm::Error runUncut() {
+    if (firstError_)
+      return explainFailure();
+    llvm::Expected<c10::IValue> result = runExample(inputs_);
+    if (!result)
+      return withArguments(result.takeError(), untried_, inputs_);
+    Way way;
+    way.trial.candidate = {CutDims(inputs_.size()), 0, 0, true};
+    for (size_t i = 0; i < inputs_.size(); ++i)
+      if (options_.batchDimGiven[i])
+        way.trial.candidate.dims[i] = untried_.inputs[i].batchDim;
+    way.trial.example = {{ownCopies(inputs_)}, {*result}};
+    way.trial.refusal = "no argument has a dimension to cut";
+    if (llvm::Error error = judge(way))
+      return error;
+    best_ = std::move(way);
+    return llvm::Error::success();
+  }
+
+  /// Why no example ran: it was cut along what is no batch, or the model takes another size.
+  llvm::Error explainFailure() {
+    llvm::Error error = makeError(firstError_->code, firstError_->message, firstError_->help);
+    const bool cut = options_.microBatches > 1;
+    if (cut && !named_) {
+      const std::string why = reasonOfWhole();
+      if (!why.empty()) {
+        llvm::consumeError(std::move(error));
+        return notCutError(why, options_.microBatches);
+      }
+    }
+    error = withArguments(std::move(error), untried_, failedExample_);
+    if (const std::string dims = cut ? suggestBatchDims(untried_, inputs_) : ""; !dims.empty()) {
+      ErrorText text = describe(std::move(error));
+      return makeError(text.code, text.message,
+                       (text.help.empty() ? "" : text.help + "; ") +
+                           "if the batch is not the first dimension everywhere: --batch-dim " +
+                           dims);
+    }
+    return explainFixedBatch(std::move(error), untried_, failedExample_, options_.batchDimGiven,
+                             run_);
+  }
+
+  /// The whole batch may run where its parts do not.
+  std::string reasonOfWhole() {
+    Signature cut = untried_;
+    setCut(cut, failedCandidate_.dims);
+    const std::string why = samplesInLists(cut, inputs_, options_.batchDimGiven, run_);
+    if (!why.empty())
+      return why;
+    if (llvm::Error error = run_({ownCopies(inputs_)}).takeError()) {
+      llvm::consumeError(std::move(error));
+      return "";
+    }
+    return samplesByNumber(cut, inputs_, kTrialSizes, run_);
+  }
+
+  llvm::Expected<BatchDiscovery> finish(Signature &signature) {
+    BatchDiscovery found;
+    signature = std::move(best_->signature);
+    found.notCut = std::move(notCut_);
+    found.results = std::move(best_->checks);
+    if (!found.notCut.empty()) {
+      keepWhole(signature);
+      for (ResultCheck &check : found.results)
+        check = {ResultCheck::Equal::Yes, ""}; // there is one micro-batch
+    }
+    found.trial = std::move(best_->trial);
+    found.notes = discoveryNotes(signature, found, best_->mixing, inputs_, options_);
+    return found;
+  }
+
+  const Signature &untried_;
+  const Values &inputs_;
+  const DiscoveryOptions &options_;
+  ModelRunner run_;
+  const bool named_;
+  std::optional<c10::IValue> whole_; // result of the inputs as they are
+  std::optional<Way> best_;
+  std::string notCut_;
+  std::optional<ErrorText> firstError_; // of an example
+  Values failedExample_;
+  CutCandidate failedCandidate_;
+};
+
+} // namespace
+
+llvm::Expected<BatchDiscovery> discoverBatch(Signature &signature, const Values &inputs,
+                                             const DiscoveryOptions &options, ModelRunner run) {
+  PIPEC_ASSERT(inputs.size() == signature.inputs.size() &&
+                   options.batchDimGiven.size() == inputs.size(),
+               "bound inputs");
+  const Signature untried = signature;
+  llvm::Expected<BatchDiscovery> found =
+      Discoverer(untried, inputs, options, run).discover(signature);
+  if (found && !found->notCut.empty() && options.microBatches > 1)
+    return notCutError(found->notCut, options.microBatches);
+  return found;
+}
+
+} // namespace pipec

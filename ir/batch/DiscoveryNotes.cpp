@@ -1,0 +1,129 @@
+#include "ir/batch/DiscoveryNotes.h"
+
+#include "ir/Values.h"
+#include "ir/plan/OutputPath.h"
+#include "ir/plan/PlanNames.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <ATen/core/Tensor.h>
+
+namespace pipec {
+
+namespace {
+
+using Kind = MergeRule::Kind;
+using Equal = ResultCheck::Equal;
+
+bool hasFirstDim(const c10::IValue &value, int64_t size) {
+  bool any = false;
+  forEachTensor(value, [&](const at::Tensor &tensor) {
+    any = any || (tensor.defined() && tensor.dim() > 0 && tensor.size(0) == size);
+  });
+  return any;
+}
+
+std::string nameOf(const std::string &path) {
+  return path == "result" ? "the result" : "result " + path;
+}
+
+/// Arguments of the batch's size that are given whole, and those cut along another dimension than
+/// the first: nothing but the trial says so.
+std::vector<std::string> notesOnInputs(const Signature &signature, const Values &inputs,
+                                       const DiscoveryOptions &options, int64_t batch) {
+  std::vector<std::string> whole, cut, said;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const InputSpec &input = signature.inputs[i];
+    if (options.batchDimGiven[i])
+      continue;
+    if (!input.batchDim && hasFirstDim(inputs[i], batch))
+      whole.push_back(input.name);
+    if (input.batchDim.value_or(0) > 0)
+      cut.push_back(fmt::format("dimension {} of {}", *input.batchDim, input.name));
+    if (input.batchDim.value_or(0) > 0)
+      said.push_back(fmt::format("{}={}", input.name, *input.batchDim));
+  }
+  std::vector<std::string> notes;
+  if (!cut.empty())
+    notes.push_back(fmt::format("the batch is {}: only so are samples independent; --batch-dim {} "
+                                "says it explicitly",
+                                fmt::join(cut, ", "), fmt::join(said, ",")));
+  for (const std::string &name : whole)
+    notes.push_back(fmt::format("{} is given whole to every micro-batch, although it has {} rows as "
+                                "the batch has: it did not fit as samples; --batch-dim {}=none "
+                                "says it explicitly, --batch-dim {}=0 cuts it",
+                                name, batch, name, name));
+  return notes;
+}
+
+std::string noteOnMixing(const Signature &signature, const std::string &mixing,
+                         const Values &inputs) {
+  std::string dims = suggestBatchDims(signature, inputs), first;
+  for (const InputSpec &input : signature.inputs)
+    if (first.empty() && input.batchDim)
+      first = fmt::format("if dimension {} of {} is not the batch, pass --batch-dim {}",
+                          *input.batchDim, input.name, dims.empty() ? input.name + "=K" : dims);
+  return fmt::format("samples in a micro-batch affect each other ({}), so results match "
+                     "running each micro-batch separately, not the whole batch{}",
+                     mixing, first.empty() ? "" : "; " + first);
+}
+
+/// A result whose micro-batches do not make the whole batch's.
+std::string noteOnResult(const std::string &path, const MergeRule &rule, const ResultCheck &check) {
+  const std::string how = rule.kind == Kind::Mean  ? "the mean over micro-batches"
+                          : rule.kind == Kind::Sum ? "the sum over micro-batches"
+                          : rule.kind == Kind::Same ? "the value of every micro-batch"
+                                                    : "a list with a value per micro-batch";
+  const std::string differs = rule.kind == Kind::List ? "" : " (" + check.reason + ")";
+  return fmt::format("{} is {}, which is not what the whole batch gives{}; if it should be merged "
+                     "otherwise: --merge {}=concat:K|sum|mean|list|same",
+                     nameOf(path), how, differs, path);
+}
+
+} // namespace
+
+std::vector<std::string> discoveryNotes(const Signature &signature, const BatchDiscovery &found,
+                                        const std::string &mixing, const Values &inputs,
+                                        const DiscoveryOptions &options) {
+  if (!found.notCut.empty())
+    return {"the batch is not cut into micro-batches: " + found.notCut +
+            "; --batch-dim NAME=K cuts it"};
+  int64_t batch = 0;
+  for (size_t i = 0; i < inputs.size() && batch == 0; ++i)
+    if (const std::optional<int64_t> dim = signature.inputs[i].batchDim)
+      forEachTensor(inputs[i], [&](const at::Tensor &tensor) {
+        if (batch == 0 && tensor.defined() && *dim < tensor.dim())
+          batch = tensor.size(*dim);
+      });
+  if (batch == 0)
+    return {};
+  std::vector<std::string> notes = notesOnInputs(signature, inputs, options, batch);
+  const std::vector<std::string> paths = outputPaths(signature);
+  const std::vector<bool> given = givenLeaves(signature, options.merges);
+  std::string mixes = mixing;
+  for (size_t l = 0; l < paths.size(); ++l) {
+    const MergeRule &rule = signature.leaves[l].merge;
+    if (found.results[l].equal != Equal::No || given[l])
+      continue;
+    if (rule.kind != Kind::Concat && rule.kind != Kind::Join)
+      notes.push_back(noteOnResult(paths[l], rule, found.results[l]));
+    else if (options.writesState && mixing.empty())
+      notes.push_back(fmt::format("{} follows the model's state, which every micro-batch writes: "
+                                  "it is not what the whole batch gives ({})",
+                                  nameOf(paths[l]), found.results[l].reason));
+    else if (mixes.empty())
+      mixes = nameOf(paths[l]) + " " + found.results[l].reason;
+  }
+  if (!mixes.empty())
+    notes.push_back(noteOnMixing(signature, mixes, inputs));
+  return notes;
+}
+
+llvm::Error notCutError(const std::string &why, int64_t microBatches) {
+  return makeError(ExitCode::Usage,
+                   fmt::format("micro-batches: expected 1, got {}: {}", microBatches, why),
+                   "pass --microbatches 1, or say with --batch-dim what is cut");
+}
+
+} // namespace pipec

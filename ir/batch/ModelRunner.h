@@ -1,0 +1,27 @@
+// How experiments on a model are run, whoever owns the model.
+#pragma once
+
+#include "ir/plan/Error.h"
+#include "llvm/ADT/STLExtras.h"
+
+#include <ATen/core/ivalue.h>
+
+#include <vector>
+
+namespace pipec {
+
+using Values = std::vector<c10::IValue>;
+
+/// Calls a fresh copy of the model, whose state is as saved, once per entry, in order, each with
+/// one value per argument. Gives the result of each call, which no later call changes. Errors:
+/// those of the model.
+using ModelRunner =
+    llvm::function_ref<llvm::Expected<std::vector<c10::IValue>>(std::vector<Values> calls)>;
+
+/// Calls of one copy of the model, with arguments as they were before the call, and their results.
+struct Experiment {
+  std::vector<Values> calls;
+  std::vector<c10::IValue> results;
+};
+
+} // namespace pipec

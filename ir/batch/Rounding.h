@@ -1,0 +1,32 @@
+// How much two results may differ and still be called equal: another batch size, other kernels.
+#pragma once
+
+#include "ir/Values.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+
+namespace pipec {
+
+inline constexpr double kRounding = 1e-3; // of the largest number
+
+/// The same for a type of few bits, where 64 roundings are more.
+inline double roundingOf(at::ScalarType type) {
+  const double epsilon = type == at::kBFloat16 ? 0x1p-8 : type == at::kHalf ? 0x1p-11 : 0x1p-24;
+  return std::max(kRounding, 64 * epsilon);
+}
+
+/// An absolute tolerance for comparisons with `value`: 0 where it holds no fractions.
+inline double toleranceFor(const c10::IValue &value) {
+  double tolerance = value.isDouble() ? kRounding * std::abs(value.toDouble()) : 0;
+  forEachTensor(value, [&](const at::Tensor &tensor) {
+    if (tensor.defined() && tensor.is_floating_point() && tensor.numel() > 0 &&
+        tensor.layout() == at::kStrided)
+      tolerance = std::max(tolerance, roundingOf(tensor.scalar_type()) *
+                                          tensor.detach().abs().max().to(at::kDouble).item<double>());
+  });
+  return tolerance;
+}
+
+} // namespace pipec

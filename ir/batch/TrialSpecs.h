@@ -1,0 +1,29 @@
+// What a trial says of the signature: the tree of the result, sizes of inputs and leaves, and the
+// values of each leaf.
+#pragma once
+
+#include "ir/batch/CheckResults.h"
+#include "ir/batch/MergeRules.h"
+
+namespace pipec {
+
+/// The tree that all results of the trial have: containers that differ in length or keys between
+/// them are leaves.
+void describeResults(Signature &signature, const CutTrial &trial);
+
+/// Errors: Other when a result does not have the signature's tree.
+llvm::Expected<TrialLeaves> leavesOf(const Signature &signature, const CutTrial &trial);
+
+LeafEvidence evidenceOf(const CutTrial &trial, const TrialLeaves &leaves, size_t leaf);
+
+/// Sets sizes of the inputs as functions of the batch, as resizing made them.
+void describeInputs(Signature &signature, const CutTrial &trial);
+
+/// The spec of a value that is one tensor in every run; bytes are those of the example.
+TensorSpec specOver(llvm::ArrayRef<std::pair<int64_t, c10::IValue>> seen,
+                    const c10::IValue &example);
+
+/// No input is cut: what was learnt about sizes stays, as sizes that differ from call to call.
+void keepWhole(Signature &signature);
+
+} // namespace pipec

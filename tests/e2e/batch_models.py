@@ -1,0 +1,151 @@
+"""Models whose batch sizes alone do not show: lists per sample, tables as long as the batch, reductions, state, caches."""
+from typing import Dict, List, Tuple
+
+import torch
+from torch import nn
+
+
+class Two(nn.Module):
+    def __init__(self, width: int = 8):
+        super().__init__()
+        self.a, self.b = nn.Linear(width, width), nn.Linear(width, width)
+
+
+class Detector(Two):
+    """One dict per sample, and one list of labels."""
+
+    def forward(self, x: torch.Tensor) -> Tuple[List[Dict[str, torch.Tensor]], List[str]]:
+        x = torch.relu(self.a(x))
+        boxes, labels = self.b(x), torch.jit.annotate(List[str], [])
+        found = torch.jit.annotate(List[Dict[str, torch.Tensor]], [])
+        for i in range(x.size(0)):
+            found.append({"boxes": boxes[i].view(2, 4), "score": x[i].sum()})
+            labels.append("dog" if bool(x[i, 0] > 0) else "cat")
+        return found, labels
+
+
+class Ragged(Two):
+    """As many boxes as a sample has numbers above 0: tensors of different lengths in a list."""
+
+    def forward(self, x: torch.Tensor) -> List[torch.Tensor]:
+        y = self.b(torch.relu(self.a(x)))
+        found = torch.jit.annotate(List[torch.Tensor], [])
+        for i in range(y.size(0)):
+            found.append(y[i][y[i] > 0])
+        return found
+
+
+class ListsInADict(Two):
+    def forward(self, x: torch.Tensor) -> Dict[str, List[torch.Tensor]]:
+        y = self.b(torch.relu(self.a(x)))
+        found = torch.jit.annotate(Dict[str, List[torch.Tensor]], {})
+        for name in ["boxes", "scores"]:
+            entries = torch.jit.annotate(List[torch.Tensor], [])
+            for i in range(y.size(0)):
+                entries.append(y[i] if name == "boxes" else y[i].sum())
+            found[name] = entries
+        return found
+
+
+class Prototypes(Two):
+    def forward(self, x: torch.Tensor, protos: torch.Tensor):
+        return (torch.relu(self.b(self.a(x))) @ protos.t()).softmax(-1)
+
+
+class PrototypesFirst(Two):
+    def forward(self, protos: torch.Tensor, x: torch.Tensor):
+        return torch.cdist(torch.relu(self.b(self.a(x))), protos).softmax(-1)
+
+
+class Reduces(Two):
+    def forward(self, x: torch.Tensor):
+        y = self.b(torch.relu(self.a(x)))
+        return y, y.sum(), y.mean(0), y.sum(0), x.size(0), (y > 0).sum()
+
+
+class Contrasts(Two):
+    """Numbers that only the whole batch has."""
+
+    def forward(self, x: torch.Tensor):
+        y = self.b(torch.relu(self.a(x)))
+        logits = y @ y.t()
+        loss = nn.functional.cross_entropy(logits, torch.arange(x.size(0)))
+        load = y.softmax(-1).mean(0)
+        return {"loss": loss, "balance": (load * load).sum(), "largest": y.max(), "logits": logits, "y": y}
+
+
+class Greedy(Two):
+    """Steps until every sample is done: the longest of the batch decides how many."""
+
+    def forward(self, x: torch.Tensor):
+        x = self.b(torch.relu(self.a(x)))
+        tokens = torch.jit.annotate(List[torch.Tensor], [])
+        rest = (x * 10).abs().sum(1).long() % 7 + 1
+        while bool((rest > 0).any()):
+            tokens.append(rest.clamp(min=0))
+            rest = rest - 1
+        return torch.stack(tokens, 1)
+
+
+class Counts(Two):
+    """Calls so far, as a number and in what it computes."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(1))
+
+    def forward(self, x: torch.Tensor):
+        self.calls += 1
+        return self.b(torch.relu(self.a(x))) + self.calls, self.calls.clone()
+
+
+class Trains(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.norm, self.drop, self.b = nn.Linear(8, 8), nn.BatchNorm1d(8), nn.Dropout(0.1), nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor):
+        return self.b(self.drop(self.norm(self.a(x))))
+
+
+class TimeFirst(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.LSTM(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor):
+        return self.b(self.a(x)[0])
+
+
+class Ranks(Two):
+    """Images, or sequences of them."""
+
+    def forward(self, x: torch.Tensor):
+        x = self.a(x)
+        if x.dim() == 3:
+            x = x.mean(1)
+        return self.b(torch.relu(x))
+
+
+class Decoder(nn.Module):
+    """One layer of attention with a cache: ids are one token, the mask is one longer than the cache."""
+
+    def __init__(self, width: int = 16):
+        super().__init__()
+        self.embed, self.head = nn.Embedding(50, width), nn.Linear(width, 50)
+        self.q, self.k, self.v = nn.Linear(width, width), nn.Linear(width, width), nn.Linear(width, width)
+
+    def attend(self, ids: torch.Tensor, mask: torch.Tensor, keys: torch.Tensor, values: torch.Tensor):
+        x = self.embed(ids)
+        keys, values = torch.cat([keys, self.k(x)], 1), torch.cat([values, self.v(x)], 1)
+        scores = (self.q(x) @ keys.transpose(1, 2) / 4.0).masked_fill(mask[:, None, :] == 0, -1e9)
+        return self.head(scores.softmax(-1) @ values), keys, values
+
+    def forward(self, ids: torch.Tensor, mask: torch.Tensor, keys: torch.Tensor, values: torch.Tensor):
+        return self.attend(ids, mask, keys, values)
+
+
+class TupleDecoder(Decoder):
+    def forward(self, ids: torch.Tensor, mask: torch.Tensor, past: Tuple[torch.Tensor, torch.Tensor]):
+        logits, keys, values = self.attend(ids, mask, past[0], past[1])
+        return {"logits": logits, "past": (keys, values)}

@@ -1,0 +1,188 @@
+"""How a batch is cut and its results become one: no result differs from the whole batch's without a word."""
+from pathlib import Path
+
+import torch
+
+import batch_models
+import e2e
+
+
+def close(got, expected):
+    """Up to rounding, in trees that may hold strings."""
+    if isinstance(expected, (list, tuple)):
+        assert type(got) is type(expected) and len(got) == len(expected), f"{type(got)} of {len(got)}, expected {len(expected)}"
+        for one, other in zip(got, expected):
+            close(one, other)
+    elif isinstance(expected, dict):
+        assert list(got) == list(expected)
+        for key in expected:
+            close(got[key], expected[key])
+    elif isinstance(expected, torch.Tensor):
+        torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-5)
+    else:
+        assert got == expected, f"{got}, expected {expected}"
+
+
+class Batches(e2e.Case):
+    def save(self, name, training=False):
+        torch.manual_seed(11)
+        model = getattr(batch_models, name)()
+        path = Path(f"{name}.pt")
+        torch.jit.script(model if training else model.eval()).save(str(path))
+        return path
+
+    def whole(self, model, inputs):
+        with torch.no_grad(), torch.jit.optimized_execution(False):
+            return torch.jit.load(model)(*inputs)
+
+    def compile(self, model, inputs, *more):
+        torch.manual_seed(5)
+        torch.save(inputs, "example.pt")
+        artifact = f"{model.stem}.pipe"
+        result = self.pipec(0, "pipe-compile", model, "-o", artifact, "--stages", 2, "--inputs", "example.pt", "--force", "--json", *more)
+        return artifact, result
+
+    def runBoth(self, model, artifact, inputs, parts, *more):
+        """The result of the artifact, whose bits are those of the unsplit model's micro-batches."""
+        torch.save(inputs, "batch.pt")
+        how = ["--inputs", "batch.pt", "--microbatches", parts, "--threads", 1]
+        self.pipec(0, "pipe-run", model, *how, "--output", "reference.pt", "--force", *more)
+        self.pipec(0, "pipe-run", artifact, *how, "--expect", "reference.pt", "--rtol", 0, "--atol", 0, saying="PASSED")
+        return torch.load("reference.pt", weights_only=False)
+
+    def results(self, result):
+        import json
+        return {row["path"]: row for row in json.loads(result.out)["results"]}
+
+    def sameAsWhole(self, name, make, parts=((4, 2), (5, 2), (6, 4)), merges=None):
+        model = self.save(name)
+        artifact, result = self.compile(model, make(4))
+        self.assertNotIn("affect each other", result.err)
+        rows = self.results(result)
+        self.assertEqual({row["equals_whole_batch"] for row in rows.values()}, {"yes"})
+        for path, merge in (merges or {}).items():
+            self.assertEqual(rows[path]["merge"], merge, path)
+        for samples, count in parts:
+            torch.manual_seed(samples)
+            batch = make(samples)
+            got, expected = self.runBoth(model, artifact, batch, count), self.whole(model, batch)
+            close(got, expected)
+        return result
+
+    def testListsPerSample(self):
+        x = lambda samples: (torch.randn(samples, 8),)
+        self.sameAsWhole("Detector", x, merges={"0": "join", "1": "join"})
+        self.sameAsWhole("Ragged", x, merges={"result": "join"})
+        self.sameAsWhole("ListsInADict", x, merges={"result": "join:1"})
+        self.assertEqual(e2e.plan("Detector.pipe")["required_features"], ["merge-rules"])
+
+    def testATableAsLongAsTheBatch(self):
+        """Samples are what leaves the others alone; protos stay whole however many samples there are."""
+        for name, order in (("Prototypes", 1), ("PrototypesFirst", -1)):
+            make = lambda samples: (torch.randn(samples, 8), torch.randn(4, 8))[::order]
+            result = self.sameAsWhole(name, make, parts=((8, 2), (4, 2), (5, 3)))
+            self.assertIn("--batch-dim protos=none", result.err)
+            dims = {row["name"]: row.get("batch_dim") for row in self.json(result)["inputs"]}
+            self.assertEqual(dims, {"x": 0, "protos": None})
+        report = self.pipec(0, "pipe-compile", "Prototypes.pt", "--stages", 2, "--inputs", "f32[4,8],f32[4,8]", "--dry-run").out
+        self.assertRegex(report, r"protos +Tensor +float32\[[?4],8\] +whole")
+        self.assertRegex(report, r"x +Tensor +float32\[B,8\] +cut along dimension 0")
+
+    def json(self, result):
+        import json
+        return json.loads(result.out)
+
+    def testReductions(self):
+        self.sameAsWhole("Reduces", lambda samples: (torch.randn(samples, 8),),
+                         merges={"0": "concat:0", "1": "sum", "2": "mean", "3": "sum", "4": "sum", "5": "sum"})
+
+    def testNumbersOfTheWholeBatch(self):
+        model = self.save("Contrasts")
+        artifact, result = self.compile(model, (torch.randn(4, 8),))
+        rows = self.results(result)
+        self.assertEqual({path: row["equals_whole_batch"] for path, row in rows.items()},
+                         {"loss": "no", "balance": "no", "largest": "no", "logits": "no", "y": "yes"})
+        for path in ("loss", "balance", "largest"):
+            self.assertRegex(rows[path]["reason"], r"\d for the whole batch, -?[\d.e-]+ for micro-batches")
+            self.assertRegex(result.err, f"note: result {path} is the mean over micro-batches.*--merge {path}=")
+        self.assertRegex(result.err, "note: result logits is a list.*--merge logits=")
+        run = self.pipec(0, "pipe-run", model, "--inputs", "example.pt", "--microbatches", 2)
+        self.assertIn("result logits is a list", run.err)
+        # Who says how, has it, and is told nothing more.
+        merges = ["--merge", "loss=list,logits=list", "--merge", "balance=sum", "--merge", "largest=list"]
+        artifact, result = self.compile(model, (torch.randn(4, 8),), *merges)
+        self.assertNotIn("--merge", result.err)
+        got = self.runBoth(model, artifact, (torch.randn(4, 8),), 2, *merges)
+        self.assertEqual(len(got["loss"]), 2)
+
+    def testSteps(self):
+        model = self.save("Greedy")
+        _, result = self.compile(model, (torch.randn(4, 8) * 3,))
+        self.assertEqual(self.results(result)["result"]["equals_whole_batch"], "no")
+        self.assertIn("note: the result is a list", result.err)
+
+    def testState(self):
+        model = self.save("Counts")
+        artifact, result = self.compile(model, (torch.randn(4, 8),))
+        self.assertIn("the model writes state (calls)", result.err)
+        self.assertEqual({row["equals_whole_batch"] for row in self.results(result).values()}, {"no"})
+        self.runBoth(model, artifact, (torch.randn(4, 8),), 2)
+
+    def testTrainingMode(self):
+        model = self.save("Trains", training=True)
+        _, result = self.compile(model, (torch.randn(4, 8),))
+        self.assertRegex(result.err, r"note: norm, drop are in training mode .*--infer compiles them in eval mode")
+        self.assertEqual(self.results(result)["result"]["equals_whole_batch"], "not tried")
+        _, result = self.compile(model, (torch.randn(4, 8),), "--infer")
+        self.assertNotIn("training mode", result.err)
+        traced = torch.jit.trace(batch_models.Trains(), torch.randn(4, 8), check_trace=False)
+        traced.save("traced.pt")
+        _, result = self.compile(Path("traced.pt"), (torch.randn(4, 8),), "--infer")
+        self.assertIn("save the model after model.eval()", result.err)
+
+    def testTimeFirst(self):
+        """Steps of a sequence affect each other, samples along the second dimension do not."""
+        result = self.sameAsWhole("TimeFirst", lambda samples: (torch.randn(7, samples, 8),))
+        self.assertIn("--batch-dim x=1", result.err)
+
+    def testWrongMerges(self):
+        model = self.save("Reduces")
+        how = ["pipe-compile", model, "--stages", 2, "--inputs", "f32[4,8]", "--dry-run", "--merge"]
+        self.refused(2, "--merge: expected a result of the model (0, 1, 2, 3, 4, 5), got y", *how, "y=sum")
+        self.refused(2, "--merge 1=concat:0: expected a dimension below 0, got 0", *how, "1=concat:0")
+        self.refused(2, "--merge: expected PATH=concat:K, ", *how, "1=most")
+        self.refused(2, "--merge 5=mean: a mean is of floats, got int64", *how, "5=mean")
+
+    def decode(self, name, steps, tree):
+        """Token after token through one artifact, and through plain PyTorch."""
+        model = self.save(name)
+        torch.manual_seed(3)
+        samples, ids = 2, torch.randint(0, 50, (2, steps))
+        keys, values = torch.randn(samples, 3, 16), torch.randn(samples, 3, 16)
+        for length, path in ((4, "short.pt"), (7, "long.pt")):
+            past = torch.randn(samples, length, 16)
+            torch.save(tree(ids[:, :1], torch.ones(samples, length + 1, dtype=torch.long), past, past), path)
+        report = self.pipec(0, "pipe-compile", model, "-o", f"{name}.pipe", "--stages", 3, "--inputs", "short.pt", "--inputs", "long.pt").out
+        self.assertRegex(report, r"sizes in the examples: t = dimension 1 of .*; t \+ 1 = dimension 1 of mask")
+        for step in range(steps):
+            inputs = tree(ids[:, step:step + 1], torch.ones(samples, keys.size(1) + 1, dtype=torch.long), keys, values)
+            torch.save(inputs, "step.pt")
+            expected = self.whole(model, inputs)
+            self.pipec(0, "pipe-run", f"{name}.pipe", "--inputs", "step.pt", "--microbatches", 1 + step % 2, "--threads", 1, "--output", "out.pt", "--force")
+            got = torch.load("out.pt", weights_only=False)
+            close(got, expected)
+            keys, values = got["past"] if isinstance(got, dict) else got[1:]
+
+    def testCaches(self):
+        self.decode("Decoder", 5, lambda ids, mask, keys, values: (ids, mask, keys, values))
+        self.decode("TupleDecoder", 4, lambda ids, mask, keys, values: (ids, mask, (keys, values)))
+
+    def testExamplesThatDisagree(self):
+        """One of them is computed by operators that the other one does not have."""
+        model = self.save("Ranks")
+        self.refused(2, ["example 2: ", "other operators than the first example"], "pipe-compile", model, "--stages", 2, "--dry-run",
+                     "--inputs", "f32[4,8]", "--inputs", "f32[4,3,8]")
+
+
+if __name__ == "__main__":
+    e2e.main()

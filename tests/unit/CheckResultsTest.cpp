@@ -1,0 +1,102 @@
+// Are merged results those of the whole batch, and do samples affect each other?
+#include "ir/batch/CheckResults.h"
+
+#include <gtest/gtest.h>
+
+#include <ATen/Functions.h>
+
+namespace pipec {
+namespace {
+
+using Equal = ResultCheck::Equal;
+constexpr MergeRule kConcat{MergeRule::Kind::Concat, 0};
+
+/// Parts of 3 and 2 samples, against a whole of 5.
+ResultCheck checked(const c10::IValue &whole, const c10::IValue &first, const c10::IValue &second,
+                    MergeRule rule = kConcat) {
+  Signature signature;
+  signature.leaves.resize(1);
+  signature.leaves[0].merge = rule;
+  TrialLeaves leaves;
+  leaves.whole = {{whole}};
+  leaves.parts = {{first}, {second}};
+  return checkResults(signature, leaves, "").front();
+}
+
+/// Three samples before and after the one in the middle changed.
+std::string talk(const c10::IValue &before, const c10::IValue &after, MergeRule rule = kConcat) {
+  Signature signature;
+  signature.leaves.resize(1);
+  signature.leaves[0].merge = rule;
+  TrialLeaves leaves;
+  leaves.varied = {{before}};
+  leaves.poked = {{after}};
+  return crossTalk(signature, leaves, {"logits"});
+}
+
+TEST(CheckResults, BothNumbersAreNamed) {
+  const at::Tensor whole = at::ones({5, 3});
+  at::Tensor second = at::ones({2, 3});
+  EXPECT_EQ(checked(whole, at::ones({3, 3}), second), (ResultCheck{Equal::Yes, ""}));
+  second[1][2] = 0.5;
+  EXPECT_EQ(checked(whole, at::ones({3, 3}), second),
+            (ResultCheck{Equal::No, "at [4,2] 1 for the whole batch, 0.5 for micro-batches"}));
+  EXPECT_EQ(checked(at::scalar_tensor(9.0), at::scalar_tensor(9.0), at::scalar_tensor(4.0),
+                    {MergeRule::Kind::Mean, 0}),
+            (ResultCheck{Equal::No, "9 for the whole batch, 7 for micro-batches"}));
+}
+
+TEST(CheckResults, RoundingIsEqual) {
+  const at::Tensor values = at::randn({5, 300});
+  const at::Tensor first = values.narrow(0, 0, 3), second = values.narrow(0, 3, 2);
+  EXPECT_EQ(checked(values, first, second.mul(1 + 1e-6)).equal, Equal::Yes);
+  EXPECT_EQ(checked(values, first, second.mul(1.01)).equal, Equal::No);
+  EXPECT_EQ(checked(values.to(at::kHalf), first.to(at::kHalf), second.to(at::kHalf).mul(1 + 1e-3))
+                .equal,
+            Equal::Yes);
+}
+
+TEST(CheckResults, AListIsNotTheWhole) {
+  EXPECT_EQ(checked(at::ones({5, 5}), at::ones({3, 3}), at::ones({2, 2}), {}).equal, Equal::No);
+  const c10::IValue none;
+  EXPECT_EQ(checked(none, none, none, {}).equal, Equal::Yes);
+}
+
+TEST(CheckResults, WhatDoesNotFitTogetherIsSaid) {
+  const ResultCheck check = checked(7, 7, 8, {MergeRule::Kind::Same, 0});
+  EXPECT_EQ(check.equal, Equal::No);
+  EXPECT_NE(check.reason.find("expected one value from all micro-batches"), std::string::npos);
+}
+
+TEST(CrossTalk, RowsOfOtherSamplesStay) {
+  const at::Tensor before = at::ones({3, 2});
+  at::Tensor after = before.clone();
+  after[1].fill_(5);
+  EXPECT_EQ(talk(before, after), "") << "its own row";
+  after[2][0] = 0.75;
+  EXPECT_EQ(talk(before, after),
+            "result logits of sample 2: 1, 0.75 after sample 1 alone has changed");
+  EXPECT_EQ(talk(before.t(), after.t(), {MergeRule::Kind::Concat, 1}),
+            "result logits of sample 2: 1, 0.75 after sample 1 alone has changed");
+  EXPECT_EQ(talk(before, after, {}), "") << "a list has no rows of samples";
+}
+
+TEST(CrossTalk, ASampleMayHaveSeveralRows) {
+  const at::Tensor before = at::arange(12, at::kFloat).view({6, 2});
+  at::Tensor after = before.clone();
+  after.narrow(0, 2, 2).fill_(-1);
+  EXPECT_EQ(talk(before, after), "");
+  after[1][1] = -1;
+  EXPECT_NE(talk(before, after), "");
+  EXPECT_EQ(talk(at::ones({4, 2}), at::zeros({4, 2})), "") << "a row belongs to no sample";
+}
+
+TEST(CrossTalk, EntriesOfLists) {
+  const c10::IValue before(std::vector<int64_t>{1, 2, 3}), own(std::vector<int64_t>{1, 7, 3}),
+      other(std::vector<int64_t>{1, 7, 4});
+  EXPECT_EQ(talk(before, own, {MergeRule::Kind::Join, 0}), "");
+  EXPECT_NE(talk(before, other, {MergeRule::Kind::Join, 0}), "");
+}
+
+} // namespace
+} // namespace pipec

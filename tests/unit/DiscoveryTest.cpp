@@ -1,0 +1,286 @@
+// How a batch is cut and its results become one, where sizes alone would say something else.
+#include "tests/support/Discover.h"
+
+#include "ir/Values.h"
+#include "tests/support/Matchers.h"
+
+#include <gtest/gtest.h>
+
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Dict.h>
+#include <ATen/core/List.h>
+
+namespace pipec {
+namespace {
+
+using Equal = ResultCheck::Equal;
+
+InputSpec input(std::string name) {
+  InputSpec spec;
+  spec.name = std::move(name);
+  return spec;
+}
+
+struct Found {
+  Signature signature;
+  BatchDiscovery discovery;
+
+  std::optional<int64_t> dim(size_t i) const { return signature.inputs[i].batchDim; }
+  MergeRule rule(size_t leaf = 0) const { return signature.leaves[leaf].merge; }
+  Equal equal(size_t leaf = 0) const { return discovery.results[leaf].equal; }
+  /// Notes, one to a line.
+  std::string notes() const {
+    std::string text;
+    for (const std::string &note : discovery.notes)
+      text += note + "\n";
+    return text;
+  }
+};
+
+Found discoverLeaves(const Values &inputs, size_t leaves,
+                     llvm::function_ref<Values(const Values &)> model,
+                     DiscoveryOptions options = {}) {
+  Found found;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    found.signature.inputs.push_back(input(i == 0 ? "x" : i == 1 ? "y" : "z"));
+  found.signature.leaves.resize(leaves);
+  auto run = [&](std::vector<Values> calls) -> llvm::Expected<Values> {
+    try {
+      return model(calls.back());
+    } catch (const std::exception &error) {
+      return makeError(ExitCode::Usage, error.what());
+    }
+  };
+  found.discovery = take(discover(found.signature, inputs,
+                                  std::vector<bool>(inputs.size()), run, std::move(options)));
+  return found;
+}
+
+MergeRule rule(MergeRule::Kind kind, int64_t dim = 0) { return {kind, dim}; }
+using Kind = MergeRule::Kind;
+
+TEST(Discovery, AListWithAnEntryPerSampleIsJoined) {
+  auto boxes = [](const at::Tensor &row) {
+    c10::Dict<std::string, at::Tensor> dict;
+    dict.insert("boxes", row.repeat({2, 1}));
+    return dict;
+  };
+  const Found found = discoverLeaves({at::randn({4, 3})}, 3, [&](const Values &in) -> Values {
+    const at::Tensor x = in[0].toTensor();
+    c10::List<c10::Dict<std::string, at::Tensor>> dicts;
+    c10::List<std::string> words;
+    c10::List<at::Tensor> pairs;
+    for (int64_t i = 0; i < x.size(0); ++i) {
+      dicts.push_back(boxes(x[i]));
+      words.push_back(x[i][0].item<float>() > 0 ? "dog" : "cat");
+      pairs.push_back(x[i] * 2);
+      pairs.push_back(x[i] * 3);
+    }
+    return {dicts, words, pairs};
+  });
+  for (size_t l = 0; l < 3; ++l) {
+    EXPECT_EQ(found.rule(l), rule(Kind::Join)) << l;
+    EXPECT_EQ(found.equal(l), Equal::Yes) << l;
+  }
+  EXPECT_EQ(found.notes(), "");
+}
+
+TEST(Discovery, ListsInsideOtherContainersAreJoined) {
+  const Found found = discoverLeaves({at::randn({4, 3})}, 1, [&](const Values &in) -> Values {
+    const at::Tensor x = in[0].toTensor();
+    c10::List<at::Tensor> a, b;
+    for (int64_t i = 0; i < x.size(0); ++i) {
+      a.push_back(x[i]);
+      b.push_back(x[i].sum());
+    }
+    c10::Dict<std::string, c10::List<at::Tensor>> dict;
+    dict.insert("a", a);
+    dict.insert("b", b);
+    return {dict};
+  });
+  EXPECT_EQ(found.rule(), rule(Kind::Join, 1));
+  EXPECT_EQ(found.equal(), Equal::Yes);
+}
+
+TEST(Discovery, AListOfFeaturesIsConcatenatedByElement) {
+  const Found found = discoverLeaves({at::randn({2, 3})}, 1, [](const Values &in) -> Values {
+    return {c10::List<at::Tensor>({in[0].toTensor(), in[0].toTensor().sum(1)})};
+  });
+  EXPECT_EQ(found.rule(), rule(Kind::Concat, 0)) << "two of them, as there are samples by chance";
+}
+
+TEST(Discovery, TheWayThatLeavesSamplesIndependentWins) {
+  // Prototypes, as many as samples by coincidence.
+  auto similarity = [](const Values &in) -> Values {
+    return {at::relu(in[0].toTensor()).matmul(in[1].toTensor().t()).softmax(-1)};
+  };
+  const Found found = discoverLeaves({at::randn({4, 16}), at::randn({4, 16})}, 1, similarity);
+  EXPECT_EQ(found.dim(0), 0);
+  EXPECT_EQ(found.dim(1), std::nullopt);
+  EXPECT_EQ(found.rule(), rule(Kind::Concat, 0));
+  EXPECT_EQ(found.equal(), Equal::Yes);
+  EXPECT_NE(found.notes().find("--batch-dim y=none"), std::string::npos) << found.notes();
+  // The prototypes may stand first.
+  const Found turned = discoverLeaves(
+      {at::randn({4, 16}), at::randn({4, 16})}, 1,
+      [&](const Values &in) { return similarity({in[1], in[0]}); });
+  EXPECT_EQ(turned.dim(0), std::nullopt);
+  EXPECT_EQ(turned.dim(1), 0);
+  // Nearest prototypes: a number per sample, of any size of both.
+  const Found nearest =
+      discoverLeaves({at::randn({4, 16}), at::randn({4, 16})}, 1, [&](const Values &in) -> Values {
+        return {at::cdist(in[0].toTensor(), in[1].toTensor()).amin(1)};
+      });
+  EXPECT_EQ(nearest.dim(0), 0);
+  EXPECT_EQ(nearest.dim(1), std::nullopt);
+}
+
+TEST(Discovery, WhatIsIndependentBothWaysIsCutAlongTheFirst) {
+  const Found found =
+      discoverLeaves({at::randn({4, 16}), at::randn({4, 16})}, 1, [](const Values &in) -> Values {
+        return {in[0].toTensor().matmul(in[1].toTensor().t())};
+      });
+  EXPECT_EQ(found.dim(0), 0);
+  EXPECT_EQ(found.dim(1), std::nullopt);
+  const Found both =
+      discoverLeaves({at::randn({4, 16}), at::randn({4, 16})}, 1, [](const Values &in) -> Values {
+        return {in[0].toTensor() * in[1].toTensor()};
+      });
+  EXPECT_EQ(both.dim(1), 0);
+  EXPECT_EQ(both.notes(), "");
+}
+
+TEST(Discovery, TimeMayComeFirst) {
+  // A running sum over the first dimension.
+  const Found found =
+      discoverLeaves({at::randn({7, 4, 3}), at::randn({2, 4, 3})}, 1, [](const Values &in) -> Values {
+        return {in[0].toTensor().cumsum(0) + in[1].toTensor().sum(0)};
+      });
+  EXPECT_EQ(found.dim(0), 1);
+  EXPECT_EQ(found.dim(1), 1);
+  EXPECT_EQ(found.rule(), rule(Kind::Concat, 1));
+  EXPECT_NE(found.notes().find("--batch-dim x=1,y=1"), std::string::npos) << found.notes();
+}
+
+TEST(Discovery, ReductionsAreRecognised) {
+  const Found found = discoverLeaves({at::randn({4, 3})}, 7, [](const Values &in) -> Values {
+    const at::Tensor x = in[0].toTensor();
+    return {x.sum(),     x.mean(), x.sum(0),       x.mean(0), x.size(0),
+            x.gt(0).sum(), x.mean().item<double>()};
+  });
+  const Kind expected[] = {Kind::Sum, Kind::Mean, Kind::Sum, Kind::Mean,
+                           Kind::Sum, Kind::Sum,  Kind::Mean};
+  for (size_t l = 0; l < 7; ++l) {
+    EXPECT_EQ(found.rule(l), rule(expected[l])) << l;
+    EXPECT_EQ(found.equal(l), Equal::Yes) << l << found.discovery.results[l].reason;
+  }
+  EXPECT_EQ(found.notes(), "");
+}
+
+TEST(Discovery, WhatMicroBatchesDoNotGiveIsSaid) {
+  const Found found = discoverLeaves({at::randn({4, 3})}, 4, [](const Values &in) -> Values {
+    const at::Tensor x = in[0].toTensor(), logits = x.matmul(x.t());
+    return {x.max(), at::cross_entropy_loss(logits, at::arange(x.size(0))), logits, x * 2};
+  });
+  EXPECT_EQ(found.rule(0), rule(Kind::Mean));
+  EXPECT_EQ(found.rule(1), rule(Kind::Mean));
+  EXPECT_EQ(found.rule(2), rule(Kind::List));
+  for (size_t l = 0; l < 3; ++l) {
+    EXPECT_EQ(found.equal(l), Equal::No);
+    EXPECT_NE(found.notes().find(fmt::format("--merge {}=", l)), std::string::npos)
+        << found.notes();
+  }
+  EXPECT_NE(found.discovery.results[0].reason.find("for the whole batch"), std::string::npos);
+  EXPECT_EQ(found.equal(3), Equal::Yes);
+}
+
+TEST(Discovery, SamplesOfOneExampleAreMadeToDiffer) {
+  const Found found = discoverLeaves({at::randn({1, 3})}, 2, [](const Values &in) -> Values {
+    const at::Tensor x = in[0].toTensor();
+    return {x.sub(x.mean(0)), x.max()};
+  });
+  EXPECT_EQ(found.equal(0), Equal::No);
+  EXPECT_EQ(found.equal(1), Equal::No);
+  EXPECT_NE(found.notes().find("samples in a micro-batch affect each other"), std::string::npos);
+}
+
+TEST(Discovery, SamplesThatAffectEachOtherAreNamed) {
+  const Found found = discoverLeaves({at::randn({4, 3})}, 1, [](const Values &in) -> Values {
+    return {in[0].toTensor().sub(in[0].toTensor().mean(0))};
+  });
+  EXPECT_EQ(found.dim(0), 0);
+  EXPECT_NE(found.notes().find("--batch-dim x=K"), std::string::npos) << found.notes();
+  // Whole numbers are compared with the same numbers of samples.
+  const Found ranks = discoverLeaves({at::randn({4, 3})}, 1, [](const Values &in) -> Values {
+    return {in[0].toTensor().argsort(int64_t(0)).argsort(int64_t(0))};
+  });
+  EXPECT_NE(ranks.notes().find("affect each other"), std::string::npos) << ranks.notes();
+}
+
+TEST(Discovery, StateIsFollowedOverMicroBatches) {
+  Signature signature;
+  signature.inputs = {input("x")};
+  signature.leaves.resize(2);
+  DiscoveryOptions options;
+  options.writesState = true;
+  auto run = [](std::vector<Values> calls) -> llvm::Expected<Values> {
+    const auto count = static_cast<int64_t>(calls.size());
+    return Values{calls.back()[0].toTensor() + count, count};
+  };
+  const BatchDiscovery found = take(discover(signature, {at::randn({4, 2})}, {false}, run, options));
+  EXPECT_EQ(found.results[0].equal, Equal::No);
+  EXPECT_EQ(found.results[1].equal, Equal::No);
+  ASSERT_EQ(found.notes.size(), 2u);
+  EXPECT_NE(found.notes[0].find("result 0 follows the model's state"), std::string::npos);
+}
+
+TEST(Discovery, RandomNumbersAreNotCompared) {
+  DiscoveryOptions options;
+  options.drawsRandom = [] { return true; };
+  const Found found = discoverLeaves(
+      {at::rand({4, 30}).add(1)}, 3,
+      [](const Values &in) -> Values {
+        const at::Tensor x = in[0].toTensor() * at::rand_like(in[0].toTensor()).mul(0.1).add(1);
+        return {x, x.sum(), x.mean()};
+      },
+      options);
+  EXPECT_EQ(found.discovery.results[0].reason, "the model draws random numbers");
+  EXPECT_EQ(found.rule(1), rule(Kind::Sum)) << "twice as much of twice as many samples";
+  EXPECT_EQ(found.rule(2), rule(Kind::Mean));
+}
+
+TEST(Discovery, GivenRulesWin) {
+  auto model = [](const Values &in) -> Values {
+    const at::Tensor x = in[0].toTensor();
+    return {x.max(), x.matmul(x.t())};
+  };
+  DiscoveryOptions options;
+  options.merges = {{"0", rule(Kind::List)}, {"1", rule(Kind::List)}};
+  const Found found = discoverLeaves({at::randn({4, 3})}, 2, model, options);
+  EXPECT_EQ(found.rule(0), rule(Kind::List));
+  EXPECT_EQ(found.notes(), "") << "who says it need not be told";
+
+  Signature signature = found.signature;
+  EXPECT_EQ(describe(giveMerges(signature, {{"7", rule(Kind::Same)}})).message,
+            "--merge: expected a result of the model (0, 1), got 7");
+  EXPECT_EQ(describe(giveMerges(signature, {{"0", rule(Kind::Concat, 3)}})).message,
+            "--merge 0=concat:3: expected a dimension below 0, got 3");
+}
+
+TEST(Discovery, TheExampleMayBeAMicroBatch) {
+  DiscoveryOptions options;
+  options.microBatches = 3;
+  const Found found = discoverLeaves(
+      {at::randn({6, 3}), at::randn({2, 3})}, 1,
+      [](const Values &in) -> Values {
+        return {in[0].toTensor().matmul(in[1].toTensor().t()).softmax(-1)};
+      },
+      options);
+  EXPECT_EQ(found.dim(0), 0);
+  EXPECT_EQ(found.dim(1), std::nullopt) << "as long as a micro-batch by coincidence";
+  EXPECT_EQ(found.signature.batchSize, 2);
+}
+
+} // namespace
+} // namespace pipec
