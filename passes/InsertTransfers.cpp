@@ -33,6 +33,7 @@ public:
     staged.signature = std::move(model.signature);
     staged.obligations = std::move(model.obligations);
     staged.notes = std::move(model.notes);
+    staged.warnings = std::move(model.warnings);
     staged.sourceDigest = model.sourceDigest;
     staged.mode = model.mode;
     return staged;
