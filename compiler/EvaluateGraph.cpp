@@ -284,7 +284,7 @@ namespace {
 
 void annotate(Value *value, const c10::IValue &content) {
   if (value->type()->kind() != c10::TypeKind::TensorType || !content.isTensor() ||
-      !content.toTensor().defined())
+      !content.toTensor().defined() || content.toTensor().is_nested())
     return;
   // A gradient flag belongs to a run, not to the model.
   value->setType(c10::TensorType::create(content.toTensor())->withRequiresGrad(std::nullopt));
