@@ -153,6 +153,11 @@ inline bool isPlain(const c10::Type &type) {
          type.kind() == c10::TypeKind::StringType;
 }
 
+/// Sizes that branches choose stay arithmetic, which stages repeat; conditions and texts do not.
+inline bool leadsToConditions(const c10::Type &operand, const c10::Type &result) {
+  return result.kind() == c10::TypeKind::BoolType || operand.kind() == c10::TypeKind::StringType;
+}
+
 } // namespace fold_branches
 
 /// An operator on one value that branches choose among constants, all else being known.
@@ -168,7 +173,7 @@ inline bool foldThroughBranch(Folding &folding, torch::jit::Node *node) {
       return false;
     operand = i;
   }
-  if (!operand)
+  if (!operand || !leadsToConditions(*node->input(*operand)->type(), *node->output()->type()))
     return false;
   ThroughBranch through(folding, node, *operand);
   if (!through.collect(node->input(*operand)))

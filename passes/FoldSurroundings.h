@@ -3,7 +3,7 @@
 // Modules of torch.nn ask them to choose a fast path.
 #pragma once
 
-#include "ir/NodeInfo.h"
+#include "ir/Values.h"
 #include "passes/Folding.h"
 
 namespace pipec {
@@ -73,6 +73,8 @@ public:
   explicit Nestedness(const Model &model) : model_(model) {}
 
   Answer of(Value *tensor) {
+    if (!mayBeMade())
+      return constant(false);
     auto [known, isNew] = answers_.try_emplace(tensor);
     if (!isNew)
       return known->second;
@@ -82,6 +84,37 @@ public:
   }
 
 private:
+  /// Something in the model may make a nested tensor: an operator with that in its name, or one
+  /// that is not LibTorch's; or an attribute is one.
+  bool mayBeMade() {
+    if (!mayBeMade_)
+      mayBeMade_ = mayMake(*model_.graph->block()) ||
+                   llvm::any_of(model_.attributes, [](const Attribute &attribute) {
+                     return holdsNested(attribute.value);
+                   });
+    return *mayBeMade_;
+  }
+
+  static bool holdsNested(const c10::IValue &value) {
+    bool any = false;
+    forEachTensor(value, [&](const at::Tensor &tensor) {
+      any = any || (tensor.defined() && tensor.is_nested());
+    });
+    return any;
+  }
+
+  static bool mayMake(torch::jit::Block &block) {
+    return llvm::any_of(block.nodes(), [](Node *node) {
+      const c10::Symbol kind = node->kind();
+      const bool isOwn = kind.is_aten() || kind.is_prim() || kind.is_cuda() ||
+                         llvm::StringRef(kind.toQualString()).startswith("quantized::") ||
+                         llvm::StringRef(kind.toQualString()).startswith("pipec::");
+      const bool asks = kind == c10::Symbol::prim("is_nested");
+      return !isOwn || (!asks && llvm::StringRef(kind.toUnqualString()).contains("nested")) ||
+             llvm::any_of(node->blocks(), [](torch::jit::Block *inner) { return mayMake(*inner); });
+    });
+  }
+
   static Answer constant(bool is) { return {Answer::Kind::Constant, is, nullptr}; }
 
   Answer find(Value *tensor) {
@@ -100,7 +133,9 @@ private:
       return of(node->input(0));
     if (kind == padded || kind == fromMask)
       return constant(kind == fromMask);
-    const bool isOrdinary = (kind.is_aten() || kind.is_prim()) && node->blocks().empty() &&
+    const bool isQuantized = llvm::StringRef(kind.toQualString()).startswith("quantized::");
+    const bool isOrdinary = (kind.is_aten() || kind.is_prim() || isQuantized) &&
+                            node->blocks().empty() &&
                             !llvm::StringRef(kind.toUnqualString()).contains("nested");
     return isOrdinary && llvm::all_of(node->inputs(),
                                       [&](Value *input) {
@@ -137,8 +172,8 @@ private:
       return {};
     if (tensor->offset() < model_.argumentCount())
       return constant(false);
-    const c10::IValue &value = model_.attributes[tensor->offset() - model_.argumentCount()].value;
-    return value.isTensor() && !value.toTensor().is_nested() ? constant(false) : Answer();
+    const size_t index = tensor->offset() - model_.argumentCount();
+    return holdsNested(model_.attributes[index].value) ? Answer() : constant(false);
   }
 
   Answer ofBranches(Node *node, size_t index) {
@@ -152,6 +187,7 @@ private:
   }
 
   const Model &model_;
+  std::optional<bool> mayBeMade_;
   std::map<Value *, Answer> answers_; // looked up only
 };
 
