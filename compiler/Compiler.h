@@ -37,7 +37,9 @@ struct CompileOptions {
   std::vector<Cut> cuts;
   std::string split; // "auto", "markers", "at"; empty: at if named, else markers if there are some,
                      // else auto
-  std::string inputs; // values file or description of one micro-batch; empty: none
+  bool nearest = false; // a given cut that cannot stand where it was asked for moves to the nearest
+                        // place where it can, with a warning; else it is an error
+  std::string inputs;   // values file or description of one micro-batch; empty: none
   std::vector<std::string> moreInputs; // further examples: sizes that differ from the first vary
   std::string method = "forward";
   std::vector<std::pair<std::string, std::optional<int64_t>>> batchDims; // nullopt: "none"
@@ -125,9 +127,10 @@ struct CompileReport {
   int64_t torchFileCpuNs = 0; // its processor time
   std::vector<ResultCheck> results; // per output leaf: is it the whole batch's?
   std::string sizeLinks; // how sizes of several examples hang together: "t = dimension 2 of past"
-  std::vector<std::string> notes;  // "encoder.pool has no nodes left: cut before encoder.fc"
-  std::vector<std::string> proved; // what validation proved
-  std::vector<std::string> tested; // what was only tested by running
+  std::vector<std::string> notes;    // "encoder.pool has no nodes left: cut before encoder.fc"
+  std::vector<std::string> warnings; // what is probably not wanted, and what to do
+  std::vector<std::string> proved;   // what validation proved
+  std::vector<std::string> tested;   // what was only tested by running
   int64_t peakMemoryBytes = 0;
 };
 

@@ -5,6 +5,7 @@
 #include "compiler/WeightStorages.h"
 #include "ir/InferenceSettings.h"
 #include "ir/NodeInfo.h"
+#include "ir/Refusals.h"
 #include "ir/TorchError.h"
 #include "passes/analysis/TopLevel.h"
 
@@ -282,9 +283,14 @@ private:
 
 namespace {
 
+bool isNested(const c10::IValue &content) {
+  return content.isTensor() && content.toTensor().defined() && content.toTensor().is_nested();
+}
+
+/// A nested tensor has no sizes that a type could have.
 void annotate(Value *value, const c10::IValue &content) {
   if (value->type()->kind() != c10::TypeKind::TensorType || !content.isTensor() ||
-      !content.toTensor().defined())
+      !content.toTensor().defined() || isNested(content))
     return;
   // A gradient flag belongs to a run, not to the model.
   value->setType(c10::TensorType::create(content.toTensor())->withRequiresGrad(std::nullopt));
@@ -420,12 +426,22 @@ llvm::Error inferTypes(Model &model, std::vector<c10::IValue> inputs) {
     annotateInput(i, inputs[i]);
   for (size_t i = 0; i < model.attributes.size(); ++i)
     annotateInput(model.argumentCount() + i, model.attributes[i].value);
+  std::string nested; // what makes a result that is a nested tensor
   auto observe = [&](const OperatorRun &run) {
-    for (size_t i = 0; i < run.outputs.size(); ++i)
+    for (size_t i = 0; i < run.outputs.size(); ++i) {
+      if (isNested(run.outputs[i]) &&
+          llvm::is_contained(model.graph->outputs(), run.node->output(i)))
+        nested = describeNode(run.node);
       if (decided.holds(run.node->output(i)))
         annotate(run.node->output(i), run.outputs[i]);
+    }
   };
-  return GraphEvaluator(model, /*countsFlops=*/true, &decided).run(std::move(inputs), observe);
+  if (llvm::Error error =
+          GraphEvaluator(model, /*countsFlops=*/true, &decided).run(std::move(inputs), observe))
+    return error;
+  if (!nested.empty())
+    return refuseWith(Refusal::ResultWithoutForm, nested, "a nested tensor", "one that has no sizes");
+  return llvm::Error::success();
 }
 
 Model withOwnGraph(const Model &model) {

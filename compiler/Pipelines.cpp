@@ -25,6 +25,11 @@ std::string lowering(const CompileOptions &options) {
   return withOptions("lower-attributes", list);
 }
 
+/// Given ones: where a planner says, they can stand.
+bool mayMoveCuts(const CompileOptions &options, const PlannedCuts &planned) {
+  return options.nearest && planned.places.empty();
+}
+
 std::string chooseCutsText(const CompileOptions &options, const PlannedCuts &planned) {
   std::vector<std::string> names, list;
   bool markers = false;
@@ -39,6 +44,8 @@ std::string chooseCutsText(const CompileOptions &options, const PlannedCuts &pla
     list.push_back("split=" + options.split);
   else if (markers)
     list.push_back("split=markers");
+  if (mayMoveCuts(options, planned))
+    list.push_back("place=nearest");
   if (options.stages)
     list.push_back("stages=" + std::to_string(options.stages));
   if (!planned.places.empty()) {
@@ -112,7 +119,10 @@ std::string frontPipeline(const CompileOptions &options) {
 std::string typedPipeline() { return "simplify,split-outputs,simplify,split-branches"; }
 
 std::string cutPipeline(const CompileOptions &options, const PlannedCuts &cuts) {
-  return chooseCutsText(options, cuts) + ",legalise-cuts";
+  return chooseCutsText(options, cuts) + "," +
+         withOptions("legalise-cuts", mayMoveCuts(options, cuts)
+                                          ? std::vector<std::string>{"place=nearest"}
+                                          : std::vector<std::string>{});
 }
 
 std::string stagePipeline(const CompileOptions &options, const PlannedCuts &cuts) {

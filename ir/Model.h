@@ -55,8 +55,10 @@ struct Model {
       moduleCalls; // path of each module call in program order, as modulePathOf has it
   std::vector<NodeCost>
       nodeCosts; // per top-level operator (constants and boundaries left out); empty: not measured
-  std::vector<std::string> notes; // sentences for the report
-  TypeAnswers answers;            // of the types of an example run
+  std::vector<std::string> askedBy; // per boundary of the top level, what asked for a cut there, as
+                                    // "--at encoder.layers.6"; empty: nobody by name
+  std::vector<std::string> notes, warnings; // sentences for the report
+  TypeAnswers answers;                      // of the types of an example run
 
   size_t argumentCount() const { return signature.inputs.size(); }
 };
@@ -78,7 +80,7 @@ struct StagedModel {
   std::vector<Attribute> attributes;
   Signature signature;
   std::vector<Obligation> obligations;
-  std::vector<std::string> notes; // sentences for the report; not in the text form
+  std::vector<std::string> notes, warnings; // sentences for the report; not in the text form
   std::string sourceDigest;
   Mode mode = Mode::Infer;
 

@@ -93,20 +93,29 @@ constexpr RefusalRow kRefusals[] = {
      "stage. Control flow that depends on data is one operator; a write stays with what it may "
      "change, reads and writes of an attribute stay together, and so do the maker and the users of "
      "a value that cannot travel."},
+    {Refusal::CutNotPossible, "cut-not-possible", "{} is not possible: {}",
+     "the nearest place is before {}; --nearest cuts there",
+     "A cut by --at, by a marker or by a program's predicate would separate what must stay in one "
+     "stage. With --nearest such a cut moves, with a warning."},
 };
 
 } // namespace
+
+static std::string filledIn(llvm::StringRef text, llvm::ArrayRef<std::string> details) {
+  fmt::dynamic_format_arg_store<fmt::format_context> arguments;
+  for (const std::string &detail : details)
+    arguments.push_back(detail);
+  return fmt::vformat(text.str(), arguments);
+}
 
 llvm::ArrayRef<RefusalRow> refusals() { return kRefusals; }
 
 llvm::Error refuse(Refusal refusal, llvm::ArrayRef<std::string> details) {
   const RefusalRow &row = kRefusals[static_cast<size_t>(refusal)];
   PIPEC_ASSERT(row.refusal == refusal, "the rows stand in the order of the enumeration");
-  fmt::dynamic_format_arg_store<fmt::format_context> arguments;
-  for (const std::string &detail : details)
-    arguments.push_back(detail);
-  return makeError(ExitCode::Unsupported, fmt::vformat(row.message.str(), arguments),
-                   row.help.str());
+  const size_t ofMessage = std::min(row.message.count("{}"), details.size());
+  return makeError(ExitCode::Unsupported, filledIn(row.message, details.take_front(ofMessage)),
+                   filledIn(row.help, details.drop_front(ofMessage)));
 }
 
 } // namespace pipec

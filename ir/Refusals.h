@@ -28,10 +28,12 @@ enum class Refusal {
   TypeOfModel,
   ResultWithoutForm,
   TooFewPlaces,
+  CutNotPossible,
 };
 
 /// A row of the table. `message` has {} where the caller's words go, the place (operator, source
-/// line, module) first; `help` is one likely fix, `meaning` what a user reads in the docs.
+/// line, module) first; `help` is one likely fix, with {} for what words are left then; `meaning`
+/// what a user reads in the docs.
 struct RefusalRow {
   Refusal refusal;
   llvm::StringLiteral name; // kebab-case; tests/passes/refusals/NAME.* is its case
@@ -43,8 +45,8 @@ struct RefusalRow {
 /// All of them, in the order of the enumeration.
 llvm::ArrayRef<RefusalRow> refusals();
 
-/// The error of `refusal` with `details` for the {} of its message, one each. Nothing else makes an
-/// error of exit code 4.
+/// The error of `refusal` with `details` for the {} of its message and then of its help, one each.
+/// Nothing else makes an error of exit code 4.
 llvm::Error refuse(Refusal refusal, llvm::ArrayRef<std::string> details);
 
 template <typename... Details> llvm::Error refuseWith(Refusal refusal, const Details &...details) {

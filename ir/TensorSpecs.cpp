@@ -45,7 +45,8 @@ Dim constantDim(int64_t value) { return {.perBatch = 0, .constant = value, .dyna
 
 TensorSpec specOf(const at::Tensor &tensor) {
   TensorSpec spec;
-  spec.known = tensor.defined() && tensor.layout() == at::kStrided;
+  // A nested tensor has no sizes.
+  spec.known = tensor.defined() && tensor.layout() == at::kStrided && !tensor.is_nested();
   if (!spec.known)
     return spec;
   spec.dtype = c10::getDtypeNames(tensor.scalar_type()).first;

@@ -1,5 +1,6 @@
 // choose-cuts: puts the boundaries where the author marked them, before named modules, or where the
 // estimated cost says.
+#include "ir/MarkerOps.h"
 #include "ir/NodeInfo.h"
 #include "ir/Refusals.h"
 #include "ir/WholeNumbers.h"
@@ -31,12 +32,13 @@ llvm::Error refuseMarkersInBlocks(const Model &model) {
 class ChooseCuts : public ModelPass {
 public:
   ChooseCuts(std::string split, std::vector<std::string> names, size_t stages,
-             std::vector<size_t> places, std::vector<size_t> order)
+             std::vector<size_t> places, std::vector<size_t> order, bool mayMove)
       : split_(std::move(split)), names_(std::move(names)), stages_(stages),
-        places_(std::move(places)), order_(std::move(order)) {}
+        places_(std::move(places)), order_(std::move(order)), mayMove_(mayMove) {}
 
   llvm::Expected<bool> run(Model &model) override {
     TopLevel top = topLevelOf(model);
+    model.askedBy.clear();
     size_t notesBefore = model.notes.size();
     std::string split = places_.empty() ? split_ : "auto";
     bool markers = !top.boundaries.empty() || findNestedBoundary(model);
@@ -98,13 +100,15 @@ private:
   }
 
   llvm::Expected<std::vector<size_t>> fromMarkers(Model &model, const TopLevel &top) {
-    if (llvm::Error error = refuseMarkersInBlocks(model))
-      return std::move(error);
-    if (top.boundaries.empty() && split_ == "markers")
+    if (!mayMove_)
+      if (llvm::Error error = refuseMarkersInBlocks(model))
+        return std::move(error);
+    const std::vector<size_t> asked = withNestedMarkers(model, top);
+    if (asked.empty() && split_ == "markers")
       return makeError(ExitCode::Usage, "--split markers: the model has no pipe_split marker",
                        "call pipe_split(x) where stages meet, or use --at or --stages");
     std::vector<size_t> boundaries;
-    for (size_t boundary : top.boundaries) {
+    for (size_t boundary : asked) {
       if (boundary == 0 || boundary >= top.operators.size() ||
           (!boundaries.empty() && boundaries.back() == boundary)) {
         model.notes.push_back("a pipe_split marker with nothing before or after it was dropped");
@@ -115,13 +119,32 @@ private:
     return boundaries;
   }
 
+  /// All markers, those inside control flow before it.
+  static std::vector<size_t> withNestedMarkers(Model &model, const TopLevel &top) {
+    std::vector<size_t> boundaries = top.boundaries;
+    for (size_t i = 0; i < top.operators.size(); ++i)
+      if (torch::jit::Node *marker = firstInside(top.operators[i], [](torch::jit::Node *node) {
+            return node->kind() == cutSymbol();
+          })) {
+        const std::string line = sourceLineOf(marker);
+        model.warnings.push_back(
+            fmt::format("pipe_split {}is not possible: it stands inside {}; cut before that",
+                        line.empty() ? "" : "at " + line + " ", describeNode(top.operators[i])));
+        boundaries.insert(llvm::lower_bound(boundaries, i), i);
+      }
+    return boundaries;
+  }
+
   llvm::Expected<std::vector<size_t>> fromNames(Model &model, const TopLevel &top) {
     std::map<size_t, std::string> places;
     for (const std::string &name : names_) {
-      llvm::Expected<NamedPlace> place = findModule(model, top, name);
+      llvm::Expected<NamedPlace> place = findModule(model, top, name, mayMove_);
       if (!place)
         return withContext(place.takeError(), "--at");
-      if (!place->instead.empty())
+      if (!place->around.empty())
+        model.warnings.push_back(fmt::format(
+            "--at {} is not possible: it begins inside {}; cut before that", name, place->around));
+      else if (!place->instead.empty())
         model.notes.push_back("--at " + name + ": no operators of it are left; cut before " +
                               place->instead);
       if (place->index == 0)
@@ -135,8 +158,10 @@ private:
                          "name one of them");
     }
     std::vector<size_t> boundaries;
-    for (const auto &[index, name] : places)
+    for (const auto &[index, name] : places) {
       boundaries.push_back(index);
+      model.askedBy.push_back("--at " + name);
+    }
     return boundaries;
   }
 
@@ -171,6 +196,7 @@ private:
   size_t stages_;
   std::vector<size_t> places_;
   std::vector<size_t> order_; // of the operators before they are cut; empty: as they are
+  bool mayMove_;              // given cuts, to the nearest place
 };
 
 llvm::Expected<std::unique_ptr<ModelPass>> makeChooseCuts(const PassOptions &options) {
@@ -184,12 +210,14 @@ llvm::Expected<std::unique_ptr<ModelPass>> makeChooseCuts(const PassOptions &opt
       return failf(ExitCode::Usage, "places: expected numbers of operators, got {}", text.str());
   const std::vector<std::string> runs = read.list("order");
   std::optional<std::vector<size_t>> order = numbersOfRuns(runs);
+  const bool mayMove = read.choice("place", {"exact", "nearest"}, "exact") == "nearest";
   if (!order || (places.empty() && !order->empty()))
     return failf(ExitCode::Usage, "order: expected runs like 0-3:7:4-6, and places, got {}",
                  llvm::join(runs, ":"));
   if (llvm::Error error = read.finish())
     return std::move(error);
-  return std::make_unique<ChooseCuts>(split, names, stages, std::move(places), std::move(*order));
+  return std::make_unique<ChooseCuts>(split, names, stages, std::move(places), std::move(*order),
+                                      mayMove);
 }
 
 } // namespace
@@ -211,7 +239,9 @@ PassInfo chooseCuts() {
                      "are some, else auto\n"
                      "at=A:B: module names\nstages=N: number of stages\nplaces=I:J: before the "
                      "operators of these numbers, as a planner says\norder=I-J:K: before that, "
-                     "the operators are put into this order, which must compute the same",
+                     "the operators are put into this order, which must compute the same\n"
+                     "place=exact|nearest: nearest cuts before control flow that a named module or "
+                     "a marker is inside of; exact, the default, refuses that",
           .make = makeChooseCuts};
 }
 

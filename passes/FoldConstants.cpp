@@ -5,6 +5,7 @@
 #include "ir/TensorText.h"
 #include "ir/TorchError.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "passes/FoldBranches.h"
 #include "passes/Folding.h"
 #include "passes/Passes.h"
 
@@ -109,21 +110,33 @@ bool isFoldableType(const c10::Type &type) {
   }
 }
 
+template <typename T, typename Convert>
+std::optional<c10::IValue> knownList(Node *list, Convert convert) {
+  c10::List<T> elements;
+  for (Value *input : list->inputs()) {
+    std::optional<c10::IValue> element = Folding::constant(input);
+    if (!element || element->isNone())
+      return std::nullopt;
+    elements.push_back(convert(*element));
+  }
+  return c10::IValue(elements);
+}
+
 std::optional<c10::IValue> operand(const Folding &folding, Value *value) {
   if (std::optional<c10::IValue> constant = Folding::constant(value))
     return constant;
-  // A list of known ints that nobody changes counts as a constant.
+  // A list of known ints or bools that nobody changes counts as a constant.
   Node *list = folding.fixedContainer(value, c10::prim::ListConstruct);
-  if (!list || value->type()->containedTypes()[0]->kind() != c10::TypeKind::IntType)
+  if (!list)
     return std::nullopt;
-  c10::List<int64_t> elements;
-  for (Value *input : list->inputs()) {
-    std::optional<int64_t> element = Folding::constantInt(input);
-    if (!element)
-      return std::nullopt;
-    elements.push_back(*element);
+  switch (value->type()->containedTypes()[0]->kind()) {
+  case c10::TypeKind::IntType:
+    return knownList<int64_t>(list, [](const c10::IValue &element) { return element.toInt(); });
+  case c10::TypeKind::BoolType:
+    return knownList<bool>(list, [](const c10::IValue &element) { return element.toBool(); });
+  default:
+    return std::nullopt;
   }
-  return c10::IValue(elements);
 }
 
 class FoldConstants : public ModelPass {
@@ -131,7 +144,8 @@ public:
   llvm::Expected<bool> run(Model &model) override {
     Folding folding(model);
     return folding.runToFixpoint([&](Node *node) {
-      return foldControl(folding, node) || foldTypeTest(folding, node) ||
+      return foldControl(folding, node) || foldKnownConditions(folding, node) ||
+             foldSurroundings(folding, node) || foldTypeTest(folding, node) ||
              foldContainer(folding, node) || foldOperator(folding, node);
     });
   }
@@ -195,14 +209,21 @@ bool Folding::replace(Value *old, Value *by) {
   return true;
 }
 
+void Folding::pushUser(Node *user) {
+  if (user->kind() != c10::prim::Return)
+    push(user);
+  else if (Node *owner = user->owningBlock()->owningNode())
+    push(owner);
+}
+
 void Folding::pushUsers(Value *value) {
-  for (const torch::jit::Use &use : value->uses()) {
-    Node *user = use.user;
-    if (user->kind() != c10::prim::Return)
-      push(user);
-    else if (Node *owner = user->owningBlock()->owningNode())
-      push(owner);
-  }
+  for (const torch::jit::Use &use : value->uses())
+    pushUser(use.user);
+}
+
+void Folding::replaceUse(torch::jit::Use use, Value *by) {
+  use.user->replaceInput(use.offset, by);
+  pushUser(use.user);
 }
 
 void Folding::refine(Value *value, const c10::TypePtr &type) {
@@ -323,10 +344,42 @@ std::optional<c10::ScalarType> Folding::dtypeOf(const Value *tensor) const {
 void Folding::relyOn(const Value *value, const std::string &property, const std::string &is) {
   Obligation fact = Obligation::fact(describeValue(model_, value), property, is);
   const size_t known = facts_[{fact.of, property}].size(), which = noteFact(fact);
-  if (std::optional<size_t> fold = foldNumber(step_, which); fold && !model_.answers.given)
-    model_.answers.forms[run_].push_back(*fold);
+  if (std::optional<size_t> fold = foldNumber(step_, which); fold && !model_.answers.given) {
+    std::vector<size_t> &noted = model_.answers.forms[run_];
+    if (!llvm::is_contained(noted, *fold)) // one step may rely on several values
+      noted.push_back(*fold);
+  }
   if (which == known)
     model_.obligations.push_back(std::move(fact));
+}
+
+/// Exact, or a float that is only compared.
+static bool mayBeOperand(const Node *node, const c10::IValue &value) {
+  return isShort(value) && (isExact(value) || (value.isDouble() && isComparison(node)));
+}
+
+std::optional<c10::IValue> computedFor(const Folding &folding, Node *node,
+                                       torch::jit::Stack arguments) {
+  if (!isFoldable(node) || folding.isWritten(node->output()) ||
+      folding.mayBeSeenOutside(node->output()) ||
+      !llvm::all_of(arguments, [&](const c10::IValue &value) { return mayBeOperand(node, value); }))
+    return std::nullopt;
+  // [0] * n and "a" * n are the ways to make something large out of small operands.
+  if (node->kind() == c10::aten::mul && llvm::any_of(arguments, [](const c10::IValue &value) {
+        return value.isList() || value.isString();
+      }))
+    return std::nullopt;
+  if (node->schema().is_vararg())
+    arguments.emplace_back(static_cast<int64_t>(arguments.size()));
+  llvm::Error failed =
+      guardTorchVoid(ExitCode::Internal, "folding", [&] { node->getOperation()(arguments); });
+  if (failed) { // it fails at run time as well, with its own message
+    llvm::consumeError(std::move(failed));
+    return std::nullopt;
+  }
+  if (arguments.size() != 1 || !isExact(arguments[0]) || !isShort(arguments[0]))
+    return std::nullopt;
+  return std::move(arguments[0]);
 }
 
 bool foldOperator(Folding &folding, Node *node) {
@@ -336,30 +389,12 @@ bool foldOperator(Folding &folding, Node *node) {
   torch::jit::Stack stack;
   for (Value *input : node->inputs()) {
     std::optional<c10::IValue> value = operand(folding, input);
-    if (!value || !isShort(*value) ||
-        (!isExact(*value) && !(value->isDouble() && isComparison(node))))
-      return false;
+    if (!value)
+      return foldThroughBranch(folding, node);
     stack.push_back(std::move(*value));
   }
-  if (!isFoldable(node) || folding.isWritten(node->output()) ||
-      folding.mayBeSeenOutside(node->output()))
-    return false;
-  // [0] * n and "a" * n are the ways to make something large out of small operands.
-  if (node->kind() == c10::aten::mul && llvm::any_of(stack, [](const c10::IValue &value) {
-        return value.isList() || value.isString();
-      }))
-    return false;
-  if (node->schema().is_vararg())
-    stack.emplace_back(static_cast<int64_t>(stack.size()));
-  llvm::Error failed =
-      guardTorchVoid(ExitCode::Internal, "folding", [&] { node->getOperation()(stack); });
-  if (failed) { // it fails at run time as well, with its own message
-    llvm::consumeError(std::move(failed));
-    return false;
-  }
-  if (stack.size() != 1 || !isExact(stack[0]) || !isShort(stack[0]))
-    return false;
-  return folding.replaceByConstant(node->output(), stack[0]);
+  std::optional<c10::IValue> result = computedFor(folding, node, std::move(stack));
+  return result && folding.replaceByConstant(node->output(), *result);
 }
 
 PassInfo foldConstants() {

@@ -1,4 +1,5 @@
 // Rules of fold-constants that look at structure: at types, at lists and dicts, at branches.
+#include "passes/FoldSurroundings.h"
 #include "passes/Folding.h"
 
 #include <fmt/format.h>
@@ -54,10 +55,12 @@ bool foldIsInstance(Folding &folding, Node *node) {
 
 /// `node` asks for the rank of `of`.
 bool foldRank(Folding &folding, Node *node, Value *of) {
-  const std::optional<int64_t> rank = folding.rankOf(of);
+  RankThroughBranches ranks(folding);
+  const std::optional<int64_t> rank = ranks.of(of);
   if (!rank)
     return false;
-  folding.relyOn(of, "rank", std::to_string(*rank));
+  for (const Value *tensor : ranks.reliedOn())
+    folding.relyOn(tensor, "rank", std::to_string(*rank));
   return folding.replaceByConstant(node->output(), *rank);
 }
 
@@ -256,6 +259,16 @@ Value *behindCasts(Value *value) {
   return value;
 }
 
+/// The condition of the branch, or what is true where it is not.
+Value *sameAs(Node *node, bool whereTrue) {
+  Value *condition = node->input(0);
+  if (whereTrue)
+    return condition;
+  Node *other = node->owningGraph()->create(c10::aten::__not__, {condition});
+  other->insertBefore(node)->copyMetadata(node)->output()->setType(c10::BoolType::get());
+  return other->output();
+}
+
 /// After a branch that always raises nothing runs: the other branch decides what a result is.
 bool foldResult(Folding &folding, Node *node, size_t index) {
   Value *result = node->outputs()[index];
@@ -270,7 +283,9 @@ bool foldResult(Folding &folding, Node *node, size_t index) {
   if (a && b) {
     const bool plain = (a->isInt() && b->isInt()) || (a->isBool() && b->isBool()) ||
                        (a->isNone() && b->isNone()) || (a->isString() && b->isString());
-    return plain && *a == *b && folding.replaceByConstant(result, *a);
+    if (plain && *a == *b)
+      return folding.replaceByConstant(result, *a);
+    return a->isBool() && b->isBool() && folding.replace(result, sameAs(node, a->toBool()));
   }
   if (first != second) {
     first = behindCasts(first);
@@ -387,6 +402,11 @@ bool foldContainer(Folding &folding, Node *node) {
       return node->inputs().size() > 1 && foldGet(folding, node);
     return node->kind() == contains && foldContains(folding, node);
   }
+}
+
+bool foldSurroundings(Folding &folding, Node *node) {
+  return node->outputs().size() == 1 && node->output()->hasUses() &&
+         SurroundingsFolder(folding).fold(node);
 }
 
 bool foldControl(Folding &folding, Node *node) {

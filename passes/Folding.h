@@ -28,10 +28,13 @@ public:
   /// All uses of `old` become uses of `by`, whose users are looked at again. False (and nothing
   /// done) without uses.
   bool replace(Value *old, Value *by);
-  /// The same with a new constant before the node of `old`.
+  /// One use becomes a use of `by`, and the user is looked at again.
+  void replaceUse(torch::jit::Use use, Value *by);
+  /// The same as replace, with a new constant before the node of `old`.
   bool replaceByConstant(Value *old, const c10::IValue &constant);
   /// The value turned out to be of a narrower type: its users are looked at again.
   void refine(Value *value, const c10::TypePtr &type);
+  void lookAgain(Node *node) { push(node); }
   /// Destroys a node and everything in its blocks.
   void destroy(Node *node);
 
@@ -65,6 +68,7 @@ private:
   /// Which of the values that were noted for the same property it is; a new one is the last.
   size_t noteFact(const Obligation &fact);
   void push(Node *node);
+  void pushUser(Node *user);
   void pushUsers(Value *value);
   void pushAll(Block *block);
   void forget(Block *block);
@@ -80,10 +84,16 @@ private:
       given_; // by value and property
 };
 
+/// The node's result for these arguments, where it may be computed at compile time: operators of
+/// LibTorch on numbers, strings and None that have no effect.
+std::optional<c10::IValue> computedFor(const Folding &folding, torch::jit::Node *node,
+                                       torch::jit::Stack arguments); // FoldConstants.cpp
+
 /// The rules; each returns true when it changed something.
-bool foldOperator(Folding &folding, torch::jit::Node *node);  // FoldConstants.cpp
-bool foldTypeTest(Folding &folding, torch::jit::Node *node);  // FoldRules.cpp
-bool foldContainer(Folding &folding, torch::jit::Node *node); // FoldRules.cpp
-bool foldControl(Folding &folding, torch::jit::Node *node);   // FoldRules.cpp
+bool foldOperator(Folding &folding, torch::jit::Node *node);     // FoldConstants.cpp
+bool foldTypeTest(Folding &folding, torch::jit::Node *node);     // FoldRules.cpp
+bool foldContainer(Folding &folding, torch::jit::Node *node);    // FoldRules.cpp
+bool foldControl(Folding &folding, torch::jit::Node *node);      // FoldRules.cpp
+bool foldSurroundings(Folding &folding, torch::jit::Node *node); // FoldRules.cpp
 
 } // namespace pipec

@@ -2,6 +2,7 @@
 // makes it becomes one channel.
 #include "ir/NodeInfo.h"
 #include "ir/TensorBytes.h"
+#include "passes/LongStages.h"
 #include "passes/Passes.h"
 #include "passes/StageDrafts.h"
 #include "passes/StageInputs.h"
@@ -23,6 +24,8 @@ class InsertTransfers : public SplitPass {
 public:
   llvm::Expected<StagedModel> run(Model model) override {
     model_ = &model;
+    for (std::string &warning : LongStages(model).warnings())
+      model.warnings.push_back(std::move(warning));
     drafts_ = StageDrafter(model).draft();
     StagedModel staged;
     for (size_t stage = 0; stage < drafts_.stages.size(); ++stage)
@@ -33,6 +36,7 @@ public:
     staged.signature = std::move(model.signature);
     staged.obligations = std::move(model.obligations);
     staged.notes = std::move(model.notes);
+    staged.warnings = std::move(model.warnings);
     staged.sourceDigest = model.sourceDigest;
     staged.mode = model.mode;
     return staged;

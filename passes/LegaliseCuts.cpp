@@ -1,5 +1,7 @@
-// legalise-cuts: moves boundaries, as little as possible, to places where nothing is torn apart.
+// legalise-cuts: refuses boundaries that would tear something apart, or moves them, as little as
+// possible, to places where nothing is torn.
 #include "ir/NodeInfo.h"
+#include "ir/Refusals.h"
 #include "passes/Passes.h"
 #include "passes/analysis/CutLegality.h"
 
@@ -11,8 +13,20 @@ namespace pipec {
 
 namespace {
 
+/// "encoder.layers.2" where that module begins at the operator and not before; else the operator.
+std::string placeBefore(const TopLevel &top, size_t index) {
+  const std::string path = modulePathOf(top.operators[index]) + ".",
+                    before = modulePathOf(top.operators[index - 1]) + ".";
+  for (size_t dot = path.find('.'); dot != std::string::npos; dot = path.find('.', dot + 1))
+    if (dot > 0 && before.compare(0, dot + 1, path, 0, dot + 1) != 0)
+      return path.substr(0, dot);
+  return describeNode(top.operators[index]);
+}
+
 class LegaliseCuts : public ModelPass {
 public:
+  explicit LegaliseCuts(bool mayMove) : mayMove_(mayMove) {}
+
   llvm::Expected<bool> run(Model &model) override {
     TopLevel top = topLevelOf(model);
     if (top.boundaries.empty())
@@ -22,9 +36,16 @@ public:
     if (llvm::Error error = legality.enoughFor(top.boundaries.size()))
       return std::move(error);
     std::vector<size_t> moved = nearest(legal, top.boundaries);
-    for (size_t i = 0; i < moved.size(); ++i)
-      if (moved[i] != top.boundaries[i])
-        model.notes.push_back(noteOfMove(i, top, moved[i], legality));
+    for (size_t i = 0; i < moved.size(); ++i) {
+      const std::string what = whoAsked(model, top, i), why = legality.why(top.boundaries[i]);
+      if (!mayMove_ && !why.empty())
+        return refuseWith(Refusal::CutNotPossible, what, why, placeBefore(top, moved[i]));
+      if (moved[i] == top.boundaries[i])
+        continue;
+      model.warnings.push_back(fmt::format("{} is not possible: {}; cut before {} instead", what,
+                                           why.empty() ? "another cut has to move there" : why,
+                                           placeBefore(top, moved[i])));
+    }
     if (moved == top.boundaries)
       return false;
     removeBoundaries(model);
@@ -63,34 +84,44 @@ private:
     return places;
   }
 
-  static std::string noteOfMove(size_t cut, const TopLevel &top, size_t place,
-                                const CutLegality &legality) {
-    std::string why = legality.why(top.boundaries[cut]);
-    return fmt::format("cut {} moved from before {} to before {}: {}", cut + 1,
-                       describeNode(top.operators[top.boundaries[cut]]),
-                       describeNode(top.operators[place]),
-                       why.empty() ? "another cut had to move there" : why);
+  static std::string whoAsked(const Model &model, const TopLevel &top, size_t cut) {
+    if (model.askedBy.size() == top.boundaries.size())
+      return model.askedBy[cut];
+    if (top.boundaries[cut] >= top.operators.size())
+      return "a cut at the end";
+    return "a cut before " + describeNode(top.operators[top.boundaries[cut]]);
   }
+
+  bool mayMove_;
 };
+
+llvm::Expected<std::unique_ptr<ModelPass>> makeLegaliseCuts(const PassOptions &options) {
+  OptionReader read(options);
+  const bool mayMove = read.choice("place", {"exact", "nearest"}, "exact") == "nearest";
+  if (llvm::Error error = read.finish())
+    return std::move(error);
+  return std::make_unique<LegaliseCuts>(mayMove);
+}
 
 } // namespace
 
 PassInfo legaliseCuts() {
   return {.name = "legalise-cuts",
-          .description = "moves the boundaries, as little as possible, to places that separate no "
-                         "write, state or value that cannot travel",
+          .description = "refuses boundaries that separate a write, state or value that cannot "
+                         "travel, or moves them, as little as possible, to places that do not",
           .requires_ = "boundaries are pipec::cut() at top level",
           .guarantees = "cutting at the boundaries changes nothing that the model computes",
           .example = R"(
     %h : Tensor = aten::linear(%x, %w, %b)
     pipec::cut()
     %r : Tensor = aten::relu_(%h)
-    =>
+    => legalise-cuts{place=nearest}
     %h : Tensor = aten::linear(%x, %w, %b)
     %r : Tensor = aten::relu_(%h)
     pipec::cut())",
-          .options = "",
-          .make = withoutOptions<LegaliseCuts>()};
+          .options = "place=exact|nearest: nearest moves a boundary that is not possible; exact, "
+                     "the default, refuses it",
+          .make = makeLegaliseCuts};
 }
 
 } // namespace pipec

@@ -27,6 +27,12 @@ StringListOption at("at",
                     cl::desc("a cut before the first operator of each module, as encoder.layers.6; "
                              "NAME#2 is its second call"),
                     cl::value_desc("NAME,..."), cl::CommaSeparated, cl::cat(category));
+FlagOption
+    nearestPlace("nearest",
+                 cl::desc("a cut of --at or a marker that is not possible where it was asked "
+                          "for moves to the nearest place, with a warning (default: an error "
+                          "that names this place)"),
+                 cl::cat(category));
 StringOption split(
     "split",
     cl::desc("what decides the cuts (default: at if given, else markers if the model has any, else "
@@ -293,6 +299,7 @@ llvm::Expected<CompileOptions> readOptions() {
         "leave one of the two out");
   options.stages = stages;
   options.split = split;
+  options.nearest = nearestPlace;
   if (!inputs.empty()) {
     options.inputs = inputs.front();
     options.moreInputs.assign(inputs.begin() + 1, inputs.end());

@@ -146,6 +146,7 @@ llvm::json::Object reportJson(const CompileReport &report) {
                               {"proved", llvm::json::Array(report.proved)},
                               {"tested", llvm::json::Array(report.tested)},
                               {"notes", llvm::json::Array(report.notes)},
+                              {"warnings", llvm::json::Array(report.warnings)},
                               {"phases", std::move(phases)},
                               {"libtorch_load_save_ms", inMilliseconds(report.torchFileNs)},
                               {"peak_memory_bytes", report.peakMemoryBytes}};

@@ -18,6 +18,13 @@ void printRefusalsJson(llvm::raw_ostream &os) {
      << "\n";
 }
 
+static std::string withDots(llvm::StringRef text) {
+  std::string dotted = text.str();
+  for (size_t at; (at = dotted.find("{}")) != std::string::npos;)
+    dotted.replace(at, 2, "...");
+  return dotted;
+}
+
 void printRefusalsMarkdown(llvm::raw_ostream &os) {
   os << "# What a model is refused for\n\n"
         "Exit code 4 means one of these and nothing else; `...` stands for the operator with its "
@@ -25,11 +32,9 @@ void printRefusalsMarkdown(llvm::raw_ostream &os) {
         "line and\nmodule, or other words of the model. Each has a case in "
         "`tests/passes/refusals`.\n";
   for (const RefusalRow &row : refusals()) {
-    std::string message = row.message.str();
-    for (size_t at; (at = message.find("{}")) != std::string::npos;)
-      message.replace(at, 2, "...");
     os << "\n## " << row.name << "\n\n"
-       << row.meaning << "\n\n```\nerror: " << message << "\nhelp: " << row.help << "\n```\n";
+       << row.meaning << "\n\n```\nerror: " << withDots(row.message)
+       << "\nhelp: " << withDots(row.help) << "\n```\n";
   }
 }
 

@@ -100,6 +100,8 @@ llvm::Expected<ExitCode> run() {
   if (command->emitCosts)
     if (llvm::Error error = writeCosts(*report, *command->emitCosts, command->force))
       return std::move(error);
+  for (const std::string &warning : report->warnings)
+    printWarning(warning);
   for (const std::string &note : report->notes)
     printNote(note);
   if (command->json) {

@@ -6,6 +6,7 @@
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "passes/analysis/AliasAnalysis.h"
+#include "passes/analysis/UnsetValues.h"
 
 #include <fmt/format.h>
 
@@ -38,57 +39,13 @@ bool hasRandom(Node *node) {
                       [](Node *inner) { return hasRandom(inner); });
 }
 
-/// Results of control flow that may be left without a value (prim::Uninitialized): a loop that
-/// returns early gives what it returns, or nothing and a flag that says so. A branch that raises
-/// gives nothing either, but then nobody goes on.
-class Unset {
-public:
-  explicit Unset(Block &block) { visit(block); }
-  bool maybe(Value *value) const { return values_.count(value); }
-
-private:
-  void visit(Block &block) {
-    for (Node *node : block.nodes()) {
-      if (node->kind() == c10::prim::Uninitialized)
-        values_.insert(node->output());
-      else if (node->kind() == c10::prim::If)
-        visitIf(node);
-      else if (node->kind() == c10::prim::Loop)
-        visitLoop(node);
-    }
-  }
-
-  void visitIf(Node *node) {
-    for (Block *branch : node->blocks()) {
-      visit(*branch);
-      const bool raises = llvm::any_of(
-          branch->nodes(), [](Node *inner) { return inner->kind() == c10::prim::RaiseException; });
-      for (size_t i = 0; i < node->outputs().size() && !raises; ++i)
-        if (maybe(branch->outputs()[i]))
-          values_.insert(node->output(i));
-    }
-  }
-
-  /// A carried value may be unset in a later round when the body leaves it so: once more then.
-  void visitLoop(Node *node) {
-    Block *body = node->blocks()[0];
-    for (size_t i = 0; i < node->outputs().size(); ++i)
-      if (maybe(node->input(i + 2)))
-        values_.insert(body->inputs()[i + 1]);
-    visit(*body);
-    bool more = false;
-    for (size_t i = 0; i < node->outputs().size(); ++i)
-      if (maybe(body->outputs()[i + 1]))
-        more |= values_.insert(body->inputs()[i + 1]).second;
-    if (more)
-      visit(*body);
-    for (size_t i = 0; i < node->outputs().size(); ++i)
-      if (maybe(node->input(i + 2)) || maybe(body->outputs()[i + 1]))
-        values_.insert(node->output(i));
-  }
-
-  llvm::DenseSet<Value *> values_;
-};
+/// Only a return or break in the middle of a function leaves its result without a value.
+std::string earlyReturnIn(Node *node) {
+  const std::string path = modulePathOf(node), line = sourceLineOf(node);
+  if (!path.empty())
+    return "an early return in " + path;
+  return line.empty() ? "an early return" : "an early return at " + line;
+}
 
 /// Operators in the blocks of control flow, at any depth.
 size_t operatorsInside(Node *node) {
@@ -321,7 +278,7 @@ void CutLegality::blockState(const Model &model, const TopLevel &top) {
 void CutLegality::blockValuesThatStay(const TopLevel &top) {
   if (top.operators.empty())
     return;
-  const Unset unset(*top.operators[0]->owningBlock());
+  const UnsetValues unset(*top.operators[0]->owningBlock());
   for (size_t i = 0; i < top.operators.size(); ++i) {
     Node *node = top.operators[i];
     if (node->kind() == c10::prim::Uninitialized)
@@ -335,9 +292,9 @@ void CutLegality::blockValuesThatStay(const TopLevel &top) {
         if (use.user->kind() != c10::prim::Return || use.user->owningBlock() != node->owningBlock())
           last = std::max(last, indexOf(topLevelNode(use.user, *node->owningGraph()), top));
       block(i, last,
-            describeNode(node) +
-                (travels ? " may leave without a value one of type " : " makes a value of type ") +
-                value->type()->annotation_str() + ", which cannot travel between stages");
+            travels ? earlyReturnIn(node) + " keeps these operators in one stage"
+                    : describeNode(node) + " makes a value of type " +
+                          value->type()->annotation_str() + ", which cannot travel between stages");
     }
   }
 }

@@ -96,7 +96,7 @@ bool isInModule(llvm::StringRef path, llvm::StringRef name) {
 }
 
 llvm::Expected<NamedPlace> findModule(const Model &model, const TopLevel &top,
-                                      const std::string &name) {
+                                      const std::string &name, bool mayMove) {
   if (llvm::Error error = checkModuleName(name))
     return std::move(error);
   auto operatorOf = [&](llvm::StringRef module) -> std::optional<std::pair<size_t, Node *>> {
@@ -108,9 +108,10 @@ llvm::Expected<NamedPlace> findModule(const Model &model, const TopLevel &top,
   };
   if (auto found = operatorOf(name)) {
     auto [index, node] = *found;
-    if (!isFirstInBlocks(node, top.operators[index]))
+    const bool isFirst = isFirstInBlocks(node, top.operators[index]);
+    if (!isFirst && !mayMove)
       return refuseWith(Refusal::ModuleInBlock, name, describeNode(top.operators[index]));
-    return NamedPlace{index, ""};
+    return NamedPlace{index, "", isFirst ? "" : describeNode(top.operators[index])};
   }
   auto call = llvm::find_if(model.moduleCalls,
                             [&](const std::string &path) { return isInModule(path, name); });
@@ -118,7 +119,7 @@ llvm::Expected<NamedPlace> findModule(const Model &model, const TopLevel &top,
     return noSuchModule(model, name);
   for (++call; call != model.moduleCalls.end(); ++call)
     if (auto found = operatorOf(*call))
-      return NamedPlace{found->first, *call};
+      return NamedPlace{found->first, *call, ""};
   return makeError(ExitCode::Usage,
                    "module " + name + " has no operators left, and none of a module follows it",
                    "cut at a module before it");

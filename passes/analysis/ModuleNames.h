@@ -17,14 +17,15 @@ llvm::Error checkModuleName(llvm::StringRef name);
 struct NamedPlace {
   size_t index = 0;    // of the top-level operator that comes first
   std::string instead; // the module whose operator that is, when the named one has none left
+  std::string around;  // the operator inside of which the module begins, when it does
 };
 
 /// The first operator of the module in program order; of the next module that has one when it has
-/// none left. Errors: Usage when there is no such module (with the nearest name) or call (with
-/// their number), or nothing follows; Unsupported when its first operator is inside a block and not
-/// the block's first.
+/// none left. With `mayMove` the one around it when it is inside a block and not the block's first.
+/// Errors: Usage when there is no such module (with the nearest name) or call (with
+/// their number), or nothing follows; Unsupported when it would have to move and may not.
 llvm::Expected<NamedPlace> findModule(const Model &model, const TopLevel &top,
-                                      const std::string &name);
+                                      const std::string &name, bool mayMove = false);
 
 /// "a.b" of "a#2.b": the module itself, whichever call of it a path names.
 std::string withoutCallNumbers(llvm::StringRef path);

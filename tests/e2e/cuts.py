@@ -150,12 +150,45 @@ class At(Cuts):
 
 class Moved(Cuts):
     def testWriteInPlace(self):
-        """Either the write is proved harmless to split, or the cut moves and the report says where; the numbers stay."""
+        """Whether the write is proved harmless to split or the cut moves, the numbers stay."""
         model = self.save(odd_models.WritesInPlace)
-        result = self.pipec(0, "pipe-compile", model, "--at", "middle", "--inputs", INPUTS, "-o", "moved.pipe")
-        if self.firsts(e2e.plan("moved.pipe")) != ["first", "middle"]:
-            self.assertRegex(result.err, r"note: cut 1 moved from before .*middle.*add_")
+        self.compiled(model, "moved.pipe", "--at", "middle", "--nearest", "--inputs", INPUTS)
         self.sameNumbers(model, "moved.pipe")
+
+    def testWriteInALoop(self):
+        """A cut that would part a write from the value that it changes is refused, and moves only where that is asked for."""
+        model = self.save(odd_models.WritesInALoop)
+        compile = ["pipe-compile", model, "--at", "middle", "--inputs", INPUTS, "-o", "moved.pipe"]
+        self.refused(4, ["--at middle is not possible: aten::add_", "must stay in one stage with it", "help: the nearest place is before ", "--nearest"], *compile)
+        self.assertFalse(Path("moved.pipe").exists())
+        result = self.pipec(0, *compile, "--nearest")
+        self.assertRegex(result.err, r"warning: --at middle is not possible: .*; cut before .* instead")
+        self.assertNotEqual(self.firsts(e2e.plan("moved.pipe")), ["first", "middle"])
+        self.sameNumbers(model, "moved.pipe")
+
+    def testModuleInALoop(self):
+        model = self.save(odd_models.CallsInALoop)
+        compile = ["pipe-compile", model, "--at", "middle", "--inputs", INPUTS, "-o", "inside.pipe"]
+        self.refused(4, "module middle begins inside prim::Loop", *compile)
+        self.pipec(0, *compile, "--nearest", saying="warning: --at middle is not possible: it begins inside prim::Loop")
+        self.assertEqual(len(e2e.plan("inside.pipe")["stages"]), 2)
+        self.sameNumbers(model, "inside.pipe")
+
+    def testEarlyReturns(self):
+        """A return in the middle of a module keeps the module together, not what follows it."""
+        model = self.save(odd_models.ReturnsEarly)
+        for options in ((), ("--inputs", INPUTS)):
+            plan = self.compiled(model, "early.pipe", "--at", "layers.1,layers.2,layers.3", *options)
+            self.assertEqual(self.firsts(plan), [f"layers.{i}" for i in range(4)])
+            self.sameNumbers(model, "early.pipe")
+
+    def testLongStage(self):
+        """A stage with more than twice the mean cost is named, with what makes it long."""
+        model = self.save(odd_models.CallsInALoop)
+        result = self.pipec(0, "pipe-compile", model, "--stages", 4, "--inputs", INPUTS, "-o", "long.pipe")
+        self.assertRegex(result.err, r"warning: stage \d has \d+ % of the cost, [\d.]+ times the mean of 4 stages: .*prim::Loop.*; trace the model")
+        self.pipec(0, "pipe-compile", MLP, "--stages", 4, "--inputs", MLP_INPUTS, "-o", "even.pipe")
+        self.assertNotIn("times the mean", self.pipec(0, "pipe-compile", MLP, "--stages", 4, "--inputs", MLP_INPUTS, "-o", "even.pipe", "--force").err)
 
     def testWritesIntoParts(self):
         """A write to a part is a new value of the whole, which travels; so no write keeps stages together."""

@@ -42,6 +42,61 @@ class Identities(nn.Module):
         return self.after(self.b(self.nothing(self.a(x))))
 
 
+class WritesInALoop(nn.Module):
+    """`middle` stands between a value and writes into its rows, as many as the data says."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.middle, self.last = nn.Linear(32, 32), nn.Linear(32, 32), nn.Linear(32, 32)
+
+    def forward(self, x: Tensor) -> Tensor:
+        whole = self.first(x)
+        y = self.middle(whole)
+        for i in range(int(x.abs().sum()) % 3 + 1):
+            whole[i % x.size(0)].add_(1.0)
+        return self.last(whole * y)
+
+
+class CallsInALoop(nn.Module):
+    """Nearly all work is in a loop whose rounds the data counts."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.middle, self.last = nn.Linear(32, 32), nn.Linear(32, 32), nn.Linear(32, 32)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.first(x)
+        for i in range(int(x.abs().sum()) % 3 + 20):
+            x = self.middle(x.relu())
+        return self.last(x).relu().neg().abs()
+
+
+class LeavesEarly(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = nn.Linear(32, 32), nn.Linear(32, 32)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.one(x)
+        if bool(y.sum() > 0):
+            return y.relu()
+        for i in range(int(y.abs().sum()) % 3 + 1):
+            if bool(y[0, i] > 0):
+                return y - 1.0
+        return self.two(y) + x
+
+
+class ReturnsEarly(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([LeavesEarly() for _ in range(4)])
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
 class WritesInPlace(nn.Module):
     """`middle` stands between a value and a write into a part of it: no stage can begin there, for what was written would not come back."""
 

@@ -67,13 +67,13 @@ def compileOptions(model):
     training = any(one.training for one in torch.jit.load(str(model.path)).modules() if hasattr(one, "training"))  # then --infer is another model
     extra = rng.choice([[], ["--tied", "transmit"], [] if model.random or training else ["--infer"]])
     if model.markers and rng.random() >= 0.9:
-        return "markers", model.optionsWithoutExample() + extra
+        return "markers", model.optionsWithoutExample() + extra + ["--nearest"]
     options = model.options() + extra + ["--inputs", model.inputs]
     if model.markers:
-        return "markers", options
+        return "markers", options + ["--nearest"]
     if model.calls[1:] and rng.random() < 0.55:
         names = rng.sample(model.calls[1:], min(len(model.calls) - 1, rng.choice([1, 2, 3])))
-        return "calls", options + ["--at", ",".join(sorted(names, key=model.calls.index))]
+        return "calls", options + ["--nearest", "--at", ",".join(sorted(names, key=model.calls.index))]
     return "cost", options + ["--stages", rng.choice([2, 2, 3, 3, 4, 5])]
 
 

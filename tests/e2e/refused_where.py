@@ -66,6 +66,19 @@ class Model(nn.Module):
             x = self.fc(x.neg())
         return x
 """,
+    "cut-not-possible": """
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.first(x)
+        z = self.second(y)
+        for i in range(int(x.sum())):
+            y[i % x.size(0)].add_(1)
+        return y + z
+""",
     "too-few-places": """
 class Model(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
@@ -74,7 +87,7 @@ class Model(nn.Module):
             y[i % x.size(0)].add_(1)
         return y
 """}
-CUTS = {"marker-in-block": ["--split", "markers"], "module-in-block": ["--at", "inner.inner.fc"], "too-few-places": ["--stages", 8, "--inputs", "f32[2,8]"]}
+CUTS = {"cut-not-possible": ["--at", "inner.inner.second"], "marker-in-block": ["--split", "markers"], "module-in-block": ["--at", "inner.inner.fc"], "too-few-places": ["--stages", 8, "--inputs", "f32[2,8]"]}
 
 
 class Outer(nn.Module):

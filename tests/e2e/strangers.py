@@ -120,7 +120,7 @@ class Strangers(e2e.Case):
     def byNames(self, names):
         if not names:
             return None
-        result = self.compileTo("names.pipe", "--at", ",".join(names))
+        result = self.compileTo("names.pipe", "--nearest", "--at", ",".join(names))
         if result.code in (REFUSED, USAGE) and re.search(WITHOUT_PLACE, result.err):
             return None
         self.assertEqual(result.code, 0, result.err)

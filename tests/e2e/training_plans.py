@@ -167,12 +167,12 @@ class TrainingPlans(e2e.Case):
         self.assertEqual(nodes(marked), nodes(self.document("pipe-compile", *markers, "--split", "markers", "--ranks", 2)))
         self.assertEqual(len(self.document("pipe-compile", *markers, "--split", "auto", "--ranks", 3, "--stages", 3)["stages"]), 3)
 
-    def testGivenCutsAreMovedAsEver(self):
-        """A cut where none may be goes to the nearest place, and what is planned goes along."""
+    def testGivenCutsMoveWhereAsked(self):
+        """With --nearest a cut where none may be goes to the nearest place, and what is planned goes along."""
         torch.jit.script(Counts()).save("counts.pt")
-        done = e2e.run("pipe-compile", "counts.pt", "--inputs", "f32[2,8]", *PLAN, "--at", "second", "--json")
+        done = e2e.run("pipe-compile", "counts.pt", "--inputs", "f32[2,8]", *PLAN, "--at", "second", "--nearest", "--json")
         self.assertEqual(done.code, 0, done)
-        self.assertIn("note: cut 1 moved from before", done.err)
+        self.assertIn("warning: --at second is not possible: ", done.err)
         report = json.loads(done.out)
         self.assertEqual([stage["nodes"] for stage in report["prediction"]["stages"]], [stage["nodes"] for stage in report["stages"]])
         self.assertEqual(report["prediction"]["stages"][1]["modules"][1], "third")

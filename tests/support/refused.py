@@ -25,8 +25,8 @@ def rows():
 def checkCase(name, command):
     row = rows()[name]
     run = subprocess.run(command, capture_output=True, text=True)
-    message = ".*".join(re.escape(part) for part in row["message"].split("{}"))
-    expected = f"error: .*{message}.*\nhelp: {re.escape(row['help'])}\n"
+    message, help = (".*".join(re.escape(part) for part in row[what].split("{}")) for what in ("message", "help"))
+    expected = f"error: .*{message}.*\nhelp: {help}\n"
     sys.stderr.write(run.stderr)
     if run.returncode != 4:
         return f"exit code: expected 4, got {run.returncode}"
