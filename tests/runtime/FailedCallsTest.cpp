@@ -1,6 +1,7 @@
 // A call that fails leaves no trace: what follows has the bits that it would have had without it.
 #include "ir/Values.h"
 #include "runtime/Pipeline.h"
+#include "runtime/PipelineCore.h"
 #include "runtime/Reference.h"
 #include "runtime/StateCopy.h"
 #include "tests/runtime/SmallPipeline.h"
@@ -17,6 +18,7 @@
 
 #include <chrono>
 #include <fstream>
+#include <stdexcept>
 #include <thread>
 
 namespace pipec {
@@ -80,8 +82,18 @@ TEST_P(FailedCalls, LeaveNoTrace) {
   }
 }
 
-TEST_P(FailedCalls, AThousandOfThemInTurnWithOthers) {
-  auto tried = loadSmall("tried.pipe", model(), 2), fresh = loadSmall("fresh.pipe", model(), 2);
+INSTANTIATE_TEST_SUITE_P(All, FailedCalls,
+                         testing::Values(Kind{3, false}, Kind{3, true}, Kind{2, true},
+                                         Kind{1, false}, Kind{1, true}),
+                         [](const auto &test) {
+                           return fmt::format("ranks{}{}", test.param.ranks,
+                                              test.param.inPlace ? "InPlace" : "Replaced");
+                         });
+
+TEST(FailedCall, AThousandCallsInTurn) {
+  SmallModel model;
+  model.countInPlace = model.failInStage1 = true;
+  auto tried = loadSmall("tried.pipe", model, 2), fresh = loadSmall("fresh.pipe", model, 2);
   ASSERT_TRUE(succeeded(tried));
   ASSERT_TRUE(succeeded(fresh));
   for (int call = 0; call < 500; ++call) {
@@ -91,14 +103,6 @@ TEST_P(FailedCalls, AThousandOfThemInTurnWithOthers) {
     ASSERT_TRUE(sameBits(*expected, *actual)) << call;
   }
 }
-
-INSTANTIATE_TEST_SUITE_P(All, FailedCalls,
-                         testing::Values(Kind{3, false}, Kind{3, true}, Kind{2, true},
-                                         Kind{1, false}, Kind{1, true}),
-                         [](const auto &test) {
-                           return fmt::format("ranks{}{}", test.param.ranks,
-                                              test.param.inPlace ? "InPlace" : "Replaced");
-                         });
 
 int64_t countedOf(const c10::IValue &result) {
   at::Tensor last;
@@ -182,6 +186,30 @@ TEST(FailedCall, AStuckOperatorMakesThePipelineUnusableUntilItReturns) {
   ASSERT_TRUE(succeeded(result));
   ASSERT_TRUE(succeeded(expected));
   EXPECT_TRUE(sameBits(*expected, *result));
+}
+
+/// As a GPU after a failed assertion in a kernel: whatever is asked of it fails.
+class LostDevice : public Device {
+public:
+  LostDevice() : Device(c10::Device(c10::DeviceType::CPU)) {}
+  size_t addStream() override { return 0; }
+  std::unique_ptr<Scope> enter(size_t) override { return nullptr; }
+  Fence mark() override { return {}; }
+  void waitFor(const Fence &) override {}
+  int64_t nsBetween(const Fence &, const Fence &) override { return 0; }
+  void finish() override { throw std::runtime_error("CUDA error: device-side assert triggered"); }
+  c10::IValue bring(c10::IValue value, const Device &) override { return value; }
+  c10::IValue bringInput(c10::IValue value) override { return value; }
+  DeviceMemory memory() override { return {}; }
+};
+
+TEST(FailedCall, ADeviceThatCannotFinishItsWorkIsLost) {
+  PipelineCore core;
+  core.devices.push_back(std::make_shared<LostDevice>());
+  core.restoreRank(0);
+  ASSERT_TRUE(core.lost);
+  EXPECT_EQ(core.lost->code, ExitCode::Other);
+  EXPECT_EQ(core.lost->message, "device cpu: CUDA error: device-side assert triggered");
 }
 
 TEST(StateCopy, PutsBackWhatWasInTheVeryMemory) {

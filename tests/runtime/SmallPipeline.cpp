@@ -145,13 +145,12 @@ Plan smallPlan(const SmallModel &model) {
   s0.attributes = {attribute("w", AttributeKind::Parameter, true, 256)};
   s0.parameterBytes = 256;
   s0.weightChannelsOut = {3};
-  s0.effects.raises = !model.startOfStage0.empty();
   s0.firstModule = s0.lastModule = "embed";
   s1.inputs = {{"e", "Tensor", In::Channel, 0}, {"scale", "int", In::UserInput, 1}};
   s1.outputs = {{"h", "Tensor", {2}, {}, {}}};
   s1.attributes = {attribute("bias", AttributeKind::Buffer, false, 32)};
   s1.effects.randomOps = {0};
-  s1.effects.raises = model.failInStage1 || !model.startOfStage1.empty();
+  s1.effects.raises = model.failInStage1;
   s1.firstModule = "layers.0";
   s1.lastModule = "layers.3";
   s2.inputs = {{"h", "Tensor", In::Channel, 2}, {"skip", "Tensor", In::Channel, 1}};
