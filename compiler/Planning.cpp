@@ -350,9 +350,9 @@ std::string Planning::whyFewerRanks(const Plan &plan) const {
   if (options_->ranks || !options_->scheduleCsv.empty() || plan.ranks == plan.stages.size())
     return "";
   if (!options_->cluster.empty())
-    return "as many as --cluster has devices";
-  return isMeasured() ? "as many as were at work while costs were measured, one per core"
-                      : "as many as were at work when the costs of the table were measured";
+    return "one per device of --cluster";
+  return isMeasured() ? "one per core of this machine"
+                      : "as many as ran at once when the costs of the table were measured";
 }
 
 llvm::Error Planning::forecast(CompileReport &report, const Schedule &schedule) const {

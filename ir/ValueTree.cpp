@@ -2,6 +2,7 @@
 
 #include "ir/Refusals.h"
 #include "ir/TensorText.h"
+#include "ir/TensorViews.h"
 #include "ir/TorchError.h"
 #include "ir/Values.h"
 
@@ -13,25 +14,21 @@
 namespace pipec {
 namespace {
 
-llvm::Expected<at::Tensor> tensorOfView(const TensorView &view, size_t index) {
+llvm::Expected<at::Tensor> tensorOfView(const TensorView &view, const std::string &name) {
   std::optional<at::ScalarType> dtype = dtypeFromText(view.dtype);
   if (!dtype)
-    return failf(ExitCode::Usage, "tensor {}: expected a dtype as float32, got \"{}\"", index,
-                 view.dtype);
+    return failf(ExitCode::Usage, "{}: expected a dtype as float32, got \"{}\"", name, view.dtype);
   uint64_t expected = at::elementSize(*dtype);
   for (int64_t size : view.shape) {
     bool fits = size >= 0 &&
                 !__builtin_mul_overflow(expected, static_cast<uint64_t>(size), &expected) &&
                 expected <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
     if (!fits)
-      return failf(ExitCode::Usage, "tensor {}: expected sizes that memory can hold, got {}", index,
-                   size);
+      return failf(ExitCode::Usage, "{}: expected sizes that memory can hold, got {}", name, size);
   }
   if (view.bytes != expected)
-    return failf(ExitCode::Usage, "tensor {}: expected {} bytes, got {}", index, expected,
-                 view.bytes);
-  auto tensor = guardTorch(ExitCode::Usage, fmt::format("tensor {}", index),
-                           [&] { return at::empty(view.shape, *dtype); });
+    return failf(ExitCode::Usage, "{}: expected {} bytes, got {}", name, expected, view.bytes);
+  auto tensor = guardTorch(ExitCode::Usage, name, [&] { return at::empty(view.shape, *dtype); });
   if (!tensor)
     return tensor.takeError();
   llvm::StringRef elements(static_cast<const char *>(view.data), view.bytes);
@@ -61,7 +58,8 @@ llvm::Expected<ValueTree> ValueTree::read(const std::string &fileOrDescription) 
 llvm::Expected<ValueTree> ValueTree::ofTensors(llvm::ArrayRef<TensorView> tensors) {
   std::vector<c10::IValue> elements;
   for (const TensorView &view : tensors) {
-    llvm::Expected<at::Tensor> tensor = tensorOfView(view, elements.size());
+    llvm::Expected<at::Tensor> tensor =
+        tensorOfView(view, fmt::format("tensor {}", elements.size()));
     if (!tensor)
       return tensor.takeError();
     elements.emplace_back(std::move(*tensor));
@@ -69,25 +67,39 @@ llvm::Expected<ValueTree> ValueTree::ofTensors(llvm::ArrayRef<TensorView> tensor
   return of(c10::ivalue::Tuple::create(std::move(elements)));
 }
 
+llvm::Expected<ValueTree> ValueTree::tensor(const TensorView &view) {
+  llvm::Expected<at::Tensor> tensor = tensorOfView(view, "tensor");
+  if (!tensor)
+    return tensor.takeError();
+  return of(*tensor);
+}
+
 llvm::Error ValueTree::write(const std::string &path) const { return writeValue(path, *value_); }
+
+llvm::Expected<std::string> viewableDtype(const at::Tensor &tensor) {
+  llvm::Expected<std::string> dtype = dtypeText(tensor.scalar_type());
+  if (dtype && tensor.layout() != at::kStrided)
+    return refuseWith(Refusal::NoTextForm, "a tensor of layout " + c10::str(tensor.layout()));
+  return dtype;
+}
+
+llvm::Expected<at::Tensor> plainTensor(const at::Tensor &tensor) {
+  return guardTorch(ExitCode::Other, "copying a tensor to the CPU", [&] {
+    return tensor.detach().cpu().resolve_conj().resolve_neg().contiguous();
+  });
+}
 
 llvm::Error ValueTree::forEachTensor(llvm::function_ref<void(const TensorView &)> visit) const {
   llvm::Error first = llvm::Error::success();
   pipec::forEachTensor(*value_, [&](const at::Tensor &tensor) {
     if (first)
       return;
-    llvm::Expected<std::string> dtype = dtypeText(tensor.scalar_type());
+    llvm::Expected<std::string> dtype = viewableDtype(tensor);
     if (!dtype) {
       first = dtype.takeError();
       return;
     }
-    if (tensor.layout() != at::kStrided) {
-      first = refuseWith(Refusal::NoTextForm, "a tensor of layout " + c10::str(tensor.layout()));
-      return;
-    }
-    auto plain = guardTorch(ExitCode::Other, "copying a tensor to the CPU", [&] {
-      return tensor.detach().cpu().resolve_conj().resolve_neg().contiguous();
-    });
+    llvm::Expected<at::Tensor> plain = plainTensor(tensor);
     if (!plain) {
       first = plain.takeError();
       return;

@@ -1,5 +1,7 @@
 #include "ir/TorchError.h"
 #include "ir/Values.h"
+#include "ir/plan/MachineMemory.h"
+#include "ir/plan/Quantities.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -92,6 +94,44 @@ llvm::Expected<std::vector<Item>> parseDescription(llvm::StringRef text) {
   return items;
 }
 
+int64_t elementsOf(const Item &item) {
+  int64_t elements = 1;
+  for (int64_t size : item.sizes)
+    elements *= size;
+  return elements;
+}
+
+/// The elements as they are drawn; randomTensor() converts them.
+at::ScalarType drawnAs(const Item &item) {
+  if (item.dtype->bits > 0)
+    return at::kLong;
+  return item.dtype->type == at::kDouble || item.dtype->type == at::kComplexFloat ? item.dtype->type
+                                                                                  : at::kFloat;
+}
+
+/// Refused here, an allocation of more than there is may succeed and fail when it is written.
+llvm::Error checkMemory(llvm::StringRef text, llvm::ArrayRef<Item> items) {
+  int64_t all = 0, most = 0; // most: while the largest is converted
+  for (const Item &item : items) {
+    const int64_t elements = elementsOf(item);
+    const int64_t bytes = elements * static_cast<int64_t>(at::elementSize(item.dtype->type));
+    const bool converted = drawnAs(item) != item.dtype->type;
+    if (__builtin_add_overflow(all, bytes, &all))
+      return wrong(text, "too many elements");
+    if (converted)
+      most = std::max(most, elements * static_cast<int64_t>(at::elementSize(drawnAs(item))));
+  }
+  const int64_t memory = machineMemoryBytes();
+  if (all <= memory && most <= memory - all)
+    return llvm::Error::success();
+  return makeError(
+      ExitCode::Usage,
+      fmt::format("inputs \"{}\": expected tensors that fit into {}, the memory of this "
+                  "machine, got {}{}",
+                  text.str(), formatBytes(memory), formatBytes(all),
+                  most > 0 ? fmt::format(" and {} to draw them", formatBytes(most)) : ""));
+}
+
 /// SplitMix64: our own, so that no LibTorch version or vector width changes the bits.
 class Random {
 public:
@@ -118,7 +158,7 @@ private:
 
 at::Tensor randomTensor(const Item &item, Random random) {
   if (item.dtype->bits > 0) {
-    at::Tensor tensor = at::empty(item.sizes, at::kLong);
+    at::Tensor tensor = at::empty(item.sizes, drawnAs(item));
     auto *at = tensor.mutable_data_ptr<int64_t>();
     for (int64_t i = 0, n = tensor.numel(); i < n; ++i)
       at[i] = random.below(item.bound);
@@ -128,7 +168,7 @@ at::Tensor randomTensor(const Item &item, Random random) {
   auto sizes = item.sizes;
   if (complex)
     sizes.push_back(2);
-  at::Tensor tensor = at::empty(sizes, item.dtype->type == at::kDouble ? at::kDouble : at::kFloat);
+  at::Tensor tensor = at::empty(sizes, complex ? at::kFloat : drawnAs(item));
   for (int64_t i = 0, n = tensor.numel(); i < n; ++i) {
     if (tensor.scalar_type() == at::kDouble)
       tensor.mutable_data_ptr<double>()[i] = random.normal();
@@ -144,6 +184,8 @@ llvm::Expected<Arguments> describedArguments(llvm::StringRef text, uint64_t seed
   auto items = parseDescription(text);
   if (!items)
     return items.takeError();
+  if (llvm::Error error = checkMemory(text, *items))
+    return std::move(error);
   Arguments arguments;
   for (size_t i = 0; i < items->size(); ++i) {
     Random position(seed + i); // one further step decorrelates neighbours

@@ -3,6 +3,7 @@
 #include "ir/TorchError.h"
 #include "ir/Values.h"
 #include "ir/plan/PeakMemory.h"
+#include "ir/plan/Words.h"
 #include "llvm/ADT/StringRef.h"
 #include "runtime/CudaDevice.h"
 #include "runtime/Resources.h"
@@ -78,14 +79,21 @@ llvm::Expected<std::shared_ptr<Device>> makeDevice(const std::string &name) {
 }
 
 llvm::Expected<std::vector<std::string>> deviceNames(const std::vector<std::string> &given,
-                                                     size_t ranks) {
+                                                     size_t ranks, size_t stages) {
   if (given.size() == ranks)
     return given;
   if (given.size() <= 1)
     return std::vector<std::string>(ranks, given.empty() ? "cpu" : given.front());
-  return makeError(ExitCode::Usage,
-                   fmt::format("devices: expected one, or one for each of {} ranks, got {}", ranks,
-                               given.size()));
+  std::string message = "devices: expected one";
+  if (ranks > 1)
+    message += fmt::format(", or one for each of {} ranks", ranks);
+  message += fmt::format(", got {}", given.size());
+  if (stages <= ranks)
+    return makeError(ExitCode::Usage, message);
+  return makeError(
+      ExitCode::Usage,
+      fmt::format("{}; the artifact has {} stages on {}", message, stages, counted(ranks, "rank")),
+      fmt::format("compile with --ranks {} to have one rank per stage", stages));
 }
 
 std::string whyNoCuda() {

@@ -76,9 +76,9 @@ private:
 llvm::Expected<std::shared_ptr<Device>> makeDevice(const std::string &name);
 
 /// One device name per rank from names as the user gave them: none is "cpu" for all, one is for
-/// all. Errors: Usage when the number fits neither.
+/// all. Errors: Usage when the number fits neither, with what makes one rank of each of `stages`.
 llvm::Expected<std::vector<std::string>> deviceNames(const std::vector<std::string> &given,
-                                                     size_t ranks);
+                                                     size_t ranks, size_t stages);
 
 /// Why no GPU can be used, or empty when one can. Loads LibTorch's GPU library on the first call.
 std::string whyNoCuda();

@@ -11,6 +11,7 @@ Interpreter::Interpreter(RankProgram program,
       slots_(program_.slots), busy_(program_.steps.size()) {}
 
 llvm::Error Interpreter::run(StepData &data) {
+  failedMicroBatch_.reset();
   llvm::Error error = runSteps(data);
   if (error) {
     for (ReadyValue &slot : slots_)
@@ -23,6 +24,8 @@ llvm::Error Interpreter::run(StepData &data) {
 llvm::Error Interpreter::runSteps(StepData &data) {
   for (size_t i = 0; i < program_.steps.size(); ++i) {
     const Step &step = program_.steps[i];
+    if (data.failed)
+      return makeError(ExitCode::Other, "another rank failed");
     llvm::Error error = llvm::Error::success();
     switch (step.kind) {
     case OpKind::Forward:

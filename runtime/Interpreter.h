@@ -5,6 +5,9 @@
 #include "runtime/StageExecutor.h"
 #include "runtime/transport/Transport.h"
 
+#include <atomic>
+#include <optional>
+
 namespace pipec {
 
 /// What all ranks share during one step. The cells of `leaves` are written by the rank that makes
@@ -14,6 +17,7 @@ struct StepData {
   uint64_t step = 0;
   std::vector<std::vector<c10::IValue>> inputs; // [micro-batch][argument]; read only
   std::vector<std::vector<c10::IValue>> leaves; // [micro-batch][leaf]
+  std::atomic<bool> failed = false;             // a rank that sees it starts nothing more
 };
 
 /// Runs the program of one rank. Belongs to the rank's thread after construction.
@@ -24,7 +28,7 @@ public:
   Interpreter(RankProgram program, const std::vector<std::unique_ptr<StageExecutor>> &executors,
               Transport &transport, Device &device);
 
-  /// One step. Errors: the first failure; the slots are emptied.
+  /// One step. Errors: the first failure, or that another rank had one; the slots are emptied.
   llvm::Error run(StepData &data);
 
   /// The micro-batch on which a stage failed in the last run, if one did.

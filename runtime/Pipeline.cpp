@@ -4,21 +4,18 @@
 #include "ir/MicroBatch.h"
 #include "ir/TorchError.h"
 #include "ir/Values.h"
-#include "ir/artifact/ArtifactCheck.h"
 #include "runtime/BatchSplit.h"
-#include "runtime/Interpreter.h"
+#include "runtime/MicroBatchNumber.h"
+#include "runtime/PipelineCore.h"
 #include "runtime/RankThreads.h"
 #include "runtime/Resources.h"
 #include "runtime/ThreadSettings.h"
-#include "runtime/transport/InProcess.h"
 
 #include <ATen/core/jit_type.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
-#include <atomic>
-#include <mutex>
-#include <optional>
+#include <chrono>
 
 namespace pipec {
 
@@ -27,27 +24,37 @@ namespace {
 /// How long ranks may take to stop after the first error before they are called stuck.
 constexpr std::chrono::seconds kGrace(5);
 
-llvm::Expected<Schedule> chooseSchedule(const Artifact &artifact, const PipelineOptions &options,
-                                        int64_t microBatches) {
-  const Plan &plan = artifact.plan;
-  if (!options.scheduleName.empty() && options.scheduleName != "forward-only")
-    return makeError(ExitCode::Usage,
-                     "schedule " + options.scheduleName + ": expected forward-only or a CSV file");
-  if (!options.scheduleCsv.empty() && options.scheduleName.empty())
+/// Whether the schedule is made for any number of micro-batches.
+bool isGenerated(const Plan &plan, const PipelineOptions &options) {
+  return options.scheduleName == "forward-only" ||
+         (options.scheduleCsv.empty() && plan.scheduleName == "forward-only");
+}
+
+/// The one that is not: of the options, or the artifact's.
+llvm::Expected<Schedule> givenSchedule(const Artifact &artifact, const PipelineOptions &options) {
+  if (!options.scheduleCsv.empty())
     return scheduleFromCsv(options.scheduleCsv);
-  bool generated = !options.scheduleName.empty() || plan.scheduleName == "forward-only";
-  if (!generated && microBatches != plan.microBatches)
+  int64_t expected = artifact.plan.microBatches;
+  if (options.microBatches && options.microBatches != expected)
     return makeError(ExitCode::Usage,
                      fmt::format("micro-batches: expected {}, of which the artifact's schedule is, "
                                  "got {}",
-                                 plan.microBatches, microBatches),
+                                 expected, options.microBatches),
                      "--schedule forward-only runs any number of them");
-  if (!generated)
-    return scheduleFromCsv(artifact.scheduleCsv);
+  return scheduleFromCsv(artifact.scheduleCsv);
+}
+
+Schedule generatedSchedule(const Plan &plan, int64_t microBatches) {
   ScheduleShape shape{plan.stages.size(), microBatches, {}, plan.ranks};
   for (const StagePlan &stage : plan.stages)
     shape.rankOfStage.push_back(stage.rank);
   return forwardOnly(shape);
+}
+
+std::string ranksInside(llvm::ArrayRef<size_t> ranks) {
+  const bool one = ranks.size() == 1;
+  return fmt::format("rank{} {} {} still inside an operator", one ? "" : "s",
+                     fmt::join(ranks.begin(), ranks.end(), ", "), one ? "is" : "are");
 }
 
 /// Whoever compiled without an example has no check of the sizes before the stages run.
@@ -61,65 +68,34 @@ llvm::Error explainUnknownSizes(llvm::Error error, const Signature &signature) {
 
 } // namespace
 
-/// Everything that rank threads touch; they share its ownership with the pipeline.
-struct PipelineCore {
-  Artifact artifact;
-  int64_t microBatches = 1;
-  std::vector<std::shared_ptr<Device>> devices;          // per rank
-  std::vector<std::unique_ptr<StageExecutor>> executors; // per stage
-  std::unique_ptr<Transport> transport;
-  std::vector<std::unique_ptr<Interpreter>> interpreters; // per rank
-  StepData data;
-
-  std::mutex mutex;
-  std::optional<ErrorText> firstError;
-  std::optional<int64_t> failedMicroBatch; // of that error, if a stage made it
-  std::atomic<bool> failed = false;
-
-  /// The first error wins: those of ranks that it stopped are its echo.
-  void fail(const ErrorText &error, std::optional<int64_t> microBatch) {
-    {
-      std::lock_guard<std::mutex> lock(mutex);
-      if (firstError)
-        return;
-      firstError = error;
-      failedMicroBatch = microBatch;
-      failed = true;
-    }
-    transport->abort(error);
-  }
-
-  void runRank(size_t rank) {
-    std::optional<ErrorText> text;
-    llvm::Error escaped = guardTorchVoid(ExitCode::Internal, fmt::format("rank {}", rank), [&] {
-      if (llvm::Error error = interpreters[rank]->run(data))
-        text = describe(std::move(error));
-    });
-    if (escaped)
-      text = describe(std::move(escaped));
-    if (text)
-      fail(*text, interpreters[rank]->failedMicroBatch());
-  }
-};
-
 struct Pipeline::Impl {
   std::shared_ptr<PipelineCore> core;
   std::unique_ptr<RankThreads> threads;
   int threadsPerRank = 1;
-  uint64_t calls = 0;
+  bool anyNumber = true;    // of micro-batches fits the schedule
+  int64_t wanted = 0;       // micro-batches; 0: by the batch
+  int64_t microBatches = 1; // of the last call
+  uint64_t calls = 0;       // that gave a result
+  bool failed = false;      // the last call, and not everything is put back
+  std::optional<ErrorText> unusable;
 
   llvm::Error openDevices(const PipelineOptions &options);
   llvm::Error loadStages();
   llvm::Error deliverWeights();
   llvm::Error prepareProgram(const PipelineOptions &options);
   void startThreads(const PipelineOptions &options);
-  llvm::Error runStep();
+  llvm::Expected<BatchParts> split(const std::vector<c10::IValue> &inputs);
+  llvm::Error runStep(const std::vector<c10::IValue> &inputs);
+  llvm::Expected<c10::IValue> run(BatchParts parts, const std::vector<c10::IValue> &inputs,
+                                  StepStats *stats);
+  llvm::Error restore();
   void measure(StepStats &stats, int64_t makespanNs);
 };
 
 llvm::Error Pipeline::Impl::openDevices(const PipelineOptions &options) {
   const Plan &plan = core->artifact.plan;
-  llvm::Expected<std::vector<std::string>> names = deviceNames(options.devices, plan.ranks);
+  llvm::Expected<std::vector<std::string>> names =
+      deviceNames(options.devices, plan.ranks, plan.stages.size());
   if (!names)
     return names.takeError();
   for (const std::string &name : *names) {
@@ -167,25 +143,22 @@ llvm::Error Pipeline::Impl::deliverWeights() {
   return llvm::Error::success();
 }
 
+/// A schedule that was given is for one number of micro-batches. The generated one is made when the
+/// batch is known: a number that is too large for it costs nothing then.
 llvm::Error Pipeline::Impl::prepareProgram(const PipelineOptions &options) {
   const Plan &plan = core->artifact.plan;
-  llvm::Expected<Schedule> schedule = chooseSchedule(core->artifact, options, core->microBatches);
+  if (!options.scheduleName.empty() && options.scheduleName != "forward-only")
+    return makeError(ExitCode::Usage,
+                     "schedule " + options.scheduleName + ": expected forward-only or a CSV file");
+  anyNumber = isGenerated(plan, options);
+  wanted = options.microBatches;
+  microBatches = wanted ? wanted : std::max<int64_t>(plan.microBatches, 1);
+  if (anyNumber)
+    return llvm::Error::success();
+  llvm::Expected<Schedule> schedule = givenSchedule(core->artifact, options);
   if (!schedule)
     return schedule.takeError();
-  llvm::Expected<Program> program = lower(*schedule, plan, core->microBatches);
-  if (!program)
-    return program.takeError();
-  if (llvm::Error error = check(*program, plan, core->microBatches))
-    return error;
-  core->transport = makeInProcessTransport(program->lanes, core->devices);
-  for (size_t rank = 0; rank < plan.ranks; ++rank) {
-    llvm::Expected<RankProgram> resolved = resolve(*program, rank, plan, core->microBatches);
-    if (!resolved)
-      return resolved.takeError();
-    core->interpreters.push_back(std::make_unique<Interpreter>(
-        std::move(*resolved), core->executors, *core->transport, *core->devices[rank]));
-  }
-  return llvm::Error::success();
+  return core->prepare(*schedule, microBatches);
 }
 
 void Pipeline::Impl::startThreads(const PipelineOptions &options) {
@@ -199,16 +172,84 @@ void Pipeline::Impl::startThreads(const PipelineOptions &options) {
       });
 }
 
-llvm::Error Pipeline::Impl::runStep() {
-  std::vector<size_t> stuck = threads->run([core = core](size_t rank) { core->runRank(rank); },
-                                           [this] { return core->failed.load(); }, kGrace);
-  if (!core->failed)
+llvm::Expected<BatchParts> Pipeline::Impl::split(const std::vector<c10::IValue> &inputs) {
+  const Plan &plan = core->artifact.plan;
+  if (inputs.size() != plan.signature.inputs.size())
+    return failf(ExitCode::Usage, "inputs: expected {}, got {}", plan.signature.inputs.size(),
+                 inputs.size());
+  int64_t number = anyNumber ? wanted : core->program->microBatches;
+  if (!anyNumber) {
+    if (llvm::Error error = checkScheduledNumber(plan.signature, inputs, number))
+      return std::move(error);
+  } else if (number == 0) {
+    llvm::Expected<int64_t> byBatch = microBatchNumber(plan, inputs);
+    if (!byBatch)
+      return byBatch.takeError();
+    number = *byBatch;
+  }
+  llvm::Expected<BatchParts> parts = splitBatch(plan.signature, inputs, number);
+  if (!parts)
+    return parts;
+  if (!core->program || core->program->microBatches != number)
+    if (llvm::Error error = core->prepare(generatedSchedule(plan, number), number))
+      return std::move(error);
+  microBatches = number;
+  return parts;
+}
+
+llvm::Error Pipeline::Impl::runStep(const std::vector<c10::IValue> &inputs) {
+  auto failedYet = [this] { return core->data.failed.load(); };
+  threads->run([core = core](size_t rank) { core->runRank(rank); }, failedYet, kGrace);
+  if (!failedYet())
     return llvm::Error::success();
   std::lock_guard<std::mutex> lock(core->mutex);
-  for (size_t rank : stuck)
-    core->firstError->message +=
-        fmt::format("; rank {} did not stop: it is still inside an operator", rank);
-  return makeError(core->firstError->code, core->firstError->message, core->firstError->help);
+  const Signature &signature = core->artifact.plan.signature;
+  const ErrorText &first = *core->firstError;
+  const auto &called = core->failedMicroBatch ? core->data.inputs[*core->failedMicroBatch] : inputs;
+  return explainUnknownSizes(
+      withArguments(makeError(first.code, first.message, first.help), signature, called),
+      signature);
+}
+
+llvm::Expected<c10::IValue>
+Pipeline::Impl::run(BatchParts parts, const std::vector<c10::IValue> &inputs, StepStats *stats) {
+  const Signature &signature = core->artifact.plan.signature;
+  StepData &data = core->data;
+  data.step = calls;
+  data.inputs = std::move(parts.inputs);
+  data.leaves.assign(microBatches, std::vector<c10::IValue>(signature.leaves.size()));
+  auto start = std::chrono::steady_clock::now();
+  if (llvm::Error error = runStep(inputs))
+    return std::move(error);
+  int64_t makespanNs = (std::chrono::steady_clock::now() - start) / std::chrono::nanoseconds(1);
+  if (stats)
+    measure(*stats, makespanNs);
+  std::vector<std::vector<c10::IValue>> leaves = std::move(data.leaves);
+  data.inputs.clear();
+  c10::AutoGradMode noGrad(false);
+  return mergeOutputs(signature, leaves, parts.samples);
+}
+
+/// After a call that failed everything becomes what it was before it. Errors: a rank has not come
+/// back yet, or its device is lost.
+llvm::Error Pipeline::Impl::restore() {
+  std::vector<size_t> inside = threads->unfinished();
+  if (inside.empty())
+    inside = threads->run([core = core](size_t rank) { core->restoreRank(rank); },
+                          [] { return true; }, kGrace);
+  if (!inside.empty())
+    return makeError(ExitCode::Other,
+                     ranksInside(inside) +
+                         " of a call that failed: the pipeline takes no call until it returns",
+                     "load the artifact again");
+  if (core->lost) {
+    unusable = ErrorText{ExitCode::Other, "the pipeline is unusable: " + core->lost->message,
+                         "load the artifact again; after the failure of a GPU, in a new process"};
+    return makeError(unusable->code, unusable->message, unusable->help);
+  }
+  core->forgetStep();
+  failed = false;
+  return llvm::Error::success();
 }
 
 void Pipeline::Impl::measure(StepStats &stats, int64_t makespanNs) {
@@ -216,13 +257,14 @@ void Pipeline::Impl::measure(StepStats &stats, int64_t makespanNs) {
   stats.makespanNs = makespanNs;
   stats.stageBusyNs.assign(core->executors.size(), 0);
   int64_t longestSpan = 0;
-  for (auto &interpreter : core->interpreters)
+  for (auto &interpreter : core->program->interpreters)
     longestSpan = std::max(longestSpan, interpreter->addTimes(stats.stageBusyNs));
   int64_t work = 0;
   for (int64_t busy : stats.stageBusyNs)
     work += busy;
   auto idle = [&](int64_t span) {
-    double capacity = static_cast<double>(span) * static_cast<double>(core->interpreters.size());
+    double capacity =
+        static_cast<double>(span) * static_cast<double>(core->program->interpreters.size());
     return capacity > 0 ? std::max(0.0, 1 - static_cast<double>(work) / capacity) : 0.0;
   };
   stats.bubbleMakespan = idle(makespanNs);
@@ -248,8 +290,6 @@ llvm::Expected<Pipeline> Pipeline::load(const std::string &directory,
   impl->core = std::make_shared<PipelineCore>();
   PipelineCore &core = *impl->core;
   core.artifact = std::move(*artifact);
-  core.microBatches = options.microBatches ? options.microBatches
-                                           : std::max<int64_t>(core.artifact.plan.microBatches, 1);
   core.data.seed = options.seed;
   // The program first: a schedule that does not fit is refused before any stage file is read.
   if (llvm::Error error = impl->openDevices(options))
@@ -268,7 +308,7 @@ const Plan &Pipeline::plan() const { return impl_->core->artifact.plan; }
 const std::vector<std::string> &Pipeline::warnings() const {
   return impl_->core->artifact.warnings;
 }
-int64_t Pipeline::microBatches() const { return impl_->core->microBatches; }
+int64_t Pipeline::microBatches() const { return impl_->microBatches; }
 int Pipeline::threads() const { return impl_->threadsPerRank; }
 
 std::vector<std::string> Pipeline::devices() const {
@@ -320,32 +360,27 @@ llvm::Expected<ValueTree> Pipeline::infer(const ValueTree &arguments, StepStats 
 
 llvm::Expected<c10::IValue> Pipeline::infer(const std::vector<c10::IValue> &inputs,
                                             StepStats *stats) {
-  PipelineCore &core = *impl_->core;
-  if (core.firstError)
-    return makeError(core.firstError->code,
-                     "the pipeline stopped earlier: " + core.firstError->message,
-                     core.firstError->help);
-  const Signature &signature = core.artifact.plan.signature;
-  llvm::Expected<BatchParts> parts = splitBatch(signature, inputs, core.microBatches);
+  Impl &impl = *impl_;
+  if (impl.unusable)
+    return makeError(impl.unusable->code, impl.unusable->message, impl.unusable->help);
+  if (impl.failed)
+    if (llvm::Error error = impl.restore())
+      return std::move(error);
+  llvm::Expected<BatchParts> parts = impl.split(inputs);
   if (!parts)
     return parts.takeError();
-  core.data.step = impl_->calls++;
-  core.data.inputs = std::move(parts->inputs);
-  core.data.leaves.assign(core.microBatches, std::vector<c10::IValue>(signature.leaves.size()));
-
-  auto start = std::chrono::steady_clock::now();
-  if (llvm::Error error = impl_->runStep())
-    return explainUnknownSizes(
-        withArguments(std::move(error), signature,
-                      core.failedMicroBatch ? core.data.inputs[*core.failedMicroBatch] : inputs),
-        signature);
-  int64_t makespanNs = (std::chrono::steady_clock::now() - start) / std::chrono::nanoseconds(1);
-  if (stats)
-    impl_->measure(*stats, makespanNs);
-  std::vector<std::vector<c10::IValue>> leaves = std::move(core.data.leaves);
-  core.data.inputs.clear();
-  c10::AutoGradMode noGrad(false);
-  return mergeOutputs(signature, leaves, parts->samples);
+  llvm::Expected<c10::IValue> result = impl.run(std::move(*parts), inputs, stats);
+  if (result) {
+    for (auto &executor : impl.core->executors)
+      executor->keepState();
+    ++impl.calls;
+    return result;
+  }
+  impl.failed = true;
+  ErrorText text = describe(result.takeError());
+  if (llvm::Error error = impl.restore())
+    text.message += "; " + describe(std::move(error)).message;
+  return makeError(text.code, text.message, text.help);
 }
 
 } // namespace pipec

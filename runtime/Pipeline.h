@@ -13,7 +13,7 @@ namespace pipec {
 struct Arguments; // ir/Values.h, which has LibTorch's headers
 
 struct PipelineOptions {
-  int64_t microBatches = 0;         // 0: the plan's default
+  int64_t microBatches = 0;         // 0: the plan's default, by each batch: see infer()
   int threads = 0;                  // intra-op threads per rank; 0: max(1, cores / ranks)
   std::vector<std::string> devices; // one per rank, or one for all; empty: the plan's, "cpu"
   std::string scheduleName; // "forward-only": made for the micro-batches; empty: scheduleCsv
@@ -54,6 +54,7 @@ public:
   /// What the reader of the artifact wants a person to know: unknown keys of a newer minor version.
   const std::vector<std::string> &warnings() const;
 
+  /// Of the last call; before any, what it is for a batch that is large enough.
   int64_t microBatches() const;
   /// Intra-op threads of each rank, after defaults.
   int threads() const;
@@ -65,19 +66,31 @@ public:
   /// Runs one batch. `arguments`: a tuple or list is the positional arguments, a dict the keyword
   /// arguments, a tensor the one argument; defaults are filled in. They are read, never written,
   /// and not kept. Returns the merged result tree, which is the caller's. Tensors of the result lie
-  /// on the device of the stage that makes them. Random operators draw from (seed, number of the
-  /// call, micro-batch, ordinal), so two pipelines draw alike call by call. The caller's thread
-  /// waits; its own LibTorch settings stay as they are. Errors before anything runs, after which
-  /// the pipeline is as before:
+  /// on the device of the stage that makes them. The caller's thread waits; its own LibTorch
+  /// settings stay as they are.
+  ///
+  /// Without PipelineOptions::microBatches a batch is cut into the plan's number of micro-batches,
+  /// or one per sample where it has fewer; where the model takes micro-batches of one size only,
+  /// into those; where it has no batch dimension, not at all. A schedule that is a table fixes the
+  /// number.
+  ///
+  /// Random operators draw from (seed, number of the call, micro-batch, ordinal), so two pipelines
+  /// draw alike call by call; calls that fail do not count.
+  ///
+  /// An error is that of this call and no more: the model's state, the number of the call and the
+  /// lanes between ranks are as they were before it, so the next call has the bits it would have
+  /// had; what belonged to the failed call is released. Errors before anything runs:
   ///   Usage 2         names, counts, sizes and dtypes that the plan does not allow
   ///   Unreadable 3    a tree that is no arguments
-  /// The first failure of any stage, naming stage, modules and micro-batch, after which every later
-  /// call returns the same error:
+  /// The first failure of any stage, naming stage, modules and micro-batch:
   ///   Usage 2         the model does not run on these inputs, with its reason
-  ///   Other 1         a device or a transfer failed
   ///   BadArtifact 5   a stage did not return what its plan says
   ///   OutOfMemory 10
   ///   Internal 70
+  ///   Other 1         a transfer failed, or one of two things that later calls meet, too:
+  ///     - a rank is still inside an operator five seconds after the failure: the message names it,
+  ///       and no call is taken until that operator returns
+  ///     - a device is lost, as a GPU after a failed assertion: the pipeline stays unusable
   llvm::Expected<ValueTree> infer(const ValueTree &arguments, StepStats *stats = nullptr);
   /// For programs with LibTorch's headers: the same with one value per input of the signature.
   llvm::Expected<c10::IValue> infer(const std::vector<c10::IValue> &inputs,

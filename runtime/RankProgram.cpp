@@ -15,6 +15,7 @@ class Resolver {
 public:
   Resolver(const std::vector<Op> &ops, const Plan &plan, int64_t microBatches)
       : ops_(ops), plan_(plan), slotOf_(plan.channels.size() * microBatches, kNone),
+        readerOf_(plan.channels.size() * microBatches, kNone),
         wanted_(plan.channels.size() * microBatches, false), microBatches_(microBatches) {}
 
   llvm::Expected<RankProgram> run() {
@@ -42,8 +43,11 @@ private:
     if (op.kind != OpKind::Forward)
       return;
     for (const StageInput &input : plan_.stages[op.stage].inputs)
-      if (input.kind == StageInput::Kind::Channel)
+      if (input.kind == StageInput::Kind::Channel) {
         wanted_[key(input.index, op.microBatch)] = true;
+        size_t &reader = readerOf_[key(input.index, op.microBatch)];
+        reader = reader == kNone ? op.stage : reader;
+      }
   }
 
   llvm::Error missing(const Op &op, size_t channel) {
@@ -121,12 +125,8 @@ private:
   /// The first stage of this rank that runs on what `take` brings: its stream is where the value
   /// arrives.
   size_t firstReader(const Op &take) const {
-    for (const Op &op : ops_)
-      if (op.kind == OpKind::Forward && op.microBatch == take.microBatch)
-        for (const StageInput &input : plan_.stages[op.stage].inputs)
-          if (input.kind == StageInput::Kind::Channel && input.index == take.channel)
-            return op.stage;
-    return plan_.channels[take.channel].to.front().stage;
+    const size_t reader = readerOf_[key(take.channel, take.microBatch)];
+    return reader == kNone ? plan_.channels[take.channel].to.front().stage : reader;
   }
 
   void markLastReads() {
@@ -151,6 +151,7 @@ private:
   const Plan &plan_;
   RankProgram result_;
   std::vector<size_t> slotOf_;
+  std::vector<size_t> readerOf_; // the first stage of this rank that reads the value
   std::vector<bool> wanted_;
   int64_t microBatches_;
 };

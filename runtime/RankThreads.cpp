@@ -22,14 +22,16 @@ struct RankThreads::State {
   std::vector<std::thread> threads;
 
   void serve(size_t rank);
-  bool allFinished() const;
+  std::vector<size_t> unfinished() const;
+  bool allFinished() const { return unfinished().empty(); }
 };
 
-bool RankThreads::State::allFinished() const {
-  for (uint64_t number : finished)
-    if (number != jobNumber)
-      return false;
-  return true;
+std::vector<size_t> RankThreads::State::unfinished() const {
+  std::vector<size_t> ranks;
+  for (size_t rank = 0; rank < finished.size(); ++rank)
+    if (finished[rank] != jobNumber)
+      ranks.push_back(rank);
+  return ranks;
 }
 
 void RankThreads::State::serve(size_t rank) {
@@ -93,11 +95,12 @@ std::vector<size_t> RankThreads::run(std::function<void(size_t rank)> job,
   state_->done.wait(lock, [&] { return state_->allFinished() || failed(); });
   state_->done.wait_for(lock, grace, [&] { return state_->allFinished(); });
   state_->job.reset();
-  std::vector<size_t> missing;
-  for (size_t rank = 0; rank < state_->finished.size(); ++rank)
-    if (state_->finished[rank] != state_->jobNumber)
-      missing.push_back(rank);
-  return missing;
+  return state_->unfinished();
+}
+
+std::vector<size_t> RankThreads::unfinished() const {
+  std::lock_guard<std::mutex> lock(state_->mutex);
+  return state_->unfinished();
 }
 
 } // namespace pipec

@@ -23,9 +23,12 @@ public:
 
   /// Runs job(rank) on every thread and waits until all are done. Once `failed` returns true (it is
   /// asked when a rank is done) the others get `grace`; the ranks that are not done then are
-  /// returned, and no further job may be run.
+  /// returned, and no further job may be run before unfinished() is empty.
   std::vector<size_t> run(std::function<void(size_t rank)> job, const std::function<bool()> &failed,
                           std::chrono::milliseconds grace);
+
+  /// The ranks that are still inside the last job.
+  std::vector<size_t> unfinished() const;
 
 private:
   struct State;

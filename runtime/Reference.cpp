@@ -15,6 +15,7 @@
 #include "ir/batch/FixedBatch.h"
 #include "ir/batch/ResultTree.h"
 #include "ir/plan/OutputPath.h"
+#include "runtime/StateCopy.h"
 #include "runtime/ThreadSettings.h"
 
 #include <torch/csrc/jit/api/function_impl.h>
@@ -294,6 +295,29 @@ int64_t Reference::peakMemoryBytes() const { return impl_->device->memory().peak
 
 llvm::Expected<c10::IValue> Reference::infer(const std::vector<c10::IValue> &inputs,
                                              StepStats *stats) {
+  std::optional<ModuleStateCopy> before;
+  if (impl_->keepsState)
+    if (llvm::Error error = guardTorchVoid(ExitCode::Other, "copying the model's state",
+                                           [&] { before.emplace(impl_->module->_ivalue()); }))
+      return std::move(error);
+  const uint64_t calls = impl_->calls;
+  llvm::Expected<c10::IValue> result = inferOnce(inputs, stats);
+  if (result)
+    return result;
+  impl_->calls = calls;
+  if (before)
+    if (llvm::Error error = guardTorchVoid(ExitCode::Other, "restoring the model's state", [&] {
+          impl_->device->finish();
+          before->restore();
+        })) {
+      llvm::consumeError(result.takeError());
+      return std::move(error);
+    }
+  return result;
+}
+
+llvm::Expected<c10::IValue> Reference::inferOnce(const std::vector<c10::IValue> &inputs,
+                                                 StepStats *stats) {
   Impl &impl = *impl_;
   if (inputs.size() != impl.signature.inputs.size())
     return failf(ExitCode::Usage, "inputs: expected {}, got {}", impl.signature.inputs.size(),

@@ -51,12 +51,13 @@ public:
   /// Runs one batch and merges the micro-batches' results. With several micro-batches the first call
   /// finds out on fresh copies of the model which inputs and results follow the batch
   /// (ir/batch/Discovery.h), so the model's state starts as saved. Errors: Usage as for Pipeline::infer; Other with the micro-batch and
-  /// LibTorch's message.
+  /// LibTorch's message. A call that fails leaves no trace, as there.
   llvm::Expected<c10::IValue> infer(const std::vector<c10::IValue> &inputs,
                                     StepStats *stats = nullptr);
 
 private:
   struct Impl;
+  llvm::Expected<c10::IValue> inferOnce(const std::vector<c10::IValue> &inputs, StepStats *stats);
   explicit Reference(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

@@ -24,7 +24,12 @@ std::string titleOf(const StagePlan &plan, size_t index) {
 StageExecutor::StageExecutor(StageModule module, const StagePlan &plan, size_t index,
                              std::shared_ptr<Device> device)
     : module_(std::move(module)), device_(std::move(device)), plan_(&plan),
-      title_(titleOf(plan, index)), stream_(device_->addStream()) {}
+      title_(titleOf(plan, index)), stream_(device_->addStream()) {
+  for (size_t i = 0; i < plan.attributes.size(); ++i)
+    if (llvm::is_contained(plan.effects.stateWrites, plan.attributes[i].name))
+      written_.push_back(i);
+  writesInPlace_ = !written_.empty() && module_.writesInPlace();
+}
 
 llvm::Expected<std::unique_ptr<StageExecutor>> StageExecutor::load(const std::string &path,
                                                                    const StagePlan &plan,
@@ -40,11 +45,32 @@ llvm::Expected<std::unique_ptr<StageExecutor>> StageExecutor::load(const std::st
       new StageExecutor(std::move(*module), plan, index, std::move(device)));
 }
 
+void StageExecutor::copyState() {
+  if (before_ || written_.empty())
+    return;
+  std::vector<c10::IValue> state;
+  for (size_t i : written_)
+    state.push_back(module_.attribute(i));
+  before_.emplace(state, writesInPlace_);
+}
+
+llvm::Error StageExecutor::restoreState() {
+  if (!before_)
+    return llvm::Error::success();
+  llvm::Error error = guardTorchVoid(ExitCode::Other, title_ + ": restoring its state", [&] {
+    std::unique_ptr<Device::Scope> stream = device_->enter(stream_);
+    std::vector<c10::IValue> state = before_->restore();
+    for (size_t k = 0; k < written_.size(); ++k)
+      module_.setAttribute(written_[k], std::move(state[k]));
+  });
+  before_.reset();
+  return error;
+}
+
 void StageExecutor::keepResults(std::vector<c10::IValue> &outputs) const {
   std::vector<c10::IValue> state;
-  for (size_t i = 0; i < plan_->attributes.size(); ++i)
-    if (llvm::is_contained(plan_->effects.stateWrites, plan_->attributes[i].name))
-      state.push_back(module_.attribute(i));
+  for (size_t i : written_)
+    state.push_back(module_.attribute(i));
   for (size_t i = 0; i < std::min(outputs.size(), plan_->outputs.size()); ++i)
     if (!plan_->outputs[i].leaves.empty())
       outputs[i] = apartFrom(outputs[i], state);
@@ -62,12 +88,13 @@ llvm::Expected<std::vector<c10::IValue>> StageExecutor::forward(const RandomKey 
       device_->waitFor(input.ready);
       values.push_back(device_->bring(std::move(input.value), *device_));
     }
+    copyState();
     busy.first = device_->mark();
     std::optional<RandomScope> random;
     if (!plan_->effects.randomOps.empty())
       random.emplace(key, plan_->effects.randomOps);
     result.emplace(module_.run(std::move(values)));
-    if (*result && !plan_->effects.stateWrites.empty())
+    if (*result && !written_.empty())
       keepResults(**result);
     busy.second = device_->mark();
   });

@@ -4,8 +4,11 @@
 #include "ir/artifact/StageModule.h"
 #include "runtime/Device.h"
 #include "runtime/RandomKey.h"
+#include "runtime/StateCopy.h"
 
 #include <memory>
+#include <optional>
+#include <vector>
 
 namespace pipec {
 
@@ -29,6 +32,12 @@ public:
   llvm::Expected<std::vector<c10::IValue>>
   forward(const RandomKey &key, std::vector<ReadyValue> inputs, std::pair<Fence, Fence> &busy);
 
+  /// A call begins with the first forward after one of these, which keeps a copy of the state that
+  /// the stage writes. keepState: the call is done. restoreState: it failed, the state becomes what
+  /// it was before; the stage's stream must be idle. Errors: those of copying.
+  void keepState() { before_.reset(); }
+  llvm::Error restoreState();
+
   /// "stage 2 (encoder.layers.3..encoder.layers.5)"
   const std::string &title() const { return title_; }
   size_t stream() const { return stream_; }
@@ -36,6 +45,7 @@ public:
   StageModule &module() { return module_; }
 
 private:
+  void copyState();
   /// What later micro-batches would change by writing the stage's state.
   void keepResults(std::vector<c10::IValue> &outputs) const;
 
@@ -47,6 +57,9 @@ private:
   const StagePlan *plan_;
   std::string title_;
   size_t stream_;
+  std::vector<size_t> written_; // attributes
+  bool writesInPlace_ = false;
+  std::optional<StateCopy> before_; // of the call that runs
 };
 
 } // namespace pipec

@@ -104,8 +104,8 @@ IntegerOption microBatches("microbatches",
                            cl::value_desc("M"), cl::cat(category));
 IntegerOption ranks("ranks",
                     cl::desc("ranks that the stages are placed on (default: one per stage; with "
-                             "measured costs at most as many as were at work when they were "
-                             "measured, or as --cluster has devices)"),
+                             "measured costs at most one per core of the machine that measured "
+                             "them, or per device of --cluster)"),
                     cl::value_desc("R"), cl::cat(category));
 StringOption schedule(
     "schedule",

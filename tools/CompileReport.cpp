@@ -115,8 +115,9 @@ void printReport(llvm::raw_ostream &out, const CompileReport &report) {
     out << '\n';
   }
   if (!report.ranksWhy.empty())
-    out << fmt::format("ranks: {} for {}, {}; --ranks says otherwise\n", report.plan.ranks,
-                       counted(report.plan.stages.size(), "stage"), report.ranksWhy);
+    out << fmt::format("ranks: {}, {}, for {}; --ranks {} gives one per stage\n", report.plan.ranks,
+                       report.ranksWhy, counted(report.plan.stages.size(), "stage"),
+                       report.plan.stages.size());
   printExpected(out, report);
   for (const std::string &sentence : report.proved)
     out << "proved: " << sentence << '\n';

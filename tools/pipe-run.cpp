@@ -3,7 +3,9 @@
 #include "ir/MicroBatch.h"
 #include "ir/TorchError.h"
 #include "ir/Values.h"
+#include "ir/artifact/ArtifactDir.h"
 #include "ir/plan/CannotRead.h"
+#include "ir/plan/Words.h"
 #include "ir/schedule/Schedule.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -40,9 +42,11 @@ StringOption inputsOption("inputs",
                           cl::desc("the whole batch: a file of torch.save, or a description as "
                                    "f32[8,3,224,224],i64[8,128]<30000"),
                           cl::value_desc("FILE|TEXT"), cl::cat(category));
-IntegerOption microBatches("microbatches",
-                           cl::desc("micro-batches (default: the plan's; 1 for a .pt)"),
-                           cl::value_desc("M"), cl::cat(category));
+IntegerOption
+    microBatches("microbatches",
+                 cl::desc("micro-batches (default: the plan's, or one per sample where the "
+                          "batch has fewer; 1 for a .pt)"),
+                 cl::value_desc("M"), cl::cat(category));
 StringOption schedule("schedule", cl::desc("by name, or a CSV file (default: the plan's)"),
                       cl::value_desc("forward-only|FILE.csv"), cl::cat(category));
 StringOption device("device",
@@ -97,6 +101,8 @@ struct Runner {
   std::function<llvm::Expected<std::vector<c10::IValue>>(const Arguments &)> bind;
   std::function<std::vector<int64_t>()> peakMemory;
   std::function<std::vector<std::string>()> notes; // after a run
+  std::function<int64_t()> microBatches; // of the last run
+  int64_t byDefault = 1;                 // micro-batches
 };
 
 constexpr int64_t kMany = std::numeric_limits<int64_t>::max();
@@ -215,7 +221,6 @@ llvm::Expected<Runner> pipelineRunner(RunReport &report) {
     report.stages.push_back({modulesOf(stage), stage.rank});
   report.devices = pipeline->devices();
   report.threads = pipeline->threads();
-  report.microBatches = pipeline->microBatches();
   report.options["schedule"] =
       given(schedule) ? schedule.getValue() : pipeline->plan().scheduleName;
   return Runner{[pipeline](const std::vector<c10::IValue> &values, StepStats &stats) {
@@ -224,7 +229,9 @@ llvm::Expected<Runner> pipelineRunner(RunReport &report) {
                 [pipeline]() -> const Signature & { return pipeline->plan().signature; },
                 [pipeline](const Arguments &arguments) { return pipeline->bind(arguments); },
                 [pipeline] { return pipeline->peakMemoryBytes(); },
-                [] { return std::vector<std::string>(); }};
+                [] { return std::vector<std::string>(); },
+                [pipeline] { return pipeline->microBatches(); },
+                std::max<int64_t>(pipeline->plan().microBatches, 1)};
 }
 
 llvm::Expected<Runner> referenceRunner(RunReport &report) {
@@ -256,7 +263,6 @@ llvm::Expected<Runner> referenceRunner(RunReport &report) {
   report.stages.push_back({"the whole model", 0});
   report.devices = {reference->device()};
   report.threads = reference->threads();
-  report.microBatches = options.microBatches;
   report.options["method"] = options.method;
   report.options["batch_dim"] = llvm::json::Array(batchDim);
   report.options["merge"] = llvm::json::Array(merge);
@@ -270,7 +276,8 @@ llvm::Expected<Runner> referenceRunner(RunReport &report) {
                   return bindArguments(reference->signature(), reference->inputTypes(), arguments);
                 },
                 [reference] { return std::vector<int64_t>{reference->peakMemoryBytes()}; },
-                [reference] { return reference->notes(); }};
+                [reference] { return reference->notes(); },
+                [number = options.microBatches] { return number; }};
 }
 
 llvm::Expected<std::vector<c10::IValue>> readInputs(const Runner &runner) {
@@ -345,9 +352,38 @@ int64_t samplesOf(const Signature &signature, const std::vector<c10::IValue> &in
   return 0;
 }
 
+/// Before any device is opened: more are named than the machine has where the plan has fewer ranks
+/// than its reader thinks.
+llvm::Error checkDeviceNumber(bool isArtifact) {
+  if (!isArtifact || deviceList().size() < 2)
+    return llvm::Error::success();
+  llvm::Expected<Artifact> artifact = openArtifactPlan(model);
+  if (!artifact)
+    return artifact.takeError();
+  return deviceNames(deviceList(), artifact->plan.ranks, artifact->plan.stages.size()).takeError();
+}
+
+/// The batch decides where nobody says how many micro-batches there are.
+void noteMicroBatches(const Runner &runner, int64_t samples) {
+  const int64_t used = runner.microBatches();
+  if (given(microBatches) || used == runner.byDefault)
+    return;
+  const Signature &signature = runner.signature();
+  std::string why = counted(static_cast<size_t>(samples), "sample");
+  if (samples == 0)
+    why = "no input has a batch dimension";
+  else if (!signature.batchSymbolic)
+    why += fmt::format(" in micro-batches of {}, which the model's constants fix",
+                       signature.batchSize);
+  printNote(fmt::format("{} by default, {}: running {}",
+                        counted(static_cast<size_t>(runner.byDefault), "micro-batch"), why, used));
+}
+
 llvm::Expected<ExitCode> run() {
   bool isArtifact = llvm::sys::fs::is_directory(model);
   if (llvm::Error error = checkOptions(isArtifact))
+    return error;
+  if (llvm::Error error = checkDeviceNumber(isArtifact))
     return error;
   for (const std::string &name : deviceList())
     if (name != "cpu") // a GPU library must be there before anything looks for it
@@ -381,8 +417,10 @@ llvm::Expected<ExitCode> run() {
     if (llvm::Error error = writeValue(output, *result))
       return error;
 
+  report.microBatches = runner->microBatches();
   noteOptions(report);
   report.samples = samplesOf(runner->signature(), *inputs);
+  noteMicroBatches(*runner, report.samples);
   report.peakMemoryBytes = runner->peakMemory();
   report.outputs = describeOutputs(*result);
   if (expected)

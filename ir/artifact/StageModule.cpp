@@ -177,6 +177,31 @@ llvm::Expected<std::vector<c10::IValue>> StageModule::run(std::vector<c10::IValu
   return outputs;
 }
 
+/// Also operators whose schema hides what they write: running statistics, quantised relu6.
+static bool anyWrites(const jit::Block &block) {
+  for (const jit::Node *node : block.nodes()) {
+    const c10::FunctionSchema *schema = node->maybeSchema();
+    llvm::StringRef name = node->kind().toUnqualString();
+    if ((schema && schema->is_mutable()) || name.contains("norm") || name == "relu6")
+      return true;
+    for (const jit::Block *inner : node->blocks())
+      if (anyWrites(*inner))
+        return true;
+  }
+  return false;
+}
+
+bool StageModule::writesInPlace() const {
+  std::vector<bool> replaced(impl_->plan.attributes.size(), false);
+  for (const StageOutput &output : impl_->plan.outputs)
+    if (output.state)
+      replaced[*output.state] = true;
+  for (size_t i = 0; i < replaced.size(); ++i)
+    if (impl_->plan.attributes[i].written && !replaced[i])
+      return true;
+  return anyWrites(*impl_->graph->block());
+}
+
 const c10::IValue &StageModule::attribute(size_t index) const {
   return impl_->attributes.at(index);
 }

@@ -36,6 +36,9 @@ public:
   /// adds stage and micro-batch.
   llvm::Expected<std::vector<c10::IValue>> run(std::vector<c10::IValue> inputs);
 
+  /// Whether the stage may write into the memory of its state. False: it only replaces it.
+  bool writesInPlace() const;
+
   const c10::IValue &attribute(size_t index) const;
   void setAttribute(size_t index, c10::IValue value);
   /// Declared type of each input port.

@@ -124,6 +124,18 @@ public:
     }
   }
 
+  void reset() override {
+    for (auto &queue : queues_) {
+      std::lock_guard<std::mutex> lock(queue->mutex);
+      for (Message &message : queue->ring)
+        message = Message();
+      queue->head = 0;
+      queue->count = 0;
+    }
+    std::lock_guard<std::mutex> lock(errorMutex_);
+    aborted_ = false;
+  }
+
 private:
   template <typename Condition> void spinWhile(Condition &&condition) const {
     for (int i = 0; i < kSpins && !aborted_ && condition(); ++i)

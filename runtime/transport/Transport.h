@@ -34,6 +34,9 @@ public:
 
   /// Ends all waiting and all later calls with `error`. The first call wins.
   virtual void abort(const ErrorText &error) = 0;
+
+  /// Drops what waits in the lanes and ends an abort. No other call may be running.
+  virtual void reset() = 0;
 };
 
 } // namespace pipec

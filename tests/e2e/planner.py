@@ -414,12 +414,12 @@ class Planner(e2e.Case):
 
     def testWhyThereAreFewerRanks(self):
         said = e2e.run("pipe-compile", *UNET, "--stages", 4, "--cluster", e2e.SOURCE / "docs/clusters/two-cores.json", "--cost", "analytic", "--dry-run")
-        self.assertIn("ranks: 2 for 4 stages, as many as --cluster has devices; --ranks says otherwise\n", said.out)
+        self.assertIn("ranks: 2, one per device of --cluster, for 4 stages; --ranks 4 gives one per stage\n", said.out)
         self.document(*UNET, "--stages", 2, "--cost", "analytic", "--emit-costs", "counted.json", "--dry-run")
         table = json.loads(Path("counted.json").read_text())
         Path("beside.json").write_text(json.dumps({**table, "at_once": 2}))
         report, _ = self.document(*UNET, "--stages", 4, "--cost", "beside.json", "-o", "beside.pipe")
-        self.assertEqual(report["ranks_why"], "as many as were at work when the costs of the table were measured")
+        self.assertEqual(report["ranks_why"], "as many as ran at once when the costs of the table were measured")
         drawn = e2e.run("pipe-inspect", "beside.pipe", "--schedule").out
         self.assertIn("predicted from measured times, as if 2 ranks were at work all the time (the report of the compile counts", drawn)
 

@@ -9,5 +9,7 @@ foreach(name batches markers cuts facts once_broken containers state weights tex
 endforeach()
 # Real architectures, those that are made without other libraries; all of them: e2e/zoo.py --all.
 pipec_e2e_test(e2e-zoo e2e/zoo.py)
+# How batches, micro-batches, memory and devices that do not fit are refused; nested values in C++.
+pipec_e2e_test(e2e-first-calls e2e/first_calls.py)
 # Tables of programs, run by PyTorch.
 pipec_e2e_test(e2e-torch-comms e2e/torch_comms.py)

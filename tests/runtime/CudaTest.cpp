@@ -99,13 +99,20 @@ TEST(Device, AskingForAGpuWhereNoneIsSaysWhatWasFound) {
 }
 
 TEST(Device, OneNameOrOnePerRank) {
-  EXPECT_EQ(llvm::cantFail(deviceNames({}, 2)), (std::vector<std::string>{"cpu", "cpu"}));
-  EXPECT_EQ(llvm::cantFail(deviceNames({"cuda:1"}, 2)),
+  EXPECT_EQ(llvm::cantFail(deviceNames({}, 2, 2)), (std::vector<std::string>{"cpu", "cpu"}));
+  EXPECT_EQ(llvm::cantFail(deviceNames({"cuda:1"}, 2, 4)),
             (std::vector<std::string>{"cuda:1", "cuda:1"}));
-  EXPECT_EQ(llvm::cantFail(deviceNames({"cpu", "cuda"}, 2)),
+  EXPECT_EQ(llvm::cantFail(deviceNames({"cpu", "cuda"}, 2, 2)),
             (std::vector<std::string>{"cpu", "cuda"}));
   EXPECT_TRUE(
-      failedWith(deviceNames({"cpu", "cpu"}, 3), ExitCode::Usage, "each of 3 ranks, got 2"));
+      failedWith(deviceNames({"cpu", "cpu"}, 3, 3), ExitCode::Usage, "each of 3 ranks, got 2"));
+  ErrorText text =
+      describe(deviceNames({"cuda:0", "cuda:1", "cuda:2", "cuda:3"}, 2, 4).takeError());
+  EXPECT_EQ(text.message, "devices: expected one, or one for each of 2 ranks, got 4; the artifact "
+                          "has 4 stages on 2 ranks");
+  EXPECT_EQ(text.help, "compile with --ranks 4 to have one rank per stage");
+  EXPECT_TRUE(failedWith(deviceNames({"cpu", "cpu"}, 1, 2), ExitCode::Usage,
+                         "devices: expected one, got 2; the artifact has 2 stages on 1 rank"));
 }
 
 } // namespace

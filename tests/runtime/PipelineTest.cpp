@@ -152,8 +152,6 @@ TEST(Pipeline, RefusesWhatThePlanDoesNotAllowAndStaysUsable) {
                          "expected 2 dimensions, got 3"));
   EXPECT_TRUE(failedWith(pipeline->infer({at::ones({4, 8}, at::kDouble), 2}), ExitCode::Usage,
                          "expected dtype float32, got float64"));
-  EXPECT_TRUE(failedWith(pipeline->infer({at::ones({1, 8}), 2}), ExitCode::Usage,
-                         "2")); // fewer samples than micro-batches
   EXPECT_TRUE(succeeded(pipeline->infer(batch(4))));
 }
 
@@ -167,11 +165,58 @@ TEST(Pipeline, AFixedBatchIsTheOnlyOne) {
   };
   auto pipeline = loadSmall(model, {});
   ASSERT_TRUE(succeeded(pipeline));
-  EXPECT_TRUE(failedWith(pipeline->infer(batch(8)), ExitCode::Usage, "expected 3 samples"));
-  EXPECT_TRUE(succeeded(pipeline->infer(batch(6))));
+  EXPECT_TRUE(failedWith(pipeline->infer(batch(8)), ExitCode::Usage,
+                         "batch: expected a multiple of 3 samples (the model's constants fix the "
+                         "size of a micro-batch), got 8"));
+  for (int64_t microBatches : {1, 2, 5}) { // the plan's default is 2
+    EXPECT_TRUE(succeeded(pipeline->infer(batch(3 * microBatches))));
+    EXPECT_EQ(pipeline->microBatches(), microBatches);
+  }
+  PipelineOptions two;
+  two.microBatches = 2;
+  auto explicitly = loadSmall(model, two);
+  ASSERT_TRUE(succeeded(explicitly));
+  EXPECT_TRUE(failedWith(explicitly->infer(batch(8)), ExitCode::Usage, "expected 3 samples"));
 }
 
-TEST(Pipeline, AFailureNamesStageModulesAndMicroBatchAndEndsThePipeline) {
+TEST(Pipeline, ASmallBatchIsCutIntoFewerMicroBatchesByDefault) {
+  PipelineOptions four;
+  four.microBatches = 4;
+  auto byDefault = loadSmall({}, {}), explicitly = loadSmall({}, four);
+  ASSERT_TRUE(succeeded(byDefault));
+  ASSERT_TRUE(succeeded(explicitly));
+  EXPECT_EQ(byDefault->microBatches(), 2);
+  for (auto [samples, expected] : {std::pair(1, 1), {2, 2}, {7, 2}, {1, 1}}) {
+    EXPECT_TRUE(succeeded(byDefault->infer(batch(samples))));
+    EXPECT_EQ(byDefault->microBatches(), expected);
+  }
+  EXPECT_TRUE(failedWith(explicitly->infer(batch(3)), ExitCode::Usage,
+                         "expected at most 3, the number of samples, got 4"));
+}
+
+TEST(Pipeline, AGivenScheduleFixesTheNumberOfMicroBatches) {
+  PipelineOptions csv;
+  csv.scheduleCsv = "0F0,0F1\n1F0,1F1\n2F0,2F1\n";
+  auto pipeline = loadSmall({}, csv);
+  ASSERT_TRUE(succeeded(pipeline));
+  EXPECT_TRUE(failedWith(pipeline->infer(batch(1)), ExitCode::Usage,
+                         "batch: expected at least 2 samples, one for each of the schedule's "
+                         "micro-batches, got 1"));
+  EXPECT_TRUE(succeeded(pipeline->infer(batch(2))));
+}
+
+TEST(Pipeline, MoreMicroBatchesThanSamplesAreRefusedAtOnce) {
+  PipelineOptions many;
+  many.microBatches = 1 << 20;
+  auto start = std::chrono::steady_clock::now();
+  auto pipeline = loadSmall({}, many);
+  ASSERT_TRUE(succeeded(pipeline));
+  EXPECT_TRUE(failedWith(pipeline->infer(batch(4)), ExitCode::Usage,
+                         "expected at most 4, the number of samples, got 1048576"));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
+}
+
+TEST(Pipeline, AFailureNamesStageModulesAndMicroBatch) {
   SmallModel model;
   model.failInStage1 = true;
   PipelineOptions options;
@@ -190,7 +235,6 @@ TEST(Pipeline, AFailureNamesStageModulesAndMicroBatchAndEndsThePipeline) {
   EXPECT_EQ(text.message.rfind("stage 1 (layers.0..layers.3), micro-batch 2: ", 0), 0u)
       << text.message;
   EXPECT_NE(text.message.find("too large"), std::string::npos) << text.message;
-  EXPECT_TRUE(failedWith(pipeline->infer(batch(8)), ExitCode::Usage, "stopped earlier: stage 1"));
 }
 
 TEST(Pipeline, ASecondPipelineWorksBesideABrokenOne) {

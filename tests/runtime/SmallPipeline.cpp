@@ -28,25 +28,41 @@ at::Tensor weight() {
 }
 at::Tensor bias() { return at::arange(8, at::kFloat) / 5; }
 
-SavedModule stage0() {
-  return {.name = "Stage0", .parameters = {{"w", weight()}}, .source = R"(
-def pipec_forward(self, x, w):
+SavedModule stage0(const std::string &start) {
+  return {.name = "Stage0",
+          .parameters = {{"w", weight()}},
+          .source = "def pipec_forward(self, x, w):\n" + start + R"(
     e = torch.matmul(x, w.t())
     return e, e.t(), e.sum(1)
 
 def forward(self, x):
+)" + start + R"(
     e = torch.matmul(x, self.w.t())
     return e, e.t(), e.sum(1), self.w
 )"};
 }
 
-SavedModule stage1(bool fail) {
-  std::string check = fail ? "    assert bool(torch.max(e) <= 1000), 'too large'\n" : "";
+SavedModule stage1(const SmallModel &model) {
+  std::string check =
+      model.failInStage1 ? "    assert bool(torch.max(e) <= 1000), 'too large'\n" : "";
+  check += model.startOfStage1;
   std::string rest = "    return torch.dropout(torch.relu(e + bias) * scale, 0.5, True)\n";
   return {.name = "Stage1",
           .buffers = {{"bias", bias()}},
           .source = "def pipec_forward(self, e, scale: int, bias):\n" + check + rest +
                     "def forward(self, e, scale: int):\n    bias = self.bias\n" + check + rest};
+}
+
+SavedModule stage2InPlace() {
+  const std::string body = R"(
+    out = torch.matmul(torch.dropout(h + skip.t(), 0.25, True), w)
+    steps.add_(1)
+    return out, steps
+)";
+  return {.name = "Stage2",
+          .buffers = {{"steps", at::zeros({1}, at::kLong)}},
+          .source = "def pipec_forward(self, h, skip, w, steps):" + body +
+                    "\ndef forward(self, h, skip, w):\n    steps = self.steps" + body};
 }
 
 SavedModule stage2(const std::string &method) {
@@ -143,6 +159,8 @@ Plan smallPlan(const SmallModel &model) {
                 {"steps", "Tensor", {}, {}, 1}};
   s2.attributes = {attribute("w", AttributeKind::Parameter, true, 256),
                    attribute("steps", AttributeKind::Buffer, false, 8)};
+  if (model.countInPlace)
+    s2.outputs.pop_back();
   s2.attributes[0].channel = 3;
   s2.attributes[1].written = true;
   s2.effects.randomOps = {1};
@@ -171,9 +189,10 @@ void writeSmallArtifact(const std::string &directory, const SmallModel &model) {
   ScheduleShape shape{3, plan.microBatches, {}, plan.ranks};
   for (const StagePlan &stage : plan.stages)
     shape.rankOfStage.push_back(stage.rank);
-  ASSERT_TRUE(succeeded(writer->write("stage-0.pt", bytesOf(stage0()))));
-  ASSERT_TRUE(succeeded(writer->write("stage-1.pt", bytesOf(stage1(model.failInStage1)))));
-  ASSERT_TRUE(succeeded(writer->write("stage-2.pt", bytesOf(stage2(model.methodOfStage2)))));
+  ASSERT_TRUE(succeeded(writer->write("stage-0.pt", bytesOf(stage0(model.startOfStage0)))));
+  ASSERT_TRUE(succeeded(writer->write("stage-1.pt", bytesOf(stage1(model)))));
+  ASSERT_TRUE(succeeded(writer->write(
+      "stage-2.pt", bytesOf(model.countInPlace ? stage2InPlace() : stage2(model.methodOfStage2)))));
   if (llvm::Expected<Relinked> linked = relink(writer->directory(), plan)) {
     plan.sourceDigest = linked->digest; // what the files show, as a compiler would say it
   } else {

@@ -15,6 +15,9 @@ namespace pipec {
 struct SmallModel {
   size_t ranks = 3;          // 3, 2 (stages 0 and 1 together) or 1
   bool failInStage1 = false; // raises when an input holds a number above 1000
+  std::string startOfStage0; // statements; they see x
+  std::string startOfStage1; // they see e, scale and bias
+  bool countInPlace = false; // stage 2 adds to its state, and does not replace it
   std::string methodOfStage2 = "pipec_forward";
   void (*editPlan)(Plan &plan) = nullptr;
 };

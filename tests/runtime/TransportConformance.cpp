@@ -138,6 +138,24 @@ TEST_P(TransportConformance, MessageOutOfOrderIsAnInternalError) {
   EXPECT_TRUE(succeeded(transport->take(0, 4, 1)));
 }
 
+TEST_P(TransportConformance, AResetEmptiesTheLanesAndEndsAnAbort) {
+  auto transport = make({{0, 1, 2}});
+  for (int64_t k = 0; k < 2; ++k)
+    ASSERT_TRUE(succeeded(transport->send(0, 0, k, c10::IValue(k))));
+  ASSERT_TRUE(succeeded(transport->take(0, 0, 0)));
+  transport->abort({ExitCode::Usage, "stage 3 broke", ""});
+  transport->reset();
+  for (int64_t k = 0; k < 2; ++k) // there is room for both
+    ASSERT_TRUE(succeeded(transport->send(0, 0, k, c10::IValue(k + 10))));
+  for (int64_t k = 0; k < 2; ++k) {
+    auto value = transport->take(0, 0, k);
+    ASSERT_TRUE(succeeded(value));
+    EXPECT_EQ(value->toInt(), k + 10);
+  }
+  transport->abort({ExitCode::Usage, "stage 4 broke", ""});
+  EXPECT_TRUE(failedWith(transport->take(0, 0, 0), ExitCode::Usage, "stage 4 broke"));
+}
+
 TEST_P(TransportConformance, AbortWakesATaker) {
   auto transport = make({{0, 1, 1}});
   std::thread taker([&] {

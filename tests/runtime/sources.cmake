@@ -9,4 +9,5 @@ list(APPEND PIPEC_RUNTIME_SOURCES
   runtime/SmallPipeline.cpp
   support/TestModels.cpp
   runtime/CudaTest.cpp
-  runtime/TransportConformance.cpp)
+  runtime/TransportConformance.cpp
+  runtime/FailedCallsTest.cpp)

@@ -8,6 +8,8 @@
 #include <ATen/Functions.h>
 #include <ATen/core/Dict.h>
 
+#include <tuple>
+
 using namespace pipec;
 
 namespace {
@@ -98,6 +100,112 @@ TEST(ValueTree, ReadsADescription) {
   ASSERT_EQ(seen->size(), 2u);
   EXPECT_EQ((*seen)[0].shape, (std::vector<int64_t>{2, 3}));
   EXPECT_EQ((*seen)[1].dtype, "int64");
+}
+
+ValueTree sample() {
+  std::vector<float> numbers = {1, 2, 3, 4, 5, 6};
+  std::vector<int64_t> ids = {7, 8};
+  ValueTree logits = llvm::cantFail(ValueTree::tensor({"float32", {2, 3}, numbers.data(), 24})),
+            key = llvm::cantFail(ValueTree::tensor({"int64", {2}, ids.data(), 16}));
+  return ValueTree::dict({{"logits", logits},
+                          {"past", ValueTree::list({ValueTree::tuple({key, logits}), key})},
+                          {"layer.0.weight", 3},
+                          {"on", true},
+                          {"scale", 0.5},
+                          {"mode", "greedy"},
+                          {"none", {}},
+                          {"empty", ValueTree::list({})}});
+}
+
+TEST(ValueTree, PartsHavePaths) {
+  ValueTree tree = sample();
+  EXPECT_EQ(tree.paths(),
+            (std::vector<std::string>{"logits", "past.0.0", "past.0.1", "past.1", "layer.0.weight",
+                                      "on", "scale", "mode", "none", "empty"}));
+  for (const std::string &path : tree.paths())
+    EXPECT_TRUE(succeeded(tree.at(path))) << path;
+  EXPECT_EQ(ValueTree(5).paths(), std::vector<std::string>{""});
+  using Kind = ValueTree::Kind;
+  for (auto [path, kind, size] : {std::tuple("", Kind::Dict, 8u),
+                                  {"past", Kind::List, 2u},
+                                  {"past.0", Kind::Tuple, 2u},
+                                  {"past.0.1", Kind::Tensor, 0u},
+                                  {"layer.0.weight", Kind::Int, 0u},
+                                  {"on", Kind::Bool, 0u},
+                                  {"scale", Kind::Float, 0u},
+                                  {"mode", Kind::String, 0u},
+                                  {"none", Kind::None, 0u},
+                                  {"empty", Kind::List, 0u}}) {
+    auto part = tree.at(path);
+    ASSERT_TRUE(succeeded(part)) << path;
+    EXPECT_EQ(part->kind(), kind) << path;
+    EXPECT_EQ(part->size(), size) << path;
+  }
+}
+
+TEST(ValueTree, ScalarsAndTensorsAreRead) {
+  ValueTree tree = sample();
+  EXPECT_EQ(llvm::cantFail(tree.intAt("layer.0.weight")), 3);
+  EXPECT_TRUE(llvm::cantFail(tree.boolAt("on")));
+  EXPECT_EQ(llvm::cantFail(tree.floatAt("scale")), 0.5);
+  EXPECT_EQ(llvm::cantFail(tree.floatAt("layer.0.weight")), 3.0);
+  EXPECT_EQ(llvm::cantFail(tree.stringAt("mode")), "greedy");
+  EXPECT_EQ(llvm::cantFail(tree.elementsAt<float>("past.0.1")),
+            (std::vector<float>{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(llvm::cantFail(tree.elementsAt<int64_t>("past.1")), (std::vector<int64_t>{7, 8}));
+  TensorView view = llvm::cantFail(tree.tensorAt("logits"));
+  EXPECT_EQ(view.dtype, "float32");
+  EXPECT_EQ(view.shape, (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(view.bytes, 24u);
+  std::vector<float> copy(6);
+  EXPECT_TRUE(succeeded(tree.copyTensor("logits", copy.data(), 24)));
+  EXPECT_EQ(copy[5], 6);
+  EXPECT_EQ(llvm::cantFail(
+                ValueTree::of(at::arange(6, at::kFloat).view({2, 3}).t()).elementsAt<float>("")),
+            (std::vector<float>{0, 3, 1, 4, 2, 5}));
+  EXPECT_EQ(llvm::cantFail(ValueTree::of(at::ones({2}, at::kBool)).elementsAt<uint8_t>("")),
+            (std::vector<uint8_t>{1, 1}));
+}
+
+TEST(ValueTree, ErrorsNameThePathWhatIsThereAndWhatWasAskedFor) {
+  ValueTree tree = sample();
+  ErrorText text = describe(tree.at("logit").takeError());
+  EXPECT_EQ(text.message, "value: expected a part \"logit\", got dict of logits, past, "
+                          "layer.0.weight, on, scale, mode, none, empty");
+  EXPECT_EQ(text.help, "did you mean logits?");
+  auto refused = [](auto result, const std::string &message) {
+    return failedWith(std::move(result), ExitCode::Usage, message);
+  };
+  EXPECT_TRUE(refused(tree.at("past.2.0"), "past: expected a part \"2\", got list of 2"));
+  EXPECT_TRUE(
+      refused(tree.at("past.0.1.0"), "past.0.1: expected a part \"0\", got tensor float32[2,3]"));
+  EXPECT_TRUE(refused(tree.intAt("logits"), "logits: expected an int, got tensor float32[2,3]"));
+  EXPECT_TRUE(refused(tree.boolAt("mode"), "mode: expected a bool, got string \"greedy\""));
+  EXPECT_TRUE(
+      refused(tree.stringAt("layer.0.weight"), "layer.0.weight: expected a string, got int 3"));
+  EXPECT_TRUE(refused(tree.floatAt("none"), "none: expected a float, got None"));
+  EXPECT_TRUE(refused(tree.tensorAt("past"), "past: expected a tensor, got list of 2"));
+  EXPECT_TRUE(refused(tree.elementsAt<double>("logits"),
+                      "logits: expected a tensor of float64, got float32"));
+  float number = 0;
+  EXPECT_TRUE(refused(tree.copyTensor("logits", &number, 4),
+                      "logits: expected memory of 24 bytes for tensor float32[2,3], got 4"));
+  EXPECT_TRUE(
+      refused(ValueTree::tensor({"float32", {2}, &number, 4}), "tensor: expected 8 bytes, got 4"));
+  EXPECT_TRUE(failedWith(ValueTree::of(at::ones({2}).to_sparse()).tensorAt(""),
+                         ExitCode::Unsupported, "Sparse"));
+}
+
+TEST(ValueTree, OfEqualKeysTheLastCounts) {
+  ValueTree tree = ValueTree::dict({{"a", 1}, {"b", 2}, {"a", 3}});
+  EXPECT_EQ(tree.size(), 2u);
+  EXPECT_EQ(llvm::cantFail(tree.intAt("a")), 3);
+}
+
+TEST(ValueTree, ALongerKeyThatFitsComesFirst) {
+  ValueTree tree = ValueTree::dict({{"a", ValueTree::dict({{"b", 1}, {"c", 2}})}, {"a.b", 3}});
+  EXPECT_EQ(llvm::cantFail(tree.intAt("a.b")), 3);
+  EXPECT_EQ(llvm::cantFail(tree.intAt("a.c")), 2);
 }
 
 } // namespace

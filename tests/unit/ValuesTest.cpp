@@ -2,6 +2,8 @@
 #include "ir/Values.h"
 
 #include "ir/plan/DefaultValue.h"
+#include "ir/plan/MachineMemory.h"
+#include "ir/plan/Quantities.h"
 #include "tests/support/Matchers.h"
 #include "tests/unit/TempDir.h"
 
@@ -223,6 +225,22 @@ TEST(Description, MistakesAreUsageErrorsWithAnExample) {
     EXPECT_EQ(error.code, ExitCode::Usage) << text;
     EXPECT_NE(error.help.find("f32[8,3,224,224]"), std::string::npos) << text;
   }
+}
+
+/// An allocation of more than there is may succeed, and the process end when it is written.
+TEST(Description, WhatDoesNotFitIntoMemoryIsRefusedAtOnce) {
+  for (const char *text : {"f32[64,3,99999,99999]", "f32[8,3],i64[1000000,1000000]",
+                           "bool[1000000,10000000]", "f32[0,3],f16[300000,30000000]"}) {
+    ErrorText error = errorOf(describedArguments(text));
+    EXPECT_EQ(error.code, ExitCode::Usage) << text;
+    EXPECT_NE(error.message.find("the memory of this machine, got "), std::string::npos)
+        << error.message;
+  }
+  ErrorText error = errorOf(describedArguments("f32[64,3,99999,99999]"));
+  EXPECT_NE(error.message.find(formatBytes(machineMemoryBytes())), std::string::npos)
+      << error.message;
+  EXPECT_NE(error.message.find("got 6.98 TiB"), std::string::npos) << error.message;
+  EXPECT_EQ(take(describedArguments("f32[0,99999999,99999]")).positional.size(), 1u);
 }
 
 TEST(Description, OptionPrefersAFileOfThatName) {

@@ -1,0 +1,76 @@
+#include "runtime/PipelineCore.h"
+
+#include "ir/TorchError.h"
+#include "runtime/transport/InProcess.h"
+
+namespace pipec {
+
+llvm::Error PipelineCore::prepare(const Schedule &schedule, int64_t microBatches) {
+  const Plan &plan = artifact.plan;
+  llvm::Expected<Program> lowered = lower(schedule, plan, microBatches);
+  if (!lowered)
+    return lowered.takeError();
+  if (llvm::Error error = check(*lowered, plan, microBatches))
+    return error;
+  ReadyProgram ready;
+  ready.microBatches = microBatches;
+  ready.transport = makeInProcessTransport(lowered->lanes, devices);
+  for (size_t rank = 0; rank < plan.ranks; ++rank) {
+    llvm::Expected<RankProgram> resolved = resolve(*lowered, rank, plan, microBatches);
+    if (!resolved)
+      return resolved.takeError();
+    ready.interpreters.push_back(std::make_unique<Interpreter>(std::move(*resolved), executors,
+                                                               *ready.transport, *devices[rank]));
+  }
+  program = std::move(ready);
+  return llvm::Error::success();
+}
+
+void PipelineCore::fail(const ErrorText &error, std::optional<int64_t> microBatch) {
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (firstError)
+      return;
+    firstError = error;
+    failedMicroBatch = microBatch;
+    data.failed = true;
+  }
+  program->transport->abort(error);
+}
+
+void PipelineCore::runRank(size_t rank) {
+  Interpreter &interpreter = *program->interpreters[rank];
+  llvm::Error error = guardTorchError(ExitCode::Internal, fmt::format("rank {}", rank),
+                                      [&] { return interpreter.run(data); });
+  if (error)
+    fail(describe(std::move(error)), interpreter.failedMicroBatch());
+}
+
+void PipelineCore::restoreRank(size_t rank) {
+  llvm::Error error = guardTorchVoid(ExitCode::Other, "device " + devices[rank]->name(),
+                                     [&] { devices[rank]->finish(); });
+  for (size_t s = 0; s < executors.size() && !error; ++s)
+    if (artifact.plan.stages[s].rank == rank)
+      error = executors[s]->restoreState();
+  if (!error)
+    error = guardTorchVoid(ExitCode::Other, "device " + devices[rank]->name(),
+                           [&] { devices[rank]->finish(); });
+  if (!error)
+    return;
+  ErrorText text = describe(std::move(error));
+  std::lock_guard<std::mutex> lock(mutex);
+  if (!lost)
+    lost = text;
+}
+
+void PipelineCore::forgetStep() {
+  program->transport->reset();
+  data.inputs.clear();
+  data.leaves.clear();
+  data.failed = false;
+  std::lock_guard<std::mutex> lock(mutex);
+  firstError.reset();
+  failedMicroBatch.reset();
+}
+
+} // namespace pipec
