@@ -1,0 +1,62 @@
+#include "ir/plan/OutputPath.h"
+
+#include "ir/plan/Error.h"
+#include "ir/plan/Json.h"
+#include "ir/plan/Words.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+namespace pipec {
+
+namespace {
+
+constexpr const char *kWholeResult = "result";
+
+bool readsAsOneWord(llvm::StringRef key) {
+  return !key.empty() && llvm::none_of(key, [](unsigned char c) {
+    return c <= ' ' || c == 0x7f || llvm::StringRef(".,=:#\"'\\").contains(c);
+  });
+}
+
+std::string nameOfChild(const OutputTree &tree, size_t child) {
+  if (child >= tree.keys.size())
+    return std::to_string(child);
+  const std::string &key = tree.keys[child];
+  return readsAsOneWord(key) ? key : jsonText(llvm::json::fixUTF8(key));
+}
+
+void collect(const OutputTree &tree, const std::string &path, std::vector<std::string> &paths) {
+  if (tree.kind == OutputTree::Kind::Leaf) {
+    if (tree.leaf < paths.size())
+      paths[tree.leaf] = path.empty() ? kWholeResult : path;
+    return;
+  }
+  for (size_t i = 0; i < tree.children.size(); ++i)
+    collect(tree.children[i], (path.empty() ? "" : path + ".") + nameOfChild(tree, i), paths);
+}
+
+} // namespace
+
+std::vector<std::string> outputPaths(const Signature &signature) {
+  std::vector<std::string> paths(signature.leaves.size());
+  collect(signature.outputs, "", paths);
+  for (size_t leaf = 0; leaf < paths.size(); ++leaf)
+    if (paths[leaf].empty())
+      paths[leaf] = "leaf " + std::to_string(leaf);
+  return paths;
+}
+
+std::string outputPath(const Signature &signature, size_t leaf) {
+  const std::vector<std::string> paths = outputPaths(signature);
+  return leaf < paths.size() ? paths[leaf] : "leaf " + std::to_string(leaf);
+}
+
+llvm::Expected<size_t> leafOfPath(const Signature &signature, llvm::StringRef path) {
+  const std::vector<std::string> paths = outputPaths(signature);
+  if (const auto at = llvm::find(paths, path); at != paths.end())
+    return static_cast<size_t>(at - paths.begin());
+  return makeError(ExitCode::Usage, fmt::format("the model has no result {}", path.str()),
+                   didYouMean(path, paths, "its results are " + llvm::join(paths, ", ")));
+}
+
+} // namespace pipec
