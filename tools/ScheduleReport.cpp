@@ -1,5 +1,6 @@
 #include "tools/ScheduleReport.h"
 
+#include "ir/plan/ShownStream.h"
 #include "ir/plan/Words.h"
 #include "tools/Table.h"
 #include "tools/TimeChart.h"
@@ -80,7 +81,9 @@ void printTrial(llvm::raw_ostream &out, const Trial &trial, bool inBytes) {
   if (!trial.timing)
     return;
   const Timing &timing = *trial.timing;
-  out << "\n" << drawTimeChart(*trial.schedule, timing, {100, usesColour(out)}) << "\n";
+  out << "\n";
+  printPainted(out, drawTimeChart(*trial.schedule, timing, {100, usesColour(out)}));
+  out << "\n";
   Table times({{"step time"}, {formatDuration(timing.makespan)}});
   auto row = [&](const char *what, const std::string &value) { times.addRow({what, value}); };
   row("longest span of a rank", formatDuration(timing.longestSpan));

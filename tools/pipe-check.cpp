@@ -4,6 +4,7 @@
 #include "ir/artifact/ArtifactCheck.h"
 #include "ir/artifact/ArtifactDifferences.h"
 #include "ir/plan/Json.h"
+#include "ir/plan/ShownStream.h"
 #include "ir/plan/Words.h"
 #include "llvm/Support/raw_ostream.h"
 #include "tools/ArtifactCase.h"
@@ -51,10 +52,10 @@ void printTable(const ArtifactCheck &check) {
   Table table({{"check"}, {"result"}, {"what"}});
   for (const CheckStep &step : check.steps)
     table.addRow({step.name, toString(step.result).str(), step.detail});
-  table.print(llvm::outs());
+  table.print(toStdout());
   if (check.findings.size() < 2)
     return;
-  llvm::outs() << "\n";
+  toStdout() << "\n";
   // A model that was trained on has another value of every weight: JSON lists them all.
   constexpr size_t kMostOfOneKind = 10;
   std::map<std::string, size_t> shown;
@@ -62,10 +63,10 @@ void printTable(const ArtifactCheck &check) {
   for (const Finding &finding : check.findings)
     if (++shown[finding.code] <= kMostOfOneKind)
       findings.addRow({finding.code, finding.message});
-  findings.print(llvm::outs());
+  findings.print(toStdout());
   for (const auto &[code, count] : shown)
     if (count > kMostOfOneKind)
-      llvm::outs() << code << ": " << count - kMostOfOneKind << " more; --json lists them\n";
+      toStdout() << code << ": " << count - kMostOfOneKind << " more; --json lists them\n";
 }
 
 /// What is not wrong, but good to know: versions, a case of another source.
@@ -87,14 +88,14 @@ void printDocument(const ArtifactCheck &check) {
     options["against"] = against.getValue();
   if (given(caseOption))
     options["case"] = caseOption.getValue();
-  llvm::outs() << printJson(llvm::json::Object{{"schema_version", 1},
-                                               {"options", std::move(options)},
-                                               {"ok", check.findings.empty()},
-                                               {"id", check.id},
-                                               {"checks", std::move(steps)},
-                                               {"findings", std::move(findings)},
-                                               {"warnings", std::move(warnings)},
-                                               {"notes", llvm::json::Array(notes)}});
+  toStdout() << printJson(llvm::json::Object{{"schema_version", 1},
+                                             {"options", std::move(options)},
+                                             {"ok", check.findings.empty()},
+                                             {"id", check.id},
+                                             {"checks", std::move(steps)},
+                                             {"findings", std::move(findings)},
+                                             {"warnings", std::move(warnings)},
+                                             {"notes", llvm::json::Array(notes)}});
 }
 
 /// A file is no artifact with something wrong in it, but another thing altogether.

@@ -3,6 +3,7 @@
 #include "ir/artifact/ArtifactDir.h"
 #include "ir/plan/Json.h"
 #include "ir/plan/PlanNames.h"
+#include "ir/plan/ShownStream.h"
 #include "ir/plan/Words.h"
 #include "ir/schedule/TorchComms.h"
 #include "llvm/Support/FileSystem.h"
@@ -71,7 +72,7 @@ void printSignature(llvm::raw_ostream &out, const Signature &signature) {
 }
 
 void printArtifact(const Artifact &artifact, const std::string &timeline) {
-  llvm::raw_ostream &out = llvm::outs();
+  llvm::raw_ostream &out = toStdout();
   const Plan &plan = artifact.plan;
   out << model << ": " << counted(plan.stages.size(), "stage") << " on "
       << counted(plan.ranks, "rank") << ", " << plan.scheduleName << ", "
@@ -94,7 +95,7 @@ void printArtifact(const Artifact &artifact, const std::string &timeline) {
     return;
   out << "\n";
   printHeading(out, "schedule");
-  out << timeline;
+  printPainted(out, timeline);
 }
 
 /// Where operators were measured or read from a table the artifact has what they cost.
@@ -121,7 +122,7 @@ llvm::Expected<std::string> drawSchedule(const Plan &plan, const Schedule &rows)
     return drawTimeline(rows, plan);
   const Timing &timing = timed->timing;
   return fmt::format("{}\n  step {}, bubble {:.1f} %, lower bound {}: predicted from {}\n",
-                     drawTimeChart(rows, timing, {100, usesColour(llvm::outs())}),
+                     drawTimeChart(rows, timing, {100, usesColour(toStdout())}),
                      formatDuration(timing.makespan), 100 * timing.bubbleMakespan(),
                      formatDuration(timed->lowerBound), whatTimesRestOn(*timed));
 }
@@ -206,7 +207,7 @@ llvm::Expected<ExitCode> inspectArtifact() {
       return written;
   }
   if (json) {
-    llvm::outs() << printJson(
+    toStdout() << printJson(
         llvm::json::Object{{"schema_version", 1},
                            {"options", llvm::json::Object{{"model", model.getValue()},
                                                           {"schedule", schedule.getValue()}}},
@@ -258,7 +259,7 @@ void printModules(const std::vector<ModuleNode> &modules, const std::optional<Co
       row.push_back(fmt::format("{:.1f} %", 100.0 * double(cost) / double(costOf(*costs, ""))));
     table.addRow(std::move(row));
   }
-  table.print(llvm::outs());
+  table.print(toStdout());
 }
 
 void printModulesJson(const std::vector<ModuleNode> &modules, const std::optional<Costs> &costs) {
@@ -281,7 +282,7 @@ void printModulesJson(const std::vector<ModuleNode> &modules, const std::optiona
                              {"load_library", llvm::json::Array(libraries)}};
   if (given(inputs))
     options["inputs"] = inputs.getValue();
-  llvm::outs() << printJson(llvm::json::Object{
+  toStdout() << printJson(llvm::json::Object{
       {"schema_version", 1}, {"options", std::move(options)}, {"modules", std::move(rows)}});
 }
 

@@ -4,6 +4,7 @@
 #include "ir/TorchError.h"
 #include "ir/Values.h"
 #include "ir/plan/CannotRead.h"
+#include "ir/plan/ShownStream.h"
 #include "ir/schedule/Schedule.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -375,9 +376,9 @@ llvm::Expected<ExitCode> run() {
         compare(*expected, *result, given(rtol) ? std::optional<double>(rtol) : std::nullopt,
                 given(atol) ? std::optional<double>(atol) : std::nullopt);
   if (json)
-    printJson(report, llvm::outs());
+    printJson(report, toStdout());
   else
-    printText(report, llvm::outs());
+    printText(report, toStdout());
   if (!report.comparison)
     return ExitCode::Success;
   printVerdict(report.comparison->equal, report.comparison->firstDifference, json);

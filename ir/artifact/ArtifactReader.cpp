@@ -4,6 +4,7 @@
 #include "ir/artifact/SafeFile.h"
 #include "ir/plan/CannotRead.h"
 #include "ir/plan/Sha256.h"
+#include "ir/plan/ShownText.h"
 
 #include <fcntl.h>
 #include <filesystem>
@@ -14,14 +15,6 @@ namespace {
 
 constexpr uint64_t kMaxPlanBytes = uint64_t(64) << 20;
 constexpr uint64_t kMaxScheduleBytes = uint64_t(64) << 20;
-
-/// Control characters of a foreign file name must not reach a terminal.
-std::string shown(const std::string &name) {
-  std::string text;
-  for (unsigned char c : name)
-    text += c < 0x20 || c == 0x7f ? fmt::format("\\x{:02x}", unsigned(c)) : std::string(1, char(c));
-  return text;
-}
 
 class IntegrityCheck {
 public:
