@@ -1,6 +1,7 @@
 // pipe-check: is an artifact whole, valid, the model it was made from, what it was before, and does
 // it compute what was recorded?
 #include "compiler/Compiler.h"
+#include "ir/FileKind.h"
 #include "ir/artifact/ArtifactCheck.h"
 #include "ir/artifact/ArtifactDifferences.h"
 #include "ir/plan/Json.h"
@@ -98,22 +99,6 @@ void printDocument(const ArtifactCheck &check) {
                                              {"notes", llvm::json::Array(notes)}});
 }
 
-/// A file is no artifact with something wrong in it, but another thing altogether.
-llvm::Error refuseFile() {
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(artifact.getValue(), ignored))
-    return llvm::Error::success();
-  char magic[2] = {};
-  std::ifstream(artifact.getValue(), std::ios::binary).read(magic, sizeof magic);
-  bool isModel = llvm::StringRef(magic, sizeof magic) == "PK"; // a zip archive, as PyTorch saves
-  return makeError(ExitCode::Usage,
-                   fmt::format("{}: expected an artifact (a directory), got {}",
-                               artifact.getValue(), isModel ? "a model" : "a file"),
-                   isModel ? "compile it first, pipe-compile " + artifact +
-                                 " --stages N --inputs FILE, and check what that writes"
-                           : "give the directory that pipe-compile wrote");
-}
-
 /// Adds a step that found what is in `findings`.
 void addStep(ArtifactCheck &check, const std::string &name, std::vector<Finding> findings,
              const std::string &detail) {
@@ -197,7 +182,7 @@ llvm::Error checkMore(ArtifactCheck &check) {
 }
 
 llvm::Expected<ExitCode> run() {
-  if (llvm::Error error = refuseFile())
+  if (llvm::Error error = refuseOtherThanArtifact(artifact))
     return std::move(error);
   for (const std::string &library : libraries)
     if (llvm::Error error = loadLibrary(library))

@@ -86,7 +86,7 @@ ExitCode best(const ScheduleCommand &command, const AutoTrial &found, bool inByt
     document["options"] = llvm::json::Object(command.options);
     toStdout() << printJson(std::move(document));
   } else {
-    printCandidates(toStdout(), found.outcome, inBytes);
+    printCandidates(toStdout(), found, inBytes);
     toStdout() << "\n";
     printTrial(toStdout(), found.trial, inBytes);
     toStdout() << "\n";
@@ -115,6 +115,7 @@ llvm::Expected<ExitCode> noneFits(const ScheduleCommand &command, llvm::Error er
 /// That some do not fit the numbers or the memory limit is an answer; a table that is no schedule
 /// is not.
 ExitCode several(const ScheduleCommand &command, const std::vector<Trial> &trials, bool inBytes) {
+  const std::map<TrialKind, StepBound> bounds = boundsOf(trials, command.request);
   ExitCode worst = ExitCode::NoPlan;
   std::string why;
   llvm::json::Array rows;
@@ -123,6 +124,8 @@ ExitCode several(const ScheduleCommand &command, const std::vector<Trial> &trial
       printWarning(trial.name + ": " + warning);
     llvm::json::Object row = trialJson(trial, inBytes);
     row["name"] = trial.name;
+    if (trial.timing)
+      row["search_lower_bound_ms"] = inMilliseconds(bounds.at(kindOf(trial)).time);
     rows.push_back(std::move(row));
     if (trial.valid() && worst == ExitCode::NoPlan)
       worst = ExitCode::Success;
@@ -138,7 +141,7 @@ ExitCode several(const ScheduleCommand &command, const std::vector<Trial> &trial
                                                {"options", llvm::json::Object(command.options)},
                                                {"schedules", std::move(rows)}});
   else
-    printComparison(toStdout(), trials, inBytes);
+    printComparison(toStdout(), trials, command.request);
   if (worst == ExitCode::NoPlan)
     why = "none of the schedules fits";
   printVerdict(worst == ExitCode::Success, why, command.json);

@@ -40,7 +40,7 @@ TEST(PlanDifferences, NamesEachChange) {
        [](Plan &p) { p.signature.inputs[0].batchDim.reset(); }},
       {"signature", "the result: Other(scores: {logits: 0, more: [1, 2]}), before Result(",
        [](Plan &p) { p.signature.outputs.typeName = "Other"; }},
-      {"merge-rule", "output 0: how micro-batches become one: list, before concat along 1",
+      {"merge-rule", "output scores.logits: how micro-batches become one: list, before concat along 1",
        [](Plan &p) { p.signature.leaves[0].merge = {}; }},
       {"option", "micro-batches: 9, before 4", [](Plan &p) { p.microBatches = 9; }},
       {"option", "training flags: saved, before false",
