@@ -7,9 +7,9 @@
 
 namespace pipec {
 
-/// "doing: message", of an error that guardTorch made while `doing`: of LibTorch's message the first
-/// line, at most 200 letters, without the place in LibTorch's own sources; `doing` alone where that
-/// is all it says.
+/// "doing: message", of an error that guardTorch made while `doing`: of LibTorch's message the
+/// first line, at most 200 letters, without the place in LibTorch's own sources; `doing` alone
+/// where that is all it says.
 std::string withFirstLine(llvm::StringRef doing, llvm::StringRef message);
 
 } // namespace pipec

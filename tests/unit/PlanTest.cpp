@@ -334,7 +334,8 @@ TEST(PlanVerifier, namesWhatIsWrong) {
                    [](Plan &p) { p.stages[0].outputs[0].channels = {}; }},
                   {"stage 0, output 0 (c0): output leaf 9 does not exist",
                    [](Plan &p) { p.stages[0].outputs[0].leaves = {9}; }},
-                  {"output scores.logits: made by stage 0, output 0 (c0) and by stage 2, output 0 (y)",
+                  {"output scores.logits: made by stage 0, output 0 (c0) and by stage 2, output 0 "
+                   "(y)",
                    [](Plan &p) {
                      p.stages[0].outputs[0].leaves = {0}, p.signature.leaves[0].tensor = {};
                    }},
@@ -427,10 +428,12 @@ TEST(PlanVerifier, namesWhatIsWrong) {
                    [](Plan &p) { p.signature.inputs[1].defaultValue = nullptr; }},
                   {"model input 2 (scale): default: expected a value of type float, got 1",
                    [](Plan &p) { p.signature.inputs[2].defaultValue = 1; }},
-                  {"output scores.logits: merge rule: expected concat along 1 as its sizes say, got "
+                  {"output scores.logits: merge rule: expected concat along 1 as its sizes say, "
+                   "got "
                    "concat along 99",
                    [](Plan &p) { p.signature.leaves[0].merge.dim = 99; }},
-                  {"output scores.logits: merge rule: expected concat along 1 as its sizes say, got list",
+                  {"output scores.logits: merge rule: expected concat along 1 as its sizes say, "
+                   "got list",
                    [](Plan &p) {
                      p.signature.leaves[0].merge = {MergeRule::Kind::List, 0};
                    }},
