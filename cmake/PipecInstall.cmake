@@ -1,4 +1,5 @@
 # cmake --install BUILD --prefix PREFIX: commands, libraries, headers, the CMake package, manual pages, completion, documents.
+# It needs the target `installed` to be built; what is installed below and built belongs there, and the test install looks.
 # Nothing that is installed names the prefix, so the tree may be moved as a whole. LibTorch is not copied: PREFIX/lib/pipec/torch is a
 # link to it, and everything finds it through that link. docs/install.md is the manual.
 include(GNUInstallDirs)
@@ -24,6 +25,7 @@ foreach(library IN LISTS libraries)
   string(REPLACE "pipec_" "" name ${library})
   set_target_properties(${library} PROPERTIES EXPORT_NAME ${name}) # pipec::compiler, pipec::runtime
 endforeach()
+add_custom_target(installed DEPENDS ${commands} ${libraries} pipec_ops pipec_stand_in) # all that is built of it, and no tests
 install(TARGETS ${commands} ${libraries} EXPORT pipecTargets INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/pipec)
 install(TARGETS pipec_ops) # for torch.ops.load_library; nothing links it
 install(TARGETS pipec_stand_in LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/pipec) # for --load-library

@@ -25,7 +25,7 @@ llvm::Expected<Model> importModel(const std::string &path, const std::string &me
   llvm::Expected<torch::jit::Method> found = methodOf(*module, path, method);
   if (!found)
     return found.takeError();
-  return guardTorch(ExitCode::Unreadable, path, [&] {
+  return guardTorch(ExitCode::Unreadable, path + ": LibTorch cannot read method " + method, [&] {
     Model model;
     model.graph = torch::jit::toGraphFunction(found->function()).graph()->copy();
     model.signature = signatureOf(found->function().getSchema(), method);

@@ -28,19 +28,11 @@ private:
   std::shared_ptr<MappedFile> file_;
 };
 
-llvm::Error notAnArchive(const std::string &path, llvm::StringRef bytes, llvm::Error cause) {
-  llvm::consumeError(std::move(cause));
-  if (bytes.startswith("\x80"))
-    return makeError(ExitCode::Unreadable,
-                     path + ": is a bare pickle, as torch.save wrote before PyTorch 1.6",
-                     "save it again with a newer PyTorch");
+llvm::Error notAnArchive(const std::string &path, Wanted wanted, llvm::StringRef bytes) {
   if (bytes.startswith("PK\x03\x04"))
-    return makeError(ExitCode::Unreadable,
-                     path +
-                         ": is a zip archive that is truncated, damaged or not written by PyTorch",
-                     "copy or save the file again");
-  return makeError(ExitCode::Unreadable,
-                   path + ": is not a zip archive, so not a file that PyTorch saved");
+    return notWanted(path, wanted, bytes,
+                     "is a zip archive that is truncated, damaged or not written by PyTorch");
+  return notWanted(path, wanted, bytes, "is not a zip archive, so not a file that PyTorch saved");
 }
 
 /// Compression method of the zip entry whose local header is at `header`: 0 is "stored".
@@ -56,7 +48,9 @@ void releaseMapping(void *context) { delete static_cast<std::shared_ptr<MappedFi
 } // namespace
 
 llvm::Expected<std::unique_ptr<TorchArchive>> TorchArchive::open(const std::string &path,
-                                                                 bool fewReads) {
+                                                                 Wanted wanted, bool fewReads) {
+  if (llvm::Error error = refuseDirectory(path, wanted))
+    return std::move(error);
   auto file = MappedFile::open(path);
   if (!file)
     return file.takeError();
@@ -67,9 +61,10 @@ llvm::Expected<std::unique_ptr<TorchArchive>> TorchArchive::open(const std::stri
     archive->reader_ = std::make_unique<caffe2::serialize::PyTorchStreamReader>(
         std::make_shared<MappedAdapter>(*file));
   });
-  if (error)
-    return notAnArchive(path, {(*file)->data(), (*file)->size()}, std::move(error));
-  return archive;
+  if (!error)
+    return archive;
+  llvm::consumeError(std::move(error)); // it speaks of central directories
+  return notAnArchive(path, wanted, archive->bytes());
 }
 
 std::string TorchArchive::text(const std::string &record) {

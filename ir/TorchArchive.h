@@ -2,6 +2,7 @@
 // copy where possible.
 #pragma once
 
+#include "ir/FileKind.h"
 #include "ir/MappedFile.h"
 
 #include <ATen/core/Tensor.h>
@@ -17,11 +18,13 @@ namespace pipec {
 class TorchArchive {
 public:
   /// Errors: those of MappedFile, and Unreadable when the file is no zip archive of PyTorch, saying
-  /// what it seems to be instead. fewReads: most of its bytes will not be read.
-  static llvm::Expected<std::unique_ptr<TorchArchive>> open(const std::string &path,
-                                                            bool fewReads = false);
+  /// what it is instead, and what to do where `wanted` is. fewReads: most of its bytes will not be
+  /// read.
+  static llvm::Expected<std::unique_ptr<TorchArchive>>
+  open(const std::string &path, Wanted wanted = Wanted::Model, bool fewReads = false);
 
   const std::string &path() const { return path_; }
+  llvm::StringRef bytes() const { return {file_->data(), file_->size()}; } // of the whole file
   caffe2::serialize::PyTorchStreamReader &reader() { return *reader_; }
   bool has(const std::string &record) { return reader_->hasRecord(record); }
   std::string text(const std::string &record);

@@ -1,5 +1,6 @@
 #include "ir/TorchFile.h"
 
+#include "ir/FirstLine.h"
 #include "ir/MarkerOps.h"
 #include "ir/ModelSignature.h"
 #include "ir/NodeInfo.h"
@@ -211,32 +212,15 @@ private:
   jit::SourceImporter importer_;
 };
 
-constexpr const char *kHowToSave = "save the model itself: torch.jit.script(model).save(FILE) or "
-                                   "torch.jit.trace(model, inputs).save(FILE)";
-
 /// Zip archives that PyTorch writes for other purposes.
 llvm::Error checkKind(TorchArchive &archive) {
   if (archive.has("data.pkl") && archive.has("constants.pkl"))
     return llvm::Error::success();
-  const std::string &path = archive.path();
-  if (archive.has("data.pkl"))
-    return makeError(
-        ExitCode::Unreadable,
-        path + ": expected a TorchScript model, got values or weights that torch.save wrote",
-        kHowToSave);
-  if (archive.has("model.json"))
-    return makeError(
-        ExitCode::Unreadable,
-        path + ": expected a TorchScript model, got one in the format of PyTorch before 1.1",
-        "load and save it once with a newer PyTorch: torch.jit.load(FILE).save(FILE)");
-  if (archive.has("archive_format") || archive.has("models/model.json"))
-    return makeError(ExitCode::Unreadable,
-                     path + ": expected a TorchScript model, got an exported program (.pt2)",
-                     kHowToSave);
-  return makeError(ExitCode::Unreadable,
-                   path + ": expected a TorchScript model, got a zip archive without data.pkl",
-                   kHowToSave);
+  return notWanted(archive.path(), Wanted::Model, archive.bytes(),
+                   "expected a TorchScript model, got a zip archive without data.pkl");
 }
+
+constexpr const char *kCannotRead = "LibTorch cannot read this TorchScript model";
 
 /// The user's words for the failures of the TorchScript parser that have a known cure.
 llvm::Error explainParserFailure(const std::string &path, llvm::Error error) {
@@ -259,13 +243,16 @@ llvm::Error explainParserFailure(const std::string &path, llvm::Error error) {
                                  path, *name),
                      "rename it and save the model again; torch.jit.load refuses this file too");
   if (message.contains("__torch__.torch.classes") || message.contains("Tried to instantiate class"))
-    return makeError(text.code, message.str(),
+    return makeError(text.code, withFirstLine(path + ": " + kCannotRead, message),
                      "if a library defines this class, load it: --load-library LIB.so");
   if (message.contains("required keyword attribute 'value' is undefined"))
     return makeError(text.code, path + ": holds a constant that PyTorch could not write",
                      "save the model without torch.jit.optimize_for_inference; torch.jit.load "
                      "refuses this file too");
-  return makeError(text.code, std::move(text.message), std::move(text.help));
+  if (text.code != ExitCode::Unreadable)
+    return makeError(text.code, text.message, text.help);
+  return makeError(text.code, withFirstLine(path + ": " + kCannotRead, message),
+                   "if torch.jit.load reads it, tell the authors of pipec; if not, save it again");
 }
 
 } // namespace
@@ -273,12 +260,12 @@ llvm::Error explainParserFailure(const std::string &path, llvm::Error error) {
 llvm::Expected<jit::Module> loadMapped(const std::string &path, bool fewReads) {
   registerMarkerOps(); // a model may call pipec::pipe_split
   TorchFileTimer timer;
-  auto archive = TorchArchive::open(path, fewReads);
+  auto archive = TorchArchive::open(path, Wanted::Model, fewReads);
   if (!archive)
     return archive.takeError();
   if (llvm::Error error = checkKind(**archive))
     return error;
-  auto module = guardTorch(ExitCode::Unreadable, path, [&] {
+  auto module = guardTorch(ExitCode::Unreadable, path + ": " + kCannotRead, [&] {
     TORCH_CHECK(!(*archive)->has("byteorder") || (*archive)->text("byteorder") == "little",
                 "expected little-endian weights, got big-endian");
     return ModuleReader(**archive).read();
@@ -391,12 +378,13 @@ llvm::Expected<jit::Module> loadSource(const std::string &path, const SourceMode
   llvm::Expected<jit::Module> module = loadMapped(path);
   if (!module)
     return module;
-  if (llvm::Error error = guardTorchError(ExitCode::Unreadable, path, [&] {
-        for (jit::Function *function : module->_ivalue()->compilation_unit()->get_functions())
-          if (auto *graphFunction = jit::tryToGraphFunction(*function))
-            insertStateChecks(graphFunction->graph()->block());
-        return setMode(*module, mode);
-      }))
+  if (llvm::Error error =
+          guardTorchError(ExitCode::Unreadable, path + ": setting training flags", [&] {
+            for (jit::Function *function : module->_ivalue()->compilation_unit()->get_functions())
+              if (auto *graphFunction = jit::tryToGraphFunction(*function))
+                insertStateChecks(graphFunction->graph()->block());
+            return setMode(*module, mode);
+          }))
     return std::move(error);
   return module;
 }

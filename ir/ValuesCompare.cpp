@@ -1,4 +1,5 @@
 #include "ir/Values.h"
+#include "ir/plan/OutputPath.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <ATen/ops/view_as_real.h>
@@ -147,8 +148,8 @@ private:
   void dicts(const c10::impl::GenericDict &expected, const c10::impl::GenericDict &actual,
              const std::string &path) {
     for (const auto &entry : expected) {
-      std::string child =
-          childPath(path, entry.key().isString() ? entry.key().toStringRef() : text(entry.key()));
+      std::string child = childPath(
+          path, entry.key().isString() ? pathKey(entry.key().toStringRef()) : text(entry.key()));
       if (!actual.contains(entry.key()))
         differ(child, "a value", "none");
       else

@@ -1,4 +1,5 @@
 // Values files: what torch.save writes, and what the default torch.load reads.
+#include "ir/FirstLine.h"
 #include "ir/NewDtypes.h"
 #include "ir/NewFile.h"
 #include "ir/Refusals.h"
@@ -32,6 +33,8 @@ struct KnownFailure {
 const char *kAllowed = "a values file holds tensors, numbers, strings, bools and None in tuples, "
                        "lists and dicts, written by torch.save";
 
+constexpr const char *kCannotReadValues = "LibTorch cannot read these values";
+
 constexpr KnownFailure kKnownFailures[] = {
     {"Expected GenericDict",
      "holds an OrderedDict (such as a state_dict) or an object where a plain dict is expected",
@@ -43,8 +46,12 @@ constexpr KnownFailure kKnownFailures[] = {
     {"unknown torch global, ", "holds an object of type {}", nullptr},
 };
 
-llvm::Error explainUnpickling(const std::string &path, llvm::Error error) {
+llvm::Error explainUnpickling(TorchArchive &archive, llvm::Error error) {
   ErrorText text = describe(std::move(error));
+  const std::string &path = archive.path();
+  // The whole may be something else, a state dict or a module.
+  if (const FileKind kind = kindOfFile(archive.bytes()); !kind.asValues.empty())
+    return notWanted(path, Wanted::Values, archive.bytes(), "");
   llvm::StringRef message = text.message;
   for (const KnownFailure &refusal : kKnownFailures) {
     size_t at = message.find(refusal.symptom);
@@ -56,7 +63,7 @@ llvm::Error explainUnpickling(const std::string &path, llvm::Error error) {
     std::string what = fmt::format(fmt::runtime(refusal.what), word.trim("'.").str());
     return makeError(text.code, path + ": " + what, refusal.help ? refusal.help : kAllowed);
   }
-  return makeError(text.code, message.split('\n').first.str(), kAllowed);
+  return makeError(text.code, withFirstLine(path + ": " + kCannotReadValues, message), kAllowed);
 }
 
 /// A tensor whose storage holds its own elements and nothing else, on the CPU, without autograd;
@@ -157,17 +164,13 @@ void writeArchive(const c10::IValue &value, const Sink &sink) {
 } // namespace
 
 llvm::Expected<c10::IValue> readValue(const std::string &path) {
-  auto archive = TorchArchive::open(path);
+  auto archive = TorchArchive::open(path, Wanted::Values);
   if (!archive)
     return archive.takeError();
-  if (!(*archive)->has("data.pkl"))
-    return failf(ExitCode::Unreadable,
-                 "{}: expected values that torch.save wrote, got a zip archive without data.pkl",
-                 path);
-  if ((*archive)->has("constants.pkl"))
-    return failf(ExitCode::Unreadable,
-                 "{}: expected values that torch.save wrote, got a TorchScript model", path);
-  auto value = guardTorch(ExitCode::Unreadable, path, [&] {
+  if (!(*archive)->has("data.pkl") || (*archive)->has("constants.pkl"))
+    return notWanted(path, Wanted::Values, (*archive)->bytes(),
+                     "expected values that torch.save wrote, got a zip archive without data.pkl");
+  auto value = guardTorch(ExitCode::Unreadable, path + ": " + kCannotReadValues, [&] {
     TORCH_CHECK(!(*archive)->has("byteorder") || (*archive)->text("byteorder") == "little",
                 "expected little-endian tensors, got big-endian");
     if (std::string pickle = (*archive)->text("data.pkl"); holdsNewDtypes(pickle))
@@ -177,7 +180,7 @@ llvm::Expected<c10::IValue> readValue(const std::string &path) {
                                              at::Device(at::kCPU), (*archive)->reader());
   });
   if (!value)
-    return explainUnpickling(path, value.takeError());
+    return explainUnpickling(**archive, value.takeError());
   return value;
 }
 
@@ -233,14 +236,15 @@ llvm::Error writeValue(const std::string &path, const c10::IValue &value) {
   };
   if (file.error())
     return failure();
-  llvm::Error error = guardTorchVoid(ExitCode::Other, path, [&] {
-    // The writer's destructor throws after a short write: it is told that all went well, and the
-    // file remembers the truth.
-    writeArchive(value, [&](const void *data, size_t n) {
-      file.write(data, n);
-      return n;
-    });
-  });
+  llvm::Error error =
+      guardTorchVoid(ExitCode::Other, path + ": LibTorch cannot write these values", [&] {
+        // The writer's destructor throws after a short write: it is told that all went well, and
+        // the file remembers the truth.
+        writeArchive(value, [&](const void *data, size_t n) {
+          file.write(data, n);
+          return n;
+        });
+      });
   if (error)
     return error;
   file.publish();

@@ -1,5 +1,6 @@
 #include "ir/TensorText.h"
 #include "ir/Values.h"
+#include "ir/plan/ShownText.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <ATen/core/Dict.h>
@@ -44,7 +45,8 @@ std::string shortText(const c10::IValue &value) {
   }
   if (value.isString()) {
     const std::string &text = value.toStringRef();
-    return "\"" + text.substr(0, kMostLetters) + (text.size() > kMostLetters ? "...\"" : "\"");
+    return "\"" + shown(text.substr(0, kMostLetters)) +
+           (text.size() > kMostLetters ? "...\"" : "\"");
   }
   if (value.isInt())
     return std::to_string(value.toInt());

@@ -1,6 +1,7 @@
 #include "passes/PassManager.h"
 
 #include "ir/Verify.h"
+#include "ir/plan/ShownStream.h"
 #include "llvm/Support/raw_ostream.h"
 #include "passes/Fingerprint.h"
 
@@ -249,7 +250,7 @@ void PassManager::printAfter(const PassRun &run) {
   const bool asked = options_.printAfter == "all" || options_.printAfter == run.info->name;
   if (!asked && !(options_.printChanged && run.changed))
     return;
-  llvm::raw_ostream &out = options_.out ? *options_.out : llvm::errs();
+  llvm::raw_ostream &out = options_.out ? *options_.out : toStderr();
   out << "# after " << run.text << (run.changed ? "" : ": no change") << "\n"
       << structureOf(*run.model) << "# -----\n";
 }

@@ -1,4 +1,5 @@
 // print-alias: writes the alias analysis of the model to standard output; for tests and for people.
+#include "ir/plan/ShownStream.h"
 #include "llvm/Support/raw_ostream.h"
 #include "passes/Passes.h"
 #include "passes/analysis/AliasAnalysis.h"
@@ -18,7 +19,7 @@ public:
     // As comments, so that what pipe-opt prints still parses.
     std::istringstream lines(os.str());
     for (std::string line; std::getline(lines, line);)
-      llvm::outs() << "# " << line << "\n";
+      toStdout() << "# " << line << "\n";
     return false;
   }
 };

@@ -1,6 +1,6 @@
 #include "runtime/MicroBatchNumber.h"
 
-#include "ir/FixedBatch.h"
+#include "ir/batch/FixedBatch.h"
 #include "ir/MicroBatch.h"
 #include "ir/plan/Words.h"
 #include "llvm/ADT/STLExtras.h"

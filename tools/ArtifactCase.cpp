@@ -6,6 +6,7 @@
 #include "ir/artifact/SafeFile.h"
 #include "ir/plan/Json.h"
 #include "ir/plan/JsonReader.h"
+#include "ir/plan/VersionText.h"
 #include "llvm/ADT/STLExtras.h"
 #include "runtime/Pipeline.h"
 #include "runtime/Reference.h"
@@ -64,12 +65,19 @@ std::string fileFrom(JsonObject &object, llvm::StringRef key) {
   return name;
 }
 
+std::string versionFrom(JsonObject &object, llvm::StringRef key) {
+  std::string version = object.string(key);
+  if (!isVersion(version))
+    object.fail(key, "expected a version as 2.11.0, got \"" + version + "\"");
+  return version;
+}
+
 ArtifactCase caseFrom(JsonObject &object) {
   ArtifactCase case_;
   object.integer("schema_version", 1, 1);
   case_.sourceDigest = object.string("source_digest");
-  case_.toolVersion = object.string("tool_version");
-  case_.torchVersion = object.string("torch_version");
+  case_.toolVersion = versionFrom(object, "tool_version");
+  case_.torchVersion = versionFrom(object, "torch_version");
   case_.microBatches = object.integer("microbatches", 1, kMostMicroBatches);
   case_.threads = static_cast<int>(object.integer("threads", 1, kMostThreads));
   case_.seed = object.integer("seed");

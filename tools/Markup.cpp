@@ -1,6 +1,6 @@
 #include "tools/Markup.h"
 
-#include "llvm/Support/ConvertUTF.h"
+#include "ir/plan/ShownText.h"
 
 #include <fmt/format.h>
 
@@ -11,23 +11,14 @@ namespace {
 
 constexpr llvm::StringLiteral kReplacement = "\xEF\xBF\xBD"; // U+FFFD
 
-/// Bytes of the letter that `text` begins with; 0 where it begins with none.
-size_t letterBytes(llvm::StringRef text) {
-  const size_t length = llvm::getNumBytesForUTF8(static_cast<llvm::UTF8>(text.front()));
-  if (length > text.size())
-    return 0;
-  const auto *first = reinterpret_cast<const llvm::UTF8 *>(text.data());
-  return llvm::isLegalUTF8Sequence(first, first + length) ? length : 0;
-}
-
 /// What stands for a letter that markup must not hold as it is; empty: it may.
-llvm::StringRef standIn(llvm::StringRef letter) {
+std::string standIn(llvm::StringRef letter) {
   if (letter.size() == 2 && letter[0] == '\xC2' && static_cast<unsigned char>(letter[1]) < 0xA0)
-    return kReplacement; // a control character of the second block
+    return kReplacement.str(); // a control character of the second block
   if (letter.size() == 3 && (letter == "\xEF\xBF\xBE" || letter == "\xEF\xBF\xBF"))
-    return kReplacement; // no characters
+    return kReplacement.str(); // no characters
   if (letter.size() != 1)
-    return "";
+    return escapeOf(letter); // it would turn the rest of the line around, or not be seen
   switch (letter[0]) {
   case '<':
     return "&lt;";
@@ -40,7 +31,8 @@ llvm::StringRef standIn(llvm::StringRef letter) {
   case '\'':
     return "&#39;";
   default:
-    return static_cast<unsigned char>(letter[0]) < 0x20 || letter[0] == 0x7F ? kReplacement : "";
+    return static_cast<unsigned char>(letter[0]) < 0x20 || letter[0] == 0x7F ? kReplacement.str()
+                                                                             : "";
   }
 }
 
@@ -51,8 +43,8 @@ std::string markupEscaped(llvm::StringRef text) {
   while (!text.empty()) {
     const size_t bytes = letterBytes(text);
     const llvm::StringRef letter = text.take_front(std::max<size_t>(1, bytes));
-    const llvm::StringRef instead = bytes ? standIn(letter) : llvm::StringRef(kReplacement);
-    out += instead.empty() ? letter : instead;
+    const std::string instead = bytes ? standIn(letter) : kReplacement.str();
+    out += instead.empty() ? letter.str() : instead;
     text = text.drop_front(letter.size());
   }
   return out;

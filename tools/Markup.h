@@ -7,7 +7,8 @@
 namespace pipec {
 
 /// For text and for values of attributes in double quotes, whatever the bytes are: what neither may
-/// hold (control characters, broken UTF-8) becomes U+FFFD.
+/// hold (control characters, broken UTF-8) becomes U+FFFD; what turns the direction of writing or
+/// has no width is written out, as \u202e.
 std::string markupEscaped(llvm::StringRef text);
 
 /// The first `most` letters, with an ellipsis where some are left out.

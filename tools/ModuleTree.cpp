@@ -63,7 +63,7 @@ llvm::Expected<std::vector<ModuleNode>> readModuleTree(const std::string &path) 
   llvm::Expected<torch::jit::Module> module = loadMapped(path);
   if (!module)
     return module.takeError();
-  return guardTorch(ExitCode::Unreadable, path, [&] {
+  return guardTorch(ExitCode::Unreadable, path + ": listing the modules", [&] {
     Walk walk;
     walk.visit(*module, "", 0);
     return walk.take();

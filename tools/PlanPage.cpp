@@ -41,11 +41,11 @@ private:
              "style-src 'unsafe-inline'\">\n<title>" +
              name + "</title>\n<style>" + pageStyle() + "</style>\n</head>\n<body>\n<main>\n";
     html_ += "<header>\n<h1>" + name + "</h1>\n";
-    html_ += fmt::format("<p class=\"soft\">{} on {}, {}, {} by default, compiled to {}. {}</p>\n",
+    html_ += fmt::format("<p class=\"soft\">{} on {}, {}, {} by default, compiled for {}. {}</p>\n",
                          counted(plan_.stages.size(), "stage"), counted(plan_.ranks, "rank"),
                          markupEscaped(plan_.scheduleName),
                          counted(static_cast<size_t>(plan_.microBatches), "micro-batch"),
-                         toString(plan_.mode).str(), batch());
+                         plan_.mode == Mode::Train ? "training" : "inference", batch());
     html_ += "<nav><a href=\"#stages\">Stages</a><a href=\"#schedule\">Schedule</a>"
              "<a href=\"#channels\">Channels</a><a href=\"#checks\">Proof</a>"
              "<a href=\"#modules\">Modules</a><a href=\"#about\">About</a></nav>\n</header>\n";
@@ -68,7 +68,7 @@ private:
   }
 
   std::string costs() const {
-    return timing_.atOnce == 0   ? "counted work"
+    return timing_.atOnce == 0   ? "the analytic cost model"
            : timing_.atOnce == 1 ? "costs.json"
                                  : "measured costs";
   }

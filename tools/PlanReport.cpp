@@ -1,6 +1,7 @@
 #include "tools/PlanReport.h"
 
 #include "ir/plan/Error.h"
+#include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -153,10 +154,11 @@ Table inputsTable(const Signature &signature) {
 }
 
 Table outputsTable(const Signature &signature) {
-  Table table({{"leaf"}, {"type"}, {"shape"}, {"merged by"}});
+  const std::vector<std::string> paths = outputPaths(signature);
+  Table table({{"path"}, {"type"}, {"shape"}, {"merged by"}});
   for (size_t l = 0; l < signature.leaves.size(); ++l) {
     const OutputLeaf &leaf = signature.leaves[l];
-    table.addRow({std::to_string(l), leaf.type, leaf.tensor.known ? shapeOf(leaf.tensor) : "-",
+    table.addRow({paths[l], leaf.type, leaf.tensor.known ? shapeOf(leaf.tensor) : "-",
                   leaf.merge.kind == MergeRule::Kind::Concat
                       ? fmt::format("concat {}", leaf.merge.dim)
                       : toString(leaf.merge.kind).str()});

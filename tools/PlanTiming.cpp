@@ -14,7 +14,7 @@ int64_t forwardNs(const StagePlan &stage) {
 
 std::string whatTimesRestOn(const PlanTiming &timing) {
   if (timing.atOnce == 0)
-    return "counted work";
+    return "the analytic cost model";
   if (timing.atOnce == 1)
     return "the times in costs.json";
   return fmt::format("measured times, as if {} ranks were at work all the time (the report of the "

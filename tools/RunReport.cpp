@@ -1,6 +1,7 @@
 #include "tools/RunReport.h"
 
 #include "ir/MicroBatch.h"
+#include "ir/plan/OutputPath.h"
 #include "tools/Table.h"
 
 #include <fmt/ranges.h>
@@ -49,7 +50,7 @@ std::string percent(double part) { return fmt::format("{:.1f} %", part * 100); }
 
 std::string keyText(const c10::IValue &key) {
   if (key.isString())
-    return key.toStringRef();
+    return pathKey(key.toStringRef());
   if (key.isInt())
     return std::to_string(key.toInt());
   if (key.isDouble())

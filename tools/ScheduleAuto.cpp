@@ -1,65 +1,20 @@
 #include "tools/ScheduleAuto.h"
 
-#include "compiler/planner/SketchPlan.h"
-#include "ir/plan/Words.h"
 #include "tools/ScheduleReport.h"
 #include "tools/Table.h"
 
 namespace pipec {
 namespace {
 
-constexpr size_t kMostChunks = 4; // stages per rank that are tried where none are given
-constexpr size_t kUsualRanksOfAuto = 4;
-
-/// Ranks, and the numbers of stages per rank to try.
-struct AutoShape {
-  size_t ranks = 0;
-  std::vector<size_t> chunks;
-};
-
-llvm::Expected<AutoShape> autoShape(const TrialRequest &asked) {
-  llvm::Expected<size_t> said = stagesAsked(asked);
-  if (!said)
-    return said.takeError();
-  const size_t stages = *said;
-  AutoShape shape;
-  shape.ranks = asked.ranks ? asked.ranks : stages ? stages : kUsualRanksOfAuto;
-  if (stages % shape.ranks != 0)
-    return failf(ExitCode::Usage, "--stages: expected a multiple of {} ranks, got {}", shape.ranks,
-                 stages);
-  if (stages)
-    shape.chunks.push_back(stages / shape.ranks);
-  else
-    for (size_t chunks = 1; chunks <= kMostChunks; ++chunks)
-      shape.chunks.push_back(chunks);
-  return shape;
-}
-
-StagedWork workOf(const TrialRequest &asked, const AutoShape &shape, size_t chunks,
-                  Placement placement) {
-  StagedWork work;
-  work.placement = placement;
-  work.chunks = chunks;
-  work.plan = sketchPlan(rankOfStages(placement, shape.ranks, chunks), Mode::Train);
-  const ScheduleCosts costs = asked.costs.of(shape.ranks, chunks);
-  for (size_t s = 0; s + 1 < shape.ranks * chunks; ++s)
-    addChannel(work.plan, s, {s + 1}, 0);
-  for (auto [from, to] : costs.skips)
-    addChannel(work.plan, from, {to}, 0);
-  work.shape.train = true;
-  work.shape.microBatches =
-      asked.microBatches ? asked.microBatches : 2 * static_cast<int64_t>(shape.ranks);
-  const TransferCosts transfers =
-      asked.costs.transfers(rankOfStages(placement, shape.ranks, chunks));
-  work.shape.optimizer = !transfers.optimizeNs.empty();
-  work.costs = programCosts(work.plan, costs, transfers);
-  if (asked.memoryLimit < std::numeric_limits<int64_t>::max())
-    work.limitBytes.assign(shape.ranks, asked.memoryLimit);
-  return work;
-}
-
-std::string aboveBoundText(int64_t time, int64_t bound) {
-  return bound ? fmt::format("{:.1f} %", 100 * double(time - bound) / double(bound)) : "-";
+/// Costs per rank stay what they are, however many ranks there are.
+std::string helpWithMemory(const TrialRequest &asked, const AutoShape &shape) {
+  if (!asked.costs.exact)
+    return "raise --memory-limit, or lower mem in --costs: every rank holds that much of a "
+           "micro-batch, however many ranks there are";
+  if (shape.chunks.front() > 1)
+    return "more ranks have fewer of the stages each: --ranks, or raise --memory-limit";
+  return "raise --memory-limit, or give the costs of a cut into more stages: these are on a rank "
+         "each";
 }
 
 } // namespace
@@ -75,14 +30,11 @@ llvm::Expected<AutoTrial> searchSchedules(const TrialRequest &asked) {
   options.recompute = RecomputeChoice::Never;
   options.memoryText =
       asked.costs.inBytes ? formatBytes : [](int64_t memory) { return memoryText(memory, false); };
+  options.helpWithMemory = helpWithMemory(asked, *shape);
   ScheduleSearch search(options);
-  for (size_t chunks : shape->chunks)
-    for (Placement placement : {Placement::Loop, Placement::V}) {
-      if (placement == Placement::V && chunks != 2)
-        continue;
-      if (llvm::Error error = search.add(workOf(asked, *shape, chunks, placement)))
-        return std::move(error);
-    }
+  for (StagedWork &work : worksOf(asked, *shape))
+    if (llvm::Error error = search.add(std::move(work)))
+      return std::move(error);
   llvm::Expected<SearchOutcome> outcome = search.take();
   if (!outcome)
     return outcome.takeError();
@@ -94,23 +46,28 @@ llvm::Expected<AutoTrial> searchSchedules(const TrialRequest &asked) {
   llvm::Expected<Trial> trial = tryMade(outcome->best().schedule, outcome->schedule, again);
   if (!trial)
     return trial.takeError();
-  return AutoTrial{std::move(*trial), std::move(*outcome)};
+  llvm::Expected<StepBound> bound = stepBound(asked);
+  if (!bound)
+    return bound.takeError();
+  return AutoTrial{std::move(*trial), std::move(*outcome), *bound};
 }
 
-void printCandidates(llvm::raw_ostream &out, const SearchOutcome &outcome, bool inBytes) {
+void printCandidates(llvm::raw_ostream &out, const AutoTrial &found, bool inBytes) {
+  const SearchOutcome &outcome = found.outcome;
+  const StepBound &bound = found.bound;
   Table table({{"schedule"},
                {"stages", Table::Right},
                {"step time", Table::Right},
                {"above bound", Table::Right},
                {"peak of activations", Table::Right},
-               {"possible"}});
+               {"fits"}});
   for (const ScheduleCandidate &candidate : outcome.candidates) {
     std::vector<std::string> row = {candidate.schedule,
                                     std::to_string(candidate.work->plan.stages.size())};
     if (candidate.valid()) {
       const int64_t time = candidate.step.value_or(candidate.atLeast);
       row.push_back((candidate.step ? "" : "at least ") + formatDuration(time));
-      row.push_back(aboveBoundText(time, outcome.lowerBound));
+      row.push_back(aboveBoundText(time, bound.time));
     } else {
       row.insert(row.end(), 2, "-");
     }
@@ -119,6 +76,7 @@ void printCandidates(llvm::raw_ostream &out, const SearchOutcome &outcome, bool 
     table.addRow(std::move(row));
   }
   table.print(out);
+  out << stepBoundText(bound) << "\n";
   if (!outcome.complete)
     out << "time was up before every schedule was tried\n";
 }

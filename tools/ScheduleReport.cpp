@@ -1,6 +1,8 @@
 #include "tools/ScheduleReport.h"
 
+#include "ir/plan/ShownStream.h"
 #include "ir/plan/Words.h"
+#include "tools/ScheduleBound.h"
 #include "tools/Table.h"
 #include "tools/TimeChart.h"
 
@@ -12,13 +14,6 @@ namespace {
 std::string percent(double part) { return fmt::format("{:.1f} %", 100 * part); }
 int64_t peakOf(const Trial &trial) {
   return *std::max_element(trial.timing->peakBytes.begin(), trial.timing->peakBytes.end());
-}
-
-/// How much longer than the lower bound.
-std::string aboveBound(const Trial &trial) {
-  if (trial.lowerBound == 0)
-    return "-";
-  return percent(double(trial.timing->makespan - trial.lowerBound) / double(trial.lowerBound));
 }
 
 std::string chunksText(const Generator &generator) {
@@ -80,14 +75,17 @@ void printTrial(llvm::raw_ostream &out, const Trial &trial, bool inBytes) {
   if (!trial.timing)
     return;
   const Timing &timing = *trial.timing;
-  out << "\n" << drawTimeChart(*trial.schedule, timing, {100, usesColour(out)}) << "\n";
+  out << "\n";
+  printPainted(out, drawTimeChart(*trial.schedule, timing, {100, usesColour(out)}));
+  out << "\n";
   Table times({{"step time"}, {formatDuration(timing.makespan)}});
   auto row = [&](const char *what, const std::string &value) { times.addRow({what, value}); };
   row("longest span of a rank", formatDuration(timing.longestSpan));
   row("bubble of the step time", percent(timing.bubbleMakespan()));
   row("bubble of the longest span", percent(timing.bubbleLongestSpan()));
-  row("lower bound of the step time",
-      fmt::format("{} ({} above it)", formatDuration(trial.lowerBound), aboveBound(trial)));
+  row("lower bound with these stages",
+      fmt::format("{} ({} above it)", formatDuration(trial.lowerBound),
+                  aboveBoundText(timing.makespan, trial.lowerBound)));
   times.print(out);
   out << "\n";
   Table ranks({{"rank"},
@@ -102,7 +100,10 @@ void printTrial(llvm::raw_ostream &out, const Trial &trial, bool inBytes) {
   ranks.print(out);
 }
 
-void printComparison(llvm::raw_ostream &out, const std::vector<Trial> &trials, bool inBytes) {
+void printComparison(llvm::raw_ostream &out, const std::vector<Trial> &trials,
+                     const TrialRequest &request) {
+  const bool inBytes = request.costs.inBytes;
+  const std::map<TrialKind, StepBound> bounds = boundsOf(trials, request);
   Table table({{"schedule"},
                {"stages", Table::Right},
                {"step time", Table::Right},
@@ -116,7 +117,8 @@ void printComparison(llvm::raw_ostream &out, const std::vector<Trial> &trials, b
                                     trial.shape ? std::to_string(trial.shape->stages) : "-"};
     if (trial.timing) {
       row.insert(row.end(),
-                 {formatDuration(trial.timing->makespan), aboveBound(trial),
+                 {formatDuration(trial.timing->makespan),
+                  aboveBoundText(trial.timing->makespan, bounds.at(kindOf(trial)).time),
                   percent(trial.timing->bubbleMakespan()),
                   percent(trial.timing->bubbleLongestSpan()), memoryText(peakOf(trial), inBytes)});
     } else {
@@ -126,6 +128,8 @@ void printComparison(llvm::raw_ostream &out, const std::vector<Trial> &trials, b
     table.addRow(std::move(row));
   }
   table.print(out);
+  if (bounds.size() == 1)
+    out << stepBoundText(bounds.begin()->second) << "\n";
 }
 
 void printGenerators(llvm::raw_ostream &out) {

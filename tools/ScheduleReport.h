@@ -16,8 +16,10 @@ std::vector<std::string> rankNotes(const Trial &trial, bool inBytes);
 
 /// Chart, times and peaks of a valid trial; of another one the chart if there is one.
 void printTrial(llvm::raw_ostream &out, const Trial &trial, bool inBytes);
-/// One row per trial.
-void printComparison(llvm::raw_ostream &out, const std::vector<Trial> &trials, bool inBytes);
+/// One row per trial, each measured against what no schedule of as many ranks and micro-batches
+/// beats.
+void printComparison(llvm::raw_ostream &out, const std::vector<Trial> &trials,
+                     const TrialRequest &request);
 /// Every generator.
 void printGenerators(llvm::raw_ostream &out);
 

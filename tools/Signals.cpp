@@ -16,6 +16,16 @@ namespace {
 
 std::atomic<bool> stopping = false;
 
+/// Ends the process as the signal does where nobody handles it.
+void dieBy(int number) {
+  std::signal(number, SIG_DFL);
+  sigset_t one;
+  sigemptyset(&one);
+  sigaddset(&one, number);
+  pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
+  ::raise(number);
+}
+
 /// Normal code in a normal thread: locks and file operations are allowed here, as they are not in a
 /// signal handler.
 void waitForSignal(sigset_t signals) {
@@ -28,6 +38,8 @@ void waitForSignal(sigset_t signals) {
   std::string line = "error: stopped by signal " + std::to_string(number) + "\n";
   // Not through stdio: the main thread may hold its lock.
   [[maybe_unused]] ssize_t ignored = ::write(STDERR_FILENO, line.data(), line.size());
+  if (number == SIGQUIT) // Ctrl-\ asks for a core file, which only the signal itself leaves
+    dieBy(number);
   ::_exit(128 + number);
 }
 
@@ -39,8 +51,10 @@ void handleSignals() {
   sigset_t signals;
   sigemptyset(&signals);
   bool any = false;
-  // Besides Ctrl-C and kill: what batch systems send before they end a job.
-  for (int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU, SIGALRM}) {
+  // Besides Ctrl-C, Ctrl-\ and kill: what batch systems send before they end a job, and what a
+  // machine that loses its power does.
+  for (int number : {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU, SIGALRM,
+                     SIGVTALRM, SIGPWR, SIGSTKFLT}) {
     struct sigaction current;
     // nohup and background jobs of a shell start with ignored signals; sigwait would take them all
     // the same. A handler is that of a preloaded tool.

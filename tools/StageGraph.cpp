@@ -1,5 +1,6 @@
 #include "tools/StageGraph.h"
 
+#include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/plan/Words.h"
 #include "llvm/ADT/STLExtras.h"
@@ -165,7 +166,7 @@ private:
         reads.push_back(input.name);
     for (const StageOutput &output : stage.outputs)
       for (size_t leaf : output.leaves)
-        makes.push_back(std::to_string(leaf));
+        makes.push_back(outputPath(plan_.signature, leaf));
     if (!reads.empty())
       words += ", reads " + llvm::join(reads, " ");
     if (!makes.empty())

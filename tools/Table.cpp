@@ -1,5 +1,7 @@
 #include "tools/Table.h"
 
+#include "ir/plan/ShownStream.h"
+#include "ir/plan/ShownText.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Unicode.h"
 
@@ -23,16 +25,20 @@ bool usesColour(llvm::raw_ostream &out) {
 
 void printHeading(llvm::raw_ostream &out, llvm::StringRef heading) {
   if (usesColour(out))
-    out << "\033[1m" << heading << "\033[0m\n";
+    printPainted(out, "\033[1m" + shown(heading) + "\033[0m\n");
   else
     out << heading << "\n";
 }
 
 void Table::print(llvm::raw_ostream &out) const {
+  std::vector<std::vector<std::string>> rows = rows_; // as wide as they are shown
+  for (std::vector<std::string> &row : rows)
+    for (std::string &cell : row)
+      cell = shown(cell);
   std::vector<size_t> widths;
   for (size_t c = 0; c < columns_.size(); ++c) {
     widths.push_back(widthOf(columns_[c].title));
-    for (const std::vector<std::string> &row : rows_)
+    for (const std::vector<std::string> &row : rows)
       if (c < row.size())
         widths[c] = std::max(widths[c], widthOf(row[c]));
   }
@@ -46,7 +52,7 @@ void Table::print(llvm::raw_ostream &out) const {
     return llvm::StringRef(text).rtrim(' ').str();
   };
   printHeading(out, line([&](size_t c) { return columns_[c].title; }));
-  for (const std::vector<std::string> &row : rows_)
+  for (const std::vector<std::string> &row : rows)
     out << line([&](size_t c) { return c < row.size() ? row[c] : std::string(); }) << "\n";
 }
 

@@ -14,7 +14,7 @@ namespace pipec {
 ///
 ///   Table table({{"stage"}, {"modules"}, {"bytes", Table::Right}});
 ///   table.addRow({"0", "encoder .. encoder.4", "1.2 MiB"});
-///   table.print(llvm::outs());
+///   table.print(toStdout());
 class Table {
 public:
   enum Align { Left, Right };

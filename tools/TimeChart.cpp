@@ -52,6 +52,9 @@ public:
       for (size_t r = 0; r < schedule_.ranks.size(); ++r)
         text += line(r, first, last);
     }
+    if (shortens_)
+      text += fmt::format("  F3, F: where a name does not fit, without its stage or number; {}\n",
+                          options_.inFull);
     return text;
   }
 
@@ -77,6 +80,16 @@ private:
   }
   int64_t timeOf(size_t column) const { return std::llround(double(column) / perNs_); }
 
+  /// What stands for a name in fewer columns: "F12", else "F". Neither is another action's name,
+  /// which begins with its stage.
+  std::string shortName(const Action &action, size_t columns) const {
+    shortens_ |= columns > 0;
+    const std::string name = toString(action);
+    const llvm::StringRef behindStage = llvm::StringRef(name).ltrim("0123456789");
+    return (behindStage.size() <= columns ? behindStage : behindStage.take_front(columns ? 1 : 0))
+        .str();
+  }
+
   std::string line(size_t rank, size_t first, size_t last) const {
     // What stands in each column, and whose colour it has.
     std::string row(last - first, '.');
@@ -96,18 +109,19 @@ private:
       if (shared)
         name += "+" + toString(schedule_.ranks[rank][++i]);
       end = std::max(end, std::min(last, to));
+      if (to <= first || from >= last || to == from)
+        continue;
       const size_t shownFrom = std::max(from, first); // the name again where a block begins
       // The last column is a gap between neighbours, where there is room for one.
       const bool hasGap = to - from > 1;
       // A part of a name would be that of another action, 1F1 of 1F12: what fits in its box, but
-      // not on this side of the block's end, is written beyond it, and what does not fit is left
-      // out.
+      // not on this side of the block's end, is written beyond it.
       const size_t room = hasGap ? to - 1 : to, nameEnd = shownFrom + name.size();
       const bool fits = nameEnd <= std::min(room, last);
-      if (!fits && nameEnd <= room && from >= first && from < last)
+      if (!fits && nameEnd <= room && from >= first)
         beyond = name.substr(last - shownFrom);
       else if (!fits)
-        name.clear();
+        name = shortName(action, std::min(room, last) - shownFrom);
       for (size_t c = shownFrom; c < std::min(to, last); ++c) {
         const size_t at = c - shownFrom;
         const bool gap = hasGap && c + 1 == to;
@@ -137,6 +151,7 @@ private:
   const TimeChartOptions &options_;
   size_t label_ = 0, perBlock_ = 0, columns_ = 0;
   double perNs_ = 0;
+  mutable bool shortens_ = false; // a name, while drawing
 };
 
 } // namespace

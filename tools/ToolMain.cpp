@@ -2,6 +2,7 @@
 
 #include "ir/Reproducer.h"
 #include "ir/Version.h"
+#include "ir/plan/ShownStream.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/raw_ostream.h"
@@ -33,10 +34,10 @@ llvm::Error guardPlain(const std::string &doing, llvm::function_ref<llvm::Error(
 }
 
 void printError(const ErrorText &text) {
-  llvm::outs().flush();
-  llvm::errs() << "error: " << text.message << "\n";
+  flushStdout();
+  toStderr() << "error: " << text.message << "\n";
   if (!text.help.empty())
-    llvm::errs() << "help: " << text.help << "\n";
+    toStderr() << "help: " << text.help << "\n";
 }
 
 llvm::Expected<std::string> leaveReproducer(const ErrorText &error,
@@ -97,12 +98,12 @@ llvm::Expected<ExitCode> runBody(const ToolInfo &info, ExceptionGuard *guard,
 ExitCode runTool(llvm::ArrayRef<const char *> arguments, const ToolInfo &info,
                  ExceptionGuard *guard, llvm::function_ref<llvm::Expected<ExitCode>()> body) {
   if (asksFor(arguments, "--help") || asksFor(arguments, "-h")) {
-    llvm::outs() << helpText(info);
+    toStdout() << helpText(info);
     return ExitCode::Success;
   }
   if (asksFor(arguments, "--version")) {
-    llvm::outs() << info.name << " " << pipecVersion() << " (LibTorch " << torchVersion()
-                 << ", LLVM " << LLVM_VERSION_STRING << ")\n";
+    toStdout() << info.name << " " << pipecVersion() << " (LibTorch " << torchVersion() << ", LLVM "
+               << LLVM_VERSION_STRING << ")\n";
     return ExitCode::Success;
   }
   if (arguments.size() == 3 && llvm::StringRef(arguments[1]) == "--write-pages") {
@@ -131,8 +132,8 @@ ExitCode runTool(llvm::ArrayRef<const char *> arguments, const ToolInfo &info,
 /// Results that nobody could read are a failure, but a closed pipe (`| head`) is nobody's fault: no
 /// message.
 ExitCode finish(ExitCode code) {
+  flushStdout();
   llvm::raw_fd_ostream &out = llvm::outs();
-  out.flush();
   if (!out.has_error())
     return code;
   std::error_code error = out.error();
@@ -159,6 +160,7 @@ int plainToolMain(int argc, char **argv, const ToolInfo &info,
   handleCrashes(argv);
   handleSignals();
   std::vector<const char *> arguments(argv, argv + argc);
+  escapeLineEndsOf(arguments);
   ExitCode code = runTool(arguments, info, guard ? guard : guardPlain, body);
   waitIfStopping();
   code = finish(code);
@@ -167,16 +169,16 @@ int plainToolMain(int argc, char **argv, const ToolInfo &info,
 }
 
 void printVerdict(bool passed, llvm::StringRef why, bool jsonOnStdout) {
-  llvm::outs().flush();
-  llvm::raw_ostream &out = jsonOnStdout ? llvm::errs() : llvm::outs();
+  flushStdout();
+  llvm::raw_ostream &out = jsonOnStdout ? toStderr() : toStdout();
   if (passed)
     out << "PASSED\n";
   else
     out << "FAILED: " << why << "\n";
 }
 
-void printNote(llvm::StringRef note) { llvm::errs() << "note: " << note << "\n"; }
-void printWarning(llvm::StringRef warning) { llvm::errs() << "warning: " << warning << "\n"; }
+void printNote(llvm::StringRef note) { toStderr() << "note: " << note << "\n"; }
+void printWarning(llvm::StringRef warning) { toStderr() << "warning: " << warning << "\n"; }
 
 llvm::Expected<size_t> chooseByName(llvm::StringRef option, llvm::StringRef value,
                                     llvm::ArrayRef<llvm::StringRef> names) {

@@ -48,8 +48,9 @@ struct ToolInfo {
 /// repeated value, too many or too few arguments. An exception out of `body` is an internal error,
 /// and an internal error that has no reproducer yet gets one in the working directory; so does a
 /// crash (tools/Crashes.h). SIGINT,
-/// SIGTERM and SIGHUP remove half-written output and exit 128+n from a thread of their own; SIGPIPE
-/// is ignored (a closed stdout ends in a quiet 141). Call it before any thread is made.
+/// SIGTERM and SIGHUP remove half-written output and exit 128+n from a thread of their own, SIGQUIT
+/// then ends the process itself; SIGPIPE is ignored (a closed stdout ends in a quiet 141). Call it
+/// before any thread is made.
 int toolMain(int argc, char **argv, const ToolInfo &info,
              llvm::function_ref<llvm::Expected<ExitCode>()> body);
 

@@ -1,9 +1,11 @@
 // pipe-check: is an artifact whole, valid, the model it was made from, what it was before, and does
 // it compute what was recorded?
 #include "compiler/Compiler.h"
+#include "ir/FileKind.h"
 #include "ir/artifact/ArtifactCheck.h"
 #include "ir/artifact/ArtifactDifferences.h"
 #include "ir/plan/Json.h"
+#include "ir/plan/ShownStream.h"
 #include "ir/plan/Words.h"
 #include "llvm/Support/raw_ostream.h"
 #include "tools/ArtifactCase.h"
@@ -51,10 +53,10 @@ void printTable(const ArtifactCheck &check) {
   Table table({{"check"}, {"result"}, {"what"}});
   for (const CheckStep &step : check.steps)
     table.addRow({step.name, toString(step.result).str(), step.detail});
-  table.print(llvm::outs());
+  table.print(toStdout());
   if (check.findings.size() < 2)
     return;
-  llvm::outs() << "\n";
+  toStdout() << "\n";
   // A model that was trained on has another value of every weight: JSON lists them all.
   constexpr size_t kMostOfOneKind = 10;
   std::map<std::string, size_t> shown;
@@ -62,10 +64,10 @@ void printTable(const ArtifactCheck &check) {
   for (const Finding &finding : check.findings)
     if (++shown[finding.code] <= kMostOfOneKind)
       findings.addRow({finding.code, finding.message});
-  findings.print(llvm::outs());
+  findings.print(toStdout());
   for (const auto &[code, count] : shown)
     if (count > kMostOfOneKind)
-      llvm::outs() << code << ": " << count - kMostOfOneKind << " more; --json lists them\n";
+      toStdout() << code << ": " << count - kMostOfOneKind << " more; --json lists them\n";
 }
 
 /// What is not wrong, but good to know: versions, a case of another source.
@@ -87,30 +89,14 @@ void printDocument(const ArtifactCheck &check) {
     options["against"] = against.getValue();
   if (given(caseOption))
     options["case"] = caseOption.getValue();
-  llvm::outs() << printJson(llvm::json::Object{{"schema_version", 1},
-                                               {"options", std::move(options)},
-                                               {"ok", check.findings.empty()},
-                                               {"id", check.id},
-                                               {"checks", std::move(steps)},
-                                               {"findings", std::move(findings)},
-                                               {"warnings", std::move(warnings)},
-                                               {"notes", llvm::json::Array(notes)}});
-}
-
-/// A file is no artifact with something wrong in it, but another thing altogether.
-llvm::Error refuseFile() {
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(artifact.getValue(), ignored))
-    return llvm::Error::success();
-  char magic[2] = {};
-  std::ifstream(artifact.getValue(), std::ios::binary).read(magic, sizeof magic);
-  bool isModel = llvm::StringRef(magic, sizeof magic) == "PK"; // a zip archive, as PyTorch saves
-  return makeError(ExitCode::Usage,
-                   fmt::format("{}: expected an artifact (a directory), got {}",
-                               artifact.getValue(), isModel ? "a model" : "a file"),
-                   isModel ? "compile it first, pipe-compile " + artifact +
-                                 " --stages N --inputs FILE, and check what that writes"
-                           : "give the directory that pipe-compile wrote");
+  toStdout() << printJson(llvm::json::Object{{"schema_version", 1},
+                                             {"options", std::move(options)},
+                                             {"ok", check.findings.empty()},
+                                             {"id", check.id},
+                                             {"checks", std::move(steps)},
+                                             {"findings", std::move(findings)},
+                                             {"warnings", std::move(warnings)},
+                                             {"notes", llvm::json::Array(notes)}});
 }
 
 /// Adds a step that found what is in `findings`.
@@ -196,7 +182,7 @@ llvm::Error checkMore(ArtifactCheck &check) {
 }
 
 llvm::Expected<ExitCode> run() {
-  if (llvm::Error error = refuseFile())
+  if (llvm::Error error = refuseOtherThanArtifact(artifact))
     return std::move(error);
   for (const std::string &library : libraries)
     if (llvm::Error error = loadLibrary(library))

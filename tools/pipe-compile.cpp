@@ -2,6 +2,7 @@
 #include "compiler/CompileReproducer.h"
 #include "compiler/PlantedFaults.h"
 #include "ir/NewFile.h"
+#include "ir/plan/ShownStream.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 #include "passes/PassTable.h"
@@ -74,7 +75,7 @@ llvm::Expected<ExitCode> run() {
   if (!command)
     return command.takeError();
   if (command->printPipeline) {
-    llvm::outs() << Compiler::pipelineText(command->options) << '\n';
+    toStdout() << Compiler::pipelineText(command->options) << '\n';
     return ExitCode::Success;
   }
   for (const std::string &library : command->libraries)
@@ -107,13 +108,13 @@ llvm::Expected<ExitCode> run() {
   if (command->json) {
     llvm::json::Object document = reportJson(*report);
     document["options"] = optionsJson(command->target, *report);
-    llvm::outs() << llvm::formatv("{0:2}", llvm::json::Value(std::move(document))) << '\n';
+    toStdout() << llvm::formatv("{0:2}", llvm::json::Value(std::move(document))) << '\n';
     return ExitCode::Success;
   }
-  printReport(llvm::outs(), *report);
-  llvm::outs() << '\n' << lastLine(*command) << '\n';
+  printReport(toStdout(), *report);
+  toStdout() << '\n' << lastLine(*command) << '\n';
   if (command->recordCase)
-    llvm::outs() << "recorded " << *command->recordCase << '\n';
+    toStdout() << "recorded " << *command->recordCase << '\n';
   return ExitCode::Success;
 }
 

@@ -1,8 +1,9 @@
 // pipe-inspect: what is in an artifact, or in a TorchScript file.
 #include "compiler/ModuleCosts.h"
-#include "ir/artifact/ArtifactDir.h"
+#include "ir/artifact/ArtifactCheck.h"
 #include "ir/plan/Json.h"
 #include "ir/plan/PlanNames.h"
+#include "ir/plan/ShownStream.h"
 #include "ir/plan/Words.h"
 #include "ir/schedule/TorchComms.h"
 #include "llvm/Support/FileSystem.h"
@@ -47,8 +48,8 @@ StringOption
                    "does not go to the next stage or transmits a weight"));
 FlagOption force("force", cl::desc("replace existing files of --html and --comms"));
 StringListOption libraries("load-library", cl::value_desc("LIB.so"),
-                           cl::desc("load custom operators that a MODEL.pt uses, or with --html "
-                                    "the stages of an artifact"));
+                           cl::desc("load custom operators that a MODEL.pt or the stages of an "
+                                    "artifact use"));
 StringOption
     inputs("inputs", cl::value_desc("FILE|TEXT"),
            cl::desc("example inputs of a MODEL.pt, as pipe-compile takes them: the modules "
@@ -71,12 +72,12 @@ void printSignature(llvm::raw_ostream &out, const Signature &signature) {
 }
 
 void printArtifact(const Artifact &artifact, const std::string &timeline) {
-  llvm::raw_ostream &out = llvm::outs();
+  llvm::raw_ostream &out = toStdout();
   const Plan &plan = artifact.plan;
   out << model << ": " << counted(plan.stages.size(), "stage") << " on "
       << counted(plan.ranks, "rank") << ", " << plan.scheduleName << ", "
-      << counted(plan.microBatches, "micro-batch") << " by default, compiled to "
-      << toString(plan.mode) << "\n";
+      << counted(plan.microBatches, "micro-batch") << " by default, compiled for "
+      << (plan.mode == Mode::Train ? "training" : "inference") << "\n";
   out << "artifact " << artifact.id.substr(0, 12) << " of source "
       << plan.sourceDigest.substr(0, 19) << ", made by pipec " << plan.toolVersion
       << " with LibTorch " << plan.torchVersion << "\n\n";
@@ -94,7 +95,7 @@ void printArtifact(const Artifact &artifact, const std::string &timeline) {
     return;
   out << "\n";
   printHeading(out, "schedule");
-  out << timeline;
+  printPainted(out, timeline);
 }
 
 /// Where operators were measured or read from a table the artifact has what they cost.
@@ -120,10 +121,11 @@ llvm::Expected<std::string> drawSchedule(const Plan &plan, const Schedule &rows)
   if (!timed->known)
     return drawTimeline(rows, plan);
   const Timing &timing = timed->timing;
-  return fmt::format("{}\n  step {}, bubble {:.1f} %, lower bound {}: predicted from {}\n",
-                     drawTimeChart(rows, timing, {100, usesColour(llvm::outs())}),
-                     formatDuration(timing.makespan), 100 * timing.bubbleMakespan(),
-                     formatDuration(timed->lowerBound), whatTimesRestOn(*timed));
+  return fmt::format(
+      "{}\n  step {}, bubble {:.1f} %, lower bound {}: predicted from {}\n",
+      drawTimeChart(rows, timing, {100, usesColour(toStdout()), "--html FILE draws every name"}),
+      formatDuration(timing.makespan), 100 * timing.bubbleMakespan(),
+      formatDuration(timed->lowerBound), whatTimesRestOn(*timed));
 }
 
 llvm::json::Value actionRows(const Schedule &rows) {
@@ -141,9 +143,6 @@ llvm::json::Value actionRows(const Schedule &rows) {
 llvm::Expected<ExitCode> writePage(const Artifact &artifact, const Schedule &rows) {
   if (llvm::Error error = refuseExisting(html, force))
     return std::move(error);
-  for (const std::string &library : libraries)
-    if (llvm::Error error = loadLibrary(library))
-      return std::move(error);
   llvm::Expected<std::optional<CostTable>> costs = costsIn(model);
   if (!costs)
     return costs.takeError();
@@ -187,10 +186,18 @@ llvm::Expected<ExitCode> inspectArtifact() {
                        spelledOption(option->ArgStr) +
                            ": expected a TorchScript file, got an artifact",
                        "an artifact has the costs of its compile");
-  // Every digest is compared: what a damaged artifact says of itself may be wrong.
+  for (const std::string &library : libraries)
+    if (llvm::Error error = loadLibrary(library))
+      return std::move(error);
+  // Every digest is compared: what a damaged artifact says of itself may be wrong. So may one be
+  // whose MANIFEST was made to fit: its stages are looked at, too, but for the page, which says
+  // what is wrong.
   llvm::Expected<Artifact> artifact = openArtifact(model);
   if (!artifact)
     return artifact.takeError();
+  if (!given(html))
+    if (llvm::Error error = checkParts(*artifact, artifact->warnings))
+      return std::move(error);
   for (const std::string &warning : artifact->warnings)
     printWarning(warning);
   const Plan &plan = artifact->plan;
@@ -206,7 +213,7 @@ llvm::Expected<ExitCode> inspectArtifact() {
       return written;
   }
   if (json) {
-    llvm::outs() << printJson(
+    toStdout() << printJson(
         llvm::json::Object{{"schema_version", 1},
                            {"options", llvm::json::Object{{"model", model.getValue()},
                                                           {"schedule", schedule.getValue()}}},
@@ -258,7 +265,7 @@ void printModules(const std::vector<ModuleNode> &modules, const std::optional<Co
       row.push_back(fmt::format("{:.1f} %", 100.0 * double(cost) / double(costOf(*costs, ""))));
     table.addRow(std::move(row));
   }
-  table.print(llvm::outs());
+  table.print(toStdout());
 }
 
 void printModulesJson(const std::vector<ModuleNode> &modules, const std::optional<Costs> &costs) {
@@ -281,7 +288,7 @@ void printModulesJson(const std::vector<ModuleNode> &modules, const std::optiona
                              {"load_library", llvm::json::Array(libraries)}};
   if (given(inputs))
     options["inputs"] = inputs.getValue();
-  llvm::outs() << printJson(llvm::json::Object{
+  toStdout() << printJson(llvm::json::Object{
       {"schema_version", 1}, {"options", std::move(options)}, {"modules", std::move(rows)}});
 }
 

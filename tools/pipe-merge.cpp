@@ -1,6 +1,7 @@
 // pipe-merge: the stages of an artifact as one ordinary TorchScript model again.
 #include "compiler/Merge.h"
 #include "ir/plan/Json.h"
+#include "ir/plan/ShownStream.h"
 #include "llvm/Support/raw_ostream.h"
 #include "tools/ArtifactParts.h"
 #include "tools/LoadLibrary.h"
@@ -21,7 +22,7 @@ StringListOption libraries("load-library", cl::value_desc("LIB.so"),
                            cl::desc("load custom operators that the stages use"));
 
 void printDocument(const MergeReport &report) {
-  llvm::outs() << printJson(llvm::json::Object{
+  toStdout() << printJson(llvm::json::Object{
       {"schema_version", 1},
       {"options", llvm::json::Object{{"artifact", artifact.getValue()},
                                      {"o", output.getValue()},
@@ -44,10 +45,10 @@ void printText(const MergeReport &report) {
   table.addRow({report.plan.signature.method, std::to_string(report.plan.stages.size()),
                 std::to_string(report.operators), std::to_string(report.weights),
                 formatBytes(report.bytes)});
-  table.print(llvm::outs());
-  llvm::outs() << "\nread back, it is the stages linked together, "
-               << llvm::StringRef(report.plan.sourceDigest).take_front(19) << "...\nwrote "
-               << output << '\n';
+  table.print(toStdout());
+  toStdout() << "\nread back, it is the stages linked together, "
+             << llvm::StringRef(report.plan.sourceDigest).take_front(19) << "...\nwrote " << output
+             << '\n';
 }
 
 llvm::Expected<ExitCode> run() {

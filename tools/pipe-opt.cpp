@@ -5,6 +5,7 @@
 #include "ir/ScriptSource.h"
 #include "ir/WriteFile.h"
 #include "ir/plan/CannotRead.h"
+#include "ir/plan/ShownStream.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
@@ -195,19 +196,19 @@ llvm::Error traceInto(const std::string &directory) {
 
 void printTimings(const PassManager &manager) {
   for (const PassManager::Timing &row : manager.timings())
-    llvm::errs() << fmt::format("{:>10.3f} ms  {} runs, {} changed  {}\n",
-                                static_cast<double>(row.ns) / 1e6, row.runs, row.changes, row.name);
+    toStderr() << fmt::format("{:>10.3f} ms  {} runs, {} changed  {}\n",
+                              static_cast<double>(row.ns) / 1e6, row.runs, row.changes, row.name);
 }
 
 llvm::Expected<ExitCode> run() {
   if (listPasses || listPassesMarkdown) {
     if (listPassesMarkdown)
-      printPipelineMarkdown(llvm::outs());
-    listPassesMarkdown ? printPassesMarkdown(llvm::outs()) : printPassList(llvm::outs());
+      printPipelineMarkdown(toStdout());
+    listPassesMarkdown ? printPassesMarkdown(toStdout()) : printPassList(toStdout());
     return ExitCode::Success;
   }
   if (listRefusals || listRefusalsMarkdown) {
-    listRefusalsMarkdown ? printRefusalsMarkdown(llvm::outs()) : printRefusalsJson(llvm::outs());
+    listRefusalsMarkdown ? printRefusalsMarkdown(toStdout()) : printRefusalsJson(toStdout());
     return ExitCode::Success;
   }
   for (const std::string &library : libraries)
@@ -226,7 +227,7 @@ llvm::Expected<ExitCode> run() {
         ExitCode::Usage, "--print-after: expected a pass or all, got " + printAfter.getValue(),
         nearest.empty() ? "pipe-opt --list-passes names them" : "did you mean " + nearest + "?");
   if (printPipeline)
-    llvm::errs() << manager.text() << "\n";
+    toStderr() << manager.text() << "\n";
   llvm::Expected<std::vector<ParsedModel>> models = readInput();
   if (!models)
     return models.takeError();
@@ -242,7 +243,7 @@ llvm::Expected<ExitCode> run() {
     llvm::Expected<std::string> out = toText(parsed.model, text);
     if (!out)
       return out.takeError();
-    llvm::outs() << (first ? "" : "# -----\n") << *out;
+    toStdout() << (first ? "" : "# -----\n") << *out;
     first = false;
   }
   if (timing)

@@ -5,6 +5,7 @@
 #include "ir/Values.h"
 #include "ir/artifact/ArtifactDir.h"
 #include "ir/plan/CannotRead.h"
+#include "ir/plan/ShownStream.h"
 #include "ir/plan/Words.h"
 #include "ir/schedule/Schedule.h"
 #include "llvm/Support/FileSystem.h"
@@ -428,9 +429,9 @@ llvm::Expected<ExitCode> run() {
         compare(*expected, *result, given(rtol) ? std::optional<double>(rtol) : std::nullopt,
                 given(atol) ? std::optional<double>(atol) : std::nullopt);
   if (json)
-    printJson(report, llvm::outs());
+    printJson(report, toStdout());
   else
-    printText(report, llvm::outs());
+    printText(report, toStdout());
   if (!report.comparison)
     return ExitCode::Success;
   printVerdict(report.comparison->equal, report.comparison->firstDifference, json);

@@ -1,6 +1,7 @@
 // pipe-schedule: compute schedules made or read, checked, simulated and drawn. Starts without
 // LibTorch.
 #include "ir/plan/Json.h"
+#include "ir/plan/ShownStream.h"
 #include "ir/schedule/TorchComms.h"
 #include "llvm/Support/raw_ostream.h"
 #include "tools/OutputFile.h"
@@ -53,10 +54,10 @@ ExitCode one(const ScheduleCommand &command, const Trial &trial, bool inBytes) {
     llvm::json::Object document = trialJson(trial, inBytes);
     document["schema_version"] = 1;
     document["options"] = llvm::json::Object(command.options);
-    llvm::outs() << printJson(std::move(document));
+    toStdout() << printJson(std::move(document));
   } else {
-    printTrial(llvm::outs(), trial, inBytes);
-    llvm::outs() << "\n";
+    printTrial(toStdout(), trial, inBytes);
+    toStdout() << "\n";
   }
   printVerdict(trial.valid(), trial.why.message, command.json);
   return trial.why.code;
@@ -67,12 +68,12 @@ ExitCode planned(const ScheduleCommand &command, const PlannedTraining &plan) {
     llvm::json::Object document = plannedJson(plan);
     document["schema_version"] = 1;
     document["options"] = llvm::json::Object(command.options);
-    llvm::outs() << printJson(std::move(document));
+    toStdout() << printJson(std::move(document));
   } else {
-    printTrial(llvm::outs(), trialOf(plan), /*inBytes=*/true);
-    llvm::outs() << "\n";
-    printTraining(llvm::outs(), plan);
-    llvm::outs() << "\n";
+    printTrial(toStdout(), trialOf(plan), /*inBytes=*/true);
+    toStdout() << "\n";
+    printTraining(toStdout(), plan);
+    toStdout() << "\n";
   }
   printVerdict(true, "", command.json);
   return ExitCode::Success;
@@ -83,12 +84,12 @@ ExitCode best(const ScheduleCommand &command, const AutoTrial &found, bool inByt
     llvm::json::Object document = autoJson(found, inBytes);
     document["schema_version"] = 1;
     document["options"] = llvm::json::Object(command.options);
-    llvm::outs() << printJson(std::move(document));
+    toStdout() << printJson(std::move(document));
   } else {
-    printCandidates(llvm::outs(), found.outcome, inBytes);
-    llvm::outs() << "\n";
-    printTrial(llvm::outs(), found.trial, inBytes);
-    llvm::outs() << "\n";
+    printCandidates(toStdout(), found, inBytes);
+    toStdout() << "\n";
+    printTrial(toStdout(), found.trial, inBytes);
+    toStdout() << "\n";
   }
   printVerdict(found.trial.valid(), found.trial.why.message, command.json);
   return found.trial.why.code;
@@ -101,12 +102,12 @@ llvm::Expected<ExitCode> noneFits(const ScheduleCommand &command, llvm::Error er
   const ErrorText why = describe(std::move(error));
   if (why.code != ExitCode::NoPlan)
     return makeError(why.code, why.message, why.help);
-  llvm::outs() << printJson(llvm::json::Object{{"schema_version", 1},
-                                               {"options", llvm::json::Object(command.options)},
-                                               {"schedule", nullptr},
-                                               {"makespan_ms", nullptr},
-                                               {"valid", false},
-                                               {"why", why.message}});
+  toStdout() << printJson(llvm::json::Object{{"schema_version", 1},
+                                             {"options", llvm::json::Object(command.options)},
+                                             {"schedule", nullptr},
+                                             {"makespan_ms", nullptr},
+                                             {"valid", false},
+                                             {"why", why.message}});
   printVerdict(false, why.message, command.json);
   return why.code;
 }
@@ -114,6 +115,7 @@ llvm::Expected<ExitCode> noneFits(const ScheduleCommand &command, llvm::Error er
 /// That some do not fit the numbers or the memory limit is an answer; a table that is no schedule
 /// is not.
 ExitCode several(const ScheduleCommand &command, const std::vector<Trial> &trials, bool inBytes) {
+  const std::map<TrialKind, StepBound> bounds = boundsOf(trials, command.request);
   ExitCode worst = ExitCode::NoPlan;
   std::string why;
   llvm::json::Array rows;
@@ -122,6 +124,8 @@ ExitCode several(const ScheduleCommand &command, const std::vector<Trial> &trial
       printWarning(trial.name + ": " + warning);
     llvm::json::Object row = trialJson(trial, inBytes);
     row["name"] = trial.name;
+    if (trial.timing)
+      row["search_lower_bound_ms"] = inMilliseconds(bounds.at(kindOf(trial)).time);
     rows.push_back(std::move(row));
     if (trial.valid() && worst == ExitCode::NoPlan)
       worst = ExitCode::Success;
@@ -133,11 +137,11 @@ ExitCode several(const ScheduleCommand &command, const std::vector<Trial> &trial
     }
   }
   if (command.json)
-    llvm::outs() << printJson(llvm::json::Object{{"schema_version", 1},
-                                                 {"options", llvm::json::Object(command.options)},
-                                                 {"schedules", std::move(rows)}});
+    toStdout() << printJson(llvm::json::Object{{"schema_version", 1},
+                                               {"options", llvm::json::Object(command.options)},
+                                               {"schedules", std::move(rows)}});
   else
-    printComparison(llvm::outs(), trials, inBytes);
+    printComparison(toStdout(), trials, command.request);
   if (worst == ExitCode::NoPlan)
     why = "none of the schedules fits";
   printVerdict(worst == ExitCode::Success, why, command.json);
@@ -146,10 +150,10 @@ ExitCode several(const ScheduleCommand &command, const std::vector<Trial> &trial
 
 llvm::Expected<ExitCode> listSchedules(bool json) {
   if (json)
-    llvm::outs() << printJson(
+    toStdout() << printJson(
         llvm::json::Object{{"schema_version", 1}, {"schedules", generatorsJson()}});
   else
-    printGenerators(llvm::outs());
+    printGenerators(toStdout());
   return ExitCode::Success;
 }
 

@@ -105,7 +105,8 @@ private:
                                    "device, got {}",
                                    counted(stages_, "stage"), counted(problem_.ranks, "rank"),
                                    exactBytes(least_), exactBytes(limitOf(leastRank_))),
-                       "more ranks need less memory each");
+                       stages_ > problem_.ranks ? "more ranks have fewer stages each"
+                                                : "more stages need less memory each");
     best_->microBatches = microBatches;
     // Times of stages are whole nanoseconds, rounded down.
     PIPEC_ASSERT(double(lowerBound()) <=

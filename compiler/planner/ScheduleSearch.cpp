@@ -151,7 +151,7 @@ struct ScheduleSearch::Impl {
                        fmt::format("no schedule fits: expected at least {} per rank ({}), got {}",
                                    trial.text(leastBytes), smallest.schedule,
                                    trial.text(*std::min_element(limits.begin(), limits.end()))),
-                       "more ranks need less memory each");
+                       options.helpWithMemory);
     }
     if (const std::optional<ErrorText> &misfit = trial.misfit())
       return makeError(misfit->code, misfit->message, misfit->help);

@@ -20,6 +20,8 @@ struct SearchOptions {
   double seconds = 30; // then no further schedule is tried, and one that is being made is cut short
   /// How messages write memory; null: "5 bytes".
   std::string (*memoryText)(int64_t bytes) = nullptr;
+  /// What would do where nothing fits.
+  std::string helpWithMemory = "more ranks need less memory each";
 };
 
 struct SearchOutcome {

@@ -118,6 +118,22 @@ private:
 
 } // namespace
 
+llvm::Error checkParts(const Artifact &artifact, std::vector<std::string> &unchecked) {
+  const Plan &plan = artifact.plan;
+  if (llvm::Expected<Program> program = checkSchedule(artifact.scheduleCsv, plan); !program)
+    return withContext(program.takeError(), artifact.directory + "/schedule.csv");
+  for (size_t s = 0; s < plan.stages.size(); ++s) {
+    llvm::Expected<StageModule> module = StageModule::load(artifact.stagePath(s), plan.stages[s]);
+    if (module)
+      continue;
+    ErrorText text = describe(module.takeError());
+    if (!llvm::StringRef(text.help).contains("--load-library"))
+      return makeError(text.code, text.message, text.help);
+    unchecked.push_back(text.message + "; " + text.help);
+  }
+  return llvm::Error::success();
+}
+
 llvm::Error proveStages(const std::string &directory, const Plan &plan) {
   llvm::Expected<Relinked> linked = relink(directory, plan);
   if (!linked)

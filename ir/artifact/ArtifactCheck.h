@@ -26,6 +26,12 @@ struct ArtifactCheck {
 /// against the source's digest. No stage file is deserialised unless all digests agree.
 ArtifactCheck checkArtifact(const std::string &directory);
 
+/// The steps between the first and the last, of an artifact whose files are what MANIFEST lists:
+/// its schedule fits its plan, its stage files load and are what the plan says. A stage file that
+/// needs a library which was not loaded is named in `unchecked` and is no error. Errors:
+/// BadArtifact, IO.
+llvm::Error checkParts(const Artifact &artifact, std::vector<std::string> &unchecked);
+
 /// The last step of it: the stages linked together are the source whose digest the plan has, and
 /// they hold what the obligations say. Reads every weight once. Errors: BadArtifact, naming the
 /// stage where it can.

@@ -1,9 +1,13 @@
 // Reading half of ArtifactDir.h: nothing in an artifact is believed before its digest agrees.
+#include "ir/FileKind.h"
+#include "ir/Version.h"
 #include "ir/artifact/ArtifactDir.h"
 #include "ir/artifact/Manifest.h"
 #include "ir/artifact/SafeFile.h"
 #include "ir/plan/CannotRead.h"
 #include "ir/plan/Sha256.h"
+#include "ir/plan/ShownText.h"
+#include "ir/plan/VersionText.h"
 
 #include <fcntl.h>
 #include <filesystem>
@@ -14,14 +18,6 @@ namespace {
 
 constexpr uint64_t kMaxPlanBytes = uint64_t(64) << 20;
 constexpr uint64_t kMaxScheduleBytes = uint64_t(64) << 20;
-
-/// Control characters of a foreign file name must not reach a terminal.
-std::string shown(const std::string &name) {
-  std::string text;
-  for (unsigned char c : name)
-    text += c < 0x20 || c == 0x7f ? fmt::format("\\x{:02x}", unsigned(c)) : std::string(1, char(c));
-  return text;
-}
 
 class IntegrityCheck {
 public:
@@ -181,6 +177,10 @@ private:
     if (!plan)
       return plan.takeError();
     artifact.plan = std::move(*plan);
+    if (!isSameRelease(artifact.plan.torchVersion, torchVersion()))
+      artifact.warnings.push_back(fmt::format("{}: compiled with LibTorch {}, this is LibTorch {}: "
+                                              "numbers may differ in their last bits",
+                                              path_, artifact.plan.torchVersion, torchVersion()));
     for (size_t s = 0; s < artifact.plan.stages.size(); ++s)
       if (!manifest_.count(artifact.plan.stages[s].file))
         return failf(ExitCode::BadArtifact,
@@ -220,6 +220,8 @@ llvm::Expected<Artifact> openArtifact(const std::string &directory) {
   if (!std::filesystem::exists(directory, ignored))
     return cannotRead(directory, std::make_error_code(std::errc::no_such_file_or_directory),
                       "give the directory that pipe-compile wrote");
+  if (llvm::Error error = refuseOtherThanArtifact(directory))
+    return std::move(error);
   std::vector<Finding> findings = checkIntegrity(directory);
   if (!findings.empty()) {
     const Finding &first = findings.front();

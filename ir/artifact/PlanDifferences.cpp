@@ -1,6 +1,7 @@
 #include "ir/artifact/PlanDifferences.h"
 
 #include "ir/PlanText.h"
+#include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/plan/Words.h"
 #include "llvm/ADT/STLExtras.h"
@@ -135,7 +136,7 @@ private:
          textOf(old_.signature.outputs));
     const std::vector<OutputLeaf> &now = now_.signature.leaves, &old = old_.signature.leaves;
     for (size_t i = 0; i < std::min(now.size(), old.size()); ++i) {
-      std::string where = fmt::format("output {}", i);
+      const std::string where = "output " + outputPath(now_.signature, i);
       tell("signature", where, where + ": type", now[i].type, old[i].type);
       tell("signature", where, where + ": tensor", textOf(now[i].tensor), textOf(old[i].tensor));
       tell("merge-rule", where, where + ": how micro-batches become one", textOf(now[i].merge),

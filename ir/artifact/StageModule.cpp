@@ -115,8 +115,9 @@ llvm::Expected<StageModule> StageModule::load(const std::string &path, const Sta
   if (!module) {
     // Whatever is wrong with a stage file is wrong with the artifact.
     ErrorText text = describe(module.takeError());
+    const bool lacksLibrary = llvm::StringRef(text.help).contains("--load-library");
     return makeError(text.code == ExitCode::Unreadable ? ExitCode::BadArtifact : text.code,
-                     text.message, text.help);
+                     text.message, lacksLibrary ? text.help : "compile the model again");
   }
   llvm::Expected<StageFacts> facts = stageFacts(*module, plan);
   if (!facts)

@@ -1,12 +1,13 @@
 #include "ir/plan/JsonReader.h"
 
 #include "ir/plan/Json.h"
+#include "ir/plan/ShownText.h"
 
 namespace pipec {
 namespace {
 
 /// A value as an error message shows it.
-std::string shown(const llvm::json::Value &value) {
+std::string shownValue(const llvm::json::Value &value) {
   switch (value.kind()) {
   case llvm::json::Value::Object:
     return "an object";
@@ -32,7 +33,7 @@ void JsonReading::fail(const std::string &path, const std::string &message) {
 JsonObject::JsonObject(JsonReading &reading, const llvm::json::Value *value, std::string path)
     : reading_(reading), object_(value ? value->getAsObject() : nullptr), path_(std::move(path)) {
   if (value && !object_)
-    reading_.fail(path_, "expected an object, got " + shown(*value));
+    reading_.fail(path_, "expected an object, got " + shownValue(*value));
 }
 
 std::string JsonObject::pathOf(llvm::StringRef key) const {
@@ -64,7 +65,7 @@ int64_t JsonObject::integer(llvm::StringRef key, int64_t min, int64_t max) {
     return min;
   llvm::Optional<int64_t> number = found->getAsInteger();
   if (!number)
-    fail(key, "expected an integer, got " + shown(*found));
+    fail(key, "expected an integer, got " + shownValue(*found));
   else if (*number < min || *number > max)
     fail(key, fmt::format("expected a number from {} to {}, got {}", min, max, *number));
   else
@@ -75,14 +76,14 @@ int64_t JsonObject::integer(llvm::StringRef key, int64_t min, int64_t max) {
 bool JsonObject::boolean(llvm::StringRef key) {
   const llvm::json::Value *found = value(key);
   if (found && !found->getAsBoolean())
-    fail(key, "expected true or false, got " + shown(*found));
+    fail(key, "expected true or false, got " + shownValue(*found));
   return found && found->getAsBoolean().getValueOr(false);
 }
 
 std::string JsonObject::string(llvm::StringRef key) {
   const llvm::json::Value *found = value(key);
   if (found && !found->getAsString())
-    fail(key, "expected a string, got " + shown(*found));
+    fail(key, "expected a string, got " + shownValue(*found));
   return found ? found->getAsString().getValueOr("").str() : "";
 }
 
@@ -101,7 +102,7 @@ void JsonObject::list(
     return;
   const llvm::json::Array *array = found->getAsArray();
   if (!array)
-    return fail(key, "expected an array, got " + shown(*found));
+    return fail(key, "expected an array, got " + shownValue(*found));
   for (size_t i = 0; i < array->size() && reading_.error.empty(); ++i)
     each((*array)[i], fmt::format("{}[{}]", pathOf(key), i));
 }
@@ -112,7 +113,7 @@ std::vector<std::string> JsonObject::strings(llvm::StringRef key) {
     if (llvm::Optional<llvm::StringRef> text = element.getAsString())
       result.push_back(text->str());
     else
-      reading_.fail(path, "expected a string, got " + shown(element));
+      reading_.fail(path, "expected a string, got " + shownValue(element));
   });
   return result;
 }
@@ -124,8 +125,8 @@ std::vector<int64_t> JsonObject::integers(llvm::StringRef key, int64_t min) {
     if (number && *number >= min)
       result.push_back(*number);
     else
-      reading_.fail(path,
-                    fmt::format("expected an integer of at least {}, got {}", min, shown(element)));
+      reading_.fail(path, fmt::format("expected an integer of at least {}, got {}", min,
+                                      shownValue(element)));
   });
   return result;
 }
@@ -155,9 +156,10 @@ void JsonObject::finish() {
     if (!known_.count(member.first.str()))
       unknown.insert(member.first.str());
   for (const std::string &key : unknown) {
-    std::string message = (path_.empty() ? "top level" : path_) + ": unknown key \"" + key + "\"";
+    std::string message =
+        (path_.empty() ? "top level" : path_) + ": unknown key \"" + shown(key) + "\"";
     if (reading_.unknownKeysAreErrors)
-      return reading_.fail(path_, "unknown key \"" + key + "\"");
+      return reading_.fail(path_, "unknown key \"" + shown(key) + "\"");
     reading_.warnings.push_back(message);
   }
 }

@@ -21,8 +21,7 @@ bool readsAsOneWord(llvm::StringRef key) {
 std::string nameOfChild(const OutputTree &tree, size_t child) {
   if (child >= tree.keys.size())
     return std::to_string(child);
-  const std::string &key = tree.keys[child];
-  return readsAsOneWord(key) ? key : jsonText(llvm::json::fixUTF8(key));
+  return pathKey(tree.keys[child]);
 }
 
 void collect(const OutputTree &tree, const std::string &path, std::vector<std::string> &paths) {
@@ -36,6 +35,10 @@ void collect(const OutputTree &tree, const std::string &path, std::vector<std::s
 }
 
 } // namespace
+
+std::string pathKey(llvm::StringRef key) {
+  return readsAsOneWord(key) ? key.str() : jsonText(llvm::json::fixUTF8(key));
+}
 
 std::vector<std::string> outputPaths(const Signature &signature) {
   std::vector<std::string> paths(signature.leaves.size());

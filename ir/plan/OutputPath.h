@@ -13,6 +13,9 @@ namespace pipec {
 /// or a control character) stands as a JSON string: past."a.b".1. No two leaves have the same path.
 std::vector<std::string> outputPaths(const Signature &signature);
 
+/// One key as a part of a path.
+std::string pathKey(llvm::StringRef key);
+
 /// The path of one leaf. For a signature not yet verified, too: "leaf 7" where the tree has none.
 std::string outputPath(const Signature &signature, size_t leaf);
 

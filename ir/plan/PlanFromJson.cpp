@@ -5,6 +5,7 @@
 #include "ir/plan/Plan.h"
 #include "ir/plan/MergeBySizes.h"
 #include "ir/plan/PlanNames.h"
+#include "ir/plan/VersionText.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace pipec {
@@ -277,9 +278,16 @@ llvm::Error readVersion(JsonObject &object, Plan &plan) {
   return llvm::Error::success();
 }
 
+std::string versionFrom(JsonObject &object, llvm::StringRef key) {
+  std::string version = object.string(key);
+  if (!isVersion(version))
+    object.fail(key, "expected a version as 2.11.0, got " + jsonText(version));
+  return version;
+}
+
 void readBody(JsonObject &object, Plan &plan) {
-  plan.toolVersion = object.string("tool_version");
-  plan.torchVersion = object.string("torch_version");
+  plan.toolVersion = versionFrom(object, "tool_version");
+  plan.torchVersion = versionFrom(object, "torch_version");
   plan.sourceDigest = object.string("source_digest");
   plan.mode = object.parsed<Mode>("mode", parseMode);
   plan.chain = object.boolean("chain");

@@ -1,5 +1,6 @@
 // Is a plan whole? Every rule that the runtime relies on without looking again.
 #include "ir/plan/Chain.h"
+#include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/plan/VerifyParts.h"
 #include "llvm/ADT/STLExtras.h"
@@ -59,6 +60,7 @@ private:
   std::string attribute(size_t stage, size_t index) const {
     return attributeName(plan_, stage, index);
   }
+  std::string path(size_t leaf) const { return outputPath(plan_.signature, leaf); }
   std::string channel(size_t index) const { return channelName(plan_, index); }
 
   llvm::Error header() {
@@ -273,20 +275,22 @@ private:
       for (size_t p = 0; p < plan_.stages[s].outputs.size(); ++p)
         for (size_t leaf : plan_.stages[s].outputs[p].leaves) {
           if (!producers[leaf].empty())
-            return bad("output leaf {}: made by {} and by {}", leaf, producers[leaf], output(s, p));
+            return bad("output {}: made by {} and by {}", path(leaf), producers[leaf],
+                       output(s, p));
           if (plan_.signature.leaves[leaf].type != plan_.stages[s].outputs[p].type)
-            return badAt(output(s, p), "type: expected {} as output leaf {}, got {}",
-                         plan_.signature.leaves[leaf].type, leaf, plan_.stages[s].outputs[p].type);
+            return badAt(output(s, p), "type: expected {} as output {}, got {}",
+                         plan_.signature.leaves[leaf].type, path(leaf),
+                         plan_.stages[s].outputs[p].type);
           producers[leaf] = output(s, p);
           for (size_t c : plan_.stages[s].outputs[p].channels)
             if (!alike(plan_.signature.leaves[leaf].tensor, plan_.channels[c].tensor))
               return badAt(output(s, p),
-                           "output leaf {} is {}, but other sizes or another dtype are described",
-                           leaf, channel(c));
+                           "output {} is {}, but other sizes or another dtype are described",
+                           path(leaf), channel(c));
         }
     for (size_t leaf = 0; leaf < producers.size(); ++leaf)
       if (producers[leaf].empty())
-        return bad("output leaf {}: no stage makes it", leaf);
+        return bad("output {}: no stage makes it", path(leaf));
     return llvm::Error::success();
   }
 

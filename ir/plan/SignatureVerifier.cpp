@@ -1,6 +1,7 @@
 // Is what a plan says of arguments, results and tensors possible?
 #include "ir/plan/DefaultValue.h"
 #include "ir/plan/MergeBySizes.h"
+#include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/plan/VerifyParts.h"
 #include "llvm/ADT/STLExtras.h"
@@ -156,7 +157,7 @@ private:
 
   llvm::Error leaf(size_t l) {
     const OutputLeaf &it = signature_.leaves[l];
-    std::string where = fmt::format("output leaf {}", l);
+    std::string where = "output " + outputPath(signature_, l);
     if (it.merge.dim < 0)
       return badAt(where, "merge dimension {} is negative", it.merge.dim);
     if (holdsNoTensor(it.type) && (it.tensor.known || it.merge.kind == MergeRule::Kind::Concat))

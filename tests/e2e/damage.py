@@ -9,7 +9,8 @@ import e2e
 
 MODEL, INPUTS = e2e.MODELS / "mlp.pt", e2e.MODELS / "mlp.inputs.pt"
 DAMAGED, VERSION = 5, 6
-TOOLS = [("pipe-run", ["--inputs", e2e.MODELS / "mlp.inputs4.pt"])] + ([("pipe-check", [])] if e2e.have("pipe-check") else [])
+INSPECT = [("pipe-inspect", []), ("pipe-inspect", ["--json"]), ("pipe-inspect", ["--html", "never.html", "--force"])]
+TOOLS = [*INSPECT, ("pipe-run", ["--inputs", e2e.MODELS / "mlp.inputs4.pt"])] + ([("pipe-check", [])] if e2e.have("pipe-check") else [])
 
 
 def manifest(artifact):
@@ -36,10 +37,10 @@ class Artifact(e2e.Case):
 
     def refusedByAll(self, *saying, code=DAMAGED):
         for tool, options in TOOLS:
-            with self.subTest(tool=tool):
+            with self.subTest(tool=tool, options=options):
                 result = self.pipec(code, tool, self.artifact, *options, saying=saying)
                 self.assertNotRegex(result.out + result.err, r"(?i)terminate called|stack trace|\.cpp:\d")
-                if tool == "pipe-run":
+                if tool != "pipe-check":
                     self.assertEqual(result.out, "", "it ran")
 
     def change(self, name, edit):
@@ -197,6 +198,27 @@ class Plans(Artifact):
         self.setUp()
         self.editPlan(lambda plan: plan.update(required_features=["telepathy"]))
         self.refusedByAll("telepathy", code=VERSION)
+
+    def testVersionsOfWhatWroteIt(self):
+        """What is no version is damage; another LibTorch is named, and the artifact runs."""
+        for key in ("torch_version", "tool_version"):
+            for text in ("", "banana", "2", "2.11", "2.11.0.0", "02.11.0", "2.11.0\n", "2.11.0 ", "-1.0.0", "2.11.0+", "9999999.0.0"):
+                with self.subTest(key=key, version=text):
+                    self.setUp()
+                    self.editPlan(lambda plan: plan.update({key: text}))
+                    self.refusedByAll("plan.json", key, "expected a version")
+        ours = e2e.plan(Path("whole.pipe"))["torch_version"]
+        for other in ("2.6.0", "3.0.0", "2.99.0a0+git1234", ours + ".post1"):
+            with self.subTest(other=other):
+                self.setUp()
+                self.editPlan(lambda plan: plan.update(torch_version=other))
+                for tool, options in TOOLS:
+                    result = self.pipec(0, tool, self.artifact, *options)
+                    self.assertIn(f"warning: {self.artifact}: compiled with LibTorch {other}, this is LibTorch {ours}", result.err)
+        self.setUp()
+        self.editPlan(lambda plan: plan.update(torch_version=ours + "+cu130"))  # another build of the same
+        for tool, options in TOOLS:
+            self.assertNotIn("warning", self.pipec(0, tool, self.artifact, *options).err)
 
     def testNewerMinor(self):
         """Loads; what is not known is warned of."""

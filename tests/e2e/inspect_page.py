@@ -158,7 +158,7 @@ class Inspect(e2e.Case):
     def testCostsOfModules(self):
         self.compiled(e2e.MODELS / "mlp.pt", "plain.pipe", "--inputs", e2e.MODELS / "mlp.inputs.pt", "--stages", 2, "--emit-costs", "costs.json")
         plain = self.page("plain.pipe").text
-        for text in ("Modules have no costs here", "predicted from counted work"):
+        for text in ("Modules have no costs here", "predicted from the analytic cost model"):
             self.assertIn(text, plain)
         self.compiled(e2e.MODELS / "mlp.pt", "costs.pipe", "--inputs", e2e.MODELS / "mlp.inputs.pt", "--stages", 2, "--cost", "costs.json")
         page = self.page("costs.pipe")

@@ -60,6 +60,17 @@ class Install(e2e.Case):
         for name in ("LICENSE", "README.md", "docs/install.md", "docs/examples/split_in_program.cpp"):
             self.assertTrue((self.prefix / "share/doc/pipec" / name).is_file(), name)
 
+    def testWhatIsBuiltForIt(self):
+        """The target `installed`, which tools/demo builds, makes every built file that the install rules name."""
+        build = Path(self.build).resolve()
+        made = {str(build / name) for name in self.ok("ninja", "-C", build, "-t", "inputs", "installed").splitlines()}
+        rules = (build / "cmake_install.cmake").read_text(encoding="utf-8")
+        named = re.findall(r'"((?:%s)/[^"$]+)"' % re.escape(str(build)), rules)
+        built = {name for name in named if name.endswith((".a", ".so")) or Path(name).parent.name == "bin"}
+        self.assertGreaterEqual(len(built), len(COMMANDS) + 9)
+        self.assertEqual(built - made, set(), "installed, but not built by the target `installed`")
+        self.assertRegex((e2e.SOURCE / "tools/demo").read_text(encoding="utf-8"), r'tools/build "\$preset" installed\b')
+
     def testNothingNamesWhereItWasBuilt(self):
         texts = [path for folder in ("lib/cmake", "share/man", "share/bash-completion", "share/zsh", "share/fish")
                  for path in (self.prefix / folder).rglob("*") if path.is_file()]

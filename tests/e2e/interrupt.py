@@ -1,5 +1,6 @@
 """Ctrl-C in the middle of a compile: exit code 130, and no trace beside the target; an artifact that was there stays as it was."""
 import os
+import resource
 import signal
 import subprocess
 import time
@@ -17,9 +18,13 @@ class Interrupt(e2e.Case):
     def interrupted(self, directory, number, when, command=None, cwd=None):
         """Starts a compile into `directory`, or the command, sends the signal as soon as when() holds, and returns exit code and output."""
         command = command or ["pipe-compile", MODEL, *OPTIONS, "-o", directory / "out.pipe", "--force"]
-        # A shell that runs the tests in the background has them ignore SIGINT.
+
+        def prepare():
+            for ignored in (signal.SIGINT, signal.SIGQUIT):  # as a shell that runs the tests in the background has them
+                signal.signal(ignored, signal.SIG_DFL)
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         process = subprocess.Popen([e2e.BIN / command[0], *command[1:]], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                   text=True, cwd=cwd, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+                                   text=True, cwd=cwd, preexec_fn=prepare)
         while process.poll() is None and not when():
             time.sleep(0.001)
         process.send_signal(number)
@@ -45,6 +50,23 @@ class Interrupt(e2e.Case):
                 code, output = self.interrupted(directory, number, lambda: bool(os.listdir(directory)))
                 self.assertEqual(code, 128 + number, output)
                 self.assertEqual(os.listdir(directory), [], "left behind")
+
+    def testQuit(self):
+        """Ctrl-\\: the process ends by the signal itself (131 in a shell), and nothing of an artifact, an output or a page is left."""
+        artifact = Path("quit.pipe").resolve()
+        self.compiled(MODEL, artifact, *OPTIONS)
+        for name, command in (("artifact", None),
+                              ("outputs", ["pipe-run", MODEL, "--inputs", e2e.MODELS / "unet.inputs4.pt", "--output", "out.pt"]),
+                              ("page", ["pipe-inspect", artifact, "--html", "out.html"])):
+            with self.subTest(command=name):
+                directory = self.fresh(name)
+                start = time.monotonic()
+                begun = lambda: bool(os.listdir(directory)) or (command and time.monotonic() > start + 0.5)
+                code, output = self.interrupted(directory, signal.SIGQUIT, begun, command, cwd=directory)
+                if code == 0 and command:  # it was over before the signal came
+                    continue
+                self.assertEqual(code, -signal.SIGQUIT, output)
+                self.assertEqual([file for file in os.listdir(directory) if file.startswith(".") or not command], [], "left behind")
 
     def testWhileWritingOutputs(self):
         """The file that pipe-run writes its outputs into: not there, or whole where the signal came after it was."""

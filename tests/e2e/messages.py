@@ -291,9 +291,9 @@ class CommandLines(Messages):
                      "pipe-compile", MODEL, "--at", "layers.8", "--tied", "head.weigth=transmit", "--dry-run")
 
     def testCheckOfAModel(self):
-        self.refused(USAGE, [str(MODEL), "expected an artifact", "got a model", "pipe-compile"], "pipe-check", MODEL)
+        self.refused(USAGE, [str(MODEL), "expected an artifact", "got a TorchScript model", "pipe-compile"], "pipe-check", MODEL)
         Path("file.txt").write_text("hello")
-        self.refused(USAGE, ["file.txt", "got a file"], "pipe-check", "file.txt")
+        self.refused(USAGE, ["file.txt", "got text"], "pipe-check", "file.txt")
 
 
 class Inspect(Messages):

@@ -48,6 +48,46 @@ class Schedules(e2e.Case):
                     self.assertEqual(table[key], program[key], (name, key))
             self.assertLess(program["makespan_ms"], table["makespan_ms"] * 1.01, name)
 
+    def testOneBound(self):
+        """`all` and `auto` measure every schedule against the same bound, and say which."""
+        for shape, costs in ((SHAPE, COSTS), (["--ranks", 3, "--stages", 6, "--microbatches", 5], "f=1,i=1,w=1"),
+                             (["--ranks", 8, "--microbatches", 32], "f=14.5,i=15.6,w=9.3,comm=0.3")):
+            with self.subTest(shape=shape):
+                bounds = {row["search_lower_bound_ms"] for row in self.document("all", *shape, "--costs", costs)["schedules"] if row["makespan_ms"]}
+                best = self.document("auto", *shape, "--costs", costs)
+                self.assertEqual(bounds, {best["search_lower_bound_ms"]})
+                lines = [re.findall(r"(?m)^above bound: .*$", e2e.run("pipe-schedule", which, *shape, "--costs", costs).out) for which in ("all", "auto")]
+                self.assertEqual(len(lines[0]), 1, lines)
+                self.assertEqual(*lines)
+                for row in self.document("all", *shape, "--costs", costs)["schedules"]:
+                    if row["makespan_ms"]:
+                        self.assertGreaterEqual(row["makespan_ms"], row["search_lower_bound_ms"], row["name"])
+
+    def testWhatHelpsWithMemory(self):
+        """Costs per rank do not shrink with more ranks; stages of a model spread over them."""
+        perRank = self.refused(12, "no schedule fits", "pipe-schedule", "auto", "--ranks", 2, "--costs", "f=1,i=1,w=1,mem=1GiB", "--memory-limit", "1MiB")
+        self.assertNotIn("more ranks need less", perRank.err)
+        self.assertIn("however many ranks there are", perRank.err)
+        least = lambda ranks: self.refused(12, "expected at least", "pipe-schedule", "auto", "--ranks", ranks, "--costs", "f=1,i=1,w=1,mem=1GiB",
+                                           "--memory-limit", "1MiB").err.split("expected at least ")[1].split(" per rank")[0]
+        self.assertEqual(least(2), least(8))
+        stage = {"forward_ns": 1000, "input_grad_ns": 1000, "weight_grad_ns": 1000, "held_bytes": 1 << 20}
+        Path("stages.json").write_text(json.dumps({"schema_version": 1, "stages": [stage] * 4}))
+        spread = ["pipe-schedule", "auto", "--costs", "stages.json", "--memory-limit", "100kB", "--ranks"]
+        self.assertIn("more ranks have fewer of the stages each", self.refused(12, "no schedule fits", *spread, 2).err)
+        self.assertNotIn("more ranks", self.refused(12, "no schedule fits", *spread, 4).err)
+
+    def testNarrowActionsShowTheirKind(self):
+        """Where a name has no room, kind and micro-batch or the kind alone stand for it, and a line says so."""
+        narrow = e2e.run("pipe-schedule", "1f1b", "--ranks", 2, "--microbatches", 60, "--costs", "f=1,i=1,w=30").out
+        self.assertIn("F3, F: where a name does not fit", narrow)
+        self.assertIn("--svg", narrow)
+        rows = [line.split(None, 2)[2] for line in narrow.splitlines() if line.startswith("  rank ") and not line.startswith("  rank  ")]
+        for row in rows:
+            self.assertNotRegex(row, r"(^|[ .])=", narrow)  # no box without a letter
+        wide = e2e.run("pipe-schedule", "1f1b", "--ranks", 2, "--microbatches", 2).out
+        self.assertNotIn("does not fit", wide)
+
     def testBytesTakeTime(self):
         """A chain of two: F 1 ms, 10 MB at 10 GB/s 1 ms, and back; the lower bound knows it."""
         costs = "f=1,i=1,w=1,mem=1GB"

@@ -354,8 +354,8 @@ TEST_F(ArtifactDirTest, swappedStagesAreRecognised) {
 TEST_F(ArtifactDirTest, whatIsNoArtifact) {
   EXPECT_TRUE(failedWith(openArtifact(path("absent")), ExitCode::IO, "no such file or directory"));
   put(path("model.pt"), "x");
-  EXPECT_TRUE(failedWith(openArtifact(path("model.pt")), ExitCode::BadArtifact,
-                         "expected an artifact directory, got a file"));
+  EXPECT_TRUE(failedWith(openArtifact(path("model.pt")), ExitCode::Usage,
+                         "expected an artifact (a directory), got text"));
   EXPECT_TRUE(failedWith(openArtifact(root_.string()), ExitCode::BadArtifact, "MANIFEST: missing"));
 }
 

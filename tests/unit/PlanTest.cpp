@@ -302,7 +302,7 @@ TEST(PlanVerifier, namesWhatIsWrong) {
                    [](Plan &p) { p.signature.inputs[0].batchDim = -1; }},
                   {"model input 1 (n): default: expected null",
                    [](Plan &p) { p.signature.inputs[1].defaultValue = 0.5; }},
-                  {"output leaf 0: merge dimension -2 is negative",
+                  {"output scores.logits: merge dimension -2 is negative",
                    [](Plan &p) { p.signature.leaves[0].merge.dim = -2; }},
                   {"has 3 leaves, but 4 are described",
                    [](Plan &p) { p.signature.leaves.emplace_back(); }},
@@ -334,11 +334,12 @@ TEST(PlanVerifier, namesWhatIsWrong) {
                    [](Plan &p) { p.stages[0].outputs[0].channels = {}; }},
                   {"stage 0, output 0 (c0): output leaf 9 does not exist",
                    [](Plan &p) { p.stages[0].outputs[0].leaves = {9}; }},
-                  {"output leaf 0: made by stage 0, output 0 (c0) and by stage 2, output 0 (y)",
+                  {"output scores.logits: made by stage 0, output 0 (c0) and by stage 2, output 0 "
+                   "(y)",
                    [](Plan &p) {
                      p.stages[0].outputs[0].leaves = {0}, p.signature.leaves[0].tensor = {};
                    }},
-                  {"output leaf 2: no stage makes it",
+                  {"output scores.more.1: no stage makes it",
                    [](Plan &p) { p.stages[1].outputs.back().leaves = {}; }},
                   {"stage 2, output 1 (count): attribute 9 does not exist",
                    [](Plan &p) { p.stages[2].outputs[1].state = 9; }},
@@ -427,24 +428,26 @@ TEST(PlanVerifier, namesWhatIsWrong) {
                    [](Plan &p) { p.signature.inputs[1].defaultValue = nullptr; }},
                   {"model input 2 (scale): default: expected a value of type float, got 1",
                    [](Plan &p) { p.signature.inputs[2].defaultValue = 1; }},
-                  {"output leaf 0: merge rule: expected concat along 1 as its sizes say, got "
+                  {"output scores.logits: merge rule: expected concat along 1 as its sizes say, "
+                   "got "
                    "concat along 99",
                    [](Plan &p) { p.signature.leaves[0].merge.dim = 99; }},
-                  {"output leaf 0: merge rule: expected concat along 1 as its sizes say, got list",
+                  {"output scores.logits: merge rule: expected concat along 1 as its sizes say, "
+                   "got list",
                    [](Plan &p) {
                      p.signature.leaves[0].merge = {MergeRule::Kind::List, 0};
                    }},
-                  {"output leaf 1: type int is no tensor, but one is described or joined",
+                  {"output scores.more.0: type int is no tensor, but one is described or joined",
                    [](Plan &p) { p.signature.leaves[1].merge.kind = MergeRule::Kind::Concat; }},
-                  {"output leaf 0: bytes: expected 48 as its sizes and dtype say, got 49",
+                  {"output scores.logits: bytes: expected 48 as its sizes and dtype say, got 49",
                    [](Plan &p) { p.signature.leaves[0].tensor.bytes = 49; }},
-                  {"output leaf 0: bytes: expected -1 as its sizes and dtype say, got 48",
+                  {"output scores.logits: bytes: expected -1 as its sizes and dtype say, got 48",
                    [](Plan &p) { p.signature.leaves[0].tensor.shape[0].constant = INT64_MAX; }},
-                  {"output leaf 0: dtype: expected a dtype of PyTorch, got float33",
+                  {"output scores.logits: dtype: expected a dtype of PyTorch, got float33",
                    [](Plan &p) { p.signature.leaves[0].tensor.dtype = "float33"; }},
-                  {"output leaf 0: tensor: expected nothing where nothing is known",
+                  {"output scores.logits: tensor: expected nothing where nothing is known",
                    [](Plan &p) { p.signature.leaves[0].tensor.known = false; }},
-                  {"output leaf 0: requires_grad: expected false for dtype int32, got true",
+                  {"output scores.logits: requires_grad: expected false for dtype int32, got true",
                    [](Plan &p) { p.signature.leaves[0].tensor.dtype = "int32"; }},
                   {"output tree: dict with the type name Point: only a tuple has one",
                    [](Plan &p) { p.signature.outputs.children[0].typeName = "Point"; }},
@@ -460,7 +463,7 @@ TEST(PlanVerifier, namesWhatIsWrong) {
                    [](Plan &p) { p.stages[0].outputs[0].name = "h"; }},
                   {"stage 2, output 1 (n): name: expected count as the attribute",
                    [](Plan &p) { p.stages[2].outputs[1].name = "n"; }},
-                  {"type: expected float as output leaf 1, got int",
+                  {"type: expected float as output scores.more.0, got int",
                    [](Plan &p) { p.signature.leaves[1].type = "float"; }},
                   {"channel 3 (w0): expected a weight without a description of its own, got a "
                    "tensor",

@@ -162,17 +162,18 @@ TEST(TorchFile, OtherFilesAreRefusedByKind) {
   writeFile(dir.path("empty.pt"), "");
   refused("empty.pt", ExitCode::Unreadable, "the file is empty");
   writeFile(dir.path("text.pt"), "hello");
-  refused("text.pt", ExitCode::Unreadable, "is not a zip archive");
+  refused("text.pt", ExitCode::Unreadable, "expected a TorchScript model, got text");
   writeFile(dir.path("old.pt"), "\x80\x02\x8a\nl\xfc\x9c"
                                 "F");
-  refused("old.pt", ExitCode::Unreadable, "bare pickle");
+  refused("old.pt", ExitCode::Unreadable, "got a pickle");
   ASSERT_FALSE(bool(writeValue(dir.path("weights.pt"), at::ones({2}))));
   EXPECT_NE(
       refused("weights.pt", ExitCode::Unreadable, "got values or weights that torch.save wrote")
           .find("torch.jit.script"),
       std::string::npos);
   writeArchive(dir.path("other.pt"), {{"notes.txt", "x"}});
-  refused("other.pt", ExitCode::Unreadable, "without data.pkl");
+  refused("other.pt", ExitCode::Unreadable,
+          "got a zip archive of something else, with other/notes.txt");
   ::mkfifo(dir.path("fifo").c_str(), 0600);
   refused("fifo", ExitCode::Unreadable, "got a device or pipe");
 }

@@ -135,8 +135,9 @@ TEST(Values, UnreadableFilesSayWhatTheyAre) {
   };
   std::string good = take(valueBytes(at::ones({4})));
   EXPECT_NE(messageOf("").find("the file is empty"), std::string::npos);
-  EXPECT_NE(messageOf("hello").find("is not a zip archive"), std::string::npos);
-  EXPECT_NE(messageOf("\x80\x02}q.").find("bare pickle"), std::string::npos);
+  EXPECT_NE(messageOf("hello").find("expected values that torch.save wrote, got text"),
+            std::string::npos);
+  EXPECT_NE(messageOf("\x80\x02}q.").find("got a pickle"), std::string::npos);
   EXPECT_NE(messageOf(good.substr(0, good.size() - 30)).find("truncated"), std::string::npos);
   EXPECT_EQ(errorOf(readArguments(dir.path("none"))).code, ExitCode::IO);
   EXPECT_NE(errorOf(readArguments(dir.path(""))).message.find("got a directory"),
