@@ -2,22 +2,16 @@
 
 #include "ir/BatchDimGuess.h"
 #include "ir/FixedBatch.h"
-#include "ir/InferenceSettings.h"
 #include "ir/NodeInfo.h"
 #include "ir/SizeTrial.h"
 #include "ir/TorchError.h"
 #include "ir/Values.h"
-#include "ir/artifact/SerialRunner.h"
 #include "passes/analysis/OperatorFacts.h"
 #include "passes/analysis/TopLevel.h"
-
-#include <ATen/Context.h>
 
 namespace pipec {
 
 namespace {
-
-constexpr uint64_t kSeed = 0x9e3779b9;
 
 int64_t samplesOf(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs) {
   llvm::Expected<int64_t> size = batchSize(signature, inputs);
@@ -27,13 +21,6 @@ int64_t samplesOf(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs
   return 0;
 }
 
-llvm::Expected<c10::IValue> runOnce(const std::string &path, const SourceMode &mode,
-                                    const Signature &signature,
-                                    std::vector<std::vector<c10::IValue>> calls) {
-  InferenceSettings settings(/*intraOpThreads=*/1);
-  return runFresh(path, signature.method, mode, std::move(calls), kSeed);
-}
-
 bool holdsAny(const Model &model, bool (*wanted)(const torch::jit::Node *)) {
   return llvm::any_of(topLevelOf(model).operators,
                       [&](torch::jit::Node *node) { return firstInside(node, wanted); });
@@ -41,6 +28,22 @@ bool holdsAny(const Model &model, bool (*wanted)(const torch::jit::Node *)) {
 
 bool mayDraw(const torch::jit::Node *node) {
   return drawsOf(const_cast<torch::jit::Node *>(node)) != Draws::Never;
+}
+
+bool mayUseGenerators(const torch::jit::Node *node) {
+  return mayUseGenerator(const_cast<torch::jit::Node *>(node));
+}
+
+/// Nine calls on batches of 2 to 5 samples, the example among them, then some at other sizes.
+void expectRuns(SourceRunner &source, llvm::ArrayRef<c10::IValue> inputs) {
+  constexpr size_t kCalls = 13;
+  constexpr int64_t kSamples = 36;
+  int64_t samples = 1;
+  for (const c10::IValue &input : inputs)
+    if (samples == 1 && input.isTensor() && input.toTensor().defined() &&
+        input.toTensor().dim() > 0)
+      samples = std::max<int64_t>(1, input.toTensor().size(0));
+  source.expect(kCalls, countElements(inputs) * (samples + kSamples) / samples);
 }
 
 std::vector<std::vector<int64_t>> sizesOf(const c10::IValue &value) {
@@ -70,28 +73,31 @@ bool mayTryOtherSizes(const Model &model) {
 
 } // namespace
 
-llvm::Expected<std::vector<ExampleRun>> runSource(const std::string &path, const SourceMode &mode,
-                                                  Model &model,
-                                                  const std::vector<c10::IValue> &inputs,
-                                                  const std::vector<bool> &batchDimGiven,
-                                                  DecidesAlike decidesAlike) {
+llvm::Expected<std::vector<ExampleRun>>
+runSource(const std::string &path, const SourceMode &mode, Model &model,
+          const std::vector<c10::IValue> &inputs, const std::vector<bool> &batchDimGiven,
+          DecidesAlike decidesAlike, const ProgressCallback &progress) {
   std::vector<ExampleRun> runs;
+  SourceRunner source(path, model.signature.method, mode, holdsAny(model, mayUseGenerators),
+                      ModelOutput::OfFirstRun, progress);
+  expectRuns(source, inputs);
   auto run =
       [&](std::vector<std::vector<c10::IValue>> calls) -> llvm::Expected<std::vector<c10::IValue>> {
-    InferenceSettings settings(
-        /*intraOpThreads=*/1); // fast enough for an example, and the same on every machine
     std::vector<std::vector<c10::IValue>> kept;
     for (const std::vector<c10::IValue> &call : calls)
       kept.push_back(ownCopies(call));
-    llvm::Expected<c10::IValue> result =
-        runFresh(path, model.signature.method, mode, std::move(calls), kSeed);
-    if (!result)
-      return withArguments(result.takeError(), model.signature, kept.back());
-    llvm::Expected<std::vector<c10::IValue>> leaves = flattenOutputs(model.signature, *result);
-    if (!leaves)
-      return leaves.takeError();
-    runs.push_back({0, false, std::move(kept), ownCopies(*leaves)});
-    return leaves;
+    llvm::Expected<std::vector<c10::IValue>> results = source.run(std::move(calls));
+    if (!results)
+      return withArguments(results.takeError(), model.signature, kept.back());
+    std::vector<std::vector<c10::IValue>> leaves;
+    for (const c10::IValue &result : *results) {
+      llvm::Expected<std::vector<c10::IValue>> flat = flattenOutputs(model.signature, result);
+      if (!flat)
+        return flat.takeError();
+      leaves.push_back(std::move(*flat));
+    }
+    runs.push_back({false, {}, std::move(kept), leaves});
+    return ownCopies(leaves.back());
   };
   std::string whole, mixes;
   if (llvm::Error error = batchTrial(model.signature, inputs, batchDimGiven, run, &whole, &mixes))
@@ -115,21 +121,20 @@ llvm::Expected<std::vector<ExampleRun>> runSource(const std::string &path, const
     others = sizeTrial(model.signature, inputs, holdsAny(model, trustsLastSize), run, decidesAlike);
   runs.resize(atExample); // those that only showed which sizes vary
   for (SizeRun &other : others)
-    runs.push_back({0, true, {std::move(other.inputs)}, std::move(other.leaves)});
+    runs.push_back({true, {}, {std::move(other.inputs)}, {std::move(other.leaves)}});
   for (ExampleRun &done : runs)
-    done.batch = samplesOf(model.signature, done.calls.back());
+    for (const std::vector<c10::IValue> &call : done.calls)
+      done.batch.push_back(samplesOf(model.signature, call));
   return runs;
 }
 
 llvm::Error explainExample(llvm::Error error, const std::string &path, const SourceMode &mode,
                            const Signature &signature, const std::vector<c10::IValue> &inputs,
                            const std::vector<bool> &batchDimGiven) {
+  SourceRunner source(path, signature.method, mode, /*draws=*/true, ModelOutput::None);
   auto run =
       [&](std::vector<std::vector<c10::IValue>> calls) -> llvm::Expected<std::vector<c10::IValue>> {
-    llvm::Expected<c10::IValue> result = runOnce(path, mode, signature, std::move(calls));
-    if (!result)
-      return result.takeError();
-    return std::vector<c10::IValue>{std::move(*result)};
+    return source.run(std::move(calls));
   };
   return explainFixedBatch(std::move(error), signature, inputs, batchDimGiven, run);
 }
@@ -138,7 +143,8 @@ llvm::Error blameNormalForm(llvm::Error error, const std::string &path, const So
                             const Signature &signature, const std::vector<c10::IValue> &inputs) {
   ErrorText text = describe(std::move(error));
   if (text.code == ExitCode::Usage) {
-    llvm::Error ofSource = runOnce(path, mode, signature, {ownCopies(inputs)}).takeError();
+    SourceRunner source(path, signature.method, mode, /*draws=*/true, ModelOutput::OfFirstRun);
+    llvm::Error ofSource = source.run({ownCopies(inputs)}).takeError();
     const bool sourceRuns = !ofSource;
     llvm::consumeError(std::move(ofSource));
     if (sourceRuns)
@@ -148,67 +154,6 @@ llvm::Error blameNormalForm(llvm::Error error, const std::string &path, const So
                        "compile without --inputs, and report this with the reproducer");
   }
   return makeError(text.code, text.message, text.help);
-}
-
-llvm::Error runStages(const std::string &directory, Plan &plan,
-                      const std::vector<ExampleRun> &runs) {
-  InferenceSettings settings(/*intraOpThreads=*/1); // as the source ran
-  std::vector<std::vector<std::pair<int64_t, TensorSpec>>> seen(plan.channels.size()),
-      others = seen;
-  int64_t example = plan.signature.batchSize;
-  // Reading a stage takes longer than running it once. What keeps nothing is read once.
-  const bool keepsState = llvm::any_of(
-      plan.stages, [](const StagePlan &stage) { return !stage.effects.stateWrites.empty(); });
-  std::optional<SerialRunner> runner;
-  for (const ExampleRun &done : runs) {
-    if (!runner || keepsState) {
-      llvm::Expected<SerialRunner> loaded = SerialRunner::load(directory, plan);
-      if (!loaded)
-        return loaded.takeError();
-      runner = std::move(*loaded);
-    }
-    std::vector<c10::IValue> leaves;
-    for (const std::vector<c10::IValue> &call : done.calls) {
-      at::manual_seed(kSeed);
-      llvm::Expected<std::vector<c10::IValue>> values = runner->run(ownCopies(call));
-      if (!values) {
-        // The source ran on the same inputs: this is our fault, not theirs.
-        ErrorText text = describe(values.takeError());
-        return makeError(text.code == ExitCode::OutOfMemory ? text.code : ExitCode::Internal,
-                         "running the stages on the example inputs: " + text.message, text.help);
-      }
-      leaves = std::move(*values);
-    }
-    for (size_t i = 0; i < leaves.size(); ++i) {
-      Comparison comparison = compare(done.leaves[i], leaves[i], 0.0, 0.0);
-      if (!comparison.equal)
-        return makeError(
-            ExitCode::Internal,
-            fmt::format(
-                "the stages do not compute what the model computes: output {} at batch {}{}: {}", i,
-                done.batch, done.otherSizes ? " and other sizes" : "", comparison.firstDifference));
-    }
-    for (size_t c = 0; c < plan.channels.size(); ++c)
-      if (plan.channels[c].kind == Channel::Kind::Activation && runner->sent(c).isTensor() &&
-          runner->sent(c).toTensor().defined())
-        (done.otherSizes ? others : seen)[c].emplace_back(done.batch,
-                                                          specOf(runner->sent(c).toTensor()));
-  }
-  const size_t atExample =
-      llvm::count_if(runs, [](const ExampleRun &done) { return !done.otherSizes; });
-  for (size_t c = 0; c < plan.channels.size(); ++c) {
-    if (seen[c].empty() || seen[c].size() < atExample || others[c].size() < runs.size() - atExample)
-      continue; // no tensor in some run: the others do not show how its sizes follow the batch
-    plan.channels[c].tensor = fitSpec(seen[c]);
-    if (!plan.channels[c].tensor.known)
-      continue; // dtype or rank hang on the sizes
-    for (const auto &[batch, spec] : seen[c])
-      if (batch == example || plan.channels[c].tensor.bytes == 0)
-        plan.channels[c].tensor.bytes = spec.bytes;
-    for (const auto &[batch, spec] : others[c])
-      widen(plan.channels[c].tensor, spec, batch);
-  }
-  return llvm::Error::success();
 }
 
 } // namespace pipec

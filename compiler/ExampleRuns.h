@@ -2,15 +2,17 @@
 #pragma once
 
 #include "compiler/Import.h"
+#include "compiler/Progress.h"
 
 namespace pipec {
 
-/// One run of the source: its inputs as they were before the run, and its output leaves.
+/// Calls of one fresh copy of the source: arguments as they were before each call, and the output
+/// leaves of each.
 struct ExampleRun {
-  int64_t batch = 0;
-  bool otherSizes = false;                     // in other dimensions than the batch too
-  std::vector<std::vector<c10::IValue>> calls; // in order, on one fresh copy of the model
-  std::vector<c10::IValue> leaves;             // of the last call
+  bool otherSizes = false;                      // in other dimensions than the batch too
+  std::vector<int64_t> batch;                   // samples of each call
+  std::vector<std::vector<c10::IValue>> calls;  // in order
+  std::vector<std::vector<c10::IValue>> leaves; // of each call
 };
 
 /// Whether all that was taken from the example holds for these inputs too.
@@ -21,11 +23,10 @@ using DecidesAlike = llvm::function_ref<bool(llvm::ArrayRef<c10::IValue>)>;
 /// specs of model.signature; then at other sizes of the other dimensions, see sizeTrial. Random
 /// operators draw from one seed each time. Errors: Usage (inputs do not fit the method), Other when
 /// the source itself fails on the example; those of `decidesAlike`.
-llvm::Expected<std::vector<ExampleRun>> runSource(const std::string &path, const SourceMode &mode,
-                                                  Model &model,
-                                                  const std::vector<c10::IValue> &inputs,
-                                                  const std::vector<bool> &batchDimGiven,
-                                                  DecidesAlike decidesAlike);
+llvm::Expected<std::vector<ExampleRun>>
+runSource(const std::string &path, const SourceMode &mode, Model &model,
+          const std::vector<c10::IValue> &inputs, const std::vector<bool> &batchDimGiven,
+          DecidesAlike decidesAlike, const ProgressCallback &progress = {});
 
 /// An error of running the model on `inputs`, with the batch size that its constants fix and how to
 /// free it where they are why.
@@ -38,9 +39,10 @@ llvm::Error explainExample(llvm::Error error, const std::string &path, const Sou
 llvm::Error blameNormalForm(llvm::Error error, const std::string &path, const SourceMode &mode,
                             const Signature &signature, const std::vector<c10::IValue> &inputs);
 
-/// Runs the stages in `directory` on the same inputs: every leaf must be bit-identical. Fills the
-/// specs of plan.channels. Errors: Internal naming the first output, index and both values.
-llvm::Error runStages(const std::string &directory, Plan &plan,
-                      const std::vector<ExampleRun> &runs);
+/// Runs the stages in `directory` on the same inputs, several runs at once where they cannot
+/// disturb each other: every leaf must be bit-identical. Fills the specs of plan.channels. Errors:
+/// Internal naming the first output, index and both values of the first run that differs.
+llvm::Error runStages(const std::string &directory, Plan &plan, const std::vector<ExampleRun> &runs,
+                      const ProgressCallback &progress = {});
 
 } // namespace pipec

@@ -43,3 +43,5 @@ list(APPEND PIPEC_SCHEDULE_SOURCES support/piper/ReadPiper.cpp)
 list(APPEND PIPEC_UNIT_SOURCES unit/StageMemoryTest.cpp)
 list(APPEND PIPEC_UNIT_SOURCES unit/RelinkTest.cpp)
 list(APPEND PIPEC_UNIT_SOURCES unit/BatchDimGuessTest.cpp)
+
+list(APPEND PIPEC_UNIT_SOURCES unit/ParallelRunsTest.cpp unit/ProgressLineTest.cpp)
