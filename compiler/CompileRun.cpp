@@ -98,6 +98,7 @@ llvm::Expected<CompileRun::Staged> CompileRun::stage() {
     return source.takeError();
   if (llvm::Error error = plan(*source))
     return std::move(error);
+  phases_.begin("cutting");
   SourceRecord record = recordSource(source->model);
   forms_ = source->model.answers.forms;
   if (!options_.dumpDir.empty() || !options_.printAfter.empty()) {
@@ -132,6 +133,7 @@ llvm::Error CompileRun::plan(Source &source) {
   if (!*known)
     return llvm::Error::success();
   phases_.end(planning_.isMeasured() ? "measure costs" : "estimate costs");
+  phases_.begin("planning the cuts");
   llvm::Expected<bool> planned = planning_.planCuts(source.model, given, report_);
   if (!planned)
     return planned.takeError();
@@ -199,6 +201,7 @@ llvm::Error CompileRun::placeRanks(StagedModel &model) const {
 }
 
 llvm::Error CompileRun::writeStages(Staged &staged, ArtifactWriter &writer) {
+  phases_.begin("writing the stages");
   if (llvm::Error error = frontEnd_.faulty().finish(staged.model))
     return error;
   if (llvm::Error error = placeRanks(staged.model))
@@ -209,6 +212,7 @@ llvm::Error CompileRun::writeStages(Staged &staged, ArtifactWriter &writer) {
   if (llvm::Error error = frontEnd_.faulty().finish(writer.directory()))
     return error;
   phases_.end("write stages");
+  phases_.begin("digesting the weights");
   finish(staged.source);
   staged.model.sourceDigest = staged.source.digest;
   phases_.end("digest the source");
@@ -232,6 +236,7 @@ Plan CompileRun::planOf(const StagedModel &model) const {
 
 llvm::Error CompileRun::prove(const Staged &staged, Plan &plan, const ArtifactWriter &writer) {
   if (options_.verify != Verify::None) {
+    phases_.begin("reading the stages back");
     const ReadBack large = options_.verify == Verify::Run ? ReadBack::All : ReadBack::Ends;
     if (llvm::Error error = validate(writer.directory(), plan, staged.source, large))
       return error;
@@ -240,11 +245,12 @@ llvm::Error CompileRun::prove(const Staged &staged, Plan &plan, const ArtifactWr
   }
   if (staged.runs.empty())
     return llvm::Error::success();
-  if (llvm::Error error = runStages(writer.directory(), plan, staged.runs))
+  if (llvm::Error error = runStages(writer.directory(), plan, staged.runs, phases_.progress()))
     return error;
   report_.tested.push_back("the stages give the source's bits on the example inputs, in " +
                            countedRuns(staged.runs));
   phases_.end("run the stages on the example");
+  phases_.begin("writing the plan");
   return llvm::Error::success();
 }
 

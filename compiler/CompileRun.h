@@ -13,7 +13,7 @@ namespace pipec {
 class CompileRun {
 public:
   CompileRun(const std::string &path, const CompileOptions &options)
-      : options_(options), dumps_(options.dumpDir), phases_(report_),
+      : options_(options), dumps_(options.dumpDir), phases_(report_, options.progress),
         frontEnd_(path, options, dumps_, phases_) {}
 
   /// Writes all files of the artifact into `writer`, proved as the options ask, and publishes

@@ -1,6 +1,7 @@
 // The compiler's public face: load a model, say where to cut, compile, save. No LibTorch header.
 #pragma once
 
+#include "compiler/Progress.h"
 #include "ir/batch/ResultCheck.h"
 #include "ir/plan/Finding.h"
 #include "ir/plan/Plan.h"
@@ -77,6 +78,7 @@ struct CompileOptions {
                                     // docs/testing.md; empty: nothing is left
   bool reproducerWeights = false;   // the model's file lies there, too
   std::vector<std::string> command; // recorded there
+  ProgressCallback progress;        // empty: nobody wants to know
 };
 
 struct PhaseTime {
@@ -161,8 +163,9 @@ private:
 
 /// Compiles one model, as often as wanted. One thread at a time; several compilers may work in
 /// several threads. A call runs on the caller's thread; it may change none of its settings (grad
-/// mode, intra-op threads, graph optimiser) for longer than the call. What the model prints goes
-/// where LibTorch's print handler sends it.
+/// mode, intra-op threads, graph optimiser) for longer than the call. What the model prints in
+/// its first run on the example goes where LibTorch's print handler sends it; its further test runs,
+/// several at a time on threads of their own, print nothing.
 class Compiler {
 public:
   /// Remembers the file; every compile maps it anew and so starts from its state. It must stay

@@ -323,8 +323,11 @@ struct GraphTimer::Impl {
   explicit Impl(Model &given) : model(given), evaluator(given, /*countsFlops=*/false) {}
 
   torch::jit::Code &prepared() {
-    if (!code)
-      code.emplace(model.graph, "pipec_model");
+    if (!code) {
+      std::shared_ptr<torch::jit::Graph> quiet = model.graph->copy();
+      removePrints(quiet->block());
+      code.emplace(quiet, "pipec_model");
+    }
     return *code;
   }
 

@@ -2,34 +2,18 @@
 
 #include "ir/batch/CutCandidates.h"
 #include "ir/batch/FixedBatch.h"
-#include "ir/InferenceSettings.h"
 #include "ir/NodeInfo.h"
 #include "ir/batch/SizeLinks.h"
 #include "ir/batch/SizeTrial.h"
 #include "ir/TorchError.h"
 #include "ir/Values.h"
-#include "ir/artifact/SerialRunner.h"
-#include "ir/plan/OutputPath.h"
 #include "llvm/ADT/StringExtras.h"
 #include "passes/analysis/OperatorFacts.h"
 #include "passes/analysis/TopLevel.h"
 
-#include <ATen/Context.h>
-
 namespace pipec {
 
 namespace {
-
-constexpr uint64_t kSeed = 0x9e3779b9;
-
-/// The results of all calls on one fresh copy.
-llvm::Expected<std::vector<c10::IValue>> runCopy(const std::string &path, const SourceMode &mode,
-                                                 const Signature &signature,
-                                                 std::vector<std::vector<c10::IValue>> calls) {
-  // One thread is fast enough for an example, and the same on every machine.
-  InferenceSettings settings(/*intraOpThreads=*/1);
-  return runFresh(path, signature.method, mode, std::move(calls), kSeed);
-}
 
 bool holdsAny(const Model &model, bool (*wanted)(const torch::jit::Node *)) {
   return llvm::any_of(topLevelOf(model).operators,
@@ -38,6 +22,22 @@ bool holdsAny(const Model &model, bool (*wanted)(const torch::jit::Node *)) {
 
 bool mayDraw(const torch::jit::Node *node) {
   return drawsOf(const_cast<torch::jit::Node *>(node)) != Draws::Never;
+}
+
+bool mayUseGenerators(const torch::jit::Node *node) {
+  return mayUseGenerator(const_cast<torch::jit::Node *>(node));
+}
+
+/// Nine calls on batches of 2 to 5 samples, the example among them, then some at other sizes.
+void expectRuns(SourceRunner &source, llvm::ArrayRef<c10::IValue> inputs) {
+  constexpr size_t kCalls = 13;
+  constexpr int64_t kSamples = 36;
+  int64_t samples = 1;
+  for (const c10::IValue &input : inputs)
+    if (samples == 1 && input.isTensor() && input.toTensor().defined() &&
+        input.toTensor().dim() > 0)
+      samples = std::max<int64_t>(1, input.toTensor().size(0));
+  source.expect(kCalls, countElements(inputs) * (samples + kSamples) / samples);
 }
 
 /// A model that its constants hold to one batch size does not show how results become one; that of
@@ -121,18 +121,24 @@ llvm::Error addExample(Signature &signature, const Values &example, ModelRunner 
 
 llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode &mode,
                                        Model &model, const std::vector<Values> &examples,
-                                       const ExampleChoices &choices, DecidesAlike decidesAlike) {
+                                       const ExampleChoices &choices, DecidesAlike decidesAlike,
+                                       const ProgressCallback &progress) {
   const Values &inputs = examples.front();
-  auto run =
-      [&](std::vector<std::vector<c10::IValue>> calls) -> llvm::Expected<std::vector<c10::IValue>> {
-    llvm::Expected<std::vector<c10::IValue>> results =
-        runCopy(path, mode, model.signature, std::move(calls));
-    if (!results)
-      return results.takeError();
-    for (const c10::IValue &result : *results)
-      if (llvm::Error error = flattenOutputs(model.signature, result).takeError())
-        return std::move(error);
-    return results;
+  SourceRunner source(path, model.signature.method, mode, holdsAny(model, mayUseGenerators),
+                      ModelOutput::OfFirstRun, progress);
+  expectRuns(source, inputs);
+  auto runAll = [&](std::vector<std::vector<Values>> experiments) {
+    std::vector<llvm::Expected<Values>> all = source.runAll(std::move(experiments));
+    for (llvm::Expected<Values> &results : all)
+      for (size_t k = 0; results && k < results->size(); ++k)
+        if (llvm::Error error = flattenOutputs(model.signature, (*results)[k]).takeError())
+          results = std::move(error);
+    return all;
+  };
+  auto run = [&](std::vector<Values> calls) -> llvm::Expected<Values> {
+    std::vector<std::vector<Values>> one;
+    one.push_back(std::move(calls));
+    return std::move(runAll(std::move(one)).front());
   };
   DiscoveryOptions options;
   options.batchDimGiven = choices.batchDimGiven;
@@ -140,7 +146,7 @@ llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode
   options.drawsRandom = [draws = holdsAny(model, mayDraw)] { return draws; };
   options.writesState =
       llvm::any_of(model.attributes, [](const Attribute &one) { return one.written; });
-  llvm::Expected<BatchDiscovery> found = discoverBatch(model.signature, inputs, options, run);
+  llvm::Expected<BatchDiscovery> found = discoverBatch(model.signature, inputs, options, runAll);
   if (!found)
     return found.takeError();
   llvm::append_range(model.notes, found->notes);
@@ -164,8 +170,10 @@ llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode
 llvm::Error explainExample(llvm::Error error, const std::string &path, const SourceMode &mode,
                            const Signature &signature, const std::vector<c10::IValue> &inputs,
                            const std::vector<bool> &batchDimGiven) {
-  auto run = [&](std::vector<std::vector<c10::IValue>> calls) {
-    return runCopy(path, mode, signature, std::move(calls));
+  SourceRunner source(path, signature.method, mode, /*draws=*/true, ModelOutput::None);
+  auto run =
+      [&](std::vector<std::vector<c10::IValue>> calls) -> llvm::Expected<std::vector<c10::IValue>> {
+    return source.run(std::move(calls));
   };
   return explainFixedBatch(std::move(error), signature, inputs, batchDimGiven, run);
 }
@@ -174,7 +182,8 @@ llvm::Error blameNormalForm(llvm::Error error, const std::string &path, const So
                             const Signature &signature, const std::vector<c10::IValue> &inputs) {
   ErrorText text = describe(std::move(error));
   if (text.code == ExitCode::Usage) {
-    llvm::Error ofSource = runCopy(path, mode, signature, {ownCopies(inputs)}).takeError();
+    SourceRunner source(path, signature.method, mode, /*draws=*/true, ModelOutput::OfFirstRun);
+    llvm::Error ofSource = source.run({ownCopies(inputs)}).takeError();
     const bool sourceRuns = !ofSource;
     llvm::consumeError(std::move(ofSource));
     if (sourceRuns)
@@ -184,71 +193,6 @@ llvm::Error blameNormalForm(llvm::Error error, const std::string &path, const So
                        "compile without --inputs, and report this with the reproducer");
   }
   return makeError(text.code, text.message, text.help);
-}
-
-static llvm::Error compareLeaves(const Signature &signature, const ExampleRun &source, size_t call,
-                                 const std::vector<c10::IValue> &leaves) {
-  for (size_t l = 0; l < leaves.size(); ++l) {
-    const Comparison comparison = compare(source.leaves[call][l], leaves[l], 0.0, 0.0);
-    if (!comparison.equal)
-      return failf(ExitCode::Internal,
-                   "the stages do not compute what the model computes: result {} at batch {}{}: {}",
-                   outputPath(signature, l), source.batch[call],
-                   source.otherSizes ? " and other sizes" : "", comparison.firstDifference);
-  }
-  return llvm::Error::success();
-}
-
-llvm::Error runStages(const std::string &directory, Plan &plan,
-                      const std::vector<ExampleRun> &runs) {
-  InferenceSettings settings(/*intraOpThreads=*/1); // as the source ran
-  std::vector<std::vector<std::pair<int64_t, TensorSpec>>> seen(plan.channels.size()),
-      others = seen;
-  int64_t example = plan.signature.batchSize;
-  size_t callsAtExample = 0, callsAtOthers = 0;
-  // Reading a stage takes longer than running it once. What keeps nothing is read once.
-  const bool keepsState = llvm::any_of(
-      plan.stages, [](const StagePlan &stage) { return !stage.effects.stateWrites.empty(); });
-  std::optional<SerialRunner> runner;
-  for (const ExampleRun &done : runs) {
-    if (!runner || keepsState) {
-      llvm::Expected<SerialRunner> loaded = SerialRunner::load(directory, plan);
-      if (!loaded)
-        return loaded.takeError();
-      runner = std::move(*loaded);
-    }
-    for (size_t call = 0; call < done.calls.size(); ++call) {
-      at::manual_seed(kSeed);
-      llvm::Expected<std::vector<c10::IValue>> values = runner->run(ownCopies(done.calls[call]));
-      if (!values) {
-        // The source ran on the same inputs: this is our fault, not theirs.
-        ErrorText text = describe(values.takeError());
-        return makeError(text.code == ExitCode::OutOfMemory ? text.code : ExitCode::Internal,
-                         "running the stages on the example inputs: " + text.message, text.help);
-      }
-      if (llvm::Error error = compareLeaves(plan.signature, done, call, *values))
-        return error;
-      ++(done.otherSizes ? callsAtOthers : callsAtExample);
-      for (size_t c = 0; c < plan.channels.size(); ++c)
-        if (plan.channels[c].kind == Channel::Kind::Activation && runner->sent(c).isTensor() &&
-            runner->sent(c).toTensor().defined())
-          (done.otherSizes ? others : seen)[c].emplace_back(done.batch[call],
-                                                            specOf(runner->sent(c).toTensor()));
-    }
-  }
-  for (size_t c = 0; c < plan.channels.size(); ++c) {
-    if (seen[c].empty() || seen[c].size() < callsAtExample || others[c].size() < callsAtOthers)
-      continue; // no tensor in some run: the others do not show how its sizes follow the batch
-    plan.channels[c].tensor = fitSpec(seen[c]);
-    if (!plan.channels[c].tensor.known)
-      continue; // dtype or rank hang on the sizes
-    for (const auto &[batch, spec] : seen[c])
-      if (batch == example || plan.channels[c].tensor.bytes == 0)
-        plan.channels[c].tensor.bytes = spec.bytes;
-    for (const auto &[batch, spec] : others[c])
-      widen(plan.channels[c].tensor, spec, batch);
-  }
-  return llvm::Error::success();
 }
 
 } // namespace pipec

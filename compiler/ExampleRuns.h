@@ -3,6 +3,7 @@
 
 #include "compiler/Import.h"
 #include "ir/batch/Discovery.h"
+#include "compiler/Progress.h"
 
 namespace pipec {
 
@@ -39,7 +40,8 @@ struct ExampleChoices {
 /// that the model refuses or computes in another way than the first one.
 llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode &mode,
                                        Model &model, const std::vector<Values> &examples,
-                                       const ExampleChoices &choices, DecidesAlike decidesAlike);
+                                       const ExampleChoices &choices, DecidesAlike decidesAlike,
+                                       const ProgressCallback &progress = {});
 
 /// An error of running the model on `inputs`, with the batch size that its constants fix and how to
 /// free it where they are why.
@@ -52,9 +54,10 @@ llvm::Error explainExample(llvm::Error error, const std::string &path, const Sou
 llvm::Error blameNormalForm(llvm::Error error, const std::string &path, const SourceMode &mode,
                             const Signature &signature, const std::vector<c10::IValue> &inputs);
 
-/// Runs the stages in `directory` on the same inputs: every leaf must be bit-identical. Fills the
-/// specs of plan.channels. Errors: Internal naming the first output, index and both values.
-llvm::Error runStages(const std::string &directory, Plan &plan,
-                      const std::vector<ExampleRun> &runs);
+/// Runs the stages in `directory` on the same inputs, several runs at once where they cannot
+/// disturb each other: every leaf must be bit-identical. Fills the specs of plan.channels. Errors:
+/// Internal naming the first output, index and both values of the first run that differs.
+llvm::Error runStages(const std::string &directory, Plan &plan, const std::vector<ExampleRun> &runs,
+                      const ProgressCallback &progress = {});
 
 } // namespace pipec

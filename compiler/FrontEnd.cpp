@@ -91,12 +91,14 @@ llvm::Error FrontEnd::runPasses(const std::string &pipeline, AnyModel &model, bo
 llvm::Expected<Model> FrontEnd::flatten(TypeAnswers answers) {
   if (llvm::Error error = checkNames(options_))
     return std::move(error);
+  phases_.begin("reading the model");
   llvm::Expected<Model> imported = importModel(path_, options_.method);
   if (!imported)
     return imported.takeError();
   imported->mode = options_.mode;
   imported->answers = std::move(answers);
   phases_.end("import");
+  phases_.begin("normalising the model");
   AnyModel model = std::move(*imported);
   if (llvm::Error error = runPasses(frontPipeline(options_), model))
     return std::move(error);
@@ -218,8 +220,10 @@ llvm::Expected<ExampleStudy> FrontEnd::runExample(Model &model,
   llvm::Expected<std::vector<Values>> examples = allExamples(model, inputs);
   if (!examples)
     return examples.takeError();
+  phases_.begin("running the source on the example");
   llvm::Expected<ExampleStudy> study =
-      runSource(path_, sourceMode(), model, *examples, {*given, options_.merges}, decidesAlike);
+      runSource(path_, sourceMode(), model, *examples, {*given, options_.merges}, decidesAlike,
+                phases_.progress());
   if (!study)
     return study.takeError();
   noteFixedBatch(model, inputs, *given);
@@ -241,6 +245,7 @@ llvm::Expected<Source> FrontEnd::study() {
     return inputs.takeError();
   Model flat, simplified; // before and after types decided
   if (!options_.inputs.empty()) {
+    phases_.begin("finding types by running the operators on the example");
     flat = withOwnGraph(*model);
     if (llvm::Error error = simplifyWithTypes(*model, *inputs))
       return explained(
@@ -249,6 +254,7 @@ llvm::Expected<Source> FrontEnd::study() {
     simplified = withOwnGraph(*model);
     phases_.end("infer types");
   }
+  phases_.begin("writing and reading the normal form");
   if (llvm::Error error = writeAndRead(*model))
     return std::move(error);
   phases_.end("normalise by writing and reading");

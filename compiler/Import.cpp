@@ -1,19 +1,25 @@
 #include "compiler/Import.h"
 
+#include "compiler/ParallelRuns.h"
+#include "ir/InferenceSettings.h"
 #include "ir/MicroBatch.h"
-
 #include "ir/ModelSignature.h"
+#include "ir/NodeInfo.h"
 #include "ir/TorchError.h"
 #include "ir/TorchFile.h"
+#include "ir/Values.h"
 #include "ir/artifact/StageModule.h"
 #include "passes/analysis/AliasAnalysis.h"
+#include "passes/analysis/OperatorFacts.h"
 
 #include <ATen/Context.h>
 #include <torch/csrc/jit/api/function_impl.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/ir/ir.h>
 
+#include <chrono>
 #include <map>
+#include <mutex>
 #include <set>
 
 namespace pipec {
@@ -104,21 +110,196 @@ std::set<int64_t> onlyAssignedStorages(const Model &model) {
   return candidates;
 }
 
-llvm::Expected<std::vector<c10::IValue>> runFresh(const std::string &path,
-                                                  const std::string &method, const SourceMode &mode,
-                                                  std::vector<std::vector<c10::IValue>> calls,
-                                                  uint64_t seed) {
-  llvm::Expected<torch::jit::Module> module = loadSource(path, mode);
-  if (!module)
-    return module.takeError();
-  return guardTorch(ExitCode::Usage, "running the model on the example inputs", [&] {
-    std::vector<c10::IValue> results;
-    for (std::vector<c10::IValue> &inputs : calls) {
-      at::manual_seed(seed); // of each call: an unused draw at the end of one changes no other
-      results.push_back(ownCopies(runMethod(*module, method, std::move(inputs))).front());
+namespace {
+
+/// A call into an object whose methods are not in the file: a class that a library registered.
+bool callsForeignObject(torch::jit::Node *node, const torch::jit::Module &module) {
+  if (node->kind() != c10::prim::CallMethod)
+    return false;
+  const auto type = node->input(0)->type()->cast<c10::ClassType>();
+  return type && type->compilation_unit() != module._ivalue()->compilation_unit();
+}
+
+/// Of all functions of the file.
+bool anyNodeInside(const torch::jit::Module &module,
+                   llvm::function_ref<bool(torch::jit::Node *)> holds) {
+  for (torch::jit::Function *function : module._ivalue()->compilation_unit()->get_functions())
+    if (auto *graph = torch::jit::tryToGraphFunction(*function);
+        graph && pipec::anyNodeInside(graph->graph()->block(), holds))
+      return true;
+  return false;
+}
+
+} // namespace
+
+int64_t countElements(llvm::ArrayRef<c10::IValue> inputs) {
+  int64_t count = 0;
+  for (const c10::IValue &input : inputs)
+    forEachTensor(input, [&](const at::Tensor &tensor) {
+      count += tensor.defined() ? std::max<int64_t>(1, tensor.numel()) : 0;
+    });
+  return std::max<int64_t>(1, count);
+}
+
+struct SourceRunner::Impl {
+  struct Copy {
+    torch::jit::Module module;
+    bool keepsState; // what a call leaves behind could change the next one
+  };
+
+  const std::string &path;
+  std::string method;
+  SourceMode mode;
+  bool draws;
+  ProgressCallback progress;
+  bool quiet;
+  std::mutex mutex = {};
+  std::optional<bool> keepsState = {};           // once a copy was loaded
+  std::optional<torch::jit::Module> shared = {}; // of a model that keeps none
+
+  size_t expectedCalls = 0, doneCalls = 0; // of all that runs
+  int64_t expectedElements = 0, doneElements = 0;
+  std::chrono::steady_clock::duration spent = {};
+
+  /// Calls on one copy.
+  struct Job {
+    llvm::MutableArrayRef<Values> calls;
+    std::optional<llvm::Expected<Values>> results;
+  };
+
+  /// For one run.
+  llvm::Expected<Copy> copy() {
+    std::unique_lock lock(mutex);
+    if (shared)
+      return Copy{*shared, false};
+    const bool isQuiet = std::exchange(quiet, true);
+    const bool isKnown = keepsState.has_value();
+    if (keepsState == true)
+      lock.unlock();
+    llvm::Expected<torch::jit::Module> module = loadSource(path, mode);
+    if (!module)
+      return module.takeError();
+    if (isQuiet)
+      removePrints(*module);
+    if (!isKnown)
+      keepsState = anyNodeInside(*module, [&](torch::jit::Node *node) {
+        return mayWriteAnything(node) || callsForeignObject(node, *module);
+      });
+    if (lock.owns_lock() && !*keepsState && (isQuiet || !anyNodeInside(*module, isPrint)))
+      shared = *module;
+    return Copy{*module, *keepsState};
+  }
+
+  /// The first job on `first`, the others on copies of their own or on the shared one.
+  void runJobs(llvm::MutableArrayRef<Job> jobs, Copy &first) {
+    std::vector<int64_t> elements;
+    for (const Job &job : jobs) {
+      elements.push_back(0);
+      for (const Values &inputs : job.calls)
+        elements.back() += countElements(inputs);
     }
+    const auto start = std::chrono::steady_clock::now();
+    std::mutex telling;
+    llvm::Error error =
+        forEachParallel(elements, draws ? 1 : threadsForRuns(), [&](size_t index) -> llvm::Error {
+          Job &job = jobs[index];
+          const size_t calls = job.calls.size();
+          if (index == 0) {
+            job.results.emplace(call(first, job.calls));
+          } else if (llvm::Expected<Copy> own = copy()) {
+            job.results.emplace(call(*own, job.calls));
+          } else {
+            job.results.emplace(own.takeError());
+          }
+          std::lock_guard lock(telling);
+          doneCalls += calls;
+          doneElements += elements[index];
+          tell(spent + (std::chrono::steady_clock::now() - start));
+          return llvm::Error::success();
+        });
+    spent += std::chrono::steady_clock::now() - start;
+    if (!error)
+      return;
+    const ErrorText text = describe(std::move(error)); // out of memory, outside of the model
+    for (Job &job : jobs)
+      if (!job.results)
+        job.results.emplace(makeError(text.code, text.message, text.help));
+  }
+
+  void tell(std::chrono::steady_clock::duration soFar) const {
+    if (!progress)
+      return;
+    const int64_t left = expectedElements - doneElements;
+    const bool known = left > 0 && expectedCalls > doneCalls;
+    const double ns = static_cast<double>(std::chrono::nanoseconds(soFar).count()) /
+                      static_cast<double>(doneElements) * static_cast<double>(left);
+    progress({"running the source", "runs", doneCalls, known ? expectedCalls : 0,
+              known ? static_cast<int64_t>(ns) : -1});
+  }
+
+  llvm::Expected<Values> call(Copy &copy, llvm::MutableArrayRef<Values> calls) const {
+    return guardTorch(ExitCode::Usage, "running the model on the example inputs", [&] {
+      Values results;
+      for (Values &inputs : calls) {
+        at::manual_seed(kExampleSeed); // an unused draw at the end of one call changes no other
+        results.push_back(ownCopies(runMethod(copy.module, method, std::move(inputs))).front());
+      }
+      return results;
+    });
+  }
+};
+
+SourceRunner::SourceRunner(const std::string &path, const std::string &method,
+                           const SourceMode &mode, bool draws, ModelOutput output,
+                           const ProgressCallback &progress)
+    : impl_(new Impl{path, method, mode, draws, progress, output == ModelOutput::None}) {}
+
+SourceRunner::~SourceRunner() = default;
+
+llvm::Expected<SourceRunner::Values> SourceRunner::run(std::vector<Values> calls) {
+  std::vector<std::vector<Values>> runs;
+  runs.push_back(std::move(calls));
+  return std::move(runAll(std::move(runs)).front());
+}
+
+void SourceRunner::expect(size_t calls, int64_t elements) {
+  impl_->expectedCalls = calls;
+  impl_->expectedElements = elements;
+}
+
+std::vector<llvm::Expected<SourceRunner::Values>>
+SourceRunner::runAll(std::vector<std::vector<Values>> runs) {
+  InferenceSettings settings(/*intraOpThreads=*/1); // fast enough, and the same on every machine
+  std::vector<llvm::Expected<Values>> results;
+  llvm::Expected<Impl::Copy> first = impl_->copy();
+  if (!first) {
+    const ErrorText text = describe(first.takeError());
+    for (size_t r = 0; r < runs.size(); ++r)
+      results.push_back(makeError(text.code, text.message, text.help));
     return results;
-  });
+  }
+  std::vector<Impl::Job> jobs;
+  for (std::vector<Values> &calls : runs)
+    for (size_t c = 0; c < calls.size(); c += jobs.back().calls.size())
+      jobs.push_back(
+          {llvm::MutableArrayRef<Values>(calls).slice(c, first->keepsState ? calls.size() : 1),
+           std::nullopt});
+  impl_->runJobs(jobs, *first);
+  auto job = jobs.begin();
+  for (std::vector<Values> &calls : runs) {
+    llvm::Expected<Values> joined = Values();
+    for (size_t c = 0; c < calls.size(); ++job) {
+      c += job->calls.size();
+      if (!joined) // the first call that fails
+        llvm::consumeError(job->results->takeError());
+      else if (!*job->results)
+        joined = job->results->takeError();
+      else
+        llvm::append_range(*joined, **job->results);
+    }
+    results.push_back(std::move(joined));
+  }
+  return results;
 }
 
 } // namespace pipec

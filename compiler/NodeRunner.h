@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ir/NodeInfo.h"
+#include "ir/TorchFile.h"
 #include "llvm/ADT/STLExtras.h"
 #include "passes/analysis/OperatorFacts.h"
 #include "passes/analysis/TopLevel.h"
@@ -86,6 +87,7 @@ private:
         graph->createClone(node, [&](torch::jit::Value *value) { return map.at(value); }));
     for (torch::jit::Value *output : clone->outputs())
       graph->registerOutput(output);
+    removePrints(graph->block()); // those of the source's first run are enough
     preparing_ = true;
     prepared.code.emplace(graph, "pipec_operator");
     preparing_ = false;

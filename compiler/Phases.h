@@ -1,4 +1,4 @@
-// How long the steps of a compile take.
+// How long the steps of a compile take, and which one runs now.
 #pragma once
 
 #include "compiler/Compiler.h"
@@ -11,8 +11,15 @@ namespace pipec {
 /// One after the other, on one thread. The report must outlive it.
 class Phases {
 public:
-  explicit Phases(CompileReport &report)
-      : report_(&report), start_(std::chrono::steady_clock::now()), torchStart_(torchFileNs()) {}
+  explicit Phases(CompileReport &report, ProgressCallback progress = {})
+      : report_(&report), progress_(std::move(progress)), start_(std::chrono::steady_clock::now()),
+        torchStart_(torchFileNs()) {}
+
+  /// What runs from now on, in words for a terminal: "writing the stages".
+  void begin(const std::string &step, int64_t leftNs = -1) const {
+    if (progress_)
+      progress_({step, "", 0, 0, leftNs});
+  }
 
   /// What ran since the last end was `name`.
   void end(const std::string &name) {
@@ -24,8 +31,11 @@ public:
     report_->torchFileCpuNs = torchFileNs().cpu - torchStart_.cpu;
   }
 
+  const ProgressCallback &progress() const { return progress_; }
+
 private:
   CompileReport *report_;
+  ProgressCallback progress_;
   std::chrono::steady_clock::time_point start_;
   WallAndCpu torchStart_;
 };

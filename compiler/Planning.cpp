@@ -2,6 +2,7 @@
 
 #include "compiler/GivenSchedule.h"
 #include "compiler/MeasureCosts.h"
+#include "compiler/OperatorTimes.h"
 #include "compiler/Predict.h"
 #include "compiler/TrainingAsked.h"
 #include "ir/Values.h"
@@ -196,6 +197,12 @@ llvm::Expected<bool> Planning::findCosts(Model &model, const std::vector<c10::IV
   if (llvm::Error error = expectSamples(model.signature, inputs))
     return std::move(error);
   const ClusterDevice device = leastDevice(model);
+  if (options_->progress) {
+    const int64_t budgetNs =
+        options_->costBudgetNs ? options_->costBudgetNs : TimingRequest().budgetNs;
+    options_->progress({isMeasured() ? "timing the operators" : "counting the operators' work", "",
+                        0, 0, isMeasured() ? budgetNs : -1});
+  }
   llvm::Expected<CostTable> table =
       pipec::findCosts(model, inputs, kindOfCosts(), *options_, device, ranks(model));
   if (!table)

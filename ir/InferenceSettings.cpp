@@ -2,13 +2,46 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
+#include <c10/util/Exception.h>
 #include <torch/csrc/jit/python/update_graph_executor_opt.h>
+
+#include <atomic>
 
 namespace pipec {
 
+namespace {
+
+std::atomic<TakeWarning> takeWarning = nullptr;
+
+/// "model.py:12"; of LibTorch's own sources nothing, which are not the user's.
+std::string lineOf(const c10::SourceLocation &location) {
+  std::string file = location.file;
+  file = file.substr(file.find_last_of('/') + 1);
+  const bool isPython = file.size() > 3 && file.compare(file.size() - 3, 3, ".py") == 0;
+  return isPython ? file + ":" + std::to_string(location.line) : "";
+}
+
+class WarningTaker final : public c10::WarningHandler {
+public:
+  void process(const c10::Warning &warning) override {
+    takeWarning.load()(warning.msg(), lineOf(warning.source_location()));
+  }
+};
+
+WarningTaker warningTaker; // LibTorch's handlers are one per thread
+
+} // namespace
+
+void sendWarningsTo(TakeWarning take) {
+  takeWarning = take;
+  c10::WarningUtils::set_warning_handler(&warningTaker);
+}
+
 InferenceSettings::InferenceSettings(int intraOpThreads)
     : grad_(at::GradMode::is_enabled()), optimize_(torch::jit::getGraphExecutorOptimize()),
-      threads_(at::get_num_threads()) {
+      threads_(at::get_num_threads()), warnings_(c10::WarningUtils::get_warning_handler()) {
+  if (takeWarning)
+    c10::WarningUtils::set_warning_handler(&warningTaker);
   if (intraOpThreads > 0)
     at::set_num_threads(intraOpThreads);
   at::GradMode::set_enabled(false);
@@ -16,6 +49,7 @@ InferenceSettings::InferenceSettings(int intraOpThreads)
 }
 
 InferenceSettings::~InferenceSettings() {
+  c10::WarningUtils::set_warning_handler(warnings_);
   at::GradMode::set_enabled(grad_);
   torch::jit::setGraphExecutorOptimize(optimize_);
   if (at::get_num_threads() != threads_)

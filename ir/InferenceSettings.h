@@ -1,7 +1,20 @@
 // The thread settings under which pipec runs models: they decide the bits.
 #pragma once
 
+#include <string>
+
+namespace c10 {
+class WarningHandler;
+}
+
 namespace pipec {
+
+/// `where`: "model.py:12", or empty for what no line of the model says. Any thread calls it.
+using TakeWarning = void (*)(const std::string &text, const std::string &where);
+
+/// From now on what models and LibTorch's operators warn of goes to `take`, and not to stderr as
+/// LibTorch writes it: on this thread, and on each other while InferenceSettings live there.
+void sendWarningsTo(TakeWarning take);
 
 /// While alive, on this thread: no gradients, graph optimiser off (a profiled graph gives other
 /// bits from its second run on), and `intraOpThreads` threads inside an operator (0: as they are).
@@ -15,6 +28,7 @@ public:
 private:
   bool grad_, optimize_;
   int threads_;
+  c10::WarningHandler *warnings_;
 };
 
 } // namespace pipec

@@ -78,6 +78,32 @@ Draws drawsOf(torch::jit::Node *node) {
   });
 }
 
+bool anyNodeInside(const torch::jit::Block *block,
+                   llvm::function_ref<bool(torch::jit::Node *)> holds) {
+  for (const torch::jit::Node *each : block->nodes()) {
+    auto *node = const_cast<torch::jit::Node *>(each);
+    if (holds(node))
+      return true;
+    for (const torch::jit::Block *inner : node->blocks())
+      if (anyNodeInside(inner, holds))
+        return true;
+    if (node->hasAttribute(c10::attr::Subgraph) &&
+        anyNodeInside(node->g(c10::attr::Subgraph)->block(), holds))
+      return true;
+  }
+  return false;
+}
+
+bool mayUseGenerator(torch::jit::Node *node) {
+  const c10::Symbol kind = node->kind();
+  if (kind.is_aten())
+    return drawsOf(node) != Draws::Never;
+  if (kind.is_prim())
+    return kind == c10::prim::CallMethod;
+  const std::string space = kind.ns().toUnqualString();
+  return space != "quantized" && space != "pipec";
+}
+
 Argument argumentOf(const c10::IValue &value) {
   if (value.isBool())
     return {Argument::State::Known, value.toBool() ? 1.0 : 0.0};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ir/RandomOps.h"
+#include "llvm/ADT/STLExtras.h"
 
 #include <ATen/core/ivalue.h>
 #include <ATen/core/symbol.h>
@@ -10,8 +11,9 @@
 #include <string>
 
 namespace torch::jit {
+struct Block;
 struct Node;
-}
+} // namespace torch::jit
 
 namespace pipec {
 
@@ -32,6 +34,14 @@ std::string describeNode(torch::jit::Node *node);
 
 /// Whether the operator itself (not its blocks) draws random numbers, as far as constants tell.
 Draws drawsOf(torch::jit::Node *node);
+
+/// Whether `holds` of any node in the block, those in inner blocks and in forked calls included.
+bool anyNodeInside(const torch::jit::Block *block,
+                   llvm::function_ref<bool(torch::jit::Node *)> holds);
+
+/// Whether it may draw from LibTorch's generator, which is one for all threads: also where nothing
+/// is known of it, as of an operator that is not LibTorch's own or a method of an object.
+bool mayUseGenerator(torch::jit::Node *node);
 /// A value as drawsWith takes it.
 Argument argumentOf(const c10::IValue &value);
 

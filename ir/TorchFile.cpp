@@ -374,6 +374,27 @@ void insertStateChecks(jit::Block *block) {
   }
 }
 
+bool isPrint(const jit::Node *node) {
+  return node->kind() == c10::prim::Print || node->kind() == c10::aten::warn;
+}
+
+void removePrints(jit::Block *block) {
+  for (auto it = block->nodes().begin(); it != block->nodes().end(); ++it) {
+    for (jit::Block *inner : it->blocks())
+      removePrints(inner);
+    if (it->hasAttribute(c10::attr::Subgraph))
+      removePrints(it->g(c10::attr::Subgraph)->block());
+    if (isPrint(*it))
+      it.destroyCurrent();
+  }
+}
+
+void removePrints(const jit::Module &module) {
+  for (jit::Function *function : module._ivalue()->compilation_unit()->get_functions())
+    if (auto *graphFunction = jit::tryToGraphFunction(*function))
+      removePrints(graphFunction->graph()->block());
+}
+
 llvm::Expected<jit::Module> loadSource(const std::string &path, const SourceMode &mode) {
   llvm::Expected<jit::Module> module = loadMapped(path);
   if (!module)

@@ -22,6 +22,12 @@ llvm::Expected<torch::jit::Module> loadMapped(const std::string &path, bool fewR
 /// it for a constant.
 void insertStateChecks(torch::jit::Block *block);
 
+/// Whether the operator writes for people: print() or warnings.warn().
+bool isPrint(const torch::jit::Node *node);
+/// Removes these operators, and they are all that is removed: for runs whose text nobody wants.
+void removePrints(torch::jit::Block *block);
+void removePrints(const torch::jit::Module &module);
+
 /// loadMapped with the training flags of `mode` set, and with these checks. Errors: those of
 /// loadMapped; Usage for a name of keepEval that is no module, with the nearest one.
 llvm::Expected<torch::jit::Module> loadSource(const std::string &path, const SourceMode &mode);

@@ -176,6 +176,7 @@ Reference::Impl::runFresh(std::vector<std::vector<c10::IValue>> inOrder) {
   llvm::Expected<jit::Module> fresh = freshModule();
   if (!fresh)
     return fresh.takeError();
+  removePrints(*fresh); // those of the micro-batches are enough
   std::vector<c10::IValue> results;
   for (std::vector<c10::IValue> &inputs : inOrder) {
     llvm::Expected<c10::IValue> value = run(*fresh, std::move(inputs), 0, nullptr);
@@ -205,8 +206,11 @@ llvm::Error Reference::Impl::learn(const std::vector<c10::IValue> &inputs) {
   how.drawsRandom = [this] { return drew; };
   how.writesState = keepsState;
   llvm::Expected<BatchDiscovery> found =
-      discoverBatch(signature, inputs, how, [this](std::vector<std::vector<c10::IValue>> inOrder) {
-        return runFresh(std::move(inOrder));
+      discoverBatch(signature, inputs, how, [this](std::vector<std::vector<Values>> experiments) {
+        std::vector<llvm::Expected<Values>> results;
+        for (std::vector<Values> &calls : experiments)
+          results.push_back(runFresh(std::move(calls)));
+        return results;
       });
   if (!found)
     return found.takeError();

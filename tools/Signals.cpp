@@ -2,6 +2,7 @@
 
 #include "ir/UnfinishedOutputs.h"
 #include "tools/Crashes.h"
+#include "tools/ProgressLine.h"
 
 #include <atomic>
 #include <csignal>
@@ -35,6 +36,7 @@ void waitForSignal(sigset_t signals) {
   stopping = true;
   endWhatMayCrash();
   abandonUnfinishedOutputs();
+  endProgress();
   std::string line = "error: stopped by signal " + std::to_string(number) + "\n";
   // Not through stdio: the main thread may hold its lock.
   [[maybe_unused]] ssize_t ignored = ::write(STDERR_FILENO, line.data(), line.size());

@@ -12,6 +12,7 @@
 #include "tools/FreedMemory.h"
 #include "tools/LoadLibrary.h"
 #include "tools/ModelPrints.h"
+#include "tools/ProgressLine.h"
 #include "tools/ToolMain.h"
 
 using namespace pipec;
@@ -54,7 +55,12 @@ llvm::Error writeCosts(const CompileReport &report, const std::string &path, boo
                llvm::StringRef(std::generic_category().message(file.error())).lower());
 }
 
-llvm::Expected<CompileReport> compileOrTry(Compiler &compiler, const CompileCommand &command) {
+llvm::Expected<CompileReport> compileOrTry(Compiler &compiler, CompileCommand &command) {
+  std::optional<ProgressLine> progress;
+  if (!command.json && command.options.printAfter.empty()) { // whose text takes the terminal
+    progress.emplace();
+    command.options.progress = progress->callback();
+  }
   if (!command.dryRun)
     return compiler.compile(command.options, command.target, command.force);
   llvm::Expected<Compiled> compiled = compiler.compile(command.options);

@@ -1,6 +1,7 @@
 #include "ir/artifact/SerialRunner.h"
 
 #include "ir/InferenceSettings.h"
+#include "llvm/ADT/STLExtras.h"
 
 #include <fmt/format.h>
 
@@ -14,6 +15,9 @@ llvm::Expected<SerialRunner> SerialRunner::load(const std::string &directory, co
         StageModule::load(directory + "/" + plan.stages[s].file, plan.stages[s]);
     if (!stage)
       return withContext(stage.takeError(), fmt::format("stage {}", s));
+    stage->silence();
+    if (llvm::Error error = stage->prepare())
+      return withContext(std::move(error), fmt::format("stage {}", s));
     runner.stages_.push_back(std::move(*stage));
   }
   for (const Channel &channel : plan.channels)
@@ -21,29 +25,34 @@ llvm::Expected<SerialRunner> SerialRunner::load(const std::string &directory, co
       for (const PortRef &to : channel.to)
         runner.stages_[to.stage].setAttribute(
             to.port, runner.stages_[channel.from.stage].attribute(channel.from.port));
-  runner.channels_.resize(plan.channels.size());
   return runner;
 }
 
-llvm::Expected<std::vector<c10::IValue>> SerialRunner::run(std::vector<c10::IValue> inputs) {
+bool SerialRunner::mayUseGenerator() const {
+  return llvm::any_of(stages_, [](const StageModule &stage) { return stage.mayUseGenerator(); });
+}
+
+llvm::Expected<SerialRunner::Result> SerialRunner::run(std::vector<c10::IValue> inputs) {
   InferenceSettings settings;
-  std::vector<c10::IValue> leaves(plan_->signature.leaves.size());
+  Result result;
+  result.leaves.resize(plan_->signature.leaves.size());
+  result.sent.resize(plan_->channels.size());
   for (size_t s = 0; s < stages_.size(); ++s) {
     std::vector<c10::IValue> arguments;
     for (const StageInput &input : plan_->stages[s].inputs)
       arguments.push_back(input.kind == StageInput::Kind::UserInput ? inputs[input.index]
-                                                                    : channels_[input.index]);
+                                                                    : result.sent[input.index]);
     llvm::Expected<std::vector<c10::IValue>> outputs = stages_[s].run(std::move(arguments));
     if (!outputs)
       return withContext(outputs.takeError(), fmt::format("stage {}", s));
     for (size_t i = 0; i < outputs->size(); ++i) {
       for (size_t channel : plan_->stages[s].outputs[i].channels)
-        channels_[channel] = (*outputs)[i];
+        result.sent[channel] = (*outputs)[i];
       for (size_t leaf : plan_->stages[s].outputs[i].leaves)
-        leaves[leaf] = (*outputs)[i];
+        result.leaves[leaf] = (*outputs)[i];
     }
   }
-  return leaves;
+  return result;
 }
 
 } // namespace pipec

@@ -1,5 +1,6 @@
 #include "ir/artifact/StageModule.h"
 
+#include "ir/NodeInfo.h"
 #include "ir/TorchError.h"
 #include "ir/TorchFile.h"
 #include "ir/Values.h"
@@ -141,6 +142,19 @@ llvm::Expected<StageModule> StageModule::load(const std::string &path, const Sta
   return StageModule(std::move(impl));
 }
 
+llvm::Error StageModule::prepare() {
+  if (impl_->code)
+    return llvm::Error::success();
+  return guardTorchVoid(ExitCode::Usage, "running the stage",
+                        [&] { impl_->code.emplace(impl_->graph, "pipec_forward"); });
+}
+
+void StageModule::silence() { removePrints(impl_->graph->block()); }
+
+bool StageModule::mayUseGenerator() const {
+  return anyNodeInside(impl_->graph->block(), pipec::mayUseGenerator);
+}
+
 llvm::Expected<std::vector<c10::IValue>> StageModule::run(std::vector<c10::IValue> inputs) {
   const StagePlan &plan = impl_->plan;
   if (inputs.size() != plan.inputs.size())
@@ -159,13 +173,12 @@ llvm::Expected<std::vector<c10::IValue>> StageModule::run(std::vector<c10::IValu
     stack.insert(stack.end(), attribute.uses, impl_->attributes[i]);
   }
 
-  llvm::Error error = guardTorchVoid(ExitCode::Usage, "running the stage", [&] {
-    if (!impl_->code)
-      impl_->code.emplace(impl_->graph, "pipec_forward");
-    jit::InterpreterState(*impl_->code, runHere).run(stack);
-  });
-  if (error)
-    return error;
+  if (llvm::Error error = prepare())
+    return std::move(error);
+  if (llvm::Error error = guardTorchVoid(ExitCode::Usage, "running the stage", [&] {
+        jit::InterpreterState(*impl_->code, runHere).run(stack);
+      }))
+    return std::move(error);
 
   std::vector<c10::IValue> outputs;
   if (plan.outputs.size() == 1)

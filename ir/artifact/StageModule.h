@@ -19,7 +19,8 @@ namespace pipec {
 c10::IValue runMethod(const torch::jit::Module &module, const std::string &method,
                       std::vector<c10::IValue> arguments);
 
-/// A stage file of an artifact, ready to run. One thread at a time.
+/// A stage file of an artifact, ready to run. One thread at a time; after prepare() several may run
+/// a stage that writes no state.
 class StageModule {
 public:
   /// Loads `path` (mapped) as the stage `plan` describes. Attributes that arrive on a weight
@@ -29,6 +30,15 @@ public:
   StageModule(StageModule &&);
   StageModule &operator=(StageModule &&);
   ~StageModule();
+
+  /// What the first run would do besides. Errors: Usage with LibTorch's message.
+  llvm::Error prepare();
+
+  /// Before the first run: from then on it neither prints nor warns.
+  void silence();
+
+  /// Whether it may draw random numbers that runs on other threads at the same time would change.
+  bool mayUseGenerator() const;
 
   /// Runs pipec_forward on one micro-batch: one value per input port in, one per output port out;
   /// state outputs are written back to the attributes before it returns. Grad mode, threads and

@@ -89,23 +89,6 @@ Values spread(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, bool &dis
   });
 }
 
-/// Runs calls that `make` gives, on copies; keeps them where all of them run.
-llvm::Error runInto(Experiment &experiment, ModelRunner run,
-                    llvm::function_ref<std::vector<Values>()> make) {
-  return guardTorchError(ExitCode::Other, "changing the example inputs", [&]() -> llvm::Error {
-    std::vector<Values> calls = make(), copies;
-    for (Values &call : calls) {
-      call = ownCopies(call);
-      copies.push_back(ownCopies(call));
-    }
-    llvm::Expected<std::vector<c10::IValue>> results = run(std::move(copies));
-    if (!results)
-      return results.takeError();
-    experiment = {std::move(calls), std::move(*results)};
-    return llvm::Error::success();
-  });
-}
-
 std::string firstLine(llvm::Error error) {
   const std::string message = describe(std::move(error)).message;
   return llvm::StringRef(message).split('\n').first.str();
@@ -113,81 +96,115 @@ std::string firstLine(llvm::Error error) {
 
 class Trial {
 public:
-  Trial(CutTrial &trial, ModelRunner run)
-      : trial_(trial), dims_(trial.candidate.dims), run_(run),
+  Trial(CutTrial &trial, ModelRuns runAll)
+      : trial_(trial), dims_(trial.candidate.dims), runAll_(runAll),
         example_(trial.example.calls.front()) {}
 
-  void runAll() {
+  /// The whole batch alone: where it does not run, nothing else is tried.
+  void tryAll() {
     trial_.refusal = refusalOfWhole();
     if (!trial_.runs())
       return;
+    const Values calm = resized(example_, dims_, kVariedSamples);
+    std::vector<Asked> asked = {{&trial_.varied, variedCalls(calm, {0.5, -0.5})},
+                                {&trial_.parts, partCalls()},
+                                {&trial_.poked, {poke(calm, dims_, kPokedSample)}}};
     if (trial_.candidate.batch != kSmallSamples)
-      trial_.refusal = refusalOf(trial_.small, [&] {
-        return std::vector<Values>{resized(example_, dims_, kSmallSamples)};
-      });
-    if (trial_.runs())
-      trial_.refusal = refusalOfVaried(kVariedSamples);
-    if (!trial_.runs())
-      return;
-    trial_.partsRefusal = refusalOf(trial_.parts, [&] {
-      const Values &whole = trial_.whole.calls.front();
-      return std::vector<Values>{partOf(whole, dims_, 0, kPartSamples[0]),
-                                 partOf(whole, dims_, kPartSamples[0], kPartSamples[1])};
-    });
-    const Values &calm = trial_.varied.calls.front();
-    refusalOf(trial_.poked, [&] { return std::vector<Values>{poke(calm, dims_, kPokedSample)}; });
+      asked.push_back({&trial_.small, {resized(example_, dims_, kSmallSamples)}});
+    const std::vector<std::string> refusals = run(asked);
+    trial_.partsRefusal = refusals[1];
+    trial_.refusal = refusals.size() > 3 ? refusals[3] : "";
+    if (!refusals[0].empty() && trial_.runs())
+      trial_.refusal = refusalOfVaried(calm, {{0.5}, {-0.5}, {}});
   }
 
-  void vary() { refusalOfVaried(trial_.candidate.batch); }
+  void vary() {
+    trial_.variedSamples = trial_.candidate.batch;
+    refusalOfVaried(example_, {{0.5, -0.5}, {0.5}, {-0.5}, {}});
+  }
 
 private:
-  std::string refusalOf(Experiment &experiment,
-                        llvm::function_ref<std::vector<Values>()> make) const {
-    llvm::Error error = runInto(experiment, run_, make);
-    return error ? firstLine(std::move(error)) : "";
+  /// Arguments of an experiment, and where it goes when all of its calls run.
+  struct Asked {
+    Experiment *into;
+    std::vector<Values> calls;
+  };
+
+  /// Why each of them does not run; empty: it does.
+  std::vector<std::string> run(std::vector<Asked> &asked) const {
+    std::vector<std::vector<Values>> copies;
+    for (Asked &one : asked) {
+      copies.emplace_back();
+      for (Values &call : one.calls) {
+        call = ownCopies(call);
+        copies.back().push_back(ownCopies(call));
+      }
+    }
+    std::vector<std::string> refusals;
+    std::vector<llvm::Expected<std::vector<c10::IValue>>> results = runAll_(std::move(copies));
+    for (size_t k = 0; k < asked.size(); ++k) {
+      refusals.push_back(results[k] ? "" : firstLine(results[k].takeError()));
+      if (refusals.back().empty())
+        *asked[k].into = {std::move(asked[k].calls), std::move(*results[k])};
+    }
+    return refusals;
+  }
+
+  std::string refusalOf(Experiment &experiment, std::vector<Values> calls) const {
+    std::vector<Asked> asked = {{&experiment, std::move(calls)}};
+    return run(asked).front();
   }
 
   /// Of an example of one sample, which would hide that samples affect each other, others are made.
   std::string refusalOfWhole() {
-    auto plain = [&] { return std::vector<Values>{resized(example_, dims_, kWholeSamples)}; };
+    const Values plain = resized(example_, dims_, kWholeSamples);
     if (trial_.candidate.batch != 1)
-      return refusalOf(trial_.whole, plain);
+      return refusalOf(trial_.whole, {plain});
     bool distinct = false;
-    std::string refusal = refusalOf(
-        trial_.whole, [&] { return std::vector<Values>{spread(plain().front(), dims_, distinct)}; });
+    const std::string refusal = refusalOf(trial_.whole, {spread(plain, dims_, distinct)});
     trial_.distinct = distinct && refusal.empty();
-    return refusal.empty() ? "" : refusalOf(trial_.whole, plain);
+    return refusal.empty() ? "" : refusalOf(trial_.whole, {plain});
+  }
+
+  std::vector<Values> partCalls() const {
+    const Values &whole = trial_.whole.calls.front();
+    return {partOf(whole, dims_, 0, kPartSamples[0]),
+            partOf(whole, dims_, kPartSamples[0], kPartSamples[1])};
+  }
+
+  /// The same arguments first, since a second call shows what follows the first one.
+  std::vector<Values> variedCalls(const Values &calm, llvm::ArrayRef<double> factors) const {
+    std::vector<Values> calls = {calm};
+    for (double factor : factors)
+      calls.push_back(mapCut(calm, dims_, [&](const at::Tensor &tensor, int64_t) {
+        return otherValues(tensor, factor);
+      }));
+    return calls;
   }
 
   /// Not every model takes negative numbers, and not every one shows by half the number what hangs
-  /// on a sign; the same arguments first, since a second call shows what follows the first one.
-  std::string refusalOfVaried(int64_t samples) {
-    trial_.variedSamples = samples;
-    const Values calm = resized(example_, dims_, samples);
-    auto varied = [&](double factor) {
-      return mapCut(calm, dims_, [&](const at::Tensor &tensor, int64_t) {
-        return otherValues(tensor, factor);
-      });
-    };
-    for (const std::vector<double> &factors :
-         {std::vector<double>{0.5, -0.5}, {0.5}, {-0.5}, {}}) {
-      std::string refusal = refusalOf(trial_.varied, [&] {
-        std::vector<Values> calls = {calm};
-        for (double factor : factors)
-          calls.push_back(varied(factor));
-        return calls;
-      });
-      if (refusal.empty() || factors.empty())
-        return refusal;
+  /// on a sign: the first of these ways that runs.
+  std::string refusalOfVaried(const Values &calm, const std::vector<std::vector<double>> &ways) {
+    std::string refusal;
+    for (const std::vector<double> &factors : ways) {
+      refusal = refusalOf(trial_.varied, variedCalls(calm, factors));
+      if (refusal.empty())
+        break;
     }
-    return "";
+    return refusal;
   }
 
   CutTrial &trial_;
   const CutDims &dims_;
-  ModelRunner run_;
+  ModelRuns runAll_;
   const Values &example_;
 };
+
+/// What cutting and changing arguments may throw is a refusal.
+std::string guarded(llvm::function_ref<void()> body) {
+  llvm::Error error = guardTorchVoid(ExitCode::Other, "changing the example inputs", body);
+  return error ? firstLine(std::move(error)) : "";
+}
 
 } // namespace
 
@@ -214,15 +231,18 @@ std::vector<int64_t> CutTrial::samplesOf(const Experiment &experiment) const {
 }
 
 CutTrial tryCut(const CutCandidate &candidate, const Values &example, c10::IValue exampleResult,
-                ModelRunner run) {
+                ModelRuns runAll) {
   CutTrial trial;
   trial.candidate = candidate;
   trial.example = {{ownCopies(example)}, {std::move(exampleResult)}};
-  Trial(trial, run).runAll();
+  if (std::string refusal = guarded([&] { Trial(trial, runAll).tryAll(); }); !refusal.empty())
+    trial.refusal = std::move(refusal);
   return trial;
 }
 
-void varyExample(CutTrial &trial, ModelRunner run) { Trial(trial, run).vary(); }
+void varyExample(CutTrial &trial, ModelRuns runAll) {
+  guarded([&] { Trial(trial, runAll).vary(); });
+}
 
 Values firstSamples(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, int64_t samples) {
   const Values few = mapCut(inputs, dims, [&](const at::Tensor &tensor, int64_t dim) {

@@ -50,10 +50,10 @@ struct CutTrial {
 /// `example`: arguments of one micro-batch of candidate.batch samples. `exampleResult`: of the model
 /// on them. Tries no batch of one sample: sizes say too little there, and some models refuse it.
 CutTrial tryCut(const CutCandidate &candidate, const Values &example, c10::IValue exampleResult,
-                ModelRunner run);
+                ModelRuns runAll);
 
 /// For a model that runs at one size only: `varied` at the size of the example.
-void varyExample(CutTrial &trial, ModelRunner run);
+void varyExample(CutTrial &trial, ModelRuns runAll);
 
 /// The first `samples` of what is cut, more than there are: some of them again; the rest whole.
 Values firstSamples(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, int64_t samples);

@@ -50,8 +50,8 @@ struct Way {
 class Discoverer {
 public:
   Discoverer(const Signature &untried, const Values &inputs, const DiscoveryOptions &options,
-             ModelRunner run)
-      : untried_(untried), inputs_(inputs), options_(options), run_(run),
+             ModelRuns runAll, ModelRunner run)
+      : untried_(untried), inputs_(inputs), options_(options), runAll_(runAll), run_(run),
         named_(anyDimGiven(untried, options.batchDimGiven)) {}
 
   llvm::Expected<BatchDiscovery> discover(Signature &signature) {
@@ -137,7 +137,7 @@ private:
       return std::nullopt;
     }
     Way way;
-    way.trial = tryCut(candidate, example, *result, run_);
+    way.trial = tryCut(candidate, example, *result, runAll_);
     if (llvm::Error error = judge(way))
       return std::move(error);
     return way;
@@ -176,7 +176,7 @@ private:
           signature.batchSymbolic = trial.runs();
           signature.batchSize = trial.candidate.batch;
           if (!trial.runs())
-            varyExample(trial, run_);
+            varyExample(trial, runAll_);
           if (options_.findsTree)
             describeResults(signature, trial);
           llvm::Expected<TrialLeaves> leaves = leavesOf(signature, trial);
@@ -319,6 +319,7 @@ private:
   const Signature &untried_;
   const Values &inputs_;
   const DiscoveryOptions &options_;
+  ModelRuns runAll_;
   ModelRunner run_;
   const bool named_;
   std::optional<c10::IValue> whole_; // result of the inputs as they are
@@ -332,13 +333,18 @@ private:
 } // namespace
 
 llvm::Expected<BatchDiscovery> discoverBatch(Signature &signature, const Values &inputs,
-                                             const DiscoveryOptions &options, ModelRunner run) {
+                                             const DiscoveryOptions &options, ModelRuns runAll) {
   PIPEC_ASSERT(inputs.size() == signature.inputs.size() &&
                    options.batchDimGiven.size() == inputs.size(),
                "bound inputs");
   const Signature untried = signature;
+  auto run = [&](std::vector<Values> calls) -> llvm::Expected<std::vector<c10::IValue>> {
+    std::vector<std::vector<Values>> one;
+    one.push_back(std::move(calls));
+    return std::move(runAll(std::move(one)).front());
+  };
   llvm::Expected<BatchDiscovery> found =
-      Discoverer(untried, inputs, options, run).discover(signature);
+      Discoverer(untried, inputs, options, runAll, run).discover(signature);
   if (found && !found->notCut.empty() && options.microBatches > 1)
     return notCutError(found->notCut, options.microBatches);
   return found;

@@ -38,10 +38,10 @@ struct BatchDiscovery {
 /// cannot run alone (offsets into another input begin at 0, edges of a graph, a list with an entry
 /// per sample) no input is cut, sizes that follow the batch are dynamic, and `notCut` says why;
 /// unless the user named a dimension. Errors: Usage when given dimensions disagree, a path of
-/// options.merges does not exist, or its rule does not fit; that of `run` when the example fails,
+/// options.merges does not exist, or its rule does not fit; that of the model when the example fails,
 /// with the dimension or the batch size that would help.
 llvm::Expected<BatchDiscovery> discoverBatch(Signature &signature, const Values &inputs,
-                                             const DiscoveryOptions &options, ModelRunner run);
+                                             const DiscoveryOptions &options, ModelRuns runAll);
 
 /// Sets the rules of `merges`. Errors: Usage for an unknown path or a rule that fits no value of
 /// that type.

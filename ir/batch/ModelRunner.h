@@ -18,6 +18,11 @@ using Values = std::vector<c10::IValue>;
 using ModelRunner =
     llvm::function_ref<llvm::Expected<std::vector<c10::IValue>>(std::vector<Values> calls)>;
 
+/// Several such experiments, each on a copy of its own, at the same time where that is possible.
+/// Gives the results of each experiment, in order.
+using ModelRuns = llvm::function_ref<std::vector<llvm::Expected<std::vector<c10::IValue>>>(
+    std::vector<std::vector<Values>> experiments)>;
+
 /// Calls of one copy of the model, with arguments as they were before the call, and their results.
 struct Experiment {
   std::vector<Values> calls;

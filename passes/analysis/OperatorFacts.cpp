@@ -224,6 +224,16 @@ std::pair<size_t, size_t> hiddenWrites(const Node *node) {
   return {3, 5};
 }
 
+bool mayWriteAnything(const Node *node) {
+  if (node->kind() == c10::prim::SetAttr)
+    return true;
+  const c10::FunctionSchema *schema = node->maybeSchema();
+  if (schema ? schema->is_mutable() : !node->kind().is_prim())
+    return true;
+  const auto [first, last] = hiddenWrites(node);
+  return first < last;
+}
+
 PureForm pureFormOf(const Node *writer) {
   if (!writer->kind().is_aten())
     return PureForm::None;

@@ -58,6 +58,10 @@ bool mayChangeForm(const torch::jit::Node *writer);
 /// of normalisations in training.
 std::pair<size_t, size_t> hiddenWrites(const torch::jit::Node *node);
 
+/// Whether the operator itself may write anything at all: by its schema, unlike it (running
+/// statistics, an attribute), or because nothing is known of it.
+bool mayWriteAnything(const torch::jit::Node *node);
+
 /// How an operator that writes its first input has a form that only returns the new value, with the
 /// same gradient to the bit.
 enum class PureForm {

@@ -35,6 +35,21 @@ class Reproducible(e2e.Case):
         self.compiled(MODEL, "again.pipe", *OPTIONS, INPUTS)  # replaces what is there
         self.sameAsFirst("again.pipe")
 
+    def testOneCore(self):
+        """Test runs one after the other, and several at a time: the same artifact, and the same words."""
+        def oneCore():
+            os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+
+        def words(result):
+            return result.err, result.out.partition("time of the compile")[0]
+
+        for model, how in (("lstm", ["--stages", 2, "--cost", "analytic"]), ("mlp", ["--at", "layers.8"])):
+            with self.subTest(model=model):
+                command = ["pipe-compile", e2e.MODELS / f"{model}.pt", *how, "--inputs", e2e.MODELS / f"{model}.inputs.pt", "--force", "-o"]
+                results = [self.pipec(0, *command, "one-core.pipe", before=oneCore, saying="bits"), self.pipec(0, *command, "cores.pipe", saying="bits")]
+                self.assertEqual(words(results[0]), words(results[1]))
+                self.assertEqual(e2e.files("one-core.pipe"), e2e.files("cores.pipe"))
+
     def testClockAndFolders(self):
         """Another clock, that even runs backwards, and folders that list their files in another order."""
         subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", "other_machine.so",

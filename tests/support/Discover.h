@@ -1,6 +1,7 @@
 // The discovery of a batch for models that are functions.
 #pragma once
 
+#include "ir/MicroBatch.h"
 #include "ir/batch/Discovery.h"
 
 #include <ATen/core/ivalue.h>
@@ -41,7 +42,12 @@ inline llvm::Expected<BatchDiscovery> discover(Signature &signature, const Value
     }
     return results;
   };
-  return discoverBatch(signature, inputs, options, run);
+  return discoverBatch(signature, inputs, options, [&](std::vector<std::vector<Values>> all) {
+    std::vector<llvm::Expected<std::vector<c10::IValue>>> results;
+    for (std::vector<Values> &calls : all)
+      results.push_back(run(std::move(calls)));
+    return results;
+  });
 }
 
 /// Why the batch is not cut; empty otherwise. Throws what failed.

@@ -47,3 +47,5 @@ list(APPEND PIPEC_UNIT_SOURCES unit/BatchDimGuessTest.cpp)
 list(APPEND PIPEC_SCHEDULE_SOURCES unit/OutputPathTest.cpp)
 list(APPEND PIPEC_SCHEDULE_SOURCES unit/ShownTextTest.cpp)
 list(APPEND PIPEC_UNIT_SOURCES unit/FileKindTest.cpp)
+
+list(APPEND PIPEC_UNIT_SOURCES unit/ParallelRunsTest.cpp unit/ProgressLineTest.cpp)

@@ -1,0 +1,110 @@
+"""On a terminal pipe-compile says in one line what runs; the line is gone when it ends. Nowhere else is there such a line."""
+import os
+import pty
+import re
+import signal
+import subprocess
+
+import torch
+from torch import nn
+
+import e2e
+
+
+class Slow(nn.Module):
+    """Takes long enough to be looked at: a chain that no core does in an instant."""
+
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(256, 256)
+        self.b = nn.Linear(256, 256)
+
+    def forward(self, x):
+        x = self.a(x)
+        for i in range(1200):
+            x = torch.tanh(x @ x.transpose(1, 2) @ x / 512)
+        return self.b(x)
+
+
+def onScreen(text):
+    """What a terminal shows at the end of it all, and every text that stood in the last line at some time."""
+    rows, seen = [""], set()
+    for part in re.split(r"(\r\n|\n|\r|\x1b\[K)", text):
+        if part in ("\r\n", "\n"):
+            rows.append("")
+            column = 0
+        elif part == "\r":
+            column = 0
+        elif part == "\x1b[K":
+            rows[-1] = rows[-1][:column]
+        elif part:
+            column = 0 if len(rows) == 1 and not rows[0] else column
+            rows[-1] = rows[-1][:column] + part + rows[-1][column + len(part):]
+            column += len(part)
+            seen.add(rows[-1])
+    return rows, seen
+
+
+class Progress(e2e.Case):
+    @classmethod
+    def setUpClass(cls):
+        torch.manual_seed(7)
+        torch.jit.script(Slow().eval()).save("slow.pt")
+
+    def onTerminal(self, *more, env=None, stop=None):
+        """Exit code, stdout, and what the terminal at stderr got; with `stop` the signal is sent once that text was there."""
+        master, slave = pty.openpty()
+        process = subprocess.Popen([e2e.BIN / "pipe-compile", "slow.pt", "--at", "b", "--inputs", "f32[2,64,256]", "-o", "slow.pipe", "--force", *more],
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=slave, env={**os.environ, "TERM": "xterm", **(env or {})},
+                                   preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+        os.close(slave)
+        text = b""
+        while True:
+            try:
+                part = os.read(master, 65536)
+            except OSError:  # nobody writes any more
+                break
+            if not part:
+                break
+            text += part
+            if stop and stop in text:
+                process.send_signal(signal.SIGINT)
+                stop = None
+        out = process.stdout.read().decode()
+        process.wait(timeout=300)
+        os.close(master)
+        return process.returncode, out, text.decode()
+
+    def testSaysWhatRunsAndHowFarItIs(self):
+        code, out, text = self.onTerminal()
+        self.assertEqual(code, 0, out + text)
+        rows, seen = onScreen(text)
+        self.assertTrue(any(line.startswith("running the source") for line in seen), seen)
+        stages = [line for line in seen if line.startswith("running the stages: ")]
+        self.assertTrue(any(re.fullmatch(r"running the stages: \d+ of \d+ runs, about \d+ s left", line) for line in stages), seen)
+        self.assertFalse(any("running" in row for row in rows), rows)
+        self.assertTrue(all(row == "" or row.startswith("note: ") for row in rows), rows)
+        self.assertNotIn("\x1b[3", text)  # no colour
+        self.assertIn("wrote slow.pipe", out)
+        self.assertNotIn("running the", out)
+
+    def testIsGoneAfterCtrlC(self):
+        code, out, text = self.onTerminal(stop=b"running the source")
+        self.assertEqual(code, 130, out + text)
+        rows, _ = onScreen(text)
+        self.assertEqual([row for row in rows if row], ["error: stopped by signal 2"])
+
+    def testNowhereElse(self):
+        for more, env in ((["--json"], {}), ([], {"TERM": "dumb"})):
+            with self.subTest(more=more, env=env):
+                code, out, text = self.onTerminal(*more, env=env)
+                self.assertEqual(code, 0, out + text)
+                self.assertNotIn("running", text)
+                self.assertNotIn("\x1b", text)
+        result = self.pipec(0, "pipe-compile", "slow.pt", "--at", "b", "--inputs", "f32[2,64,256]", "-o", "slow.pipe", "--force")
+        self.assertNotIn("running", result.err)
+        self.assertNotIn("\x1b", result.err)
+
+
+if __name__ == "__main__":
+    e2e.main()
