@@ -150,6 +150,7 @@ llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode
   if (!found)
     return found.takeError();
   llvm::append_range(model.notes, found->notes);
+  llvm::append_range(model.warnings, found->warnings);
   noteState(model);
   llvm::Expected<std::vector<ExampleRun>> runs = runsOf(found->trial, model.signature);
   if (!runs)

@@ -95,7 +95,7 @@ struct Reference::Impl {
   std::vector<c10::TypePtr> types;
   bool known = false; // outputs and batch dimensions
   bool drew = false;  // any random number so far
-  std::vector<std::string> notes;
+  std::vector<std::string> notes, warnings;
   uint64_t calls = 0;
 
   llvm::Expected<jit::Module> freshModule() const;
@@ -215,6 +215,7 @@ llvm::Error Reference::Impl::learn(const std::vector<c10::IValue> &inputs) {
   if (!found)
     return found.takeError();
   notes = std::move(found->notes);
+  warnings = std::move(found->warnings);
   known = true;
   return llvm::Error::success();
 }
@@ -256,7 +257,7 @@ void Reference::Impl::correctRules(llvm::ArrayRef<std::vector<c10::IValue>> leav
     if (same)
       continue;
     rule = {};
-    notes.push_back(fmt::format("result {} differs between micro-batches: it is a list of their "
+    warnings.push_back(fmt::format("result {} differs between micro-batches: it is a list of their "
                                 "values; --merge {}=same|list says how it is merged",
                                 outputPath(signature, l), outputPath(signature, l)));
   }
@@ -295,6 +296,7 @@ std::vector<c10::TypePtr> Reference::inputTypes() const { return impl_->types; }
 int Reference::threads() const { return impl_->threads; }
 std::string Reference::device() const { return impl_->device->name(); }
 const std::vector<std::string> &Reference::notes() const { return impl_->notes; }
+const std::vector<std::string> &Reference::warnings() const { return impl_->warnings; }
 int64_t Reference::peakMemoryBytes() const { return impl_->device->memory().peakBytes; }
 
 llvm::Expected<c10::IValue> Reference::infer(const std::vector<c10::IValue> &inputs,

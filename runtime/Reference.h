@@ -44,9 +44,10 @@ public:
   std::string device() const;
   int64_t peakMemoryBytes() const;
 
-  /// What the last infer() wants a person to know: results that differ from the whole batch's, and
-  /// arguments that are not cut.
+  /// What infer() wants a person to know: how arguments are cut, and results that are not the whole
+  /// batch's.
   const std::vector<std::string> &notes() const;
+  const std::vector<std::string> &warnings() const;
 
   /// Runs one batch and merges the micro-batches' results. With several micro-batches the first call
   /// finds out on fresh copies of the model which inputs and results follow the batch

@@ -277,7 +277,11 @@ llvm::Expected<Runner> referenceRunner(RunReport &report) {
                   return bindArguments(reference->signature(), reference->inputTypes(), arguments);
                 },
                 [reference] { return std::vector<int64_t>{reference->peakMemoryBytes()}; },
-                [reference] { return reference->notes(); },
+                [reference] {
+                  for (const std::string &warning : reference->warnings())
+                    printWarning(warning);
+                  return reference->notes();
+                },
                 [number = options.microBatches] { return number; }};
 }
 

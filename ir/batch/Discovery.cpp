@@ -312,7 +312,7 @@ private:
         check = {ResultCheck::Equal::Yes, ""}; // there is one micro-batch
     }
     found.trial = std::move(best_->trial);
-    found.notes = discoveryNotes(signature, found, best_->mixing, inputs_, options_);
+    addNotes(found, signature, best_->mixing, inputs_, options_);
     return found;
   }
 

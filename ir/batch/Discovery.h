@@ -26,7 +26,8 @@ struct DiscoveryOptions {
 struct BatchDiscovery {
   std::string notCut;               // why no input is cut; empty otherwise
   std::vector<ResultCheck> results; // per leaf
-  std::vector<std::string> notes;   // sentences for a report: what differs from the whole batch
+  std::vector<std::string> notes;    // sentences for a report: how the batch is cut
+  std::vector<std::string> warnings; // results that are not the whole batch's
   CutTrial trial;                   // of the way that was chosen
 };
 

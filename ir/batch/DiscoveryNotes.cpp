@@ -83,12 +83,8 @@ std::string noteOnResult(const std::string &path, const MergeRule &rule, const R
 
 } // namespace
 
-std::vector<std::string> discoveryNotes(const Signature &signature, const BatchDiscovery &found,
-                                        const std::string &mixing, const Values &inputs,
-                                        const DiscoveryOptions &options) {
-  if (!found.notCut.empty())
-    return {"the batch is not cut into micro-batches: " + found.notCut +
-            "; --batch-dim NAME=K cuts it"};
+/// Samples of the inputs; 0: nothing is cut.
+static int64_t samplesIn(const Signature &signature, const Values &inputs) {
   int64_t batch = 0;
   for (size_t i = 0; i < inputs.size() && batch == 0; ++i)
     if (const std::optional<int64_t> dim = signature.inputs[i].batchDim)
@@ -96,28 +92,40 @@ std::vector<std::string> discoveryNotes(const Signature &signature, const BatchD
         if (batch == 0 && tensor.defined() && *dim < tensor.dim())
           batch = tensor.size(*dim);
       });
+  return batch;
+}
+
+void addNotes(BatchDiscovery &found, const Signature &signature, const std::string &mixing,
+              const Values &inputs, const DiscoveryOptions &options) {
+  if (!found.notCut.empty()) {
+    found.notes = {"the batch is not cut into micro-batches: " + found.notCut +
+                   "; --batch-dim NAME=K cuts it"};
+    return;
+  }
+  const int64_t batch = samplesIn(signature, inputs);
   if (batch == 0)
-    return {};
-  std::vector<std::string> notes = notesOnInputs(signature, inputs, options, batch);
+    return;
+  found.notes = notesOnInputs(signature, inputs, options, batch);
   const std::vector<std::string> paths = outputPaths(signature);
   const std::vector<bool> given = givenLeaves(signature, options.merges);
   std::string mixes = mixing;
   for (size_t l = 0; l < paths.size(); ++l) {
     const MergeRule &rule = signature.leaves[l].merge;
-    if (found.results[l].equal != Equal::No || given[l])
+    const ResultCheck &check = found.results[l];
+    if (check.equal != Equal::No || given[l])
       continue;
     if (rule.kind != Kind::Concat && rule.kind != Kind::Join)
-      notes.push_back(noteOnResult(paths[l], rule, found.results[l]));
+      found.warnings.push_back(noteOnResult(paths[l], rule, check));
     else if (options.writesState && mixing.empty())
-      notes.push_back(fmt::format("{} follows the model's state, which every micro-batch writes: "
-                                  "it is not what the whole batch gives ({})",
-                                  nameOf(paths[l]), found.results[l].reason));
+      found.warnings.push_back(
+          fmt::format("{} follows the model's state, which every micro-batch writes: it is not what "
+                      "the whole batch gives ({})",
+                      nameOf(paths[l]), check.reason));
     else if (mixes.empty())
-      mixes = nameOf(paths[l]) + " " + found.results[l].reason;
+      mixes = nameOf(paths[l]) + " " + check.reason;
   }
   if (!mixes.empty())
-    notes.push_back(noteOnMixing(signature, mixes, inputs));
-  return notes;
+    found.warnings.push_back(noteOnMixing(signature, mixes, inputs));
 }
 
 llvm::Error notCutError(const std::string &why, int64_t microBatches) {

@@ -6,10 +6,10 @@
 
 namespace pipec {
 
-/// `mixing`: a result in which samples affect each other; empty where none is known.
-std::vector<std::string> discoveryNotes(const Signature &signature, const BatchDiscovery &found,
-                                        const std::string &mixing, const Values &inputs,
-                                        const DiscoveryOptions &options);
+/// Sets notes and warnings of `found`. `mixing`: a result in which samples affect each other; empty
+/// where none is known.
+void addNotes(BatchDiscovery &found, const Signature &signature, const std::string &mixing,
+              const Values &inputs, const DiscoveryOptions &options);
 
 /// More than one micro-batch of what is not cut, for `why`.
 llvm::Error notCutError(const std::string &why, int64_t microBatches);

@@ -104,8 +104,8 @@ class Batches(e2e.Case):
                          {"loss": "no", "balance": "no", "largest": "no", "logits": "no", "y": "yes"})
         for path in ("loss", "balance", "largest"):
             self.assertRegex(rows[path]["reason"], r"\d for the whole batch, -?[\d.e-]+ for micro-batches")
-            self.assertRegex(result.err, f"note: result {path} is the mean over micro-batches.*--merge {path}=")
-        self.assertRegex(result.err, "note: result logits is a list.*--merge logits=")
+            self.assertRegex(result.err, f"warning: result {path} is the mean over micro-batches.*--merge {path}=")
+        self.assertRegex(result.err, "warning: result logits is a list.*--merge logits=")
         run = self.pipec(0, "pipe-run", model, "--inputs", "example.pt", "--microbatches", 2)
         self.assertIn("result logits is a list", run.err)
         # Who says how, has it, and is told nothing more.
@@ -119,7 +119,7 @@ class Batches(e2e.Case):
         model = self.save("Greedy")
         _, result = self.compile(model, (torch.randn(4, 8) * 3,))
         self.assertEqual(self.results(result)["result"]["equals_whole_batch"], "no")
-        self.assertIn("note: the result is a list", result.err)
+        self.assertIn("warning: the result is a list", result.err)
 
     def testState(self):
         model = self.save("Counts")

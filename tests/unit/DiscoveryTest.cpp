@@ -29,11 +29,12 @@ struct Found {
   std::optional<int64_t> dim(size_t i) const { return signature.inputs[i].batchDim; }
   MergeRule rule(size_t leaf = 0) const { return signature.leaves[leaf].merge; }
   Equal equal(size_t leaf = 0) const { return discovery.results[leaf].equal; }
-  /// Notes, one to a line.
+  /// Notes and warnings, one to a line.
   std::string notes() const {
     std::string text;
-    for (const std::string &note : discovery.notes)
-      text += note + "\n";
+    for (const std::vector<std::string> &sentences : {discovery.notes, discovery.warnings})
+      for (const std::string &sentence : sentences)
+        text += sentence + "\n";
     return text;
   }
 };
@@ -231,8 +232,8 @@ TEST(Discovery, StateIsFollowedOverMicroBatches) {
   const BatchDiscovery found = take(discover(signature, {at::randn({4, 2})}, {false}, run, options));
   EXPECT_EQ(found.results[0].equal, Equal::No);
   EXPECT_EQ(found.results[1].equal, Equal::No);
-  ASSERT_EQ(found.notes.size(), 2u);
-  EXPECT_NE(found.notes[0].find("result 0 follows the model's state"), std::string::npos);
+  ASSERT_EQ(found.warnings.size(), 2u);
+  EXPECT_NE(found.warnings[0].find("result 0 follows the model's state"), std::string::npos);
 }
 
 TEST(Discovery, RandomNumbersAreNotCompared) {
