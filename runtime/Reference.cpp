@@ -208,8 +208,8 @@ llvm::Error Reference::Impl::learn(const std::vector<c10::IValue> &inputs) {
   llvm::Expected<BatchDiscovery> found =
       discoverBatch(signature, inputs, how, [this](std::vector<std::vector<Values>> experiments) {
         std::vector<llvm::Expected<Values>> results;
-        for (std::vector<Values> &calls : experiments)
-          results.push_back(runFresh(std::move(calls)));
+        for (std::vector<Values> &experiment : experiments)
+          results.push_back(runFresh(std::move(experiment)));
         return results;
       });
   if (!found)

@@ -10,6 +10,7 @@
 #include "tools/ScheduleReport.h"
 #include "tools/ScheduleSvg.h"
 #include "tools/ScheduleTrace.h"
+#include "tools/Table.h"
 #include "tools/ToolMain.h"
 
 using namespace pipec;

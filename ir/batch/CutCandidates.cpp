@@ -3,6 +3,8 @@
 #include "ir/MicroBatch.h"
 #include "ir/Values.h"
 
+#include "llvm/Support/MathExtras.h"
+
 #include <fmt/format.h>
 
 #include <ATen/core/Tensor.h>
@@ -102,6 +104,29 @@ CutDims moved(CutDims dims, const Moves &moves) {
   return dims;
 }
 
+/// `base` with fewer and fewer of the followers; of many, with none.
+void addFewer(Group &group, const CutDims &base, llvm::ArrayRef<size_t> followers) {
+  constexpr size_t kMostFollowers = 4;
+  const size_t count = followers.size();
+  auto without = [&](size_t left) { // a bit for each follower that is left out
+    CutDims dims = base;
+    for (size_t k = 0; k < count; ++k)
+      if (left >> k & 1)
+        dims[followers[k]].reset();
+    return dims;
+  };
+  if (count > kMostFollowers) {
+    CutDims alone = base;
+    for (size_t follower : followers)
+      alone[follower].reset();
+    return group.add(alone);
+  }
+  for (size_t leftOut = 2; leftOut <= count; ++leftOut)
+    for (size_t left = 0; left < size_t(1) << count; ++left)
+      if (static_cast<size_t>(llvm::countPopulation(left)) == leftOut)
+        group.add(without(left));
+}
+
 /// The user named dimensions: the others may follow along other dimensions than the first. Those
 /// that have the size along the first dimension may do so by coincidence, as two layers of state
 /// for two samples.
@@ -165,12 +190,8 @@ llvm::Expected<std::vector<CutCandidate>> cutCandidates(const Signature &signatu
     Group group(candidates, number, batch);
     group.add(base);
     group.addAllButOne(base, followers);
-    if (!named && followers.size() > 1) {
-      CutDims alone = base;
-      for (size_t i : followers)
-        alone[i].reset();
-      group.add(alone);
-    }
+    if (!named)
+      addFewer(group, base, followers);
     if (named) {
       addOtherDims(group, base, batch, inputs, given);
       return candidates;

@@ -81,6 +81,13 @@ std::string noteOnResult(const std::string &path, const MergeRule &rule, const R
                      nameOf(path), how, differs, path);
 }
 
+/// A result that runs do not show how to merge.
+std::string noteOnUnknown(const std::string &path, const ResultCheck &check) {
+  return fmt::format("{} is a list with a value per micro-batch: nothing shows how they become one "
+                     "({}); to merge them: --merge {}=concat:K|sum|mean|same",
+                     nameOf(path), check.reason, path);
+}
+
 } // namespace
 
 /// Samples of the inputs; 0: nothing is cut.
@@ -112,6 +119,8 @@ void addNotes(BatchDiscovery &found, const Signature &signature, const std::stri
   for (size_t l = 0; l < paths.size(); ++l) {
     const MergeRule &rule = signature.leaves[l].merge;
     const ResultCheck &check = found.results[l];
+    if (check.equal == Equal::NotTried && rule.kind == Kind::List && !given[l])
+      found.warnings.push_back(noteOnUnknown(paths[l], check));
     if (check.equal != Equal::No || given[l])
       continue;
     if (rule.kind != Kind::Concat && rule.kind != Kind::Join)

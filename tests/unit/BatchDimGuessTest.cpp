@@ -155,6 +155,9 @@ TEST(CutCandidates, EveryTensorMayBeTheBatch) {
   EXPECT_EQ(waysText({at::ones({6, 4}), at::ones({6})}), "0:00 0:0- 1:-0");
   EXPECT_EQ(waysText({at::ones({6}), at::ones({6}), at::ones({6})}),
             "0:000 0:0-0 0:00- 0:0-- 1:-00 1:-0- 2:--0");
+  EXPECT_NE(waysText({at::ones({6}), at::ones({6}), at::ones({6}), at::ones({6})}).find("0:00--"),
+            std::string::npos)
+      << "two of the samples, two tables";
   EXPECT_EQ(waysText({at::ones({}), int64_t(1)}), "");
 }
 
