@@ -48,8 +48,8 @@ FileKind stateDict(const std::string &how) {
 FileKind kindOfObject(llvm::StringRef pickle, const std::string &how) {
   const llvm::StringRef body = behindProtocol(pickle);
   const std::string global = firstGlobal(body.take_front(1 << 20));
-  if (holdsKey(pickle, "_modules") && holdsKey(pickle, "_parameters") && body.startswith("c") &&
-      global != "collections.OrderedDict")
+  if (holdsKey(pickle, "_modules") && holdsKey(pickle, "_parameters") && !body.startswith("}") &&
+      global != "collections.OrderedDict") // the old format has "(" before the class
     return {"a pickled module, an object of class " + global,
             "script it: torch.jit.save(torch.jit.script(" + how + "), 'model.pt')", kTuple};
   if (body.startswith("ccollections\nOrderedDict\n"))
