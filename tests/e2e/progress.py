@@ -83,7 +83,7 @@ class Progress(e2e.Case):
         stages = [line for line in seen if line.startswith("running the stages: ")]
         self.assertTrue(any(re.fullmatch(r"running the stages: \d+ of \d+ runs, about \d+ s left", line) for line in stages), seen)
         self.assertFalse(any("running" in row for row in rows), rows)
-        self.assertTrue(all(row == "" or row.startswith("note: ") for row in rows), rows)
+        self.assertTrue(all(row == "" or row.startswith(("note: ", "warning: ")) for row in rows), rows)
         self.assertNotIn("\x1b[3", text)  # no colour
         self.assertIn("wrote slow.pipe", out)
         self.assertNotIn("running the", out)
