@@ -13,19 +13,11 @@ namespace {
 
 std::atomic<TakeWarning> takeWarning = nullptr;
 
-/// "model.py:12"; of LibTorch's own sources nothing, which are not the user's.
-std::string lineOf(const c10::SourceLocation &location) {
-  std::string file = location.file;
-  file = file.substr(file.find_last_of('/') + 1);
-  const bool isPython = file.size() > 3 && file.compare(file.size() - 3, 3, ".py") == 0;
-  return isPython ? file + ":" + std::to_string(location.line) : "";
-}
-
 class WarningTaker final : public c10::WarningHandler {
 public:
-  void process(const c10::Warning &warning) override {
-    takeWarning.load()(warning.msg(), lineOf(warning.source_location()));
-  }
+  // The place that LibTorch names is a line of the archive, or of its own sources: no line that the
+  // author knows.
+  void process(const c10::Warning &warning) override { takeWarning.load()(warning.msg()); }
 };
 
 WarningTaker warningTaker; // LibTorch's handlers are one per thread

@@ -9,8 +9,8 @@ class WarningHandler;
 
 namespace pipec {
 
-/// `where`: "model.py:12", or empty for what no line of the model says. Any thread calls it.
-using TakeWarning = void (*)(const std::string &text, const std::string &where);
+/// Any thread calls it.
+using TakeWarning = void (*)(const std::string &text);
 
 /// From now on what models and LibTorch's operators warn of goes to `take`, and not to stderr as
 /// LibTorch writes it: on this thread, and on each other while InferenceSettings live there.

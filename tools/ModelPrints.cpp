@@ -14,12 +14,12 @@ namespace pipec {
 
 namespace {
 
-void printOnce(const std::string &text, const std::string &where) {
+void printOnce(const std::string &text) {
   static std::mutex mutex; // several ranks may warn at once
   static std::set<std::string> known;
   std::lock_guard lock(mutex);
   if (known.insert(text).second)
-    aboveProgress([&] { printWarning(where.empty() ? text : where + ": " + text); });
+    aboveProgress([&] { printWarning("running the model: " + text); });
 }
 
 } // namespace
