@@ -112,8 +112,7 @@ llvm::Expected<CompileRun::Staged> CompileRun::stage() {
   report_.notes = staged->notes;
   report_.results = std::move(source->study.results);
   report_.sizeLinks = std::move(source->study.sizeLinks);
-  report_.warnings.insert(report_.warnings.end(), staged->warnings.begin(),
-                          staged->warnings.end());
+  report_.warnings.insert(report_.warnings.end(), staged->warnings.begin(), staged->warnings.end());
   return Staged{std::move(*staged), std::move(source->study.runs), std::move(record)};
 }
 

@@ -164,8 +164,8 @@ private:
 /// Compiles one model, as often as wanted. One thread at a time; several compilers may work in
 /// several threads. A call runs on the caller's thread; it may change none of its settings (grad
 /// mode, intra-op threads, graph optimiser) for longer than the call. What the model prints in
-/// its first run on the example goes where LibTorch's print handler sends it; its further test runs,
-/// several at a time on threads of their own, print nothing.
+/// its first run on the example goes where LibTorch's print handler sends it; its further test
+/// runs, several at a time on threads of their own, print nothing.
 class Compiler {
 public:
   /// Remembers the file; every compile maps it anew and so starts from its state. It must stay

@@ -1,12 +1,12 @@
 #include "compiler/ExampleRuns.h"
 
-#include "ir/batch/CutCandidates.h"
-#include "ir/batch/FixedBatch.h"
 #include "ir/NodeInfo.h"
-#include "ir/batch/SizeLinks.h"
-#include "ir/batch/SizeTrial.h"
 #include "ir/TorchError.h"
 #include "ir/Values.h"
+#include "ir/batch/CutCandidates.h"
+#include "ir/batch/FixedBatch.h"
+#include "ir/batch/SizeLinks.h"
+#include "ir/batch/SizeTrial.h"
 #include "llvm/ADT/StringExtras.h"
 #include "passes/analysis/OperatorFacts.h"
 #include "passes/analysis/TopLevel.h"
@@ -106,8 +106,10 @@ llvm::Error addExample(Signature &signature, const Values &example, ModelRunner 
       return size.takeError();
     samples = *size;
     if (!signature.batchSymbolic && samples != signature.batchSize)
-      return failf(ExitCode::Usage, "expected {} samples as the first example has, which the model's "
-                   "constants fix, got {}", signature.batchSize, samples);
+      return failf(ExitCode::Usage,
+                   "expected {} samples as the first example has, which the model's "
+                   "constants fix, got {}",
+                   signature.batchSize, samples);
   }
   for (size_t i = 0; i < example.size(); ++i)
     widen(signature.inputs[i].tensor, specOfValue(example[i]), samples);
@@ -161,7 +163,8 @@ llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode
   std::vector<SizeRun> others;
   if (mayTryOtherSizes(model))
     others = sizeTrial(model.signature, inputs, holdsAny(model, trustsLastSize), run, decidesAlike);
-  const int64_t samples = model.signature.batchSymbolic ? kVariedSamples : model.signature.batchSize;
+  const int64_t samples =
+      model.signature.batchSymbolic ? kVariedSamples : model.signature.batchSize;
   for (SizeRun &other : others)
     runs->push_back({true, {samples}, {std::move(other.inputs)}, {std::move(other.leaves)}});
   return ExampleStudy{std::move(*runs), std::move(found->results),

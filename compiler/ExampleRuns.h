@@ -2,8 +2,8 @@
 #pragma once
 
 #include "compiler/Import.h"
-#include "ir/batch/Discovery.h"
 #include "compiler/Progress.h"
+#include "ir/batch/Discovery.h"
 
 namespace pipec {
 
@@ -34,8 +34,8 @@ struct ExampleChoices {
 
 /// Runs the source (freshly mapped each time, so that state starts as saved) at the example's batch
 /// size and, when it accepts them, at other sizes; sets batch dimensions, merge rules and specs of
-/// model.signature, see discoverBatch; then on the other examples, whose sizes vary from now on, and
-/// at sizes of its own choice, see sizeTrial. Random operators draw from one seed each time.
+/// model.signature, see discoverBatch; then on the other examples, whose sizes vary from now on,
+/// and at sizes of its own choice, see sizeTrial. Random operators draw from one seed each time.
 /// `examples`: the first one shows the batch. Errors: those of discoverBatch; Usage for an example
 /// that the model refuses or computes in another way than the first one.
 llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode &mode,

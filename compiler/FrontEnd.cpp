@@ -5,12 +5,12 @@
 #include "compiler/Pipelines.h"
 #include "compiler/RoundTrip.h"
 #include "compiler/TrainingMode.h"
-#include "ir/batch/CutCandidates.h"
 #include "ir/CanonicalText.h"
-#include "ir/batch/FixedBatch.h"
 #include "ir/MicroBatch.h"
 #include "ir/ModelSignature.h"
 #include "ir/Values.h"
+#include "ir/batch/CutCandidates.h"
+#include "ir/batch/FixedBatch.h"
 #include "ir/plan/Words.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -108,8 +108,8 @@ llvm::Expected<Model> FrontEnd::flatten(TypeAnswers answers) {
   return std::get<Model>(std::move(model));
 }
 
-llvm::Expected<std::vector<c10::IValue>>
-FrontEnd::exampleInputs(const Model &model, const std::string &inputs) const {
+llvm::Expected<std::vector<c10::IValue>> FrontEnd::exampleInputs(const Model &model,
+                                                                 const std::string &inputs) const {
   if (inputs.empty())
     return std::vector<c10::IValue>{};
   llvm::Expected<Arguments> arguments = argumentsFromOption(inputs);
@@ -213,8 +213,9 @@ llvm::Expected<ExampleStudy> FrontEnd::runExample(Model &model,
     if (llvm::Error error = giveMerges(model.signature, options_.merges))
       return std::move(error);
     return ExampleStudy{
-        {}, std::vector<ResultCheck>(model.signature.leaves.size(),
-                                     {ResultCheck::Equal::NotTried, "no example inputs"}),
+        {},
+        std::vector<ResultCheck>(model.signature.leaves.size(),
+                                 {ResultCheck::Equal::NotTried, "no example inputs"}),
         ""};
   }
   llvm::Expected<std::vector<Values>> examples = allExamples(model, inputs);
@@ -236,8 +237,7 @@ llvm::Expected<Source> FrontEnd::study() {
   if (!model)
     return model.takeError();
   if (options_.mode == Mode::Infer)
-    if (std::string note =
-            noteOnTrainingMode(*model, options_.trainingFlag == TrainingFlag::False);
+    if (std::string note = noteOnTrainingMode(*model, options_.trainingFlag == TrainingFlag::False);
         !note.empty())
       model->notes.push_back(std::move(note));
   llvm::Expected<std::vector<c10::IValue>> inputs = exampleInputs(*model, options_.inputs);

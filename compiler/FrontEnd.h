@@ -49,8 +49,8 @@ private:
                                 bool quietly = false);
   bool simplifiesAlike(const Model &flat, const Model &simplified,
                        llvm::ArrayRef<c10::IValue> inputs);
-  llvm::Expected<ExampleStudy>
-  runExample(Model &model, const std::vector<c10::IValue> &inputs, DecidesAlike decidesAlike);
+  llvm::Expected<ExampleStudy> runExample(Model &model, const std::vector<c10::IValue> &inputs,
+                                          DecidesAlike decidesAlike);
   SourceMode sourceMode() const;
   llvm::Error explained(llvm::Error error, const Model &model,
                         const std::vector<c10::IValue> &inputs) const;

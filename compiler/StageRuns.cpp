@@ -4,9 +4,9 @@
 #include "compiler/RunProgress.h"
 #include "ir/InferenceSettings.h"
 #include "ir/MicroBatch.h"
-#include "ir/batch/SizeTrial.h"
 #include "ir/Values.h"
 #include "ir/artifact/SerialRunner.h"
+#include "ir/batch/SizeTrial.h"
 #include "ir/plan/OutputPath.h"
 
 #include <ATen/Context.h>
@@ -97,7 +97,7 @@ private:
   }
 
   llvm::Error compareLeaves(const ExampleRun &source, size_t call,
-                                   llvm::ArrayRef<c10::IValue> leaves) const {
+                            llvm::ArrayRef<c10::IValue> leaves) const {
     for (size_t i = 0; i < leaves.size(); ++i) {
       Comparison comparison = compare(source.leaves[call][i], leaves[i], 0.0, 0.0);
       if (!comparison.equal)
@@ -105,8 +105,8 @@ private:
             ExitCode::Internal,
             fmt::format(
                 "the stages do not compute what the model computes: result {} at batch {}{}: {}",
-                outputPath(plan_.signature, i), source.batch[call], source.otherSizes ? " and other sizes" : "",
-                comparison.firstDifference));
+                outputPath(plan_.signature, i), source.batch[call],
+                source.otherSizes ? " and other sizes" : "", comparison.firstDifference));
     }
     return llvm::Error::success();
   }

@@ -191,12 +191,11 @@ private:
   }
 
   llvm::Error noNumbers(const c10::IValue &value) const {
-    return makeError(ExitCode::Other,
-                     fmt::format("merge rule {}: expected {}, got a value of type {}",
-                                 toString(rule_),
-                                 rule_.kind == MergeRule::Kind::Concat ? "tensors" : "numbers",
-                                 value.tagKind()),
-                     "name another rule: --merge PATH=same|list");
+    return makeError(
+        ExitCode::Other,
+        fmt::format("merge rule {}: expected {}, got a value of type {}", toString(rule_),
+                    rule_.kind == MergeRule::Kind::Concat ? "tensors" : "numbers", value.tagKind()),
+        "name another rule: --merge PATH=same|list");
   }
 
   /// Share of micro-batch `k` in a mean over samples, or in a sum.
@@ -217,7 +216,8 @@ private:
             fmt::format("expected one value from all micro-batches, as for the example inputs, got "
                         "another one from micro-batch {}: {}",
                         k, comparison.firstDifference),
-            "compile with --merge PATH=list, or with --inputs for which it differs between samples");
+            "compile with --merge PATH=list, or with --inputs for which it differs between "
+            "samples");
     }
     return parts.front();
   }
@@ -225,7 +225,7 @@ private:
   /// Summed in double (whole numbers as such) and in order of the micro-batches.
   at::Tensor reduced(const Values &parts) const {
     const at::Tensor &first = parts[0].toTensor();
-    const at::ScalarType wide = first.is_complex()            ? at::kComplexDouble
+    const at::ScalarType wide = first.is_complex()          ? at::kComplexDouble
                                 : first.is_floating_point() ? at::kDouble
                                                             : at::kLong;
     const bool isSum = rule_.kind == MergeRule::Kind::Sum;

@@ -120,7 +120,8 @@ private:
   void differ(const std::string &path, const std::string &expected, const std::string &actual) {
     if (result.equal) {
       result.firstDifference = fmt::format("{}: expected {}, got {}", path, expected, actual);
-      result.where = llvm::StringRef(path).drop_front(llvm::StringRef("output").size()).trim().str();
+      result.where =
+          llvm::StringRef(path).drop_front(llvm::StringRef("output").size()).trim().str();
       result.expected = expected;
       result.actual = actual;
     }

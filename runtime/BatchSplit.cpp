@@ -1,8 +1,8 @@
 #include "runtime/BatchSplit.h"
 
-#include "ir/batch/CutCandidates.h"
 #include "ir/MicroBatch.h"
 #include "ir/Values.h"
+#include "ir/batch/CutCandidates.h"
 #include "runtime/InputCheck.h"
 
 #include <ATen/core/Tensor.h>

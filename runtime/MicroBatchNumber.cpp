@@ -1,7 +1,7 @@
 #include "runtime/MicroBatchNumber.h"
 
-#include "ir/batch/FixedBatch.h"
 #include "ir/MicroBatch.h"
+#include "ir/batch/FixedBatch.h"
 #include "ir/plan/Words.h"
 #include "llvm/ADT/STLExtras.h"
 

@@ -49,10 +49,11 @@ public:
   const std::vector<std::string> &notes() const;
   const std::vector<std::string> &warnings() const;
 
-  /// Runs one batch and merges the micro-batches' results. With several micro-batches the first call
-  /// finds out on fresh copies of the model which inputs and results follow the batch
-  /// (ir/batch/Discovery.h), so the model's state starts as saved. Errors: Usage as for Pipeline::infer; Other with the micro-batch and
-  /// LibTorch's message. A call that fails leaves no trace, as there.
+  /// Runs one batch and merges the micro-batches' results. With several micro-batches the first
+  /// call finds out on fresh copies of the model which inputs and results follow the batch
+  /// (ir/batch/Discovery.h), so the model's state starts as saved. Errors: Usage as for
+  /// Pipeline::infer; Other with the micro-batch and LibTorch's message. A call that fails leaves
+  /// no trace, as there.
   llvm::Expected<c10::IValue> infer(const std::vector<c10::IValue> &inputs,
                                     StepStats *stats = nullptr);
 

@@ -32,9 +32,9 @@ llvm::Expected<Comparison> runCase(const std::string &artifact, const std::strin
 
 /// What a case is recorded from.
 struct CaseSource {
-  std::string model;  // TorchScript file
-  SourceMode mode;    // as it was compiled
-  std::string inputs; // of one micro-batch, as --inputs has them
+  std::string model;                                     // TorchScript file
+  SourceMode mode;                                       // as it was compiled
+  std::string inputs;                                    // of one micro-batch, as --inputs has them
   std::vector<std::pair<std::string, MergeRule>> merges; // as --merge has them
 };
 

@@ -102,8 +102,8 @@ struct Runner {
   std::function<llvm::Expected<std::vector<c10::IValue>>(const Arguments &)> bind;
   std::function<std::vector<int64_t>()> peakMemory;
   std::function<std::vector<std::string>()> notes; // after a run
-  std::function<int64_t()> microBatches; // of the last run
-  int64_t byDefault = 1;                 // micro-batches
+  std::function<int64_t()> microBatches;           // of the last run
+  int64_t byDefault = 1;                           // micro-batches
 };
 
 constexpr int64_t kMany = std::numeric_limits<int64_t>::max();
@@ -141,8 +141,11 @@ llvm::Error checkOptions(bool isArtifact) {
   if (!isArtifact && given(schedule))
     return makeError(ExitCode::Usage, "--schedule: expected an artifact, got a .pt, which has none",
                      "leave it out, or compile the model first");
-  const std::pair<const char *, const cl::Option &> chosenByCompile[] = {
-      {"method", method}, {"batch-dim", batchDim}, {"merge", merge}, {"infer", infer}, {"keep-eval", keepEval}};
+  const std::pair<const char *, const cl::Option &> chosenByCompile[] = {{"method", method},
+                                                                         {"batch-dim", batchDim},
+                                                                         {"merge", merge},
+                                                                         {"infer", infer},
+                                                                         {"keep-eval", keepEval}};
   for (const auto &[name, option] : chosenByCompile)
     if (isArtifact && given(option))
       return makeError(ExitCode::Usage, fmt::format("--{}: expected a .pt, got an artifact", name),

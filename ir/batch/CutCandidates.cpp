@@ -2,7 +2,6 @@
 
 #include "ir/MicroBatch.h"
 #include "ir/Values.h"
-
 #include "llvm/Support/MathExtras.h"
 
 #include <fmt/format.h>

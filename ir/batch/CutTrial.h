@@ -47,8 +47,9 @@ struct CutTrial {
   std::vector<int64_t> samplesOf(const Experiment &experiment) const;
 };
 
-/// `example`: arguments of one micro-batch of candidate.batch samples. `exampleResult`: of the model
-/// on them. Tries no batch of one sample: sizes say too little there, and some models refuse it.
+/// `example`: arguments of one micro-batch of candidate.batch samples. `exampleResult`: of the
+/// model on them. Tries no batch of one sample: sizes say too little there, and some models refuse
+/// it.
 CutTrial tryCut(const CutCandidate &candidate, const Values &example, c10::IValue exampleResult,
                 ModelRuns runAll);
 

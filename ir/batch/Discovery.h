@@ -24,23 +24,23 @@ struct DiscoveryOptions {
 
 /// What the experiments showed, beside what is in the signature.
 struct BatchDiscovery {
-  std::string notCut;               // why no input is cut; empty otherwise
-  std::vector<ResultCheck> results; // per leaf
+  std::string notCut;                // why no input is cut; empty otherwise
+  std::vector<ResultCheck> results;  // per leaf
   std::vector<std::string> notes;    // sentences for a report: how the batch is cut
   std::vector<std::string> warnings; // results that are not the whole batch's
-  CutTrial trial;                   // of the way that was chosen
+  CutTrial trial;                    // of the way that was chosen
 };
 
 /// Finds batchDim of the inputs that are not given, batchSymbolic, batchSize, sizes of inputs and
 /// leaves as a*B+b, and the merge rule of each leaf; with options.findsTree the tree of the result,
 /// too. Of several ways to cut (CutCandidates.h) the first wins whose micro-batches give what the
 /// whole batch gives, sample by sample; else the first that runs. A model that runs at no other
-/// size is batchSymbolic = false and gets its rules from the example alone. Where parts of the batch
-/// cannot run alone (offsets into another input begin at 0, edges of a graph, a list with an entry
-/// per sample) no input is cut, sizes that follow the batch are dynamic, and `notCut` says why;
-/// unless the user named a dimension. Errors: Usage when given dimensions disagree, a path of
-/// options.merges does not exist, or its rule does not fit; that of the model when the example fails,
-/// with the dimension or the batch size that would help.
+/// size is batchSymbolic = false and gets its rules from the example alone. Where parts of the
+/// batch cannot run alone (offsets into another input begin at 0, edges of a graph, a list with an
+/// entry per sample) no input is cut, sizes that follow the batch are dynamic, and `notCut` says
+/// why; unless the user named a dimension. Errors: Usage when given dimensions disagree, a path of
+/// options.merges does not exist, or its rule does not fit; that of the model when the example
+/// fails, with the dimension or the batch size that would help.
 llvm::Expected<BatchDiscovery> discoverBatch(Signature &signature, const Values &inputs,
                                              const DiscoveryOptions &options, ModelRuns runAll);
 

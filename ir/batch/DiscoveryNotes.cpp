@@ -50,10 +50,11 @@ std::vector<std::string> notesOnInputs(const Signature &signature, const Values 
                                 "says it explicitly",
                                 fmt::join(cut, ", "), fmt::join(said, ",")));
   for (const std::string &name : whole)
-    notes.push_back(fmt::format("{} is given whole to every micro-batch, although it has {} rows as "
-                                "the batch has: it did not fit as samples; --batch-dim {}=none "
-                                "says it explicitly, --batch-dim {}=0 cuts it",
-                                name, batch, name, name));
+    notes.push_back(
+        fmt::format("{} is given whole to every micro-batch, although it has {} rows as "
+                    "the batch has: it did not fit as samples; --batch-dim {}=none "
+                    "says it explicitly, --batch-dim {}=0 cuts it",
+                    name, batch, name, name));
   return notes;
 }
 
@@ -71,8 +72,8 @@ std::string noteOnMixing(const Signature &signature, const std::string &mixing,
 
 /// A result whose micro-batches do not make the whole batch's.
 std::string noteOnResult(const std::string &path, const MergeRule &rule, const ResultCheck &check) {
-  const std::string how = rule.kind == Kind::Mean  ? "the mean over micro-batches"
-                          : rule.kind == Kind::Sum ? "the sum over micro-batches"
+  const std::string how = rule.kind == Kind::Mean   ? "the mean over micro-batches"
+                          : rule.kind == Kind::Sum  ? "the sum over micro-batches"
                           : rule.kind == Kind::Same ? "the value of every micro-batch"
                                                     : "a list with a value per micro-batch";
   const std::string differs = rule.kind == Kind::List ? "" : " (" + check.reason + ")";
@@ -126,10 +127,10 @@ void addNotes(BatchDiscovery &found, const Signature &signature, const std::stri
     if (rule.kind != Kind::Concat && rule.kind != Kind::Join)
       found.warnings.push_back(noteOnResult(paths[l], rule, check));
     else if (options.writesState && mixing.empty())
-      found.warnings.push_back(
-          fmt::format("{} follows the model's state, which every micro-batch writes: it is not what "
-                      "the whole batch gives ({})",
-                      nameOf(paths[l]), check.reason));
+      found.warnings.push_back(fmt::format(
+          "{} follows the model's state, which every micro-batch writes: it is not what "
+          "the whole batch gives ({})",
+          nameOf(paths[l]), check.reason));
     else if (mixes.empty())
       mixes = nameOf(paths[l]) + " " + check.reason;
   }

@@ -1,8 +1,8 @@
 #include "ir/batch/FixedBatch.h"
 
-#include "ir/batch/CutCandidates.h"
 #include "ir/TorchError.h"
 #include "ir/Values.h"
+#include "ir/batch/CutCandidates.h"
 #include "ir/plan/Words.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -100,8 +100,7 @@ llvm::Error explainFixedBatch(llvm::Error error, Signature signature,
   auto unchanged = [&] { return makeError(text.code, text.message, text.help); };
   if (text.code != ExitCode::Usage)
     return unchanged();
-  llvm::Expected<std::vector<CutCandidate>> ways =
-      cutCandidates(signature, inputs, batchDimGiven);
+  llvm::Expected<std::vector<CutCandidate>> ways = cutCandidates(signature, inputs, batchDimGiven);
   if (!ways || ways->empty()) {
     llvm::consumeError(ways.takeError());
     return unchanged();

@@ -43,9 +43,8 @@ std::optional<at::Tensor> numbersOf(const c10::IValue &value) {
     return isNumbers ? std::optional(tensor.detach().to(at::kCPU, at::kDouble)) : std::nullopt;
   }
   if (value.isDouble() || value.isInt())
-    return at::scalar_tensor(value.isDouble() ? value.toDouble()
-                                              : static_cast<double>(value.toInt()),
-                             at::kDouble);
+    return at::scalar_tensor(
+        value.isDouble() ? value.toDouble() : static_cast<double>(value.toInt()), at::kDouble);
   return std::nullopt;
 }
 
@@ -212,8 +211,7 @@ private:
     const at::Tensor &first = seen.front().second;
     if (llvm::any_of(seen, [](const auto &entry) { return !entry.second.defined(); }))
       return {};
-    const std::optional<MergeRule> reduction =
-        isLeaf ? Reduction(evidence_).find() : std::nullopt;
+    const std::optional<MergeRule> reduction = isLeaf ? Reduction(evidence_).find() : std::nullopt;
     if (first.dim() == 0 && first.is_floating_point()) // a loss, most often
       return reduction.value_or(ruleOf(Kind::Mean));
     if (auto dim = fixed_ ? dimOfBatch(first) : growingDimOver(seen))

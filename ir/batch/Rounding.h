@@ -23,8 +23,9 @@ inline double toleranceFor(const c10::IValue &value) {
   forEachTensor(value, [&](const at::Tensor &tensor) {
     if (tensor.defined() && tensor.is_floating_point() && tensor.numel() > 0 &&
         tensor.layout() == at::kStrided)
-      tolerance = std::max(tolerance, roundingOf(tensor.scalar_type()) *
-                                          tensor.detach().abs().max().to(at::kDouble).item<double>());
+      tolerance =
+          std::max(tolerance, roundingOf(tensor.scalar_type()) *
+                                  tensor.detach().abs().max().to(at::kDouble).item<double>());
   });
   return tolerance;
 }

@@ -51,7 +51,8 @@ bool runsReduced(int64_t size, const std::vector<bool> &reduced, const Signature
 
 /// Of the inputs whose numbers could point `beyond` the size, those that have to stay below it.
 std::vector<std::string> namesOf(std::vector<bool> beyond, const Signature &signature,
-                                 llvm::ArrayRef<c10::IValue> inputs, int64_t size, ModelRunner run) {
+                                 llvm::ArrayRef<c10::IValue> inputs, int64_t size,
+                                 ModelRunner run) {
   std::vector<std::string> names, all;
   std::vector<bool> reduced(inputs.size(), true);
   for (size_t i = 0; i < inputs.size(); ++i) {

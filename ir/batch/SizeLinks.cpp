@@ -59,7 +59,8 @@ std::optional<std::string> linkTo(const std::string &letter, llvm::ArrayRef<int6
     product = product && sizes[i] == times * base[i];
   }
   if (sum)
-    return more == 0 ? letter : fmt::format("{} {} {}", letter, more > 0 ? '+' : '-', std::abs(more));
+    return more == 0 ? letter
+                     : fmt::format("{} {} {}", letter, more > 0 ? '+' : '-', std::abs(more));
   return product ? std::optional(fmt::format("{} {}", times, letter)) : std::nullopt;
 }
 

@@ -1,9 +1,8 @@
 // Text of the plan's small types: dims and enums.
 #include "ir/plan/PlanNames.h"
 
-#include "ir/plan/MergeBySizes.h"
-
 #include "ir/plan/Error.h"
+#include "ir/plan/MergeBySizes.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -74,12 +73,10 @@ const Names<AttributeKind> kAttributeKinds = {{AttributeKind::Parameter, "parame
                                               {AttributeKind::Constant, "constant"},
                                               {AttributeKind::Value, "value"},
                                               {AttributeKind::Object, "object"}};
-const Names<MergeRule::Kind> kMergeKinds = {{MergeRule::Kind::Concat, "concat"},
-                                            {MergeRule::Kind::Same, "same"},
-                                            {MergeRule::Kind::List, "list"},
-                                            {MergeRule::Kind::Mean, "mean"},
-                                            {MergeRule::Kind::Sum, "sum"},
-                                            {MergeRule::Kind::Join, "join"}};
+const Names<MergeRule::Kind> kMergeKinds = {
+    {MergeRule::Kind::Concat, "concat"}, {MergeRule::Kind::Same, "same"},
+    {MergeRule::Kind::List, "list"},     {MergeRule::Kind::Mean, "mean"},
+    {MergeRule::Kind::Sum, "sum"},       {MergeRule::Kind::Join, "join"}};
 const Names<OutputTree::Kind> kTreeKinds = {{OutputTree::Kind::Leaf, "leaf"},
                                             {OutputTree::Kind::Tuple, "tuple"},
                                             {OutputTree::Kind::List, "list"},
@@ -111,8 +108,8 @@ llvm::Expected<AttributeKind> parseAttributeKind(llvm::StringRef text) {
   return valueOf(kAttributeKinds, "a kind of attribute", text);
 }
 std::string toString(const MergeRule &rule) {
-  const bool numbered = rule.kind == MergeRule::Kind::Concat ||
-                        (rule.kind == MergeRule::Kind::Join && rule.dim != 0);
+  const bool numbered =
+      rule.kind == MergeRule::Kind::Concat || (rule.kind == MergeRule::Kind::Join && rule.dim != 0);
   return numbered ? fmt::format("{}:{}", toString(rule.kind).str(), rule.dim)
                   : toString(rule.kind).str();
 }
@@ -127,8 +124,7 @@ std::optional<MergeRule> parseMergeRule(llvm::StringRef text) {
   MergeRule rule{*kind, 0};
   const bool takesNumber = *kind == MergeRule::Kind::Concat || *kind == MergeRule::Kind::Join;
   const bool hasNumber = text.contains(':');
-  if (hasNumber &&
-      (!takesNumber || number.getAsInteger(10, rule.dim) || rule.dim < 0))
+  if (hasNumber && (!takesNumber || number.getAsInteger(10, rule.dim) || rule.dim < 0))
     return std::nullopt;
   if (!hasNumber && *kind == MergeRule::Kind::Concat)
     return std::nullopt;

@@ -170,8 +170,7 @@ private:
   /// As the sizes say, unless the plan says that its rules may be others.
   llvm::Error merge(const std::string &where, const OutputLeaf &leaf) {
     const bool others = llvm::is_contained(plan_.requiredFeatures, kMergeRulesFeature);
-    const std::string problem =
-        others ? mergeProblem(leaf) : mergeAgainstSizes(signature_, leaf);
+    const std::string problem = others ? mergeProblem(leaf) : mergeAgainstSizes(signature_, leaf);
     return problem.empty() ? llvm::Error::success() : badAt(where, "merge rule: {}", problem);
   }
 

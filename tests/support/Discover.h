@@ -51,8 +51,8 @@ inline llvm::Expected<BatchDiscovery> discover(Signature &signature, const Value
 }
 
 /// Why the batch is not cut; empty otherwise. Throws what failed.
-inline std::string notCut(Signature &signature, const Values &inputs, const std::vector<bool> &given,
-                          LeafModel model) {
+inline std::string notCut(Signature &signature, const Values &inputs,
+                          const std::vector<bool> &given, LeafModel model) {
   llvm::Expected<BatchDiscovery> found = discover(signature, inputs, given, model);
   if (!found)
     throw std::runtime_error(describe(found.takeError()).message);

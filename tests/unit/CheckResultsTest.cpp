@@ -51,9 +51,9 @@ TEST(CheckResults, RoundingIsEqual) {
   const at::Tensor first = values.narrow(0, 0, 3), second = values.narrow(0, 3, 2);
   EXPECT_EQ(checked(values, first, second.mul(1 + 1e-6)).equal, Equal::Yes);
   EXPECT_EQ(checked(values, first, second.mul(1.01)).equal, Equal::No);
-  EXPECT_EQ(checked(values.to(at::kHalf), first.to(at::kHalf), second.to(at::kHalf).mul(1 + 1e-3))
-                .equal,
-            Equal::Yes);
+  EXPECT_EQ(
+      checked(values.to(at::kHalf), first.to(at::kHalf), second.to(at::kHalf).mul(1 + 1e-3)).equal,
+      Equal::Yes);
 }
 
 TEST(CheckResults, AListIsNotTheWhole) {

@@ -1,10 +1,10 @@
 // What messages are made of: suggestions, short tracebacks, names, guesses from sizes.
-#include "ir/batch/CutCandidates.h"
 #include "ir/Reproducer.h"
 #include "ir/ScriptTraceback.h"
 #include "ir/SpoiltNames.h"
 #include "ir/UnfinishedOutputs.h"
 #include "ir/Values.h"
+#include "ir/batch/CutCandidates.h"
 #include "ir/plan/Words.h"
 #include "tests/support/Matchers.h"
 #include "tests/unit/TempDir.h"

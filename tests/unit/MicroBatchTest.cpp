@@ -1,8 +1,8 @@
 // Cutting, merging, and the three-size trial.
 #include "ir/MicroBatch.h"
 
-#include "ir/batch/FixedBatch.h"
 #include "ir/Values.h"
+#include "ir/batch/FixedBatch.h"
 #include "tests/support/Discover.h"
 #include "tests/support/Matchers.h"
 
@@ -402,7 +402,8 @@ TEST(Trial, WhatHangsOnEarlierSamplesStaysWhole) {
     return Values{at::add(in[0].toTensor(), begins.unsqueeze(1))};
   };
   std::string whole;
-  whole = notCut(signature, {at::randn({4, 2}), at::randn({12}), offsets}, {false, false, false}, run);
+  whole =
+      notCut(signature, {at::randn({4, 2}), at::randn({12}), offsets}, {false, false, false}, run);
   EXPECT_EQ(whole,
             "the model fails on the later samples of the example alone (offsets begin at 0)");
   EXPECT_FALSE(signature.batchSymbolic);
@@ -416,7 +417,8 @@ TEST(Trial, WhatHangsOnEarlierSamplesStaysWhole) {
   // Who names the dimensions gets them.
   whole.clear();
   signature.inputs[0].batchDim = 0;
-  whole = notCut(signature, {at::randn({4, 2}), at::randn({12}), offsets}, {true, false, false}, run);
+  whole =
+      notCut(signature, {at::randn({4, 2}), at::randn({12}), offsets}, {true, false, false}, run);
   EXPECT_EQ(whole, "");
 }
 
