@@ -106,8 +106,7 @@ llvm::Expected<CompileRun::Staged> CompileRun::stage() {
   if (!staged)
     return staged.takeError();
   report_.notes = staged->notes;
-  report_.warnings.insert(report_.warnings.end(), staged->warnings.begin(),
-                          staged->warnings.end());
+  report_.warnings.insert(report_.warnings.end(), staged->warnings.begin(), staged->warnings.end());
   return Staged{std::move(*staged), std::move(source->runs), std::move(record)};
 }
 

@@ -440,7 +440,8 @@ llvm::Error inferTypes(Model &model, std::vector<c10::IValue> inputs) {
           GraphEvaluator(model, /*countsFlops=*/true, &decided).run(std::move(inputs), observe))
     return error;
   if (!nested.empty())
-    return refuseWith(Refusal::ResultWithoutForm, nested, "a nested tensor", "one that has no sizes");
+    return refuseWith(Refusal::ResultWithoutForm, nested, "a nested tensor",
+                      "one that has no sizes");
   return llvm::Error::success();
 }
 
