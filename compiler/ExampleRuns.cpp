@@ -146,6 +146,7 @@ llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode
   options.batchDimGiven = choices.batchDimGiven;
   options.merges = choices.merges;
   options.drawsRandom = [draws = holdsAny(model, mayDraw)] { return draws; };
+  options.trustsSizes = holdsAny(model, trustsSizes);
   options.writesState =
       llvm::any_of(model.attributes, [](const Attribute &one) { return one.written; });
   llvm::Expected<BatchDiscovery> found = discoverBatch(model.signature, inputs, options, runAll);

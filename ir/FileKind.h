@@ -9,7 +9,7 @@
 namespace pipec {
 
 /// What the user was asked for.
-enum class Wanted { Model, Values };
+enum class Wanted { Model, Inputs };
 
 /// A file as an error names it, and what to do with it where either is wanted.
 struct FileKind {

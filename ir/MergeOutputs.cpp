@@ -142,6 +142,26 @@ llvm::Expected<c10::IValue> joined(const Values &parts, int64_t depth) {
   return mapElements(parts, [&](const Values &column) { return joined(column, depth - 1); });
 }
 
+/// Whether all are lists with as many entries for each sample, and the entries are no tensors of a
+/// micro-batch themselves. Nothing but this shows how they become one where no example was given.
+bool areListsOfSamples(const Values &parts, llvm::ArrayRef<int64_t> samples) {
+  int64_t perSample = 0;
+  for (size_t k = 0; k < parts.size(); ++k) {
+    if (!parts[k].isList() || parts[k].toListRef().empty())
+      return false;
+    const auto length = static_cast<int64_t>(parts[k].toListRef().size());
+    if (k == 0)
+      perSample = length / samples[0];
+    const bool batches = llvm::all_of(parts[k].toListRef(), [&](const c10::IValue &entry) {
+      return entry.isTensor() && entry.toTensor().dim() > 0 &&
+             entry.toTensor().size(0) == samples[k];
+    });
+    if (perSample < 1 || length != perSample * samples[k] || batches)
+      return false;
+  }
+  return true;
+}
+
 /// Merges one value per micro-batch; containers are merged element by element. Those to be joined
 /// along a dimension that are not alike, such as a list with an element per sample or None beside a
 /// tensor, become a list.
@@ -333,6 +353,15 @@ llvm::Expected<c10::IValue> mergeOutputs(const Signature &signature,
     const bool isNone = llvm::all_of(parts, [](const c10::IValue &part) { return part.isNone(); });
     if (parts.size() == 1 || isNone) {
       merged.push_back(parts[0]);
+      continue;
+    }
+    const bool unknown = signature.batchSize == 0 && (rule.kind == MergeRule::Kind::List ||
+                                                      rule.kind == MergeRule::Kind::Concat);
+    if (unknown && areListsOfSamples(parts, samples)) {
+      llvm::Expected<c10::IValue> all = joined(parts, 0);
+      if (!all)
+        return all.takeError();
+      merged.push_back(std::move(*all));
       continue;
     }
     if (rule.kind == MergeRule::Kind::List) {

@@ -51,7 +51,7 @@ llvm::Error explainUnpickling(TorchArchive &archive, llvm::Error error) {
   const std::string &path = archive.path();
   // The whole may be something else, a state dict or a module.
   if (const FileKind kind = kindOfFile(archive.bytes()); !kind.asValues.empty())
-    return notWanted(path, Wanted::Values, archive.bytes(), "");
+    return notWanted(path, Wanted::Inputs, archive.bytes(), "");
   llvm::StringRef message = text.message;
   for (const KnownFailure &refusal : kKnownFailures) {
     size_t at = message.find(refusal.symptom);
@@ -164,11 +164,11 @@ void writeArchive(const c10::IValue &value, const Sink &sink) {
 } // namespace
 
 llvm::Expected<c10::IValue> readValue(const std::string &path) {
-  auto archive = TorchArchive::open(path, Wanted::Values);
+  auto archive = TorchArchive::open(path, Wanted::Inputs);
   if (!archive)
     return archive.takeError();
   if (!(*archive)->has("data.pkl") || (*archive)->has("constants.pkl"))
-    return notWanted(path, Wanted::Values, (*archive)->bytes(),
+    return notWanted(path, Wanted::Inputs, (*archive)->bytes(),
                      "expected values that torch.save wrote, got a zip archive without data.pkl");
   auto value = guardTorch(ExitCode::Unreadable, path + ": " + kCannotReadValues, [&] {
     TORCH_CHECK(!(*archive)->has("byteorder") || (*archive)->text("byteorder") == "little",

@@ -32,7 +32,7 @@ bool foldIdentity(Folding &folding, Node *node) {
   const c10::Type &a = *node->input(0)->type(), &b = *node->input(1)->type();
   const bool aIsNone = a.kind() == c10::TypeKind::NoneType,
              bIsNone = b.kind() == c10::TypeKind::NoneType;
-  if (aIsNone && bIsNone)
+  if ((aIsNone && bIsNone) || node->input(0) == node->input(1))
     return folding.replaceByConstant(node->output(), wanted);
   if ((aIsNone && !mayBeNone(b)) || (bIsNone && !mayBeNone(a)))
     return folding.replaceByConstant(node->output(), !wanted);

@@ -3,6 +3,7 @@
 #include "ir/ModelSignature.h"
 #include "ir/OwnResults.h"
 #include "ir/RandomOps.h"
+#include "ir/SizeTrust.h"
 #include "ir/TorchError.h"
 #include "ir/TorchFile.h"
 #include "ir/Values.h"
@@ -205,6 +206,7 @@ llvm::Error Reference::Impl::learn(const std::vector<c10::IValue> &inputs) {
   how.findsTree = true;
   how.drawsRandom = [this] { return drew; };
   how.writesState = keepsState;
+  how.trustsSizes = anyNode(*module, mayRunForEverAtOtherSizes);
   llvm::Expected<BatchDiscovery> found =
       discoverBatch(signature, inputs, how, [this](std::vector<std::vector<Values>> experiments) {
         std::vector<llvm::Expected<Values>> results;

@@ -61,7 +61,8 @@ public:
       return candidates.takeError();
     if (llvm::Error error = tryGroups(*candidates))
       return std::move(error);
-    if (best_ && (best_->fit == CutFit::Unequal || best_->fit == CutFit::Reduced))
+    const bool open = best_ && (best_->fit == CutFit::Unequal || best_->fit == CutFit::Reduced);
+    if (open && !options_.trustsSizes)
       if (auto second = secondDimension(untried_, inputs_, options_.batchDimGiven))
         if (llvm::Error error = tryOther(*second))
           return std::move(error);

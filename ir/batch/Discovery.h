@@ -20,6 +20,7 @@ struct DiscoveryOptions {
   /// Whether results of two runs differ by what was drawn; asked after the first run.
   std::function<bool()> drawsRandom = [] { return false; };
   bool writesState = false; // results may follow earlier calls
+  bool trustsSizes = false; // sizes that the author did not think of may run for ever
 };
 
 /// What the experiments showed, beside what is in the signature.

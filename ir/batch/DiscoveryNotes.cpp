@@ -45,7 +45,7 @@ std::vector<std::string> notesOnInputs(const Signature &signature, const Values 
       said.push_back(fmt::format("{}={}", input.name, *input.batchDim));
   }
   std::vector<std::string> notes;
-  if (!cut.empty())
+  if (!cut.empty() && !anyDimGiven(signature, options.batchDimGiven))
     notes.push_back(fmt::format("the batch is {}: only so are samples independent; --batch-dim {} "
                                 "says it explicitly",
                                 fmt::join(cut, ", "), fmt::join(said, ",")));

@@ -1,5 +1,6 @@
 #include "passes/analysis/OperatorFacts.h"
 
+#include "ir/SizeTrust.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -140,20 +141,7 @@ bool trustsLastSize(const Node *node) {
          name == "quantized_lstm" || name == "quantized_gru";
 }
 
-bool trustsSizes(const Node *node) {
-  const c10::Symbol kind = node->kind();
-  if (kind == c10::prim::Loop) {
-    const std::optional<c10::IValue> rounds = torch::jit::toIValue(node->input(0));
-    return rounds && rounds->isInt() && rounds->toInt() == std::numeric_limits<int64_t>::max();
-  }
-  if (!kind.is_aten() && !kind.is_prim())
-    return std::string(kind.ns().toUnqualString()) != "quantized";
-  const std::string name = kind.toUnqualString();
-  if (name != "remainder" && name != "fmod" && name != "mod" && name != "__modulo__")
-    return false;
-  return node->inputs().size() > 1 && node->input(1)->type()->kind() == c10::TypeKind::IntType &&
-         node->input(1)->node()->kind() != c10::prim::Constant;
-}
+bool trustsSizes(const Node *node) { return mayRunForEverAtOtherSizes(node); }
 
 std::string nameOf(const Value *value) { return value->debugName(); }
 std::string kindOf(const Node *node) { return node->kind().toQualString(); }

@@ -73,7 +73,7 @@ class Batches(e2e.Case):
         x = lambda samples: (torch.randn(samples, 8),)
         self.sameAsWhole("Detector", x, merges={"0": "join", "1": "join"})
         self.sameAsWhole("Ragged", x, merges={"result": "join"})
-        self.sameAsWhole("ListsInADict", x, merges={"result": "join:1"})
+        self.sameAsWhole("ListsInADict", x, merges={"boxes": "join", "scores": "join"})
         self.assertEqual(e2e.plan("Detector.pipe")["required_features"], ["merge-rules"])
 
     def testATableAsLongAsTheBatch(self):

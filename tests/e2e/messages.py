@@ -204,7 +204,7 @@ class Json(Messages):
     def testOptionsOfCompile(self):
         options = self.document(0, "pipe-compile", MODEL, "--at", "layers.8", "-o", "options.pipe", "--force")["options"]
         self.assertEqual(options, {
-            "model": str(MODEL), "o": "options.pipe", "at": ["layers.8"], "method": "forward", "batch_dim": [], "tied": [], "infer": False,
+            "model": str(MODEL), "o": "options.pipe", "at": ["layers.8"], "method": "forward", "batch_dim": [], "merge": [], "tied": [], "infer": False,
             "keep_eval": [], "verify": "graph", "microbatches": 2, "ranks": 2, "schedule": "forward-only", "load_library": [],
             "train": False, "dry_run": False, "force": True})
         options = self.document(0, "pipe-compile", MODEL, "--stages", 2, "--split", "auto", "--inputs", INPUTS, "--dry-run", "--infer",
@@ -217,7 +217,7 @@ class Json(Messages):
         options = self.document(0, "pipe-run", MODEL, "--inputs", INPUTS, "--threads", 1, "--output", "json-out.pt", "--force")["options"]
         self.assertEqual(options, {
             "inputs": str(INPUTS), "output": "json-out.pt", "force": True, "load_library": [], "microbatches": 1, "device": ["cpu"],
-            "threads": 1, "seed": 0, "repeat": 1, "warmup": 0, "method": "forward", "batch_dim": [], "infer": False, "keep_eval": []})
+            "threads": 1, "seed": 0, "repeat": 1, "warmup": 0, "method": "forward", "batch_dim": [], "merge": [], "infer": False, "keep_eval": []})
         run = self.document(0, "pipe-run", MODEL, "--inputs", INPUTS, *e2e.BITS, "--expect", "json-out.pt")
         for name, value in {"expect": "json-out.pt", "rtol": 0, "atol": 0}.items():
             self.assertEqual(run["options"][name], value, name)

@@ -95,7 +95,7 @@ class Found(e2e.Case):
                 model = Path(f"{build.__name__}.pt")
                 torch.jit.script(build().eval()).save(str(model))
                 torch.save((randn(4, 4), cache), "whole.pt")
-                self.compiled(model, "whole.pipe", "--at", "b", "--batch-dim", whole)
+                self.compiled(model, "whole.pipe", "--at", "b", "--nearest", "--batch-dim", whole)
                 self.pipec(0, "pipe-run", model, "--inputs", "whole.pt", "--microbatches", 2, "--threads", 1, "--batch-dim", whole,
                            "--output", "expected.pt", "--force")
                 self.pipec(0, "pipe-run", "whole.pipe", "--inputs", "whole.pt", "--microbatches", 2, "--threads", 1, "--expect", "expected.pt",
@@ -106,7 +106,7 @@ class Found(e2e.Case):
         torch.save(inputsFor(2), "example.pt")
         torch.save(inputsFor(5), "inputs.pt")
         self.compiled(model, "typed.pipe", "--stages", STAGES, "--inputs", "example.pt")
-        self.compiled(model, "untyped.pipe", "--at", at)
+        self.compiled(model, "untyped.pipe", "--at", at, "--nearest")
         self.pipec(0, "pipe-merge", "typed.pipe", "-o", "merged.pt", "--force")
         for parts in (1, 2):
             self.pipec(0, "pipe-run", model, "--inputs", "inputs.pt", "--microbatches", parts, "--threads", 1, "--output", "expected.pt", "--force")

@@ -46,7 +46,7 @@ class State(e2e.Case):
                     self.running(artifact, (batch,), 4, expected)
 
     def testWhatSamplesDoToEachOtherIsSaid(self):
-        note = "what a sample gives depends on the others of its micro-batch (output 0 of sample "
+        note = "samples in a micro-batch affect each other (the result "
         for build, mixes in ((state_models.LessTheMean, True), (state_models.NormOfBatch, True), (state_models.DrawnNoise, False), (state_models.OfItsOwn, False)):
             with self.subTest(model=build.__name__):
                 path = self.save(build)
