@@ -5,12 +5,12 @@
 #include "compiler/Pipelines.h"
 #include "compiler/RoundTrip.h"
 #include "compiler/TrainingMode.h"
-#include "ir/batch/CutCandidates.h"
 #include "ir/CanonicalText.h"
-#include "ir/batch/FixedBatch.h"
 #include "ir/MicroBatch.h"
 #include "ir/ModelSignature.h"
 #include "ir/Values.h"
+#include "ir/batch/CutCandidates.h"
+#include "ir/batch/FixedBatch.h"
 #include "ir/plan/Words.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -54,13 +54,13 @@ void noteFixedBatch(Model &model, llvm::ArrayRef<c10::IValue> inputs,
   if (std::string dims = suggestBatchDims(signature, inputs);
       !dims.empty() && !anyDimGiven(signature, given))
     model.notes.push_back("the sizes of the example inputs suggest --batch-dim " + dims +
-                          ": without it the model runs at this batch size only");
+                          "; without it the model accepts only this batch size");
   else
-    model.notes.push_back(fmt::format(
-        "the model runs with {} only{}: {}",
-        counted(static_cast<size_t>(signature.batchSize), "sample"),
-        anyDimGiven(signature, given) ? ", or what --batch-dim names is not its batch" : "",
-        howToFreeBatch()));
+    model.notes.push_back(
+        fmt::format("the model accepts only batches of {}{}: {}",
+                    counted(static_cast<size_t>(signature.batchSize), "sample"),
+                    anyDimGiven(signature, given) ? ", or --batch-dim does not name its batch" : "",
+                    howToFreeBatch()));
 }
 
 /// As the files will have it. Reading folds, too: a result may turn out None.
@@ -108,8 +108,8 @@ llvm::Expected<Model> FrontEnd::flatten(TypeAnswers answers) {
   return std::get<Model>(std::move(model));
 }
 
-llvm::Expected<std::vector<c10::IValue>>
-FrontEnd::exampleInputs(const Model &model, const std::string &inputs) const {
+llvm::Expected<std::vector<c10::IValue>> FrontEnd::exampleInputs(const Model &model,
+                                                                 const std::string &inputs) const {
   if (inputs.empty())
     return std::vector<c10::IValue>{};
   llvm::Expected<Arguments> arguments = argumentsFromOption(inputs);
@@ -208,13 +208,14 @@ llvm::Expected<ExampleStudy> FrontEnd::runExample(Model &model,
     return given.takeError();
   if (options_.inputs.empty()) {
     assumeBatchFirst(model.signature, *given);
-    model.notes.push_back("without --inputs nothing shows how the results of micro-batches become "
-                          "one: tensors are joined along dimension 0, other results become lists");
+    model.notes.push_back("without --inputs, merge rules are not tested: tensors are concatenated "
+                          "along dimension 0, other results become lists");
     if (llvm::Error error = giveMerges(model.signature, options_.merges))
       return std::move(error);
     return ExampleStudy{
-        {}, std::vector<ResultCheck>(model.signature.leaves.size(),
-                                     {ResultCheck::Equal::NotTried, "no example inputs"}),
+        {},
+        std::vector<ResultCheck>(model.signature.leaves.size(),
+                                 {ResultCheck::Equal::NotTried, "no example inputs"}),
         ""};
   }
   llvm::Expected<std::vector<Values>> examples = allExamples(model, inputs);
@@ -236,8 +237,7 @@ llvm::Expected<Source> FrontEnd::study() {
   if (!model)
     return model.takeError();
   if (options_.mode == Mode::Infer)
-    if (std::string note =
-            noteOnTrainingMode(*model, options_.trainingFlag == TrainingFlag::False);
+    if (std::string note = noteOnTrainingMode(*model, options_.trainingFlag == TrainingFlag::False);
         !note.empty())
       model->notes.push_back(std::move(note));
   llvm::Expected<std::vector<c10::IValue>> inputs = exampleInputs(*model, options_.inputs);

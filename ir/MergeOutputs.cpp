@@ -19,7 +19,7 @@ namespace {
 using Values = std::vector<c10::IValue>;
 
 llvm::Error differentTrees() {
-  return makeError(ExitCode::Other, "the micro-batches returned trees of different shapes");
+  return makeError(ExitCode::Other, "the micro-batches returned results of different structure");
 }
 
 c10::IValue listOf(const Values &values) {
@@ -191,12 +191,11 @@ private:
   }
 
   llvm::Error noNumbers(const c10::IValue &value) const {
-    return makeError(ExitCode::Other,
-                     fmt::format("merge rule {}: expected {}, got a value of type {}",
-                                 toString(rule_),
-                                 rule_.kind == MergeRule::Kind::Concat ? "tensors" : "numbers",
-                                 value.tagKind()),
-                     "name another rule: --merge PATH=same|list");
+    return makeError(
+        ExitCode::Other,
+        fmt::format("merge rule {}: expected {}, got a value of type {}", toString(rule_),
+                    rule_.kind == MergeRule::Kind::Concat ? "tensors" : "numbers", value.tagKind()),
+        "name another rule: --merge PATH=same|list");
   }
 
   /// Share of micro-batch `k` in a mean over samples, or in a sum.
@@ -212,12 +211,12 @@ private:
     for (size_t k = 1; k < parts.size(); ++k) {
       Comparison comparison = compare(parts.front(), parts[k], 0.0, 0.0);
       if (!comparison.equal)
-        return makeError(
-            ExitCode::Other,
-            fmt::format("expected one value from all micro-batches, as for the example inputs, got "
-                        "another one from micro-batch {}: {}",
-                        k, comparison.firstDifference),
-            "compile with --merge PATH=list, or with --inputs for which it differs between samples");
+        return makeError(ExitCode::Other,
+                         fmt::format("expected the same value from all micro-batches, as on the "
+                                     "example inputs, got a different one from micro-batch {}: {}",
+                                     k, comparison.firstDifference),
+                         "compile with --merge PATH=list, or with example inputs on which it "
+                         "differs between samples");
     }
     return parts.front();
   }
@@ -225,7 +224,7 @@ private:
   /// Summed in double (whole numbers as such) and in order of the micro-batches.
   at::Tensor reduced(const Values &parts) const {
     const at::Tensor &first = parts[0].toTensor();
-    const at::ScalarType wide = first.is_complex()            ? at::kComplexDouble
+    const at::ScalarType wide = first.is_complex()          ? at::kComplexDouble
                                 : first.is_floating_point() ? at::kDouble
                                                             : at::kLong;
     const bool isSum = rule_.kind == MergeRule::Kind::Sum;
@@ -245,8 +244,8 @@ private:
                        fmt::format("joined along dimension {}: expected at least {} dimensions, "
                                    "got {}",
                                    rule_.dim, rule_.dim + 1, parts.front().toTensor().dim()),
-                       "compile with example inputs (--inputs): they show how the values of "
-                       "micro-batches become one");
+                       "compile with example inputs (--inputs), which show how values of "
+                       "micro-batches are merged");
     return guardTorch(ExitCode::Other, "merging", [&]() -> c10::IValue {
       if (rule_.kind == MergeRule::Kind::Concat) {
         std::vector<at::Tensor> pieces;

@@ -7,14 +7,14 @@
 #include "ir/TorchFile.h"
 #include "ir/Values.h"
 #include "ir/artifact/StageModule.h"
-#include "runtime/BatchSplit.h"
-#include "runtime/Device.h"
-#include "runtime/RandomKey.h"
-#include "runtime/Resources.h"
 #include "ir/batch/Discovery.h"
 #include "ir/batch/FixedBatch.h"
 #include "ir/batch/ResultTree.h"
 #include "ir/plan/OutputPath.h"
+#include "runtime/BatchSplit.h"
+#include "runtime/Device.h"
+#include "runtime/RandomKey.h"
+#include "runtime/Resources.h"
 #include "runtime/StateCopy.h"
 #include "runtime/ThreadSettings.h"
 
@@ -257,9 +257,9 @@ void Reference::Impl::correctRules(llvm::ArrayRef<std::vector<c10::IValue>> leav
     if (same)
       continue;
     rule = {};
-    warnings.push_back(fmt::format("result {} differs between micro-batches: it is a list of their "
-                                "values; --merge {}=same|list says how it is merged",
-                                outputPath(signature, l), outputPath(signature, l)));
+    warnings.push_back(fmt::format("result {} differs between micro-batches, so it becomes a list "
+                                   "of their values; --merge {}=same|list chooses the rule",
+                                   outputPath(signature, l), outputPath(signature, l)));
   }
 }
 

@@ -264,7 +264,7 @@ llvm::Error CaseWriter::publish() {
     if (replaces)
       removeTree(target_);
     if (::rename(temporary.c_str(), target_.c_str()) != 0)
-      return failf(ExitCode::IO, "{}: cannot put the case there: {}", target_,
+      return failf(ExitCode::IO, "{}: cannot move the case there: {}", target_,
                    systemMessage(errno));
     replaces = false;
   }

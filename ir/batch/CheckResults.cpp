@@ -33,12 +33,11 @@ ResultCheck checkLeaf(const OutputLeaf &leaf, const c10::IValue &whole,
   std::vector<Values> merging;
   for (const c10::IValue &part : parts)
     merging.push_back({part});
-  llvm::Expected<c10::IValue> merged = mergeOutputs(
-      ofOneLeaf(leaf), merging, kPartSamples);
+  llvm::Expected<c10::IValue> merged = mergeOutputs(ofOneLeaf(leaf), merging, kPartSamples);
   if (!merged)
     return {Equal::No, firstLineOf(merged.takeError())};
   if (leaf.merge.kind == Kind::List && !whole.isNone())
-    return {Equal::No, "a list of what the micro-batches give"};
+    return {Equal::No, "a list with a value per micro-batch"};
   const Comparison comparison = compare(whole, *merged, 0.0, toleranceFor(whole));
   if (comparison.equal)
     return {Equal::Yes, ""};
@@ -116,11 +115,10 @@ private:
   /// number.
   static std::string difference(const c10::IValue &before, const c10::IValue &after,
                                 int64_t sample) {
-    const Comparison comparison =
-        compare(before, after, 0.0, toleranceFor(before) * kOfRounding);
+    const Comparison comparison = compare(before, after, 0.0, toleranceFor(before) * kOfRounding);
     return comparison.equal
                ? ""
-               : fmt::format("of sample {}: {}, {} after sample {} alone has changed", sample,
+               : fmt::format("of sample {} changes from {} to {} if only sample {} changes", sample,
                              comparison.expected, comparison.actual, kPokedSample);
   }
 
@@ -153,8 +151,8 @@ std::string crossTalk(const Signature &signature, const TrialLeaves &leaves,
   if (leaves.poked.empty() || leaves.varied.empty())
     return "";
   for (size_t l = 0; l < signature.leaves.size(); ++l)
-    if (std::string text = Poked(signature.leaves[l])
-                               .find(leaves.varied.front()[l], leaves.poked.front()[l]);
+    if (std::string text =
+            Poked(signature.leaves[l]).find(leaves.varied.front()[l], leaves.poked.front()[l]);
         !text.empty())
       return (paths[l] == "result" ? "the result " : "result " + paths[l] + " ") + text;
   return "";

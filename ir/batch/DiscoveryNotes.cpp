@@ -46,13 +46,13 @@ std::vector<std::string> notesOnInputs(const Signature &signature, const Values 
   }
   std::vector<std::string> notes;
   if (!cut.empty())
-    notes.push_back(fmt::format("the batch is {}: only so are samples independent; --batch-dim {} "
-                                "says it explicitly",
-                                fmt::join(cut, ", "), fmt::join(said, ",")));
+    notes.push_back(fmt::format(
+        "the batch is {}, the choice that keeps samples independent; --batch-dim {} confirms it",
+        fmt::join(cut, ", "), fmt::join(said, ",")));
   for (const std::string &name : whole)
-    notes.push_back(fmt::format("{} is given whole to every micro-batch, although it has {} rows as "
-                                "the batch has: it did not fit as samples; --batch-dim {}=none "
-                                "says it explicitly, --batch-dim {}=0 cuts it",
+    notes.push_back(fmt::format("every micro-batch gets the whole of {}, although it has {} rows "
+                                "like the batch: test runs show that its rows are not samples; "
+                                "--batch-dim {}=none confirms it, --batch-dim {}=0 cuts it",
                                 name, batch, name, name));
   return notes;
 }
@@ -71,13 +71,13 @@ std::string noteOnMixing(const Signature &signature, const std::string &mixing,
 
 /// A result whose micro-batches do not make the whole batch's.
 std::string noteOnResult(const std::string &path, const MergeRule &rule, const ResultCheck &check) {
-  const std::string how = rule.kind == Kind::Mean  ? "the mean over micro-batches"
-                          : rule.kind == Kind::Sum ? "the sum over micro-batches"
+  const std::string how = rule.kind == Kind::Mean   ? "the mean over micro-batches"
+                          : rule.kind == Kind::Sum  ? "the sum over micro-batches"
                           : rule.kind == Kind::Same ? "the value of every micro-batch"
                                                     : "a list with a value per micro-batch";
   const std::string differs = rule.kind == Kind::List ? "" : " (" + check.reason + ")";
-  return fmt::format("{} is {}, which is not what the whole batch gives{}; if it should be merged "
-                     "otherwise: --merge {}=concat:K|sum|mean|list|same",
+  return fmt::format("{} is {}, which differs from the whole batch{}; to merge it in another way, "
+                     "pass --merge {}=concat:K|sum|mean|list|same",
                      nameOf(path), how, differs, path);
 }
 
@@ -118,8 +118,8 @@ void addNotes(BatchDiscovery &found, const Signature &signature, const std::stri
       found.warnings.push_back(noteOnResult(paths[l], rule, check));
     else if (options.writesState && mixing.empty())
       found.warnings.push_back(
-          fmt::format("{} follows the model's state, which every micro-batch writes: it is not what "
-                      "the whole batch gives ({})",
+          fmt::format("{} depends on the model's state, which every micro-batch writes, so it "
+                      "differs from the whole batch ({})",
                       nameOf(paths[l]), check.reason));
     else if (mixes.empty())
       mixes = nameOf(paths[l]) + " " + check.reason;
@@ -131,7 +131,7 @@ void addNotes(BatchDiscovery &found, const Signature &signature, const std::stri
 llvm::Error notCutError(const std::string &why, int64_t microBatches) {
   return makeError(ExitCode::Usage,
                    fmt::format("micro-batches: expected 1, got {}: {}", microBatches, why),
-                   "pass --microbatches 1, or say with --batch-dim what is cut");
+                   "pass --microbatches 1, or name what to cut with --batch-dim");
 }
 
 } // namespace pipec

@@ -1,8 +1,8 @@
 #include "ir/batch/FixedBatch.h"
 
-#include "ir/batch/CutCandidates.h"
 #include "ir/TorchError.h"
 #include "ir/Values.h"
+#include "ir/batch/CutCandidates.h"
 #include "ir/plan/Words.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -85,10 +85,9 @@ bool runsWith(int64_t samples, int64_t batch, const Signature &signature,
 } // namespace
 
 std::string howToFreeBatch() {
-  return "to have it take other sizes, trace it again with the size read from the input "
-         "(x.size(0), "
-         "-1), as a trace keeps int(x.size(0)), len(x) and numbers of Python as constants, or save "
-         "it with torch.jit.script";
+  return "for other sizes, trace it again with sizes read from the input (x.size(0) or -1), or "
+         "save it with torch.jit.script; a trace stores int(x.size(0)), len(x) and Python numbers "
+         "as constants";
 }
 
 llvm::Error explainFixedBatch(llvm::Error error, Signature signature,
@@ -100,8 +99,7 @@ llvm::Error explainFixedBatch(llvm::Error error, Signature signature,
   auto unchanged = [&] { return makeError(text.code, text.message, text.help); };
   if (text.code != ExitCode::Usage)
     return unchanged();
-  llvm::Expected<std::vector<CutCandidate>> ways =
-      cutCandidates(signature, inputs, batchDimGiven);
+  llvm::Expected<std::vector<CutCandidate>> ways = cutCandidates(signature, inputs, batchDimGiven);
   if (!ways || ways->empty()) {
     llvm::consumeError(ways.takeError());
     return unchanged();
@@ -118,7 +116,7 @@ llvm::Error explainFixedBatch(llvm::Error error, Signature signature,
           text.code,
           fmt::format("expected a batch of {} (the model's constants fix it), got {}: {}",
                       counted(static_cast<size_t>(samples), "sample"), batch, text.message),
-          fmt::format("give it batches of {}; {}", samples, howToFreeBatch()));
+          fmt::format("pass batches of {}; {}", samples, howToFreeBatch()));
   }
   return unchanged();
 }

@@ -51,7 +51,8 @@ bool runsReduced(int64_t size, const std::vector<bool> &reduced, const Signature
 
 /// Of the inputs whose numbers could point `beyond` the size, those that have to stay below it.
 std::vector<std::string> namesOf(std::vector<bool> beyond, const Signature &signature,
-                                 llvm::ArrayRef<c10::IValue> inputs, int64_t size, ModelRunner run) {
+                                 llvm::ArrayRef<c10::IValue> inputs, int64_t size,
+                                 ModelRunner run) {
   std::vector<std::string> names, all;
   std::vector<bool> reduced(inputs.size(), true);
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -97,8 +98,8 @@ std::string samplesByNumber(Signature signature, llvm::ArrayRef<c10::IValue> inp
   if (!does)
     return "";
   const std::vector<std::string> names = namesOf(beyond, signature, inputs, sizes.front(), run);
-  return fmt::format("{} {} samples by their number, and a part of them alone lacks some",
-                     fmt::join(names, " and "), names.size() == 1 ? "names" : "name");
+  return fmt::format("{} {} to samples by index, and a part of the batch lacks some of them",
+                     fmt::join(names, " and "), names.size() == 1 ? "refers" : "refer");
 }
 
 } // namespace pipec

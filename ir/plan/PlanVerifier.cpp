@@ -180,9 +180,9 @@ private:
     }
     for (size_t leaf : port.leaves)
       if (leaf >= plan_.signature.leaves.size())
-        return badAt(output(s, p), "output leaf {} does not exist", leaf);
+        return badAt(output(s, p), "output {} does not exist", leaf);
     if (!std::is_sorted(port.leaves.begin(), port.leaves.end()))
-      return badAt(output(s, p), "its output leaves are not in ascending order");
+      return badAt(output(s, p), "its outputs are not in ascending order");
     if (port.state && *port.state >= plan_.stages[s].attributes.size())
       return badAt(output(s, p), "attribute {} does not exist", *port.state);
     if (port.state && !plan_.stages[s].attributes[*port.state].written)

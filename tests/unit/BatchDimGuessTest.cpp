@@ -1,7 +1,6 @@
 // Which input the batch is taken from when it is not the first tensor's.
-#include "ir/batch/CutCandidates.h"
-
 #include "ir/MicroBatch.h"
+#include "ir/batch/CutCandidates.h"
 #include "tests/support/Discover.h"
 #include "tests/support/Matchers.h"
 
@@ -113,7 +112,7 @@ TEST(BatchDimGuess, TheRowsOfAnEdgeListAreNoSamples) {
     return at::zeros_like(nodes).index_add(0, edges[1], nodes.index_select(0, edges[0]));
   });
   EXPECT_FALSE(tried.signature.batchSymbolic);
-  EXPECT_EQ(tried.whole.find("input0 names samples by their number"), 0u) << tried.whole;
+  EXPECT_EQ(tried.whole.find("input0 refers to samples by index"), 0u) << tried.whole;
 }
 
 TEST(BatchDimGuess, AFirstTensorThatResultsFollowIsTheBatch) {
@@ -160,8 +159,7 @@ TEST(CutCandidates, EveryTensorMayBeTheBatch) {
 
 TEST(CutCandidates, NamedDimensionsAreTheBatch) {
   EXPECT_EQ(waysText({at::ones({2, 6}), at::ones({3, 6})}, {true}, 1), "0:1- 0:11");
-  EXPECT_EQ(waysText({at::ones({6, 4}), at::ones({6, 6})}, {true}, 0),
-            "0:00 0:0- 0:01");
+  EXPECT_EQ(waysText({at::ones({6, 4}), at::ones({6, 6})}, {true}, 0), "0:00 0:0- 0:01");
 }
 
 } // namespace

@@ -1,7 +1,6 @@
 // How a batch is cut and its results become one, where sizes alone would say something else.
-#include "tests/support/Discover.h"
-
 #include "ir/Values.h"
+#include "tests/support/Discover.h"
 #include "tests/support/Matchers.h"
 
 #include <gtest/gtest.h>
@@ -53,8 +52,8 @@ Found discoverLeaves(const Values &inputs, size_t leaves,
       return makeError(ExitCode::Usage, error.what());
     }
   };
-  found.discovery = take(discover(found.signature, inputs,
-                                  std::vector<bool>(inputs.size()), run, std::move(options)));
+  found.discovery = take(
+      discover(found.signature, inputs, std::vector<bool>(inputs.size()), run, std::move(options)));
   return found;
 }
 
@@ -123,9 +122,10 @@ TEST(Discovery, TheWayThatLeavesSamplesIndependentWins) {
   EXPECT_EQ(found.equal(), Equal::Yes);
   EXPECT_NE(found.notes().find("--batch-dim y=none"), std::string::npos) << found.notes();
   // The prototypes may stand first.
-  const Found turned = discoverLeaves(
-      {at::randn({4, 16}), at::randn({4, 16})}, 1,
-      [&](const Values &in) { return similarity({in[1], in[0]}); });
+  const Found turned =
+      discoverLeaves({at::randn({4, 16}), at::randn({4, 16})}, 1, [&](const Values &in) {
+        return similarity({in[1], in[0]});
+      });
   EXPECT_EQ(turned.dim(0), std::nullopt);
   EXPECT_EQ(turned.dim(1), 0);
   // Nearest prototypes: a number per sample, of any size of both.
@@ -154,8 +154,8 @@ TEST(Discovery, WhatIsIndependentBothWaysIsCutAlongTheFirst) {
 
 TEST(Discovery, TimeMayComeFirst) {
   // A running sum over the first dimension.
-  const Found found =
-      discoverLeaves({at::randn({7, 4, 3}), at::randn({2, 4, 3})}, 1, [](const Values &in) -> Values {
+  const Found found = discoverLeaves(
+      {at::randn({7, 4, 3}), at::randn({2, 4, 3})}, 1, [](const Values &in) -> Values {
         return {in[0].toTensor().cumsum(0) + in[1].toTensor().sum(0)};
       });
   EXPECT_EQ(found.dim(0), 1);
@@ -167,8 +167,8 @@ TEST(Discovery, TimeMayComeFirst) {
 TEST(Discovery, ReductionsAreRecognised) {
   const Found found = discoverLeaves({at::randn({4, 3})}, 7, [](const Values &in) -> Values {
     const at::Tensor x = in[0].toTensor();
-    return {x.sum(),     x.mean(), x.sum(0),       x.mean(0), x.size(0),
-            x.gt(0).sum(), x.mean().item<double>()};
+    return {
+        x.sum(), x.mean(), x.sum(0), x.mean(0), x.size(0), x.gt(0).sum(), x.mean().item<double>()};
   });
   const Kind expected[] = {Kind::Sum, Kind::Mean, Kind::Sum, Kind::Mean,
                            Kind::Sum, Kind::Sum,  Kind::Mean};
@@ -229,11 +229,12 @@ TEST(Discovery, StateIsFollowedOverMicroBatches) {
     const auto count = static_cast<int64_t>(calls.size());
     return Values{calls.back()[0].toTensor() + count, count};
   };
-  const BatchDiscovery found = take(discover(signature, {at::randn({4, 2})}, {false}, run, options));
+  const BatchDiscovery found =
+      take(discover(signature, {at::randn({4, 2})}, {false}, run, options));
   EXPECT_EQ(found.results[0].equal, Equal::No);
   EXPECT_EQ(found.results[1].equal, Equal::No);
   ASSERT_EQ(found.warnings.size(), 2u);
-  EXPECT_NE(found.warnings[0].find("result 0 follows the model's state"), std::string::npos);
+  EXPECT_NE(found.warnings[0].find("result 0 depends on the model's state"), std::string::npos);
 }
 
 TEST(Discovery, RandomNumbersAreNotCompared) {

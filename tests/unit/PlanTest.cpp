@@ -167,8 +167,8 @@ TEST(Plan, outputTreeIsRead) {
     const char *to, *message;
   };
   const Case cases[] = {
-      {"\"outputs\": -1", "expected the number of a leaf"},
-      {"\"outputs\": {}", "expected the number of a leaf, or an object"},
+      {"\"outputs\": -1", "expected the number of an output"},
+      {"\"outputs\": {}", "expected the number of an output, or an object"},
       {"\"outputs\": {\"tuple\": [0], \"list\": []}", "expected one kind of container"},
       {"\"outputs\": {\"tuple\": [1, 0, 2]}", "expected leaf 0, got leaf 1"},
       {"\"outputs\": {\"tuple\": [0, 1]}", "has 2 leaves, but 3 are described"},
@@ -332,7 +332,7 @@ TEST(PlanVerifier, namesWhatIsWrong) {
                    }},
                   {"channel 0 (c0): stage 0, port 0 does not list it",
                    [](Plan &p) { p.stages[0].outputs[0].channels = {}; }},
-                  {"stage 0, output 0 (c0): output leaf 9 does not exist",
+                  {"stage 0, output 0 (c0): output 9 does not exist",
                    [](Plan &p) { p.stages[0].outputs[0].leaves = {9}; }},
                   {"output scores.logits: made by stage 0, output 0 (c0) and by stage 2, output 0 "
                    "(y)",
