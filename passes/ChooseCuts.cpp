@@ -147,7 +147,7 @@ private:
             fmt::format("--at {} is not possible: it begins inside {}; cut before that instead",
                         name, place->around));
       else if (!place->instead.empty())
-        model.notes.push_back("--at " + name + ": no operators of it are left; cut before " +
+        model.notes.push_back("--at " + name + ": none of its operators are left; cut before " +
                               place->instead);
       if (place->index == 0)
         return makeError(ExitCode::Usage,

@@ -27,10 +27,10 @@ llvm::Expected<TrainingWishes> withStagesOfCuts(const CostTable &table, Training
   size_t before = 0;
   for (size_t cut : *wishes.cuts) {
     if (cut <= before || cut >= table.rows.size() || table.rows[cut].withPrevious)
-      return failf(ExitCode::Usage,
-                   "training plan: expected ascending cuts at places where the model may be cut, "
-                   "got one before operator {}",
-                   cut);
+      return failf(
+          ExitCode::Usage,
+          "training plan: expected ascending cuts at possible places, got one before operator {}",
+          cut);
     before = cut;
   }
   const size_t stages = wishes.cuts->size() + 1;

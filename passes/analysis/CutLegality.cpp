@@ -153,7 +153,7 @@ void CutLegality::noteLargestBlock(const TopLevel &top) {
   for (Node *node : top.operators)
     if (size_t inside = operatorsInside(node); inside > most) {
       most = inside;
-      largestBlock_ = fmt::format("{} stays whole with the {} in it", describeNode(node),
+      largestBlock_ = fmt::format("{} and the {} in it stay in one stage", describeNode(node),
                                   counted(inside, "operator"));
     }
 }

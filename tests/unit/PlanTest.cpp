@@ -413,7 +413,7 @@ TEST(PlanVerifier, namesWhatIsWrong) {
                    [](Plan &p) { p.ties[1].mode = Tie::Mode::Transmit; }},
                   {"obligation 0 (recompute aten::size 1 times in stage 9): expected a stage below",
                    [](Plan &p) { p.obligations[0].stage = 9; }},
-                  {"skips a stage, but the plan says chain", [](Plan &p) { p.chain = true; }},
+                  {"skips a stage, but the plan has chain set", [](Plan &p) { p.chain = true; }},
                   {"method: expected the name of a method, got \"\"",
                    [](Plan &p) { p.signature.method = ""; }},
                   {"model input 0 (x): batch dimension 1: expected size B, got 3",
@@ -422,7 +422,7 @@ TEST(PlanVerifier, namesWhatIsWrong) {
                    [](Plan &p) { p.signature.inputs[0].batchDim = 9; }},
                   {"model input 0 (x): size B: expected sizes without B where no dimension is cut",
                    [](Plan &p) { p.signature.inputs[0].batchDim.reset(); }},
-                  {"model input 1 (n): type int is no tensor, but one is described or cut",
+                  {"model input 1 (n): type int is not a tensor, but a tensor is described or cut",
                    [](Plan &p) { p.signature.inputs[1].batchDim = 0; }},
                   {"model input 1 (n): default: expected a value of type int, got null",
                    [](Plan &p) { p.signature.inputs[1].defaultValue = nullptr; }},
@@ -437,7 +437,8 @@ TEST(PlanVerifier, namesWhatIsWrong) {
                    [](Plan &p) {
                      p.signature.leaves[0].merge = {MergeRule::Kind::List, 0};
                    }},
-                  {"output scores.more.0: type int is no tensor, but one is described or joined",
+                  {"output scores.more.0: type int is not a tensor, but a tensor is described or "
+                   "joined",
                    [](Plan &p) { p.signature.leaves[1].merge.kind = MergeRule::Kind::Concat; }},
                   {"output scores.logits: bytes: expected 48 as its sizes and dtype say, got 49",
                    [](Plan &p) { p.signature.leaves[0].tensor.bytes = 49; }},
