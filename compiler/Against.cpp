@@ -59,8 +59,9 @@ Finding findingOf(const SourceDifference &difference, const Model &source, const
   if (difference.line && !where.empty())
     message += " (" + where + ")";
   if (plan.toolVersion != pipecVersion())
-    message += fmt::format("; pipec {} compiled it and this is {}, which may normalise otherwise",
-                           plan.toolVersion, pipecVersion());
+    message +=
+        fmt::format("; pipec {} compiled it and this is pipec {}, which may normalise differently",
+                    plan.toolVersion, pipecVersion());
   const char *code = difference.line            ? "other-operator"
                      : difference.where.empty() ? "other-plan"
                                                 : "other-weight";

@@ -184,7 +184,7 @@ llvm::Error CompileRun::placeRanks(StagedModel &model) const {
   size_t stages = model.stages.size();
   if (const std::vector<size_t> rankOfStage = ranksOfTable(options_); !rankOfStage.empty()) {
     if (rankOfStage.size() != stages)
-      return failf(ExitCode::Usage, "--schedule: expected a table of {} as the cuts make, got {}",
+      return failf(ExitCode::Usage, "--schedule: expected a table of {}, as the cuts make, got {}",
                    counted(stages, "stage"), rankOfStage.size());
     for (size_t i = 0; i < stages; ++i)
       model.stages[i].plan.rank = rankOfStage[i];
@@ -246,8 +246,9 @@ llvm::Error CompileRun::prove(const Staged &staged, Plan &plan, const ArtifactWr
     return llvm::Error::success();
   if (llvm::Error error = runStages(writer.directory(), plan, staged.runs, phases_.progress()))
     return error;
-  report_.tested.push_back("the stages give the source's bits on the example inputs, in " +
-                           countedRuns(staged.runs));
+  report_.tested.push_back(
+      "the stages give the same bits as the source on the example inputs, in " +
+      countedRuns(staged.runs));
   phases_.end("run the stages on the example");
   phases_.begin("writing the plan");
   return llvm::Error::success();

@@ -88,9 +88,9 @@ llvm::Expected<Result> compileInto(const std::string &path, const CompileOptions
                                    const std::string &target, bool force, bool publish) {
   if (!options.dumpDir.empty() && isSamePlace(options.dumpDir, target))
     return makeError(ExitCode::Usage,
-                     fmt::format("--dump-ir: expected another place than the artifact's, got {}",
+                     fmt::format("--dump-ir: expected a directory outside the artifact, got {}",
                                  options.dumpDir),
-                     "choose a place beside it");
+                     "choose a path outside the artifact");
   llvm::Expected<CompileOptions> agreed = withScheduleTable(options);
   if (!agreed)
     return agreed.takeError();

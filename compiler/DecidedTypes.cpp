@@ -215,8 +215,8 @@ void decideAbsent(Model &model, llvm::ArrayRef<c10::IValue> example) {
     }
     model.obligations.push_back(std::move(fact));
     model.notes.push_back("argument " + input.name +
-                          " stays None, as in the example inputs: give an example that has it for "
-                          "an artifact that takes it");
+                          " is always None, as in the example inputs; for an artifact that accepts "
+                          "it, pass example inputs that contain it");
   }
 }
 

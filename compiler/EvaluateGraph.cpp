@@ -127,8 +127,8 @@ private:
   /// LibTorch did not come as far as the inputs.
   static llvm::Error cannotRun(Node *node, llvm::Error error) {
     ErrorText text = describe(std::move(error));
-    return failf(ExitCode::Internal, "{} is nothing that LibTorch can run by itself: {}",
-                 describeNode(node), text.message);
+    return failf(ExitCode::Internal, "LibTorch cannot run {} on its own: {}", describeNode(node),
+                 text.message);
   }
 
   /// Made before the node runs: a value of an earlier one, or a constant outside its blocks.

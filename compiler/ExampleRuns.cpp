@@ -75,10 +75,9 @@ void noteState(Model &model) {
     if (attribute.written)
       names.push_back(attribute.name);
   if (!names.empty() && isCut(model.signature))
-    model.notes.push_back(fmt::format(
-        "the model writes state ({}): every micro-batch writes it, in order, where the whole batch "
-        "writes it once",
-        llvm::join(names, ", ")));
+    model.notes.push_back(fmt::format("the model writes state ({}): each micro-batch writes it in "
+                                      "order, whereas the whole batch writes it once",
+                                      llvm::join(names, ", ")));
 }
 
 TensorSpec specOfValue(const c10::IValue &value) {
@@ -96,9 +95,9 @@ llvm::Error addExample(Signature &signature, const Values &example, ModelRunner 
     return leaves.takeError();
   if (!decidesAlike(example))
     return makeError(ExitCode::Usage,
-                     "the model computes it by other operators than the first example, as dtypes, "
-                     "numbers of dimensions or memory layouts differ",
-                     "compile an artifact for each of them");
+                     "the model runs other operators on it than on the first example, because "
+                     "dtypes, numbers of dimensions or memory layouts differ",
+                     "compile one artifact per example");
   int64_t samples = 0;
   if (isCut(signature)) {
     llvm::Expected<int64_t> size = batchSize(signature, example);
@@ -107,8 +106,8 @@ llvm::Error addExample(Signature &signature, const Values &example, ModelRunner 
     samples = *size;
     if (!signature.batchSymbolic && samples != signature.batchSize)
       return failf(ExitCode::Usage,
-                   "expected {} samples as the first example has, which the model's "
-                   "constants fix, got {}",
+                   "expected {} samples as in the first example (the model's constants fix the "
+                   "batch), got {}",
                    signature.batchSize, samples);
   }
   for (size_t i = 0; i < example.size(); ++i)
@@ -193,7 +192,7 @@ llvm::Error blameNormalForm(llvm::Error error, const std::string &path, const So
     llvm::consumeError(std::move(ofSource));
     if (sourceRuns)
       return makeError(ExitCode::Internal,
-                       "the model runs on the example inputs, its normal form does not: " +
+                       "the model runs on the example inputs, but its normalised form does not: " +
                            text.message,
                        "compile without --inputs, and report this with the reproducer");
   }

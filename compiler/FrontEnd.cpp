@@ -54,13 +54,13 @@ void noteFixedBatch(Model &model, llvm::ArrayRef<c10::IValue> inputs,
   if (std::string dims = suggestBatchDims(signature, inputs);
       !dims.empty() && !anyDimGiven(signature, given))
     model.notes.push_back("the sizes of the example inputs suggest --batch-dim " + dims +
-                          ": without it the model runs at this batch size only");
+                          "; without it the model accepts only this batch size");
   else
-    model.notes.push_back(fmt::format(
-        "the model runs with {} only{}: {}",
-        counted(static_cast<size_t>(signature.batchSize), "sample"),
-        anyDimGiven(signature, given) ? ", or what --batch-dim names is not its batch" : "",
-        howToFreeBatch()));
+    model.notes.push_back(
+        fmt::format("the model accepts only batches of {}{}: {}",
+                    counted(static_cast<size_t>(signature.batchSize), "sample"),
+                    anyDimGiven(signature, given) ? ", or --batch-dim does not name its batch" : "",
+                    howToFreeBatch()));
 }
 
 /// As the files will have it. Reading folds, too: a result may turn out None.
@@ -208,8 +208,8 @@ llvm::Expected<ExampleStudy> FrontEnd::runExample(Model &model,
     return given.takeError();
   if (options_.inputs.empty()) {
     assumeBatchFirst(model.signature, *given);
-    model.notes.push_back("without --inputs nothing shows how the results of micro-batches become "
-                          "one: tensors are joined along dimension 0, other results become lists");
+    model.notes.push_back("without --inputs, merge rules are not tested: tensors are concatenated "
+                          "along dimension 0, other results become lists");
     if (llvm::Error error = giveMerges(model.signature, options_.merges))
       return std::move(error);
     return ExampleStudy{

@@ -12,10 +12,11 @@ llvm::Expected<TableShape> shapeOfTable(const Schedule &schedule) {
   if (!shape)
     return withContext(shape.takeError(), "--schedule");
   if (shape->backward)
-    return makeError(ExitCode::Usage,
-                     "--schedule: expected a table of forward actions, got one with a backward",
-                     "this version runs inference: pipe-schedule forward-only --csv FILE writes "
-                     "such a table");
+    return makeError(
+        ExitCode::Usage,
+        "--schedule: expected a table of forward actions, got one with backward actions",
+        "this version runs inference only; pipe-schedule forward-only --csv FILE writes such a "
+        "table");
   return shape;
 }
 
@@ -23,7 +24,7 @@ template <typename Number>
 llvm::Error agree(Number &said, Number inTable, const char *option, const char *what) {
   if (said && said != inTable)
     return makeError(ExitCode::Usage,
-                     fmt::format("--schedule: expected a table of {} as {} says, got {}",
+                     fmt::format("--schedule: expected a table of {}, as {} requests, got {}",
                                  counted(static_cast<size_t>(said), what), option, inTable),
                      fmt::format("leave out {}", option));
   said = inTable;

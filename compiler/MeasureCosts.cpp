@@ -55,9 +55,8 @@ llvm::Expected<CostTable> countedCosts(Model &model, const std::vector<c10::IVal
       without.insert(op.str());
   }
   if (!without.empty())
-    model.notes.push_back("no formula says what these operators cost, so they count by the bytes "
-                          "that they move: " +
-                          llvm::join(without, ", ") + "; --cost measured times them");
+    model.notes.push_back("no cost formula for " + llvm::join(without, ", ") +
+                          "; estimated from memory traffic (--cost measured times them)");
   return table;
 }
 
@@ -72,13 +71,13 @@ llvm::Expected<CostTable> costsFromFile(const Model &model, const std::string &p
   if (!table)
     return withContext(table.takeError(), "--cost");
   const OperatorGraph graph = operatorGraph(model);
-  const std::string help = "make the table again: --cost analytic --emit-costs FILE";
+  const std::string help = "regenerate the table: --cost analytic --emit-costs FILE";
   if (training && !table->training)
-    return makeError(ExitCode::Usage,
-                     fmt::format("--cost: {}: expected costs of a training, got those of an "
-                                 "inference, without the backward",
-                                 path),
-                     help + " --train");
+    return makeError(
+        ExitCode::Usage,
+        fmt::format("--cost: {}: expected training costs, got inference costs without the backward",
+                    path),
+        help + " --train");
   if (table->rows.size() != graph.operators.size())
     return makeError(ExitCode::Usage,
                      fmt::format("--cost: {}: expected the costs of {} operators, got {}", path,

@@ -36,9 +36,9 @@ llvm::Error checkOutput(const std::string &output, bool force) {
                      output + ": expected the name of a file to write, got a directory");
   if (fs::exists(parent / "MANIFEST", ignored) && fs::exists(parent / "plan.json", ignored))
     return makeError(ExitCode::Usage,
-                     fmt::format("{}: {} is an artifact: another file in it would damage it",
+                     fmt::format("{}: {} is an artifact, and a file added to it would damage it",
                                  output, parent.empty() ? "." : parent.string()),
-                     "choose a place beside it");
+                     "choose a path outside the artifact");
   if (!force && fs::exists(output, ignored))
     return existsAlready(output);
   return llvm::Error::success();
@@ -176,7 +176,7 @@ llvm::Error compareSignatures(const Signature &expected, const Signature &actual
           fmt::format("argument {}: expected {} with its default, got {}", i, a.name, b.name));
   }
   if (!(treeToCompare(expected) == actual.outputs))
-    return mergedDiffers("the tree of the result is another one");
+    return mergedDiffers("the result is structured differently");
   return llvm::Error::success();
 }
 

@@ -196,7 +196,7 @@ private:
       return;
     const CostRow sum = table_.sum(0, table_.rows.size());
     if (const int64_t bytes = sum.keptBytes + 2 * sum.weightBytes; bytes > mostBytes_) {
-      wholeBackwardFailed_ = fmt::format("it would hold {} at once, on a machine with {}",
+      wholeBackwardFailed_ = fmt::format("it would need {}, and this machine has {}",
                                          exactBytes(bytes), exactBytes(2 * mostBytes_));
       return;
     }
@@ -251,8 +251,9 @@ private:
       compare("backwards", all.inputGradNs + all.weightGradNs, "the whole model's takes",
               medianOf(wholeBackwards_));
     else
-      model_.notes.push_back("the operators' backwards were not held against the whole model's: " +
-                             wholeBackwardFailed_);
+      model_.notes.push_back(
+          "the operators' backward times were not compared with the whole model's: " +
+          wholeBackwardFailed_);
   }
 
   void compare(const char *what, int64_t sum, const char *of, int64_t whole) {
@@ -260,7 +261,7 @@ private:
         static_cast<double>(sum - whole) / static_cast<double>(std::max<int64_t>(1, whole));
     if (std::abs(off) > kTolerated)
       model_.notes.push_back(fmt::format("the operators' {} add up to {:.3f} ms, {} {:.3f} ms "
-                                         "({:+.0f} %): predicted times are off by as much",
+                                         "({:+.0f} %): predicted times are off by about as much",
                                          what, static_cast<double>(sum) / 1e6, of,
                                          static_cast<double>(whole) / 1e6, 100 * off));
   }

@@ -43,10 +43,10 @@ llvm::Error PassDumps::prepare(bool replace) const {
     return llvm::Error::success();
   if (fs::exists(directory_ + "/MANIFEST", code))
     return makeError(ExitCode::Usage,
-                     fmt::format("--dump-ir: expected a directory of its own, got {}, an artifact: "
-                                 "another file in it would damage it",
+                     fmt::format("--dump-ir: expected a separate directory, got {}, an artifact, "
+                                 "which an added file would damage",
                                  directory_),
-                     "choose a place beside it");
+                     "choose a path outside the artifact");
   std::vector<std::string> dumps;
   for (fs::directory_iterator entry(directory_, code), end; !code && entry != end;
        entry.increment(code))

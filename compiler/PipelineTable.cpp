@@ -29,14 +29,13 @@ void printPasses(llvm::raw_ostream &os, const std::string &pipeline, const char 
 
 void printPipelineMarkdown(llvm::raw_ostream &os) {
   const CompileOptions options;
-  os << "# The passes\n\n"
-        "`pipe-opt FILE --passes a,b{option=1},fixpoint(c,d)` runs passes by name; `fixpoint` "
-        "repeats its passes until a\nwhole round changes nothing. The verifier runs after each "
-        "pass that changed the model. docs/ir.md describes the text that they read.\n\n"
-        "## The pipeline\n\n"
-        "What a compile does, in order. Steps that are no passes need the model's file, example "
-        "inputs or a place for files, which text\nhas not: `pipe-opt` does not know them.\n\n"
-        "| step | pass of `pipe-opt` | what it does |\n|---|---|---|\n";
+  os << "# The passes\n\n`pipe-opt FILE --passes a,b{option=1},fixpoint(c,d)` runs passes by name. "
+        "`fixpoint` repeats its passes until a\nwhole round changes nothing. The verifier runs "
+        "after each pass that changed the model. docs/ir.md describes the text that passes "
+        "read.\n\n## The pipeline\n\nThe steps of a compile, in order. A step that is not a pass "
+        "needs the model's file, example inputs or an output directory. Text has\nnone of these, "
+        "so `pipe-opt` does not offer these steps.\n\n| step | pass of `pipe-opt` | what it does "
+        "|\n|---|---|---|\n";
   printStep(os, "import", "reads the file through a mapping, so that weights are not copied");
   printPasses(os, frontPipeline(options));
   const std::string rounds =
@@ -47,16 +46,19 @@ void printPipelineMarkdown(llvm::raw_ostream &os) {
   printStep(os, "infer-types", rounds.c_str());
   printPasses(os, typedPipeline(), "with `--inputs`: ");
   printStep(os, "write and read back",
-            "the graph as TorchScript's own writer leaves it, so that stage files hold the same");
+            "puts the graph into the form that TorchScript's own writer produces, so that stage "
+            "files hold the same graph");
   printStep(os, "run the source",
-            "with `--inputs`: batch dimensions, sizes and merge rules from runs at three sizes");
-  printStep(os, "estimate-costs",
-            "where nothing says where to cut: the arithmetic of every operator on the inputs");
+            "with `--inputs`: finds batch dimensions, sizes and merge rules by test runs at "
+            "several batch sizes");
+  printStep(os, "estimate-costs", "for automatic cuts: the cost of every operator on the inputs");
   printPasses(os, stagePipeline(options));
   printStep(os, "outline-stages, emit",
-            "one module per stage with the model's own hierarchy and names, its file, the plan");
+            "writes one module per stage, with the model's own hierarchy and names, its file, and "
+            "the plan");
   printStep(os, "validate",
-            "the files as read back and linked are the source; with `--inputs` they give its bits");
+            "proves that the files, read back and linked, equal the source; with `--inputs` "
+            "compares the bits of their results");
   printStep(os, "publish", "`MANIFEST`, then one rename");
 }
 

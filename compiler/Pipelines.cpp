@@ -143,15 +143,15 @@ std::string wholePipeline(const CompileOptions &options, const PlannedCuts &cuts
   const bool hasInputs = !options.inputs.empty();
   std::string text = frontPipeline(options) + ",\n";
   if (hasInputs)
-    text += fmt::format("# With the types that the example inputs show, up to {} times until "
-                        "nothing changes; then the types are forgotten:\n{},\n",
+    text += fmt::format("# With types from the example inputs, repeated up to {} times until "
+                        "nothing changes; then the types are dropped:\n{},\n",
                         kTypedRounds, typedPipeline());
   text += "# The graph is written as a TorchScript file and read back.\n";
   if (cuts.places.empty() && hasInputs && options.cuts.empty() &&
       (options.split.empty() || options.split == "auto"))
-    text += "# Where no marker says where to cut: every operator gets its cost from a run on the "
-            "example inputs (in text it is the entity `costs`), and the planner gives choose-cuts "
-            "the places.\n";
+    text +=
+        "# Automatic cuts only: each operator gets its cost from a run on the example inputs (in "
+        "text, the entity `costs`), and the planner passes the cut positions to choose-cuts.\n";
   return text + stagePipeline(options, cuts);
 }
 

@@ -181,13 +181,13 @@ private:
                std::max(simpleBound(problem(), request_.stages), bound ? bound->lowerBound : 0));
       return plan;
     }
-    return makeError(
-        ExitCode::NoPlan,
-        fmt::format("no cut into {} fits: expected at least {} per device, got {}",
-                    counted(request_.stages, "stage"), exactBytes(least),
-                    exactBytes(request_.memoryLimit)),
-        request_.unlike ? "that is for the device with the least memory: more stages need less each"
-                        : "more stages need less memory each");
+    return makeError(ExitCode::NoPlan,
+                     fmt::format("no cut into {} fits: expected at least {} per device, got {}",
+                                 counted(request_.stages, "stage"), exactBytes(least),
+                                 exactBytes(request_.memoryLimit)),
+                     request_.unlike ? "this is the limit of the device with the least memory; "
+                                       "more stages need less memory per stage"
+                                     : "more stages need less memory per stage");
   }
 
   /// What no cut can do without is at most what this one does.

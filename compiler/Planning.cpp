@@ -46,8 +46,8 @@ llvm::Error expectSamples(const Signature &signature, const std::vector<c10::IVa
   if (any || empty.empty())
     return llvm::Error::success();
   return makeError(ExitCode::Usage,
-                   fmt::format("automatic cuts: expected example inputs with elements, by which "
-                               "operators cost something, got input {}",
+                   fmt::format("automatic cuts: expected example inputs that are not empty, so "
+                               "that operators have a cost, got input {}",
                                empty),
                    "pass the inputs of one micro-batch of 1 sample or more, or name the cuts "
                    "with --at");
@@ -139,9 +139,9 @@ ClusterDevice Planning::leastDevice(Model &model) const {
       least.memoryBytes = device.memoryBytes;
   }
   if (!same)
-    model.notes.push_back("the cluster's devices differ: stages are planned for the devices that "
-                          "they go to where there is one for each, otherwise for the slowest rates "
-                          "and the least memory among them");
+    model.notes.push_back("the cluster's devices differ: if there is one device per stage, each "
+                          "stage is planned for its device; otherwise all stages are planned for "
+                          "the slowest rates and the smallest memory");
   return least;
 }
 
@@ -161,27 +161,27 @@ std::string Planning::kindOfCosts() const {
 llvm::Error Planning::checkAsked(const Model &model) const {
   const size_t markers = topLevelOf(model).boundaries.size();
   const bool given = !options_->cuts.empty() || markers > 0;
-  const std::string cuts =
-      !options_->cuts.empty() ? "given ones"
-      : markers > 0 ? fmt::format("the model's pipe_split, {}", counted(markers, "marker"))
-      : options_->stages == 1 ? "one stage"
-                              : "no number of stages";
+  const std::string cuts = !options_->cuts.empty() ? "given ones"
+                           : markers > 0 ? fmt::format("the model's {}", counted(markers, "marker"))
+                           : options_->stages == 1 ? "one stage"
+                                                   : "no number of stages";
   const std::string leaveOut =
       options_->cuts.empty() ? "--split auto does not look at markers" : "leave one of the two out";
   if (options_->memoryLimit && !cutsByCost_)
     return makeError(ExitCode::Usage, "--memory-limit: expected automatic cuts, got " + cuts,
-                     given ? leaveOut : "say how many with --stages: two or more");
+                     given ? leaveOut : "pass --stages with a number of at least 2");
   if (isTraining() && !cutsGiven_ && !options_->stages && !options_->ranks &&
       options_->cluster.empty())
     return makeError(ExitCode::Usage, "--train: expected --ranks, --stages or --cluster, got none",
-                     "say how many ranks there are with --ranks");
+                     "pass the number of ranks with --ranks");
   if (options_->costBudgetNs && kindOfCosts() != "measured")
     return makeError(ExitCode::Usage,
-                     "--cost-budget: expected costs that are measured, got " +
-                         (cutsByCost_ ? "counted ones, as a device of the cluster is no CPU"
-                          : given     ? "given cuts"
-                                      : cuts),
-                     "--cost measured measures them");
+                     "--cost-budget: expected measured costs, got " +
+                         (cutsByCost_
+                              ? "analytic ones, because a device of the cluster is not a CPU"
+                          : given ? "given cuts"
+                                  : cuts),
+                     "pass --cost measured");
   return llvm::Error::success();
 }
 
@@ -200,8 +200,8 @@ llvm::Expected<bool> Planning::findCosts(Model &model, const std::vector<c10::IV
   if (options_->progress) {
     const int64_t budgetNs =
         options_->costBudgetNs ? options_->costBudgetNs : TimingRequest().budgetNs;
-    options_->progress({isMeasured() ? "timing the operators" : "counting the operators' work", "",
-                        0, 0, isMeasured() ? budgetNs : -1});
+    options_->progress({isMeasured() ? "timing the operators" : "estimating the cost of operators",
+                        "", 0, 0, isMeasured() ? budgetNs : -1});
   }
   llvm::Expected<CostTable> table =
       pipec::findCosts(model, inputs, kindOfCosts(), *options_, device, ranks(model));
@@ -359,7 +359,7 @@ std::string Planning::whyFewerRanks(const Plan &plan) const {
   if (!options_->cluster.empty())
     return "one per device of --cluster";
   return isMeasured() ? "one per core of this machine"
-                      : "as many as ran at once when the costs of the table were measured";
+                      : "the number that the cost table was measured with";
 }
 
 llvm::Error Planning::forecast(CompileReport &report, const Schedule &schedule) const {

@@ -226,7 +226,7 @@ llvm::Expected<bool> roundTrip(Model &model) {
   }
   return makeError(
       ExitCode::Internal,
-      "the model's graph has no stable form: it is another one each time it is written and read");
+      "the model's graph has no stable form: it changes each time it is written and read");
 }
 
 } // namespace pipec

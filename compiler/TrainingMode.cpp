@@ -70,16 +70,14 @@ std::string noteOnTrainingMode(const Model &model, bool infer) {
     return "";
   const size_t others = modules.size() > kMostNames ? modules.size() - kMostNames : 0;
   modules.resize(modules.size() - others);
-  return fmt::format(
-      "{}{} {} in training mode ({}): dropout draws random numbers, batch norm uses and updates "
-      "the "
-      "statistics of each micro-batch; {}",
-      llvm::join(modules, ", "), others ? fmt::format(" and {} others", others) : "",
-      modules.size() + others == 1 ? "is" : "are", llvm::join(operators, ", "),
-      infer
-          ? "the file has that as a constant, which --infer does not change: save the model after "
-            "model.eval()"
-          : "--infer compiles them in eval mode");
+  return fmt::format("{}{} {} in training mode ({}): dropout draws random numbers, batch norm uses "
+                     "and updates the "
+                     "statistics of each micro-batch; {}",
+                     llvm::join(modules, ", "), others ? fmt::format(" and {} others", others) : "",
+                     modules.size() + others == 1 ? "is" : "are", llvm::join(operators, ", "),
+                     infer ? "the file stores the mode as a constant, which --infer does not "
+                             "change; save the model after model.eval()"
+                           : "--infer compiles them in eval mode");
 }
 
 } // namespace pipec

@@ -111,8 +111,7 @@ llvm::Error compareOwners(const Plan &plan, const SourceRecord &source) {
 /// The plan's words about the stages; their programs and weights have been compared.
 llvm::Error comparePlan(const Plan &plan, const Relinked &linked, const SourceRecord &source) {
   if (plan.signature != source.signature)
-    return differs(
-        "the plan's arguments, results or rules of joining micro-batches are not the source's");
+    return differs("the plan's arguments, results or merge rules are not the source's");
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     std::string where = fmt::format("stage {}", s);
     if (llvm::Error error = compareAttributes(plan.stages[s], where, source))
@@ -242,11 +241,11 @@ void finish(SourceRecord &source) {
 
 std::string whatWasProved(const SourceRecord &source, ReadBack large) {
   const std::string same =
-      "the stages as read back are the normalised source, operator by operator, and hold ";
+      "the stages, read back from disk, are the normalised source operator by operator, and hold ";
   if (large == ReadBack::All || !source.stable->anyWritten())
     return same + "every byte of its weights";
-  return same + "its weights: small ones byte by byte; large ones were written from the source's "
-                "memory, digested on the way, and their ends read back (--verify run and "
+  return same + "its weights: small ones byte by byte; large ones were hashed while they were "
+                "written from the source's memory, and their ends read back (--verify run and "
                 "pipe-check read all of them)";
 }
 

@@ -138,8 +138,7 @@ FileKind kindOfZip(llvm::StringRef bytes) {
   if (entries.empty())
     return {};
   if (holds("data.pkl") && holds("constants.pkl"))
-    return {"a TorchScript model", "",
-            "the values that it is to be run on: torch.save((x,), 'inputs.pt')"};
+    return {"a TorchScript model", "", "save the input values: torch.save((x,), 'inputs.pt')"};
   if (holds("archive_format") || holds("models/model.json") ||
       holds("serialized_exported_program.json"))
     return kind("an exported program (.pt2)",
@@ -158,7 +157,7 @@ FileKind kindOfZip(llvm::StringRef bytes) {
   if (holds("model.weights.h5"))
     return kind("a Keras model");
   if (holds("MAR-INF/MANIFEST.json"))
-    return kind("an archive of TorchServe (.mar)", "unpack it: the model is in it");
+    return kind("an archive of TorchServe (.mar)", "unpack it; the model is inside");
   return kind("a zip archive of something else, with " + entries.front().name.take_front(80).str());
 }
 
@@ -209,13 +208,13 @@ FileKind kindOfDirectory(const std::string &path) {
     return false;
   };
   if (has("MANIFEST") && has("plan.json"))
-    return {kArtifact, "give the .pt file that it was compiled from", kSaveValues};
+    return {kArtifact, "pass the .pt file that it was compiled from", kSaveValues};
   if (has("saved_model.pb") || has("saved_model.pbtxt"))
     return kind("a TensorFlow SavedModel");
   if (has(".metadata") && hasEnding(".distcp"))
     return kind("a distributed checkpoint", "load the weights" + kLoadWeights);
   if (has("data.pkl") && has("constants.pkl"))
-    return kind("an unpacked TorchScript archive", "give the .pt file that it was unpacked from");
+    return kind("an unpacked TorchScript archive", "pass the .pt file that it was unpacked from");
   if (has("config.json") || has("model.safetensors.index.json") || hasEnding(".safetensors"))
     return kind("a directory of a checkpoint, weights and configuration",
                 "load the model (from_pretrained), then save it: torch.jit.save(torch.jit.script("
@@ -271,9 +270,9 @@ llvm::Error refuseOtherThanArtifact(const std::string &path) {
   return makeError(ExitCode::Usage,
                    fmt::format("{}: expected an artifact (a directory), got {}", path,
                                found.what.empty() ? "a file" : found.what),
-                   isModel ? "compile it first, pipe-compile " + path +
-                                 " --stages N --inputs FILE, and give what that writes"
-                           : "give the directory that pipe-compile wrote");
+                   isModel ? "compile it first: pipe-compile " + path +
+                                 " --stages N --inputs FILE, and pass the directory that it writes"
+                           : "pass the directory that pipe-compile wrote");
 }
 
 } // namespace pipec

@@ -19,7 +19,7 @@ namespace {
 using Values = std::vector<c10::IValue>;
 
 llvm::Error differentTrees() {
-  return makeError(ExitCode::Other, "the micro-batches returned trees of different shapes");
+  return makeError(ExitCode::Other, "the micro-batches returned results of different structure");
 }
 
 c10::IValue listOf(const Values &values) {
@@ -142,21 +142,17 @@ llvm::Expected<c10::IValue> joined(const Values &parts, int64_t depth) {
   return mapElements(parts, [&](const Values &column) { return joined(column, depth - 1); });
 }
 
-/// Whether all are lists with as many entries for each sample, and the entries are no tensors of a
+/// Whether all are lists with an entry for each sample, and the entries are no tensors of a
 /// micro-batch themselves. Nothing but this shows how they become one where no example was given.
 bool areListsOfSamples(const Values &parts, llvm::ArrayRef<int64_t> samples) {
-  int64_t perSample = 0;
   for (size_t k = 0; k < parts.size(); ++k) {
-    if (!parts[k].isList() || parts[k].toListRef().empty())
+    if (!parts[k].isList() || static_cast<int64_t>(parts[k].toListRef().size()) != samples[k])
       return false;
-    const auto length = static_cast<int64_t>(parts[k].toListRef().size());
-    if (k == 0)
-      perSample = length / samples[0];
     const bool batches = llvm::all_of(parts[k].toListRef(), [&](const c10::IValue &entry) {
       return entry.isTensor() && entry.toTensor().dim() > 0 &&
              entry.toTensor().size(0) == samples[k];
     });
-    if (perSample < 1 || length != perSample * samples[k] || batches)
+    if (batches)
       return false;
   }
   return true;
@@ -231,13 +227,12 @@ private:
     for (size_t k = 1; k < parts.size(); ++k) {
       Comparison comparison = compare(parts.front(), parts[k], 0.0, 0.0);
       if (!comparison.equal)
-        return makeError(
-            ExitCode::Other,
-            fmt::format("expected one value from all micro-batches, as for the example inputs, got "
-                        "another one from micro-batch {}: {}",
-                        k, comparison.firstDifference),
-            "compile with --merge PATH=list, or with --inputs for which it differs between "
-            "samples");
+        return makeError(ExitCode::Other,
+                         fmt::format("expected the same value from all micro-batches, as on the "
+                                     "example inputs, got a different one from micro-batch {}: {}",
+                                     k, comparison.firstDifference),
+                         "compile with --merge PATH=list, or with example inputs on which it "
+                         "differs between samples");
     }
     return parts.front();
   }
@@ -265,8 +260,8 @@ private:
                        fmt::format("joined along dimension {}: expected at least {} dimensions, "
                                    "got {}",
                                    rule_.dim, rule_.dim + 1, parts.front().toTensor().dim()),
-                       "compile with example inputs (--inputs): they show how the values of "
-                       "micro-batches become one");
+                       "compile with example inputs (--inputs), which show how values of "
+                       "micro-batches are merged");
     return guardTorch(ExitCode::Other, "merging", [&]() -> c10::IValue {
       if (rule_.kind == MergeRule::Kind::Concat) {
         std::vector<at::Tensor> pieces;
@@ -337,6 +332,11 @@ llvm::Error flatten(const OutputTree &tree, const c10::IValue &value, Values &le
   return llvm::Error::success();
 }
 
+std::string resultName(const Signature &signature, size_t leaf) {
+  const std::string path = outputPath(signature, leaf);
+  return path == "result" ? path : "result " + path;
+}
+
 } // namespace
 
 llvm::Expected<c10::IValue> mergeOutputs(const Signature &signature,
@@ -370,7 +370,7 @@ llvm::Expected<c10::IValue> mergeOutputs(const Signature &signature,
     }
     auto value = Merger(rule, samples).merge(parts);
     if (!value)
-      return withContext(value.takeError(), "result " + outputPath(signature, l));
+      return withContext(value.takeError(), resultName(signature, l));
     merged.push_back(std::move(*value));
   }
   return buildTree(signature.outputs, merged);

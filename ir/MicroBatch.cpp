@@ -88,10 +88,10 @@ at::Tensor copyInLayout(const at::Tensor &tensor) {
 llvm::Error disagreement(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
                          const std::string &problem) {
   std::string dims = suggestBatchDims(signature, inputs);
-  return makeError(ExitCode::Usage, problem,
-                   "say which dimension is the batch, or none, when the model is compiled or the "
-                   ".pt is run: --batch-dim " +
-                       (dims.empty() ? "NAME=K" : dims));
+  return makeError(
+      ExitCode::Usage, problem,
+      "name the batch dimension, or none, when you compile the model or run the .pt: --batch-dim " +
+          (dims.empty() ? "NAME=K" : dims));
 }
 
 } // namespace
@@ -114,7 +114,7 @@ llvm::Expected<int64_t> batchSize(const Signature &signature, llvm::ArrayRef<c10
       }
       int64_t samples = tensor.size(*input.batchDim);
       if (size && *size != samples)
-        problem = fmt::format("input {}: expected a batch of {} as input {} has, got {}",
+        problem = fmt::format("input {}: expected a batch of {}, as input {} has, got {}",
                               input.name, *size, sizeFrom, samples);
       if (!size) {
         size = samples;
@@ -142,10 +142,10 @@ static llvm::Error expectKnown(const InputSpec &input, const c10::IValue &value,
     return llvm::Error::success();
   return makeError(
       ExitCode::Usage,
-      fmt::format("argument {}: expected None in several micro-batches, as in the example inputs "
+      fmt::format("argument {}: expected None with several micro-batches, as in the example inputs "
                   "of the compile, got a tensor with {} rows for {} samples",
                   input.name, tensor.size(0), samples),
-      "compile with example inputs that have it, which show whether it is cut; or run one "
+      "compile with example inputs that contain it, which show whether it is cut; or run one "
       "micro-batch");
 }
 

@@ -74,13 +74,13 @@ private:
 
   c10::IValue pop() {
     TORCH_CHECK(!stack_.empty() && (marks_.empty() || marks_.back() < stack_.size()),
-                "the pickle takes a value that is not there");
+                "the pickle reads a value from an empty stack");
     c10::IValue value = std::move(stack_.back());
     stack_.pop_back();
     return value;
   }
   const c10::IValue &top() const {
-    TORCH_CHECK(!stack_.empty(), "the pickle takes a value that is not there");
+    TORCH_CHECK(!stack_.empty(), "the pickle reads a value from an empty stack");
     return stack_.back();
   }
   Values popLast(size_t n) {
@@ -90,7 +90,7 @@ private:
     return values;
   }
   Values popToMark() {
-    TORCH_CHECK(!marks_.empty(), "the pickle takes values that are not there");
+    TORCH_CHECK(!marks_.empty(), "the pickle reads values from an empty stack");
     Values values = popLast(stack_.size() - marks_.back());
     marks_.pop_back();
     return values;
@@ -99,12 +99,12 @@ private:
   void pushTuple(Values values) { push(c10::ivalue::Tuple::create(std::move(values))); }
   const c10::IValue &kept(uint32_t index) const {
     auto found = memo_.find(index);
-    TORCH_CHECK(found != memo_.end(), "the pickle uses a value that it did not keep");
+    TORCH_CHECK(found != memo_.end(), "the pickle reads a memo entry that it did not store");
     return found->second;
   }
 
   void append(Values values) {
-    TORCH_CHECK(top().isList(), "the pickle appends to what is no list");
+    TORCH_CHECK(top().isList(), "the pickle appends to a value that is not a list");
     c10::List<c10::IValue> list = top().toList();
     for (c10::IValue &value : values)
       list.push_back(std::move(value));
@@ -112,7 +112,7 @@ private:
   void setItems(const Values &values) {
     TORCH_CHECK(values.size() % 2 == 0, "the pickle has a key without a value");
     TORCH_CHECK(nameOf(top()).empty(), "unknown torch global, ", nameOf(top()));
-    TORCH_CHECK(top().isGenericDict(), "the pickle sets items of what is no dict");
+    TORCH_CHECK(top().isGenericDict(), "the pickle sets items of a value that is not a dict");
     c10::impl::GenericDict dict = top().toGenericDict();
     for (size_t i = 0; i < values.size(); i += 2)
       dict.insert_or_assign(values[i], values[i + 1]);
@@ -158,7 +158,7 @@ private:
   }
 
   static std::vector<int64_t> integers(const c10::IValue &tuple) {
-    TORCH_CHECK(tuple.isTuple(), "the pickle has a shape that is no tuple");
+    TORCH_CHECK(tuple.isTuple(), "the pickle has a shape that is not a tuple");
     std::vector<int64_t> values;
     for (const c10::IValue &value : tuple.toTupleRef().elements())
       values.push_back(value.toInt());

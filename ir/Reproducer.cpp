@@ -16,7 +16,7 @@ namespace {
 constexpr int kMostReproducers = 1000;
 constexpr llvm::StringLiteral kNone = "no reproducer: ";
 constexpr llvm::StringLiteral kReport =
-    "an error of pipec, not of the model: please report it with ";
+    "this is an error in pipec, not in the model; please report it with ";
 
 llvm::Error cannotWrite(const std::string &path, std::error_code code) {
   return failf(ExitCode::IO, "{}: cannot write: {}", path, llvm::StringRef(code.message()).lower());

@@ -251,8 +251,9 @@ llvm::Error explainParserFailure(const std::string &path, llvm::Error error) {
                      "refuses this file too");
   if (text.code != ExitCode::Unreadable)
     return makeError(text.code, text.message, text.help);
-  return makeError(text.code, withFirstLine(path + ": " + kCannotRead, message),
-                   "if torch.jit.load reads it, tell the authors of pipec; if not, save it again");
+  return makeError(
+      text.code, withFirstLine(path + ": " + kCannotRead, message),
+      "if torch.jit.load reads it, report this to the authors of pipec; otherwise save it again");
 }
 
 } // namespace

@@ -73,7 +73,8 @@ llvm::Expected<Item> takeItem(llvm::StringRef whole, llvm::StringRef &rest) {
   if (!rest.consume_front("<"))
     return item;
   if (item.dtype->bits == 0)
-    return wrong(whole, "a bound is for integers, got one for " + item.dtype->name.str());
+    return wrong(whole,
+                 "expected a bound for integers only, got one for " + item.dtype->name.str());
   int64_t largest = int64_t(1) << item.dtype->bits;
   if (rest.consumeInteger(10, item.bound) || item.bound < 1 || item.bound > largest)
     return wrong(whole, fmt::format("expected a bound from 1 to {} {}", largest, at));

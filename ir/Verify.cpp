@@ -41,7 +41,7 @@ llvm::Error verifyAttributes(const std::vector<Attribute> &attributes) {
         return invalid("attribute {}: its other name {} appears twice", attribute.name, other);
     const bool isTensor = attribute.value.isTensor() && attribute.value.toTensor().defined();
     if (!isTensor && attribute.storage != -1)
-      return invalid("attribute {}: expected storage -1 for a value that is no tensor, got {}",
+      return invalid("attribute {}: expected storage -1 for a value that is not a tensor, got {}",
                      attribute.name, attribute.storage);
     if (isTensor && (attribute.storage < 0 || attribute.storage > next))
       return invalid("attribute {}: storages are numbered in order: expected at most {}, got {}",
@@ -157,8 +157,8 @@ llvm::Error StageVerifier::attributes() {
       continue;
     if (*attribute.channel >= model_.channels.size() ||
         model_.channels[*attribute.channel].kind != Channel::Kind::Weight)
-      return invalid("stage {}: uses {}: channel {} is no weight channel", index_, attribute.name,
-                     *attribute.channel);
+      return invalid("stage {}: uses {}: channel {} is not a weight channel", index_,
+                     attribute.name, *attribute.channel);
     if (!llvm::is_contained(model_.channels[*attribute.channel].to, PortRef{index_, i}))
       return invalid("stage {}: uses {}: channel {} does not lead to it", index_, attribute.name,
                      model_.channels[*attribute.channel].name);

@@ -56,11 +56,12 @@ public:
     if (!boundaries)
       return boundaries.takeError();
     if (stages_ != 0 && split != "auto" && boundaries->size() + 1 != stages_)
-      return makeError(ExitCode::Usage,
-                       fmt::format("--stages: expected {}, for there {} {} by {}, got {}",
-                                   boundaries->size() + 1, boundaries->size() == 1 ? "is" : "are",
-                                   counted(boundaries->size(), "cut"), split, stages_),
-                       "leave --stages out, or let --split auto choose the cuts");
+      return makeError(
+          ExitCode::Usage,
+          fmt::format("--stages {} conflicts with {} ({})", stages_,
+                      counted(boundaries->size(), split == "at" ? "--at cut" : "pipe_split marker"),
+                      counted(boundaries->size() + 1, "stage")),
+          "leave --stages out, or let --split auto choose the cuts");
     if (order_.empty() && *boundaries == top.boundaries && !findNestedBoundary(model))
       return model.notes.size() != notesBefore; // the marks stand where they shall
     removeNestedBoundaries(model);
@@ -128,7 +129,7 @@ private:
           })) {
         const std::string line = sourceLineOf(marker);
         model.warnings.push_back(
-            fmt::format("pipe_split {}is not possible: it stands inside {}; cut before that",
+            fmt::format("pipe_split {}is not possible: it is inside {}; cut before that instead",
                         line.empty() ? "" : "at " + line + " ", describeNode(top.operators[i])));
         boundaries.insert(llvm::lower_bound(boundaries, i), i);
       }
@@ -142,14 +143,15 @@ private:
       if (!place)
         return withContext(place.takeError(), "--at");
       if (!place->around.empty())
-        model.warnings.push_back(fmt::format(
-            "--at {} is not possible: it begins inside {}; cut before that", name, place->around));
+        model.warnings.push_back(
+            fmt::format("--at {} is not possible: it begins inside {}; cut before that instead",
+                        name, place->around));
       else if (!place->instead.empty())
-        model.notes.push_back("--at " + name + ": no operators of it are left; cut before " +
+        model.notes.push_back("--at " + name + ": none of its operators are left; cut before " +
                               place->instead);
       if (place->index == 0)
         return makeError(ExitCode::Usage,
-                         "--at: a cut before " + name + " leaves nothing in front of it",
+                         "--at: a cut before " + name + " leaves the first stage empty",
                          "name a later module");
       auto [it, inserted] = places.emplace(place->index, name);
       if (!inserted)
@@ -175,15 +177,14 @@ private:
 
   llvm::Expected<std::vector<size_t>> fromCost(Model &model, const TopLevel &top) {
     if (stages_ == 0)
-      return makeError(
-          ExitCode::Usage, "nothing says where to cut",
-          "pass --stages N, name modules with --at, or mark the model with pipe_split, decorated "
-          "with @torch.jit.script: tracing forgets a plain Python function, torch.jit.freeze and "
-          "optimize_for_inference forget every one");
+      return makeError(ExitCode::Usage, "no cuts are requested",
+                       "pass --stages N, name modules with --at, or mark the model with "
+                       "pipe_split, decorated with @torch.jit.script: tracing drops a plain Python "
+                       "function, torch.jit.freeze and optimize_for_inference drop every marker");
     if (stages_ == 1)
       return std::vector<size_t>{};
     if (model.nodeCosts.size() != top.operators.size())
-      return makeError(ExitCode::Usage, "automatic cuts need to know what the operators cost",
+      return makeError(ExitCode::Usage, "automatic cuts need the cost of every operator",
                        "pass example inputs with --inputs");
     CutLegality legality(model, top);
     if (llvm::Error error = legality.enoughFor(stages_ - 1))

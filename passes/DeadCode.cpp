@@ -233,22 +233,21 @@ private:
 } // namespace
 
 PassInfo deadCode() {
-  return {
-      .name = "dead-code",
-      .description = "removes nodes, block results and carried values that no result, visible "
-                     "write or side effect needs",
-      .requires_ = "a flat graph",
-      .guarantees =
-          "random operators, raised errors, prints, markers, and writes that somebody can see stay",
-      .example = R"(
+  return {.name = "dead-code",
+          .description = "removes nodes, block results and carried values that no result, visible "
+                         "write or side effect needs",
+          .requires_ = "a flat graph",
+          .guarantees =
+              "random operators, raised errors, prints, markers, and observable writes stay",
+          .example = R"(
     %2 : Tensor = aten::relu(%1)
     %3 : Tensor = aten::neg(%1)
     return (%2)
     =>
     %2 : Tensor = aten::relu(%1)
     return (%2))",
-      .options = "",
-      .make = withoutOptions<DeadCode>()};
+          .options = "",
+          .make = withoutOptions<DeadCode>()};
 }
 
 } // namespace pipec

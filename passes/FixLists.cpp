@@ -355,21 +355,21 @@ private:
 } // namespace
 
 PassInfo fixLists() {
-  return {
-      .name = "fix-lists",
-      .description = "builds a list or dict that is changed at known places at once, also where "
-                     "branches change it alike",
-      .requires_ = "a flat graph",
-      .guarantees = "the container has no other name; each reader sees the elements it saw before",
-      .example = R"(
+  return {.name = "fix-lists",
+          .description = "builds a list or dict in one step where all its changes are known, also "
+                         "where all branches change it in the same way",
+          .requires_ = "a flat graph",
+          .guarantees =
+              "the container has no other name; each reader sees the elements it saw before",
+          .example = R"(
     %2 : Tensor[] = prim::ListConstruct(%0)
     %3 : Tensor[] = aten::append(%2, %1)
     %4 : Tensor = aten::cat(%2, %z)
     =>
     %2 : Tensor[] = prim::ListConstruct(%0, %1)
     %4 : Tensor = aten::cat(%2, %z))",
-      .options = "",
-      .make = withoutOptions<FixLists>()};
+          .options = "",
+          .make = withoutOptions<FixLists>()};
 }
 
 } // namespace pipec

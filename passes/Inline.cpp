@@ -320,8 +320,8 @@ bool isIdleContext(Node *object, Mode mode) {
 
 void noteAutocast(Model &model) {
   const std::string note =
-      "torch.autocast in the model has no effect: a script's is applied by "
-      "LibTorch's graph optimiser only, which pipec runs without; cast by hand";
+      "torch.autocast in the model has no effect: in a script only LibTorch's graph optimiser "
+      "applies it, and pipec does not run that; cast explicitly";
   if (!llvm::is_contained(model.notes, note))
     model.notes.push_back(note);
 }
@@ -376,21 +376,21 @@ public:
 } // namespace
 
 PassInfo inlineCalls() {
-  return {.name = "inline",
-          .description =
-              "pastes every called method and function until no call is left; futures are "
-              "computed where they are forked, and `with` blocks that change nothing go: "
-              "record_function, autocast (which only LibTorch's graph optimiser applies), and "
-              "no_grad from an inference",
-          .requires_ = "the graph's first input is the module",
-          .guarantees = "no prim::CallMethod, and no prim::CallFunction but calls of pipe_split; "
-                        "each node knows its module path",
-          .example = R"(
+  return {
+      .name = "inline",
+      .description =
+          "inlines every called method and function until no call is left; computes futures where "
+          "they are forked; removes `with` blocks without effect: record_function, autocast (which "
+          "only LibTorch's graph optimiser applies), and no_grad in an inference",
+      .requires_ = "the graph's first input is the module",
+      .guarantees = "no prim::CallMethod, and no prim::CallFunction but calls of pipe_split; "
+                    "each node knows its module path",
+      .example = R"(
     %y : Tensor = prim::CallMethod[name="forward"](%fc, %x)
     =>
     %y : Tensor = aten::linear(%x, %weight, %bias)  # in fc)",
-          .options = "",
-          .make = withoutOptions<Inline>()};
+      .options = "",
+      .make = withoutOptions<Inline>()};
 }
 
 } // namespace pipec

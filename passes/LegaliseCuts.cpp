@@ -43,7 +43,7 @@ public:
       if (moved[i] == top.boundaries[i])
         continue;
       model.warnings.push_back(fmt::format("{} is not possible: {}; cut before {} instead", what,
-                                           why.empty() ? "another cut has to move there" : why,
+                                           why.empty() ? "another cut must move there" : why,
                                            placeBefore(top, moved[i])));
     }
     if (moved == top.boundaries)
@@ -107,8 +107,8 @@ llvm::Expected<std::unique_ptr<ModelPass>> makeLegaliseCuts(const PassOptions &o
 
 PassInfo legaliseCuts() {
   return {.name = "legalise-cuts",
-          .description = "refuses boundaries that separate a write, state or value that cannot "
-                         "travel, or moves them, as little as possible, to places that do not",
+          .description = "refuses boundaries that separate a write or state, or a value that "
+                         "cannot be sent between stages, or moves them as little as possible",
           .requires_ = "boundaries are pipec::cut() at top level",
           .guarantees = "cutting at the boundaries changes nothing that the model computes",
           .example = R"(

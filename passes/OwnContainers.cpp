@@ -308,7 +308,7 @@ PassInfo ownContainers() {
                          "just before it; makes dicts where they are first used",
           .requires_ = "a flat graph",
           .guarantees = "each reader sees what it saw before; a list or dict with one name at a "
-                        "time is changed right behind where it is made",
+                        "time is changed directly after it is made",
           .example = R"(
     prim::If(%c)
       block0(): %3 : Tensor[] = aten::append(%2, %1) -> ()

@@ -181,7 +181,7 @@ llvm::Expected<bool> PassManager::runGroup(const PipelineStep &group, AnyModel &
     changedEver = true;
   }
   return failf(ExitCode::Internal,
-               "{} does not settle: pass {} still changes the model in round {}",
+               "{} does not converge: pass {} still changes the model in round {}",
                pipelineText(group), last, kMaxRounds);
 }
 
@@ -227,10 +227,9 @@ llvm::Error PassManager::checkHonesty(const PassRun &run) {
   const bool changed = after != fingerprint_;
   fingerprint_ = std::move(after);
   if (changed && !run.changed)
-    return failf(ExitCode::Internal, "pass {} changed the model and said that it did not",
-                 run.text);
+    return failf(ExitCode::Internal, "pass {} changed the model but reported no change", run.text);
   if (!changed && run.changed)
-    return failf(ExitCode::Internal, "pass {} said that it changed the model and did not",
+    return failf(ExitCode::Internal, "pass {} reported a change but did not change the model",
                  run.text);
   return llvm::Error::success();
 }

@@ -29,7 +29,7 @@ public:
 PassInfo printAlias() {
   return {.name = "print-alias",
           .description = "prints which values share memory, where it is written, and which cuts "
-                         "would tear a write from its aliases",
+                         "would separate a write from its aliases",
           .requires_ = "a flat graph",
           .guarantees = "the model is unchanged",
           .example = R"(

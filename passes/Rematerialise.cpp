@@ -151,7 +151,7 @@ private:
 PassInfo rematerialise() {
   return {.name = "rematerialise",
           .description = "computes sizes and integer arithmetic again in the stage that needs "
-                         "them, from tensors that travel there anyway",
+                         "them, from tensors that are sent there anyway",
           .requires_ = "boundaries are legal",
           .guarantees = "nothing random, written or floating is repeated; validation compares such "
                         "values by what they are, not by where they are computed",

@@ -361,14 +361,14 @@ private:
 } // namespace
 
 PassInfo removeInplace() {
-  return {
-      .name = "remove-inplace",
-      .description = "replaces in-place operators by their pure forms, through views too, where "
-                     "nobody can tell the difference",
-      .requires_ = "a flat graph; types with strides (infer-types) for operators with two tensors",
-      .guarantees = "values, dtypes, strides and gradients keep their bits; writes to weights "
-                    "and shared memory stay; who reads state behind its last write reads a copy",
-      .example = R"(
+  return {.name = "remove-inplace",
+          .description = "replaces in-place operators by their pure forms, also through views, "
+                         "where no result changes",
+          .requires_ =
+              "a flat graph; types with strides (infer-types) for operators with two tensors",
+          .guarantees = "values, dtypes, strides and gradients keep their bits; writes to weights "
+                        "and shared memory stay; reads of state after its last write read a copy",
+          .example = R"(
     %2 : Tensor = aten::linear(%1, %w, %b)
     %3 : Tensor = aten::relu_(%2)
     return (%2)
@@ -376,8 +376,8 @@ PassInfo removeInplace() {
     %2 : Tensor = aten::linear(%1, %w, %b)
     %3 : Tensor = aten::relu(%2)
     return (%3))",
-      .options = "",
-      .make = withoutOptions<RemoveInplace>()};
+          .options = "",
+          .make = withoutOptions<RemoveInplace>()};
 }
 
 } // namespace pipec

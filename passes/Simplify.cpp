@@ -58,7 +58,7 @@ llvm::Expected<bool> simplifyToFixpoint(Model &model) {
     any = true;
   }
   return failf(ExitCode::Internal,
-               "simplify: expected the passes to come to rest in {} rounds, got changes still",
+               "simplify: expected the passes to converge within {} rounds, got further changes",
                kMostRounds);
 }
 

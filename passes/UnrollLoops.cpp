@@ -125,7 +125,7 @@ private:
 
 PassInfo unrollLoops() {
   return {.name = "unroll-loops",
-          .description = "repeats the body of a loop whose number of rounds is known",
+          .description = "repeats the body of a loop whose number of iterations is known",
           .requires_ = "a flat graph",
           .guarantees = "the graph grows by at most the allowed number of nodes; other loops stay",
           .example = R"(
@@ -148,8 +148,8 @@ PassInfo unrollLoops() {
 // Here because every file that LibTorch's graph headers are compiled for takes ten seconds.
 PassInfo splitBranches() {
   return {.name = "split-branches",
-          .description = "makes a large branch on a number or flag that the model is given one "
-                         "branch per step, which stages can be cut between",
+          .description = "splits a large branch on a number or flag argument into one branch per "
+                         "step, so that cuts can go between the steps",
           .requires_ = "a flat graph",
           .guarantees = "every operator runs under the condition it ran under, in the same order; "
                         "branches that raise or leave early stay",

@@ -46,11 +46,11 @@ llvm::Error checkScheduledNumber(const Signature &signature, llvm::ArrayRef<c10:
     return samples.takeError();
   if (*samples >= microBatches || microBatches == 1)
     return llvm::Error::success();
-  return makeError(ExitCode::Usage,
-                   fmt::format("batch: expected at least {}, one for each of the schedule's "
-                               "micro-batches, got {}",
-                               counted(static_cast<size_t>(microBatches), "sample"), *samples),
-                   "--schedule forward-only runs any number of micro-batches");
+  return makeError(
+      ExitCode::Usage,
+      fmt::format("batch: expected at least {}, one sample per micro-batch of the schedule, got {}",
+                  counted(static_cast<size_t>(microBatches), "sample"), *samples),
+      "--schedule forward-only accepts any number of micro-batches");
 }
 
 } // namespace pipec

@@ -36,11 +36,11 @@ llvm::Expected<Schedule> givenSchedule(const Artifact &artifact, const PipelineO
     return scheduleFromCsv(options.scheduleCsv);
   int64_t expected = artifact.plan.microBatches;
   if (options.microBatches && options.microBatches != expected)
-    return makeError(ExitCode::Usage,
-                     fmt::format("micro-batches: expected {}, of which the artifact's schedule is, "
-                                 "got {}",
-                                 expected, options.microBatches),
-                     "--schedule forward-only runs any number of them");
+    return makeError(
+        ExitCode::Usage,
+        fmt::format("micro-batches: expected {}, the number in the artifact's schedule, got {}",
+                    expected, options.microBatches),
+        "--schedule forward-only accepts any number");
   return scheduleFromCsv(artifact.scheduleCsv);
 }
 
@@ -61,8 +61,8 @@ std::string ranksInside(llvm::ArrayRef<size_t> ranks) {
 llvm::Error explainUnknownSizes(llvm::Error error, const Signature &signature) {
   ErrorText text = describe(std::move(error));
   if (text.code == ExitCode::Usage && text.help.empty() && signature.batchSize == 0)
-    text.help = "if the model should take these inputs, compile it again with them as --inputs, "
-                "which shows the sizes that it takes";
+    text.help = "if the model accepts these inputs, compile it again with them as --inputs, so "
+                "that the artifact knows its sizes";
   return makeError(text.code, text.message, text.help);
 }
 
@@ -240,7 +240,7 @@ llvm::Error Pipeline::Impl::restore() {
   if (!inside.empty())
     return makeError(ExitCode::Other,
                      ranksInside(inside) +
-                         " of a call that failed: the pipeline takes no call until it returns",
+                         " of a call that failed; the pipeline accepts no call until it returns",
                      "load the artifact again");
   if (core->lost) {
     unusable = ErrorText{ExitCode::Other, "the pipeline is unusable: " + core->lost->message,

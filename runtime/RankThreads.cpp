@@ -88,7 +88,7 @@ std::vector<size_t> RankThreads::run(std::function<void(size_t rank)> job,
                                      const std::function<bool()> &failed,
                                      std::chrono::milliseconds grace) {
   std::unique_lock<std::mutex> lock(state_->mutex);
-  PIPEC_ASSERT(state_->allFinished(), "a rank still hangs in an earlier job");
+  PIPEC_ASSERT(state_->allFinished(), "a rank is still inside an earlier job");
   state_->job = std::make_shared<const std::function<void(size_t)>>(std::move(job));
   ++state_->jobNumber;
   state_->wake.notify_all();

@@ -259,8 +259,8 @@ void Reference::Impl::correctRules(llvm::ArrayRef<std::vector<c10::IValue>> leav
     if (same)
       continue;
     rule = {};
-    warnings.push_back(fmt::format("result {} differs between micro-batches: it is a list of their "
-                                   "values; --merge {}=same|list says how it is merged",
+    warnings.push_back(fmt::format("result {} differs between micro-batches, so it becomes a list "
+                                   "of their values; --merge {}=same|list chooses the rule",
                                    outputPath(signature, l), outputPath(signature, l)));
   }
 }

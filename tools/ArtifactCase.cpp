@@ -109,7 +109,7 @@ llvm::Error checkReplaceable(const std::string &target) {
   return makeError(ExitCode::Usage,
                    target + ": exists and is not a recorded case: " +
                        (other.empty() ? "it has no case.json" : "it holds " + other),
-                   "choose another place, or move it away");
+                   "choose another path, or move it away");
 }
 
 llvm::Error checkCaseTarget(const std::string &target, bool force) {
@@ -264,7 +264,7 @@ llvm::Error CaseWriter::publish() {
     if (replaces)
       removeTree(target_);
     if (::rename(temporary.c_str(), target_.c_str()) != 0)
-      return failf(ExitCode::IO, "{}: cannot put the case there: {}", target_,
+      return failf(ExitCode::IO, "{}: cannot move the case there: {}", target_,
                    systemMessage(errno));
     replaces = false;
   }

@@ -21,143 +21,139 @@ cl::OptionCategory category("pipe-compile");
 StringOption model(cl::Positional, cl::Required, cl::desc("MODEL.pt"), cl::cat(category));
 StringOption output("o", cl::desc("artifact directory (default: the model's name with .pipe)"),
                     cl::value_desc("OUT.pipe"), cl::cat(category));
-IntegerOption stages("stages", cl::desc("number of stages; with markers or --at it must agree"),
+IntegerOption stages("stages", cl::desc("number of stages; must agree with markers or --at"),
                      cl::value_desc("N"), cl::cat(category));
 StringListOption at("at",
-                    cl::desc("a cut before the first operator of each module, as encoder.layers.6; "
-                             "NAME#2 is its second call"),
+                    cl::desc("cut before the first operator of each module, such as "
+                             "encoder.layers.6; NAME#2 is its second call"),
                     cl::value_desc("NAME,..."), cl::CommaSeparated, cl::cat(category));
-FlagOption
-    nearestPlace("nearest",
-                 cl::desc("a cut of --at or a marker that is not possible where it was asked "
-                          "for moves to the nearest place, with a warning (default: an error "
-                          "that names this place)"),
-                 cl::cat(category));
-StringOption split(
-    "split",
-    cl::desc("what decides the cuts (default: at if given, else markers if the model has any, else "
-             "auto)"),
-    cl::value_desc("auto|markers|at"), cl::cat(category));
-StringListOption
-    inputs("inputs",
-           cl::desc("example inputs of one micro-batch: a file of torch.save, or a description as "
-                    "f32[8,3,224,224]; given again with other sizes, it says that these may differ "
-                    "from run to run"),
-           cl::value_desc("FILE|TEXT"), cl::cat(category));
+FlagOption nearestPlace(
+    "nearest",
+    cl::desc("move a cut of --at or of a marker that is not possible there to the nearest possible "
+             "place, with a warning (default: an error that names this place)"),
+    cl::cat(category));
+StringOption split("split",
+                   cl::desc("source of the cuts (default: at if given, otherwise markers if the "
+                            "model has any, otherwise auto)"),
+                   cl::value_desc("auto|markers|at"), cl::cat(category));
+StringListOption inputs(
+    "inputs",
+    cl::desc(
+        "example inputs of one micro-batch: a file written by torch.save, or a description such as "
+        "f32[8,3,224,224]; repeat it with other sizes to show which sizes vary between runs"),
+    cl::value_desc("FILE|TEXT"), cl::cat(category));
 StringOption method("method", cl::desc("method to compile (default: forward)"),
                     cl::value_desc("NAME"), cl::init("forward"), cl::cat(category));
 StringListOption batchDim("batch-dim",
                           cl::desc("dimension along which an input is cut into micro-batches"),
                           cl::value_desc("NAME=K|none,..."), cl::CommaSeparated, cl::cat(category));
 StringListOption merge("merge",
-                       cl::desc("how results of micro-batches become one, for those that the "
-                                "example does not show right; may be repeated"),
+                       cl::desc("how the micro-batches' values of a result are merged, where the "
+                                "test runs do not find the right rule; may be repeated"),
                        cl::value_desc("PATH=concat:K|join|sum|mean|list|same,..."),
                        cl::cat(category));
 StringListOption tied(
     "tied",
-    cl::desc("transmit or replicate weights that several stages use; for single weights NAME=..."),
+    cl::desc("transmit or replicate weights that several stages use; NAME=... for single weights"),
     cl::value_desc("transmit|replicate|NAME=...,..."), cl::CommaSeparated, cl::cat(category));
 FlagOption infer("infer",
-                 cl::desc("compile in eval mode: training flags of modules are folded to false "
-                          "(default: as the file has them)"),
+                 cl::desc("compile in eval mode: the training flags of all modules become false "
+                          "(default: the file's flags)"),
                  cl::cat(category));
 FlagOption train(
     "train",
-    cl::desc("plan for training, with --dry-run: cuts where none are given, stages per "
-             "rank, schedule, micro-batches, recompute and shared weights together, "
-             "within the memory of the devices; training flags of modules are folded to true"),
+    cl::desc("plan a training (requires --dry-run): chooses cuts if none are given, stages per "
+             "rank, schedule, micro-batches, recomputation and shared weights together, within the "
+             "memory of the devices; the training flags of all modules become true"),
     cl::cat(category));
-StringListOption keepEval("keep-eval",
-                          cl::desc("modules compiled in eval mode, whatever the file has"),
-                          cl::value_desc("NAME,..."), cl::CommaSeparated, cl::cat(category));
+StringListOption
+    keepEval("keep-eval",
+             cl::desc("modules to compile in eval mode, regardless of the file's flags"),
+             cl::value_desc("NAME,..."), cl::CommaSeparated, cl::cat(category));
 StringOption verifyHow("verify",
-                       cl::desc("graph (default) proves the stages equal the source, run also "
-                                "wants example inputs and reads back all of large weights"),
+                       cl::desc("graph (default) proves that the stages equal the source; run also "
+                                "requires example inputs and reads large weights back completely"),
                        cl::value_desc("none|graph|run"), cl::init("graph"), cl::cat(category));
-StringOption
-    cluster("cluster",
-            cl::desc("devices and links that the cuts are planned for, see docs/cluster.md "
-                     "(default: a CPU core per rank)"),
-            cl::value_desc("FILE.json"), cl::cat(category));
+StringOption cluster(
+    "cluster",
+    cl::desc("devices and links to plan for, see docs/cluster.md (default: a CPU core per rank)"),
+    cl::value_desc("FILE.json"), cl::cat(category));
 StringOption cost(
     "cost",
-    cl::desc("what operators cost: counted work against the device's rates, the same on every "
-             "run; median times on this machine; or a table of --emit-costs (default: measured "
-             "for automatic cuts on CPUs, else analytic)"),
+    cl::desc("cost of operators: the analytic cost model (operation counts and device rates, the "
+             "same on every run), times measured on this machine, or a table written by "
+             "--emit-costs (default: measured for automatic cuts on CPUs, otherwise analytic)"),
     cl::value_desc("analytic|measured|FILE.json"), cl::cat(category));
-DurationOption costBudget("cost-budget", cl::desc("time for measured costs (default: 10s)"),
+DurationOption costBudget("cost-budget", cl::desc("time limit for measuring costs (default: 10s)"),
                           cl::value_desc("TIME"), cl::init(DurationValue(10'000'000'000)),
                           cl::cat(category));
 StringOption emitCosts("emit-costs",
-                       cl::desc("write what every operator costs, as --cost reads it"),
+                       cl::desc("write the cost of every operator in the form that --cost reads"),
                        cl::value_desc("FILE.json"), cl::cat(category));
-SizeOption
-    memoryLimit("memory-limit",
-                cl::desc("most bytes that a stage may need: its weights, and the most "
-                         "that its results need at once; with --train a device: weights, "
-                         "gradients, two states of the optimizer, and what the backward needs "
-                         "(default: as --cluster says)"),
-                cl::value_desc("SIZE"), cl::cat(category));
-IntegerOption microBatches("microbatches",
-                           cl::desc("default of the artifact (default: the number of stages)"),
-                           cl::value_desc("M"), cl::cat(category));
-IntegerOption ranks("ranks",
-                    cl::desc("ranks that the stages are placed on (default: one per stage; with "
-                             "measured costs at most one per core of the machine that measured "
-                             "them, or per device of --cluster)"),
-                    cl::value_desc("R"), cl::cat(category));
+SizeOption memoryLimit(
+    "memory-limit",
+    cl::desc("memory limit of a stage: its weights plus the peak of its intermediate results; with "
+             "--train the limit of a device: weights, gradients, two optimizer states and what the "
+             "backward keeps (default: the memory in --cluster)"),
+    cl::value_desc("SIZE"), cl::cat(category));
+IntegerOption microBatches(
+    "microbatches",
+    cl::desc("default number of micro-batches of the artifact (default: the number of stages)"),
+    cl::value_desc("M"), cl::cat(category));
+IntegerOption
+    ranks("ranks",
+          cl::desc("number of ranks for the stages (default: one per stage; with measured costs at "
+                   "most one per core of the measuring machine, or per device of --cluster)"),
+          cl::value_desc("R"), cl::cat(category));
 StringOption schedule(
     "schedule",
-    cl::desc("default schedule of the artifact; auto chooses, by cost, which rank "
-             "has which stages, and where they are not given stages per rank "
-             "and the number of micro-batches (default: forward-only). With --train "
-             "auto, its default, or one of pipe-schedule --list. Or a table of forward actions, "
-             "as pipe-schedule --csv writes it, which says stages, ranks and "
-             "micro-batches, too"),
+    cl::desc("default schedule of the artifact (default: forward-only). auto chooses by cost which "
+             "rank gets which stages and, if not given, the stages per rank and the number of "
+             "micro-batches. A CSV file is a table of forward actions as pipe-schedule --csv "
+             "writes it; it also sets stages, ranks and micro-batches. With --train: auto (the "
+             "default) or a name from pipe-schedule --list"),
     cl::value_desc("forward-only|auto|NAME|FILE.csv"), cl::init("forward-only"), cl::cat(category));
 IntegerOption batch("batch",
-                    cl::desc("with --train: samples of a step (default: of two micro-batches per "
-                             "rank, or of --microbatches, like the example)"),
+                    cl::desc("with --train: samples per step (default: two micro-batches per rank, "
+                             "or --microbatches, each of the example's size)"),
                     cl::value_desc("B"), cl::cat(category));
 StringOption recompute("recompute",
                        cl::desc("with --train: which stages run their forward again in the "
-                                "backward (default: auto, those that memory demands)"),
+                                "backward (default: auto, those for which memory is too small)"),
                        cl::value_desc("never|always|auto"), cl::init("auto"), cl::cat(category));
 StringListOption libraries("load-library", cl::desc("load custom operators; may be repeated"),
                            cl::value_desc("LIB.so"), cl::cat(category));
-StringOption recordCase(
-    "record-case",
-    cl::desc("record the unsplit model's outputs on the example, once per micro-batch, as a case "
-             "for pipe-check --case"),
-    cl::value_desc("DIR"), cl::cat(category));
+StringOption recordCase("record-case",
+                        cl::desc("record the unsplit model's outputs on the example, one per "
+                                 "micro-batch, as a case for pipe-check --case"),
+                        cl::value_desc("DIR"), cl::cat(category));
 StringOption dumpIr("dump-ir",
-                    cl::desc("write the model's text after each pass that changed it into a "
-                             "directory without such files"),
+                    cl::desc("write the model's text after each pass that changed it, into a "
+                             "directory without earlier dumps"),
                     cl::value_desc("DIR"), cl::cat(category));
-FlagOption
-    printPipeline("print-pipeline",
-                  cl::desc("print the passes as pipe-opt takes them, with comments on what runs "
-                           "between them, and stop"),
-                  cl::cat(category));
+FlagOption printPipeline("print-pipeline",
+                         cl::desc("print the passes in the form that pipe-opt reads, with comments "
+                                  "on what runs between them, and exit"),
+                         cl::cat(category));
 StringOption printAfter("print-after", cl::desc("print the model after a pass (or all) to stderr"),
                         cl::value_desc("PASS|all"), cl::cat(category));
 FlagOption reproducerWeights(
     "reproducer-weights",
-    cl::desc("should this compile end in an internal error, put the model with its weights into "
-             "what that leaves to report"),
+    cl::desc("after an internal error, include the model with its weights in the reproducer"),
     cl::cat(category));
-FlagOption dryRun("dry-run", cl::desc("do everything but write the artifact"), cl::cat(category));
-FlagOption force("force", cl::desc("replace an existing artifact, and dumps of --dump-ir"),
+FlagOption dryRun("dry-run", cl::desc("do everything except write the artifact"),
+                  cl::cat(category));
+FlagOption force("force", cl::desc("replace an existing artifact and existing dumps of --dump-ir"),
                  cl::cat(category));
 FlagOption json("json", cl::desc("print one JSON document"), cl::cat(category));
 StringOption plantedFaultOption("planted-fault",
                                 cl::desc("break the stages on purpose (test builds)"),
                                 cl::value_desc("NAME"), cl::Hidden, cl::cat(category));
-SizeOption pastCacheFrom("past-cache-from",
-                         cl::desc("bytes of weights from which on they are written past the "
-                                  "kernel's cache (test builds)"),
-                         cl::value_desc("SIZE"), cl::Hidden, cl::cat(category));
+SizeOption pastCacheFrom(
+    "past-cache-from",
+    cl::desc(
+        "size of weights from which they bypass the kernel's cache when written (test builds)"),
+    cl::value_desc("SIZE"), cl::Hidden, cl::cat(category));
 
 llvm::Error readLists(CompileOptions &options) {
   for (const std::string &name : at)

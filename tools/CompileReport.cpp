@@ -14,12 +14,12 @@ namespace {
 
 std::string batchSentence(const Signature &signature) {
   if (llvm::none_of(signature.inputs, [](const InputSpec &input) { return input.batchDim; }))
-    return "batch: no input is cut into micro-batches; there is one";
+    return "batch: no input is cut, so there is one micro-batch";
   if (signature.batchSize == 0)
     return "batch: no example inputs were given, so sizes are not checked";
   if (signature.batchSymbolic)
     return "batch: any micro-batch size";
-  return fmt::format("batch: only micro-batches of {}, as the model failed at other sizes",
+  return fmt::format("batch: only micro-batches of {}, because the model failed at other sizes",
                      counted(static_cast<size_t>(signature.batchSize), "sample"));
 }
 
@@ -28,31 +28,31 @@ void printExpected(llvm::raw_ostream &out, const CompileReport &report) {
   const Prediction &prediction = report.prediction;
   if (!prediction.known)
     return;
-  out << fmt::format("expected: {} a step of {} micro-batches, {}, {:.0f} % of it idle\n",
+  out << fmt::format("expected: {} per step of {} micro-batches, {}, {:.0f} % idle\n",
                      formatDuration(prediction.stepNs), report.plan.microBatches,
                      report.plan.scheduleName, 100 * prediction.bubble);
   if (report.partition.known)
     out << fmt::format(
-        "cuts: the busiest stage needs {}, no cut can do with less than {} ({:.0f} % "
-        "less){}\n",
+        "cuts: slowest stage {}, lower bound {} (gap {:.1f} %){}\n",
         formatDuration(static_cast<int64_t>(report.partition.bottleneckNs)),
         formatDuration(static_cast<int64_t>(report.partition.lowerBoundNs)),
         100 * report.partition.gap(),
         report.partition.moved
-            ? fmt::format("; for it {} earlier or later than in the program",
+            ? fmt::format("; {} earlier or later than in the program",
                           report.partition.moved == 1
                               ? "1 operator runs"
                               : fmt::format("{} operators run", report.partition.moved))
             : "");
   if (report.schedule.placements)
     out << fmt::format(
-        "schedule: the best of {} of these stages on {}{}\n",
+        "schedule: the fastest of {} of these stages on {}{}\n",
         counted(report.schedule.placements, "placement"), counted(report.plan.ranks, "rank"),
         report.schedule.lowerBoundNs
-            ? "; none makes a step shorter than " + formatDuration(report.schedule.lowerBoundNs)
+            ? "; lower bound of a step " + formatDuration(report.schedule.lowerBoundNs)
             : "");
   for (size_t s = 0; s < prediction.memoryBytes.size(); ++s)
-    out << fmt::format("{}{} {}", s ? ", " : "memory: ", s, formatBytes(prediction.memoryBytes[s]));
+    out << fmt::format("{}stage {}: {}", s ? ", " : "memory: ", s,
+                       formatBytes(prediction.memoryBytes[s]));
   if (!prediction.memoryBytes.empty())
     out << '\n';
 }

@@ -69,8 +69,8 @@ llvm::Error loadLibrary(const std::string &path) {
   const bool wantsPython = llvm::StringRef(why).contains("undefined symbol: Py") ||
                            llvm::StringRef(why).contains("undefined symbol: _Py");
   return makeError(ExitCode::IO, "--load-library " + path + ": cannot load: " + why,
-                   wantsPython ? "it calls Python, which pipec has not: build its operators as a "
-                                 "library of their own (TORCH_LIBRARY in C++, without bindings)"
+                   wantsPython ? "it calls Python, which pipec does not load; build its operators "
+                                 "as a separate library (TORCH_LIBRARY in C++, without bindings)"
                                : "");
 }
 

@@ -13,10 +13,11 @@ llvm::Error refuseExisting(const StringOption &option, bool force) {
   const std::string parent = llvm::sys::path::parent_path(option).str();
   const std::string beside = parent.empty() ? "" : parent + "/";
   if (llvm::sys::fs::exists(beside + "MANIFEST") && llvm::sys::fs::exists(beside + "plan.json"))
-    return makeError(ExitCode::Usage,
-                     fmt::format("{}: {} lies in an artifact, which another file would damage",
-                                 spelledOption(option.ArgStr), option.getValue()),
-                     "choose a place beside it");
+    return makeError(
+        ExitCode::Usage,
+        fmt::format("{}: {} is inside an artifact, and a file added to it would damage it",
+                    spelledOption(option.ArgStr), option.getValue()),
+        "choose a path outside the artifact");
   if (force || !llvm::sys::fs::is_regular_file(option))
     return llvm::Error::success();
   return makeError(ExitCode::Usage,

@@ -57,9 +57,9 @@ private:
       return fmt::format("The model fixes the batch: micro-batches of {} only.",
                          counted(static_cast<size_t>(signature.batchSize), "sample"));
     if (signature.batchSize)
-      return fmt::format("Any batch; sizes below are of the example's micro-batch, {}.",
+      return fmt::format("Any batch size; sizes below are those of the example's micro-batch, {}.",
                          counted(static_cast<size_t>(signature.batchSize), "sample"));
-    return "Any batch; compiled without an example, so sizes of values are not known.";
+    return "Any batch size; compiled without an example, so the sizes of values are unknown.";
   }
 
   void card(const std::string &value, const std::string &what) {
@@ -100,9 +100,9 @@ private:
            "step of " + microBatches() + ", predicted from " + costs());
     else
       card(fmt::format("{:.4g} steps", double(timing_.timing.makespan) / double(PlanTiming::kStep)),
-           "for " + microBatches() + " if every stage took one step: no costs in this plan");
+           "for " + microBatches() + " with equal times for all stages: this plan has no costs");
     card(fmt::format("{:.1f} %", 100 * timing_.timing.bubbleMakespan()),
-         "bubble: how long the busiest rank idles");
+         "bubble: idle time of the busiest rank");
     if (timing_.known && work > 0)
       card(fmt::format("{:.2f}x", double(most) * double(plan_.stages.size()) / double(work)),
            fmt::format("of the average in the busiest stage, {}", busiest));
@@ -145,14 +145,14 @@ private:
     section("schedule", "Schedule");
     const Timing &timing = timing_.timing;
     if (timing_.known)
-      note(fmt::format("Predicted for {}: a step takes {}, and no order of these stages on these "
-                       "ranks could take less than {}. Times are from {}; values are handed over "
-                       "as between threads of one process.",
-                       microBatches(), formatDuration(timing.makespan),
-                       formatDuration(timing_.lowerBound), whatTimesRestOn(timing_)));
+      note(fmt::format(
+          "Prediction for {}: a step takes {}; the lower bound for these stages on these ranks is "
+          "{}. Times are from {}; transfers are between threads of one process.",
+          microBatches(), formatDuration(timing.makespan), formatDuration(timing_.lowerBound),
+          whatTimesRestOn(timing_)));
     else
-      note("This plan has no costs, so all stages are drawn with equal times, a step each, and "
-           "values take no time. Compile with <code>--cost</code> to see predicted times.");
+      note("This plan has no costs, so every stage is drawn with one step and transfers take no "
+           "time. Compile with <code>--cost</code> to see predicted times.");
     if (!whole())
       note(fmt::format("Shown are the first {} of {}.", timing_.microBatches, plan_.microBatches));
     SvgText text;
@@ -195,7 +195,7 @@ private:
   }
 
   void tables() {
-    section("channels", "Everything in words");
+    section("channels", "All of it as text");
     table("Stages", stagesTable(plan_));
     table("Channels", channelsTable(plan_));
     if (plan_.channels.empty())
@@ -227,18 +227,18 @@ private:
     }
     html_ += "</tbody>\n</table></div>\n";
     if (!plan_.obligations.empty()) {
-      html_ += fmt::format("<h3>What rewrites rest on</h3>\n<details{}><summary>{}: what was "
-                           "recomputed instead of sent, and facts about the model that a run "
-                           "checks again on its inputs</summary>\n<ul>\n",
-                           plan_.obligations.size() <= 12 ? " open" : "",
-                           counted(plan_.obligations.size(), "obligation"));
+      html_ += fmt::format(
+          "<h3>Conditions of the rewrites</h3>\n<details{}><summary>{}: values recomputed instead "
+          "of sent, and facts about the model that each run checks on its inputs</summary>\n<ul>\n",
+          plan_.obligations.size() <= 12 ? " open" : "",
+          counted(plan_.obligations.size(), "obligation"));
       for (const Obligation &obligation : plan_.obligations)
         html_ += "<li><code>" + markupEscaped(toString(obligation)) + "</code></li>\n";
       html_ += "</ul>\n</details>\n";
     }
-    note("Not part of this: that the source was the file you think of "
-         "(<code>pipe-check --against MODEL.pt</code>), and numbers on recorded inputs "
-         "(<code>pipe-check --case DIR</code>).");
+    note("Not checked here: that the source is the file you expect (<code>pipe-check --against "
+         "MODEL.pt</code>), and the numbers on recorded inputs (<code>pipe-check --case "
+         "DIR</code>).");
     html_ += "</section>\n";
   }
 
@@ -262,7 +262,7 @@ private:
     row("made by", "pipec " + plan_.toolVersion + " with LibTorch " + plan_.torchVersion);
     row("method", plan_.signature.method);
     row("chain", plan_.chain ? "yes: PyTorch's own pipeline stages can run it"
-                             : "no: a value or weight goes to another stage than the next, which "
+                             : "no: a value or weight goes to a stage other than the next, which "
                                "PyTorch's own pipeline stages cannot do");
     html_ += "</dl>\n</section>\n";
   }

@@ -17,8 +17,8 @@ std::string whatTimesRestOn(const PlanTiming &timing) {
     return "the analytic cost model";
   if (timing.atOnce == 1)
     return "the times in costs.json";
-  return fmt::format("measured times, as if {} ranks were at work all the time (the report of the "
-                     "compile counts a stage as faster while other ranks wait)",
+  return fmt::format("measured times, assuming that {} ranks always run at once (the compile "
+                     "report counts a stage as faster while other ranks wait)",
                      timing.atOnce);
 }
 

@@ -26,11 +26,9 @@ static std::string withDots(llvm::StringRef text) {
 }
 
 void printRefusalsMarkdown(llvm::raw_ostream &os) {
-  os << "# What a model is refused for\n\n"
-        "Exit code 4 means one of these and nothing else; `...` stands for the operator with its "
-        "source "
-        "line and\nmodule, or other words of the model. Each has a case in "
-        "`tests/passes/refusals`.\n";
+  os << "# Refusals\n\nExit code 4 always means one of these reasons. `...` stands for the "
+        "operator with its source line and\nmodule, or for other names from the model. Each reason "
+        "has a test case in `tests/passes/refusals`.\n";
   for (const RefusalRow &row : refusals()) {
     os << "\n## " << row.name << "\n\n"
        << row.meaning << "\n\n```\nerror: " << withDots(row.message)

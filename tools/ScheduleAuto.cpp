@@ -9,12 +9,11 @@ namespace {
 /// Costs per rank stay what they are, however many ranks there are.
 std::string helpWithMemory(const TrialRequest &asked, const AutoShape &shape) {
   if (!asked.costs.exact)
-    return "raise --memory-limit, or lower mem in --costs: every rank holds that much of a "
-           "micro-batch, however many ranks there are";
+    return "raise --memory-limit, or lower mem in --costs: every rank holds that much per "
+           "micro-batch, for any number of ranks";
   if (shape.chunks.front() > 1)
-    return "more ranks have fewer of the stages each: --ranks, or raise --memory-limit";
-  return "raise --memory-limit, or give the costs of a cut into more stages: these are on a rank "
-         "each";
+    return "raise --ranks, so that each rank has fewer stages, or raise --memory-limit";
+  return "raise --memory-limit, or pass the costs of more stages: these already have one rank each";
 }
 
 } // namespace
@@ -78,7 +77,7 @@ void printCandidates(llvm::raw_ostream &out, const AutoTrial &found, bool inByte
   table.print(out);
   out << stepBoundText(bound) << "\n";
   if (!outcome.complete)
-    out << "time was up before every schedule was tried\n";
+    out << "the time limit passed before every schedule was tried\n";
 }
 
 llvm::json::Object autoJson(const AutoTrial &found, bool inBytes) {

@@ -81,8 +81,8 @@ std::string stepBoundText(const StepBound &bound) {
       bound.fewestChunks == bound.mostChunks
           ? counted(bound.mostChunks, "stage")
           : fmt::format("{} to {} stages", bound.fewestChunks, bound.mostChunks);
-  return fmt::format("above bound: how much longer than {}; no schedule of these ranks and "
-                     "micro-batches with {} per rank has a shorter step",
+  return fmt::format("above bound: how much longer than {}, the lower bound of every schedule of "
+                     "these ranks and micro-batches with {} per rank",
                      formatDuration(bound.time), chunks);
 }
 

@@ -11,60 +11,64 @@ namespace {
 
 StringOption schedules(
     cl::Positional, cl::value_desc("NAME|FILE.csv,..."),
-    cl::desc("a schedule of --list, or a table as PyTorch writes it (- reads stdin); several are "
-             "compared, and so is `all` of the list; `auto` takes the best one for these costs and "
-             "this memory. A table that is no schedule exits 5 with the "
-             "first action that is wrong, text that is no table 3, what needs more than "
-             "--memory-limit 12"));
+    cl::desc(
+        "a schedule of --list, or a table as PyTorch writes it (- reads stdin); several are "
+        "compared; `all` compares the whole list; `auto` takes the best one for these costs and "
+        "this memory. Exits 5 if a table is not a valid schedule, with its first wrong action, 3 "
+        "if a text is not a table, 12 if a schedule needs more than --memory-limit"));
 IntegerOption ranks("ranks", cl::value_desc("R"), cl::desc("number of ranks (default: 4)"));
 IntegerOption stages("stages", cl::value_desc("S"),
-                     cl::desc("number of stages, a multiple of the ranks (default: as few per rank "
-                              "as the schedule takes)"));
+                     cl::desc("number of stages, a multiple of the ranks (default: the fewest per "
+                              "rank that the schedule supports)"));
 IntegerOption microBatches("microbatches", cl::value_desc("M"),
                            cl::desc("number of micro-batches (default: two per rank)"));
-StringOption
-    costs("costs", cl::value_desc("FILE|f=T,i=T,w=T,comm=T,mem=SIZE"),
-          cl::desc("what a rank takes for one micro-batch: forward, input gradient, weight "
-                   "gradient (its stages share it equally), a transfer from rank to rank, and "
-                   "bytes of activations held, of which mem_i=SIZE are freed by the input "
-                   "gradient; bytes=SIZE of a value between ranks, rate=SIZE that a link carries "
-                   "in a second, opt=T for the optimizer; a time without a unit is milliseconds. "
-                   "Or a JSON file with every "
-                   "stage's own; or the operators of a model, as pipe-compile --train --emit-costs "
-                   "writes them: then cuts, micro-batches, recompute and shared weights are chosen "
-                   "with the schedule (default: f=1,i=1,w=1,comm=0)"));
+StringOption costs(
+    "costs", cl::value_desc("FILE|f=T,i=T,w=T,comm=T,mem=SIZE"),
+    cl::desc("costs of one micro-batch on a rank, shared equally by its stages: f forward, i input "
+             "gradient, w weight gradient, comm a transfer between ranks, mem bytes of activations "
+             "held, mem_i the part of mem that the input gradient frees; also bytes=SIZE of a "
+             "value between ranks, rate=SIZE that a link carries per second, opt=T for the "
+             "optimizer; a time without a unit is in milliseconds. A JSON file gives the costs of "
+             "every stage, or the operators of a model as pipe-compile --train --emit-costs writes "
+             "them; with operators, cuts, micro-batches, recomputation and shared weights are "
+             "chosen together with the schedule (default: f=1,i=1,w=1,comm=0)"));
 IntegerOption batch("batch", cl::value_desc("B"),
-                    cl::desc("with a table of operators: samples of a step (default: of two "
-                             "micro-batches per rank like the table's)"));
-StringOption recompute("recompute", cl::value_desc("never|always|auto"), cl::init("auto"),
-                       cl::desc("with a table of operators: which stages run their forward again "
-                                "in the backward (default: auto, those that memory demands)"));
+                    cl::desc("with a table of operators: samples per step (default: two "
+                             "micro-batches per rank, each of the table's size)"));
+StringOption
+    recompute("recompute", cl::value_desc("never|always|auto"), cl::init("auto"),
+              cl::desc("with a table of operators: which stages run their forward again in the "
+                       "backward (default: auto, those for which memory is too small)"));
 StringOption tied("tied", cl::value_desc("transmit|replicate"),
                   cl::desc("with a table of operators: how weights that several stages read are "
-                           "kept (default: what is faster)"));
-StringOption memoryLimit(
-    "memory-limit", cl::value_desc("SIZE"),
-    cl::desc("most activations that a rank may hold: a size where the costs say mem, else a number "
-             "of micro-batches; zb-auto and zb-v-auto choose an order within it, every schedule is "
-             "checked against it. With a table of operators: most bytes of a device, for weights, "
-             "optimizer and activations"));
+                           "kept (default: whichever is faster)"));
+StringOption
+    memoryLimit("memory-limit", cl::value_desc("SIZE"),
+                cl::desc("limit on the activations that a rank holds: a size if the costs contain "
+                         "mem, otherwise a number of micro-batches; zb-auto and zb-v-auto choose "
+                         "an order within it, every schedule is checked against it. With a table "
+                         "of operators: limit of a device for weights, optimizer and activations"));
 StringOption cluster("cluster", cl::value_desc("FILE.json"),
-                     cl::desc("devices and links, see docs/cluster.md: ranks go to the devices in "
-                              "turn, and values over their links"));
-StringOption pairs("pairs", cl::value_desc("split|fused|concurrent"), cl::init("split"),
-                   cl::desc("how long a forward and a backward in one cell take: one after the "
-                            "other, as one block, or as long as the longer one (default: split)"));
-StringOption csv("csv", cl::value_desc("FILE"), cl::desc("write the table, as PyTorch reads it"));
+                     cl::desc("devices and links, see docs/cluster.md: ranks are placed on the "
+                              "devices in order, and values use their links"));
+StringOption
+    pairs("pairs", cl::value_desc("split|fused|concurrent"), cl::init("split"),
+          cl::desc("time of a forward and a backward in one cell: one after the other (split), as "
+                   "one block (fused), or the longer of both (concurrent) (default: split)"));
+StringOption csv("csv", cl::value_desc("FILE"),
+                 cl::desc("write the table in the form that PyTorch reads"));
 StringOption svg("svg", cl::value_desc("FILE"), cl::desc("write a picture"));
-StringOption comms("comms", cl::value_desc("FILE"),
-                   cl::desc("write the table with sends and receives that PyTorch runs as it is "
-                            "(compute_comms); exits 2 where it has no word for what is done"));
-StringOption programFile("program", cl::value_desc("FILE"),
-                         cl::desc("write what the ranks do in full, with sends and receives: the "
-                                  "program, see docs/programs.md"));
+StringOption
+    comms("comms", cl::value_desc("FILE"),
+          cl::desc("write PyTorch's table with sends and receives (compute_comms), which PyTorch "
+                   "runs unchanged; exits 2 if the table cannot express the schedule"));
+StringOption programFile(
+    "program", cl::value_desc("FILE"),
+    cl::desc(
+        "write the complete program of the ranks, with sends and receives, see docs/programs.md"));
 StringOption trace("trace", cl::value_desc("FILE.json"),
                    cl::desc("write a trace for Perfetto or chrome://tracing"));
-FlagOption list("list", cl::desc("list the schedules: what each needs, where it was published"));
+FlagOption list("list", cl::desc("list the schedules with their requirements and publications"));
 FlagOption force("force", cl::desc("replace existing files"));
 FlagOption json("json", cl::desc("print one JSON document instead of the tables"));
 
@@ -91,7 +95,7 @@ llvm::Expected<int64_t> limitOf(const CostsText &read) {
     return makeError(ExitCode::Usage,
                      fmt::format("--memory-limit: expected a number of micro-batches, got \"{}\"",
                                  memoryLimit.getValue()),
-                     "for a limit in bytes say what a micro-batch holds: --costs mem=SIZE");
+                     "for a limit in bytes, pass what a micro-batch holds: --costs mem=SIZE");
   return static_cast<int64_t>(number * static_cast<double>(kMicroBatchUnits));
 }
 
@@ -117,9 +121,8 @@ llvm::Expected<TrialRequest> readRequest() {
   if (given(cluster)) {
     if (read->latency || read->bytesPerSecond || read->exactTransfers.bytesPerSecond ||
         (read->exact && read->exact->latency))
-      return makeError(ExitCode::Usage,
-                       "--cluster: expected costs without comm and rate, got them with it",
-                       "the cluster says what links take");
+      return makeError(ExitCode::Usage, "--cluster: expected costs without comm and rate, got both",
+                       "the cluster file gives the cost of links");
     llvm::Expected<Cluster> devices = readCluster(cluster);
     if (!devices)
       return devices.takeError();

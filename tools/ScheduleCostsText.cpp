@@ -57,20 +57,22 @@ llvm::Expected<CostsText> readPairs(llvm::StringRef text) {
   for (llvm::StringRef pair : pairs) {
     auto [key, value] = pair.split('=');
     if (!seen.insert(key.trim().str()).second)
-      return failf(ExitCode::Usage, "--costs: {} stands there twice", key.trim().str());
+      return failf(ExitCode::Usage, "--costs: {} appears twice", key.trim().str());
     if (llvm::Error error = readKey(key.trim(), value.trim(), costs))
       return std::move(error);
   }
   if (seen.count("mem_i") && !seen.count("mem"))
     return makeError(ExitCode::Usage, "--costs: mem_i: expected mem with it, got none",
-                     "mem is what a forward holds, mem_i what of it the input gradient frees");
+                     "mem is the memory that a forward holds, mem_i the part of it that the input "
+                     "gradient frees");
   if (seen.count("bytes") && !seen.count("mem"))
     return makeError(ExitCode::Usage, "--costs: bytes: expected mem with it, got none",
-                     "values that are sent need memory, too: say what a micro-batch holds, as in "
+                     "values that are sent need memory too; pass what a micro-batch holds, as in "
                      "mem=64MiB,bytes=1MiB");
   if (seen.count("rate") && !seen.count("bytes"))
-    return makeError(ExitCode::Usage, "--costs: rate: expected bytes with it, got none",
-                     "rate is what a link carries in a second, bytes what goes over it");
+    return makeError(
+        ExitCode::Usage, "--costs: rate: expected bytes with it, got none",
+        "rate is the bytes per second of a link, bytes the size of a value sent over it");
   if (costs.whole.freedByInputGrad > costs.whole.heldByForward)
     return failf(ExitCode::Usage, "--costs: mem_i: expected at most mem, {}, got {}",
                  costs.whole.heldByForward, costs.whole.freedByInputGrad);

@@ -48,7 +48,7 @@ llvm::Expected<std::vector<bool>> recomputed(const Schedule &schedule, const Tab
       return makeError(ExitCode::Usage,
                        fmt::format("schedule: stage {} is recomputed for {} of {}", s, times[s],
                                    counted(static_cast<size_t>(table.microBatches), "micro-batch")),
-                       "as a program a stage is recomputed always or never");
+                       "a program recomputes a stage always or never");
     stages.push_back(times[s] != 0);
   }
   return stages;

@@ -185,7 +185,7 @@ llvm::Expected<size_t> stagesAsked(const TrialRequest &asked) {
     return asked.stages;
   const size_t known = asked.costs.exact->stages.size();
   if (asked.stages && asked.stages != known)
-    return failf(ExitCode::Usage, "--stages: expected {}, of which --costs has the costs, got {}",
+    return failf(ExitCode::Usage, "--stages: expected {}, the number of stages in --costs, got {}",
                  known, asked.stages);
   return known;
 }

@@ -2,4 +2,4 @@
 // for Python name that part as one that they need, though their operators use nothing of it; the
 // real one cannot be loaded without Python.
 extern "C" const char *pipecStandIn();
-extern "C" const char *pipecStandIn() { return "pipec has no Python"; }
+extern "C" const char *pipecStandIn() { return "pipec does not load Python"; }

@@ -53,7 +53,7 @@ public:
         text += line(r, first, last);
     }
     if (shortens_)
-      text += fmt::format("  F3, F: where a name does not fit, without its stage or number; {}\n",
+      text += fmt::format("  F3, F: names shortened to fit, without stage or number; {}\n",
                           options_.inFull);
     return text;
   }

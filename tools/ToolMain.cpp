@@ -120,7 +120,7 @@ ExitCode runTool(llvm::ArrayRef<const char *> arguments, const ToolInfo &info,
                                 ": a file became shorter while it was read, or its disk "
                                 "failed: " +
                                 crash.text,
-                            "run it on a file that nobody changes meanwhile"),
+                            "run it on a file that no other process changes"),
                   arguments, info, guard);
   else if (crash.signal != 0)
     return report(failf(ExitCode::Internal, "{}: crashed: {}", info.name, crash.text), arguments,

@@ -28,7 +28,7 @@ std::string tiedOf(const PlannedTraining &plan) {
 }
 
 void printStagesOf(llvm::raw_ostream &out, const PlannedTraining &plan) {
-  printHeading(out, "stages of the training");
+  printHeading(out, "training stages");
   Table table({{"stage"},
                {"rank"},
                {"modules"},
@@ -59,18 +59,17 @@ void printTraining(llvm::raw_ostream &out, const PlannedTraining &plan) {
                      counted(plan.stages.size(), "stage"), counted(plan.ranks, "rank"),
                      microBatchesOf(plan),
                      tiedOf(plan).empty() ? "" : ", shared weights: " + tiedOf(plan));
-  out << fmt::format("expected: {} a step, {:.0f} % of it idle; nothing that was free to choose "
-                     "makes it shorter than {} (gap {:.1f} %)\n",
+  out << fmt::format("expected: {} per step, {:.0f} % idle; lower bound {} (gap {:.1f} %)\n",
                      formatDuration(plan.stepNs), 100 * plan.timing.bubbleMakespan(),
                      formatDuration(plan.lowerBoundNs), 100 * plan.gap());
   for (size_t r = 0; r < plan.peakBytes.size(); ++r)
-    out << fmt::format("{}{} {}", r ? ", " : "peak memory of ranks: ", r,
+    out << fmt::format("{}{} {}", r ? ", " : "peak memory per rank: ", r,
                        formatBytes(plan.peakBytes[r]));
   out << '\n';
-  out << fmt::format("looked at: {} of {}, {}{}\n", counted(plan.schedules, "schedule"),
+  out << fmt::format("searched: {} of {}, {}{}\n", counted(plan.schedules, "schedule"),
                      counted(plan.pipelines, "pipeline"),
-                     plan.everyCut ? "every cut" : "the cuts that promise most",
-                     plan.complete ? "" : "; time was up before all were tried");
+                     plan.everyCut ? "every cut" : "the most promising cuts",
+                     plan.complete ? "" : "; the time limit passed before all were tried");
 }
 
 llvm::json::Object trainingJson(const PlannedTraining &plan) {

@@ -26,13 +26,14 @@ namespace {
 
 StringOption artifact(cl::Positional, cl::Required, cl::value_desc("MODEL.pipe"),
                       cl::desc("the artifact that pipe-compile wrote"));
-StringOption against("against", cl::value_desc("MODEL.pt|OLD.pipe"),
-                     cl::desc("a model: prove that the stages are this source, without running it; "
-                              "an artifact: say in words what changed since, exit 7 when anything "
-                              "did"));
-StringOption caseOption("case", cl::value_desc("DIR"),
-                        cl::desc("also run a case that pipe-compile --record-case wrote; exit 7 "
-                                 "when the numbers differ"));
+StringOption
+    against("against", cl::value_desc("MODEL.pt|OLD.pipe"),
+            cl::desc("a model: prove, without running it, that the stages equal this source; an "
+                     "artifact: list what changed since that one, exit 7 if anything did"));
+StringOption caseOption(
+    "case", cl::value_desc("DIR"),
+    cl::desc(
+        "also run a case that pipe-compile --record-case wrote; exit 7 if the numbers differ"));
 FlagOption json("json", cl::desc("print one JSON document instead of the table"));
 StringListOption libraries("load-library", cl::value_desc("LIB.so"),
                            cl::desc("load custom operators that the stages use"));
@@ -140,11 +141,11 @@ llvm::Error checkCase(ArtifactCheck &check) {
   std::string context = "--case";
   if (opened->plan.sourceDigest != recorded->sourceDigest) {
     const std::string what =
-        samePipec ? std::string("another model, or of this one compiled with other options")
-                  : fmt::format("another source, or by another pipec ({})", recorded->toolVersion);
-    notes.push_back(
-        fmt::format("{}: recorded of {}: the numbers decide", caseOption.getValue(), what));
-    context += fmt::format(": {}, recorded of {}", caseOption.getValue(), what);
+        samePipec ? std::string("another model, or with this one compiled with other options")
+                  : fmt::format("another source or another pipec ({})", recorded->toolVersion);
+    notes.push_back(fmt::format("{}: recorded with {}; only the numbers are compared",
+                                caseOption.getValue(), what));
+    context += fmt::format(": {}, recorded with {}", caseOption.getValue(), what);
   }
   sendModelPrintsToStderr();
   llvm::Expected<Comparison> comparison = runCase(artifact, caseOption, *recorded);
@@ -215,8 +216,8 @@ llvm::Expected<ExitCode> run() {
 int main(int argc, char **argv) {
   return toolMain(argc, argv,
                   {"pipe-check",
-                   "checks an artifact, without running it unless a case is given: files, plan, "
-                   "schedule, and that the stages are the source",
+                   "checks an artifact: files, plan, schedule, and that the stages equal the "
+                   "source; runs it only if a case is given",
                    "MODEL.pipe [options]",
                    {"pipe-check model.pipe", "pipe-check model.pipe --against model.pt",
                     "pipe-check model.pipe --against old.pipe --json",

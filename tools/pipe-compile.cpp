@@ -42,7 +42,7 @@ llvm::Error finishCase(CaseWriter &writer, const Plan &plan, const CompileComman
   if (!error)
     return error;
   return withContext(std::move(error),
-                     command.target + " is written, but not its case: --record-case");
+                     command.target + " is written, but its case is not: --record-case");
 }
 
 llvm::Error writeCosts(const CompileReport &report, const std::string &path, bool replace) {
@@ -72,8 +72,9 @@ llvm::Expected<CompileReport> compileOrTry(Compiler &compiler, CompileCommand &c
 std::string lastLine(const CompileCommand &command) {
   if (!command.dryRun)
     return "wrote " + command.target;
-  return command.dumps ? "dry run: nothing was written but the dumps in " + command.options.dumpDir
-                       : "dry run: nothing was written";
+  return command.dumps
+             ? "dry run: nothing was written except the dumps in " + command.options.dumpDir
+             : "dry run: nothing was written";
 }
 
 llvm::Expected<ExitCode> run() {

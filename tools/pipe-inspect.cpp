@@ -32,30 +32,26 @@ namespace {
 StringOption model(cl::Positional, cl::Required, cl::value_desc("MODEL.pipe|MODEL.pt"),
                    cl::desc("an artifact, or a TorchScript file"));
 FlagOption json("json", cl::desc("print one JSON document instead of the tables"));
-FlagOption schedule(
-    "schedule",
-    cl::desc("also draw the schedule: one row per rank, time as predicted, or every action "
-             "one step long where the plan has no costs"));
-StringOption
-    html("html", cl::value_desc("FILE"),
-         cl::desc("write one page of HTML about an artifact: stages with what goes between "
-                  "them, load and memory, the schedule in time, what is proved, modules; "
-                  "it needs nothing else and no script"));
-StringOption
-    comms("comms", cl::value_desc("FILE"),
-          cl::desc("write the schedule of an artifact as the table with sends and receives "
-                   "that PyTorch runs as it is (compute_comms); exits 2 where a channel "
-                   "does not go to the next stage or transmits a weight"));
+FlagOption schedule("schedule", cl::desc("also draw the schedule: one row per rank, with predicted "
+                                         "times, or one step per action if the plan has no costs"));
+StringOption html(
+    "html", cl::value_desc("FILE"),
+    cl::desc(
+        "write one HTML page about an artifact: stages and channels, load and memory, the schedule "
+        "over time, what is proved, modules; the page needs no other file and no script"));
+StringOption comms("comms", cl::value_desc("FILE"),
+                   cl::desc("write the schedule of an artifact as PyTorch's table with sends and "
+                            "receives (compute_comms), which PyTorch runs unchanged; exits 2 if a "
+                            "channel does not go to the next stage or transmits a weight"));
 FlagOption force("force", cl::desc("replace existing files of --html and --comms"));
 StringListOption libraries("load-library", cl::value_desc("LIB.so"),
                            cl::desc("load custom operators that a MODEL.pt or the stages of an "
                                     "artifact use"));
-StringOption
-    inputs("inputs", cl::value_desc("FILE|TEXT"),
-           cl::desc("example inputs of a MODEL.pt, as pipe-compile takes them: the modules "
-                    "get a column with their share of the estimated cost"));
+StringOption inputs("inputs", cl::value_desc("FILE|TEXT"),
+                    cl::desc("example inputs of a MODEL.pt, as for pipe-compile: adds a column "
+                             "with each module's share of the estimated cost"));
 StringOption method("method", cl::value_desc("NAME"), cl::init("forward"),
-                    cl::desc("method of a MODEL.pt that --inputs are for (default: forward)"));
+                    cl::desc("method of a MODEL.pt that gets the --inputs (default: forward)"));
 using Costs = std::map<std::string, int64_t>; // by module path
 
 void printSignature(llvm::raw_ostream &out, const Signature &signature) {
@@ -299,11 +295,11 @@ llvm::Expected<ExitCode> inspectModel() {
     if (asked && llvm::sys::fs::exists(model))
       return makeError(ExitCode::Usage,
                        fmt::format("{}: expected an artifact, got a TorchScript file", option),
-                       "compile it first, and inspect the artifact");
+                       "compile it first, then inspect the artifact");
   if (given(method) && !given(inputs))
     return makeError(
         ExitCode::Usage, "--method: expected --inputs with it, got none",
-        "the method decides what the inputs are for; the modules are those of the file");
+        "--method chooses which method gets the inputs; the modules are those of the file");
   for (const std::string &library : libraries)
     if (llvm::Error error = loadLibrary(library))
       return error;

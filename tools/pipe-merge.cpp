@@ -46,7 +46,7 @@ void printText(const MergeReport &report) {
                 std::to_string(report.operators), std::to_string(report.weights),
                 formatBytes(report.bytes)});
   table.print(toStdout());
-  toStdout() << "\nread back, it is the stages linked together, "
+  toStdout() << "\nverified: read back, it equals the stages linked together, "
              << llvm::StringRef(report.plan.sourceDigest).take_front(19) << "...\nwrote " << output
              << '\n';
 }
@@ -75,7 +75,7 @@ llvm::Expected<ExitCode> run() {
 int main(int argc, char **argv) {
   return toolMain(argc, argv,
                   {"pipe-merge",
-                   "makes one ordinary TorchScript model of an artifact's stages",
+                   "makes one ordinary TorchScript model from an artifact's stages",
                    "MODEL.pipe -o MODEL.pt [options]",
                    {"pipe-merge model.pipe -o merged.pt"},
                    [] { return artifactParts(artifact); }},

@@ -25,12 +25,12 @@ namespace {
 cl::OptionCategory category("pipe-opt");
 cl::opt<std::string> file(cl::Positional, cl::desc("FILE.ir | FILE.pt | -"), cl::init("-"),
                           cl::cat(category));
-StringOption passes("passes",
-                    cl::desc("the pipeline: a,b{option=1},fixpoint(c,d); # starts a comment. What "
-                             "pipe-compile --print-pipeline prints runs too, without what needs "
-                             "example inputs: types, and costs (choose-cuts by cost reads them "
-                             "from the text)"),
-                    cl::value_desc("PASS,..."), cl::cat(category));
+StringOption passes(
+    "passes",
+    cl::desc("the pipeline: a,b{option=1},fixpoint(c,d); # starts a comment. The output of "
+             "pipe-compile --print-pipeline runs too, except for the steps that need example "
+             "inputs: types and costs (choose-cuts by cost reads costs from the text)"),
+    cl::value_desc("PASS,..."), cl::cat(category));
 FlagOption
     torchscript("torchscript",
                 cl::desc("FILE holds TorchScript source: attributes and methods of one module"),
@@ -40,9 +40,10 @@ StringOption method("method", cl::desc("the method to read from a module (defaul
 StringListOption libraries("load-library",
                            cl::desc("load custom operators from a shared library; may be repeated"),
                            cl::value_desc("LIB.so"), cl::cat(category));
-StringOption dataDirectory("data",
-                           cl::desc("directory of the weights that the text names as data=@FILE"),
-                           cl::value_desc("DIR"), cl::cat(category));
+StringOption
+    dataDirectory("data",
+                  cl::desc("directory of the weights that the text refers to as data=@FILE"),
+                  cl::value_desc("DIR"), cl::cat(category));
 FlagOption verifyEach("verify-each",
                       cl::desc("verify the model after each pass that changed it (default: true)"),
                       cl::init(true), cl::cat(category));
@@ -63,8 +64,7 @@ FlagOption timing("timing", cl::desc("print the time of each pass to stderr"), c
 FlagOption listPasses("list-passes", cl::desc("list all passes and exit"), cl::cat(category));
 FlagOption listPassesMarkdown("list-passes-markdown", cl::desc("print docs/passes.md and exit"),
                               cl::cat(category));
-FlagOption listRefusals("list-refusals",
-                        cl::desc("print what models are refused for, as JSON, and exit"),
+FlagOption listRefusals("list-refusals", cl::desc("print the table of refusals as JSON and exit"),
                         cl::cat(category));
 FlagOption listRefusalsMarkdown("list-refusals-markdown",
                                 cl::desc("print docs/refusals.md and exit"), cl::cat(category));
@@ -256,7 +256,7 @@ llvm::Expected<ExitCode> run() {
 int main(int argc, char **argv) {
   return toolMain(argc, argv,
                   {"pipe-opt",
-                   "runs compiler passes on a model as text",
+                   "runs compiler passes on a model in text form",
                    "FILE [--passes PASS,...] [options]",
                    {"pipe-opt model.ir --passes 'dead-code'",
                     "pipe-opt model.pt --passes inline,lower-attributes", "pipe-opt --list-passes"},

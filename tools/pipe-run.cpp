@@ -40,58 +40,62 @@ cl::OptionCategory category("pipe-run");
 StringOption model(cl::Positional, cl::Required, cl::desc("MODEL.pipe|MODEL.pt"),
                    cl::cat(category));
 StringOption inputsOption("inputs",
-                          cl::desc("the whole batch: a file of torch.save, or a description as "
-                                   "f32[8,3,224,224],i64[8,128]<30000"),
+                          cl::desc("the whole batch: a file written by torch.save, or a "
+                                   "description such as f32[8,3,224,224],i64[8,128]<30000"),
                           cl::value_desc("FILE|TEXT"), cl::cat(category));
-IntegerOption
-    microBatches("microbatches",
-                 cl::desc("micro-batches (default: the plan's, or one per sample where the "
-                          "batch has fewer; 1 for a .pt)"),
-                 cl::value_desc("M"), cl::cat(category));
-StringOption schedule("schedule", cl::desc("by name, or a CSV file (default: the plan's)"),
+IntegerOption microBatches("microbatches",
+                           cl::desc("number of micro-batches (default: the plan's, or one per "
+                                    "sample if the batch is smaller; 1 for a .pt)"),
+                           cl::value_desc("M"), cl::cat(category));
+StringOption schedule("schedule", cl::desc("schedule by name, or a CSV file (default: the plan's)"),
                       cl::value_desc("forward-only|FILE.csv"), cl::cat(category));
-StringOption device("device",
-                    cl::desc("for all ranks, or one per rank as cuda:0,cuda:1 (default: cpu)"),
-                    cl::value_desc("cpu|cuda|cuda:N,..."), cl::cat(category));
-IntegerOption threads(
-    "threads",
-    cl::desc("intra-op threads per rank; numbers depend on it (default: max(1, cores / ranks))"),
-    cl::value_desc("N"), cl::cat(category));
-IntegerOption seed("seed", cl::desc("key of the random operators (default: 0)"),
+StringOption
+    device("device",
+           cl::desc("device for all ranks, or one per rank such as cuda:0,cuda:1 (default: cpu)"),
+           cl::value_desc("cpu|cuda|cuda:N,..."), cl::cat(category));
+IntegerOption threads("threads",
+                      cl::desc("intra-op threads per rank; the last bits of results depend on it "
+                               "(default: max(1, cores / ranks))"),
+                      cl::value_desc("N"), cl::cat(category));
+IntegerOption seed("seed", cl::desc("seed of the random operators (default: 0)"),
                    cl::value_desc("N"), cl::init(0), cl::cat(category));
 StringOption method("method", cl::desc("method of a .pt (default: forward)"),
                     cl::value_desc("NAME"), cl::init("forward"), cl::cat(category));
 StringListOption batchDim(
     "batch-dim",
-    cl::desc("batch dimensions of a .pt's arguments, for those that the trial does not get right"),
+    cl::desc(
+        "batch dimensions of a .pt's arguments, where the test runs do not find the right ones"),
     cl::value_desc("NAME=K|none,..."), cl::CommaSeparated, cl::cat(category));
 StringListOption merge("merge",
-                       cl::desc("how results of a .pt's micro-batches become one, for those that "
-                                "the trial does not get right; may be repeated"),
+                       cl::desc("how the micro-batches' values of a .pt's result are merged, where "
+                                "the test runs do not find the right rule; may be repeated"),
                        cl::value_desc("PATH=concat:K|join|sum|mean|list|same,..."),
                        cl::cat(category));
 FlagOption infer("infer",
                  cl::desc("run a .pt in eval mode, as pipe-compile --infer compiles it (default: "
-                          "training flags as the file has them)"),
+                          "the file's training flags)"),
                  cl::cat(category));
-StringListOption keepEval("keep-eval",
-                          cl::desc("modules of a .pt run in eval mode, whatever the file has"),
-                          cl::value_desc("NAME,..."), cl::CommaSeparated, cl::cat(category));
+StringListOption
+    keepEval("keep-eval",
+             cl::desc("modules of a .pt to run in eval mode, regardless of the file's flags"),
+             cl::value_desc("NAME,..."), cl::CommaSeparated, cl::cat(category));
 StringListOption libraries("load-library", cl::desc("load custom operators; may be repeated"),
                            cl::value_desc("LIB.so"), cl::cat(category));
-StringOption output("output", cl::desc("write the merged outputs, as torch.load reads them"),
+StringOption output("output", cl::desc("write the merged outputs to a file for torch.load"),
                     cl::value_desc("FILE"), cl::cat(category));
 FlagOption force("force", cl::desc("replace an existing --output file"), cl::cat(category));
-StringOption expect("expect", cl::desc("compare the outputs with a file; exit 7 when they differ"),
+StringOption expect("expect", cl::desc("compare the outputs with a file; exit 7 if they differ"),
                     cl::value_desc("FILE"), cl::cat(category));
 NumberOption rtol("rtol", cl::desc("relative tolerance (default: by dtype)"), cl::value_desc("X"),
                   cl::cat(category));
-NumberOption atol("atol", cl::desc("absolute tolerance (default: by dtype); both 0: bit for bit"),
+NumberOption atol("atol",
+                  cl::desc("absolute tolerance (default: by dtype); both 0 means bit for bit"),
                   cl::value_desc("X"), cl::cat(category));
-IntegerOption repeat("repeat",
-                     cl::desc("timed runs (default: 1); outputs are those of the first run"),
-                     cl::value_desc("N"), cl::init(1), cl::cat(category));
-IntegerOption warmup("warmup", cl::desc("runs before the timed ones (default: 0)"),
+IntegerOption
+    repeat("repeat",
+           cl::desc("number of timed runs (default: 1); the outputs are those of the first run"),
+           cl::value_desc("N"), cl::init(1), cl::cat(category));
+IntegerOption warmup("warmup", cl::desc("number of runs before the timed ones (default: 0)"),
                      cl::value_desc("N"), cl::init(0), cl::cat(category));
 FlagOption json("json", cl::desc("print one JSON document"), cl::cat(category));
 
@@ -149,7 +153,7 @@ llvm::Error checkOptions(bool isArtifact) {
   for (const auto &[name, option] : chosenByCompile)
     if (isArtifact && given(option))
       return makeError(ExitCode::Usage, fmt::format("--{}: expected a .pt, got an artifact", name),
-                       fmt::format("an artifact has what pipe-compile --{} chose", name));
+                       fmt::format("an artifact keeps what pipe-compile --{} chose", name));
   for (const NumberOption *option : {&rtol, &atol})
     if (given(*option) && !(*option >= 0))
       return failf(ExitCode::Usage, "{}: expected at least 0, got {}",
@@ -161,10 +165,11 @@ llvm::Error checkOptions(bool isArtifact) {
   const auto folder = std::filesystem::path(output.getValue()).parent_path();
   if (given(output) && std::filesystem::exists(folder / "MANIFEST", ignored) &&
       std::filesystem::exists(folder / "plan.json", ignored))
-    return makeError(ExitCode::Usage,
-                     fmt::format("--output: {} is in an artifact, which another file would damage",
-                                 output.getValue()),
-                     "choose a place beside it");
+    return makeError(
+        ExitCode::Usage,
+        fmt::format("--output: {} is inside an artifact, and a file added to it would damage it",
+                    output.getValue()),
+        "choose a path outside the artifact");
   if (given(device) && deviceList().empty())
     return failf(ExitCode::Usage, "--device: expected a device, got {}", device.getValue());
   if (given(output) && !force) {
@@ -371,20 +376,19 @@ llvm::Error checkDeviceNumber(bool isArtifact) {
   return deviceNames(deviceList(), artifact->plan.ranks, artifact->plan.stages.size()).takeError();
 }
 
-/// The batch decides where nobody says how many micro-batches there are.
+/// Without --microbatches, the batch decides how many there are.
 void noteMicroBatches(const Runner &runner, int64_t samples) {
   const int64_t used = runner.microBatches();
   if (given(microBatches) || used == runner.byDefault)
     return;
   const Signature &signature = runner.signature();
-  std::string why = counted(static_cast<size_t>(samples), "sample");
+  std::string why = "the batch has " + counted(static_cast<size_t>(samples), "sample");
   if (samples == 0)
     why = "no input has a batch dimension";
   else if (!signature.batchSymbolic)
-    why += fmt::format(" in micro-batches of {}, which the model's constants fix",
-                       signature.batchSize);
-  printNote(fmt::format("{} by default, {}: running {}",
-                        counted(static_cast<size_t>(runner.byDefault), "micro-batch"), why, used));
+    why += fmt::format(", and the model's constants fix a micro-batch of {}", signature.batchSize);
+  printNote(fmt::format("running {} instead of the default {}: {}",
+                        counted(static_cast<size_t>(used), "micro-batch"), runner.byDefault, why));
 }
 
 llvm::Expected<ExitCode> run() {

@@ -105,8 +105,8 @@ private:
                                    "device, got {}",
                                    counted(stages_, "stage"), counted(problem_.ranks, "rank"),
                                    exactBytes(least_), exactBytes(limitOf(leastRank_))),
-                       stages_ > problem_.ranks ? "more ranks have fewer stages each"
-                                                : "more stages need less memory each");
+                       stages_ > problem_.ranks ? "more ranks have fewer stages per rank"
+                                                : "more stages need less memory per stage");
     best_->microBatches = microBatches;
     // Times of stages are whole nanoseconds, rounded down.
     PIPEC_ASSERT(double(lowerBound()) <=

@@ -250,7 +250,7 @@ private:
     stages_->limitMemory(kUnlimited);
     if (timeUp_ || !solve(kUnlimited))
       return failf(ExitCode::NoPlan, "no plan on {} devices{}", problem_.devices,
-                   timeUp_ ? ": time was up" : "");
+                   timeUp_ ? ": the time limit passed" : "");
     double low = problem_.memory;
     while (plan_.score.memory - low > kDigits * plan_.score.memory && !timeUp_) {
       const double middle =
@@ -263,7 +263,7 @@ private:
                      fmt::format("memory: expected at least {:.0f} bytes on each of {} devices, "
                                  "got {:.0f}",
                                  std::ceil(plan_.score.memory), problem_.devices, problem_.memory),
-                     "more devices need less memory each");
+                     "more devices need less memory per device");
   }
 
   const HybridProblem &problem_;

@@ -99,11 +99,11 @@ private:
   llvm::Error listPoints() {
     const std::vector<TrainingShape> all = shapes(request_.microBatchings);
     if (all.empty())
-      return makeError(ExitCode::Usage,
-                       fmt::format("expected a model with places for at least {} between its "
-                                   "operators, got {}",
-                                   counted(fewestCuts(), "cut"), stages_.places().size()),
-                       "fewer ranks, or fewer stages, need fewer cuts");
+      return makeError(
+          ExitCode::Usage,
+          fmt::format("expected a model with room for at least {} between its operators, got {}",
+                      counted(fewestCuts(), "cut"), stages_.places().size()),
+          "use fewer ranks or fewer stages");
     size_t ways = 0;
     for (const TrainingShape &shape : all)
       ways += countCuts(stages_.places().size(), cutsOf(shape), kMostPoints) *
@@ -346,14 +346,12 @@ llvm::Expected<JointOutcome> searchJointly(const JointRequest &request) {
       request.microBatchings.empty())
     return makeError(
         ExitCode::Usage,
-        fmt::format("a plan of a training: expected at least one operator, rank, device, number of "
-                    "stages per rank and number of micro-batches, got {}, {}, {}, {}, {}",
+        fmt::format("training plan: expected at least one operator, rank, device, number of stages "
+                    "per rank and number of micro-batches, got {}, {}, {}, {}, {}",
                     request.problem.table.rows.size(), request.problem.ranks,
                     request.problem.cluster.devices.size(), request.chunks.size(),
                     request.microBatchings.size()),
-        request.problem.table.rows.empty()
-            ? "a model without operators has nothing to place; plan one that computes something"
-            : "");
+        request.problem.table.rows.empty() ? "a model without operators has nothing to place" : "");
   return JointSearch(request).run();
 }
 

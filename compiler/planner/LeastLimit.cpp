@@ -191,7 +191,7 @@ llvm::Error nothingFits(const JointRequest &request, const MemoryNeed &need) {
                    fmt::format("no pipeline fits: expected at least {} per device ({}), got {}{}",
                                text(need.bytes), need.what, text(smallestMemory(request.problem)),
                                areDevicesAlike(request.problem) ? "" : " on the smallest"),
-                   "more ranks need less memory each");
+                   "more ranks need less memory per rank");
 }
 
 llvm::Expected<JointOutcome>

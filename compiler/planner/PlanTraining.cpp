@@ -27,15 +27,16 @@ llvm::Expected<TrainingWishes> withStagesOfCuts(const CostTable &table, Training
   size_t before = 0;
   for (size_t cut : *wishes.cuts) {
     if (cut <= before || cut >= table.rows.size() || table.rows[cut].withPrevious)
-      return failf(ExitCode::Usage,
-                   "a plan of a training: expected ascending cuts at places where the model may be "
-                   "cut, got one before operator {}",
-                   cut);
+      return failf(
+          ExitCode::Usage,
+          "training plan: expected ascending cuts at possible places, got one before operator {}",
+          cut);
     before = cut;
   }
   const size_t stages = wishes.cuts->size() + 1;
   if (wishes.stages && wishes.stages != stages)
-    return failf(ExitCode::Usage, "--stages: expected {}, as the given cuts make, got {}", stages,
+    return failf(ExitCode::Usage,
+                 "--stages: expected {}, the number that the given cuts make, got {}", stages,
                  wishes.stages);
   wishes.stages = stages;
   return wishes;
@@ -50,11 +51,11 @@ CostTable cutAsGiven(CostTable table, const std::vector<size_t> &cuts) {
 
 /// Where the given cuts make numbers of stages that ranks cannot share alike.
 llvm::Error cannotShare(size_t stages, size_t ranks, bool isAsked) {
-  const char *why = "schedules of a training have equally many stages on every rank";
+  const char *why = "training schedules have the same number of stages on every rank";
   if (isAsked)
     return makeError(ExitCode::Usage,
-                     fmt::format("--ranks: expected a divisor of {}, the stages that the given "
-                                 "cuts make, got {}",
+                     fmt::format("--ranks: expected a divisor of {}, the number of stages that the "
+                                 "given cuts make, got {}",
                                  stages, ranks),
                      why);
   size_t fewer = ranks;
@@ -62,10 +63,10 @@ llvm::Error cannotShare(size_t stages, size_t ranks, bool isAsked) {
     --fewer;
   return makeError(
       ExitCode::Usage,
-      fmt::format("--cluster: expected as many devices as a divisor of {}, the stages "
+      fmt::format("--cluster: expected a number of devices that divides {}, the number of stages "
                   "that the given cuts make, got {}",
                   stages, ranks),
-      fmt::format("{}; --ranks {} takes the first {} only", why, fewer, counted(fewer, "device")));
+      fmt::format("{}; --ranks {} uses only the first {}", why, fewer, counted(fewer, "device")));
 }
 
 llvm::Expected<size_t> ranksOf(const TrainingWishes &wishes) {
@@ -75,8 +76,8 @@ llvm::Expected<size_t> ranksOf(const TrainingWishes &wishes) {
                        : wishes.stages ? std::min(wishes.stages, devices)
                                        : devices;
   if (ranks == 0)
-    return makeError(ExitCode::Usage, "a plan of a training: expected ranks or stages, got neither",
-                     "say how many ranks there are with --ranks");
+    return makeError(ExitCode::Usage, "training plan: expected ranks or stages, got neither",
+                     "pass the number of ranks with --ranks");
   if (wishes.cuts && wishes.stages % ranks != 0)
     return cannotShare(wishes.stages, ranks, wishes.ranks != 0);
   if (wishes.stages % ranks != 0)
@@ -136,9 +137,8 @@ struct WaysToCut {
 llvm::Expected<WaysToCut> waysToCut(const TrainingWishes &wishes, int64_t ofTable, size_t ranks) {
   if (ofTable == 0 && wishes.batch)
     return makeError(ExitCode::Usage,
-                     "--batch: expected a table that says how many samples it is of, got one "
-                     "without",
-                     "say how many micro-batches there are with --microbatches");
+                     "--batch: expected a cost table with its number of samples, got one without",
+                     "pass the number of micro-batches with --microbatches");
   if (wishes.batch && wishes.microBatches > wishes.batch)
     return failf(ExitCode::Usage,
                  "--microbatches: expected at most {}, the samples of --batch, got {}",
@@ -165,8 +165,7 @@ llvm::Expected<WaysToCut> waysToCut(const TrainingWishes &wishes, int64_t ofTabl
 llvm::Expected<JointRequest> requestOf(const CostTable &table, const TrainingWishes &wishes) {
   if (!table.training)
     return makeError(ExitCode::Usage,
-                     "a plan of a training: expected a cost table with the backward, got one "
-                     "without",
+                     "training plan: expected a cost table with backward costs, got one without",
                      "pipe-compile --train --emit-costs FILE writes one");
   llvm::Expected<size_t> ranks = ranksOf(wishes);
   if (!ranks)

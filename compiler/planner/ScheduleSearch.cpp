@@ -115,7 +115,7 @@ struct ScheduleSearch::Impl {
   /// No generator that was asked for is for the stages per rank of any work.
   llvm::Error misfitChunks() const {
     if (!trial.complete())
-      return makeError(ExitCode::Usage, "time was up before a schedule was found",
+      return makeError(ExitCode::Usage, "the time limit passed before a schedule was found",
                        "give the search more time");
     std::string numbers;
     for (size_t chunks : chunksTried)
@@ -123,8 +123,8 @@ struct ScheduleSearch::Impl {
     const Generator *generator = findGenerator(options.schedule);
     if (!generator)
       return makeError(ExitCode::Usage,
-                       fmt::format("no schedule is for {} stages per rank", numbers),
-                       "pipe-schedule --list shows how many each schedule is for");
+                       fmt::format("no schedule supports {} stages per rank", numbers),
+                       "pipe-schedule --list shows how many each schedule supports");
     const size_t fewest = generator->leastChunks, most = generator->mostChunks;
     const std::string wanted = fewest == most ? std::to_string(fewest)
                                : most         ? fmt::format("{} to {}", fewest, most)
@@ -132,7 +132,7 @@ struct ScheduleSearch::Impl {
     return makeError(ExitCode::Usage,
                      fmt::format("{}: expected {} {} per rank, got {}", options.schedule, wanted,
                                  most == 1 ? "stage" : "stages", numbers),
-                     fmt::format("{} can have --stages {}{}; or choose another schedule",
+                     fmt::format("with {}, use --stages {}{}; or choose another schedule",
                                  counted(ranks, "rank"), fewest * ranks,
                                  most == fewest ? "" : " or a larger multiple"));
   }

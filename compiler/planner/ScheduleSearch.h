@@ -21,7 +21,7 @@ struct SearchOptions {
   /// How messages write memory; null: "5 bytes".
   std::string (*memoryText)(int64_t bytes) = nullptr;
   /// What would do where nothing fits.
-  std::string helpWithMemory = "more ranks need less memory each";
+  std::string helpWithMemory = "more ranks need less memory per rank";
 };
 
 struct SearchOutcome {

@@ -60,7 +60,7 @@ private:
 
   std::string integrity() {
     report_.findings = checkIntegrity(directory_);
-    return "every file is what MANIFEST lists";
+    return "every file matches MANIFEST";
   }
 
   /// One cause is reported once: a damaged plan.json is a finding already.
@@ -88,7 +88,7 @@ private:
     const Plan &plan = artifact_->plan;
     if (llvm::Expected<Program> program = checkSchedule(artifact_->scheduleCsv, plan); !program)
       return fail("bad-schedule", "schedule.csv", program.takeError());
-    return fmt::format("{}, {}: every receive has its send, no rank waits in a cycle",
+    return fmt::format("{}, {}: every receive has a matching send, and no ranks wait in a cycle",
                        plan.scheduleName, counted(plan.microBatches, "micro-batch"));
   }
 
@@ -100,7 +100,7 @@ private:
       if (!module)
         fail("bad-stage", plan.stages[s].file, module.takeError());
     }
-    return "every stage file loads and is what the plan says";
+    return "every stage file loads and matches the plan";
   }
 
   std::string proof() {

@@ -69,7 +69,7 @@ public:
     compareOperators();
     compareWeights();
     if (now_.artifact.scheduleCsv != old_.artifact.scheduleCsv)
-      add("schedule", "schedule.csv", "schedule.csv: another schedule");
+      add("schedule", "schedule.csv", "schedule.csv: a different schedule");
     if (result_.findings.empty() && !(withoutVersions(now_) == withoutVersions(old_)))
       add("plan", "plan.json", "plan.json: differs in sizes, estimates or order of entries");
     noteVersions();

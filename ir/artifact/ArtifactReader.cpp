@@ -74,8 +74,7 @@ private:
   bool readManifest() {
     if (!names_.count(kManifestName)) {
       add("no-artifact", kManifestName,
-          fmt::format("{}: missing: not a pipec artifact, or one that was never finished",
-                      kManifestName));
+          fmt::format("{}: missing: not a pipec artifact, or an unfinished one", kManifestName));
       return false;
     }
     llvm::Expected<FileHandle> file = openForReading(directory_, kManifestName);
@@ -109,11 +108,11 @@ private:
     if (*digest == expected)
       return;
     std::string message =
-        fmt::format("{}: changed: expected sha256 {}... as MANIFEST has it, got {}...", name,
+        fmt::format("{}: changed: expected sha256 {}..., as listed in MANIFEST, got {}...", name,
                     expected.substr(0, 12), digest->substr(0, 12));
     for (const auto &[other, otherDigest] : manifest_)
       if (otherDigest == *digest)
-        message = fmt::format("{}: changed: it holds what {} should hold", name, other);
+        message = fmt::format("{}: changed: it has the contents of {}", name, other);
     add("changed-file", name, message);
   }
 
@@ -157,7 +156,7 @@ private:
       return failf(ExitCode::BadArtifact, "{}: MANIFEST does not list it", name);
     llvm::Expected<std::string> text = readFile(name, maxBytes);
     if (text && sha256Hex(*text) != listed->second)
-      return failf(ExitCode::BadArtifact, "{}: changed: it is not what MANIFEST lists", name);
+      return failf(ExitCode::BadArtifact, "{}: changed: its contents differ from MANIFEST", name);
     return text;
   }
 
@@ -219,7 +218,7 @@ llvm::Expected<Artifact> openArtifact(const std::string &directory) {
   std::error_code ignored;
   if (!std::filesystem::exists(directory, ignored))
     return cannotRead(directory, std::make_error_code(std::errc::no_such_file_or_directory),
-                      "give the directory that pipe-compile wrote");
+                      "pass the directory that pipe-compile wrote");
   if (llvm::Error error = refuseOtherThanArtifact(directory))
     return std::move(error);
   std::vector<Finding> findings = checkIntegrity(directory);
@@ -229,7 +228,7 @@ llvm::Expected<Artifact> openArtifact(const std::string &directory) {
         findings.size() > 1 ? fmt::format(" (and {} more findings)", findings.size() - 1) : "";
     return makeError(first.exitCode, directory + ": " + first.message + more,
                      first.code == "no-artifact"
-                         ? "give the directory that pipe-compile wrote"
+                         ? "pass the directory that pipe-compile wrote"
                          : "run pipe-check for all findings, then compile the model again");
   }
   return openArtifactPlan(directory);

@@ -29,7 +29,7 @@ llvm::Expected<TargetState> stateOf(const std::string &target) {
     return TargetState::Present;
   if (errno == ENOENT)
     return TargetState::Absent;
-  return failf(ExitCode::IO, "{}: cannot look at it: {}", target, systemMessage(errno));
+  return failf(ExitCode::IO, "{}: cannot read its status: {}", target, systemMessage(errno));
 }
 
 /// What pipec writes into an artifact, by name alone: --force also has to replace an artifact whose
@@ -108,7 +108,8 @@ llvm::Error checkTarget(const std::string &target, bool force) {
 }
 
 llvm::Error renameError(const std::string &target, int error) {
-  return failf(ExitCode::IO, "{}: cannot put the artifact there: {}", target, systemMessage(error));
+  return failf(ExitCode::IO, "{}: cannot move the artifact there: {}", target,
+               systemMessage(error));
 }
 
 /// File systems without the flag say EINVAL or ENOSYS.
@@ -167,9 +168,9 @@ llvm::Expected<ArtifactWriter> ArtifactWriter::create(const std::string &target,
   if (std::filesystem::exists(parentOf(writer.target_) + "/MANIFEST") &&
       std::filesystem::exists(parentOf(writer.target_) + "/plan.json"))
     return makeError(ExitCode::Usage,
-                     fmt::format("{}: {} is an artifact: another file in it would damage it",
+                     fmt::format("{}: {} is an artifact, and a file added to it would damage it",
                                  target, parentOf(writer.target_)),
-                     "choose a place beside it");
+                     "choose a path outside the artifact");
 
   const std::string parent = parentOf(writer.target_);
   std::error_code code =
@@ -180,7 +181,7 @@ llvm::Expected<ArtifactWriter> ArtifactWriter::create(const std::string &target,
     return makeError(ExitCode::IO,
                      fmt::format("{}: cannot write into {}: {}", writer.target_, parent,
                                  systemMessage(code.value())),
-                     code == std::errc::no_such_file_or_directory ? "make the directory first"
+                     code == std::errc::no_such_file_or_directory ? "create the directory first"
                                                                   : "");
   return writer;
 }

@@ -139,8 +139,7 @@ private:
       const std::string where = "output " + outputPath(now_.signature, i);
       tell("signature", where, where + ": type", now[i].type, old[i].type);
       tell("signature", where, where + ": tensor", textOf(now[i].tensor), textOf(old[i].tensor));
-      tell("merge-rule", where, where + ": how micro-batches become one", textOf(now[i].merge),
-           textOf(old[i].merge));
+      tell("merge-rule", where, where + ": merge rule", textOf(now[i].merge), textOf(old[i].merge));
     }
   }
 

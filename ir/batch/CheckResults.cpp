@@ -19,6 +19,7 @@ using Kind = MergeRule::Kind;
 Signature ofOneLeaf(const OutputLeaf &leaf) {
   Signature signature;
   signature.leaves = {leaf};
+  signature.batchSize = kWholeSamples; // an example has shown the rule
   return signature;
 }
 
@@ -37,7 +38,7 @@ ResultCheck checkLeaf(const OutputLeaf &leaf, const c10::IValue &whole,
   if (!merged)
     return {Equal::No, firstLineOf(merged.takeError())};
   if (leaf.merge.kind == Kind::List && !whole.isNone())
-    return {Equal::No, "a list of what the micro-batches give"};
+    return {Equal::No, "a list with a value per micro-batch"};
   const Comparison comparison = compare(whole, *merged, 0.0, toleranceFor(whole));
   if (comparison.equal)
     return {Equal::Yes, ""};
@@ -118,7 +119,7 @@ private:
     const Comparison comparison = compare(before, after, 0.0, toleranceFor(before) * kOfRounding);
     return comparison.equal
                ? ""
-               : fmt::format("of sample {}: {}, {} after sample {} alone has changed", sample,
+               : fmt::format("of sample {} changes from {} to {} if only sample {} changes", sample,
                              comparison.expected, comparison.actual, kPokedSample);
   }
 

@@ -233,7 +233,7 @@ private:
   std::string reasonNotToCut(const Way &way) {
     const CutTrial &trial = way.trial;
     if (trial.runs())
-      return fmt::format("the model fails on the later samples of the example alone ({})",
+      return fmt::format("the model fails when it gets only the later samples of the example ({})",
                          trial.partsRefusal);
     return reasonOfExample(trial.candidate, trial.example.calls.front());
   }
@@ -281,7 +281,7 @@ private:
       ErrorText text = describe(std::move(error));
       return makeError(text.code, text.message,
                        (text.help.empty() ? "" : text.help + "; ") +
-                           "if the batch is not the first dimension everywhere: --batch-dim " +
+                           "if the batch is not dimension 0 of every input, pass --batch-dim " +
                            dims);
     }
     return explainFixedBatch(std::move(error), untried_, failedExample_, options_.batchDimGiven,

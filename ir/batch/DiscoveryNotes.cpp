@@ -46,15 +46,14 @@ std::vector<std::string> notesOnInputs(const Signature &signature, const Values 
   }
   std::vector<std::string> notes;
   if (!cut.empty() && !anyDimGiven(signature, options.batchDimGiven))
-    notes.push_back(fmt::format("the batch is {}: only so are samples independent; --batch-dim {} "
-                                "says it explicitly",
-                                fmt::join(cut, ", "), fmt::join(said, ",")));
+    notes.push_back(fmt::format(
+        "the batch is {}, the choice that keeps samples independent; --batch-dim {} confirms it",
+        fmt::join(cut, ", "), fmt::join(said, ",")));
   for (const std::string &name : whole)
-    notes.push_back(
-        fmt::format("{} is given whole to every micro-batch, although it has {} rows as "
-                    "the batch has: it did not fit as samples; --batch-dim {}=none "
-                    "says it explicitly, --batch-dim {}=0 cuts it",
-                    name, batch, name, name));
+    notes.push_back(fmt::format("every micro-batch gets the whole of {}, although it has {} rows "
+                                "like the batch: test runs show that its rows are not samples; "
+                                "--batch-dim {}=none confirms it, --batch-dim {}=0 cuts it",
+                                name, batch, name, name));
   return notes;
 }
 
@@ -77,8 +76,8 @@ std::string noteOnResult(const std::string &path, const MergeRule &rule, const R
                           : rule.kind == Kind::Same ? "the value of every micro-batch"
                                                     : "a list with a value per micro-batch";
   const std::string differs = rule.kind == Kind::List ? "" : " (" + check.reason + ")";
-  return fmt::format("{} is {}, which is not what the whole batch gives{}; if it should be merged "
-                     "otherwise: --merge {}=concat:K|sum|mean|list|same",
+  return fmt::format("{} is {}, which differs from the whole batch{}; to merge it in another way, "
+                     "pass --merge {}=concat:K|sum|mean|list|same",
                      nameOf(path), how, differs, path);
 }
 
@@ -127,10 +126,10 @@ void addNotes(BatchDiscovery &found, const Signature &signature, const std::stri
     if (rule.kind != Kind::Concat && rule.kind != Kind::Join)
       found.warnings.push_back(noteOnResult(paths[l], rule, check));
     else if (options.writesState && mixing.empty())
-      found.warnings.push_back(fmt::format(
-          "{} follows the model's state, which every micro-batch writes: it is not what "
-          "the whole batch gives ({})",
-          nameOf(paths[l]), check.reason));
+      found.warnings.push_back(
+          fmt::format("{} depends on the model's state, which every micro-batch writes, so it "
+                      "differs from the whole batch ({})",
+                      nameOf(paths[l]), check.reason));
     else if (mixes.empty())
       mixes = nameOf(paths[l]) + " " + check.reason;
   }
@@ -141,7 +140,7 @@ void addNotes(BatchDiscovery &found, const Signature &signature, const std::stri
 llvm::Error notCutError(const std::string &why, int64_t microBatches) {
   return makeError(ExitCode::Usage,
                    fmt::format("micro-batches: expected 1, got {}: {}", microBatches, why),
-                   "pass --microbatches 1, or say with --batch-dim what is cut");
+                   "pass --microbatches 1, or name what to cut with --batch-dim");
 }
 
 } // namespace pipec

@@ -85,10 +85,9 @@ bool runsWith(int64_t samples, int64_t batch, const Signature &signature,
 } // namespace
 
 std::string howToFreeBatch() {
-  return "to have it take other sizes, trace it again with the size read from the input "
-         "(x.size(0), "
-         "-1), as a trace keeps int(x.size(0)), len(x) and numbers of Python as constants, or save "
-         "it with torch.jit.script";
+  return "for other sizes, trace it again with sizes read from the input (x.size(0) or -1), or "
+         "save it with torch.jit.script; a trace stores int(x.size(0)), len(x) and Python numbers "
+         "as constants";
 }
 
 llvm::Error explainFixedBatch(llvm::Error error, Signature signature,
@@ -117,7 +116,7 @@ llvm::Error explainFixedBatch(llvm::Error error, Signature signature,
           text.code,
           fmt::format("expected a batch of {} (the model's constants fix it), got {}: {}",
                       counted(static_cast<size_t>(samples), "sample"), batch, text.message),
-          fmt::format("give it batches of {}; {}", samples, howToFreeBatch()));
+          fmt::format("pass batches of {}; {}", samples, howToFreeBatch()));
   }
   return unchanged();
 }

@@ -98,8 +98,8 @@ std::string samplesByNumber(Signature signature, llvm::ArrayRef<c10::IValue> inp
   if (!does)
     return "";
   const std::vector<std::string> names = namesOf(beyond, signature, inputs, sizes.front(), run);
-  return fmt::format("{} {} samples by their number, and a part of them alone lacks some",
-                     fmt::join(names, " and "), names.size() == 1 ? "names" : "name");
+  return fmt::format("{} {} to samples by index, and a part of the batch lacks some of them",
+                     fmt::join(names, " and "), names.size() == 1 ? "refers" : "refer");
 }
 
 } // namespace pipec

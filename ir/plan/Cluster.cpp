@@ -64,7 +64,7 @@ void readLink(JsonObject &object, Cluster &cluster, const std::set<std::string> 
       object.fail("between",
                   fmt::format("there is no device \"{}\"; {}", end,
                               didYouMean(end, std::vector<std::string>(names.begin(), names.end()),
-                                         "* stands for every device")));
+                                         "* matches every device")));
   link.from = ends[0];
   link.to = ends[1];
   if (object.has("bytes_per_second"))
@@ -164,7 +164,7 @@ llvm::Expected<Cluster> clusterFromJson(llvm::StringRef text, const std::string 
   top.finish();
   if (!reading.error.empty())
     return makeError(ExitCode::Usage, name + ": " + reading.error,
-                     "docs/cluster.md says what a cluster file holds");
+                     "docs/cluster.md describes cluster files");
   return cluster;
 }
 

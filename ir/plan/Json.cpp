@@ -123,7 +123,7 @@ private:
       return error("key " + token.str() + " appears twice in one object");
     }
     skipSpace();
-    return take(':') ? llvm::Error::success() : error("expected ':' behind a key");
+    return take(':') ? llvm::Error::success() : error("expected ':' after a key");
   }
 
   llvm::Error scalar() {
@@ -163,7 +163,7 @@ private:
       return error("unknown escape in a string");
     int unit = hex4();
     if (unit < 0)
-      return error("expected four hex digits behind \\u");
+      return error("expected four hex digits after \\u");
     if (unit < 0xD800 || unit > 0xDFFF)
       return llvm::Error::success();
     int low = unit < 0xDC00 && take('\\') && take('u') ? hex4() : -1;
@@ -206,7 +206,7 @@ private:
     if (take('.')) {
       whole = false;
       if (!digits())
-        return error("expected a digit behind '.'");
+        return error("expected a digit after '.'");
     }
     if (take('e') || take('E')) {
       whole = false;

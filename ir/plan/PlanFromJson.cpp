@@ -65,7 +65,7 @@ OutputTree treeFrom(const Value &value, const std::string &path, JsonReading &re
   OutputTree tree;
   if (llvm::Optional<int64_t> leaf = value.getAsInteger()) {
     if (*leaf < 0)
-      reading.fail(path, fmt::format("expected the number of a leaf, got {}", *leaf));
+      reading.fail(path, fmt::format("expected the number of an output, got {}", *leaf));
     tree.leaf = static_cast<size_t>(*leaf);
     return tree;
   }
@@ -76,7 +76,8 @@ OutputTree treeFrom(const Value &value, const std::string &path, JsonReading &re
       tree.kind = kind;
   if (tree.kind == OutputTree::Kind::Leaf) {
     reading.fail(
-        path, "expected the number of a leaf, or an object with \"tuple\", \"list\" or \"dict\"");
+        path,
+        "expected the number of an output, or an object with \"tuple\", \"list\" or \"dict\"");
     return tree;
   }
   object.list(toString(tree.kind), [&](const Value &element, const std::string &elementPath) {

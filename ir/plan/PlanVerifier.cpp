@@ -180,9 +180,9 @@ private:
     }
     for (size_t leaf : port.leaves)
       if (leaf >= plan_.signature.leaves.size())
-        return badAt(output(s, p), "output leaf {} does not exist", leaf);
+        return badAt(output(s, p), "output {} does not exist", leaf);
     if (!std::is_sorted(port.leaves.begin(), port.leaves.end()))
-      return badAt(output(s, p), "its output leaves are not in ascending order");
+      return badAt(output(s, p), "its outputs are not in ascending order");
     if (port.state && *port.state >= plan_.stages[s].attributes.size())
       return badAt(output(s, p), "attribute {} does not exist", *port.state);
     if (port.state && !plan_.stages[s].attributes[*port.state].written)
@@ -209,7 +209,7 @@ private:
         return badAt(channel(c), "expected a weight without a description of its own, got {}",
                      it.type != "Tensor" ? "type " + it.type : "a tensor");
       if (it.tensor.known && holdsNoTensor(it.type))
-        return badAt(channel(c), "type {} is no tensor, but one is described", it.type);
+        return badAt(channel(c), "type {} is not a tensor, but a tensor is described", it.type);
       if (llvm::Error error = producer(c))
         return error;
       if (llvm::Error error = consumers(c))
@@ -310,7 +310,7 @@ private:
   llvm::Error chain() {
     std::string why = chainBreak(plan_);
     if (plan_.chain && !why.empty())
-      return bad("{}, but the plan says chain", why);
+      return bad("{}, but the plan has chain set", why);
     if (!plan_.chain && why.empty())
       return bad("chain: expected true as each stage feeds only the next one, got false");
     return llvm::Error::success();

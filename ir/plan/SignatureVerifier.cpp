@@ -126,7 +126,7 @@ private:
                      llvm::formatv("{0}", *spec.defaultValue).str());
     }
     if (holdsNoTensor(spec.type) && (spec.tensor.known || spec.batchDim))
-      return badAt(where, "type {} is no tensor, but one is described or cut", spec.type);
+      return badAt(where, "type {} is not a tensor, but a tensor is described or cut", spec.type);
     if (llvm::Error error = verifyTensor(plan_, where, spec.tensor))
       return error;
     return spec.tensor.known ? batchDim(where, spec) : llvm::Error::success();
@@ -161,7 +161,7 @@ private:
     if (it.merge.dim < 0)
       return badAt(where, "merge dimension {} is negative", it.merge.dim);
     if (holdsNoTensor(it.type) && (it.tensor.known || it.merge.kind == MergeRule::Kind::Concat))
-      return badAt(where, "type {} is no tensor, but one is described or joined", it.type);
+      return badAt(where, "type {} is not a tensor, but a tensor is described or joined", it.type);
     if (llvm::Error error = verifyTensor(plan_, where, it.tensor))
       return error;
     return it.tensor.known || isNew(it.merge) ? merge(where, it) : llvm::Error::success();

@@ -22,7 +22,7 @@ constexpr Generator kGenerators[] = {
      makeEagerOneFOneB},
     {"interleaved-1f1b", "1f1b over several stages per rank in a loop",
      "Megatron-LM, Narayanan et al., 2021", Placement::Loop, 2, kAny, false, makeInterleaved},
-    {"interleaved-zb", "interleaved-1f1b with weight gradients put off",
+    {"interleaved-zb", "interleaved-1f1b with weight gradients deferred",
      "torch.distributed.pipelining, 2024", Placement::Loop, 2, kAny, false,
      makeInterleavedZeroBubble},
     {"looped-bfs", "breadth first over several stages per rank; holds every micro-batch",

@@ -39,9 +39,8 @@ public:
     for (size_t r = 0; r < ranks_.size(); ++r)
       if (ranks_[r].next < program_.ranks[r].size())
         return failf(ExitCode::BadArtifact,
-                     "program: rank {}, op {} ({}) never runs: check() says "
-                     "why",
-                     r, ranks_[r].next, toString(program_.ranks[r][ranks_[r].next]));
+                     "program: rank {}, op {} ({}) never runs: check() gives the reason", r,
+                     ranks_[r].next, toString(program_.ranks[r][ranks_[r].next]));
     summarise();
     return std::move(result_);
   }

@@ -101,9 +101,9 @@ private:
         if (pieces & piece)
           return bad(here() + " appears twice");
         if (piece != F && !(pieces & F))
-          return bad(here() + " stands before its forward");
+          return bad(here() + " precedes its forward");
         if (piece == W && !(pieces & I))
-          return bad(here() + " stands before its input gradient");
+          return bad(here() + " precedes its input gradient");
         if ((piece == B && (pieces & (I | W))) || ((piece & (I | W)) && (pieces & B)))
           return bad(here() + ": the backward is whole (B) or in two pieces (I, W), got both");
         pieces |= piece;
@@ -166,8 +166,9 @@ private:
         return bad(fmt::format("ranks {} to {}: a message is sent or received twice", ends.first,
                                ends.second));
       if (messages != others && warnings)
-        warnings->push_back(fmt::format(
-            "rank {} sends to rank {} in another order than it receives", ends.first, ends.second));
+        warnings->push_back(
+            fmt::format("rank {} sends to rank {} in a different order than it receives",
+                        ends.first, ends.second));
     }
     return llvm::Error::success();
   }
@@ -182,7 +183,7 @@ private:
                            action.kind == ActionKind::ReceiveForward;
       const Message own{forward, action.stage, action.microBatch};
       auto missing = [&](const std::string &what) {
-        return bad(fmt::format("rank {}: {} stands before {}", rank, toString(action), what));
+        return bad(fmt::format("rank {}: {} precedes {}", rank, toString(action), what));
       };
       auto neighbour = [&](bool before) -> std::optional<size_t> {
         if (before ? action.stage == 0 : action.stage + 1 >= shape_.stages)

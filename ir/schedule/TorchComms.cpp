@@ -20,7 +20,7 @@ llvm::Error checkChannels(const Plan &plan) {
   for (size_t c = 0; c < plan.channels.size(); ++c) {
     const Channel &channel = plan.channels[c];
     if (channel.kind == Channel::Kind::Weight)
-      return notForTorch("channel {} ({}) transmits a weight: PyTorch's tables have no word for it",
+      return notForTorch("channel {} ({}) transmits a weight: PyTorch's tables cannot express it",
                          c, channel.name);
     for (const PortRef &to : channel.to)
       if (to.stage != channel.from.stage + 1)
@@ -159,8 +159,7 @@ llvm::Expected<Schedule> toTorchComms(const Program &program, const Plan &plan) 
   for (size_t r = 0; r < plan.ranks; ++r)
     for (const Op &op : program.ranks[r])
       if (op.kind == OpKind::Recompute)
-        return notForTorch("stage {} is recomputed: PyTorch's tables have no word for it",
-                           op.stage);
+        return notForTorch("stage {} is recomputed: PyTorch's tables cannot express it", op.stage);
   return TorchTable(program, plan).run();
 }
 

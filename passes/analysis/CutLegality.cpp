@@ -123,9 +123,9 @@ bool CutLegality::legal(size_t boundary) const {
 
 std::string CutLegality::why(size_t boundary) const {
   if (boundary == 0)
-    return "nothing comes before it";
+    return "no operator comes before it";
   if (boundary >= operators_)
-    return "nothing comes after it";
+    return "no operator comes after it";
   for (const Blocked &interval : blocked_)
     if (interval.from < boundary && boundary <= interval.to)
       return interval.why;
@@ -144,8 +144,8 @@ llvm::Error CutLegality::enoughFor(size_t boundaries) const {
   const size_t places = all().size();
   if (boundaries <= places)
     return llvm::Error::success();
-  return refuseWith(Refusal::TooFewPlaces, boundaries + 1, counted(places, "place"),
-                    counted(places + 1, "stage"), mainReasons());
+  return refuseWith(Refusal::TooFewPlaces, boundaries + 1, counted(places + 1, "stage"),
+                    mainReasons());
 }
 
 void CutLegality::noteLargestBlock(const TopLevel &top) {
@@ -153,7 +153,7 @@ void CutLegality::noteLargestBlock(const TopLevel &top) {
   for (Node *node : top.operators)
     if (size_t inside = operatorsInside(node); inside > most) {
       most = inside;
-      largestBlock_ = fmt::format("{} stays whole with the {} in it", describeNode(node),
+      largestBlock_ = fmt::format("{} and the {} in it stay in one stage", describeNode(node),
                                   counted(inside, "operator"));
     }
 }
@@ -292,9 +292,10 @@ void CutLegality::blockValuesThatStay(const TopLevel &top) {
         if (use.user->kind() != c10::prim::Return || use.user->owningBlock() != node->owningBlock())
           last = std::max(last, indexOf(topLevelNode(use.user, *node->owningGraph()), top));
       block(i, last,
-            travels ? earlyReturnIn(node) + " keeps these operators in one stage"
-                    : describeNode(node) + " makes a value of type " +
-                          value->type()->annotation_str() + ", which cannot travel between stages");
+            travels
+                ? earlyReturnIn(node) + " keeps these operators in one stage"
+                : describeNode(node) + " makes a value of type " + value->type()->annotation_str() +
+                      ", which cannot be sent between stages");
     }
   }
 }
@@ -311,8 +312,8 @@ void CutLegality::blockRandom(const TopLevel &top) {
       block(i, last,
             describeNode(node) +
                 (nested ? " draws random numbers inside control flow, and later operators draw too"
-                        : " draws random numbers or not, as its arguments are, and later operators "
-                          "draw too"));
+                        : " may draw random numbers, depending on its arguments, and later "
+                          "operators draw too"));
       return; // it reaches to the last draw
     }
   }

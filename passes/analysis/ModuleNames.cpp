@@ -121,8 +121,8 @@ llvm::Expected<NamedPlace> findModule(const Model &model, const TopLevel &top,
     if (auto found = operatorOf(*call))
       return NamedPlace{found->first, *call, ""};
   return makeError(ExitCode::Usage,
-                   "module " + name + " has no operators left, and none of a module follows it",
-                   "cut at a module before it");
+                   "module " + name + " has no operators left, and no module follows it",
+                   "cut at an earlier module");
 }
 
 std::string withoutCallNumbers(llvm::StringRef path) {

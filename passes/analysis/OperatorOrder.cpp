@@ -38,7 +38,7 @@ std::string OperatorOrder::why(const std::vector<size_t> &order) const {
   for (size_t i = 0; i < mustFollow_.size(); ++i)
     if (const auto &[first, second] = mustFollow_[i]; turned(mustFollow_[i]))
       return fmt::format("{} must run before {}{}", name(first), name(second),
-                         i < writes_ ? ": one writes what both have" : "");
+                         i < writes_ ? ": one writes memory that both use" : "");
   return "";
 }
 

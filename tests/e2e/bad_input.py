@@ -149,7 +149,7 @@ class Inputs(InOwnDirectory):
 
     def testNoElements(self):
         """Nothing costs anything then: cuts by cost would stand anywhere. Cuts that are named are fine."""
-        self.compileRefuses("f32[0,64]", "expected example inputs with elements", "got input x [0,64]", "--at")
+        self.compileRefuses("f32[0,64]", "expected example inputs that are not empty", "got input x [0,64]", "--at")
         self.compiled(MODEL, self.directory / "out.pipe", "--at", "head", "--inputs", "f32[0,64]")
 
     def testUnreadableFile(self):
@@ -317,7 +317,7 @@ class Outputs(InOwnDirectory):
         """They are output too: not overwritten without --force, and then none of an older compile is left."""
         dumps = self.directory / "dumps"
         command = [*self.compileTo(self.directory / "out.pipe"), "--dry-run", "--dump-ir", dumps]
-        self.pipec(0, *command, saying=f"nothing was written but the dumps in {dumps}")
+        self.pipec(0, *command, saying=f"nothing was written except the dumps in {dumps}")
         before = e2e.files(dumps)
         self.refused(USAGE, ["--dump-ir", "dumps/01-inline.ir, which exists", "--force"], *command)
         self.assertEqual(e2e.files(dumps), before)
@@ -326,7 +326,7 @@ class Outputs(InOwnDirectory):
         self.pipec(0, *command, "--force")
         self.assertEqual(e2e.files(dumps), {**before, "letter.txt": b"mine"})
         self.refused(IO, "letter.txt", *self.compileTo(self.directory / "out.pipe"), "--dump-ir", dumps / "letter.txt")
-        self.refused(USAGE, "--dump-ir: expected another place", *self.compileTo(self.directory / "out.pipe"), "--dump-ir", self.directory / "out.pipe/")
+        self.refused(USAGE, "--dump-ir: expected a directory outside the artifact", *self.compileTo(self.directory / "out.pipe"), "--dump-ir", self.directory / "out.pipe/")
         self.nothingLeft("dumps")
 
     def testDumpsIntoAnArtifact(self):

@@ -180,7 +180,7 @@ class Batches(e2e.Case):
     def testExamplesThatDisagree(self):
         """One of them is computed by operators that the other one does not have."""
         model = self.save("Ranks")
-        self.refused(2, ["example 2: ", "other operators than the first example"], "pipe-compile", model, "--stages", 2, "--dry-run",
+        self.refused(2, ["example 2: ", "other operators on it than on the first example"], "pipe-compile", model, "--stages", 2, "--dry-run",
                      "--inputs", "f32[4,8]", "--inputs", "f32[4,3,8]")
 
 

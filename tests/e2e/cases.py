@@ -67,7 +67,7 @@ class Cases(Recorded):
         self.editCase("mlp", source_digest="sha256:" + "0" * 64)
         self.pipec(0, "pipe-check", "mlp.pipe", "--case", "mlp.case", saying=["PASSED", "recorded of another model, or"])
         self.compiled(e2e.MODELS / "lstm.pt", "lstm.pipe", "--stages", 2, "--inputs", e2e.MODELS / "lstm.inputs.pt")
-        self.refused(2, "error: --case: mlp.case, recorded of another model, or", "pipe-check", "lstm.pipe", "--case", "mlp.case")
+        self.refused(2, "error: --case: mlp.case, recorded with another model, or", "pipe-check", "lstm.pipe", "--case", "mlp.case")
         torch.manual_seed(1)
         model = torch.jit.load(e2e.MODELS / "mlp.pt")
         with torch.no_grad():

@@ -122,7 +122,7 @@ class At(Cuts):
 
     def testModuleWithoutOperators(self):
         model = self.save(odd_models.Identities)
-        self.pipec(0, "pipe-compile", model, "--at", "nothing", "-o", "nothing.pipe", saying="note: --at nothing: no operators of it are left; cut before b")
+        self.pipec(0, "pipe-compile", model, "--at", "nothing", "-o", "nothing.pipe", saying="note: --at nothing: none of its operators are left; cut before b")
         self.assertEqual(self.firsts(e2e.plan("nothing.pipe")), ["a", "b"])
         self.sameNumbers(model, "nothing.pipe")
 

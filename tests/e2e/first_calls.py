@@ -54,7 +54,7 @@ class FirstCalls(e2e.Case):
 
     def testTheExampleOfTheCompileRunsAsItIs(self):
         result = self.pipec(0, "pipe-run", "chain.pipe", "--inputs", "inputs.pt", "--threads", 1, "--output", "out.pt", "--force")
-        self.assertIn("note: 3 micro-batches by default, 2 samples: running 2\n", result.err)
+        self.assertIn("note: running 2 micro-batches instead of the default 3: the batch has 2 samples\n", result.err)
         with torch.no_grad():
             rows = [torch.jit.load("chain.pt")(row[None]) for row in torch.load("inputs.pt")[0]]
         torch.testing.assert_close(torch.load("out.pt"), torch.cat(rows))
@@ -65,7 +65,7 @@ class FirstCalls(e2e.Case):
 
     def testAStoredScheduleFixesTheNumber(self):
         self.pipec(0, "pipe-compile", "chain.pt", "-o", "csv.pipe", "--at", "b,c", "--inputs", "inputs.pt", "--schedule", self.table(3))
-        self.refused(USAGE, "batch: expected at least 3 samples, one for each of the schedule's micro-batches, got 2",
+        self.refused(USAGE, "batch: expected at least 3 samples, one sample per micro-batch of the schedule, got 2",
                      "pipe-run", "csv.pipe", "--inputs", "inputs.pt")
         self.pipec(0, "pipe-run", "csv.pipe", "--inputs", "inputs.pt", "--schedule", "forward-only")
 

@@ -119,11 +119,11 @@ class Inspect(e2e.Case):
                 self.compiled(e2e.MODELS / f"{name}.pt", f"{name}.pipe", "--inputs", e2e.MODELS / f"{name}.inputs.pt", *options)
                 page = self.page(f"{name}.pipe")
                 equal = name == "mlp_markers"
-                self.assertEqual("This plan has no costs, so all stages are drawn with equal times" in page.text, equal)
+                self.assertEqual("This plan has no costs, so every stage is drawn with one step" in page.text, equal)
                 self.assertEqual("Predicted for" in page.text, not equal)
                 self.assertIn("the stages linked together are the source", page.text)
                 if name == "unet":
-                    self.assertIn("no: a value or weight goes to another stage than the next", page.text)
+                    self.assertIn("no: a value or weight goes to a stage other than the next", page.text)
 
     def testTableForPyTorch(self):
         """With sends and receives where all goes to the next stage; else the channel that does not is named."""
@@ -210,7 +210,7 @@ class Inspect(e2e.Case):
         self.refused(USAGE, ["--html: mine.html exists", "pass --force to replace it"], "pipe-inspect", "keep.pipe", "--html", "mine.html")
         before = e2e.files("keep.pipe")
         for name in ("plan.json", "page.html"):
-            self.refused(USAGE, [f"--html: keep.pipe/{name} lies in an artifact", "choose a place beside it"],
+            self.refused(USAGE, [f"--html: keep.pipe/{name} is inside an artifact", "choose a path outside the artifact"],
                          "pipe-inspect", "keep.pipe", "--html", f"keep.pipe/{name}", "--force")
         self.assertEqual(e2e.files("keep.pipe"), before)
         self.assertEqual(Path("mine.html").read_text(), "mine")

@@ -263,7 +263,7 @@ class Lengths(e2e.Case):
         """Only what has to point at nodes is said to; nor do the weights' sizes make the graph a batch."""
         torch.manual_seed(5)
         model = self.save(Molecule)
-        says = "edges names samples by their number"
+        says = "edges refers to samples by index"
         for edges in (9, 20):
             torch.save((torch.randint(50, (9,)), torch.arange(2 * edges).view(2, edges) % 9, torch.rand(edges, 1)), "molecule.pt")
             plan = self.compiled(model, "molecule.pipe", "--inputs", "molecule.pt", "--stages", 2)

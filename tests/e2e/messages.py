@@ -83,7 +83,7 @@ class BatchDimensions(Messages):
         self.refused(USAGE, ["expected 4 samples", "compile with --batch-dim state=1"], "pipe-run", "fixed.pipe", "--inputs", "state-in.pt",
                      "--microbatches", 2)
         self.compiled(self.model, "unknown.pipe", "--at", "b")
-        self.refused(USAGE, ["expected a batch of 4", "when the model is compiled", "--batch-dim state=1"], "pipe-run", "unknown.pipe", "--inputs",
+        self.refused(USAGE, ["expected a batch of 4", "when you compile the model", "--batch-dim state=1"], "pipe-run", "unknown.pipe", "--inputs",
                      "state-in.pt", "--microbatches", 2)
 
     def testOneOfSeveralIsNamed(self):
@@ -127,7 +127,7 @@ class BatchDimensions(Messages):
 
     def testWhatIsNamedIsNotTheBatch(self):
         self.pipec(0, "pipe-compile", self.save(odd_models.WithState), "--at", "b", "--inputs", "state-in.pt", "--batch-dim", "state=2", "--dry-run",
-                   saying="note: the model runs with 8 samples only, or what --batch-dim names is not its batch: ")
+                   saying="note: the model accepts only batches of 8 samples, or --batch-dim does not name its batch: ")
 
     def testTheNamedOneIsTheBatch(self):
         """A table with as many rows as there are samples, before the argument whose batch is named."""
@@ -177,7 +177,7 @@ class FixedBatches(Messages):
                 self.refused(USAGE, [*saying, "called with x: float32[2,8]"], *command, "--inputs", "f32[2,8]")
             self.refused(USAGE, saying, "pipe-run", model, "--inputs", "f32[4,8]", "--microbatches", 2)
             self.pipec(0, "pipe-compile", model, "--at", "b", "--inputs", "f32[4,8]", "-o", "baked.pipe", "--force",
-                       saying=["batch: only micro-batches of 4 samples", "note: the model runs with 4 samples only: ", "x.size(0)"])
+                       saying=["batch: only micro-batches of 4 samples", "note: the model accepts only batches of 4 samples: ", "x.size(0)"])
             self.refused(USAGE, ["micro-batch 0: expected 4 samples (the model's constants fix it), got 2", "choose --microbatches", "x.size(0)"],
                          "pipe-run", "baked.pipe", "--inputs", "f32[4,8]", "--microbatches", 2)
             self.pipec(0, "pipe-run", "baked.pipe", "--inputs", "f32[8,8]", "--microbatches", 2)

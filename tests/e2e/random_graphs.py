@@ -35,8 +35,8 @@ import stages_by_hand  # noqa: E402
 
 USAGE, UNSUPPORTED = 2, 4
 # Of a call that --at names: it may be dead code, or all calls in front of it may be.
-NO_PLACE = re.compile(r"begin at the same operator|calls no module|has no operators left|leaves nothing in front")
-NOT_ONE_VALUE = "expected one value from all micro-batches"
+NO_PLACE = re.compile(r"begin at the same operator|calls no module|has no operators left|leaves the first stage empty")
+NOT_ONE_VALUE = "expected the same value from all micro-batches"
 FEWER = re.compile(r"at most (\d+) stages?")
 
 

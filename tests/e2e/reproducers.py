@@ -90,7 +90,7 @@ class Reproducers(e2e.Case):
     def crashed(self, tool, *arguments, fault, by, code=INTERNAL, **how):
         """Runs a command that ends in a crash; returns what it left, which is one reproducer."""
         result = self.pipec(code, tool, *arguments, "--planted-fault", fault, cwd=self.directory, **how)
-        self.assertIn(f"\nerror: {tool}: crashed: {by}\nhelp: an error of pipec, not of the model: please report it with ./pipec-reproducer-1",
+        self.assertIn(f"\nerror: {tool}: crashed: {by}\nhelp: this is an error in pipec, not in the model; please report it with ./pipec-reproducer-1",
                       "\n" + result.err)
         self.assertEqual(e2e.leftovers(self.directory, self.known), ["pipec-reproducer-1"])
         made = self.directory / "pipec-reproducer-1"
@@ -129,7 +129,7 @@ class Reproducers(e2e.Case):
         """While it is mapped: the next page of it that is read ends the process. No fault of pipec."""
         result = self.pipec(IO, "pipe-compile", MODEL, "--at", "layers.8", "-o", "out.pipe", "--planted-fault", "bus", cwd=self.directory,
                             saying="error: pipe-compile: a file became shorter while it was read, or its disk failed: bus error (signal 7)")
-        self.assertNotIn("an error of pipec", result.err)
+        self.assertNotIn("an error in pipec", result.err)
         self.assertEqual(e2e.leftovers(self.directory, []), [])
 
     def testCrashThatWasNone(self):

@@ -85,7 +85,7 @@ class Signatures(e2e.Case):
         torch.save((x, [{"boxes": torch.ones(2)}] * 6), "given.pt")
         torch.save(self.expected(model, x), "expected.pt")
         result = self.pipec(0, "pipe-compile", model, "-o", "absent.pipe", "--stages", 8, "--inputs", "absent.pt")
-        self.assertIn("argument targets stays None, as in the example inputs", result.out + result.err)
+        self.assertIn("argument targets is always None, as in the example inputs", result.out + result.err)
         plan = e2e.plan("absent.pipe")
         self.assertIn("fact input targets has value None", plan["obligations"])
         self.assertEqual(plan["required_features"], ["absent-arguments"])

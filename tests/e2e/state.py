@@ -117,7 +117,7 @@ class State(e2e.Case):
         torch.save((batch[:4],), "example.pt")
         torch.save((batch,), "inputs.pt")
         self.compiled(model, "number.pipe", "--stages", 2, "--inputs", "example.pt")
-        self.pipec(1, "pipe-run", "number.pipe", "--inputs", "inputs.pt", "--microbatches", 2, saying="expected one value from all micro-batches")
+        self.pipec(1, "pipe-run", "number.pipe", "--inputs", "inputs.pt", "--microbatches", 2, saying="expected the same value from all micro-batches")
         # The reference has no example to hold to.
         self.pipec(0, "pipe-run", model, "--inputs", "inputs.pt", "--microbatches", 2, "--output", "reference.pt", "--force")
         self.assertEqual(torch.load("reference.pt")[1], large)

@@ -49,7 +49,7 @@ class OnDisk(e2e.Case):
     def testNotReadBack(self):
         """The compile says so, and whoever reads the artifact finds it."""
         large = ["--past-cache-from", "1MiB"]
-        self.compile(0, *large, saying="digested on the way, and their ends read back")
+        self.compile(0, *large, saying="and their ends read back")
         self.pipec(0, "pipe-check", "large.pipe", "--against", "large.pt", saying="PASSED")
         self.compile(0, *large, "--verify", "run", "--inputs", "f32[2,512]", saying="every byte of its weights")
         fault = [*large, "--planted-fault", "flipped-bit-on-disk"]

@@ -172,7 +172,7 @@ TEST(FailedCall, AStuckOperatorMakesThePipelineUnusableUntilItReturns) {
   flag.fill_(7); // holds micro-batch 1
   EXPECT_TRUE(failedWith(pipeline->infer(inputs), ExitCode::Usage,
                          "; rank 0 is still inside an operator of a call that failed: the pipeline "
-                         "takes no call until it returns"));
+                         "accepts no call until it returns"));
   EXPECT_TRUE(failedWith(pipeline->infer(good(4)), ExitCode::Other, "rank 0 is still inside"));
   flag.fill_(1);
   auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);

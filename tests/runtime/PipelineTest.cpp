@@ -200,8 +200,8 @@ TEST(Pipeline, AGivenScheduleFixesTheNumberOfMicroBatches) {
   auto pipeline = loadSmall({}, csv);
   ASSERT_TRUE(succeeded(pipeline));
   EXPECT_TRUE(failedWith(pipeline->infer(batch(1)), ExitCode::Usage,
-                         "batch: expected at least 2 samples, one for each of the schedule's "
-                         "micro-batches, got 1"));
+                         "batch: expected at least 2 samples, one sample per micro-batch of the "
+                         "schedule, got 1"));
   EXPECT_TRUE(succeeded(pipeline->infer(batch(2))));
 }
 

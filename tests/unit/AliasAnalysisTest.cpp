@@ -1,4 +1,5 @@
-// What may share memory, what is written where, and which cuts would tear a write from its aliases.
+// What may share memory, what is written where, and which cuts would separate a write from its
+// aliases.
 #include "passes/analysis/AliasAnalysis.h"
 
 #include "llvm/Support/raw_ostream.h"

@@ -213,7 +213,7 @@ TEST_F(ArtifactDirTest, forceDeletesOnlyArtifacts) {
 
 TEST_F(ArtifactDirTest, unwritableParentIsNamed) {
   EXPECT_TRUE(failedWith(ArtifactWriter::create(path("no/m.pipe"), false), ExitCode::IO,
-                         "make the directory first"));
+                         "create the directory first"));
   EXPECT_TRUE(failedWith(ArtifactWriter::create("/proc/m.pipe", false), ExitCode::IO,
                          "/proc/m.pipe: cannot write into /proc"));
   for (const char *name : {"", "/", ".", ".."})
@@ -348,7 +348,7 @@ TEST_F(ArtifactDirTest, swappedStagesAreRecognised) {
   put(artifact + "/stage-0.pt", "weights of stage 1");
   std::vector<Finding> findings = checkIntegrity(artifact);
   ASSERT_EQ(findings.size(), 1u);
-  EXPECT_EQ(findings[0].message, "stage-0.pt: changed: it holds what stage-1.pt should hold");
+  EXPECT_EQ(findings[0].message, "stage-0.pt: changed: it has the contents of stage-1.pt");
 }
 
 TEST_F(ArtifactDirTest, whatIsNoArtifact) {

@@ -112,7 +112,7 @@ TEST(BatchDimGuess, TheRowsOfAnEdgeListAreNoSamples) {
     return at::zeros_like(nodes).index_add(0, edges[1], nodes.index_select(0, edges[0]));
   });
   EXPECT_FALSE(tried.signature.batchSymbolic);
-  EXPECT_EQ(tried.whole.find("input0 names samples by their number"), 0u) << tried.whole;
+  EXPECT_EQ(tried.whole.find("input0 refers to samples by index"), 0u) << tried.whole;
 }
 
 TEST(BatchDimGuess, AFirstTensorThatResultsFollowIsTheBatch) {

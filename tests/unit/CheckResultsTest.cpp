@@ -65,7 +65,7 @@ TEST(CheckResults, AListIsNotTheWhole) {
 TEST(CheckResults, WhatDoesNotFitTogetherIsSaid) {
   const ResultCheck check = checked(7, 7, 8, {MergeRule::Kind::Same, 0});
   EXPECT_EQ(check.equal, Equal::No);
-  EXPECT_NE(check.reason.find("expected one value from all micro-batches"), std::string::npos);
+  EXPECT_NE(check.reason.find("expected the same value from all micro-batches"), std::string::npos);
 }
 
 TEST(CrossTalk, RowsOfOtherSamplesStay) {
@@ -75,9 +75,9 @@ TEST(CrossTalk, RowsOfOtherSamplesStay) {
   EXPECT_EQ(talk(before, after), "") << "its own row";
   after[2][0] = 0.75;
   EXPECT_EQ(talk(before, after),
-            "result logits of sample 2: 1, 0.75 after sample 1 alone has changed");
+            "result logits of sample 2 changes from 1 to 0.75 if only sample 1 changes");
   EXPECT_EQ(talk(before.t(), after.t(), {MergeRule::Kind::Concat, 1}),
-            "result logits of sample 2: 1, 0.75 after sample 1 alone has changed");
+            "result logits of sample 2 changes from 1 to 0.75 if only sample 1 changes");
   EXPECT_EQ(talk(before, after, {}), "") << "a list has no rows of samples";
 }
 

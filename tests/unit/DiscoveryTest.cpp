@@ -234,7 +234,7 @@ TEST(Discovery, StateIsFollowedOverMicroBatches) {
   EXPECT_EQ(found.results[0].equal, Equal::No);
   EXPECT_EQ(found.results[1].equal, Equal::No);
   ASSERT_EQ(found.warnings.size(), 2u);
-  EXPECT_NE(found.warnings[0].find("result 0 follows the model's state"), std::string::npos);
+  EXPECT_NE(found.warnings[0].find("result 0 depends on the model's state"), std::string::npos);
 }
 
 TEST(Discovery, RandomNumbersAreNotCompared) {

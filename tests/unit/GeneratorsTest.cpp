@@ -211,20 +211,19 @@ TEST(Generators, namesAreFound) {
 
 TEST(TableCheck, refusesWhatIsNoSchedule) {
   const std::pair<const char *, const char *> tables[] = {
-      {"0F0,1B0\n1F0,0B0\n", "rank 0, action 1: 1B0 stands before its forward"},
+      {"0F0,1B0\n1F0,0B0\n", "rank 0, action 1: 1B0 precedes its forward"},
       {"0F0,0F1,0B0,0B1\n1F0,1F0,1B0,1F1,1B1\n", "rank 1, action 1: 1F0 appears twice"},
-      {"0F0,0F1,0B0,0B1\n1F0,1B0,1B1\n", "rank 1, action 2: 1B1 stands before its forward"},
+      {"0F0,0F1,0B0,0B1\n1F0,1B0,1B1\n", "rank 1, action 2: 1B1 precedes its forward"},
       {"0F0,0F1,0B0,0B1\n1F0,1B0\n", "1F1 is missing"},
       {"0F0,0I0,0W0,0B0\n1F0,1B0\n",
        "0B0: the backward is whole (B) or in two pieces (I, W), got both"},
-      {"0F0,0W0,0I0\n1F0,1I0,1W0\n", "0W0 stands before its input gradient"},
+      {"0F0,0W0,0I0\n1F0,1I0,1W0\n", "0W0 precedes its input gradient"},
       {"0F0,0I0\n1F0,1I0,1W0\n", "0W0 is missing"},
       {"0F0,0B0,1F0\n1B0\n", "1B0: stage 1 is on rank 0"},
       {"0F0,0SEND_F0,0F1,0RECV_B0,0B0,0RECV_B1,0B1\n1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,"
        "1SEND_B1\n",
        "1RECV_F1 has no 0SEND_F1 on rank 0"},
-      {"0F0,0SEND_F0,0RECV_B0,0B0\n1F0,1RECV_F0,1B0,1SEND_B0\n",
-       "rank 1: 1F0 stands before 1RECV_F0"},
+      {"0F0,0SEND_F0,0RECV_B0,0B0\n1F0,1RECV_F0,1B0,1SEND_B0\n", "rank 1: 1F0 precedes 1RECV_F0"},
       {"\n\n", "expected actions, got none"},
       {"99999999F0\n", "expected at least as many actions"},
   };
@@ -244,8 +243,8 @@ TEST(TableCheck, warnsOfOrders) {
       llvm::cantFail(scheduleFromCsv("0F0,0F1,0SEND_F1,0SEND_F0,0RECV_B0,0B0,0RECV_B1,0B1\n1RECV_"
                                      "F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n"));
   EXPECT_TRUE(succeeded(checkTable(table, &warnings)));
-  EXPECT_EQ(warnings,
-            std::vector<std::string>{"rank 0 sends to rank 1 in another order than it receives"});
+  EXPECT_EQ(warnings, std::vector<std::string>{
+                          "rank 0 sends to rank 1 in a different order than it receives"});
 }
 
 TEST(ScheduleCsv, readsWhatTorchWrites) {

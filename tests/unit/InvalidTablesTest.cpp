@@ -15,10 +15,10 @@ struct Table {
 };
 
 constexpr Table kTables[] = {
-    {"backward_on_other_rank", "0F0,1B0\n1F0,0B0\n", "1B0 stands before its forward"},
+    {"backward_on_other_rank", "0F0,1B0\n1F0,0B0\n", "1B0 precedes its forward"},
     {"deadlock", "0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n", "deadlock: rank 0, op "},
     {"duplicate", "0F0,0F1,0B0,0B1\n1F0,1F0,1B0,1F1,1B1\n", "1F0 appears twice"},
-    {"missing_forward", "0F0,0F1,0B0,0B1\n1F0,1B0,1B1\n", "1B1 stands before its forward"},
+    {"missing_forward", "0F0,0F1,0B0,0B1\n1F0,1B0,1B1\n", "1B1 precedes its forward"},
     {"missing_send",
      "0F0,0SEND_F0,0F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
      "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n",
@@ -31,7 +31,7 @@ constexpr Table kTables[] = {
     {"recv_after_use", "0F0,0SEND_F0,0RECV_B0,0B0\n1F0,1RECV_F0,1B0,1SEND_B0\n",
      "1F0 stands before 1RECV_F0"},
     {"split_and_whole", "0F0,0I0,0W0,0B0\n1F0,1B0\n", "got both"},
-    {"w_before_i", "0F0,0W0,0I0\n1F0,1I0,1W0\n", "0W0 stands before its input gradient"},
+    {"w_before_i", "0F0,0W0,0I0\n1F0,1I0,1W0\n", "0W0 precedes its input gradient"},
 };
 
 /// Checked as a table, then lowered, then executed: the first that finds fault is what a user sees.

@@ -416,7 +416,7 @@ TEST(JointSearch, saysWhatIsMissing) {
   std::mt19937 random(2);
   JointRequest request = requestFor(randomTable(random, 2), 4);
   EXPECT_TRUE(failedWith(searchJointly(request), ExitCode::Usage,
-                         "expected a model with places for at least 3 cuts"));
+                         "expected a model with room for at least 3 cuts"));
   request.microBatchings.clear();
   EXPECT_TRUE(failedWith(searchJointly(request), ExitCode::Usage,
                          "number of micro-batches, got 2, 4, 4, 2, 0"));

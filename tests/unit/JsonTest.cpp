@@ -45,7 +45,7 @@ TEST(Json, refusesWithPlaceAndReason) {
       {"[[[[[[[[[1]]]]]]]]]", "nested deeper than 8"},
       {"[01]", "leading zero"},
       {"[+1]", "expected a value"},
-      {"[1.]", "expected a digit behind '.'"},
+      {"[1.]", "expected a digit after '.'"},
       {"[1e]", "expected a digit in the exponent"},
       {"[-]", "expected a digit"},
       {"[NaN]", "expected a value"},

@@ -134,7 +134,7 @@ TEST(Split, RefusesWhatCannotBeCut) {
   EXPECT_EQ(message({at::ones({4}), at::ones({4})}, 5),
             "micro-batches: expected at most 4, the number of samples, got 5");
   EXPECT_EQ(message({at::ones({4}), at::ones({3})}, 2),
-            "input y: expected a batch of 4 as input x has, got 3");
+            "input y: expected a batch of 4, as input x has, got 3");
   EXPECT_EQ(message({at::ones({4}), at::scalar_tensor(1)}, 2),
             "input y: expected a batch dimension 0, got a tensor of 0 dimensions");
   Signature none = signatureWith({input("x")}, 1);
@@ -147,7 +147,7 @@ TEST(Split, WhatTheExampleLeftOutIsNotGuessed) {
   signature.inputs[1].type = "Optional[Tensor]";
   const at::Tensor x = at::ones({4, 2});
   EXPECT_EQ(errorOf(splitInputs(signature, {x, at::ones({4})}, 2)).message,
-            "argument mask: expected None in several micro-batches, as in the example inputs of "
+            "argument mask: expected None with several micro-batches, as in the example inputs of "
             "the compile, got a tensor with 4 rows for 4 samples");
   EXPECT_EQ(take(splitInputs(signature, {x, at::ones({4})}, 1)).size(), 1u);
   EXPECT_EQ(take(splitInputs(signature, {x, at::ones({3})}, 2)).size(), 2u) << "not by samples";
@@ -217,17 +217,57 @@ TEST(Merge, SaysWhatDoesNotFit) {
     return errorOf(mergeOutputs(signature, {{a}, {b}}, {2, 2})).message;
   };
   EXPECT_EQ(message(kSame, 7, 8),
-            "result result: expected one value from all micro-batches, as for "
-            "the example inputs, got another one from micro-batch 1: output: "
+            "result: expected the same value from all micro-batches, as on "
+            "the example inputs, got a different one from micro-batch 1: output: "
             "expected 7, got 8");
   EXPECT_EQ(message(kSame, c10::IValue(), 8),
-            "result result: expected one value from all micro-batches, as for "
-            "the example inputs, got another one from micro-batch 1: output: "
+            "result: expected the same value from all micro-batches, as on "
+            "the example inputs, got a different one from micro-batch 1: output: "
             "expected a value of type None, got one of type Int");
   EXPECT_EQ(message(kMean, 0.5, c10::IValue()),
-            "result result: the micro-batches returned trees of different shapes");
+            "result: the micro-batches returned results of different structure");
   EXPECT_EQ(message(concat(0), at::scalar_tensor(1.0), at::scalar_tensor(2.0)),
-            "result result: joined along dimension 0: expected at least 1 dimensions, got 0");
+            "result: joined along dimension 0: expected at least 1 dimensions, got 0");
+}
+
+TEST(Merge, WithoutAnExampleLengthsShowListsOfSamples) {
+  Signature signature = signatureWith({}, 1);
+  signature.leaves[0].merge = kList;
+  auto merged = [&](const c10::IValue &a, const c10::IValue &b) {
+    return take(mergeOutputs(signature, {{a}, {b}}, {3, 2})).toListRef().size();
+  };
+  const std::vector<int64_t> three = {1, 2, 3}, two = {4, 5};
+  EXPECT_EQ(merged(three, two), 5u) << "an entry per sample";
+  EXPECT_EQ(merged(two, two), 2u) << "a list per micro-batch";
+  signature.batchSize = 3;
+  EXPECT_EQ(merged(three, two), 2u) << "an example has shown that it is none";
+}
+
+TEST(Merge, ListsAreJoined) {
+  Signature signature = signatureWith({}, 1);
+  signature.leaves[0].merge = kJoin;
+  const std::vector<int64_t> three = {1, 2, 3}, two = {4, 5};
+  EXPECT_EQ(take(mergeOutputs(signature, {{three}, {two}}, {3, 2})).toIntVector(),
+            (std::vector<int64_t>{1, 2, 3, 4, 5}));
+  signature.leaves[0].merge.dim = 1;
+  auto inTuple = [](const std::vector<int64_t> &list) {
+    return c10::IValue(c10::ivalue::Tuple::create({list, list}));
+  };
+  const c10::IValue joined =
+      take(mergeOutputs(signature, {{inTuple(three)}, {inTuple(two)}}, {3, 2}));
+  EXPECT_EQ(joined.toTupleRef().elements()[1].toIntVector().size(), 5u);
+  EXPECT_EQ(errorOf(mergeOutputs(signature, {{three}, {7}}, {3, 2})).code, ExitCode::Other);
+}
+
+TEST(Merge, Sums) {
+  Signature signature = signatureWith({}, 3);
+  for (OutputLeaf &leaf : signature.leaves)
+    leaf.merge = kSum;
+  const c10::IValue result = take(mergeOutputs(
+      signature, {{3, 0.5, at::ones({2}, at::kInt)}, {2, 1.5, at::ones({2}, at::kInt)}}, {3, 2}));
+  EXPECT_EQ(result.toTupleRef().elements()[0].toInt(), 5);
+  EXPECT_EQ(result.toTupleRef().elements()[1].toDouble(), 2.0);
+  EXPECT_TRUE(at::equal(result.toTupleRef().elements()[2].toTensor(), at::full({2}, 2, at::kInt)));
 }
 
 TEST(Merge, SplitThenMergeIsTheIdentity) {
@@ -268,7 +308,7 @@ TEST(Merge, ContainersAndNestedTrees) {
   EXPECT_EQ(
       errorOf(mergeOutputs(signature, {{list, at::ones({2})}, {shorter, at::ones({2})}}, {2, 2}))
           .message,
-      "result a: the micro-batches returned trees of different shapes");
+      "result a: the micro-batches returned results of different structure");
   EXPECT_EQ(errorOf(flattenOutputs(signature, at::ones({1}))).message,
             "result: expected a dict of 2, got a value of type Tensor");
 }
@@ -404,8 +444,9 @@ TEST(Trial, WhatHangsOnEarlierSamplesStaysWhole) {
   std::string whole;
   whole =
       notCut(signature, {at::randn({4, 2}), at::randn({12}), offsets}, {false, false, false}, run);
-  EXPECT_EQ(whole,
-            "the model fails on the later samples of the example alone (offsets begin at 0)");
+  EXPECT_EQ(
+      whole,
+      "the model fails when it gets only the later samples of the example (offsets begin at 0)");
   EXPECT_FALSE(signature.batchSymbolic);
   for (const InputSpec &spec : signature.inputs)
     EXPECT_EQ(spec.batchDim, std::nullopt) << spec.name;
@@ -434,7 +475,7 @@ TEST(Trial, SamplesThatNameEachOtherStayWhole) {
   };
   std::string whole;
   whole = notCut(signature, example, {false, false}, run);
-  EXPECT_EQ(whole, "edges names samples by their number, and a part of them alone lacks some");
+  EXPECT_EQ(whole, "edges refers to samples by index, and a part of the batch lacks some of them");
   EXPECT_FALSE(signature.batchSymbolic);
   EXPECT_EQ(signature.inputs[0].batchDim, std::nullopt);
 

@@ -383,7 +383,8 @@ TEST(ModelText, ErrorsNameLineAndColumn) {
       fails("model {\n  graph(%x : Tensor):\n    %1 : Tensor = aten::relu(%y)\n    return (%1)\n}",
             "graph at line 2: "));
   EXPECT_TRUE(fails("model {\n  graph(%x : __torch__.Point):\n    return (%x)\n}",
-                    "line 2: type __torch__.Point is defined by a model", ExitCode::Unsupported));
+                    "line 2: type __torch__.Point is defined in the model's file",
+                    ExitCode::Unsupported));
   EXPECT_TRUE(fails("model {\n  attribute o object __torch__.Foo value=object\n" + graph,
                     "an object of type __torch__.Foo has no text form", ExitCode::Unsupported));
   EXPECT_TRUE(fails("model {\n  attribute w parameter float32[2] data=bytes(00)\n" + graph,

@@ -167,8 +167,8 @@ TEST(Plan, outputTreeIsRead) {
     const char *to, *message;
   };
   const Case cases[] = {
-      {"\"outputs\": -1", "expected the number of a leaf"},
-      {"\"outputs\": {}", "expected the number of a leaf, or an object"},
+      {"\"outputs\": -1", "expected the number of an output"},
+      {"\"outputs\": {}", "expected the number of an output, or an object"},
       {"\"outputs\": {\"tuple\": [0], \"list\": []}", "expected one kind of container"},
       {"\"outputs\": {\"tuple\": [1, 0, 2]}", "expected leaf 0, got leaf 1"},
       {"\"outputs\": {\"tuple\": [0, 1]}", "has 2 leaves, but 3 are described"},
@@ -332,7 +332,7 @@ TEST(PlanVerifier, namesWhatIsWrong) {
                    }},
                   {"channel 0 (c0): stage 0, port 0 does not list it",
                    [](Plan &p) { p.stages[0].outputs[0].channels = {}; }},
-                  {"stage 0, output 0 (c0): output leaf 9 does not exist",
+                  {"stage 0, output 0 (c0): output 9 does not exist",
                    [](Plan &p) { p.stages[0].outputs[0].leaves = {9}; }},
                   {"output scores.logits: made by stage 0, output 0 (c0) and by stage 2, output 0 "
                    "(y)",
@@ -413,7 +413,7 @@ TEST(PlanVerifier, namesWhatIsWrong) {
                    [](Plan &p) { p.ties[1].mode = Tie::Mode::Transmit; }},
                   {"obligation 0 (recompute aten::size 1 times in stage 9): expected a stage below",
                    [](Plan &p) { p.obligations[0].stage = 9; }},
-                  {"skips a stage, but the plan says chain", [](Plan &p) { p.chain = true; }},
+                  {"skips a stage, but the plan has chain set", [](Plan &p) { p.chain = true; }},
                   {"method: expected the name of a method, got \"\"",
                    [](Plan &p) { p.signature.method = ""; }},
                   {"model input 0 (x): batch dimension 1: expected size B, got 3",
@@ -422,7 +422,7 @@ TEST(PlanVerifier, namesWhatIsWrong) {
                    [](Plan &p) { p.signature.inputs[0].batchDim = 9; }},
                   {"model input 0 (x): size B: expected sizes without B where no dimension is cut",
                    [](Plan &p) { p.signature.inputs[0].batchDim.reset(); }},
-                  {"model input 1 (n): type int is no tensor, but one is described or cut",
+                  {"model input 1 (n): type int is not a tensor, but a tensor is described or cut",
                    [](Plan &p) { p.signature.inputs[1].batchDim = 0; }},
                   {"model input 1 (n): default: expected a value of type int, got null",
                    [](Plan &p) { p.signature.inputs[1].defaultValue = nullptr; }},
@@ -437,7 +437,8 @@ TEST(PlanVerifier, namesWhatIsWrong) {
                    [](Plan &p) {
                      p.signature.leaves[0].merge = {MergeRule::Kind::List, 0};
                    }},
-                  {"output scores.more.0: type int is no tensor, but one is described or joined",
+                  {"output scores.more.0: type int is not a tensor, but a tensor is described or "
+                   "joined",
                    [](Plan &p) { p.signature.leaves[1].merge.kind = MergeRule::Kind::Concat; }},
                   {"output scores.logits: bytes: expected 48 as its sizes and dtype say, got 49",
                    [](Plan &p) { p.signature.leaves[0].tensor.bytes = 49; }},

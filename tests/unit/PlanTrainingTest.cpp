@@ -82,14 +82,16 @@ TEST(PlanTraining, CutsWhereItIsTold) {
     EXPECT_TRUE(plan.everyCut);
   }
   wishes.ranks = 3;
-  EXPECT_TRUE(failedWith(planTraining(table, wishes), ExitCode::Usage,
-                         "--ranks: expected a divisor of 4, the stages that the given cuts make"));
+  EXPECT_TRUE(failedWith(
+      planTraining(table, wishes), ExitCode::Usage,
+      "--ranks: expected a divisor of 4, the number of stages that the given cuts make"));
   wishes.ranks = 0;
   wishes.cluster = defaultCluster(3);
   const ErrorText why = describe(planTraining(table, wishes).takeError());
-  EXPECT_EQ(why.message, "--cluster: expected as many devices as a divisor of 4, the stages that "
-                         "the given cuts make, got 3");
-  EXPECT_NE(why.help.find("; --ranks 2 takes the first 2 devices only"), std::string::npos);
+  EXPECT_EQ(why.message,
+            "--cluster: expected a number of devices that divides 4, the number of stages that "
+            "the given cuts make, got 3");
+  EXPECT_NE(why.help.find("; --ranks 2 uses only the first 2 devices"), std::string::npos);
   wishes.ranks = 2; // as the help says
   EXPECT_EQ(take(planTraining(table, wishes)).ranks, 2u);
   wishes.cluster = std::nullopt;
@@ -203,11 +205,11 @@ TEST(PlanTraining, SaysForHowManyStagesAScheduleIs) {
   wishes.schedule = "zb-v";
   auto refusal = [&] { return describe(planTraining(evenTable(12), wishes).takeError()); };
   EXPECT_EQ(refusal().message, "zb-v: expected 2 stages per rank, got 1");
-  EXPECT_EQ(refusal().help, "2 ranks can have --stages 4; or choose another schedule");
+  EXPECT_EQ(refusal().help, "with 2 ranks, use --stages 4; or choose another schedule");
   wishes.stages = 4;
   wishes.schedule = "1f1b";
   EXPECT_EQ(refusal().message, "1f1b: expected 1 stage per rank, got 2");
-  EXPECT_EQ(refusal().help, "2 ranks can have --stages 2; or choose another schedule");
+  EXPECT_EQ(refusal().help, "with 2 ranks, use --stages 2; or choose another schedule");
   wishes.stages = 0;
   const ErrorText empty = describe(planTraining(evenTable(0), wishes).takeError());
   EXPECT_NE(empty.message.find("expected at least one operator"), std::string::npos);
@@ -223,10 +225,10 @@ TEST(PlanTraining, SaysWhatDoesNotGoTogether) {
                          "--microbatches: expected at most 4, the samples of --batch, got 5"));
   table.batch = 0;
   EXPECT_TRUE(failedWith(planTraining(table, wishes), ExitCode::Usage,
-                         "--batch: expected a table that says how many samples it is of"));
+                         "--batch: expected a cost table with its number of samples"));
   table.training = false;
   EXPECT_TRUE(failedWith(planTraining(table, wishes), ExitCode::Usage,
-                         "expected a cost table with the backward"));
+                         "expected a cost table with backward costs"));
 }
 
 } // namespace

@@ -190,7 +190,7 @@ TEST(CheckTraining, namesRankAndOp) {
       {drop(0, "I 0"), "(W 0 mb=0): its input gradient has not run yet"},
       {drop(0, "W 0"), "(TIE_REDUCE tie=0 group=0): stage 0 has backwards left"},
       {drop(0, "R 0"), "(I 0 mb=0): its forward has not been recomputed yet"},
-      {first(0, "R 0"), "does not stand between its forward and its backward"},
+      {first(0, "R 0"), "is not between its forward and its backward"},
       {first(0, "I 0"), "rank 0, op 0 (I 0 mb=0): its forward has not run yet"},
       {drop(0, "TAKE grad=0"), "(I 0 mb=0): the gradient of channel 0 is not there yet"},
       {first(1, "SEND grad=0"), "stage 1 has not made it yet"},

@@ -149,7 +149,7 @@ TEST(Verify, RefusesDamagedStagedModels) {
        [](StagedModel &m) { m.stages[0].plan.attributes[0].name = "q"; }},
       {"stage 2: uses w: the graph reads it 2 times, got uses=3",
        [](StagedModel &m) { m.stages[2].plan.attributes[0].uses = 3; }},
-      {"stage 2: uses w: channel 0 is no weight channel",
+      {"stage 2: uses w: channel 0 is not a weight channel",
        [](StagedModel &m) { m.stages[2].plan.attributes[0].channel = 0; }},
       {"stage 0: output h: expected a channel below 2, got 5",
        [](StagedModel &m) { m.stages[0].plan.outputs[0].channels = {5}; }},

@@ -125,7 +125,7 @@ llvm::Error RankReader::readCompute(size_t index) {
     if (again(R))
       return bad(index, kAgain);
     if (!(done & F) || (done & (B | I)))
-      return bad(index, "does not stand between its forward and its backward");
+      return bad(index, "is not between its forward and its backward");
     done |= R;
     return llvm::Error::success();
   case OpKind::WeightGrad:
