@@ -262,6 +262,12 @@ private:
                                    rule_.dim, rule_.dim + 1, parts.front().toTensor().dim()),
                        "compile with example inputs (--inputs), which show how values of "
                        "micro-batches are merged");
+    if (rule_.kind == MergeRule::Kind::Concat && !fitsConcat(parts, rule_.dim))
+      return makeError(ExitCode::Other,
+                       fmt::format("concatenation along dimension {}: the micro-batches' tensors "
+                                   "differ in other sizes",
+                                   rule_.dim),
+                       "compile with --merge PATH=list");
     return guardTorch(ExitCode::Other, "merging", [&]() -> c10::IValue {
       if (rule_.kind == MergeRule::Kind::Concat) {
         std::vector<at::Tensor> pieces;
@@ -338,6 +344,22 @@ std::string resultName(const Signature &signature, size_t leaf) {
 }
 
 } // namespace
+
+bool fitsConcat(llvm::ArrayRef<c10::IValue> parts, int64_t dim) {
+  for (const c10::IValue &part : parts) {
+    if (!part.isTensor() || !parts.front().isTensor())
+      return true;
+    const at::Tensor &first = parts.front().toTensor(), &other = part.toTensor();
+    if (!first.defined() || !other.defined())
+      return true;
+    if (first.dim() != other.dim())
+      return false;
+    for (int64_t d = 0; d < first.dim(); ++d)
+      if (d != dim && first.size(d) != other.size(d))
+        return false;
+  }
+  return true;
+}
 
 llvm::Expected<c10::IValue> mergeOutputs(const Signature &signature,
                                          llvm::ArrayRef<std::vector<c10::IValue>> leaves,

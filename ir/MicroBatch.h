@@ -25,6 +25,9 @@ llvm::Expected<c10::IValue> mergeOutputs(const Signature &signature,
                                          llvm::ArrayRef<std::vector<c10::IValue>> leaves,
                                          llvm::ArrayRef<int64_t> samples);
 
+/// Whether tensors can be concatenated along `dim`: all other sizes agree. True for other values.
+bool fitsConcat(llvm::ArrayRef<c10::IValue> parts, int64_t dim);
+
 /// The leaves of one result, in the signature's order. Errors: Other when the value does not have
 /// the tree's shape.
 llvm::Expected<std::vector<c10::IValue>> flattenOutputs(const Signature &signature,

@@ -205,7 +205,7 @@ llvm::Error Reference::Impl::learn(const std::vector<c10::IValue> &inputs) {
   how.microBatches = options.microBatches;
   how.findsTree = true;
   how.drawsRandom = [this] { return drew; };
-  how.writesState = keepsState;
+  how.writesState = anyNode(*module, assigns);
   how.trustsSizes = anyNode(*module, mayRunForEverAtOtherSizes);
   llvm::Expected<BatchDiscovery> found =
       discoverBatch(signature, inputs, how, [this](std::vector<std::vector<Values>> experiments) {
@@ -251,12 +251,18 @@ void Reference::Impl::correctRules(llvm::ArrayRef<std::vector<c10::IValue>> leav
   const std::vector<bool> given = givenLeaves(signature, options.merges);
   for (size_t l = 0; l < signature.leaves.size(); ++l) {
     MergeRule &rule = signature.leaves[l].merge;
-    if (rule.kind != MergeRule::Kind::Same || given[l])
+    if (given[l])
       continue;
-    const bool same = llvm::all_of(leaves, [&](const std::vector<c10::IValue> &microBatch) {
-      return compare(leaves.front()[l], microBatch[l], 0.0, 0.0).equal;
-    });
-    if (same)
+    std::vector<c10::IValue> parts;
+    for (const std::vector<c10::IValue> &microBatch : leaves)
+      parts.push_back(microBatch[l]);
+    const bool fits = rule.kind == MergeRule::Kind::Same
+                          ? llvm::all_of(parts,
+                                         [&](const c10::IValue &part) {
+                                           return compare(parts.front(), part, 0.0, 0.0).equal;
+                                         })
+                          : rule.kind != MergeRule::Kind::Concat || fitsConcat(parts, rule.dim);
+    if (fits)
       continue;
     rule = {};
     warnings.push_back(fmt::format("result {} differs between micro-batches, so it becomes a list "

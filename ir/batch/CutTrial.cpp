@@ -71,17 +71,26 @@ Values poke(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, int64_t sam
   });
 }
 
-/// Repetitions of one sample become samples of their own: each a little smaller than the one
-/// before, or, of whole numbers, every other one reversed.
-Values spread(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, bool &distinct) {
+/// Repetitions of one of `samples` samples become samples of their own: each turned along the last
+/// dimension and a little smaller than the one before, or, of whole numbers, every other one
+/// reversed. Otherwise one sample would be in two parts, which hides that parts differ.
+Values spread(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, int64_t samples,
+              bool &distinct) {
   distinct = false;
   return mapCut(inputs, dims, [&](const at::Tensor &tensor, int64_t dim) {
     const c10::IValue copied = ownCopies({c10::IValue(tensor)}).front();
-    for (int64_t k = 1; k < tensor.size(dim); ++k) {
+    const int64_t size = tensor.size(dim);
+    int64_t repeated = 0;
+    for (int64_t k = 1; k < size; ++k) {
+      const bool isNew = k * samples / size != (k - 1) * samples / size; // as resizeBatch repeats
+      repeated = isNew ? 0 : repeated + 1;
+      if (repeated == 0)
+        continue;
       at::Tensor row = copied.toTensor().select(dim, k);
-      if (hasFractions(tensor))
-        row.mul_(1 - static_cast<double>(k) / 16);
-      else if (k % 2 && tensor.dim() > 1)
+      if (hasFractions(tensor)) // turned as well: a norm undoes a factor
+        row.copy_((tensor.dim() > 1 ? row.roll(repeated, -1) : row.clone())
+                      .mul(1 - static_cast<double>(repeated) / 16));
+      else if (repeated % 2 && tensor.dim() > 1)
         row.copy_(row.clone().flip(-1));
     }
     distinct = distinct || !copied.toTensor().equal(tensor);
@@ -155,14 +164,15 @@ private:
     return run(asked).front();
   }
 
-  /// Of an example of one sample, which would hide that samples affect each other, others are made.
+  /// Samples that stand for several are made to differ, where the model takes that.
   std::string refusalOfWhole() {
     const Values plain = resized(example_, dims_, kWholeSamples);
-    if (trial_.candidate.batch != 1)
+    const int64_t samples = trial_.candidate.batch;
+    if (samples >= kWholeSamples)
       return refusalOf(trial_.whole, {plain});
     bool distinct = false;
-    const std::string refusal = refusalOf(trial_.whole, {spread(plain, dims_, distinct)});
-    trial_.distinct = distinct && refusal.empty();
+    const std::string refusal = refusalOf(trial_.whole, {spread(plain, dims_, samples, distinct)});
+    trial_.distinct = samples > 1 || (distinct && refusal.empty());
     return refusal.empty() ? "" : refusalOf(trial_.whole, {plain});
   }
 

@@ -39,6 +39,16 @@ struct Way {
   std::string mixing; // a result in which samples affect each other
   CutFit fit = CutFit::Fails;
 
+  /// Rows affect each other, as the steps of a sequence do, or no result has rows.
+  bool mayBeTime() const {
+    if (fit == CutFit::Reduced || fit == CutFit::Unrelated)
+      return true;
+    bool mixes = !mixing.empty() || llvm::none_of(signature.leaves, hasRows);
+    for (size_t l = 0; l < checks.size(); ++l)
+      mixes = mixes || (hasRows(signature.leaves[l]) && checks[l].equal == ResultCheck::Equal::No);
+    return fit == CutFit::Unequal && mixes;
+  }
+
   /// Good enough to take the batch from another tensor than the first.
   bool allFollow() const {
     return llvm::any_of(signature.leaves, follows) &&
@@ -61,8 +71,7 @@ public:
       return candidates.takeError();
     if (llvm::Error error = tryGroups(*candidates))
       return std::move(error);
-    const bool open = best_ && (best_->fit == CutFit::Unequal || best_->fit == CutFit::Reduced);
-    if (open && !options_.trustsSizes)
+    if (best_ && best_->mayBeTime() && !options_.trustsSizes)
       if (auto second = secondDimension(untried_, inputs_, options_.batchDimGiven))
         if (llvm::Error error = tryOther(*second))
           return std::move(error);

@@ -49,11 +49,15 @@ std::vector<std::string> notesOnInputs(const Signature &signature, const Values 
     notes.push_back(fmt::format(
         "the batch is {}, the choice that keeps samples independent; --batch-dim {} confirms it",
         fmt::join(cut, ", "), fmt::join(said, ",")));
+  std::string others; // what is cut, to be named along with one more
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (const std::optional<int64_t> dim = signature.inputs[i].batchDim)
+      others += fmt::format("{}={},", signature.inputs[i].name, *dim);
   for (const std::string &name : whole)
     notes.push_back(fmt::format("every micro-batch gets the whole of {}, although it has {} rows "
                                 "like the batch: test runs show that its rows are not samples; "
-                                "--batch-dim {}=none confirms it, --batch-dim {}=0 cuts it",
-                                name, batch, name, name));
+                                "--batch-dim {}=none confirms it, --batch-dim {}{}=0 cuts it, too",
+                                name, batch, name, others, name));
   return notes;
 }
 
@@ -77,14 +81,19 @@ std::string noteOnResult(const std::string &path, const MergeRule &rule, const R
                                                     : "a list with a value per micro-batch";
   const std::string differs = rule.kind == Kind::List ? "" : " (" + check.reason + ")";
   return fmt::format("{} is {}, which differs from the whole batch{}; to merge it in another way, "
-                     "pass --merge {}=concat:K|sum|mean|list|same",
+                     "pass --merge {}=concat:K|join|sum|mean|list|same",
                      nameOf(path), how, differs, path);
+}
+
+/// A rule that sizes alone do not say.
+bool isUntested(const MergeRule &rule) {
+  return rule.kind == Kind::Sum || rule.kind == Kind::Mean || rule.kind == Kind::Join;
 }
 
 /// A result that runs do not show how to merge.
 std::string noteOnUnknown(const std::string &path, const ResultCheck &check) {
   return fmt::format("{} is a list with a value per micro-batch: nothing shows how they become one "
-                     "({}); to merge them: --merge {}=concat:K|sum|mean|same",
+                     "({}); to merge them: --merge {}=concat:K|join|sum|mean|same",
                      nameOf(path), check.reason, path);
 }
 
@@ -121,6 +130,10 @@ void addNotes(BatchDiscovery &found, const Signature &signature, const std::stri
     const ResultCheck &check = found.results[l];
     if (check.equal == Equal::NotTried && rule.kind == Kind::List && !given[l])
       found.warnings.push_back(noteOnUnknown(paths[l], check));
+    if (check.equal == Equal::NotTried && isUntested(rule) && !given[l])
+      found.notes.push_back(fmt::format("{} is merged by {}, which no test run confirms ({}); "
+                                        "--merge {}=RULE chooses another rule",
+                                        nameOf(paths[l]), toString(rule), check.reason, paths[l]));
     if (check.equal != Equal::No || given[l])
       continue;
     if (rule.kind != Kind::Concat && rule.kind != Kind::Join)

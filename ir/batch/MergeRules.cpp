@@ -64,6 +64,8 @@ public:
     known_ = whole_ && first_ && second_ && whole_->sizes() == first_->sizes() &&
              whole_->sizes() == second_->sizes() && whole_->numel() > 0;
     fraction_ = isFraction(evidence.whole.front());
+    if (evidence.whole.front().isTensor())
+      rounding_ = reducedRoundingOf(evidence.whole.front().toTensor().scalar_type());
   }
 
   std::optional<MergeRule> find() const {
@@ -73,7 +75,7 @@ public:
                  mean = apart(first_->mul(kPartSamples[0])
                                   .add(second_->mul(kPartSamples[1]))
                                   .div(kWholeSamples));
-    const double allowed = random_ ? kDrawn : kRounding;
+    const double allowed = random_ ? kDrawn : rounding_;
     if (fraction_ && mean <= allowed && mean <= sum)
       return ruleOf(Kind::Mean);
     if (sum <= (fraction_ ? allowed : 0.0))
@@ -93,6 +95,7 @@ private:
 
   std::optional<at::Tensor> whole_, first_, second_;
   bool known_ = false, fraction_ = false, random_ = false;
+  double rounding_ = kReducedRounding;
 };
 
 /// Decides the merge rule of one output leaf from its values in all runs.
@@ -117,6 +120,9 @@ public:
 
 private:
   MergeRule ofValues(Seen seen) const {
+    if (llvm::all_of(seen, [](const auto &entry) { return isZeroOrEmpty(entry.second); }) &&
+        equalEverywhere(seen))
+      return ofNothing(seen.front().second);
     if (!fixed_)
       if (std::optional<int64_t> depth = depthOfJoin(seen))
         return ruleOf(Kind::Join, *depth);
@@ -125,6 +131,13 @@ private:
       if (std::optional<int64_t> depth = depthOfJoin(seen))
         return ruleOf(Kind::Join, *depth);
     return rule;
+  }
+
+  static MergeRule ofNothing(const c10::IValue &value) {
+    if (value.isList())
+      return ruleOf(Kind::Join);
+    const bool isFloat = isFraction(value) && (value.isDouble() || value.toTensor().dim() == 0);
+    return ruleOf(isFloat ? Kind::Mean : Kind::Sum);
   }
 
   /// Lists whose length follows the samples: the values themselves, or all that they hold.
@@ -240,6 +253,13 @@ private:
 };
 
 } // namespace
+
+bool isZeroOrEmpty(const c10::IValue &value) {
+  if (value.isList())
+    return value.toListRef().empty();
+  const std::optional<at::Tensor> numbers = numbersOf(value);
+  return numbers && numbers->numel() > 0 && numbers->eq(0).all().item<bool>();
+}
 
 MergeRule findMergeRule(const LeafEvidence &evidence, std::optional<int64_t> fixed) {
   return RuleFinder(evidence, fixed).find();

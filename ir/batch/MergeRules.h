@@ -23,7 +23,12 @@ struct LeafEvidence {
 ///   sum     the parts add up to the whole
 ///   mean    the parts' average, weighed by samples, is the whole; also any other float
 ///   list    nothing of these
+/// What is 0 or empty in all runs is the same in all, but may be a count, or a list of what is not
+/// there: a sum, a mean for a single float, or joined, which is 0 or empty as well.
 /// `fixed`: the size that all runs have, of a model that takes no other.
 MergeRule findMergeRule(const LeafEvidence &evidence, std::optional<int64_t> fixed);
+
+/// 0, tensors of zeros, and empty lists: values that fit several rules.
+bool isZeroOrEmpty(const c10::IValue &value);
 
 } // namespace pipec

@@ -10,11 +10,17 @@
 namespace pipec {
 
 inline constexpr double kRounding = 1e-3; // of the largest number
+/// Of sums and means: they hardly differ, and an average of what is no mean may come close to it.
+inline constexpr double kReducedRounding = 5e-5;
 
 /// The same for a type of few bits, where 64 roundings are more.
 inline double roundingOf(at::ScalarType type) {
   const double epsilon = type == at::kBFloat16 ? 0x1p-8 : type == at::kHalf ? 0x1p-11 : 0x1p-24;
   return std::max(kRounding, 64 * epsilon);
+}
+
+inline double reducedRoundingOf(at::ScalarType type) {
+  return std::max(kReducedRounding, roundingOf(type) > kRounding ? roundingOf(type) : 0);
 }
 
 /// An absolute tolerance for comparisons with `value`: 0 where it holds no fractions.

@@ -179,6 +179,27 @@ TEST(Discovery, ReductionsAreRecognised) {
   EXPECT_EQ(found.notes(), "");
 }
 
+TEST(Discovery, NothingFitsSeveralRules) {
+  const Found found = discoverLeaves({at::rand({4, 3})}, 4, [](const Values &in) -> Values {
+    const at::Tensor bad = in[0].toTensor().gt(100).sum();
+    return {bad, bad.item<int64_t>(), bad.to(at::kFloat), std::vector<std::string>()};
+  });
+  const Kind expected[] = {Kind::Sum, Kind::Sum, Kind::Mean, Kind::Join};
+  for (size_t l = 0; l < 4; ++l) {
+    EXPECT_EQ(found.rule(l), rule(expected[l])) << l;
+    EXPECT_EQ(found.equal(l), Equal::NotTried) << l;
+  }
+  EXPECT_NE(found.notes().find("--merge 0=RULE"), std::string::npos) << found.notes();
+}
+
+TEST(Discovery, NearlyAMeanIsNone) {
+  const Found found = discoverLeaves({at::rand({4, 8})}, 1, [](const Values &in) -> Values {
+    const at::Tensor load = in[0].toTensor().softmax(-1).mean(0); // a router's balance
+    return {load.mul(load).sum()};
+  });
+  EXPECT_EQ(found.equal(), Equal::No) << "it differs by less than a per cent";
+}
+
 TEST(Discovery, WhatMicroBatchesDoNotGiveIsSaid) {
   const Found found = discoverLeaves({at::randn({4, 3})}, 4, [](const Values &in) -> Values {
     const at::Tensor x = in[0].toTensor(), logits = x.matmul(x.t());

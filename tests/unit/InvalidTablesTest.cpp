@@ -29,7 +29,7 @@ constexpr Table kTables[] = {
      "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n",
      "", true},
     {"recv_after_use", "0F0,0SEND_F0,0RECV_B0,0B0\n1F0,1RECV_F0,1B0,1SEND_B0\n",
-     "1F0 stands before 1RECV_F0"},
+     "1F0 precedes 1RECV_F0"},
     {"split_and_whole", "0F0,0I0,0W0,0B0\n1F0,1B0\n", "got both"},
     {"w_before_i", "0F0,0W0,0I0\n1F0,1I0,1W0\n", "0W0 precedes its input gradient"},
 };

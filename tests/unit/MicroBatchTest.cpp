@@ -259,6 +259,16 @@ TEST(Merge, ListsAreJoined) {
   EXPECT_EQ(errorOf(mergeOutputs(signature, {{three}, {7}}, {3, 2})).code, ExitCode::Other);
 }
 
+TEST(Merge, OtherSizesMustAgree) {
+  Signature signature = signatureWith({}, 1);
+  signature.leaves[0].merge = concat(0);
+  const std::string message =
+      errorOf(mergeOutputs(signature, {{at::ones({2, 4})}, {at::ones({2, 9})}}, {2, 2})).message;
+  EXPECT_EQ(message,
+            "result: concatenation along dimension 0: the micro-batches' tensors differ in "
+            "other sizes");
+}
+
 TEST(Merge, Sums) {
   Signature signature = signatureWith({}, 3);
   for (OutputLeaf &leaf : signature.leaves)
