@@ -41,7 +41,7 @@ struct Way {
 
   /// Rows affect each other, as the steps of a sequence do, or no result has rows.
   bool mayBeTime() const {
-    if (fit == CutFit::Reduced || fit == CutFit::Unrelated)
+    if (fit == CutFit::Reduced || (fit == CutFit::Unrelated && trial.candidate.batch > 1))
       return true;
     bool mixes = !mixing.empty() || llvm::none_of(signature.leaves, hasRows);
     for (size_t l = 0; l < checks.size(); ++l)

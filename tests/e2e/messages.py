@@ -269,7 +269,7 @@ class CommandLines(Messages):
         self.refused(USAGE, "--inputs: expected a value, got none", "pipe-run", MODEL, "--inputs", "")
 
     def testCutsAndStages(self):
-        self.refused(USAGE, "--stages: expected 2, for there is 1 cut by at, got 3", "pipe-compile", MODEL, "--at", "layers.8", "--stages", 3,
+        self.refused(USAGE, "--stages 3 conflicts with 1 --at cut (2 stages)", "pipe-compile", MODEL, "--at", "layers.8", "--stages", 3,
                      "--dry-run")
 
     def testOnlyOneSaysWhereToCut(self):

@@ -216,7 +216,7 @@ class TrainingPlans(e2e.Case):
         four = ["--cluster", e2e.SOURCE / "docs/clusters/four-gpus.json"]
         compile(*MLP, *PLAN, "--at", "layers.2,layers.4,layers.6,layers.8,head", *four,
                 saying=["--cluster: expected a number of devices that divides 6, the number of stages that the given cuts make, got 4", "--ranks 3 takes the first 3 devices only"])
-        compile(*MLP, *PLAN, "--at", "layers.4", "--stages", 3, saying=["--stages: expected 2, for there is 1 cut by at, got 3"])
+        compile(*MLP, *PLAN, "--at", "layers.4", "--stages", 3, saying=["--stages 3 conflicts with 1 --at cut (2 stages)"])
         compile(*MLP, *PLAN, "--at", "nosuch", saying=["--at: the model calls no module nosuch"])
         compile(*MLP, *PLAN, "--split", "markers", saying=["--split markers: the model has no pipe_split marker"])
         compile(*MLP, "--ranks", 2, *PLAN, "--recompute", "some", saying=["--recompute: expected one of never, always, auto"])

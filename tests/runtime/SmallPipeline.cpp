@@ -171,6 +171,8 @@ Plan smallPlan(const SmallModel &model) {
                    channel("h", Channel::Kind::Activation, {1, 0}, {2, 0}, false),
                    channel("w", Channel::Kind::Weight, {0, 0}, {2, 0}, true)};
   plan.ties = {{{"w"}, {0, 2}, Tie::Mode::Transmit, 0}};
+  plan.toolVersion = "0.1.0";
+  plan.torchVersion = "2.11.0";
   plan.microBatches = 2;
   plan.ranks = model.ranks;
   s1.rank = model.ranks == 3 ? 1 : 0;
