@@ -96,11 +96,11 @@ private:
     return node->kind() == c10::prim::CallFunction && functionOf(node).name() != "pipe_split";
   }
 
-  /// TorchScript calls the variants of an overloaded forward (of nn.LSTM) forward__0, forward__1; a
-  /// trace writes the second call of a module as forward1.
+  /// TorchScript calls the variants of an overloaded forward forward__0, forward__1 (of nn.LSTM) or
+  /// forward_tensor (of a quantised one); a trace writes the second call of a module as forward1.
   static bool isForwardName(llvm::StringRef method) {
     return method.consume_front("forward") &&
-           (method.startswith("__") || llvm::all_of(method, llvm::isDigit));
+           (method.startswith("_") || llvm::all_of(method, llvm::isDigit));
   }
 
   static torch::jit::Function &functionOf(Node *node) {

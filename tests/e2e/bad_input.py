@@ -387,7 +387,7 @@ class Options(InOwnDirectory):
         self.refused(USAGE, ["--torchscript", MODEL.name, "a saved module"], "pipe-opt", MODEL, "--torchscript", "--passes", "inline")
 
     def testNothingSaysWhereToCut(self):
-        self.refused(USAGE, ["where to cut", "--stages", "@torch.jit.script"], "pipe-compile", MODEL, "-o", self.directory / "out.pipe")
+        self.refused(USAGE, ["no cuts are requested", "--stages", "@torch.jit.script"], "pipe-compile", MODEL, "-o", self.directory / "out.pipe")
 
     def testStagesWithoutInputs(self):
         self.refused(USAGE, "--inputs", "pipe-compile", MODEL, "--stages", 2, "-o", self.directory / "out.pipe")

@@ -37,7 +37,7 @@ USAGE, UNSUPPORTED = 2, 4
 # Of a call that --at names: it may be dead code, or all calls in front of it may be.
 NO_PLACE = re.compile(r"begin at the same operator|calls no module|has no operators left|leaves the first stage empty")
 NOT_ONE_VALUE = "expected the same value from all micro-batches"
-FEWER = re.compile(r"at most (\d+) stages?")
+FEWER = re.compile(r"at most (\d+)")
 
 
 class Failed(Exception):

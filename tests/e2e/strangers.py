@@ -108,7 +108,7 @@ class Strangers(e2e.Case):
 
     def byCost(self):
         result = self.compileTo("stages.pipe", "--stages", STAGES, "--inputs", "inputs2.pt")
-        most = re.search(r"at most (\d+) stage", result.err)
+        most = re.search(r"at most (\d+)", result.err)
         if result.code == REFUSED and most:
             print(f"({most[1]} stages) ", end="", file=sys.stderr)
             if int(most[1]) < 2:

@@ -48,7 +48,7 @@ class Texts(e2e.Case):
         """The printed pipeline up to the cuts, on the file; then cuts written into the text, and the passes after them."""
         for name in NAMES:
             with self.subTest(name):
-                pipeline = self.pipec(0, "pipe-compile", e2e.MODELS / f"{name}.pt", "--print-pipeline").out
+                pipeline = self.pipec(0, "pipe-compile", e2e.MODELS / f"{name}.pt", "--nearest", "--print-pipeline").out
                 front, cut, stages = pipeline.partition("choose-cuts")
                 self.assertTrue(cut, pipeline)
                 flat = self.pipec(0, "pipe-opt", e2e.MODELS / f"{name}.pt", "--passes", front.rstrip()[:front.rstrip().rindex(",")]).out
