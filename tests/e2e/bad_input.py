@@ -222,7 +222,7 @@ class RunInputs(InOwnDirectory):
     def testOutputInAnArtifact(self):
         before = e2e.files("run.pipe")
         for options in ([], ["--force"]):
-            self.refused(USAGE, "--output: run.pipe/out.pt is in an artifact", "pipe-run", "run.pipe", "--inputs", "f32[8,64]", "--output", "run.pipe/out.pt",
+            self.refused(USAGE, "--output: run.pipe/out.pt is inside an artifact", "pipe-run", "run.pipe", "--inputs", "f32[8,64]", "--output", "run.pipe/out.pt",
                          *options)
         self.assertEqual(e2e.files("run.pipe"), before)
 

@@ -46,9 +46,9 @@ class Reproducible(e2e.Case):
         for model, how in (("lstm", ["--stages", 2, "--cost", "analytic"]), ("mlp", ["--at", "layers.8"])):
             with self.subTest(model=model):
                 command = ["pipe-compile", e2e.MODELS / f"{model}.pt", *how, "--inputs", e2e.MODELS / f"{model}.inputs.pt", "--force", "-o"]
-                results = [self.pipec(0, *command, "one-core.pipe", before=oneCore, saying="bits"), self.pipec(0, *command, "cores.pipe", saying="bits")]
+                results = [self.pipec(0, *command, "alone.pipe", before=oneCore, saying="bits"), self.pipec(0, *command, "cores.pipe", saying="bits")]
                 self.assertEqual(words(results[0]), words(results[1]))
-                self.assertEqual(e2e.files("one-core.pipe"), e2e.files("cores.pipe"))
+                self.assertEqual(e2e.files("alone.pipe"), e2e.files("cores.pipe"))
 
     def testClockAndFolders(self):
         """Another clock, that even runs backwards, and folders that list their files in another order."""
