@@ -65,7 +65,7 @@ class Cases(Recorded):
         """Another digest alone is no failure, other numbers are."""
         self.record("mlp", *MLP)
         self.editCase("mlp", source_digest="sha256:" + "0" * 64)
-        self.pipec(0, "pipe-check", "mlp.pipe", "--case", "mlp.case", saying=["PASSED", "recorded of another model, or"])
+        self.pipec(0, "pipe-check", "mlp.pipe", "--case", "mlp.case", saying=["PASSED", "recorded with another model, or"])
         self.compiled(e2e.MODELS / "lstm.pt", "lstm.pipe", "--stages", 2, "--inputs", e2e.MODELS / "lstm.inputs.pt")
         self.refused(2, "error: --case: mlp.case, recorded with another model, or", "pipe-check", "lstm.pipe", "--case", "mlp.case")
         torch.manual_seed(1)

@@ -162,7 +162,8 @@ TEST(FailedCall, ItsArgumentsAreReleased) {
 /// Stage 0 loops for as long as the caller's tensor holds a 7.
 TEST(FailedCall, AStuckOperatorMakesThePipelineUnusableUntilItReturns) {
   SmallModel model;
-  model.startOfStage0 = "    while bool(x[0, 0] == 7.0):\n        pass\n";
+  // The assertion keeps the loop: one without effects is removed.
+  model.startOfStage0 = "    while bool(x[0, 0] == 7.0):\n        assert x.size(0) > 0, 'rows'\n";
   model.failInStage1 = true;
   auto pipeline = loadSmall("model.pipe", model, 2), fresh = loadSmall("fresh.pipe", model, 2);
   ASSERT_TRUE(succeeded(pipeline));

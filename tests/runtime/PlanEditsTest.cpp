@@ -43,7 +43,6 @@ struct Free {
 };
 const Free kFree[] = {
     {"format_version[.]minor", "a newer minor version that has known keys only"},
-    {"tool_version|torch_version", "said in messages only"},
     {"mode", "nothing trains yet"},
     {"signature[.]method", "said in messages only: a stage has methods of its own"},
     {"stages.*[.](first_module|last_module|nodes|cost_flops)", "said in reports only"},
