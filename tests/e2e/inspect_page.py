@@ -120,7 +120,7 @@ class Inspect(e2e.Case):
                 page = self.page(f"{name}.pipe")
                 equal = name == "mlp_markers"
                 self.assertEqual("This plan has no costs, so every stage is drawn with one step" in page.text, equal)
-                self.assertEqual("Predicted for" in page.text, not equal)
+                self.assertEqual("Prediction for" in page.text, not equal)
                 self.assertIn("the stages linked together are the source", page.text)
                 if name == "unet":
                     self.assertIn("no: a value or weight goes to a stage other than the next", page.text)

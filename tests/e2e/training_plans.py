@@ -66,7 +66,7 @@ class TrainingPlans(e2e.Case):
             self.assertGreater(bytes, 3.5 * weights)
         done = e2e.run("pipe-compile", *BERT, "--ranks", 2, *PLAN)
         for text in ("training stages", "training: ", "lower bound ", "peak memory per rank: 0 ",
-                     "looked at: ", "dry run: nothing was written"):
+                     "searched: ", "dry run: nothing was written"):
             self.assertIn(text, done.out)
 
     def testTableSaysTheSame(self):
@@ -215,7 +215,7 @@ class TrainingPlans(e2e.Case):
         compile(*MLP, *PLAN, "--at", "layers.4,layers.8,head", "--ranks", 3, saying=["--ranks: expected a divisor of 4, the number of stages that the given cuts make, got 3"])
         four = ["--cluster", e2e.SOURCE / "docs/clusters/four-gpus.json"]
         compile(*MLP, *PLAN, "--at", "layers.2,layers.4,layers.6,layers.8,head", *four,
-                saying=["--cluster: expected a number of devices that divides 6, the number of stages that the given cuts make, got 4", "--ranks 3 takes the first 3 devices only"])
+                saying=["--cluster: expected a number of devices that divides 6, the number of stages that the given cuts make, got 4", "--ranks 3 uses only the first 3 devices"])
         compile(*MLP, *PLAN, "--at", "layers.4", "--stages", 3, saying=["--stages 3 conflicts with 1 --at cut (2 stages)"])
         compile(*MLP, *PLAN, "--at", "nosuch", saying=["--at: the model calls no module nosuch"])
         compile(*MLP, *PLAN, "--split", "markers", saying=["--split markers: the model has no pipe_split marker"])
@@ -243,7 +243,7 @@ class TrainingPlans(e2e.Case):
             self.refused("pipe-compile", 2, *MLP, *given, "--cost-budget", "1s", "--dry-run",
                          saying=["--cost-budget: expected measured costs, got given cuts", "--cost measured"])
         self.refused("pipe-compile", 2, *MLP, "--stages", 2, "--cluster", e2e.SOURCE / "docs/clusters/four-gpus.json", "--cost-budget", "1s", "--dry-run",
-                     saying=["--cost-budget: expected measured costs, got counted ones"])
+                     saying=["--cost-budget: expected measured costs, got analytic ones"])
         self.refused("pipe-compile", 2, *MLP, "--cost-budget", "1s", "--dry-run", saying=["got no number of stages"])
         self.refused("pipe-compile", 2, *MLP, "--stages", 1, "--memory-limit", "1GB", "--dry-run", saying=["got one stage", "two or more"])
 
