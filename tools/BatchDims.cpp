@@ -1,6 +1,7 @@
 #include "tools/BatchDims.h"
 
 #include "ir/plan/PlanNames.h"
+#include "ir/plan/ShownText.h"
 #include "llvm/ADT/StringRef.h"
 
 namespace pipec {
@@ -10,9 +11,10 @@ llvm::Expected<BatchDims> parseBatchDims(llvm::ArrayRef<std::string> texts) {
   for (llvm::StringRef text : texts) {
     auto [name, value] = text.rsplit('=');
     int64_t dim = 0;
-    if (name.empty() || (value != "none" && (value.getAsInteger(10, dim) || dim < 0)))
+    const bool hasLineEnd = text.find_first_of("\r\n") != llvm::StringRef::npos;
+    if (hasLineEnd || name.empty() || (value != "none" && (value.getAsInteger(10, dim) || dim < 0)))
       return failf(ExitCode::Usage, "--batch-dim: expected NAME=K or NAME=none, got {}",
-                   text.str());
+                   shown(text));
     result.emplace_back(name.str(), value == "none" ? std::nullopt : std::optional<int64_t>(dim));
   }
   return result;
