@@ -172,7 +172,7 @@ class FileKinds(e2e.Case):
                     self.refused(UNREADABLE, [f"{path}: expected an artifact, got {what}"], tool, path, *more)
                 self.refused(UNREADABLE, [f"{path}: expected values that torch.save wrote, got {what}"], "pipe-run", MODEL, "--inputs", path)
         self.refused(UNREADABLE, ["whole.pipe: expected a TorchScript model, got an artifact of pipe-compile", "compiled from"], "pipe-compile",
-                     "whole.pipe", "--at", "head")
+                     "whole.pipe", "--at", "head", "-o", "never.pipe")
         self.refused(UNREADABLE, ["whole.pipe: expected values that torch.save wrote, got an artifact"], "pipe-run", MODEL, "--inputs", "whole.pipe")
 
     def testLibTorchsWordsStandBehindOurs(self):
