@@ -192,7 +192,10 @@ public:
           return makeError(ExitCode::Other, "the sum over micro-batches is larger than an int");
       return c10::IValue(sum);
     }
-    return rule_.kind == MergeRule::Kind::Same ? theSame(parts) : noNumbers(first);
+    // A whole number beside averages is one that all have.
+    const bool same = rule_.kind == MergeRule::Kind::Same ||
+                      (first.isInt() && rule_.kind == MergeRule::Kind::Mean);
+    return same ? theSame(parts) : noNumbers(first);
   }
 
 private:

@@ -47,6 +47,11 @@ inline bool replaceInside(Folding &folding, Value *old, Block *block,
   return true;
 }
 
+/// Lists and dicts that grow in branches keep their results: later passes find them by these.
+inline bool isContainer(const c10::Type &type) {
+  return type.kind() == c10::TypeKind::ListType || type.kind() == c10::TypeKind::DictType;
+}
+
 /// In `block` the branches of `chosen` go one way: what they choose is known there, where it can be
 /// named there.
 inline bool replaceChosen(Folding &folding, Node *chosen, bool taken, Block *block) {
@@ -61,7 +66,7 @@ inline bool replaceChosen(Folding &folding, Node *chosen, bool taken, Block *blo
                    torch::jit::WithInsertPoint guard(*block->nodes().begin());
                    return block->owningGraph()->insertConstant(*constant);
                  });
-    } else if (leaf->node()->owningBlock() != branch &&
+    } else if (leaf->node()->owningBlock() != branch && !isContainer(*result->type()) &&
                leaf->type()->isSubtypeOf(*result->type())) {
       changed |= replaceInside(folding, result, block, [&] { return leaf; });
     }

@@ -6,6 +6,7 @@
 #include "ir/batch/Rounding.h"
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/scalar_tensor.h>
 
 namespace pipec {
@@ -33,8 +34,36 @@ bool equalBesideTensors(Seen seen) {
   return equalEverywhere(bare);
 }
 
-/// A number or a tensor of numbers as doubles; nothing for all else.
+/// The values inside a list, tuple or dict.
+Values elementsOf(const c10::IValue &value) {
+  if (value.isTuple())
+    return value.toTupleRef().elements().vec();
+  if (value.isList())
+    return value.toListRef().vec();
+  Values elements;
+  for (const auto &entry : value.toGenericDict())
+    elements.push_back(entry.value());
+  return elements;
+}
+
+bool isContainer(const c10::IValue &value) {
+  return value.isTuple() || value.isList() || value.isGenericDict();
+}
+
+/// A number, a tensor of numbers, or a container of single numbers as doubles; nothing for all
+/// else.
 std::optional<at::Tensor> numbersOf(const c10::IValue &value) {
+  if (isContainer(value)) {
+    std::vector<at::Tensor> numbers;
+    for (const c10::IValue &element : elementsOf(value)) {
+      const std::optional<at::Tensor> inner =
+          element.isTensor() ? std::nullopt : numbersOf(element);
+      if (!inner)
+        return std::nullopt;
+      numbers.push_back(inner->reshape({-1}));
+    }
+    return numbers.empty() ? std::nullopt : std::optional(at::cat(numbers));
+  }
   if (value.isTensor()) {
     const at::Tensor &tensor = value.toTensor();
     const bool isNumbers = tensor.defined() && tensor.layout() == at::kStrided &&
@@ -49,6 +78,8 @@ std::optional<at::Tensor> numbersOf(const c10::IValue &value) {
 }
 
 bool isFraction(const c10::IValue &value) {
+  if (isContainer(value))
+    return llvm::any_of(elementsOf(value), isFraction);
   return value.isDouble() || (value.isTensor() && value.toTensor().is_floating_point());
 }
 
@@ -134,9 +165,9 @@ private:
   }
 
   static MergeRule ofNothing(const c10::IValue &value) {
-    if (value.isList())
+    if (value.isList() && value.toListRef().empty())
       return ruleOf(Kind::Join);
-    const bool isFloat = isFraction(value) && (value.isDouble() || value.toTensor().dim() == 0);
+    const bool isFloat = isFraction(value) && (!value.isTensor() || value.toTensor().dim() == 0);
     return ruleOf(isFloat ? Kind::Mean : Kind::Sum);
   }
 
@@ -255,8 +286,8 @@ private:
 } // namespace
 
 bool isZeroOrEmpty(const c10::IValue &value) {
-  if (value.isList())
-    return value.toListRef().empty();
+  if (value.isList() && value.toListRef().empty())
+    return true;
   const std::optional<at::Tensor> numbers = numbersOf(value);
   return numbers && numbers->numel() > 0 && numbers->eq(0).all().item<bool>();
 }

@@ -79,7 +79,7 @@ class Containers(e2e.Case):
         stages = [count for count in (2, 4, 8) if count <= most]
         for count in stages:
             self.compiled(model, f"{count}.pipe", "--inputs", "example.pt", "--stages", count)
-        self.compiled(model, "1.pipe", "--stages", 1)
+        self.compiled(model, "1.pipe", "--stages", 1, "--inputs", "example.pt")
         for parts in (1, 2):
             expected = self.ran(model, parts)
             if parts == 1:
