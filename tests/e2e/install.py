@@ -9,7 +9,7 @@ from pathlib import Path
 import e2e
 
 COMMANDS = ["pipe-check", "pipe-compile", "pipe-inspect", "pipe-merge", "pipe-opt", "pipe-run", "pipe-schedule"]
-HEADERS = ["compiler/Compiler.h", "ir/ValueTree.h", "ir/plan/Failure.h", "ir/plan/Finding.h", "ir/plan/Obligation.h", "ir/plan/Plan.h", "runtime/Pipeline.h"]
+HEADERS = ["compiler/Compiler.h", "compiler/Progress.h", "ir/ValueTree.h", "ir/batch/ResultCheck.h", "ir/plan/Failure.h", "ir/plan/Finding.h", "ir/plan/Obligation.h", "ir/plan/Plan.h", "runtime/Pipeline.h"]
 PROJECT = """cmake_minimum_required(VERSION 3.25)
 project(consumer LANGUAGES CXX)
 set(CMAKE_CXX_STANDARD 20)
@@ -63,7 +63,7 @@ class Install(e2e.Case):
     def testWhatIsBuiltForIt(self):
         """The target `installed`, which tools/demo builds, makes every built file that the install rules name."""
         build = Path(self.build).resolve()
-        made = {str(build / name) for name in self.ok("ninja", "-C", build, "-t", "inputs", "installed").splitlines()}
+        made = {str(build / name.strip()) for name in self.ok("ninja", "-C", build, "-t", "query", "installed").splitlines()}
         rules = (build / "cmake_install.cmake").read_text(encoding="utf-8")
         named = re.findall(r'"((?:%s)/[^"$]+)"' % re.escape(str(build)), rules)
         built = {name for name in named if name.endswith((".a", ".so")) or Path(name).parent.name == "bin"}
