@@ -222,11 +222,9 @@ Plan CompileRun::planOf(const StagedModel &model) const {
   Plan plan = model.plan();
   plan.toolVersion = pipecVersion();
   plan.torchVersion = torchVersion();
-  const bool split = llvm::any_of(
-      plan.signature.inputs, [](const InputSpec &input) { return input.batchDim.has_value(); });
-  plan.microBatches = options_.microBatches ? options_.microBatches
-                      : split               ? static_cast<int64_t>(plan.stages.size())
-                                            : 1;
+  plan.microBatches = options_.microBatches   ? options_.microBatches
+                      : isCut(plan.signature) ? static_cast<int64_t>(plan.stages.size())
+                                              : 1;
   plan.normalisation = normalisationOf(options_, forms_);
   if (!options_.scheduleCsv.empty())
     plan.scheduleName = "table";

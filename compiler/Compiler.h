@@ -78,7 +78,7 @@ struct CompileOptions {
                                     // docs/testing.md; empty: nothing is left
   bool reproducerWeights = false;   // the model's file lies there, too
   std::vector<std::string> command; // recorded there
-  ProgressCallback progress;        // empty: nobody wants to know
+  ProgressCallback progress;        // may be empty
 };
 
 struct PhaseTime {
@@ -86,7 +86,7 @@ struct PhaseTime {
   int64_t ns;
 };
 
-/// What is expected of the pipeline; empty where nobody asked what operators cost.
+/// What is expected of the pipeline; empty without operator costs.
 struct Prediction {
   bool known = false;
   std::vector<int64_t> forwardNs;   // per stage, one micro-batch
@@ -107,7 +107,7 @@ struct PartitionQuality {
 
 /// What --schedule auto chose by.
 struct ScheduleQuality {
-  size_t placements = 0;    // that fit into the memory; 0: nobody asked for it
+  size_t placements = 0;    // that fit into the memory; 0: not computed
   int64_t stepNs = 0;       // of the best, simulated with the cluster's devices and links
   int64_t lowerBoundNs = 0; // of a step, however these stages are placed; 0: not known
   double bubble = 0;
@@ -122,7 +122,7 @@ struct CompileReport {
   PartitionQuality partition;
   ScheduleQuality schedule;
   std::shared_ptr<const PlannedTraining> training; // of Mode::Train, else nothing
-  std::string ranksWhy;  // there are fewer ranks than stages, and nobody asked for that; else empty
+  std::string ranksWhy;  // why there are fewer ranks than stages; empty if --ranks was given
   std::string costTable; // what every operator costs, where it was measured, read or asked for
   std::vector<PhaseTime> phases;
   int64_t torchFileNs = 0;    // of all phases: LibTorch's own reading and writing of TorchScript

@@ -1,12 +1,14 @@
 #include "compiler/ExampleRuns.h"
 
 #include "ir/NodeInfo.h"
+#include "ir/SizeTrust.h"
 #include "ir/TorchError.h"
 #include "ir/Values.h"
 #include "ir/batch/CutCandidates.h"
 #include "ir/batch/FixedBatch.h"
 #include "ir/batch/SizeLinks.h"
 #include "ir/batch/SizeTrial.h"
+#include "ir/plan/PlanNames.h"
 #include "llvm/ADT/StringExtras.h"
 #include "passes/analysis/OperatorFacts.h"
 #include "passes/analysis/TopLevel.h"
@@ -43,9 +45,8 @@ void expectRuns(SourceRunner &source, llvm::ArrayRef<c10::IValue> inputs) {
 /// A model that its constants hold to one batch size does not show how results become one; that of
 /// a run without micro-batches need not.
 bool mayTryOtherSizes(const Model &model) {
-  const bool isCut = llvm::any_of(
-      model.signature.inputs, [](const InputSpec &input) { return input.batchDim.has_value(); });
-  return (model.signature.batchSymbolic || !isCut) && !holdsAny(model, trustsSizes);
+  return (model.signature.batchSymbolic || !isCut(model.signature)) &&
+         !holdsAny(model, mayRunForEverAtOtherSizes);
 }
 
 /// The experiments as the stages repeat them. Errors: Other for a result of another tree.
@@ -64,10 +65,6 @@ llvm::Expected<std::vector<ExampleRun>> runsOf(const CutTrial &trial, const Sign
   return runs;
 }
 
-bool isCut(const Signature &signature) {
-  return llvm::any_of(signature.inputs, [](const InputSpec &input) { return input.batchDim; });
-}
-
 /// Attributes that micro-batches write one after the other.
 void noteState(Model &model) {
   std::vector<std::string> names;
@@ -78,10 +75,6 @@ void noteState(Model &model) {
     model.notes.push_back(fmt::format("the model writes state ({}): each micro-batch writes it in "
                                       "order, whereas the whole batch writes it once",
                                       llvm::join(names, ", ")));
-}
-
-TensorSpec specOfValue(const c10::IValue &value) {
-  return value.isTensor() ? specOf(value.toTensor()) : TensorSpec();
 }
 
 /// An example of other sizes: what differs varies.
@@ -110,11 +103,9 @@ llvm::Error addExample(Signature &signature, const Values &example, ModelRunner 
                    "batch), got {}",
                    signature.batchSize, samples);
   }
-  for (size_t i = 0; i < example.size(); ++i)
-    widen(signature.inputs[i].tensor, specOfValue(example[i]), samples);
-  for (size_t l = 0; l < leaves->size(); ++l)
-    widen(signature.leaves[l].tensor, specOfValue((*leaves)[l]), samples);
-  runs.push_back({true, {samples}, {ownCopies(example)}, {std::move(*leaves)}});
+  SizeRun other{ownCopies(example), std::move(*leaves)};
+  widen(signature, other, samples);
+  runs.push_back({true, {samples}, {std::move(other.inputs)}, {std::move(other.leaves)}});
   return llvm::Error::success();
 }
 
@@ -136,16 +127,12 @@ llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode
           results = std::move(error);
     return all;
   };
-  auto run = [&](std::vector<Values> calls) -> llvm::Expected<Values> {
-    std::vector<std::vector<Values>> one;
-    one.push_back(std::move(calls));
-    return std::move(runAll(std::move(one)).front());
-  };
+  auto run = [&](std::vector<Values> calls) { return runOne(runAll, std::move(calls)); };
   DiscoveryOptions options;
   options.batchDimGiven = choices.batchDimGiven;
   options.merges = choices.merges;
   options.drawsRandom = [draws = holdsAny(model, mayDraw)] { return draws; };
-  options.trustsSizes = holdsAny(model, trustsSizes);
+  options.trustsSizes = holdsAny(model, mayRunForEverAtOtherSizes);
   options.writesState =
       llvm::any_of(model.attributes, [](const Attribute &one) { return one.written; });
   llvm::Expected<BatchDiscovery> found = discoverBatch(model.signature, inputs, options, runAll);

@@ -11,6 +11,7 @@
 #include "ir/Values.h"
 #include "ir/batch/CutCandidates.h"
 #include "ir/batch/FixedBatch.h"
+#include "ir/plan/PlanNames.h"
 #include "ir/plan/Words.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -47,9 +48,7 @@ void assumeBatchFirst(Signature &signature, const std::vector<bool> &given) {
 void noteFixedBatch(Model &model, llvm::ArrayRef<c10::IValue> inputs,
                     const std::vector<bool> &given) {
   const Signature &signature = model.signature;
-  const bool cut =
-      llvm::any_of(signature.inputs, [](const InputSpec &input) { return input.batchDim; });
-  if (signature.batchSymbolic || signature.batchSize == 0 || !cut)
+  if (signature.batchSymbolic || signature.batchSize == 0 || !isCut(signature))
     return;
   if (std::string dims = suggestBatchDims(signature, inputs);
       !dims.empty() && !anyDimGiven(signature, given))

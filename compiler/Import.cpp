@@ -120,16 +120,6 @@ bool callsForeignObject(torch::jit::Node *node, const torch::jit::Module &module
   return type && type->compilation_unit() != module._ivalue()->compilation_unit();
 }
 
-/// Of all functions of the file.
-bool anyNodeInside(const torch::jit::Module &module,
-                   llvm::function_ref<bool(torch::jit::Node *)> holds) {
-  for (torch::jit::Function *function : module._ivalue()->compilation_unit()->get_functions())
-    if (auto *graph = torch::jit::tryToGraphFunction(*function);
-        graph && pipec::anyNodeInside(graph->graph()->block(), holds))
-      return true;
-  return false;
-}
-
 } // namespace
 
 int64_t countElements(llvm::ArrayRef<c10::IValue> inputs) {

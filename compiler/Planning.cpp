@@ -6,6 +6,7 @@
 #include "compiler/Predict.h"
 #include "compiler/TrainingAsked.h"
 #include "ir/Values.h"
+#include "ir/plan/PlanNames.h"
 #include "ir/plan/Runs.h"
 #include "ir/plan/Words.h"
 #include "passes/analysis/TopLevel.h"
@@ -111,9 +112,8 @@ ForwardProblem Planning::forwardProblem(size_t ranks, const Signature &signature
   problem.cluster = options_->cluster.empty() ? defaultCluster(ranks) : cluster_;
   problem.ranks = ranks;
   problem.microBatches = options_->microBatches;
-  if (problem.microBatches == 0 &&
-      llvm::none_of(signature.inputs, [](const InputSpec &input) { return input.batchDim; }))
-    problem.microBatches = 1; // nothing is cut
+  if (problem.microBatches == 0 && !isCut(signature))
+    problem.microBatches = 1;
   problem.memoryLimit = options_->memoryLimit;
   return problem;
 }

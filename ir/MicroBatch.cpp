@@ -4,6 +4,7 @@
 #include "ir/Values.h"
 #include "ir/batch/CutCandidates.h"
 #include "ir/plan/Check.h"
+#include "ir/plan/PlanNames.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/as_strided.h>
@@ -155,10 +156,8 @@ splitInputs(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs, int6
   if (microBatches < 1)
     return failf(ExitCode::Usage, "micro-batches: expected at least 1, got {}", microBatches);
   // One micro-batch is the whole batch: nothing has to be cut.
-  bool anySplit = llvm::any_of(signature.inputs,
-                               [](const InputSpec &input) { return input.batchDim.has_value(); });
   int64_t samples = 1;
-  if (anySplit || microBatches > 1) {
+  if (isCut(signature) || microBatches > 1) {
     auto size = batchSize(signature, inputs);
     if (!size)
       return size.takeError();

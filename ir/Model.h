@@ -56,7 +56,7 @@ struct Model {
   std::vector<NodeCost>
       nodeCosts; // per top-level operator (constants and boundaries left out); empty: not measured
   std::vector<std::string> askedBy; // per boundary of the top level, what asked for a cut there, as
-                                    // "--at encoder.layers.6"; empty: nobody by name
+                                    // "--at encoder.layers.6"; empty: no option named it
   std::vector<std::string> notes, warnings; // sentences for the report
   TypeAnswers answers;                      // of the types of an example run
 

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <torch/csrc/jit/api/function_impl.h>
+#include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
 
@@ -91,6 +93,15 @@ bool anyNodeInside(const torch::jit::Block *block,
         anyNodeInside(node->g(c10::attr::Subgraph)->block(), holds))
       return true;
   }
+  return false;
+}
+
+bool anyNodeInside(const torch::jit::Module &module,
+                   llvm::function_ref<bool(torch::jit::Node *)> holds) {
+  for (torch::jit::Function *function : module._ivalue()->compilation_unit()->get_functions())
+    if (auto *graph = torch::jit::tryToGraphFunction(*function);
+        graph && anyNodeInside(graph->graph()->block(), holds))
+      return true;
   return false;
 }
 

@@ -12,6 +12,7 @@
 
 namespace torch::jit {
 struct Block;
+struct Module;
 struct Node;
 } // namespace torch::jit
 
@@ -37,6 +38,10 @@ Draws drawsOf(torch::jit::Node *node);
 
 /// Whether `holds` of any node in the block, those in inner blocks and in forked calls included.
 bool anyNodeInside(const torch::jit::Block *block,
+                   llvm::function_ref<bool(torch::jit::Node *)> holds);
+
+/// The same of all functions of the file that the module was read from.
+bool anyNodeInside(const torch::jit::Module &module,
                    llvm::function_ref<bool(torch::jit::Node *)> holds);
 
 /// Whether it may draw from LibTorch's generator, which is one for all threads: also where nothing

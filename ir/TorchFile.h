@@ -24,7 +24,7 @@ void insertStateChecks(torch::jit::Block *block);
 
 /// Whether the operator writes for people: print() or warnings.warn().
 bool isPrint(const torch::jit::Node *node);
-/// Removes these operators, and they are all that is removed: for runs whose text nobody wants.
+/// Removes these operators and nothing else, for runs whose text is not shown.
 void removePrints(torch::jit::Block *block);
 void removePrints(const torch::jit::Module &module);
 

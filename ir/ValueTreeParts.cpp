@@ -136,9 +136,15 @@ llvm::Error noPart(const c10::IValue &value, llvm::StringRef path) {
                    there->isGenericDict() ? didYouMean(asked, names) : "");
 }
 
-llvm::Error otherKind(llvm::StringRef path, const char *asked, const c10::IValue &value) {
-  return failf(ExitCode::Usage, "{}: expected {}, got {}", nameOf(path), asked,
-               describeValue(value));
+llvm::Expected<c10::IValue> partOfKind(const c10::IValue &value, llvm::StringRef path,
+                                       llvm::ArrayRef<Kind> kinds, const char *asked) {
+  std::optional<c10::IValue> part = findPart(value, path);
+  if (!part)
+    return noPart(value, path);
+  if (!llvm::is_contained(kinds, kindOf(*part)))
+    return failf(ExitCode::Usage, "{}: expected {}, got {}", nameOf(path), asked,
+                 describeValue(*part));
+  return *part;
 }
 
 void addPaths(const c10::IValue &value, const std::string &path, std::vector<std::string> &paths) {
@@ -198,50 +204,38 @@ std::vector<std::string> ValueTree::paths() const {
 }
 
 llvm::Expected<bool> ValueTree::boolAt(llvm::StringRef path) const {
-  llvm::Expected<ValueTree> part = at(path);
+  llvm::Expected<c10::IValue> part = partOfKind(*value_, path, {Kind::Bool}, "a bool");
   if (!part)
     return part.takeError();
-  if (part->kind() != Kind::Bool)
-    return otherKind(path, "a bool", part->ivalue());
-  return part->ivalue().toBool();
+  return part->toBool();
 }
 
 llvm::Expected<int64_t> ValueTree::intAt(llvm::StringRef path) const {
-  llvm::Expected<ValueTree> part = at(path);
+  llvm::Expected<c10::IValue> part = partOfKind(*value_, path, {Kind::Int}, "an int");
   if (!part)
     return part.takeError();
-  if (part->kind() != Kind::Int)
-    return otherKind(path, "an int", part->ivalue());
-  return part->ivalue().toInt();
+  return part->toInt();
 }
 
 llvm::Expected<double> ValueTree::floatAt(llvm::StringRef path) const {
-  llvm::Expected<ValueTree> part = at(path);
+  auto part = partOfKind(*value_, path, {Kind::Int, Kind::Float}, "a float");
   if (!part)
     return part.takeError();
-  if (part->kind() == Kind::Int)
-    return static_cast<double>(part->ivalue().toInt());
-  if (part->kind() != Kind::Float)
-    return otherKind(path, "a float", part->ivalue());
-  return part->ivalue().toDouble();
+  return part->isInt() ? static_cast<double>(part->toInt()) : part->toDouble();
 }
 
 llvm::Expected<std::string> ValueTree::stringAt(llvm::StringRef path) const {
-  llvm::Expected<ValueTree> part = at(path);
+  llvm::Expected<c10::IValue> part = partOfKind(*value_, path, {Kind::String}, "a string");
   if (!part)
     return part.takeError();
-  if (part->kind() != Kind::String)
-    return otherKind(path, "a string", part->ivalue());
-  return part->ivalue().toStringRef();
+  return part->toStringRef();
 }
 
 llvm::Expected<TensorView> ValueTree::tensorAt(llvm::StringRef path) const {
-  llvm::Expected<ValueTree> part = at(path);
+  llvm::Expected<c10::IValue> part = partOfKind(*value_, path, {Kind::Tensor}, "a tensor");
   if (!part)
     return part.takeError();
-  if (part->kind() != Kind::Tensor)
-    return otherKind(path, "a tensor", part->ivalue());
-  const at::Tensor &tensor = part->ivalue().toTensor();
+  const at::Tensor &tensor = part->toTensor();
   llvm::Expected<std::string> dtype = viewableDtype(tensor);
   if (!dtype)
     return withContext(dtype.takeError(), nameOf(path));

@@ -3,6 +3,7 @@
 #include "ir/MicroBatch.h"
 #include "ir/Values.h"
 #include "ir/batch/CutCandidates.h"
+#include "ir/plan/PlanNames.h"
 #include "runtime/InputCheck.h"
 
 #include <ATen/core/Tensor.h>
@@ -19,6 +20,14 @@ std::vector<c10::IValue> whole(const Signature &signature, const std::vector<c10
     if (signature.inputs[i].written)
       result[i] = std::move(ownCopies(result[i]).front());
   return result;
+}
+
+int64_t samplesOrOne(const Signature &signature, const std::vector<c10::IValue> &inputs) {
+  llvm::Expected<int64_t> size = batchSize(signature, inputs);
+  if (size)
+    return *size;
+  llvm::consumeError(size.takeError());
+  return 1;
 }
 
 /// A batch size may only be fixed because an argument was not cut that has its samples along
@@ -46,17 +55,17 @@ llvm::Expected<BatchParts> splitBatch(const Signature &signature,
     return failf(ExitCode::Usage, "inputs: expected {}, got {}", signature.inputs.size(),
                  inputs.size());
   BatchParts parts;
-  bool split = false;
-  for (const InputSpec &input : signature.inputs)
-    split = split || input.batchDim.has_value();
-  if (!split) {
+  // Compiled without an example, an artifact assumes that all arguments have a row per sample. One
+  // micro-batch needs no such assumption, so that arguments whose sizes contradict it still run.
+  const bool assumed = signature.batchSize == 0;
+  if (!isCut(signature) || (assumed && microBatches == 1)) {
     if (microBatches != 1)
       return makeError(ExitCode::Usage,
                        fmt::format("no input has a batch dimension: expected 1 micro-batch, got {}",
                                    microBatches),
                        "pass --microbatches 1, or compile with --batch-dim");
     parts.inputs.push_back(whole(signature, inputs));
-    parts.samples.push_back(1);
+    parts.samples.push_back(isCut(signature) ? samplesOrOne(signature, inputs) : 1);
   } else {
     llvm::Expected<int64_t> size = batchSize(signature, inputs);
     if (!size)

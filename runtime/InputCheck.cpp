@@ -1,6 +1,7 @@
 #include "runtime/InputCheck.h"
 
 #include "ir/batch/FixedBatch.h"
+#include "ir/plan/PlanNames.h"
 #include "ir/plan/Words.h"
 
 #include <fmt/format.h>
@@ -39,10 +40,7 @@ llvm::Error checkTensor(const InputSpec &input, const at::Tensor &tensor, int64_
 
 llvm::Error checkMicroBatch(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
                             int64_t microBatch, int64_t samples) {
-  bool split = false;
-  for (const InputSpec &input : signature.inputs)
-    split = split || input.batchDim.has_value();
-  if (split && !signature.batchSymbolic && signature.batchSize > 0 &&
+  if (isCut(signature) && !signature.batchSymbolic && signature.batchSize > 0 &&
       samples != signature.batchSize)
     return makeError(
         ExitCode::Usage,

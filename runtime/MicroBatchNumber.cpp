@@ -2,21 +2,12 @@
 
 #include "ir/MicroBatch.h"
 #include "ir/batch/FixedBatch.h"
+#include "ir/plan/PlanNames.h"
 #include "ir/plan/Words.h"
-#include "llvm/ADT/STLExtras.h"
 
 #include <fmt/format.h>
 
 namespace pipec {
-
-namespace {
-
-bool isCut(const Signature &signature) {
-  return llvm::any_of(signature.inputs,
-                      [](const InputSpec &input) { return input.batchDim.has_value(); });
-}
-
-} // namespace
 
 llvm::Expected<int64_t> microBatchNumber(const Plan &plan, llvm::ArrayRef<c10::IValue> inputs) {
   const Signature &signature = plan.signature;
@@ -39,12 +30,12 @@ llvm::Expected<int64_t> microBatchNumber(const Plan &plan, llvm::ArrayRef<c10::I
 
 llvm::Error checkScheduledNumber(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
                                  int64_t microBatches) {
-  if (!isCut(signature))
+  if (!isCut(signature) || microBatches == 1)
     return llvm::Error::success();
   llvm::Expected<int64_t> samples = batchSize(signature, inputs);
   if (!samples)
     return samples.takeError();
-  if (*samples >= microBatches || microBatches == 1)
+  if (*samples >= microBatches)
     return llvm::Error::success();
   return makeError(
       ExitCode::Usage,

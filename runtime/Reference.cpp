@@ -1,6 +1,7 @@
 #include "runtime/Reference.h"
 
 #include "ir/ModelSignature.h"
+#include "ir/NodeInfo.h"
 #include "ir/OwnResults.h"
 #include "ir/RandomOps.h"
 #include "ir/SizeTrust.h"
@@ -30,26 +31,6 @@ namespace pipec {
 namespace jit = torch::jit;
 
 namespace {
-
-bool anyNode(const jit::Block *block, llvm::function_ref<bool(const jit::Node *)> holds) {
-  for (const jit::Node *node : block->nodes()) {
-    if (holds(node))
-      return true;
-    for (const jit::Block *inner : node->blocks())
-      if (anyNode(inner, holds))
-        return true;
-  }
-  return false;
-}
-
-/// Whether any operator in the file is such.
-bool anyNode(const jit::Module &module, llvm::function_ref<bool(const jit::Node *)> holds) {
-  for (jit::Function *function : module._ivalue()->compilation_unit()->get_functions())
-    if (auto *graphFunction = jit::tryToGraphFunction(*function))
-      if (anyNode(graphFunction->graph()->block(), holds))
-        return true;
-  return false;
-}
 
 bool draws(const jit::Node *node) { return isRandomOp(node->kind().toQualString()); }
 
@@ -133,8 +114,8 @@ llvm::Error Reference::Impl::readSignature() {
     types.push_back(schema.arguments()[i].type());
   // A model that writes anything at all gets inputs of its own in every micro-batch. Which inputs
   // it writes is not asked: a branch may not have been taken yet.
-  keepsState = anyNode(*module, mayWrite) || anyNode(*module, assigns);
-  if (anyNode(*module, mayWrite))
+  keepsState = anyNodeInside(*module, mayWrite) || anyNodeInside(*module, assigns);
+  if (anyNodeInside(*module, mayWrite))
     for (InputSpec &input : signature.inputs)
       input.written = true;
   llvm::Expected<std::vector<bool>> given = applyBatchDims(signature, options.batchDims);
@@ -205,8 +186,8 @@ llvm::Error Reference::Impl::learn(const std::vector<c10::IValue> &inputs) {
   how.microBatches = options.microBatches;
   how.findsTree = true;
   how.drawsRandom = [this] { return drew; };
-  how.writesState = anyNode(*module, assigns);
-  how.trustsSizes = anyNode(*module, mayRunForEverAtOtherSizes);
+  how.writesState = anyNodeInside(*module, assigns);
+  how.trustsSizes = anyNodeInside(*module, mayRunForEverAtOtherSizes);
   llvm::Expected<BatchDiscovery> found =
       discoverBatch(signature, inputs, how, [this](std::vector<std::vector<Values>> experiments) {
         std::vector<llvm::Expected<Values>> results;
@@ -265,9 +246,9 @@ void Reference::Impl::correctRules(llvm::ArrayRef<std::vector<c10::IValue>> leav
     if (fits)
       continue;
     rule = {};
-    warnings.push_back(fmt::format("result {} differs between micro-batches, so it becomes a list "
+    warnings.push_back(fmt::format("{} differs between micro-batches, so it becomes a list "
                                    "of their values; --merge {}=same|list chooses the rule",
-                                   outputPath(signature, l), outputPath(signature, l)));
+                                   resultName(outputPath(signature, l)), outputPath(signature, l)));
   }
 }
 
@@ -293,7 +274,7 @@ llvm::Expected<Reference> Reference::load(const std::string &path,
   if (!module)
     return module.takeError();
   impl->module = std::move(*module);
-  impl->draws = anyNode(*impl->module, draws);
+  impl->draws = anyNodeInside(*impl->module, draws);
   if (llvm::Error error = impl->readSignature())
     return error;
   return Reference(std::move(impl));

@@ -6,6 +6,7 @@
 #include "ir/artifact/SafeFile.h"
 #include "ir/plan/Json.h"
 #include "ir/plan/JsonReader.h"
+#include "ir/plan/PlanNames.h"
 #include "ir/plan/VersionText.h"
 #include "llvm/ADT/STLExtras.h"
 #include "runtime/Pipeline.h"
@@ -204,8 +205,7 @@ llvm::Error CaseWriter::record(const Plan &plan, const CaseSource &source) {
   options.mode = source.mode;
   for (const InputSpec &input : plan.signature.inputs)
     options.batchDims.emplace_back(input.name, input.batchDim);
-  bool splits = llvm::any_of(plan.signature.inputs,
-                             [](const InputSpec &input) { return input.batchDim.has_value(); });
+  const bool splits = isCut(plan.signature);
   options.microBatches = splits ? plan.microBatches : 1;
   options.merges = source.merges;
   llvm::Expected<Reference> reference = Reference::load(source.model, options);

@@ -2,7 +2,6 @@
 
 #include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"
-#include "llvm/ADT/STLExtras.h"
 #include "tools/PlanReport.h"
 #include "tools/Table.h"
 
@@ -67,13 +66,11 @@ void printBatch(llvm::raw_ostream &out, const CompileReport &report) {
   inputs.print(out);
   out << '\n';
   const std::vector<std::string> paths = outputPaths(signature);
-  const bool isCut =
-      llvm::any_of(signature.inputs, [](const InputSpec &input) { return input.batchDim; });
   Table results({{"result"}, {"type"}, {"shape"}, {"merged by"}, {"equals the whole batch"}});
   for (size_t l = 0; l < paths.size(); ++l) {
     const OutputLeaf &leaf = signature.leaves[l];
     results.addRow({paths[l], leaf.type, shapeText(leaf.tensor),
-                    isCut ? mergeText(leaf.merge) : "one micro-batch",
+                    isCut(signature) ? mergeText(leaf.merge) : "one micro-batch",
                     equalText(checkOf(report, l))});
   }
   printHeading(out, "results");

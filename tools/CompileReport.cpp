@@ -1,5 +1,6 @@
 #include "tools/CompileReport.h"
 
+#include "ir/plan/PlanNames.h"
 #include "ir/plan/Words.h"
 #include "tools/BatchReport.h"
 #include "tools/PlanReport.h"
@@ -13,7 +14,7 @@ namespace pipec {
 namespace {
 
 std::string batchSentence(const Signature &signature) {
-  if (llvm::none_of(signature.inputs, [](const InputSpec &input) { return input.batchDim; }))
+  if (!isCut(signature))
     return "batch: no input is cut, so there is one micro-batch";
   if (signature.batchSize == 0)
     return "batch: no example inputs were given, so sizes are not checked";

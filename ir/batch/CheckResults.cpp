@@ -3,7 +3,9 @@
 #include "ir/MicroBatch.h"
 #include "ir/Values.h"
 #include "ir/batch/MergeRules.h"
+#include "ir/batch/ModelRunner.h"
 #include "ir/batch/Rounding.h"
+#include "ir/plan/OutputPath.h"
 
 #include <fmt/format.h>
 
@@ -22,11 +24,6 @@ Signature ofOneLeaf(const OutputLeaf &leaf) {
   signature.leaves = {leaf};
   signature.batchSize = kWholeSamples; // an example has shown the rule
   return signature;
-}
-
-std::string firstLineOf(llvm::Error error) {
-  const std::string message = describe(std::move(error)).message;
-  return llvm::StringRef(message).split('\n').first.str();
 }
 
 ResultCheck checkLeaf(const OutputLeaf &leaf, const c10::IValue &whole,
@@ -161,7 +158,7 @@ std::string crossTalk(const Signature &signature, const TrialLeaves &leaves,
     if (std::string text =
             Poked(signature.leaves[l]).find(leaves.varied.front()[l], leaves.poked.front()[l]);
         !text.empty())
-      return (paths[l] == "result" ? "the result " : "result " + paths[l] + " ") + text;
+      return resultName(paths[l]) + " " + text;
   return "";
 }
 

@@ -5,9 +5,6 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/where.h>
 
 namespace pipec {
 
@@ -98,11 +95,6 @@ Values spread(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, int64_t s
   });
 }
 
-std::string firstLine(llvm::Error error) {
-  const std::string message = describe(std::move(error)).message;
-  return llvm::StringRef(message).split('\n').first.str();
-}
-
 class Trial {
 public:
   Trial(CutTrial &trial, ModelRuns runAll)
@@ -152,7 +144,7 @@ private:
     std::vector<std::string> refusals;
     std::vector<llvm::Expected<std::vector<c10::IValue>>> results = runAll_(std::move(copies));
     for (size_t k = 0; k < asked.size(); ++k) {
-      refusals.push_back(results[k] ? "" : firstLine(results[k].takeError()));
+      refusals.push_back(results[k] ? "" : firstLineOf(results[k].takeError()));
       if (refusals.back().empty())
         *asked[k].into = {std::move(asked[k].calls), std::move(*results[k])};
     }
@@ -213,7 +205,7 @@ private:
 /// What cutting and changing arguments may throw is a refusal.
 std::string guarded(llvm::function_ref<void()> body) {
   llvm::Error error = guardTorchVoid(ExitCode::Other, "changing the example inputs", body);
-  return error ? firstLine(std::move(error)) : "";
+  return error ? firstLineOf(std::move(error)) : "";
 }
 
 } // namespace

@@ -13,8 +13,7 @@ enum class CutFit {
   Unequal,   // they run, and give something else
   Unrelated, // no result follows the batch
   NoParts,   // the later samples do not run alone
-  OneSize,   // other sizes of the batch do not run
-  Fails      // the example does not run
+  OneSize    // other sizes of the batch do not run
 };
 
 /// Batch sizes that a model is tried at: two show no line, and one sample says too little.

@@ -37,7 +37,7 @@ struct Way {
   CutTrial trial;
   std::vector<ResultCheck> checks;
   std::string mixing; // a result in which samples affect each other
-  CutFit fit = CutFit::Fails;
+  CutFit fit = CutFit::OneSize;
 
   /// Rows affect each other, as the steps of a sequence do, or no result has rows.
   bool mayBeTime() const {
@@ -119,7 +119,7 @@ private:
     return llvm::Error::success();
   }
 
-  /// A way that nobody named has to fit in every respect.
+  /// A dimension that the user did not name has to fit in every respect.
   llvm::Error tryOther(const CutCandidate &candidate) {
     llvm::Expected<std::optional<Way>> way = tryWay(candidate);
     if (!way)
@@ -244,12 +244,14 @@ private:
     if (trial.runs())
       return fmt::format("the model fails when it gets only the later samples of the example ({})",
                          trial.partsRefusal);
-    return reasonOfExample(trial.candidate, trial.example.calls.front());
+    return reasonOf(trial.candidate.dims, trial.example.calls.front());
   }
 
-  std::string reasonOfExample(const CutCandidate &candidate, const Values &example) {
+  /// Why no dimension counts the samples of the example, which runs: a list among the arguments
+  /// does, or numbers refer to samples. Empty: neither.
+  std::string reasonOf(const CutDims &dims, const Values &example) {
     Signature cut = untried_;
-    setCut(cut, candidate.dims);
+    setCut(cut, dims);
     const std::string why = samplesInLists(cut, example, options_.batchDimGiven, run_);
     return why.empty() ? samplesByNumber(cut, example, kTrialSizes, run_) : why;
   }
@@ -299,16 +301,11 @@ private:
 
   /// The whole batch may run where its parts do not.
   std::string reasonOfWhole() {
-    Signature cut = untried_;
-    setCut(cut, failedCandidate_.dims);
-    const std::string why = samplesInLists(cut, inputs_, options_.batchDimGiven, run_);
-    if (!why.empty())
-      return why;
     if (llvm::Error error = run_({ownCopies(inputs_)}).takeError()) {
       llvm::consumeError(std::move(error));
       return "";
     }
-    return samplesByNumber(cut, inputs_, kTrialSizes, run_);
+    return reasonOf(failedCandidate_.dims, inputs_);
   }
 
   llvm::Expected<BatchDiscovery> finish(Signature &signature) {
@@ -348,11 +345,7 @@ llvm::Expected<BatchDiscovery> discoverBatch(Signature &signature, const Values 
                    options.batchDimGiven.size() == inputs.size(),
                "bound inputs");
   const Signature untried = signature;
-  auto run = [&](std::vector<Values> calls) -> llvm::Expected<std::vector<c10::IValue>> {
-    std::vector<std::vector<Values>> one;
-    one.push_back(std::move(calls));
-    return std::move(runAll(std::move(one)).front());
-  };
+  auto run = [&](std::vector<Values> calls) { return runOne(runAll, std::move(calls)); };
   llvm::Expected<BatchDiscovery> found =
       Discoverer(untried, inputs, options, runAll, run).discover(signature);
   if (found && !found->notCut.empty() && options.microBatches > 1)

@@ -24,10 +24,6 @@ bool hasFirstDim(const c10::IValue &value, int64_t size) {
   return any;
 }
 
-std::string nameOf(const std::string &path) {
-  return path == "result" ? "the result" : "result " + path;
-}
-
 /// Arguments of the batch's size that are given whole, and those cut along another dimension than
 /// the first: nothing but the trial says so.
 std::vector<std::string> notesOnInputs(const Signature &signature, const Values &inputs,
@@ -39,10 +35,10 @@ std::vector<std::string> notesOnInputs(const Signature &signature, const Values 
       continue;
     if (!input.batchDim && hasFirstDim(inputs[i], batch))
       whole.push_back(input.name);
-    if (input.batchDim.value_or(0) > 0)
+    if (input.batchDim.value_or(0) > 0) {
       cut.push_back(fmt::format("dimension {} of {}", *input.batchDim, input.name));
-    if (input.batchDim.value_or(0) > 0)
       said.push_back(fmt::format("{}={}", input.name, *input.batchDim));
+    }
   }
   std::vector<std::string> notes;
   if (!cut.empty() && !anyDimGiven(signature, options.batchDimGiven))
@@ -82,7 +78,7 @@ std::string noteOnResult(const std::string &path, const MergeRule &rule, const R
   const std::string differs = rule.kind == Kind::List ? "" : " (" + check.reason + ")";
   return fmt::format("{} is {}, which differs from the whole batch{}; to merge it in another way, "
                      "pass --merge {}=concat:K|join|sum|mean|list|same",
-                     nameOf(path), how, differs, path);
+                     resultName(path), how, differs, path);
 }
 
 /// A rule that sizes alone do not say.
@@ -92,9 +88,10 @@ bool isUntested(const MergeRule &rule) {
 
 /// A result that runs do not show how to merge.
 std::string noteOnUnknown(const std::string &path, const ResultCheck &check) {
-  return fmt::format("{} is a list with a value per micro-batch: nothing shows how they become one "
-                     "({}); to merge them: --merge {}=concat:K|join|sum|mean|same",
-                     nameOf(path), check.reason, path);
+  return fmt::format(
+      "{} is a list with a value per micro-batch: no test run shows how to merge these values "
+      "({}); to merge them, pass --merge {}=concat:K|join|sum|mean|same",
+      resultName(path), check.reason, path);
 }
 
 } // namespace
@@ -133,7 +130,8 @@ void addNotes(BatchDiscovery &found, const Signature &signature, const std::stri
     if (check.equal == Equal::NotTried && isUntested(rule) && !given[l])
       found.notes.push_back(fmt::format("{} is merged by {}, which no test run confirms ({}); "
                                         "--merge {}=RULE chooses another rule",
-                                        nameOf(paths[l]), toString(rule), check.reason, paths[l]));
+                                        resultName(paths[l]), toString(rule), check.reason,
+                                        paths[l]));
     if (check.equal != Equal::No || given[l])
       continue;
     if (rule.kind != Kind::Concat && rule.kind != Kind::Join)
@@ -142,9 +140,9 @@ void addNotes(BatchDiscovery &found, const Signature &signature, const std::stri
       found.warnings.push_back(
           fmt::format("{} depends on the model's state, which every micro-batch writes, so it "
                       "differs from the whole batch ({})",
-                      nameOf(paths[l]), check.reason));
+                      resultName(paths[l]), check.reason));
     else if (mixes.empty())
-      mixes = nameOf(paths[l]) + " " + check.reason;
+      mixes = resultName(paths[l]) + " " + check.reason;
   }
   if (!mixes.empty())
     found.warnings.push_back(noteOnMixing(signature, mixes, inputs));

@@ -23,6 +23,12 @@ using ModelRunner =
 using ModelRuns = llvm::function_ref<std::vector<llvm::Expected<std::vector<c10::IValue>>>(
     std::vector<std::vector<Values>> experiments)>;
 
+/// One experiment by a runner of several. Errors: those of the model.
+llvm::Expected<std::vector<c10::IValue>> runOne(ModelRuns runAll, std::vector<Values> calls);
+
+/// The first line of the message, for a sentence that gives it as a reason.
+std::string firstLineOf(llvm::Error error);
+
 /// Calls of one copy of the model, with arguments as they were before the call, and their results.
 struct Experiment {
   std::vector<Values> calls;

@@ -65,10 +65,6 @@ struct Found {
   size_t which = 0;
 };
 
-TensorSpec specOfValue(const c10::IValue &value) {
-  return value.isTensor() ? specOf(value.toTensor()) : TensorSpec();
-}
-
 class Trial {
 public:
   Trial(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs, ModelRunner run)
@@ -198,13 +194,19 @@ std::vector<SizeRun> sizeTrial(Signature &signature, llvm::ArrayRef<c10::IValue>
     if (!decidesAlike(one.inputs))
       return {};
   const int64_t batch = signature.batchSymbolic ? kSamples : signature.batchSize;
-  for (const SizeRun &one : trial.runs()) {
-    for (size_t i = 0; i < inputs.size(); ++i)
-      widen(signature.inputs[i].tensor, specOfValue(one.inputs[i]), batch);
-    for (size_t l = 0; l < signature.leaves.size(); ++l)
-      widen(signature.leaves[l].tensor, specOfValue(one.leaves.at(l)), batch);
-  }
+  for (const SizeRun &one : trial.runs())
+    widen(signature, one, batch);
   return std::move(trial.runs());
+}
+
+void widen(Signature &signature, const SizeRun &run, int64_t batch) {
+  auto specOfValue = [](const c10::IValue &value) {
+    return value.isTensor() ? specOf(value.toTensor()) : TensorSpec();
+  };
+  for (size_t i = 0; i < run.inputs.size(); ++i)
+    widen(signature.inputs[i].tensor, specOfValue(run.inputs[i]), batch);
+  for (size_t l = 0; l < run.leaves.size(); ++l)
+    widen(signature.leaves[l].tensor, specOfValue(run.leaves[l]), batch);
 }
 
 void widen(TensorSpec &spec, const TensorSpec &other, int64_t batch) {

@@ -23,6 +23,9 @@ std::vector<SizeRun> sizeTrial(Signature &signature, llvm::ArrayRef<c10::IValue>
                                bool keepsFeatures, ModelRunner run,
                                llvm::function_ref<bool(llvm::ArrayRef<c10::IValue>)> decidesAlike);
 
+/// What a run with `batch` samples shows of the signature's inputs and leaves.
+void widen(Signature &signature, const SizeRun &run, int64_t batch);
+
 /// What `other` at `batch` samples shows of a value that `spec` describes at other sizes of the
 /// inputs: sizes and strides that differ are dynamic, another dtype or rank leaves nothing known.
 void widen(TensorSpec &spec, const TensorSpec &other, int64_t batch);

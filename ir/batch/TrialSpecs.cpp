@@ -61,9 +61,8 @@ LeafEvidence evidenceOf(const CutTrial &trial, const TrialLeaves &leaves, size_t
   add(leaves.varied, std::vector<int64_t>(leaves.varied.size(), trial.variedSamples));
   add(leaves.parts, kPartSamples);
   add(leaves.poked, kVariedSamples);
-  if (!trial.runs()) // sizes of a batch of one sample say too little beside others
-    add(leaves.example, trial.candidate.batch);
-  else if (trial.candidate.batch > 1)
+  // Sizes of a batch of one sample say too little beside others.
+  if (!trial.runs() || trial.candidate.batch > 1)
     add(leaves.example, trial.candidate.batch);
   for (const Values &whole : leaves.whole)
     evidence.whole.push_back(whole[leaf]);

@@ -54,6 +54,10 @@ std::string outputPath(const Signature &signature, size_t leaf) {
   return leaf < paths.size() ? paths[leaf] : "leaf " + std::to_string(leaf);
 }
 
+std::string resultName(llvm::StringRef path) {
+  return path == "result" ? "the result" : "result " + path.str();
+}
+
 llvm::Expected<size_t> leafOfPath(const Signature &signature, llvm::StringRef path) {
   const std::vector<std::string> paths = outputPaths(signature);
   if (const auto at = llvm::find(paths, path); at != paths.end())

@@ -19,6 +19,9 @@ std::string pathKey(llvm::StringRef key);
 /// The path of one leaf. For a signature not yet verified, too: "leaf 7" where the tree has none.
 std::string outputPath(const Signature &signature, size_t leaf);
 
+/// A path as a sentence names it: "the result", or "result past.0".
+std::string resultName(llvm::StringRef path);
+
 /// The leaf of a path. Errors: Usage naming the nearest of the paths that exist.
 llvm::Expected<size_t> leafOfPath(const Signature &signature, llvm::StringRef path);
 

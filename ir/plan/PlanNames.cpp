@@ -146,6 +146,11 @@ static bool isAnyDynamic(const TensorSpec &spec) {
   return llvm::any_of(spec.shape, [](const Dim &dim) { return dim.dynamic; });
 }
 
+bool isCut(const Signature &signature) {
+  return llvm::any_of(signature.inputs,
+                      [](const InputSpec &input) { return input.batchDim.has_value(); });
+}
+
 bool hasVaryingSizes(const Signature &signature) {
   return signature.batchSymbolic && llvm::any_of(signature.inputs, [](const InputSpec &input) {
            return isAnyDynamic(input.tensor);

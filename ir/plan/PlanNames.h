@@ -27,6 +27,8 @@ std::string toString(const MergeRule &rule);
 /// Nothing for other texts.
 std::optional<MergeRule> parseMergeRule(llvm::StringRef text);
 
+/// Whether any argument is cut into micro-batches.
+bool isCut(const Signature &signature);
 /// An argument that is cut along its batch has sizes that differ from run to run.
 bool hasVaryingSizes(const Signature &signature);
 /// Names of what a reader must know of to run such a plan: "varying-sizes" where results have sizes

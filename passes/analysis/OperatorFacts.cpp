@@ -141,8 +141,6 @@ bool trustsLastSize(const Node *node) {
          name == "quantized_lstm" || name == "quantized_gru";
 }
 
-bool trustsSizes(const Node *node) { return mayRunForEverAtOtherSizes(node); }
-
 std::string nameOf(const Value *value) { return value->debugName(); }
 std::string kindOf(const Node *node) { return node->kind().toQualString(); }
 

@@ -30,10 +30,6 @@ bool returnsFirstInput(const torch::jit::Node *node);
 /// before them) and reads beyond it where it does not fit.
 bool trustsLastSize(const torch::jit::Node *node);
 
-/// What may end the process, or never end, at sizes that a model is not made for: a remainder by a
-/// computed number, a loop without a number of rounds, an operator that is not LibTorch's own.
-bool trustsSizes(const torch::jit::Node *node);
-
 /// The operator may return its input (or an element of an input list, or a view) although its
 /// schema says that the result is fresh: eval dropout, type_as, unsafe_chunk, einsum, ...
 bool mayReturnInput(const torch::jit::Node *node);

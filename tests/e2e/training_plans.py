@@ -245,7 +245,7 @@ class TrainingPlans(e2e.Case):
         self.refused("pipe-compile", 2, *MLP, "--stages", 2, "--cluster", e2e.SOURCE / "docs/clusters/four-gpus.json", "--cost-budget", "1s", "--dry-run",
                      saying=["--cost-budget: expected measured costs, got analytic ones"])
         self.refused("pipe-compile", 2, *MLP, "--cost-budget", "1s", "--dry-run", saying=["got no number of stages"])
-        self.refused("pipe-compile", 2, *MLP, "--stages", 1, "--memory-limit", "1GB", "--dry-run", saying=["got one stage", "two or more"])
+        self.refused("pipe-compile", 2, *MLP, "--stages", 1, "--memory-limit", "1GB", "--dry-run", saying=["--memory-limit: expected automatic cuts, got one stage", "pass --stages with a number of at least 2"])
 
 
 if __name__ == "__main__":
