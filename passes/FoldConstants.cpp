@@ -6,6 +6,7 @@
 #include "ir/TorchError.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "passes/FoldBranches.h"
+#include "passes/FoldTextLength.h"
 #include "passes/Folding.h"
 #include "passes/Passes.h"
 
@@ -390,7 +391,7 @@ bool foldOperator(Folding &folding, Node *node) {
   for (Value *input : node->inputs()) {
     std::optional<c10::IValue> value = operand(folding, input);
     if (!value)
-      return foldThroughBranch(folding, node);
+      return foldTextLength(folding, node) || foldThroughBranch(folding, node);
     stack.push_back(std::move(*value));
   }
   std::optional<c10::IValue> result = computedFor(folding, node, std::move(stack));

@@ -1,0 +1,16 @@
+// A rule of fold-constants for lengths of texts that are not known, but never empty: messages made
+// from a template, or chosen by branches among such.
+#pragma once
+
+#include "passes/Folding.h"
+
+namespace pipec {
+
+/// `len(text) > 0` and the like, for gt, ge, eq and ne with a constant below the least length:
+///
+///   %a : str = prim::If(%c) -> ("got rank {}".format(%r), "training")
+///   %n : int = aten::len(%a)
+///   %b : bool = aten::gt(%n, 0)                                       =>  true
+bool foldTextLength(Folding &folding, torch::jit::Node *node);
+
+} // namespace pipec
