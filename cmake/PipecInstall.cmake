@@ -17,7 +17,7 @@ install(FILES ${staging}/torch DESTINATION ${CMAKE_INSTALL_LIBDIR}/pipec)
 
 # --- Commands and libraries ----------------------------------------------------------------------------------------------------
 set(commands pipe-compile pipe-run pipe-check pipe-merge pipe-inspect pipe-schedule pipe-opt)
-set(libraries pipec_plan pipec_files pipec_schedule pipec_ir pipec_artifact pipec_passes pipec_planner pipec_compiler pipec_runtime)
+set(libraries pipec_support pipec_plan pipec_schedule pipec_ir pipec_artifact pipec_passes pipec_planner pipec_compiler pipec_runtime)
 file(RELATIVE_PATH libFromBin /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
 set_target_properties(${commands} PROPERTIES INSTALL_RPATH "$ORIGIN/${libFromBin}/pipec/torch/lib")
 set_target_properties(pipec_ops PROPERTIES INSTALL_RPATH "$ORIGIN/pipec/torch/lib")
@@ -31,7 +31,7 @@ install(TARGETS pipec_ops) # for torch.ops.load_library; nothing links it
 install(TARGETS pipec_stand_in LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/pipec) # for --load-library
 
 # --- Public headers: the two faces and what they include ------------------------------------------------------------------------
-foreach(header compiler/Compiler.h compiler/Progress.h runtime/Pipeline.h ir/ValueTree.h ir/batch/ResultCheck.h ir/plan/Failure.h ir/plan/Finding.h ir/plan/Obligation.h ir/plan/Plan.h)
+foreach(header compiler/Compiler.h compiler/Progress.h runtime/Pipeline.h ir/ValueTree.h ir/batch/ResultCheck.h ir/support/Failure.h ir/plan/Finding.h ir/plan/Obligation.h ir/plan/Plan.h)
   cmake_path(GET header PARENT_PATH folder)
   install(FILES ${PROJECT_SOURCE_DIR}/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/pipec/${folder})
 endforeach()

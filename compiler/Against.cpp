@@ -2,7 +2,7 @@
 
 #include "compiler/Validate.h"
 #include "ir/CanonicalText.h"
-#include "ir/Version.h"
+#include "ir/support/Version.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <set>

@@ -3,8 +3,8 @@
 
 #include "ir/Model.h"
 #include "ir/artifact/ArtifactDir.h"
-#include "ir/plan/StableBytes.h"
 #include "ir/schedule/Schedule.h"
+#include "ir/support/StableBytes.h"
 
 #include <memory>
 

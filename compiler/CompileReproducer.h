@@ -2,7 +2,7 @@
 #pragma once
 
 #include "compiler/Compiler.h"
-#include "ir/Reproducer.h"
+#include "ir/support/Reproducer.h"
 
 namespace pipec {
 

@@ -3,10 +3,10 @@
 #include "compiler/EvaluateGraph.h"
 #include "compiler/GivenSchedule.h"
 #include "compiler/Pipelines.h"
-#include "ir/Version.h"
 #include "ir/plan/PlanNames.h"
-#include "ir/plan/Words.h"
 #include "ir/schedule/Program.h"
+#include "ir/support/Version.h"
+#include "ir/support/Words.h"
 #include "passes/analysis/TopLevel.h"
 
 #include <ATen/core/Tensor.h>

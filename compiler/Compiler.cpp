@@ -4,8 +4,8 @@
 #include "compiler/CompileRun.h"
 #include "compiler/GivenSchedule.h"
 #include "ir/TorchError.h"
-#include "ir/WriteFile.h"
-#include "ir/plan/PeakMemory.h"
+#include "ir/support/PeakMemory.h"
+#include "ir/support/WriteFile.h"
 
 #include <filesystem>
 #include <unistd.h>

@@ -12,7 +12,7 @@
 #include "ir/batch/CutCandidates.h"
 #include "ir/batch/FixedBatch.h"
 #include "ir/plan/PlanNames.h"
-#include "ir/plan/Words.h"
+#include "ir/support/Words.h"
 #include "llvm/ADT/StringExtras.h"
 
 namespace pipec {

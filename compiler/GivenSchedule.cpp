@@ -1,7 +1,7 @@
 #include "compiler/GivenSchedule.h"
 
-#include "ir/plan/Words.h"
 #include "ir/schedule/TableCheck.h"
+#include "ir/support/Words.h"
 
 namespace pipec {
 

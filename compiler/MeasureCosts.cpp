@@ -7,7 +7,7 @@
 #include "compiler/TrainingTable.h"
 #include "ir/MicroBatch.h"
 #include "ir/Values.h"
-#include "ir/plan/CannotRead.h"
+#include "ir/support/CannotRead.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 

@@ -1,7 +1,7 @@
 // What the modules of a model cost, by the estimate that automatic cuts use.
 #pragma once
 
-#include "ir/plan/Error.h"
+#include "ir/support/Error.h"
 
 #include <map>
 #include <string>

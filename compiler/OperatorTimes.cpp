@@ -4,7 +4,7 @@
 #include "compiler/EvaluateGraph.h"
 #include "compiler/WeightStorages.h"
 #include "ir/MicroBatch.h"
-#include "ir/plan/Quantities.h"
+#include "ir/support/Quantities.h"
 #include "llvm/Support/Threading.h"
 
 #include <ATen/core/Tensor.h>

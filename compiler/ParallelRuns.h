@@ -5,7 +5,7 @@
 //   core 1:  run 3 .....  run 0 ....
 #pragma once
 
-#include "ir/plan/Error.h"
+#include "ir/support/Error.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
 

@@ -1,6 +1,6 @@
 #include "compiler/PassDumps.h"
 
-#include "ir/WriteFile.h"
+#include "ir/support/WriteFile.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 

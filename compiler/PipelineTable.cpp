@@ -1,7 +1,7 @@
 #include "compiler/PipelineTable.h"
 
 #include "compiler/Pipelines.h"
-#include "ir/plan/Check.h"
+#include "ir/support/Check.h"
 #include "llvm/Support/raw_ostream.h"
 #include "passes/Pipeline.h"
 

@@ -1,6 +1,6 @@
 #include "compiler/Pipelines.h"
 
-#include "ir/plan/Runs.h"
+#include "ir/support/Runs.h"
 #include "llvm/ADT/StringExtras.h"
 #include "passes/analysis/ModuleNames.h"
 

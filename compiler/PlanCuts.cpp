@@ -2,9 +2,9 @@
 
 #include "compiler/CutBounds.h"
 #include "compiler/CutsInOrder.h"
-#include "ir/plan/Check.h"
-#include "ir/plan/Quantities.h"
-#include "ir/plan/Words.h"
+#include "ir/support/Check.h"
+#include "ir/support/Quantities.h"
+#include "ir/support/Words.h"
 #include "passes/analysis/OperatorOrder.h"
 
 #include <ATen/core/Tensor.h>

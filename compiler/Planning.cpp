@@ -7,8 +7,8 @@
 #include "compiler/TrainingAsked.h"
 #include "ir/Values.h"
 #include "ir/plan/PlanNames.h"
-#include "ir/plan/Runs.h"
-#include "ir/plan/Words.h"
+#include "ir/support/Runs.h"
+#include "ir/support/Words.h"
 #include "passes/analysis/TopLevel.h"
 
 #include <fmt/ranges.h>

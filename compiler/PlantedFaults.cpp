@@ -5,7 +5,7 @@
 #include "compiler/faults/Faults.h"
 #include "compiler/faults/GraphEdits.h"
 #include "ir/TorchArchive.h"
-#include "ir/plan/Check.h"
+#include "ir/support/Check.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 

@@ -4,7 +4,7 @@
 
 #include "compiler/StageFile.h"
 #include "ir/Model.h"
-#include "ir/NewFile.h"
+#include "ir/support/NewFile.h"
 
 namespace pipec {
 

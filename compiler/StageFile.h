@@ -4,10 +4,10 @@
 //                                 +-> the disk             a thread
 #pragma once
 
-#include "ir/LargeFile.h"
-#include "ir/NewFile.h"
-#include "ir/plan/Error.h"
-#include "ir/plan/StreamDigest.h"
+#include "ir/support/Error.h"
+#include "ir/support/LargeFile.h"
+#include "ir/support/NewFile.h"
+#include "ir/support/StreamDigest.h"
 
 #include <functional>
 #include <memory>

@@ -1,7 +1,7 @@
 #include "compiler/TrainingMode.h"
 
 #include "ir/NodeInfo.h"
-#include "ir/plan/Words.h"
+#include "ir/support/Words.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 

@@ -9,7 +9,7 @@
 #include "ir/artifact/Discharge.h"
 #include "ir/artifact/LineDifference.h"
 #include "ir/artifact/Relink.h"
-#include "ir/plan/Sha256.h"
+#include "ir/support/Sha256.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "passes/analysis/OperatorOrder.h"

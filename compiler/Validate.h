@@ -4,7 +4,7 @@
 
 #include "ir/Model.h"
 #include "ir/artifact/Relink.h"
-#include "ir/plan/StableBytes.h"
+#include "ir/support/StableBytes.h"
 
 #include <future>
 #include <map>

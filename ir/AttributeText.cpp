@@ -5,8 +5,8 @@
 #include "ir/Refusals.h"
 #include "ir/TensorBytes.h"
 #include "ir/ValueText.h"
-#include "ir/WriteFile.h"
-#include "ir/plan/Json.h"
+#include "ir/support/Json.h"
+#include "ir/support/WriteFile.h"
 #include "llvm/Support/FileSystem.h"
 
 #include <fmt/ranges.h>

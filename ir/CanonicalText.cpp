@@ -3,7 +3,7 @@
 #include "ir/MarkerOps.h"
 #include "ir/NodeInfo.h"
 #include "ir/WholeNumbers.h"
-#include "ir/plan/Sha256.h"
+#include "ir/support/Sha256.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"

@@ -5,7 +5,7 @@
 #include "ir/TextLine.h"
 #include "ir/TorchError.h"
 #include "ir/ValueText.h"
-#include "ir/plan/Json.h"
+#include "ir/support/Json.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/raw_ostream.h"

@@ -2,7 +2,7 @@
 // values, no source comments.
 #pragma once
 
-#include "ir/plan/Error.h"
+#include "ir/support/Error.h"
 
 #include <ATen/core/jit_type_base.h>
 

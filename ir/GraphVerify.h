@@ -2,7 +2,7 @@
 // whole graph again for every block, and at all users of a value again for every user.
 #pragma once
 
-#include "ir/plan/Error.h"
+#include "ir/support/Error.h"
 
 #include <string>
 #include <vector>

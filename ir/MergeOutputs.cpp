@@ -1,9 +1,9 @@
 #include "ir/MicroBatch.h"
 #include "ir/TorchError.h"
 #include "ir/Values.h"
-#include "ir/plan/Check.h"
 #include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"
+#include "ir/support/Check.h"
 
 #include <ATen/core/Dict.h>
 #include <ATen/core/List.h>

@@ -3,8 +3,8 @@
 #include "ir/TorchError.h"
 #include "ir/Values.h"
 #include "ir/batch/CutCandidates.h"
-#include "ir/plan/Check.h"
 #include "ir/plan/PlanNames.h"
+#include "ir/support/Check.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/as_strided.h>

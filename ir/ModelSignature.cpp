@@ -3,7 +3,7 @@
 #include "ir/Refusals.h"
 #include "ir/plan/DefaultValue.h"
 #include "ir/plan/PlanNames.h"
-#include "ir/plan/Words.h"
+#include "ir/support/Words.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 

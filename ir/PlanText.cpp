@@ -1,6 +1,6 @@
 #include "ir/PlanText.h"
 
-#include "ir/plan/Json.h"
+#include "ir/support/Json.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 

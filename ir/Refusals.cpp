@@ -1,6 +1,6 @@
 #include "ir/Refusals.h"
 
-#include "ir/plan/Check.h"
+#include "ir/support/Check.h"
 
 #include <fmt/args.h>
 

@@ -2,7 +2,7 @@
 // that hold one case of each. No LibTorch here.
 #pragma once
 
-#include "ir/plan/Error.h"
+#include "ir/support/Error.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 

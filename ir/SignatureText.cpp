@@ -1,7 +1,7 @@
 #include "ir/SignatureText.h"
 
-#include "ir/plan/Json.h"
 #include "ir/plan/PlanNames.h"
+#include "ir/support/Json.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 

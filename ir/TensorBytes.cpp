@@ -1,6 +1,6 @@
 #include "ir/TensorBytes.h"
 
-#include "ir/plan/Sha256.h"
+#include "ir/support/Sha256.h"
 #include "llvm/Support/xxhash.h"
 
 #include <ATen/ops/empty_strided.h>

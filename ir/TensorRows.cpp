@@ -2,7 +2,7 @@
 
 #include "ir/TensorBytes.h"
 #include "ir/TorchError.h"
-#include "ir/plan/CannotRead.h"
+#include "ir/support/CannotRead.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 #include <ATen/ops/empty.h>

@@ -2,7 +2,7 @@
 // when the text is read.
 #pragma once
 
-#include "ir/plan/Error.h"
+#include "ir/support/Error.h"
 
 #include <ATen/core/Tensor.h>
 

@@ -1,7 +1,7 @@
 // Tensors as programs without LibTorch's headers see them.
 #pragma once
 
-#include "ir/plan/Error.h"
+#include "ir/support/Error.h"
 
 #include <ATen/core/Tensor.h>
 

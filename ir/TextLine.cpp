@@ -1,6 +1,6 @@
 #include "ir/TextLine.h"
 
-#include "ir/plan/Json.h"
+#include "ir/support/Json.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 

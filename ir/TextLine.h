@@ -2,7 +2,7 @@
 // quoting that the printers use.
 #pragma once
 
-#include "ir/plan/Error.h"
+#include "ir/support/Error.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <optional>

@@ -2,8 +2,8 @@
 // copy where possible.
 #pragma once
 
-#include "ir/FileKind.h"
-#include "ir/MappedFile.h"
+#include "ir/support/FileKind.h"
+#include "ir/support/MappedFile.h"
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Allocator.h>

@@ -2,7 +2,7 @@
 // them.
 #pragma once
 
-#include "ir/plan/Error.h"
+#include "ir/support/Error.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <optional>

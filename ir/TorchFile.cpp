@@ -1,6 +1,5 @@
 #include "ir/TorchFile.h"
 
-#include "ir/FirstLine.h"
 #include "ir/MarkerOps.h"
 #include "ir/ModelSignature.h"
 #include "ir/NodeInfo.h"
@@ -8,7 +7,8 @@
 #include "ir/TorchArchive.h"
 #include "ir/TorchError.h"
 #include "ir/TorchFileTime.h"
-#include "ir/plan/Words.h"
+#include "ir/support/FirstLine.h"
+#include "ir/support/Words.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <torch/csrc/jit/api/function_impl.h>

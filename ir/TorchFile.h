@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ir/SourceMode.h"
-#include "ir/plan/Error.h"
+#include "ir/support/Error.h"
 
 #include <torch/csrc/jit/api/module.h>
 

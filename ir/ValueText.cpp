@@ -2,7 +2,7 @@
 
 #include "ir/Refusals.h"
 #include "ir/TensorText.h"
-#include "ir/plan/Json.h"
+#include "ir/support/Json.h"
 
 #include <ATen/core/Dict.h>
 #include <ATen/core/List.h>

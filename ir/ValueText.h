@@ -2,7 +2,7 @@
 // type when read back.
 #pragma once
 
-#include "ir/plan/Error.h"
+#include "ir/support/Error.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/JSON.h"
 

@@ -1,7 +1,7 @@
 // Arguments and results of a model, for programs that do not see LibTorch's headers. Public.
 #pragma once
 
-#include "ir/plan/Failure.h"
+#include "ir/support/Failure.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"

@@ -2,7 +2,7 @@
 #include "ir/TensorText.h"
 #include "ir/TensorViews.h"
 #include "ir/ValueTree.h"
-#include "ir/plan/Words.h"
+#include "ir/support/Words.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 

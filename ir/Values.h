@@ -1,8 +1,8 @@
 // Values files and descriptions: what --inputs, --expect and --output read and write.
 #pragma once
 
-#include "ir/plan/Error.h"
 #include "ir/plan/Plan.h"
+#include "ir/support/Error.h"
 
 #include <ATen/core/ivalue.h>
 

@@ -1,7 +1,7 @@
 #include "ir/TorchError.h"
 #include "ir/Values.h"
-#include "ir/plan/Check.h"
 #include "ir/plan/DefaultValue.h"
+#include "ir/support/Check.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <ATen/core/Dict.h>

@@ -1,11 +1,11 @@
 // Values files: what torch.save writes, and what the default torch.load reads.
-#include "ir/FirstLine.h"
 #include "ir/NewDtypes.h"
-#include "ir/NewFile.h"
 #include "ir/Refusals.h"
 #include "ir/TorchArchive.h"
 #include "ir/TorchError.h"
 #include "ir/Values.h"
+#include "ir/support/FirstLine.h"
+#include "ir/support/NewFile.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <ATen/core/Dict.h>

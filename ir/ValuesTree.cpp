@@ -1,6 +1,6 @@
 #include "ir/TensorText.h"
 #include "ir/Values.h"
-#include "ir/plan/ShownText.h"
+#include "ir/support/ShownText.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <ATen/core/Dict.h>

@@ -2,7 +2,7 @@
 // little traffic.
 #pragma once
 
-#include "ir/plan/Error.h"
+#include "ir/support/Error.h"
 
 #include <cstdint>
 #include <vector>

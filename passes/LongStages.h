@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ir/NodeInfo.h"
-#include "ir/plan/Words.h"
+#include "ir/support/Words.h"
 #include "llvm/ADT/STLExtras.h"
 #include "passes/analysis/CutLegality.h"
 

@@ -1,7 +1,7 @@
 #include "passes/PassManager.h"
 
 #include "ir/Verify.h"
-#include "ir/plan/ShownStream.h"
+#include "ir/support/ShownStream.h"
 #include "llvm/Support/raw_ostream.h"
 #include "passes/Fingerprint.h"
 

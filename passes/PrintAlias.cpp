@@ -1,5 +1,5 @@
 // print-alias: writes the alias analysis of the model to standard output; for tests and for people.
-#include "ir/plan/ShownStream.h"
+#include "ir/support/ShownStream.h"
 #include "llvm/Support/raw_ostream.h"
 #include "passes/Passes.h"
 #include "passes/analysis/AliasAnalysis.h"

@@ -1,6 +1,6 @@
 // The one table of passes, in order of the pipeline. Declarations and the convention:
 // passes/Passes.h.
-#include "ir/plan/Words.h"
+#include "ir/support/Words.h"
 #include "passes/Passes.h"
 
 namespace pipec {

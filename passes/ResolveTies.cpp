@@ -1,8 +1,8 @@
 // resolve-ties: weights that several stages use are copied into each of them, or sent from the
 // first one.
 #include "ir/TensorKey.h"
-#include "ir/plan/Error.h"
-#include "ir/plan/Words.h"
+#include "ir/support/Error.h"
+#include "ir/support/Words.h"
 #include "passes/Passes.h"
 #include "passes/StageInputs.h"
 

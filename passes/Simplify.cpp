@@ -2,7 +2,7 @@
 // again until nothing changes.
 #include "passes/Simplify.h"
 
-#include "ir/plan/Error.h"
+#include "ir/support/Error.h"
 #include "passes/Passes.h"
 #include "passes/Pipeline.h"
 

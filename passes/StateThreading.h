@@ -2,7 +2,7 @@
 // that the method writes, of modules and of objects that it makes.
 #pragma once
 
-#include "ir/plan/Error.h"
+#include "ir/support/Error.h"
 
 #include <map>
 #include <string>

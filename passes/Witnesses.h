@@ -3,7 +3,7 @@
 #pragma once
 
 #include "ir/Model.h"
-#include "ir/plan/Check.h"
+#include "ir/support/Check.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"

@@ -2,8 +2,8 @@
 
 #include "ir/TorchError.h"
 #include "ir/Values.h"
-#include "ir/plan/PeakMemory.h"
-#include "ir/plan/Words.h"
+#include "ir/support/PeakMemory.h"
+#include "ir/support/Words.h"
 #include "llvm/ADT/StringRef.h"
 #include "runtime/CudaDevice.h"
 #include "runtime/Resources.h"

@@ -2,7 +2,7 @@
 // asks which one it is.
 #pragma once
 
-#include "ir/plan/Error.h"
+#include "ir/support/Error.h"
 
 #include <ATen/core/ivalue.h>
 #include <c10/core/Device.h>

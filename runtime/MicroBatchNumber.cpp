@@ -3,7 +3,7 @@
 #include "ir/MicroBatch.h"
 #include "ir/batch/FixedBatch.h"
 #include "ir/plan/PlanNames.h"
-#include "ir/plan/Words.h"
+#include "ir/support/Words.h"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 #include "runtime/RandomKey.h"
 
 #include "ir/NodeInfo.h"
-#include "ir/plan/Check.h"
+#include "ir/support/Check.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>

@@ -1,6 +1,6 @@
 #include "runtime/RankThreads.h"
 
-#include "ir/plan/Check.h"
+#include "ir/support/Check.h"
 
 #include <condition_variable>
 #include <mutex>

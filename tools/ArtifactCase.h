@@ -6,8 +6,8 @@
 #pragma once
 
 #include "ir/SourceMode.h"
-#include "ir/UnfinishedOutputs.h"
 #include "ir/Values.h"
+#include "ir/support/UnfinishedOutputs.h"
 
 namespace pipec {
 

@@ -1,7 +1,7 @@
 #include "tools/BatchDims.h"
 
 #include "ir/plan/PlanNames.h"
-#include "ir/plan/ShownText.h"
+#include "ir/support/ShownText.h"
 #include "llvm/ADT/StringRef.h"
 
 namespace pipec {

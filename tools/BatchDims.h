@@ -1,8 +1,8 @@
 // The values of --batch-dim and --merge.
 #pragma once
 
-#include "ir/plan/Error.h"
 #include "ir/plan/Plan.h"
+#include "ir/support/Error.h"
 #include "llvm/ADT/ArrayRef.h"
 
 #include <optional>

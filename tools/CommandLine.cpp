@@ -1,6 +1,6 @@
 #include "tools/CommandLine.h"
 
-#include "ir/plan/Words.h"
+#include "ir/support/Words.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Config/llvm-config.h"

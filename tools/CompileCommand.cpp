@@ -1,7 +1,7 @@
 #include "tools/CompileCommand.h"
 
-#include "ir/plan/CannotRead.h"
 #include "ir/schedule/Generators.h"
+#include "ir/support/CannotRead.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"

@@ -1,7 +1,7 @@
 #include "tools/CompileReport.h"
 
 #include "ir/plan/PlanNames.h"
-#include "ir/plan/Words.h"
+#include "ir/support/Words.h"
 #include "tools/BatchReport.h"
 #include "tools/PlanReport.h"
 #include "tools/Table.h"

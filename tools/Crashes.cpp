@@ -1,6 +1,6 @@
 #include "tools/Crashes.h"
 
-#include "ir/UnfinishedOutputs.h"
+#include "ir/support/UnfinishedOutputs.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"

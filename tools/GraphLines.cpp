@@ -1,7 +1,7 @@
 #include "tools/GraphLines.h"
 
 #include "ir/plan/PlanNames.h"
-#include "ir/plan/Words.h"
+#include "ir/support/Words.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "tools/PlanReport.h"

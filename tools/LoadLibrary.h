@@ -1,7 +1,7 @@
 // Custom operators from shared libraries.
 #pragma once
 
-#include "ir/plan/Error.h"
+#include "ir/support/Error.h"
 
 namespace pipec {
 

@@ -1,5 +1,5 @@
 // The manual page of a command.
-#include "ir/Version.h"
+#include "ir/support/Version.h"
 #include "tools/CommandLine.h"
 #include "tools/Pages.h"
 

@@ -1,6 +1,6 @@
 #include "tools/Markup.h"
 
-#include "ir/plan/ShownText.h"
+#include "ir/support/ShownText.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // The modules of a TorchScript file with what they hold. No LibTorch header.
 #pragma once
 
-#include "ir/plan/Error.h"
+#include "ir/support/Error.h"
 
 #include <string>
 #include <vector>

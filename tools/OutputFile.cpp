@@ -1,6 +1,6 @@
 #include "tools/OutputFile.h"
 
-#include "ir/NewFile.h"
+#include "ir/support/NewFile.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "tools/CommandLine.h"

@@ -1,7 +1,7 @@
 #include "tools/PlanPage.h"
 
 #include "ir/plan/PlanNames.h"
-#include "ir/plan/Words.h"
+#include "ir/support/Words.h"
 #include "llvm/ADT/STLExtras.h"
 #include "tools/Markup.h"
 #include "tools/PageStyle.h"

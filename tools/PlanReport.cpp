@@ -1,8 +1,8 @@
 #include "tools/PlanReport.h"
 
-#include "ir/plan/Error.h"
 #include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"
+#include "ir/support/Error.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 

@@ -1,8 +1,8 @@
 #include "tools/PlanTiming.h"
 
 #include "ir/plan/Cluster.h"
-#include "ir/plan/Error.h"
 #include "ir/schedule/Simulate.h"
+#include "ir/support/Error.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace pipec {

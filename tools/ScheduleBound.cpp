@@ -1,7 +1,7 @@
 #include "tools/ScheduleBound.h"
 
 #include "compiler/planner/SketchPlan.h"
-#include "ir/plan/Words.h"
+#include "ir/support/Words.h"
 #include "tools/Table.h"
 
 namespace pipec {

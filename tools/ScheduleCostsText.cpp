@@ -1,9 +1,9 @@
 #include "tools/ScheduleCostsText.h"
 
-#include "ir/plan/CannotRead.h"
-#include "ir/plan/Json.h"
-#include "ir/plan/JsonReader.h"
-#include "ir/plan/Words.h"
+#include "ir/support/CannotRead.h"
+#include "ir/support/Json.h"
+#include "ir/support/JsonReader.h"
+#include "ir/support/Words.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "tools/ToolMain.h"
 

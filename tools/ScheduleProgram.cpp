@@ -1,7 +1,7 @@
 #include "tools/ScheduleProgram.h"
 
-#include "ir/plan/Error.h"
-#include "ir/plan/Words.h"
+#include "ir/support/Error.h"
+#include "ir/support/Words.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace pipec {

@@ -1,7 +1,7 @@
 #include "tools/ScheduleReport.h"
 
-#include "ir/plan/ShownStream.h"
-#include "ir/plan/Words.h"
+#include "ir/support/ShownStream.h"
+#include "ir/support/Words.h"
 #include "tools/ScheduleBound.h"
 #include "tools/Table.h"
 #include "tools/TimeChart.h"

@@ -1,6 +1,6 @@
 #include "tools/ScheduleTrace.h"
 
-#include "ir/plan/Json.h"
+#include "ir/support/Json.h"
 
 #include <map>
 #include <tuple>

@@ -1,7 +1,7 @@
 #include "tools/ScheduleTrial.h"
 
-#include "ir/plan/CannotRead.h"
-#include "ir/plan/Words.h"
+#include "ir/support/CannotRead.h"
+#include "ir/support/Words.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "tools/Table.h"

@@ -1,6 +1,6 @@
 #include "tools/Signals.h"
 
-#include "ir/UnfinishedOutputs.h"
+#include "ir/support/UnfinishedOutputs.h"
 #include "tools/Crashes.h"
 #include "tools/ProgressLine.h"
 

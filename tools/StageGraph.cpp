@@ -2,7 +2,7 @@
 
 #include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"
-#include "ir/plan/Words.h"
+#include "ir/support/Words.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "tools/GraphLines.h"

@@ -1,7 +1,7 @@
 #include "tools/Table.h"
 
-#include "ir/plan/ShownStream.h"
-#include "ir/plan/ShownText.h"
+#include "ir/support/ShownStream.h"
+#include "ir/support/ShownText.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Unicode.h"
 

@@ -1,7 +1,7 @@
 // Tables as people read them, and quantities. Used by every report.
 #pragma once
 
-#include "ir/plan/Quantities.h"
+#include "ir/support/Quantities.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <string>

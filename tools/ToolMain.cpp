@@ -1,8 +1,8 @@
 #include "tools/ToolMain.h"
 
-#include "ir/Reproducer.h"
-#include "ir/Version.h"
-#include "ir/plan/ShownStream.h"
+#include "ir/support/Reproducer.h"
+#include "ir/support/ShownStream.h"
+#include "ir/support/Version.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/raw_ostream.h"

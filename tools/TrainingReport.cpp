@@ -1,6 +1,6 @@
 #include "tools/TrainingReport.h"
 
-#include "ir/plan/Words.h"
+#include "ir/support/Words.h"
 #include "llvm/ADT/STLExtras.h"
 #include "tools/PlanReport.h"
 #include "tools/Table.h"

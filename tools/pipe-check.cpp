@@ -1,12 +1,12 @@
 // pipe-check: is an artifact whole, valid, the model it was made from, what it was before, and does
 // it compute what was recorded?
 #include "compiler/Compiler.h"
-#include "ir/FileKind.h"
 #include "ir/artifact/ArtifactCheck.h"
 #include "ir/artifact/ArtifactDifferences.h"
-#include "ir/plan/Json.h"
-#include "ir/plan/ShownStream.h"
-#include "ir/plan/Words.h"
+#include "ir/support/FileKind.h"
+#include "ir/support/Json.h"
+#include "ir/support/ShownStream.h"
+#include "ir/support/Words.h"
 #include "llvm/Support/raw_ostream.h"
 #include "tools/ArtifactCase.h"
 #include "tools/ArtifactParts.h"

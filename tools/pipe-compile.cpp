@@ -1,8 +1,8 @@
 // pipe-compile: cuts a saved TorchScript model into pipeline stages and writes the artifact.
 #include "compiler/CompileReproducer.h"
 #include "compiler/PlantedFaults.h"
-#include "ir/NewFile.h"
-#include "ir/plan/ShownStream.h"
+#include "ir/support/NewFile.h"
+#include "ir/support/ShownStream.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 #include "passes/PassTable.h"

@@ -1,7 +1,7 @@
 // pipe-merge: the stages of an artifact as one ordinary TorchScript model again.
 #include "compiler/Merge.h"
-#include "ir/plan/Json.h"
-#include "ir/plan/ShownStream.h"
+#include "ir/support/Json.h"
+#include "ir/support/ShownStream.h"
 #include "llvm/Support/raw_ostream.h"
 #include "tools/ArtifactParts.h"
 #include "tools/LoadLibrary.h"

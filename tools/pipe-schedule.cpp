@@ -1,8 +1,8 @@
 // pipe-schedule: compute schedules made or read, checked, simulated and drawn. Starts without
 // LibTorch.
-#include "ir/plan/Json.h"
-#include "ir/plan/ShownStream.h"
 #include "ir/schedule/TorchComms.h"
+#include "ir/support/Json.h"
+#include "ir/support/ShownStream.h"
 #include "llvm/Support/raw_ostream.h"
 #include "tools/OutputFile.h"
 #include "tools/ScheduleAuto.h"

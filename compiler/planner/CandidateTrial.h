@@ -4,7 +4,7 @@
 
 #include "compiler/planner/Bounds.h"
 #include "compiler/planner/StagedWork.h"
-#include "ir/plan/Quantities.h"
+#include "ir/support/Quantities.h"
 
 #include <memory>
 #include <optional>

@@ -1,8 +1,8 @@
 #include "compiler/planner/ForwardSearch.h"
 
-#include "ir/plan/Check.h"
-#include "ir/plan/Quantities.h"
-#include "ir/plan/Words.h"
+#include "ir/support/Check.h"
+#include "ir/support/Quantities.h"
+#include "ir/support/Words.h"
 
 #include <algorithm>
 #include <map>

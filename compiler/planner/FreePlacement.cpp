@@ -1,6 +1,6 @@
 #include "compiler/planner/Bounds.h"
 #include "compiler/planner/Contraction.h"
-#include "ir/plan/Check.h"
+#include "ir/support/Check.h"
 
 #include <algorithm>
 #include <cmath>

@@ -5,7 +5,7 @@
 #include "compiler/planner/Hybrid.h"
 
 #include "compiler/planner/HybridStages.h"
-#include "ir/plan/Check.h"
+#include "ir/support/Check.h"
 
 #include <algorithm>
 #include <cmath>

@@ -3,8 +3,8 @@
 #include "compiler/planner/Bounds.h"
 #include "compiler/planner/LeastLimit.h"
 #include "compiler/planner/TrainingCuts.h"
-#include "ir/plan/Check.h"
-#include "ir/plan/Words.h"
+#include "ir/support/Check.h"
+#include "ir/support/Words.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>

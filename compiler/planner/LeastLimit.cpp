@@ -1,8 +1,8 @@
 #include "compiler/planner/LeastLimit.h"
 
 #include "compiler/planner/Bounds.h"
-#include "ir/plan/Quantities.h"
-#include "ir/plan/Words.h"
+#include "ir/support/Quantities.h"
+#include "ir/support/Words.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>

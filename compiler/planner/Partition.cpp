@@ -4,7 +4,7 @@
 #include "compiler/planner/Orders.h"
 #include "compiler/planner/Slicing.h"
 #include "compiler/planner/ThresholdSearch.h"
-#include "ir/plan/Check.h"
+#include "ir/support/Check.h"
 
 #include <algorithm>
 #include <cmath>

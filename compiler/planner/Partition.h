@@ -2,7 +2,7 @@
 // has the least to do. Knows nothing of models: nodes are times, bytes and edges.
 #pragma once
 
-#include "ir/plan/Error.h"
+#include "ir/support/Error.h"
 
 #include <cstdint>
 #include <limits>

@@ -1,7 +1,7 @@
 #include "compiler/planner/PlanTraining.h"
 
 #include "compiler/planner/Bounds.h"
-#include "ir/plan/Words.h"
+#include "ir/support/Words.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 

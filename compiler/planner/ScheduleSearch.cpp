@@ -1,8 +1,8 @@
 #include "compiler/planner/ScheduleSearch.h"
 
 #include "compiler/planner/RecomputeChoices.h"
-#include "ir/plan/Check.h"
-#include "ir/plan/Words.h"
+#include "ir/support/Check.h"
+#include "ir/support/Words.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>

@@ -2,8 +2,8 @@
 
 #include "ir/artifact/Discharge.h"
 #include "ir/artifact/StageModule.h"
-#include "ir/plan/Words.h"
 #include "ir/schedule/Program.h"
+#include "ir/support/Words.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace pipec {

@@ -2,9 +2,9 @@
 // LibTorch.
 #pragma once
 
-#include "ir/UnfinishedOutputs.h"
 #include "ir/plan/Finding.h"
 #include "ir/plan/Plan.h"
+#include "ir/support/UnfinishedOutputs.h"
 
 #include <future>
 #include <map>

@@ -1,13 +1,13 @@
 // Reading half of ArtifactDir.h: nothing in an artifact is believed before its digest agrees.
-#include "ir/FileKind.h"
-#include "ir/Version.h"
 #include "ir/artifact/ArtifactDir.h"
 #include "ir/artifact/Manifest.h"
 #include "ir/artifact/SafeFile.h"
-#include "ir/plan/CannotRead.h"
-#include "ir/plan/Sha256.h"
-#include "ir/plan/ShownText.h"
-#include "ir/plan/VersionText.h"
+#include "ir/support/CannotRead.h"
+#include "ir/support/FileKind.h"
+#include "ir/support/Sha256.h"
+#include "ir/support/ShownText.h"
+#include "ir/support/Version.h"
+#include "ir/support/VersionText.h"
 
 #include <fcntl.h>
 #include <filesystem>

@@ -5,10 +5,10 @@
 //   both and delete the old X
 //
 // Whenever the process dies, X is the old artifact, the new one, or nothing.
-#include "ir/UnfinishedOutputs.h"
 #include "ir/artifact/ArtifactDir.h"
 #include "ir/artifact/Manifest.h"
 #include "ir/artifact/SafeFile.h"
+#include "ir/support/UnfinishedOutputs.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 

@@ -1,7 +1,7 @@
 // MANIFEST: sha256sum's own format, one line per file, sorted by name.
 #pragma once
 
-#include "ir/plan/Error.h"
+#include "ir/support/Error.h"
 
 #include <map>
 #include <string>

@@ -1,7 +1,7 @@
 #include "ir/artifact/SafeFile.h"
 
-#include "ir/plan/CannotRead.h"
-#include "ir/plan/Sha256.h"
+#include "ir/support/CannotRead.h"
+#include "ir/support/Sha256.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 

@@ -2,7 +2,7 @@
 // was checked is what is read.
 #pragma once
 
-#include "ir/plan/Error.h"
+#include "ir/support/Error.h"
 
 #include <string>
 #include <vector>

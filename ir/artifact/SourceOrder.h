@@ -3,7 +3,7 @@
 
 #include "ir/MarkerOps.h"
 #include "ir/WholeNumbers.h"
-#include "ir/plan/Error.h"
+#include "ir/support/Error.h"
 #include "llvm/ADT/DenseMap.h"
 
 #include <torch/csrc/jit/ir/ir.h>

@@ -2,8 +2,8 @@
 #include "ir/CanonicalText.h"
 #include "ir/artifact/ArgumentNames.h"
 #include "ir/artifact/StageFacts.h"
-#include "ir/plan/Error.h"
 #include "ir/plan/PlanNames.h"
+#include "ir/support/Error.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace pipec {

@@ -10,8 +10,8 @@
 #include "ir/batch/SamplesByNumber.h"
 #include "ir/batch/SamplesInLists.h"
 #include "ir/batch/TrialSpecs.h"
-#include "ir/plan/Check.h"
 #include "ir/plan/OutputPath.h"
+#include "ir/support/Check.h"
 
 #include <ATen/core/Tensor.h>
 

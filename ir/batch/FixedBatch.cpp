@@ -3,7 +3,7 @@
 #include "ir/TorchError.h"
 #include "ir/Values.h"
 #include "ir/batch/CutCandidates.h"
-#include "ir/plan/Words.h"
+#include "ir/support/Words.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <fmt/format.h>

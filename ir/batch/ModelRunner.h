@@ -1,7 +1,7 @@
 // How experiments on a model are run, whoever owns the model.
 #pragma once
 
-#include "ir/plan/Error.h"
+#include "ir/support/Error.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <ATen/core/ivalue.h>

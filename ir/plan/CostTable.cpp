@@ -1,7 +1,7 @@
 #include "ir/plan/CostTable.h"
 
-#include "ir/plan/Json.h"
-#include "ir/plan/JsonReader.h"
+#include "ir/support/Json.h"
+#include "ir/support/JsonReader.h"
 
 namespace pipec {
 

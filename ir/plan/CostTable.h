@@ -2,7 +2,7 @@
 // costs.json.
 #pragma once
 
-#include "ir/plan/Error.h"
+#include "ir/support/Error.h"
 
 #include <cstdint>
 #include <string>

@@ -1,7 +1,7 @@
 // Default values of arguments as JSON: exact, and with the difference between 1 and 1.0 kept.
 #pragma once
 
-#include "ir/plan/Error.h"
+#include "ir/support/Error.h"
 #include "llvm/Support/JSON.h"
 
 #include <complex>

@@ -1,7 +1,7 @@
 // What a check of an artifact found.
 #pragma once
 
-#include "ir/plan/Failure.h"
+#include "ir/support/Failure.h"
 
 #include <string>
 

@@ -1,7 +1,7 @@
 #include "ir/plan/Obligation.h"
 
-#include "ir/plan/Error.h"
-#include "ir/plan/Runs.h"
+#include "ir/support/Error.h"
+#include "ir/support/Runs.h"
 #include "llvm/ADT/StringExtras.h"
 
 namespace pipec {

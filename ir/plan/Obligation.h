@@ -1,7 +1,7 @@
 // What a rewrite rests on: recorded by the pass that did it, discharged by the validator.
 #pragma once
 
-#include "ir/plan/Failure.h"
+#include "ir/support/Failure.h"
 #include "llvm/ADT/ArrayRef.h"
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 #include "ir/plan/OutputPath.h"
 
-#include "ir/plan/Error.h"
-#include "ir/plan/Json.h"
-#include "ir/plan/Words.h"
+#include "ir/support/Error.h"
+#include "ir/support/Json.h"
+#include "ir/support/Words.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 

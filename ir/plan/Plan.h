@@ -2,8 +2,8 @@
 // its text form.
 #pragma once
 
-#include "ir/plan/Failure.h"
 #include "ir/plan/Obligation.h"
+#include "ir/support/Failure.h"
 #include "llvm/Support/JSON.h"
 
 #include <cstdint>

@@ -1,11 +1,11 @@
 // plan.json to Plan: strict, and only whole valid plans leave it.
 #include "ir/plan/DefaultValue.h"
-#include "ir/plan/Json.h"
-#include "ir/plan/JsonReader.h"
 #include "ir/plan/MergeBySizes.h"
 #include "ir/plan/Plan.h"
 #include "ir/plan/PlanNames.h"
-#include "ir/plan/VersionText.h"
+#include "ir/support/Json.h"
+#include "ir/support/JsonReader.h"
+#include "ir/support/VersionText.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace pipec {

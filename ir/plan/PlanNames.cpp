@@ -1,8 +1,8 @@
 // Text of the plan's small types: dims and enums.
 #include "ir/plan/PlanNames.h"
 
-#include "ir/plan/Error.h"
 #include "ir/plan/MergeBySizes.h"
+#include "ir/support/Error.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"

@@ -1,7 +1,7 @@
 // Plan to plan.json. docs/artifact.md explains every key; PlanFromJson.cpp is the other direction.
-#include "ir/plan/Json.h"
 #include "ir/plan/Plan.h"
 #include "ir/plan/PlanNames.h"
+#include "ir/support/Json.h"
 
 namespace pipec {
 namespace {

@@ -1,8 +1,8 @@
 // The parts of verify(Plan), one file each, and the words that they share. Only for ir/plan.
 #pragma once
 
-#include "ir/plan/Error.h"
 #include "ir/plan/Plan.h"
+#include "ir/support/Error.h"
 
 namespace pipec::planparts {
 

@@ -1,5 +1,5 @@
-#include "ir/plan/Check.h"
 #include "ir/schedule/Simulate.h"
+#include "ir/support/Check.h"
 
 namespace pipec {
 

@@ -1,7 +1,7 @@
 #include "ir/schedule/Generators.h"
 
-#include "ir/plan/Words.h"
 #include "ir/schedule/generators/All.h"
+#include "ir/support/Words.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace pipec {

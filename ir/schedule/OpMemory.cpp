@@ -1,7 +1,7 @@
 #include "ir/schedule/OpMemory.h"
 
-#include "ir/plan/Quantities.h"
 #include "ir/schedule/ProgramText.h"
+#include "ir/support/Quantities.h"
 
 #include <deque>
 

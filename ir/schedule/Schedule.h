@@ -2,7 +2,7 @@
 // PyTorch reads and writes.
 #pragma once
 
-#include "ir/plan/Error.h"
+#include "ir/support/Error.h"
 
 #include <cstdint>
 #include <string>

@@ -2,7 +2,7 @@
 
 #include "ir/NodeInfo.h"
 #include "ir/Refusals.h"
-#include "ir/plan/Words.h"
+#include "ir/support/Words.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "passes/analysis/AliasAnalysis.h"

@@ -2,7 +2,7 @@
 
 #include "ir/NodeInfo.h"
 #include "ir/Refusals.h"
-#include "ir/plan/Words.h"
+#include "ir/support/Words.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <set>

@@ -2,7 +2,7 @@
 // hosts.
 #pragma once
 
-#include "ir/plan/Error.h"
+#include "ir/support/Error.h"
 
 #include <ATen/core/ivalue.h>
 

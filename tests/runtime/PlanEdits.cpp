@@ -1,6 +1,6 @@
 #include "tests/runtime/PlanEdits.h"
 
-#include "ir/plan/Json.h"
+#include "ir/support/Json.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // A file of JSON, for the published instances that tests and benchmarks read.
 #pragma once
 
-#include "ir/plan/Json.h"
+#include "ir/support/Json.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 namespace pipec {

@@ -2,7 +2,7 @@
 // EXPECT_TRUE(failedWith(x, ExitCode::Usage, "text")).
 #pragma once
 
-#include "ir/plan/Error.h"
+#include "ir/support/Error.h"
 
 #include <gtest/gtest.h>
 

@@ -2,9 +2,9 @@
 // deleted.
 #include "ir/artifact/ArtifactDir.h"
 
-#include "ir/UnfinishedOutputs.h"
 #include "ir/artifact/Manifest.h"
-#include "ir/plan/Sha256.h"
+#include "ir/support/Sha256.h"
+#include "ir/support/UnfinishedOutputs.h"
 #include "tests/support/Matchers.h"
 #include "tests/support/SamplePlan.h"
 

@@ -1,5 +1,5 @@
 // Our own assert, in builds with checks and without.
-#include "ir/plan/Check.h"
+#include "ir/support/Check.h"
 
 #include <gtest/gtest.h>
 

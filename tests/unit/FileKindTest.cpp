@@ -1,7 +1,7 @@
 // What a file is, from its bytes: also of bytes that only begin like something.
-#include "ir/FileKind.h"
+#include "ir/support/FileKind.h"
 
-#include "ir/ZipEntries.h"
+#include "ir/support/ZipEntries.h"
 
 #include <gtest/gtest.h>
 

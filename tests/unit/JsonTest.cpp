@@ -1,5 +1,5 @@
 // The safe JSON front: what it refuses before llvm::json sees it, and what it prints.
-#include "ir/plan/Json.h"
+#include "ir/support/Json.h"
 
 #include "tests/support/Matchers.h"
 

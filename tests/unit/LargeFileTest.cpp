@@ -1,4 +1,4 @@
-#include "ir/LargeFile.h"
+#include "ir/support/LargeFile.h"
 
 #include "tests/unit/TempDir.h"
 

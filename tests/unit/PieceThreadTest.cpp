@@ -1,4 +1,4 @@
-#include "ir/plan/PieceThread.h"
+#include "ir/support/PieceThread.h"
 
 #include <gtest/gtest.h>
 

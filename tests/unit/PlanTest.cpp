@@ -2,8 +2,8 @@
 // verifier.
 #include "ir/plan/Plan.h"
 
-#include "ir/plan/Json.h"
 #include "ir/plan/PlanNames.h"
+#include "ir/support/Json.h"
 #include "tests/support/Matchers.h"
 #include "tests/support/SamplePlan.h"
 

@@ -1,7 +1,7 @@
 // Foreign text on its way to a terminal.
-#include "ir/plan/ShownText.h"
+#include "ir/support/ShownText.h"
 
-#include "ir/plan/ShownStream.h"
+#include "ir/support/ShownStream.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <gtest/gtest.h>

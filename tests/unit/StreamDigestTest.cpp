@@ -1,6 +1,6 @@
-#include "ir/plan/StreamDigest.h"
+#include "ir/support/StreamDigest.h"
 
-#include "ir/plan/Sha256.h"
+#include "ir/support/Sha256.h"
 #include "llvm/ADT/Twine.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // Digests of tensors, and the quick way to say that two are the same.
 #include "ir/TensorBytes.h"
 
-#include "ir/plan/Sha256.h"
+#include "ir/support/Sha256.h"
 
 #include <gtest/gtest.h>
 

@@ -2,8 +2,8 @@
 #include "ir/Values.h"
 
 #include "ir/plan/DefaultValue.h"
-#include "ir/plan/MachineMemory.h"
-#include "ir/plan/Quantities.h"
+#include "ir/support/MachineMemory.h"
+#include "ir/support/Quantities.h"
 #include "tests/support/Matchers.h"
 #include "tests/unit/TempDir.h"
 

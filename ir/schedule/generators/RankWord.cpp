@@ -1,6 +1,6 @@
 #include "ir/schedule/generators/RankWord.h"
 
-#include "ir/plan/Check.h"
+#include "ir/support/Check.h"
 
 namespace pipec {
 

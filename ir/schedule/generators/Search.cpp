@@ -1,6 +1,6 @@
 #include "ir/schedule/generators/Search.h"
 
-#include "ir/plan/Quantities.h"
+#include "ir/support/Quantities.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace pipec {

@@ -1,6 +1,6 @@
 #include "ir/schedule/simulate/CostsFit.h"
 
-#include "ir/plan/Error.h"
+#include "ir/support/Error.h"
 
 namespace pipec {
 

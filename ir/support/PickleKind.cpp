@@ -1,0 +1,106 @@
+#include "ir/support/PickleKind.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <algorithm>
+
+namespace pipec {
+
+namespace {
+
+const std::string kSave = "torch.jit.save(torch.jit.script(model), 'model.pt')";
+const std::string kTuple = "save the arguments of forward: torch.save((x,), 'inputs.pt')";
+
+/// The class or function that a pickle names first, as "collections.OrderedDict": what the whole is
+/// an object of, where it is one. Protocols 2 and 3 write it as "cmodule\nname\n".
+std::string firstGlobal(llvm::StringRef pickle) {
+  const auto isName = [](llvm::StringRef text) {
+    return !text.empty() && text.size() < 200 &&
+           llvm::all_of(text, [](char c) { return llvm::isAlnum(c) || c == '_' || c == '.'; });
+  };
+  for (size_t at = pickle.find('c'); at != llvm::StringRef::npos; at = pickle.find('c', at + 1)) {
+    const auto [module, rest] = pickle.substr(at + 1).split('\n');
+    const llvm::StringRef name = rest.split('\n').first;
+    if (isName(module) && isName(name))
+      return module.str() + "." + name.str();
+  }
+  return "";
+}
+
+/// A pickle without the bytes that say its protocol.
+llvm::StringRef behindProtocol(llvm::StringRef pickle) {
+  return pickle.size() >= 2 && pickle[0] == '\x80' ? pickle.drop_front(2) : pickle;
+}
+
+/// What a text of a dict's key looks like in a pickle of protocol 2: its length, then itself.
+bool holdsKey(llvm::StringRef pickle, llvm::StringRef key) {
+  return pickle.contains(std::string("X") + static_cast<char>(key.size()) + std::string(3, '\0') +
+                         key.str());
+}
+
+FileKind stateDict(const std::string &how) {
+  return {"a state dict, weights without the model",
+          "load it into its model, model.load_state_dict(" + how + "), then save that: " + kSave,
+          kTuple + "; of a result that is an OrderedDict, torch.save(dict(result), FILE)"};
+}
+
+FileKind kindOfObject(llvm::StringRef pickle, const std::string &how) {
+  const llvm::StringRef body = behindProtocol(pickle);
+  const std::string global = firstGlobal(body.take_front(1 << 20));
+  if (holdsKey(pickle, "_modules") && holdsKey(pickle, "_parameters") && !body.startswith("}") &&
+      global != "collections.OrderedDict") // the old format has "(" before the class
+    return {"a pickled module, an object of class " + global,
+            "script it: torch.jit.save(torch.jit.script(" + how + "), 'model.pt')", kTuple};
+  if (body.startswith("ccollections\nOrderedDict\n"))
+    return stateDict(how);
+  if (body.startswith("}") &&
+      (holdsKey(pickle, "state_dict") || holdsKey(pickle, "model_state_dict") ||
+       holdsKey(pickle, "optimizer")))
+    return {"a checkpoint, a dict with weights in it",
+            "load the weights into their model, model.load_state_dict(...), then save that: " +
+                kSave,
+            kTuple};
+  if (body.startswith("}") && (pickle.contains(".weight") || pickle.contains(".bias"))) {
+    FileKind kind = stateDict(how);
+    kind.asValues.clear(); // a plain dict may be arguments by name
+    return kind;
+  }
+  return {};
+}
+
+} // namespace
+
+FileKind kindOfTorchSave(llvm::StringRef pickle) {
+  if (FileKind kind = kindOfObject(pickle, "torch.load(FILE, weights_only=False)");
+      !kind.what.empty())
+    return kind;
+  return {"values or weights that torch.save wrote",
+          "save the model itself: " + kSave + ", or torch.jit.trace(model, inputs)", ""};
+}
+
+FileKind kindOfPickle(llvm::StringRef file) {
+  if (file.size() < 3 || file[0] != '\x80' || file[1] < 2 || file[1] > 5)
+    return {};
+  // The number that torch.save began with, then three pickles about the file.
+  constexpr llvm::StringLiteral kLegacy("\x8a\nl\xfc\x9c"
+                                        "F\xf9 j\xa8P\x19.");
+  if (!file.drop_front(2).startswith(kLegacy)) {
+    if (holdsKey(file.take_front(1 << 20), "_modules"))
+      return kindOfObject(file, "pickle.load(open(FILE, 'rb'))");
+    return {"a pickle that torch.save did not write",
+            "save the model itself: " + kSave + ", or torch.jit.trace(model, inputs)",
+            "torch.save(pickle.load(open(FILE, 'rb')), 'inputs.pt'), with tensors in it"};
+  }
+  llvm::StringRef rest = file;
+  for (int skipped = 0; skipped < 3; ++skipped)
+    rest = rest.substr(std::min(rest.size(), rest.find(".\x80") + 1));
+  FileKind kind = kindOfObject(rest, "torch.load(FILE, weights_only=False)");
+  if (kind.what.empty())
+    kind = {"values or weights", "save the model itself: " + kSave, ""};
+  kind.what += ", in the format of torch.save before PyTorch 1.6";
+  kind.asValues = "save them again: torch.save(torch.load(FILE), 'inputs.pt')";
+  return kind;
+}
+
+} // namespace pipec

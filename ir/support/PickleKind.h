@@ -1,0 +1,15 @@
+// What a pickle holds, without unpickling it: it may name any function to be called.
+#pragma once
+
+#include "ir/support/FileKind.h"
+
+namespace pipec {
+
+/// Of data.pkl in a file of torch.save: a module, a state dict, a checkpoint, values.
+FileKind kindOfTorchSave(llvm::StringRef pickle);
+
+/// Of a file that is a bare pickle, as torch.save wrote before PyTorch 1.6 or as pickle.dump does;
+/// unknown where it is none.
+FileKind kindOfPickle(llvm::StringRef file);
+
+} // namespace pipec

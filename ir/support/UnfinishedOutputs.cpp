@@ -1,0 +1,71 @@
+#include "ir/support/UnfinishedOutputs.h"
+
+#include <filesystem>
+#include <sys/stat.h>
+#include <utility>
+
+namespace pipec {
+
+namespace {
+
+constexpr int kMostNames = 1000;
+
+} // namespace
+
+UnfinishedOutputs &unfinishedOutputs() {
+  static UnfinishedOutputs outputs;
+  return outputs;
+}
+
+void removeTree(const std::string &path) {
+  // A writer may still be adding a file: a few tries.
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    std::error_code error;
+    std::filesystem::remove_all(path, error);
+    if (!error)
+      return;
+  }
+}
+
+UnfinishedDirectory::UnfinishedDirectory(UnfinishedDirectory &&other)
+    : path_(std::exchange(other.path_, "")) {}
+
+UnfinishedDirectory::~UnfinishedDirectory() {
+  if (path_.empty())
+    return;
+  UnfinishedOutputs &open = unfinishedOutputs();
+  std::lock_guard lock(open.mutex);
+  if (open.paths.erase(path_))
+    removeTree(path_);
+}
+
+std::error_code UnfinishedDirectory::make(const std::string &name) {
+  UnfinishedOutputs &open = unfinishedOutputs();
+  std::lock_guard lock(open.mutex);
+  if (open.abandoned)
+    return std::make_error_code(std::errc::operation_canceled);
+  std::string path = name;
+  for (int suffix = 1; ::mkdir(path.c_str(), 0777) != 0; ++suffix) {
+    if (errno != EEXIST || suffix == kMostNames)
+      return {errno, std::generic_category()};
+    path = name + "-" + std::to_string(suffix);
+  }
+  open.paths.insert(path);
+  path_ = path;
+  return {};
+}
+
+bool UnfinishedDirectory::isOpen() const { return unfinishedOutputs().paths.count(path_) != 0; }
+
+void UnfinishedDirectory::release() { unfinishedOutputs().paths.erase(std::exchange(path_, "")); }
+
+void abandonUnfinishedOutputs() {
+  UnfinishedOutputs &open = unfinishedOutputs();
+  std::lock_guard lock(open.mutex);
+  open.abandoned = true;
+  for (const std::string &path : open.paths)
+    removeTree(path);
+  open.paths.clear();
+}
+
+} // namespace pipec

@@ -1,0 +1,32 @@
+#include "ir/support/Words.h"
+
+#include <algorithm>
+
+namespace pipec {
+
+std::string nearestName(llvm::StringRef name, llvm::ArrayRef<std::string> names) {
+  size_t least = std::max<size_t>(1, name.size() / 3) + 1;
+  std::string nearest;
+  for (llvm::StringRef candidate : names) {
+    bool lastPart = !name.empty() && candidate.endswith("." + name.str());
+    size_t distance = lastPart ? 1 : name.edit_distance(candidate);
+    if (distance < least) {
+      least = distance;
+      nearest = candidate.str();
+    }
+  }
+  return nearest;
+}
+
+std::string didYouMean(llvm::StringRef name, llvm::ArrayRef<std::string> names,
+                       const std::string &otherwise) {
+  std::string nearest = nearestName(name, names);
+  return nearest.empty() ? otherwise : "did you mean " + nearest + "?";
+}
+
+std::string counted(size_t number, const std::string &noun) {
+  std::string plural = llvm::StringRef(noun).endswith("ch") ? "es" : "s"; // micro-batches
+  return std::to_string(number) + " " + noun + (number == 1 ? "" : plural);
+}
+
+} // namespace pipec
