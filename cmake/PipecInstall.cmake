@@ -31,7 +31,7 @@ install(TARGETS pipec_ops) # for torch.ops.load_library; nothing links it
 install(TARGETS pipec_stand_in LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/pipec) # for --load-library
 
 # --- Public headers: the two faces and what they include ------------------------------------------------------------------------
-foreach(header compiler/Compiler.h compiler/Progress.h runtime/Pipeline.h ir/ValueTree.h ir/batch/ResultCheck.h ir/support/Failure.h ir/plan/Finding.h ir/plan/Obligation.h ir/plan/Plan.h)
+foreach(header compiler/Compiler.h compiler/Progress.h runtime/Pipeline.h ir/values/ValueTree.h ir/batch/ResultCheck.h ir/support/Failure.h ir/plan/Finding.h ir/plan/Obligation.h ir/plan/Plan.h)
   cmake_path(GET header PARENT_PATH folder)
   install(FILES ${PROJECT_SOURCE_DIR}/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/pipec/${folder})
 endforeach()

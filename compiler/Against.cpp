@@ -1,8 +1,8 @@
 #include "compiler/Against.h"
 
 #include "compiler/Validate.h"
-#include "ir/CanonicalText.h"
 #include "ir/support/Version.h"
+#include "ir/text/CanonicalText.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <set>

@@ -1,8 +1,8 @@
 #include "compiler/ArtifactEmitter.h"
 
 #include "compiler/StageEmitter.h"
-#include "ir/GraphText.h"
 #include "ir/schedule/Program.h"
+#include "ir/text/GraphText.h"
 
 #include <deque>
 #include <future>

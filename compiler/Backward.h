@@ -2,7 +2,7 @@
 #pragma once
 
 #include "compiler/FlopCounter.h"
-#include "ir/Values.h"
+#include "ir/values/Values.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace pipec {

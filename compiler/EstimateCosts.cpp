@@ -1,8 +1,8 @@
 #include "compiler/EstimateCosts.h"
 
 #include "compiler/EvaluateGraph.h"
-#include "ir/Values.h"
 #include "ir/plan/Cluster.h"
+#include "ir/values/Values.h"
 #include "llvm/ADT/StringSwitch.h"
 
 #include <ATen/core/Tensor.h>

@@ -5,14 +5,14 @@
 #include "compiler/Pipelines.h"
 #include "compiler/RoundTrip.h"
 #include "compiler/TrainingMode.h"
-#include "ir/CanonicalText.h"
-#include "ir/MicroBatch.h"
 #include "ir/ModelSignature.h"
-#include "ir/Values.h"
 #include "ir/batch/CutCandidates.h"
 #include "ir/batch/FixedBatch.h"
+#include "ir/batch/MicroBatch.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Words.h"
+#include "ir/text/CanonicalText.h"
+#include "ir/values/Values.h"
 #include "llvm/ADT/StringExtras.h"
 
 namespace pipec {

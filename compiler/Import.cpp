@@ -2,13 +2,13 @@
 
 #include "compiler/ParallelRuns.h"
 #include "ir/InferenceSettings.h"
-#include "ir/MicroBatch.h"
 #include "ir/ModelSignature.h"
 #include "ir/NodeInfo.h"
 #include "ir/TorchError.h"
-#include "ir/TorchFile.h"
-#include "ir/Values.h"
 #include "ir/artifact/StageModule.h"
+#include "ir/batch/MicroBatch.h"
+#include "ir/torchfile/TorchFile.h"
+#include "ir/values/Values.h"
 #include "passes/analysis/AliasAnalysis.h"
 #include "passes/analysis/OperatorFacts.h"
 

@@ -5,9 +5,9 @@
 #include "compiler/EvaluateGraph.h"
 #include "compiler/OperatorTimes.h"
 #include "compiler/TrainingTable.h"
-#include "ir/MicroBatch.h"
-#include "ir/Values.h"
+#include "ir/batch/MicroBatch.h"
 #include "ir/support/CannotRead.h"
+#include "ir/values/Values.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 

@@ -2,7 +2,6 @@
 
 #include "compiler/Import.h"
 #include "compiler/StageEmitter.h"
-#include "ir/CanonicalText.h"
 #include "ir/Refusals.h"
 #include "ir/TensorKey.h"
 #include "ir/TorchError.h"
@@ -10,6 +9,7 @@
 #include "ir/artifact/Discharge.h"
 #include "ir/artifact/LineDifference.h"
 #include "ir/artifact/Relink.h"
+#include "ir/text/CanonicalText.h"
 #include "passes/PassManager.h"
 #include "passes/analysis/TopLevel.h"
 

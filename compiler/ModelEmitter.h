@@ -3,7 +3,7 @@
 
 #include "compiler/ModuleBuilder.h"
 #include "ir/Model.h"
-#include "ir/Values.h"
+#include "ir/values/Values.h"
 
 #include <sstream>
 

@@ -4,7 +4,7 @@
 #include "compiler/FrontEnd.h"
 #include "ir/NodeInfo.h"
 #include "ir/TorchError.h"
-#include "ir/Values.h"
+#include "ir/values/Values.h"
 #include "passes/analysis/ModuleNames.h"
 #include "passes/analysis/TopLevel.h"
 

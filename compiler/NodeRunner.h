@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ir/NodeInfo.h"
-#include "ir/TorchFile.h"
+#include "ir/torchfile/TorchFile.h"
 #include "llvm/ADT/STLExtras.h"
 #include "passes/analysis/OperatorFacts.h"
 #include "passes/analysis/TopLevel.h"

@@ -3,7 +3,7 @@
 #include "compiler/EstimateCosts.h"
 #include "compiler/EvaluateGraph.h"
 #include "compiler/WeightStorages.h"
-#include "ir/MicroBatch.h"
+#include "ir/batch/MicroBatch.h"
 #include "ir/support/Quantities.h"
 #include "llvm/Support/Threading.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "compiler/Compiler.h"
-#include "ir/TorchFileTime.h"
+#include "ir/torchfile/TorchFileTime.h"
 
 #include <chrono>
 

@@ -5,10 +5,10 @@
 #include "compiler/OperatorTimes.h"
 #include "compiler/Predict.h"
 #include "compiler/TrainingAsked.h"
-#include "ir/Values.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Runs.h"
 #include "ir/support/Words.h"
+#include "ir/values/Values.h"
 #include "passes/analysis/TopLevel.h"
 
 #include <fmt/ranges.h>

@@ -4,8 +4,8 @@
 
 #include "compiler/faults/Faults.h"
 #include "compiler/faults/GraphEdits.h"
-#include "ir/TorchArchive.h"
 #include "ir/support/Check.h"
+#include "ir/torchfile/TorchArchive.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 

@@ -1,10 +1,10 @@
 #include "compiler/RoundTrip.h"
 
-#include "ir/CanonicalText.h"
 #include "ir/NodeInfo.h"
 #include "ir/RandomOps.h"
 #include "ir/TorchError.h"
-#include "ir/TorchFileTime.h"
+#include "ir/text/CanonicalText.h"
+#include "ir/torchfile/TorchFileTime.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <fmt/format.h>

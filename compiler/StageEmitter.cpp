@@ -4,7 +4,7 @@
 #include "compiler/ModelEmitter.h"
 #include "compiler/StageWeights.h"
 #include "ir/TorchError.h"
-#include "ir/TorchFileTime.h"
+#include "ir/torchfile/TorchFileTime.h"
 
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/ir/ir.h>

@@ -3,11 +3,11 @@
 #include "compiler/ParallelRuns.h"
 #include "compiler/RunProgress.h"
 #include "ir/InferenceSettings.h"
-#include "ir/MicroBatch.h"
-#include "ir/Values.h"
 #include "ir/artifact/SerialRunner.h"
+#include "ir/batch/MicroBatch.h"
 #include "ir/batch/SizeTrial.h"
 #include "ir/plan/OutputPath.h"
+#include "ir/values/Values.h"
 
 #include <ATen/Context.h>
 #include <ATen/core/Tensor.h>

@@ -1,8 +1,6 @@
 #include "compiler/Validate.h"
 
 #include "compiler/Import.h"
-#include "ir/CanonicalText.h"
-#include "ir/ContentText.h"
 #include "ir/TensorBytes.h"
 #include "ir/TensorKey.h"
 #include "ir/WholeNumbers.h"
@@ -10,6 +8,8 @@
 #include "ir/artifact/LineDifference.h"
 #include "ir/artifact/Relink.h"
 #include "ir/support/Sha256.h"
+#include "ir/text/CanonicalText.h"
+#include "ir/text/ContentText.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "passes/analysis/OperatorOrder.h"

@@ -1,7 +1,7 @@
 #include "passes/Fingerprint.h"
 
 #include "ir/TensorBytes.h"
-#include "ir/ValueText.h"
+#include "ir/text/ValueText.h"
 #include "llvm/ADT/StringExtras.h"
 
 namespace pipec {

@@ -2,7 +2,7 @@
 // can be compared by.
 #pragma once
 
-#include "ir/ModelText.h"
+#include "ir/text/ModelText.h"
 
 namespace pipec {
 

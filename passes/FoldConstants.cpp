@@ -2,8 +2,8 @@
 // tests, fixed lists, taken branches.
 #include "ir/NodeInfo.h"
 #include "ir/RandomOps.h"
-#include "ir/TensorText.h"
 #include "ir/TorchError.h"
+#include "ir/text/TensorText.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "passes/FoldBranches.h"
 #include "passes/FoldTextLength.h"

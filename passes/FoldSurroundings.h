@@ -3,7 +3,7 @@
 // Modules of torch.nn ask them to choose a fast path.
 #pragma once
 
-#include "ir/Values.h"
+#include "ir/values/Values.h"
 #include "passes/Folding.h"
 
 namespace pipec {

@@ -5,7 +5,7 @@
 #include "ir/Refusals.h"
 #include "ir/TensorKey.h"
 #include "ir/TorchError.h"
-#include "ir/TorchFile.h"
+#include "ir/torchfile/TorchFile.h"
 #include "llvm/ADT/StringSet.h"
 #include "passes/ModuleEntries.h"
 #include "passes/ObjectValues.h"

@@ -1,7 +1,7 @@
 // Runs a pipeline of passes and keeps them honest.
 #pragma once
 
-#include "ir/ModelText.h"
+#include "ir/text/ModelText.h"
 #include "passes/Pass.h"
 #include "passes/Pipeline.h"
 

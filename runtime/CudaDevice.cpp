@@ -12,7 +12,7 @@
 #include "runtime/CudaDevice.h"
 
 #include "ir/TorchError.h"
-#include "ir/Values.h"
+#include "ir/values/Values.h"
 
 #include <ATen/Context.h>
 #include <ATen/core/Tensor.h>

@@ -1,9 +1,9 @@
 #include "runtime/Device.h"
 
 #include "ir/TorchError.h"
-#include "ir/Values.h"
 #include "ir/support/PeakMemory.h"
 #include "ir/support/Words.h"
+#include "ir/values/Values.h"
 #include "llvm/ADT/StringRef.h"
 #include "runtime/CudaDevice.h"
 #include "runtime/Resources.h"

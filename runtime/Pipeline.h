@@ -1,8 +1,8 @@
 // The runtime's public face: load an artifact, run batches through it. No LibTorch header.
 #pragma once
 
-#include "ir/ValueTree.h"
 #include "ir/plan/Plan.h"
+#include "ir/values/ValueTree.h"
 
 #include <memory>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace pipec {
 
-struct Arguments; // ir/Values.h, which has LibTorch's headers
+struct Arguments; // ir/values/Values.h, which has LibTorch's headers
 
 struct PipelineOptions {
   int64_t microBatches = 0;         // 0: the plan's default, by each batch: see infer()

@@ -1,7 +1,7 @@
 #include "runtime/StageExecutor.h"
 
-#include "ir/OwnResults.h"
 #include "ir/TorchError.h"
+#include "ir/batch/OwnResults.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <optional>

@@ -1,6 +1,6 @@
 #include "runtime/StateCopy.h"
 
-#include "ir/Values.h"
+#include "ir/values/Values.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <ATen/core/class_type.h>

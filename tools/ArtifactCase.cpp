@@ -1,9 +1,9 @@
 #include "tools/ArtifactCase.h"
 
-#include "ir/MicroBatch.h"
 #include "ir/TorchError.h"
 #include "ir/artifact/Manifest.h"
 #include "ir/artifact/SafeFile.h"
+#include "ir/batch/MicroBatch.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Json.h"
 #include "ir/support/JsonReader.h"

@@ -6,8 +6,8 @@
 #pragma once
 
 #include "ir/SourceMode.h"
-#include "ir/Values.h"
 #include "ir/support/UnfinishedOutputs.h"
+#include "ir/values/Values.h"
 
 namespace pipec {
 

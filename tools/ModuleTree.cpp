@@ -2,7 +2,7 @@
 
 #include "ir/TensorBytes.h"
 #include "ir/TorchError.h"
-#include "ir/TorchFile.h"
+#include "ir/torchfile/TorchFile.h"
 
 #include <set>
 

@@ -1,6 +1,6 @@
 #include "tools/RunReport.h"
 
-#include "ir/MicroBatch.h"
+#include "ir/batch/MicroBatch.h"
 #include "ir/plan/OutputPath.h"
 #include "tools/Table.h"
 

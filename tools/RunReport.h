@@ -1,7 +1,7 @@
 // What pipe-run prints: statistics over repeated runs as a table or as JSON.
 #pragma once
 
-#include "ir/Values.h"
+#include "ir/values/Values.h"
 #include "llvm/Support/JSON.h"
 #include "runtime/Pipeline.h"
 

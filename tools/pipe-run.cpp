@@ -1,13 +1,13 @@
 // pipe-run: runs an artifact, or a plain TorchScript file as the reference that artifacts must
 // equal.
-#include "ir/MicroBatch.h"
 #include "ir/TorchError.h"
-#include "ir/Values.h"
 #include "ir/artifact/ArtifactDir.h"
+#include "ir/batch/MicroBatch.h"
 #include "ir/schedule/Schedule.h"
 #include "ir/support/CannotRead.h"
 #include "ir/support/ShownStream.h"
 #include "ir/support/Words.h"
+#include "ir/values/Values.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"

@@ -6,7 +6,7 @@
 //
 // Its forward(ids, past, scale, mode) returns {"logits": Tensor, "past": [(Tensor, Tensor), ...],
 // "length": int, "mode": str}.
-#include "ir/ValueTree.h"
+#include "ir/values/ValueTree.h"
 #include "llvm/Support/raw_ostream.h"
 #include "runtime/Pipeline.h"
 

@@ -3,7 +3,7 @@
 //
 //   split_in_program MODEL.pt INPUTS.pt OUT.pipe
 #include "compiler/Compiler.h"
-#include "ir/ValueTree.h"
+#include "ir/values/ValueTree.h"
 #include "llvm/Support/raw_ostream.h"
 #include "runtime/Pipeline.h"
 

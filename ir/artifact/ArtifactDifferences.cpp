@@ -1,11 +1,11 @@
 #include "ir/artifact/ArtifactDifferences.h"
 
-#include "ir/CanonicalText.h"
-#include "ir/PlanText.h"
 #include "ir/TorchError.h"
 #include "ir/artifact/LineDifference.h"
 #include "ir/artifact/Relink.h"
 #include "ir/plan/PlanNames.h"
+#include "ir/text/CanonicalText.h"
+#include "ir/text/PlanText.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 

@@ -1,9 +1,9 @@
 #include "ir/artifact/PlanDifferences.h"
 
-#include "ir/PlanText.h"
 #include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Words.h"
+#include "ir/text/PlanText.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 

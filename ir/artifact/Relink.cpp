@@ -1,13 +1,13 @@
 #include "ir/artifact/Relink.h"
 
-#include "ir/GraphText.h"
 #include "ir/TensorBytes.h"
 #include "ir/TensorKey.h"
-#include "ir/TorchArchive.h"
 #include "ir/TorchError.h"
-#include "ir/TorchFile.h"
 #include "ir/artifact/SourceOrder.h"
 #include "ir/artifact/StageMethods.h"
+#include "ir/text/GraphText.h"
+#include "ir/torchfile/TorchArchive.h"
+#include "ir/torchfile/TorchFile.h"
 #include "llvm/ADT/StringMap.h"
 
 #include <torch/csrc/jit/api/function_impl.h>

@@ -1,9 +1,9 @@
 // What a plan says of a stage against what its file shows.
-#include "ir/CanonicalText.h"
 #include "ir/artifact/ArgumentNames.h"
 #include "ir/artifact/StageFacts.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Error.h"
+#include "ir/text/CanonicalText.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace pipec {

@@ -1,10 +1,10 @@
 #include "ir/artifact/StageFacts.h"
 
-#include "ir/CanonicalText.h"
 #include "ir/NodeInfo.h"
 #include "ir/TensorBytes.h"
 #include "ir/TensorKey.h"
 #include "ir/TorchError.h"
+#include "ir/text/CanonicalText.h"
 
 #include <torch/csrc/jit/api/function_impl.h>
 #include <torch/csrc/jit/api/module.h>

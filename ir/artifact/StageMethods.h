@@ -2,9 +2,9 @@
 // stage's own module. It calls it; in files of before it has the same operators once more.
 #pragma once
 
-#include "ir/CanonicalText.h"
 #include "ir/artifact/LineDifference.h"
 #include "ir/plan/Plan.h"
+#include "ir/text/CanonicalText.h"
 
 #include <torch/csrc/jit/ir/ir.h>
 

@@ -2,9 +2,9 @@
 
 #include "ir/NodeInfo.h"
 #include "ir/TorchError.h"
-#include "ir/TorchFile.h"
-#include "ir/Values.h"
 #include "ir/artifact/StageFacts.h"
+#include "ir/torchfile/TorchFile.h"
+#include "ir/values/Values.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <ATen/ops/empty.h>

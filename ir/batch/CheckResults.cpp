@@ -1,11 +1,11 @@
 #include "ir/batch/CheckResults.h"
 
-#include "ir/MicroBatch.h"
-#include "ir/Values.h"
 #include "ir/batch/MergeRules.h"
+#include "ir/batch/MicroBatch.h"
 #include "ir/batch/ModelRunner.h"
 #include "ir/batch/Rounding.h"
 #include "ir/plan/OutputPath.h"
+#include "ir/values/Values.h"
 
 #include <fmt/format.h>
 

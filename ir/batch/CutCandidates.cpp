@@ -1,7 +1,7 @@
 #include "ir/batch/CutCandidates.h"
 
-#include "ir/MicroBatch.h"
-#include "ir/Values.h"
+#include "ir/batch/MicroBatch.h"
+#include "ir/values/Values.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <fmt/format.h>

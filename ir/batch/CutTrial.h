@@ -1,8 +1,8 @@
 // The experiments that show what a model does when its arguments are cut in one way.
 #pragma once
 
-#include "ir/MicroBatch.h"
 #include "ir/batch/CutCandidates.h"
+#include "ir/batch/MicroBatch.h"
 
 namespace pipec {
 

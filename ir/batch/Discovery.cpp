@@ -1,7 +1,6 @@
 #include "ir/batch/Discovery.h"
 
 #include "ir/TorchError.h"
-#include "ir/Values.h"
 #include "ir/batch/CheckResults.h"
 #include "ir/batch/DiscoveryNotes.h"
 #include "ir/batch/FixedBatch.h"
@@ -12,6 +11,7 @@
 #include "ir/batch/TrialSpecs.h"
 #include "ir/plan/OutputPath.h"
 #include "ir/support/Check.h"
+#include "ir/values/Values.h"
 
 #include <ATen/core/Tensor.h>
 

@@ -1,8 +1,8 @@
 #include "ir/batch/DiscoveryNotes.h"
 
-#include "ir/Values.h"
 #include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"
+#include "ir/values/Values.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

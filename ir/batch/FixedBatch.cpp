@@ -1,9 +1,9 @@
 #include "ir/batch/FixedBatch.h"
 
 #include "ir/TorchError.h"
-#include "ir/Values.h"
 #include "ir/batch/CutCandidates.h"
 #include "ir/support/Words.h"
+#include "ir/values/Values.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // What to say of a model that takes only one size of its batch.
 #pragma once
 
-#include "ir/MicroBatch.h"
+#include "ir/batch/MicroBatch.h"
 #include "ir/batch/ModelRunner.h"
 
 namespace pipec {

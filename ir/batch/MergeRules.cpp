@@ -1,9 +1,9 @@
 #include "ir/batch/MergeRules.h"
 
-#include "ir/MicroBatch.h"
-#include "ir/Values.h"
 #include "ir/batch/CutTrial.h"
+#include "ir/batch/MicroBatch.h"
 #include "ir/batch/Rounding.h"
+#include "ir/values/Values.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/cat.h>

@@ -1,7 +1,7 @@
 // How much two results may differ and still be called equal: another batch size, other kernels.
 #pragma once
 
-#include "ir/Values.h"
+#include "ir/values/Values.h"
 
 #include <ATen/core/Tensor.h>
 

@@ -1,7 +1,7 @@
 #include "ir/batch/SamplesByNumber.h"
 
 #include "ir/TorchError.h"
-#include "ir/Values.h"
+#include "ir/values/Values.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <fmt/format.h>

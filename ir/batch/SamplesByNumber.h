@@ -1,7 +1,7 @@
 // Batches whose samples refer to each other by number, as the edges of a graph name its nodes.
 #pragma once
 
-#include "ir/MicroBatch.h"
+#include "ir/batch/MicroBatch.h"
 #include "ir/batch/ModelRunner.h"
 
 namespace pipec {

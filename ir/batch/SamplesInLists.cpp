@@ -1,7 +1,7 @@
 #include "ir/batch/SamplesInLists.h"
 
-#include "ir/Values.h"
 #include "ir/batch/CutCandidates.h"
+#include "ir/values/Values.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <fmt/format.h>

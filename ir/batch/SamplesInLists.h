@@ -1,7 +1,7 @@
 // Batches that are lists with an entry per sample, as detectors take their pictures.
 #pragma once
 
-#include "ir/MicroBatch.h"
+#include "ir/batch/MicroBatch.h"
 #include "ir/batch/ModelRunner.h"
 
 namespace pipec {

@@ -1,6 +1,6 @@
 #include "ir/batch/SizeLinks.h"
 
-#include "ir/Values.h"
+#include "ir/values/Values.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <fmt/format.h>

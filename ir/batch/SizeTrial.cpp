@@ -1,7 +1,7 @@
 #include "ir/batch/SizeTrial.h"
 
 #include "ir/TorchError.h"
-#include "ir/Values.h"
+#include "ir/values/Values.h"
 
 #include <ATen/core/Tensor.h>
 

@@ -2,7 +2,7 @@
 // at other sizes.
 #pragma once
 
-#include "ir/MicroBatch.h"
+#include "ir/batch/MicroBatch.h"
 #include "ir/batch/ModelRunner.h"
 
 namespace pipec {

@@ -1,7 +1,7 @@
 #include "ir/batch/TrialSpecs.h"
 
-#include "ir/Values.h"
 #include "ir/batch/ResultTree.h"
+#include "ir/values/Values.h"
 
 #include <ATen/core/Tensor.h>
 

@@ -1,6 +1,6 @@
 #include "passes/analysis/OperatorFacts.h"
 
-#include "ir/SizeTrust.h"
+#include "ir/batch/SizeTrust.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import e2e
 
 COMMANDS = ["pipe-check", "pipe-compile", "pipe-inspect", "pipe-merge", "pipe-opt", "pipe-run", "pipe-schedule"]
-HEADERS = ["compiler/Compiler.h", "compiler/Progress.h", "ir/ValueTree.h", "ir/batch/ResultCheck.h", "ir/support/Failure.h", "ir/plan/Finding.h", "ir/plan/Obligation.h", "ir/plan/Plan.h", "runtime/Pipeline.h"]
+HEADERS = ["compiler/Compiler.h", "compiler/Progress.h", "ir/values/ValueTree.h", "ir/batch/ResultCheck.h", "ir/support/Failure.h", "ir/plan/Finding.h", "ir/plan/Obligation.h", "ir/plan/Plan.h", "runtime/Pipeline.h"]
 PROJECT = """cmake_minimum_required(VERSION 3.25)
 project(consumer LANGUAGES CXX)
 set(CMAKE_CXX_STANDARD 20)

@@ -1,7 +1,7 @@
 // The pipeline on a hand-made artifact: equal to the unsplit model, refusals, failures.
 #include "runtime/Pipeline.h"
 
-#include "ir/Values.h"
+#include "ir/values/Values.h"
 #include "runtime/Reference.h"
 #include "tests/runtime/SmallPipeline.h"
 #include "tests/support/Matchers.h"

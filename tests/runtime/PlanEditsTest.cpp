@@ -3,11 +3,11 @@
 #include "tests/runtime/PlanEdits.h"
 
 #include "compiler/Compiler.h"
-#include "ir/Values.h"
 #include "ir/artifact/ArtifactCheck.h"
 #include "ir/artifact/Manifest.h"
 #include "ir/support/Json.h"
 #include "ir/support/Sha256.h"
+#include "ir/values/Values.h"
 #include "llvm/Support/Regex.h"
 #include "runtime/Pipeline.h"
 #include "tests/runtime/SmallPipeline.h"

@@ -1,9 +1,9 @@
 #include "tests/runtime/SmallPipeline.h"
 
-#include "ir/Values.h"
 #include "ir/artifact/ArtifactDir.h"
 #include "ir/artifact/Relink.h"
 #include "ir/schedule/Schedule.h"
+#include "ir/values/Values.h"
 #include "llvm/Support/FileSystem.h"
 #include "tests/support/Matchers.h"
 #include "tests/support/TestModels.h"

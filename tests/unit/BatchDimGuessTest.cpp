@@ -1,6 +1,6 @@
 // Which input the batch is taken from when it is not the first tensor's.
-#include "ir/MicroBatch.h"
 #include "ir/batch/CutCandidates.h"
+#include "ir/batch/MicroBatch.h"
 #include "tests/support/Discover.h"
 #include "tests/support/Matchers.h"
 

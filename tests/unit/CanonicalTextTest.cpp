@@ -1,7 +1,7 @@
 // What is a difference between two graphs for the compiler's proof, and what is none.
-#include "ir/CanonicalText.h"
+#include "ir/text/CanonicalText.h"
 
-#include "ir/ModelText.h"
+#include "ir/text/ModelText.h"
 #include "tests/support/Matchers.h"
 
 namespace pipec {

@@ -1,11 +1,11 @@
 // What messages are made of: suggestions, short tracebacks, names, guesses from sizes.
 #include "ir/ScriptTraceback.h"
-#include "ir/SpoiltNames.h"
-#include "ir/Values.h"
 #include "ir/batch/CutCandidates.h"
 #include "ir/support/Reproducer.h"
 #include "ir/support/UnfinishedOutputs.h"
 #include "ir/support/Words.h"
+#include "ir/torchfile/SpoiltNames.h"
+#include "ir/values/Values.h"
 #include "tests/support/Matchers.h"
 #include "tests/unit/TempDir.h"
 

@@ -1,8 +1,8 @@
 // Cutting, merging, and the three-size trial.
-#include "ir/MicroBatch.h"
+#include "ir/batch/MicroBatch.h"
 
-#include "ir/Values.h"
 #include "ir/batch/FixedBatch.h"
+#include "ir/values/Values.h"
 #include "tests/support/Discover.h"
 #include "tests/support/Matchers.h"
 

@@ -1,10 +1,10 @@
 // The text form of models: what is printed is what is read, to the last field, constant and digest.
-#include "ir/ModelText.h"
+#include "ir/text/ModelText.h"
 
-#include "ir/GraphText.h"
 #include "ir/TensorBytes.h"
-#include "ir/TensorText.h"
-#include "ir/ValueText.h"
+#include "ir/text/GraphText.h"
+#include "ir/text/TensorText.h"
+#include "ir/text/ValueText.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"

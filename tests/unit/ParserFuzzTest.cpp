@@ -1,11 +1,11 @@
 // Our own parsers on texts that were cut off or changed in one byte: an error or a value, never a
 // crash, and in bounded time. What is accepted prints and reads as itself.
 #include "ir/Model.h"
-#include "ir/ModelText.h"
-#include "ir/Values.h"
 #include "ir/artifact/Manifest.h"
 #include "ir/plan/Obligation.h"
 #include "ir/schedule/Program.h"
+#include "ir/text/ModelText.h"
+#include "ir/values/Values.h"
 #include "tests/support/Matchers.h"
 #include "tests/support/SamplePlan.h"
 

@@ -1,7 +1,7 @@
 #include "compiler/StageFile.h"
 
-#include "ir/TorchArchive.h"
 #include "ir/support/Sha256.h"
+#include "ir/torchfile/TorchArchive.h"
 #include "tests/support/Matchers.h"
 #include "tests/unit/TempDir.h"
 

@@ -1,7 +1,7 @@
 // Models read through a mapping.
-#include "ir/TorchFile.h"
+#include "ir/torchfile/TorchFile.h"
 
-#include "ir/Values.h"
+#include "ir/values/Values.h"
 #include "tests/unit/TempDir.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // Arguments and results without LibTorch's types: what goes in comes out, and what does not fit is
 // refused.
-#include "ir/ValueTree.h"
+#include "ir/values/ValueTree.h"
 
 #include "tests/support/Matchers.h"
 #include "tests/unit/TempDir.h"

@@ -1,5 +1,5 @@
 // Values files, descriptions, binding of arguments, comparison.
-#include "ir/Values.h"
+#include "ir/values/Values.h"
 
 #include "ir/plan/DefaultValue.h"
 #include "ir/support/MachineMemory.h"

@@ -1,0 +1,87 @@
+#include "ir/batch/BatchSplit.h"
+
+#include "ir/batch/CutCandidates.h"
+#include "ir/batch/InputCheck.h"
+#include "ir/batch/MicroBatch.h"
+#include "ir/plan/PlanNames.h"
+#include "ir/values/Values.h"
+
+#include <ATen/core/Tensor.h>
+
+namespace pipec {
+
+namespace {
+
+/// The whole batch as the only micro-batch; what the model writes into is a copy, as in
+/// splitInputs.
+std::vector<c10::IValue> whole(const Signature &signature, const std::vector<c10::IValue> &inputs) {
+  std::vector<c10::IValue> result = inputs;
+  for (size_t i = 0; i < result.size(); ++i)
+    if (signature.inputs[i].written)
+      result[i] = std::move(ownCopies(result[i]).front());
+  return result;
+}
+
+int64_t samplesOrOne(const Signature &signature, const std::vector<c10::IValue> &inputs) {
+  llvm::Expected<int64_t> size = batchSize(signature, inputs);
+  if (size)
+    return *size;
+  llvm::consumeError(size.takeError());
+  return 1;
+}
+
+/// A batch size may only be fixed because an argument was not cut that has its samples along
+/// another dimension.
+llvm::Error explainFixed(llvm::Error error, const Signature &signature,
+                         const std::vector<c10::IValue> &inputs) {
+  std::string dims = signature.batchSymbolic ? "" : suggestBatchDims(signature, inputs);
+  bool isNew = llvm::any_of(signature.inputs, [&](const InputSpec &input) {
+    return !input.batchDim && llvm::StringRef("," + dims).contains("," + input.name + "=");
+  });
+  if (!isNew)
+    return error;
+  ErrorText text = describe(std::move(error));
+  return makeError(text.code, text.message,
+                   (text.help.empty() ? "" : text.help + ", or ") + "compile with --batch-dim " +
+                       dims);
+}
+
+} // namespace
+
+llvm::Expected<BatchParts> splitBatch(const Signature &signature,
+                                      const std::vector<c10::IValue> &inputs,
+                                      int64_t microBatches) {
+  if (inputs.size() != signature.inputs.size())
+    return failf(ExitCode::Usage, "inputs: expected {}, got {}", signature.inputs.size(),
+                 inputs.size());
+  BatchParts parts;
+  // Compiled without an example, an artifact assumes that all arguments have a row per sample. One
+  // micro-batch needs no such assumption, so that arguments whose sizes contradict it still run.
+  const bool assumed = signature.batchSize == 0;
+  if (!isCut(signature) || (assumed && microBatches == 1)) {
+    if (microBatches != 1)
+      return makeError(ExitCode::Usage,
+                       fmt::format("no input has a batch dimension: expected 1 micro-batch, got {}",
+                                   microBatches),
+                       "pass --microbatches 1, or compile with --batch-dim");
+    parts.inputs.push_back(whole(signature, inputs));
+    parts.samples.push_back(isCut(signature) ? samplesOrOne(signature, inputs) : 1);
+  } else {
+    llvm::Expected<int64_t> size = batchSize(signature, inputs);
+    if (!size)
+      return size.takeError();
+    auto cut = splitInputs(signature, inputs, microBatches);
+    if (!cut)
+      return cut.takeError();
+    parts.inputs = std::move(*cut);
+    for (int64_t k = 0; k < microBatches; ++k)
+      parts.samples.push_back(*size / microBatches + (k < *size % microBatches));
+  }
+  for (size_t k = 0; k < parts.inputs.size(); ++k)
+    if (llvm::Error error =
+            checkMicroBatch(signature, parts.inputs[k], static_cast<int64_t>(k), parts.samples[k]))
+      return explainFixed(std::move(error), signature, inputs);
+  return parts;
+}
+
+} // namespace pipec

@@ -1,0 +1,61 @@
+#include "ir/batch/InputCheck.h"
+
+#include "ir/batch/FixedBatch.h"
+#include "ir/plan/PlanNames.h"
+#include "ir/support/Words.h"
+
+#include <fmt/format.h>
+
+#include <ATen/core/Tensor.h>
+
+namespace pipec {
+
+namespace {
+
+llvm::Error checkTensor(const InputSpec &input, const at::Tensor &tensor, int64_t microBatch,
+                        int64_t samples) {
+  const TensorSpec &spec = input.tensor;
+  std::string where = fmt::format("input {}, micro-batch {}", input.name, microBatch);
+  std::string dtype = specOf(tensor).dtype;
+  if (dtype != spec.dtype)
+    return makeError(ExitCode::Usage,
+                     fmt::format("{}: expected dtype {}, got {}", where, spec.dtype, dtype),
+                     "convert the input, or compile again with example inputs of this dtype");
+  size_t rank = static_cast<size_t>(tensor.dim());
+  if (rank != spec.shape.size())
+    return makeError(ExitCode::Usage, fmt::format("{}: expected {} dimensions, got {}", where,
+                                                  spec.shape.size(), rank));
+  for (size_t d = 0; d < rank; ++d) {
+    int64_t expected = spec.shape[d].at(samples), got = tensor.size(static_cast<int64_t>(d));
+    if (!spec.shape[d].dynamic && expected != got)
+      return makeError(
+          ExitCode::Usage,
+          fmt::format("{}, dimension {}: expected size {}, got {}", where, d, expected, got),
+          "compile again with example inputs of this shape");
+  }
+  return llvm::Error::success();
+}
+
+} // namespace
+
+llvm::Error checkMicroBatch(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
+                            int64_t microBatch, int64_t samples) {
+  if (isCut(signature) && !signature.batchSymbolic && signature.batchSize > 0 &&
+      samples != signature.batchSize)
+    return makeError(
+        ExitCode::Usage,
+        fmt::format("micro-batch {}: expected {} (the model's constants fix it), got {}",
+                    microBatch, counted(static_cast<size_t>(signature.batchSize), "sample"),
+                    samples),
+        "choose --microbatches so that each micro-batch has that size; " + howToFreeBatch());
+  for (size_t i = 0; i < signature.inputs.size(); ++i) {
+    const InputSpec &input = signature.inputs[i];
+    if (!input.tensor.known || !inputs[i].isTensor() || !inputs[i].toTensor().defined())
+      continue;
+    if (llvm::Error error = checkTensor(input, inputs[i].toTensor(), microBatch, samples))
+      return error;
+  }
+  return llvm::Error::success();
+}
+
+} // namespace pipec

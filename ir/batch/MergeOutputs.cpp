@@ -1,0 +1,412 @@
+#include "ir/TorchError.h"
+#include "ir/batch/MicroBatch.h"
+#include "ir/plan/OutputPath.h"
+#include "ir/plan/PlanNames.h"
+#include "ir/support/Check.h"
+#include "ir/values/Values.h"
+
+#include <ATen/core/Dict.h>
+#include <ATen/core/List.h>
+#include <ATen/core/jit_type.h>
+#include <ATen/ops/cat.h>
+
+#include <numeric>
+
+namespace pipec {
+
+namespace {
+
+using Values = std::vector<c10::IValue>;
+
+llvm::Error differentTrees() {
+  return makeError(ExitCode::Other, "the micro-batches returned results of different structure");
+}
+
+c10::IValue listOf(const Values &values) {
+  bool tensors = llvm::all_of(values, [](const c10::IValue &value) { return value.isTensor(); });
+  c10::impl::GenericList list(tensors ? c10::TypePtr(c10::TensorType::get())
+                                      : c10::TypePtr(c10::AnyType::get()));
+  for (const c10::IValue &value : values)
+    list.push_back(value);
+  return list;
+}
+
+/// Whether all are lists or tuples of one length, or dicts with the same keys.
+bool areAlike(const Values &parts) {
+  const c10::IValue &first = parts.front();
+  return llvm::all_of(parts, [&](const c10::IValue &part) {
+    if (part.tagKind() != first.tagKind())
+      return false;
+    if (first.isTuple())
+      return part.toTupleRef().elements().size() == first.toTupleRef().elements().size();
+    if (first.isList())
+      return part.toListRef().size() == first.toListRef().size();
+    if (!first.isGenericDict() || part.toGenericDict().size() != first.toGenericDict().size())
+      return false;
+    const c10::impl::GenericDict dict = part.toGenericDict();
+    return llvm::all_of(first.toGenericDict(),
+                        [&](const auto &entry) { return dict.contains(entry.key()); });
+  });
+}
+
+/// One list over the micro-batches per number, string or tensor, in the container that they are in;
+/// of containers that are not alike, a list of these.
+c10::IValue listed(const Values &parts) {
+  const c10::IValue &first = parts.front();
+  if (!areAlike(parts))
+    return listOf(parts);
+  auto column = [&](llvm::function_ref<c10::IValue(const c10::IValue &)> element) {
+    Values values;
+    for (const c10::IValue &part : parts)
+      values.push_back(element(part));
+    return listed(values);
+  };
+  if (first.isGenericDict()) {
+    c10::impl::GenericDict dict(first.toGenericDict().keyType(), c10::AnyType::get());
+    for (const auto &entry : first.toGenericDict())
+      dict.insert(entry.key(), column([&](const c10::IValue &part) {
+                    return part.toGenericDict().at(entry.key());
+                  }));
+    return dict;
+  }
+  Values elements;
+  if (first.isTuple()) {
+    for (size_t i = 0; i < first.toTupleRef().elements().size(); ++i)
+      elements.push_back(
+          column([&](const c10::IValue &part) { return part.toTupleRef().elements()[i]; }));
+    return c10::ivalue::Tuple::create(std::move(elements));
+  }
+  c10::impl::GenericList list(c10::AnyType::get());
+  for (size_t i = 0; i < first.toListRef().size(); ++i)
+    list.push_back(column([&](const c10::IValue &part) { return part.toListRef()[i]; }));
+  return list;
+}
+
+Values elements(const c10::IValue &value) {
+  return value.isTuple() ? value.toTupleRef().elements().vec() : value.toListRef().vec();
+}
+
+using MergeColumn = llvm::function_ref<llvm::Expected<c10::IValue>(const Values &)>;
+
+/// The container that `parts`, which are alike, have, with `merge` of what each of them holds in a
+/// place.
+llvm::Expected<c10::IValue> mapElements(const Values &parts, MergeColumn merge) {
+  const c10::IValue &first = parts.front();
+  if (first.isGenericDict()) {
+    const c10::impl::GenericDict dict = first.toGenericDict();
+    c10::impl::GenericDict merged(dict.keyType(), dict.valueType());
+    for (const auto &entry : dict) {
+      Values column;
+      for (const c10::IValue &part : parts)
+        column.push_back(part.toGenericDict().at(entry.key()));
+      llvm::Expected<c10::IValue> value = merge(column);
+      if (!value)
+        return value.takeError();
+      merged.insert(entry.key(), std::move(*value));
+    }
+    return merged;
+  }
+  Values merged;
+  for (size_t i = 0; i < elements(first).size(); ++i) {
+    Values column;
+    for (const c10::IValue &part : parts)
+      column.push_back(elements(part)[i]);
+    llvm::Expected<c10::IValue> value = merge(column);
+    if (!value)
+      return value.takeError();
+    merged.push_back(std::move(*value));
+  }
+  if (first.isTuple())
+    return c10::ivalue::Tuple::create(std::move(merged));
+  c10::impl::GenericList list(first.toList().elementType());
+  for (c10::IValue &value : merged)
+    list.push_back(std::move(value));
+  return list;
+}
+
+/// Lists one behind the other: the values, or the lists `depth` levels inside containers that are
+/// alike. Errors: Other for other values.
+llvm::Expected<c10::IValue> joined(const Values &parts, int64_t depth) {
+  const c10::IValue &first = parts.front();
+  if (depth == 0) {
+    if (!llvm::all_of(parts, [](const c10::IValue &part) { return part.isList(); }))
+      return differentTrees();
+    c10::impl::GenericList list(first.toList().elementType());
+    for (const c10::IValue &part : parts)
+      for (const c10::IValue &entry : part.toListRef())
+        list.push_back(entry);
+    return list;
+  }
+  if (!areAlike(parts))
+    return differentTrees();
+  return mapElements(parts, [&](const Values &column) { return joined(column, depth - 1); });
+}
+
+/// Whether all are lists with an entry for each sample, and the entries are no tensors of a
+/// micro-batch themselves. Nothing but this shows how they become one where no example was given.
+bool areListsOfSamples(const Values &parts, llvm::ArrayRef<int64_t> samples) {
+  for (size_t k = 0; k < parts.size(); ++k) {
+    if (!parts[k].isList() || static_cast<int64_t>(parts[k].toListRef().size()) != samples[k])
+      return false;
+    const bool batches = llvm::all_of(parts[k].toListRef(), [&](const c10::IValue &entry) {
+      return entry.isTensor() && entry.toTensor().dim() > 0 &&
+             entry.toTensor().size(0) == samples[k];
+    });
+    if (batches)
+      return false;
+  }
+  return true;
+}
+
+/// Merges one value per micro-batch; containers are merged element by element. Those to be joined
+/// along a dimension that are not alike, such as a list with an element per sample or None beside a
+/// tensor, become a list.
+class Merger {
+public:
+  Merger(const MergeRule &rule, llvm::ArrayRef<int64_t> samples) : rule_(rule), samples_(samples) {}
+
+  llvm::Expected<c10::IValue> merge(const Values &parts) const {
+    const c10::IValue &first = parts.front();
+    if (rule_.kind == MergeRule::Kind::Join)
+      return joined(parts, rule_.dim);
+    if (llvm::any_of(parts,
+                     [&](const c10::IValue &part) { return part.tagKind() != first.tagKind(); }))
+      return unlike(parts);
+    if (first.isTensor())
+      return tensors(parts);
+    const bool isContainer = first.isTuple() || first.isList() || first.isGenericDict();
+    if (isContainer && !areAlike(parts))
+      return unlike(parts);
+    if (isContainer)
+      return mapElements(parts, [&](const Values &column) { return merge(column); });
+    if (first.isDouble() && isReduction()) {
+      double result = 0;
+      for (size_t k = 0; k < parts.size(); ++k)
+        result += parts[k].toDouble() * weight(k);
+      return c10::IValue(result);
+    }
+    if (first.isInt() && rule_.kind == MergeRule::Kind::Sum) {
+      int64_t sum = 0;
+      for (const c10::IValue &part : parts)
+        if (__builtin_add_overflow(sum, part.toInt(), &sum))
+          return makeError(ExitCode::Other, "the sum over micro-batches is larger than an int");
+      return c10::IValue(sum);
+    }
+    // A whole number beside averages is one that all have.
+    const bool same = rule_.kind == MergeRule::Kind::Same ||
+                      (first.isInt() && rule_.kind == MergeRule::Kind::Mean);
+    return same ? theSame(parts) : noNumbers(first);
+  }
+
+private:
+  llvm::Expected<c10::IValue> unlike(const Values &parts) const {
+    if (rule_.kind == MergeRule::Kind::Concat)
+      return listOf(parts);
+    return rule_.kind == MergeRule::Kind::Same ? theSame(parts) : differentTrees();
+  }
+
+  bool isReduction() const {
+    return rule_.kind == MergeRule::Kind::Sum || rule_.kind == MergeRule::Kind::Mean;
+  }
+
+  llvm::Error noNumbers(const c10::IValue &value) const {
+    return makeError(
+        ExitCode::Other,
+        fmt::format("merge rule {}: expected {}, got a value of type {}", toString(rule_),
+                    rule_.kind == MergeRule::Kind::Concat ? "tensors" : "numbers", value.tagKind()),
+        "name another rule: --merge PATH=same|list");
+  }
+
+  /// Share of micro-batch `k` in a mean over samples, or in a sum.
+  double weight(size_t k) const {
+    if (rule_.kind == MergeRule::Kind::Sum)
+      return 1;
+    return static_cast<double>(samples_[k]) /
+           static_cast<double>(std::accumulate(samples_.begin(), samples_.end(), int64_t(0)));
+  }
+
+  /// That the example gave one value everywhere proves nothing about other inputs.
+  static llvm::Expected<c10::IValue> theSame(const Values &parts) {
+    for (size_t k = 1; k < parts.size(); ++k) {
+      Comparison comparison = compare(parts.front(), parts[k], 0.0, 0.0);
+      if (!comparison.equal)
+        return makeError(ExitCode::Other,
+                         fmt::format("expected the same value from all micro-batches, as on the "
+                                     "example inputs, got a different one from micro-batch {}: {}",
+                                     k, comparison.firstDifference),
+                         "compile with --merge PATH=list, or with example inputs on which it "
+                         "differs between samples");
+    }
+    return parts.front();
+  }
+
+  /// Summed in double (whole numbers as such) and in order of the micro-batches.
+  at::Tensor reduced(const Values &parts) const {
+    const at::Tensor &first = parts[0].toTensor();
+    const at::ScalarType wide = first.is_complex()          ? at::kComplexDouble
+                                : first.is_floating_point() ? at::kDouble
+                                                            : at::kLong;
+    const bool isSum = rule_.kind == MergeRule::Kind::Sum;
+    at::Tensor sum = isSum ? first.to(wide) : first.to(wide).mul(weight(0));
+    for (size_t k = 1; k < parts.size(); ++k) {
+      const at::Tensor part = parts[k].toTensor().to(wide);
+      sum = isSum ? sum.add(part) : sum.add(part, weight(k));
+    }
+    return sum.to(first.scalar_type());
+  }
+
+  llvm::Expected<c10::IValue> tensors(const Values &parts) const {
+    if (rule_.kind == MergeRule::Kind::Same)
+      return theSame(parts);
+    if (rule_.kind == MergeRule::Kind::Concat && parts.front().toTensor().dim() <= rule_.dim)
+      return makeError(ExitCode::Other,
+                       fmt::format("joined along dimension {}: expected at least {} dimensions, "
+                                   "got {}",
+                                   rule_.dim, rule_.dim + 1, parts.front().toTensor().dim()),
+                       "compile with example inputs (--inputs), which show how values of "
+                       "micro-batches are merged");
+    if (rule_.kind == MergeRule::Kind::Concat && !fitsConcat(parts, rule_.dim))
+      return makeError(ExitCode::Other,
+                       fmt::format("concatenation along dimension {}: the micro-batches' tensors "
+                                   "differ in other sizes",
+                                   rule_.dim),
+                       "compile with --merge PATH=list");
+    return guardTorch(ExitCode::Other, "merging", [&]() -> c10::IValue {
+      if (rule_.kind == MergeRule::Kind::Concat) {
+        std::vector<at::Tensor> pieces;
+        for (const c10::IValue &part : parts)
+          pieces.push_back(part.toTensor());
+        return at::cat(pieces, rule_.dim);
+      }
+      return reduced(parts);
+    });
+  }
+
+  MergeRule rule_;
+  llvm::ArrayRef<int64_t> samples_;
+};
+
+c10::IValue buildTree(const OutputTree &tree, const Values &leaves) {
+  if (tree.kind == OutputTree::Kind::Leaf)
+    return leaves[tree.leaf];
+  Values children;
+  for (const OutputTree &child : tree.children)
+    children.push_back(buildTree(child, leaves));
+  if (tree.kind == OutputTree::Kind::Tuple)
+    return c10::ivalue::Tuple::create(std::move(children));
+  if (tree.kind == OutputTree::Kind::List)
+    return listOf(children);
+  bool tensors = llvm::all_of(children, [](const c10::IValue &value) { return value.isTensor(); });
+  c10::impl::GenericDict dict(c10::StringType::get(), tensors ? c10::TypePtr(c10::TensorType::get())
+                                                              : c10::TypePtr(c10::AnyType::get()));
+  for (size_t i = 0; i < children.size(); ++i)
+    dict.insert(tree.keys[i], children[i]);
+  return dict;
+}
+
+llvm::Error wrongTree(const std::string &expected, const c10::IValue &value) {
+  return failf(ExitCode::Other, "result: expected {}, got a value of type {}", expected,
+               value.tagKind());
+}
+
+llvm::Error flatten(const OutputTree &tree, const c10::IValue &value, Values &leaves) {
+  Values children;
+  switch (tree.kind) {
+  case OutputTree::Kind::Leaf:
+    leaves.at(tree.leaf) = value;
+    return llvm::Error::success();
+  case OutputTree::Kind::Tuple:
+    if (!value.isTuple() || value.toTupleRef().elements().size() != tree.children.size())
+      return wrongTree(fmt::format("a tuple of {}", tree.children.size()), value);
+    children = value.toTupleRef().elements().vec();
+    break;
+  case OutputTree::Kind::List:
+    if (!value.isList() || value.toListRef().size() != tree.children.size())
+      return wrongTree(fmt::format("a list of {}", tree.children.size()), value);
+    children = value.toListRef().vec();
+    break;
+  case OutputTree::Kind::Dict:
+    if (!value.isGenericDict() || value.toGenericDict().size() != tree.children.size())
+      return wrongTree(fmt::format("a dict of {}", tree.children.size()), value);
+    for (const std::string &key : tree.keys) {
+      if (!value.toGenericDict().contains(key))
+        return wrongTree("a dict with the key " + key, value);
+      children.push_back(value.toGenericDict().at(key));
+    }
+    break;
+  }
+  for (size_t i = 0; i < children.size(); ++i)
+    if (llvm::Error error = flatten(tree.children[i], children[i], leaves))
+      return error;
+  return llvm::Error::success();
+}
+
+std::string resultName(const Signature &signature, size_t leaf) {
+  const std::string path = outputPath(signature, leaf);
+  return path == "result" ? path : "result " + path;
+}
+
+} // namespace
+
+bool fitsConcat(llvm::ArrayRef<c10::IValue> parts, int64_t dim) {
+  for (const c10::IValue &part : parts) {
+    if (!part.isTensor() || !parts.front().isTensor())
+      return true;
+    const at::Tensor &first = parts.front().toTensor(), &other = part.toTensor();
+    if (!first.defined() || !other.defined())
+      return true;
+    if (first.dim() != other.dim())
+      return false;
+    for (int64_t d = 0; d < first.dim(); ++d)
+      if (d != dim && first.size(d) != other.size(d))
+        return false;
+  }
+  return true;
+}
+
+llvm::Expected<c10::IValue> mergeOutputs(const Signature &signature,
+                                         llvm::ArrayRef<std::vector<c10::IValue>> leaves,
+                                         llvm::ArrayRef<int64_t> samples) {
+  PIPEC_ASSERT(!leaves.empty() && leaves.size() == samples.size(), "one entry per micro-batch");
+  Values merged;
+  for (size_t l = 0; l < signature.leaves.size(); ++l) {
+    const MergeRule &rule = signature.leaves[l].merge;
+    Values parts;
+    for (const auto &microBatch : leaves)
+      parts.push_back(microBatch.at(l));
+    // The model's own result, whatever the rule; and what no micro-batch has, there is not.
+    const bool isNone = llvm::all_of(parts, [](const c10::IValue &part) { return part.isNone(); });
+    if (parts.size() == 1 || isNone) {
+      merged.push_back(parts[0]);
+      continue;
+    }
+    const bool unknown = signature.batchSize == 0 && (rule.kind == MergeRule::Kind::List ||
+                                                      rule.kind == MergeRule::Kind::Concat);
+    if (unknown && areListsOfSamples(parts, samples)) {
+      llvm::Expected<c10::IValue> all = joined(parts, 0);
+      if (!all)
+        return all.takeError();
+      merged.push_back(std::move(*all));
+      continue;
+    }
+    if (rule.kind == MergeRule::Kind::List) {
+      merged.push_back(listed(parts));
+      continue;
+    }
+    auto value = Merger(rule, samples).merge(parts);
+    if (!value)
+      return withContext(value.takeError(), resultName(signature, l));
+    merged.push_back(std::move(*value));
+  }
+  return buildTree(signature.outputs, merged);
+}
+
+llvm::Expected<std::vector<c10::IValue>> flattenOutputs(const Signature &signature,
+                                                        const c10::IValue &result) {
+  Values leaves(signature.leaves.size());
+  if (llvm::Error error = flatten(signature.outputs, result, leaves))
+    return error;
+  return leaves;
+}
+
+} // namespace pipec

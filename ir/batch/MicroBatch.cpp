@@ -1,0 +1,211 @@
+#include "ir/batch/MicroBatch.h"
+
+#include "ir/TorchError.h"
+#include "ir/batch/CutCandidates.h"
+#include "ir/plan/PlanNames.h"
+#include "ir/support/Check.h"
+#include "ir/values/Values.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/as_strided.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_strided.h>
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/tensor.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace pipec {
+
+namespace {
+
+/// Dimensions from the largest stride to the smallest: the order in memory.
+std::vector<int64_t> memoryOrder(const at::Tensor &tensor) {
+  std::vector<int64_t> order(tensor.dim());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return tensor.stride(a) > tensor.stride(b); });
+  return order;
+}
+
+/// The samples of a tensor, each repeated or some left out, to `size` in the same order of memory
+/// (channels_last stays channels_last). Samples keep their order: offsets and sorted lengths stay
+/// sorted.
+at::Tensor resizeTensor(const at::Tensor &tensor, int64_t dim, int64_t size) {
+  if (dim >= tensor.dim() || tensor.size(dim) == size || tensor.size(dim) == 0)
+    return tensor;
+  std::vector<int64_t> indices(size);
+  for (int64_t i = 0; i < size; ++i)
+    indices[i] = i * tensor.size(dim) / size;
+  std::vector<int64_t> order = memoryOrder(tensor), back(order.size());
+  for (size_t i = 0; i < order.size(); ++i)
+    back[order[i]] = static_cast<int64_t>(i);
+  at::Tensor index = at::tensor(indices, tensor.options().dtype(at::kLong).requires_grad(false));
+  return at::index_select(tensor.permute(order), back[dim], index).permute(back);
+}
+
+constexpr size_t kAlignment = 64; // bytes; of memory from LibTorch
+
+/// How many elements the tensor begins behind an aligned address, as a part of another tensor does.
+int64_t misalignment(const at::Tensor &tensor) {
+  if (tensor.numel() == 0 || !tensor.is_cpu())
+    return 0;
+  const auto address = reinterpret_cast<uintptr_t>(tensor.const_data_ptr());
+  return static_cast<int64_t>(address % kAlignment / tensor.element_size());
+}
+
+/// Its own memory, but the very strides and alignment: an operator may compute other bits on
+/// another layout.
+at::Tensor copyOfElements(const at::Tensor &tensor) {
+  if (tensor.layout() != at::kStrided || tensor.is_quantized())
+    return tensor.clone();
+  const int64_t skipped = misalignment(tensor);
+  if (tensor.is_non_overlapping_and_dense() && skipped == 0)
+    return tensor.clone();
+  bool overlaps = false; // expanded: one memory for several elements, which nobody may write
+  for (int64_t d = 0; d < tensor.dim(); ++d)
+    overlaps = overlaps || (tensor.stride(d) == 0 && tensor.size(d) > 1);
+  if (overlaps)
+    return tensor.clone();
+  int64_t span = skipped + 1;
+  for (int64_t d = 0; d < tensor.dim(); ++d)
+    span += (tensor.size(d) - 1) * tensor.stride(d);
+  at::Tensor copy = tensor.numel() == 0
+                        ? at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options())
+                        : at::empty({span}, tensor.options())
+                              .as_strided(tensor.sizes(), tensor.strides(), skipped);
+  copy.copy_(tensor);
+  return copy;
+}
+
+at::Tensor copyInLayout(const at::Tensor &tensor) {
+  if (!tensor.defined())
+    return tensor;
+  at::Tensor copy = copyOfElements(tensor.detach());
+  return tensor.requires_grad() ? copy.set_requires_grad(true) : copy;
+}
+
+llvm::Error disagreement(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
+                         const std::string &problem) {
+  std::string dims = suggestBatchDims(signature, inputs);
+  return makeError(
+      ExitCode::Usage, problem,
+      "name the batch dimension, or none, when you compile the model or run the .pt: --batch-dim " +
+          (dims.empty() ? "NAME=K" : dims));
+}
+
+} // namespace
+
+llvm::Expected<int64_t> batchSize(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs) {
+  std::optional<int64_t> size;
+  std::string sizeFrom, problem;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const InputSpec &input = signature.inputs[i];
+    if (!input.batchDim)
+      continue;
+    forEachTensor(inputs[i], [&](const at::Tensor &tensor) {
+      if (!problem.empty() || !tensor.defined())
+        return;
+      if (*input.batchDim >= tensor.dim()) {
+        problem =
+            fmt::format("input {}: expected a batch dimension {}, got a tensor of {} dimensions",
+                        input.name, *input.batchDim, tensor.dim());
+        return;
+      }
+      int64_t samples = tensor.size(*input.batchDim);
+      if (size && *size != samples)
+        problem = fmt::format("input {}: expected a batch of {}, as input {} has, got {}",
+                              input.name, *size, sizeFrom, samples);
+      if (!size) {
+        size = samples;
+        sizeFrom = input.name;
+      }
+    });
+  }
+  if (!problem.empty())
+    return disagreement(signature, inputs, problem);
+  if (!size)
+    return makeError(ExitCode::Usage,
+                     "inputs: expected at least one with a batch dimension, got none",
+                     "--batch-dim NAME=0");
+  return *size;
+}
+
+/// An argument that the example left None has shown no batch dimension. A tensor with a row per
+/// sample would reach every micro-batch whole: other numbers than the unsplit model's.
+static llvm::Error expectKnown(const InputSpec &input, const c10::IValue &value, int64_t samples) {
+  if (input.batchDim || input.tensor.known || !value.isTensor() || !value.toTensor().defined() ||
+      !llvm::StringRef(input.type).startswith("Optional["))
+    return llvm::Error::success();
+  const at::Tensor &tensor = value.toTensor();
+  if (tensor.dim() == 0 || tensor.size(0) != samples)
+    return llvm::Error::success();
+  return makeError(
+      ExitCode::Usage,
+      fmt::format("argument {}: expected None with several micro-batches, as in the example inputs "
+                  "of the compile, got a tensor with {} rows for {} samples",
+                  input.name, tensor.size(0), samples),
+      "compile with example inputs that contain it, which show whether it is cut; or run one "
+      "micro-batch");
+}
+
+llvm::Expected<std::vector<std::vector<c10::IValue>>>
+splitInputs(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs, int64_t microBatches) {
+  PIPEC_ASSERT(inputs.size() == signature.inputs.size(), "bound inputs");
+  if (microBatches < 1)
+    return failf(ExitCode::Usage, "micro-batches: expected at least 1, got {}", microBatches);
+  // One micro-batch is the whole batch: nothing has to be cut.
+  int64_t samples = 1;
+  if (isCut(signature) || microBatches > 1) {
+    auto size = batchSize(signature, inputs);
+    if (!size)
+      return size.takeError();
+    samples = *size;
+  }
+  if (microBatches > samples && microBatches > 1)
+    return failf(ExitCode::Usage,
+                 "micro-batches: expected at most {}, the number of samples, got {}", samples,
+                 microBatches);
+
+  for (size_t i = 0; i < inputs.size() && microBatches > 1; ++i)
+    if (llvm::Error error = expectKnown(signature.inputs[i], inputs[i], samples))
+      return std::move(error);
+
+  std::vector<std::vector<c10::IValue>> split(microBatches);
+  auto error = guardTorchVoid(ExitCode::Usage, "cutting the inputs", [&] {
+    int64_t start = 0;
+    for (int64_t k = 0; k < microBatches; ++k) {
+      int64_t size = samples / microBatches + (k < samples % microBatches ? 1 : 0);
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        const InputSpec &input = signature.inputs[i];
+        split[k].push_back(mapTensors(inputs[i], [&](const at::Tensor &tensor) {
+          bool cut = input.batchDim && tensor.defined() && microBatches > 1;
+          at::Tensor part = cut ? tensor.narrow(*input.batchDim, start, size) : tensor;
+          return input.written ? copyInLayout(part) : part;
+        }));
+      }
+      start += size;
+    }
+  });
+  if (error)
+    return error;
+  return split;
+}
+
+std::vector<c10::IValue> ownCopies(llvm::ArrayRef<c10::IValue> values) {
+  std::vector<c10::IValue> result;
+  for (const c10::IValue &value : values)
+    result.push_back(mapTensors(value, copyInLayout));
+  return result;
+}
+
+c10::IValue resizeBatch(const c10::IValue &value, std::optional<int64_t> batchDim, int64_t size) {
+  if (!batchDim)
+    return value;
+  return mapTensors(value, [&](const at::Tensor &tensor) {
+    return tensor.defined() ? resizeTensor(tensor, *batchDim, size) : tensor;
+  });
+}
+
+} // namespace pipec

@@ -1,0 +1,81 @@
+// Attributes of a model as lines of text. Weights are named, typed and digested; their elements
+// come from a seed, hex digits, a file beside the text, or are left out.
+#pragma once
+
+#include "ir/Model.h"
+#include "ir/TensorKey.h"
+#include "ir/text/TensorRows.h"
+#include "ir/text/TextLine.h"
+#include "llvm/Support/JSON.h"
+
+namespace pipec {
+
+struct TextOptions {
+  enum class Data { None, Small, Directory };
+  /// Where elements go. None: nowhere. Small: up to 256 bytes as hex digits, else nowhere.
+  /// Directory: larger ones into `directory`.
+  Data data = Data::Small;
+  std::string directory; // Data::Directory, and where a parser finds data=@NAME
+  bool digests = true;   // false: no sha256, for prints of large models between passes
+  bool scopes = false;   // nodes end in a comment with their module path
+  const AttributeNotes *notes = nullptr;
+};
+
+/// Prints the attributes of one model: tensors inside lists, tuples and dicts have storage numbers
+/// too, which say what memory they share with all others.
+class AttributePrinter {
+public:
+  /// Both must live as long as the printer.
+  AttributePrinter(const std::vector<Attribute> &attributes, const TextOptions &options);
+
+  /// "attribute enc.weight parameter float32[8,16] strides=[16,1] requires_grad storage=0
+  /// sha256=... data=seed(1) also=[a.b]". An object without text form is shown as value=object.
+  /// Errors: IO (data directory).
+  llvm::Expected<std::string> text(const Attribute &attribute) const;
+
+private:
+  struct Elements {
+    std::string sha256, data; // both empty: left out
+  };
+  llvm::Expected<Elements> elementsOf(const at::Tensor &tensor, const std::string &name) const;
+  llvm::Expected<std::string> tensorText(const Attribute &attribute) const;
+  llvm::Expected<std::string> valueText(const Attribute &attribute) const;
+  llvm::Expected<llvm::json::Value> innerTensor(const at::Tensor &tensor,
+                                                const std::string &name) const;
+
+  const TextOptions &options_;
+  std::map<TensorKey, int64_t> innerStorages_; // of tensors inside values
+};
+
+/// Collects attribute lines and builds their tensors together, because attributes with one storage
+/// number share memory.
+class AttributeReader {
+public:
+  explicit AttributeReader(std::string directory) : tensors_(std::move(directory)) {}
+
+  /// `line`: after the word "attribute". Complaints go to the line.
+  void add(TextLine &line);
+  /// Errors: Unreadable (bad data, digest differs), IO, Unsupported (an object), each naming the
+  /// attribute and its line.
+  llvm::Expected<std::vector<Attribute>> build();
+  /// Filled by build().
+  AttributeNotes takeNotes() { return tensors_.takeNotes(); }
+
+private:
+  struct Row {
+    Attribute attribute;
+    std::string type; // "float32[8,16]" or a TorchScript type
+    std::optional<std::vector<std::string>> strides;
+    std::string value;
+    TensorRow tensor; // what the keys of the line say of it; its line also for other values
+  };
+  llvm::Error addTensor(Row &row);
+  llvm::Error addValue(Row &row);
+  llvm::Expected<at::Tensor> addInner(const llvm::json::Value &json, const std::string &name,
+                                      size_t line);
+
+  std::vector<Row> rows_;
+  TensorRows tensors_;
+};
+
+} // namespace pipec

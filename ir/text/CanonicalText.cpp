@@ -1,0 +1,440 @@
+#include "ir/text/CanonicalText.h"
+
+#include "ir/MarkerOps.h"
+#include "ir/NodeInfo.h"
+#include "ir/WholeNumbers.h"
+#include "ir/support/Sha256.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+
+#include <fmt/format.h>
+
+#include <torch/csrc/jit/ir/constants.h>
+#include <torch/csrc/jit/ir/ir.h>
+
+#include <sstream>
+
+namespace pipec {
+
+namespace {
+
+using torch::jit::Block;
+using torch::jit::Node;
+using torch::jit::Value;
+
+std::string attributeText(Node *node, c10::Symbol name) {
+  switch (node->kindOf(name)) {
+  case torch::jit::AttributeKind::s:
+    return "\"" + node->s(name) + "\"";
+  case torch::jit::AttributeKind::i:
+    return std::to_string(node->i(name));
+  case torch::jit::AttributeKind::f:
+    return fmt::format("{:a}", node->f(name));
+  case torch::jit::AttributeKind::ty:
+    return canonicalType(node->ty(name));
+  case torch::jit::AttributeKind::tys: {
+    std::string text;
+    for (const c10::TypePtr &type : node->tys(name))
+      text += canonicalType(type) + ",";
+    return "[" + text + "]";
+  }
+  case torch::jit::AttributeKind::ival:
+    return contentText(node->ival(name));
+  default: {
+    std::ostringstream os;
+    os << "?" << static_cast<int>(node->kindOf(name));
+    return os.str();
+  }
+  }
+}
+
+/// Expressions grow with what they are made of: long ones by their digest.
+std::string shortened(const std::string &expression) {
+  constexpr size_t kLimit = 120;
+  if (expression.size() <= kLimit)
+    return expression;
+  return expression.substr(0, expression.find('(')) + "#" + sha256Hex(expression).substr(0, 32);
+}
+
+bool isWhole(const c10::Type &type) {
+  switch (type.kind()) {
+  case c10::TypeKind::IntType:
+  case c10::TypeKind::BoolType:
+    return true;
+  case c10::TypeKind::ListType:
+    return isWhole(*type.containedTypes()[0]);
+  default:
+    return false;
+  }
+}
+
+bool writes(const torch::jit::Use &use) {
+  const c10::FunctionSchema *schema = use.user->maybeSchema();
+  if (!schema || use.offset >= schema->arguments().size())
+    return false;
+  const c10::AliasInfo *alias = schema->arguments()[use.offset].alias_info();
+  return alias && alias->isWrite();
+}
+
+/// What a value is called where a loop carries it or a branch gives it.
+void addOtherNames(const torch::jit::Use &use, llvm::SetVector<Value *> &names) {
+  constexpr size_t kLoopsOwn = 2; // the number of rounds, and whether there is a first
+  Node *node = use.user, *owner = node->owningBlock()->owningNode();
+  if (node->kind() == c10::prim::Loop && use.offset >= kLoopsOwn) {
+    names.insert(node->blocks()[0]->inputs()[use.offset - kLoopsOwn + 1]);
+    names.insert(node->outputs()[use.offset - kLoopsOwn]);
+  }
+  if (node->kind() != c10::prim::Return || !owner)
+    return;
+  if (owner->kind() == c10::prim::If)
+    names.insert(owner->outputs()[use.offset]);
+  if (owner->kind() == c10::prim::Loop && use.offset > 0) {
+    names.insert(owner->blocks()[0]->inputs()[use.offset]);
+    names.insert(owner->outputs()[use.offset - 1]);
+  }
+}
+
+/// A list that somebody fills or changes is an object, not a value. All its writers are in the
+/// stage that makes it.
+bool isChanged(Value *value) {
+  llvm::SetVector<Value *> names;
+  names.insert(value);
+  for (size_t i = 0; i < names.size(); ++i)
+    for (const torch::jit::Use &use : names[i]->uses()) {
+      if (writes(use))
+        return true;
+      addOtherNames(use, names);
+    }
+  return false;
+}
+
+/// Equal texts have one number; numbers are in the order of the texts.
+std::vector<size_t> ranksOf(const std::vector<std::string> &texts) {
+  std::vector<std::string> sorted = texts;
+  llvm::sort(sorted);
+  sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+  std::vector<size_t> ranks;
+  for (const std::string &text : texts)
+    ranks.push_back(llvm::lower_bound(sorted, text) - sorted.begin());
+  return ranks;
+}
+
+size_t countOf(const std::vector<size_t> &ranks) {
+  return ranks.empty() ? 0 : *std::max_element(ranks.begin(), ranks.end()) + 1;
+}
+
+} // namespace
+
+bool isWholeNumberOp(Node *node) {
+  if (node->kind() == c10::prim::Uninitialized)
+    return true;
+  if (!node->blocks().empty() || node->outputs().size() != 1 || !isWhole(*node->output()->type()) ||
+      isChanged(node->output()))
+    return false;
+  bool exact = llvm::StringSwitch<bool>(node->kind().toQualString())
+                   .Cases("aten::size", "aten::len", "aten::dim", "prim::ListConstruct",
+                          "aten::__getitem__", true)
+                   .Cases("aten::add", "aten::sub", "aten::mul", "aten::floordiv", "aten::neg",
+                          "aten::remainder", true)
+                   .Cases("aten::eq", "aten::ne", "aten::lt", "aten::le", "aten::gt", "aten::ge",
+                          "aten::__not__", true)
+                   .Cases("prim::min", "prim::max", "aten::__and__", "aten::__or__", true)
+                   .Default(false);
+  if (!exact)
+    return false;
+  bool readsShape = node->kind() == c10::aten::size || node->kind() == c10::aten::len ||
+                    node->kind() == c10::aten::dim;
+  return llvm::all_of(node->inputs(), [&](Value *input) {
+    return isWhole(*input->type()) ||
+           (readsShape && input->type()->kind() == c10::TypeKind::TensorType);
+  });
+}
+
+struct CanonicalWriter::Impl {
+  // Looked up by pointer only.
+  std::unordered_map<Value *, std::string> names, constants;
+  std::vector<std::string> lines;
+  std::vector<Node *> nodes; // of each line; null for one that no node wrote
+  size_t next = 0;
+  std::string indent;
+
+  std::string fresh(Value *value) { return names[value] = "%" + std::to_string(next++); }
+
+  std::string operationOf(Node *node) {
+    std::string text = node->kind().toQualString();
+    if (const torch::jit::Operator *op = node->maybeOperator())
+      text += "." + op->schema().overload_name();
+    std::vector<c10::Symbol> attributes = node->attributeNames();
+    llvm::sort(attributes, [](c10::Symbol a, c10::Symbol b) {
+      return llvm::StringRef(a.toUnqualString()) < llvm::StringRef(b.toUnqualString());
+    });
+    for (c10::Symbol attribute : attributes)
+      if (attribute != c10::attr::Subgraph && !isWarningNumber(attribute))
+        text += std::string("[") + attribute.toUnqualString() + "=" +
+                attributeText(node, attribute) + "]";
+    return text;
+  }
+
+  std::string rightHandSide(Node *node, CanonicalWriter &writer) {
+    std::vector<std::string> inputs;
+    for (Value *input : node->inputs())
+      inputs.push_back(writer.nameOf(input));
+    return operationOf(node) + "(" + llvm::join(inputs, ", ") + ")";
+  }
+
+  void writeBlock(Block &block, CanonicalWriter &writer) {
+    std::string head = indent + "  block(";
+    for (Value *input : block.inputs())
+      head += fresh(input) + ": " + canonicalType(input->type()) + ", ";
+    lines.push_back(head + ")");
+    writeBody(block, writer);
+    std::string tail = indent + "  ->";
+    for (Value *output : block.outputs())
+      tail += " " + writer.nameOf(output);
+    lines.push_back(tail);
+  }
+
+  void writeBody(Block &block, CanonicalWriter &writer) {
+    std::string saved = indent;
+    indent += "  ";
+    for (Node *node : block.nodes())
+      writer.write(node);
+    indent = saved;
+  }
+
+  /// What LibTorch reads has the results of an If in the order of their first uses, which is
+  /// another one in a stage than in the whole model. Here they are sorted by what the branches
+  /// give: where both give the same, results are one.
+  void writeIf(Node *node, const std::string &right, CanonicalWriter &writer) {
+    const size_t header = beginNode(node), first = next;
+    next += node->outputs().size();
+    std::vector<std::string> texts(node->outputs().size());
+    std::vector<size_t> tails;
+    for (Block *block : node->blocks()) {
+      lines.push_back(indent + "  block()");
+      writeBody(*block, writer);
+      tails.push_back(lines.size());
+      lines.emplace_back();
+      for (size_t i = 0; i < texts.size(); ++i)
+        texts[i] += writer.nameOf(block->outputs()[i]) + " ";
+    }
+    for (size_t i = 0; i < texts.size(); ++i)
+      texts[i] += canonicalType(node->outputs()[i]->type());
+    const std::vector<size_t> ranks = ranksOf(texts);
+    lines[header] = indent + declared(node->outputs(), ranks, first) + "= " + right;
+    for (size_t b = 0; b < tails.size(); ++b)
+      lines[tails[b]] =
+          indent + "  ->" + namesByRank(node->blocks()[b]->outputs(), ranks, writer, " ");
+  }
+
+  /// The same for what a loop carries. Two carried values are one where they begin as the same and
+  /// every round makes the same of both.
+  void writeLoop(Node *node, const std::string &operation, CanonicalWriter &writer) {
+    Block &body = *node->blocks()[0];
+    at::ArrayRef<Value *> results = node->outputs(), begins = node->inputs(),
+                          carried = body.inputs(), given = body.outputs();
+    begins = begins.slice(2), carried = carried.slice(1), given = given.slice(1);
+    const std::vector<size_t> ranks = carriedRanks(body, begins, writer);
+    const size_t header = beginNode(node);
+    const std::string left = declared(results, ranks, next);
+    next += results.size();
+    lines[header] = indent + left + "= " + operation + "(" + writer.nameOf(node->input(0)) + ", " +
+                    writer.nameOf(node->input(1)) + namesByRank(begins, ranks, writer, ", ") + ")";
+    std::string head = indent + "  block(" + fresh(body.inputs()[0]) + ": int, ";
+    lines.push_back(head + declared(carried, ranks, next) + ")");
+    next += carried.size();
+    writeBody(body, writer);
+    lines.push_back(indent + "  -> " + writer.nameOf(body.outputs()[0]) +
+                    namesByRank(given, ranks, writer, " "));
+  }
+
+  /// At first values that begin as the same are one. Rounds of writing the body tell them apart by
+  /// what it gives for each, until no more of them differ.
+  std::vector<size_t> carriedRanks(Block &body, at::ArrayRef<Value *> begins,
+                                   CanonicalWriter &writer) {
+    std::vector<std::string> texts;
+    for (size_t i = 0; i < begins.size(); ++i)
+      texts.push_back(writer.nameOf(begins[i]) + " " + canonicalType(body.inputs()[i + 1]->type()));
+    std::vector<size_t> ranks = ranksOf(texts);
+    for (size_t before = 0; before < countOf(ranks) && countOf(ranks) < ranks.size();) {
+      before = countOf(ranks);
+      const size_t savedNext = next, savedLines = lines.size(), savedNodes = nodes.size();
+      fresh(body.inputs()[0]);
+      declared(body.inputs().slice(1), ranks, next);
+      next += ranks.size();
+      writeBody(body, writer);
+      for (size_t i = 0; i < ranks.size(); ++i)
+        texts[i] = fmt::format("{:08} {}", ranks[i], writer.nameOf(body.outputs()[i + 1]));
+      ranks = ranksOf(texts);
+      next = savedNext;
+      lines.resize(savedLines);
+      nodes.resize(savedNodes);
+    }
+    return ranks;
+  }
+
+  /// A line of its own, to be filled in.
+  size_t beginNode(Node *node) {
+    nodes.resize(lines.size());
+    nodes.push_back(node);
+    lines.emplace_back();
+    return lines.size() - 1;
+  }
+
+  /// Names values by their rank, counted from `first`, and lists them.
+  std::string declared(at::ArrayRef<Value *> values, const std::vector<size_t> &ranks,
+                       size_t first) {
+    std::vector<std::string> list(countOf(ranks));
+    for (size_t i = 0; i < values.size(); ++i) {
+      names[values[i]] = "%" + std::to_string(first + ranks[i]);
+      list[ranks[i]] = names[values[i]] + ": " + canonicalType(values[i]->type()) + ", ";
+    }
+    return llvm::join(list, "");
+  }
+
+  static std::string namesByRank(at::ArrayRef<Value *> values, const std::vector<size_t> &ranks,
+                                 CanonicalWriter &writer, const char *before) {
+    std::vector<std::string> list(countOf(ranks));
+    for (size_t i = 0; i < values.size(); ++i)
+      list[ranks[i]] = before + writer.nameOf(values[i]);
+    return llvm::join(list, "");
+  }
+};
+
+CanonicalWriter::CanonicalWriter() : impl_(std::make_unique<Impl>()) {}
+CanonicalWriter::~CanonicalWriter() = default;
+
+void CanonicalWriter::name(Value *value, std::string text) {
+  impl_->names[value] = std::move(text);
+}
+void CanonicalWriter::line(std::string text) { impl_->lines.push_back(std::move(text)); }
+Node *CanonicalWriter::nodeOf(size_t line) const {
+  return line < impl_->nodes.size() ? impl_->nodes[line] : nullptr;
+}
+const std::vector<std::string> &CanonicalWriter::lines() const { return impl_->lines; }
+
+std::string CanonicalWriter::nameOf(Value *value) {
+  if (auto known = impl_->names.find(value); known != impl_->names.end())
+    return known->second;
+  if (value->node()->kind() != c10::prim::Constant)
+    return "%undefined";
+  std::string &text = impl_->constants[value];
+  if (!text.empty())
+    return text;
+  std::optional<c10::IValue> content = torch::jit::toIValue(value);
+  if (content && content->isTensor()) // a tensor says all about itself
+    text = contentText(*content);
+  else if (content && content->isNone()) // whatever Optional it is the None of
+    text = "None";
+  else
+    text = canonicalType(value->type()) + " " + (content ? contentText(*content) : "?");
+  return text;
+}
+
+void CanonicalWriter::write(Node *node) {
+  // Boundaries say where stages meet, not what is computed.
+  if (node->kind() == c10::prim::Constant || node->kind() == cutSymbol())
+    return;
+  if (node->kind() == c10::prim::Loop)
+    return impl_->writeLoop(node, impl_->operationOf(node), *this);
+  std::string right = impl_->rightHandSide(node, *this);
+  if (node->kind() == c10::prim::If)
+    return impl_->writeIf(node, right, *this);
+  if (isWholeNumberOp(node)) {
+    // What has no value is named by its type: nothing else tells two of them apart.
+    impl_->names[node->output()] = node->kind() == c10::prim::Uninitialized
+                                       ? right + " : " + canonicalType(node->output()->type())
+                                       : shortened(right);
+    return;
+  }
+  std::string left;
+  for (Value *output : node->outputs())
+    left += impl_->fresh(output) + ": " + canonicalType(output->type()) + ", ";
+  impl_->lines[impl_->beginNode(node)] = impl_->indent + left + "= " + right;
+  for (Block *block : node->blocks())
+    impl_->writeBlock(*block, *this);
+  if (node->hasAttribute(c10::attr::Subgraph))
+    impl_->writeBlock(*node->g(c10::attr::Subgraph)->block(), *this);
+}
+
+namespace {
+
+void writeModel(const Model &model, CanonicalWriter &writer) {
+  size_t arguments = model.argumentCount();
+  for (size_t i = 0; i < arguments; ++i)
+    writer.name(model.graph->inputs()[i], "input " + model.signature.inputs[i].name);
+  for (size_t i = 0; i < model.attributes.size(); ++i) {
+    const Attribute &attribute = model.attributes[i];
+    writer.name(model.graph->inputs()[arguments + i], attribute.kind == AttributeKind::Constant
+                                                          ? contentText(attribute.value)
+                                                          : "attribute " + attribute.name);
+  }
+  for (Node *node : model.graph->nodes())
+    writer.write(node);
+  size_t leaves = model.signature.leaves.size();
+  for (size_t i = 0; i < leaves; ++i)
+    writer.line(fmt::format("output {} = {}", i, writer.nameOf(model.graph->outputs()[i])));
+  for (size_t i = 0; i < model.stateOutputs.size(); ++i)
+    writer.line("state " + model.attributes[model.stateOutputs[i]].name + " = " +
+                writer.nameOf(model.graph->outputs()[leaves + i]));
+}
+
+} // namespace
+
+std::vector<std::string> canonicalLines(const Model &model) {
+  CanonicalWriter writer;
+  writeModel(model, writer);
+  return writer.lines();
+}
+
+std::vector<std::string> canonicalNames(const Model &model, llvm::ArrayRef<Value *> values) {
+  CanonicalWriter writer;
+  writeModel(model, writer);
+  std::vector<std::string> names;
+  for (Value *value : values)
+    names.push_back(value ? writer.nameOf(value) : "");
+  return names;
+}
+
+std::string describeLine(const Model &model, size_t line) {
+  CanonicalWriter writer;
+  writeModel(model, writer);
+  Node *node = writer.nodeOf(line);
+  return node ? describeNode(node) : "";
+}
+
+void countWholeNumberOps(const Block &block, std::map<std::string, int64_t> &counts) {
+  for (const Node *node : block.nodes()) {
+    if (isWholeNumberOp(const_cast<Node *>(node)))
+      ++counts[node->kind().toQualString()];
+    for (const Block *inner : node->blocks())
+      countWholeNumberOps(*inner, counts);
+  }
+}
+
+std::map<std::string, int64_t> countWholeNumberOps(const Model &model) {
+  std::map<std::string, int64_t> counts;
+  countWholeNumberOps(*model.graph->block(), counts);
+  return counts;
+}
+
+std::string attributeLine(const std::string &name, AttributeKind kind, const std::string &content) {
+  return name + " " + toString(kind).str() + " " + content;
+}
+
+std::string contentDigest(const std::vector<std::string> &lines,
+                          std::vector<std::string> attributeLines) {
+  llvm::sort(attributeLines);
+  Sha256 hash;
+  for (const std::vector<std::string> *part :
+       {&lines, static_cast<const std::vector<std::string> *>(&attributeLines)})
+    for (const std::string &text : *part) {
+      hash.update(text);
+      hash.update("\n");
+    }
+  return "sha256:" + hash.hex();
+}
+
+} // namespace pipec

@@ -1,0 +1,414 @@
+#include "ir/torchfile/TorchFile.h"
+
+#include "ir/MarkerOps.h"
+#include "ir/ModelSignature.h"
+#include "ir/NodeInfo.h"
+#include "ir/TorchError.h"
+#include "ir/support/FirstLine.h"
+#include "ir/support/Words.h"
+#include "ir/torchfile/SpoiltNames.h"
+#include "ir/torchfile/TorchArchive.h"
+#include "ir/torchfile/TorchFileTime.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <torch/csrc/jit/api/function_impl.h>
+#include <torch/csrc/jit/ir/ir.h>
+#include <torch/csrc/jit/serialization/import.h>
+#include <torch/csrc/jit/serialization/import_source.h>
+#include <torch/csrc/jit/serialization/source_range_serialization.h>
+#include <torch/csrc/jit/serialization/unpickler.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+namespace pipec {
+
+namespace jit = torch::jit;
+
+namespace {
+
+/// Where a line of serialized TorchScript came from in the author's files: the .debug_pkl records
+/// of an archive. LibTorch's own decoder is not exported. Format: ("FORMAT_WITH_STRING_TABLE",
+/// (text...), ((byte offset, range, tag)...)), or only the last tuple in files of older versions.
+/// range = (source, start, end); source = (text, file name, first line), where with a table text is
+/// a list of indices and the file name is an index.
+class DebugLines final : public jit::SourceRangeUnpickler {
+public:
+  explicit DebugLines(std::string pickle) : pickle_(std::move(pickle)) {}
+
+  std::optional<jit::SourceRange>
+  findSourceRangeThatGenerated(const jit::SourceRange &range) override {
+    std::call_once(decoded_, [&] { decode(); });
+    auto after = std::upper_bound(
+        records_.begin(), records_.end(), range.start(),
+        [](size_t start, const jit::TaggedRange &record) { return start < record.bytes; });
+    if (after == records_.begin())
+      return std::nullopt;
+    return std::prev(after)->range;
+  }
+
+private:
+  void decode() {
+    // Lines are a help for the reader of a message: a damaged record costs the lines, not the
+    // model.
+    llvm::Error error = guardTorchVoid(ExitCode::Unreadable, "reading source lines",
+                                       [&] { decodeRecords(unpickle()); });
+    if (error)
+      records_.clear();
+    llvm::consumeError(std::move(error));
+    pickle_.clear();
+  }
+
+  c10::IValue unpickle() const {
+    size_t at = 0;
+    jit::Unpickler unpickler(
+        [&](char *buffer, size_t n) {
+          n = std::min(n, pickle_.size() - at);
+          std::memcpy(buffer, pickle_.data() + at, n);
+          at += n;
+          return n;
+        },
+        nullptr, c10::ArrayRef<at::Tensor>());
+    return unpickler.parse_ivalue();
+  }
+
+  void decodeRecords(const c10::IValue &value) {
+    auto tuple = value.toTuple();
+    const auto &top = tuple->elements();
+    bool hasTable =
+        top.size() == 3 && top[0].isString() && top[0].toStringRef() == jit::kFormatWithStringTable;
+    if (hasTable)
+      for (const c10::IValue &text : top[1].toTuple()->elements())
+        table_.push_back(std::make_shared<std::string>(text.toStringRef()));
+    auto records = hasTable ? top[2].toTuple() : tuple;
+    for (const c10::IValue &record : records->elements()) {
+      const auto &fields = record.toTupleRef().elements();
+      // The oldest files have (offset, tag, range).
+      const c10::IValue &range = fields.at(1).isTuple() ? fields.at(1) : fields.at(2);
+      records_.emplace_back(fields.at(0).toInt(), decodeRange(range));
+    }
+  }
+
+  jit::SourceRange decodeRange(const c10::IValue &value) {
+    const auto &fields = value.toTupleRef().elements();
+    return {decodeSource(fields.at(0)), static_cast<size_t>(fields.at(1).toInt()),
+            static_cast<size_t>(fields.at(2).toInt())};
+  }
+
+  std::shared_ptr<jit::Source> decodeSource(const c10::IValue &value) {
+    auto tuple = value.toTuple();
+    std::shared_ptr<jit::Source> &source = sources_[tuple.get()];
+    if (source)
+      return source;
+    kept_.push_back(tuple);
+    const auto &fields = tuple->elements();
+    size_t line = fields.at(2).toInt();
+    if (fields.at(0).isString()) {
+      source = std::make_shared<jit::Source>(fields.at(0).toStringRef(),
+                                             fields.at(1).toOptional<std::string>(), line);
+      return source;
+    }
+    std::string text;
+    for (const c10::IValue &index : fields.at(0).toListRef())
+      text += *table_.at(index.toInt());
+    source = std::make_shared<jit::Source>(text, *table_.at(fields.at(1).toInt()), line);
+    return source;
+  }
+
+  std::string pickle_;
+  std::once_flag decoded_;
+  jit::SourceRangeRecords records_; // ascending by byte offset
+  std::vector<std::shared_ptr<std::string>> table_;
+  // One Source per tuple of the pickle; only looked up, never iterated. kept_ keeps the keys alive.
+  std::map<const void *, std::shared_ptr<jit::Source>> sources_;
+  std::vector<c10::intrusive_ptr<c10::ivalue::Tuple>> kept_;
+};
+
+/// The TorchScript text of record `path`, with the author's source lines when `debugPickle` (the
+/// bytes of PATH.debug_pkl, or empty) can be read. The pickle is decoded when the first line is
+/// asked for.
+std::shared_ptr<jit::Source> sourceWithLines(std::string text, const std::string &path,
+                                             std::string debugPickle) {
+  std::shared_ptr<DebugLines> lines;
+  if (!debugPickle.empty())
+    lines = std::make_shared<DebugLines>(std::move(debugPickle));
+  return std::make_shared<jit::Source>(text, path, 1, lines);
+}
+
+/// Builds a module from an archive. Its methods throw.
+class ModuleReader {
+public:
+  explicit ModuleReader(TorchArchive &archive)
+      : archive_(archive), unit_(std::make_shared<jit::CompilationUnit>()),
+        importer_(
+            unit_, &constants_, [this](const std::string &qualifier) { return source(qualifier); },
+            archive.reader().version()) {}
+
+  jit::Module read() {
+    constants_ = unpickle("constants").toTupleRef().elements().vec();
+    jit::Module module(unpickle("data").toObject());
+    return module;
+  }
+
+private:
+  std::shared_ptr<jit::Source> source(const std::string &qualifier) {
+    std::string record = qualifier;
+    std::replace(record.begin(), record.end(), '.', '/');
+    record = "code/" + record + ".py";
+    if (!archive_.has(record))
+      return nullptr;
+    std::string lines = record + ".debug_pkl";
+    return sourceWithLines(archive_.text(record), record,
+                           archive_.has(lines) ? archive_.text(lines) : "");
+  }
+
+  c10::IValue unpickle(const std::string &name) {
+    std::string pickle = archive_.text(name + ".pkl");
+    size_t at = 0;
+    auto readBytes = [&](char *buffer, size_t n) {
+      n = std::min(n, pickle.size() - at);
+      std::memcpy(buffer, pickle.data() + at, n);
+      at += n;
+      return n;
+    };
+    auto resolve = [&](const c10::QualifiedName &type) {
+      return c10::StrongTypePtr(unit_, importer_.loadType(type));
+    };
+    auto readRecord = [&](const std::string &key) {
+      std::string record = name + "/" + key;
+      at::DataPtr data = archive_.view(record);
+      recordSizes_[data.get()] = archive_.reader().getRecordSize(record);
+      return data;
+    };
+    // Everything arrives on the CPU, whatever device it was saved from.
+    jit::Unpickler unpickler(readBytes, resolve, jit::ObjLoaderFunc, readRecord,
+                             at::Device(at::kCPU));
+    unpickler.set_version(archive_.reader().version());
+    c10::IValue value = unpickler.parse_ivalue();
+    checkStorages(value);
+    return value;
+  }
+
+  /// The pickle says how many elements a storage has, the zip how many bytes there are: a damaged
+  /// file must not make us read beyond them.
+  void checkStorages(const c10::IValue &value) const {
+    value.visit([&](const c10::IValue &part) {
+      if (!part.isTensor() || !part.toTensor().defined() || !part.toTensor().has_storage())
+        return false;
+      const c10::Storage &storage = part.toTensor().storage();
+      auto size = recordSizes_.find(storage.data());
+      TORCH_CHECK(size == recordSizes_.end() || storage.nbytes() <= size->second, "a tensor needs ",
+                  storage.nbytes(), " bytes, its record has ", size->second);
+      return false;
+    });
+  }
+
+  TorchArchive &archive_;
+  std::shared_ptr<jit::CompilationUnit> unit_;
+  std::vector<c10::IValue> constants_;
+  std::map<const void *, size_t> recordSizes_; // by first byte; only looked up
+  jit::SourceImporter importer_;
+};
+
+/// Zip archives that PyTorch writes for other purposes.
+llvm::Error checkKind(TorchArchive &archive) {
+  if (archive.has("data.pkl") && archive.has("constants.pkl"))
+    return llvm::Error::success();
+  return notWanted(archive.path(), Wanted::Model, archive.bytes(),
+                   "expected a TorchScript model, got a zip archive without data.pkl");
+}
+
+constexpr const char *kCannotRead = "LibTorch cannot read this TorchScript model";
+
+/// The user's words for the failures of the TorchScript parser that have a known cure.
+llvm::Error explainParserFailure(const std::string &path, llvm::Error error) {
+  ErrorText text = describe(std::move(error));
+  llvm::StringRef message = text.message;
+  if (size_t at = message.find("Unknown builtin op: "); at != llvm::StringRef::npos) {
+    llvm::StringRef op =
+        message.drop_front(at + strlen("Unknown builtin op: ")).take_until([](char c) {
+          return isspace(c);
+        });
+    return makeError(
+        text.code,
+        fmt::format("{}: uses the operator {}, which is not registered", path, op.rtrim('.').str()),
+        "load the library that defines it: --load-library LIB.so");
+  }
+  if (std::optional<std::string> name = spoiltName(message))
+    return makeError(text.code,
+                     fmt::format("{}: expected names and texts in ASCII, got \"{}\", which PyTorch "
+                                 "saves but cannot read back",
+                                 path, *name),
+                     "rename it and save the model again; torch.jit.load refuses this file too");
+  if (message.contains("__torch__.torch.classes") || message.contains("Tried to instantiate class"))
+    return makeError(text.code, withFirstLine(path + ": " + kCannotRead, message),
+                     "if a library defines this class, load it: --load-library LIB.so");
+  if (message.contains("required keyword attribute 'value' is undefined"))
+    return makeError(text.code, path + ": holds a constant that PyTorch could not write",
+                     "save the model without torch.jit.optimize_for_inference; torch.jit.load "
+                     "refuses this file too");
+  if (text.code != ExitCode::Unreadable)
+    return makeError(text.code, text.message, text.help);
+  return makeError(
+      text.code, withFirstLine(path + ": " + kCannotRead, message),
+      "if torch.jit.load reads it, report this to the authors of pipec; otherwise save it again");
+}
+
+} // namespace
+
+llvm::Expected<jit::Module> loadMapped(const std::string &path, bool fewReads) {
+  registerMarkerOps(); // a model may call pipec::pipe_split
+  TorchFileTimer timer;
+  auto archive = TorchArchive::open(path, Wanted::Model, fewReads);
+  if (!archive)
+    return archive.takeError();
+  if (llvm::Error error = checkKind(**archive))
+    return error;
+  auto module = guardTorch(ExitCode::Unreadable, path + ": " + kCannotRead, [&] {
+    TORCH_CHECK(!(*archive)->has("byteorder") || (*archive)->text("byteorder") == "little",
+                "expected little-endian weights, got big-endian");
+    return ModuleReader(**archive).read();
+  });
+  if (!module)
+    return explainParserFailure(path, module.takeError());
+  return module;
+}
+
+static llvm::Error noSuchMethod(const jit::Module &module, const std::string &path,
+                                const std::string &name) {
+  std::vector<std::string> names;
+  for (const jit::Method &other : module.get_methods())
+    names.push_back(other.name());
+  std::string help =
+      names.empty()
+          ? "the module has no methods at all: save it with torch.jit.script or torch.jit.trace"
+          : "its methods are " + llvm::join(names, ", ") + ": choose one with --method";
+  // No forward: no model. Another method was the user's choice.
+  ExitCode code = name == "forward" ? ExitCode::Unreadable : ExitCode::Usage;
+  return makeError(code, path + ": no method " + name, help);
+}
+
+llvm::Expected<jit::Method> methodOf(const jit::Module &module, const std::string &path,
+                                     const std::string &name) {
+  std::optional<jit::Method> found = module.find_method(name);
+  if (!found)
+    return noSuchMethod(module, path, name);
+  std::string line; // of the last node that has one: where the result is made
+  if (auto *function = jit::tryToGraphFunction(found->function()))
+    for (jit::Node *node : function->graph()->nodes().reverse())
+      if (line.empty())
+        line = sourceLineOf(node);
+  if (llvm::Error error = checkResult(found->function().getSchema(),
+                                      name + " of " + path + (line.empty() ? "" : " at " + line)))
+    return std::move(error);
+  return *found;
+}
+
+llvm::Expected<std::set<std::string>> keptModules(const jit::Module &module,
+                                                  const std::vector<std::string> &names) {
+  std::vector<std::string> known;
+  for (const auto &inner : module.named_modules())
+    known.push_back(inner.name);
+  std::set<const void *> objects;
+  for (llvm::StringRef name : names) {
+    if (name.empty() || !llvm::is_contained(known, name))
+      return makeError(
+          ExitCode::Usage,
+          fmt::format("--keep-eval: expected a module of the model, got {}", name.str()),
+          didYouMean(name, known, "pipe-inspect MODEL.pt lists the modules"));
+    for (const auto &inner : module.named_modules())
+      if (inner.name == name || llvm::StringRef(inner.name).startswith(name.str() + "."))
+        objects.insert(inner.value._ivalue().get());
+  }
+  std::set<std::string> paths;
+  for (const auto &inner : module.named_modules())
+    if (objects.count(inner.value._ivalue().get()))
+      paths.insert(inner.name);
+  return paths;
+}
+
+static llvm::Error setMode(jit::Module &module, const SourceMode &mode) {
+  if (mode.training)
+    module.train(*mode.training);
+  llvm::Expected<std::set<std::string>> kept = keptModules(module, mode.keepEval);
+  if (!kept)
+    return kept.takeError();
+  for (const auto &inner : module.named_modules())
+    if (kept->count(inner.name))
+      jit::Module(inner.value).eval();
+  return llvm::Error::success();
+}
+
+/// Raises where an LSTM's state, of its second argument, is not for as many samples as its input.
+static void insertStateCheck(jit::Node *lstm) {
+  const std::optional<c10::IValue> batchFirst = jit::toIValue(lstm->inputs().back());
+  if (!batchFirst || !batchFirst->isBool())
+    return;
+  jit::Graph &graph = *lstm->owningGraph();
+  jit::WithInsertPoint before(lstm);
+  auto sizeOf = [&](jit::Value *tensor, int64_t dim) {
+    return graph.insert(c10::aten::size, {tensor, dim});
+  };
+  jit::Value *samples = sizeOf(lstm->input(0), batchFirst->toBool() ? 0 : 1);
+  jit::Value *states = sizeOf(graph.insert(c10::aten::__getitem__, {lstm->input(1), 0}), 1);
+  jit::Node *differ = graph.insertNode(
+      graph.create(c10::prim::If, {graph.insert(c10::aten::ne, {samples, states})}, 0));
+  jit::Block *raises = differ->addBlock();
+  differ->addBlock();
+  jit::WithInsertPoint inside(raises);
+  jit::Value *message = graph.insert(
+      c10::aten::format, {"LSTM: expected a state of {} samples, got one of {}", samples, states});
+  graph.insert(c10::prim::RaiseException, {message, "builtins.RuntimeError"});
+  for (jit::Node *node : raises->nodes())
+    node->copyMetadata(lstm);
+}
+
+void insertStateChecks(jit::Block *block) {
+  for (jit::Node *node : block->nodes()) {
+    for (jit::Block *inner : node->blocks())
+      insertStateChecks(inner);
+    if (node->kind() == c10::aten::lstm && node->inputs().size() == 9 &&
+        node->input(1)->type()->kind() == c10::TypeKind::ListType)
+      insertStateCheck(node);
+  }
+}
+
+bool isPrint(const jit::Node *node) {
+  return node->kind() == c10::prim::Print || node->kind() == c10::aten::warn;
+}
+
+void removePrints(jit::Block *block) {
+  for (auto it = block->nodes().begin(); it != block->nodes().end(); ++it) {
+    for (jit::Block *inner : it->blocks())
+      removePrints(inner);
+    if (it->hasAttribute(c10::attr::Subgraph))
+      removePrints(it->g(c10::attr::Subgraph)->block());
+    if (isPrint(*it))
+      it.destroyCurrent();
+  }
+}
+
+void removePrints(const jit::Module &module) {
+  for (jit::Function *function : module._ivalue()->compilation_unit()->get_functions())
+    if (auto *graphFunction = jit::tryToGraphFunction(*function))
+      removePrints(graphFunction->graph()->block());
+}
+
+llvm::Expected<jit::Module> loadSource(const std::string &path, const SourceMode &mode) {
+  llvm::Expected<jit::Module> module = loadMapped(path);
+  if (!module)
+    return module;
+  if (llvm::Error error =
+          guardTorchError(ExitCode::Unreadable, path + ": setting training flags", [&] {
+            for (jit::Function *function : module->_ivalue()->compilation_unit()->get_functions())
+              if (auto *graphFunction = jit::tryToGraphFunction(*function))
+                insertStateChecks(graphFunction->graph()->block());
+            return setMode(*module, mode);
+          }))
+    return std::move(error);
+  return module;
+}
+
+} // namespace pipec

@@ -1,0 +1,112 @@
+#include "ir/values/ValueTree.h"
+
+#include "ir/Refusals.h"
+#include "ir/TorchError.h"
+#include "ir/text/TensorText.h"
+#include "ir/values/TensorViews.h"
+#include "ir/values/Values.h"
+
+#include <ATen/core/Dict.h>
+#include <ATen/ops/empty.h>
+
+#include <limits>
+
+namespace pipec {
+namespace {
+
+llvm::Expected<at::Tensor> tensorOfView(const TensorView &view, const std::string &name) {
+  std::optional<at::ScalarType> dtype = dtypeFromText(view.dtype);
+  if (!dtype)
+    return failf(ExitCode::Usage, "{}: expected a dtype as float32, got \"{}\"", name, view.dtype);
+  uint64_t expected = at::elementSize(*dtype);
+  for (int64_t size : view.shape) {
+    bool fits = size >= 0 &&
+                !__builtin_mul_overflow(expected, static_cast<uint64_t>(size), &expected) &&
+                expected <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+    if (!fits)
+      return failf(ExitCode::Usage, "{}: expected sizes that memory can hold, got {}", name, size);
+  }
+  if (view.bytes != expected)
+    return failf(ExitCode::Usage, "{}: expected {} bytes, got {}", name, expected, view.bytes);
+  auto tensor = guardTorch(ExitCode::Usage, name, [&] { return at::empty(view.shape, *dtype); });
+  if (!tensor)
+    return tensor.takeError();
+  llvm::StringRef elements(static_cast<const char *>(view.data), view.bytes);
+  if (llvm::Error error = setElements(*tensor, elements))
+    return std::move(error);
+  return tensor;
+}
+
+} // namespace
+
+ValueTree ValueTree::of(const c10::IValue &value) {
+  return ValueTree(std::make_shared<const c10::IValue>(value));
+}
+
+llvm::Expected<ValueTree> ValueTree::read(const std::string &fileOrDescription) {
+  llvm::Expected<Arguments> arguments = argumentsFromOption(fileOrDescription);
+  if (!arguments)
+    return arguments.takeError();
+  if (arguments->keyword.empty())
+    return of(c10::ivalue::Tuple::create(std::move(arguments->positional)));
+  c10::impl::GenericDict dict(c10::StringType::get(), c10::AnyType::get());
+  for (auto &[name, value] : arguments->keyword)
+    dict.insert(name, std::move(value));
+  return of(dict);
+}
+
+llvm::Expected<ValueTree> ValueTree::ofTensors(llvm::ArrayRef<TensorView> tensors) {
+  std::vector<c10::IValue> elements;
+  for (const TensorView &view : tensors) {
+    llvm::Expected<at::Tensor> tensor =
+        tensorOfView(view, fmt::format("tensor {}", elements.size()));
+    if (!tensor)
+      return tensor.takeError();
+    elements.emplace_back(std::move(*tensor));
+  }
+  return of(c10::ivalue::Tuple::create(std::move(elements)));
+}
+
+llvm::Expected<ValueTree> ValueTree::tensor(const TensorView &view) {
+  llvm::Expected<at::Tensor> tensor = tensorOfView(view, "tensor");
+  if (!tensor)
+    return tensor.takeError();
+  return of(*tensor);
+}
+
+llvm::Error ValueTree::write(const std::string &path) const { return writeValue(path, *value_); }
+
+llvm::Expected<std::string> viewableDtype(const at::Tensor &tensor) {
+  llvm::Expected<std::string> dtype = dtypeText(tensor.scalar_type());
+  if (dtype && tensor.layout() != at::kStrided)
+    return refuseWith(Refusal::NoTextForm, "a tensor of layout " + c10::str(tensor.layout()));
+  return dtype;
+}
+
+llvm::Expected<at::Tensor> plainTensor(const at::Tensor &tensor) {
+  return guardTorch(ExitCode::Other, "copying a tensor to the CPU", [&] {
+    return tensor.detach().cpu().resolve_conj().resolve_neg().contiguous();
+  });
+}
+
+llvm::Error ValueTree::forEachTensor(llvm::function_ref<void(const TensorView &)> visit) const {
+  llvm::Error first = llvm::Error::success();
+  pipec::forEachTensor(*value_, [&](const at::Tensor &tensor) {
+    if (first)
+      return;
+    llvm::Expected<std::string> dtype = viewableDtype(tensor);
+    if (!dtype) {
+      first = dtype.takeError();
+      return;
+    }
+    llvm::Expected<at::Tensor> plain = plainTensor(tensor);
+    if (!plain) {
+      first = plain.takeError();
+      return;
+    }
+    visit({*dtype, plain->sizes().vec(), plain->const_data_ptr(), plain->nbytes()});
+  });
+  return first;
+}
+
+} // namespace pipec

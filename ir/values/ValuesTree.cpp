@@ -1,0 +1,124 @@
+#include "ir/support/ShownText.h"
+#include "ir/text/TensorText.h"
+#include "ir/values/Values.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <ATen/core/Dict.h>
+#include <ATen/core/List.h>
+#include <ATen/core/jit_type.h>
+
+namespace pipec {
+
+namespace {
+
+constexpr size_t kMostParts = 4, kMostLetters = 40;
+
+std::string shortText(const c10::IValue &value);
+
+std::string joinedParts(const std::vector<std::string> &parts) {
+  if (parts.size() <= kMostParts)
+    return llvm::join(parts, ", ");
+  return llvm::join(parts.begin(), parts.begin() + kMostParts - 1, ", ") +
+         fmt::format(", ... {} in all", parts.size());
+}
+
+std::string partsText(const std::vector<c10::IValue> &values) {
+  std::vector<std::string> parts;
+  for (const c10::IValue &value : values)
+    parts.push_back(shortText(value));
+  return joinedParts(parts);
+}
+
+/// Tensors by dtype and sizes, the rest by value; what is long, by its beginning.
+std::string shortText(const c10::IValue &value) {
+  if (value.isTensor())
+    return value.toTensor().defined() ? tensorHeadText(value.toTensor()) : "undefined tensor";
+  if (value.isTuple())
+    return "(" + partsText(value.toTupleRef().elements().vec()) + ")";
+  if (value.isList())
+    return "[" + partsText(value.toListRef().vec()) + "]";
+  if (value.isGenericDict()) {
+    std::vector<std::string> parts;
+    for (const auto &entry : value.toGenericDict())
+      parts.push_back(shortText(entry.key()) + ": " + shortText(entry.value()));
+    return "{" + joinedParts(parts) + "}";
+  }
+  if (value.isString()) {
+    const std::string &text = value.toStringRef();
+    return "\"" + shown(text.substr(0, kMostLetters)) +
+           (text.size() > kMostLetters ? "...\"" : "\"");
+  }
+  if (value.isInt())
+    return std::to_string(value.toInt());
+  if (value.isDouble())
+    return fmt::format("{}", value.toDouble());
+  if (value.isBool())
+    return value.toBool() ? "True" : "False";
+  return value.tagKind();
+}
+
+} // namespace
+
+std::string argumentsText(const Signature &signature, llvm::ArrayRef<c10::IValue> values) {
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < std::min(values.size(), signature.inputs.size()); ++i)
+    parts.push_back(signature.inputs[i].name + ": " + shortText(values[i]));
+  return llvm::join(parts, ", ");
+}
+
+llvm::Error withArguments(llvm::Error error, const Signature &signature,
+                          llvm::ArrayRef<c10::IValue> values) {
+  if (!error)
+    return llvm::Error::success();
+  ErrorText text = describe(std::move(error));
+  if (text.code == ExitCode::Usage)
+    text.message += "\n  called with " + argumentsText(signature, values);
+  return makeError(text.code, text.message, text.help);
+}
+
+void forEachTensor(const c10::IValue &value, llvm::function_ref<void(const at::Tensor &)> visit) {
+  if (value.isTensor())
+    return visit(value.toTensor());
+  if (value.isTuple())
+    for (const c10::IValue &element : value.toTupleRef().elements())
+      forEachTensor(element, visit);
+  if (value.isList())
+    for (const c10::IValue &element : value.toListRef())
+      forEachTensor(element, visit);
+  if (value.isGenericDict())
+    for (const auto &entry : value.toGenericDict())
+      forEachTensor(entry.value(), visit);
+}
+
+c10::IValue mapTensors(const c10::IValue &value,
+                       llvm::function_ref<at::Tensor(const at::Tensor &)> map) {
+  if (value.isTensor())
+    return map(value.toTensor());
+  if (value.isTuple()) {
+    std::vector<c10::IValue> elements;
+    for (const c10::IValue &element : value.toTupleRef().elements())
+      elements.push_back(mapTensors(element, map));
+    auto type = value.type()->expect<c10::TupleType>();
+    if (type->name())
+      return c10::ivalue::Tuple::createNamed(std::move(elements), type);
+    return c10::ivalue::Tuple::create(std::move(elements));
+  }
+  if (value.isList()) {
+    c10::List<c10::IValue> list = value.toList();
+    c10::impl::GenericList result(list.elementType());
+    result.reserve(list.size());
+    for (const c10::IValue &element : value.toListRef())
+      result.push_back(mapTensors(element, map));
+    return result;
+  }
+  if (value.isGenericDict()) {
+    c10::impl::GenericDict dict = value.toGenericDict();
+    c10::impl::GenericDict result(dict.keyType(), dict.valueType());
+    for (const auto &entry : dict)
+      result.insert(entry.key(), mapTensors(entry.value(), map));
+    return result;
+  }
+  return value;
+}
+
+} // namespace pipec
