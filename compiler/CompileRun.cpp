@@ -1,8 +1,8 @@
 #include "compiler/CompileRun.h"
 
-#include "compiler/EvaluateGraph.h"
 #include "compiler/GivenSchedule.h"
 #include "compiler/Pipelines.h"
+#include "compiler/cost/EvaluateGraph.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/schedule/Program.h"
 #include "ir/support/Version.h"

@@ -1,10 +1,10 @@
 // One compile, from the file to the files of an artifact.
 #pragma once
 
-#include "compiler/ArtifactEmitter.h"
 #include "compiler/FrontEnd.h"
 #include "compiler/Planning.h"
-#include "compiler/Validate.h"
+#include "compiler/emit/ArtifactEmitter.h"
+#include "compiler/verify/Validate.h"
 #include "ir/artifact/ArtifactDir.h"
 
 namespace pipec {

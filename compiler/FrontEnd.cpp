@@ -1,10 +1,10 @@
 #include "compiler/FrontEnd.h"
 
 #include "compiler/DecidedTypes.h"
-#include "compiler/EvaluateGraph.h"
 #include "compiler/Pipelines.h"
-#include "compiler/RoundTrip.h"
 #include "compiler/TrainingMode.h"
+#include "compiler/cost/EvaluateGraph.h"
+#include "compiler/emit/RoundTrip.h"
 #include "ir/ModelSignature.h"
 #include "ir/batch/CutCandidates.h"
 #include "ir/batch/FixedBatch.h"

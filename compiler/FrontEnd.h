@@ -2,11 +2,11 @@
 // compile does before it cuts.
 #pragma once
 
-#include "compiler/Against.h"
 #include "compiler/ExampleRuns.h"
 #include "compiler/FaultyPass.h"
 #include "compiler/PassDumps.h"
 #include "compiler/Phases.h"
+#include "compiler/verify/MatchSource.h"
 
 namespace pipec {
 

@@ -1,7 +1,7 @@
 #include "compiler/Merge.h"
 
 #include "compiler/Import.h"
-#include "compiler/StageEmitter.h"
+#include "compiler/emit/StageEmitter.h"
 #include "ir/Refusals.h"
 #include "ir/TensorKey.h"
 #include "ir/TorchError.h"

@@ -4,7 +4,7 @@
 
 #include "compiler/Compiler.h"
 #include "compiler/Pipelines.h"
-#include "compiler/PlanCuts.h"
+#include "compiler/cost/PlanCuts.h"
 #include "compiler/planner/ForwardSearch.h"
 #include "compiler/planner/PlanTraining.h"
 #include "ir/Model.h"

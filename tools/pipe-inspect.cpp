@@ -1,5 +1,5 @@
 // pipe-inspect: what is in an artifact, or in a TorchScript file.
-#include "compiler/ModuleCosts.h"
+#include "compiler/cost/ModuleCosts.h"
 #include "ir/artifact/ArtifactCheck.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/schedule/TorchComms.h"

@@ -1,4 +1,4 @@
-#include "compiler/ArchiveChecksums.h"
+#include "compiler/emit/ArchiveChecksums.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,12 +1,12 @@
 // The steps between the passes, one by one: types and costs from a run, and the form that writing
 // and reading leaves alone.
 #include "compiler/Compiler.h"
-#include "compiler/EstimateCosts.h"
-#include "compiler/EvaluateGraph.h"
-#include "compiler/MeasureCosts.h"
-#include "compiler/OperatorTimes.h"
-#include "compiler/RoundTrip.h"
-#include "compiler/SharedTime.h"
+#include "compiler/cost/EstimateCosts.h"
+#include "compiler/cost/EvaluateGraph.h"
+#include "compiler/cost/MeasureCosts.h"
+#include "compiler/cost/OperatorTimes.h"
+#include "compiler/cost/SharedTime.h"
+#include "compiler/emit/RoundTrip.h"
 #include "ir/artifact/ArtifactDir.h"
 #include "ir/schedule/Timing.h"
 #include "ir/text/CanonicalText.h"

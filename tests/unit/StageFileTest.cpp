@@ -1,4 +1,4 @@
-#include "compiler/StageFile.h"
+#include "compiler/emit/StageFile.h"
 
 #include "ir/support/Sha256.h"
 #include "ir/torchfile/TorchArchive.h"

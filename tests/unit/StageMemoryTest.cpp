@@ -1,5 +1,5 @@
 // Memory of stages against counting it operator by operator.
-#include "compiler/StageMemory.h"
+#include "compiler/cost/StageMemory.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "compiler/Validate.h"
+#include "compiler/verify/Validate.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

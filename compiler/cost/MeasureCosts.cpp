@@ -1,0 +1,123 @@
+#include "compiler/cost/MeasureCosts.h"
+
+#include "compiler/cost/EstimateCosts.h"
+#include "compiler/cost/EvaluateGraph.h"
+#include "compiler/cost/MemoryBoundOperators.h"
+#include "compiler/cost/OperatorTimes.h"
+#include "compiler/cost/TrainingTable.h"
+#include "ir/batch/MicroBatch.h"
+#include "ir/support/CannotRead.h"
+#include "ir/values/Values.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <set>
+
+namespace pipec {
+
+namespace {
+
+/// As whole operations of the usual core, which the plan keeps.
+int64_t coreFlops(const Arithmetic &work, int64_t bytesMoved, const ClusterDevice &device) {
+  // Kernels of other devices are not those of a CPU: there arithmetic is just that.
+  const int64_t arithmetic = device.kind == ClusterDevice::Kind::Cpu ? work.coreFlops : work.flops;
+  const double seconds =
+      static_cast<double>(arithmetic) / static_cast<double>(device.flopsPerSecond) +
+      static_cast<double>(bytesMoved) / static_cast<double>(device.bytesPerSecond);
+  return static_cast<int64_t>(seconds * static_cast<double>(kCoreFlopsPerSecond) + 0.5);
+}
+
+llvm::Expected<CostTable> countedCosts(Model &model, const std::vector<c10::IValue> &inputs,
+                                       const ClusterDevice &device, bool backward) {
+  llvm::Expected<std::vector<OperatorWork>> work = countWork(model, ownCopies(inputs), backward);
+  if (!work)
+    return work.takeError();
+  CostTable table = emptyTable(model);
+  std::set<std::string> without; // a formula
+  model.nodeCosts.clear();
+  for (size_t i = 0; i < work->size(); ++i) {
+    const OperatorWork &row = (*work)[i];
+    auto ns = [&](const OperatorWork::Walk &walk) {
+      return coreFlops(walk.arithmetic, walk.bytesMoved, device) / kFlopsPerNs;
+    };
+    const int64_t flops = coreFlops(row.arithmetic, row.bytesMoved, device);
+    model.nodeCosts.push_back({flops, row.outputBytes});
+    table.rows[i].forwardNs = flops / kFlopsPerNs;
+    table.rows[i].outputBytes = row.outputBytes;
+    table.rows[i].inputGradNs = ns(row.inputGrad);
+    table.rows[i].weightGradNs = ns(row.weightGrad);
+    table.rows[i].keptBytes = row.keptBytes;
+    llvm::StringRef op = table.rows[i].op;
+    if (row.bytesMoved > 0 && row.arithmetic.flops == 0 && !op.startswith("prim::") &&
+        !isMemoryBound(op))
+      without.insert(op.str());
+  }
+  if (!without.empty())
+    model.notes.push_back("no cost formula for " + llvm::join(without, ", ") +
+                          "; estimated from memory traffic (--cost measured times them)");
+  return table;
+}
+
+llvm::Expected<CostTable> costsFromFile(const Model &model, const std::string &path,
+                                        bool training) {
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  if (!buffer)
+    return withContext(cannotRead(path, buffer.getError(),
+                                  "expected analytic, measured or a table of --emit-costs"),
+                       "--cost");
+  llvm::Expected<CostTable> table = costTableFromJson((*buffer)->getBuffer(), path);
+  if (!table)
+    return withContext(table.takeError(), "--cost");
+  const OperatorGraph graph = operatorGraph(model);
+  const std::string help = "regenerate the table: --cost analytic --emit-costs FILE";
+  if (training && !table->training)
+    return makeError(
+        ExitCode::Usage,
+        fmt::format("--cost: {}: expected training costs, got inference costs without the backward",
+                    path),
+        help + " --train");
+  if (table->rows.size() != graph.operators.size())
+    return makeError(ExitCode::Usage,
+                     fmt::format("--cost: {}: expected the costs of {} operators, got {}", path,
+                                 graph.operators.size(), table->rows.size()),
+                     help);
+  for (size_t i = 0; i < table->rows.size(); ++i)
+    if (table->rows[i].op != graph.operators[i].op)
+      return makeError(ExitCode::Usage,
+                       fmt::format("--cost: {}: operators[{}]: expected {}, got {}", path, i,
+                                   graph.operators[i].op, table->rows[i].op),
+                       help);
+  return table;
+}
+
+void keep(Model &model, const CostTable &table) {
+  model.nodeCosts.clear();
+  for (const CostRow &row : table.rows)
+    model.nodeCosts.push_back({row.forwardNs * kFlopsPerNs, row.outputBytes});
+}
+
+} // namespace
+
+llvm::Expected<CostTable> findCosts(Model &model, const std::vector<c10::IValue> &inputs,
+                                    const std::string &cost, const CompileOptions &options,
+                                    const ClusterDevice &device, size_t ranks) {
+  const bool training = options.mode == Mode::Train, counted = cost == "analytic";
+  llvm::Expected<CostTable> table =
+      counted ? countedCosts(model, inputs, device, training)
+      : cost == "measured"
+          ? timeOperators(model, inputs,
+                          {options.costBudgetNs ? options.costBudgetNs : TimingRequest().budgetNs,
+                           ranks, training})
+          : costsFromFile(model, cost, training);
+  if (!table)
+    return table;
+  if (!counted)
+    keep(model, *table);
+  if (training)
+    describeTraining(model, inputs, *table);
+  return table;
+}
+
+} // namespace pipec

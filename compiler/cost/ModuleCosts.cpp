@@ -1,0 +1,62 @@
+#include "compiler/cost/ModuleCosts.h"
+
+#include "compiler/FrontEnd.h"
+#include "compiler/cost/EstimateCosts.h"
+#include "ir/NodeInfo.h"
+#include "ir/TorchError.h"
+#include "ir/values/Values.h"
+#include "passes/analysis/ModuleNames.h"
+#include "passes/analysis/TopLevel.h"
+
+namespace pipec {
+
+namespace {
+
+/// To the module, to those around it, and to the model.
+void add(std::map<std::string, int64_t> &costs, std::string path, int64_t cost) {
+  costs[""] += cost;
+  while (!path.empty()) {
+    costs[path] += cost;
+    size_t dot = path.rfind('.');
+    path = dot == std::string::npos ? "" : path.substr(0, dot);
+  }
+}
+
+llvm::Error measure(const std::string &path, const std::string &method, const std::string &inputs,
+                    std::map<std::string, int64_t> &costs) {
+  CompileOptions options;
+  options.method = method;
+  CompileReport ignored;
+  PassDumps dumps;
+  Phases phases(ignored);
+  llvm::Expected<Model> model = FrontEnd(path, options, dumps, phases).flatten();
+  if (!model)
+    return model.takeError();
+  llvm::Expected<Arguments> arguments = argumentsFromOption(inputs);
+  if (!arguments)
+    return arguments.takeError();
+  auto values = bindArguments(model->signature, argumentTypes(*model), *arguments);
+  if (!values)
+    return values.takeError();
+  std::vector<c10::IValue> given = *values; // as they were, should the model write into them
+  if (llvm::Error error = estimateCosts(*model, std::move(*values)))
+    return explainExample(withArguments(std::move(error), model->signature, given), path, {},
+                          model->signature, given, std::vector<bool>(given.size()));
+  TopLevel top = topLevelOf(*model);
+  for (size_t i = 0; i < top.operators.size(); ++i)
+    add(costs, withoutCallNumbers(modulePathOf(top.operators[i])), model->nodeCosts[i].flops);
+  return llvm::Error::success();
+}
+
+} // namespace
+
+llvm::Expected<std::map<std::string, int64_t>>
+moduleCosts(const std::string &path, const std::string &method, const std::string &inputs) {
+  std::map<std::string, int64_t> costs;
+  if (llvm::Error error = guardTorchError(ExitCode::Internal, "estimating costs",
+                                          [&] { return measure(path, method, inputs, costs); }))
+    return std::move(error);
+  return costs;
+}
+
+} // namespace pipec

@@ -1,0 +1,300 @@
+#include "compiler/cost/OperatorTimes.h"
+
+#include "compiler/cost/EstimateCosts.h"
+#include "compiler/cost/EvaluateGraph.h"
+#include "compiler/cost/WeightStorages.h"
+#include "ir/batch/MicroBatch.h"
+#include "ir/support/Quantities.h"
+#include "llvm/Support/Threading.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <unistd.h>
+
+namespace pipec {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t kMostTimedRuns = 25;
+constexpr double kTolerated = 0.1; // of the whole model's time, before a word is lost about it
+
+int64_t medianOf(std::vector<int64_t> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
+                   values.end());
+  return values[values.size() / 2];
+}
+
+int64_t halfOfMemory() { return sysconf(_SC_PHYS_PAGES) / 2 * sysconf(_SC_PAGESIZE); }
+
+/// A rank on a thread of its own: runs the model over and over between work() and rest().
+class OtherRank {
+public:
+  OtherRank(Model &model, const std::vector<c10::IValue> &inputs)
+      : timer_(model), inputs_(inputs) {}
+
+  ~OtherRank() {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      stop_ = true;
+    }
+    changed_.notify_all();
+    if (thread_.joinable())
+      thread_.join();
+  }
+
+  /// Prepares on the caller's thread: ranks do not prepare side by side.
+  llvm::Error start() {
+    if (llvm::Expected<int64_t> first = timer_.whole(ownCopies(inputs_)); !first)
+      return first.takeError();
+    thread_ = std::thread([this] { serve(); });
+    return llvm::Error::success();
+  }
+
+  void work() { set(true); }
+
+  /// Returns when the run that is going on has ended.
+  void rest() {
+    set(false);
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(lock, [&] { return !busy_; });
+  }
+
+private:
+  void set(bool wanted) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    wanted_ = wanted;
+    changed_.notify_all();
+  }
+
+  void serve() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [&] { return stop_ || wanted_; });
+      if (stop_)
+        return;
+      busy_ = true;
+      lock.unlock();
+      // What fails here fails on the thread that measures, too.
+      llvm::consumeError(timer_.whole(ownCopies(inputs_)).takeError());
+      lock.lock();
+      busy_ = false;
+      changed_.notify_all();
+    }
+  }
+
+  GraphTimer timer_;
+  const std::vector<c10::IValue> &inputs_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool wanted_ = false, busy_ = false, stop_ = false;
+  std::thread thread_;
+};
+
+/// Times under one condition: alone, or beside other ranks.
+struct Samples {
+  std::vector<std::vector<int64_t>> operators; // per operator
+  std::vector<int64_t> wholes;
+
+  int64_t median(size_t i) const { return medianOf(operators[i]); }
+};
+
+class OperatorTimer {
+public:
+  OperatorTimer(Model &model, const std::vector<c10::IValue> &inputs, const TimingRequest &request)
+      : model_(model), inputs_(inputs), budgetNs_(request.budgetNs),
+        mostBytes_(request.mostBytes ? request.mostBytes : halfOfMemory()),
+        backward_(request.backward), timer_(model), table_(emptyTable(model)) {
+    const size_t cores = llvm::hardware_concurrency().compute_thread_count();
+    table_.atOnce = static_cast<int64_t>(std::max<size_t>(1, std::min(request.ranks, cores)));
+    alone_.operators.resize(table_.rows.size());
+    shared_.operators.resize(table_.rows.size());
+    inputGrads_.resize(table_.rows.size());
+    weightGrads_.resize(table_.rows.size());
+  }
+
+  llvm::Expected<CostTable> run() {
+    const auto start = Clock::now();
+    if (llvm::Error error = warmUp())
+      return std::move(error);
+    for (size_t run = 1; run <= kMostTimedRuns; ++run) {
+      if (llvm::Error error = timeOnce(alone_))
+        return std::move(error);
+      if (llvm::Error error = timeShared(run))
+        return std::move(error);
+      if (llvm::Error error = timeBackward())
+        return std::move(error);
+      const int64_t spent = std::chrono::nanoseconds(Clock::now() - start).count();
+      if (spent + spent / static_cast<int64_t>(run) > budgetNs_) // never one more than fits
+        break;
+    }
+    fillTable();
+    return std::move(table_);
+  }
+
+private:
+  llvm::Error warmUp() {
+    size_t i = 0;
+    llvm::Expected<std::vector<int64_t>> first =
+        timer_.operators(ownCopies(inputs_), [&](const OperatorRun &done) {
+          table_.rows[i++].outputBytes = outputBytesOf(done);
+        });
+    if (!first)
+      return first.takeError();
+    if (llvm::Expected<int64_t> whole = timer_.whole(ownCopies(inputs_)); !whole)
+      return whole.takeError();
+    for (int64_t other = 1; other < table_.atOnce; ++other) {
+      others_.push_back(std::make_unique<OtherRank>(model_, inputs_));
+      if (llvm::Error error = others_.back()->start())
+        return error;
+    }
+    return llvm::Error::success();
+  }
+
+  llvm::Error timeOnce(Samples &samples) {
+    llvm::Expected<std::vector<int64_t>> times = timer_.operators(ownCopies(inputs_));
+    if (!times)
+      return times.takeError();
+    for (size_t i = 0; i < times->size(); ++i)
+      samples.operators[i].push_back((*times)[i]);
+    llvm::Expected<int64_t> whole = timer_.whole(ownCopies(inputs_));
+    if (!whole)
+      return whole.takeError();
+    samples.wholes.push_back(*whole);
+    return llvm::Error::success();
+  }
+
+  llvm::Error timeBackward() {
+    if (!backward_)
+      return llvm::Error::success();
+    size_t i = 0;
+    llvm::Expected<std::vector<int64_t>> done = timer_.operators(
+        ownCopies(inputs_),
+        [&](const OperatorRun &run) {
+          inputGrads_[i].push_back(run.backward.inputGradNs);
+          weightGrads_[i].push_back(run.backward.weightGradNs);
+          table_.rows[i++].keptBytes = run.keptBytes;
+        },
+        /*backward=*/true);
+    if (!done)
+      return done.takeError();
+    timeWholeBackward();
+    return llvm::Error::success();
+  }
+
+  /// All operators' backwards at once, while no other rank is at work. Where that cannot be, there
+  /// is nothing that their sum could be held against.
+  void timeWholeBackward() {
+    if (!wholeBackwardFailed_.empty())
+      return;
+    const CostRow sum = table_.sum(0, table_.rows.size());
+    if (const int64_t bytes = sum.keptBytes + 2 * sum.weightBytes; bytes > mostBytes_) {
+      wholeBackwardFailed_ = fmt::format("it would need {}, and this machine has {}",
+                                         exactBytes(bytes), exactBytes(2 * mostBytes_));
+      return;
+    }
+    const bool isFirst = wholeBackwards_.empty(); // and prepares what running takes
+    for (int run = isFirst ? 0 : 1; run < 2; ++run) {
+      llvm::Expected<int64_t> whole = timer_.wholeBackward(ownCopies(inputs_));
+      if (!whole) {
+        wholeBackwardFailed_ = describe(whole.takeError()).message;
+        return;
+      }
+      if (run == 1)
+        wholeBackwards_.push_back(*whole);
+    }
+  }
+
+  /// Beside ranks that are somewhere else in the model every time, as those of a pipeline are.
+  llvm::Error timeShared(size_t run) {
+    if (others_.empty())
+      return llvm::Error::success();
+    constexpr double kGoldenRatio = 0.6180339887; // spreads any number of runs evenly
+    const double ahead = std::fmod(static_cast<double>(run) * kGoldenRatio, 1.0);
+    for (size_t i = 0; i < others_.size(); ++i) {
+      others_[i]->work();
+      std::this_thread::sleep_for(std::chrono::nanoseconds(
+          static_cast<int64_t>(ahead * static_cast<double>(alone_.wholes.back()) /
+                               static_cast<double>(others_.size()))));
+    }
+    llvm::Error error = timeOnce(shared_);
+    for (const std::unique_ptr<OtherRank> &other : others_)
+      other->rest();
+    return error;
+  }
+
+  void fillTable() {
+    int64_t sum = 0;
+    for (size_t i = 0; i < table_.rows.size(); ++i) {
+      const int64_t alone = alone_.median(i);
+      sum += alone;
+      table_.rows[i].forwardNs = others_.empty() ? alone : shared_.median(i);
+      if (!others_.empty())
+        table_.rows[i].forwardAloneNs = alone;
+      if (backward_) {
+        table_.rows[i].inputGradNs = medianOf(inputGrads_[i]);
+        table_.rows[i].weightGradNs = medianOf(weightGrads_[i]);
+      }
+    }
+    compare("times", sum, "the whole model takes", medianOf(alone_.wholes));
+    if (!backward_)
+      return;
+    const CostRow all = table_.sum(0, table_.rows.size());
+    if (wholeBackwardFailed_.empty())
+      compare("backwards", all.inputGradNs + all.weightGradNs, "the whole model's takes",
+              medianOf(wholeBackwards_));
+    else
+      model_.notes.push_back(
+          "the operators' backward times were not compared with the whole model's: " +
+          wholeBackwardFailed_);
+  }
+
+  void compare(const char *what, int64_t sum, const char *of, int64_t whole) {
+    const double off =
+        static_cast<double>(sum - whole) / static_cast<double>(std::max<int64_t>(1, whole));
+    if (std::abs(off) > kTolerated)
+      model_.notes.push_back(fmt::format("the operators' {} add up to {:.3f} ms, {} {:.3f} ms "
+                                         "({:+.0f} %): predicted times are off by about as much",
+                                         what, static_cast<double>(sum) / 1e6, of,
+                                         static_cast<double>(whole) / 1e6, 100 * off));
+  }
+
+  Model &model_;
+  const std::vector<c10::IValue> &inputs_;
+  int64_t budgetNs_;
+  const int64_t mostBytes_;
+  bool backward_;
+  GraphTimer timer_;
+  CostTable table_;
+  Samples alone_, shared_;
+  std::vector<std::vector<int64_t>> inputGrads_, weightGrads_; // per operator
+  std::vector<int64_t> wholeBackwards_;
+  std::string wholeBackwardFailed_; // why; empty: it did not
+  std::vector<std::unique_ptr<OtherRank>> others_;
+};
+
+} // namespace
+
+CostTable emptyTable(const Model &model) {
+  const OperatorGraph graph = operatorGraph(model);
+  CostTable table;
+  for (const OperatorGraph::Operator &row : graph.operators)
+    table.rows.push_back({row.op, row.module, 0, 0});
+  for (const WeightStorage &weight : weightStorages(model, graph))
+    table.rows[*weight.readers.begin()].weightBytes += weight.bytes;
+  return table;
+}
+
+llvm::Expected<CostTable> timeOperators(Model &model, const std::vector<c10::IValue> &inputs,
+                                        const TimingRequest &request) {
+  return OperatorTimer(model, inputs, request).run();
+}
+
+} // namespace pipec

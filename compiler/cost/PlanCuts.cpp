@@ -1,0 +1,256 @@
+#include "compiler/cost/PlanCuts.h"
+
+#include "compiler/cost/CutBounds.h"
+#include "compiler/cost/CutsInOrder.h"
+#include "ir/support/Check.h"
+#include "ir/support/Quantities.h"
+#include "ir/support/Words.h"
+#include "passes/analysis/OperatorOrder.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+namespace pipec {
+
+namespace {
+
+constexpr double kWorthMoving = 0.99;         // as much less as moving operators must promise
+constexpr double kRounding = 1e-6;            // of sums of costs, relative
+constexpr size_t kMostPlacesForSearch = 5000; // beyond them program order and simple bounds
+constexpr size_t kMostBytesForSearch = size_t(256) << 20;
+
+class CutPlanner {
+public:
+  CutPlanner(const Model &model, const CutRequest &request)
+      : model_(model), request_(request), program_(model, request) {}
+
+  /// The best of all orders that compute the same, or program order where that is as good.
+  llvm::Expected<CutPlan> run() {
+    if (llvm::Error error = program_.enoughPlaces())
+      return std::move(error);
+    if (program_.leastMemory() > program_.limit())
+      return inAnyOrderThatFits();
+    llvm::Expected<CutPlan> plan = program_.best();
+    if (!plan)
+      return plan;
+    double bound = simpleBound(problem(), request_.stages);
+    const double leastInOrder = plan->lowerBoundNs;
+    if (std::optional<PartitionResult> any = inAnyOrder(problem())) {
+      bound = std::max(bound, any->lowerBound);
+      if (any->value < kWorthMoving * leastInOrder)
+        takeIfBetter(orderOf(*any), *plan);
+    }
+    setBound(*plan, bound);
+    return plan;
+  }
+
+  /// One stage on each of devices that differ: the best of all orders, and of all ways to take the
+  /// devices one after the other. Nothing: no such cut was found. The search knows of weights only:
+  /// a device where a stage needs more than fits has that much less the next time.
+  std::optional<CutPlan> onUnlikeDevices() const {
+    std::vector<CutDevice> devices = request_.devices;
+    std::optional<double> bound; // of the first time
+    for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+      std::vector<size_t> numbers; // of devices, kind by kind
+      const std::optional<PartitionResult> any = inAnyOrder(withKinds(devices, numbers));
+      if (!any || any->stages.size() != request_.stages)
+        return std::nullopt;
+      bound = bound.value_or(any->lowerBound);
+      CutPlan plan = planOf(*any, numbers);
+      setBound(plan, *bound);
+      const bool moves = !std::is_sorted(plan.order.begin(), plan.order.end());
+      if (moves && !mayMove())
+        return std::nullopt;
+      const Model moved = moves ? movedModel(plan.order) : withOwnGraph(model_);
+      if (!moves)
+        plan.order.clear();
+      const CutsInOrder other(moved, request_);
+      if (!other.isLegal(plan.boundaries))
+        return std::nullopt;
+      other.describeStages(plan);
+      bool fits = true;
+      for (size_t s = 0; s < plan.stageBytes.size(); ++s) {
+        const size_t device = plan.deviceOf[s];
+        const int64_t limit = request_.devices[device].memoryLimit;
+        if (limit == 0 || plan.stageBytes[s] <= limit)
+          continue;
+        fits = false;
+        devices[device].memoryLimit -= plan.stageBytes[s] - limit;
+        if (devices[device].memoryLimit <= 0)
+          return std::nullopt;
+      }
+      if (fits)
+        return plan;
+    }
+    return std::nullopt;
+  }
+
+  /// Of every cut, on the fastest device, when nothing need be sent.
+  double boundOfFastest() const {
+    return request_.fastest * simpleBound(problem(), request_.stages, /*transfers=*/false);
+  }
+
+private:
+  size_t size() const { return program_.size(); }
+  const PartitionProblem &problem() const { return program_.problem(); }
+
+  static constexpr int kMostAttempts = 8;
+
+  PartitionProblem withKinds(const std::vector<CutDevice> &devices,
+                             std::vector<size_t> &numbers) const {
+    PartitionProblem asked = problem();
+    asked.kinds.clear();
+    asked.time.clear();
+    for (size_t d = 0; d < devices.size(); ++d) {
+      if (std::find(devices.begin(), devices.begin() + static_cast<ptrdiff_t>(d), devices[d]) !=
+          devices.begin() + static_cast<ptrdiff_t>(d))
+        continue; // of a kind that is there
+      DeviceKind &kind = asked.kinds.emplace_back();
+      kind.count = 0;
+      if (devices[d].memoryLimit)
+        kind.memory = double(devices[d].memoryLimit);
+      for (size_t other = d; other < devices.size(); ++other)
+        if (devices[other] == devices[d]) {
+          ++kind.count;
+          numbers.push_back(other);
+        }
+      asked.time.push_back(problem().time[0]);
+      for (double &time : asked.time.back())
+        time *= devices[d].slowness;
+    }
+    return asked;
+  }
+
+  CutPlan planOf(const PartitionResult &any, const std::vector<size_t> &numbers) const {
+    CutPlan plan;
+    plan.order = orderOf(any);
+    for (size_t i = 1; i < size(); ++i)
+      if (any.device[plan.order[i]] != any.device[plan.order[i - 1]])
+        plan.boundaries.push_back(i);
+    for (uint32_t device : any.stages)
+      plan.deviceOf.push_back(numbers[device]);
+    plan.bottleneckNs = any.value;
+    return plan;
+  }
+
+  /// As far as the effort goes; nothing where that is too far.
+  std::optional<PartitionResult> inAnyOrder(const PartitionProblem &problem) const {
+    if (program_.places() > kMostPlacesForSearch)
+      return std::nullopt;
+    PartitionOptions options;
+    options.seconds = request_.effort;
+    options.counted = true; // the cut must not depend on what else the machine does
+    options.bytes = kMostBytesForSearch;
+    options.orders = 3;
+    llvm::Expected<PartitionResult> any = partitionContiguous(problem, options);
+    if (any)
+      return std::move(*any);
+    llvm::consumeError(any.takeError()); // no more than what order needs was asked for
+    return std::nullopt;
+  }
+
+  /// Where the program's order needs more memory than there is: that of the shortest stages whose
+  /// weights fit, or of those with the least weights.
+  llvm::Expected<CutPlan> inAnyOrderThatFits() const {
+    PartitionProblem bytes = problem();
+    bytes.time = {problem().memory};
+    bytes.outCost.assign(size(), 0);
+    bytes.kinds[0].memory = kUnlimited;
+    int64_t least = program_.leastMemory();
+    for (const PartitionProblem *asked : {&problem(), &std::as_const(bytes)}) {
+      std::optional<PartitionResult> any = inAnyOrder(*asked);
+      if (!any || !mayMove())
+        continue;
+      std::vector<size_t> order = orderOf(*any);
+      const Model moved = movedModel(order);
+      const CutsInOrder other(moved, request_);
+      if (other.places() + 1 < request_.stages)
+        continue;
+      least = std::min(least, other.leastMemory());
+      if (other.leastMemory() > program_.limit())
+        continue;
+      llvm::Expected<CutPlan> plan = other.best();
+      if (!plan)
+        return plan;
+      plan->order = std::move(order);
+      const std::optional<PartitionResult> bound = inAnyOrder(problem());
+      setBound(*plan,
+               std::max(simpleBound(problem(), request_.stages), bound ? bound->lowerBound : 0));
+      return plan;
+    }
+    return makeError(ExitCode::NoPlan,
+                     fmt::format("no cut into {} fits: expected at least {} per device, got {}",
+                                 counted(request_.stages, "stage"), exactBytes(least),
+                                 exactBytes(request_.memoryLimit)),
+                     request_.unlike ? "this is the limit of the device with the least memory; "
+                                       "more stages need less memory per stage"
+                                     : "more stages need less memory per stage");
+  }
+
+  /// What no cut can do without is at most what this one does.
+  static void setBound(CutPlan &plan, double bound) {
+    PIPEC_ASSERT(bound <= plan.bottleneckNs * (1 + kRounding), "a cut is better than any can be");
+    plan.lowerBoundNs = std::min(plan.bottleneckNs, bound);
+  }
+
+  /// The operators stage by stage, those of a stage as in the program.
+  std::vector<size_t> orderOf(const PartitionResult &result) const {
+    std::vector<size_t> stageOf(request_.stages, 0), order(size());
+    for (size_t s = 0; s < result.stages.size(); ++s)
+      stageOf[result.stages[s]] = s;
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return stageOf[result.device[a]] < stageOf[result.device[b]];
+    });
+    return order;
+  }
+
+  /// Training keeps the program's order: where a value is read three times or more, the order of
+  /// its readers decides the bits of the sum of their gradients.
+  bool mayMove() const { return model_.mode == Mode::Infer; }
+
+  Model movedModel(const std::vector<size_t> &order) const {
+    Model moved = withOwnGraph(model_);
+    removeBoundaries(moved);
+    reorderOperators(moved, order);
+    return moved;
+  }
+
+  /// The best cuts of another order.
+  void takeIfBetter(std::vector<size_t> order, CutPlan &plan) const {
+    if (!mayMove())
+      return;
+    const Model moved = movedModel(order);
+    llvm::Expected<CutPlan> other = CutsInOrder(moved, request_).best();
+    if (!other) {
+      llvm::consumeError(other.takeError());
+      return;
+    }
+    if (other->bottleneckNs >= kWorthMoving * plan.bottleneckNs)
+      return;
+    plan = std::move(*other);
+    plan.order = std::move(order);
+  }
+
+  const Model &model_;
+  const CutRequest &request_;
+  const CutsInOrder program_;
+};
+
+} // namespace
+
+llvm::Expected<CutPlan> planCuts(const Model &model, const CutRequest &request) {
+  CutPlanner planner(model, request);
+  if (!request.devices.empty())
+    if (std::optional<CutPlan> plan = planner.onUnlikeDevices())
+      return std::move(*plan);
+  llvm::Expected<CutPlan> plan = planner.run();
+  if (plan && request.unlike)
+    plan->lowerBoundNs = std::min(plan->lowerBoundNs, planner.boundOfFastest());
+  return plan;
+}
+
+} // namespace pipec

@@ -1,0 +1,131 @@
+#include "compiler/verify/MatchSource.h"
+
+#include "compiler/verify/Validate.h"
+#include "ir/support/Version.h"
+#include "ir/text/CanonicalText.h"
+#include "llvm/ADT/STLExtras.h"
+
+#include <set>
+
+namespace pipec {
+
+namespace {
+
+void takeRunsWord(const Plan &plan, Signature &signature) {
+  signature.batchSymbolic = plan.signature.batchSymbolic;
+  signature.batchSize = plan.signature.batchSize;
+  for (size_t i = 0; i < signature.inputs.size() && i < plan.signature.inputs.size(); ++i) {
+    signature.inputs[i].batchDim = plan.signature.inputs[i].batchDim;
+    signature.inputs[i].tensor = plan.signature.inputs[i].tensor;
+    signature.inputs[i].written |= plan.signature.inputs[i].written;
+  }
+  for (size_t i = 0; i < signature.leaves.size() && i < plan.signature.leaves.size(); ++i) {
+    signature.leaves[i].merge = plan.signature.leaves[i].merge;
+    signature.leaves[i].tensor = plan.signature.leaves[i].tensor;
+  }
+}
+
+bool isFact(const Obligation &obligation) { return obligation.kind == Obligation::Kind::Fact; }
+
+bool hadExample(const Plan &plan) {
+  auto known = [](const auto &entry) { return entry.tensor.known; };
+  return plan.signature.batchSize > 0 || !plan.normalisation.forms.empty() ||
+         llvm::any_of(plan.obligations, isFact) || llvm::any_of(plan.signature.inputs, known) ||
+         llvm::any_of(plan.signature.leaves, known);
+}
+
+void takePlansWritten(const Plan &plan, Model &source) {
+  std::set<std::string> written;
+  for (const StagePlan &stage : plan.stages)
+    for (const StageAttribute &entry : stage.attributes)
+      if (entry.written)
+        written.insert(entry.name);
+  for (Attribute &attribute : source.attributes)
+    attribute.written |= written.count(attribute.name) > 0;
+}
+
+/// Before 1.1 plans did not have them.
+void forgetFields(OutputTree &tree) {
+  if (tree.kind == OutputTree::Kind::Tuple)
+    tree.keys.clear();
+  for (OutputTree &child : tree.children)
+    forgetFields(child);
+}
+
+Finding findingOf(const SourceDifference &difference, const Model &source, const Plan &plan) {
+  std::string where = difference.where, message = difference.message;
+  if (difference.line)
+    where = describeLine(source, *difference.line);
+  if (difference.line && !where.empty())
+    message += " (" + where + ")";
+  if (plan.toolVersion != pipecVersion())
+    message +=
+        fmt::format("; pipec {} compiled it and this is pipec {}, which may normalise differently",
+                    plan.toolVersion, pipecVersion());
+  const char *code = difference.line            ? "other-operator"
+                     : difference.where.empty() ? "other-plan"
+                                                : "other-weight";
+  return {code, where, message};
+}
+
+} // namespace
+
+Normalisation normalisationOf(const CompileOptions &options, const FormAnswers &forms) {
+  Normalisation result;
+  if (options.trainingFlag != TrainingFlag::Saved)
+    result.training = options.trainingFlag == TrainingFlag::True ? "true" : "false";
+  result.keepEval = options.keepEval;
+  result.forms = printForms(forms);
+  return result;
+}
+
+CompileOptions optionsOf(const Plan &plan) {
+  CompileOptions options;
+  options.method = plan.signature.method;
+  options.mode = plan.mode;
+  if (plan.normalisation.training != "saved")
+    options.trainingFlag =
+        plan.normalisation.training == "true" ? TrainingFlag::True : TrainingFlag::False;
+  options.keepEval = plan.normalisation.keepEval;
+  return options;
+}
+
+llvm::Expected<std::vector<NormaliseAgain>> waysToNormalise(const Plan &plan) {
+  llvm::Expected<FormAnswers> forms = parseForms(plan.normalisation.forms);
+  if (!forms)
+    return forms.takeError();
+  NormaliseAgain recorded;
+  recorded.withExample = hadExample(plan);
+  recorded.answers.given = true;
+  recorded.answers.forms = std::move(*forms);
+  llvm::copy_if(plan.obligations, std::back_inserter(recorded.answers.facts), isFact);
+  std::vector<NormaliseAgain> ways{recorded};
+  bool answered = !recorded.answers.facts.empty() || !recorded.answers.forms.empty();
+  for (bool withExample : {true, false}) {
+    if (!answered && withExample == recorded.withExample)
+      continue; // the same again
+    NormaliseAgain other;
+    other.withExample = withExample;
+    other.answers.given = true;
+    ways.push_back(std::move(other));
+  }
+  return ways;
+}
+
+llvm::Expected<std::optional<Finding>> compareModel(const Artifact &artifact, Model &source) {
+  takeRunsWord(artifact.plan, source.signature);
+  takePlansWritten(artifact.plan, source);
+  if (artifact.plan.minor == 0)
+    forgetFields(source.signature.outputs);
+  SourceRecord record = recordSource(source);
+  finish(record);
+  llvm::Expected<std::optional<SourceDifference>> difference =
+      compareWithSource(artifact.directory, artifact.plan, record);
+  if (!difference)
+    return difference.takeError();
+  if (!*difference)
+    return std::optional<Finding>();
+  return std::optional<Finding>(findingOf(**difference, source, artifact.plan));
+}
+
+} // namespace pipec
