@@ -11,7 +11,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "runtime/Pipeline.h"
 #include "runtime/Reference.h"
-#include "tools/CommandLine.h"
+#include "tools/cli/CommandLine.h"
 
 #include <cerrno>
 #include <cstdio>

@@ -9,11 +9,11 @@
 #include "ir/support/Words.h"
 #include "llvm/Support/raw_ostream.h"
 #include "tools/ArtifactCase.h"
-#include "tools/ArtifactParts.h"
-#include "tools/LoadLibrary.h"
-#include "tools/ModelPrints.h"
-#include "tools/Table.h"
-#include "tools/ToolMain.h"
+#include "tools/cli/ArtifactParts.h"
+#include "tools/cli/LoadLibrary.h"
+#include "tools/cli/ModelPrints.h"
+#include "tools/cli/ToolMain.h"
+#include "tools/report/Table.h"
 
 #include <filesystem>
 #include <fstream>

@@ -7,13 +7,13 @@
 #include "llvm/Support/raw_ostream.h"
 #include "passes/PassTable.h"
 #include "tools/ArtifactCase.h"
-#include "tools/CompileCommand.h"
-#include "tools/CompileReport.h"
-#include "tools/FreedMemory.h"
-#include "tools/LoadLibrary.h"
-#include "tools/ModelPrints.h"
-#include "tools/ProgressLine.h"
-#include "tools/ToolMain.h"
+#include "tools/cli/CompileCommand.h"
+#include "tools/cli/FreedMemory.h"
+#include "tools/cli/LoadLibrary.h"
+#include "tools/cli/ModelPrints.h"
+#include "tools/cli/ProgressLine.h"
+#include "tools/cli/ToolMain.h"
+#include "tools/report/CompileReport.h"
 
 using namespace pipec;
 

@@ -3,10 +3,10 @@
 #include "ir/support/Json.h"
 #include "ir/support/ShownStream.h"
 #include "llvm/Support/raw_ostream.h"
-#include "tools/ArtifactParts.h"
-#include "tools/LoadLibrary.h"
-#include "tools/Table.h"
-#include "tools/ToolMain.h"
+#include "tools/cli/ArtifactParts.h"
+#include "tools/cli/LoadLibrary.h"
+#include "tools/cli/ToolMain.h"
+#include "tools/report/Table.h"
 
 using namespace pipec;
 namespace cl = llvm::cl;

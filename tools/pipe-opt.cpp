@@ -11,9 +11,9 @@
 #include "llvm/Support/raw_ostream.h"
 #include "passes/PassManager.h"
 #include "passes/PassTable.h"
-#include "tools/LoadLibrary.h"
-#include "tools/RefusalTable.h"
-#include "tools/ToolMain.h"
+#include "tools/cli/LoadLibrary.h"
+#include "tools/cli/ToolMain.h"
+#include "tools/report/RefusalTable.h"
 
 #include <unistd.h>
 

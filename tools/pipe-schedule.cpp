@@ -4,14 +4,14 @@
 #include "ir/support/Json.h"
 #include "ir/support/ShownStream.h"
 #include "llvm/Support/raw_ostream.h"
-#include "tools/OutputFile.h"
-#include "tools/ScheduleAuto.h"
-#include "tools/ScheduleCommand.h"
-#include "tools/ScheduleReport.h"
-#include "tools/ScheduleSvg.h"
-#include "tools/ScheduleTrace.h"
-#include "tools/Table.h"
-#include "tools/ToolMain.h"
+#include "tools/cli/OutputFile.h"
+#include "tools/cli/ToolMain.h"
+#include "tools/report/ScheduleSvg.h"
+#include "tools/report/Table.h"
+#include "tools/schedule/ScheduleAuto.h"
+#include "tools/schedule/ScheduleCommand.h"
+#include "tools/schedule/ScheduleReport.h"
+#include "tools/schedule/ScheduleTrace.h"
 
 using namespace pipec;
 

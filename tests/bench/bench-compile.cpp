@@ -11,7 +11,7 @@
 #include "compiler/Compiler.h"
 #include "tests/bench/BenchModels.h"
 #include "tests/support/TestModels.h"
-#include "tools/FreedMemory.h"
+#include "tools/cli/FreedMemory.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 # Benchmarks: built by `ninja bench`, run by hand (docs/benchmarks.md).
 foreach(name bench-compile bench-weights)
   add_executable(${name} EXCLUDE_FROM_ALL bench/${name}.cpp bench/BenchModels.cpp support/TestModels.cpp
-    ${PROJECT_SOURCE_DIR}/tools/FreedMemory.cpp)
+    ${PROJECT_SOURCE_DIR}/tools/cli/FreedMemory.cpp)
   pipec_share_headers(${name})
   target_link_libraries(${name} PRIVATE pipec_compiler sdk_malloc)
 endforeach()

@@ -1,5 +1,5 @@
 // What a terminal says while a compile runs.
-#include "tools/ProgressLine.h"
+#include "tools/cli/ProgressLine.h"
 
 #include <gtest/gtest.h>
 

@@ -2,11 +2,11 @@
 #include "llvm/ADT/StringExtras.h"
 #include "tests/support/Matchers.h"
 #include "tests/support/SamplePlan.h"
-#include "tools/CommandLine.h"
-#include "tools/Markup.h"
-#include "tools/Pages.h"
-#include "tools/Table.h"
-#include "tools/Timeline.h"
+#include "tools/cli/CommandLine.h"
+#include "tools/cli/Pages.h"
+#include "tools/report/Markup.h"
+#include "tools/report/Table.h"
+#include "tools/report/Timeline.h"
 
 namespace pipec {
 namespace {

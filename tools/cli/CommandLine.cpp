@@ -1,0 +1,227 @@
+#include "tools/cli/CommandLine.h"
+
+#include "ir/support/Words.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace pipec {
+namespace {
+
+/// What a parser of ours says about a value; read once llvm::cl has returned.
+std::string &valueError() {
+  static std::string error;
+  return error;
+}
+
+bool reject(llvm::StringRef option, const std::string &message) {
+  if (valueError().empty())
+    valueError() = spelledOption(option) + ": " + message;
+  return true;
+}
+
+llvm::cl::Option *findOwn(llvm::StringRef name) {
+  llvm::StringMap<llvm::cl::Option *> &options = llvm::cl::getRegisteredOptions();
+  auto found = options.find(name);
+  return found != options.end() && isOwnOption(*found->second) ? found->second : nullptr;
+}
+
+/// What a user may have meant: an option that begins with what was written, else a similar one.
+std::string optionHelp(llvm::StringRef name, const ToolInfo &info) {
+  std::vector<std::string> names = {"help", "version"};
+  for (const auto &entry : llvm::cl::getRegisteredOptions())
+    if (isOwnOption(*entry.second) && entry.first().size() > 1)
+      names.push_back(entry.first().str());
+  llvm::sort(names);
+  auto begins = llvm::find_if(names, [&](llvm::StringRef candidate) {
+    return name.size() >= 2 && candidate.startswith(name);
+  });
+  std::string nearest = begins != names.end() ? *begins : nearestName(name, names);
+  return nearest.empty() ? "see " + info.name + " --help" : "did you mean --" + nearest + "?";
+}
+
+llvm::Error unknownOption(llvm::StringRef shown, llvm::StringRef name, const ToolInfo &info) {
+  return makeError(ExitCode::Usage, "unknown option " + shown.str(), optionHelp(name, info));
+}
+
+bool takesOneValue(const llvm::cl::Option &option) {
+  return option.getNumOccurrencesFlag() == llvm::cl::Optional ||
+         option.getNumOccurrencesFlag() == llvm::cl::Required;
+}
+
+/// Looks at the arguments from the left as llvm::cl will.
+class ArgumentCheck {
+public:
+  ArgumentCheck(llvm::ArrayRef<const char *> arguments, const ToolInfo &info)
+      : arguments_(arguments), info_(info) {}
+
+  llvm::Error run() {
+    for (; at_ < arguments_.size(); ++at_) {
+      llvm::StringRef argument = arguments_[at_];
+      if (onlyPositional_ || argument.size() < 2 || argument[0] != '-') {
+        positional_.push_back(argument.str());
+        continue;
+      }
+      if (argument == "--") {
+        onlyPositional_ = true;
+        continue;
+      }
+      if (llvm::Error error = option(argument))
+        return error;
+    }
+    return counts();
+  }
+
+private:
+  llvm::Error option(llvm::StringRef argument) {
+    auto [dashed, value] = argument.split('=');
+    bool hasValue = argument.contains('=');
+    llvm::StringRef name = dashed.ltrim('-');
+    size_t dashes = dashed.size() - name.size();
+    llvm::cl::Option *found = findOwn(name);
+    if (!found || dashes != (name.size() == 1 ? 1u : 2u))
+      return unknownOption(dashed, name, info_);
+    if (takesOneValue(*found) && !seen_.insert({name, true}).second)
+      return failf(ExitCode::Usage, "{}: expected one value, got two", spelledOption(name));
+    if (hasValue && value.empty() && found->getValueExpectedFlag() == llvm::cl::ValueRequired)
+      return failf(ExitCode::Usage, "{}: expected a value, got none", spelledOption(name));
+    if (auto *flag = dynamic_cast<llvm::cl::opt<bool> *>(found); flag && hasValue) {
+      bool known = value == "true" || value == "false" || value == "1" || value == "0";
+      if (!known)
+        return failf(ExitCode::Usage, "{}: expected true or false, got \"{}\"", spelledOption(name),
+                     value.str());
+    }
+    if (hasValue || found->getValueExpectedFlag() != llvm::cl::ValueRequired)
+      return llvm::Error::success();
+    return separateValue(name);
+  }
+
+  /// The value of "--name" is the next argument, unless that is an option itself.
+  llvm::Error separateValue(llvm::StringRef name) {
+    ++at_;
+    llvm::StringRef next = at_ < arguments_.size() ? arguments_[at_] : "";
+    bool isOption = next.startswith("--") && findOwn(next.drop_front(2).split('=').first);
+    if (!next.empty() && !isOption)
+      return llvm::Error::success();
+    return failf(ExitCode::Usage, "{}: expected a value, got {}", spelledOption(name),
+                 isOption ? next.str() : "none");
+  }
+
+  llvm::Error counts() {
+    llvm::ArrayRef<llvm::cl::Option *> declared = positionalOptions();
+    size_t least = 0;
+    bool any = false;
+    for (const llvm::cl::Option *option : declared) {
+      llvm::cl::NumOccurrencesFlag flag = option->getNumOccurrencesFlag();
+      least += flag == llvm::cl::Required || flag == llvm::cl::OneOrMore;
+      any |= flag == llvm::cl::ZeroOrMore || flag == llvm::cl::OneOrMore;
+    }
+    if (positional_.size() < least)
+      return makeError(ExitCode::Usage,
+                       "missing argument " + positionalName(*declared[positional_.size()]),
+                       "usage: " + info_.name + " " + info_.usage);
+    for (size_t i = 0; i < std::min(positional_.size(), declared.size()); ++i)
+      if (positional_[i].empty())
+        return makeError(ExitCode::Usage,
+                         positionalName(*declared[i]) + ": expected a name, got an empty one");
+    if (!any && positional_.size() > declared.size())
+      return makeError(ExitCode::Usage,
+                       fmt::format("unexpected argument \"{}\"", positional_[declared.size()]),
+                       "usage: " + info_.name + " " + info_.usage);
+    return llvm::Error::success();
+  }
+
+  llvm::ArrayRef<const char *> arguments_;
+  const ToolInfo &info_;
+  size_t at_ = 1;
+  bool onlyPositional_ = false;
+  std::vector<std::string> positional_;
+  llvm::StringMap<bool> seen_;
+};
+
+} // namespace
+
+std::string spelledOption(llvm::StringRef name) {
+  return (name.size() == 1 ? "-" : "--") + name.str();
+}
+
+bool isOwnOption(const llvm::cl::Option &option) {
+  for (const llvm::cl::OptionCategory *category : option.Categories) {
+    if (category->getName() == "Generic Options" || category->getName() == "Color Options")
+      return false;
+    // LLVM's other options are hidden and in the general category; a hidden option of ours has a
+    // category of its own.
+    if (option.getOptionHiddenFlag() != llvm::cl::NotHidden &&
+        category == &llvm::cl::getGeneralCategory())
+      return false;
+  }
+  return true;
+}
+
+llvm::ArrayRef<llvm::cl::Option *> positionalOptions() {
+#if LLVM_VERSION_MAJOR >= 16
+  return llvm::cl::SubCommand::getTopLevel().PositionalOpts;
+#else
+  return llvm::cl::TopLevelSubCommand->PositionalOpts;
+#endif
+}
+
+std::string positionalName(const llvm::cl::Option &option) {
+  return (option.ValueStr.empty() ? option.HelpStr : option.ValueStr).str();
+}
+
+llvm::Error checkCommandLine(llvm::ArrayRef<const char *> arguments, const ToolInfo &info) {
+  return ArgumentCheck(arguments, info).run();
+}
+
+llvm::Error readCommandLine(llvm::ArrayRef<const char *> arguments) {
+  std::string messages;
+  llvm::raw_string_ostream stream(messages);
+  bool ok = llvm::cl::ParseCommandLineOptions(static_cast<int>(arguments.size()), arguments.data(),
+                                              "", &stream, nullptr,
+                                              /*LongOptionsUseDoubleDash=*/true);
+  if (ok && valueError().empty())
+    return llvm::Error::success();
+  std::string why =
+      valueError().empty() ? llvm::StringRef(stream.str()).trim().str() : valueError();
+  return makeError(ExitCode::Usage, why.empty() ? "bad command line" : why);
+}
+
+bool asksFor(llvm::ArrayRef<const char *> arguments, llvm::StringRef option) {
+  for (llvm::StringRef argument : arguments.drop_front()) {
+    if (argument == "--")
+      return false;
+    if (argument == option)
+      return true;
+  }
+  return false;
+}
+
+bool parseOptionValue(llvm::StringRef name, llvm::StringRef text, IntegerValue &value) {
+  return text.getAsInteger(10, value.value) &&
+         reject(name, fmt::format("expected a whole number, got \"{}\"", text.str()));
+}
+
+bool parseOptionValue(llvm::StringRef name, llvm::StringRef text, NumberValue &value) {
+  return text.getAsDouble(value.value) &&
+         reject(name, fmt::format("expected a number, got \"{}\"", text.str()));
+}
+
+bool parseOptionValue(llvm::StringRef name, llvm::StringRef text, SizeValue &value) {
+  llvm::Expected<int64_t> size = parseSize(text);
+  if (!size)
+    return reject(name, describe(size.takeError()).message);
+  value = *size;
+  return false;
+}
+
+bool parseOptionValue(llvm::StringRef name, llvm::StringRef text, DurationValue &value) {
+  llvm::Expected<int64_t> duration = parseDuration(text);
+  if (!duration)
+    return reject(name, describe(duration.takeError()).message);
+  value = *duration;
+  return false;
+}
+
+} // namespace pipec

@@ -1,0 +1,79 @@
+#include "tools/cli/Signals.h"
+
+#include "ir/support/UnfinishedOutputs.h"
+#include "tools/cli/Crashes.h"
+#include "tools/cli/ProgressLine.h"
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <pthread.h>
+#include <string>
+#include <thread>
+#include <unistd.h>
+
+namespace pipec {
+namespace {
+
+std::atomic<bool> stopping = false;
+
+/// Ends the process as the signal does where nobody handles it.
+void dieBy(int number) {
+  std::signal(number, SIG_DFL);
+  sigset_t one;
+  sigemptyset(&one);
+  sigaddset(&one, number);
+  pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
+  ::raise(number);
+}
+
+/// Normal code in a normal thread: locks and file operations are allowed here, as they are not in a
+/// signal handler.
+void waitForSignal(sigset_t signals) {
+  int number = 0;
+  while (sigwait(&signals, &number) != 0) {
+  }
+  stopping = true;
+  endWhatMayCrash();
+  abandonUnfinishedOutputs();
+  endProgress();
+  std::string line = "error: stopped by signal " + std::to_string(number) + "\n";
+  // Not through stdio: the main thread may hold its lock.
+  [[maybe_unused]] ssize_t ignored = ::write(STDERR_FILENO, line.data(), line.size());
+  if (number == SIGQUIT) // Ctrl-\ asks for a core file, which only the signal itself leaves
+    dieBy(number);
+  ::_exit(128 + number);
+}
+
+} // namespace
+
+void handleSignals() {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN); // the write that is too long fails instead, with a message
+  sigset_t signals;
+  sigemptyset(&signals);
+  bool any = false;
+  // Besides Ctrl-C, Ctrl-\ and kill: what batch systems send before they end a job, and what a
+  // machine that loses its power does.
+  for (int number : {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU, SIGALRM,
+                     SIGVTALRM, SIGPWR, SIGSTKFLT}) {
+    struct sigaction current;
+    // nohup and background jobs of a shell start with ignored signals; sigwait would take them all
+    // the same. A handler is that of a preloaded tool.
+    if (sigaction(number, nullptr, &current) != 0 || current.sa_handler != SIG_DFL)
+      continue;
+    sigaddset(&signals, number);
+    any = true;
+  }
+  if (!any)
+    return;
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::thread(waitForSignal, signals).detach();
+}
+
+void waitIfStopping() {
+  while (stopping)
+    ::pause();
+}
+
+} // namespace pipec

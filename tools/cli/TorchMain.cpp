@@ -1,0 +1,16 @@
+// The front of a command that works with LibTorch: its exceptions have texts and codes of their
+// own.
+#include "ir/TorchError.h"
+#include "tools/cli/ToolMain.h"
+
+namespace pipec {
+
+int toolMain(int argc, char **argv, const ToolInfo &info,
+             llvm::function_ref<llvm::Expected<ExitCode>()> body) {
+  return plainToolMain(argc, argv, info, body,
+                       [](const std::string &doing, llvm::function_ref<llvm::Error()> guarded) {
+                         return guardTorchError(ExitCode::Internal, doing, guarded);
+                       });
+}
+
+} // namespace pipec

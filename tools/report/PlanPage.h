@@ -1,0 +1,21 @@
+// An artifact as one page of HTML: pictures and tables, nothing from outside it, no script.
+#pragma once
+
+#include "ir/artifact/ArtifactCheck.h"
+#include "tools/report/PlanTiming.h"
+#include "tools/report/WholeTree.h"
+
+namespace pipec {
+
+struct PlanPage {
+  std::string name; // of the artifact, for people
+  const Artifact &artifact;
+  const ArtifactCheck &check;
+  const PlanTiming &timing;
+  const WholeModule &modules;
+};
+
+/// The bytes depend on nothing but that.
+std::string htmlPage(const PlanPage &page);
+
+} // namespace pipec

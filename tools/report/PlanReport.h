@@ -1,0 +1,42 @@
+// A plan as people and programs read it: the tables and the JSON that pipe-compile and pipe-inspect
+// share.
+#pragma once
+
+#include "ir/plan/Plan.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+#include "tools/report/Table.h"
+
+namespace pipec {
+
+/// "encoder.0 .. encoder.5", or "-" for a stage whose nodes belong to no module.
+std::string modulesOf(const std::string &first, const std::string &last);
+std::string modulesOf(const StagePlan &stage);
+/// "float32[B,8]", or "?" when nothing is known.
+std::string shapeOf(const TensorSpec &spec);
+/// "sizes: dimension 1 of ids, mask may differ from run to run"; empty where none may.
+std::string sizesSentence(const Signature &signature);
+/// Of a channel: what travels for one micro-batch, or of a weight once. Nothing: not known.
+std::optional<int64_t> bytesOf(const Plan &plan, const Channel &channel);
+/// "weight encoder.embedding", "skip", or nothing to say.
+std::string kindOf(const Plan &plan, const Channel &channel);
+
+/// What reports and pages show of a plan; empty tables where it has none of that.
+Table stagesTable(const Plan &plan);
+Table channelsTable(const Plan &plan);
+Table tiesTable(const Plan &plan);
+Table inputsTable(const Signature &signature);
+Table outputsTable(const Signature &signature);
+
+/// Tables with a heading; nothing at all for an empty list.
+void printStages(llvm::raw_ostream &out, const Plan &plan);
+void printChannels(llvm::raw_ostream &out, const Plan &plan);
+void printTies(llvm::raw_ostream &out, const Plan &plan);
+
+/// The values of "stages", "channels", "ties" and "batch" in the documents of --json.
+llvm::json::Array stagesJson(const Plan &plan);
+llvm::json::Array channelsJson(const Plan &plan);
+llvm::json::Array tiesJson(const Plan &plan);
+llvm::json::Object batchJson(const Plan &plan);
+
+} // namespace pipec

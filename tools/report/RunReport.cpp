@@ -1,0 +1,187 @@
+#include "tools/report/RunReport.h"
+
+#include "ir/batch/MicroBatch.h"
+#include "ir/plan/OutputPath.h"
+#include "tools/report/Table.h"
+
+#include <fmt/ranges.h>
+
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace pipec {
+
+namespace {
+
+double medianOf(std::vector<double> values) {
+  if (values.empty())
+    return 0;
+  std::sort(values.begin(), values.end());
+  return values[(values.size() - 1) / 2];
+}
+
+double medianBubble(const RunReport &report, double StepStats::*which) {
+  std::vector<double> values;
+  for (const StepStats &step : report.steps)
+    values.push_back(step.*which);
+  return medianOf(std::move(values));
+}
+
+/// Mean time that a stage was busy in one run.
+int64_t meanBusyNs(const RunReport &report, size_t stage) {
+  int64_t sum = 0;
+  for (const StepStats &step : report.steps)
+    sum += step.stageBusyNs[stage];
+  return report.steps.empty() ? 0 : sum / static_cast<int64_t>(report.steps.size());
+}
+
+double samplesPerSecond(const RunReport &report, int64_t ns) {
+  return ns > 0 ? static_cast<double>(report.samples) * 1e9 / static_cast<double>(ns) : 0;
+}
+
+/// JSON has no NaN and no infinity.
+llvm::json::Value number(double value) {
+  return std::isfinite(value) ? llvm::json::Value(value) : llvm::json::Value(nullptr);
+}
+
+std::string percent(double part) { return fmt::format("{:.1f} %", part * 100); }
+
+std::string keyText(const c10::IValue &key) {
+  if (key.isString())
+    return pathKey(key.toStringRef());
+  if (key.isInt())
+    return std::to_string(key.toInt());
+  if (key.isDouble())
+    return fmt::format("{}", key.toDouble());
+  if (key.isBool())
+    return key.toBool() ? "True" : "False";
+  return key.tagKind();
+}
+
+void addLines(std::vector<std::string> &lines, const std::string &path, const c10::IValue &value) {
+  auto at = [&](const std::string &part) { return path.empty() ? part : path + "." + part; };
+  std::string title = path.empty() ? "" : path + ": ";
+  if (value.isTensor()) {
+    const at::Tensor &tensor = value.toTensor();
+    if (!tensor.defined()) {
+      lines.push_back(title + "undefined tensor");
+      return;
+    }
+    lines.push_back(fmt::format("{}{}[{}]", title, specOf(tensor).dtype,
+                                fmt::join(tensor.sizes().begin(), tensor.sizes().end(), ", ")));
+  } else if (value.isTuple()) {
+    for (size_t i = 0; i < value.toTupleRef().elements().size(); ++i)
+      addLines(lines, at(std::to_string(i)), value.toTupleRef().elements()[i]);
+  } else if (value.isList()) {
+    for (size_t i = 0; i < value.toListRef().size(); ++i)
+      addLines(lines, at(std::to_string(i)), value.toListRef()[i]);
+  } else if (value.isGenericDict()) {
+    for (const auto &entry : value.toGenericDict())
+      addLines(lines, at(keyText(entry.key())), entry.value());
+  } else {
+    lines.push_back(title + value.type()->annotation_str());
+  }
+}
+
+} // namespace
+
+DurationStats statsOf(std::vector<int64_t> durations) {
+  std::sort(durations.begin(), durations.end());
+  auto at = [&](double share) {
+    size_t rank = static_cast<size_t>(std::ceil(share * static_cast<double>(durations.size())));
+    return durations[std::clamp<size_t>(rank, 1, durations.size()) - 1];
+  };
+  return {durations.front(), at(0.5), at(0.95), durations.back()};
+}
+
+std::vector<std::string> describeOutputs(const c10::IValue &result) {
+  std::vector<std::string> lines;
+  addLines(lines, "", result);
+  return lines;
+}
+
+void printText(const RunReport &report, llvm::raw_ostream &out) {
+  constexpr size_t kMostOutputs = 8;
+  DurationStats time = statsOf(report.durationsNs);
+  Table stages({{"stage", Table::Right},
+                {"rank", Table::Right},
+                {"device"},
+                {"busy", Table::Right},
+                {"modules"}});
+  for (size_t s = 0; s < report.stages.size(); ++s)
+    stages.addRow({std::to_string(s), std::to_string(report.stages[s].rank),
+                   report.devices[report.stages[s].rank], formatDuration(meanBusyNs(report, s)),
+                   report.stages[s].modules});
+  stages.print(out);
+  out << '\n';
+  Table table({{"runs", Table::Right},
+               {"min", Table::Right},
+               {"median", Table::Right},
+               {"p95", Table::Right},
+               {"max", Table::Right},
+               {"samples/s", Table::Right},
+               {"bubble", Table::Right},
+               {"peak memory", Table::Right}});
+  table.addRow({std::to_string(report.durationsNs.size()), formatDuration(time.min),
+                formatDuration(time.median), formatDuration(time.p95), formatDuration(time.max),
+                report.samples ? fmt::format("{:.1f}", samplesPerSecond(report, time.median)) : "-",
+                percent(medianBubble(report, &StepStats::bubbleMakespan)),
+                formatBytes(*std::max_element(report.peakMemoryBytes.begin(),
+                                              report.peakMemoryBytes.end()))});
+  table.print(out);
+  out << fmt::format("\n{}micro-batches: {}, intra-op threads per rank: {}\n",
+                     report.samples ? fmt::format("samples: {}, ", report.samples) : "",
+                     report.microBatches, report.threads);
+  for (size_t i = 0; i < std::min(report.outputs.size(), kMostOutputs); ++i)
+    out << "output " << report.outputs[i] << '\n';
+  if (report.outputs.size() > kMostOutputs)
+    out << fmt::format("and {} more outputs\n", report.outputs.size() - kMostOutputs);
+  if (report.comparison && report.comparison->numbers > 0)
+    out << fmt::format(
+        "compared: {} numbers, largest absolute difference {:.3g}, relative {:.3g}\n",
+        report.comparison->numbers, report.comparison->maxAbs, report.comparison->maxRel);
+}
+
+void printJson(const RunReport &report, llvm::raw_ostream &out) {
+  DurationStats time = statsOf(report.durationsNs);
+  auto bubble = [&](double StepStats::*which) {
+    return llvm::json::Object{{"measured", medianBubble(report, which)}, {"predicted", nullptr}};
+  };
+  llvm::json::Array stages;
+  for (size_t s = 0; s < report.stages.size(); ++s)
+    stages.push_back(llvm::json::Object{{"index", static_cast<int64_t>(s)},
+                                        {"rank", static_cast<int64_t>(report.stages[s].rank)},
+                                        {"modules", report.stages[s].modules},
+                                        {"busy_ms", inMilliseconds(meanBusyNs(report, s))}});
+  llvm::json::Object document{
+      {"schema_version", 1},
+      {"model", report.model},
+      {"options", llvm::json::Object(report.options)},
+      {"stages", std::move(stages)},
+      {"runs", static_cast<int64_t>(report.durationsNs.size())},
+      {"step_ms", llvm::json::Object{{"min", inMilliseconds(time.min)},
+                                     {"median", inMilliseconds(time.median)},
+                                     {"p95", inMilliseconds(time.p95)},
+                                     {"max", inMilliseconds(time.max)}}},
+      {"samples", report.samples},
+      {"samples_per_s", samplesPerSecond(report, time.median)},
+      {"bubble_makespan", bubble(&StepStats::bubbleMakespan)},
+      {"bubble_longest_span", bubble(&StepStats::bubbleLongestSpan)},
+      {"peak_memory_bytes", llvm::json::Array(report.peakMemoryBytes)},
+      {"outputs", llvm::json::Array(report.outputs)},
+  };
+  if (report.comparison) {
+    bool any = report.comparison->numbers > 0;
+    document["compare"] = llvm::json::Object{
+        {"equal", report.comparison->equal},
+        {"numbers", report.comparison->numbers},
+        {"max_abs", any ? number(report.comparison->maxAbs) : llvm::json::Value(nullptr)},
+        {"max_rel", any ? number(report.comparison->maxRel) : llvm::json::Value(nullptr)},
+        {"first_difference", report.comparison->firstDifference}};
+  }
+  out << llvm::formatv("{0:2}", llvm::json::Value(std::move(document))) << '\n';
+}
+
+} // namespace pipec

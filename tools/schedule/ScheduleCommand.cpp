@@ -1,0 +1,272 @@
+#include "tools/schedule/ScheduleCommand.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "tools/cli/CommandLine.h"
+
+namespace pipec {
+
+namespace cl = llvm::cl;
+
+namespace {
+
+StringOption schedules(
+    cl::Positional, cl::value_desc("NAME|FILE.csv,..."),
+    cl::desc(
+        "a schedule of --list, or a table as PyTorch writes it (- reads stdin); several are "
+        "compared; `all` compares the whole list; `auto` takes the best one for these costs and "
+        "this memory. Exits 5 if a table is not a valid schedule, with its first wrong action, 3 "
+        "if a text is not a table, 12 if a schedule needs more than --memory-limit"));
+IntegerOption ranks("ranks", cl::value_desc("R"), cl::desc("number of ranks (default: 4)"));
+IntegerOption stages("stages", cl::value_desc("S"),
+                     cl::desc("number of stages, a multiple of the ranks (default: the fewest per "
+                              "rank that the schedule supports)"));
+IntegerOption microBatches("microbatches", cl::value_desc("M"),
+                           cl::desc("number of micro-batches (default: two per rank)"));
+StringOption costs(
+    "costs", cl::value_desc("FILE|f=T,i=T,w=T,comm=T,mem=SIZE"),
+    cl::desc("costs of one micro-batch on a rank, shared equally by its stages: f forward, i input "
+             "gradient, w weight gradient, comm a transfer between ranks, mem bytes of activations "
+             "held, mem_i the part of mem that the input gradient frees; also bytes=SIZE of a "
+             "value between ranks, rate=SIZE that a link carries per second, opt=T for the "
+             "optimizer; a time without a unit is in milliseconds. A JSON file gives the costs of "
+             "every stage, or the operators of a model as pipe-compile --train --emit-costs writes "
+             "them; with operators, cuts, micro-batches, recomputation and shared weights are "
+             "chosen together with the schedule (default: f=1,i=1,w=1,comm=0)"));
+IntegerOption batch("batch", cl::value_desc("B"),
+                    cl::desc("with a table of operators: samples per step (default: two "
+                             "micro-batches per rank, each of the table's size)"));
+StringOption
+    recompute("recompute", cl::value_desc("never|always|auto"), cl::init("auto"),
+              cl::desc("with a table of operators: which stages run their forward again in the "
+                       "backward (default: auto, those for which memory is too small)"));
+StringOption tied("tied", cl::value_desc("transmit|replicate"),
+                  cl::desc("with a table of operators: how weights that several stages read are "
+                           "kept (default: whichever is faster)"));
+StringOption
+    memoryLimit("memory-limit", cl::value_desc("SIZE"),
+                cl::desc("limit on the activations that a rank holds: a size if the costs contain "
+                         "mem, otherwise a number of micro-batches; zb-auto and zb-v-auto choose "
+                         "an order within it, every schedule is checked against it. With a table "
+                         "of operators: limit of a device for weights, optimizer and activations"));
+StringOption cluster("cluster", cl::value_desc("FILE.json"),
+                     cl::desc("devices and links, see docs/cluster.md: ranks are placed on the "
+                              "devices in order, and values use their links"));
+StringOption
+    pairs("pairs", cl::value_desc("split|fused|concurrent"), cl::init("split"),
+          cl::desc("time of a forward and a backward in one cell: one after the other (split), as "
+                   "one block (fused), or the longer of both (concurrent) (default: split)"));
+StringOption csv("csv", cl::value_desc("FILE"),
+                 cl::desc("write the table in the form that PyTorch reads"));
+StringOption svg("svg", cl::value_desc("FILE"), cl::desc("write a picture"));
+StringOption
+    comms("comms", cl::value_desc("FILE"),
+          cl::desc("write PyTorch's table with sends and receives (compute_comms), which PyTorch "
+                   "runs unchanged; exits 2 if the table cannot express the schedule"));
+StringOption programFile(
+    "program", cl::value_desc("FILE"),
+    cl::desc(
+        "write the complete program of the ranks, with sends and receives, see docs/programs.md"));
+StringOption trace("trace", cl::value_desc("FILE.json"),
+                   cl::desc("write a trace for Perfetto or chrome://tracing"));
+FlagOption list("list", cl::desc("list the schedules with their requirements and publications"));
+FlagOption force("force", cl::desc("replace existing files"));
+FlagOption json("json", cl::desc("print one JSON document instead of the tables"));
+
+llvm::Expected<size_t> countOf(const IntegerOption &option) {
+  constexpr int64_t kMost = 1 << 20;
+  const int64_t number = option.getValue();
+  if (given(option) && (number < 1 || number > kMost))
+    return failf(ExitCode::Usage, "{}: expected 1 to {}, got {}", spelledOption(option.ArgStr),
+                 kMost, number);
+  return static_cast<size_t>(number);
+}
+
+llvm::Expected<int64_t> limitOf(const CostsText &read) {
+  if (!given(memoryLimit))
+    return std::numeric_limits<int64_t>::max();
+  if (read.inBytes) {
+    llvm::Expected<int64_t> size = parseSize(memoryLimit);
+    if (!size)
+      return withContext(size.takeError(), "--memory-limit");
+    return *size;
+  }
+  double number = 0;
+  if (llvm::StringRef(memoryLimit).getAsDouble(number) || !(number > 0) || number > 1e9)
+    return makeError(ExitCode::Usage,
+                     fmt::format("--memory-limit: expected a number of micro-batches, got \"{}\"",
+                                 memoryLimit.getValue()),
+                     "for a limit in bytes, pass what a micro-batch holds: --costs mem=SIZE");
+  return static_cast<int64_t>(number * static_cast<double>(kMicroBatchUnits));
+}
+
+/// Options that say something about operators only.
+llvm::Error expectOperators(const CostsText &read) {
+  for (const llvm::cl::Option *option :
+       {static_cast<cl::Option *>(&batch), static_cast<cl::Option *>(&recompute),
+        static_cast<cl::Option *>(&tied)})
+    if (given(*option) && !read.operators)
+      return makeError(ExitCode::Usage,
+                       fmt::format("{}: expected --costs with a table of operators",
+                                   spelledOption(option->ArgStr)),
+                       "pipe-compile --train --emit-costs FILE writes one");
+  return llvm::Error::success();
+}
+
+llvm::Expected<TrialRequest> readRequest() {
+  llvm::Expected<CostsText> read = readCosts(costs);
+  if (!read)
+    return read.takeError();
+  if (llvm::Error error = expectOperators(*read))
+    return std::move(error);
+  if (given(cluster)) {
+    if (read->latency || read->bytesPerSecond || read->exactTransfers.bytesPerSecond ||
+        (read->exact && read->exact->latency))
+      return makeError(ExitCode::Usage, "--cluster: expected costs without comm and rate, got both",
+                       "the cluster file gives the cost of links");
+    llvm::Expected<Cluster> devices = readCluster(cluster);
+    if (!devices)
+      return devices.takeError();
+    read->cluster = std::move(*devices);
+  }
+  TrialRequest request;
+  request.costs = std::move(*read);
+  request.program = given(programFile) || given(comms);
+  for (auto [option, number] : {std::pair{&ranks, &request.ranks}, {&stages, &request.stages}}) {
+    llvm::Expected<size_t> count = countOf(*option);
+    if (!count)
+      return count.takeError();
+    *number = *count;
+  }
+  llvm::Expected<size_t> count = countOf(microBatches);
+  if (!count)
+    return count.takeError();
+  request.microBatches = static_cast<int64_t>(*count);
+  // So many actions take minutes, and nobody looks at them; a program has ten ops for one.
+  const bool isAuto = schedules == "auto";
+  const bool asProgram = isAuto || request.program || request.costs.transfers({0}).any();
+  const double mostCells = isAuto ? 1e6 : asProgram ? 1e7 : 1e8;
+  const size_t wide = std::max(request.ranks, request.stages);
+  const int64_t cut = request.microBatches ? request.microBatches // else two per rank
+                                           : 2 * static_cast<int64_t>(request.ranks);
+  if (double(wide) * double(cut) > mostCells)
+    return failf(ExitCode::Usage, "--microbatches: expected at most {} for {} stages{}, got {}{}",
+                 size_t(mostCells) / wide, wide, asProgram ? " as a program" : "", cut,
+                 request.microBatches ? "" : ", two per rank");
+  llvm::Expected<int64_t> limit = limitOf(request.costs);
+  if (!limit)
+    return limit.takeError();
+  request.memoryLimit = *limit;
+  llvm::Expected<size_t> rule = chooseByName("pairs", pairs, {"split", "fused", "concurrent"});
+  if (!rule)
+    return rule.takeError();
+  request.pairs = static_cast<PairRule>(*rule);
+  return request;
+}
+
+/// `all` leaves out forward-only, which is no training schedule.
+std::vector<std::string> askedFor() {
+  llvm::SmallVector<llvm::StringRef, 8> parts;
+  llvm::StringRef(schedules).split(parts, ',');
+  std::vector<std::string> names;
+  for (llvm::StringRef part : parts)
+    if (part == "all") {
+      for (const Generator &generator : generators())
+        if (!generator.inference)
+          names.push_back(generator.name.str());
+    } else {
+      names.push_back(part.str());
+    }
+  return names;
+}
+
+llvm::json::Object optionsAsGiven() {
+  llvm::json::Object options{{"schedule", schedules.getValue()},
+                             {"costs", given(costs) ? costs.getValue() : "f=1,i=1,w=1,comm=0"},
+                             {"pairs", pairs.getValue()}};
+  for (const IntegerOption *option : {&ranks, &stages, &microBatches, &batch})
+    if (given(*option))
+      options[option->ArgStr] = static_cast<int64_t>(option->getValue());
+  if (given(cluster))
+    options["cluster"] = cluster.getValue();
+  if (given(memoryLimit))
+    options["memory_limit"] = memoryLimit.getValue();
+  if (given(recompute))
+    options["recompute"] = recompute.getValue();
+  if (given(tied))
+    options["tied"] = tied.getValue();
+  return options;
+}
+
+const StringOption *asGiven(const StringOption &option) {
+  return given(option) ? &option : nullptr;
+}
+
+} // namespace
+
+llvm::Expected<ScheduleCommand> readScheduleCommand() {
+  ScheduleCommand command;
+  command.json = json;
+  command.force = force;
+  command.list = list;
+  if (list)
+    return command;
+  if (schedules.empty())
+    return makeError(ExitCode::Usage, "missing argument NAME|FILE.csv",
+                     "pipe-schedule --list names the schedules");
+  llvm::Expected<TrialRequest> request = readRequest();
+  if (!request)
+    return request.takeError();
+  command.request = std::move(*request);
+  command.names = askedFor();
+  for (const StringOption *option : {&comms, &csv, &svg, &trace, &programFile})
+    if (given(*option) && command.names.size() > 1)
+      return failf(ExitCode::Usage, "{}: expected one schedule, got {}",
+                   spelledOption(option->ArgStr), command.names.size());
+  command.csv = asGiven(csv);
+  command.svg = asGiven(svg);
+  command.trace = asGiven(trace);
+  command.comms = asGiven(comms);
+  command.program = asGiven(programFile);
+  command.options = optionsAsGiven();
+  return command;
+}
+
+llvm::Expected<TrainingWishes> readWishes(const TrialRequest &request,
+                                          const std::vector<std::string> &names) {
+  const Generator *generator = names.size() == 1 ? findGenerator(names[0]) : nullptr;
+  if (names.size() != 1 || (names[0] != "auto" && !generator))
+    return makeError(ExitCode::Usage,
+                     fmt::format("--costs: expected auto or one schedule of --list with a table of "
+                                 "operators, got {}",
+                                 schedules.getValue()),
+                     "auto takes the best one");
+  for (const StringOption *option : {&pairs})
+    if (given(*option))
+      return makeError(ExitCode::Usage, "--pairs: expected costs of stages with it, got a table of "
+                                        "operators");
+  TrainingWishes wishes;
+  wishes.ranks = request.ranks;
+  wishes.stages = request.stages;
+  wishes.microBatches = request.microBatches;
+  wishes.schedule = generator ? generator->name.str() : "";
+  wishes.cluster = request.costs.cluster;
+  if (given(memoryLimit))
+    wishes.memoryLimit = request.memoryLimit;
+  llvm::Expected<size_t> samples = countOf(batch);
+  if (!samples)
+    return samples.takeError();
+  wishes.batch = static_cast<int64_t>(*samples);
+  llvm::Expected<size_t> again = chooseByName("recompute", recompute, {"never", "always", "auto"});
+  if (!again)
+    return again.takeError();
+  wishes.recompute = static_cast<RecomputeChoice>(*again);
+  if (given(tied)) {
+    llvm::Expected<size_t> mode = chooseByName("tied", tied, {"transmit", "replicate"});
+    if (!mode)
+      return mode.takeError();
+    wishes.tied = *mode == 0 ? Tie::Mode::Transmit : Tie::Mode::Replicate;
+  }
+  return wishes;
+}
+
+} // namespace pipec

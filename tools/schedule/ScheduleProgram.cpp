@@ -1,0 +1,114 @@
+#include "tools/schedule/ScheduleProgram.h"
+
+#include "ir/support/Error.h"
+#include "ir/support/Words.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace pipec {
+namespace {
+
+/// A value of `from` that `to` reads; both ends get a port.
+void addChannel(Plan &plan, size_t from, size_t to) {
+  const size_t index = plan.channels.size();
+  Channel channel;
+  channel.name = "c" + std::to_string(index);
+  channel.type = "Tensor";
+  channel.from = {from, plan.stages[from].outputs.size()};
+  channel.to = {{to, plan.stages[to].inputs.size()}};
+  channel.skip = to != from + 1;
+  plan.stages[from].outputs.push_back({channel.name, "Tensor", {index}, {}, std::nullopt});
+  plan.stages[to].inputs.push_back({channel.name, "Tensor", StageInput::Kind::Channel, index});
+  plan.channels.push_back(std::move(channel));
+}
+
+Plan planOf(const TableShape &table, size_t ranks, const ScheduleCosts &costs) {
+  Plan plan;
+  plan.ranks = ranks;
+  plan.microBatches = table.microBatches;
+  plan.stages.resize(table.stages);
+  for (size_t s = 0; s < table.stages; ++s)
+    plan.stages[s].rank = table.rankOfStage[s];
+  for (size_t s = 0; s + 1 < table.stages; ++s)
+    addChannel(plan, s, s + 1);
+  for (auto [from, to] : costs.skips)
+    addChannel(plan, from, to);
+  return plan;
+}
+
+/// Per stage: is it recomputed? A program does it for all micro-batches or for none.
+llvm::Expected<std::vector<bool>> recomputed(const Schedule &schedule, const TableShape &table) {
+  std::vector<int64_t> times(table.stages, 0);
+  for (const std::vector<Action> &actions : schedule.ranks)
+    for (const Action &action : actions)
+      if (action.kind == ActionKind::Recompute)
+        ++times[action.stage];
+  std::vector<bool> stages;
+  for (size_t s = 0; s < table.stages; ++s) {
+    if (times[s] != 0 && times[s] != table.microBatches)
+      return makeError(ExitCode::Usage,
+                       fmt::format("schedule: stage {} is recomputed for {} of {}", s, times[s],
+                                   counted(static_cast<size_t>(table.microBatches), "micro-batch")),
+                       "a program recomputes a stage always or never");
+    stages.push_back(times[s] != 0);
+  }
+  return stages;
+}
+
+} // namespace
+
+llvm::Expected<ScheduleProgram> asProgram(const Schedule &schedule, const TableShape &table,
+                                          const ScheduleCosts &costs,
+                                          const TransferCosts &transfers) {
+  ScheduleProgram result;
+  result.plan = planOf(table, schedule.ranks.size(), costs);
+  result.shape.microBatches = table.microBatches;
+  result.shape.train = table.backward;
+  result.shape.optimizer = !transfers.optimizeNs.empty();
+  llvm::Expected<std::vector<bool>> again = recomputed(schedule, table);
+  if (!again)
+    return again.takeError();
+  if (table.backward)
+    result.shape.recompute = std::move(*again);
+  llvm::Expected<Program> program = lower(schedule, result.plan, result.shape);
+  if (!program)
+    return makeError(ExitCode::BadArtifact, describe(program.takeError()).message);
+  result.program = std::move(*program);
+  if (llvm::Error error = check(result.program, result.plan, result.shape))
+    return std::move(error);
+  return result;
+}
+
+ProgramCosts programCosts(const Plan &plan, const ScheduleCosts &costs,
+                          const TransferCosts &transfers) {
+  ProgramCosts all;
+  all.stages = costs.stages;
+  all.optimize = transfers.optimizeNs;
+  Program ways; // between all ranks that may send each other something
+  ways.ranks.resize(plan.ranks);
+  for (const Channel &channel : plan.channels) {
+    all.channelBytes.push_back(
+        transfers.valueBytes.empty() ? 0 : transfers.valueBytes[channel.from.stage]);
+    for (const PortRef &to : channel.to) {
+      const size_t from = plan.stages[channel.from.stage].rank, rank = plan.stages[to.stage].rank;
+      ways.lanes.push_back({from, rank});
+      ways.lanes.push_back({rank, from});
+    }
+  }
+  all.link = {costs.latency, transfers.bytesPerSecond};
+  if (transfers.cluster)
+    placeOn(*transfers.cluster, ways, all);
+  return all;
+}
+
+llvm::Expected<std::pair<Timing, int64_t>> timeProgram(const Schedule &schedule,
+                                                       const ScheduleProgram &of,
+                                                       const ScheduleCosts &costs,
+                                                       const TransferCosts &transfers) {
+  const ProgramCosts all = programCosts(of.plan, costs, transfers);
+  llvm::Expected<SimulatedRun> run = simulate(of.program, of.plan, of.shape, all);
+  if (!run)
+    return run.takeError();
+  return std::pair(actionTiming(schedule, of.program, *run), run->lowerBound);
+}
+
+} // namespace pipec

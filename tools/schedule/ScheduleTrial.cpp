@@ -1,0 +1,231 @@
+#include "tools/schedule/ScheduleTrial.h"
+
+#include "ir/support/CannotRead.h"
+#include "ir/support/Words.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "tools/report/Table.h"
+
+#include <algorithm>
+
+namespace pipec {
+namespace {
+
+constexpr size_t kUsualRanks = 4;
+constexpr int64_t kUsualMicroBatchesPerRank = 2;
+
+/// Ranks and stages per rank from what was said, from what the costs are of, else usual ones.
+llvm::Expected<ScheduleRequest> shapeFor(const Generator &generator, const TrialRequest &asked) {
+  llvm::Expected<size_t> said = stagesAsked(asked);
+  if (!said)
+    return said.takeError();
+  const size_t stages = *said;
+  ScheduleRequest request;
+  request.ranks = asked.ranks ? asked.ranks
+                  : !stages   ? kUsualRanks
+                              : std::max<size_t>(1, stages / generator.leastChunks);
+  if (stages % request.ranks != 0)
+    return failf(ExitCode::Usage, "--stages: expected a multiple of {} ranks, got {}",
+                 request.ranks, stages);
+  request.chunks = stages ? stages / request.ranks : generator.leastChunks;
+  request.microBatches = asked.microBatches
+                             ? asked.microBatches
+                             : kUsualMicroBatchesPerRank * static_cast<int64_t>(request.ranks);
+  request.costs = asked.costs.of(request.ranks, request.chunks);
+  request.memoryLimit = asked.memoryLimit;
+  request.memoryText =
+      asked.costs.inBytes ? formatBytes : [](int64_t memory) { return memoryText(memory, false); };
+  return request;
+}
+
+/// What a file's table says against what was asked for.
+llvm::Error checkAsked(const Trial &trial, const TrialRequest &asked) {
+  auto differs = [](const char *option, size_t expected, size_t got) {
+    return failf(ExitCode::BadArtifact, "schedule: {}: expected {}, got {}", option, expected, got);
+  };
+  if (asked.ranks && trial.ranks() != asked.ranks)
+    return differs("ranks (lines)", asked.ranks, trial.ranks());
+  if (asked.stages && trial.shape->stages != asked.stages)
+    return differs("stages", asked.stages, trial.shape->stages);
+  if (asked.microBatches && trial.shape->microBatches != asked.microBatches)
+    return differs("micro-batches", static_cast<size_t>(asked.microBatches),
+                   static_cast<size_t>(trial.shape->microBatches));
+  return llvm::Error::success();
+}
+
+/// Equal shares of a rank's costs for any placement: a rank's stages share what the rank costs.
+ScheduleCosts costsForTable(const CostsText &costs, const TableShape &shape, size_t ranks) {
+  if (costs.exact)
+    return *costs.exact;
+  std::vector<size_t> held(ranks, 0);
+  for (size_t rank : shape.rankOfStage)
+    ++held[rank];
+  ScheduleCosts result;
+  result.latency = costs.latency;
+  std::vector<size_t> seen(ranks, 0);
+  for (size_t rank : shape.rankOfStage) {
+    const ScheduleCosts parts = equalCosts(costs.whole, costs.latency, 1, held[rank]);
+    result.stages.push_back(parts.stages[seen[rank]++]);
+  }
+  return result;
+}
+
+llvm::Error readTable(const std::string &file, Trial &trial) {
+  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(file);
+  if (!buffer)
+    return cannotRead(file, buffer.getError());
+  llvm::Expected<Schedule> schedule = scheduleFromCsv((*buffer)->getBuffer());
+  if (schedule) {
+    trial.schedule = std::move(*schedule);
+    return llvm::Error::success();
+  }
+  trial.why = describe(schedule.takeError());
+  trial.why.code = ExitCode::Unreadable;
+  return llvm::Error::success();
+}
+
+/// No schedule on these ranks ends earlier. Where pairs share their time, forwards may cost
+/// nothing.
+int64_t lowerBoundOf(const Trial &trial, PairRule pairs) {
+  auto bound = [&](const ScheduleCosts &costs, int64_t microBatches) {
+    return makespanLowerBound(costs, trial.shape->rankOfStage, trial.ranks(), microBatches,
+                              !trial.shape->backward);
+  };
+  if (pairs != PairRule::Concurrent)
+    return bound(trial.costs, trial.shape->microBatches);
+  ScheduleCosts hidden = trial.costs;
+  for (StageCosts &stage : hidden.stages)
+    stage.forward = 0;
+  return std::max(bound(hidden, trial.shape->microBatches), bound(trial.costs, 1));
+}
+
+/// What tables do not know decides: bytes, links, optimizer.
+llvm::Error timeAsProgram(Trial &trial, const TrialRequest &asked) {
+  const TransferCosts transfers = asked.costs.transfers(trial.shape->rankOfStage);
+  if (!transfers.any() && !asked.program && !asked.timeAsProgram)
+    return llvm::Error::success();
+  llvm::Expected<ScheduleProgram> program =
+      asProgram(*trial.schedule, *trial.shape, trial.costs, transfers);
+  if (!program)
+    return program.takeError();
+  trial.program = std::move(*program);
+  if (!transfers.any() && !asked.timeAsProgram)
+    return llvm::Error::success();
+  if (asked.pairs != PairRule::Split)
+    return makeError(ExitCode::Usage,
+                     "--pairs: expected split with costs of values, the optimizer or a cluster",
+                     "in a program a forward and a backward run one after the other");
+  auto timed = timeProgram(*trial.schedule, *trial.program, trial.costs, transfers);
+  if (!timed)
+    return timed.takeError();
+  std::tie(trial.timing, trial.lowerBound) = std::move(*timed);
+  return llvm::Error::success();
+}
+
+/// The checks that are no matter of where the schedule came from.
+llvm::Error judge(Trial &trial, const TrialRequest &asked) {
+  llvm::Expected<TableShape> shape = checkTable(*trial.schedule, &trial.warnings);
+  if (!shape)
+    return shape.takeError();
+  trial.shape = std::move(*shape);
+  if (llvm::Error error = checkAsked(trial, asked))
+    return error;
+  if (!trial.generated)
+    trial.costs = costsForTable(asked.costs, *trial.shape, trial.ranks());
+  if (!trial.shape->backward) // what no backward reads is dropped at once
+    for (StageCosts &stage : trial.costs.stages)
+      stage.heldByForward = stage.freedByInputGrad = 0;
+  llvm::Expected<Timing> timing = timeSchedule(*trial.schedule, trial.costs, asked.pairs);
+  if (!timing)
+    return timing.takeError();
+  trial.timing = std::move(*timing);
+  trial.lowerBound = lowerBoundOf(trial, asked.pairs);
+  if (llvm::Error error = timeAsProgram(trial, asked))
+    return error;
+  const std::vector<int64_t> &peaks = trial.timing->peakBytes;
+  const auto most = std::max_element(peaks.begin(), peaks.end());
+  if (*most > asked.memoryLimit)
+    return failf(ExitCode::NoPlan, "schedule: rank {} holds {} of activations, the limit is {}",
+                 most - peaks.begin(), memoryText(*most, asked.costs.inBytes),
+                 memoryText(asked.memoryLimit, asked.costs.inBytes));
+  return llvm::Error::success();
+}
+
+llvm::Error generate(const Generator &generator, const TrialRequest &asked, Trial &trial) {
+  llvm::Expected<ScheduleRequest> request = shapeFor(generator, asked);
+  if (!request)
+    return request.takeError();
+  trial.costs = request->costs;
+  trial.generated = true;
+  llvm::Expected<Schedule> schedule = makeSchedule(generator, *request);
+  if (schedule) {
+    trial.schedule = std::move(*schedule);
+    return llvm::Error::success();
+  }
+  ErrorText text = describe(schedule.takeError());
+  if (text.code != ExitCode::NoPlan)
+    return makeError(text.code, text.message, text.help);
+  trial.why = std::move(text);
+  return llvm::Error::success();
+}
+
+llvm::Expected<Trial> judged(Trial trial, const TrialRequest &request) {
+  if (llvm::Error error = judge(trial, request)) {
+    trial.why = describe(std::move(error));
+    if (trial.why.code == ExitCode::Usage)
+      return makeError(trial.why.code, trial.why.message, trial.why.help);
+  }
+  return trial;
+}
+
+} // namespace
+
+llvm::Expected<size_t> stagesAsked(const TrialRequest &asked) {
+  if (!asked.costs.exact)
+    return asked.stages;
+  const size_t known = asked.costs.exact->stages.size();
+  if (asked.stages && asked.stages != known)
+    return failf(ExitCode::Usage, "--stages: expected {}, the number of stages in --costs, got {}",
+                 known, asked.stages);
+  return known;
+}
+
+llvm::Expected<Trial> trySchedule(const std::string &name, const TrialRequest &request) {
+  Trial trial;
+  trial.name = name == "-" ? "stdin" : name;
+  std::string nearest;
+  const Generator *generator = findGenerator(name, &nearest);
+  const bool file =
+      name == "-" || llvm::sys::fs::exists(name) || llvm::StringRef(name).endswith(".csv");
+  if (!generator && !file)
+    return makeError(ExitCode::Usage, fmt::format("there is no schedule {}", name),
+                     nearest.empty() ? "pipe-schedule --list names them"
+                                     : "did you mean " + nearest + "?");
+  if (llvm::Error error = generator ? generate(*generator, request, trial) : readTable(name, trial))
+    return std::move(error);
+  if (!trial.schedule)
+    return trial;
+  return judged(std::move(trial), request);
+}
+
+llvm::Expected<Trial> tryMade(const std::string &generator, Schedule schedule,
+                              const TrialRequest &request) {
+  Trial trial;
+  trial.name = generator;
+  trial.generated = true;
+  llvm::Expected<ScheduleRequest> shape = shapeFor(*findGenerator(generator), request);
+  if (!shape)
+    return shape.takeError();
+  trial.costs = shape->costs;
+  trial.schedule = std::move(schedule);
+  return judged(std::move(trial), request);
+}
+
+std::string memoryText(int64_t memory, bool inBytes) {
+  if (inBytes)
+    return formatBytes(memory);
+  const double number = static_cast<double>(memory) / static_cast<double>(kMicroBatchUnits);
+  return fmt::format("{:.4g} micro-batch{}", number, number == 1 ? "" : "es");
+}
+
+} // namespace pipec
