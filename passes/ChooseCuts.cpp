@@ -7,11 +7,11 @@
 #include "ir/support/Runs.h"
 #include "ir/support/Words.h"
 #include "llvm/ADT/StringExtras.h"
-#include "passes/LinearPartition.h"
 #include "passes/Passes.h"
 #include "passes/analysis/CutLegality.h"
 #include "passes/analysis/ModuleNames.h"
 #include "passes/analysis/OperatorOrder.h"
+#include "passes/support/LinearPartition.h"
 
 #include <map>
 

@@ -5,10 +5,10 @@
 #include "ir/TorchError.h"
 #include "ir/text/TensorText.h"
 #include "llvm/ADT/StringSwitch.h"
-#include "passes/FoldBranches.h"
-#include "passes/FoldTextLength.h"
-#include "passes/Folding.h"
 #include "passes/Passes.h"
+#include "passes/fold/FoldBranches.h"
+#include "passes/fold/FoldTextLength.h"
+#include "passes/fold/Folding.h"
 
 #include <fmt/format.h>
 

@@ -2,10 +2,10 @@
 // makes it becomes one channel.
 #include "ir/NodeInfo.h"
 #include "ir/TensorBytes.h"
-#include "passes/LongStages.h"
 #include "passes/Passes.h"
-#include "passes/StageDrafts.h"
-#include "passes/StageInputs.h"
+#include "passes/support/LongStages.h"
+#include "passes/support/StageDrafts.h"
+#include "passes/support/StageInputs.h"
 
 #include <torch/csrc/jit/ir/ir.h>
 

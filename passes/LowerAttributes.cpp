@@ -7,14 +7,14 @@
 #include "ir/TorchError.h"
 #include "ir/torchfile/TorchFile.h"
 #include "llvm/ADT/StringSet.h"
-#include "passes/ModuleEntries.h"
-#include "passes/ObjectValues.h"
 #include "passes/Passes.h"
-#include "passes/SpelledConstant.h"
-#include "passes/StateThreading.h"
-#include "passes/TensorConstants.h"
-#include "passes/WrittenAttributes.h"
 #include "passes/analysis/MemoryTypes.h"
+#include "passes/support/ModuleEntries.h"
+#include "passes/support/ObjectValues.h"
+#include "passes/support/SpelledConstant.h"
+#include "passes/support/StateThreading.h"
+#include "passes/support/TensorConstants.h"
+#include "passes/support/WrittenAttributes.h"
 
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/ir/ir.h>

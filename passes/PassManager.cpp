@@ -3,7 +3,7 @@
 #include "ir/Verify.h"
 #include "ir/support/ShownStream.h"
 #include "llvm/Support/raw_ostream.h"
-#include "passes/Fingerprint.h"
+#include "passes/support/Fingerprint.h"
 
 #include <chrono>
 

@@ -24,11 +24,11 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 #include "passes/Passes.h"
-#include "passes/PureWrites.h"
-#include "passes/StateSnapshots.h"
-#include "passes/Witnesses.h"
 #include "passes/analysis/AliasAnalysis.h"
 #include "passes/analysis/OperatorFacts.h"
+#include "passes/support/MemoryReaders.h"
+#include "passes/support/PureWrites.h"
+#include "passes/support/StateSnapshots.h"
 
 #include <torch/csrc/jit/ir/ir.h>
 
@@ -54,8 +54,8 @@ public:
     if (joinHandedOn(model.graph->block()))
       return true; // the analysis knows of values that are gone
     writes_.emplace(model.answers,
-                    [this](Node *made, Node *writer) { witnesses_->placeAs(made, writer); });
-    witnesses_.emplace(model, alias);
+                    [this](Node *made, Node *writer) { readers_->placeAs(made, writer); });
+    readers_.emplace(model, alias);
     const size_t memories = alias.memories().size();
     leave_.assign(memories, false);
     for (const AliasAnalysis::Effect &effect : alias.effects())
@@ -71,7 +71,7 @@ public:
     // Only now: until the end the analysis names their results.
     for (Node *writer : llvm::reverse(removed_))
       writer->destroy();
-    return !removed_.empty() || StateSnapshots(model, alias, witnesses_->heldBy()).make();
+    return !removed_.empty() || StateSnapshots(model, alias, readers_->heldBy()).make();
   }
 
 private:
@@ -171,7 +171,7 @@ private:
 
   void noteUnknown(Value *value) {
     if (std::optional<size_t> memory = alias_->memoryOf(value); memory && !leave_[*memory])
-      witnesses_->note(*memory, value);
+      readers_->note(*memory, value);
   }
 
   /// A tensor that the model is given and may change as it likes.
@@ -254,7 +254,7 @@ private:
     Node *made = before->owningGraph()->create(name->view->kind(), inputs);
     made->insertBefore(before)->copyMetadata(name->view);
     made->output()->setType(name->view->output()->type());
-    witnesses_->placeAs(made, before);
+    readers_->placeAs(made, before);
     return made->output();
   }
 
@@ -266,7 +266,7 @@ private:
     if (form == PureForm::None || writer->outputs().size() != 1 || tensor.fixed)
       return false;
     const bool isPossible = tensor.made->node()->owningBlock() == writer->owningBlock() &&
-                            !witnesses_->see(tensor.memory, tensor.made->node(), writer);
+                            !readers_->see(tensor.memory, tensor.made->node(), writer);
     if (form == PureForm::View) {
       if (isPossible && !tensor.mayBeShared && becomeView(name, writer))
         return true;
@@ -341,7 +341,7 @@ private:
     if (part && !isExact)
       part = writes_->replaced(writer, tensor.now, part);
     while (!part && writer->prev() != start) {
-      witnesses_->forget(writer->prev());
+      readers_->forget(writer->prev());
       writer->prev()->destroy();
     }
     return part;
@@ -350,7 +350,7 @@ private:
   Model *model_ = nullptr;
   const AliasAnalysis *alias_ = nullptr;
   std::optional<PureWrites> writes_;
-  std::optional<Witnesses> witnesses_;
+  std::optional<MemoryReaders> readers_;
   std::deque<Tensor> tensors_;
   std::deque<Name> names_;
   llvm::DenseMap<const Value *, Name *> nameOf_; // looked up; the order of a walk changes nothing

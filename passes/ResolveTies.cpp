@@ -4,7 +4,7 @@
 #include "ir/support/Error.h"
 #include "ir/support/Words.h"
 #include "passes/Passes.h"
-#include "passes/StageInputs.h"
+#include "passes/support/StageInputs.h"
 
 #include <map>
 #include <set>

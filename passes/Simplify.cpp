@@ -17,7 +17,7 @@ constexpr int kMostRounds = 100;
 /// Folding first makes the others see straight code; dead code last, so that unused parts do not
 /// keep memory written.
 std::vector<PassInfo> simplifyingPasses() {
-  return {foldConstants(),       lowerTuples(),   unrollLoops(), fixLists(),
+  return {foldConstants(),       lowerTuples(),   unrollLoops(), removeListMutation(),
           commonSubexpression(), removeInplace(), deadCode()};
 }
 
@@ -36,11 +36,11 @@ public:
 
 } // namespace
 
-/// The simplifying passes, and own-containers at rest: only when nothing else can tell any more
-/// what is in a list or dict.
+/// The simplifying passes, and functionalise-containers at rest: only when nothing else can tell
+/// any more what is in a list or dict.
 llvm::Expected<bool> simplifyToFixpoint(Model &model) {
   const std::vector<PassInfo> passes = simplifyingPasses();
-  const PassInfo atRest = ownContainers();
+  const PassInfo atRest = functionaliseContainers();
   bool any = false;
   for (int round = 0; round < kMostRounds; ++round) {
     bool changed = false;
@@ -67,7 +67,7 @@ std::string withSimplifyOpened(llvm::StringRef pipeline) {
   inner.name = group.name = "fixpoint";
   for (const PassInfo &info : simplifyingPasses())
     inner.body.push_back({info.name.str(), {}, {}});
-  group.body = {inner, {ownContainers().name.str(), {}, {}}};
+  group.body = {inner, {functionaliseContainers().name.str(), {}, {}}};
   std::vector<PipelineStep> steps = llvm::cantFail(parsePipeline(pipeline));
   for (PipelineStep &step : steps)
     if (step.name == "simplify")
@@ -77,9 +77,10 @@ std::string withSimplifyOpened(llvm::StringRef pipeline) {
 
 PassInfo simplify() {
   return {.name = "simplify",
-          .description = "runs fold-constants, lower-tuples, unroll-loops, fix-lists, cse, "
-                         "remove-inplace and dead-code until none changes the model, then "
-                         "own-containers, and so on",
+          .description =
+              "runs fold-constants, lower-tuples, unroll-loops, remove-list-mutation, cse, "
+              "remove-inplace and dead-code until none changes the model, then "
+              "functionalise-containers, and so on",
           .requires_ = "a flat graph",
           .guarantees = "what these passes guarantee",
           .example = R"(

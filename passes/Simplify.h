@@ -10,7 +10,7 @@ namespace pipec {
 llvm::Expected<bool> simplifyToFixpoint(Model &model);
 
 /// A pipeline with the group in place of each `simplify`:
-/// fixpoint(fixpoint(fold-constants,...),own-containers).
+/// fixpoint(fixpoint(fold-constants,...),functionalise-containers).
 std::string withSimplifyOpened(llvm::StringRef pipeline);
 
 } // namespace pipec

@@ -1,7 +1,7 @@
 // unroll-loops: a loop whose number of rounds is known becomes its body, that many times over.
 #include "llvm/ADT/DenseMap.h"
 #include "passes/Passes.h"
-#include "passes/SplitBranches.h"
+#include "passes/support/SplitBranches.h"
 
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>

@@ -8,7 +8,7 @@
 #include "ir/batch/BatchSplit.h"
 #include "ir/batch/Discovery.h"
 #include "ir/batch/FixedBatch.h"
-#include "ir/batch/OwnResults.h"
+#include "ir/batch/ResultSnapshots.h"
 #include "ir/batch/ResultTree.h"
 #include "ir/batch/SizeTrust.h"
 #include "ir/plan/OutputPath.h"

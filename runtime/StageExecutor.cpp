@@ -1,7 +1,7 @@
 #include "runtime/StageExecutor.h"
 
 #include "ir/TorchError.h"
-#include "ir/batch/OwnResults.h"
+#include "ir/batch/ResultSnapshots.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <optional>

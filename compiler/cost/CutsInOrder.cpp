@@ -2,8 +2,8 @@
 
 #include "compiler/cost/MeasureCosts.h"
 #include "compiler/planner/SketchPlan.h"
-#include "passes/LinearPartition.h"
 #include "passes/analysis/OperatorOrder.h"
+#include "passes/support/LinearPartition.h"
 
 #include <ATen/core/Tensor.h>
 

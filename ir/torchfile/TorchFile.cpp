@@ -6,9 +6,9 @@
 #include "ir/TorchError.h"
 #include "ir/support/FirstLine.h"
 #include "ir/support/Words.h"
-#include "ir/torchfile/SpoiltNames.h"
 #include "ir/torchfile/TorchArchive.h"
 #include "ir/torchfile/TorchFileTime.h"
+#include "ir/torchfile/UnsavableNames.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <torch/csrc/jit/api/function_impl.h>
@@ -236,7 +236,7 @@ llvm::Error explainParserFailure(const std::string &path, llvm::Error error) {
         fmt::format("{}: uses the operator {}, which is not registered", path, op.rtrim('.').str()),
         "load the library that defines it: --load-library LIB.so");
   }
-  if (std::optional<std::string> name = spoiltName(message))
+  if (std::optional<std::string> name = unsavableName(message))
     return makeError(text.code,
                      fmt::format("{}: expected names and texts in ASCII, got \"{}\", which PyTorch "
                                  "saves but cannot read back",

@@ -1,5 +1,5 @@
 // The contiguous partition against the best of all partitions, found by trying them.
-#include "passes/LinearPartition.h"
+#include "passes/support/LinearPartition.h"
 
 #include "tests/support/Matchers.h"
 

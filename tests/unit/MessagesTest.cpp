@@ -4,7 +4,7 @@
 #include "ir/support/Reproducer.h"
 #include "ir/support/UnfinishedOutputs.h"
 #include "ir/support/Words.h"
-#include "ir/torchfile/SpoiltNames.h"
+#include "ir/torchfile/UnsavableNames.h"
 #include "ir/values/Values.h"
 #include "tests/support/Matchers.h"
 #include "tests/unit/TempDir.h"
@@ -101,17 +101,18 @@ TEST(ScriptTraceback, LeavesOtherMessagesAlone) {
   EXPECT_EQ(reasonFirst("a\n  ~ <--- HERE\nb"), "a\n  ~ <--- HERE\nb");
 }
 
-TEST(SpoiltNames, AreReadable) {
-  EXPECT_EQ(spoiltName(" ill formed octal specifier:\n  File \"code/x.py\", line 11\n"
-                       "    x = getattr(self, \"schicht_\\0)+\\/-,\")\n"
-                       "                      ~~~~~~~~~~~~~~~~~~ <--- HERE\n    c = self.c\n"),
+TEST(UnsavableNames, AreReadable) {
+  EXPECT_EQ(unsavableName(" ill formed octal specifier:\n  File \"code/x.py\", line 11\n"
+                          "    x = getattr(self, \"schicht_\\0)+\\/-,\")\n"
+                          "                      ~~~~~~~~~~~~~~~~~~ <--- HERE\n    c = self.c\n"),
             "schicht_ä");
-  EXPECT_EQ(spoiltName("ill formed octal specifier"), "");
-  EXPECT_EQ(spoiltName("expected a valid token but found '\xc3' here:\n  def f(s: __torch__.Arg,\n"
-                       "    größe: Tensor) -> Tensor:\n      ~ <--- HERE\n"),
-            "größe");
-  EXPECT_EQ(spoiltName("expected a valid token but found '$' here:\n  a $ b"), std::nullopt);
-  EXPECT_EQ(spoiltName("Unknown builtin op: a::b"), std::nullopt);
+  EXPECT_EQ(unsavableName("ill formed octal specifier"), "");
+  EXPECT_EQ(
+      unsavableName("expected a valid token but found '\xc3' here:\n  def f(s: __torch__.Arg,\n"
+                    "    größe: Tensor) -> Tensor:\n      ~ <--- HERE\n"),
+      "größe");
+  EXPECT_EQ(unsavableName("expected a valid token but found '$' here:\n  a $ b"), std::nullopt);
+  EXPECT_EQ(unsavableName("Unknown builtin op: a::b"), std::nullopt);
 }
 
 TEST(Arguments, AreOneShortLine) {

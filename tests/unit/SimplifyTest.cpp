@@ -234,7 +234,7 @@ TEST(UnrollLoops, knownRoundsWithinTheGrowth) {
   EXPECT_FALSE(run(large, unrollLoops()));
 }
 
-TEST(FixLists, readersKeepWhatTheySaw) {
+TEST(RemoveListMutation, readersKeepWhatTheySaw) {
   Model model = test::modelOf(R"(graph(%x : Tensor, %y : Tensor):
   %zero : int = prim::Constant[value=0]()
   %l : Tensor[] = prim::ListConstruct(%x)
@@ -245,19 +245,19 @@ TEST(FixLists, readersKeepWhatTheySaw) {
   %p : Tensor[] = aten::append(%l, %c)
   %d : Tensor = aten::cat(%l, %zero)
   return (%d))");
-  EXPECT_TRUE(run(model, fixLists()));
+  EXPECT_TRUE(run(model, removeListMutation()));
   EXPECT_EQ(test::countNodes(model, "aten::append"), 0u);
   EXPECT_EQ(test::operandCounts(model, "prim::ListConstruct"), (std::vector<size_t>{1, 3, 4}));
 }
 
-TEST(FixLists, keepsListsThatSomebodyHolds) {
+TEST(RemoveListMutation, keepsListsThatSomebodyHolds) {
   Model model = test::modelOf(R"(graph(%x : Tensor):
   %zero : int = prim::Constant[value=0]()
   %l : Tensor[] = prim::ListConstruct(%x)
   %t : (Tensor[], int) = prim::TupleConstruct(%l, %zero)
   %m : Tensor[] = aten::append(%l, %x)
   return (%t))");
-  EXPECT_FALSE(run(model, fixLists()));
+  EXPECT_FALSE(run(model, removeListMutation()));
 }
 
 TEST(CommonSubexpression, integersOnly) {

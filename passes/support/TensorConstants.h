@@ -4,7 +4,7 @@
 #include "ir/Model.h"
 #include "ir/TensorKey.h"
 #include "llvm/ADT/STLExtras.h"
-#include "passes/ModuleEntries.h"
+#include "passes/support/ModuleEntries.h"
 
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "ir/values/Values.h"
-#include "passes/Folding.h"
+#include "passes/fold/Folding.h"
 
 namespace pipec {
 

@@ -12,8 +12,8 @@
 //     block1(): ... %v ...
 #pragma once
 
-#include "passes/Folding.h"
 #include "passes/analysis/KnownConditions.h"
+#include "passes/fold/Folding.h"
 
 namespace pipec {
 

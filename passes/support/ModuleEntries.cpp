@@ -1,4 +1,4 @@
-#include "passes/ModuleEntries.h"
+#include "passes/support/ModuleEntries.h"
 
 #include <ATen/core/class_type.h>
 

@@ -12,6 +12,6 @@ namespace pipec {
 /// ("\303" becomes "\0)+") and then cannot parse them; its parser knows no such letters in names of
 /// classes and arguments either. From the parser's message: the name or text as the author wrote
 /// it; nullopt when the message is about something else.
-std::optional<std::string> spoiltName(llvm::StringRef parserMessage);
+std::optional<std::string> unsavableName(llvm::StringRef parserMessage);
 
 } // namespace pipec

@@ -1,4 +1,4 @@
-#include "ir/torchfile/SpoiltNames.h"
+#include "ir/torchfile/UnsavableNames.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -51,7 +51,7 @@ std::string firstForeignWord(llvm::StringRef text) {
 
 } // namespace
 
-std::optional<std::string> spoiltName(llvm::StringRef parserMessage) {
+std::optional<std::string> unsavableName(llvm::StringRef parserMessage) {
   if (parserMessage.contains("ill formed octal specifier"))
     return readable(markedLiteral(parserMessage));
   // "expected a valid token but found '?' here:" and then the text.

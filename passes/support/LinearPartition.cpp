@@ -1,4 +1,4 @@
-#include "passes/LinearPartition.h"
+#include "passes/support/LinearPartition.h"
 
 #include "passes/analysis/TopLevel.h"
 

@@ -1,6 +1,6 @@
-// fix-lists: a list or dict that is changed at known places is built at once with all its elements,
-// and what is popped is the element. So a U-Net's list of skips is gone, and the dict of features
-// by name that a backbone fills.
+// remove-list-mutation: a list or dict that is changed at known places is built at once with all
+// its elements, and what is popped is the element. So a U-Net's list of skips is gone, and the dict
+// of features by name that a backbone fills.
 //
 //   %l = ListConstruct(%a)
 //   append(%l, %b)             =>   %m = ListConstruct(%a, %b)
@@ -11,9 +11,9 @@
 // then a result of the prim::If, as are the elements of a list that each branch makes for itself.
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
-#include "passes/Contents.h"
 #include "passes/Passes.h"
 #include "passes/analysis/AliasAnalysis.h"
+#include "passes/support/Contents.h"
 
 namespace pipec {
 
@@ -46,7 +46,7 @@ Block *branchOf(Node *inner, const Node *choice) {
   return inner->owningBlock();
 }
 
-class FixLists : public ModelPass {
+class RemoveListMutation : public ModelPass {
 public:
   llvm::Expected<bool> run(Model &model) override {
     graph_ = model.graph.get();
@@ -354,8 +354,8 @@ private:
 
 } // namespace
 
-PassInfo fixLists() {
-  return {.name = "fix-lists",
+PassInfo removeListMutation() {
+  return {.name = "remove-list-mutation",
           .description = "builds a list or dict in one step where all its changes are known, also "
                          "where all branches change it in the same way",
           .requires_ = "a flat graph",
@@ -369,7 +369,7 @@ PassInfo fixLists() {
     %2 : Tensor[] = prim::ListConstruct(%0, %1)
     %4 : Tensor = aten::cat(%2, %z))",
           .options = "",
-          .make = withoutOptions<FixLists>()};
+          .make = withoutOptions<RemoveListMutation>()};
 }
 
 } // namespace pipec

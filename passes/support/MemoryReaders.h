@@ -16,9 +16,9 @@
 namespace pipec {
 
 /// Of one model while it is changed: new nodes take the place of old ones.
-class Witnesses {
+class MemoryReaders {
 public:
-  Witnesses(const Model &model, const AliasAnalysis &alias) : alias_(alias) {
+  MemoryReaders(const Model &model, const AliasAnalysis &alias) : alias_(alias) {
     size_t next = 0;
     number(model.graph->block(), next);
     const size_t memories = alias.memories().size();

@@ -1,4 +1,4 @@
-#include "ir/batch/OwnResults.h"
+#include "ir/batch/ResultSnapshots.h"
 
 #include "ir/batch/MicroBatch.h"
 #include "ir/values/Values.h"

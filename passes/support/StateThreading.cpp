@@ -1,4 +1,4 @@
-#include "passes/StateThreading.h"
+#include "passes/support/StateThreading.h"
 
 #include "ir/NodeInfo.h"
 #include "llvm/ADT/STLExtras.h"

@@ -23,8 +23,8 @@
 #pragma once
 
 #include "llvm/ADT/StringSwitch.h"
-#include "passes/StateThreading.h"
-#include "passes/TupleClasses.h"
+#include "passes/support/StateThreading.h"
+#include "passes/support/TupleClasses.h"
 
 #include <torch/csrc/jit/ir/ir.h>
 

@@ -1,6 +1,7 @@
-// own-containers: a list or dict that control flow, or a change nobody can foresee, alters is
-// copied just before, and who reads it later reads the copy. So a list that branches between the
-// layers append to is one value after the other, and a cut may stand anywhere between them.
+// functionalise-containers: a list or dict that control flow, or a change nobody can foresee,
+// alters is copied just before, and who reads it later reads the copy. So a list that branches
+// between the layers append to is one value after the other, and a cut may stand anywhere between
+// them.
 //
 //   %l = ListConstruct(%a)           %l = ListConstruct(%a)
 //   %y = linear(%a, ...)             %y = linear(%a, ...)
@@ -19,11 +20,11 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
-#include "passes/Contents.h"
-#include "passes/LateContainers.h"
 #include "passes/Passes.h"
 #include "passes/analysis/AliasAnalysis.h"
 #include "passes/analysis/OperatorFacts.h"
+#include "passes/support/Contents.h"
+#include "passes/support/SinkContainers.h"
 
 #include <torch/csrc/jit/runtime/operator.h>
 
@@ -198,7 +199,7 @@ private:
     for (size_t number : order_) {
       const Step &step = steps_[number];
       Node *node = nodes_[number];
-      if (step.writes && current && !LateContainers::standsRightBefore(current->node(), node)) {
+      if (step.writes && current && !SinkContainers::standsRightBefore(current->node(), node)) {
         current = copyBefore(node, current, isAsMade);
         isAsMade = false;
         changed_ = true;
@@ -275,7 +276,7 @@ bool copyChangedArguments(Model &model, const AliasAnalysis &alias) {
   return changed;
 }
 
-class OwnContainers : public ModelPass {
+class FunctionaliseContainers : public ModelPass {
 public:
   llvm::Expected<bool> run(Model &model) override {
     const AliasAnalysis alias(model);
@@ -296,14 +297,14 @@ public:
         continue;
       changed |= Container(model.graph->block(), alias, i, isHeld[i]).run();
     }
-    return changed || LateContainers(model.graph->block(), alias).run();
+    return changed || SinkContainers(model.graph->block(), alias).run();
   }
 };
 
 } // namespace
 
-PassInfo ownContainers() {
-  return {.name = "own-containers",
+PassInfo functionaliseContainers() {
+  return {.name = "functionalise-containers",
           .description = "gives an operator that changes a list or dict a copy of its own, made "
                          "just before it; makes dicts where they are first used",
           .requires_ = "a flat graph",
@@ -321,7 +322,7 @@ PassInfo ownContainers() {
       block1(): -> ()
     %4 : Tensor = aten::cat(%5, %z))",
           .options = "",
-          .make = withoutOptions<OwnContainers>()};
+          .make = withoutOptions<FunctionaliseContainers>()};
 }
 
 } // namespace pipec

@@ -2,7 +2,7 @@
 // from a template, or chosen by branches among such.
 #pragma once
 
-#include "passes/Folding.h"
+#include "passes/fold/Folding.h"
 
 namespace pipec {
 

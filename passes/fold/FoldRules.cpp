@@ -1,6 +1,6 @@
 // Rules of fold-constants that look at structure: at types, at lists and dicts, at branches.
-#include "passes/FoldSurroundings.h"
-#include "passes/Folding.h"
+#include "passes/fold/FoldSurroundings.h"
+#include "passes/fold/Folding.h"
 
 #include <fmt/format.h>
 

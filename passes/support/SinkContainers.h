@@ -1,5 +1,5 @@
-// What own-containers does with containers that cannot travel between stages: it makes them where
-// they are first used.
+// What functionalise-containers does with containers that cannot travel between stages: it makes
+// them where they are first used.
 //
 //   %d = DictConstruct()              %h = linear(%x, ...)
 //   If(%c): _set_item(%d, "x", %x)    %y = linear(%h, ...)
@@ -13,20 +13,20 @@
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
-#include "passes/Contents.h"
 #include "passes/analysis/AliasAnalysis.h"
 #include "passes/analysis/CutLegality.h"
+#include "passes/support/Contents.h"
 
 namespace pipec {
 
-class LateContainers {
+class SinkContainers {
 public:
   using Node = torch::jit::Node;
   using Value = torch::jit::Value;
   using Block = torch::jit::Block;
 
   /// `alias` is of the graph as it is.
-  LateContainers(Block *top, const AliasAnalysis &alias) : top_(top), alias_(alias) {
+  SinkContainers(Block *top, const AliasAnalysis &alias) : top_(top), alias_(alias) {
     int64_t position = 0;
     for (Node *node : top->nodes())
       positions_[node] = position++;

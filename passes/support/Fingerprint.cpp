@@ -1,4 +1,4 @@
-#include "passes/Fingerprint.h"
+#include "passes/support/Fingerprint.h"
 
 #include "ir/TensorBytes.h"
 #include "ir/text/ValueText.h"

@@ -1,4 +1,4 @@
-#include "passes/FoldTextLength.h"
+#include "passes/fold/FoldTextLength.h"
 
 #include <algorithm>
 #include <limits>
