@@ -84,14 +84,14 @@ void shareTies(Model &model, const Plan &plan) {
     const std::vector<int64_t> memory = storageIds(tensors);
     std::map<std::string, std::pair<ptrdiff_t, c10::IValue>> byContent; // sharers, the copy
     for (size_t i = 0; i < tied.size(); ++i) {
-      auto &[sharers, copy] = byContent[contentText(tied[i]->value)];
+      auto &[sharers, copy] = byContent[contentText(tied[i]->value, Objects::ByState)];
       if (const ptrdiff_t count = llvm::count(memory, memory[i]); count > sharers) {
         sharers = count;
         copy = tied[i]->value;
       }
     }
     for (Attribute *attribute : tied)
-      attribute->value = byContent.at(contentText(attribute->value)).second;
+      attribute->value = byContent.at(contentText(attribute->value, Objects::ByState)).second;
   }
 }
 
@@ -147,10 +147,12 @@ llvm::Error mergedDiffers(const std::string &what) {
 }
 
 llvm::Error compareMergedWeights(const Relinked &stages, const Model &merged) {
-  std::map<std::string, std::string> actual;
+  std::map<std::string, std::string> actual, objects;
   for (const Attribute &attribute : merged.attributes) {
     const std::string content = contentText(attribute.value);
     actual[attribute.name] = attributeLine(attribute.name, attribute.kind, content);
+    if (holdsObject(attribute.value))
+      objects[attribute.name] = contentText(attribute.value, Objects::ByState);
     for (const std::string &name : attribute.otherNames) // of one that nobody reads any more
       actual[name] = attributeLine(name, attribute.kind, content);
   }
@@ -160,6 +162,9 @@ llvm::Error compareMergedWeights(const Relinked &stages, const Model &merged) {
       continue; // nobody reads it: lower-attributes leaves it out
     if (found == actual.end() || found->second != stages.weights.at(attribute.name))
       return mergedDiffers("weight " + attribute.name + " is not the stages'");
+    auto object = stages.objects.find(attribute.name);
+    if (object != stages.objects.end() && objects[attribute.name] != object->second)
+      return mergedDiffers("object " + attribute.name + " is not the stages'");
   }
   return llvm::Error::success();
 }

@@ -85,6 +85,8 @@ constexpr Fault<StagedModel &> kStageFaults[] = {
     {"wrong-requires-grad", "a weight no longer requires grad", faults::wrongRequiresGrad},
     {"swapped-weights", "two weights of one shape hold each other's elements",
      faults::swappedWeights},
+    {"swapped-objects", "two objects of one type hold each other's content",
+     faults::swappedObjects},
     {"wrong-bias", "an operator reads another weight of the same shape", faults::wrongBias},
     {"lost-weight", "a weight that no operator reads is in no stage", faults::lostWeight},
     {"lost-name", "a tied weight has lost its other names", faults::lostName},

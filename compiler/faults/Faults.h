@@ -55,6 +55,7 @@ bool transposedWeight(StagedModel &model);
 bool wrongDtype(StagedModel &model);
 bool wrongRequiresGrad(StagedModel &model);
 bool swappedWeights(StagedModel &model);
+bool swappedObjects(StagedModel &model);
 bool wrongBias(StagedModel &model);
 bool lostWeight(StagedModel &model);
 bool lostName(StagedModel &model);

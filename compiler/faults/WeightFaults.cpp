@@ -102,6 +102,18 @@ bool firstPairOfEqualShape(StagedModel &model, OnPair tryPair) {
 
 } // namespace
 
+/// Two objects of one type, such as the packed weights of two quantised layers.
+bool swappedObjects(StagedModel &model) {
+  for (Attribute &a : model.attributes)
+    for (Attribute &b : model.attributes)
+      if (&a != &b && a.value.isObject() && b.value.isObject() &&
+          *a.value.type() == *b.value.type()) {
+        std::swap(a.value, b.value);
+        return true;
+      }
+  return false;
+}
+
 bool swappedWeights(StagedModel &model) {
   return firstPairOfEqualShape(model, [](Attribute &a, Attribute &b) {
     std::swap(a.value, b.value);

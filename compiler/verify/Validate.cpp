@@ -3,6 +3,7 @@
 #include "compiler/Import.h"
 #include "ir/TensorBytes.h"
 #include "ir/TensorKey.h"
+#include "ir/TorchError.h"
 #include "ir/WholeNumbers.h"
 #include "ir/artifact/Discharge.h"
 #include "ir/artifact/LineDifference.h"
@@ -171,6 +172,20 @@ SourceDifference otherWeight(const std::string &name, const std::string &expecte
           std::nullopt};
 }
 
+/// The lines of weights, whose digest plans hold, say of an object its type only.
+std::optional<SourceDifference> compareObjects(const SourceRecord &source, const Relinked &linked) {
+  for (const auto &[name, weight] : source.weights) {
+    if (!holdsObject(weight.value))
+      continue;
+    const std::string expected = contentText(weight.value, Objects::ByState);
+    auto found = linked.objects.find(name);
+    if (found == linked.objects.end() || found->second != expected)
+      return otherWeight(name, name + " " + expected,
+                         found == linked.objects.end() ? "" : name + " " + found->second);
+  }
+  return std::nullopt;
+}
+
 std::optional<SourceDifference> compareWeights(const SourceRecord &source, const Relinked &linked) {
   for (const auto &[name, weight] : source.weights) {
     std::string expected = lineOf(source, name);
@@ -181,7 +196,7 @@ std::optional<SourceDifference> compareWeights(const SourceRecord &source, const
   for (const auto &[name, line] : linked.weights)
     if (!source.weights.count(name))
       return otherWeight(name, "", line);
-  return std::nullopt;
+  return compareObjects(source, linked);
 }
 
 /// The linked stages have the source's order again, by what the plan says of it: may what stages
@@ -262,7 +277,9 @@ llvm::Expected<std::optional<SourceDifference>> compareWithSource(const std::str
     return Result({"",
                    "the stages are not the source: " + firstDifference(source.lines, linked->lines),
                    line});
-  if (Result weight = compareWeights(source, *linked))
+  llvm::Expected<Result> weight = guardTorch(ExitCode::Internal, "comparing weights",
+                                             [&] { return compareWeights(source, *linked); });
+  if (!weight || *weight)
     return weight;
   if (linked->digest != source.digest)
     return Result({"", "expected digest " + source.digest + ", got " + linked->digest, {}});

@@ -94,7 +94,7 @@ private:
       return makeError(ExitCode::BadArtifact,
                        stageName(s) + ": pipec_forward reads the module itself");
     graphs_.push_back(std::move(graph));
-    return StageMethods(plan_, s, *graphs_[s]).compare(*graphOf(module, "forward"));
+    return compareMethods(plan_, s, *graphs_[s], *graphOf(module, "forward"));
   }
 
   llvm::Error noteWeights(size_t s, const torch::jit::Module &module) {
@@ -111,13 +111,28 @@ private:
           attributeLine(entries[i].name, entries[i].kind, contentOf(entries[i].name, *value));
       auto [known, inserted] = weights_.try_emplace(entries[i].name, line);
       if (!inserted && known->second != line)
-        return makeError(ExitCode::BadArtifact,
-                         stageName(s) + ": weight " + entries[i].name +
-                             " differs from its copy in an earlier stage: expected " +
-                             known->second + ", got " + line);
+        return differentCopy(s, entries[i].name, known->second, line);
+      if (llvm::Error error = noteObjects(s, entries[i].name, *value))
+        return error;
     }
     values_.push_back(std::move(values));
     return llvm::Error::success();
+  }
+
+  static llvm::Error differentCopy(size_t s, const std::string &name, const std::string &expected,
+                                   const std::string &got) {
+    return failf(ExitCode::BadArtifact,
+                 "{}: weight {} differs from its copy in an earlier stage: expected {}, got {}",
+                 stageName(s), name, expected, got);
+  }
+
+  llvm::Error noteObjects(size_t s, const std::string &name, const c10::IValue &value) {
+    if (!holdsObject(value))
+      return llvm::Error::success();
+    const std::string text = contentText(value, Objects::ByState);
+    auto [known, inserted] = objects_.try_emplace(name, text);
+    return inserted || known->second == text ? llvm::Error::success()
+                                             : differentCopy(s, name, known->second, text);
   }
 
   std::string contentOf(const std::string &name, const c10::IValue &value) const {
@@ -288,6 +303,7 @@ private:
       weights.push_back(line);
     result.digest = contentDigest(result.lines, std::move(weights));
     result.weights = std::move(weights_);
+    result.objects = std::move(objects_);
     result.stages = std::move(facts_);
     result.sent.resize(plan_.channels.size(), nullptr);
     for (const auto &[channel, value] : sent_)
@@ -301,7 +317,7 @@ private:
   const Plan &plan_;
   const KnownWeights &known_;
   const StableBytes *stable_;
-  std::map<std::string, std::string> weights_;
+  std::map<std::string, std::string> weights_, objects_;
   std::vector<std::vector<c10::IValue>> values_;       // by stage and attribute
   mutable std::vector<std::vector<int64_t>> memories_; // of these, once asked for
   std::vector<size_t> sharers_;                        // of each attribute's value, in its stage

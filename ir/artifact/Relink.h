@@ -22,7 +22,8 @@ namespace pipec {
 struct Relinked {
   std::vector<std::string> lines; // as canonicalLines has them for the normalised source
   std::map<std::string, std::string> weights; // attributeLine of each by its name; replicas once
-  std::string digest;                         // contentDigest of both
+  std::map<std::string, std::string> objects; // contentText by state of those that hold objects
+  std::string digest;                         // contentDigest of lines and weights
   std::vector<StageFacts> stages;
   Model model; // one flat graph again, with the weights that the files map; a weight that several
                // stages copy once, by its name

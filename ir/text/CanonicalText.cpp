@@ -14,7 +14,7 @@
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
 
-#include <sstream>
+#include <atomic>
 
 namespace pipec {
 
@@ -24,30 +24,73 @@ using torch::jit::Block;
 using torch::jit::Node;
 using torch::jit::Value;
 
+/// A graph that a node holds: its inputs have names, all else is written as in a model.
+std::string graphText(const torch::jit::Graph &graph) {
+  CanonicalWriter writer;
+  for (size_t i = 0; i < graph.inputs().size(); ++i)
+    writer.name(const_cast<Value *>(graph.inputs()[i]), fmt::format("input {}", i));
+  for (const Node *node : graph.nodes())
+    writer.write(const_cast<Node *>(node));
+  std::string text = "{" + llvm::join(writer.lines(), ";") + "; ->";
+  for (const Value *output : graph.outputs())
+    text += " " + writer.nameOf(const_cast<Value *>(output));
+  return text + "}";
+}
+
+template <typename List, typename Print>
+std::string listText(const List &values, const Print &print) {
+  std::string text;
+  for (const auto &value : values)
+    text += print(value) + ",";
+  return "[" + text + "]";
+}
+
+/// Every kind has a text that tells its values apart. The switch has no default, so that a kind of
+/// a later LibTorch does not compile before it has one.
 std::string attributeText(Node *node, c10::Symbol name) {
+  using Kind = torch::jit::AttributeKind;
+  auto ofContent = [](const auto &value) { return contentText(c10::IValue(value)); };
+  auto ofGraph = [](const std::shared_ptr<torch::jit::Graph> &graph) { return graphText(*graph); };
+  auto ofType = [](const c10::TypePtr &type) { return canonicalType(type); };
   switch (node->kindOf(name)) {
-  case torch::jit::AttributeKind::s:
+  case Kind::s:
     return "\"" + node->s(name) + "\"";
-  case torch::jit::AttributeKind::i:
+  case Kind::ss:
+    return listText(node->ss(name), ofContent);
+  case Kind::i:
     return std::to_string(node->i(name));
-  case torch::jit::AttributeKind::f:
+  case Kind::is:
+    return listText(node->is(name), ofContent);
+  case Kind::f:
     return fmt::format("{:a}", node->f(name));
-  case torch::jit::AttributeKind::ty:
-    return canonicalType(node->ty(name));
-  case torch::jit::AttributeKind::tys: {
-    std::string text;
-    for (const c10::TypePtr &type : node->tys(name))
-      text += canonicalType(type) + ",";
-    return "[" + text + "]";
-  }
-  case torch::jit::AttributeKind::ival:
+  case Kind::fs:
+    return listText(node->fs(name), ofContent);
+  case Kind::c:
+    return ofContent(node->c(name));
+  case Kind::cs:
+    return listText(node->cs(name), ofContent);
+  case Kind::t:
+    return ofContent(node->t(name));
+  case Kind::ts:
+    return listText(node->ts(name), ofContent);
+  case Kind::g:
+    return ofGraph(node->g(name));
+  case Kind::gs:
+    return listText(node->gs(name), ofGraph);
+  case Kind::ty:
+    return ofType(node->ty(name));
+  case Kind::tys:
+    return listText(node->tys(name), ofType);
+  case Kind::ival:
     return contentText(node->ival(name));
-  default: {
-    std::ostringstream os;
-    os << "?" << static_cast<int>(node->kindOf(name));
-    return os.str();
   }
-  }
+  llvm_unreachable("covered switch");
+}
+
+/// What has no text is equal to nothing, itself included: a proof that meets it fails.
+std::string equalToNothing(llvm::StringRef what) {
+  static std::atomic<size_t> count{0};
+  return fmt::format("{} #{}", what.str(), count++);
 }
 
 /// Expressions grow with what they are made of: long ones by their digest.
@@ -319,7 +362,7 @@ std::string CanonicalWriter::nameOf(Value *value) {
   if (auto known = impl_->names.find(value); known != impl_->names.end())
     return known->second;
   if (value->node()->kind() != c10::prim::Constant)
-    return "%undefined";
+    return equalToNothing("%undefined");
   std::string &text = impl_->constants[value];
   if (!text.empty())
     return text;
@@ -329,7 +372,8 @@ std::string CanonicalWriter::nameOf(Value *value) {
   else if (content && content->isNone()) // whatever Optional it is the None of
     text = "None";
   else
-    text = canonicalType(value->type()) + " " + (content ? contentText(*content) : "?");
+    text = canonicalType(value->type()) + " " +
+           (content ? contentText(*content) : impl_->operationOf(value->node()));
   return text;
 }
 

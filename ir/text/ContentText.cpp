@@ -5,20 +5,35 @@
 
 #include <fmt/ranges.h>
 
+#include <ATen/core/function.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/core/jit_type.h>
 
+#include <atomic>
 #include <sstream>
 
 namespace pipec {
 
 namespace {
 
-std::string sequenceText(llvm::ArrayRef<c10::IValue> values, char open, char close) {
+std::string sequenceText(llvm::ArrayRef<c10::IValue> values, char open, char close,
+                         Objects objects) {
   std::string text(1, open);
   for (const c10::IValue &value : values)
-    text += contentText(value) + ",";
+    text += contentText(value, objects) + ",";
   return text + close;
+}
+
+/// A capsule is memory of a library: only its object's __getstate__ knows what is in it.
+std::string stateText(const c10::IValue &value) {
+  static std::atomic<size_t> unknown{0};
+  const std::string type = "object " + canonicalType(value.type());
+  if (!value.isObject())
+    return fmt::format("{} #{}", type, unknown++);
+  const c10::ivalue::Object &object = value.toObjectRef();
+  if (torch::jit::Function *getState = object.type()->findMethod("__getstate__"))
+    return type + " " + contentText((*getState)({value}), Objects::ByState);
+  return type + " " + sequenceText(object.slots(), '<', '>', Objects::ByState);
 }
 
 std::string tensorText(const at::Tensor &tensor) {
@@ -51,7 +66,7 @@ std::string contentText(const at::Tensor &tensor, const std::string &digest) {
                      tensor.requires_grad() ? " requires_grad" : "", digest);
 }
 
-std::string contentText(const c10::IValue &value) {
+std::string contentText(const c10::IValue &value, Objects objects) {
   if (value.isDouble()) // every bit counts: -0.0 and denormals included
     return fmt::format("{:a}", value.toDouble());
   if (value.isString())
@@ -62,22 +77,31 @@ std::string contentText(const c10::IValue &value) {
     return fmt::format("{:a}{:+a}j", value.toComplexDouble().real(),
                        value.toComplexDouble().imag());
   if (value.isTuple())
-    return sequenceText(value.toTupleRef().elements().vec(), '(', ')');
+    return sequenceText(value.toTupleRef().elements().vec(), '(', ')', objects);
   if (value.isList())
-    return sequenceText(value.toListRef().vec(), '[', ']');
+    return sequenceText(value.toListRef().vec(), '[', ']', objects);
   if (value.isGenericDict()) {
     std::vector<c10::IValue> items;
     for (const auto &item : value.toGenericDict()) {
       items.push_back(item.key());
       items.push_back(item.value());
     }
-    return sequenceText(items, '{', '}');
+    return sequenceText(items, '{', '}', objects);
   }
-  if (value.isObject() || value.isCapsule()) // their content is the writer's and reader's business
-    return "object " + canonicalType(value.type());
+  if (value.isObject() || value.isCapsule())
+    return objects == Objects::ByState ? stateText(value) : "object " + canonicalType(value.type());
   std::ostringstream os;
   os << value;
   return os.str();
+}
+
+bool holdsObject(const c10::IValue &value) {
+  bool any = false;
+  value.visit([&](const c10::IValue &inner) {
+    any = any || inner.isObject() || inner.isCapsule();
+    return any;
+  });
+  return any;
 }
 
 } // namespace pipec

@@ -22,6 +22,8 @@ CUTS = "second,third,last"
 
 # Faults that need another compile than the usual one.
 OPTIONS = {"wrong-weight-channel": ["--tied", "transmit"]}
+# Faults that need another model.
+MODELS = {"swapped-objects": "quantised.pt"}
 
 
 # --- A model with a place for every fault -------------------------------------------------------------------------------------------
@@ -79,6 +81,17 @@ class Everything(nn.Module):
         return {"joined": torch.cat(parts, 1), "early": b, "middle": c * tail * x.size(0), "count": a.sum(1) * self.calls, "rows": a * self.rows}
 
 
+class Quantised(nn.Module):
+    """Its weights are packed in objects of one type."""
+
+    def __init__(self, width: int = 8):
+        super().__init__()
+        self.first, self.second, self.third, self.last = (nn.Linear(width, width) for _ in range(4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(self.third(self.second(self.first(x)).relu()).relu())
+
+
 # --- Compiling it -----------------------------------------------------------------------------------------------------------------------
 def compileWith(model, options):
     """(exit code, stderr, what is left, what is wrong with the reproducer); in a directory of its own, so that temporary files are seen."""
@@ -120,6 +133,7 @@ def faultsOfBuild(model):
 
 def check(model, fault):
     """What is wrong, or nothing."""
+    model = str(Path(MODELS[fault]).resolve()) if fault in MODELS else model
     code, message, left, reproducer = compileWith(model, ["--planted-fault", fault, *OPTIONS.get(fault, [])])
     if code == 0:
         return "NOT CAUGHT: the artifact was published"
@@ -171,6 +185,7 @@ def main(names):
     torch.manual_seed(3)
     torch.jit.save(torch.jit.script(Everything()), "everything.pt")
     model = str(Path("everything.pt").resolve())
+    torch.jit.save(torch.jit.script(torch.ao.quantization.quantize_dynamic(Quantised(), {nn.Linear})), "quantised.pt")
     known = faultsOfBuild(model)
     if not known:
         print("planted faults: this build has none (configure with -DPIPEC_PLANTED_FAULTS=ON)")

@@ -4,6 +4,11 @@
 #include "ir/text/ModelText.h"
 #include "tests/support/Matchers.h"
 
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+
+#include <functional>
+
 namespace pipec {
 namespace {
 
@@ -54,6 +59,77 @@ TEST(CanonicalLines, OrderOfResultsIsNoDifference) {
   EXPECT_NE(linesOf(ab, "%x, %p", "%x, %q", loop), lines);
   EXPECT_NE(linesOf(ba, "%p, %x", "%x, %q", loop), lines);
   EXPECT_NE(linesOf(ab, "%p, %x", "%x, %q", other), lines);
+}
+
+/// A model with one node that has the attribute `a` with this value.
+using SetAttribute = std::function<void(torch::jit::Node *, c10::Symbol)>;
+std::vector<std::string> linesWith(const SetAttribute &set) {
+  Model model = take(parseModel("model {\n  graph(%x : Tensor):\n"
+                                "    %y : Tensor = aten::relu(%x)\n    return (%y)\n}\n"));
+  set(*model.graph->nodes().begin(), c10::Symbol::attr("a"));
+  return canonicalLines(model);
+}
+
+std::shared_ptr<torch::jit::Graph> graphOf(const char *op) {
+  return take(parseModel(std::string("model {\n  graph(%x : Tensor):\n    %y : Tensor = ") + op +
+                         "(%x)\n    return (%y)\n}\n"))
+      .graph;
+}
+
+/// The proof compares these lines: an attribute kind without a text would let two different nodes
+/// be equal.
+TEST(CanonicalLines, EveryKindOfAttributeCounts) {
+  using Node = torch::jit::Node;
+  using torch::jit::AttributeKind;
+  const c10::TypePtr tensor = c10::TensorType::get(), number = c10::IntType::get();
+  const at::Tensor zero = at::zeros({2}), one = at::ones({2});
+  const auto relu = graphOf("aten::relu"), neg = graphOf("aten::neg");
+  struct Row {
+    AttributeKind kind;
+    SetAttribute first, second;
+  };
+  auto row = [](AttributeKind kind, auto set, auto first, auto second) {
+    return Row{kind, [=](Node *node, c10::Symbol a) { (node->*set)(a, first); },
+               [=](Node *node, c10::Symbol a) { (node->*set)(a, second); }};
+  };
+  using Complex = c10::complex<double>;
+  const std::vector<Row> rows = {
+      row(AttributeKind::f, &Node::f_, 0.0, -0.0),
+      row(AttributeKind::fs, &Node::fs_, std::vector<double>{1, 2}, std::vector<double>{1, 3}),
+      row(AttributeKind::c, &Node::c_, Complex(1, 2), Complex(1, 3)),
+      row(AttributeKind::cs, &Node::cs_, std::vector<Complex>{{1, 2}},
+          std::vector<Complex>{{1, 3}}),
+      row(AttributeKind::i, &Node::i_, int64_t(1), int64_t(2)),
+      row(AttributeKind::is, &Node::is_, std::vector<int64_t>{1, 2}, std::vector<int64_t>{12}),
+      row(AttributeKind::s, &Node::s_, std::string("a"), std::string("b")),
+      row(AttributeKind::ss, &Node::ss_, std::vector<std::string>{"a", "b"},
+          std::vector<std::string>{"a,b"}),
+      row(AttributeKind::t, &Node::t_, zero, one),
+      row(AttributeKind::ts, &Node::ts_, std::vector<at::Tensor>{zero, one},
+          std::vector<at::Tensor>{one, zero}),
+      row(AttributeKind::g, &Node::g_, relu, neg),
+      row(AttributeKind::gs, &Node::gs_, std::vector<std::shared_ptr<torch::jit::Graph>>{relu, neg},
+          std::vector<std::shared_ptr<torch::jit::Graph>>{neg, relu}),
+      row(AttributeKind::ty, &Node::ty_, tensor, number),
+      row(AttributeKind::tys, &Node::tys_, std::vector<c10::TypePtr>{tensor, number},
+          std::vector<c10::TypePtr>{number, tensor}),
+      row(AttributeKind::ival, &Node::ival_, c10::IValue(1), c10::IValue(1.0)),
+  };
+  EXPECT_EQ(rows.size(), static_cast<size_t>(AttributeKind::ival) + 1) << "a kind has no row";
+  for (const Row &each : rows) {
+    SCOPED_TRACE(torch::jit::toString(each.kind));
+    EXPECT_EQ(linesWith(each.first), linesWith(each.first));
+    EXPECT_NE(linesWith(each.first), linesWith(each.second));
+  }
+}
+
+/// A value that nothing defines has no name that another one could have, too.
+TEST(CanonicalLines, WhatIsNotKnownEqualsNothing) {
+  const Model model = take(parseModel("model {\n  graph(%x : Tensor):\n"
+                                      "    %y : Tensor = aten::relu(%x)\n    return (%y)\n}\n"));
+  torch::jit::Graph other;
+  std::vector<torch::jit::Value *> foreign = {other.addInput()};
+  EXPECT_NE(canonicalNames(model, foreign), canonicalNames(model, foreign));
 }
 
 } // namespace
