@@ -155,7 +155,8 @@ llvm::Expected<std::vector<size_t>> CompileRun::givenCuts(const Model &model) {
   Model copy = withOwnGraph(model);
   markWherePredicatesSay(copy);
   AnyModel any = std::move(copy);
-  if (llvm::Error error = frontEnd_.runPasses(cutPipeline(options_), any, /*quietly=*/true))
+  if (llvm::Error error =
+          frontEnd_.runPasses(cutPipeline(options_), any, /*quietly=*/true).takeError())
     return std::move(error);
   return topLevelOf(std::get<Model>(any)).boundaries;
 }
@@ -170,7 +171,8 @@ llvm::Expected<StagedModel> CompileRun::cut(Model model) {
     asked.tied.emplace_back("", *tied);
   }
   const size_t stages = stagesAsked(asked, std::get<Model>(any));
-  if (llvm::Error error = frontEnd_.runPasses(stagePipeline(asked, planning_.cuts()), any))
+  if (llvm::Error error =
+          frontEnd_.runPasses(stagePipeline(asked, planning_.cuts()), any).takeError())
     return std::move(error);
   StagedModel staged = std::get<StagedModel>(std::move(any));
   if (staged.stages.size() != stages)

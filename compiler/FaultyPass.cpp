@@ -1,7 +1,6 @@
 #include "compiler/FaultyPass.h"
 
 #include "compiler/PlantedFaults.h"
-#include "passes/Simplify.h"
 
 #include <fmt/format.h>
 
@@ -79,6 +78,7 @@ struct Wrap {
   PassInfo::Factory operator()(const Make<SplitPass> &make) const {
     return withFault<FaultySplit>(make, plant);
   }
+  PassInfo::Factory operator()(const PassGroup &group) const { return group; }
 };
 
 } // namespace
@@ -93,10 +93,6 @@ FaultyPass::FaultyPass(llvm::StringRef name) {
   for (PassInfo &info : table_)
     if (info.name == pass_)
       info.make = std::visit(Wrap{{fault_, planted_}}, info.make);
-}
-
-std::string FaultyPass::pipeline(const std::string &text) const {
-  return table_.empty() ? text : withSimplifyOpened(text);
 }
 
 llvm::Error FaultyPass::finish(StagedModel &model) const {

@@ -16,8 +16,6 @@ public:
   llvm::ArrayRef<PassInfo> passes() const {
     return pass_.empty() ? allPasses() : llvm::ArrayRef(table_);
   }
-  /// simplify as the group that it stands for, so that its parts are passes of the pipeline.
-  std::string pipeline(const std::string &text) const;
 
   /// Before the stages are written. Errors: Usage for an unknown fault or pass, or when nothing was
   /// there to break.

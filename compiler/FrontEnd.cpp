@@ -72,7 +72,8 @@ llvm::Error writeAndRead(Model &model) {
 
 } // namespace
 
-llvm::Error FrontEnd::runPasses(const std::string &pipeline, AnyModel &model, bool quietly) {
+llvm::Expected<bool> FrontEnd::runPasses(const std::string &pipeline, AnyModel &model,
+                                         bool quietly) {
   PassManagerOptions options;
   options.checkHonesty = false; // pipe-opt and the tests check it; texts of whole models take long
   options.registry = faulty_.passes();
@@ -81,10 +82,9 @@ llvm::Error FrontEnd::runPasses(const std::string &pipeline, AnyModel &model, bo
   if (!quietly && !options_.dumpDir.empty())
     options.afterPass = [this](const PassRun &run) { return dumps_.write(run); };
   PassManager manager(options);
-  if (llvm::Error error = manager.addPipeline(faulty_.pipeline(pipeline)))
-    return error;
-  llvm::Expected<bool> changed = manager.run(model);
-  return changed ? llvm::Error::success() : changed.takeError();
+  if (llvm::Error error = manager.addPipeline(pipeline))
+    return std::move(error);
+  return manager.run(model);
 }
 
 llvm::Expected<Model> FrontEnd::flatten(TypeAnswers answers) {
@@ -99,7 +99,7 @@ llvm::Expected<Model> FrontEnd::flatten(TypeAnswers answers) {
   phases_.end("import");
   phases_.begin("normalising the model");
   AnyModel model = std::move(*imported);
-  if (llvm::Error error = runPasses(frontPipeline(options_), model))
+  if (llvm::Error error = runPasses(frontPipeline(options_), model).takeError())
     return std::move(error);
   // Before anything runs: what a run writes must be a copy.
   noteWrites(std::get<Model>(model));
@@ -138,13 +138,12 @@ llvm::Error FrontEnd::simplifyWithTypes(Model &model, const std::vector<c10::IVa
     if (!model.answers.given)
       if (llvm::Error error = inferTypes(model, ownCopies(inputs)))
         return withArguments(std::move(error), model.signature, inputs);
-    std::vector<std::string> before = canonicalLines(model);
     AnyModel any = std::move(model);
-    llvm::Error error = runPasses(typedPipeline(), any, quietly);
+    llvm::Expected<bool> changed = runPasses(typedPipeline(), any, quietly);
     model = std::get<Model>(std::move(any));
-    if (error)
-      return error;
-    if (canonicalLines(model) == before)
+    if (!changed)
+      return changed.takeError();
+    if (!*changed)
       break;
   }
   eraseTypes(model);

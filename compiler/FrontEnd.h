@@ -37,7 +37,8 @@ public:
 
   /// Runs `pipeline` on `model`, with the dumps and prints that the options ask for unless
   /// `quietly`. Errors: those of the passes.
-  llvm::Error runPasses(const std::string &pipeline, AnyModel &model, bool quietly = false);
+  llvm::Expected<bool> runPasses(const std::string &pipeline, AnyModel &model,
+                                 bool quietly = false);
 
   const FaultyPass &faulty() const { return faulty_; }
 

@@ -39,6 +39,11 @@ public:
   virtual llvm::Expected<StagedModel> run(Model model) = 0;
 };
 
+/// A name for several passes: wherever it stands in a pipeline, the manager runs these instead.
+struct PassGroup {
+  llvm::StringRef pipeline; // as parsePipeline reads it, of passes that have rows of their own
+};
+
 /// The row of a pass in the registry (passes/Registry.cpp): the one place where a pass is listed.
 /// docs/passes.md is made from it.
 struct PassInfo {
@@ -51,7 +56,8 @@ struct PassInfo {
   using Factory =
       std::variant<std::function<llvm::Expected<std::unique_ptr<ModelPass>>(const PassOptions &)>,
                    std::function<llvm::Expected<std::unique_ptr<StagedPass>>(const PassOptions &)>,
-                   std::function<llvm::Expected<std::unique_ptr<SplitPass>>(const PassOptions &)>>;
+                   std::function<llvm::Expected<std::unique_ptr<SplitPass>>(const PassOptions &)>,
+                   PassGroup>;
   Factory make;
 };
 

@@ -3,6 +3,7 @@
 #include "ir/Verify.h"
 #include "ir/support/ShownStream.h"
 #include "llvm/Support/raw_ostream.h"
+#include "passes/PassOptions.h"
 #include "passes/support/Fingerprint.h"
 
 #include <chrono>
@@ -62,6 +63,7 @@ struct Runner {
     model = std::move(*staged);
     return true;
   }
+  llvm::Expected<bool> operator()(const PassGroup &) { llvm_unreachable("groups are opened"); }
 
 private:
   template <typename Kind, typename Make> llvm::Expected<bool> runOn(const Make &make) {
@@ -75,15 +77,18 @@ private:
 };
 
 /// Makes the pass once to find wrong options before anything runs.
-llvm::Error tryToMake(const PassInfo &info, const PassOptions &options) {
-  return std::visit(
-      [&](const auto &make) -> llvm::Error {
-        auto pass = make(options);
-        return pass ? llvm::Error::success()
-                    : withContext(pass.takeError(), "pass " + info.name.str());
-      },
-      info.make);
-}
+struct TryToMake {
+  const PassInfo &info;
+  const PassOptions &options;
+
+  template <typename Make> llvm::Error operator()(const Make &make) const {
+    auto pass = make(options);
+    return pass ? llvm::Error::success() : withContext(pass.takeError(), "pass " + info.name.str());
+  }
+  llvm::Error operator()(const PassGroup &) const {
+    return withContext(refuseOptions(options), "pass " + info.name.str());
+  }
+};
 
 } // namespace
 
@@ -100,7 +105,7 @@ llvm::Error PassManager::checkStep(const PipelineStep &step) const {
     return makeError(ExitCode::Usage, fmt::format("there is no pass {}", step.name),
                      nearest.empty() ? "pipe-opt --list-passes names them"
                                      : fmt::format("did you mean {}?", nearest));
-  return tryToMake(*info, step.options);
+  return std::visit(TryToMake{*info, step.options}, info->make);
 }
 
 llvm::Error PassManager::add(llvm::StringRef name, const PassOptions &options) {
@@ -160,7 +165,26 @@ llvm::Expected<bool> PassManager::run(StagedModel &model) {
 }
 
 llvm::Expected<bool> PassManager::runStep(const PipelineStep &step, AnyModel &model) {
-  return step.isGroup() ? runGroup(step, model) : runPass(step, model);
+  if (step.isGroup())
+    return runGroup(step, model);
+  const PassInfo *info = findPass(options_.registry, step.name);
+  const auto *group = std::get_if<PassGroup>(&info->make);
+  return group ? runNamedGroup(*info, *group, model) : runPass(step, model);
+}
+
+/// Its passes are run, verified and timed like any others.
+llvm::Expected<bool> PassManager::runNamedGroup(const PassInfo &info, const PassGroup &group,
+                                                AnyModel &model) {
+  bool changed = false;
+  for (const PipelineStep &step : llvm::cantFail(parsePipeline(group.pipeline))) {
+    llvm::Expected<bool> one = runStep(step, model);
+    if (!one)
+      return one.takeError();
+    changed |= *one;
+  }
+  if (options_.printAfter == info.name)
+    print(info.name.str(), changed, model);
+  return changed;
 }
 
 llvm::Expected<bool> PassManager::runGroup(const PipelineStep &group, AnyModel &model) {
@@ -247,11 +271,14 @@ void PassManager::note(const PassRun &run) {
 
 void PassManager::printAfter(const PassRun &run) {
   const bool asked = options_.printAfter == "all" || options_.printAfter == run.info->name;
-  if (!asked && !(options_.printChanged && run.changed))
-    return;
+  if (asked || (options_.printChanged && run.changed))
+    print(run.text, run.changed, *run.model);
+}
+
+void PassManager::print(const std::string &step, bool changed, const AnyModel &model) const {
   llvm::raw_ostream &out = options_.out ? *options_.out : toStderr();
-  out << "# after " << run.text << (run.changed ? "" : ": no change") << "\n"
-      << structureOf(*run.model) << "# -----\n";
+  out << "# after " << step << (changed ? "" : ": no change") << "\n"
+      << structureOf(model) << "# -----\n";
 }
 
 } // namespace pipec

@@ -68,11 +68,13 @@ private:
   llvm::Error checkStep(const PipelineStep &step) const;
   llvm::Expected<bool> runStep(const PipelineStep &step, AnyModel &model);
   llvm::Expected<bool> runGroup(const PipelineStep &group, AnyModel &model);
+  llvm::Expected<bool> runNamedGroup(const PassInfo &info, const PassGroup &group, AnyModel &model);
   llvm::Expected<bool> runPass(const PipelineStep &step, AnyModel &model);
   llvm::Error checkAfter(const PassRun &run);
   llvm::Error checkHonesty(const PassRun &run);
   void note(const PassRun &run);
   void printAfter(const PassRun &run);
+  void print(const std::string &step, bool changed, const AnyModel &model) const;
 
   PassManagerOptions options_;
   std::vector<PipelineStep> steps_;

@@ -10,7 +10,8 @@ namespace {
 
 /// What a pass takes and gives.
 const char *kindOf(const PassInfo &info) {
-  constexpr const char *kinds[] = {"model to model", "stages to stages", "model to stages"};
+  constexpr const char *kinds[] = {"model to model", "stages to stages", "model to stages",
+                                   "a group of passes, model to model"};
   return kinds[info.make.index()];
 }
 
