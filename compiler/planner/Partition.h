@@ -60,8 +60,7 @@ struct PartitionOptions {
   /// In order only: for each node the first one with which a stage may begin that ends with it;
   /// empty: any. Never descending.
   std::vector<uint32_t> firstBegins;
-  size_t orders = 10;            // lists of the items that are cut for a first partition
-  size_t proposals = 60'000'000; // moves that a free placement tries
+  size_t orders = 10; // lists of the items that are cut for a first partition
 };
 
 struct PartitionResult {
@@ -95,15 +94,6 @@ llvm::Expected<PartitionResult> partitionContiguous(const PartitionProblem &prob
 /// best. Errors: as above.
 llvm::Expected<PartitionResult> partitionInOrder(const PartitionProblem &problem,
                                                  const PartitionOptions &options = {});
-
-/// A partition without the rule of contiguity: a device may hold several stretches of the graph
-/// (several stages), which pays when one heavy stretch cannot be cut well. Begins with the
-/// best contiguous one and improves it by simulated annealing (Kirkpatrick et al. 1983) over single
-/// items, swaps and connected fragments; never worse than where it began. Fixed cuts do not bind a
-/// device, only a stage. The lower bound is that of balance and of what cannot be separated.
-/// Deterministic but for where the time limit strikes. Errors, threads: as above.
-llvm::Expected<PartitionResult> placeFreely(const PartitionProblem &problem,
-                                            const PartitionOptions &options = {});
 
 /// The load of every device under an assignment.
 std::vector<double> deviceLoads(const PartitionProblem &problem,

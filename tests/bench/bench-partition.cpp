@@ -1,4 +1,4 @@
-// bench-partition DIR [--objective sum|overlap] [--noncontiguous]: every instance of a directory,
+// bench-partition DIR [--objective sum|overlap]: every instance of a directory,
 // or of the folder `throughput` in it, one line each. bench-partition --fixed-order N: a made graph
 // of N nodes, cut in its order.
 #include "llvm/ADT/StringExtras.h"
@@ -22,8 +22,6 @@ llvm::cl::opt<std::string> directory(llvm::cl::Positional, llvm::cl::desc("DIR")
 llvm::cl::opt<std::string>
     objective("objective", llvm::cl::init("sum"),
               llvm::cl::desc("sum or overlap: how compute and transfers add"));
-llvm::cl::opt<bool> nonContiguous("noncontiguous",
-                                  llvm::cl::desc("devices may hold several stretches"));
 llvm::cl::opt<double> seconds("seconds", llvm::cl::init(60),
                               llvm::cl::desc("limit of one instance"));
 llvm::cl::opt<unsigned> microBatches("micro-batches", llvm::cl::init(0),
@@ -99,9 +97,7 @@ llvm::Error solve(const std::string &path, LoadRule load) {
   options.objective.load = load;
   options.objective.microBatches = microBatches;
   std::clock_t before = std::clock();
-  llvm::Expected<PartitionResult> result = nonContiguous
-                                               ? placeFreely(instance->problem, options)
-                                               : partitionContiguous(instance->problem, options);
+  llvm::Expected<PartitionResult> result = partitionContiguous(instance->problem, options);
   double cpu = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
   if (!result)
     return withContext(result.takeError(), instance->name);
@@ -135,7 +131,7 @@ int main(int argc, char **argv) {
     report(cutInOrder(load));
   if (directory.empty() && fixedOrder == 0) {
     fmt::print(stderr, "error: expected a directory of instances or --fixed-order, got none\nhelp: "
-                       "bench-partition DIR [--objective sum|overlap] [--noncontiguous]\n");
+                       "bench-partition DIR [--objective sum|overlap]\n");
     return 2;
   }
   if (directory.empty())

@@ -90,24 +90,6 @@ TEST_P(PartitionInstances, optimumIsFoundAndProved) {
     }
 }
 
-/// The values that a 0/1 model of the objective proved (tests/support/partition/README.md).
-TEST(PartitionInstances, freePlacementFindsTheProvedOptimum) {
-  for (auto [name, best] : {std::pair("L_bert24_inference", 17.71471875),
-                            std::pair("L_bert24_training", 39.78953887939453)}) {
-    std::string source = std::getenv("PIPEC_SOURCE");
-    llvm::Expected<PlacementInstance> instance =
-        readInstance(source + "/tests/support/partition/" + name + ".json");
-    ASSERT_TRUE(bool(instance)) << describe(instance.takeError()).message;
-    PartitionOptions options;
-    options.seconds = 600;
-    options.proposals = 6'000'000;
-    llvm::Expected<PartitionResult> found = placeFreely(instance->problem, options);
-    ASSERT_TRUE(bool(found)) << describe(found.takeError()).message;
-    EXPECT_NEAR(found->value, best, 1e-8 * best);
-    EXPECT_NEAR(rescore(*instance, found->device, LoadRule::Sum), best, 1e-8 * best);
-  }
-}
-
 INSTANTIATE_TEST_SUITE_P(All, PartitionInstances,
                          testing::Combine(testing::ValuesIn(kKnown),
                                           testing::Values(LoadRule::Sum, LoadRule::Overlap)),

@@ -249,52 +249,6 @@ TEST(Partition, equalsTheBestOfAllAssignments) {
   EXPECT_GT(refused, 30);
 }
 
-TEST(Partition, freePlacementFindsTheBestOfAllAssignments) {
-  std::mt19937 random(17);
-  int solved = 0, missed = 0, better = 0, packed = 0;
-  for (int round = 0; round < 400; ++round) {
-    SCOPED_TRACE(round);
-    PartitionProblem problem = randomProblem(random);
-    PartitionOptions options;
-    options.objective.load = round % 2 ? LoadRule::Overlap : LoadRule::Sum;
-    options.proposals = 10000;
-    double best = kUnlimited, bestContiguous = kUnlimited;
-    forAllAssignments(problem, [&](const Assignment &where) {
-      if (!colorsHold(problem, where) || !memoryHolds(problem, where))
-        return;
-      double value = valueOf(problem, where, options.objective);
-      best = std::min(best, value);
-      if (contiguous(problem, where))
-        bestContiguous = std::min(bestContiguous, value);
-    });
-    llvm::Expected<PartitionResult> found = placeFreely(problem, options);
-    if (!found) {
-      EXPECT_EQ(describe(found.takeError()).code, ExitCode::NoPlan);
-      EXPECT_EQ(bestContiguous, kUnlimited);
-      continue;
-    }
-    EXPECT_TRUE(colorsHold(problem, found->device));
-    EXPECT_TRUE(memoryHolds(problem, found->device));
-    EXPECT_NEAR(valueOf(problem, found->device, options.objective), found->value, 1e-9);
-    EXPECT_GE(found->value, best * (1 - 1e-9));
-    EXPECT_LE(found->lowerBound, best * (1 + 1e-9));
-    ++solved;
-    missed += found->value > best * (1 + 1e-9);
-    better += found->value < bestContiguous;
-    packed += bestContiguous == kUnlimited;
-  }
-  EXPECT_GT(solved, 200);
-  EXPECT_LE(missed * 100, solved); // a search without proof: at most 1 of 100
-  EXPECT_GT(better, 5);
-  EXPECT_GT(packed, 0);
-}
-
-TEST(Partition, freePlacementRefusesTheLatencyObjective) {
-  PartitionOptions options;
-  options.objective.microBatches = 3;
-  EXPECT_TRUE(failedWith(placeFreely({}, options), ExitCode::Usage, "latency of 3 micro-batches"));
-}
-
 TEST(Partition, inOrderEqualsTheBestCutOfTheList) {
   std::mt19937 random(5);
   for (int round = 0; round < 300; ++round) {
