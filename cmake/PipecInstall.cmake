@@ -26,15 +26,12 @@ foreach(library IN LISTS libraries)
   set_target_properties(${library} PROPERTIES EXPORT_NAME ${name}) # pipec::compiler, pipec::runtime
 endforeach()
 add_custom_target(installed DEPENDS ${commands} ${libraries} pipec_ops pipec_stand_in) # all that is built of it, and no tests
-install(TARGETS ${commands} ${libraries} EXPORT pipecTargets INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/pipec)
+install(TARGETS ${commands} ${libraries} EXPORT pipecTargets INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS pipec_ops) # for torch.ops.load_library; nothing links it
 install(TARGETS pipec_stand_in LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/pipec) # for --load-library
 
 # --- Public headers: the two faces and what they include ------------------------------------------------------------------------
-foreach(header compiler/Compiler.h compiler/Progress.h runtime/Pipeline.h ir/values/ValueTree.h ir/batch/ResultCheck.h ir/support/Failure.h ir/plan/Finding.h ir/plan/Obligation.h ir/plan/Plan.h)
-  cmake_path(GET header PARENT_PATH folder)
-  install(FILES ${PROJECT_SOURCE_DIR}/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/pipec/${folder})
-endforeach()
+install(DIRECTORY ${PIPEC_INCLUDE}/pipec DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 # --- find_package(pipec) ---------------------------------------------------------------------------------------------------------
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/pipec)

@@ -6,11 +6,11 @@
 //
 // Its forward(ids, past, scale, mode) returns {"logits": Tensor, "past": [(Tensor, Tensor), ...],
 // "length": int, "mode": str}.
-#include "ir/values/ValueTree.h"
 #include "llvm/Support/raw_ostream.h"
-#include "runtime/Pipeline.h"
 
 #include <algorithm>
+#include <pipec/Pipeline.h>
+#include <pipec/ValueTree.h>
 
 using namespace pipec;
 

@@ -2,10 +2,11 @@
 // through the stages.
 //
 //   split_in_program MODEL.pt INPUTS.pt OUT.pipe
-#include "compiler/Compiler.h"
-#include "ir/values/ValueTree.h"
 #include "llvm/Support/raw_ostream.h"
-#include "runtime/Pipeline.h"
+
+#include <pipec/Compiler.h>
+#include <pipec/Pipeline.h>
+#include <pipec/ValueTree.h>
 
 using namespace pipec;
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import e2e
 
 COMMANDS = ["pipe-check", "pipe-compile", "pipe-inspect", "pipe-merge", "pipe-opt", "pipe-run", "pipe-schedule"]
-HEADERS = ["compiler/Compiler.h", "compiler/Progress.h", "ir/values/ValueTree.h", "ir/batch/ResultCheck.h", "ir/support/Failure.h", "ir/plan/Finding.h", "ir/plan/Obligation.h", "ir/plan/Plan.h", "runtime/Pipeline.h"]
+HEADERS = [f"{name}.h" for name in ("Compiler", "Failure", "Finding", "Obligation", "Pipeline", "Plan", "Progress", "ResultCheck", "ValueTree")]
 PROJECT = """cmake_minimum_required(VERSION 3.25)
 project(consumer LANGUAGES CXX)
 set(CMAKE_CXX_STANDARD 20)
@@ -50,7 +50,7 @@ class Install(e2e.Case):
 
     def testWhatIsInstalled(self):
         self.assertEqual(self.files("bin"), COMMANDS)
-        self.assertEqual(self.files("include/pipec"), HEADERS)
+        self.assertEqual(self.files("include"), [f"pipec/{name}" for name in HEADERS])
         self.assertEqual(self.files("share/man/man1"), [f"{name}.1" for name in COMMANDS])
         self.assertEqual(self.files("share/bash-completion/completions"), COMMANDS)
         self.assertEqual(self.files("share/zsh/site-functions"), [f"_{name}" for name in COMMANDS])
@@ -116,7 +116,7 @@ class Install(e2e.Case):
         self.ok(self.cmake, "--build", build)
         self.assertNotIn("torch", (build / "compile_commands.json").read_text(encoding="utf-8").lower())
         read = self.ok("ninja", "-C", build, "-t", "deps")
-        self.assertIn("/compiler/Compiler.h", read)
+        self.assertIn("/include/pipec/Compiler.h", read)
         self.assertNotRegex(read, r"(?i)torch|aten|c10|/fmt/")
         self.assertRegex(self.ok(build / "consumer", MODEL, INPUTS, "consumer.pipe"), r"result: float32[^$]*[2-9] stages took")
         self.ok(build / "consumer", MODEL, INPUTS, build.parent / "consumer.pipe")
