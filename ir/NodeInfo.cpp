@@ -96,11 +96,16 @@ bool anyNodeInside(const torch::jit::Block *block,
   return false;
 }
 
+/// Called when an object is read or written, never by the model itself.
+static bool isForFiles(const torch::jit::Function &function) {
+  return function.name() == "__setstate__" || function.name() == "__getstate__";
+}
+
 bool anyNodeInside(const torch::jit::Module &module,
                    llvm::function_ref<bool(torch::jit::Node *)> holds) {
   for (torch::jit::Function *function : module._ivalue()->compilation_unit()->get_functions())
     if (auto *graph = torch::jit::tryToGraphFunction(*function);
-        graph && anyNodeInside(graph->graph()->block(), holds))
+        graph && !isForFiles(*function) && anyNodeInside(graph->graph()->block(), holds))
       return true;
   return false;
 }

@@ -40,7 +40,8 @@ Draws drawsOf(torch::jit::Node *node);
 bool anyNodeInside(const torch::jit::Block *block,
                    llvm::function_ref<bool(torch::jit::Node *)> holds);
 
-/// The same of all functions of the file that the module was read from.
+/// The same of all functions of the file that the module was read from, but for those that read and
+/// write objects.
 bool anyNodeInside(const torch::jit::Module &module,
                    llvm::function_ref<bool(torch::jit::Node *)> holds);
 

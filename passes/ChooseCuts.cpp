@@ -144,7 +144,8 @@ private:
         return withContext(place.takeError(), "--at");
       if (!place->around.empty())
         model.warnings.push_back(
-            fmt::format("--at {} is not possible: it begins inside {}; cut before that instead",
+            fmt::format("--at {} is not possible: it begins inside {}; cut before that operator "
+                        "instead",
                         name, place->around));
       else if (!place->instead.empty())
         model.notes.push_back("--at " + name + ": none of its operators are left; cut before " +

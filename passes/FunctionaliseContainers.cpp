@@ -26,6 +26,7 @@
 #include "passes/support/Contents.h"
 #include "passes/support/SinkContainers.h"
 
+#include <torch/csrc/jit/ir/ir.h>
 #include <torch/csrc/jit/runtime/operator.h>
 
 #include <numeric>
@@ -199,7 +200,7 @@ private:
     for (size_t number : order_) {
       const Step &step = steps_[number];
       Node *node = nodes_[number];
-      if (step.writes && current && !SinkContainers::standsRightBefore(current->node(), node)) {
+      if (step.writes && current && !standsRightBefore(current->node(), node)) {
         current = copyBefore(node, current, isAsMade);
         isAsMade = false;
         changed_ = true;
@@ -297,7 +298,7 @@ public:
         continue;
       changed |= Container(model.graph->block(), alias, i, isHeld[i]).run();
     }
-    return changed || SinkContainers(model.graph->block(), alias).run();
+    return changed || sinkContainers(model.graph->block(), alias);
   }
 };
 

@@ -3,6 +3,7 @@
 #include "ir/NodeInfo.h"
 #include "ir/TensorBytes.h"
 #include "passes/Passes.h"
+#include "passes/analysis/TopLevel.h"
 #include "passes/support/LongStages.h"
 #include "passes/support/StageDrafts.h"
 #include "passes/support/StageInputs.h"
@@ -24,9 +25,9 @@ class InsertTransfers : public SplitPass {
 public:
   llvm::Expected<StagedModel> run(Model model) override {
     model_ = &model;
-    for (std::string &warning : LongStages(model).warnings())
+    for (std::string &warning : longStageWarnings(model))
       model.warnings.push_back(std::move(warning));
-    drafts_ = StageDrafter(model).draft();
+    drafts_ = draftStages(model);
     StagedModel staged;
     for (size_t stage = 0; stage < drafts_.stages.size(); ++stage)
       staged.stages.push_back(build(stage));

@@ -14,6 +14,7 @@
 #include "passes/support/SpelledConstant.h"
 #include "passes/support/StateThreading.h"
 #include "passes/support/TensorConstants.h"
+#include "passes/support/TupleClasses.h"
 #include "passes/support/WrittenAttributes.h"
 
 #include <torch/csrc/jit/api/module.h>
@@ -68,10 +69,10 @@ private:
     tuples_.retype(*graph.block()); // classes say of what type branches and loops return state
     if (llvm::Error error = replaceReads(*graph.block()))
       return error;
-    TensorConstants(model, [&](const Entry &entry) {
+    lowerTensorConstants(model, *graph.block(), [&](const Entry &entry) {
       addAttribute(entry);
       return inputOf_[entry.path];
-    }).lower(*graph.block());
+    });
     removeModules(*graph.block());
     if (llvm::Error error = refuseObjects(*graph.block()))
       return error;
@@ -94,7 +95,7 @@ private:
       tuples_.note(entry.type);
       tuples_.noteStored(entry.type);
     }
-    if (llvm::Error error = ObjectValues(*model_->graph, objects, tuples_).lower())
+    if (llvm::Error error = lowerObjectValues(*model_->graph, objects, tuples_))
       return error;
     for (Entry &entry : entries_) {
       const c10::TypePtr type = tuples_.tupleType(entry.type);
@@ -321,7 +322,7 @@ private:
       const bool changed = entry != entryOf_.end() && !entries_[entry->second].saved.isNone();
       saved.push_back(changed ? entries_[entry->second].saved : attribute.value);
     }
-    llvm::Expected<std::vector<bool>> written = WrittenAttributes(*model_, saved).find();
+    llvm::Expected<std::vector<bool>> written = writtenAttributes(*model_, saved);
     if (!written)
       return written.takeError();
     const size_t arguments = model_->argumentCount();

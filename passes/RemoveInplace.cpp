@@ -25,6 +25,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "passes/Passes.h"
 #include "passes/analysis/AliasAnalysis.h"
+#include "passes/analysis/Layouts.h"
 #include "passes/analysis/OperatorFacts.h"
 #include "passes/support/MemoryReaders.h"
 #include "passes/support/PureWrites.h"
@@ -71,7 +72,7 @@ public:
     // Only now: until the end the analysis names their results.
     for (Node *writer : llvm::reverse(removed_))
       writer->destroy();
-    return !removed_.empty() || StateSnapshots(model, alias, readers_->heldBy()).make();
+    return !removed_.empty() || makeStateSnapshots(model, alias, readers_->heldBy());
   }
 
 private:

@@ -15,6 +15,9 @@
 #include "passes/analysis/AliasAnalysis.h"
 #include "passes/support/Contents.h"
 
+#include <torch/csrc/jit/ir/constants.h>
+#include <torch/csrc/jit/ir/ir.h>
+
 namespace pipec {
 
 namespace {

@@ -1,7 +1,6 @@
 // unroll-loops: a loop whose number of rounds is known becomes its body, that many times over.
 #include "llvm/ADT/DenseMap.h"
 #include "passes/Passes.h"
-#include "passes/support/SplitBranches.h"
 
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
@@ -143,29 +142,6 @@ PassInfo unrollLoops() {
               return error;
             return std::make_unique<UnrollLoops>(growth);
           }};
-}
-
-// Here because every file that LibTorch's graph headers are compiled for takes ten seconds.
-PassInfo splitBranches() {
-  return {.name = "split-branches",
-          .description = "splits a large branch on a number or flag argument into one branch per "
-                         "step, so that cuts can go between the steps",
-          .requires_ = "a flat graph",
-          .guarantees = "every operator runs under the condition it ran under, in the same order; "
-                        "branches that raise or leave early stay",
-          .example = R"(
-    %y : Tensor = prim::If(%fast)
-      block0(): %a : Tensor = aten::relu(%x)  %b : Tensor = aten::neg(%a) -> (%b)
-      block1(): %c : Tensor = aten::exp(%x)   %d : Tensor = aten::abs(%c) -> (%d)
-    =>
-    %h : Tensor = prim::If(%fast)
-      block0(): %a : Tensor = aten::relu(%x) -> (%a)
-      block1(): %c : Tensor = aten::exp(%x) -> (%c)
-    %y : Tensor = prim::If(%fast)
-      block0(): %b : Tensor = aten::neg(%h) -> (%b)
-      block1(): %d : Tensor = aten::abs(%h) -> (%d))",
-          .options = "",
-          .make = withoutOptions<BranchSplitter>()};
 }
 
 } // namespace pipec

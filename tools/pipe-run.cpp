@@ -3,6 +3,7 @@
 #include "ir/TorchError.h"
 #include "ir/artifact/ArtifactDir.h"
 #include "ir/batch/MicroBatch.h"
+#include "ir/plan/PlanNames.h"
 #include "ir/schedule/Schedule.h"
 #include "ir/support/CannotRead.h"
 #include "ir/support/ShownStream.h"
@@ -384,7 +385,7 @@ void noteMicroBatches(const Runner &runner, int64_t samples) {
   const Signature &signature = runner.signature();
   std::string why = "the batch has " + counted(static_cast<size_t>(samples), "sample");
   if (samples == 0)
-    why = "no input has a batch dimension";
+    why = isCut(signature) ? "the batch has no samples" : "no input has a batch dimension";
   else if (!signature.batchSymbolic)
     why += fmt::format(", and the model's constants fix a micro-batch of {}", signature.batchSize);
   printNote(fmt::format("running {} instead of the default {}: {}",

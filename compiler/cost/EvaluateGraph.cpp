@@ -7,6 +7,7 @@
 #include "ir/NodeInfo.h"
 #include "ir/Refusals.h"
 #include "ir/TorchError.h"
+#include "ir/torchfile/TorchFile.h"
 #include "passes/analysis/TopLevel.h"
 
 #include <ATen/ops/ones_like.h>

@@ -2,6 +2,7 @@
 
 #include "compiler/emit/ArchiveChecksums.h"
 #include "compiler/emit/ModelEmitter.h"
+#include "compiler/emit/ModuleBuilder.h"
 #include "compiler/emit/StageWeights.h"
 #include "ir/TorchError.h"
 #include "ir/torchfile/TorchFileTime.h"
@@ -191,8 +192,7 @@ llvm::Error emitStage(const StagedModel &model, size_t index, Sink &sink) {
 
 llvm::Error emitModel(const Model &model, NewFile &file) {
   Sink sink([&](llvm::StringRef bytes) { file.write(bytes.data(), bytes.size()); });
-  if (llvm::Error error =
-          writeModule(sink, "the model", [&] { return ModelEmitter(model).build(); }))
+  if (llvm::Error error = writeModule(sink, "the model", [&] { return moduleOf(model); }))
     return error;
   return sink.takeError();
 }

@@ -5,6 +5,7 @@
 #include "ir/TorchError.h"
 #include "ir/artifact/SourceOrder.h"
 #include "ir/artifact/StageMethods.h"
+#include "ir/text/CanonicalText.h"
 #include "ir/text/GraphText.h"
 #include "ir/torchfile/TorchArchive.h"
 #include "ir/torchfile/TorchFile.h"

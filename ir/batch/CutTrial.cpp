@@ -5,6 +5,8 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/where.h>
 
 namespace pipec {
 
@@ -41,15 +43,27 @@ Values partOf(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, int64_t b
   });
 }
 
-/// Other values: floats times `factor`, the rest reversed along the last dimension, so that indices
-/// stay in range. Same strides.
+/// Moved along the last dimension, with the first element in the places that become free: other
+/// counts of each value. A mask that begins at one end still does.
+at::Tensor shifted(const at::Tensor &tensor, int64_t by) {
+  const at::Tensor from = at::arange(tensor.size(-1), at::kLong).sub(by).clamp_min(0);
+  return tensor.index_select(-1, from);
+}
+
+/// Other values in range of the same sizes: of a mask shifted, of other whole numbers reversed.
+at::Tensor rearranged(const at::Tensor &tensor) {
+  return tensor.scalar_type() == at::kBool ? shifted(tensor, 1) : tensor.flip(-1);
+}
+
+/// Other values: floats times `factor`, the rest rearranged along the last dimension, so that
+/// indices stay in range. Same strides.
 at::Tensor otherValues(const at::Tensor &tensor, double factor) {
   const c10::IValue copied = ownCopies({c10::IValue(tensor)}).front();
   at::Tensor other = copied.toTensor();
   if (hasFractions(tensor))
     other.mul_(factor);
   else
-    other.copy_(tensor.flip(-1));
+    other.copy_(rearranged(tensor));
   return other;
 }
 
@@ -61,17 +75,32 @@ Values poke(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, int64_t sam
     if (hasFractions(tensor))
       row.mul_(0.5);
     else if (tensor.dim() > 1)
-      row.copy_(row.clone().flip(-1));
+      row.copy_(rearranged(row.clone()));
     else // a number per sample: another sample's
       row.copy_(tensor.select(dim, (sample + 1) % tensor.size(dim)));
     return copied.toTensor();
   });
 }
 
+/// How whole numbers of a repeated sample change. Counts: each value occurs as often as not in
+/// another sample, as the tokens and the ignored labels of real samples do, and a number per sample
+/// is another one. Order: every other sample is reversed, which keeps to the values that are there.
+enum class Spread { Counts, Order };
+
+void changeNumbers(at::Tensor &row, bool isPerSample, int64_t repeated, Spread how) {
+  if (!isPerSample && how == Spread::Counts)
+    row.copy_(shifted(row.clone(), repeated));
+  else if (!isPerSample && repeated % 2)
+    row.copy_(row.clone().flip(-1));
+  else if (isPerSample && how == Spread::Counts && repeated % 2)
+    row.copy_(row.scalar_type() == at::kBool ? row.logical_not()
+                                             : at::where(row.gt(0), row.sub(1), row.add(1)));
+}
+
 /// Repetitions of one of `samples` samples become samples of their own: each turned along the last
-/// dimension and a little smaller than the one before, or, of whole numbers, every other one
-/// reversed. Otherwise one sample would be in two parts, which hides that parts differ.
-Values spread(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, int64_t samples,
+/// dimension and a little smaller than the one before, or changed as `how` says. Otherwise one
+/// sample would be in two parts, which hides that parts differ.
+Values spread(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, int64_t samples, Spread how,
               bool &distinct) {
   distinct = false;
   return mapCut(inputs, dims, [&](const at::Tensor &tensor, int64_t dim) {
@@ -87,8 +116,8 @@ Values spread(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, int64_t s
       if (hasFractions(tensor)) // turned as well: a norm undoes a factor
         row.copy_((tensor.dim() > 1 ? row.roll(repeated, -1) : row.clone())
                       .mul(1 - static_cast<double>(repeated) / 16));
-      else if (repeated % 2 && tensor.dim() > 1)
-        row.copy_(row.clone().flip(-1));
+      else
+        changeNumbers(row, tensor.dim() == 1, repeated, how);
     }
     distinct = distinct || !copied.toTensor().equal(tensor);
     return copied.toTensor();
@@ -162,10 +191,15 @@ private:
     const int64_t samples = trial_.candidate.batch;
     if (samples >= kWholeSamples)
       return refusalOf(trial_.whole, {plain});
-    bool distinct = false;
-    const std::string refusal = refusalOf(trial_.whole, {spread(plain, dims_, samples, distinct)});
-    trial_.distinct = samples > 1 || (distinct && refusal.empty());
-    return refusal.empty() ? "" : refusalOf(trial_.whole, {plain});
+    for (Spread how : {Spread::Counts, Spread::Order}) {
+      bool distinct = false;
+      const Values changed = spread(plain, dims_, samples, how, distinct);
+      trial_.distinct = samples > 1 || distinct;
+      if (refusalOf(trial_.whole, {changed}).empty())
+        return "";
+    }
+    trial_.distinct = samples > 1;
+    return refusalOf(trial_.whole, {plain});
   }
 
   std::vector<Values> partCalls() const {
@@ -244,6 +278,40 @@ CutTrial tryCut(const CutCandidate &candidate, const Values &example, c10::IValu
 
 void varyExample(CutTrial &trial, ModelRuns runAll) {
   guarded([&] { Trial(trial, runAll).vary(); });
+}
+
+std::vector<Halves> tryHalves(const CutTrial &trial, ModelRuns runAll) {
+  const Values &example = trial.example.calls.front();
+  const CutDims &dims = trial.candidate.dims;
+  std::vector<Halves> found;
+  std::vector<std::vector<Values>> experiments;
+  guarded([&] {
+    for (int64_t half : {3, 2}) {
+      const Values whole = resized(example, dims, 2 * half);
+      found.push_back(
+          {{{whole}, {}}, {{partOf(whole, dims, 0, half), partOf(whole, dims, half, half)}, {}}});
+      for (const Experiment *one : {&found.back().whole, &found.back().parts}) {
+        experiments.emplace_back();
+        for (const Values &call : one->calls)
+          experiments.back().push_back(ownCopies(call));
+      }
+    }
+  });
+  std::vector<llvm::Expected<Values>> results = runAll(std::move(experiments));
+  std::vector<Halves> ran;
+  for (size_t k = 0; k < found.size(); ++k) {
+    llvm::Expected<Values> &whole = results[2 * k], &parts = results[2 * k + 1];
+    const bool both = whole && parts;
+    if (both) {
+      found[k].whole.results = std::move(*whole);
+      found[k].parts.results = std::move(*parts);
+      ran.push_back(std::move(found[k]));
+    }
+    for (llvm::Expected<Values> *one : {&whole, &parts})
+      if (!*one)
+        llvm::consumeError(one->takeError()); // a size that the model does not take
+  }
+  return ran;
 }
 
 Values firstSamples(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, int64_t samples) {

@@ -52,6 +52,14 @@ struct CutTrial {
 CutTrial tryCut(const CutCandidate &candidate, const Values &example, c10::IValue exampleResult,
                 ModelRuns runAll);
 
+/// Two more whole batches, of 6 and of 4 samples, each with its two halves: what adds up over 5 = 3
+/// + 2 by chance, as x.size(0) // 2, does not add up over both.
+struct Halves {
+  Experiment whole, parts;
+};
+/// Those that run.
+std::vector<Halves> tryHalves(const CutTrial &trial, ModelRuns runAll);
+
 /// For a model that runs at one size only: `varied` at the size of the example.
 void varyExample(CutTrial &trial, ModelRuns runAll);
 

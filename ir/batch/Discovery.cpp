@@ -193,13 +193,18 @@ private:
           if (!leaves)
             return leaves.takeError();
           describeInputs(signature, trial);
+          std::vector<size_t> doubtful;
           for (size_t l = 0; l < signature.leaves.size(); ++l) {
             LeafEvidence evidence = evidenceOf(trial, *leaves, l);
             evidence.drawsRandom = options_.drawsRandom();
             signature.leaves[l].merge = findMergeRule(
                 evidence, trial.runs() ? std::nullopt : std::optional(trial.candidate.batch));
             signature.leaves[l].tensor = specOver(evidence.seen, leaves->example.front()[l]);
+            if (trial.runs() && isDoubtfulSum(evidence, signature.leaves[l].merge))
+              doubtful.push_back(l);
           }
+          if (llvm::Error error = checkSums(signature, trial, doubtful))
+            return error;
           if (llvm::Error error = giveMerges(signature, options_.merges))
             return error;
           way.checks = checkResults(signature, *leaves, notTried(trial));
@@ -208,6 +213,29 @@ private:
           way.fit = fitOf(way);
           return llvm::Error::success();
         });
+  }
+
+  /// Sums that do not add up at other sizes are no sums.
+  llvm::Error checkSums(Signature &signature, const CutTrial &trial,
+                        llvm::ArrayRef<size_t> doubtful) {
+    if (doubtful.empty())
+      return llvm::Error::success();
+    for (const Halves &halves : tryHalves(trial, runAll_)) {
+      TrialLeaves leaves;
+      for (auto [experiment, into] :
+           {std::pair(&halves.whole, &leaves.whole), std::pair(&halves.parts, &leaves.parts)})
+        for (const c10::IValue &result : experiment->results) {
+          llvm::Expected<Values> flat = flattenOutputs(signature, result);
+          if (!flat)
+            return flat.takeError();
+          into->push_back(std::move(*flat));
+        }
+      const std::vector<ResultCheck> checks = checkResults(signature, leaves, "");
+      for (size_t leaf : doubtful)
+        if (checks[leaf].equal == ResultCheck::Equal::No)
+          signature.leaves[leaf].merge = {};
+    }
+    return llvm::Error::success();
   }
 
   std::string notTried(const CutTrial &trial) const {

@@ -49,7 +49,12 @@ std::vector<std::string> notesOnInputs(const Signature &signature, const Values 
   for (size_t i = 0; i < inputs.size(); ++i)
     if (const std::optional<int64_t> dim = signature.inputs[i].batchDim)
       others += fmt::format("{}={},", signature.inputs[i].name, *dim);
-  for (const std::string &name : whole)
+  for (const std::string &name : batch == 1 ? whole : std::vector<std::string>())
+    notes.push_back(fmt::format("every micro-batch gets the whole of {}: in an example of one "
+                                "sample, its size 1 does not show whether it has a row per sample; "
+                                "pass an example of two samples, or --batch-dim {}{}=0 to cut it",
+                                name, others, name));
+  for (const std::string &name : batch == 1 ? std::vector<std::string>() : whole)
     notes.push_back(fmt::format("every micro-batch gets the whole of {}, although it has {} rows "
                                 "like the batch: test runs show that its rows are not samples; "
                                 "--batch-dim {}=none confirms it, --batch-dim {}{}=0 cuts it, too",
@@ -84,6 +89,13 @@ std::string noteOnResult(const std::string &path, const MergeRule &rule, const R
 /// A rule that sizes alone do not say.
 bool isUntested(const MergeRule &rule) {
   return rule.kind == Kind::Sum || rule.kind == Kind::Mean || rule.kind == Kind::Join;
+}
+
+/// One size of the batch has been seen, and it stands along another dimension than the inputs'.
+bool isGuessedConcat(const MergeRule &rule, const ResultCheck &check, const Signature &signature) {
+  return rule.kind == Kind::Concat && check.equal == Equal::NotTried && !signature.batchSymbolic &&
+         llvm::none_of(signature.inputs,
+                       [&](const InputSpec &input) { return input.batchDim == rule.dim; });
 }
 
 /// A result that runs do not show how to merge.
@@ -132,6 +144,11 @@ void addNotes(BatchDiscovery &found, const Signature &signature, const std::stri
                                         "--merge {}=RULE chooses another rule",
                                         resultName(paths[l]), toString(rule), check.reason,
                                         paths[l]));
+    if (isGuessedConcat(rule, check, signature) && !given[l])
+      found.warnings.push_back(fmt::format(
+          "{} is concatenated along dimension {}, only because it has the size of the batch there "
+          "({}); --merge {}=RULE chooses another rule",
+          resultName(paths[l]), rule.dim, check.reason, paths[l]));
     if (check.equal != Equal::No || given[l])
       continue;
     if (rule.kind != Kind::Concat && rule.kind != Kind::Join)

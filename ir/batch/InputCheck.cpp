@@ -31,7 +31,11 @@ llvm::Error checkTensor(const InputSpec &input, const at::Tensor &tensor, int64_
       return makeError(
           ExitCode::Usage,
           fmt::format("{}, dimension {}: expected size {}, got {}", where, d, expected, got),
-          "compile again with example inputs of this shape");
+          !input.batchDim && expected == 1
+              ? fmt::format("if this dimension is the batch, compile with --batch-dim {}={}; "
+                            "otherwise with example inputs of this shape",
+                            input.name, d)
+              : "compile again with example inputs of this shape");
   }
   return llvm::Error::success();
 }

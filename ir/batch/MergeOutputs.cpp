@@ -3,6 +3,7 @@
 #include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Check.h"
+#include "ir/support/Words.h"
 #include "ir/values/Values.h"
 
 #include <ATen/core/Dict.h>
@@ -260,11 +261,12 @@ private:
       return theSame(parts);
     if (rule_.kind == MergeRule::Kind::Concat && parts.front().toTensor().dim() <= rule_.dim)
       return makeError(ExitCode::Other,
-                       fmt::format("joined along dimension {}: expected at least {} dimensions, "
-                                   "got {}",
-                                   rule_.dim, rule_.dim + 1, parts.front().toTensor().dim()),
-                       "compile with example inputs (--inputs), which show how values of "
-                       "micro-batches are merged");
+                       fmt::format("concatenation along dimension {}: expected at least {} in the "
+                                   "result of each micro-batch, got {}",
+                                   rule_.dim, counted(rule_.dim + 1, "dimension"),
+                                   parts.front().toTensor().dim()),
+                       "if a micro-batch of one sample loses its batch dimension, run fewer "
+                       "micro-batches; otherwise compile with example inputs (--inputs)");
     if (rule_.kind == MergeRule::Kind::Concat && !fitsConcat(parts, rule_.dim))
       return makeError(ExitCode::Other,
                        fmt::format("concatenation along dimension {}: the micro-batches' tensors "

@@ -292,6 +292,20 @@ bool isZeroOrEmpty(const c10::IValue &value) {
   return numbers && numbers->numel() > 0 && numbers->eq(0).all().item<bool>();
 }
 
+bool isDoubtfulSum(const LeafEvidence &evidence, const MergeRule &rule) {
+  if (rule.kind != Kind::Sum || evidence.drawsRandom || isFraction(evidence.seen.front().second))
+    return false;
+  auto perSample = [](const std::pair<int64_t, c10::IValue> &entry) {
+    const std::optional<at::Tensor> numbers = numbersOf(entry.second);
+    return numbers ? numbers->div(entry.first) : at::Tensor();
+  };
+  const at::Tensor first = perSample(evidence.seen.front());
+  return !llvm::all_of(evidence.seen, [&](const auto &entry) {
+    const at::Tensor other = perSample(entry);
+    return first.defined() && other.defined() && first.equal(other);
+  });
+}
+
 MergeRule findMergeRule(const LeafEvidence &evidence, std::optional<int64_t> fixed) {
   return RuleFinder(evidence, fixed).find();
 }

@@ -28,6 +28,10 @@ struct LeafEvidence {
 /// `fixed`: the size that all runs have, of a model that takes no other.
 MergeRule findMergeRule(const LeafEvidence &evidence, std::optional<int64_t> fixed);
 
+/// A sum of whole numbers that are not simply a multiple of the samples: more sizes have to show
+/// it.
+bool isDoubtfulSum(const LeafEvidence &evidence, const MergeRule &rule);
+
 /// 0, tensors of zeros, and empty lists: values that fit several rules.
 bool isZeroOrEmpty(const c10::IValue &value);
 

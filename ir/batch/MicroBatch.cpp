@@ -114,7 +114,11 @@ llvm::Expected<int64_t> batchSize(const Signature &signature, llvm::ArrayRef<c10
         return;
       }
       int64_t samples = tensor.size(*input.batchDim);
-      if (size && *size != samples)
+      if (size && *size != samples && sizeFrom == input.name)
+        problem = fmt::format("input {}: expected tensors with one size along dimension {}, got {} "
+                              "and {}: a container is cut as a whole",
+                              input.name, *input.batchDim, *size, samples);
+      else if (size && *size != samples)
         problem = fmt::format("input {}: expected a batch of {}, as input {} has, got {}",
                               input.name, *size, sizeFrom, samples);
       if (!size) {

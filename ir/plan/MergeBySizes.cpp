@@ -97,6 +97,8 @@ std::string mergeProblem(const OutputLeaf &leaf) {
   }
   if (!spec.known)
     return "";
+  if (rule.kind == Kind::Concat && spec.shape.empty())
+    return "concat is for tensors with dimensions, got a single number";
   if (rule.kind == Kind::Concat && rule.dim >= static_cast<int64_t>(spec.shape.size()))
     return fmt::format("expected a dimension below {}, got {}", spec.shape.size(), rule.dim);
   if (rule.kind == Kind::Mean && !isFloat(spec))

@@ -56,7 +56,7 @@ FileKind kindOfObject(llvm::StringRef pickle, const std::string &how) {
     return stateDict(how);
   if (body.startswith("}") &&
       (holdsKey(pickle, "state_dict") || holdsKey(pickle, "model_state_dict") ||
-       holdsKey(pickle, "optimizer")))
+       holdsKey(pickle, "optimizer") || holdsKey(pickle, "param_groups")))
     return {"a checkpoint, a dict with weights in it",
             "load the weights into their model, model.load_state_dict(...), then save that: " +
                 kSave,

@@ -38,7 +38,7 @@ std::string graphText(const torch::jit::Graph &graph) {
 }
 
 template <typename List, typename Print>
-std::string listText(const List &values, const Print &print) {
+std::string textsOf(const List &values, const Print &print) {
   std::string text;
   for (const auto &value : values)
     text += print(value) + ",";
@@ -56,31 +56,31 @@ std::string attributeText(Node *node, c10::Symbol name) {
   case Kind::s:
     return "\"" + node->s(name) + "\"";
   case Kind::ss:
-    return listText(node->ss(name), ofContent);
+    return textsOf(node->ss(name), ofContent);
   case Kind::i:
     return std::to_string(node->i(name));
   case Kind::is:
-    return listText(node->is(name), ofContent);
+    return textsOf(node->is(name), ofContent);
   case Kind::f:
     return fmt::format("{:a}", node->f(name));
   case Kind::fs:
-    return listText(node->fs(name), ofContent);
+    return textsOf(node->fs(name), ofContent);
   case Kind::c:
     return ofContent(node->c(name));
   case Kind::cs:
-    return listText(node->cs(name), ofContent);
+    return textsOf(node->cs(name), ofContent);
   case Kind::t:
     return ofContent(node->t(name));
   case Kind::ts:
-    return listText(node->ts(name), ofContent);
+    return textsOf(node->ts(name), ofContent);
   case Kind::g:
     return ofGraph(node->g(name));
   case Kind::gs:
-    return listText(node->gs(name), ofGraph);
+    return textsOf(node->gs(name), ofGraph);
   case Kind::ty:
     return ofType(node->ty(name));
   case Kind::tys:
-    return listText(node->tys(name), ofType);
+    return textsOf(node->tys(name), ofType);
   case Kind::ival:
     return contentText(node->ival(name));
   }

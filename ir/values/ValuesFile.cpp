@@ -134,6 +134,20 @@ llvm::Error checkPlain(const std::string &where, const c10::IValue &value) {
   return refuseWith(Refusal::ResultWithoutForm, where, "a value of type " + kind, kind);
 }
 
+/// LibTorch writes these in a form that torch.load does not read.
+llvm::Error checkDense(const c10::IValue &value) {
+  std::string layout;
+  forEachTensor(value, [&](const at::Tensor &tensor) {
+    if (tensor.defined() && tensor.layout() != at::kStrided && layout.empty())
+      layout = fmt::format("{}", c10::toString(tensor.layout()));
+  });
+  return layout.empty() ? llvm::Error::success()
+                        : makeError(ExitCode::Other,
+                                    "values with a sparse tensor (" + layout +
+                                        ") cannot be written to a file that torch.load reads",
+                                    "return x.to_dense() from the model");
+}
+
 using Sink = std::function<size_t(const void *, size_t)>;
 
 /// The layout of torch.save: data.pkl, byteorder, data/N, version, .data/serialization_id under the
@@ -228,6 +242,8 @@ llvm::Expected<std::string> valueBytes(const c10::IValue &value) {
 }
 
 llvm::Error writeValue(const std::string &path, const c10::IValue &value) {
+  if (llvm::Error error = checkDense(value))
+    return withContext(std::move(error), path);
   if (llvm::Error error = checkPlain(path, value))
     return error;
   NewFile file(path);

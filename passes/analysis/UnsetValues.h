@@ -10,16 +10,25 @@
 #pragma once
 
 #include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/STLExtras.h"
-#include "passes/analysis/KnownConditions.h"
+
+#include <c10/util/ArrayRef.h>
 
 #include <set>
+#include <utility>
+
+namespace torch::jit {
+struct Block;
+struct Node;
+struct Value;
+} // namespace torch::jit
 
 namespace pipec {
 
+class KnownConditions;
+
 class UnsetValues {
 public:
-  explicit UnsetValues(torch::jit::Block &block) { visit(block, {}); }
+  explicit UnsetValues(torch::jit::Block &block);
 
   /// Whether some path leaves `value` without a value and goes on.
   bool maybe(torch::jit::Value *value) const { return unset_.count(value); }
@@ -30,127 +39,17 @@ private:
   using Value = torch::jit::Value;
   using Flag = std::pair<Value *, bool>;
 
-  bool maybe(Value *value, const KnownConditions &known) const {
-    auto found = unset_.find(value);
-    return found != unset_.end() && llvm::none_of(found->second, [&](const Flag &flag) {
-             return known.of(flag.first) == !flag.second;
-           });
-  }
-
+  bool maybe(Value *value, const KnownConditions &known) const;
   /// Where `value` is unset, `flag` is `is`.
-  bool implies(Value *value, Value *flag, bool is) const {
-    if (std::optional<bool> constant = KnownConditions::constant(flag))
-      return *constant == is;
-    auto found = unset_.find(value);
-    return found != unset_.end() && found->second.count({flag, is});
-  }
-
-  void visit(Block &block, const KnownConditions &known) {
-    for (Node *node : block.nodes()) {
-      if (node->kind() == c10::prim::Uninitialized)
-        unset_[node->output()];
-      else if (node->kind() == c10::prim::If)
-        visitIf(node, known);
-      else if (node->kind() == c10::prim::Loop)
-        visitLoop(node, known);
-    }
-  }
-
-  static bool raises(Block &block) {
-    return llvm::any_of(block.nodes(), [](const Node *inner) {
-      return inner->kind() == c10::prim::RaiseException;
-    });
-  }
-
-  void visitIf(Node *node, const KnownConditions &known) {
-    KnownConditions inside[2] = {known, known};
-    for (size_t k : {0, 1}) {
-      inside[k].assume(node->input(0), k == 0);
-      visit(*node->blocks()[k], inside[k]);
-    }
-    for (size_t i = 0; i < node->outputs().size(); ++i) {
-      std::vector<size_t> where; // branches that leave it unset; one that raises hands nothing on
-      for (size_t k : {0, 1})
-        if (!raises(*node->blocks()[k]) && maybe(node->blocks()[k]->outputs()[i], inside[k]))
-          where.push_back(k);
-      unset_.erase(node->output(i));
-      if (where.empty())
-        continue;
-      std::set<Flag> &only = unset_[node->output(i)];
-      if (where.size() == 1)
-        addCondition(node->input(0), where[0] == 0, only);
-      addFlags(node->outputs(), only, [&](size_t flag, bool is) {
-        return llvm::all_of(where, [&](size_t k) {
-          at::ArrayRef<Value *> outputs = node->blocks()[k]->outputs();
-          return implies(outputs[i], outputs[flag], is);
-        });
-      });
-    }
-  }
-
-  static void addCondition(Value *condition, bool is, std::set<Flag> &only) {
-    only.insert({condition, is});
-    if (condition->node()->kind() == c10::aten::__not__)
-      addCondition(condition->node()->input(0), !is, only);
-  }
-
-  static void addFlags(at::ArrayRef<Value *> outputs, std::set<Flag> &only,
-                       llvm::function_ref<bool(size_t, bool)> holds) {
-    for (size_t flag = 0; flag < outputs.size(); ++flag)
-      for (bool is : {false, true})
-        if (outputs[flag]->type()->kind() == c10::TypeKind::BoolType && holds(flag, is))
-          only.insert({outputs[flag], is});
-  }
-
+  bool implies(Value *value, Value *flag, bool is) const;
+  void visit(Block &block, const KnownConditions &known);
+  void visitIf(Node *node, const KnownConditions &known);
   /// What a round hands on is assumed to be set, or unset with every flag; rounds take away of that
   /// until nothing changes.
-  void visitLoop(Node *node, const KnownConditions &known) {
-    Block *body = node->blocks()[0];
-    at::ArrayRef<Value *> carried = body->inputs().slice(1), handedOn = body->outputs().slice(1),
-                          first = node->inputs().slice(2);
-    for (size_t i = 0; i < carried.size(); ++i)
-      keepWhatHolds(first, i, carried, known, /*isFirst=*/true);
-    for (bool changed = true; changed;) {
-      visit(*body, known);
-      changed = false;
-      for (size_t i = 0; i < carried.size(); ++i)
-        changed |= keepWhatHolds(handedOn, i, carried, known, /*isFirst=*/false);
-    }
-    for (size_t i = 0; i < carried.size(); ++i) {
-      unset_.erase(node->output(i));
-      auto found = unset_.find(carried[i]);
-      if (found == unset_.end())
-        continue;
-      std::set<Flag> only;
-      for (size_t flag = 0; flag < carried.size(); ++flag)
-        for (bool is : {false, true})
-          if (found->second.count({carried[flag], is}))
-            only.insert({node->output(flag), is});
-      unset_[node->output(i)] = std::move(only);
-    }
-  }
-
+  void visitLoop(Node *node, const KnownConditions &known);
   /// Carried value `i` may be `from[i]`: true when less is known of it now.
   bool keepWhatHolds(at::ArrayRef<Value *> from, size_t i, at::ArrayRef<Value *> carried,
-                     const KnownConditions &known, bool isFirst) {
-    if (isFirst)
-      unset_.erase(carried[i]);
-    if (!maybe(from[i], known))
-      return false;
-    std::set<Flag> holds;
-    addFlags(carried, holds,
-             [&](size_t flag, bool is) { return implies(from[i], from[flag], is); });
-    auto [found, isNew] = unset_.try_emplace(carried[i], holds);
-    if (isNew)
-      return true;
-    const size_t before = found->second.size();
-    std::set<Flag> both;
-    for (const Flag &flag : found->second)
-      if (holds.count(flag))
-        both.insert(flag);
-    found->second = std::move(both);
-    return found->second.size() != before;
-  }
+                     const KnownConditions &known, bool isFirst);
 
   llvm::DenseMap<Value *, std::set<Flag>> unset_; // with what holds wherever it is unset
 };

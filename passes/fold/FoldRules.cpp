@@ -1,5 +1,5 @@
 // Rules of fold-constants that look at structure: at types, at lists and dicts, at branches.
-#include "passes/fold/FoldSurroundings.h"
+#include "passes/fold/FoldRank.h"
 #include "passes/fold/Folding.h"
 
 #include <fmt/format.h>
@@ -51,17 +51,6 @@ bool foldIsInstance(Folding &folding, Node *node) {
   if (maybe || given->kind() == c10::TypeKind::InterfaceType || given->containedTypes().size() > 0)
     return false;
   return folding.replaceByConstant(node->output(), false);
-}
-
-/// `node` asks for the rank of `of`.
-bool foldRank(Folding &folding, Node *node, Value *of) {
-  RankThroughBranches ranks(folding);
-  const std::optional<int64_t> rank = ranks.of(of);
-  if (!rank)
-    return false;
-  for (const Value *tensor : ranks.reliedOn())
-    folding.relyOn(tensor, "rank", std::to_string(*rank));
-  return folding.replaceByConstant(node->output(), *rank);
 }
 
 /// Rank and dtype of every accepted input are the same, as the inputs are checked at run time;
@@ -402,11 +391,6 @@ bool foldContainer(Folding &folding, Node *node) {
       return node->inputs().size() > 1 && foldGet(folding, node);
     return node->kind() == contains && foldContains(folding, node);
   }
-}
-
-bool foldSurroundings(Folding &folding, Node *node) {
-  return node->outputs().size() == 1 && node->output()->hasUses() &&
-         SurroundingsFolder(folding).fold(node);
 }
 
 bool foldControl(Folding &folding, Node *node) {

@@ -94,6 +94,6 @@ bool foldOperator(Folding &folding, torch::jit::Node *node);     // FoldConstant
 bool foldTypeTest(Folding &folding, torch::jit::Node *node);     // FoldRules.cpp
 bool foldContainer(Folding &folding, torch::jit::Node *node);    // FoldRules.cpp
 bool foldControl(Folding &folding, torch::jit::Node *node);      // FoldRules.cpp
-bool foldSurroundings(Folding &folding, torch::jit::Node *node); // FoldRules.cpp
+bool foldSurroundings(Folding &folding, torch::jit::Node *node); // FoldSurroundings.cpp
 
 } // namespace pipec

@@ -2,48 +2,32 @@
 // order, of a dict with their constant keys.
 #pragma once
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
 
-#include <torch/csrc/jit/ir/constants.h>
-#include <torch/csrc/jit/ir/ir.h>
+#include <ATen/core/jit_type_base.h>
 
 #include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace torch::jit {
+struct Graph;
+struct Node;
+struct Value;
+} // namespace torch::jit
 
 namespace pipec {
 
-inline bool isListOrDict(const c10::Type &type) {
-  return type.kind() == c10::TypeKind::ListType || type.kind() == c10::TypeKind::DictType;
-}
-
-inline c10::TypePtr withoutNone(const c10::TypePtr &type) {
-  auto optional = type->cast<c10::OptionalType>();
-  return optional ? optional->getElementType() : type;
-}
+bool isListOrDict(const c10::Type &type);
+c10::TypePtr withoutNone(const c10::TypePtr &type);
 
 /// A plain change of a list or dict whose effect is known at compile time.
 enum class Change { None, Append, Insert, Extend, Set, Pop, Delete, Clear, Reverse, SetDefault };
-
-inline Change changeOf(const torch::jit::Node *node) {
-  static const std::map<c10::Symbol, Change> changes = {
-      {c10::aten::append, Change::Append},
-      {c10::aten::insert, Change::Insert},
-      {c10::aten::add_, Change::Extend},
-      {c10::aten::_set_item, Change::Set},
-      {c10::aten::pop, Change::Pop},
-      {c10::Symbol::aten("extend"), Change::Extend},
-      {c10::Symbol::aten("update"), Change::Extend},
-      {c10::Symbol::aten("Delete"), Change::Delete},
-      {c10::Symbol::aten("clear"), Change::Clear},
-      {c10::Symbol::aten("reverse"), Change::Reverse},
-      {c10::Symbol::aten("setdefault"), Change::SetDefault}};
-  auto found = changes.find(node->kind());
-  return found == changes.end() ? Change::None : found->second;
-}
-
+Change changeOf(const torch::jit::Node *node);
 /// What it returns is an element, not the container.
-inline bool givesElement(Change change) {
-  return change == Change::Pop || change == Change::SetDefault;
-}
+bool givesElement(Change change);
 
 class Contents {
 public:
@@ -51,181 +35,41 @@ public:
   using Value = torch::jit::Value;
 
   /// Of what a ListConstruct, a DictConstruct or dict() has just made.
-  static std::optional<Contents> of(Node *made) {
-    Contents contents;
-    contents.isDict_ = made->kind() != c10::prim::ListConstruct;
-    if (!contents.isDict_)
-      contents.items_ = made->inputs().vec();
-    for (size_t i = 0; contents.isDict_ && i + 1 < made->inputs().size(); i += 2)
-      if (!contents.set(made->inputs()[i], made->inputs()[i + 1]))
-        return std::nullopt;
-    return contents;
-  }
+  static std::optional<Contents> of(Node *made);
 
   size_t size() const { return items_.size(); }
   /// The element that the last change has given.
   Value *given() const { return given_; }
 
   /// False: not known what it does, or it raises.
-  bool apply(Node *change) {
-    switch (changeOf(change)) {
-    case Change::Append:
-      items_.push_back(change->inputs()[1]);
-      return !isDict_;
-    case Change::Insert:
-      return !isDict_ && insert(change);
-    case Change::Extend:
-      return extend(change->inputs()[1]->node());
-    case Change::Set:
-      return isDict_ ? set(change->inputs()[1], change->inputs()[2]) : setAt(change);
-    case Change::Pop:
-    case Change::Delete:
-      return take(change);
-    case Change::Clear:
-      keys_.clear();
-      items_.clear();
-      places_.clear();
-      return true;
-    case Change::Reverse:
-      std::reverse(items_.begin(), items_.end());
-      return !isDict_;
-    case Change::SetDefault:
-      return isDict_ && setDefault(change);
-    case Change::None:
-      break;
-    }
-    return false;
-  }
+  bool apply(Node *change);
 
   /// A list from `begin` to before `end` in steps, as Python cuts; false for a dict.
-  bool slice(std::optional<int64_t> begin, std::optional<int64_t> end, int64_t step) {
-    const auto count = static_cast<int64_t>(size());
-    auto place = [&](std::optional<int64_t> at, int64_t otherwise) {
-      return std::clamp<int64_t>(!at ? otherwise : *at < 0 ? *at + count : *at, 0, count);
-    };
-    if (isDict_ || step < 1)
-      return false;
-    std::vector<Value *> part;
-    for (int64_t i = place(begin, 0); i < place(end, count); i += step)
-      part.push_back(items_[i]);
-    items_ = std::move(part);
-    return true;
-  }
+  bool slice(std::optional<int64_t> begin, std::optional<int64_t> end, int64_t step);
 
-  bool extend(Node *by) {
-    std::optional<Contents> other = of(by);
-    if (!other || other->isDict_ != isDict_)
-      return false;
-    for (size_t i = 0; i < other->size(); ++i)
-      if (!isDict_)
-        items_.push_back(other->items_[i]);
-      else if (!set(other->keys_[i], other->items_[i]))
-        return false;
-    return true;
-  }
+  bool extend(Node *by);
 
   /// As many elements, and the same keys in the same order.
-  bool fits(const Contents &other) const {
-    return isDict_ == other.isDict_ && size() == other.size() && places_ == other.places_;
-  }
+  bool fits(const Contents &other) const;
 
   /// After control flow: `join` gives what stands for two values that fit.
-  void join(const Contents &other, llvm::function_ref<Value *(Value *, Value *)> join) {
-    for (size_t i = 0; i < size(); ++i)
-      if (items_[i] != other.items_[i])
-        items_[i] = join(items_[i], other.items_[i]);
-  }
+  void join(const Contents &other, llvm::function_ref<Value *(Value *, Value *)> join);
 
   llvm::ArrayRef<Value *> keys() const { return keys_; }
 
-  Node *build(torch::jit::Graph &graph) const {
-    std::vector<Value *> inputs;
-    for (size_t i = 0; i < items_.size(); ++i) {
-      if (isDict_)
-        inputs.push_back(keys_[i]);
-      inputs.push_back(items_[i]);
-    }
-    return graph.create(isDict_ ? c10::prim::DictConstruct : c10::prim::ListConstruct, inputs);
-  }
+  Node *build(torch::jit::Graph &graph) const;
 
 private:
   /// A place counted from the front or the back; absent unless constant.
-  std::optional<int64_t> placeOf(Node *change) const {
-    std::optional<c10::IValue> index = torch::jit::toIValue(change->inputs()[1]);
-    if (!index || !index->isInt())
-      return std::nullopt;
-    return index->toInt() < 0 ? index->toInt() + int64_t(size()) : index->toInt();
-  }
-
-  bool isInside(std::optional<int64_t> place) const {
-    return place && *place >= 0 && *place < int64_t(size());
-  }
-
-  bool insert(Node *change) {
-    std::optional<int64_t> place = placeOf(change);
-    if (place)
-      items_.insert(items_.begin() + std::clamp<int64_t>(*place, 0, size()), change->inputs()[2]);
-    return place.has_value();
-  }
-
-  bool setAt(Node *change) {
-    std::optional<int64_t> place = placeOf(change);
-    if (isInside(place))
-      items_[*place] = change->inputs()[2];
-    return isInside(place);
-  }
-
+  std::optional<int64_t> placeOf(Node *change) const;
+  bool isInside(std::optional<int64_t> place) const;
+  bool insert(Node *change);
+  bool setAt(Node *change);
   /// What is taken must be there: else it raises, or gives a default.
-  bool take(Node *change) {
-    std::optional<int64_t> place = placeOf(change);
-    if (isDict_) {
-      std::optional<std::string> name = nameOf(change->inputs()[1]);
-      auto found = name ? places_.find(*name) : places_.end();
-      place = found == places_.end() ? std::nullopt : std::optional<int64_t>(found->second);
-    }
-    if (!isInside(place))
-      return false;
-    given_ = items_[*place];
-    items_.erase(items_.begin() + *place);
-    if (!isDict_)
-      return true;
-    keys_.erase(keys_.begin() + *place);
-    places_.clear();
-    for (size_t i = 0; i < keys_.size(); ++i)
-      places_[*nameOf(keys_[i])] = i;
-    return true;
-  }
-
-  bool setDefault(Node *change) {
-    std::optional<std::string> name = nameOf(change->inputs()[1]);
-    if (!name)
-      return false;
-    auto found = places_.find(*name);
-    given_ = found == places_.end() ? change->inputs()[2] : items_[found->second];
-    return found != places_.end() || set(change->inputs()[1], change->inputs()[2]);
-  }
-
-  static std::optional<std::string> nameOf(Value *key) {
-    std::optional<c10::IValue> known = torch::jit::toIValue(key);
-    if (!known || !(known->isString() || known->isInt()))
-      return std::nullopt;
-    return known->isString() ? "s" + known->toStringRef() : std::to_string(known->toInt());
-  }
-
+  bool take(Node *change);
+  bool setDefault(Node *change);
   /// A key that is there keeps its place.
-  bool set(Value *key, Value *value) {
-    std::optional<std::string> name = nameOf(key);
-    if (!name)
-      return false;
-    auto [found, isNew] = places_.try_emplace(*name, items_.size());
-    if (!isNew) {
-      items_[found->second] = value;
-      return true;
-    }
-    keys_.push_back(key);
-    items_.push_back(value);
-    return true;
-  }
+  bool set(Value *key, Value *value);
 
   bool isDict_ = false;
   std::vector<Value *> keys_, items_;

@@ -2,19 +2,22 @@
 // whether it would have the dtype and strides of the old one, which operators or types tell.
 #pragma once
 
-#include "ir/TypeAnswers.h"
 #include "llvm/ADT/STLExtras.h"
-#include "passes/analysis/Layouts.h"
 #include "passes/analysis/OperatorFacts.h"
 
-#include <torch/csrc/jit/ir/constants.h>
-#include <torch/csrc/jit/ir/ir.h>
-#include <torch/csrc/jit/runtime/operator.h>
+#include <c10/util/ArrayRef.h>
 
-#include <algorithm>
 #include <functional>
 
+namespace torch::jit {
+struct Node;
+struct Value;
+} // namespace torch::jit
+
 namespace pipec {
+
+struct Layout;
+struct TypeAnswers;
 
 /// Of one run of the pass.
 class PureWrites {
@@ -23,120 +26,36 @@ public:
   using Value = torch::jit::Value;
 
   /// noteMade(made, writer) hears of every node that is made.
-  PureWrites(TypeAnswers &answers, std::function<void(Node *, Node *)> noteMade)
-      : answers_(answers), run_(answers.runs++), noteMade_(std::move(noteMade)) {}
+  PureWrites(TypeAnswers &answers, std::function<void(Node *, Node *)> noteMade);
 
   // Nodes before the writer; null where operators have no such form.
 
   /// The writer's pure form on `target`.
-  Value *pure(Node *writer, Value *target) {
-    std::string name = writer->kind().toUnqualString();
-    name.pop_back();
-    std::vector<Value *> inputs = writer->inputs().vec();
-    inputs[0] = target;
-    return insert(writer, c10::Symbol::aten(name), inputs);
-  }
+  Value *pure(Node *writer, Value *target);
 
   /// What copy_ copies, in the sizes of the target.
-  Value *like(Node *writer, Value *target) {
-    return insert(writer, c10::aten::expand_as, {writer->input(1), target});
-  }
+  Value *like(Node *writer, Value *target);
 
   /// A tensor with the form of `old` and the elements of `by`.
-  Value *replaced(Node *writer, Value *old, Value *by) {
-    torch::jit::WithInsertPoint guard(writer);
-    torch::jit::Graph &graph = *writer->owningGraph();
-    Value *zero = graph.insertConstant(0), *one = graph.insertConstant(1);
-    Value *none = graph.insertConstant(c10::IValue());
-    return insert(writer, c10::Symbol::aten("slice_scatter"), {old, by, zero, none, none, one});
-  }
+  Value *replaced(Node *writer, Value *old, Value *by);
 
   // What operators and types tell.
 
   /// A question to operators (`untyped`) and types, which may answer otherwise: that is noted, and
   /// taken from the notes where they are given.
-  template <typename Predicate> bool ask(bool untyped, const Value *value, Predicate predicate) {
-    const size_t question = question_++;
-    if (answers_.given) {
-      auto noted = answers_.forms.find(run_);
-      return untyped != (noted != answers_.forms.end() &&
-                         std::binary_search(noted->second.begin(), noted->second.end(), question));
-    }
-    std::optional<Layout> layout = layoutOf(*value->type());
-    const bool typed = layout ? predicate(*layout) : untyped;
-    if (typed != untyped)
-      answers_.forms[run_].push_back(question);
-    return typed;
-  }
+  bool ask(bool untyped, const Value *value, llvm::function_ref<bool(const Layout &)> predicate);
 
-  static bool hasDims(const Layout &layout) { return !layout.sizes.empty(); }
+  static bool hasDims(const Layout &layout);
 
   /// dtype and strides of the pure form are those of the tensor that is now `now`; contiguous:
   /// known from operators alone.
-  bool keepsForm(const Value *now, bool contiguous, const Node *writer, PureForm form) {
-    switch (form) {
-    case PureForm::Copy:
-      return ask(false, now, hasDims);
-    case PureForm::Fill:
-    case PureForm::Indexed:
-      return ask(contiguous, now, isContiguous);
-    case PureForm::Unary:
-      return !hasTensorBound(writer) && ask(makesDense(now->node()), now, [](const Layout &layout) {
-        return c10::isFloatingType(layout.dtype) && keepsStrides(layout);
-      });
-    case PureForm::Binary:
-      return ask(false, now, [&](const Layout &layout) {
-        return hasNoRounding(writer) && keepsFormWith(layout, *writer->input(1)->type(), writer);
-      });
-    case PureForm::None:
-    case PureForm::View:
-      break;
-    }
-    return false;
-  }
+  bool keepsForm(const Value *now, bool contiguous, const Node *writer, PureForm form);
 
   /// div_(x, y, rounding_mode=...) is another operator to its gradient.
-  static bool hasNoRounding(const Node *writer) {
-    return writer->kind() != c10::Symbol::aten("div_") || writer->inputs().size() == 2;
-  }
+  static bool hasNoRounding(const Node *writer);
 
 private:
-  Value *insert(Node *writer, c10::Symbol kind, at::ArrayRef<Value *> inputs) {
-    Node *made = writer->owningGraph()->create(kind, inputs);
-    made->insertBefore(writer)->copyMetadata(writer);
-    if (made->maybeOperator()) {
-      noteMade_(made, writer);
-      return made->output();
-    }
-    made->destroy(); // no such form with these arguments
-    return nullptr;
-  }
-
-  /// clamp_ with a tensor: another operand that may broadcast.
-  static bool hasTensorBound(const Node *writer) {
-    return llvm::any_of(writer->inputs().slice(1), [](const Value *input) {
-      return input->type()->kind() == c10::TypeKind::TensorType;
-    });
-  }
-
-  static bool keepsFormWith(const Layout &layout, const c10::Type &other, const Node *writer) {
-    if (!keepsStrides(layout))
-      return false;
-    if (other.kind() != c10::TypeKind::TensorType) {
-      const bool whole =
-          other.kind() == c10::TypeKind::IntType || other.kind() == c10::TypeKind::BoolType;
-      if (c10::isIntegralType(layout.dtype, /*includeBool=*/false))
-        return whole && writer->kind() != c10::Symbol::aten("div_");
-      return c10::isFloatingType(layout.dtype) &&
-             (whole || other.kind() == c10::TypeKind::FloatType);
-    }
-    std::optional<Layout> second = layoutOf(other);
-    if (!second || second->dtype != layout.dtype || !c10::isFloatingType(layout.dtype))
-      return false;
-    return (second->sizes == layout.sizes && second->strides == layout.strides) ||
-           (isContiguous(layout) && isContiguous(*second) &&
-            broadcastsInto(second->sizes, layout.sizes));
-  }
+  Value *insert(Node *writer, c10::Symbol kind, at::ArrayRef<Value *> inputs);
 
   TypeAnswers &answers_;
   size_t run_, question_ = 0;

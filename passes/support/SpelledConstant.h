@@ -1,78 +1,25 @@
 // A value that an attribute holds, as nodes of the graph.
 #pragma once
 
-#include "ir/NodeInfo.h"
-#include "ir/Refusals.h"
-#include "llvm/ADT/ArrayRef.h"
+#include "ir/support/Error.h"
 
-#include <torch/csrc/jit/ir/constants.h>
-#include <torch/csrc/jit/ir/ir.h>
+#include <ATen/core/ivalue.h>
+
+#include <string>
+
+namespace torch::jit {
+struct Node;
+struct Value;
+} // namespace torch::jit
 
 namespace pipec {
-
-/// A node that stands for the read of an attribute, as messages call the read.
-inline std::string describeRead(torch::jit::Node *read) {
-  return "prim::GetAttr" +
-         describeNode(read).substr(std::string(read->kind().toQualString()).size());
-}
 
 /// Nodes at the insertion point that make the value of attribute `path`, which `read` reads, or
 /// stands for the read of. Lists, tuples and dicts are spelled out: a constant of such a type has
 /// no text that parses. Errors: Unsupported when the value has no constant.
-inline llvm::Expected<torch::jit::Value *> spelledConstant(const c10::IValue &value,
-                                                           const c10::TypePtr &type,
-                                                           const std::string &path,
-                                                           torch::jit::Node *read) {
-  using torch::jit::Node;
-  using torch::jit::Value;
-  torch::jit::Graph &graph = *read->owningGraph();
-  auto elements = [&](llvm::ArrayRef<c10::IValue> values,
-                      auto typeOf) -> llvm::Expected<std::vector<Value *>> {
-    std::vector<Value *> result;
-    for (size_t i = 0; i < values.size(); ++i) {
-      llvm::Expected<Value *> element = spelledConstant(values[i], typeOf(i), path, read);
-      if (!element)
-        return element.takeError();
-      result.push_back(*element);
-    }
-    return result;
-  };
-  auto insert = [&](Node *node) { return graph.insertNode(node->copyMetadata(read))->output(); };
-  if (value.isList()) {
-    c10::TypePtr elementType = value.type()->expect<c10::ListType>()->getElementType();
-    auto inner = elements(value.toListRef().vec(), [&](size_t) { return elementType; });
-    if (!inner)
-      return inner.takeError();
-    return insert(graph.createList(elementType, *inner));
-  }
-  if (value.isTuple()) {
-    auto tupleType = value.type()->expect<c10::TupleType>();
-    auto inner = elements(value.toTupleRef().elements().vec(),
-                          [&](size_t i) { return tupleType->elements()[i]; });
-    if (!inner)
-      return inner.takeError();
-    return insert(graph.createTuple(*inner, tupleType->schema() ? tupleType : nullptr));
-  }
-  if (value.isGenericDict()) {
-    auto dictType = value.type()->expect<c10::DictType>();
-    std::vector<c10::IValue> keys, values;
-    for (const auto &item : value.toGenericDict()) {
-      keys.push_back(item.key());
-      values.push_back(item.value());
-    }
-    auto keyValues = elements(keys, [&](size_t) { return dictType->getKeyType(); });
-    if (!keyValues)
-      return keyValues.takeError();
-    auto valueValues = elements(values, [&](size_t) { return dictType->getValueType(); });
-    if (!valueValues)
-      return valueValues.takeError();
-    return insert(graph.createDict(dictType->getKeyType(), dictType->getValueType(), *keyValues,
-                                   *valueValues));
-  }
-  std::optional<Value *> inserted = torch::jit::tryInsertConstant(graph, value);
-  if (!inserted)
-    return refuseWith(Refusal::AttributeType, describeRead(read), path, type->annotation_str());
-  return *inserted;
-}
+llvm::Expected<torch::jit::Value *> spelledConstant(const c10::IValue &value,
+                                                    const c10::TypePtr &type,
+                                                    const std::string &path,
+                                                    torch::jit::Node *read);
 
 } // namespace pipec

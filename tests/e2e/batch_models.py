@@ -127,6 +127,41 @@ class Ranks(Two):
         return self.b(torch.relu(x))
 
 
+class Halves(Two):
+    """Whole numbers that add up over 5 = 3 + 2 samples by chance."""
+
+    def forward(self, x: torch.Tensor):
+        n = x.size(0)
+        return self.b(torch.relu(self.a(x))), n // 2, (n + 1) // 2, n % 2, torch.tensor(n // 3), n * 2
+
+
+class MaskedLoss(Two):
+    """A mean over the labels that are not ignored: samples have different numbers of them."""
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor):
+        logits = self.b(torch.relu(self.a(x)))
+        return nn.functional.cross_entropy(logits.flatten(0, 1), y.flatten(), ignore_index=-100)
+
+
+class WeightedLoss(Two):
+    """A mean that is weighted by the class of each sample."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("weights", torch.linspace(0.1, 4.0, 8))
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor):
+        return nn.functional.cross_entropy(self.b(torch.relu(self.a(x))), y, self.weights)
+
+
+class Pairs(Two):
+    """Takes even batches only; the second result has pairs along its first dimension."""
+
+    def forward(self, x: torch.Tensor):
+        x = self.b(torch.relu(self.a(x)))
+        return x, x.view(x.size(0) // 2, 2, 8)[:, :, :4]
+
+
 class Decoder(nn.Module):
     """One layer of attention with a cache: ids are one token, the mask is one longer than the cache."""
 

@@ -115,6 +115,29 @@ class Batches(e2e.Case):
         got = self.runBoth(model, artifact, (torch.randn(4, 8),), 2, *merges)
         self.assertEqual(len(got["loss"]), 2)
 
+    def testWholeNumbersThatAddUpByChance(self):
+        _, result = self.compile(self.save("Halves"), (torch.randn(4, 8),))
+        rows = self.results(result)
+        self.assertEqual({path: row["equals_whole_batch"] for path, row in rows.items()},
+                         {"0": "yes", "1": "no", "2": "no", "3": "no", "4": "no", "5": "yes"})
+        self.assertEqual((rows["1"]["merge"], rows["5"]["merge"]), ("list", "sum"))
+
+    def testLossesOverPartsOfUnequalWeight(self):
+        """The samples of a trial differ in their labels, also where the example has one, or one label only."""
+        for ignored in (3, 1):
+            y = torch.randint(0, 8, (1, 6))
+            y[0, 6 - ignored:] = -100
+            _, result = self.compile(self.save("MaskedLoss"), (torch.randn(1, 6, 8), y))
+            self.assertEqual(self.results(result)["result"]["equals_whole_batch"], "no")
+            self.assertIn("warning: the result is the mean over micro-batches", result.err)
+        for samples in (1, 4):
+            _, result = self.compile(self.save("WeightedLoss"), (torch.randn(samples, 8), torch.ones(samples, dtype=torch.long)))
+            self.assertEqual(self.results(result)["result"]["equals_whole_batch"], "no")
+
+    def testASizeThatIsThatOfTheBatchByChance(self):
+        _, result = self.compile(self.save("Pairs"), (torch.randn(4, 8),))
+        self.assertRegex(result.err, "warning: result 1 is concatenated along dimension 2, only because it has the size of the batch there .*--merge 1=")
+
     def testSteps(self):
         model = self.save("Greedy")
         _, result = self.compile(model, (torch.randn(4, 8) * 3,))
@@ -149,7 +172,7 @@ class Batches(e2e.Case):
         model = self.save("Reduces")
         how = ["pipe-compile", model, "--stages", 2, "--inputs", "f32[4,8]", "--dry-run", "--merge"]
         self.refused(2, "--merge: expected a result of the model (0, 1, 2, 3, 4, 5), got y", *how, "y=sum")
-        self.refused(2, "--merge 1=concat:0: expected a dimension below 0, got 0", *how, "1=concat:0")
+        self.refused(2, "--merge 1=concat:0: concat is for tensors with dimensions, got a single number", *how, "1=concat:0")
         self.refused(2, "--merge: expected PATH=concat:K, ", *how, "1=most")
         self.refused(2, "--merge 5=mean: a mean is of floats, got int64", *how, "5=mean")
 

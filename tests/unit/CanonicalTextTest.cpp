@@ -64,10 +64,10 @@ TEST(CanonicalLines, OrderOfResultsIsNoDifference) {
 /// A model with one node that has the attribute `a` with this value.
 using SetAttribute = std::function<void(torch::jit::Node *, c10::Symbol)>;
 std::vector<std::string> linesWith(const SetAttribute &set) {
-  Model model = take(parseModel("model {\n  graph(%x : Tensor):\n"
-                                "    %y : Tensor = aten::relu(%x)\n    return (%y)\n}\n"));
-  set(*model.graph->nodes().begin(), c10::Symbol::attr("a"));
-  return canonicalLines(model);
+  Model parsed = take(parseModel("model {\n  graph(%x : Tensor):\n"
+                                 "    %y : Tensor = aten::relu(%x)\n    return (%y)\n}\n"));
+  set(*parsed.graph->nodes().begin(), c10::Symbol::attr("a"));
+  return canonicalLines(parsed);
 }
 
 std::shared_ptr<torch::jit::Graph> graphOf(const char *op) {
@@ -125,11 +125,11 @@ TEST(CanonicalLines, EveryKindOfAttributeCounts) {
 
 /// A value that nothing defines has no name that another one could have, too.
 TEST(CanonicalLines, WhatIsNotKnownEqualsNothing) {
-  const Model model = take(parseModel("model {\n  graph(%x : Tensor):\n"
-                                      "    %y : Tensor = aten::relu(%x)\n    return (%y)\n}\n"));
+  const Model parsed = take(parseModel("model {\n  graph(%x : Tensor):\n"
+                                       "    %y : Tensor = aten::relu(%x)\n    return (%y)\n}\n"));
   torch::jit::Graph other;
   std::vector<torch::jit::Value *> foreign = {other.addInput()};
-  EXPECT_NE(canonicalNames(model, foreign), canonicalNames(model, foreign));
+  EXPECT_NE(canonicalNames(parsed, foreign), canonicalNames(parsed, foreign));
 }
 
 } // namespace

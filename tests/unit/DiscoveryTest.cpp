@@ -288,7 +288,7 @@ TEST(Discovery, GivenRulesWin) {
   EXPECT_EQ(describe(giveMerges(signature, {{"7", rule(Kind::Same)}})).message,
             "--merge: expected a result of the model (0, 1), got 7");
   EXPECT_EQ(describe(giveMerges(signature, {{"0", rule(Kind::Concat, 3)}})).message,
-            "--merge 0=concat:3: expected a dimension below 0, got 3");
+            "--merge 0=concat:3: concat is for tensors with dimensions, got a single number");
 }
 
 TEST(Discovery, TheExampleMayBeAMicroBatch) {

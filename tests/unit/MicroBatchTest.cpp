@@ -227,7 +227,8 @@ TEST(Merge, SaysWhatDoesNotFit) {
   EXPECT_EQ(message(kMean, 0.5, c10::IValue()),
             "result: the micro-batches returned results of different structure");
   EXPECT_EQ(message(concat(0), at::scalar_tensor(1.0), at::scalar_tensor(2.0)),
-            "result: joined along dimension 0: expected at least 1 dimensions, got 0");
+            "result: concatenation along dimension 0: expected at least 1 dimension in the result "
+            "of each micro-batch, got 0");
 }
 
 TEST(Merge, WithoutAnExampleLengthsShowListsOfSamples) {

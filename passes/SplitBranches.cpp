@@ -16,10 +16,9 @@
 //
 // What one branch hands on and the other has nothing for is an empty tensor or a zero there, which
 // nobody reads: the condition is the same for all steps.
-#pragma once
-
 #include "ir/MarkerOps.h"
 #include "llvm/ADT/STLExtras.h"
+#include "passes/Passes.h"
 #include "passes/analysis/TopLevel.h"
 
 #include <torch/csrc/jit/ir/constants.h>
@@ -27,7 +26,13 @@
 
 namespace pipec {
 
-class BranchSplitter : public ModelPass {
+namespace {
+
+using torch::jit::Block;
+using torch::jit::Node;
+using torch::jit::Value;
+
+class SplitBranches : public ModelPass {
 public:
   llvm::Expected<bool> run(Model &model) override {
     model_ = &model;
@@ -42,9 +47,6 @@ public:
   }
 
 private:
-  using Block = torch::jit::Block;
-  using Node = torch::jit::Node;
-  using Value = torch::jit::Value;
   using Step = std::vector<Node *>;
 
   static constexpr int kMostDeep = 8;      // of the arithmetic that makes a condition
@@ -247,5 +249,29 @@ private:
 
   Model *model_ = nullptr;
 };
+
+} // namespace
+
+PassInfo splitBranches() {
+  return {.name = "split-branches",
+          .description = "splits a large branch on a number or flag argument into one branch per "
+                         "step, so that cuts can go between the steps",
+          .requires_ = "a flat graph",
+          .guarantees = "every operator runs under the condition it ran under, in the same order; "
+                        "branches that raise or leave early stay",
+          .example = R"(
+    %y : Tensor = prim::If(%fast)
+      block0(): %a : Tensor = aten::relu(%x)  %b : Tensor = aten::neg(%a) -> (%b)
+      block1(): %c : Tensor = aten::exp(%x)   %d : Tensor = aten::abs(%c) -> (%d)
+    =>
+    %h : Tensor = prim::If(%fast)
+      block0(): %a : Tensor = aten::relu(%x) -> (%a)
+      block1(): %c : Tensor = aten::exp(%x) -> (%c)
+    %y : Tensor = prim::If(%fast)
+      block0(): %b : Tensor = aten::neg(%h) -> (%b)
+      block1(): %d : Tensor = aten::abs(%h) -> (%d))",
+          .options = "",
+          .make = withoutOptions<SplitBranches>()};
+}
 
 } // namespace pipec

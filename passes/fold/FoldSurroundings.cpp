@@ -1,68 +1,22 @@
 // Rules of fold-constants for questions about where and how a model runs: in an inference without
 // gradients, without autocast, on CPUs and CUDA devices, on inputs that are no nested tensors.
 // Modules of torch.nn ask them to choose a fast path.
-#pragma once
-
 #include "ir/values/Values.h"
 #include "passes/fold/Folding.h"
 
+#include <map>
+#include <set>
+
 namespace pipec {
 
-/// The rank of a tensor that is chosen by branches, or that an operator makes of another with the
-/// same rank.
-class RankThroughBranches {
-public:
-  using Value = torch::jit::Value;
+namespace {
 
-  explicit RankThroughBranches(const Folding &folding) : folding_(folding) {}
-
-  std::optional<int64_t> of(const Value *tensor) {
-    auto [known, isNew] = ranks_.try_emplace(tensor, std::nullopt);
-    if (!isNew)
-      return known->second;
-    const std::optional<int64_t> rank = find(tensor);
-    ranks_[tensor] = rank;
-    return rank;
-  }
-
-  /// The tensors whose ranks were taken from types, in the order in which they were met.
-  llvm::ArrayRef<const Value *> reliedOn() const { return reliedOn_; }
-
-private:
-  std::optional<int64_t> find(const Value *tensor) {
-    if (std::optional<int64_t> rank = folding_.rankOf(tensor)) {
-      reliedOn_.push_back(tensor);
-      return rank;
-    }
-    const torch::jit::Node *node = tensor->node();
-    if (keepsRank(node->kind()))
-      return of(node->input(0));
-    if (node->kind() != c10::prim::If)
-      return std::nullopt;
-    const std::optional<int64_t> first = of(node->blocks()[0]->outputs()[tensor->offset()]);
-    if (!first || of(node->blocks()[1]->outputs()[tensor->offset()]) != first)
-      return std::nullopt;
-    return first;
-  }
-
-  /// A nested tensor has the rank of the padded one.
-  static bool keepsRank(c10::Symbol kind) {
-    static const c10::Symbol layer = c10::Symbol::aten("_transformer_encoder_layer_fwd"),
-                             nested = c10::Symbol::aten("_nested_tensor_from_mask");
-    return kind == layer || kind == nested || kind == c10::prim::unchecked_cast;
-  }
-
-  const Folding &folding_;
-  std::map<const Value *, std::optional<int64_t>> ranks_; // looked up only
-  std::vector<const Value *> reliedOn_;
-};
+using torch::jit::Node;
+using torch::jit::Value;
 
 /// Whether a tensor is a nested one: never, always, or where a condition is true or false.
 class Nestedness {
 public:
-  using Node = torch::jit::Node;
-  using Value = torch::jit::Value;
-
   struct Answer {
     enum class Kind { Unknown, Constant, Condition } kind = Kind::Unknown;
     bool is = false; // Constant: whether it is; Condition: it is where the condition is that
@@ -193,9 +147,6 @@ private:
 
 class SurroundingsFolder {
 public:
-  using Node = torch::jit::Node;
-  using Value = torch::jit::Value;
-
   explicit SurroundingsFolder(Folding &folding) : folding_(folding) {}
 
   bool fold(Node *node) {
@@ -287,5 +238,12 @@ private:
 
   Folding &folding_;
 };
+
+} // namespace
+
+bool foldSurroundings(Folding &folding, Node *node) {
+  return node->outputs().size() == 1 && node->output()->hasUses() &&
+         SurroundingsFolder(folding).fold(node);
+}
 
 } // namespace pipec

@@ -1,0 +1,139 @@
+#include "compiler/emit/ModelEmitter.h"
+
+#include "compiler/emit/ModuleBuilder.h"
+#include "ir/Model.h"
+#include "ir/values/Values.h"
+
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/ir/ir.h>
+
+#include <sstream>
+
+namespace pipec {
+
+namespace {
+
+class ModelEmitter : ModuleBuilder {
+public:
+  // Training flags are folded into the graph: what the modules still have says that nothing trains.
+  explicit ModelEmitter(const Model &model)
+      : ModuleBuilder("__torch__.pipec.Model", /*training=*/false), model_(model) {}
+
+  torch::jit::Module build() {
+    for (size_t i = 0; i < model_.attributes.size(); ++i) {
+      const Attribute &attribute = model_.attributes[i];
+      registerAs(attribute.name, attribute.kind, attribute.value, inputOf(i)->type());
+      for (const std::string &other : attribute.otherNames)
+        registerAs(other, attribute.kind, attribute.value, inputOf(i)->type());
+    }
+    addMethod();
+    return module_;
+  }
+
+private:
+  torch::jit::Value *inputOf(size_t attribute) const {
+    return model_.graph->inputs()[model_.argumentCount() + attribute];
+  }
+
+  void addMethod() {
+    std::shared_ptr<torch::jit::Graph> graph = beginMethod();
+    std::vector<torch::jit::Value *> values;
+    for (size_t i = 0; i < model_.argumentCount(); ++i)
+      values.push_back(
+          addInput(*graph, model_.signature.inputs[i].name, model_.graph->inputs()[i]->type()));
+    for (size_t i = 0; i < model_.attributes.size(); ++i)
+      values.push_back(inputOf(i)->hasUses() ? loadAttribute(*graph, model_.attributes[i].name)
+                                             : graph->inputs()[0]);
+    results_ = torch::jit::insertGraph(*graph, *model_.graph, values);
+    size_t leaves = model_.signature.leaves.size();
+    for (size_t i = 0; i < model_.stateOutputs.size(); ++i)
+      storeAttribute(*graph, model_.attributes[model_.stateOutputs[i]].name, results_[leaves + i]);
+    torch::jit::Value *result = tree(*graph, model_.signature.outputs);
+    torch::jit::Function *function = finish(model_.signature.method, graph, result);
+    function->setSchema(withDefaults(function->getSchema()));
+  }
+
+  /// The names and default values of the source's arguments.
+  c10::FunctionSchema withDefaults(const c10::FunctionSchema &schema) const {
+    std::vector<c10::Argument> arguments = schema.arguments();
+    for (size_t i = 0; i < model_.argumentCount(); ++i) {
+      const InputSpec &input = model_.signature.inputs[i];
+      c10::Argument &argument = arguments[i + 1];
+      argument =
+          c10::Argument(input.name, argument.type(), std::nullopt, defaultOf(input, argument));
+    }
+    return schema.cloneWithArguments(std::move(arguments));
+  }
+
+  static std::optional<c10::IValue> defaultOf(const InputSpec &input,
+                                              const c10::Argument &argument) {
+    if (!input.defaultValue)
+      return std::nullopt;
+    Signature one;
+    one.inputs = {input};
+    llvm::Expected<std::vector<c10::IValue>> bound = bindArguments(one, {argument.type()}, {});
+    if (bound)
+      return (*bound)[0];
+    std::string why = describe(bound.takeError()).message;
+    TORCH_CHECK(false, "default of ", input.name, ": ", why);
+  }
+
+  /// The result as the source builds it from its parts.
+  torch::jit::Value *tree(torch::jit::Graph &graph, const OutputTree &node) {
+    if (node.kind == OutputTree::Kind::Leaf)
+      return results_[node.leaf];
+    std::vector<torch::jit::Value *> children;
+    std::vector<c10::TypePtr> types;
+    for (const OutputTree &child : node.children) {
+      children.push_back(tree(graph, child));
+      types.push_back(children.back()->type());
+    }
+    if (node.kind == OutputTree::Kind::Tuple)
+      return graph.insertNode(graph.createTuple(children, namedTuple(node, types)))->output();
+    c10::TypePtr element = commonType(types);
+    if (node.kind == OutputTree::Kind::List)
+      return graph.insertNode(graph.createList(element, children))->output();
+    std::vector<torch::jit::Value *> keys;
+    for (const std::string &key : node.keys)
+      keys.push_back(graph.insertConstant(key));
+    return graph.insertNode(graph.createDict(c10::StringType::get(), element, keys, children))
+        ->output();
+  }
+
+  /// Null for a plain tuple, and for one of an artifact that does not say its fields.
+  c10::TupleTypePtr namedTuple(const OutputTree &node, const std::vector<c10::TypePtr> &types) {
+    if (node.keys.empty())
+      return nullptr;
+    // Two types may have one name: they are told apart by where they are.
+    for (size_t number = 1;; ++number) {
+      c10::QualifiedName name("__torch__.pipec.named" + std::to_string(number) + "." +
+                              node.typeName);
+      auto type = c10::TupleType::createNamed(name, node.keys, types);
+      c10::NamedTypePtr known = unit_->get_type(name);
+      if (known && *known == *type)
+        return known->expect<c10::TupleType>();
+      if (known)
+        continue;
+      unit_->register_type(type);
+      return type;
+    }
+  }
+
+  static c10::TypePtr commonType(const std::vector<c10::TypePtr> &types) {
+    if (types.empty())
+      return c10::TensorType::get();
+    std::ostringstream why;
+    std::optional<c10::TypePtr> common = c10::unifyTypeList(types, why, /*default_to_union=*/false);
+    TORCH_CHECK(common, "the parts of the result have no common type: ", why.str());
+    return *common;
+  }
+
+  const Model &model_;
+  std::vector<torch::jit::Value *> results_;
+};
+
+} // namespace
+
+torch::jit::Module moduleOf(const Model &model) { return ModelEmitter(model).build(); }
+
+} // namespace pipec

@@ -1,0 +1,11 @@
+// A rule of fold-constants for ranks, also of tensors that branches choose.
+#pragma once
+
+#include "passes/fold/Folding.h"
+
+namespace pipec {
+
+/// `node` asks for the rank of `of`.
+bool foldRank(Folding &folding, torch::jit::Node *node, torch::jit::Value *of);
+
+} // namespace pipec

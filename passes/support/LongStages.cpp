@@ -1,0 +1,114 @@
+#include "passes/support/LongStages.h"
+
+#include "ir/NodeInfo.h"
+#include "ir/support/Words.h"
+#include "llvm/ADT/STLExtras.h"
+#include "passes/analysis/CutLegality.h"
+
+#include <fmt/format.h>
+
+#include <torch/csrc/jit/ir/ir.h>
+
+#include <algorithm>
+#include <map>
+
+namespace pipec {
+
+namespace {
+
+class LongStages {
+public:
+  explicit LongStages(const Model &model) : model_(model), top_(topLevelOf(model)) {}
+
+  std::vector<std::string> warnings() const {
+    const size_t stages = top_.boundaries.size() + 1;
+    const double total = cost(0, top_.operators.size());
+    std::vector<std::string> sentences;
+    if (model_.nodeCosts.size() != top_.operators.size() || total <= 0)
+      return sentences;
+    const double mean = total / static_cast<double>(stages);
+    for (size_t s = 0; s < stages; ++s) {
+      const size_t begin = s == 0 ? 0 : top_.boundaries[s - 1];
+      const size_t end = s + 1 == stages ? top_.operators.size() : top_.boundaries[s];
+      const double own = cost(begin, end);
+      if (own > kMost * mean)
+        sentences.push_back(
+            fmt::format("stage {} has {:.0f} % of the cost, {:.1f} times the mean of {}: {}", s,
+                        100 * own / total, own / mean, counted(stages, "stage"), why(begin, end)));
+    }
+    return sentences;
+  }
+
+private:
+  static constexpr double kMost = 2;        // of the mean
+  static constexpr double kMainShare = 0.5; // of a stage: the operator that makes it long
+
+  double cost(size_t begin, size_t end) const {
+    double sum = 0;
+    for (size_t i = begin; i < end && i < model_.nodeCosts.size(); ++i)
+      sum += static_cast<double>(model_.nodeCosts[i].flops);
+    return sum;
+  }
+
+  std::string why(size_t begin, size_t end) const {
+    size_t main = begin;
+    for (size_t i = begin; i < end; ++i)
+      if (cost(i, i + 1) > cost(main, main + 1))
+        main = i;
+    const double share = cost(main, main + 1) / cost(begin, end);
+    if (share > kMainShare)
+      return fmt::format("{:.0f} % of that is {}", 100 * share, whyWhole(top_.operators[main]));
+    const CutLegality legality(model_, top_);
+    std::map<std::string, size_t> blocked; // places by what keeps them together
+    bool free = false;
+    for (size_t i = begin + 1; i < end; ++i)
+      if (std::string reason = legality.why(i); reason.empty())
+        free = true;
+      else
+        ++blocked[reason];
+    const std::string what =
+        fmt::format("{} {}", counted(end - begin, "operator"), modulesOf(begin, end));
+    if (blocked.empty() || free)
+      return what + "; cut elsewhere, or leave the cuts to --split auto";
+    const auto most = std::max_element(blocked.begin(), blocked.end(),
+                                       [](auto &a, auto &b) { return a.second < b.second; });
+    return fmt::format("{}; {}; trace the model, or cut elsewhere", what, most->first);
+  }
+
+  static std::string whyWhole(torch::jit::Node *node) {
+    switch (node->kind()) {
+    case c10::prim::Loop:
+      return describeNode(node) + ", a loop that runs in one stage; trace the model, or give the "
+                                  "loop a number of iterations that does not depend on data";
+    case c10::prim::If:
+      return describeNode(node) +
+             ", a branch that runs in one stage; trace the model, or pass --inputs so that ranks "
+             "and dtypes of the example decide the branch";
+    default:
+      return describeNode(node) +
+             ", one operator that no cut can divide; use several smaller modules in its place, as "
+             "one nn.LSTM per layer, or ask for fewer stages";
+    }
+  }
+
+  /// "from encoder.0 to encoder.3"
+  std::string modulesOf(size_t begin, size_t end) const {
+    auto name = [&](size_t index) {
+      const std::string path = modulePathOf(top_.operators[index]);
+      return path.empty() ? describeNode(top_.operators[index]) : path;
+    };
+    const std::string first = name(begin), last = name(end - 1);
+    return first == last ? "in " + first : "from " + first + " to " + last;
+  }
+
+  const Model &model_;
+  const TopLevel top_;
+};
+
+} // namespace
+
+std::vector<std::string> longStageWarnings(const Model &model) {
+  return LongStages(model).warnings();
+}
+
+} // namespace pipec

@@ -1,0 +1,123 @@
+#include "passes/support/PureWrites.h"
+
+#include "ir/TypeAnswers.h"
+#include "passes/analysis/Layouts.h"
+
+#include <torch/csrc/jit/ir/constants.h>
+#include <torch/csrc/jit/ir/ir.h>
+#include <torch/csrc/jit/runtime/operator.h>
+
+#include <algorithm>
+
+namespace pipec {
+
+namespace {
+
+using torch::jit::Node;
+using torch::jit::Value;
+
+/// clamp_ with a tensor: another operand that may broadcast.
+bool hasTensorBound(const Node *writer) {
+  return llvm::any_of(writer->inputs().slice(1), [](const Value *input) {
+    return input->type()->kind() == c10::TypeKind::TensorType;
+  });
+}
+
+bool keepsFormWith(const Layout &layout, const c10::Type &other, const Node *writer) {
+  if (!keepsStrides(layout))
+    return false;
+  if (other.kind() != c10::TypeKind::TensorType) {
+    const bool whole =
+        other.kind() == c10::TypeKind::IntType || other.kind() == c10::TypeKind::BoolType;
+    if (c10::isIntegralType(layout.dtype, /*includeBool=*/false))
+      return whole && writer->kind() != c10::Symbol::aten("div_");
+    return c10::isFloatingType(layout.dtype) && (whole || other.kind() == c10::TypeKind::FloatType);
+  }
+  std::optional<Layout> second = layoutOf(other);
+  if (!second || second->dtype != layout.dtype || !c10::isFloatingType(layout.dtype))
+    return false;
+  return (second->sizes == layout.sizes && second->strides == layout.strides) ||
+         (isContiguous(layout) && isContiguous(*second) &&
+          broadcastsInto(second->sizes, layout.sizes));
+}
+
+} // namespace
+
+PureWrites::PureWrites(TypeAnswers &answers, std::function<void(Node *, Node *)> noteMade)
+    : answers_(answers), run_(answers.runs++), noteMade_(std::move(noteMade)) {}
+
+Value *PureWrites::pure(Node *writer, Value *target) {
+  std::string name = writer->kind().toUnqualString();
+  name.pop_back();
+  std::vector<Value *> inputs = writer->inputs().vec();
+  inputs[0] = target;
+  return insert(writer, c10::Symbol::aten(name), inputs);
+}
+
+Value *PureWrites::like(Node *writer, Value *target) {
+  return insert(writer, c10::aten::expand_as, {writer->input(1), target});
+}
+
+Value *PureWrites::replaced(Node *writer, Value *old, Value *by) {
+  torch::jit::WithInsertPoint guard(writer);
+  torch::jit::Graph &graph = *writer->owningGraph();
+  Value *zero = graph.insertConstant(0), *one = graph.insertConstant(1);
+  Value *none = graph.insertConstant(c10::IValue());
+  return insert(writer, c10::Symbol::aten("slice_scatter"), {old, by, zero, none, none, one});
+}
+
+bool PureWrites::ask(bool untyped, const Value *value,
+                     llvm::function_ref<bool(const Layout &)> predicate) {
+  const size_t question = question_++;
+  if (answers_.given) {
+    auto noted = answers_.forms.find(run_);
+    return untyped != (noted != answers_.forms.end() &&
+                       std::binary_search(noted->second.begin(), noted->second.end(), question));
+  }
+  std::optional<Layout> layout = layoutOf(*value->type());
+  const bool typed = layout ? predicate(*layout) : untyped;
+  if (typed != untyped)
+    answers_.forms[run_].push_back(question);
+  return typed;
+}
+
+bool PureWrites::hasDims(const Layout &layout) { return !layout.sizes.empty(); }
+
+bool PureWrites::keepsForm(const Value *now, bool contiguous, const Node *writer, PureForm form) {
+  switch (form) {
+  case PureForm::Copy:
+    return ask(false, now, hasDims);
+  case PureForm::Fill:
+  case PureForm::Indexed:
+    return ask(contiguous, now, isContiguous);
+  case PureForm::Unary:
+    return !hasTensorBound(writer) && ask(makesDense(now->node()), now, [](const Layout &layout) {
+      return c10::isFloatingType(layout.dtype) && keepsStrides(layout);
+    });
+  case PureForm::Binary:
+    return ask(false, now, [&](const Layout &layout) {
+      return hasNoRounding(writer) && keepsFormWith(layout, *writer->input(1)->type(), writer);
+    });
+  case PureForm::None:
+  case PureForm::View:
+    break;
+  }
+  return false;
+}
+
+bool PureWrites::hasNoRounding(const Node *writer) {
+  return writer->kind() != c10::Symbol::aten("div_") || writer->inputs().size() == 2;
+}
+
+Value *PureWrites::insert(Node *writer, c10::Symbol kind, at::ArrayRef<Value *> inputs) {
+  Node *made = writer->owningGraph()->create(kind, inputs);
+  made->insertBefore(writer)->copyMetadata(writer);
+  if (made->maybeOperator()) {
+    noteMade_(made, writer);
+    return made->output();
+  }
+  made->destroy(); // no such form with these arguments
+  return nullptr;
+}
+
+} // namespace pipec
