@@ -119,12 +119,14 @@ private:
     return llvm::Error::success();
   }
 
-  /// A dimension that the user did not name has to fit in every respect.
+  /// A dimension that the user did not name has to fit in every respect, and a result with rows has
+  /// to show it: a single number, as a loss, is the same sum along any dimension.
   llvm::Error tryOther(const CutCandidate &candidate) {
     llvm::Expected<std::optional<Way>> way = tryWay(candidate);
     if (!way)
       return way.takeError();
-    if (*way && (*way)->fit == CutFit::Equal && (*way)->allFollow())
+    if (*way && (*way)->fit == CutFit::Equal && (*way)->allFollow() &&
+        llvm::any_of((*way)->signature.leaves, hasRows))
       best_ = std::move(**way);
     return llvm::Error::success();
   }
