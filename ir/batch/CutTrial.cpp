@@ -6,7 +6,6 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
-#include <ATen/ops/where.h>
 
 namespace pipec {
 
@@ -83,18 +82,25 @@ Values poke(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, int64_t sam
 }
 
 /// How whole numbers of a repeated sample change. Counts: each value occurs as often as not in
-/// another sample, as the tokens and the ignored labels of real samples do, and a number per sample
-/// is another one. Order: every other sample is reversed, which keeps to the values that are there.
+/// another sample, as the tokens and the ignored labels of real samples do. Order: every other
+/// sample is reversed, which keeps to the values that are there.
 enum class Spread { Counts, Order };
 
-void changeNumbers(at::Tensor &row, bool isPerSample, int64_t repeated, Spread how) {
-  if (!isPerSample && how == Spread::Counts)
+/// One number per sample, the same for all of them: another one for some, as of labels. Different
+/// ones stay: some kernels trust offsets and lengths to be sorted. So does 0, which may be an
+/// offset.
+bool isOneLabel(const at::Tensor &tensor) {
+  return tensor.dim() == 1 && tensor.eq(tensor[0]).all().item<bool>() &&
+         (tensor.scalar_type() == at::kBool || tensor[0].gt(0).item<bool>());
+}
+
+void changeNumbers(at::Tensor &row, bool isLabel, int64_t repeated, Spread how) {
+  if (row.dim() > 0 && how == Spread::Counts)
     row.copy_(shifted(row.clone(), repeated));
-  else if (!isPerSample && repeated % 2)
+  else if (row.dim() > 0 && repeated % 2)
     row.copy_(row.clone().flip(-1));
-  else if (isPerSample && how == Spread::Counts && repeated % 2)
-    row.copy_(row.scalar_type() == at::kBool ? row.logical_not()
-                                             : at::where(row.gt(0), row.sub(1), row.add(1)));
+  else if (isLabel && how == Spread::Counts && repeated % 2)
+    row.copy_(row.scalar_type() == at::kBool ? row.logical_not() : row.sub(1));
 }
 
 /// Repetitions of one of `samples` samples become samples of their own: each turned along the last
@@ -106,6 +112,7 @@ Values spread(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, int64_t s
   return mapCut(inputs, dims, [&](const at::Tensor &tensor, int64_t dim) {
     const c10::IValue copied = ownCopies({c10::IValue(tensor)}).front();
     const int64_t size = tensor.size(dim);
+    const bool isLabel = size > 0 && !hasFractions(tensor) && isOneLabel(tensor);
     int64_t repeated = 0;
     for (int64_t k = 1; k < size; ++k) {
       const bool isNew = k * samples / size != (k - 1) * samples / size; // as resizeBatch repeats
@@ -117,7 +124,7 @@ Values spread(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, int64_t s
         row.copy_((tensor.dim() > 1 ? row.roll(repeated, -1) : row.clone())
                       .mul(1 - static_cast<double>(repeated) / 16));
       else
-        changeNumbers(row, tensor.dim() == 1, repeated, how);
+        changeNumbers(row, isLabel, repeated, how);
     }
     distinct = distinct || !copied.toTensor().equal(tensor);
     return copied.toTensor();
