@@ -1,7 +1,20 @@
 # LLVM Support of the distribution, static, its symbols hidden: LibTorch may carry an LLVM of its own.
-find_package(LLVM CONFIG REQUIRED)
+# Of several installed ones the lowest from 14 on, as tools/setup has it; CMake itself takes any. LLVM_DIR and CMAKE_PREFIX_PATH go first.
+set(PIPEC_LLVM_VERSION "" CACHE STRING "major version of the distribution's LLVM to use; default: the lowest from 14 on")
+set(places /usr/lib/llvm-${PIPEC_LLVM_VERSION})
+if(NOT PIPEC_LLVM_VERSION)
+  file(GLOB places /usr/lib/llvm-*/lib/cmake/llvm)
+  list(TRANSFORM places REPLACE /lib/cmake/llvm$ "")
+  list(SORT places COMPARE NATURAL)
+  list(FILTER places EXCLUDE REGEX "llvm-([0-9]|1[0-3])(\\.|$)")
+endif()
+# Without a version: LLVM's package accepts only its own minor version, which differs from release to release.
+find_package(LLVM CONFIG REQUIRED HINTS ${places})
 if(LLVM_VERSION_MAJOR LESS 14)
   message(FATAL_ERROR "LLVM ${LLVM_VERSION} is too old: 14 or newer is needed")
+endif()
+if(PIPEC_LLVM_VERSION AND NOT LLVM_VERSION_MAJOR EQUAL PIPEC_LLVM_VERSION)
+  message(FATAL_ERROR "PIPEC_LLVM_VERSION=${PIPEC_LLVM_VERSION}, but found LLVM ${LLVM_VERSION} in ${LLVM_DIR}: install llvm-${PIPEC_LLVM_VERSION}-dev, or use a new build directory")
 endif()
 add_library(pipec::sdk_llvm INTERFACE IMPORTED) # defined again by the installed package (pipecConfig.cmake.in)
 add_library(sdk_llvm ALIAS pipec::sdk_llvm)

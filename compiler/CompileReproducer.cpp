@@ -1,5 +1,7 @@
 #include "compiler/CompileReproducer.h"
 
+#include "compiler/Pipelines.h"
+
 namespace pipec {
 
 namespace {
@@ -7,7 +9,7 @@ namespace {
 std::string optionsText(const CompileOptions &options) {
   std::string text =
       fmt::format("method {}\nstages {}\nsplit {}\ninputs {}\nmicro-batches {}\n", options.method,
-                  options.stages, options.split.empty() ? "default" : options.split,
+                  options.stages, options.split ? toString(*options.split).str() : "default",
                   options.inputs.empty() ? "none" : options.inputs, options.microBatches);
   for (const auto &[name, dim] : options.batchDims)
     text += fmt::format("batch-dim {}={}\n", name, dim ? std::to_string(*dim) : "none");
@@ -29,13 +31,14 @@ std::string reproducerAbout(const std::string &modelPath, const CompileOptions &
 }
 
 llvm::Expected<Reproducer> beginReproducer(const std::string &modelPath,
-                                           const CompileOptions &options, const ErrorText &error) {
+                                           const CompileOptions &options,
+                                           const std::vector<std::string> &command,
+                                           const ErrorText &error) {
   llvm::Expected<Reproducer> made = Reproducer::begin(options.reproducers);
   if (!made)
     return made;
-  if (llvm::Error failed =
-          made->write("README.txt", reproducerReadme(error, options.command,
-                                                     reproducerAbout(modelPath, options))))
+  if (llvm::Error failed = made->write(
+          "README.txt", reproducerReadme(error, command, reproducerAbout(modelPath, options))))
     return std::move(failed);
   return made;
 }

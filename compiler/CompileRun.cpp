@@ -2,7 +2,9 @@
 
 #include "compiler/GivenSchedule.h"
 #include "compiler/Pipelines.h"
+#include "compiler/TrainingLoss.h"
 #include "compiler/cost/EvaluateGraph.h"
+#include "compiler/verify/CompareGradients.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/schedule/Program.h"
 #include "ir/support/Version.h"
@@ -44,7 +46,7 @@ void markWhere(Model &model, const std::vector<CutPredicate> &predicates) {
   });
 }
 
-/// How many stages there must be, counted apart from the passes that make them.
+/// The required number of stages, counted independently of the passes that make them.
 size_t stagesAsked(const CompileOptions &options, const Model &model) {
   if (options.stages != 0)
     return options.stages;
@@ -55,11 +57,18 @@ size_t stagesAsked(const CompileOptions &options, const Model &model) {
   const TopLevel top = topLevelOf(model);
   std::set<size_t> places(top.boundaries.begin(), top.boundaries.end());
   places.erase(0);
-  places.erase(top.operators.size()); // with nothing behind it
+  places.erase(top.operators.size()); // no operator follows it
   return places.size() + 1;
 }
 
 } // namespace
+
+CompileRun::CompileRun(const std::string &path, const CompileOptions &options,
+                       const InternalOptions &internal)
+    : path_(path), options_(options), internal_(internal),
+      hook_(internal.makeHook ? internal.makeHook() : std::make_unique<CompileHook>()),
+      dumps_(options.dumpDir), phases_(report_, options.progress),
+      frontEnd_(path, options, dumps_, phases_, hook_->passes()) {}
 
 llvm::Error CompileRun::compile(ArtifactWriter &writer) {
   llvm::Expected<Staged> staged = stage();
@@ -86,7 +95,7 @@ llvm::Error CompileRun::stageOnly() { return stage().takeError(); }
 
 std::string CompileRun::pipelineText() const { return wholePipeline(options_, planning_.cuts()); }
 
-/// All passes, and the source on the example.
+/// Runs all passes, and the source on the example.
 llvm::Expected<CompileRun::Staged> CompileRun::stage() {
   if (llvm::Error error = planning_.begin(options_))
     return std::move(error);
@@ -96,13 +105,15 @@ llvm::Expected<CompileRun::Staged> CompileRun::stage() {
   llvm::Expected<Source> source = frontEnd_.study();
   if (!source)
     return source.takeError();
+  if (llvm::Error error = findLoss(source->model.signature))
+    return std::move(error);
   if (llvm::Error error = plan(*source))
     return std::move(error);
   phases_.begin("cutting");
   SourceRecord record = recordSource(source->model);
-  forms_ = source->model.answers.forms;
+  decisions_ = std::move(source->model.answers.decisions);
   if (!options_.dumpDir.empty() || !options_.printAfter.empty()) {
-    finish(record); // for the text of the passes that follow
+    finish(record); // the following passes need its text
     source->model.sourceDigest = record.digest;
   }
   phases_.end("record the source");
@@ -117,7 +128,7 @@ llvm::Expected<CompileRun::Staged> CompileRun::stage() {
 }
 
 llvm::Error CompileRun::plan(Source &source) {
-  if (options_.inputs.empty()) // nothing shows what operators cost
+  if (options_.inputs.empty()) // without inputs, operators have no costs
     return llvm::Error::success();
   std::optional<std::vector<size_t>> given;
   if (planning_.trainsAsCut(source.model)) {
@@ -150,7 +161,8 @@ void CompileRun::markWherePredicatesSay(Model &model) const {
     markWhere(model, predicates);
 }
 
-/// Where they will be, for a plan around them: what the passes do they do again when it is known.
+/// The places of given cuts, for a plan around them. The passes choose them again once the plan is
+/// known.
 llvm::Expected<std::vector<size_t>> CompileRun::givenCuts(const Model &model) {
   Model copy = withOwnGraph(model);
   markWherePredicatesSay(copy);
@@ -203,14 +215,14 @@ llvm::Error CompileRun::placeRanks(StagedModel &model) const {
 
 llvm::Error CompileRun::writeStages(Staged &staged, ArtifactWriter &writer) {
   phases_.begin("writing the stages");
-  if (llvm::Error error = frontEnd_.faulty().finish(staged.model))
+  if (llvm::Error error = hook_->beforeFiles(staged.model))
     return error;
   if (llvm::Error error = placeRanks(staged.model))
     return error;
   if (llvm::Error error =
-          emitStages(staged.model, staged.source.stable, options_.pastCacheFrom, writer))
+          emitStages(staged.model, staged.source.stable, internal_.pastCacheFrom, writer))
     return error;
-  if (llvm::Error error = frontEnd_.faulty().finish(writer.directory()))
+  if (llvm::Error error = hook_->afterFiles(writer.directory()))
     return error;
   phases_.end("write stages");
   phases_.begin("digesting the weights");
@@ -227,13 +239,13 @@ Plan CompileRun::planOf(const StagedModel &model) const {
   plan.microBatches = options_.microBatches   ? options_.microBatches
                       : isCut(plan.signature) ? static_cast<int64_t>(plan.stages.size())
                                               : 1;
-  plan.normalisation = normalisationOf(options_, forms_);
-  if (!options_.scheduleCsv.empty())
+  plan.normalisation = normalisationOf(options_, decisions_);
+  if (givenTable(options_))
     plan.scheduleName = "table";
   return plan;
 }
 
-llvm::Error CompileRun::prove(const Staged &staged, Plan &plan, const ArtifactWriter &writer) {
+llvm::Error CompileRun::prove(Staged &staged, Plan &plan, const ArtifactWriter &writer) {
   if (options_.verify != Verify::None) {
     phases_.begin("reading the stages back");
     const ReadBack large = options_.verify == Verify::Run ? ReadBack::All : ReadBack::Ends;
@@ -242,20 +254,65 @@ llvm::Error CompileRun::prove(const Staged &staged, Plan &plan, const ArtifactWr
     report_.proved.push_back(whatWasProved(staged.source, large));
     phases_.end("validate");
   }
-  if (staged.runs.empty())
+  const std::vector<ExampleRun> runs = runsToRepeat(std::move(staged.runs), plan);
+  if (runs.empty())
     return llvm::Error::success();
-  if (llvm::Error error = runStages(writer.directory(), plan, staged.runs, phases_.progress()))
+  if (llvm::Error error = runStages(writer.directory(), plan, runs, phases_.progress()))
     return error;
   report_.tested.push_back(
-      "the stages give the same bits as the source on the example inputs, in " +
-      countedRuns(staged.runs));
+      "the stages give the same bits as the source on the example inputs, in " + countedRuns(runs));
   phases_.end("run the stages on the example");
+  if (llvm::Error error = proveGradients(runs, plan, writer))
+    return error;
   phases_.begin("writing the plan");
   return llvm::Error::success();
 }
 
+/// Without one a training can be planned, and no more.
+llvm::Error CompileRun::findLoss(const Signature &signature) {
+  if (options_.mode != Mode::Train)
+    return llvm::Error::success();
+  llvm::Expected<size_t> leaf = lossLeaf(signature, options_.lossOutput);
+  if (!leaf && options_.planOnly && options_.lossOutput.empty()) {
+    llvm::consumeError(leaf.takeError());
+    return llvm::Error::success();
+  }
+  if (!leaf)
+    return leaf.takeError();
+  loss_ = *leaf;
+  return llvm::Error::success();
+}
+
+llvm::Error CompileRun::proveGradients(const std::vector<ExampleRun> &runs, Plan &plan,
+                                       const ArtifactWriter &writer) {
+  if (!loss_)
+    return llvm::Error::success();
+  phases_.begin("comparing gradients");
+  llvm::Expected<ComparedGradients> compared =
+      compareGradients(path_, frontEnd_.sourceMode(), writer.directory(), plan, *loss_, runs);
+  if (!compared)
+    return compared.takeError();
+  const size_t whole =
+      llvm::count_if(compared->whyWhole, [](const std::string &why) { return !why.empty(); });
+  report_.tested.push_back(fmt::format(
+      "the loss and {} have the same bits as the source's, with whole and with split backwards, in "
+      "{}",
+      counted(compared->gradients, "gradient"), countedRuns(runs)));
+  if (compared->tied > 0)
+    report_.tested.back() += fmt::format("; {} summed over several stages: equal within 1e-6",
+                                         counted(compared->tied, "gradient"));
+  for (size_t s = 0; s < compared->whyWhole.size() && whole > 0; ++s)
+    if (!compared->whyWhole[s].empty())
+      report_.notes.push_back(
+          fmt::format("stage {} cannot split its backward: {}", s, compared->whyWhole[s]));
+  report_.notes.push_back("this version runs no trainings: the artifact holds the stages and a "
+                          "forward-only schedule");
+  phases_.end("compare gradients");
+  return llvm::Error::success();
+}
+
 llvm::Error CompileRun::writePlan(Plan &plan, ArtifactWriter &writer) {
-  // A table that is not the same on every run belongs to what came of it.
+  // A table that differs from run to run belongs to its result.
   if (planning_.isOfThisRun())
     if (llvm::Error error = writer.write("costs.json", report_.costTable))
       return error;

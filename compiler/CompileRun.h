@@ -1,7 +1,8 @@
-// One compile, from the file to the files of an artifact.
+// One compile: from the model's file to the files of an artifact.
 #pragma once
 
 #include "compiler/FrontEnd.h"
+#include "compiler/InternalOptions.h"
 #include "compiler/Planning.h"
 #include "compiler/emit/ArtifactEmitter.h"
 #include "compiler/verify/Validate.h"
@@ -9,19 +10,18 @@
 
 namespace pipec {
 
-/// The state that the steps of a compile hand on. Path and options must outlive it. Used once.
+/// The state that the steps of a compile hand on. Path and both options must outlive it. Used once.
 class CompileRun {
 public:
-  CompileRun(const std::string &path, const CompileOptions &options)
-      : options_(options), dumps_(options.dumpDir), phases_(report_, options.progress),
-        frontEnd_(path, options, dumps_, phases_) {}
+  CompileRun(const std::string &path, const CompileOptions &options,
+             const InternalOptions &internal);
 
-  /// Writes all files of the artifact into `writer`, proved as the options ask, and publishes
-  /// nothing. Errors: of every step.
+  /// Writes all files of the artifact into `writer`, with the checks that the options ask for. It
+  /// does not publish them. Errors: those of every step.
   llvm::Error compile(ArtifactWriter &writer);
   llvm::Error publish(ArtifactWriter &writer);
 
-  /// The steps before the first file, for their dumps. Errors: as compile.
+  /// Runs the steps before the first file, for their dumps. Errors: as compile.
   llvm::Error stageOnly();
 
   CompileReport &report() { return report_; }
@@ -41,18 +41,25 @@ private:
   llvm::Expected<std::vector<size_t>> givenCuts(const Model &model);
   llvm::Expected<StagedModel> cut(Model model);
   llvm::Error writeStages(Staged &staged, ArtifactWriter &writer);
-  llvm::Error prove(const Staged &staged, Plan &plan, const ArtifactWriter &writer);
+  llvm::Error prove(Staged &staged, Plan &plan, const ArtifactWriter &writer);
   llvm::Error writePlan(Plan &plan, ArtifactWriter &writer);
   llvm::Error placeRanks(StagedModel &model) const;
   Plan planOf(const StagedModel &model) const;
+  llvm::Error findLoss(const Signature &signature);
+  llvm::Error proveGradients(const std::vector<ExampleRun> &runs, Plan &plan,
+                             const ArtifactWriter &writer);
 
+  const std::string &path_;
   const CompileOptions &options_;
+  const InternalOptions &internal_;
+  std::unique_ptr<CompileHook> hook_;
   CompileReport report_;
   PassDumps dumps_;
   Phases phases_;
   FrontEnd frontEnd_;
   Planning planning_;
-  FormAnswers forms_; // that the types of the example gave
+  TypeDecisions decisions_;    // of the types of the example
+  std::optional<size_t> loss_; // output leaf; of a training
 };
 
 } // namespace pipec

@@ -1,4 +1,4 @@
-// The compile that is not saved yet: its files are copied to where the caller wants them.
+// A compile that is not saved yet: save copies its files to the caller's directory.
 #include "compiler/Compiler.h"
 #include "ir/artifact/ArtifactDir.h"
 #include "ir/artifact/Manifest.h"
@@ -14,7 +14,7 @@ llvm::Error copyFiles(const std::string &from, const std::string &to) {
   std::error_code error;
   for (const auto &entry : std::filesystem::directory_iterator(from, error)) {
     std::string name = entry.path().filename().string();
-    if (name == kManifestName) // written anew, over the copies
+    if (name == kManifestName) // written again, over the copies
       continue;
     std::filesystem::copy_file(entry.path(), to + "/" + name, error);
     if (error)
@@ -45,7 +45,7 @@ llvm::Error Compiled::save(const std::string &dir, bool force) const {
     return error;
   if (llvm::Error error = writer->writeManifest())
     return error;
-  // The proof was of the files as they were then.
+  // The proof holds for the files as they were at the end of the compile.
   if (manifestOf(writer->directory()) != manifestOf(files_->directory()))
     return failf(ExitCode::IO, "{}: the copies differ from the files in {}", dir,
                  files_->directory());

@@ -22,7 +22,7 @@ bool isSamePlace(const std::string &a, const std::string &b) {
   return resolved(a) == resolved(b);
 }
 
-/// What is not published lies beside the system's other temporary files.
+/// Unpublished files are beside the system's other temporary files.
 std::string scratchTarget() {
   const char *directory = std::getenv("TMPDIR");
   return fmt::format("{}/pipec-compile-{}", directory ? directory : "/tmp", getpid());
@@ -35,9 +35,10 @@ llvm::Error writePipeline(const std::string &directory, const std::string &text)
   return llvm::Error::success();
 }
 
-/// The passes once more, now with the text of each, which nobody else should pay for.
+/// Runs the passes once more with the text of each, so that normal compiles do not pay for the
+/// texts.
 llvm::Error traceInto(const std::string &path, const CompileOptions &options,
-                      const std::string &directory) {
+                      const InternalOptions &internal, const std::string &directory) {
   CompileOptions again = options;
   again.printAfter.clear();
   again.dumpDir = directory + "/passes";
@@ -45,47 +46,48 @@ llvm::Error traceInto(const std::string &path, const CompileOptions &options,
   if (std::error_code code;
       options.reproducerWeights && !std::filesystem::copy_file(path, copy, code))
     return failf(ExitCode::IO, "{}: cannot write: {}", kModelFile.str(), code.message());
-  CompileRun second(path, again);
+  CompileRun second(path, again, internal);
   // Before anything runs, which may end the process.
   if (llvm::Error failed = writePipeline(directory, second.pipelineText()))
     return failed;
-  // Why it fails is known already.
+  // The reason of the failure is known already.
   llvm::consumeError(
       guardTorchError(ExitCode::Internal, "compiling", [&] { return second.stageOnly(); }));
   if (!second.dumps().failure().empty())
     return makeError(ExitCode::IO, second.dumps().failure());
-  return writePipeline(directory, second.pipelineText()); // with the places that were planned
+  return writePipeline(directory, second.pipelineText()); // with the planned places
 }
 
-/// An internal error leaves a directory to report. Nothing is left where its texts cannot be
-/// written.
+/// An internal error leaves a directory for a report. If its texts cannot be written, nothing is
+/// left.
 llvm::Expected<std::string> reproduce(const std::string &path, const CompileOptions &options,
-                                      const ErrorText &text) {
-  llvm::Expected<Reproducer> made = beginReproducer(path, options, text);
+                                      const InternalOptions &internal, const ErrorText &text) {
+  llvm::Expected<Reproducer> made = beginReproducer(path, options, internal.command, text);
   if (!made)
     return made.takeError();
-  if (llvm::Error failed = traceInto(path, options, made->directory()))
+  if (llvm::Error failed = traceInto(path, options, internal, made->directory()))
     return std::move(failed);
   return made->publish();
 }
 
 llvm::Error withReproducer(llvm::Error error, const std::string &path,
-                           const CompileOptions &options) {
+                           const CompileOptions &options, const InternalOptions &internal) {
   ErrorText text = describe(std::move(error));
   if (text.code == ExitCode::Internal && !options.reproducers.empty())
-    text = withReproducer(text, reproduce(path, options, text));
+    text = withReproducer(text, reproduce(path, options, internal, text));
   return makeError(text.code, text.message, text.help);
 }
 
-/// The files of a compile, and what there is to say of it.
+/// The files of a compile, and its report.
 struct Result {
   CompileReport report;
   ArtifactWriter files;
 };
 
-/// A compile into `target`; published or not.
+/// Compiles into `target`, and publishes it or not.
 llvm::Expected<Result> compileInto(const std::string &path, const CompileOptions &options,
-                                   const std::string &target, bool force, bool publish) {
+                                   const InternalOptions &internal, const std::string &target,
+                                   bool force, bool publish) {
   if (!options.dumpDir.empty() && isSamePlace(options.dumpDir, target))
     return makeError(ExitCode::Usage,
                      fmt::format("--dump-ir: expected a directory outside the artifact, got {}",
@@ -97,18 +99,18 @@ llvm::Expected<Result> compileInto(const std::string &path, const CompileOptions
   llvm::Expected<ArtifactWriter> writer = ArtifactWriter::create(target, force);
   if (!writer)
     return writer.takeError();
-  CompileRun run(path, *agreed);
+  CompileRun run(path, *agreed, internal);
   if (llvm::Error error = guardTorchError(ExitCode::Internal, "compiling", [&] {
         if (llvm::Error failed = run.compile(*writer))
           return failed;
         return publish ? run.publish(*writer) : llvm::Error::success();
       }))
-    return withReproducer(std::move(error), path, *agreed);
+    return withReproducer(std::move(error), path, *agreed, internal);
   run.report().peakMemoryBytes = peakMemoryBytes();
   return Result{std::move(run.report()), std::move(*writer)};
 }
 
-/// An artifact against the source that it may be of.
+/// Compares an artifact with its possible source.
 llvm::Error compareSource(const std::string &path, const Artifact &artifact,
                           std::vector<Finding> &findings) {
   const CompileOptions options = optionsOf(artifact.plan);
@@ -127,22 +129,36 @@ llvm::Error compareSource(const std::string &path, const Artifact &artifact,
       return found.takeError();
     if (!*found) {
       findings.clear();
-      break;
+      return llvm::Error::success();
     }
-    if (findings.empty()) // of the way that the compile went
+    if (findings.empty()) // of the way that the compile took
       findings.push_back(**found);
   }
-  return llvm::Error::success();
+  if (!decisionsAreNumbers(artifact.plan))
+    return llvm::Error::success();
+  findings.clear(); // they may only show that the compile went another way
+  return makeError(
+      ExitCode::Version,
+      fmt::format("plan.json: format {}.{} numbers what the types of the example decided, in the "
+                  "order of pipec {}'s passes: this pipec cannot repeat that, and cannot tell "
+                  "whether {} is the source",
+                  artifact.plan.major, artifact.plan.minor, artifact.plan.toolVersion, path),
+      "compile the model again; without --against the artifact is checked and runs as before");
 }
 
 } // namespace
 
 struct Compiler::Impl {
   std::string path;
+  InternalOptions internal;
 };
 
 llvm::Expected<Compiler> Compiler::load(const std::string &modelPath) {
-  return Compiler(std::make_unique<Impl>(Impl{modelPath}));
+  return loadWith(modelPath, {});
+}
+
+llvm::Expected<Compiler> loadWith(const std::string &modelPath, InternalOptions internal) {
+  return Compiler(std::make_unique<Compiler::Impl>(Compiler::Impl{modelPath, std::move(internal)}));
 }
 
 Compiler::Compiler(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -152,14 +168,16 @@ Compiler::~Compiler() = default;
 
 llvm::Expected<CompileReport> Compiler::compile(const CompileOptions &options,
                                                 const std::string &outDir, bool force) {
-  llvm::Expected<Result> result = compileInto(impl_->path, options, outDir, force, true);
+  llvm::Expected<Result> result =
+      compileInto(impl_->path, options, impl_->internal, outDir, force, true);
   if (!result)
     return result.takeError();
   return std::move(result->report);
 }
 
 llvm::Expected<Compiled> Compiler::compile(const CompileOptions &options) {
-  llvm::Expected<Result> result = compileInto(impl_->path, options, scratchTarget(), false, false);
+  llvm::Expected<Result> result =
+      compileInto(impl_->path, options, impl_->internal, scratchTarget(), false, false);
   if (!result)
     return result.takeError();
   return Compiled(std::move(result->report),
@@ -167,7 +185,7 @@ llvm::Expected<Compiled> Compiler::compile(const CompileOptions &options) {
 }
 
 llvm::Error Compiler::trace(const CompileOptions &options, const std::string &directory) {
-  return traceInto(impl_->path, options, directory);
+  return traceInto(impl_->path, options, impl_->internal, directory);
 }
 
 llvm::Expected<std::vector<Finding>> Compiler::compareWith(const std::string &artifact) {

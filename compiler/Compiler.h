@@ -1,20 +1,23 @@
-// The compiler's public face: load a model, say where to cut, compile, save. No LibTorch header.
+// The compiler's public interface: load a model, choose the cuts, compile, save. No LibTorch
+// header.
 #pragma once
 
 #include "compiler/Progress.h"
 #include "ir/batch/ResultCheck.h"
 #include "ir/plan/Finding.h"
 #include "ir/plan/Plan.h"
+#include "ir/plan/RecomputeChoice.h"
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 namespace pipec {
 
-/// What a cut predicate sees of a node at top level of the flat graph.
+/// The fields of a top-level node of the flat graph that a cut predicate gets.
 struct NodeView {
   std::string op;         // "aten::linear"
   std::string modulePath; // "encoder.layers.3.fc1"
@@ -30,55 +33,75 @@ using Cut = std::variant<AtModule, AtMarker, CutPredicate>;
 
 enum class Verify { None, Graph, Run };
 
-/// What the modules' training flags are folded to.
+/// The value that the modules' training flags are folded to.
 enum class TrainingFlag { Saved, False, True };
 
+/// Where the cuts come from: chosen by cost, the model's markers, or the modules that are named.
+enum class CutSource { Auto, Markers, At };
+
+/// What operators cost: operation counts and the rates of devices, the same on every run; times on
+/// this machine; a table of --emit-costs.
+struct AnalyticCosts {};
+struct MeasuredCosts {};
+struct CostFile {
+  std::string path;
+};
+using CostSource = std::variant<AnalyticCosts, MeasuredCosts, CostFile>;
+
+/// Stages per rank, ranks of stages and the number of micro-batches are chosen where not given.
+struct AutoSchedule {};
+/// Of Mode::Train: a generator's. What it leaves free is chosen.
+struct NamedSchedule {
+  std::string name;
+};
+/// Of Mode::Infer: a table of forward actions, which says ranks of stages and micro-batches, too.
+struct ScheduleTable {
+  std::string csv;
+};
+using ScheduleChoice = std::variant<AutoSchedule, NamedSchedule, ScheduleTable>;
+
 struct CompileOptions {
-  size_t stages = 0; // 0: as the cuts say
+  size_t stages = 0; // 0: determined by the cuts
   std::vector<Cut> cuts;
-  std::string split; // "auto", "markers", "at"; empty: at if named, else markers if there are some,
-                     // else auto
+  std::optional<CutSource> split; // nullopt: At if named, else Markers if there are some, else Auto
   bool nearest = false; // a given cut that cannot stand where it was asked for moves to the nearest
                         // place where it can, with a warning; else it is an error
   std::string inputs;   // values file or description of one micro-batch; empty: none
-  std::vector<std::string> moreInputs; // further examples: sizes that differ from the first vary
+  std::vector<std::string> moreInputs; // further examples: sizes that differ from the first one's
+                                       // vary
   std::string method = "forward";
   std::vector<std::pair<std::string, std::optional<int64_t>>> batchDims; // nullopt: "none"
-  /// How results of micro-batches become one, by path (see ir/plan/OutputPath.h), for those that
-  /// the example does not show right.
+  /// Merge rules of results by path (see ir/plan/OutputPath.h), where the example does not show the
+  /// right rule.
   std::vector<std::pair<std::string, MergeRule>> merges;
   std::vector<std::pair<std::string, Tie::Mode>> tied; // name "" is the default for all
   Mode mode = Mode::Infer; // Train: cuts and all else are planned for training
+  std::string
+      lossOutput;        // of Mode::Train: path of the result that is the loss; empty: the only one
+  bool planOnly = false; // of Mode::Train: a model without a loss can be planned, not saved
   TrainingFlag trainingFlag = TrainingFlag::Saved;
   std::vector<std::string> keepEval;
   Verify verify = Verify::Graph;
-  std::string cost;    // "analytic", "measured", or a table of --emit-costs; empty: measured for
-                       // automatic cuts where all devices are CPUs, else analytic
-  std::string cluster; // a file, see docs/cluster.md; empty: a CPU core per rank
-  int64_t costBudgetNs = 0;  // for measured costs; 0: ten seconds
-  bool listCosts = false;    // fill CompileReport::costTable also where costs were only counted
-  int64_t memoryLimit = 0;   // bytes of a stage; 0: as the cluster says
-  int64_t microBatches = 0;  // 0: number of stages
-  size_t ranks = 0;          // 0: one per stage; by measured costs at most one per core, or as
-                             // many as the cluster has devices
-  std::string schedule;      // "auto": stages per rank, ranks of stages and the number of
-                             // micro-batches are chosen where not given; empty: as ever. In
-                             // Mode::Train a generator's name: what it leaves free is chosen
-  std::string scheduleCsv;   // a table of forward actions as the artifact's default schedule, which
-                             // says ranks of stages and micro-batches, too; empty: forward-only
-  int64_t batch = 0;         // of Mode::Train: samples of a step; 0: see planTraining
-  std::string recompute;     // of Mode::Train: "never", "always", "auto"; empty: auto
-  std::string printAfter;    // pass name, or "all"
+  /// nullopt: measured for automatic cuts where all devices are CPUs, else analytic.
+  std::optional<CostSource> cost;
+  std::string cluster;      // a file, see docs/cluster.md; empty: a CPU core per rank
+  int64_t costBudgetNs = 0; // for measured costs; 0: ten seconds
+  bool listCosts = false;   // fill CompileReport::costTable also where costs were only counted
+  int64_t memoryLimit = 0;  // bytes of a stage; 0: as the cluster says
+  int64_t microBatches = 0; // 0: number of stages
+  size_t ranks = 0;         // 0: one per stage; by measured costs at most one per core, or as
+                            // many as the cluster has devices
+  /// The artifact's default schedule. nullopt: forward-only, in Mode::Train as AutoSchedule.
+  std::optional<ScheduleChoice> schedule;
+  int64_t batch = 0; // of Mode::Train: samples of a step; 0: see planTraining
+  RecomputeChoice recompute = RecomputeChoice::Auto; // of Mode::Train
+  std::string printAfter;                            // pass name, or "all"
   std::string dumpDir;       // for the text after each pass that changed the model; empty: none
   bool replaceDumps = false; // those of an older compile; else they are an error
-  int64_t pastCacheFrom = int64_t(1) << 30; // bytes of weights from which on they are written past
-                                            // the kernel's cache, and only their ends read back
-  std::string plantedFault;                 // test builds only
-  std::string reproducers;          // directory for what an internal error leaves behind, see
-                                    // docs/testing.md; empty: nothing is left
-  bool reproducerWeights = false;   // the model's file lies there, too
-  std::vector<std::string> command; // recorded there
-  ProgressCallback progress;        // may be empty
+  std::string reproducers;   // directory for what an internal error leaves behind, see
+                             // docs/testing.md; empty: nothing is left
+  bool reproducerWeights = false; // the model's file lies there, too
+  ProgressCallback progress;      // may be empty
 };
 
 struct PhaseTime {
@@ -86,61 +109,63 @@ struct PhaseTime {
   int64_t ns;
 };
 
-/// What is expected of the pipeline; empty without operator costs.
+/// The predicted performance of the pipeline; empty without operator costs.
 struct Prediction {
   bool known = false;
   std::vector<int64_t> forwardNs;   // per stage, one micro-batch
-  std::vector<int64_t> memoryBytes; // per stage: weights, and the most that results need at
-                                    // once; empty: where cuts were given
+  std::vector<int64_t> memoryBytes; // per stage: weights, and the peak of its results; empty: with
+                                    // given cuts
   int64_t stepNs = 0;
   double bubble = 0; // of the step
 };
 
-/// How good an automatic cut is.
+/// The quality of an automatic cut.
 struct PartitionQuality {
   bool known = false;
-  double bottleneckNs = 0; // of the busiest stage, computing and sending
-  double lowerBoundNs = 0; // no cut into as many stages has a busiest stage with less
-  size_t moved = 0;        // operators that run earlier or later than in the program, at least
+  double bottleneckNs = 0; // of the busiest stage, compute and sends
+  double lowerBoundNs = 0; // of every cut into this many stages
+  size_t moved = 0;        // least number of operators whose place in the order differs from the
+                           // program's
   double gap() const { return bottleneckNs > 0 ? 1 - lowerBoundNs / bottleneckNs : 0; }
 };
 
-/// What --schedule auto chose by.
+/// The numbers behind the choice of --schedule auto.
 struct ScheduleQuality {
-  size_t placements = 0;    // that fit into the memory; 0: not computed
-  int64_t stepNs = 0;       // of the best, simulated with the cluster's devices and links
-  int64_t lowerBoundNs = 0; // of a step, however these stages are placed; 0: not known
+  size_t placements = 0;    // placements that fit in memory; 0: not computed
+  int64_t stepNs = 0;       // of the best placement, simulated with the cluster's devices and links
+  int64_t lowerBoundNs = 0; // of a step, for any placement of these stages; 0: not known
   double bubble = 0;
 };
 
 struct PlannedTraining;
 
-/// What the report prints.
+/// The content of the compile report.
 struct CompileReport {
   Plan plan;
   Prediction prediction;
   PartitionQuality partition;
   ScheduleQuality schedule;
-  std::shared_ptr<const PlannedTraining> training; // of Mode::Train, else nothing
+  std::shared_ptr<const PlannedTraining> training; // in Mode::Train, else null
   std::string ranksWhy;  // why there are fewer ranks than stages; empty if --ranks was given
-  std::string costTable; // what every operator costs, where it was measured, read or asked for
+  std::string costTable; // costs of every operator, if they were measured, read or requested
   std::vector<PhaseTime> phases;
-  int64_t torchFileNs = 0;    // of all phases: LibTorch's own reading and writing of TorchScript
-  int64_t torchFileCpuNs = 0; // its processor time
-  std::vector<ResultCheck> results; // per output leaf: is it the whole batch's?
-  std::string sizeLinks; // how sizes of several examples hang together: "t = dimension 2 of past"
+  int64_t torchFileNs = 0;    // in all phases: LibTorch's own reading and writing of TorchScript
+  int64_t torchFileCpuNs = 0; // the processor time of that
+  std::vector<ResultCheck> results; // per output leaf: comparison with the whole batch
+  std::string sizeLinks; // how sizes of several examples are linked: "t = dimension 2 of past"
   std::vector<std::string> notes;    // "encoder.pool has no nodes left: cut before encoder.fc"
-  std::vector<std::string> warnings; // what is probably not wanted, and what to do
-  std::vector<std::string> proved;   // what validation proved
-  std::vector<std::string> tested;   // what was only tested by running
+  std::vector<std::string> warnings; // probable mistakes, and their fixes
+  std::vector<std::string> proved;   // properties that validation proved
+  std::vector<std::string> tested;   // properties that were only tested by running
   int64_t peakMemoryBytes = 0;
 };
 
 class ArtifactWriter;
+struct InternalOptions;
 
-/// A finished compile that is not saved yet. Its files, weights included, lie in a directory of
-/// their own below $TMPDIR (or /tmp) as long as it lives; it owns them and removes them. It does
-/// not need the Compiler or the model's file any more. One thread at a time; any thread.
+/// A finished compile that is not saved yet. It owns its files, weights included, in a temporary
+/// directory below $TMPDIR (or /tmp), and removes them when it is destroyed. It needs neither the
+/// Compiler nor the model's file any more. One thread at a time; any thread.
 class Compiled {
 public:
   Compiled(Compiled &&);
@@ -149,9 +174,9 @@ public:
 
   const CompileReport &report() const { return report_; }
 
-  /// Copies the artifact to `dir`, which appears complete or not at all; `force` replaces an
-  /// artifact that is there. It may be called again, for another place. Errors: Usage (exists
-  /// without force, or is no artifact), IO (cannot be written, disk full).
+  /// Copies the artifact to `dir`, which appears complete or not at all. `force` replaces an
+  /// existing artifact. It may be called again for another place. Errors: Usage (exists without
+  /// force, or is no artifact), IO (cannot be written, disk full).
   llvm::Error save(const std::string &dir, bool force = false) const;
 
 private:
@@ -161,16 +186,16 @@ private:
   std::unique_ptr<ArtifactWriter> files_;
 };
 
-/// Compiles one model, as often as wanted. One thread at a time; several compilers may work in
-/// several threads. A call runs on the caller's thread; it may change none of its settings (grad
-/// mode, intra-op threads, graph optimiser) for longer than the call. What the model prints in
-/// its first run on the example goes where LibTorch's print handler sends it; its further test
-/// runs, several at a time on threads of their own, print nothing.
+/// Compiles one model, any number of times. One thread at a time; several compilers may run in
+/// several threads. A call runs on the caller's thread, and on return the thread's settings (grad
+/// mode, intra-op threads, graph optimiser) are as before. LibTorch's print handler gets what the
+/// model prints in its first run on the example. Its further test runs, several at a time on their
+/// own threads, print nothing.
 class Compiler {
 public:
-  /// Remembers the file; every compile maps it anew and so starts from its state. It must stay
-  /// unchanged during a compile. What is wrong with the file is an error of compile(): load itself
-  /// does not fail today.
+  /// Remembers the path. Every compile maps the file again, so it starts from the saved state. The
+  /// file must not change during a compile. Problems of the file are errors of compile(); load
+  /// itself does not fail today.
   static llvm::Expected<Compiler> load(const std::string &modelPath);
   Compiler(Compiler &&);
   Compiler &operator=(Compiler &&);
@@ -189,26 +214,27 @@ public:
   llvm::Expected<CompileReport> compile(const CompileOptions &options, const std::string &outDir,
                                         bool force = false);
 
-  /// The same without a place yet: look at the report, then save, or do not. Errors: as above.
+  /// The same without a target: look at the report, then decide whether to save. Errors: as above.
   llvm::Expected<Compiled> compile(const CompileOptions &options);
 
-  /// Proves later that the artifact in `artifact` is this model: normalises it as the plan says the
-  /// compile did, without running any of it, links the stages and compares every operator, weight
-  /// and word of the plan. The findings name the first difference: other-operator, other-weight,
-  /// other-plan; none: proved. Errors: those of compile() for a model that cannot be read or
-  /// lowered, of openArtifact, BadArtifact for stages that do not fit their plan.
+  /// Proves later that the artifact in `artifact` was made from this model. It normalises the model
+  /// as the plan says the compile did, without running it, links the stages, and compares every
+  /// operator, every weight and the plan. The findings name the first difference: other-operator,
+  /// other-weight, other-plan; none: proved. Errors: those of compile() for a model that cannot be
+  /// read or lowered, those of openArtifact, BadArtifact for stages that do not fit their plan.
   llvm::Expected<std::vector<Finding>> compareWith(const std::string &artifact);
 
-  /// What helps to find a fault of compile(): runs its passes once more and writes into
-  /// `directory`, which exists, pipeline.txt, the passes as `pipe-opt --passes` takes them, and
-  /// passes/NN-PASS.ir, the model after each pass that changed it, without weights. How it fails is
-  /// not told. Errors: IO.
+  /// Traces a compile() for debugging: runs its passes once more and writes into the existing
+  /// `directory` pipeline.txt, the passes in the form of `pipe-opt --passes`, and
+  /// passes/NN-PASS.ir, the model after each pass that changed it, without weights. Failures of the
+  /// passes are not reported. Errors: IO.
   llvm::Error trace(const CompileOptions &options, const std::string &directory);
 
-  /// The passes that compile() would run, as pipe-opt takes them.
+  /// The passes that compile() would run, in pipe-opt's form.
   static std::string pipelineText(const CompileOptions &options);
 
 private:
+  friend llvm::Expected<Compiler> loadWith(const std::string &modelPath, InternalOptions internal);
   struct Impl;
   explicit Compiler(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;

@@ -14,14 +14,14 @@ using torch::jit::Block;
 using torch::jit::Node;
 using torch::jit::Value;
 
-/// Rank or dtype of the result depend on sizes or on contents.
+/// Whether rank or dtype of the result depend on sizes or contents.
 bool looksAtMore(c10::Symbol kind) {
   static const llvm::StringSet<> kNames = {"squeeze", "squeeze_", "squeeze_copy", "tensor",
                                            "as_tensor"};
   return kNames.contains(kind.toUnqualString());
 }
 
-/// Some tensor gets another rank in place.
+/// Whether a tensor changes its rank in place.
 bool anyChangesRank(const Block &block) {
   return llvm::any_of(block.nodes(), [](const Node *node) {
     const c10::FunctionSchema *schema = node->maybeSchema();
@@ -30,7 +30,7 @@ bool anyChangesRank(const Block &block) {
   });
 }
 
-/// Whole numbers that say how much, not what: the result has the same rank and dtype with others.
+/// Whole numbers that do not affect rank and dtype of the result.
 bool saysHowMuch(const std::string &argument) {
   static const llvm::StringSet<> kNames = {
       "start",  "end",     "step",     "length",  "index",       "size",        "split_size",
@@ -51,7 +51,7 @@ bool isNumberList(const c10::Type &type) {
 
 bool isList(const c10::Type &type) { return type.kind() == c10::TypeKind::ListType; }
 
-/// Nobody but operators that only read it ever sees the list.
+/// Whether only operators that read the list ever get it.
 bool staysAsMade(Value *list) {
   return llvm::all_of(list->uses(), [&](const torch::jit::Use &use) {
     Node *user = use.user;
@@ -83,7 +83,7 @@ DecidedTypes::DecidedTypes(const Model &model)
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i]->type()->kind() != c10::TypeKind::TensorType)
       continue;
-    // What a run assigns to an attribute may be another tensor in the next.
+    // A run may assign another tensor to an attribute, which the next run sees.
     bool assigned = i >= model.argumentCount() &&
                     llvm::is_contained(model.stateOutputs, i - model.argumentCount());
     if (!assigned)
@@ -96,7 +96,7 @@ bool DecidedTypes::holds(Value *value) const {
          (value->node()->kind() == c10::prim::Constant || decided_.count(value) > 0);
 }
 
-/// Pieces of a tensor: how many there are hangs on its sizes.
+/// Pieces of a tensor, whose number depends on its sizes.
 static bool hangsOnSizes(Value *list) {
   return list->node()->kind().is_aten() && isList(*list->type()) && isTensorLike(*list->type());
 }
@@ -149,7 +149,7 @@ bool DecidedTypes::decidesResult(Node *node) const {
       llvm::all_of(node->outputs(), [](Value *output) { return isTensorLike(*output->type()); });
   if (tensorsOut)
     return decidesTensors(node);
-  // Arithmetic and tests of decided numbers; what looks into a tensor is not.
+  // Arithmetic and tests of decided numbers. Operators that read tensors are not decided.
   bool tensorsIn =
       llvm::any_of(node->inputs(), [](Value *input) { return isTensorLike(*input->type()); });
   return !tensorsIn && all();
@@ -188,8 +188,8 @@ static bool holdsDict(const c10::Type &type) {
                       [](const c10::TypePtr &part) { return holdsDict(*part); });
 }
 
-/// Of an argument of this type whatever might be made must stay together: a dict cannot travel, and
-/// what is written into a list is the caller's.
+/// All values made from an argument of this type would have to stay in one stage: a dict cannot
+/// travel, and the caller sees writes into a list.
 static bool mayStayAbsent(const c10::Type &type, bool isWritten) {
   if (type.kind() != c10::TypeKind::OptionalType)
     return false;

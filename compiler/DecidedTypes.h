@@ -14,17 +14,17 @@ struct Value;
 namespace pipec {
 
 /// One run shows a dtype and a rank of every tensor, but squeeze(), a branch on data or a list of
-/// unknown length would show others on other inputs. A value is decided when nothing but dtype and
-/// rank of the model's inputs and attributes, and constants, can have made it what it is: of a
-/// tensor dtype and rank, of a list its length, of anything else its content. What is not known to
-/// be decided is not.
+/// unknown length would show others for other inputs. A value is decided if it depends only on
+/// dtype and rank of the model's inputs and attributes, and on constants. This concerns the dtype
+/// and rank of a tensor, the length of a list, and the content of any other value. A value is
+/// undecided unless it is known to be decided.
 class DecidedTypes {
 public:
   explicit DecidedTypes(const Model &model);
 
   bool holds(torch::jit::Value *value) const;
-  /// Judges the results of a node; call it in program order, of an If with a decided condition for
-  /// the nodes of the branch that is taken first.
+  /// Judges the results of a node. Call it in program order. For an If with a decided condition,
+  /// call it for the nodes of the `taken` branch first.
   void visit(torch::jit::Node *node, torch::jit::Block *taken = nullptr);
 
 private:
@@ -33,16 +33,16 @@ private:
   bool decidesTensors(torch::jit::Node *node) const;
 
   llvm::DenseSet<torch::jit::Value *> decided_, lengths_;
-  bool ranksChange_ = false; // in place: what was seen of a tensor does not stay true
+  bool ranksChange_ = false; // in place: the form seen of a tensor does not stay
 };
 
-/// An argument that the example leaves None, though it could hold a dict or a list that the model
-/// writes, is None from here on: its type becomes NoneType, tests of it fold, and a fact about it
-/// is among the obligations. All that might be made of the argument would have to stay in one
-/// stage. Where the model's answers are given, they say which arguments these are.
+/// Handles an argument that the example leaves None although it could hold a dict or a list that
+/// the model writes. From here on it is None: its type becomes NoneType, tests of it fold, and the
+/// obligations get a fact about it. Otherwise all values made from the argument would have to stay
+/// in one stage. If the model has given answers, they name these arguments.
 void decideAbsent(Model &model, llvm::ArrayRef<c10::IValue> example);
 
-/// A result that only such an argument could have given is None itself, in the signature too.
+/// A result that only such an argument could provide is None itself, in the signature too.
 void decideAbsentResults(Model &model);
 
 } // namespace pipec

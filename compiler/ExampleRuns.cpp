@@ -4,9 +4,12 @@
 #include "ir/TorchError.h"
 #include "ir/batch/CutCandidates.h"
 #include "ir/batch/FixedBatch.h"
+#include "ir/batch/MergeOutputs.h"
+#include "ir/batch/MicroBatch.h"
 #include "ir/batch/SizeLinks.h"
 #include "ir/batch/SizeTrial.h"
 #include "ir/batch/SizeTrust.h"
+#include "ir/batch/TrialSpecs.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/values/Values.h"
 #include "llvm/ADT/StringExtras.h"
@@ -42,25 +45,22 @@ void expectRuns(SourceRunner &source, llvm::ArrayRef<c10::IValue> inputs) {
   source.expect(kCalls, countElements(inputs) * (samples + kSamples) / samples);
 }
 
-/// A model that its constants hold to one batch size does not show how results become one; that of
-/// a run without micro-batches need not.
+/// A model with a fixed batch size does not show how results are merged. A run without
+/// micro-batches does not need to know.
 bool mayTryOtherSizes(const Model &model) {
   return (model.signature.batchSymbolic || !isCut(model.signature)) &&
          !holdsAny(model, mayRunForEverAtOtherSizes);
 }
 
-/// The experiments as the stages repeat them. Errors: Other for a result of another tree.
+/// The experiments in the form that the stages repeat. Errors: Other for a result with another
+/// tree.
 llvm::Expected<std::vector<ExampleRun>> runsOf(const CutTrial &trial, const Signature &signature) {
   std::vector<ExampleRun> runs;
   for (const Experiment *experiment : trial.experiments()) {
-    ExampleRun run{false, trial.samplesOf(*experiment), experiment->calls, {}};
-    for (const c10::IValue &result : experiment->results) {
-      llvm::Expected<std::vector<c10::IValue>> leaves = flattenOutputs(signature, result);
-      if (!leaves)
-        return leaves.takeError();
-      run.leaves.push_back(std::move(*leaves));
-    }
-    runs.push_back(std::move(run));
+    llvm::Expected<std::vector<Values>> leaves = leavesOf(signature, *experiment);
+    if (!leaves)
+      return leaves.takeError();
+    runs.push_back({false, trial.samplesOf(*experiment), experiment->calls, std::move(*leaves)});
   }
   return runs;
 }
@@ -77,7 +77,7 @@ void noteState(Model &model) {
                                       llvm::join(names, ", ")));
 }
 
-/// An example of other sizes: what differs varies.
+/// Adds an example of other sizes: sizes that differ may vary.
 llvm::Error addExample(Signature &signature, const Values &example, ModelRunner run,
                        DecidesAlike decidesAlike, std::vector<ExampleRun> &runs) {
   llvm::Expected<std::vector<c10::IValue>> results = run({ownCopies(example)});
@@ -149,7 +149,8 @@ llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode
       return withContext(std::move(error), fmt::format("example {}", k + 1));
   std::vector<SizeRun> others;
   if (mayTryOtherSizes(model))
-    others = sizeTrial(model.signature, inputs, holdsAny(model, trustsLastSize), run, decidesAlike);
+    others =
+        sizeTrial(model.signature, inputs, holdsAny(model, trustsLastSize), runAll, decidesAlike);
   const int64_t samples =
       model.signature.batchSymbolic ? kVariedSamples : model.signature.batchSize;
   for (SizeRun &other : others)

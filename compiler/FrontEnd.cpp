@@ -19,7 +19,7 @@ namespace pipec {
 
 namespace {
 
-/// Besides the keys of dicts.
+/// Keys of dicts do not count.
 bool holdsOnlyTensors(llvm::StringRef type) {
   llvm::SmallVector<llvm::StringRef, 8> words;
   llvm::SplitString(type, words, "[], ");
@@ -33,8 +33,8 @@ bool holdsOnlyTensors(llvm::StringRef type) {
   return llvm::is_contained(words, "Tensor");
 }
 
-/// Without an example nothing is known of sizes: tensors are split along dimension 0, outputs are
-/// joined along it.
+/// Without an example no size is known: tensors are split along dimension 0, and outputs are
+/// concatenated along it.
 void assumeBatchFirst(Signature &signature, const std::vector<bool> &given) {
   for (size_t i = 0; i < signature.inputs.size(); ++i)
     if (!given[i] && signature.inputs[i].type.find("Tensor") != std::string::npos)
@@ -44,7 +44,7 @@ void assumeBatchFirst(Signature &signature, const std::vector<bool> &given) {
                                              : MergeRule{MergeRule::Kind::List, 0};
 }
 
-/// A model that takes one size of the batch only: what would free it.
+/// Notes, for a model with a fixed batch size, how to free it.
 void noteFixedBatch(Model &model, llvm::ArrayRef<c10::IValue> inputs,
                     const std::vector<bool> &given) {
   const Signature &signature = model.signature;
@@ -62,7 +62,7 @@ void noteFixedBatch(Model &model, llvm::ArrayRef<c10::IValue> inputs,
                     howToFreeBatch()));
 }
 
-/// As the files will have it. Reading folds, too: a result may turn out None.
+/// Brings the graph into the form of the files. Reading also folds: a result may become None.
 llvm::Error writeAndRead(Model &model) {
   if (llvm::Expected<bool> changed = roundTrip(model); !changed)
     return changed.takeError();
@@ -76,7 +76,7 @@ llvm::Expected<bool> FrontEnd::runPasses(const std::string &pipeline, AnyModel &
                                          bool quietly) {
   PassManagerOptions options;
   options.checkHonesty = false; // pipe-opt and the tests check it; texts of whole models take long
-  options.registry = faulty_.passes();
+  options.registry = registry_;
   if (!quietly)
     options.printAfter = options_.printAfter;
   if (!quietly && !options_.dumpDir.empty())
@@ -101,7 +101,7 @@ llvm::Expected<Model> FrontEnd::flatten(TypeAnswers answers) {
   AnyModel model = std::move(*imported);
   if (llvm::Error error = runPasses(frontPipeline(options_), model).takeError())
     return std::move(error);
-  // Before anything runs: what a run writes must be a copy.
+  // Before anything runs, because inputs that a run writes must be copies.
   noteWrites(std::get<Model>(model));
   phases_.end("normalise");
   return std::get<Model>(std::move(model));
@@ -129,12 +129,13 @@ llvm::Expected<std::vector<Values>> FrontEnd::allExamples(const Model &model,
   return examples;
 }
 
-/// Types show which branches are taken for every accepted input; folding those brings operators
-/// to the top level, whose types show more. Nothing runs where a plan has given the answers.
+/// Types show which branches are taken for every accepted input. Folding these brings operators to
+/// the top level, whose types show more. If a plan has given the answers, nothing runs.
 llvm::Error FrontEnd::simplifyWithTypes(Model &model, const std::vector<c10::IValue> &inputs,
                                         bool quietly) {
   decideAbsent(model, inputs);
   for (int round = 0; round < kTypedRounds; ++round) {
+    ++model.answers.round;
     if (!model.answers.given)
       if (llvm::Error error = inferTypes(model, ownCopies(inputs)))
         return withArguments(std::move(error), model.signature, inputs);
@@ -151,18 +152,18 @@ llvm::Error FrontEnd::simplifyWithTypes(Model &model, const std::vector<c10::IVa
   return llvm::Error::success();
 }
 
-/// Inputs of other sizes that lead to the very same graph by the same answers: what the example's
-/// types decided does not hang on these sizes.
+/// Whether inputs of other sizes give the same graph with the same answers: then no decision that
+/// the example's types made depends on these sizes.
 bool FrontEnd::simplifiesAlike(const Model &flat, const Model &simplified,
                                llvm::ArrayRef<c10::IValue> inputs) {
-  if (simplified.obligations.empty() && simplified.answers.forms.empty())
+  if (simplified.obligations.empty() && simplified.answers.decisions.empty())
     return true; // types decided nothing
   Model other = withOwnGraph(flat);
   if (llvm::Error error = simplifyWithTypes(other, inputs.vec(), /*quietly=*/true)) {
     llvm::consumeError(std::move(error)); // only the sizes are refused
     return false;
   }
-  return other.answers.forms == simplified.answers.forms &&
+  return other.answers.decisions == simplified.answers.decisions &&
          other.obligations == simplified.obligations &&
          canonicalLines(other) == canonicalLines(simplified);
 }
@@ -241,7 +242,7 @@ llvm::Expected<Source> FrontEnd::study() {
   llvm::Expected<std::vector<c10::IValue>> inputs = exampleInputs(*model, options_.inputs);
   if (!inputs)
     return inputs.takeError();
-  Model flat, simplified; // before and after types decided
+  Model flat, simplified; // before and after decisions by types
   if (!options_.inputs.empty()) {
     phases_.begin("finding types by running the operators on the example");
     flat = withOwnGraph(*model);

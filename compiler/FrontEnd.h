@@ -1,46 +1,49 @@
-// From the file to a model in normal form, and what running the source shows of it: all that a
-// compile does before it cuts.
+// From the file to a model in normal form and the facts that running the source shows: all steps of
+// a compile before the cuts.
 #pragma once
 
 #include "compiler/ExampleRuns.h"
-#include "compiler/FaultyPass.h"
 #include "compiler/PassDumps.h"
 #include "compiler/Phases.h"
 #include "compiler/verify/MatchSource.h"
+#include "passes/Pass.h"
 
 namespace pipec {
 
-/// The source, understood.
+/// The source with the results of its analysis.
 struct Source {
   Model model;                     // in normal form
   std::vector<c10::IValue> inputs; // one value per argument; empty: no example was given
   ExampleStudy study;              // of the source on them
 };
 
-/// For one model file and one set of options, which must outlive it, as must the rest.
+/// For one model file and one set of options, which must outlive it, like its other arguments.
 class FrontEnd {
 public:
-  FrontEnd(const std::string &path, const CompileOptions &options, PassDumps &dumps, Phases &phases)
-      : path_(path), options_(options), dumps_(dumps), phases_(phases),
-        faulty_(options.plantedFault) {}
+  FrontEnd(const std::string &path, const CompileOptions &options, PassDumps &dumps, Phases &phases,
+           llvm::ArrayRef<PassInfo> registry = allPasses())
+      : path_(path), options_(options), dumps_(dumps), phases_(phases), registry_(registry) {}
 
-  /// The method as operators, as far as that can be told without an example. Errors: those of
-  /// importModel and of the passes; Usage for names of modules and weights that cannot be written.
+  /// The method as operators, as far as that is possible without an example. Errors: those of
+  /// importModel and of the passes; Usage for names of modules and weights that the pipeline text
+  /// cannot hold.
   llvm::Expected<Model> flatten(TypeAnswers answers = {});
 
-  /// The same in normal form, by the types that `how` answers: nothing is run. Errors: as flatten.
+  /// The same in normal form, with the answers of `how` in place of types: nothing runs. Errors: as
+  /// flatten.
   llvm::Expected<Model> normalise(const NormaliseAgain &how);
 
-  /// In normal form, with batch dimensions and merge rules, and the runs on the example inputs.
-  /// Errors: as flatten; Usage for inputs that do not fit; those of runSource.
+  /// The model in normal form, with batch dimensions and merge rules, and the runs on the example
+  /// inputs. Errors: as flatten; Usage for inputs that do not fit; those of runSource.
   llvm::Expected<Source> study();
 
-  /// Runs `pipeline` on `model`, with the dumps and prints that the options ask for unless
-  /// `quietly`. Errors: those of the passes.
+  /// Runs `pipeline` on `model`. Unless `quietly`, it makes the dumps and prints that the options
+  /// ask for. Errors: those of the passes.
   llvm::Expected<bool> runPasses(const std::string &pipeline, AnyModel &model,
                                  bool quietly = false);
 
-  const FaultyPass &faulty() const { return faulty_; }
+  /// How the source runs, as the options say.
+  SourceMode sourceMode() const;
 
 private:
   llvm::Expected<std::vector<c10::IValue>> exampleInputs(const Model &model,
@@ -52,7 +55,6 @@ private:
                        llvm::ArrayRef<c10::IValue> inputs);
   llvm::Expected<ExampleStudy> runExample(Model &model, const std::vector<c10::IValue> &inputs,
                                           DecidesAlike decidesAlike);
-  SourceMode sourceMode() const;
   llvm::Error explained(llvm::Error error, const Model &model,
                         const std::vector<c10::IValue> &inputs) const;
 
@@ -60,7 +62,7 @@ private:
   const CompileOptions &options_;
   PassDumps &dumps_;
   Phases &phases_;
-  FaultyPass faulty_;
+  llvm::ArrayRef<PassInfo> registry_; // of the passes that pipelines name
 };
 
 } // namespace pipec

@@ -33,10 +33,15 @@ llvm::Error agree(Number &said, Number inTable, const char *option, const char *
 
 } // namespace
 
+const ScheduleTable *givenTable(const CompileOptions &options) {
+  return options.schedule ? std::get_if<ScheduleTable>(&*options.schedule) : nullptr;
+}
+
 llvm::Expected<CompileOptions> withScheduleTable(CompileOptions options) {
-  if (options.scheduleCsv.empty())
+  const ScheduleTable *table = givenTable(options);
+  if (!table)
     return std::move(options);
-  llvm::Expected<Schedule> schedule = scheduleFromCsv(options.scheduleCsv);
+  llvm::Expected<Schedule> schedule = scheduleFromCsv(table->csv);
   if (!schedule) {
     const ErrorText text = describe(schedule.takeError());
     return makeError(ExitCode::Unreadable, "--schedule: " + text.message, text.help);
@@ -49,22 +54,23 @@ llvm::Expected<CompileOptions> withScheduleTable(CompileOptions options) {
   if (llvm::Error error =
           agree(options.microBatches, shape->microBatches, "--microbatches", "micro-batch"))
     return std::move(error);
-  if (options.cuts.empty() || options.stages) // how many named cuts make is known later
+  if (options.cuts.empty() || options.stages) // the number of stages of named cuts is known later
     if (llvm::Error error = agree(options.stages, shape->stages, "--stages", "stage"))
       return std::move(error);
   return std::move(options);
 }
 
 std::vector<size_t> ranksOfTable(const CompileOptions &options) {
-  if (options.scheduleCsv.empty())
+  const ScheduleTable *table = givenTable(options);
+  if (!table)
     return {};
-  return llvm::cantFail(checkTable(llvm::cantFail(scheduleFromCsv(options.scheduleCsv)), nullptr))
+  return llvm::cantFail(checkTable(llvm::cantFail(scheduleFromCsv(table->csv)), nullptr))
       .rankOfStage;
 }
 
 Schedule defaultSchedule(const CompileOptions &options, const Plan &plan) {
-  if (!options.scheduleCsv.empty())
-    return llvm::cantFail(scheduleFromCsv(options.scheduleCsv));
+  if (const ScheduleTable *table = givenTable(options))
+    return llvm::cantFail(scheduleFromCsv(table->csv));
   ScheduleShape shape{plan.stages.size(), plan.microBatches, {}, plan.ranks};
   for (const StagePlan &stage : plan.stages)
     shape.rankOfStage.push_back(stage.rank);

@@ -1,4 +1,4 @@
-// The default schedule of an artifact: made, or a table that the user gave.
+// The default schedule of an artifact: generated, or a table from the user.
 #pragma once
 
 #include "compiler/Compiler.h"
@@ -6,15 +6,19 @@
 
 namespace pipec {
 
+/// nullptr: the options give none.
+const ScheduleTable *givenTable(const CompileOptions &options);
+
 /// The options with what their table says of stages, ranks and micro-batches where they say
 /// nothing; without a table as they are. Errors: Unreadable for text that is no table; BadArtifact
 /// for a table that is no schedule; Usage for one with a backward and for one that says otherwise.
 llvm::Expected<CompileOptions> withScheduleTable(CompileOptions options);
 
-/// Of each stage, as the table has it; empty: there is none. Expects what withScheduleTable took.
+/// The table's rank of each stage; empty: there is no table. Expects options that withScheduleTable
+/// accepted.
 std::vector<size_t> ranksOfTable(const CompileOptions &options);
 
-/// The table, else forward-only for the plan.
+/// The table, or the forward-only schedule of the plan.
 Schedule defaultSchedule(const CompileOptions &options, const Plan &plan);
 
 } // namespace pipec

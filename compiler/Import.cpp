@@ -7,6 +7,7 @@
 #include "ir/TorchError.h"
 #include "ir/artifact/StageModule.h"
 #include "ir/batch/MicroBatch.h"
+#include "ir/support/Llvm.h"
 #include "ir/torchfile/TorchFile.h"
 #include "ir/values/Values.h"
 #include "passes/analysis/AliasAnalysis.h"
@@ -49,15 +50,15 @@ std::vector<c10::TypePtr> argumentTypes(const Model &model) {
 
 namespace {
 
-/// Two attributes of these names cannot be in one stage file: one is called as the other, or as a
-/// module that holds the other.
+/// Two attributes with these names cannot be in one stage file: the names are equal, or one is the
+/// name of a module that holds the other.
 bool clash(llvm::StringRef a, llvm::StringRef b) {
-  return a == b || (a.startswith(b) && a[b.size()] == '.') ||
-         (b.startswith(a) && b[a.size()] == '.');
+  return a == b || (startsWith(a, b) && a[b.size()] == '.') ||
+         (startsWith(b, a) && b[a.size()] == '.');
 }
 
-/// A tensor of the method's text that the method writes keeps what was written, as a buffer does: a
-/// stage file holds it, under a name that goes together with those of all attributes.
+/// A tensor constant of the method that the method writes keeps its value, like a buffer. So a
+/// stage file holds it under a name that does not clash with the attributes' names.
 void makeBuffer(Model &model, Attribute &constant) {
   auto isFree = [&](const std::string &name) {
     return llvm::none_of(model.attributes, [&](const Attribute &other) {
@@ -83,7 +84,8 @@ void noteWrites(Model &model) {
     model.signature.inputs[i].written = alias.isWrittenInside(model.graph->inputs()[i]);
   for (size_t i = 0; i < model.attributes.size(); ++i) {
     Attribute &attribute = model.attributes[i];
-    // What wrote a tensor may be gone by now: a branch for training, or for what was not asked.
+    // The operator that wrote a tensor may be gone: it was in a branch for training, or in an
+    // unused part.
     const bool before = attribute.written && !attribute.value.isTensor();
     attribute.written = before || llvm::is_contained(model.stateOutputs, i) ||
                         alias.isWrittenInside(model.graph->inputs()[model.argumentCount() + i]);
@@ -112,7 +114,7 @@ std::set<int64_t> onlyAssignedStorages(const Model &model) {
 
 namespace {
 
-/// A call into an object whose methods are not in the file: a class that a library registered.
+/// A call of an object whose methods are not in the file: a class that a library registered.
 bool callsForeignObject(torch::jit::Node *node, const torch::jit::Module &module) {
   if (node->kind() != c10::prim::CallMethod)
     return false;
@@ -134,7 +136,7 @@ int64_t countElements(llvm::ArrayRef<c10::IValue> inputs) {
 struct SourceRunner::Impl {
   struct Copy {
     torch::jit::Module module;
-    bool keepsState; // what a call leaves behind could change the next one
+    bool keepsState; // a call could change the next one
   };
 
   const std::string &path;
@@ -145,7 +147,7 @@ struct SourceRunner::Impl {
   bool quiet;
   std::mutex mutex = {};
   std::optional<bool> keepsState = {};           // once a copy was loaded
-  std::optional<torch::jit::Module> shared = {}; // of a model that keeps none
+  std::optional<torch::jit::Module> shared = {}; // for a model without state
 
   size_t expectedCalls = 0, doneCalls = 0; // of all that runs
   int64_t expectedElements = 0, doneElements = 0;
@@ -180,7 +182,7 @@ struct SourceRunner::Impl {
     return Copy{*module, *keepsState};
   }
 
-  /// The first job on `first`, the others on copies of their own or on the shared one.
+  /// Runs the first job on `first`, the others on their own copies or on the shared one.
   void runJobs(llvm::MutableArrayRef<Job> jobs, Copy &first) {
     std::vector<int64_t> elements;
     for (const Job &job : jobs) {
@@ -231,7 +233,8 @@ struct SourceRunner::Impl {
     return guardTorch(ExitCode::Usage, "running the model on the example inputs", [&] {
       Values results;
       for (Values &inputs : calls) {
-        at::manual_seed(kExampleSeed); // an unused draw at the end of one call changes no other
+        at::manual_seed(kExampleSeed); // so an unused draw at the end of a call does not change the
+                                       // next
         results.push_back(ownCopies(runMethod(copy.module, method, std::move(inputs))).front());
       }
       return results;

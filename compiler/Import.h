@@ -1,5 +1,5 @@
-// The first step: a TorchScript file becomes a Model whose graph still has `self`; and what later
-// steps ask of the source's method.
+// The first step: a TorchScript file becomes a Model whose graph still has `self`. Also the
+// questions of later steps about the source's method.
 #pragma once
 
 #include "compiler/Progress.h"
@@ -10,55 +10,56 @@
 
 namespace pipec {
 
-/// Of the random numbers of every call, of source and stages.
+/// The seed of every call, of source and stages.
 constexpr uint64_t kExampleSeed = 0x9e3779b9;
 
-/// Elements of all tensors: what a run takes grows with them.
+/// The number of elements of all tensors: the cost of a run grows with it.
 int64_t countElements(llvm::ArrayRef<c10::IValue> inputs);
 
 /// Maps `path`, copies the graph of `method` and reads its signature. Nothing is inlined; the model
-/// holds the module object. Errors: IO, Unreadable (with the methods that exist when `method` does
-/// not).
+/// holds the module object. Errors: IO, Unreadable (with the existing methods if `method` does not
+/// exist).
 llvm::Expected<Model> importModel(const std::string &path, const std::string &method);
 
 /// Declared type of each argument of the method.
 std::vector<c10::TypePtr> argumentTypes(const Model &model);
 
-/// Marks the arguments and attributes that the model writes in place, running statistics of
-/// normalisations in training included.
+/// Marks the arguments and attributes that the model writes in place, including running statistics
+/// of normalisations in training.
 void noteWrites(Model &model);
 
 /// Storages of several attributes, some of them written, that no operator writes in place: the
-/// method assigns another tensor, which the other attributes do not see. After noteWrites().
+/// method assigns another tensor, and the other attributes do not see it. Call after noteWrites().
 std::set<int64_t> onlyAssignedStorages(const Model &model);
 
-/// What the test runs of a model print and warn of.
+/// The output of a model's test runs (prints and warnings) that is shown.
 enum class ModelOutput { OfFirstRun, None };
 
 /// A method of the source, for test runs that each start from the state in the file. One thread at
-/// a time; it uses others.
+/// a time; it uses further threads.
 class SourceRunner {
 public:
   using Values = std::vector<c10::IValue>;
 
-  /// `draws`: the model may draw random numbers, so that its runs cannot go on at the same time.
-  /// `path` must outlive it.
+  /// `draws`: the model may draw random numbers, so its runs cannot go on in parallel. `path` must
+  /// outlive the runner.
   SourceRunner(const std::string &path, const std::string &method, const SourceMode &mode,
                bool draws, ModelOutput output, const ProgressCallback &progress = {});
   ~SourceRunner();
 
-  /// For the progress: about how many calls there will be, and elements in all of their arguments.
+  /// For the progress: the approximate number of calls to come, and of elements in all their
+  /// arguments.
   void expect(size_t calls, int64_t elements);
 
   /// Calls the method in order on one copy of the model, each time with random numbers from
-  /// kExampleSeed. Gives the result of each call, which no later call changes. Errors: those of
-  /// loadSource; Usage with LibTorch's message when the method fails on these inputs.
+  /// kExampleSeed. Returns the result of each call; later calls do not change it. Errors: those of
+  /// loadSource; Usage with LibTorch's message if the method fails on these inputs.
   llvm::Expected<Values> run(std::vector<Values> calls);
 
-  /// Several such runs at the same time where that is possible: all of their calls where nothing in
-  /// the file can write, so that one copy serves them all; else each run on its copy. Results in
-  /// the order of `runs`, with the bits of one after the other. A run whose calls all succeed is
-  /// not affected by one that fails.
+  /// Several such runs, in parallel if possible. If nothing in the file can write, all of their
+  /// calls go on in parallel on one copy; otherwise each run has its own copy. Results are in the
+  /// order of `runs` and have the same bits as runs one after the other. A failing run does not
+  /// affect a run whose calls all succeed.
   std::vector<llvm::Expected<Values>> runAll(std::vector<std::vector<Values>> runs);
 
 private:

@@ -44,7 +44,7 @@ llvm::Error checkOutput(const std::string &output, bool force) {
   return llvm::Error::success();
 }
 
-/// The stages, proved to be what the plan says.
+/// The stages, after the proof that they are what the plan says.
 llvm::Expected<Relinked> linked(const Artifact &artifact) {
   llvm::Expected<Relinked> stages = relink(artifact.directory, artifact.plan);
   if (!stages)
@@ -58,7 +58,8 @@ llvm::Expected<Relinked> linked(const Artifact &artifact) {
   return stages;
 }
 
-/// An argument that no stage reads has a type only by the plan's text, which defines no class.
+/// The type of an argument that no stage reads comes from the plan's text, which cannot define a
+/// class.
 llvm::Error checkArgumentTypes(const Model &model) {
   std::vector<c10::TypePtr> types = argumentTypes(model);
   for (size_t i = 0; i < types.size(); ++i)
@@ -69,9 +70,10 @@ llvm::Error checkArgumentTypes(const Model &model) {
   return llvm::Error::success();
 }
 
-/// Weights of a tie that every stage has a copy of are one tensor again: of several copies one with
-/// which others of the tie share memory. Those that overlap without being equal share it where some
-/// stage has both; else they stay apart: nobody writes them, or they would live in one stage.
+/// Weights of a tie that every stage has a copy of become one tensor again: of several copies, one
+/// that shares memory with other attributes of the tie. Attributes that overlap without being equal
+/// share memory if some stage has both. Otherwise they stay separate, which is safe because no
+/// stage writes them: written memory lives in one stage.
 void shareTies(Model &model, const Plan &plan) {
   for (const Tie &tie : plan.ties) {
     std::vector<Attribute *> tied;
@@ -95,7 +97,7 @@ void shareTies(Model &model, const Plan &plan) {
   }
 }
 
-/// Before format 1.1 an artifact did not say the fields of a NamedTuple: it becomes a tuple.
+/// Artifacts before format 1.1 lack the fields of a NamedTuple, so it becomes a tuple.
 void forgetNamesWithoutFields(OutputTree &tree) {
   if (tree.kind == OutputTree::Kind::Tuple && tree.keys.empty())
     tree.typeName.clear();
@@ -109,7 +111,7 @@ OutputTree treeToCompare(const Signature &signature) {
   return outputs;
 }
 
-/// Only the tuple that held the result together is dead.
+/// Only the tuple around the result is dead.
 llvm::Expected<bool> splitOnce(AnyModel &model, const PassManagerOptions &options) {
   PassManager manager(options);
   if (llvm::Error error = manager.addPipeline("split-outputs,dead-code"))
@@ -117,9 +119,9 @@ llvm::Expected<bool> splitOnce(AnyModel &model, const PassManagerOptions &option
   return manager.run(model);
 }
 
-/// The file as read back, flat: without simplification, which would hide what was written. A list
-/// in a tuple can be split only once the tuple is gone; the source was split as often as its
-/// compilation could, which its tree of outputs tells.
+/// Reads the file back, flat and without simplification, which would hide what was written. A list
+/// in a tuple can be split only once the tuple is gone. The source was split as often as its
+/// compilation could, which its tree of outputs shows.
 llvm::Expected<Model> readBack(const std::string &path, const Signature &expected) {
   llvm::Expected<Model> imported = importModel(path, expected.method);
   if (!imported)
@@ -153,13 +155,14 @@ llvm::Error compareMergedWeights(const Relinked &stages, const Model &merged) {
     actual[attribute.name] = attributeLine(attribute.name, attribute.kind, content);
     if (holdsObject(attribute.value))
       objects[attribute.name] = contentText(attribute.value, Objects::ByState);
-    for (const std::string &name : attribute.otherNames) // of one that nobody reads any more
+    for (const std::string &name : attribute.otherNames) // other names of an attribute that the
+                                                         // graph no longer reads
       actual[name] = attributeLine(name, attribute.kind, content);
   }
   for (const Attribute &attribute : stages.model.attributes) {
     auto found = actual.find(attribute.name);
     if (found == actual.end() && !attribute.value.isTensor())
-      continue; // nobody reads it: lower-attributes leaves it out
+      continue; // not read: lower-attributes leaves it out
     if (found == actual.end() || found->second != stages.weights.at(attribute.name))
       return mergedDiffers("weight " + attribute.name + " is not the stages'");
     auto object = stages.objects.find(attribute.name);
@@ -169,7 +172,8 @@ llvm::Error compareMergedWeights(const Relinked &stages, const Model &merged) {
   return llvm::Error::success();
 }
 
-/// Arguments and result as a caller sees them; types of a class have another name in every file.
+/// Compares arguments and result as a caller sees them. Class types have another name in every
+/// file.
 llvm::Error compareSignatures(const Signature &expected, const Signature &actual) {
   if (expected.inputs.size() != actual.inputs.size())
     return mergedDiffers(

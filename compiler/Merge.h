@@ -1,4 +1,4 @@
-// The stages of an artifact as one ordinary TorchScript model again. No LibTorch.
+// Merges the stages of an artifact into one ordinary TorchScript model. No LibTorch.
 #pragma once
 
 #include "ir/plan/Plan.h"
@@ -8,7 +8,7 @@
 
 namespace pipec {
 
-/// What a merge made.
+/// The result of a merge.
 struct MergeReport {
   Plan plan;            // of the artifact
   size_t operators = 0; // of the merged method
@@ -17,15 +17,15 @@ struct MergeReport {
   std::vector<std::string> warnings;
 };
 
-/// Writes the model of the artifact in `directory` to `output`: the method that was compiled, with
-/// its arguments, defaults and result tree; every weight under all its names, ties as one tensor;
-/// state kept as in the source. The file is read back and compared with the linked stages before it
-/// appears, complete or not at all. The same artifact gives the same bytes. Errors:
+/// Writes the model of the artifact in `directory` to `output`: the compiled method, with its
+/// arguments, defaults and result tree; every weight under all its names, ties as one tensor; state
+/// as in the source. The file appears complete or not at all: before it appears, it is read back
+/// and compared with the linked stages. The same artifact gives the same bytes. Errors:
 ///   Usage 2        `output` exists without `force`, is a directory, or would lie in an artifact
 ///   BadArtifact 5  damaged, or not what its plan says
-///   Unsupported 4  an argument's type that only its class could describe, and no stage reads it
+///   Unsupported 4  an argument that no stage reads has a type that only its class could describe
 ///   Version 6, IO 8, OutOfMemory 10
-///   Internal 70    what was written is not what the stages are
+///   Internal 70    the written file differs from the stages
 llvm::Expected<MergeReport> mergeArtifact(const std::string &directory, const std::string &output,
                                           bool force = false);
 

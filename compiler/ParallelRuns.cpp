@@ -17,7 +17,7 @@ namespace pipec {
 
 namespace {
 
-/// Resident memory that is no file's; 0 where the system does not tell.
+/// Resident memory without mapped files; 0 if the system does not tell.
 int64_t ownMemoryBytes() {
   int64_t size = 0, resident = 0, shared = 0; // in pages
   std::ifstream statm("/proc/self/statm");
@@ -83,8 +83,8 @@ size_t threadsForRuns() {
 
 llvm::Error forEachParallel(llvm::ArrayRef<int64_t> weights, size_t threads,
                             llvm::function_ref<llvm::Error(size_t)> run) {
-  // Workers set their own number of intra-op threads, which is also the default of threads that
-  // start later: this thread's settings put it back.
+  // Workers set their own number of intra-op threads, which also becomes the default of threads
+  // that start later. This thread's settings restore it.
   InferenceSettings settings(/*intraOpThreads=*/1);
   RunQueue queue(weights);
   std::vector<std::thread> others;
@@ -92,7 +92,7 @@ llvm::Error forEachParallel(llvm::ArrayRef<int64_t> weights, size_t threads,
     for (size_t i = 1; i < std::min(threads, weights.size()); ++i)
       others.emplace_back([&] { work(queue, run); });
   } catch (const std::system_error &) {
-    // No more threads: the runs are done by those there are.
+    // No more threads: the existing ones do the runs.
   }
   work(queue, run);
   for (std::thread &other : others)

@@ -5,26 +5,25 @@
 
 namespace pipec {
 
-/// Files of one directory, numbered over one compile: 01-inline.ir, 02-lower-attributes.ir, ...
+/// Files of one directory, numbered within one compile: 01-inline.ir, 02-lower-attributes.ir, ...
 class PassDumps {
 public:
   PassDumps() = default;
   explicit PassDumps(std::string directory) : directory_(std::move(directory)) {}
 
-  /// Looks at what is there before anything runs; `replace` removes the dumps of an older compile,
-  /// which would stand among the new ones. Errors: Usage naming a dump that is there, or an
-  /// artifact; IO.
+  /// Checks the directory before anything runs. `replace` removes the dumps of an older compile,
+  /// which would mix with the new ones. Errors: Usage naming an existing dump, or an artifact; IO.
   llvm::Error prepare(bool replace) const;
 
-  /// Writes the next file if the pass changed the model; creates the directory when there is none.
-  /// Errors: IO, kept in failure() too.
+  /// Writes the next file if the pass changed the model, and creates the directory if needed.
+  /// Errors: IO, also kept in failure().
   llvm::Error write(const PassRun &run);
-  /// What the first file that could not be written said; empty when all were.
+  /// The message of the first file that could not be written; empty if all were.
   const std::string &failure() const { return failure_; }
 
   /// "01-inline.ir"
   static std::string fileName(size_t number, const PassInfo &pass);
-  /// What is in such a file: weights are described, not written.
+  /// The content of such a file: weights are described, not written.
   static llvm::Expected<std::string> text(const AnyModel &model);
 
 private:

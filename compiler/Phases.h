@@ -1,4 +1,4 @@
-// How long the steps of a compile take, and which one runs now.
+// The duration of the steps of a compile, and the current step.
 #pragma once
 
 #include "compiler/Compiler.h"
@@ -8,20 +8,20 @@
 
 namespace pipec {
 
-/// One after the other, on one thread. The report must outlive it.
+/// Phases one after the other, on one thread. The report must outlive it.
 class Phases {
 public:
   explicit Phases(CompileReport &report, ProgressCallback progress = {})
       : report_(&report), progress_(std::move(progress)), start_(std::chrono::steady_clock::now()),
         torchStart_(torchFileNs()) {}
 
-  /// What runs from now on, in words for a terminal: "writing the stages".
+  /// The step that runs from now on, in words for a terminal: "writing the stages".
   void begin(const std::string &step, int64_t leftNs = -1) const {
     if (progress_)
       progress_({step, "", 0, 0, leftNs});
   }
 
-  /// What ran since the last end was `name`.
+  /// Ends the phase `name`, which began at the previous end.
   void end(const std::string &name) {
     const auto now = std::chrono::steady_clock::now();
     report_->phases.push_back(

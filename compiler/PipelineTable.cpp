@@ -9,7 +9,7 @@ namespace pipec {
 
 namespace {
 
-/// A step that is no pass: it needs the model's file, example inputs, or the disk.
+/// A step that is not a pass: it needs the model's file, example inputs, or the disk.
 void printStep(llvm::raw_ostream &os, const char *name, const char *what) {
   os << "| " << name << " | no | " << what << " |\n";
 }

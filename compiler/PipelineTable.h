@@ -1,4 +1,4 @@
-// The whole pipeline for people: passes, and the steps between them that are none.
+// The whole pipeline for people: the passes and the steps between them.
 #pragma once
 
 namespace llvm {
@@ -7,7 +7,7 @@ class raw_ostream;
 
 namespace pipec {
 
-/// The beginning of docs/passes.md: every step of a compile in order.
+/// Prints the beginning of docs/passes.md: every step of a compile in order.
 void printPipelineMarkdown(llvm::raw_ostream &os);
 
 } // namespace pipec

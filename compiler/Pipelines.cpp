@@ -1,5 +1,7 @@
 #include "compiler/Pipelines.h"
 
+#include "ir/plan/PlanNames.h"
+#include "ir/support/Llvm.h"
 #include "ir/support/Runs.h"
 #include "llvm/ADT/StringExtras.h"
 #include "passes/analysis/ModuleNames.h"
@@ -25,7 +27,7 @@ std::string lowering(const CompileOptions &options) {
   return withOptions("lower-attributes", list);
 }
 
-/// Given ones: where a planner says, they can stand.
+/// Given cuts may move. Cuts of a planner are at legal places already.
 bool mayMoveCuts(const CompileOptions &options, const PlannedCuts &planned) {
   return options.nearest && planned.places.empty();
 }
@@ -40,8 +42,8 @@ std::string chooseCutsText(const CompileOptions &options, const PlannedCuts &pla
   }
   if (!names.empty())
     list.push_back("at=" + llvm::join(names, ":"));
-  if (!options.split.empty())
-    list.push_back("split=" + options.split);
+  if (options.split)
+    list.push_back("split=" + toString(*options.split).str());
   else if (markers)
     list.push_back("split=markers");
   if (mayMoveCuts(options, planned))
@@ -62,9 +64,9 @@ std::string chooseCutsText(const CompileOptions &options, const PlannedCuts &pla
 std::string ties(const CompileOptions &options) {
   std::vector<std::string> names, list;
   for (const auto &[name, mode] : options.tied) {
-    const char *text = mode == Tie::Mode::Transmit ? "transmit" : "replicate";
+    const std::string text = toString(mode).str();
     if (name.empty())
-      list.push_back(std::string("mode=") + text);
+      list.push_back("mode=" + text);
     else
       names.push_back(name + "/" + text);
   }
@@ -75,9 +77,21 @@ std::string ties(const CompileOptions &options) {
 
 } // namespace
 
+llvm::StringRef toString(CutSource source) {
+  switch (source) {
+  case CutSource::Auto:
+    return "auto";
+  case CutSource::Markers:
+    return "markers";
+  case CutSource::At:
+    return "at";
+  }
+  llvm_unreachable("unknown source of cuts");
+}
+
 llvm::Error checkNames(const CompileOptions &options) {
   auto check = [](const char *option, llvm::StringRef name) -> llvm::Error {
-    if (name.find_first_of(",:}") == llvm::StringRef::npos && !name.startswith("["))
+    if (name.find_first_of(",:}") == llvm::StringRef::npos && !startsWith(name, "["))
       return llvm::Error::success();
     return makeError(
         ExitCode::Usage,
@@ -101,16 +115,18 @@ llvm::Error checkNames(const CompileOptions &options) {
 }
 
 std::string frontPipeline(const CompileOptions &options) {
+  const bool trains = options.mode == Mode::Train;
   return llvm::join(
       std::vector<std::string>{
           "inline",
-          // Before anything is removed: a marker whose result nobody uses is still a marker.
+          // Before anything is removed: a marker counts even if its result is unused.
           "resolve-markers",
-          lowering(options),
+          // Inference keeps the lists: artifacts that were made before have them.
+          lowering(options) + (trains ? ",open-weight-lists" : ""),
           "simplify",
-          // After the tuples of inner modules are gone, what is left is the model's own result.
+          // Once the tuples of inner modules are gone, the remaining one is the model's own result.
           "split-outputs",
-          // What only held the result together is dead now.
+          // The operators that built the result are dead now.
           "simplify",
       },
       ",");
@@ -137,8 +153,8 @@ std::string stagePipeline(const CompileOptions &options, const PlannedCuts &cuts
       ",");
 }
 
-/// What runs between the passes needs the model's file or example inputs, which text has not: it
-/// stands there as comments.
+/// Steps between the passes need the model's file or example inputs, which text does not have. The
+/// text has them as comments.
 std::string wholePipeline(const CompileOptions &options, const PlannedCuts &cuts) {
   const bool hasInputs = !options.inputs.empty();
   std::string text = frontPipeline(options) + ",\n";
@@ -148,7 +164,7 @@ std::string wholePipeline(const CompileOptions &options, const PlannedCuts &cuts
                         kTypedRounds, typedPipeline());
   text += "# The graph is written as a TorchScript file and read back.\n";
   if (cuts.places.empty() && hasInputs && options.cuts.empty() &&
-      (options.split.empty() || options.split == "auto"))
+      options.split.value_or(CutSource::Auto) == CutSource::Auto)
     text +=
         "# Automatic cuts only: each operator gets its cost from a run on the example inputs (in "
         "text, the entity `costs`), and the planner passes the cut positions to choose-cuts.\n";

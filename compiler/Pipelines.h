@@ -1,28 +1,32 @@
-// The one list of passes, as text that pipe-opt takes.
+// The one list of passes, as text in pipe-opt's form.
 #pragma once
 
 #include "compiler/Compiler.h"
 
 namespace pipec {
 
-/// Names of modules and weights stand in that text. Errors: Usage for one that cannot.
+/// Checks that the text can hold the given names of modules and weights. Errors: Usage for a name
+/// that it cannot hold.
 llvm::Error checkNames(const CompileOptions &options);
+
+/// The word that choose-cuts takes for it.
+llvm::StringRef toString(CutSource source);
 
 /// From the imported method to the normalised flat model.
 std::string frontPipeline(const CompileOptions &options);
-/// What runs again whenever an example has shown more types, at most kTypedRounds times.
+/// The passes that run again whenever an example has shown more types, at most kTypedRounds times.
 std::string typedPipeline();
 constexpr int kTypedRounds = 4;
-/// What a planner says of cuts.
+/// The cuts that a planner chose.
 struct PlannedCuts {
-  std::vector<size_t> places; // before these operators
-  std::vector<size_t> order;  // of operators; empty: as in the program
+  std::vector<size_t> places; // indices of the operators that follow a cut
+  std::vector<size_t> order;  // of operators; empty: program order
 };
-/// From the normalised model to places where it may be cut.
+/// From the normalised model to a model with cuts.
 std::string cutPipeline(const CompileOptions &options, const PlannedCuts &cuts = {});
-/// From there to stages: all from the normalised model.
+/// From the normalised model to stages.
 std::string stagePipeline(const CompileOptions &options, const PlannedCuts &cuts = {});
-/// All of it, as Compiler::pipelineText, with the planned cuts where they are known.
+/// The whole pipeline, as Compiler::pipelineText, with the planned cuts if they are known.
 std::string wholePipeline(const CompileOptions &options, const PlannedCuts &cuts);
 
 } // namespace pipec

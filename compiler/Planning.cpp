@@ -21,9 +21,9 @@ namespace pipec {
 
 namespace {
 
-constexpr size_t kMostStagesPerRank = 4; // that are tried where only ranks are given
+constexpr size_t kMostStagesPerRank = 4; // tried if only ranks are given
 
-/// How long a micro-batch takes at the end of the pipeline with this cut.
+/// The time of a micro-batch at the end of the pipeline with this cut.
 llvm::Expected<double> stepShare(const CutPlan &cuts, ForwardProblem problem) {
   problem.plan = cuts.sketch;
   problem.stageNs = cuts.stageNs;
@@ -34,7 +34,7 @@ llvm::Expected<double> stepShare(const CutPlan &cuts, ForwardProblem problem) {
   return double(plan->stepNs) / double(plan->microBatches);
 }
 
-/// On tensors without elements every operator costs the same: nothing.
+/// On tensors without elements every operator costs nothing, so no cut is better than another.
 llvm::Error expectSamples(const Signature &signature, const std::vector<c10::IValue> &inputs) {
   std::string empty;
   bool any = false;
@@ -79,10 +79,10 @@ size_t Planning::stages() const {
 }
 
 bool Planning::isCutByCost(const Model &model) const {
-  if (options_->split == "auto" || isTraining())
+  if (options_->split == CutSource::Auto || isTraining())
     return true;
-  return options_->split.empty() && options_->cuts.empty() &&
-         topLevelOf(model).boundaries.empty() && stageCounts().front() > 1;
+  return !options_->split && options_->cuts.empty() && topLevelOf(model).boundaries.empty() &&
+         stageCounts().front() > 1;
 }
 
 size_t Planning::ranksFor(size_t stages) const {
@@ -94,8 +94,8 @@ size_t Planning::ranksFor(size_t stages) const {
                                           : stages;
 }
 
-/// How many stages to try: as many as are asked for; where the schedule is to be chosen and only
-/// ranks are known, one to a few per rank.
+/// The numbers of stages to try: the requested one, or, if the schedule is to be chosen and only
+/// ranks are given, one to a few per rank.
 std::vector<size_t> Planning::stageCounts() const {
   const bool rankCount = options_->ranks || !options_->cluster.empty();
   if (!isAuto() || isTraining() || options_->stages || !rankCount)
@@ -124,7 +124,7 @@ size_t Planning::ranks(const Model &model) const {
   return std::max({stages(), options_->cuts.size() + 1, topLevelOf(model).boundaries.size() + 1});
 }
 
-/// The one that every stage can be planned for: devices that differ are used as the least of
+/// The device that every stage can be planned for: different devices are used like the slowest of
 /// them.
 ClusterDevice Planning::leastDevice(Model &model) const {
   ClusterDevice least = cluster_.devices[0];
@@ -147,15 +147,13 @@ ClusterDevice Planning::leastDevice(Model &model) const {
 
 /// Where nobody says: measured for automatic cuts, if this machine has what will run them. With
 /// given cuts nothing measured enters the artifact.
-std::string Planning::kindOfCosts() const {
-  if (!options_->cost.empty())
-    return options_->cost;
-  return cutsByCost_ && llvm::all_of(cluster_.devices,
-                                     [](const ClusterDevice &device) {
-                                       return device.kind == ClusterDevice::Kind::Cpu;
-                                     })
-             ? "measured"
-             : "analytic";
+CostSource Planning::costSource() const {
+  if (options_->cost)
+    return *options_->cost;
+  const bool onlyCpus = llvm::all_of(cluster_.devices, [](const ClusterDevice &device) {
+    return device.kind == ClusterDevice::Kind::Cpu;
+  });
+  return cutsByCost_ && onlyCpus ? CostSource(MeasuredCosts()) : CostSource(AnalyticCosts());
 }
 
 llvm::Error Planning::checkAsked(const Model &model) const {
@@ -174,7 +172,7 @@ llvm::Error Planning::checkAsked(const Model &model) const {
       options_->cluster.empty())
     return makeError(ExitCode::Usage, "--train: expected --ranks, --stages or --cluster, got none",
                      "pass the number of ranks with --ranks");
-  if (options_->costBudgetNs && kindOfCosts() != "measured")
+  if (options_->costBudgetNs && !isMeasured())
     return makeError(ExitCode::Usage,
                      "--cost-budget: expected measured costs, got " +
                          (cutsByCost_
@@ -191,7 +189,7 @@ llvm::Expected<bool> Planning::findCosts(Model &model, const std::vector<c10::IV
   cutsByCost_ = isCutByCost(model);
   if (llvm::Error error = checkAsked(model))
     return std::move(error);
-  if (!cutsByCost_ && options_->cost.empty() && options_->cluster.empty() && !isAuto() &&
+  if (!cutsByCost_ && !options_->cost && options_->cluster.empty() && !isAuto() &&
       !options_->listCosts)
     return false;
   if (llvm::Error error = expectSamples(model.signature, inputs))
@@ -204,12 +202,12 @@ llvm::Expected<bool> Planning::findCosts(Model &model, const std::vector<c10::IV
                         "", 0, 0, isMeasured() ? budgetNs : -1});
   }
   llvm::Expected<CostTable> table =
-      pipec::findCosts(model, inputs, kindOfCosts(), *options_, device, ranks(model));
+      pipec::findCosts(model, inputs, costSource(), *options_, device, ranks(model));
   if (!table)
     return table.takeError();
   costsKnown_ = true;
   memoryBytes_ = options_->memoryLimit ? options_->memoryLimit : device.memoryBytes;
-  ofThisRun_ = kindOfCosts() != "analytic";
+  ofThisRun_ = !std::holds_alternative<AnalyticCosts>(costSource());
   if (ofThisRun_ || options_->listCosts)
     report.costTable = toJson(*table);
   table_ = std::move(*table);
@@ -217,10 +215,10 @@ llvm::Expected<bool> Planning::findCosts(Model &model, const std::vector<c10::IV
 }
 
 bool Planning::areCutsGiven(const Model &model) const {
-  if (options_->split == "auto")
+  if (options_->split == CutSource::Auto)
     return false;
-  return !options_->cuts.empty() || !options_->split.empty() ||
-         !topLevelOf(model).boundaries.empty() || findNestedBoundary(model);
+  return !options_->cuts.empty() || options_->split || !topLevelOf(model).boundaries.empty() ||
+         findNestedBoundary(model);
 }
 
 bool Planning::trainsAsCut(const Model &model) const { return isTraining() && areCutsGiven(model); }
@@ -241,7 +239,7 @@ llvm::Error Planning::planTraining(const Model &model,
 }
 
 /// Its devices are the cluster's, as long as the links between them are alike.
-void Planning::sayWhatDiffers(CutRequest &request) const {
+void Planning::addDevices(CutRequest &request) const {
   bool linksDiffer = false;
   for (const ClusterDevice &device : cluster_.devices) {
     const double slow = slowness(cluster_, device);
@@ -277,7 +275,7 @@ llvm::Expected<bool> Planning::planCuts(const Model &model,
   const Cluster &linked = options_->cluster.empty() ? usual : cluster_;
   request.link = linked.linkBetween(linked.devices.front().name, linked.devices.back().name);
   const size_t ranks = ranksFor(counts.front());
-  sayWhatDiffers(request);
+  addDevices(request);
   const std::vector<CutDevice> devices = std::move(request.devices);
   std::optional<ErrorText> why;
   double best = 0;
@@ -292,7 +290,7 @@ llvm::Expected<bool> Planning::planCuts(const Model &model,
       if (!cuts)
         return cuts.takeError();
       if (counts.size() < 2)
-        return 0.0; // nothing to compare it with
+        return 0.0; // there is nothing to compare it with
       return stepShare(*cuts, forwardProblem(ranks, model.signature));
     };
     llvm::Expected<double> share = shareOfCuts();
@@ -354,7 +352,7 @@ llvm::Error Planning::placeStages(Plan &plan, CompileReport &report) const {
 
 /// In the order of ranksFor.
 std::string Planning::whyFewerRanks(const Plan &plan) const {
-  if (options_->ranks || !options_->scheduleCsv.empty() || plan.ranks == plan.stages.size())
+  if (options_->ranks || givenTable(*options_) || plan.ranks == plan.stages.size())
     return "";
   if (!options_->cluster.empty())
     return "one per device of --cluster";
@@ -378,7 +376,7 @@ llvm::Error Planning::forecast(CompileReport &report, const Schedule &schedule) 
           predict(report, options_->cluster.empty() ? defaultCluster(report.plan.ranks) : cluster_,
                   table, cuts().places, schedule))
     return error;
-  // Measured ranks slow one another down, which only predict() knows.
+  // Measured ranks slow each other down, which only predict() models.
   if (table_.atOnce > 1)
     report.schedule.lowerBoundNs = 0;
   else if (report.schedule.placements) {

@@ -1,4 +1,4 @@
-// What a compile does right now, for those who wait for it. No LibTorch.
+// The current step of a compile, for callers that show progress. No LibTorch.
 #pragma once
 
 #include <cstddef>
@@ -8,16 +8,16 @@
 
 namespace pipec {
 
-/// The compile has begun a step, or is further in it.
+/// The compile has begun a step, or has advanced in it.
 struct ProgressEvent {
   std::string step;    // "running the source"
-  std::string unit;    // of its parts: "runs"; empty: it has none
-  size_t done = 0;     // of its parts
+  std::string unit;    // of the step's parts: "runs"; empty: it has no parts
+  size_t done = 0;     // parts
   size_t total = 0;    // 0: not known
-  int64_t leftNs = -1; // until the step ends, by what earlier parts took; -1: not known
+  int64_t leftNs = -1; // until the step ends, estimated from earlier parts; -1: not known
 };
 
-/// Called by any thread, one at a time; it returns soon and does not throw.
+/// Called on any thread, one call at a time. It must return soon and must not throw.
 using ProgressCallback = std::function<void(const ProgressEvent &)>;
 
 } // namespace pipec

@@ -1,4 +1,4 @@
-// How far test runs are, and how long the rest takes.
+// The progress of test runs, and the time that remains.
 #pragma once
 
 #include "compiler/Progress.h"
@@ -10,10 +10,10 @@
 
 namespace pipec {
 
-/// Runs that several threads do. Any thread.
+/// Progress of runs on several threads. Any thread.
 class RunProgress {
 public:
-  /// `weights`: what each run takes grows with it.
+  /// `weights`: a measure of each run's time.
   RunProgress(const ProgressCallback &callback, std::string step, llvm::ArrayRef<int64_t> weights);
 
   void ended(size_t run);

@@ -1,4 +1,4 @@
-// The stages of an artifact run on what the source ran on.
+// Runs the stages of an artifact on the inputs of the source's runs.
 #include "compiler/ExampleRuns.h"
 #include "compiler/ParallelRuns.h"
 #include "compiler/RunProgress.h"
@@ -6,11 +6,14 @@
 #include "ir/artifact/SerialRunner.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/batch/SizeTrial.h"
+#include "ir/batch/TensorSpecs.h"
 #include "ir/plan/OutputPath.h"
 #include "ir/values/Values.h"
 
 #include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
+
+#include <set>
 
 namespace pipec {
 
@@ -57,7 +60,7 @@ private:
     size_t run, begin, end;
   };
 
-  /// Calls that leave nothing behind need no order.
+  /// Calls of stages without state need no order.
   void makeJobs() {
     for (size_t r = 0; r < runs_.size(); ++r) {
       const size_t calls = runs_[r].calls.size(), each = keepsState(plan_) ? calls : 1;
@@ -71,7 +74,7 @@ private:
   }
 
   llvm::Error runJob(size_t index) {
-    // Reading a stage takes longer than running it once. What keeps nothing is read once.
+    // Reading a stage takes longer than running it once. A stage without state is read once.
     if (index == 0 || !keepsState(plan_))
       return runOn(*runner_, jobs_[index]);
     llvm::Expected<SerialRunner> fresh = SerialRunner::load(directory_, plan_);
@@ -84,7 +87,7 @@ private:
       at::manual_seed(kExampleSeed);
       llvm::Expected<SerialRunner::Result> result = runner.run(ownCopies(source.calls[c]));
       if (!result) {
-        // The source ran on the same inputs: this is our fault, not theirs.
+        // The source ran on the same inputs, so the fault is pipec's.
         ErrorText text = describe(result.takeError());
         return makeError(text.code == ExitCode::OutOfMemory ? text.code : ExitCode::Internal,
                          "running the stages on the example inputs: " + text.message, text.help);
@@ -125,12 +128,12 @@ private:
   llvm::ArrayRef<ExampleRun> runs_;
   std::optional<SerialRunner> runner_;
   std::vector<Job> jobs_;
-  std::vector<int64_t> elements_; // of the arguments of each job, with which its time grows
+  std::vector<int64_t> elements_; // of the arguments of each job, a measure of its time
   std::vector<std::vector<SentSpecs>> sent_;
 };
 
-/// Of a channel that sent a tensor in every call; of others the runs do not show how sizes follow
-/// the batch.
+/// For a channel that sent a tensor in every call. For other channels the runs do not show how
+/// sizes follow the batch.
 void fillSpec(Channel &channel, size_t index, int64_t exampleBatch, llvm::ArrayRef<ExampleRun> runs,
               llvm::ArrayRef<std::vector<SentSpecs>> sent) {
   std::vector<std::pair<int64_t, TensorSpec>> atExample, others; // by batch
@@ -144,7 +147,7 @@ void fillSpec(Channel &channel, size_t index, int64_t exampleBatch, llvm::ArrayR
     return;
   channel.tensor = fitSpec(atExample);
   if (!channel.tensor.known)
-    return; // dtype or rank hang on the sizes
+    return; // dtype or rank depend on the sizes
   for (const auto &[batch, spec] : atExample)
     if (batch == exampleBatch || channel.tensor.bytes == 0)
       channel.tensor.bytes = spec.bytes;
@@ -153,6 +156,30 @@ void fillSpec(Channel &channel, size_t index, int64_t exampleBatch, llvm::ArrayR
 }
 
 } // namespace
+
+std::vector<ExampleRun> runsToRepeat(std::vector<ExampleRun> runs, const Plan &plan) {
+  constexpr int64_t kLargeBytes = int64_t(256) << 20;
+  int64_t bytes = 0;
+  for (const StagePlan &stage : plan.stages)
+    bytes += stage.parameterBytes;
+  if (bytes < kLargeBytes || keepsState(plan))
+    return runs;
+  std::set<std::string> seen; // sizes, and values that are no tensors
+  for (ExampleRun &run : runs) {
+    ExampleRun kept;
+    kept.otherSizes = run.otherSizes;
+    for (size_t c = 0; c < run.calls.size(); ++c) {
+      if (!seen.insert(argumentsText(plan.signature, run.calls[c])).second)
+        continue;
+      kept.batch.push_back(run.batch[c]);
+      kept.calls.push_back(std::move(run.calls[c]));
+      kept.leaves.push_back(std::move(run.leaves[c]));
+    }
+    run = std::move(kept);
+  }
+  llvm::erase_if(runs, [](const ExampleRun &run) { return run.calls.empty(); });
+  return runs;
+}
 
 llvm::Error runStages(const std::string &directory, Plan &plan, const std::vector<ExampleRun> &runs,
                       const ProgressCallback &progress) {

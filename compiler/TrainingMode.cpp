@@ -32,8 +32,9 @@ bool isTrue(const std::optional<c10::IValue> &value) {
   return value && value->isBool() && value->toBool();
 }
 
-/// Told to by a flag. Recurrent layers without dropout compute the same either way; normalisation
-/// without running statistics uses those of the batch in eval mode, too.
+/// Whether a flag puts the operator into training mode. Recurrent layers without dropout compute
+/// the same in both modes, and normalisation without running statistics uses those of the batch in
+/// eval mode too.
 bool trains(Node *node) {
   if (!isTrue(constantArgument(node, "train")) && !isTrue(constantArgument(node, "training")))
     return false;

@@ -28,17 +28,15 @@ TrainingWishes trainingWishes(const CompileOptions &options, const Model &model,
   wishes.batch = options.batch;
   wishes.microBatches = options.microBatches;
   wishes.memoryLimit = options.memoryLimit;
-  if (!options.recompute.empty())
-    wishes.recompute = options.recompute == "never"    ? RecomputeChoice::Never
-                       : options.recompute == "always" ? RecomputeChoice::Always
-                                                       : RecomputeChoice::Auto;
-  if (options.schedule != "auto")
-    wishes.schedule = options.schedule;
+  wishes.recompute = options.recompute;
+  if (options.schedule)
+    if (const auto *named = std::get_if<NamedSchedule>(&*options.schedule))
+      wishes.schedule = named->name;
   for (const auto &[name, mode] : options.tied) {
     if (name.empty())
       wishes.tied = mode;
     for (const Attribute &attribute : model.attributes)
-      if (isCalled(attribute, name)) // others are refused where weights get their owners
+      if (isCalled(attribute, name)) // others are refused when weights get their owners
         for (const SharedWeight &weight : table.shared)
           if (isOf(weight, model, attribute))
             wishes.tiedByName.emplace(weight.name, mode);

@@ -1,4 +1,4 @@
-// What the options of a compile say of a training, as its planner takes it.
+// Converts the options of a compile to a request for the training planner.
 #pragma once
 
 #include "compiler/Compiler.h"
@@ -7,8 +7,8 @@
 
 namespace pipec {
 
-/// All but the cluster and the cuts. `table`: what the model's operators cost; its shared weights
-/// are found by any of their names.
+/// The request without cluster and cuts. `table` has the costs of the model's operators; any name
+/// of a shared weight finds it.
 TrainingWishes trainingWishes(const CompileOptions &options, const Model &model,
                               const CostTable &table);
 

@@ -17,8 +17,8 @@ llvm::Error broken(const Node *node, const std::string &what) {
   return failf(ExitCode::Unreadable, "graph: {}: {}", describeNode(const_cast<Node *>(node)), what);
 }
 
-/// Each use that a value knows is an operand (checked at the value) and no two are the same (a
-/// set); when there are as many uses as operands, each operand is also a use.
+/// Each use that a value lists is an operand (checked at the value), and no two uses are equal (a
+/// set). If there are as many uses as operands, each operand is also a use.
 class GraphLinter {
 public:
   llvm::Error run(const Graph &graph) {

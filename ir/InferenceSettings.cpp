@@ -15,8 +15,7 @@ std::atomic<TakeWarning> takeWarning = nullptr;
 
 class WarningTaker final : public c10::WarningHandler {
 public:
-  // The place that LibTorch names is a line of the archive, or of its own sources: no line that the
-  // author knows.
+  // LibTorch names a line of the archive or of its own sources, which the author does not know.
   void process(const c10::Warning &warning) override { takeWarning.load()(warning.msg()); }
 };
 

@@ -1,4 +1,4 @@
-// The thread settings under which pipec runs models: they decide the bits.
+// The thread settings under which pipec runs models. They affect the bits of the results.
 #pragma once
 
 #include <string>
@@ -9,15 +9,17 @@ class WarningHandler;
 
 namespace pipec {
 
-/// Any thread calls it.
+/// May be called from any thread.
 using TakeWarning = void (*)(const std::string &text);
 
-/// From now on what models and LibTorch's operators warn of goes to `take`, and not to stderr as
-/// LibTorch writes it: on this thread, and on each other while InferenceSettings live there.
+/// Sends warnings of models and of LibTorch's operators to `take`. By default LibTorch writes them
+/// to stderr. Applies to this thread at once, and to any other thread while it has
+/// InferenceSettings.
 void sendWarningsTo(TakeWarning take);
 
-/// While alive, on this thread: no gradients, graph optimiser off (a profiled graph gives other
-/// bits from its second run on), and `intraOpThreads` threads inside an operator (0: as they are).
+/// While alive, on this thread: gradients are off, the graph optimiser is off (a profiled graph
+/// gives other bits from its second run on), and an operator uses `intraOpThreads` threads (0:
+/// unchanged).
 class InferenceSettings {
 public:
   explicit InferenceSettings(int intraOpThreads = 0);

@@ -5,9 +5,10 @@
 
 namespace pipec {
 
-/// Registers pipec::cut() -> () (a stage boundary in a flat graph; does nothing when run) and
-/// pipec::pipe_split(Tensor(a) x) -> Tensor(a) (the marker as an operator) unless a loaded library
-/// already has. Call before any graph with them is parsed or loaded. Thread-safe.
+/// Registers pipec::cut() -> (), a stage boundary in a flat graph that does nothing when run, and
+/// pipec::pipe_split(Tensor(a) x) -> Tensor(a), the marker as an operator. An operator that a
+/// loaded library already registered stays. Call this before any graph that contains them is parsed
+/// or loaded. Thread-safe.
 void registerMarkerOps();
 
 /// pipec::cut

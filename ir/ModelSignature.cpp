@@ -41,8 +41,8 @@ std::optional<llvm::json::Value> jsonOf(const c10::IValue &value) {
   return value.isTuple() ? tupleDefault(std::move(array)) : llvm::json::Value(std::move(array));
 }
 
-/// What a values file cannot hold, in Python's words; empty for the rest. What a value of type Any
-/// is shows when it is written.
+/// The type that a values file cannot hold, in Python's words; empty for other types. The actual
+/// type of Any is known only when the value is written.
 std::string withoutPlainForm(const c10::Type &type) {
   switch (type.kind()) {
   case c10::TypeKind::DeviceObjType:

@@ -1,5 +1,6 @@
 #include "ir/NodeInfo.h"
 
+#include "ir/NodeOrigin.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <fmt/format.h>
@@ -12,9 +13,12 @@
 namespace pipec {
 
 std::string modulePathOf(torch::jit::Node *node) {
-  if (!node->scope() || node->scope()->isBlank())
+  torch::jit::ScopePtr scope = node->scope();
+  if (scope && isOrigin(*scope))
+    scope = scope->parent();
+  if (!scope || scope->isBlank())
     return "";
-  return node->scope()->namesFromRoot();
+  return scope->namesFromRoot();
 }
 
 void setModulePath(torch::jit::Node *node, const std::string &path) {
@@ -28,7 +32,7 @@ bool isWarningNumber(c10::Symbol attribute) {
 
 std::string sourceLineOf(torch::jit::Node *node) {
   torch::jit::SourceRange range = node->sourceRange();
-  // Ranges of a loaded file point into its own code/; the author's lines are one step behind them.
+  // Ranges of a loaded file point into its own code/; the author's lines are one step further.
   if (range.source()) {
     if (auto original = range.source()->findSourceRangeThatGenerated(range))
       range = *original;
@@ -43,8 +47,8 @@ std::string sourceLineOf(torch::jit::Node *node) {
   return fmt::format("{}:{}", slash == std::string::npos ? file : file.substr(slash + 1), line);
 }
 
-/// Line of the nearest node after it, else before it, in its block: TorchScript gives reads and
-/// writes of attributes none.
+/// The line of the nearest node after it, else before it, in its block: TorchScript gives no line
+/// to reads and writes of attributes.
 static std::string lineNear(torch::jit::Node *node) {
   torch::jit::Node *last = node->owningBlock()->return_node();
   for (torch::jit::Node *next = node->next(); next != last; next = next->next())
@@ -96,7 +100,8 @@ bool anyNodeInside(const torch::jit::Block *block,
   return false;
 }
 
-/// Called when an object is read or written, never by the model itself.
+/// Whether LibTorch calls the function when an object is read or written; the model itself never
+/// does.
 static bool isForFiles(const torch::jit::Function &function) {
   return function.name() == "__setstate__" || function.name() == "__getstate__";
 }

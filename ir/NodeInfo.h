@@ -1,5 +1,5 @@
-// What a node says of itself: where it comes from, for people (never part of an artifact), and
-// whether it draws random numbers.
+// Facts about one node: where it comes from, for messages and reports (never part of an artifact),
+// and whether it draws random numbers.
 #pragma once
 
 #include "ir/RandomOps.h"
@@ -26,29 +26,30 @@ void setModulePath(torch::jit::Node *node, const std::string &path);
 /// "model.py:88", or empty when the file carries no source ranges.
 std::string sourceLineOf(torch::jit::Node *node);
 
-/// The attribute of aten::warn that LibTorch numbers anew each time it reads a file: no part of the
-/// program.
+/// The attribute of aten::warn that LibTorch renumbers each time it reads a file. It is not part of
+/// the program.
 bool isWarningNumber(c10::Symbol attribute);
 
-/// "aten::add_ at model.py:88 in encoder.layers.3": what messages call a node.
+/// "aten::add_ at model.py:88 in encoder.layers.3": how messages name a node.
 std::string describeNode(torch::jit::Node *node);
 
 /// Whether the operator itself (not its blocks) draws random numbers, as far as constants tell.
 Draws drawsOf(torch::jit::Node *node);
 
-/// Whether `holds` of any node in the block, those in inner blocks and in forked calls included.
+/// Whether `holds` is true for any node in the block, including nodes of inner blocks and of forked
+/// calls.
 bool anyNodeInside(const torch::jit::Block *block,
                    llvm::function_ref<bool(torch::jit::Node *)> holds);
 
-/// The same of all functions of the file that the module was read from, but for those that read and
-/// write objects.
+/// The same for all functions of the file that the module was read from, except those that read and
+/// write the state of objects.
 bool anyNodeInside(const torch::jit::Module &module,
                    llvm::function_ref<bool(torch::jit::Node *)> holds);
 
-/// Whether it may draw from LibTorch's generator, which is one for all threads: also where nothing
-/// is known of it, as of an operator that is not LibTorch's own or a method of an object.
+/// Whether the node may draw from LibTorch's generator, which all threads share. True for unknown
+/// code: an operator of a library, or a method of an object.
 bool mayUseGenerator(torch::jit::Node *node);
-/// A value as drawsWith takes it.
+/// Converts a value to the form that drawsWith takes.
 Argument argumentOf(const c10::IValue &value);
 
 } // namespace pipec

@@ -9,8 +9,8 @@ namespace pipec {
 
 namespace {
 
-// Everything in LibTorch 2.11 that takes a generator, and everything that draws from the default
-// one on the way to such an operator (dropouts, recurrent networks and attention with dropout).
+// All operators of LibTorch 2.11 that take a generator, and those that draw from the default one
+// through such an operator (dropouts, recurrent networks and attention with dropout).
 // Sorted; tests/runtime/RandomKey.cpp compares it with LibTorch's own registry.
 constexpr llvm::StringLiteral kNames[] = {
     "aten::_cudnn_attention_forward",
@@ -84,7 +84,8 @@ bool isRandomOp(llvm::StringRef qualifiedName) {
 
 namespace {
 
-/// Dropout and what has one built in: with probability 0 or outside training they only compute.
+/// Dropout and operators with a built-in dropout: with probability 0 or outside training they draw
+/// nothing.
 bool hasSwitch(llvm::StringRef name) {
   return name.contains("dropout") || name.contains("attention") || name.contains("rrelu") ||
          name.contains("rnn") || name == "aten::lstm" || name == "aten::gru";

@@ -8,8 +8,8 @@
 
 namespace pipec {
 
-/// Whether operators of this qualified name ("aten::dropout", any overload) may draw; those that do
-/// not with the arguments they are given, see Draws, take no ordinal.
+/// Whether operators with this qualified name ("aten::dropout", any overload) may draw. A call
+/// whose arguments switch drawing off (see Draws) takes no ordinal.
 bool isRandomOp(llvm::StringRef qualifiedName);
 
 /// All names, sorted.
@@ -21,10 +21,10 @@ struct Argument {
   double value = 0; // Known: a number, or a bool as 0 or 1
 };
 
-/// Whether a run of the operator draws, as far as its arguments tell. Never: no operator of the
-/// table, or dropout, attention, a recurrent network or rrelu whose switch is off. The compiler
-/// asks with the constants of the graph, the runtime with the values of the call: where the
-/// compiler gets an answer other than Unknown, both get the same.
+/// Whether a run of the operator draws, as far as its arguments tell. Never: the operator is not in
+/// the table, or it is a dropout, attention, recurrent network or rrelu whose switch is off. The
+/// compiler asks with the constants of the graph, the runtime with the values of the call. If the
+/// compiler's answer is not Unknown, the runtime gets the same answer.
 enum class Draws { Never, Always, Unknown };
 Draws drawsWith(llvm::StringRef qualifiedName,
                 llvm::function_ref<Argument(llvm::StringRef name)> argument);

@@ -83,6 +83,12 @@ constexpr RefusalRow kRefusals[] = {
      "result of torch.jit.wait",
      "The method returns a device, a future, an object or a similar value, which cannot be written "
      "to an output file or sent to another rank."},
+    {Refusal::ValuesDtype, "values-dtype",
+     "{}: {} has dtype {}, which LibTorch does not read from a values file",
+     "save it as x.to(torch.{}), and convert it in the model: x.to(torch.{})",
+     "A values file (--inputs, --expect) holds a tensor of a dtype that torch.save writes in its "
+     "own form: uint16, uint32, uint64, float8 and others. A model may compute with these dtypes, "
+     "and pipe-run writes results of them."},
     {Refusal::TooFewPlaces, "too-few-places",
      "{} stages requested; this model can be cut into at most {}: {}",
      "request fewer stages, or change what keeps operators together",

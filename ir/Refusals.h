@@ -1,5 +1,5 @@
-// What pipec refuses a model for: the one table behind exit code 4, docs/refusals.md and the tests
-// that hold one case of each. No LibTorch here.
+// The reasons for which pipec refuses a model: the one table behind exit code 4, docs/refusals.md
+// and the tests that hold one case of each. No LibTorch here.
 #pragma once
 
 #include "ir/support/Error.h"
@@ -27,13 +27,14 @@ enum class Refusal {
   NoTextForm,
   TypeOfModel,
   ResultWithoutForm,
+  ValuesDtype,
   TooFewPlaces,
   CutNotPossible,
 };
 
-/// A row of the table. `message` has {} where the caller's words go, the place (operator, source
-/// line, module) first; `help` is one likely fix, with {} for what words are left then; `meaning`
-/// what a user reads in the docs.
+/// A row of the table. `message` has a {} for each detail of the caller; the first is the place
+/// (operator, source line, module). `help` is one likely fix, with {} for the remaining details.
+/// `meaning` is the explanation in the docs.
 struct RefusalRow {
   Refusal refusal;
   llvm::StringLiteral name; // kebab-case; tests/passes/refusals/NAME.* is its case
@@ -42,11 +43,11 @@ struct RefusalRow {
   llvm::StringLiteral meaning;
 };
 
-/// All of them, in the order of the enumeration.
+/// All rows, in the order of the enumeration.
 llvm::ArrayRef<RefusalRow> refusals();
 
-/// The error of `refusal` with `details` for the {} of its message and then of its help, one each.
-/// Nothing else makes an error of exit code 4.
+/// Makes the error of `refusal`. `details` fill the {} of its message and then of its help, one
+/// each. Every error of exit code 4 is made here.
 llvm::Error refuse(Refusal refusal, llvm::ArrayRef<std::string> details);
 
 template <typename... Details> llvm::Error refuseWith(Refusal refusal, const Details &...details) {

@@ -1,5 +1,6 @@
 #include "ir/ScriptTraceback.h"
 
+#include "ir/support/Llvm.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <fmt/format.h>
@@ -42,12 +43,13 @@ std::optional<Frame> scriptedFrame(llvm::StringRef line) {
 /// "at net.py:12 in forward".
 std::string textOfFrame(const Frame &where) {
   auto [path, number, function] = where;
-  // Models are saved on other machines: the folder says little, and the name is enough to find it.
+  // Models are saved on other machines: the folder does not help, and the name is enough to find
+  // the file.
   std::string frame = fmt::format(
       "at {}:{}", path.rsplit('/').second.empty() ? path.str() : path.rsplit('/').second.str(),
       number.str());
   // Functions of our own around a piece of the model mean nothing to its author.
-  if (!function.empty() && !function.startswith("pipec_"))
+  if (!function.empty() && !startsWith(function, "pipec_"))
     frame += " in " + function.str();
   return frame;
 }
@@ -68,8 +70,8 @@ std::vector<std::string> framesOf(llvm::StringRef traceback) {
   return frames;
 }
 
-/// What follows the last traceback and its code lines, which are indented. A graph without source
-/// has a traceback of nothing but its heading.
+/// The text after the last traceback and its indented code lines. The traceback of a graph without
+/// source has only a heading.
 llvm::StringRef reasonOf(llvm::StringRef message) {
   size_t heading = message.rfind(kTraceback);
   if (heading == llvm::StringRef::npos)

@@ -1,4 +1,4 @@
-// The tracebacks that LibTorch's interpreter puts before the reason of a failure, made short.
+// Shortens the tracebacks that LibTorch's interpreter puts before the reason of a failure.
 #pragma once
 
 #include "llvm/ADT/StringRef.h"
@@ -7,8 +7,8 @@
 
 namespace pipec {
 
-/// `message` with its reason first, then one line per call in the author's files, outermost first;
-/// without a traceback in it, as it is.
+/// Returns `message` with its reason first, then one line per call in the author's files, outermost
+/// first. A message without a traceback is returned unchanged.
 ///
 ///   The following operation failed in the TorchScript interpreter.
 ///   Traceback of TorchScript, serialized code (most recent call last):

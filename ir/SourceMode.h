@@ -1,4 +1,4 @@
-// Which modules of a source model train and which only evaluate.
+// Which modules of a source model are in training mode and which in evaluation mode.
 #pragma once
 
 #include <optional>
@@ -7,8 +7,9 @@
 
 namespace pipec {
 
-/// The training flags that dropout, normalisations and the like read: as the file has them, or set
-/// for the whole model; then off in the modules named in keepEval, with all that is in them.
+/// The training flags that dropout, normalisations and similar modules read. They are as the file
+/// has them, or set for the whole model. The modules in keepEval and their submodules then have the
+/// flag off.
 struct SourceMode {
   std::optional<bool> training;
   std::vector<std::string> keepEval;

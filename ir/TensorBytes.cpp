@@ -30,7 +30,8 @@ llvm::StringRef bytesOf(const at::Tensor &contiguous) {
   return {static_cast<const char *>(contiguous.const_data_ptr()), contiguous.nbytes()};
 }
 
-/// Of large memory each half on a thread of its own: what takes time is that pages are mapped.
+/// Large memory is compared in two halves, on two threads, because mapping the pages takes most of
+/// the time.
 bool equalBytes(const char *a, const char *b, size_t n) {
   constexpr size_t kLarge = size_t(16) << 20;
   if (n < kLarge) // empty tensors may have no memory at all

@@ -7,8 +7,8 @@ namespace pipec {
 
 namespace {
 
-/// Tensors without plain memory (sparse, quantised objects) are told apart by their implementation
-/// object.
+/// Tensors without plain memory (sparse, quantised objects) are distinguished by their
+/// implementation object.
 bool hasMemory(const at::Tensor &tensor) {
   return tensor.has_storage() && tensor.layout() == at::kStrided;
 }

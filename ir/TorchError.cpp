@@ -11,8 +11,8 @@ namespace pipec {
 
 namespace {
 
-/// LibTorch's messages may carry a C++ trace, a traceback before the reason, or several screens:
-/// keep what a user can act on.
+/// LibTorch's messages may contain a C++ trace, a traceback before the reason, or several screens.
+/// This keeps the part that helps a user.
 std::string firstScreen(llvm::StringRef message) {
   message = message.split("\nException raised from").first;
   message = message.split("\nwithin the graph:\n").first; // all of it, where one node is meant
@@ -25,7 +25,7 @@ bool saysOutOfMemory(llvm::StringRef text) {
   return text.contains("can't allocate memory") || text.contains("out of memory");
 }
 
-/// A device that broke down, whatever it was asked to do.
+/// Whether a device broke down; then the operation does not matter.
 bool saysDeviceFailed(llvm::StringRef text) {
   return text.contains("CUDA error") || text.contains("CUDNN_STATUS_") ||
          text.contains("CUBLAS_STATUS_");

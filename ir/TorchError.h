@@ -1,5 +1,4 @@
-// The one border where LibTorch's exceptions become llvm::Error. Nothing else in pipec catches
-// them.
+// The one place where LibTorch's exceptions become llvm::Error. Nothing else in pipec catches them.
 #pragma once
 
 #include "ir/support/Error.h"
@@ -10,14 +9,14 @@
 
 namespace pipec {
 
-/// Runs `body`; an exception becomes an error "<doing>: <LibTorch's message without backtrace>",
-/// the reason before the traceback of a TorchScript run, with `code` (OutOfMemory where an
-/// allocator gave up, Other where a GPU failed). Use it around each call into LibTorch that
-/// may fail, and as the outermost frame of a thread.
+/// Runs `body`. An exception becomes an error "<doing>: <LibTorch's message without backtrace>"
+/// with `code`, the reason before the traceback of a TorchScript run. The code is OutOfMemory if an
+/// allocator gave up, and Other if a GPU failed. Use it around each call into LibTorch that may
+/// fail, and as the outermost frame of a thread.
 llvm::Error guardTorchVoid(ExitCode code, const std::string &doing,
                            llvm::function_ref<void()> body);
 
-/// The same for a body that can also fail by itself: its own error comes back as it is.
+/// The same for a body that can return an error. That error is returned unchanged.
 llvm::Error guardTorchError(ExitCode code, const std::string &doing,
                             llvm::function_ref<llvm::Error()> body);
 

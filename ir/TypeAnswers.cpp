@@ -1,67 +1,74 @@
 #include "ir/TypeAnswers.h"
 
-#include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/SmallVector.h"
+#include "ir/support/Error.h"
 #include "llvm/ADT/StringRef.h"
+
+#include <fmt/format.h>
 
 namespace pipec {
 
 namespace {
 
-/// Beyond that nobody's model goes, and a damaged text must not fill the memory.
-constexpr size_t kMostQuestions = size_t(1) << 24;
+constexpr llvm::StringLiteral kCopy = ", copy ", kRound = ", from round ";
 
-bool parseRanges(llvm::StringRef text, std::vector<size_t> &numbers) {
-  llvm::SmallVector<llvm::StringRef, 8> parts;
-  text.split(parts, ',');
-  for (llvm::StringRef part : parts) {
-    auto [first, last] = part.split('-');
-    size_t from = 0, to = 0;
-    if (first.getAsInteger(10, from))
-      return false;
-    to = from;
-    if (part.contains('-') && (last.getAsInteger(10, to) || to <= from))
-      return false;
-    if (to >= kMostQuestions || (!numbers.empty() && from <= numbers.back()))
-      return false;
-    for (size_t number = from; number <= to; ++number)
-      numbers.push_back(number);
-  }
-  return true;
+bool takeNumber(llvm::StringRef text, size_t &number) {
+  return !text.getAsInteger(10, number) && text == std::to_string(number);
+}
+
+/// Names of modules stand in the middle, so both ends are cut off first.
+bool parseDecision(llvm::StringRef text, TypeDecisions &decisions) {
+  auto [rest, round] = text.rsplit(kRound);
+  auto [name, verdict] = rest.rsplit(": ");
+  auto [property, answer] = verdict.split(" = ");
+  auto [of, copy] = name.rsplit(kCopy);
+  TypeQuestion question{of.str(), 0, property.str()};
+  size_t from = 0, number = 1;
+  if (of.empty() || property.empty() || answer.empty() || !takeNumber(round, from))
+    return false;
+  if (!copy.empty() && (!takeNumber(copy, number) || number < 2))
+    return false;
+  question.copy = number - 1;
+  return decisions[question].try_emplace(from, answer.str()).second;
 }
 
 } // namespace
 
-std::vector<std::string> printForms(const FormAnswers &answers) {
+std::vector<std::string> printDecisions(const TypeDecisions &decisions) {
   std::vector<std::string> texts;
-  for (auto [run, numbers] : answers) { // noted as they were asked
-    llvm::sort(numbers);
-    numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
-    std::string text = std::to_string(run) + ":";
-    for (size_t i = 0; i < numbers.size();) {
-      size_t last = i;
-      while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1)
-        ++last;
-      text += (i ? "," : "") + std::to_string(numbers[i]);
-      if (last > i)
-        text += "-" + std::to_string(numbers[last]);
-      i = last + 1;
-    }
-    texts.push_back(std::move(text));
-  }
+  for (const auto &[question, answers] : decisions)
+    for (const auto &[round, answer] : answers)
+      texts.push_back(question.of +
+                      (question.copy ? kCopy.str() + std::to_string(question.copy + 1) : "") +
+                      fmt::format(": {} = {}{}{}", question.property, answer, kRound.str(), round));
   return texts;
 }
 
-llvm::Expected<FormAnswers> parseForms(const std::vector<std::string> &texts) {
-  FormAnswers answers;
-  for (llvm::StringRef text : texts) {
-    auto [first, ranges] = text.split(':');
-    size_t run = 0;
-    if (first.getAsInteger(10, run) || answers.count(run) || !parseRanges(ranges, answers[run]))
+llvm::Expected<TypeDecisions> parseDecisions(const std::vector<std::string> &texts) {
+  TypeDecisions decisions;
+  for (const std::string &text : texts)
+    if (!parseDecision(text, decisions))
       return failf(ExitCode::BadArtifact,
-                   "normalisation: forms \"{}\": expected RUN:NUMBERS as 3:0-15,17", text.str());
+                   "normalisation: forms \"{}\": expected OPERATOR: PROPERTY = ANSWER, from round "
+                   "NUMBER, each once",
+                   text);
+  return decisions;
+}
+
+const std::string *TypeAnswers::find(const TypeQuestion &question) const {
+  for (size_t copy : {question.copy, size_t(0)}) {
+    auto found = decisions.find({question.of, copy, question.property});
+    if (found == decisions.end())
+      continue;
+    auto next = found->second.upper_bound(round);
+    if (next != found->second.begin())
+      return &std::prev(next)->second;
   }
-  return answers;
+  return nullptr;
+}
+
+void TypeAnswers::note(const TypeQuestion &question, const std::string &answer) {
+  if (const std::string *known = find(question); !known || *known != answer)
+    decisions[question][round] = answer;
 }
 
 } // namespace pipec

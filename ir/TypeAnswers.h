@@ -1,5 +1,5 @@
-// What simplification takes from the types that an example run shows, as data: with it the same
-// source is normalised in the same way once more, without running anything.
+// What simplification learns from the types of an example run, stored as data. With it the same
+// source can be normalised in the same way again, without running anything.
 #pragma once
 
 #include "ir/plan/Obligation.h"
@@ -9,22 +9,37 @@
 
 namespace pipec {
 
-/// remove-inplace asks of a write whether the new value would have the form of the old one. By
-/// number of its run and of the question, both from 0: those that types answer otherwise than
-/// operators alone; from 1 << 23 on: steps of fold-constants before it that rest on a fact.
-using FormAnswers = std::map<size_t, std::vector<size_t>>;
+/// What was asked of types: a property of a value, or of the tensor that an operator writes or
+/// views. The name tells an operator by its place in the source (ir/NodeOrigin.h), so that neither
+/// other decisions nor the order of passes change it.
+struct TypeQuestion {
+  std::string of;  // "aten::add_ #2 in encoder.layers.3", "result 0 of aten::view #1", "input x"
+  size_t copy = 0; // passes make several operators of one: 0 is the first in program order
+  std::string property; // "contiguous", "rank"
 
-/// One text per run: "3:0-15,17".
-std::vector<std::string> printForms(const FormAnswers &answers);
+  auto operator<=>(const TypeQuestion &) const = default;
+};
+
+/// By question, the answers that only types give: each holds from its round of type inference on.
+/// Round 0 is before the first one.
+using TypeDecisions = std::map<TypeQuestion, std::map<size_t, std::string>>;
+
+/// One text per answer: "aten::add_ #2 in encoder.layers.3: contiguous = yes, from round 1".
+std::vector<std::string> printDecisions(const TypeDecisions &decisions);
 /// Errors: BadArtifact quoting the text.
-llvm::Expected<FormAnswers> parseForms(const std::vector<std::string> &texts);
+llvm::Expected<TypeDecisions> parseDecisions(const std::vector<std::string> &texts);
 
 /// Travels with a model through its simplification.
 struct TypeAnswers {
   bool given = false;            // ask here and not the types
   std::vector<Obligation> facts; // given: ranks and dtypes by the description of the value
-  FormAnswers forms;             // given, or noted
-  size_t runs = 0;               // of remove-inplace so far
+  TypeDecisions decisions;       // given, or noted
+  size_t round = 0;              // of type inference, from 1
+
+  /// The answer that holds in this round; a copy without one has that of the first. Null: none.
+  const std::string *find(const TypeQuestion &question) const;
+  /// From this round on, unless the notes say so already. The last answer of a round counts.
+  void note(const TypeQuestion &question, const std::string &answer);
 };
 
 } // namespace pipec

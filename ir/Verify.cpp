@@ -1,35 +1,38 @@
 #include "ir/Verify.h"
 
 #include "ir/GraphVerify.h"
+#include "ir/plan/OutputPath.h"
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
 
 namespace pipec {
 namespace {
 
-/// An Unreadable error: what a verifier reports.
+/// An Unreadable error: the form of a verifier's report.
 template <typename... Args>
 llvm::Error invalid(fmt::format_string<Args...> format, Args &&...args) {
   return makeError(ExitCode::Unreadable, fmt::format(format, std::forward<Args>(args)...));
 }
 
-llvm::Error verifyTree(const OutputTree &tree, size_t &next) {
+llvm::Error verifyTree(const OutputTree &tree, const std::string &path, size_t &next) {
   if (tree.kind == OutputTree::Kind::Leaf) {
     if (tree.leaf != next)
-      return invalid("outputs: expected leaf {}, got leaf {}", next, tree.leaf);
+      return invalid("outputs: output {}: expected number {}, got {}", leafPath(path), next,
+                     tree.leaf);
     ++next;
     return llvm::Error::success();
   }
   if (tree.kind == OutputTree::Kind::Dict && tree.keys.size() != tree.children.size())
     return invalid("outputs: expected {} keys of a dict, got {}", tree.children.size(),
                    tree.keys.size());
-  for (const OutputTree &child : tree.children)
-    if (llvm::Error error = verifyTree(child, next))
+  for (size_t i = 0; i < tree.children.size(); ++i)
+    if (llvm::Error error = verifyTree(tree.children[i], childPath(path, tree, i), next))
       return error;
   return llvm::Error::success();
 }
 
-/// Names unique, other names included; storage numbers dense in order of first encounter.
+/// Names are unique, other names included. Storage numbers are dense, in order of first encounter.
 llvm::Error verifyAttributes(const std::vector<Attribute> &attributes) {
   llvm::StringSet<> names;
   int64_t next = 0;
@@ -51,11 +54,11 @@ llvm::Error verifyAttributes(const std::vector<Attribute> &attributes) {
   return llvm::Error::success();
 }
 
-/// Leaves of the tree are 0, 1, 2, ... in depth-first order and as many as listed; dicts have a key
+/// Leaves of the tree are 0, 1, 2, ... in depth-first order, as many as listed. Dicts have a key
 /// per child.
 llvm::Error verifySignature(const Signature &signature) {
   size_t leaves = 0;
-  if (llvm::Error error = verifyTree(signature.outputs, leaves))
+  if (llvm::Error error = verifyTree(signature.outputs, "", leaves))
     return error;
   if (leaves != signature.leaves.size())
     return invalid("outputs: expected {} leaves in the tree, got {}", signature.leaves.size(),
@@ -183,8 +186,8 @@ llvm::Error StageVerifier::outputs(std::vector<size_t> &leafCounts) {
     }
     for (const size_t leaf : output.leaves) {
       if (leaf >= leafCounts.size())
-        return invalid("stage {}: output {}: expected a leaf below {}, got {}", index_, output.name,
-                       leafCounts.size(), leaf);
+        return invalid("stage {}: output {}: expected an output of the model below {}, got {}",
+                       index_, output.name, leafCounts.size(), leaf);
       ++leafCounts[leaf];
     }
     if (output.state && *output.state >= stage_.plan.attributes.size())
@@ -196,7 +199,7 @@ llvm::Error StageVerifier::outputs(std::vector<size_t> &leafCounts) {
   return llvm::Error::success();
 }
 
-/// The port that a channel end names, as the stage's plan has it; false when there is none.
+/// Whether the channel starts at the port that the stage's plan lists.
 bool startsAt(const Channel &channel, size_t index, const Stage &stage) {
   if (channel.kind == Channel::Kind::Weight)
     return channel.from.port < stage.plan.attributes.size();
@@ -287,7 +290,7 @@ llvm::Error verify(const Model &model) {
     if (model.stateOutputs[i] >= attributes)
       return invalid("state output {}: expected an attribute below {}, got {}", i, attributes,
                      model.stateOutputs[i]);
-    const auto before = llvm::makeArrayRef(model.stateOutputs).take_front(i);
+    const auto before = llvm::ArrayRef<size_t>(model.stateOutputs).take_front(i);
     if (llvm::is_contained(before, model.stateOutputs[i]))
       return invalid("state output {}: attribute {} appears twice", i,
                      model.attributes[model.stateOutputs[i]].name);
@@ -321,7 +324,8 @@ llvm::Error verify(const StagedModel &model) {
       return error;
   for (size_t i = 0; i < leafCounts.size(); ++i)
     if (leafCounts[i] != 1)
-      return invalid("output leaf {}: expected one stage to produce it, got {}", i, leafCounts[i]);
+      return invalid("output {}: expected one stage to produce it, got {}",
+                     outputPath(model.signature, i), leafCounts[i]);
   return llvm::Error::success();
 }
 

@@ -1,5 +1,5 @@
-// Arithmetic on whole numbers and sizes: exact on every machine, so it may be repeated, moved and
-// compared by value.
+// Arithmetic on whole numbers and sizes. It is exact on every machine, so it may be repeated, moved
+// and compared by value.
 #pragma once
 
 namespace torch::jit {
@@ -8,10 +8,11 @@ struct Node;
 
 namespace pipec {
 
-/// True for an operator whose result is determined by its operands alone and is made of ints and
-/// bools: sizes of tensors, integer arithmetic and comparison, lists of ints that nobody changes in
-/// place. No floats: two machines need not agree on them. prim::Uninitialized too, of any type:
-/// what an If gives where it raises is not computed at all.
+/// True for an operator whose result depends on its operands alone and consists of ints and bools:
+/// sizes of tensors, integer arithmetic and comparison, lists of ints that no operator changes in
+/// place. Floats are excluded, because two machines may compute different bits. True also for
+/// prim::Uninitialized of any type: an If returns it from a branch that raises, so it is never
+/// computed.
 bool isWholeNumberOp(torch::jit::Node *node);
 
 } // namespace pipec

@@ -1,5 +1,5 @@
-// choose-cuts: puts the boundaries where the author marked them, before named modules, or where the
-// estimated cost says.
+// choose-cuts: puts the boundaries at the author's markers, before named modules, or where the
+// estimated cost is balanced.
 #include "ir/MarkerOps.h"
 #include "ir/NodeInfo.h"
 #include "ir/Refusals.h"
@@ -29,41 +29,42 @@ llvm::Error refuseMarkersInBlocks(const Model &model) {
                     describeNode(marker->around));
 }
 
+/// What says where the cuts are.
+enum class Cutter { Cost, Markers, Names };
+
 class ChooseCuts : public ModelPass {
 public:
-  ChooseCuts(std::string split, std::vector<std::string> names, size_t stages,
+  ChooseCuts(std::optional<Cutter> cutter, std::vector<std::string> names, size_t stages,
              std::vector<size_t> places, std::vector<size_t> order, bool mayMove)
-      : split_(std::move(split)), names_(std::move(names)), stages_(stages),
-        places_(std::move(places)), order_(std::move(order)), mayMove_(mayMove) {}
+      : cutter_(cutter), names_(std::move(names)), stages_(stages), places_(std::move(places)),
+        order_(std::move(order)), mayMove_(mayMove) {}
 
   llvm::Expected<bool> run(Model &model) override {
     TopLevel top = topLevelOf(model);
     model.askedBy.clear();
     size_t notesBefore = model.notes.size();
-    std::string split = places_.empty() ? split_ : "auto";
-    bool markers = !top.boundaries.empty() || findNestedBoundary(model);
-    if (split.empty())
-      split = !names_.empty() ? "at" : markers ? "markers" : "auto";
+    const Cutter cutter = cutterFor(model, top);
     llvm::Expected<std::vector<size_t>> boundaries = std::vector<size_t>{};
     if (!places_.empty())
       boundaries = fromPlaces(top);
-    else if (split == "markers")
+    else if (cutter == Cutter::Markers)
       boundaries = fromMarkers(model, top);
-    else if (split == "at")
+    else if (cutter == Cutter::Names)
       boundaries = fromNames(model, top);
     else
       boundaries = fromCost(model, top);
     if (!boundaries)
       return boundaries.takeError();
-    if (stages_ != 0 && split != "auto" && boundaries->size() + 1 != stages_)
+    if (stages_ != 0 && cutter != Cutter::Cost && boundaries->size() + 1 != stages_)
       return makeError(
           ExitCode::Usage,
           fmt::format("--stages {} conflicts with {} ({})", stages_,
-                      counted(boundaries->size(), split == "at" ? "--at cut" : "pipe_split marker"),
+                      counted(boundaries->size(),
+                              cutter == Cutter::Names ? "--at cut" : "pipe_split marker"),
                       counted(boundaries->size() + 1, "stage")),
           "leave --stages out, or let --split auto choose the cuts");
     if (order_.empty() && *boundaries == top.boundaries && !findNestedBoundary(model))
-      return model.notes.size() != notesBefore; // the marks stand where they shall
+      return model.notes.size() != notesBefore; // the markers are at their final places
     removeNestedBoundaries(model);
     removeBoundaries(model);
     if (llvm::Error error = reorder(model))
@@ -75,6 +76,16 @@ public:
   }
 
 private:
+  Cutter cutterFor(const Model &model, const TopLevel &top) const {
+    if (!places_.empty())
+      return Cutter::Cost;
+    if (cutter_)
+      return *cutter_;
+    if (!names_.empty())
+      return Cutter::Names;
+    return !top.boundaries.empty() || findNestedBoundary(model) ? Cutter::Markers : Cutter::Cost;
+  }
+
   /// As the planner says; the proof puts them back by what is recorded here.
   llvm::Error reorder(Model &model) const {
     if (order_.empty())
@@ -86,7 +97,7 @@ private:
     const std::string why = OperatorOrder(top, CutLegality(model, top)).why(order_);
     if (!why.empty())
       return failf(ExitCode::Usage, "order: expected one that computes the same, but {}", why);
-    // Whole-number arithmetic is repeated where stages need it: the proof does not count it.
+    // Stages repeat whole-number arithmetic where they need it, so the proof does not count it.
     std::vector<size_t> number, moved;
     size_t next = 0;
     for (torch::jit::Node *node : top.operators)
@@ -105,7 +116,7 @@ private:
       if (llvm::Error error = refuseMarkersInBlocks(model))
         return std::move(error);
     const std::vector<size_t> asked = withNestedMarkers(model, top);
-    if (asked.empty() && split_ == "markers")
+    if (asked.empty() && cutter_ == Cutter::Markers)
       return makeError(ExitCode::Usage, "--split markers: the model has no pipe_split marker",
                        "call pipe_split(x) where stages meet, or use --at or --stages");
     std::vector<size_t> boundaries;
@@ -120,7 +131,7 @@ private:
     return boundaries;
   }
 
-  /// All markers, those inside control flow before it.
+  /// All markers. Those inside control flow count as before it.
   static std::vector<size_t> withNestedMarkers(Model &model, const TopLevel &top) {
     std::vector<size_t> boundaries = top.boundaries;
     for (size_t i = 0; i < top.operators.size(); ++i)
@@ -193,17 +204,19 @@ private:
     return partitionByCost(model, top, legality.all(), stages_);
   }
 
-  std::string split_;
+  std::optional<Cutter> cutter_; // nullopt: by what there is
   std::vector<std::string> names_;
   size_t stages_;
   std::vector<size_t> places_;
-  std::vector<size_t> order_; // of the operators before they are cut; empty: as they are
-  bool mayMove_;              // given cuts, to the nearest place
+  std::vector<size_t> order_; // of the operators, before they are cut; empty: program order
+  bool mayMove_;              // given cuts may move to the nearest place
 };
 
 llvm::Expected<std::unique_ptr<ModelPass>> makeChooseCuts(const PassOptions &options) {
   OptionReader read(options);
-  std::string split = read.choice("split", {"auto", "markers", "at"}, "");
+  const auto cutter = read.choice<std::optional<Cutter>>(
+      "split", {{"auto", Cutter::Cost}, {"markers", Cutter::Markers}, {"at", Cutter::Names}},
+      std::nullopt);
   std::vector<std::string> names = read.list("at");
   size_t stages = read.count("stages", 0);
   std::vector<size_t> places;
@@ -212,13 +225,13 @@ llvm::Expected<std::unique_ptr<ModelPass>> makeChooseCuts(const PassOptions &opt
       return failf(ExitCode::Usage, "places: expected numbers of operators, got {}", text.str());
   const std::vector<std::string> runs = read.list("order");
   std::optional<std::vector<size_t>> order = numbersOfRuns(runs);
-  const bool mayMove = read.choice("place", {"exact", "nearest"}, "exact") == "nearest";
+  const bool mayMove = read.choice("place", {{"exact", false}, {"nearest", true}}, false);
   if (!order || (places.empty() && !order->empty()))
     return failf(ExitCode::Usage, "order: expected runs like 0-3:7:4-6, and places, got {}",
                  llvm::join(runs, ":"));
   if (llvm::Error error = read.finish())
     return std::move(error);
-  return std::make_unique<ChooseCuts>(split, names, stages, std::move(places), std::move(*order),
+  return std::make_unique<ChooseCuts>(cutter, names, stages, std::move(places), std::move(*order),
                                       mayMove);
 }
 

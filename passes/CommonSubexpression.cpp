@@ -1,6 +1,6 @@
 // cse: computes sizes and other integers once. Never tensors (sharing one changes the order in
 // which gradients are summed) and never floats.
-#include "llvm/ADT/StringSwitch.h"
+#include "ir/support/StringSwitch.h"
 #include "passes/Passes.h"
 #include "passes/analysis/AliasAnalysis.h"
 #include "passes/analysis/OperatorFacts.h"
@@ -27,22 +27,24 @@ bool isIntList(const c10::Type &type) {
          type.containedTypes()[0]->kind() == c10::TypeKind::IntType;
 }
 
-/// Reads only what no plain write changes: the form of a tensor.
+/// Whether it reads only the form of a tensor, which no plain write changes.
 bool readsForm(const Node *node) {
-  return llvm::StringSwitch<bool>(node->kind().toQualString())
-      .Cases("aten::size", "aten::dim", "prim::dtype", "prim::device", "aten::is_floating_point",
+  return StringSwitch<bool>(node->kind().toQualString())
+      .Cases({"aten::size", "aten::dim", "prim::dtype", "prim::device", "aten::is_floating_point"},
              true)
       .Default(false);
 }
 
 bool isArithmetic(const Node *node) {
-  return llvm::StringSwitch<bool>(node->kind().toQualString())
-      .Cases("aten::add", "aten::sub", "aten::mul", "aten::floordiv", "aten::remainder",
-             "aten::neg", true)
-      .Cases("aten::eq", "aten::ne", "aten::lt", "aten::le", "aten::gt", "aten::ge", true)
-      .Cases("aten::__not__", "aten::__and__", "aten::__or__", "prim::min", "prim::max",
-             "aten::abs", true)
-      .Cases("aten::len", "aten::__getitem__", "aten::Bool", "aten::Int", "prim::ListConstruct",
+  return StringSwitch<bool>(node->kind().toQualString())
+      .Cases(
+          {"aten::add", "aten::sub", "aten::mul", "aten::floordiv", "aten::remainder", "aten::neg"},
+          true)
+      .Cases({"aten::eq", "aten::ne", "aten::lt", "aten::le", "aten::gt", "aten::ge"}, true)
+      .Cases(
+          {"aten::__not__", "aten::__and__", "aten::__or__", "prim::min", "prim::max", "aten::abs"},
+          true)
+      .Cases({"aten::len", "aten::__getitem__", "aten::Bool", "aten::Int", "prim::ListConstruct"},
              true)
       .Default(false);
 }
@@ -65,7 +67,7 @@ public:
 private:
   using Key = std::vector<size_t>;
 
-  /// What was computed in a block counts in the blocks inside it, and is forgotten at its end.
+  /// Values of a block are known in its inner blocks, and forgotten at its end.
   void visit(Block *block) {
     std::vector<Key> own;
     for (Node *node = *block->nodes().begin(); node != block->return_node();) {
@@ -92,7 +94,7 @@ private:
     if (node->outputs().size() != 1 || !node->blocks().empty() || node->numAttributes() > 0)
       return false;
     const c10::Type &type = *node->output()->type();
-    // Two lists that are equal must not become one list where somebody changes or keeps it.
+    // Two equal lists must not become one list if an operator changes or keeps it.
     if (!isNumberLike(type) && type.kind() != c10::TypeKind::DeviceObjType &&
         !(isIntList(type) && isLeftAlone(node->output())))
       return false;
@@ -121,8 +123,8 @@ private:
     return !memory || formChanges_[*memory];
   }
 
-  /// Constants count by content, so that two spellings of x.size(0) are one; other values by
-  /// identity.
+  /// Constants are compared by content, so that two spellings of x.size(0) are one value; other
+  /// values by identity.
   Key keyOf(const Node *node) const {
     Key key{static_cast<size_t>(static_cast<c10::unique_t>(node->kind())),
             static_cast<size_t>(node->output()->type()->kind())};

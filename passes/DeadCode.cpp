@@ -1,4 +1,4 @@
-// dead-code: removes what neither a result, a visible write nor a side effect needs.
+// dead-code: removes operators that no result, visible write or side effect needs.
 #include "ir/MarkerOps.h"
 #include "ir/NodeInfo.h"
 #include "ir/RandomOps.h"
@@ -23,8 +23,9 @@ bool draws(Node *node) {
   return node->isNondeterministic();
 }
 
-/// A random operator stays also where nobody uses its result: LibTorch drops those that a function
-/// does not use when it reads the file, and runs those that a call made, which take a number each.
+/// A random operator stays even if its result is unused. When LibTorch reads a file, it drops
+/// operators whose results are unused in their function, but it runs those inside a called
+/// function, and each of these takes an ordinal.
 bool mustStay(Node *node) {
   if (node->kind() == cutSymbol() || node->kind() == pipeSplitSymbol())
     return true;
@@ -34,9 +35,9 @@ bool mustStay(Node *node) {
   return (node->maybeOperator() || node->kind().is_prim()) && node->hasSideEffects();
 }
 
-/// Marks what is needed, from results, effects and visible writes backwards. A slot is one carried
-/// value of a Loop: its first value, its body input, its body output and its result live and die
-/// together.
+/// Marks what is needed, backwards from results, effects and visible writes. A slot is one carried
+/// value of a Loop: its initial value, body input, body output and result are needed together or
+/// not at all.
 class Liveness {
 public:
   Liveness(Model &model, const AliasAnalysis &alias)
@@ -142,7 +143,7 @@ private:
     }
     for (Value *input : node->inputs())
       needValue(input);
-    for (Block *block : node->blocks()) { // of an operator we do not know: all of it
+    for (Block *block : node->blocks()) { // of an unknown operator: all of it
       for (Node *inner : block->nodes())
         needNode(inner);
       for (Value *output : block->outputs())
@@ -169,8 +170,8 @@ public:
   }
 
 private:
-  /// First every use of a dead value by a living block or loop goes, so that then nothing refers to
-  /// what is destroyed.
+  /// First removes every use of a dead value by a live block or loop, so that no reference remains
+  /// to destroyed nodes.
   void cutUses(Block *block, const Liveness &live) {
     for (Node *node : block->nodes()) {
       if (!live.isLive(node))

@@ -1,21 +1,21 @@
 // fold-constants: computes at compile time what is known then: integer arithmetic, None and type
 // tests, fixed lists, taken branches.
-#include "ir/NodeInfo.h"
 #include "ir/RandomOps.h"
 #include "ir/TorchError.h"
-#include "ir/text/TensorText.h"
-#include "llvm/ADT/StringSwitch.h"
+#include "ir/support/StringSwitch.h"
 #include "passes/Passes.h"
 #include "passes/fold/FoldBranches.h"
+#include "passes/fold/FoldRules.h"
+#include "passes/fold/FoldSurroundings.h"
 #include "passes/fold/FoldTextLength.h"
 #include "passes/fold/Folding.h"
-
-#include <fmt/format.h>
 
 #include <ATen/core/stack.h>
 #include <torch/csrc/jit/runtime/operator.h>
 
 namespace pipec {
+
+static bool foldOperator(Folding &folding, torch::jit::Node *node);
 
 namespace {
 
@@ -24,7 +24,7 @@ using torch::jit::Value;
 
 constexpr int64_t kLongestResult = 1024; // elements or characters of a folded constant
 
-/// Numbers that stay exact at compile time.
+/// Whether the number stays exact at compile time.
 bool isExact(const c10::IValue &value) {
   return value.isInt() || value.isBool() || value.isString() || value.isNone() ||
          value.isDevice() || value.isIntList() || value.isBoolList() ||
@@ -39,14 +39,14 @@ bool isShort(const c10::IValue &value) {
   return !value.isList() || value.toListRef().size() <= size_t(kLongestResult);
 }
 
-/// Comparing two floats rounds nothing, nor does asking whether one is zero.
+/// Comparisons of two floats, and tests whether one is zero, do not round.
 bool isComparison(const Node *node) {
-  return llvm::StringSwitch<bool>(node->kind().toUnqualString())
-      .Cases("eq", "ne", "lt", "le", "gt", "ge", "Bool", true)
+  return StringSwitch<bool>(node->kind().toUnqualString())
+      .Cases({"eq", "ne", "lt", "le", "gt", "ge", "Bool"}, true)
       .Default(false);
 }
 
-/// "layer{}".format(3), "layer%d" % 3: what keys of dicts are made of, and messages.
+/// "layer{}".format(3), "layer%d" % 3: keys of dicts, and messages.
 bool makesText(const Node *node) {
   return node->kind() == c10::aten::format ||
          node->kind() == c10::Symbol::fromQualString("aten::percentFormat");
@@ -58,8 +58,8 @@ bool isMessage(const Value *text) {
   });
 }
 
-/// Only LibTorch's own operators on plain values: a custom operator may do anything, a message is
-/// wanted as it is written.
+/// Only LibTorch's own operators on plain values: a custom operator may have any effect. Messages
+/// stay as written.
 bool isFoldable(Node *node) {
   if (node->inputs().empty() || !node->blocks().empty() || node->outputs().size() != 1)
     return false;
@@ -91,7 +91,7 @@ bool isFoldable(Node *node) {
   return true;
 }
 
-/// Whether a value of the type can be a folded constant: float results could only come from float
+/// Whether a value of the type can be a folded constant. Floats cannot: they come from float
 /// arithmetic.
 bool isFoldableType(const c10::Type &type) {
   switch (type.kind()) {
@@ -105,7 +105,7 @@ bool isFoldableType(const c10::Type &type) {
     return type.containedTypes()[0]->kind() == c10::TypeKind::IntType;
   case c10::TypeKind::OptionalType:
   case c10::TypeKind::NumberType:
-    return true; // judged by the value
+    return true; // the value decides
   default:
     return false;
   }
@@ -126,7 +126,7 @@ std::optional<c10::IValue> knownList(Node *list, Convert convert) {
 std::optional<c10::IValue> operand(const Folding &folding, Value *value) {
   if (std::optional<c10::IValue> constant = Folding::constant(value))
     return constant;
-  // A list of known ints or bools that nobody changes counts as a constant.
+  // A list of known ints or bools that no operator changes counts as a constant.
   Node *list = folding.fixedContainer(value, c10::prim::ListConstruct);
   if (!list)
     return std::nullopt;
@@ -154,24 +154,10 @@ public:
 
 } // namespace
 
-Folding::Folding(Model &model)
-    : model_(model), alias_(model), run_(model.answers.runs),
-      foldsAreNoted_(llvm::any_of(model.answers.forms, [](const auto &run) {
-        return !run.second.empty() && run.second.back() >= kFirstFold;
-      })) {
+Folding::Folding(Model &model) : model_(model), alias_(model), names_(*model.graph) {
   for (const Obligation &known : model.obligations)
     if (known.kind == Obligation::Kind::Fact)
-      noteFact(known);
-  for (const Obligation &fact : model.answers.facts)
-    given_[{fact.of, fact.property}].push_back(fact.value);
-}
-
-size_t Folding::noteFact(const Obligation &fact) {
-  std::vector<std::string> &values = facts_[{fact.of, fact.property}];
-  size_t which = llvm::find(values, fact.value) - values.begin();
-  if (which == values.size())
-    values.push_back(fact.value);
-  return which;
+      facts_.insert(toString(known));
 }
 
 void Folding::push(Node *node) {
@@ -196,7 +182,6 @@ bool Folding::runToFixpoint(llvm::function_ref<bool(Node *)> rule) {
     if (gone_.count(node))
       continue;
     queued_.erase(node);
-    step_ = next;
     changed |= rule(node);
   }
   return changed;
@@ -286,74 +271,6 @@ Folding::Node *Folding::fixedContainer(Value *value, c10::Symbol kind) const {
   return value->node();
 }
 
-/// What stands for the value in the artifact: no source line, no number of LibTorch's.
-static std::string describeValue(const Model &model, const torch::jit::Value *value) {
-  auto *node = const_cast<torch::jit::Node *>(value->node());
-  if (node->kind() == c10::prim::Param && node->owningBlock() == model.graph->block()) {
-    const size_t index = value->offset(), arguments = model.argumentCount();
-    return index < arguments ? "input " + model.signature.inputs[index].name
-                             : "attribute " + model.attributes[index - arguments].name;
-  }
-  const std::string path = modulePathOf(node);
-  return fmt::format("result {} of {}{}", value->offset(), node->kind().toQualString(),
-                     path.empty() ? "" : " in " + path);
-}
-
-/// A description may stand for several values, of which one has another rank, or may have: what was
-/// relied on holds at the steps of the first time.
-std::optional<std::string> Folding::givenFact(const Value *value,
-                                              const std::string &property) const {
-  if (given_.empty())
-    return std::nullopt;
-  auto found = given_.find({describeValue(model_, value), property});
-  if (found == given_.end())
-    return std::nullopt;
-  if (!foldsAreNoted_) // by a pipec that did not
-    return found->second.front();
-  auto steps = model_.answers.forms.find(run_);
-  if (steps == model_.answers.forms.end())
-    return std::nullopt;
-  for (size_t which = 0; which < found->second.size(); ++which)
-    if (std::optional<size_t> fold = foldNumber(step_, which);
-        fold && llvm::is_contained(steps->second, *fold))
-      return found->second[which];
-  return std::nullopt;
-}
-
-std::optional<int64_t> Folding::rankOf(const Value *tensor) const {
-  auto type = tensor->type()->cast<c10::TensorType>();
-  if (!type)
-    return std::nullopt;
-  if (!model_.answers.given)
-    return type->dim() ? std::optional<int64_t>(*type->dim()) : std::nullopt;
-  std::optional<std::string> text = givenFact(tensor, "rank");
-  int64_t rank = 0;
-  return text && !llvm::StringRef(*text).getAsInteger(10, rank) ? std::optional(rank)
-                                                                : std::nullopt;
-}
-
-std::optional<c10::ScalarType> Folding::dtypeOf(const Value *tensor) const {
-  auto type = tensor->type()->cast<c10::TensorType>();
-  if (!type)
-    return std::nullopt;
-  if (!model_.answers.given)
-    return type->scalarType();
-  std::optional<std::string> text = givenFact(tensor, "dtype");
-  return text ? dtypeFromText(*text) : std::nullopt;
-}
-
-void Folding::relyOn(const Value *value, const std::string &property, const std::string &is) {
-  Obligation fact = Obligation::fact(describeValue(model_, value), property, is);
-  const size_t known = facts_[{fact.of, property}].size(), which = noteFact(fact);
-  if (std::optional<size_t> fold = foldNumber(step_, which); fold && !model_.answers.given) {
-    std::vector<size_t> &noted = model_.answers.forms[run_];
-    if (!llvm::is_contained(noted, *fold)) // one step may rely on several values
-      noted.push_back(*fold);
-  }
-  if (which == known)
-    model_.obligations.push_back(std::move(fact));
-}
-
 /// Exact, or a float that is only compared.
 static bool mayBeOperand(const Node *node, const c10::IValue &value) {
   return isShort(value) && (isExact(value) || (value.isDouble() && isComparison(node)));
@@ -365,7 +282,7 @@ std::optional<c10::IValue> computedFor(const Folding &folding, Node *node,
       folding.mayBeSeenOutside(node->output()) ||
       !llvm::all_of(arguments, [&](const c10::IValue &value) { return mayBeOperand(node, value); }))
     return std::nullopt;
-  // [0] * n and "a" * n are the ways to make something large out of small operands.
+  // [0] * n and "a" * n can make large values from small operands.
   if (node->kind() == c10::aten::mul && llvm::any_of(arguments, [](const c10::IValue &value) {
         return value.isList() || value.isString();
       }))
@@ -383,7 +300,7 @@ std::optional<c10::IValue> computedFor(const Folding &folding, Node *node,
   return std::move(arguments[0]);
 }
 
-bool foldOperator(Folding &folding, Node *node) {
+static bool foldOperator(Folding &folding, Node *node) {
   if (node->outputs().size() != 1 || !node->output()->hasUses() ||
       !isFoldableType(*node->output()->type()))
     return false;

@@ -1,7 +1,7 @@
-// functionalise-containers: a list or dict that control flow, or a change nobody can foresee,
-// alters is copied just before, and who reads it later reads the copy. So a list that branches
-// between the layers append to is one value after the other, and a cut may stand anywhere between
-// them.
+// functionalise-containers: if control flow, or a change with an unknown effect, alters a list or
+// dict, the container is copied just before, and later readers read the copy. A list to which
+// branches between the layers append thus becomes a sequence of values, and a cut may stand
+// anywhere between them.
 //
 //   %l = ListConstruct(%a)           %l = ListConstruct(%a)
 //   %y = linear(%a, ...)             %y = linear(%a, ...)
@@ -11,12 +11,12 @@
 //   %z = cat(%l, 1)                    append(%m, %y)
 //                                    %z = cat(%m, 1)
 //
-// A dict cannot travel between stages: it is made, and changed, no earlier than it is needed.
+// A dict cannot travel between stages, so it is made and changed only when it is needed.
 //
-// A list argument that is changed is copied at the beginning.
+// A list argument that the model changes is copied at the beginning.
 //
-// What is in the container is not copied, and nobody can tell one container from another that holds
-// the same, as long as one name at a time leads to it.
+// The elements are not copied. Two containers with the same elements cannot be distinguished as
+// long as only one name at a time refers to each.
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
@@ -44,7 +44,7 @@ bool isPlainMaker(const Node *node) {
   return node->kind() == c10::prim::ListConstruct || node->kind() == c10::prim::DictConstruct;
 }
 
-/// The result is the container that was given first: append and the like return it.
+/// The result is the first argument, a container: append and the like return it.
 bool returnsItsContainer(const Node *node, const Value *result) {
   if (node->kind() == c10::aten::add_)
     return true;
@@ -57,13 +57,13 @@ bool returnsItsContainer(const Node *node, const Value *result) {
          from->beforeSets() == to->beforeSets();
 }
 
-/// One container on its way through the top level.
+/// Follows one container through the top level.
 class Container {
 public:
   Container(Block *top, const AliasAnalysis &alias, size_t memory, bool isHeld)
       : top_(top), alias_(alias), memory_(memory), isHeld_(isHeld) {}
 
-  /// True when copies were made.
+  /// Returns true if it made copies.
   bool run() {
     if (!collectNames() || !collectUses() || !onePathOnly() || (isHeld_ && isKeptBeforeAChange()))
       return false;
@@ -72,11 +72,11 @@ public:
   }
 
 private:
-  /// What happens at one node of the top level.
+  /// The uses of the container at one top-level node.
   struct Step {
     std::vector<Use> uses;
     std::vector<Value *> defines; // names of the top level
-    bool writes = false;          // to what was there before
+    bool writes = false;          // to a container from before the node
   };
 
   Node *topLevel(Node *node) const {
@@ -98,11 +98,10 @@ private:
     for (Value *value : alias_.memories()[memory_].values) {
       const c10::TypePtr bare = withoutNone(value->type());
       if (!isListOrDict(*bare) || value->node()->kind() == c10::prim::Uninitialized)
-        return false; // what an early exit leaves is no container
+        return false; // the value of an early exit is no container
       if (value->node()->owningBlock() != top_)
         continue;
-      // Names that lead to it at one time have one type; where it is handed on as what may be None,
-      // that is another name.
+      // All names at one time must have one type. A value that may be None is another name.
       if (!names_.empty() && *withoutNone(names_.front()->type()) != *bare)
         return false;
       names_.push_back(value);
@@ -127,7 +126,7 @@ private:
     return true;
   }
 
-  /// It does not write into a container that the block around it has made.
+  /// Whether it writes into a container from outside the enclosing block.
   bool isLate(Node *writer) const {
     bool any = false, late = false;
     for (Value *input : writer->inputs())
@@ -138,8 +137,8 @@ private:
     return late || !any;
   }
 
-  /// At every node one object at most is in use later: a new name is the old object, or the old
-  /// names are not used any more.
+  /// Whether at every node at most one object is used later: a new name is the old object, or the
+  /// old names are not used any more.
   bool onePathOnly() const {
     llvm::DenseSet<const Value *> live;
     for (size_t number : order_) {
@@ -165,8 +164,8 @@ private:
     return true;
   }
 
-  /// LibTorch's own operators keep nothing of what they are given first, and who hands it on gives
-  /// it another name.
+  /// LibTorch's own operators do not keep their first argument, and an operator that passes it on
+  /// gives it another name.
   static bool keeps(const Use &use) {
     switch (use.user->kind()) {
     case c10::prim::unchecked_cast:
@@ -180,7 +179,7 @@ private:
     }
   }
 
-  /// Another container keeps the very object, and must see every later change.
+  /// Whether another container keeps the object itself, and so must see every later change.
   bool isKeptBeforeAChange() const {
     const Node *last = nullptr;
     for (size_t number : order_)
@@ -260,8 +259,8 @@ private:
   bool changed_ = false;
 };
 
-/// A list of the caller's that the model changes is copied first: the caller has no part in what a
-/// run changes (the runtime gives copies), and a list of the model's own may be handed on.
+/// A list argument that the model changes is copied first. The caller does not see the changes of a
+/// run (the runtime passes copies), and a list of the model itself may be passed on.
 bool copyChangedArguments(Model &model, const AliasAnalysis &alias) {
   torch::jit::Graph &graph = *model.graph;
   torch::jit::WithInsertPoint atBegin(*graph.nodes().begin());

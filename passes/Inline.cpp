@@ -1,10 +1,12 @@
 // inline: pastes every called method and function until no call is left, and writes on each node
-// the module it came from.
+// the module that it came from.
 #include "ir/NodeInfo.h"
+#include "ir/NodeOrigin.h"
 #include "ir/Refusals.h"
 #include "ir/TorchError.h"
+#include "ir/support/Llvm.h"
+#include "ir/support/StringSwitch.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSwitch.h"
 #include "passes/Passes.h"
 #include "passes/analysis/ModuleNames.h"
 
@@ -24,9 +26,9 @@ using torch::jit::Graph;
 using torch::jit::Node;
 using torch::jit::Value;
 
-/// LibTorch's Inline pastes one level and forgets instance paths; this one walks the module objects
-/// along with the calls, so that interface calls find their class and a module called twice keeps
-/// both calls apart.
+/// LibTorch's Inline pastes one level and loses instance paths. This inliner walks the module
+/// objects along with the calls, so that interface calls find their class, and two calls of one
+/// module stay distinct.
 class Inliner {
 public:
   explicit Inliner(torch::jit::Module root) : root_(std::move(root)) {}
@@ -80,7 +82,7 @@ private:
     return inlineBlock(*body->block());
   }
 
-  /// Modules reach calls as chains of prim::GetAttr from self.
+  /// Notes the path of a module. Calls get modules from chains of prim::GetAttr from self.
   void notePath(Node *node) {
     if (node->kind() != c10::prim::GetAttr)
       return;
@@ -96,11 +98,11 @@ private:
     return node->kind() == c10::prim::CallFunction && functionOf(node).name() != "pipe_split";
   }
 
-  /// TorchScript calls the variants of an overloaded forward forward__0, forward__1 (of nn.LSTM) or
-  /// forward_tensor (of a quantised one); a trace writes the second call of a module as forward1.
+  /// TorchScript names the variants of an overloaded forward forward__0, forward__1 (nn.LSTM) or
+  /// forward_tensor (a quantised LSTM). A trace names the second call of a module forward1.
   static bool isForwardName(llvm::StringRef method) {
     return method.consume_front("forward") &&
-           (method.startswith("_") || llvm::all_of(method, llvm::isDigit));
+           (startsWith(method, "_") || llvm::all_of(method, llvm::isDigit));
   }
 
   static torch::jit::Function &functionOf(Node *node) {
@@ -142,8 +144,8 @@ private:
     return graphOf(module->type()->getMethod(method), node, scopeOfCall(known->second));
   }
 
-  /// Path with the ordinal of this call on its last component, and the ordinals of the calls around
-  /// it on the others.
+  /// The path with the ordinal of this call on its last component, and the ordinals of the
+  /// enclosing calls on the others.
   std::string scopeOfCall(const std::string &path) {
     const int call = ++calls_[path];
     std::string parent = llvm::StringRef(path).rsplit('.').first.str();
@@ -178,7 +180,7 @@ private:
     return Callee{graphFunction->graph(), std::move(scope)};
   }
 
-  /// Returns the node to go on with: the first pasted one.
+  /// Returns the node to continue with: the first pasted one.
   llvm::Expected<Node *> paste(Node *call) {
     llvm::Expected<Callee> callee = calleeOf(call);
     if (!callee)
@@ -234,7 +236,7 @@ size_t countForks(Block &block) {
   return forks;
 }
 
-/// The type with every future replaced by what it is a future of, in containers too.
+/// The type with every future replaced by its element type, also inside containers.
 c10::TypePtr withoutFutures(const c10::TypePtr &type) {
   if (auto future = type->cast<c10::FutureType>())
     return withoutFutures(future->getElementType());
@@ -254,9 +256,9 @@ c10::TypePtr withoutFutures(const c10::TypePtr &type) {
   }
 }
 
-/// Computes what is forked where it is forked: a future is its value from then on, also in lists,
-/// branches and loops, and waiting for it does nothing. (LibTorch's InlineForkWait leaves lists of
-/// futures that hold no futures.)
+/// Computes a forked call where it is forked. A future becomes its value, also in lists, branches
+/// and loops, and waiting for it does nothing. (LibTorch's InlineForkWait leaves lists of futures
+/// that hold no futures.)
 void computeForks(Block &block) {
   auto retype = [](at::ArrayRef<Value *> values) {
     for (Value *value : values)
@@ -272,7 +274,7 @@ void computeForks(Block &block) {
       std::vector<Value *> results = torch::jit::insertGraph(
           *block.owningGraph(), *node->g(c10::attr::Subgraph), node->inputs());
       node->output()->replaceAllUsesWith(results.at(0));
-      next = before->next() == node ? next : before->next(); // it may fork in its turn
+      next = before->next() == node ? next : before->next(); // it may contain forks
       node->destroy();
     } else if (node->kind() == c10::aten::wait) {
       node->output()->replaceAllUsesWith(node->input());
@@ -286,17 +288,18 @@ void computeForks(Block &block) {
   }
 }
 
-/// Whether an object of this class makes a `with` block that changes nothing: a name for profilers,
-/// autocast, which LibTorch applies in its graph optimiser only and pipec runs without that, and
-/// no_grad in an inference, which has no gradients anyway.
+/// Whether a `with` block of this class has no effect: a name for profilers; autocast, which only
+/// LibTorch's graph optimiser applies, and pipec runs without it; no_grad in an inference, which
+/// has no gradients.
 bool changesNothing(llvm::StringRef context, Mode mode) {
   if (context == "__torch__.torch.autograd.grad_mode.no_grad")
     return mode == Mode::Infer;
-  return llvm::StringSwitch<bool>(context)
-      .Cases("__torch__.torch.autograd.profiler.record_function",
-             "__torch__.torch.amp.autocast_mode.autocast",
-             "__torch__.torch.cpu.amp.autocast_mode.autocast",
-             "__torch__.torch.cuda.amp.autocast_mode.autocast", true)
+  return StringSwitch<bool>(context)
+      .Cases({"__torch__.torch.autograd.profiler.record_function",
+              "__torch__.torch.amp.autocast_mode.autocast",
+              "__torch__.torch.cpu.amp.autocast_mode.autocast",
+              "__torch__.torch.cuda.amp.autocast_mode.autocast"},
+             true)
       .Default(false);
 }
 
@@ -305,7 +308,7 @@ std::string classOf(const Value *object) {
   return type && type->name() ? type->name()->qualifiedName() : "";
 }
 
-/// Whether an object is one of such a block and is used for nothing else.
+/// Whether an object is the context of such a block and has no other use.
 bool isIdleContext(Node *object, Mode mode) {
   if (object->kind() != c10::prim::CreateObject || !changesNothing(classOf(object->output()), mode))
     return false;
@@ -335,7 +338,7 @@ bool dropIdleContexts(Block &block, Model &model) {
       changed |= dropIdleContexts(*inner, model);
     if (!isIdleContext(node, model.mode))
       continue;
-    if (llvm::StringRef(classOf(node->output())).endswith(".autocast"))
+    if (endsWith(classOf(node->output()), ".autocast"))
       noteAutocast(model);
     while (!node->output()->uses().empty()) {
       Node *user = node->output()->uses()[0].user;
@@ -364,10 +367,11 @@ public:
               if (forks)
                 computeForks(*model.graph->block());
               dropped = dropIdleContexts(*model.graph->block(), model);
+              nameOrigins(*model.graph);
               return llvm::Error::success();
             }))
       return std::move(error);
-    if (inliner.changed()) // a second run must not forget what the first saw
+    if (inliner.changed()) // a second run must not forget the notes of the first
       model.moduleCalls = inliner.takeModuleCalls();
     return inliner.changed() || dropped || countForks(*model.graph->block()) != forks;
   }

@@ -1,5 +1,5 @@
-// insert-transfers: the model becomes stages; every value used in a later stage than the one that
-// makes it becomes one channel.
+// insert-transfers: turns the model into stages. Every value that is used in a later stage than its
+// maker's becomes one channel.
 #include "ir/NodeInfo.h"
 #include "ir/TensorBytes.h"
 #include "passes/Passes.h"
@@ -82,7 +82,7 @@ private:
     }
   }
 
-  /// Constants last: the plan leaves them out, and indices of the others stay.
+  /// Constants come last: the plan leaves them out, and the indices of the others stay.
   void addAttributes(const StageDraft &draft, Stage &stage, std::map<Value *, Value *> &map) {
     for (bool constants : {false, true})
       for (size_t index : draft.attributes) {
@@ -158,7 +158,7 @@ private:
   /// Module names, random ordinals and effects, in program order.
   void describe(Node *node, StagePlan &plan) {
     std::string path = modulePathOf(node);
-    // Sizes and lists of ints may stand far from the module that they were written in.
+    // Sizes and lists of ints may be far from the module in which they were written.
     bool makesTensor = llvm::any_of(node->outputs(), [](Value *value) {
       return value->type()->kind() == c10::TypeKind::TensorType;
     });
@@ -189,8 +189,8 @@ private:
       }
   }
 
-  /// One argument per use of a trainable weight (each use gets its own gradient); one for
-  /// everything else that is used.
+  /// One argument per use of a trainable weight, because each use gets its own gradient; one for
+  /// every other used attribute.
   static size_t usesOf(const StageAttribute &attribute, Value &value) {
     if (attribute.kind == AttributeKind::Parameter && attribute.requiresGrad)
       return value.uses().size();

@@ -1,5 +1,5 @@
-// legalise-cuts: refuses boundaries that would tear something apart, or moves them, as little as
-// possible, to places where nothing is torn.
+// legalise-cuts: refuses boundaries at illegal places, or moves them to legal ones, as little as
+// possible.
 #include "ir/NodeInfo.h"
 #include "ir/Refusals.h"
 #include "passes/Passes.h"
@@ -13,7 +13,7 @@ namespace pipec {
 
 namespace {
 
-/// "encoder.layers.2" where that module begins at the operator and not before; else the operator.
+/// "encoder.layers.2" if that module begins at the operator; else the operator.
 std::string placeBefore(const TopLevel &top, size_t index) {
   const std::string path = modulePathOf(top.operators[index]) + ".",
                     before = modulePathOf(top.operators[index - 1]) + ".";
@@ -55,12 +55,12 @@ public:
   }
 
 private:
-  /// A place of its own for each boundary, in the same order, so that the sum of the distances is
-  /// the least; of equal ones the earliest. At least as many places as boundaries are needed.
+  /// A separate place for each boundary, in the same order, with the least sum of distances; of
+  /// equal solutions the earliest. Needs at least as many places as boundaries.
   static std::vector<size_t> nearest(const std::vector<size_t> &legal,
                                      const std::vector<size_t> &wanted) {
     constexpr size_t kNever = std::numeric_limits<size_t>::max();
-    // least[j]: for the boundaries so far within the first j places.
+    // least[j]: the sum for the boundaries so far, within the first j places.
     std::vector<size_t> least(legal.size() + 1, 0);
     std::vector<std::vector<bool>> taken(wanted.size(), std::vector<bool>(legal.size(), false));
     for (size_t i = 0; i < wanted.size(); ++i) {
@@ -97,7 +97,7 @@ private:
 
 llvm::Expected<std::unique_ptr<ModelPass>> makeLegaliseCuts(const PassOptions &options) {
   OptionReader read(options);
-  const bool mayMove = read.choice("place", {"exact", "nearest"}, "exact") == "nearest";
+  const bool mayMove = read.choice("place", {{"exact", false}, {"nearest", true}}, false);
   if (llvm::Error error = read.finish())
     return std::move(error);
   return std::make_unique<LegaliseCuts>(mayMove);

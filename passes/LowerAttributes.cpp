@@ -1,5 +1,5 @@
-// lower-attributes: `self` disappears. Tensors, objects and written values become graph inputs with
-// an entry in the table of attributes, all other values constants; assignments become state
+// lower-attributes: removes `self`. Tensors, objects and written values become graph inputs with an
+// entry in the table of attributes. All other values become constants, and assignments become state
 // outputs.
 #include "ir/NodeInfo.h"
 #include "ir/Refusals.h"
@@ -35,8 +35,8 @@ using Entry = ModuleEntry;
 
 class LowerAttributes : public ModelPass {
 public:
-  LowerAttributes(std::string training, std::vector<std::string> keepEval)
-      : training_(std::move(training)), keepEval_(std::move(keepEval)) {}
+  LowerAttributes(std::optional<bool> training, std::vector<std::string> keepEval)
+      : training_(training), keepEval_(std::move(keepEval)) {}
 
   llvm::Expected<bool> run(Model &model) override {
     if (!model.self.isObject())
@@ -66,7 +66,8 @@ private:
     makeAttributes();
     if (llvm::Error error = makeStateOutputs())
       return error;
-    tuples_.retype(*graph.block()); // classes say of what type branches and loops return state
+    tuples_.retype(*graph.block()); // classes determine the types of state that branches and loops
+                                    // return
     if (llvm::Error error = replaceReads(*graph.block()))
       return error;
     lowerTensorConstants(model, *graph.block(), [&](const Entry &entry) {
@@ -113,7 +114,7 @@ private:
     return use.user->kind() == c10::prim::GetAttr || use.user->kind() == c10::prim::SetAttr;
   }
 
-  /// What still reads or writes an attribute has an object that is more than its attributes.
+  /// Refuses remaining reads and writes of attributes: their object is more than its attributes.
   llvm::Error refuseObjects(Block &block) {
     for (Node *node : block.nodes()) {
       if (isAccess({node, 0}) && !node->input(0)->type()->is_module())
@@ -125,7 +126,7 @@ private:
         return refuseWith(Refusal::ObjectAttribute, describeNode(node->output()->uses()[0].user),
                           node->s(c10::attr::name), node->output()->type()->annotation_str(),
                           tuples_.whyItStays(node->output()->type()));
-      // One without attributes; others are refused for these.
+      // An object without attributes; others are refused for their attributes.
       if (node->kind() == c10::prim::CreateObject && node->hasUses() &&
           llvm::none_of(node->output()->uses(), isAccess))
         return refuseWith(Refusal::ObjectAttribute, describeNode(node->output()->uses()[0].user),
@@ -138,14 +139,14 @@ private:
     return llvm::Error::success();
   }
 
-  /// Who does with a module, or with one inside it, something else than to read it.
+  /// A node that uses a module, or a submodule of it, other than to read it.
   static Node *userOfModule(Value *module) {
     Node *user = module->uses()[0].user;
     const bool reads = user->kind() == c10::prim::GetAttr && user->output()->type()->is_module();
     return reads && user->hasUses() ? userOfModule(user->output()) : user;
   }
 
-  /// What no stage file can have.
+  /// Refuses attributes that no stage file can hold.
   llvm::Error refuseAttributes() {
     for (const Attribute &attribute : model_->attributes) {
       if (attribute.value.isTensor() && attribute.value.toTensor().defined() &&
@@ -158,7 +159,7 @@ private:
     return llvm::Error::success();
   }
 
-  /// Finds paths of module values, what is read and what is assigned.
+  /// Finds paths of module values, reads and assignments.
   void scan(Block &block) {
     for (Node *node : block.nodes()) {
       if (node->kind() == c10::prim::GetAttr || node->kind() == c10::prim::SetAttr) {
@@ -188,7 +189,7 @@ private:
     return holdsTensor(entry.value);
   }
 
-  /// A list or dict is a constant only where nobody changes it, or anything in it: before that is
+  /// A list or dict is a constant only if no operator changes it or its content. Until that is
   /// known it is an input.
   bool mayBecomeConstant(const Entry &entry) const {
     return !needsInput(entry) && hasMemory(*entry.type);
@@ -204,8 +205,8 @@ private:
     return found;
   }
 
-  /// One input per attribute, read ones and unread tensors alike; names of one tensor that nobody
-  /// reads go to the entry that is read.
+  /// Makes one input per attribute that is read, and per unread tensor. Unread names of a tensor
+  /// become other names of the entry that is read.
   void makeAttributes() {
     std::map<TensorKey, std::string> readNameOf;
     for (const Entry &entry : entries_)
@@ -228,7 +229,7 @@ private:
               .otherNames.push_back(entry.path);
           continue;
         }
-        // Not read under any name: its first name stands for all.
+        // Not read under any name: its first name is the entry.
         readNameOf[keyOf(entry.value.toTensor())] = entry.path;
       }
       if (!attributeOf_.count(entry.path))
@@ -254,7 +255,7 @@ private:
   }
 
   llvm::Error makeStateOutputs() {
-    if (replaced_) // an object that is its attributes elsewhere gives way to another
+    if (replaced_) // another object replaces one that is represented by its attributes elsewhere
       return refuseWith(Refusal::ObjectAttribute, describeNode(replaced_),
                         replaced_->s(c10::attr::name),
                         replaced_->input(1)->type()->annotation_str(), "");
@@ -313,8 +314,8 @@ private:
     return spelledConstant(foldTraining(entry), entry.type, entry.path, read);
   }
 
-  /// Which attributes the method writes, themselves or what they hold; a list or dict that stays as
-  /// it is becomes a constant.
+  /// Finds the attributes that the method writes, directly or through their content. A list or dict
+  /// that does not change becomes a constant.
   llvm::Error settleWrites() {
     std::vector<c10::IValue> saved;
     for (const Attribute &attribute : model_->attributes) {
@@ -361,7 +362,7 @@ private:
       return entry.value;
     if (kept_.count(llvm::StringRef(entry.path).rsplit('.').first.str()))
       return false;
-    return training_ == "saved" ? entry.value : c10::IValue(training_ == "true");
+    return training_ ? c10::IValue(*training_) : entry.value;
   }
 
   /// GetAttr of submodules, inner ones last.
@@ -385,8 +386,8 @@ private:
       model_->attributes[i].storage = ids[i];
   }
 
-  Node *replaced_ = nullptr; // assigns an object that is no entry
-  std::string training_;
+  Node *replaced_ = nullptr;     // assigns an object that is no entry
+  std::optional<bool> training_; // what flags are folded to; nullopt: as they are saved
   std::vector<std::string> keepEval_;
   std::set<std::string> kept_; // paths of modules in eval mode
   Model *model_ = nullptr;
@@ -394,14 +395,16 @@ private:
   std::map<std::string, size_t> entryOf_, attributeOf_;
   std::map<std::string, Value *> inputOf_;
   std::set<std::string> read_, assigned_;
-  std::map<std::string, std::vector<Node *>> undecided_; // reads of what may become a constant
+  std::map<std::string, std::vector<Node *>> undecided_; // reads of attributes that may become
+                                                         // constants
   ModulePaths paths_;
   TupleClasses tuples_;
 };
 
 llvm::Expected<std::unique_ptr<ModelPass>> makeLowerAttributes(const PassOptions &options) {
   OptionReader read(options);
-  std::string training = read.choice("training", {"saved", "true", "false"}, "saved");
+  const auto training = read.choice<std::optional<bool>>(
+      "training", {{"saved", std::nullopt}, {"true", true}, {"false", false}}, std::nullopt);
   std::vector<std::string> keepEval = read.list("keep-eval");
   if (llvm::Error error = read.finish())
     return std::move(error);

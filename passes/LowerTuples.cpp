@@ -1,5 +1,5 @@
-// lower-tuples: values that are put into a tuple and taken out again go directly, through branches
-// and loops too.
+// lower-tuples: values that are put into a tuple and taken out again bypass the tuple, also through
+// branches and loops.
 #include "passes/Passes.h"
 
 #include <torch/csrc/jit/ir/constants.h>
@@ -13,12 +13,12 @@ using torch::jit::Block;
 using torch::jit::Node;
 using torch::jit::Value;
 
-/// The elements of a tuple that is built in sight, or nothing.
+/// The node that builds the tuple, if it is known.
 Node *builder(Value *value) {
   return value->node()->kind() == c10::prim::TupleConstruct ? value->node() : nullptr;
 }
 
-/// Elements of a type that is a tuple; empty otherwise.
+/// Element types of a tuple type; empty for other types.
 std::vector<c10::TypePtr> elementTypes(Value *value) {
   auto tuple = value->type()->cast<c10::TupleType>();
   return tuple ? tuple->elements().vec() : std::vector<c10::TypePtr>();
@@ -29,8 +29,8 @@ public:
   llvm::Expected<bool> run(Model &model) override {
     graph_ = model.graph.get();
     bool any = false;
-    // A round opens one level of nesting, so there are as many rounds as the deepest tuple has
-    // levels.
+    // A round opens one level of nesting, so the number of rounds is the depth of the deepest
+    // tuple.
     do {
       changed_ = false;
       lower(graph_->block());
@@ -111,8 +111,8 @@ private:
     node->output()->replaceAllUsesWith(made->output());
   }
 
-  /// The elements that leave a block as its output, made where a raising branch leaves them
-  /// undefined; empty: not in sight.
+  /// The elements of a tuple that a block returns; in a branch that raises, undefined ones are
+  /// made. Empty: they are not known.
   std::vector<Value *> elementsAt(Block *block, size_t index,
                                   const std::vector<c10::TypePtr> &types) {
     Value *value = block->outputs()[index];
@@ -163,8 +163,8 @@ private:
     changed_ = true;
   }
 
-  /// A carried tuple becomes one carried value per element; inside the body the tuple is built anew
-  /// for those who want it whole.
+  /// A carried tuple becomes one carried value per element. Inside the body the tuple is built
+  /// again for users of the whole tuple.
   void openCarried(Node *loop, size_t slot) {
     Block *body = loop->blocks()[0];
     Value *result = loop->outputs()[slot];

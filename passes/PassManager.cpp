@@ -11,7 +11,8 @@
 namespace pipec {
 namespace {
 
-/// A group that has not settled by then never will: each round must shrink or refine the graph.
+/// The limit of rounds of a group. Each round must shrink or refine the graph, so a group that
+/// needs more will never settle.
 constexpr int kMaxRounds = 100;
 
 llvm::Error verifyAny(const AnyModel &model) {
@@ -30,7 +31,7 @@ llvm::Error wrongKind(const std::string &pass, bool staged) {
                    staged ? "run it before the split" : "run it after the split");
 }
 
-/// Runs a freshly made pass on the kind of model it is for.
+/// Runs a new pass on its kind of model.
 struct Runner {
   AnyModel &model;
   const PipelineStep &step;
@@ -76,7 +77,7 @@ private:
   }
 };
 
-/// Makes the pass once to find wrong options before anything runs.
+/// Makes the pass once, to find wrong options before anything runs.
 struct TryToMake {
   const PassInfo &info;
   const PassOptions &options;
@@ -135,8 +136,12 @@ llvm::Expected<bool> PassManager::run(AnyModel &model) {
       return withContext(std::move(error), "before the first pass");
   if (options_.checkHonesty)
     fingerprint_ = fingerprint(model);
+  return runSteps(steps_, model);
+}
+
+llvm::Expected<bool> PassManager::runSteps(llvm::ArrayRef<PipelineStep> steps, AnyModel &model) {
   bool changed = false;
-  for (const PipelineStep &step : steps_) {
+  for (const PipelineStep &step : steps) {
     llvm::Expected<bool> stepChanged = runStep(step, model);
     if (!stepChanged)
       return stepChanged.takeError();
@@ -172,18 +177,12 @@ llvm::Expected<bool> PassManager::runStep(const PipelineStep &step, AnyModel &mo
   return group ? runNamedGroup(*info, *group, model) : runPass(step, model);
 }
 
-/// Its passes are run, verified and timed like any others.
+/// Runs, verifies and times its passes like any others.
 llvm::Expected<bool> PassManager::runNamedGroup(const PassInfo &info, const PassGroup &group,
                                                 AnyModel &model) {
-  bool changed = false;
-  for (const PipelineStep &step : llvm::cantFail(parsePipeline(group.pipeline))) {
-    llvm::Expected<bool> one = runStep(step, model);
-    if (!one)
-      return one.takeError();
-    changed |= *one;
-  }
-  if (options_.printAfter == info.name)
-    print(info.name.str(), changed, model);
+  llvm::Expected<bool> changed = runSteps(llvm::cantFail(parsePipeline(group.pipeline)), model);
+  if (changed && options_.printAfter == info.name)
+    print(info.name.str(), *changed, model);
   return changed;
 }
 
@@ -244,8 +243,8 @@ llvm::Error PassManager::checkAfter(const PassRun &run) {
   return llvm::Error::success();
 }
 
-/// Both lies cost: a hidden change is neither verified nor printed, and a pass that always claims
-/// one keeps its group from settling.
+/// Both false reports are costly: a hidden change is neither verified nor printed, and a pass that
+/// always reports a change keeps its group from settling.
 llvm::Error PassManager::checkHonesty(const PassRun &run) {
   std::string after = fingerprint(*run.model);
   const bool changed = after != fingerprint_;

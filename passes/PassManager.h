@@ -1,4 +1,4 @@
-// Runs a pipeline of passes and keeps them honest.
+// Runs a pipeline of passes and checks what they report.
 #pragma once
 
 #include "ir/text/ModelText.h"
@@ -9,7 +9,7 @@
 
 namespace pipec {
 
-/// One run of one pass, as the hook sees it.
+/// One run of one pass, as the afterPass hook gets it.
 struct PassRun {
   std::string text; // "choose-cuts{stages=2}"
   const PassInfo *info = nullptr;
@@ -24,17 +24,17 @@ struct PassManagerOptions {
 #else
   static constexpr bool kCheckHonesty = false;
 #endif
-  llvm::ArrayRef<PassInfo> registry = allPasses(); // where names are looked up
+  llvm::ArrayRef<PassInfo> registry = allPasses(); // the passes that names refer to
   bool verifyEach = true; // before the first pass and after each pass that changed something
-  bool checkHonesty = kCheckHonesty; // what a pass says ("changed" or not) is compared with the
-                                     // model before and after it, weights included
+  bool checkHonesty = kCheckHonesty; // compare the pass's report ("changed" or not) with the model
+                                     // before and after it, weights included
   std::string printAfter;            // a pass name, or "all"
   bool printChanged = false;         // print after each pass that changed something
-  llvm::raw_ostream *out = nullptr;  // where prints go; nullptr: stderr
-  std::function<llvm::Error(const PassRun &)> afterPass; // its error stops the pipeline
+  llvm::raw_ostream *out = nullptr;  // target of prints; nullptr: stderr
+  std::function<llvm::Error(const PassRun &)> afterPass; // an error stops the pipeline
 };
 
-/// A list of passes, built once, run any number of times. One thread at a time.
+/// A list of passes, built once and run any number of times. One thread at a time.
 class PassManager {
 public:
   explicit PassManager(PassManagerOptions options = {}) : options_(std::move(options)) {}
@@ -45,18 +45,17 @@ public:
   llvm::Error addPipeline(llvm::StringRef text);
   llvm::Error add(const PipelineStep &step);
 
-  /// The pipeline as addPipeline takes it.
+  /// The pipeline in addPipeline's form.
   std::string text() const { return pipelineText(steps_); }
 
-  /// Runs all passes. True when any changed the model. On failure the model is in an unknown state.
-  /// Errors: the pass's own; Internal naming the pass that broke the model or was dishonest about
-  /// changes; Usage when a pass of one kind of model meets the other (a staged pass before the
-  /// split).
+  /// Runs all passes. Returns true if any changed the model. On failure the model is in an unknown
+  /// state. Errors: those of the pass; Internal naming the pass that broke the model or misreported
+  /// a change; Usage if a pass gets the wrong kind of model (a staged pass before the split).
   llvm::Expected<bool> run(AnyModel &model);
   llvm::Expected<bool> run(Model &model);
   llvm::Expected<bool> run(StagedModel &model);
 
-  /// Runs of all calls so far, summed by pass in order of first run.
+  /// Times of all runs so far, summed by pass in order of first run.
   struct Timing {
     std::string name;
     size_t runs = 0, changes = 0;
@@ -66,6 +65,7 @@ public:
 
 private:
   llvm::Error checkStep(const PipelineStep &step) const;
+  llvm::Expected<bool> runSteps(llvm::ArrayRef<PipelineStep> steps, AnyModel &model);
   llvm::Expected<bool> runStep(const PipelineStep &step, AnyModel &model);
   llvm::Expected<bool> runGroup(const PipelineStep &group, AnyModel &model);
   llvm::Expected<bool> runNamedGroup(const PassInfo &info, const PassGroup &group, AnyModel &model);

@@ -28,16 +28,17 @@ size_t OptionReader::count(llvm::StringRef name, size_t fallback) {
   return value;
 }
 
-std::string OptionReader::choice(llvm::StringRef name,
-                                 std::initializer_list<llvm::StringRef> choices,
-                                 llvm::StringRef fallback) {
+std::optional<size_t> OptionReader::indexOfWord(llvm::StringRef name,
+                                                llvm::ArrayRef<llvm::StringRef> words) {
   const std::optional<std::string> text = maybe(name);
   if (!text)
-    return fallback.str();
-  if (!llvm::is_contained(choices, *text))
-    complain(fmt::format("option {}: expected one of {}, got {}", name.str(),
-                         llvm::join(choices, ", "), *text));
-  return *text;
+    return std::nullopt;
+  const auto *found = llvm::find(words, *text);
+  if (found != words.end())
+    return found - words.begin();
+  complain(fmt::format("option {}: expected one of {}, got {}", name.str(), llvm::join(words, ", "),
+                       *text));
+  return std::nullopt;
 }
 
 std::vector<std::string> OptionReader::list(llvm::StringRef name) {

@@ -8,7 +8,7 @@
 namespace pipec {
 namespace {
 
-/// What a pass takes and gives.
+/// The kinds of model that a pass takes and returns.
 const char *kindOf(const PassInfo &info) {
   constexpr const char *kinds[] = {"model to model", "stages to stages", "model to stages",
                                    "a group of passes, model to model"};

@@ -1,4 +1,4 @@
-// The registry for people: what pipe-opt --list-passes and docs/passes.md show.
+// The registry for people: the output of pipe-opt --list-passes and the text of docs/passes.md.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace pipec {
 std::vector<std::string> passNames();
 /// One line per pass: name and description.
 void printPassList(llvm::raw_ostream &os);
-/// A section of docs/passes.md for each.
+/// A section of docs/passes.md per pass.
 void printPassesMarkdown(llvm::raw_ostream &os);
 
 } // namespace pipec

@@ -1,4 +1,4 @@
-// Every pass of pipec, one function per pass. The function is defined in the pass's own file and
+// Every pass of pipec, one function per pass. The pass's own file defines the function, which
 // returns its row of the registry.
 //
 // To add a pass:
@@ -7,8 +7,8 @@
 //   2. here: `PassInfo myPass();` at its place in the order of the pipeline
 //   3. passes/Registry.cpp: `myPass(),` at the same place
 //   4. passes/CMakeLists.txt: `MyPass.cpp`
-// Tests: tests/passes/my-pass.ir (lit). The name in the row is kebab-case, the function and the
-// file are the same words.
+// Tests: tests/passes/my-pass.ir (lit). The name in the row is kebab-case; function and file have
+// the same words.
 //
 //   PassInfo pipec::myPass() {
 //     return {.name = "my-pass",
@@ -29,11 +29,12 @@
 
 namespace pipec {
 
-// Rows in the order of the pipeline: append yours at its place, and in Registry.cpp.
+// Rows in the order of the pipeline. Add a new one at its place here and in Registry.cpp.
 
 PassInfo inlineCalls();
 PassInfo resolveMarkers();
 PassInfo lowerAttributes();
+PassInfo openWeightLists();
 PassInfo splitOutputs();
 PassInfo simplify();
 PassInfo foldConstants();

@@ -33,7 +33,7 @@ private:
                      "a pipeline looks like a,b{option=1},fixpoint(c,d)");
   }
 
-  /// Line ends and comments too: a pipeline may say in words what runs between its passes.
+  /// Also skips line ends and comments: a pipeline may describe the steps between its passes.
   void blanks() {
     for (; at_ < text_.size(); ++at_) {
       if (text_[at_] == '#')
@@ -89,7 +89,7 @@ private:
     return llvm::Error::success();
   }
 
-  /// Values may hold brackets of their own: at=[a,b].
+  /// Values may have brackets of their own: at=[a,b].
   llvm::Error parseOptions(PipelineStep &step) {
     do {
       const std::string name = takeUntil("=,}").str();

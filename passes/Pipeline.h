@@ -1,5 +1,5 @@
-// A pipeline as text and as data: `a,b{option=1,other=2},fixpoint(c,d)`; # before a name starts a
-// comment that ends with the line.
+// A pipeline as text and as data: `a,b{option=1,other=2},fixpoint(c,d)`. A # before a name starts a
+// comment up to the end of the line.
 #pragma once
 
 #include "passes/Pass.h"
@@ -9,8 +9,8 @@
 
 namespace pipec {
 
-/// One pass with its options, or `fixpoint(...)`: its passes in turn, again and again until a whole
-/// round changes nothing.
+/// One pass with its options, or `fixpoint(...)`, which repeats its passes until a whole round
+/// changes nothing.
 struct PipelineStep {
   std::string name; // "fixpoint" for a group
   PassOptions options;
@@ -19,11 +19,11 @@ struct PipelineStep {
   bool isGroup() const { return name == "fixpoint"; }
 };
 
-/// Errors: Usage with the position of what is wrong in the text. Names and options of passes are
-/// not checked here.
+/// Errors: Usage with the position of the problem in the text. Names and options of passes are not
+/// checked here.
 llvm::Expected<std::vector<PipelineStep>> parsePipeline(llvm::StringRef text);
 
-/// parsePipeline reads it back.
+/// The inverse of parsePipeline.
 std::string pipelineText(const std::vector<PipelineStep> &steps);
 std::string pipelineText(const PipelineStep &step);
 

@@ -8,11 +8,12 @@ namespace pipec {
 llvm::ArrayRef<PassInfo> allPasses() {
   // Built on first use: no static constructors.
   static const std::vector<PassInfo> table = {
-      inlineCalls(),        resolveMarkers(),          lowerAttributes(),     splitOutputs(),
-      simplify(),           foldConstants(),           lowerTuples(),         unrollLoops(),
-      removeListMutation(), functionaliseContainers(), commonSubexpression(), removeInplace(),
-      deadCode(),           splitBranches(),           printAlias(),          chooseCuts(),
-      legaliseCuts(),       rematerialise(),           insertTransfers(),     resolveTies(),
+      inlineCalls(),   resolveMarkers(),     lowerAttributes(),         openWeightLists(),
+      splitOutputs(),  simplify(),           foldConstants(),           lowerTuples(),
+      unrollLoops(),   removeListMutation(), functionaliseContainers(), commonSubexpression(),
+      removeInplace(), deadCode(),           splitBranches(),           printAlias(),
+      chooseCuts(),    legaliseCuts(),       rematerialise(),           insertTransfers(),
+      resolveTies(),
   };
   return table;
 }

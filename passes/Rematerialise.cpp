@@ -1,5 +1,5 @@
-// rematerialise: sizes and the integer arithmetic on them are computed again in the stage that
-// needs them, from tensors that travel there anyway, instead of travelling themselves.
+// rematerialise: the stage that needs sizes and integer arithmetic on them computes them again,
+// from tensors that it receives anyway, so that they need not be sent.
 #include "ir/WholeNumbers.h"
 #include "passes/Passes.h"
 #include "passes/analysis/AliasAnalysis.h"
@@ -18,7 +18,7 @@ using torch::jit::Block;
 using torch::jit::Node;
 using torch::jit::Value;
 
-/// Longest chain that is repeated for one value; longer ones cost more than a message.
+/// The longest chain of operators repeated for one value; a longer one costs more than a message.
 constexpr size_t kMaxChain = 32;
 
 class Rematerialise : public ModelPass {
@@ -82,8 +82,8 @@ private:
     return defined != definedIn_.end() && defined->second < stage;
   }
 
-  /// Operators to repeat, producers first; false when one is not cheap or its tensor does not come
-  /// here anyway.
+  /// Collects the operators to repeat, producers first. Returns false if one is not cheap, or its
+  /// tensor does not reach this stage anyway.
   bool collect(Value *value, size_t stage, std::vector<Node *> &chain, std::set<Node *> &inChain) {
     Node *node = value->node();
     if (node->kind() == c10::prim::Constant || made_.count(value) || inChain.count(node))
@@ -127,7 +127,7 @@ private:
     }
   }
 
-  /// The repeated operators cost nothing worth counting.
+  /// The cost of the repeated operators is negligible.
   void extendCosts(Model &model) const {
     if (copies_.empty() || model.nodeCosts.empty())
       return;

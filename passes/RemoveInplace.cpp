@@ -1,12 +1,12 @@
-// remove-inplace: a write becomes a new value where nobody can tell the difference, so that a cut
-// may go between maker and writer. Let x be the fresh result of an operator:
+// remove-inplace: a write becomes a new value where the difference cannot be observed. A cut may
+// then stand between maker and writer. Let x be the fresh result of an operator:
 //
 //   %x = aten::conv2d(...)            %x = aten::conv2d(...)
 //   %w = aten::relu_(%x)       =>     %w = aten::relu(%x)
 //   %y = aten::add(%x, %w)            %y = aten::add(%w, %w)
 //
-// A write to a view of x gives a new x too: the part is put into a copy, and whoever uses x or a
-// view of it later gets the new one, or the same view made again of it:
+// A write to a view of x gives a new x too: the part is put into a copy. Later users of x get the
+// copy, and later users of a view of x get the same view of the copy:
 //
 //   %a = aten::select(%x, 0, 1)       %a = aten::select(%x, 0, 1)
 //   %b = aten::view(%x, ...)          %n = aten::relu(%a)
@@ -14,18 +14,17 @@
 //   %y = aten::neg(%b)                %b2 = aten::view(%x2, ...)
 //                                     %y = aten::neg(%b2)
 //
-// One walk in program order keeps for every fresh tensor its present version, as one makes SSA form
-// of variables. A write whose memory something unknown still shows - a list, the result of a branch
-// - stays: it changes the present version, of which all present views are real views.
+// One walk in program order keeps the current version of every fresh tensor, as in the construction
+// of SSA form. A write stays if something unknown (a list, the result of a branch) still shows its
+// memory. It then changes the current version, and all current views are real views of that.
 //
 // The new value has the dtype and strides of the old one, and the gradient formula gives the same
-// bits: the view that is written is made again just before, so that its gradient is added to that
-// of x in the place where the engine adds that of the write.
+// bits: the written view is made again just before the write, so its gradient is added to that of x
+// at the place where the engine adds the gradient of the write.
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 #include "passes/Passes.h"
 #include "passes/analysis/AliasAnalysis.h"
-#include "passes/analysis/Layouts.h"
 #include "passes/analysis/OperatorFacts.h"
 #include "passes/support/MemoryReaders.h"
 #include "passes/support/PureWrites.h"
@@ -43,7 +42,7 @@ using torch::jit::Block;
 using torch::jit::Node;
 using torch::jit::Value;
 
-/// Every write to a view copies the whole; where there are more of them nothing is gained.
+/// Every write to a view copies the whole tensor; with more writes than this nothing is gained.
 constexpr size_t kMostWriters = 256;
 
 class RemoveInplace : public ModelPass {
@@ -54,8 +53,7 @@ public:
     model_ = &model;
     if (joinHandedOn(model.graph->block()))
       return true; // the analysis knows of values that are gone
-    writes_.emplace(model.answers,
-                    [this](Node *made, Node *writer) { readers_->placeAs(made, writer); });
+    writes_.emplace(model, [this](Node *made, Node *writer) { readers_->placeAs(made, writer); });
     readers_.emplace(model, alias);
     const size_t memories = alias.memories().size();
     leave_.assign(memories, false);
@@ -69,42 +67,42 @@ public:
     nameOf_.clear();
     removed_.clear();
     visit(model.graph->block());
-    // Only now: until the end the analysis names their results.
+    // Only now: until the end the analysis refers to their results.
     for (Node *writer : llvm::reverse(removed_))
       writer->destroy();
     return !removed_.empty() || makeStateSnapshots(model, alias, readers_->heldBy());
   }
 
 private:
-  /// A fresh result, or an argument, and what it has become by the writes so far.
+  /// A fresh result, or an argument, and its versions after the writes so far.
   struct Tensor {
     Value *made, *now;
     size_t version = 0, memory;
     bool contiguous;          // known from the operator alone
-    bool argument = false;    // its strides are the caller's
+    bool argument = false;    // the caller decides its strides
     bool fixed = false;       // no new versions
-    bool mayBeShared = false; // something that may be a view may as well be the very tensor
+    bool mayBeShared = false; // a value that may be a view may also be the tensor itself
   };
-  /// What a value of the source shows: a tensor, or a view of another name or the same again.
+  /// The meaning of a value of the source: a tensor, a view of another name, or an alias of it.
   struct Name {
     Tensor *tensor;
-    Node *view = nullptr;  // null: the same again
+    Node *view = nullptr;  // null: an alias
     Name *whole = nullptr; // null: the tensor itself
-    Value *now = nullptr;  // as of `version`; of the tensor itself: see there
+    Value *now = nullptr;  // as of `version`; for the tensor itself see there
     size_t version = 0;
-    Name *became = nullptr; // what the values of this name show from here on
+    Name *became = nullptr; // the name that values of this name have from here on
   };
 
-  /// An attribute or input may be in the class of a tensor that the model makes, where a branch
-  /// chooses between the two: they are no names, so that writes into them stay.
+  /// If a branch chooses between an attribute or input and a tensor that the model makes, they are
+  /// in one class. They are no names, so writes into them stay.
   static bool isLeft(const AliasAnalysis::Memory &memory) {
     return !memory.written() || llvm::any_of(memory.writers, [](const Node *writer) {
       return mayChangeForm(writer) && pureFormOf(writer) != PureForm::View;
     });
   }
 
-  /// Writes into what dropout hands on are writes into what it was given. LibTorch's reader does
-  /// not know that, and would drop them.
+  /// Writes into the result of a switched-off dropout are writes into its input. LibTorch's reader
+  /// does not know that, and would drop them.
   bool joinHandedOn(Block *block) {
     bool changed = false;
     for (auto it = block->nodes().begin(); it != block->nodes().end();) {
@@ -150,7 +148,7 @@ private:
     return name;
   }
 
-  /// The same tensor under the name that it was made with: its form is the form of all.
+  /// The tensor under the name of its maker: all names have its form.
   static Name *firstOf(Name *name) {
     while (name->whole && !name->view)
       name = name->whole;
@@ -162,7 +160,7 @@ private:
     return &names_.back();
   }
 
-  /// Memory that may be functionalised, of tensors.
+  /// The memory of tensors that may be functionalised.
   std::optional<size_t> memoryOf(const Value *value) const {
     std::optional<size_t> memory = alias_->memoryOf(value);
     if (!memory || leave_[*memory] || value->type()->kind() != c10::TypeKind::TensorType)
@@ -175,7 +173,7 @@ private:
       readers_->note(*memory, value);
   }
 
-  /// A tensor that the model is given and may change as it likes.
+  /// An argument tensor that the model may change freely.
   bool defineArgument(Value *input) {
     if (model_->mode != Mode::Infer || input->node() != model_->graph->param_node() ||
         input->offset() >= model_->argumentCount())
@@ -208,7 +206,7 @@ private:
     }
   }
 
-  bool isKnownView(const Node *node, const Tensor &tensor) {
+  bool isKnownView(Node *node, const Tensor &tensor) {
     const ViewOf view = viewOf(node);
     if (view == ViewOf::None || (view == ViewOf::Contiguous && tensor.argument) ||
         llvm::any_of(node->inputs().slice(1), [&](const Value *argument) {
@@ -216,12 +214,12 @@ private:
                  alias_->isWritten(argument);
         }))
       return false;
-    return view == ViewOf::Any || writes_->ask(false, node->input(0), isContiguous);
+    return view == ViewOf::Any || writes_->isContiguous(false, node, node->input(0));
   }
 
-  // Present versions.
+  // Current versions.
 
-  /// The node's inputs become what they show now.
+  /// Replaces the node's inputs by their current versions.
   void takePresent(Node *node) {
     for (size_t i = 0; i < node->inputs().size(); ++i)
       if (Name *name = nameOf(node->input(i)))
@@ -242,7 +240,7 @@ private:
     return now;
   }
 
-  /// Versions change only in the block of the tensor: there the view is made again.
+  /// Versions change only in the block of the tensor, so the view is made again there.
   static Node *placeFor(const Node *view, Node *user) {
     while (user->owningBlock() != view->owningBlock())
       user = user->owningBlock()->owningNode();
@@ -291,7 +289,7 @@ private:
     return true;
   }
 
-  /// t_ and its like leave the memory as it is: the tensor is called by another form from here on.
+  /// t_ and the like do not change the memory: from here on the tensor has another form.
   bool becomeView(Name *name, Node *writer) {
     Value *made = writes_->pure(writer, writer->input(0));
     if (!made)
@@ -303,7 +301,7 @@ private:
     return true;
   }
 
-  /// The form of a present value changes: views of it cannot be made again later.
+  /// The form of the current version changes, so views of it cannot be made again later.
   void fixForm(Tensor &tensor, Node *writer) {
     for (Name &name : names_)
       if (name.tensor == &tensor && name.view &&
@@ -318,7 +316,7 @@ private:
     if (form == PureForm::Copy)
       return writes_->replaced(writer, tensor.now, writes_->like(writer, tensor.now));
     Value *made = writes_->pure(writer, tensor.now);
-    return made && tensor.argument && writes_->ask(false, tensor.now, PureWrites::hasDims)
+    return made && tensor.argument && writes_->hasDims(writer, tensor.now)
                ? writes_->replaced(writer, tensor.now, made)
                : made;
   }
@@ -328,8 +326,8 @@ private:
     const bool isExact = keepsStridesOfWhole(views.back()->view);
     if (alias_->memories()[tensor.memory].writers.size() > kMostWriters ||
         !PureWrites::hasNoRounding(writer) ||
-        !writes_->ask(tensor.contiguous, tensor.now, isContiguous) ||
-        (!isExact && !writes_->ask(false, tensor.now, PureWrites::hasDims)))
+        !writes_->isContiguous(tensor.contiguous, writer, tensor.now) ||
+        (!isExact && !writes_->hasDims(writer, tensor.now)))
       return nullptr;
     Node *start = writer->prev();
     std::vector<Value *> wholes = {tensor.now};
@@ -354,8 +352,9 @@ private:
   std::optional<MemoryReaders> readers_;
   std::deque<Tensor> tensors_;
   std::deque<Name> names_;
-  llvm::DenseMap<const Value *, Name *> nameOf_; // looked up; the order of a walk changes nothing
-  std::vector<bool> leave_;                      // by memory: as it is
+  llvm::DenseMap<const Value *, Name *> nameOf_; // look-ups only; the order of iteration does not
+                                                 // matter
+  std::vector<bool> leave_;                      // by memory: leave it unchanged
   std::vector<Node *> removed_;
 };
 

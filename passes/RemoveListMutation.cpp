@@ -1,14 +1,15 @@
 // remove-list-mutation: a list or dict that is changed at known places is built at once with all
-// its elements, and what is popped is the element. So a U-Net's list of skips is gone, and the dict
-// of features by name that a backbone fills.
+// its elements, and a popped value is replaced by the element. This removes a U-Net's list of skips
+// and the dict of features that a backbone fills.
 //
 //   %l = ListConstruct(%a)
 //   append(%l, %b)             =>   %m = ListConstruct(%a, %b)
 //   %c = cat(%l, 0)                 %c = cat(%m, 0)
 //   %d = pop(%l, -1)                                            (%d is %b)
 //
-// Branches may change it too, where both leave as many elements and the same keys: what differs is
-// then a result of the prim::If, as are the elements of a list that each branch makes for itself.
+// Branches may change it too, if both leave the same number of elements and the same keys. Elements
+// that differ become results of the prim::If, as do the elements of a list that each branch makes
+// itself.
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "passes/Passes.h"
@@ -34,7 +35,7 @@ bool makesContainer(const Node *node) {
          (node->kind() == c10::aten::dict && node->inputs().empty());
 }
 
-/// A container made of others: copy, list, slice, the sum of two lists.
+/// A container made from others: copy, list, slice, the sum of two lists.
 bool isDerived(const Node *node) {
   return (node->kind() == c10::aten::copy || node->kind() == c10::aten::list ||
           node->kind() == c10::aten::slice || node->kind() == c10::aten::add) &&
@@ -72,21 +73,22 @@ public:
       else
         fix(node);
     }
-    // Only now: until the end the analysis names their results.
+    // Only now: until the end the analysis refers to their results.
     for (Node *node : llvm::reverse(dead_))
       node->destroy();
     return changed_;
   }
 
 private:
-  /// A change of the container, or a reading of it.
+  /// A change of the container, or a read of it.
   struct Event {
     Node *user;
     size_t offset;
     bool isChange;
   };
   using Events = llvm::ArrayRef<Event>;
-  /// What is in the container here, and the value that has it; null: to be built, `before` here.
+  /// The contents of the container here, and the value that holds them; null: to be built, `before`
+  /// here.
   struct State {
     Contents contents;
     Value *value;
@@ -112,14 +114,15 @@ private:
     return user;
   }
 
-  /// Made in sight, and nobody ever changes it. What came during this pass is not in the analysis.
+  /// Whether the container is made in the graph and never changed. Containers that this pass made
+  /// are not in the analysis.
   bool isKnown(const Value *container) const {
     return makesContainer(container->node()) &&
            (known_.count(container) ||
             (alias_->memoryOf(container) && !alias_->isWritten(container)));
   }
 
-  /// What the node has just made.
+  /// The contents that the node makes.
   std::optional<Contents> contentsOf(Node *made) const {
     if (makesContainer(made))
       return Contents::of(made);
@@ -143,7 +146,8 @@ private:
     return good ? contents : std::nullopt;
   }
 
-  /// A change of the container and of nothing else, in its own block or in branches inside.
+  /// Whether the node changes this container and nothing else, in its own block or in branches
+  /// inside.
   bool isPlainChange(const Node *node, size_t place, const Block *block) const {
     if (place != 0 || changeOf(node) == Change::None)
       return false;
@@ -157,7 +161,7 @@ private:
     std::optional<Contents> contents = contentsOf(made);
     if (!contents || !made->output()->hasUses())
       return;
-    if (!alias_->isWritten(made->output())) { // a container made of others
+    if (!alias_->isWritten(made->output())) { // a container made from others
       State state{std::move(*contents), nullptr, made};
       replace(made->output(), build(state, made->output()));
       kill(made);
@@ -167,7 +171,7 @@ private:
     const AliasAnalysis::Memory &memory = alias_->memories()[number];
     if (memory.attribute || memory.userInput)
       return;
-    // Its names are what makes it and what changes return; nobody else changes it.
+    // Its names are its maker's result and the results of changes. No other operator changes it.
     std::vector<Value *> names = {made->output()};
     std::vector<Event> events;
     size_t changes = 0;
@@ -176,7 +180,7 @@ private:
         const bool change = isPlainChange(use.user, use.offset, made->owningBlock());
         if (!change && llvm::is_contained(names, use.user->input(0)) &&
             changeOf(use.user) != Change::None)
-          return; // it goes into itself
+          return; // it becomes an element of itself
         changes += change;
         events.push_back({use.user, use.offset, change});
         if (change && !givesElement(changeOf(use.user)))
@@ -201,15 +205,15 @@ private:
       kill(made);
   }
 
-  /// Every reading between two changes costs a container of its own; one that keeps it would miss
-  /// the later changes.
+  /// Every read between two changes costs a separate container. A reader that keeps the container
+  /// would miss the later changes.
   struct Trial {
     bool isHeld;
     size_t total = 0;
     bool readBefore = false, fresh = false;
   };
 
-  /// Calls `visit` with each node of the block that has events in it, and these.
+  /// Calls `visit` with each node of the block that contains events, and with these events.
   static bool forEachNode(Block *block, Events events,
                           llvm::function_ref<bool(Node *, Events)> visit) {
     while (!events.empty()) {
@@ -238,7 +242,8 @@ private:
     return inside;
   }
 
-  /// Whether all is known, as far as numbers of elements and keys go. What raises must stay.
+  /// Whether the numbers of elements and the keys are known at every event. Events that raise must
+  /// stay.
   static bool foresee(Block *block, Events all, Contents &contents, Trial &trial) {
     return forEachNode(block, all, [&](Node *node, Events events) {
       if (!hasChange(events)) {
@@ -303,7 +308,7 @@ private:
     });
   }
 
-  /// Behind the branches: what differs is a result of theirs.
+  /// The state after the branches: elements that differ are results of the If.
   static State joined(Node *choice, std::vector<State> after, const c10::TypePtr &type) {
     Contents contents = std::move(after[0].contents);
     contents.join(after[1].contents, [&](Value *first, Value *second) {
@@ -311,13 +316,13 @@ private:
       choice->blocks()[1]->registerOutput(second);
       return choice->addOutput()->setType(type->containedTypes().back());
     });
-    for (Value *key : contents.keys()) // constants: they may as well stand before
+    for (Value *key : contents.keys()) // constants, which may also stand before it
       if (Block *block = key->node()->owningBlock(); llvm::is_contained(choice->blocks(), block))
         key->node()->moveBefore(choice);
     return {std::move(contents), nullptr, choice->next()};
   }
 
-  /// A list or dict that each branch makes for itself, and that nobody changes.
+  /// Handles a list or dict that each branch makes itself, and that no operator changes.
   void openResults(Node *choice) {
     const size_t count = choice->outputs().size();
     for (size_t i = 0; i < count; ++i) {
@@ -349,8 +354,9 @@ private:
   torch::jit::Graph *graph_ = nullptr;
   const AliasAnalysis *alias_ = nullptr;
   std::vector<bool> isHeld_;                   // by memory
-  llvm::DenseMap<const Node *, size_t> order_; // in which they run; odd, but for what is new
-  llvm::DenseSet<const Value *> known_; // containers that this pass has made, or changes no more
+  llvm::DenseMap<const Node *, size_t> order_; // in order of execution; odd, except for new nodes
+  llvm::DenseSet<const Value *> known_; // containers that this pass made, or does not change any
+                                        // more
   std::vector<Node *> dead_;
   bool changed_ = false;
 };

@@ -23,8 +23,8 @@ bool isMarker(Node *node) {
   return node->input(0)->type()->expect<c10::FunctionType>()->function()->name() == "pipe_split";
 }
 
-/// The author's function returns its one tensor, or takes and returns nothing. Another function
-/// that happens to have the name computes something, which must not be lost.
+/// Whether the author's function returns its one tensor, or takes and returns nothing. Another
+/// function with that name computes something that must not be lost.
 bool onlyMarks(Node *node) {
   if (node->kind() == pipeSplitSymbol())
     return true;
@@ -70,7 +70,7 @@ private:
     return llvm::Error::success();
   }
 
-  /// The marked value goes through unchanged; the boundary stands where the call stood.
+  /// The marked value passes through unchanged; the boundary replaces the call.
   llvm::Error replace(Node *node) {
     size_t first = node->kind() == c10::prim::CallFunction ? 1 : 0;
     size_t arguments = node->inputs().size() - first;

@@ -1,12 +1,14 @@
 // resolve-ties: weights that several stages use are copied into each of them, or sent from the
 // first one.
 #include "ir/TensorKey.h"
+#include "ir/plan/PlanNames.h"
 #include "ir/support/Error.h"
 #include "ir/support/Words.h"
 #include "passes/Passes.h"
 #include "passes/support/StageInputs.h"
 
 #include <map>
+#include <optional>
 #include <set>
 
 namespace pipec {
@@ -15,8 +17,8 @@ namespace {
 
 class ResolveTies : public StagedPass {
 public:
-  ResolveTies(std::string fallback, std::map<std::string, std::string> byName)
-      : fallback_(std::move(fallback)), byName_(std::move(byName)) {}
+  ResolveTies(std::optional<Tie::Mode> fallback, std::map<std::string, Tie::Mode> byName)
+      : fallback_(fallback), byName_(std::move(byName)) {}
 
   llvm::Expected<bool> run(StagedModel &model) override {
     for (size_t i = 0; i < model.attributes.size(); ++i)
@@ -28,7 +30,7 @@ public:
     bool changed = false;
     for (Tie &tie : findTies(model)) {
       if (llvm::any_of(model.ties, [&](const Tie &known) { return known.names == tie.names; }))
-        continue; // by an earlier run
+        continue; // found by an earlier run
       llvm::Expected<Tie::Mode> mode = modeOf(model, tie);
       if (!mode)
         return mode.takeError();
@@ -87,17 +89,18 @@ private:
     return names;
   }
 
-  /// A name that was given, but says nothing of any stage.
+  /// Notes a given name that is not a tie of any stage.
   void noteUntied(StagedModel &model) const {
     for (const auto &[name, mode] : byName_)
       if (llvm::none_of(model.ties,
                         [&](const Tie &tie) { return llvm::is_contained(tie.names, name); }))
-        model.notes.push_back("--tied " + name + "=" + mode +
+        model.notes.push_back("--tied " + name + "=" + toString(mode).str() +
                               " changes nothing: no two stages use this weight");
   }
 
   llvm::Expected<Tie::Mode> modeOf(const StagedModel &model, const Tie &tie) const {
-    std::string mode = fallback_, decider;
+    std::optional<Tie::Mode> mode = fallback_;
+    std::string decider;
     for (const std::string &name : tie.names) {
       auto given = byName_.find(name);
       if (given == byName_.end())
@@ -105,14 +108,12 @@ private:
       if (!decider.empty() && mode != given->second)
         return failf(ExitCode::Usage,
                      "--tied: {} and {} are one weight: expected one mode for both, got {} and {}",
-                     decider, name, mode, given->second);
+                     decider, name, toString(*mode).str(), toString(given->second).str());
       mode = given->second;
       decider = name;
     }
-    if (mode == "transmit")
-      return Tie::Mode::Transmit;
-    if (mode == "replicate")
-      return Tie::Mode::Replicate;
+    if (mode)
+      return *mode;
     // Inference never changes a weight: a copy costs memory once, sending it costs a transfer and
     // the same memory.
     return model.mode == Mode::Infer ? Tie::Mode::Replicate : Tie::Mode::Transmit;
@@ -167,9 +168,9 @@ private:
     });
   }
 
-  /// Index in the owner's attributes of the same elements; added (unused there) when the owner only
-  /// has another view of them, or sends them to the stage already: under another name, of which the
-  /// stage has a port too.
+  /// The index, among the owner's attributes, of the attribute with the same elements. An unused
+  /// one is added if the owner has only another view of them, or already sends them to the stage
+  /// under another name, for which the stage has a port too.
   size_t holdIn(StagedModel &model, size_t owner, size_t attribute, size_t receiver) {
     const Attribute &wanted = model.attributes[attribute];
     Stage &stage = model.stages[owner];
@@ -186,27 +187,32 @@ private:
     return insertAttribute(stage, std::move(entry));
   }
 
-  std::string fallback_;
-  std::map<std::string, std::string> byName_;
+  std::optional<Tie::Mode> fallback_; // nullopt: the cheaper one
+  std::map<std::string, Tie::Mode> byName_;
   std::map<std::string, size_t> indexOf_;
 };
 
 llvm::Expected<std::unique_ptr<StagedPass>> makeResolveTies(const PassOptions &options) {
   OptionReader read(options);
-  std::string mode = read.choice("mode", {"transmit", "replicate", "cost"}, "cost");
+  const auto mode = read.choice<std::optional<Tie::Mode>>("mode",
+                                                          {{"transmit", Tie::Mode::Transmit},
+                                                           {"replicate", Tie::Mode::Replicate},
+                                                           {"cost", std::nullopt}},
+                                                          std::nullopt);
   std::vector<std::string> names = read.list("names");
   if (llvm::Error error = read.finish())
     return std::move(error);
-  std::map<std::string, std::string> byName;
+  std::map<std::string, Tie::Mode> byName;
   for (llvm::StringRef part : names) {
     auto [name, value] = part.rsplit('/');
     if (value != "transmit" && value != "replicate")
       return makeError(ExitCode::Usage,
                        "option names: expected NAME/transmit or NAME/replicate, got " + part.str());
-    auto [known, added] = byName.try_emplace(name.str(), value.str());
-    if (!added && known->second != value)
+    const Tie::Mode one = value == "transmit" ? Tie::Mode::Transmit : Tie::Mode::Replicate;
+    auto [known, added] = byName.try_emplace(name.str(), one);
+    if (!added && known->second != one)
       return failf(ExitCode::Usage, "--tied: expected one mode for {}, got {} and {}", name.str(),
-                   known->second, value.str());
+                   toString(known->second).str(), value.str());
   }
   return std::make_unique<ResolveTies>(mode, byName);
 }

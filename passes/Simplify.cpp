@@ -1,13 +1,14 @@
-// simplify: fold, unroll, lower tuples, share integers, remove writes and dead code, again and
-// again until nothing changes.
+// simplify: runs fold, unroll, lower tuples, share integers, remove writes and dead code repeatedly
+// until nothing changes.
 #include "passes/Passes.h"
 
 namespace pipec {
 
-/// Folding first makes the others see straight code; dead code last, so that unused parts do not
-/// keep memory written. functionalise-containers only when nothing else can tell any more what is
-/// in a list or dict. Each round can open only what the round before it uncovered, as deep as
-/// branches and loops are nested; real models take below ten.
+/// Folding comes first, so that the other passes see straight code. Dead code comes last, so that
+/// unused parts do not keep memory written. functionalise-containers runs only when no other pass
+/// can determine the contents of a list or dict any more. Each round can only open what the
+/// previous round uncovered, so the number of rounds is the nesting depth of branches and loops;
+/// real models need less than ten.
 PassInfo simplify() {
   return {.name = "simplify",
           .description =

@@ -1,5 +1,5 @@
-// split-branches: a large branch whose condition is known from the model's own numbers and flags
-// becomes one branch per step, so that a cut may go between the steps:
+// split-branches: splits a large branch, whose condition depends only on the model's number and
+// flag arguments, into one branch per step, so that a cut may stand between the steps:
 //
 //   %y : Tensor = prim::If(%fast)          %h : Tensor = prim::If(%fast)
 //     block0():                              block0():
@@ -14,8 +14,8 @@
 //                                              -> (%b)
 //                                            block1(): ...
 //
-// What one branch hands on and the other has nothing for is an empty tensor or a zero there, which
-// nobody reads: the condition is the same for all steps.
+// If only one branch passes a value on, the other branch returns an empty tensor or a zero in its
+// place. No operator reads that, because the condition is the same for all steps.
 #include "ir/MarkerOps.h"
 #include "llvm/ADT/STLExtras.h"
 #include "passes/Passes.h"
@@ -63,7 +63,7 @@ private:
     }
   }
 
-  /// A number that is given, or computed from such ones only.
+  /// A number argument, or a value computed only from such arguments.
   bool isKnownAtStart(Value *value, int deep) const {
     Node *node = value->node();
     if (!isNumber(value) || deep == 0)
@@ -77,8 +77,8 @@ private:
                         [&](Value *input) { return isKnownAtStart(input, deep - 1); });
   }
 
-  /// A step ends with what makes a tensor or has an effect; sizes and lists go with what needs
-  /// them. Empty: it cannot be split.
+  /// A step ends with an operator that makes a tensor or has an effect; sizes and lists go with the
+  /// operators that need them. Empty: the branch cannot be split.
   static std::vector<Step> stepsOf(Block *block) {
     std::vector<Step> steps(1);
     for (Node *node : block->nodes()) {
@@ -97,7 +97,8 @@ private:
     return steps;
   }
 
-  /// Nothing inside leaves early or is a mark, and what one step may hand on can stand for nothing.
+  /// Whether no node inside leaves early or is a marker, and all values that a step may pass on
+  /// have a substitute.
   static bool mayBeSplit(Block *block) {
     return llvm::none_of(block->nodes(), [](Node *node) {
       if (node->kind() == c10::prim::Constant)
@@ -161,12 +162,6 @@ private:
     }
   }
 
-  static bool isInside(const Node *node, const Node *outer) {
-    while (node && node != outer)
-      node = node->owningBlock() ? node->owningBlock()->owningNode() : nullptr;
-    return node == outer;
-  }
-
   static std::vector<torch::jit::Use> usesOutside(Value *value, const Node *part) {
     std::vector<torch::jit::Use> uses;
     for (const torch::jit::Use &use : value->uses())
@@ -175,7 +170,7 @@ private:
     return uses;
   }
 
-  /// What the steps of both sides hand on, two by two where they are of one type.
+  /// Passes on the values of the steps of both sides, in pairs if their types are equal.
   void handOn(Node *part) {
     std::vector<Value *> made[2];
     for (int side : {0, 1})
@@ -209,7 +204,7 @@ private:
         use.user->replaceInput(use.offset, both);
   }
 
-  /// Stands where the other side hands something on.
+  /// The substitute for a value that only the other side passes on.
   Value *nothing(Block *block, const c10::Type &type) {
     torch::jit::Graph &graph = *model_->graph;
     torch::jit::WithInsertPoint guard(block->return_node());
@@ -231,7 +226,8 @@ private:
     return graph.insertNode(zeros)->output();
   }
 
-  /// Results that both sides handed on as one are that; the others are chosen at the end.
+  /// A result that both sides passed on in one pair is that pair's value; the others are chosen at
+  /// the end.
   static void takeResults(Node *branch) {
     for (size_t i = branch->outputs().size(); i-- > 0;) {
       Value *left = branch->blocks()[0]->outputs()[i], *right = branch->blocks()[1]->outputs()[i];

@@ -17,8 +17,8 @@ bool isConstruct(const Node *node) {
          node->kind() == c10::prim::DictConstruct;
 }
 
-/// Only graph outputs, and what holds it in one of them, may look at a list or dict that is taken
-/// apart: anything else could change it or see it as one object.
+/// A list or dict may be split only if its users are graph outputs and containers in such outputs.
+/// Other users could change it or see it as one object.
 bool usedOnlyAsOutputOnce(Value *value) {
   if (value->uses().size() != 1 || value->node()->owningBlock() != value->owningGraph()->block())
     return false;

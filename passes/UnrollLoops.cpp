@@ -1,4 +1,5 @@
 // unroll-loops: a loop whose number of rounds is known becomes its body, that many times over.
+#include "ir/NodeOrigin.h"
 #include "llvm/ADT/DenseMap.h"
 #include "passes/Passes.h"
 
@@ -45,7 +46,7 @@ public:
   }
 
 private:
-  /// Inner loops first: what is copied is then already straight.
+  /// Inner loops first, so that the copied body is already straight code.
   void visit(Block *block) {
     for (Node *node = *block->nodes().begin(); node != block->return_node();) {
       for (Block *inner : node->blocks())
@@ -57,7 +58,7 @@ private:
     }
   }
 
-  /// How often the body runs, when that is certain.
+  /// The number of rounds, if it is certain.
   static std::optional<int64_t> rounds(Node *loop) {
     std::optional<bool> starts = constantBool(loop->input(1));
     std::optional<int64_t> trips = constantInt(loop->input(0));
@@ -65,7 +66,7 @@ private:
       return 0;
     if (starts != true)
       return std::nullopt;
-    // The condition is a value of the body: a constant outside of it would do as well.
+    // The condition is a value of the body, or a constant outside it.
     std::optional<bool> goesOn = constantBool(loop->blocks()[0]->outputs()[0]);
     if (goesOn == false)
       return 1;
@@ -90,7 +91,7 @@ private:
     changed_ = true;
   }
 
-  /// Puts one round before the loop and returns what it carries on.
+  /// Puts one round before the loop and returns its carried values.
   std::vector<Value *> copyBody(Node *loop, int64_t round, const std::vector<Value *> &carried) {
     Block *body = loop->blocks()[0];
     llvm::DenseMap<Value *, Value *> copies;
@@ -106,6 +107,7 @@ private:
     };
     for (Node *node : body->nodes()) {
       Node *copy = graph_->createClone(node, copyOf)->insertBefore(loop);
+      addRound(copy, roundsOf(loop), round);
       for (size_t i = 0; i < node->outputs().size(); ++i)
         copies[node->outputs()[i]] = copy->outputs()[i];
     }

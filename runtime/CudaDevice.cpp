@@ -1,6 +1,6 @@
-// Written on LibTorch's device-neutral interfaces (streams, events, device guards), so that it
-// compiles without a CUDA toolkit; the GPU library is loaded when a GPU is asked for: a process
-// that stays on the CPU pays neither its start-up time nor its memory.
+// Uses LibTorch's device-neutral interfaces (streams, events, device guards), so that it compiles
+// without a CUDA toolkit. The GPU library is loaded only when a GPU is requested: a process that
+// stays on the CPU pays neither its start-up time nor its memory.
 //
 // Who waits for whom, with two stages on one rank and a third on another:
 //   stage 0 stream:  F0 -[1]-> F0' ...
@@ -123,7 +123,7 @@ private:
   c10::Stream current() const { return guard_.getStream(where()); }
 
   /// A copy between two GPUs runs on this thread's current stream of the source, ordered after and
-  /// before this device's current stream: the source's allocator has to know that stream.
+  /// before this device's current stream. The source's allocator must know that stream.
   void keepUntilCopied(const at::Tensor &source) {
     guard_.recordDataPtrOnStream(source.storage().data_ptr(), guard_.getStream(source.device()));
   }
@@ -132,8 +132,8 @@ private:
   std::vector<c10::Stream> streams_;
 };
 
-/// LibTorch looks for its GPU library once, when something first asks for it (at::manual_seed
-/// does), and keeps the answer "none" for good.
+/// LibTorch looks for its GPU library once, on the first request (at::manual_seed is one), and
+/// keeps the answer "none" forever.
 llvm::Error checkLoadedInTime() {
   llvm::Error error =
       guardTorchVoid(ExitCode::Usage, "", [] { at::detail::getCUDAHooks().versionCUDART(); });

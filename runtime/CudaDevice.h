@@ -6,7 +6,7 @@
 namespace pipec {
 
 /// Loads LibTorch's GPU library if this process does not have it yet, and returns the number of
-/// usable GPUs. Errors: Usage saying why there is none.
+/// usable GPUs. Errors: Usage with the reason if there is none.
 llvm::Expected<int> cudaDeviceCount();
 
 /// `index` must be below cudaDeviceCount().

@@ -25,7 +25,7 @@ bool hasTensorOffCpu(const c10::IValue &value) {
   return found;
 }
 
-/// The CPU: values are handed over as they are, work is done when its call returns.
+/// The CPU: values are handed over unchanged, and work is done when its call returns.
 class CpuDevice : public Device {
 public:
   CpuDevice() : Device(c10::Device(c10::DeviceType::CPU)) {}
@@ -36,7 +36,7 @@ public:
     return {std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1), {}};
   }
   void waitFor(const Fence &fence) override {
-    // Only here the host waits: the CPU has no stream that could wait for a GPU.
+    // The only place where the host waits: the CPU has no stream that could wait for a GPU.
     if (fence.event)
       static_cast<c10::Event *>(fence.event.get())->synchronize();
   }

@@ -1,5 +1,5 @@
-// Devices: where stages run. One interface for the CPU and for accelerators, so that nothing else
-// asks which one it is.
+// Devices: where stages run. One interface covers the CPU and accelerators, so no other code
+// distinguishes them.
 #pragma once
 
 #include "ir/support/Error.h"
@@ -12,7 +12,7 @@
 
 namespace pipec {
 
-/// A point in the order of work of one device: an event on an accelerator, a time on the CPU.
+/// A point in a device's order of work: an event on an accelerator, a time on the CPU.
 struct Fence {
   int64_t hostNs = 0;
   std::shared_ptr<void> event; // null on the CPU
@@ -24,11 +24,11 @@ struct DeviceMemory {
 };
 
 /// A device of one rank. Work is issued to streams, one per stage; on the CPU a stream is the
-/// calling thread. Threads: addStream before the rank's thread starts, everything else from the
-/// rank's thread, except that waitFor and bring accept fences and values of other devices' threads.
+/// calling thread. Threads: addStream is called before the rank's thread starts, everything else on
+/// the rank's thread. waitFor and bring accept fences and values of other devices' threads.
 class Device {
 public:
-  /// Ends the use of a stream when destroyed.
+  /// Its destructor ends the use of a stream.
   struct Scope {
     virtual ~Scope() = default;
   };
@@ -41,11 +41,11 @@ public:
 
   /// A new stream; returns its number.
   virtual size_t addStream() = 0;
-  /// Makes the stream current for the calling thread while the scope lives. May be null (nothing to
-  /// undo).
+  /// Makes the stream current for the calling thread while the scope lives. May return null
+  /// (nothing to undo).
   virtual std::unique_ptr<Scope> enter(size_t stream) = 0;
 
-  /// Everything issued to the current stream so far.
+  /// A fence after all work issued to the current stream so far.
   virtual Fence mark() = 0;
   /// Makes later work of the current stream wait for `fence`; the host does not wait.
   virtual void waitFor(const Fence &fence) = 0;
@@ -54,14 +54,14 @@ public:
   /// The host waits for all work of this device's streams.
   virtual void finish() = 0;
 
-  /// A value that another device made, for use on the current stream: tensors on that device are
-  /// copied here (in the order of the current stream), tensors elsewhere stay where they are. On
-  /// one and the same device nothing is copied.
+  /// Makes a value of another device usable on the current stream. Tensors on that device are
+  /// copied to this one, in the order of the current stream. Other tensors stay where they are.
+  /// Between equal devices nothing is copied.
   virtual c10::IValue bring(c10::IValue value, const Device &from) = 0;
-  /// A value of the user: all its tensors come to this device.
+  /// Moves all tensors of a user's value to this device.
   virtual c10::IValue bringInput(c10::IValue value) = 0;
 
-  /// Of the process on the CPU, of the device's allocator elsewhere.
+  /// On the CPU the memory of the process, elsewhere that of the device's allocator.
   virtual DeviceMemory memory() = 0;
 
 protected:
@@ -71,16 +71,17 @@ private:
   c10::Device where_;
 };
 
-/// "cpu", "cuda" (the current GPU, else 0) or "cuda:N". Errors: Usage naming what was found when
-/// there is no such device.
+/// Accepts "cpu", "cuda" (the current GPU, else 0) or "cuda:N". Errors: Usage naming the existing
+/// devices if there is no such device.
 llvm::Expected<std::shared_ptr<Device>> makeDevice(const std::string &name);
 
-/// One device name per rank from names as the user gave them: none is "cpu" for all, one is for
-/// all. Errors: Usage when the number fits neither, with what makes one rank of each of `stages`.
+/// One device name per rank, from the names that the user gave: no name means "cpu" for all, one
+/// name is for all ranks. Errors: Usage for another number, with the option that makes one rank of
+/// each of `stages`.
 llvm::Expected<std::vector<std::string>> deviceNames(const std::vector<std::string> &given,
                                                      size_t ranks, size_t stages);
 
-/// Why no GPU can be used, or empty when one can. Loads LibTorch's GPU library on the first call.
+/// Why no GPU can be used; empty if one can. The first call loads LibTorch's GPU library.
 std::string whyNoCuda();
 
 } // namespace pipec

@@ -42,7 +42,7 @@ llvm::Error Interpreter::runSteps(StepData &data) {
     case OpKind::Take:
       error = take(step);
       break;
-    default: // resolve() refuses what is no inference
+    default: // resolve() refuses ops that are not for inference
       error = failf(ExitCode::Internal, "step {}: not an op of an inference", i);
     }
     if (error)

@@ -1,4 +1,4 @@
-// The only loop of the runtime: one rank walks over its program.
+// The only loop of the runtime: a rank walks through its program.
 #pragma once
 
 #include "runtime/RankProgram.h"
@@ -10,8 +10,8 @@
 
 namespace pipec {
 
-/// What all ranks share during one step. The cells of `leaves` are written by the rank that makes
-/// them, each by one rank once.
+/// The data that all ranks share during one step. Each cell of `leaves` is written once, by the
+/// rank that makes it.
 struct StepData {
   uint64_t seed = 0;
   uint64_t step = 0;
@@ -23,19 +23,20 @@ struct StepData {
 /// Runs the program of one rank. Belongs to the rank's thread after construction.
 class Interpreter {
 public:
-  /// `executors[s]` is set for the stages of this rank; everything referred to must outlive the
+  /// `executors[s]` is set for the stages of this rank. All referenced objects must outlive the
   /// interpreter.
   Interpreter(RankProgram program, const std::vector<std::unique_ptr<StageExecutor>> &executors,
               Transport &transport, Device &device);
 
-  /// One step. Errors: the first failure, or that another rank had one; the slots are emptied.
+  /// Runs one step. Errors: the first failure, or that another rank failed; the slots are then
+  /// emptied.
   llvm::Error run(StepData &data);
 
-  /// The micro-batch on which a stage failed in the last run, if one did.
+  /// The micro-batch on which a stage failed in the last run, if any.
   std::optional<int64_t> failedMicroBatch() const { return failedMicroBatch_; }
 
-  /// Adds the time that each stage was busy in the last run to `stageBusyNs`; returns the time from
-  /// the first start to the last end.
+  /// Adds the busy time of each stage in the last run to `stageBusyNs`. Returns the time from the
+  /// first start to the last end.
   int64_t addTimes(std::vector<int64_t> &stageBusyNs);
 
 private:

@@ -2,7 +2,7 @@
 
 #include "ir/TorchError.h"
 #include "ir/batch/BatchSplit.h"
-#include "ir/batch/MicroBatch.h"
+#include "ir/batch/MergeOutputs.h"
 #include "ir/batch/MicroBatchNumber.h"
 #include "ir/text/GraphText.h"
 #include "ir/values/Values.h"
@@ -21,16 +21,16 @@ namespace pipec {
 
 namespace {
 
-/// How long ranks may take to stop after the first error before they are called stuck.
+/// The time that ranks have to stop after the first error before they count as stuck.
 constexpr std::chrono::seconds kGrace(5);
 
-/// Whether the schedule is made for any number of micro-batches.
+/// Whether the schedule is generated for any number of micro-batches.
 bool isGenerated(const Plan &plan, const PipelineOptions &options) {
   return options.scheduleName == "forward-only" ||
          (options.scheduleCsv.empty() && plan.scheduleName == "forward-only");
 }
 
-/// The one that is not: of the options, or the artifact's.
+/// A schedule that is not generated: of the options, or the artifact's.
 llvm::Expected<Schedule> givenSchedule(const Artifact &artifact, const PipelineOptions &options) {
   if (!options.scheduleCsv.empty())
     return scheduleFromCsv(options.scheduleCsv);
@@ -57,7 +57,7 @@ std::string ranksInside(llvm::ArrayRef<size_t> ranks) {
                      fmt::join(ranks.begin(), ranks.end(), ", "), one ? "is" : "are");
 }
 
-/// Whoever compiled without an example has no check of the sizes before the stages run.
+/// Without an example at compile time, sizes are not checked before the stages run.
 llvm::Error explainUnknownSizes(llvm::Error error, const Signature &signature) {
   ErrorText text = describe(std::move(error));
   if (text.code == ExitCode::Usage && text.help.empty() && signature.batchSize == 0)
@@ -72,11 +72,11 @@ struct Pipeline::Impl {
   std::shared_ptr<PipelineCore> core;
   std::unique_ptr<RankThreads> threads;
   int threadsPerRank = 1;
-  bool anyNumber = true;    // of micro-batches fits the schedule
-  int64_t wanted = 0;       // micro-batches; 0: by the batch
+  bool anyNumber = true;    // the schedule fits any number of micro-batches
+  int64_t wanted = 0;       // micro-batches; 0: determined by the batch
   int64_t microBatches = 1; // of the last call
-  uint64_t calls = 0;       // that gave a result
-  bool failed = false;      // the last call, and not everything is put back
+  uint64_t calls = 0;       // successful calls
+  bool failed = false;      // the last call failed, and its state is not completely restored
   std::optional<ErrorText> unusable;
 
   llvm::Error openDevices(const PipelineOptions &options);
@@ -119,8 +119,8 @@ llvm::Error Pipeline::Impl::loadStages() {
   return deliverWeights();
 }
 
-/// Tied weights that are transmitted: the owner's tensor goes to each user once, on one device
-/// without a copy.
+/// Delivers transmitted tied weights: the owner's tensor goes to each user once, without a copy on
+/// one device.
 llvm::Error Pipeline::Impl::deliverWeights() {
   for (const Channel &channel : core->artifact.plan.channels) {
     if (channel.kind != Channel::Kind::Weight)
@@ -143,8 +143,8 @@ llvm::Error Pipeline::Impl::deliverWeights() {
   return llvm::Error::success();
 }
 
-/// A schedule that was given is for one number of micro-batches. The generated one is made when the
-/// batch is known: a number that is too large for it costs nothing then.
+/// A given schedule is for one number of micro-batches. A generated one is made when the batch is
+/// known, so a number that is too large costs nothing.
 llvm::Error Pipeline::Impl::prepareProgram(const PipelineOptions &options) {
   const Plan &plan = core->artifact.plan;
   if (!options.scheduleName.empty() && options.scheduleName != "forward-only")
@@ -230,8 +230,8 @@ Pipeline::Impl::run(BatchParts parts, const std::vector<c10::IValue> &inputs, St
   return mergeOutputs(signature, leaves, parts.samples);
 }
 
-/// After a call that failed everything becomes what it was before it. Errors: a rank has not come
-/// back yet, or its device is lost.
+/// After a failed call, restores the state from before it. Errors: a rank has not returned yet, or
+/// its device is lost.
 llvm::Error Pipeline::Impl::restore() {
   std::vector<size_t> inside = threads->unfinished();
   if (inside.empty())
@@ -283,6 +283,11 @@ llvm::Expected<Pipeline> Pipeline::load(const std::string &directory,
   llvm::Expected<Artifact> artifact = openArtifact(directory);
   if (!artifact)
     return artifact.takeError();
+  if (artifact->plan.mode == Mode::Train)
+    return makeError(ExitCode::Usage,
+                     directory + ": expected an artifact compiled for inference, got one compiled "
+                                 "for training",
+                     "this version runs no trainings; compile the model without --train");
   if (llvm::Expected<Program> program = checkSchedule(artifact->scheduleCsv, artifact->plan);
       !program)
     return withContext(program.takeError(), directory + ": schedule.csv");
@@ -337,7 +342,7 @@ llvm::Expected<std::vector<c10::IValue>> Pipeline::bind(const Arguments &argumen
   for (size_t i = 0; i < types.size(); ++i) {
     if (types[i])
       continue;
-    // No stage reads this argument: its type is in the plan only.
+    // No stage reads this argument, so only the plan has its type.
     llvm::Expected<c10::TypePtr> type = typeFromText(plan.signature.inputs[i].type);
     types[i] = type ? *type : c10::TypePtr(c10::AnyType::get());
     llvm::consumeError(type.takeError());

@@ -1,4 +1,4 @@
-// The runtime's public face: load an artifact, run batches through it. No LibTorch header.
+// The runtime's public interface: load an artifact, run batches through it. No LibTorch header.
 #pragma once
 
 #include "ir/plan/Plan.h"
@@ -13,27 +13,28 @@ namespace pipec {
 struct Arguments; // ir/values/Values.h, which has LibTorch's headers
 
 struct PipelineOptions {
-  int64_t microBatches = 0;         // 0: the plan's default, by each batch: see infer()
+  int64_t microBatches = 0;         // 0: the plan's default, adapted to each batch: see infer()
   int threads = 0;                  // intra-op threads per rank; 0: max(1, cores / ranks)
-  std::vector<std::string> devices; // one per rank, or one for all; empty: the plan's, "cpu"
-  std::string scheduleName; // "forward-only": made for the micro-batches; empty: scheduleCsv
+  std::vector<std::string> devices; // one per rank, or one for all; empty: the plan's devices, or
+                                    // "cpu"
+  std::string scheduleName; // "forward-only": generated for the micro-batches; empty: scheduleCsv
   std::string scheduleCsv;  // text of a schedule; empty: the plan's schedule
   uint64_t seed = 0;        // key of random operators
 };
 
-/// What one step measured, in nanoseconds.
+/// Measurements of one step, in nanoseconds.
 struct StepStats {
   int64_t makespanNs = 0;
   std::vector<int64_t> stageBusyNs;
   double bubbleMakespan = 0;    // 1 - work / (ranks * makespan)
-  double bubbleLongestSpan = 0; // the same with the longest rank span
+  double bubbleLongestSpan = 0; // the same with the longest span of a rank
 };
 
 /// A running pipeline. It owns its rank threads, its copies of the stages and their state, and the
-/// mapping of the artifact's weights, which must not be changed while it lives (a new artifact in
-/// the same place does no harm). Call it from one thread at a time, which may be another one for
-/// every call; destroy it when no call is running. Several pipelines may run beside one another,
-/// also of one artifact.
+/// mapping of the artifact's weights. The mapped files must not change while it lives (a new
+/// artifact in the same place does no harm). Call it from one thread at a time, possibly another
+/// thread for every call, and destroy it when no call is running. Several pipelines may run in
+/// parallel, also of one artifact.
 class Pipeline {
 public:
   /// Reads and verifies the artifact, loads the stages, starts one thread per rank. `options` is
@@ -51,10 +52,11 @@ public:
   ~Pipeline();
 
   const Plan &plan() const;
-  /// What the reader of the artifact wants a person to know: unknown keys of a newer minor version.
+  /// Messages of the artifact's reader for the user: unknown keys of a newer minor version.
   const std::vector<std::string> &warnings() const;
 
-  /// Of the last call; before any, what it is for a batch that is large enough.
+  /// Number of micro-batches of the last call; before any call, the number for a batch that is
+  /// large enough.
   int64_t microBatches() const;
   /// Intra-op threads of each rank, after defaults.
   int threads() const;
@@ -63,40 +65,41 @@ public:
   /// Peak memory of each rank: of the process on the CPU, of the device's allocator on a GPU.
   std::vector<int64_t> peakMemoryBytes() const;
 
-  /// Runs one batch. `arguments`: a tuple or list is the positional arguments, a dict the keyword
-  /// arguments, a tensor the one argument; defaults are filled in. They are read, never written,
-  /// and not kept. Returns the merged result tree, which is the caller's. Tensors of the result lie
-  /// on the device of the stage that makes them. The caller's thread waits; its own LibTorch
-  /// settings stay as they are.
+  /// Runs one batch. A tuple or list in `arguments` holds the positional arguments, a dict the
+  /// keyword arguments, and a tensor is the only argument. Missing arguments get their defaults.
+  /// Arguments are only read, and not kept. Returns the merged result tree, which the caller owns.
+  /// Tensors of the result are on the device of the stage that makes them. The caller's thread
+  /// waits; its own LibTorch settings stay as they are.
   ///
   /// Without PipelineOptions::microBatches a batch is cut into the plan's number of micro-batches,
-  /// or one per sample where it has fewer; where the model takes micro-batches of one size only,
-  /// into those; where it has no batch dimension, not at all. A schedule that is a table fixes the
-  /// number.
+  /// or one per sample if it has fewer. If the model accepts one micro-batch size only, the batch
+  /// is cut into micro-batches of that size. If it has no batch dimension, it is not cut. A
+  /// schedule that is a table fixes the number.
   ///
   /// Random operators draw from (seed, number of the call, micro-batch, ordinal), so two pipelines
-  /// draw alike call by call; calls that fail do not count.
+  /// draw the same numbers call by call. Failed calls do not count.
   ///
-  /// An error is that of this call and no more: the model's state, the number of the call and the
-  /// lanes between ranks are as they were before it, so the next call has the bits it would have
-  /// had; what belonged to the failed call is released. Errors before anything runs:
+  /// An error affects only its own call. The model's state, the number of the call and the lanes
+  /// between ranks are as before the call, so the next call computes the same bits as without it.
+  /// Memory of the failed call is released. Errors before anything runs:
   ///   Usage 2         names, counts, sizes and dtypes that the plan does not allow
-  ///   Unreadable 3    a tree that is no arguments
+  ///   Unreadable 3    a tree that cannot be arguments
   /// The first failure of any stage, naming stage, modules and micro-batch:
   ///   Usage 2         the model does not run on these inputs, with its reason
   ///   BadArtifact 5   a stage did not return what its plan says
   ///   OutOfMemory 10
   ///   Internal 70
-  ///   Other 1         a transfer failed, or one of two things that later calls meet, too:
+  ///   Other 1         a transfer failed, or one of two problems that also affect later calls:
   ///     - a rank is still inside an operator five seconds after the failure: the message names it,
-  ///       and no call is taken until that operator returns
+  ///       and calls are refused until that operator returns
   ///     - a device is lost, as a GPU after a failed assertion: the pipeline stays unusable
   llvm::Expected<ValueTree> infer(const ValueTree &arguments, StepStats *stats = nullptr);
-  /// For programs with LibTorch's headers: the same with one value per input of the signature.
+  /// For programs that include LibTorch's headers: the same with one value per input of the
+  /// signature.
   llvm::Expected<c10::IValue> infer(const std::vector<c10::IValue> &inputs,
                                     StepStats *stats = nullptr);
-  /// Such values: bindArguments with the declared type of each input. Errors: Usage naming the
-  /// argument.
+  /// Makes such values: bindArguments with the declared type of each input. Errors: Usage naming
+  /// the argument.
   llvm::Expected<std::vector<c10::IValue>> bind(const Arguments &arguments) const;
 
 private:

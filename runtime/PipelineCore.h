@@ -1,4 +1,4 @@
-// What the rank threads of a pipeline work on.
+// The data that the rank threads of a pipeline work on.
 #pragma once
 
 #include "ir/artifact/ArtifactCheck.h"
@@ -10,15 +10,15 @@
 
 namespace pipec {
 
-/// A schedule, ready to run one number of micro-batches.
+/// A schedule that is ready to run one number of micro-batches.
 struct ReadyProgram {
   int64_t microBatches = 0;
   std::unique_ptr<Transport> transport;
   std::vector<std::unique_ptr<Interpreter>> interpreters; // per rank
 };
 
-/// Everything that rank threads touch; they share its ownership with the pipeline. Between calls it
-/// belongs to the caller's thread.
+/// All data that rank threads use; they share its ownership with the pipeline. Between calls the
+/// caller's thread may use it.
 struct PipelineCore {
   Artifact artifact;
   std::vector<std::shared_ptr<Device>> devices;          // per rank
@@ -28,19 +28,19 @@ struct PipelineCore {
 
   std::mutex mutex;
   std::optional<ErrorText> firstError;
-  std::optional<int64_t> failedMicroBatch; // of that error, if a stage made it
-  std::optional<ErrorText> lost;           // why a rank cannot go on after it
+  std::optional<int64_t> failedMicroBatch; // of that error, if a stage failed
+  std::optional<ErrorText> lost;           // why a rank cannot continue after it
 
   /// Makes the program of a schedule. Errors: those of lower(), check() and resolve().
   llvm::Error prepare(const Schedule &schedule, int64_t microBatches);
 
-  /// One step of one rank, on its thread. The first error wins: those of ranks that it stopped are
-  /// its echo.
+  /// One step of one rank, on its thread. The first error is kept; errors of ranks that it stopped
+  /// only repeat it.
   void runRank(size_t rank);
-  /// After a step that failed, on the rank's thread, when all ranks have stopped: waits for the
-  /// device and puts the state of the rank's stages back.
+  /// Restores a rank after a failed step, on the rank's thread, when all ranks have stopped: waits
+  /// for the device and restores the state of the rank's stages.
   void restoreRank(size_t rank);
-  /// When all ranks are restored: nothing of the failed step is left.
+  /// Removes the remains of the failed step, when all ranks are restored.
   void forgetStep();
 
 private:

@@ -1,6 +1,7 @@
-// How: boxed kernels on a dispatch key that LibTorch keeps for tests see every operator of the
-// table first, while a scope includes that key on this thread. All other operators fall through it.
-// The kernel counts, puts a generator where the schema has an empty one, and hands on.
+// Implementation: boxed kernels on a dispatch key that LibTorch reserves for tests are called first
+// for every operator of the table, while a scope includes that key on this thread. All other
+// operators fall through. The kernel counts, inserts a generator where the schema has an empty one,
+// and calls the next kernel.
 #include "runtime/RandomKey.h"
 
 #include "ir/NodeInfo.h"
@@ -36,7 +37,7 @@ struct Active {
   uint64_t taken = 0;   // operators so far
   uint64_t ordinal = 0; // of the running operator
   uint64_t draws = 0;   // inside the running operator
-  int depth = 0;        // operators of the table inside one another
+  int depth = 0;        // nesting depth of operators of the table
   c10::impl::IncludeDispatchKeyGuard include{kKey};
 
   uint64_t nextOrdinal() {
@@ -56,8 +57,8 @@ struct Active {
 };
 thread_local std::optional<Active> active;
 
-/// LibTorch seeds its engine from 32 bits, so that two draws in some ten thousand would meet: fill
-/// the whole state instead.
+/// LibTorch seeds its engine from 32 bits, so two of some ten thousand draws would collide. This
+/// fills the whole state instead.
 at::Generator cpuGenerator(uint64_t seed) {
   at::Generator generator = at::detail::createCPUGenerator(seed);
   at::mt19937_data_pod state;
@@ -98,8 +99,8 @@ at::Generator generatorFor(c10::Device device, uint64_t seed) {
   return generator;
 }
 
-/// Kernels of a GPU that take no generator read the device's own: start it anew. The caller keeps
-/// other threads out.
+/// GPU kernels without a generator argument use the device's generator: this seeds it. The caller
+/// excludes other threads.
 void seedDefaultGenerator(c10::Device device, uint64_t seed) {
   at::Generator generator = at::globalContext().defaultGenerator(device);
   std::lock_guard<std::mutex> lock(generator.mutex());
@@ -114,7 +115,7 @@ void countAndKey(const c10::OperatorHandle &op, c10::DispatchKeySet keys, c10::S
   PIPEC_ASSERT(active, "the key is included by a scope only");
   const std::vector<c10::Argument> &arguments = op.schema().arguments();
   c10::IValue *values = stack->data() + stack->size() - arguments.size();
-  // Switched off it is an operator like all others, and takes no ordinal.
+  // An operator that is switched off behaves like any other, and takes no ordinal.
   Draws draws = drawsWith(op.schema().name(), [&](llvm::StringRef name) -> Argument {
     for (size_t i = 0; i < arguments.size(); ++i)
       if (arguments[i].name() == name)

@@ -1,5 +1,5 @@
-// Keyed randomness: what a random operator draws depends on (seed, step, micro-batch, ordinal in
-// the source) and on nothing else.
+// Keyed randomness: the numbers of a random operator depend only on (seed, step, micro-batch,
+// ordinal in the source).
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,17 @@ struct RandomKey {
   uint64_t microBatch = 0;
 };
 
-/// While it lives, random operators that this thread runs draw from the key: each OUTERMOST run of
-/// an operator of ir/RandomOps.h that its
-/// arguments do not switch off takes the next ordinal, and each draw inside it has a generator of
-/// its own, seeded by (seed, step, micro-batch, ordinal, number of the draw). An operator called
-/// with a generator keeps that one, but takes its ordinal.
+/// While alive, random operators on this thread draw from the key. Each OUTERMOST run of an
+/// operator of ir/RandomOps.h takes the next ordinal, unless its arguments switch drawing off. Each
+/// draw inside it has its own generator, seeded by (seed, step, micro-batch, ordinal, number of the
+/// draw). An operator that is called with a generator uses that generator, but takes its ordinal.
 ///
-/// `ordinals`: of the operators that will run, in order, as the plan lists them for a stage; runs
-/// beyond the end count on from the last (so that a stage with a loop numbers like the whole
-/// model). Empty: 0, 1, 2, ... as in the whole model. Must outlive the scope.
+/// `ordinals`: of the operators that will run, in order, as the plan lists them for a stage. Runs
+/// beyond the end count on from the last, so a stage with a loop has the numbers of the whole
+/// model. Empty: 0, 1, 2, ... as in the whole model.
 ///
-/// A scope costs under a microsecond per operator inside it: open it only where random operators
-/// are. Scopes do not nest. CPU and CUDA draw different numbers from the same key.
+/// A scope costs under a microsecond per operator inside it, so open it only around random
+/// operators. Scopes do not nest. CPU and CUDA draw different numbers from the same key.
 class RandomScope {
 public:
   RandomScope(const RandomKey &key,

@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kNone = ~size_t(0);
 
-/// Walks a rank's ops twice: forwards to give slots, backwards to find the last reader of each.
+/// Walks a rank's ops twice: forwards to assign slots, backwards to find the last reader of each.
 class Resolver {
 public:
   Resolver(const std::vector<Op> &ops, const Plan &plan, int64_t microBatches)
@@ -122,8 +122,7 @@ private:
     return slotOf_[key(channel, microBatch)] = result_.slots++;
   }
 
-  /// The first stage of this rank that runs on what `take` brings: its stream is where the value
-  /// arrives.
+  /// The first stage of this rank that reads the value of `take`: the value arrives in its stream.
   size_t firstReader(const Op &take) const {
     const size_t reader = readerOf_[key(take.channel, take.microBatch)];
     return reader == kNone ? plan_.channels[take.channel].to.front().stage : reader;

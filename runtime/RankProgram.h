@@ -1,5 +1,4 @@
-// The program of one rank with everything looked up beforehand: what the interpreter really walks
-// over.
+// The program of one rank with all names resolved: the interpreter's input.
 #pragma once
 
 #include "ir/plan/Plan.h"
@@ -7,23 +6,23 @@
 
 namespace pipec {
 
-/// Where an input of a forward comes from: an argument of the model, or a slot. `last`: nothing
-/// later reads the slot, so it is emptied.
+/// The source of an input of a forward: an argument of the model, or a slot. `last`: no later step
+/// reads the slot, so it is emptied.
 struct InputSource {
   bool userInput = false;
   size_t index = 0;
   bool last = false;
 };
 
-/// Where an output of a forward goes: leaves of the model's result, and slots that later steps of
-/// this rank read.
+/// The targets of an output of a forward: leaves of the model's result, and slots that later steps
+/// of this rank read.
 struct OutputTarget {
   std::vector<size_t> leaves;
   std::vector<size_t> slots;
 };
 
-/// An op with indices instead of names. `slot`, `lane`, `channel` and `last` are of Send and Take
-/// (Post: lane and channel).
+/// An op with indices instead of names. Send and Take use `slot`, `lane`, `channel` and `last`;
+/// Post uses lane and channel.
 struct Step {
   OpKind kind = OpKind::Forward;
   size_t stage = 0; // Forward: runs it; Send: made the value; Take: reads it first
@@ -38,11 +37,11 @@ struct Step {
 struct RankProgram {
   std::vector<Step> steps;
   size_t slots = 0;
-  std::vector<size_t> stages; // that this rank runs, ascending
+  std::vector<size_t> stages; // the stages of this rank, ascending
 };
 
-/// Resolves rank `rank` of a program that check() accepts. Errors: Internal when a step reads what
-/// no earlier step brought.
+/// Resolves rank `rank` of a program that check() accepts. Errors: Internal if a step reads a value
+/// that no earlier step provides.
 llvm::Expected<RankProgram> resolve(const Program &program, size_t rank, const Plan &plan,
                                     int64_t microBatches);
 

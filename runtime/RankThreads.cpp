@@ -8,7 +8,7 @@
 
 namespace pipec {
 
-/// Shared with the threads, so that one that is left behind touches nothing that is gone.
+/// Shared with the threads, so that an abandoned thread uses nothing that is destroyed.
 struct RankThreads::State {
   std::mutex mutex;
   std::condition_variable wake; // for the threads: a new job, or the end

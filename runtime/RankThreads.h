@@ -1,4 +1,4 @@
-// One thread per rank, started once and kept for all steps.
+// One thread per rank, started once and used for all steps.
 #pragma once
 
 #include <chrono>
@@ -8,22 +8,23 @@
 
 namespace pipec {
 
-/// Threads that run the same job with their rank, step after step. Owned and called by one thread.
+/// Threads that run the same job, each with its rank, step after step. One thread owns and calls
+/// it.
 class RankThreads {
 public:
-  /// Starts the threads; each calls `around`, which must call its argument once and return after
-  /// it: what it sets up before the call holds for all jobs. Returns when every thread is inside
-  /// that call.
+  /// Starts the threads. Each calls `around`, which must call its argument once and return after
+  /// it: its setup before that call holds for all jobs. The constructor returns when every thread
+  /// is inside that call.
   RankThreads(size_t ranks, std::function<void(const std::function<void()> &serve)> around);
-  /// Ends the threads. One that hangs inside a job is left behind after the grace time: whatever
-  /// its job uses must be owned by the job.
+  /// Ends the threads. A thread that hangs inside a job is abandoned after the grace time, so the
+  /// job must own all that it uses.
   ~RankThreads();
   RankThreads(const RankThreads &) = delete;
   RankThreads &operator=(const RankThreads &) = delete;
 
-  /// Runs job(rank) on every thread and waits until all are done. Once `failed` returns true (it is
-  /// asked when a rank is done) the others get `grace`; the ranks that are not done then are
-  /// returned, and no further job may be run before unfinished() is empty.
+  /// Runs job(rank) on every thread and waits until all are done. `failed` is called when a rank is
+  /// done. Once it returns true, the other ranks get `grace`. Ranks that are not done then are
+  /// returned, and no further job may run until unfinished() is empty.
   std::vector<size_t> run(std::function<void(size_t rank)> job, const std::function<bool()> &failed,
                           std::chrono::milliseconds grace);
 

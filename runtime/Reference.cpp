@@ -8,6 +8,8 @@
 #include "ir/batch/BatchSplit.h"
 #include "ir/batch/Discovery.h"
 #include "ir/batch/FixedBatch.h"
+#include "ir/batch/MergeOutputs.h"
+#include "ir/batch/MicroBatch.h"
 #include "ir/batch/ResultSnapshots.h"
 #include "ir/batch/ResultTree.h"
 #include "ir/batch/SizeTrust.h"
@@ -52,8 +54,8 @@ void pointConstantsAt(jit::Block *block, const std::string &device) {
   }
 }
 
-/// What a user does with .to(device), plus the devices that tracing wrote into the graphs. Call
-/// before the first run.
+/// Does the same as the user's .to(device), also for devices that tracing wrote into the graphs.
+/// Call it before the first run.
 void moveTo(jit::Module &module, const c10::Device &device) {
   module.to(device);
   for (jit::Function *function : module._ivalue()->compilation_unit()->get_functions())
@@ -112,10 +114,11 @@ llvm::Error Reference::Impl::readSignature() {
   signature = signatureOf(schema, options.method);
   for (size_t i = 1; i < schema.arguments().size(); ++i)
     types.push_back(schema.arguments()[i].type());
-  // A model that writes anything at all gets inputs of its own in every micro-batch. Which inputs
-  // it writes is not asked: a branch may not have been taken yet.
-  keepsState = anyNodeInside(*module, mayWrite) || anyNodeInside(*module, assigns);
-  if (anyNodeInside(*module, mayWrite))
+  // A model that writes anything gets its own inputs in every micro-batch. Which inputs it writes
+  // is not decided, because a branch may not have been taken yet.
+  const bool writes = anyNodeInside(*module, mayWrite);
+  keepsState = writes || anyNodeInside(*module, assigns);
+  if (writes)
     for (InputSpec &input : signature.inputs)
       input.written = true;
   llvm::Expected<std::vector<bool>> given = applyBatchDims(signature, options.batchDims);
@@ -152,13 +155,13 @@ llvm::Expected<c10::IValue> Reference::Impl::run(jit::Module &on, std::vector<c1
   return result;
 }
 
-/// On a copy of its own: the mapped weights are shared until the model writes into them.
+/// Runs on a separate copy: the mapped weights are shared until the model writes into them.
 llvm::Expected<std::vector<c10::IValue>>
 Reference::Impl::runFresh(std::vector<std::vector<c10::IValue>> inOrder) {
   llvm::Expected<jit::Module> fresh = freshModule();
   if (!fresh)
     return fresh.takeError();
-  removePrints(*fresh); // those of the micro-batches are enough
+  removePrints(*fresh); // the micro-batches print already
   std::vector<c10::IValue> results;
   for (std::vector<c10::IValue> &inputs : inOrder) {
     llvm::Expected<c10::IValue> value = run(*fresh, std::move(inputs), 0, nullptr);
@@ -170,7 +173,7 @@ Reference::Impl::runFresh(std::vector<std::vector<c10::IValue>> inOrder) {
   return results;
 }
 
-/// The whole batch at once is not cut: sizes alone say how many samples there are.
+/// A whole batch is not cut, so sizes alone give the number of samples.
 void Reference::Impl::guessBatch(const std::vector<c10::IValue> &inputs) {
   llvm::Expected<std::vector<CutCandidate>> ways = cutCandidates(signature, inputs, batchDimGiven);
   if (ways && !ways->empty())
@@ -178,7 +181,7 @@ void Reference::Impl::guessBatch(const std::vector<c10::IValue> &inputs) {
   llvm::consumeError(ways.takeError());
 }
 
-/// How the batch is cut, before the first call with several micro-batches.
+/// Finds out how the batch is cut, before the first call with several micro-batches.
 llvm::Error Reference::Impl::learn(const std::vector<c10::IValue> &inputs) {
   DiscoveryOptions how;
   how.batchDimGiven = batchDimGiven;
@@ -203,7 +206,7 @@ llvm::Error Reference::Impl::learn(const std::vector<c10::IValue> &inputs) {
   return llvm::Error::success();
 }
 
-/// The whole batch does not run: perhaps the model's constants fix another size.
+/// The whole batch does not run: the model's constants may fix another size.
 llvm::Error Reference::Impl::explained(llvm::Error error, const std::vector<c10::IValue> &inputs) {
   return explainFixedBatch(withArguments(std::move(error), signature, inputs), signature, inputs,
                            batchDimGiven, [this](std::vector<std::vector<c10::IValue>> inOrder) {
@@ -211,7 +214,7 @@ llvm::Error Reference::Impl::explained(llvm::Error error, const std::vector<c10:
                            });
 }
 
-/// The leaves of each result; what the trial saw as lists of one length and is not is a leaf.
+/// The leaves of each result. A list that has another length than in the trial becomes a leaf.
 llvm::Expected<std::vector<std::vector<c10::IValue>>>
 Reference::Impl::leavesOf(llvm::ArrayRef<c10::IValue> results) {
   for (const c10::IValue &result : results)
@@ -226,8 +229,8 @@ Reference::Impl::leavesOf(llvm::ArrayRef<c10::IValue> results) {
   return leaves;
 }
 
-/// The trial saw one value everywhere, these micro-batches do not: whoever gives no example gets
-/// what an example that shows the difference would have given, the list.
+/// The trial saw equal values, but these micro-batches have different ones. Without an example the
+/// rule becomes the one that a better example would have given: list.
 void Reference::Impl::correctRules(llvm::ArrayRef<std::vector<c10::IValue>> leaves) {
   const std::vector<bool> given = givenLeaves(signature, options.merges);
   for (size_t l = 0; l < signature.leaves.size(); ++l) {

@@ -1,5 +1,5 @@
-// The unsplit model, run the way a pipeline runs its stages: the numbers that every artifact must
-// equal.
+// The unsplit model, run in the same way as a pipeline runs its stages. Every artifact must give
+// the same numbers.
 #pragma once
 
 #include "ir/SourceMode.h"
@@ -20,12 +20,12 @@ struct ReferenceOptions {
   uint64_t seed = 0;
   SourceMode mode; // training flags: as saved
   std::vector<std::pair<std::string, std::optional<int64_t>>>
-      batchDims; // by argument; nullopt: given whole to every micro-batch
+      batchDims; // by argument; nullopt: every micro-batch gets it whole
   std::vector<std::pair<std::string, MergeRule>> merges; // by the path of a result
 };
 
 /// A plain TorchScript file as one rank: graph optimiser off, no grad mode, keyed random operators,
-/// micro-batches in order. One thread at a time; a call runs on the caller's thread and restores
+/// micro-batches in order. One thread at a time. A call runs on the caller's thread and restores
 /// its settings.
 class Reference {
 public:
@@ -36,24 +36,24 @@ public:
   Reference &operator=(Reference &&);
   ~Reference();
 
-  /// Inputs from the method's schema; output tree, merge rules and batch dimensions from the first
-  /// infer().
+  /// Inputs come from the method's schema; output tree, merge rules and batch dimensions from the
+  /// first infer().
   const Signature &signature() const;
   std::vector<c10::TypePtr> inputTypes() const;
   int threads() const;
   std::string device() const;
   int64_t peakMemoryBytes() const;
 
-  /// What infer() wants a person to know: how arguments are cut, and results that are not the whole
-  /// batch's.
+  /// Messages of infer() for the user: how arguments are cut, and which results differ from those
+  /// of the whole batch.
   const std::vector<std::string> &notes() const;
   const std::vector<std::string> &warnings() const;
 
   /// Runs one batch and merges the micro-batches' results. With several micro-batches the first
-  /// call finds out on fresh copies of the model which inputs and results follow the batch
-  /// (ir/batch/Discovery.h), so the model's state starts as saved. Errors: Usage as for
-  /// Pipeline::infer; Other with the micro-batch and LibTorch's message. A call that fails leaves
-  /// no trace, as there.
+  /// call finds out which inputs and results follow the batch (ir/batch/Discovery.h). It uses fresh
+  /// copies of the model for this, so the model's state starts as saved. Errors: Usage as for
+  /// Pipeline::infer; Other with the micro-batch and LibTorch's message. As there, a failed call
+  /// changes nothing.
   llvm::Expected<c10::IValue> infer(const std::vector<c10::IValue> &inputs,
                                     StepStats *stats = nullptr);
 

@@ -1,4 +1,4 @@
-// What this machine gives the process: cores and memory.
+// The resources of this process: cores and memory.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@ namespace pipec {
 /// Cores that this process may use (its affinity mask), at least 1.
 int usableCores();
 
-/// Intra-op threads of each of `ranks` ranks when the user does not say: max(1, cores / ranks).
+/// Default of intra-op threads for each of `ranks` ranks: max(1, cores / ranks).
 int defaultThreads(size_t ranks);
 
-/// Resident set of this process now.
+/// Resident set size of this process now.
 int64_t currentMemoryBytes();
 
 } // namespace pipec

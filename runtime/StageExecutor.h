@@ -12,13 +12,13 @@
 
 namespace pipec {
 
-/// A value with the point in its stage's stream from which it is there.
+/// A value with the point in its stage's stream after which it is ready.
 struct ReadyValue {
   c10::IValue value;
   Fence ready;
 };
 
-/// Runs the forward of one stage. After load it belongs to its rank's thread.
+/// Runs the forward of one stage. After load, only its rank's thread uses it.
 class StageExecutor {
 public:
   /// `plan` must outlive the executor. Errors: those of StageModule::load and moveTo.
@@ -32,9 +32,9 @@ public:
   llvm::Expected<std::vector<c10::IValue>>
   forward(const RandomKey &key, std::vector<ReadyValue> inputs, std::pair<Fence, Fence> &busy);
 
-  /// A call begins with the first forward after one of these, which keeps a copy of the state that
-  /// the stage writes. keepState: the call is done. restoreState: it failed, the state becomes what
-  /// it was before; the stage's stream must be idle. Errors: those of copying.
+  /// The first forward of a call copies the state that the stage writes. keepState ends a
+  /// successful call and drops the copy. restoreState ends a failed call and restores the state;
+  /// the stage's stream must be idle. Errors: those of copying.
   void keepState() { before_.reset(); }
   llvm::Error restoreState();
 
@@ -46,7 +46,7 @@ public:
 
 private:
   void copyState();
-  /// What later micro-batches would change by writing the stage's state.
+  /// Copies outputs that later micro-batches would change by writing the stage's state.
   void keepResults(std::vector<c10::IValue> &outputs) const;
 
   StageExecutor(StageModule module, const StagePlan &plan, size_t index,
@@ -59,7 +59,7 @@ private:
   size_t stream_;
   std::vector<size_t> written_; // attributes
   bool writesInPlace_ = false;
-  std::optional<StateCopy> before_; // of the call that runs
+  std::optional<StateCopy> before_; // of the call in progress
 };
 
 } // namespace pipec

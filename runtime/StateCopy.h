@@ -1,4 +1,4 @@
-// What a model's state was before a call, so that a call that fails leaves no trace.
+// A model's state before a call: a failed call restores it.
 #pragma once
 
 #include "llvm/ADT/ArrayRef.h"
@@ -12,16 +12,16 @@
 
 namespace pipec {
 
-/// State as it is now: tensors, numbers, containers, objects. Throws LibTorch's exceptions. Copies
+/// The current state: tensors, numbers, containers, objects. Throws LibTorch's exceptions. Copies
 /// run on the current stream of the tensors' device.
 class StateCopy {
 public:
-  /// `writtenInPlace`: the model may write into these tensors and containers, so what is in them is
-  /// copied. Otherwise it only replaces them, and they themselves are what has to be kept.
+  /// `writtenInPlace`: the model may write into these tensors and containers, so their content is
+  /// copied. Otherwise it only replaces them, and keeping references to them is enough.
   StateCopy(llvm::ArrayRef<c10::IValue> values, bool writtenInPlace);
 
-  /// Puts it back: into the very memory that it was in, as the bits of some operators depend on
-  /// where their operands lie. Returns the values that the state had, in the same order.
+  /// Restores the content in its original memory, because the bits of some operators depend on the
+  /// addresses of their operands. Returns the values of the state in the same order.
   std::vector<c10::IValue> restore();
 
 private:
@@ -31,7 +31,7 @@ private:
     int64_t offset;
     std::vector<int64_t> sizes, strides;
   };
-  /// The part of a storage that the state shows: several tensors may show one memory.
+  /// The part of a storage that the state uses: several tensors may share one memory.
   struct Bytes {
     c10::Storage storage;
     int64_t begin, end;
@@ -45,8 +45,8 @@ private:
   std::vector<Bytes> bytes_;
 };
 
-/// The same of a whole module: its buffers and other attributes, and those of its modules.
-/// Parameters are taken to stay as they are.
+/// The same for a whole module: its buffers and other attributes, and those of its submodules.
+/// Parameters are assumed to stay unchanged.
 class ModuleStateCopy {
 public:
   explicit ModuleStateCopy(const c10::intrusive_ptr<c10::ivalue::Object> &module);

@@ -5,8 +5,8 @@
 
 namespace pipec {
 
-// InferenceSettings is not InferenceMode: the tensors of that differ from the ones that a stage
-// file saves, and so would requires_grad, which decides bits.
+// InferenceSettings does not use InferenceMode: tensors of that mode differ from those that a stage
+// file saves, and so would requires_grad, which affects bits.
 ThreadSettings::ThreadSettings(int threads)
     : threads_(at::get_num_threads()),
       multithreading_(c10::AutogradState::get_tls_state().get_multithreading_enabled()) {

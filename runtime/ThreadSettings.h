@@ -1,14 +1,14 @@
-// The settings of a thread that runs model code. They decide bits: stages and the unsplit model
-// must run under the same ones.
+// The settings of a thread that runs model code. They affect bits: stages and the unsplit model
+// must run with the same ones.
 #pragma once
 
 #include "ir/InferenceSettings.h"
 
 namespace pipec {
 
-/// While it lives, this thread runs TorchScript without the graph optimiser (which changes numbers
-/// from the second run on), without grad mode, backward on its own thread, and with `threads`
-/// intra-op threads. The destructor restores what was there before.
+/// While alive, this thread runs TorchScript without the graph optimiser (which changes numbers
+/// from the second run on), without grad mode, with the backward on its own thread, and with
+/// `threads` intra-op threads. The destructor restores the previous settings.
 class ThreadSettings {
 public:
   explicit ThreadSettings(int threads);
@@ -22,8 +22,8 @@ private:
   bool multithreading_;
 };
 
-/// at::set_num_threads on one thread is also the default of threads started later: keeps the
-/// caller's number over the start of workers.
+/// at::set_num_threads on one thread also sets the default of threads started later. This restores
+/// the caller's number after workers have started.
 class KeepThreadCount {
 public:
   KeepThreadCount();

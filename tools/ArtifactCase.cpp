@@ -58,7 +58,7 @@ std::optional<double> toleranceFrom(JsonObject &object, llvm::StringRef key) {
   return std::nullopt;
 }
 
-/// Beside case.json, and nowhere else.
+/// Only a file beside case.json is allowed.
 std::string fileFrom(JsonObject &object, llvm::StringRef key) {
   std::string name = object.string(key);
   if (!isArtifactFileName(name))
@@ -94,7 +94,7 @@ llvm::Error existsAlready(const std::string &target) {
   return makeError(ExitCode::Usage, target + ": exists already", "pass --force to replace it");
 }
 
-/// --force replaces a case, and nothing that somebody else put there.
+/// --force replaces a case, and no files of others.
 llvm::Error checkReplaceable(const std::string &target) {
   const char *own[] = {kCaseName, "inputs.pt", "outputs.pt"};
   std::error_code error;
@@ -260,7 +260,7 @@ llvm::Error CaseWriter::publish() {
   bool replaces = fs::exists(target_, ignored);
   if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, target_.c_str(),
                   replaces ? RENAME_EXCHANGE : RENAME_NOREPLACE) != 0) {
-    // Where the file system has no such rename: first away with the old one.
+    // If the file system has no such rename: move the old one away first.
     if (replaces)
       removeTree(target_);
     if (::rename(temporary.c_str(), target_.c_str()) != 0)

@@ -1,4 +1,5 @@
-// A recorded case: inputs, and what the unsplit model made of them, to hold an artifact to later.
+// A recorded case: inputs, and the unsplit model's results for them, for later comparison with an
+// artifact.
 //
 //   DIR/case.json    what ran: digest of the source, micro-batches, threads, seed, tolerances
 //   DIR/inputs.pt    the whole batch, one value per argument
@@ -11,9 +12,9 @@
 
 namespace pipec {
 
-/// case.json.
+/// The content of case.json.
 struct ArtifactCase {
-  std::string sourceDigest; // of the model that was recorded
+  std::string sourceDigest; // of the recorded model
   std::string toolVersion, torchVersion;
   int64_t microBatches = 1;
   int threads = 1;
@@ -22,30 +23,31 @@ struct ArtifactCase {
   std::string inputs = "inputs.pt", outputs = "outputs.pt"; // files beside it
 };
 
-/// Errors: IO, Unreadable naming the file and what is wrong with it.
+/// Errors: IO, Unreadable naming the file and the problem.
 llvm::Expected<ArtifactCase> readCase(const std::string &directory);
 
-/// Runs the artifact on the case and compares. Errors: those of Pipeline, of values files and of
-/// bindArguments.
+/// Runs the artifact on the case and compares the results. Errors: those of Pipeline, of values
+/// files and of bindArguments.
 llvm::Expected<Comparison> runCase(const std::string &artifact, const std::string &directory,
                                    const ArtifactCase &case_);
 
-/// What a case is recorded from.
+/// The source of a recorded case.
 struct CaseSource {
   std::string model;                                     // TorchScript file
   SourceMode mode;                                       // as it was compiled
-  std::string inputs;                                    // of one micro-batch, as --inputs has them
-  std::vector<std::pair<std::string, MergeRule>> merges; // as --merge has them
+  std::string inputs;                                    // of one micro-batch, in the form of
+                                                         // --inputs
+  std::vector<std::pair<std::string, MergeRule>> merges; // in the form of --merge
 };
 
-/// A directory that becomes DIR in one step, or never existed.
+/// A directory that becomes DIR in one step, or never exists.
 class CaseWriter {
 public:
-  /// Errors: Usage when `directory` exists without `force`, or is no case; IO.
+  /// Errors: Usage if `directory` exists without `force`, or is no case; IO.
   static llvm::Expected<CaseWriter> create(const std::string &directory, bool force);
 
-  /// Runs the unsplit model as `plan` has it, on the example once per micro-batch, and writes what
-  /// it made of it. Errors: those of Reference and of values files.
+  /// Runs the unsplit model with the settings of `plan`, on the example once per micro-batch, and
+  /// writes its results. Errors: those of Reference and of values files.
   llvm::Error record(const Plan &plan, const CaseSource &source);
   llvm::Error publish();
 

@@ -1,10 +1,11 @@
-// pipe-check: is an artifact whole, valid, the model it was made from, what it was before, and does
-// it compute what was recorded?
+// pipe-check: checks whether an artifact is complete and valid, matches its model or an older
+// artifact, and reproduces recorded results.
 #include "compiler/Compiler.h"
 #include "ir/artifact/ArtifactCheck.h"
 #include "ir/artifact/ArtifactDifferences.h"
 #include "ir/support/FileKind.h"
 #include "ir/support/Json.h"
+#include "ir/support/Llvm.h"
 #include "ir/support/ShownStream.h"
 #include "ir/support/Words.h"
 #include "llvm/Support/raw_ostream.h"
@@ -58,7 +59,7 @@ void printTable(const ArtifactCheck &check) {
   if (check.findings.size() < 2)
     return;
   toStdout() << "\n";
-  // A model that was trained on has another value of every weight: JSON lists them all.
+  // If the model was trained further, every weight differs: JSON lists them all.
   constexpr size_t kMostOfOneKind = 10;
   std::map<std::string, size_t> shown;
   Table findings({{"finding"}, {"what"}});
@@ -71,7 +72,7 @@ void printTable(const ArtifactCheck &check) {
       toStdout() << code << ": " << count - kMostOfOneKind << " more; --json lists them\n";
 }
 
-/// What is not wrong, but good to know: versions, a case of another source.
+/// Messages that are no problems: versions, a case of another source.
 std::vector<std::string> notes;
 
 void printDocument(const ArtifactCheck &check) {
@@ -100,7 +101,7 @@ void printDocument(const ArtifactCheck &check) {
                                              {"notes", llvm::json::Array(notes)}});
 }
 
-/// Adds a step that found what is in `findings`.
+/// Adds a step with the given findings.
 void addStep(ArtifactCheck &check, const std::string &name, std::vector<Finding> findings,
              const std::string &detail) {
   using Result = CheckStep::Result;
@@ -161,8 +162,8 @@ llvm::Error checkCase(ArtifactCheck &check) {
   return llvm::Error::success();
 }
 
-/// What was asked for beside the artifact itself. Nothing of it is believed, or run, when that is
-/// damaged.
+/// The requested checks beside those of the artifact itself. If the artifact is damaged, its
+/// content is neither used nor run.
 llvm::Error checkMore(ArtifactCheck &check) {
   struct More {
     const StringOption &option;
@@ -206,7 +207,7 @@ llvm::Expected<ExitCode> run() {
   const Finding &first = check.findings.front();
   std::string more =
       check.findings.size() > 1 ? fmt::format(" (and {} more)", check.findings.size() - 1) : "";
-  const bool isNamed = llvm::StringRef(first.message).startswith("cannot read " + artifact + ":");
+  const bool isNamed = startsWith(first.message, "cannot read " + artifact + ":");
   printVerdict(false, (isNamed ? "" : artifact + ": ") + first.message + more, json);
   return first.exitCode;
 }

@@ -1,6 +1,5 @@
 // pipe-compile: cuts a saved TorchScript model into pipeline stages and writes the artifact.
 #include "compiler/CompileReproducer.h"
-#include "compiler/PlantedFaults.h"
 #include "ir/support/NewFile.h"
 #include "ir/support/ShownStream.h"
 #include "llvm/Support/FileSystem.h"
@@ -21,7 +20,7 @@ namespace {
 
 std::vector<std::string> commandLine; // as it was typed, for a reproducer
 
-/// The directory of the case, made before the compile: that it exists already is said at once.
+/// The directory of the case, made before the compile, so that an existing one is reported at once.
 llvm::Expected<std::optional<CaseWriter>> beginCase(const CompileCommand &command) {
   if (!command.recordCase)
     return std::nullopt;
@@ -93,7 +92,7 @@ llvm::Expected<ExitCode> run() {
   if (command->emitCosts && !command->force && llvm::sys::fs::is_regular_file(*command->emitCosts))
     return makeError(ExitCode::Usage, fmt::format("--emit-costs: {} exists", *command->emitCosts),
                      "pass --force to replace it");
-  llvm::Expected<Compiler> compiler = Compiler::load(command->model);
+  llvm::Expected<Compiler> compiler = loadWith(command->model, command->internal);
   if (!compiler)
     return compiler.takeError();
   llvm::Expected<std::optional<CaseWriter>> caseWriter = beginCase(*command);
@@ -142,7 +141,7 @@ llvm::Error traceInto(const std::string &directory) {
     if (llvm::Error error = loadLibrary(library))
       return error;
   sendModelPrintsToStderr();
-  llvm::Expected<Compiler> compiler = Compiler::load(command->model);
+  llvm::Expected<Compiler> compiler = loadWith(command->model, command->internal);
   return compiler ? compiler->trace(command->options, directory) : compiler.takeError();
 }
 

@@ -1,4 +1,4 @@
-// pipe-inspect: what is in an artifact, or in a TorchScript file.
+// pipe-inspect: shows the content of an artifact or of a TorchScript file.
 #include "compiler/cost/ModuleCosts.h"
 #include "ir/artifact/ArtifactCheck.h"
 #include "ir/plan/PlanNames.h"
@@ -94,7 +94,7 @@ void printArtifact(const Artifact &artifact, const std::string &timeline) {
   printPainted(out, timeline);
 }
 
-/// Where operators were measured or read from a table the artifact has what they cost.
+/// If operators were measured or read from a table, the artifact has their costs.
 llvm::Expected<std::optional<CostTable>> costsIn(const std::string &directory) {
   constexpr llvm::StringLiteral kName = "costs.json";
   auto buffer = llvm::MemoryBuffer::getFile(directory + "/" + kName);
@@ -135,14 +135,14 @@ llvm::json::Value actionRows(const Schedule &rows) {
   return ranks;
 }
 
-/// What is wrong with an artifact is on its page, too.
+/// The page also shows the problems of an artifact.
 llvm::Expected<ExitCode> writePage(const Artifact &artifact, const Schedule &rows) {
   if (llvm::Error error = refuseExisting(html, force))
     return std::move(error);
   llvm::Expected<std::optional<CostTable>> costs = costsIn(model);
   if (!costs)
     return costs.takeError();
-  constexpr int64_t kMostActions = 20'000; // beyond it browsers get slow
+  constexpr int64_t kMostActions = 20'000; // with more, browsers get slow
   const auto stages = static_cast<int64_t>(artifact.plan.stages.size());
   llvm::Expected<PlanTiming> timing =
       timePlan(artifact.plan, rows, std::max<int64_t>(1, kMostActions / stages));
@@ -185,9 +185,9 @@ llvm::Expected<ExitCode> inspectArtifact() {
   for (const std::string &library : libraries)
     if (llvm::Error error = loadLibrary(library))
       return std::move(error);
-  // Every digest is compared: what a damaged artifact says of itself may be wrong. So may one be
-  // whose MANIFEST was made to fit: its stages are looked at, too, but for the page, which says
-  // what is wrong.
+  // Compares every digest, because a damaged artifact may describe itself wrongly. So may one whose
+  // MANIFEST was forged, so the stages are checked too, except for the page, which shows the
+  // problems.
   llvm::Expected<Artifact> artifact = openArtifact(model);
   if (!artifact)
     return artifact.takeError();

@@ -3,6 +3,7 @@
 #include "compiler/PassDumps.h"
 #include "compiler/PipelineTable.h"
 #include "ir/support/CannotRead.h"
+#include "ir/support/Llvm.h"
 #include "ir/support/ShownStream.h"
 #include "ir/support/WriteFile.h"
 #include "ir/text/ScriptSource.h"
@@ -79,7 +80,7 @@ llvm::Expected<std::vector<ParsedModel>> readModule(llvm::Expected<Model> model)
 
 std::string inputText; // as it was read, for a reproducer too
 
-bool readsModule() { return llvm::StringRef(file).endswith(".pt"); }
+bool readsModule() { return endsWith(file, ".pt"); }
 
 llvm::Error readText() {
   if (!given(file) && ::isatty(STDIN_FILENO))
@@ -127,7 +128,7 @@ llvm::Expected<std::vector<ParsedModel>> readInput() {
 
 bool namesWeights() { return !torchscript && llvm::StringRef(inputText).contains("data=@"); }
 
-/// The text that was read, without references to weights in other files.
+/// The text as read, without references to weights in other files.
 std::string textWithoutWeights() {
   llvm::Expected<std::vector<ParsedModel>> models = parseInput();
   if (!models) {
@@ -143,7 +144,8 @@ std::string textWithoutWeights() {
   return all;
 }
 
-/// A module has no text before its calls are inlined: its text after each pass that changed it.
+/// A module has no text before its calls are inlined, so this writes its text after each pass that
+/// changed it.
 void dumpPasses(const std::string &directory) {
   PassDumps dumps(directory + "/passes");
   PassManagerOptions options;
@@ -156,7 +158,7 @@ void dumpPasses(const std::string &directory) {
     AnyModel model = std::move(*imported);
     error = manager.run(model).takeError();
   }
-  llvm::consumeError(std::move(error)); // why it fails is known already
+  llvm::consumeError(std::move(error)); // the reason of the failure is known already
 }
 
 std::string inputName() { return torchscript ? "input.ts" : "input.ir"; }

@@ -6,6 +6,7 @@
 #include "ir/plan/PlanNames.h"
 #include "ir/schedule/Schedule.h"
 #include "ir/support/CannotRead.h"
+#include "ir/support/Llvm.h"
 #include "ir/support/ShownStream.h"
 #include "ir/support/Words.h"
 #include "ir/values/Values.h"
@@ -100,7 +101,7 @@ IntegerOption warmup("warmup", cl::desc("number of runs before the timed ones (d
                      cl::value_desc("N"), cl::init(0), cl::cat(category));
 FlagOption json("json", cl::desc("print one JSON document"), cl::cat(category));
 
-/// A pipeline or a reference behind one face.
+/// A common interface of pipeline and reference.
 struct Runner {
   std::function<llvm::Expected<c10::IValue>(const std::vector<c10::IValue> &, StepStats &)> infer;
   std::function<const Signature &()> signature;
@@ -112,7 +113,7 @@ struct Runner {
 };
 
 constexpr int64_t kMany = std::numeric_limits<int64_t>::max();
-constexpr int64_t kMaxThreads = 1024; // beyond that LibTorch brings a machine down, not to speed
+constexpr int64_t kMaxThreads = 1024; // with more, LibTorch slows the machine down
 
 llvm::Error within(const IntegerOption &option, llvm::StringRef name, int64_t least, int64_t most) {
   if (!given(option) || (option.getValue() >= least && option.getValue() <= most))
@@ -191,7 +192,7 @@ llvm::Error checkOptions(bool isArtifact) {
 llvm::Error readSchedule(PipelineOptions &options) {
   if (!given(schedule))
     return llvm::Error::success();
-  if (!llvm::sys::fs::exists(schedule) && !llvm::StringRef(schedule).endswith(".csv")) {
+  if (!llvm::sys::fs::exists(schedule) && !endsWith(schedule, ".csv")) {
     if (schedule != "forward-only")
       return failf(ExitCode::Usage, "--schedule: expected forward-only or a CSV file, got {}",
                    schedule.getValue());
@@ -334,7 +335,7 @@ llvm::Expected<c10::IValue> runAll(const Runner &runner, const std::vector<c10::
   });
 }
 
-/// As given, with defaults filled in; an option without a default is left out where it was not
+/// The effective options, with defaults. An option without a default is left out unless it was
 /// given.
 void noteOptions(RunReport &report) {
   report.model = model;
@@ -358,16 +359,7 @@ void noteOptions(RunReport &report) {
   report.options["warmup"] = static_cast<int64_t>(warmup);
 }
 
-int64_t samplesOf(const Signature &signature, const std::vector<c10::IValue> &inputs) {
-  llvm::Expected<int64_t> size = batchSize(signature, inputs);
-  if (size)
-    return *size;
-  llvm::consumeError(size.takeError()); // no input has a batch dimension
-  return 0;
-}
-
-/// Before any device is opened: more are named than the machine has where the plan has fewer ranks
-/// than its reader thinks.
+/// Checked before any device is opened: the plan may have fewer ranks than the given devices.
 llvm::Error checkDeviceNumber(bool isArtifact) {
   if (!isArtifact || deviceList().size() < 2)
     return llvm::Error::success();
@@ -406,7 +398,7 @@ llvm::Expected<ExitCode> run() {
     if (llvm::Error error = loadLibrary(path))
       return error;
   std::optional<c10::IValue> expected;
-  if (given(expect)) { // before the run: a missing file is found at once
+  if (given(expect)) { // before the run, so that a missing file is found at once
     llvm::Expected<c10::IValue> value = readValue(expect);
     if (!value)
       return value.takeError();
@@ -432,7 +424,7 @@ llvm::Expected<ExitCode> run() {
 
   report.microBatches = runner->microBatches();
   noteOptions(report);
-  report.samples = samplesOf(runner->signature(), *inputs);
+  report.samples = batchSizeOr(0, runner->signature(), *inputs); // 0: nothing is cut
   noteMicroBatches(*runner, report.samples);
   report.peakMemoryBytes = runner->peakMemory();
   report.outputs = describeOutputs(*result);

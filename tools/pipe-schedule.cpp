@@ -1,5 +1,5 @@
-// pipe-schedule: compute schedules made or read, checked, simulated and drawn. Starts without
-// LibTorch.
+// pipe-schedule: generates or reads compute schedules, checks, simulates and draws them. Starts
+// without LibTorch.
 #include "ir/schedule/TorchComms.h"
 #include "ir/support/Json.h"
 #include "ir/support/ShownStream.h"
@@ -96,7 +96,7 @@ ExitCode best(const ScheduleCommand &command, const AutoTrial &found, bool inByt
   return found.trial.why.code;
 }
 
-/// That nothing fits is an answer of `auto`, as it is one about a schedule that was named.
+/// For `auto`, "nothing fits" is a result like any other, as it is for a named schedule.
 llvm::Expected<ExitCode> noneFits(const ScheduleCommand &command, llvm::Error error) {
   if (!command.json)
     return std::move(error);
@@ -113,8 +113,8 @@ llvm::Expected<ExitCode> noneFits(const ScheduleCommand &command, llvm::Error er
   return why.code;
 }
 
-/// That some do not fit the numbers or the memory limit is an answer; a table that is no schedule
-/// is not.
+/// In a comparison, schedules that do not fit the numbers or the memory limit are results. A table
+/// that is no schedule is an error.
 ExitCode several(const ScheduleCommand &command, const std::vector<Trial> &trials, bool inBytes) {
   const std::map<TrialKind, StepBound> bounds = boundsOf(trials, command.request);
   ExitCode worst = ExitCode::NoPlan;
@@ -194,7 +194,7 @@ llvm::Expected<ExitCode> run() {
       trials.push_back(std::move(*trial));
       continue;
     }
-    // In a comparison a schedule that there is not for these numbers has a row that says so.
+    // In a comparison, a schedule that does not exist for these numbers has a row that says so.
     if (names.size() == 1 || !findGenerator(name))
       return trial.takeError();
     Trial &without = trials.emplace_back();

@@ -13,9 +13,10 @@ namespace pipec {
 
 namespace {
 
-/// Stands for a tensor while gradients are wanted of it.
+/// Replaces a tensor whose gradient is needed.
 struct Leaf {
-  at::Tensor leaf, read; // what the operator reads comes of the leaf, so it may write into it
+  at::Tensor leaf, read; // the operator reads a value derived from the leaf, so it may write into
+                         // it
   size_t input;          // that holds it
   size_t holders = 0;    // of `read`, before the operator
 };
@@ -31,7 +32,7 @@ public:
     result_.keptOfRead.resize(inputs.size(), 0);
   }
 
-  /// Inputs like those given, made of leaves.
+  /// Copies of the given inputs, made from leaves.
   std::vector<c10::IValue> read(bool writes) {
     std::vector<c10::IValue> values;
     for (size_t i = 0; i < inputs_.size(); ++i) {
@@ -58,7 +59,7 @@ public:
     return values;
   }
 
-  /// While the graph behind `made` is alive and the operator holds nothing itself any more.
+  /// Call it while the graph behind `made` is alive and the operator itself holds nothing any more.
   void countKept(const std::vector<c10::IValue> &made) {
     std::set<const void *> counted;
     for (const Leaf &leaf : activations_)
@@ -71,7 +72,7 @@ public:
     for (const c10::IValue &value : made) {
       int64_t bytes = 0;
       forEachTensor(value, [&](const at::Tensor &tensor) {
-        // Saved results are tensors of their own over the same storage.
+        // Saved results are separate tensors over the same storage.
         if (tensor.defined() && tensor.has_storage() && tensor.storage().use_count() > 1 &&
             counted.insert(tensor.storage().unsafeGetStorageImpl()).second)
           bytes += static_cast<int64_t>(tensor.nbytes());

@@ -1,4 +1,5 @@
-// What the backward of one operator takes: run once more with gradients, then walked back.
+// The cost of the backward of one operator: the operator runs once more with gradients, then
+// backward.
 #pragma once
 
 #include "compiler/cost/FlopCounter.h"
@@ -7,27 +8,27 @@
 
 namespace pipec {
 
-/// Zeros where nothing needs a gradient, or none can be made.
+/// Zeros if nothing needs a gradient, or if there is no backward.
 struct OperatorBackward {
-  int64_t inputGradNs = 0, weightGradNs = 0;       // each in a walk of its own
-  Arithmetic inputGradWork, weightGradWork;        // instead, where work is counted
-  int64_t inputGradBytes = 0, weightGradBytes = 0; // of the gradients that the walks make
-  /// Per value that was read and per result: bytes that the backward needs of it, weights excepted.
+  int64_t inputGradNs = 0, weightGradNs = 0;       // each in a backward of its own
+  Arithmetic inputGradWork, weightGradWork;        // instead of times, if work is counted
+  int64_t inputGradBytes = 0, weightGradBytes = 0; // of the gradients that these backwards make
+  /// Per input value and per result: bytes of it that the backward needs, except weights.
   std::vector<int64_t> keptOfRead, keptOfMade;
   int64_t keptOfWeights = 0;     // bytes of weights that the backward reads
-  std::vector<bool> hasGradient; // per result: its tensors, or some, have one
+  std::vector<bool> hasGradient; // per result: all or some of its tensors have a gradient
 };
 
 /// A value that the operator reads.
 struct BackwardInput {
-  enum class Kind { Fixed, Activation, Weight }; // gradients are wanted of the last two
+  enum class Kind { Fixed, Activation, Weight }; // the last two need gradients
   c10::IValue value;
   Kind kind = Kind::Fixed;
 };
 
-/// `writes`: the operator writes into what it reads, so it gets copies. `run` runs it on such
-/// values and returns its results; it may throw, which says that there is no backward.
-/// `counts`: flops are counted instead of times taken, which is the same on every run.
+/// `writes`: the operator writes into its inputs, so it gets copies. `run` runs it on such values
+/// and returns its results; an exception means that there is no backward. `counts`: count flops
+/// instead of measuring times, which is the same on every run.
 OperatorBackward
 timeBackward(const std::vector<BackwardInput> &inputs, bool writes, bool counts,
              llvm::function_ref<std::vector<c10::IValue>(const std::vector<c10::IValue> &)> run);

@@ -8,8 +8,7 @@ namespace pipec {
 
 namespace {
 
-/// In a graph of one piece some result crosses the first cut: its maker's stage makes and sends
-/// it.
+/// In a connected graph some result crosses the first cut: its maker's stage makes and sends it.
 double leastTransfer(const PartitionProblem &problem) {
   std::vector<uint32_t> piece(problem.nodes());
   std::iota(piece.begin(), piece.end(), 0);

@@ -1,12 +1,12 @@
-// What no cut of a model can do without, whatever the order of its operators.
+// Lower bounds for every cut of a model, whatever the order of its operators.
 #pragma once
 
 #include "compiler/planner/Partition.h"
 
 namespace pipec {
 
-/// Of so many devices of the first kind: an equal share, the largest class, and with `transfers`
-/// the cheapest result that can cross a cut.
+/// The bound for `stages` devices of the first kind: the maximum of an equal share and the largest
+/// class; with `transfers` it includes the cheapest result that can cross a cut.
 double simpleBound(const PartitionProblem &problem, size_t stages, bool transfers = true);
 
 } // namespace pipec

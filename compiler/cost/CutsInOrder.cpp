@@ -73,22 +73,22 @@ bool CutsInOrder::isLegal(const std::vector<size_t> &boundaries) const {
 
 void CutsInOrder::makeProblem() {
   DeviceKind kind;
-  kind.name = "stage";
   kind.count = request_.stages;
   problem_.time.emplace_back();
   for (size_t i = 0; i < size(); ++i) {
     const NodeCost &cost = model_.nodeCosts[i];
     problem_.time[0].push_back(double(cost.flops) / double(kFlopsPerNs));
-    // Numbers and lists travel with what else travels.
+    // Numbers and lists travel together with other values, at no extra cost.
     problem_.outCost.push_back(
         cost.outputBytes ? double(request_.link.nanoseconds(cost.outputBytes)) : 0);
   }
   problem_.edges = graph_.reads;
   problem_.order = OperatorOrder(top_, legality_).mustFollow();
+  problem_.order.insert(problem_.order.end(), graph_.reads.begin(), graph_.reads.end());
   problem_.memory.assign(size(), 0);
   for (const WeightStorage &weight : weights_) // at least the first reader pays
     problem_.memory[*weight.readers.begin()] += double(weight.bytes);
-  // What no cut may separate is one class.
+  // Operators that no cut may separate form one class.
   size_t next = 0;
   int64_t color = 0;
   problem_.color.push_back(0);
@@ -99,7 +99,7 @@ void CutsInOrder::makeProblem() {
     }
     problem_.color.push_back(color);
   }
-  if (request_.memoryLimit) // and the weights are not all that needs room: see StageMemory
+  if (request_.memoryLimit) // weights are not all that needs memory: see StageMemory
     kind.memory = double(request_.memoryLimit);
   problem_.kinds = {kind};
 }
@@ -113,7 +113,7 @@ std::vector<uint32_t> CutsInOrder::stagesOf(const std::vector<size_t> &boundarie
 }
 
 double CutsInOrder::bottleneck(const std::vector<size_t> &boundaries) const {
-  const std::vector<double> loads = deviceLoads(problem_, stagesOf(boundaries), LoadRule::Sum);
+  const std::vector<double> loads = deviceLoads(problem_, stagesOf(boundaries));
   return *std::max_element(loads.begin(), loads.end());
 }
 

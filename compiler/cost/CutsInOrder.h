@@ -1,4 +1,4 @@
-// Cuts of a model's operators in the order that they have, by model.nodeCosts.
+// Cuts of a model that keep the order of its operators, by model.nodeCosts.
 #pragma once
 
 #include "compiler/cost/PlanCuts.h"
@@ -8,19 +8,19 @@
 
 namespace pipec {
 
-/// Keeps references to what it is made of. One thread at a time.
+/// Keeps references to its constructor's arguments. One thread at a time.
 class CutsInOrder {
 public:
   CutsInOrder(const Model &model, const CutRequest &request);
 
-  /// The best cut; its lower bound is that of this order. Errors: NoPlan where there are too few
-  /// places, or none that the memory does for.
+  /// The best cut; its lower bound holds for this order. Errors: NoPlan if there are too few
+  /// places, or if memory suffices for none.
   llvm::Expected<CutPlan> best() const;
-  /// NoPlan, and why, where there are too few places.
+  /// NoPlan with the reason if there are too few places.
   llvm::Error enoughPlaces() const { return legality_.enoughFor(request_.stages - 1); }
-  /// Bytes of a stage with which there is a cut; 0 where nothing is limited.
+  /// The least bytes of a stage for which a cut exists; 0 if nothing is limited.
   int64_t leastMemory() const;
-  /// Bytes of a stage; INT64_MAX where nothing is limited.
+  /// The limit for the bytes of a stage; INT64_MAX if nothing is limited.
   int64_t limit() const;
   bool isLegal(const std::vector<size_t> &boundaries) const;
   /// Writes times, bytes and channels of the stages that begin at plan.boundaries into the plan.
@@ -28,7 +28,7 @@ public:
 
   size_t size() const { return graph_.operators.size(); }
   size_t places() const { return legal_.size(); }
-  /// The partitioner's question, with an order of its own and one device like another per stage.
+  /// The partition problem, with its own order and one device of the same kind per stage.
   const PartitionProblem &problem() const { return problem_; }
 
 private:
@@ -37,7 +37,7 @@ private:
   double bottleneck(const std::vector<size_t> &boundaries) const;          // ns
   std::vector<int64_t> needs(const std::vector<size_t> &boundaries) const; // bytes per stage
   bool fits(const std::vector<size_t> &boundaries) const;
-  /// As many stages as were asked for: the longest that can be is halved until there are.
+  /// Splits the longest divisible stage until the requested count is reached.
   std::vector<size_t> filled(std::vector<size_t> boundaries) const;
 
   const Model &model_;

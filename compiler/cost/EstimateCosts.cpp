@@ -2,8 +2,8 @@
 
 #include "compiler/cost/EvaluateGraph.h"
 #include "ir/plan/Cluster.h"
+#include "ir/support/StringSwitch.h"
 #include "ir/values/Values.h"
-#include "llvm/ADT/StringSwitch.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -11,10 +11,10 @@ namespace pipec {
 
 namespace {
 
-/// Reads as many elements of its first tensor as it makes.
+/// Whether it reads only as many elements of its first tensor as it makes.
 bool gathers(llvm::StringRef op) {
-  return llvm::StringSwitch<bool>(op)
-      .Cases("aten::embedding", "aten::index_select", "aten::gather", "aten::index", true)
+  return StringSwitch<bool>(op)
+      .Cases({"aten::embedding", "aten::index_select", "aten::gather", "aten::index"}, true)
       .Default(false);
 }
 

@@ -1,4 +1,4 @@
-// What each operator of the top level costs, from one run on example inputs.
+// The cost of each top-level operator, from one run on example inputs.
 #pragma once
 
 #include "compiler/cost/FlopCounter.h"
@@ -6,7 +6,7 @@
 
 namespace pipec {
 
-/// What one operator of the top level does on the example.
+/// The work of one top-level operator on the example.
 struct OperatorWork {
   Arithmetic arithmetic;
   int64_t bytesMoved = 0, outputBytes = 0;
@@ -15,28 +15,29 @@ struct OperatorWork {
     int64_t bytesMoved = 0;
   };
   Walk inputGrad, weightGrad;
-  int64_t keptBytes = 0; // for the backward, where no operator before kept it
+  int64_t keptBytes = 0; // for the backward, unless an earlier operator kept it
 };
 
 struct OperatorRun;
 
-/// Of the tensors that an operator made.
+/// Bytes of the tensors that an operator made.
 int64_t outputBytesOf(const OperatorRun &run);
 
-/// Runs the flat graph once, operator by operator: the flops of matrix products, convolutions,
-/// attention and recurrent layers that really ran (inside blocks too), and the bytes that operators
-/// move. `backward`: each runs backward, too, and what that does is counted the same way: flops as
-/// FlopCounter has them; bytes, where the forward moves any, are the gradient that comes, what
-/// autograd has kept of inputs and results (for input gradients of weights, too), and the gradients
-/// that are made. What is kept is what autograd really holds on to. Errors: as estimateCosts.
+/// Runs the flat graph once, operator by operator, and counts the flops of matrix products,
+/// convolutions, attention and recurrent layers that really ran (inside blocks too), and the bytes
+/// that operators move. With `backward` each operator also runs backward, and its work is counted
+/// in the same way. Flops are those of FlopCounter. Bytes are counted if the forward moves any: the
+/// incoming gradient, the inputs and results that autograd kept (for input gradients also the
+/// weights), and the gradients that are made. The kept bytes are those that autograd really holds.
+/// Errors: as estimateCosts.
 llvm::Expected<std::vector<OperatorWork>> countWork(Model &model, std::vector<c10::IValue> inputs,
                                                     bool backward = false);
 
 /// Runs the flat graph once, operator by operator, and fills model.nodeCosts: the flops of matrix
-/// products, convolutions, attention and recurrent layers that really ran (inside blocks too) plus
-/// the bytes that memory-bound operators move, weighted by what a CPU core does in that time.
-/// Deterministic: nothing is timed. `inputs`: one value per argument of the method. Errors: Other
-/// with LibTorch's message, naming the operator that failed.
+/// products, convolutions, attention and recurrent layers that really ran (inside blocks too), plus
+/// the bytes that memory-bound operators move, converted to the flops of a CPU core in the same
+/// time. Deterministic: nothing is timed. `inputs` has one value per argument of the method.
+/// Errors: Other with LibTorch's message, naming the operator that failed.
 llvm::Error estimateCosts(Model &model, std::vector<c10::IValue> inputs);
 
 } // namespace pipec

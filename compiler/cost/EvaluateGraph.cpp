@@ -7,6 +7,7 @@
 #include "ir/NodeInfo.h"
 #include "ir/Refusals.h"
 #include "ir/TorchError.h"
+#include "ir/torchfile/LstmState.h"
 #include "ir/torchfile/TorchFile.h"
 #include "passes/analysis/TopLevel.h"
 
@@ -36,7 +37,7 @@ c10::IValue privateCopy(const Attribute &attribute) {
 
 } // namespace
 
-/// Not in the namespace without a name: GraphTimer owns one.
+/// Not in an anonymous namespace, because GraphTimer owns one.
 class GraphEvaluator {
 public:
   /// `countsFlops`: which takes a few microseconds per operator.
@@ -46,7 +47,7 @@ public:
       forEachOuterUse(top_.operators[i], [&](Value *value) { lastUse_[value] = i; });
   }
 
-  /// May be called again: what running a node takes is prepared once.
+  /// May be called again: nodes are prepared once.
   llvm::Error run(std::vector<c10::IValue> inputs,
                   llvm::function_ref<void(const OperatorRun &)> observe, bool backward = false) {
     observe_ = observe;
@@ -107,7 +108,7 @@ private:
     return llvm::Error::success();
   }
 
-  /// Puts weights into a list or takes them out of one: they are weights then as before.
+  /// Whether it puts weights into a list or takes them out of one: they are still weights.
   bool handsOnWeights(Node *node, const std::vector<Value *> &used) const {
     const c10::Symbol kind = node->kind();
     const bool isStructure = kind == c10::prim::ListConstruct || kind == c10::prim::ListUnpack ||
@@ -125,14 +126,15 @@ private:
     return any;
   }
 
-  /// LibTorch did not come as far as the inputs.
+  /// LibTorch failed before it reached the inputs.
   static llvm::Error cannotRun(Node *node, llvm::Error error) {
     ErrorText text = describe(std::move(error));
     return failf(ExitCode::Internal, "LibTorch cannot run {} on its own: {}", describeNode(node),
                  text.message);
   }
 
-  /// Made before the node runs: a value of an earlier one, or a constant outside its blocks.
+  /// Whether the value exists before the node runs: it is from an earlier node, or a constant
+  /// outside its blocks.
   bool isKnownTo(Node *node, Value *value) const {
     if (value->node()->kind() != c10::prim::Constant)
       return values_.count(value);
@@ -150,7 +152,7 @@ private:
     return place->second;
   }
 
-  /// What the node and its blocks take from outside, each once.
+  /// Outer values that the node and its blocks use, each once.
   std::vector<Value *> usedBy(Node *node) const {
     std::vector<Value *> used;
     forEachOuterUse(node, [&](Value *value) {
@@ -160,11 +162,11 @@ private:
     return used;
   }
 
-  /// A branch that types decide runs operator by operator, so that what types say is followed into
-  /// it.
+  /// A branch that types decide runs operator by operator, so that types are followed into it.
   void runNode(Node *node, PreparedNode &prepared, torch::jit::Stack &stack) {
     if (node->kind() == c10::aten::lstm)
-      checkState(node);
+      checkLstmState(valueOf(node->input(0)), valueOf(node->input(1)),
+                     valueOf(node->inputs().back()));
     if (!decided_ || node->kind() != c10::prim::If || !decided_->holds(node->input(0))) {
       runner_.run(node, prepared, stack, [&](Value *value) { return valueOf(value); });
       if (decided_)
@@ -183,18 +185,6 @@ private:
         values_.erase(output);
   }
 
-  /// LibTorch would read and write beyond a state of too few samples (loadSource has the source
-  /// look).
-  void checkState(Node *lstm) {
-    const c10::IValue state = valueOf(lstm->input(1)), batchFirst = valueOf(lstm->inputs().back());
-    if (!state.isTensorList() || state.toTensorVector().empty() || !batchFirst.isBool())
-      return;
-    const int64_t samples = valueOf(lstm->input(0)).toTensor().size(batchFirst.toBool() ? 0 : 1),
-                  states = state.toTensorVector()[0].size(1);
-    TORCH_CHECK(samples == states, "LSTM: expected a state of ", samples, " samples, got one of ",
-                states);
-  }
-
   void runInner(Node *node) {
     torch::jit::Stack stack;
     runNode(node, preparedFor(node), stack);
@@ -207,7 +197,7 @@ private:
     return known != values_.end() ? known->second : torch::jit::toIValue(value).value();
   }
 
-  /// Before the operator itself runs: what it writes here are copies.
+  /// Before the operator itself runs; it writes into copies here.
   OperatorBackward differentiate(Node *node, PreparedNode &prepared) {
     std::vector<BackwardInput> inputs;
     std::vector<std::optional<c10::IValue>> before; // absent: constants
@@ -241,17 +231,17 @@ private:
           }
           torch::jit::Stack stack;
           runner_.run(node, prepared, stack, [&](Value *value) { return valueOf(value); });
-          restore(); // whoever still holds a value then is the graph
+          restore(); // after that, only the graph still holds values
           return stack;
         });
-    restore(); // where it threw
+    restore(); // if it threw
     for (size_t i = 0; i < result.hasGradient.size(); ++i)
       if (result.hasGradient[i])
         needGrad_.insert(node->output(i));
     return result;
   }
 
-  /// A value that the backwards of several operators need is kept once.
+  /// A value that the backwards of several operators need counts once.
   int64_t firstKept(Node *node, const std::vector<Value *> &used,
                     const OperatorBackward &backward) {
     int64_t bytes = 0;
@@ -277,9 +267,9 @@ private:
   std::unordered_map<Value *, c10::IValue> values_;
   std::unordered_map<Value *, size_t> lastUse_;
   std::unordered_map<Node *, PreparedNode> prepared_;
-  std::unordered_set<Value *> weights_;  // of which gradients are wanted
+  std::unordered_set<Value *> weights_;  // whose gradients are needed
   std::unordered_set<Value *> needGrad_; // made from those
-  std::unordered_set<Value *> kept_;     // for a backward, by an operator before
+  std::unordered_set<Value *> kept_;     // for the backward of an earlier operator
 };
 
 namespace {
@@ -288,7 +278,7 @@ bool isNested(const c10::IValue &content) {
   return content.isTensor() && content.toTensor().defined() && content.toTensor().is_nested();
 }
 
-/// A nested tensor has no sizes that a type could have.
+/// A nested tensor has no sizes that a type could hold.
 void annotate(Value *value, const c10::IValue &content) {
   if (value->type()->kind() != c10::TypeKind::TensorType || !content.isTensor() ||
       !content.toTensor().defined() || isNested(content))
@@ -430,7 +420,7 @@ llvm::Error inferTypes(Model &model, std::vector<c10::IValue> inputs) {
     annotateInput(i, inputs[i]);
   for (size_t i = 0; i < model.attributes.size(); ++i)
     annotateInput(model.argumentCount() + i, model.attributes[i].value);
-  std::string nested; // what makes a result that is a nested tensor
+  std::string nested; // the operator whose result is a nested tensor
   auto observe = [&](const OperatorRun &run) {
     for (size_t i = 0; i < run.outputs.size(); ++i) {
       if (isNested(run.outputs[i]) &&

@@ -1,5 +1,5 @@
-// Runs a flat graph operator by operator on example inputs, and writes what that shows about its
-// tensors on its values.
+// Runs a flat graph operator by operator on example inputs, and writes the observed facts about
+// tensors on the graph's values.
 #pragma once
 
 #include "compiler/cost/Backward.h"
@@ -13,18 +13,18 @@ struct Node;
 
 namespace pipec {
 
-/// What one operator of the top level read and made.
+/// The inputs and results of one run of a top-level operator.
 struct OperatorRun {
   torch::jit::Node *node;
-  std::vector<c10::IValue> inputs; // of the node and of what its blocks use from outside
+  std::vector<c10::IValue> inputs; // of the node, and outer values that its blocks use
   const std::vector<c10::IValue> &outputs;
-  Arithmetic work;           // that ran, inside blocks too
-  int64_t ns;                // that it took
-  OperatorBackward backward; // where asked for
+  Arithmetic work;           // arithmetic that ran, also inside blocks
+  int64_t ns;                // duration
+  OperatorBackward backward; // if requested
   int64_t keptBytes = 0;     // of activations that its backward is the first to need
 };
 
-/// The top level as numbers: who reads whose results.
+/// The top level as numbers: which operator reads which results.
 struct OperatorGraph {
   struct Operator {
     std::string op, module; // "aten::linear", "encoder.fc1"
@@ -36,33 +36,33 @@ struct OperatorGraph {
 };
 OperatorGraph operatorGraph(const Model &model);
 
-/// Calls `observe` after each operator of the top level. Values are dropped after their last use;
-/// attributes that the model writes are copied first. One intra-op thread, no gradients; with
-/// `backward` each operator runs once more with them, and backward, and its arithmetic is counted.
-/// `inputs`: one value per argument of the method. Errors: Usage with LibTorch's message, naming
-/// the operator that failed.
+/// Calls `observe` after each top-level operator. Values are dropped after their last use;
+/// attributes that the model writes are copied first. One intra-op thread, no gradients. With
+/// `backward` each operator runs once more with gradients and backward, and its arithmetic is
+/// counted. `inputs` has one value per argument of the method. Errors: Usage with LibTorch's
+/// message, naming the operator that failed.
 llvm::Error evaluateGraph(Model &model, std::vector<c10::IValue> inputs,
                           llvm::function_ref<void(const OperatorRun &)> observe,
                           bool backward = false);
 
-/// Runs a graph again and again, as evaluateGraph does, without counting flops; what running takes
-/// is prepared in the first run. One thread at a time; timers of one model may run side by side
-/// once each has run. The model must outlive it.
+/// Runs a graph repeatedly, as evaluateGraph does, without counting flops. The first run also does
+/// the preparations. One thread at a time; several timers of one model may run in parallel after
+/// the first run of each. The model must outlive it.
 class GraphTimer {
 public:
   explicit GraphTimer(Model &model);
   ~GraphTimer();
 
-  /// Nanoseconds of each operator of the top level. `observe` (may be empty) sees each after it
-  /// ran. `backward`: each runs once more with gradients, and backward. Errors: those of
+  /// Nanoseconds of each top-level operator. `observe` (may be empty) is called after each.
+  /// `backward`: each operator runs once more with gradients, and backward. Errors: those of
   /// evaluateGraph.
   llvm::Expected<std::vector<int64_t>>
   operators(std::vector<c10::IValue> inputs,
             llvm::function_ref<void(const OperatorRun &)> observe = nullptr, bool backward = false);
-  /// Nanoseconds of the graph as one. Errors: the same.
+  /// Nanoseconds of the whole graph. Errors: the same.
   llvm::Expected<int64_t> whole(std::vector<c10::IValue> inputs);
-  /// Nanoseconds of the way back through the graph as one, to every weight that is trained; 0:
-  /// there is none. It holds what the backwards of all operators need. Errors: the same.
+  /// Nanoseconds of the backward through the whole graph, to every trained weight; 0 if there is
+  /// none. It holds the memory that the backwards of all operators need. Errors: the same.
   llvm::Expected<int64_t> wholeBackward(std::vector<c10::IValue> inputs);
 
 private:
@@ -70,16 +70,16 @@ private:
   std::unique_ptr<Impl> impl_;
 };
 
-/// Runs the graph once and gives each tensor of the top level its dtype, rank, sizes and strides at
-/// the example size. Simplification relies on dtype and rank only, and only where the inputs' own
-/// dtype and rank decide them: a runtime refuses inputs of another dtype or rank. Errors: those of
+/// Runs the graph once and sets dtype, rank, sizes and strides of each top-level tensor to those at
+/// the example size. Simplification uses dtype and rank only, and only where dtype and rank of the
+/// inputs determine them: a runtime refuses inputs of another dtype or rank. Errors: those of
 /// evaluateGraph.
 llvm::Error inferTypes(Model &model, std::vector<c10::IValue> inputs);
 
-/// The model with a graph of its own; attributes are shared.
+/// A copy of the model with its own graph; attributes are shared.
 Model withOwnGraph(const Model &model);
 
-/// Takes all of it back: stages accept what the model accepts.
+/// Removes all these types: stages accept what the model accepts.
 void eraseTypes(Model &model);
 
 } // namespace pipec

@@ -1,7 +1,7 @@
 #include "compiler/cost/FlopCounter.h"
 
 #include "ir/plan/Cluster.h"
-#include "llvm/ADT/StringSwitch.h"
+#include "ir/support/StringSwitch.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/record_function.h>
@@ -58,24 +58,26 @@ enum class Family {
 };
 
 Family familyOf(llvm::StringRef name) {
-  return llvm::StringSwitch<Family>(name)
-      .Cases("aten::mm", "aten::bmm", "aten::mv", "aten::dot", Family::Product01)
-      .Cases("aten::addmm", "aten::baddbmm", "aten::addmv", "aten::addbmm", Family::Product12)
-      .Cases("aten::convolution", "aten::_convolution", "aten::convolution_overrideable",
+  return StringSwitch<Family>(name)
+      .Cases({"aten::mm", "aten::bmm", "aten::mv", "aten::dot"}, Family::Product01)
+      .Cases({"aten::addmm", "aten::baddbmm", "aten::addmv", "aten::addbmm"}, Family::Product12)
+      .Cases({"aten::convolution", "aten::_convolution", "aten::convolution_overrideable"},
              Family::Convolution)
-      .Cases("aten::convolution_backward", "aten::convolution_backward_overrideable",
+      .Cases({"aten::convolution_backward", "aten::convolution_backward_overrideable"},
              Family::ConvolutionBackward)
       .Case("aten::_scaled_dot_product_flash_attention_for_cpu_backward", Family::AttentionBackward)
       .Case("aten::mkldnn_rnn_layer_backward", Family::RecurrentBackward)
       .Case("aten::gelu_backward", Family::GeluBackward)
-      .Cases("aten::scaled_dot_product_attention",
-             "aten::_scaled_dot_product_flash_attention_for_cpu", Family::Attention)
+      .Cases({"aten::scaled_dot_product_attention",
+              "aten::_scaled_dot_product_flash_attention_for_cpu"},
+             Family::Attention)
       .Case("aten::mkldnn_rnn_layer", Family::Recurrent)
-      .Cases("aten::max_pool1d", "aten::max_pool2d", "aten::max_pool3d", Family::MaxPool)
-      .Cases("aten::max_pool1d_with_indices", "aten::max_pool2d_with_indices",
-             "aten::max_pool3d_with_indices", Family::MaxPool)
-      .Cases("aten::tanh", "aten::tanh_", Family::Tanh)
-      .Cases("aten::gelu", "aten::gelu_", Family::Gelu)
+      .Cases({"aten::max_pool1d", "aten::max_pool2d", "aten::max_pool3d"}, Family::MaxPool)
+      .Cases({"aten::max_pool1d_with_indices", "aten::max_pool2d_with_indices",
+              "aten::max_pool3d_with_indices"},
+             Family::MaxPool)
+      .Cases({"aten::tanh", "aten::tanh_"}, Family::Tanh)
+      .Cases({"aten::gelu", "aten::gelu_"}, Family::Gelu)
       .Default(Family::None);
 }
 
@@ -84,7 +86,8 @@ struct Count {
   int64_t perOutputElement = 0; // of the first result
 };
 
-/// Inputs may be gone when an operator returns: what its count needs is taken when it starts.
+/// Inputs may be gone when an operator returns, so the numbers for its count are taken at its
+/// start.
 struct Context : at::ObserverContext {
   bool counted = false;
   Count flops, coreFlops;
@@ -101,8 +104,8 @@ bool areOnes(Inputs inputs, size_t index) {
   return std::all_of(values.begin(), values.end(), [](int64_t value) { return value == 1; });
 }
 
-/// What LibTorch gives to its matrix product, a sample at a time, when it has one thread:
-/// convolutions of single points. The others have kernels of their own.
+/// Whether LibTorch gives the convolution to its matrix product, a sample at a time, with one
+/// thread: convolutions of single points. The others have their own kernels.
 bool isProduct(Inputs inputs) {
   constexpr int64_t kSamplesForKernels = 16, kStride = 3, kDilation = 5, kGroups = 8;
   const at::IntArrayRef weight = inputs[1].toTensor().sizes();
@@ -137,8 +140,8 @@ void startConvolution(Inputs inputs, Context &context) {
     context.coreFlops = {2 * pass, filter + kFlopsOfOutput};
 }
 
-/// After the gradient the forward's arguments; the last one says which gradients are wanted, each
-/// of which takes as long as the forward (that of the bias is a sum).
+/// The arguments are the gradient, then those of the forward. The last one says which gradients are
+/// needed; each takes as long as the forward (that of the bias is a sum).
 int64_t convolutionBackwardFlops(Inputs inputs) {
   if (inputs.size() < 11 || !inputs[2].isTensor() || !inputs[10].isBoolList())
     return 0;
@@ -152,7 +155,7 @@ int64_t convolutionBackwardFlops(Inputs inputs) {
   return forward * (int64_t(wanted[0]) + int64_t(wanted[1]));
 }
 
-/// One number stands for all dimensions, which the operator's name has.
+/// One number stands for all dimensions; the operator's name has their number.
 int64_t elementsOfWindow(const char *name, Inputs inputs) {
   const c10::List<int64_t> sizes = inputs[1].toIntList();
   int64_t elements = 1;
@@ -219,8 +222,8 @@ void start(Family family, const char *name, Inputs inputs, Context &context) {
   }
 }
 
-/// An operator that LibTorch's interpreter calls is shown with all of the interpreter's stack: its
-/// own values are the last ones.
+/// An observer of an operator that the interpreter calls gets the whole stack of the interpreter;
+/// the operator's own values are the last ones.
 template <typename Value> c10::ArrayRef<Value> lastOf(c10::ArrayRef<Value> values, size_t count) {
   return values.slice(values.size() - std::min(count, values.size()));
 }

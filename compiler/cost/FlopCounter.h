@@ -5,9 +5,9 @@
 
 namespace pipec {
 
-/// What operators compute. `flops`: what is to be done, on any device. `coreFlops`: as many as the
-/// usual core (kCoreFlopsPerSecond) does in the time that LibTorch's kernels take on one thread,
-/// bytes that every operator moves left out.
+/// The work of operators. `flops`: the operations themselves, on any device. `coreFlops`: the
+/// operations of a usual core (kCoreFlopsPerSecond) in the time that LibTorch's kernels take on one
+/// thread, without the bytes that every operator moves.
 struct Arithmetic {
   int64_t flops = 0, coreFlops = 0;
 
@@ -20,10 +20,11 @@ struct Arithmetic {
 
 /// While alive, adds up the floating point operations (a multiply-add is two) of matrix products,
 /// convolutions, attention, recurrent layers, maximum pooling, tanh and gelu run by this thread,
-/// and of their backwards. The backward of a product is one product for each gradient that is
-/// wanted, the same size as the forward's; attention's makes its scores once more and four products
-/// of them (Dao et al., "FlashAttention", 2022, algorithm 4: five for the forward's two). Outermost
-/// operator of a family counts, so nested calls are not counted twice. One at a time per thread.
+/// and of their backwards. The backward of a product has one product of the forward's size per
+/// requested gradient. The backward of attention computes its scores again and has four products of
+/// them (Dao et al., "FlashAttention", 2022, algorithm 4: five for the forward's two). Only the
+/// outermost operator of a family counts, so nested calls are not counted twice. One at a time per
+/// thread.
 class FlopCounter {
 public:
   FlopCounter();

@@ -7,6 +7,7 @@
 #include "compiler/cost/TrainingTable.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/support/CannotRead.h"
+#include "ir/support/Llvm.h"
 #include "ir/values/Values.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -19,9 +20,9 @@ namespace pipec {
 
 namespace {
 
-/// As whole operations of the usual core, which the plan keeps.
+/// The costs in whole operations of a usual core, the unit of the plan.
 int64_t coreFlops(const Arithmetic &work, int64_t bytesMoved, const ClusterDevice &device) {
-  // Kernels of other devices are not those of a CPU: there arithmetic is just that.
+  // Other devices do not have a CPU's kernels, so only the arithmetic counts there.
   const int64_t arithmetic = device.kind == ClusterDevice::Kind::Cpu ? work.coreFlops : work.flops;
   const double seconds =
       static_cast<double>(arithmetic) / static_cast<double>(device.flopsPerSecond) +
@@ -50,7 +51,7 @@ llvm::Expected<CostTable> countedCosts(Model &model, const std::vector<c10::IVal
     table.rows[i].weightGradNs = ns(row.weightGrad);
     table.rows[i].keptBytes = row.keptBytes;
     llvm::StringRef op = table.rows[i].op;
-    if (row.bytesMoved > 0 && row.arithmetic.flops == 0 && !op.startswith("prim::") &&
+    if (row.bytesMoved > 0 && row.arithmetic.flops == 0 && !startsWith(op, "prim::") &&
         !isMemoryBound(op))
       without.insert(op.str());
   }
@@ -101,16 +102,17 @@ void keep(Model &model, const CostTable &table) {
 } // namespace
 
 llvm::Expected<CostTable> findCosts(Model &model, const std::vector<c10::IValue> &inputs,
-                                    const std::string &cost, const CompileOptions &options,
+                                    const CostSource &cost, const CompileOptions &options,
                                     const ClusterDevice &device, size_t ranks) {
-  const bool training = options.mode == Mode::Train, counted = cost == "analytic";
+  const bool training = options.mode == Mode::Train,
+             counted = std::holds_alternative<AnalyticCosts>(cost);
   llvm::Expected<CostTable> table =
       counted ? countedCosts(model, inputs, device, training)
-      : cost == "measured"
+      : std::holds_alternative<MeasuredCosts>(cost)
           ? timeOperators(model, inputs,
                           {options.costBudgetNs ? options.costBudgetNs : TimingRequest().budgetNs,
                            ranks, training})
-          : costsFromFile(model, cost, training);
+          : costsFromFile(model, std::get<CostFile>(cost).path, training);
   if (!table)
     return table;
   if (!counted)

@@ -1,4 +1,4 @@
-// What the operators of a model cost: counted, measured, or read from a table.
+// The costs of a model's operators: counted, measured, or read from a table.
 #pragma once
 
 #include "compiler/Compiler.h"
@@ -8,16 +8,16 @@
 
 namespace pipec {
 
-/// Costs kept in a model are operations of the usual core: so many a nanosecond.
+/// Costs in a model are operations of a usual core, which does this many in a nanosecond.
 constexpr int64_t kFlopsPerNs = kCoreFlopsPerSecond / 1'000'000'000;
 
-/// Fills model.nodeCosts as `cost` says (analytic, measured, or a file) and returns the same as a
+/// Fills model.nodeCosts as `cost` says and returns the same as a
 /// table; notes for the report go to model.notes. Counted costs are work against the rates of
 /// `device`: deterministic. Measured ones are medians of runs on this machine within
 /// options.costBudgetNs, with one thread, as on one of `ranks`. `inputs`: one value per argument.
 /// Errors: Usage for a table of another model; IO; those of evaluateGraph.
 llvm::Expected<CostTable> findCosts(Model &model, const std::vector<c10::IValue> &inputs,
-                                    const std::string &cost, const CompileOptions &options,
+                                    const CostSource &cost, const CompileOptions &options,
                                     const ClusterDevice &device, size_t ranks);
 
 } // namespace pipec

@@ -12,7 +12,7 @@ namespace pipec {
 
 namespace {
 
-/// To the module, to those around it, and to the model.
+/// Adds the cost to the module, to the enclosing modules, and to the model.
 void add(std::map<std::string, int64_t> &costs, std::string path, int64_t cost) {
   costs[""] += cost;
   while (!path.empty()) {
@@ -38,7 +38,7 @@ llvm::Error measure(const std::string &path, const std::string &method, const st
   auto values = bindArguments(model->signature, argumentTypes(*model), *arguments);
   if (!values)
     return values.takeError();
-  std::vector<c10::IValue> given = *values; // as they were, should the model write into them
+  std::vector<c10::IValue> given = *values; // copies, because the model may write into them
   if (llvm::Error error = estimateCosts(*model, std::move(*values)))
     return explainExample(withArguments(std::move(error), model->signature, given), path, {},
                           model->signature, given, std::vector<bool>(given.size()));

@@ -69,7 +69,7 @@ void NodeRunner::prepareCode(torch::jit::Node *node, PreparedNode &prepared) {
       graph->createClone(node, [&](torch::jit::Value *value) { return map.at(value); }));
   for (torch::jit::Value *output : clone->outputs())
     graph->registerOutput(output);
-  removePrints(graph->block()); // those of the source's first run are enough
+  removePrints(graph->block()); // the source's first run printed already
   preparing_ = true;
   prepared.code.emplace(graph, "pipec_operator");
   preparing_ = false;

@@ -1,4 +1,4 @@
-// Runs one node of a graph by itself: by its kernel, or in the interpreter where it has none.
+// Runs one node of a graph alone: with its kernel, or in the interpreter if it has none.
 #pragma once
 
 #include "llvm/ADT/STLExtras.h"
@@ -16,34 +16,34 @@ struct Value;
 
 namespace pipec {
 
-/// What it takes to run a node belongs to this way of running it, not to the node's time.
+/// The preparation for running a node. It is not part of the node's time.
 struct PreparedNode {
-  std::vector<torch::jit::Value *> used;    // from outside
-  bool writes = false, writesState = false; // into what it reads; into running statistics
+  std::vector<torch::jit::Value *> used;    // outer values
+  bool writes = false, writesState = false; // into its inputs; into running statistics
   std::optional<torch::jit::Operation> operation;
-  std::optional<torch::jit::Code> code; // of nodes without a kernel of their own
+  std::optional<torch::jit::Code> code; // for nodes without a kernel of their own
 };
 
 class NodeRunner {
 public:
-  /// `used`: what the node and its blocks take from outside, each once.
+  /// `used`: the outer values that the node and its blocks read, each once.
   static PreparedNode prepare(torch::jit::Node *node, std::vector<torch::jit::Value *> used);
 
-  /// Onto the stack. `valueOf`: of what the node takes.
+  /// Runs the node on the stack. `valueOf` returns the node's inputs.
   void run(torch::jit::Node *node, PreparedNode &prepared, torch::jit::Stack &stack,
            llvm::function_ref<c10::IValue(torch::jit::Value *)> valueOf);
 
-  int64_t ns() const { return ns_; }            // of the node that ran last
-  bool preparing() const { return preparing_; } // what was thrown came before the node ran
+  int64_t ns() const { return ns_; }            // of the last run
+  bool preparing() const { return preparing_; } // an exception came before the node ran
 
 private:
-  /// Structure, control flow and the like have no kernel of their own: a graph of just this node
-  /// runs in the interpreter.
+  /// Structure and control flow have no kernel of their own: the interpreter runs a graph of just
+  /// this node.
   void prepareCode(torch::jit::Node *node, PreparedNode &prepared);
   void timed(llvm::function_ref<void()> body);
 
   bool preparing_ = false; // a graph for the interpreter
-  int64_t ns_ = 0;         // of the node that ran last
+  int64_t ns_ = 0;         // of the last run
 };
 
 } // namespace pipec

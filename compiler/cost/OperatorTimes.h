@@ -1,4 +1,4 @@
-// How long the operators of a model take on this machine, as ranks of a pipeline will run them.
+// Times of a model's operators on this machine, in the way ranks of a pipeline will run them.
 #pragma once
 
 #include "ir/Model.h"
@@ -8,9 +8,9 @@ namespace pipec {
 
 struct TimingRequest {
   int64_t budgetNs = 10'000'000'000;
-  size_t ranks = 1;      // at work at once; more than this machine has cores count as so many
+  size_t ranks = 1;      // ranks that run at once, limited to this machine's cores
   bool backward = false; // for training
-  int64_t mostBytes = 0; // that a whole backward may hold; 0: half of this machine's memory
+  int64_t mostBytes = 0; // limit for a whole backward; 0: half of this machine's memory
 };
 
 /// Medians of runs with one thread, after one to warm up, on what one micro-batch will be: of each
@@ -18,12 +18,13 @@ struct TimingRequest {
 /// and while none is. The other ranks are the whole model, run again and again on other threads.
 /// At least one run counts, however short the budget. A note in model.notes says when the sum of
 /// the operators' times, or of their backwards, is more than 10 % off that of the whole model, or
-/// why its backward was not timed. `inputs`: one value per argument.
+/// why its backward was not timed. The whole model's forward is timed where eight passes over the
+/// model fit the budget. `inputs`: one value per argument.
 /// Errors: those of evaluateGraph.
 llvm::Expected<CostTable> timeOperators(Model &model, const std::vector<c10::IValue> &inputs,
                                         const TimingRequest &request);
 
-/// A row per operator of the top level without numbers.
+/// A table with one row per top-level operator, without numbers.
 CostTable emptyTable(const Model &model);
 
 } // namespace pipec

@@ -17,9 +17,9 @@ namespace pipec {
 
 namespace {
 
-constexpr double kWorthMoving = 0.99;         // as much less as moving operators must promise
+constexpr double kWorthMoving = 0.99;         // required gain of moving operators
 constexpr double kRounding = 1e-6;            // of sums of costs, relative
-constexpr size_t kMostPlacesForSearch = 5000; // beyond them program order and simple bounds
+constexpr size_t kMostPlacesForSearch = 5000; // with more: program order and simple bounds
 constexpr size_t kMostBytesForSearch = size_t(256) << 20;
 
 class CutPlanner {
@@ -27,7 +27,7 @@ public:
   CutPlanner(const Model &model, const CutRequest &request)
       : model_(model), request_(request), program_(model, request) {}
 
-  /// The best of all orders that compute the same, or program order where that is as good.
+  /// The best cut of all equivalent orders, or of program order if that is as good.
   llvm::Expected<CutPlan> run() {
     if (llvm::Error error = program_.enoughPlaces())
       return std::move(error);
@@ -40,16 +40,16 @@ public:
     const double leastInOrder = plan->lowerBoundNs;
     if (std::optional<PartitionResult> any = inAnyOrder(problem())) {
       bound = std::max(bound, any->lowerBound);
-      if (any->value < kWorthMoving * leastInOrder)
+      if (any->bottleneck < kWorthMoving * leastInOrder)
         takeIfBetter(orderOf(*any), *plan);
     }
     setBound(*plan, bound);
     return plan;
   }
 
-  /// One stage on each of devices that differ: the best of all orders, and of all ways to take the
-  /// devices one after the other. Nothing: no such cut was found. The search knows of weights only:
-  /// a device where a stage needs more than fits has that much less the next time.
+  /// One stage on each of different devices: the best cut of all orders and of all sequences of the
+  /// devices. Nothing if no such cut was found. The search knows of weights only: if a stage needs
+  /// more memory than its device has, the next attempt gives that device less by the excess.
   std::optional<CutPlan> onUnlikeDevices() const {
     std::vector<CutDevice> devices = request_.devices;
     std::optional<double> bound; // of the first time
@@ -88,7 +88,7 @@ public:
     return std::nullopt;
   }
 
-  /// Of every cut, on the fastest device, when nothing need be sent.
+  /// The bound of every cut: all on the fastest device, with nothing to send.
   double boundOfFastest() const {
     return request_.fastest * simpleBound(problem(), request_.stages, /*transfers=*/false);
   }
@@ -132,19 +132,18 @@ private:
         plan.boundaries.push_back(i);
     for (uint32_t device : any.stages)
       plan.deviceOf.push_back(numbers[device]);
-    plan.bottleneckNs = any.value;
+    plan.bottleneckNs = any.bottleneck;
     return plan;
   }
 
-  /// As far as the effort goes; nothing where that is too far.
+  /// The search over all orders, as far as the effort goes; nothing if it is not enough.
   std::optional<PartitionResult> inAnyOrder(const PartitionProblem &problem) const {
     if (program_.places() > kMostPlacesForSearch)
       return std::nullopt;
     PartitionOptions options;
     options.seconds = request_.effort;
-    options.counted = true; // the cut must not depend on what else the machine does
+    options.counted = true; // the cut must not depend on the machine's load
     options.bytes = kMostBytesForSearch;
-    options.orders = 3;
     llvm::Expected<PartitionResult> any = partitionContiguous(problem, options);
     if (any)
       return std::move(*any);
@@ -152,7 +151,7 @@ private:
     return std::nullopt;
   }
 
-  /// Where the program's order needs more memory than there is: that of the shortest stages whose
+  /// If program order needs more memory than there is: the order of the shortest stages whose
   /// weights fit, or of those with the least weights.
   llvm::Expected<CutPlan> inAnyOrderThatFits() const {
     PartitionProblem bytes = problem();
@@ -190,13 +189,13 @@ private:
                                      : "more stages need less memory per stage");
   }
 
-  /// What no cut can do without is at most what this one does.
+  /// Limits a bound to the value of this cut, which is an upper limit for it.
   static void setBound(CutPlan &plan, double bound) {
     PIPEC_ASSERT(bound <= plan.bottleneckNs * (1 + kRounding), "a cut is better than any can be");
     plan.lowerBoundNs = std::min(plan.bottleneckNs, bound);
   }
 
-  /// The operators stage by stage, those of a stage as in the program.
+  /// The operators stage by stage; within a stage in program order.
   std::vector<size_t> orderOf(const PartitionResult &result) const {
     std::vector<size_t> stageOf(request_.stages, 0), order(size());
     for (size_t s = 0; s < result.stages.size(); ++s)
@@ -208,8 +207,8 @@ private:
     return order;
   }
 
-  /// Training keeps the program's order: where a value is read three times or more, the order of
-  /// its readers decides the bits of the sum of their gradients.
+  /// Training keeps program order: if a value is read three times or more, the order of its readers
+  /// decides the bits of the sum of their gradients.
   bool mayMove() const { return model_.mode == Mode::Infer; }
 
   Model movedModel(const std::vector<size_t> &order) const {

@@ -11,7 +11,7 @@ namespace pipec {
 
 namespace {
 
-/// Values are sent beside each other, so the slowest one counts.
+/// Values are sent in parallel, so the slowest one counts.
 int64_t hopOf(const Plan &plan, const Cluster &cluster) {
   auto device = [&](size_t stage) -> llvm::StringRef {
     return cluster.devices[plan.stages[stage].rank % cluster.devices.size()].name;
@@ -26,7 +26,7 @@ int64_t hopOf(const Plan &plan, const Cluster &cluster) {
   return hop;
 }
 
-/// How much of a stage's time is left while no other rank is at work.
+/// The part of a stage's time that remains while no other rank runs.
 double aloneShare(const CostTable &table, const std::vector<size_t> &boundaries, size_t stage) {
   const bool known = stage < boundaries.size() + 1 && !boundaries.empty();
   const size_t begin = known && stage > 0 ? boundaries[stage - 1] : 0;
@@ -40,7 +40,7 @@ const ClusterDevice &deviceOfStage(const Plan &plan, const Cluster &cluster, siz
   return cluster.devices[plan.stages[stage].rank % cluster.devices.size()];
 }
 
-/// Ranks that share a device take turns on it: the simulator of programs knows.
+/// For ranks that share a device and take turns: uses the simulator of programs.
 llvm::Error predictTurns(CompileReport &report, const Cluster &cluster, const Schedule &schedule) {
   const Plan &plan = report.plan;
   RunShape run;

@@ -1,4 +1,4 @@
-// How long a step of a plan will take, from what its operators cost.
+// Predicts the time of a plan's step from the costs of its operators.
 #pragma once
 
 #include "compiler/Compiler.h"
@@ -8,10 +8,10 @@
 
 namespace pipec {
 
-/// Fills report.prediction from report.plan, whose stages have costs: `schedule`, the plan's,
-/// simulated on the cluster's first devices and links. `table`: of the model's operators.
-/// `boundaries`: the operators that stages begin with; empty: not known, so every stage is slowed
-/// down by other ranks as the whole model is.
+/// Fills report.prediction from report.plan, whose stages have costs, by simulating `schedule`, the
+/// plan's schedule, on the cluster's first devices and links. `table` has the model's operators.
+/// `boundaries`: the operators that stages begin with; if they are empty (not known), other ranks
+/// slow down every stage as they slow down the whole model.
 llvm::Error predict(CompileReport &report, const Cluster &cluster, const CostTable &table,
                     const std::vector<size_t> &boundaries, const Schedule &schedule);
 

@@ -12,7 +12,7 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 struct RankState {
   size_t next = 0; // index of the action that runs, or waits
   bool running = false;
-  double left = 0; // part of it that is not done
+  double left = 0; // remaining part of it
   double busy = 0;
 };
 
@@ -63,7 +63,7 @@ private:
            (shared - alone) * std::min(1.0, static_cast<double>(active - 1) / (atOnce_ - 1));
   }
 
-  /// To the next moment at which a rank begins or ends something; false: there is none.
+  /// Advances to the next start or end of an action; false: there is none.
   bool step() {
     double soonest = kNever;
     size_t active = 0;
@@ -96,7 +96,7 @@ private:
   void advance(size_t rank, double ns, double to) {
     RankState &state = ranks_[rank];
     state.busy += to - now_;
-    // What ends at `to` ends exactly there: rounding must not leave a rest of it.
+    // An action that ends at `to` ends exactly there: rounding must not leave a remainder.
     if (now_ + state.left * ns <= to) {
       const Action &action = actionOf(rank);
       ended_[action.stage][static_cast<size_t>(action.microBatch)] = to;

@@ -9,7 +9,7 @@ namespace pipec {
 
 namespace {
 
-/// Numbers in a row: add to a stretch, largest of a stretch.
+/// A sequence of numbers: add to an interval, maximum of an interval.
 class RangeMost {
 public:
   explicit RangeMost(size_t size)
@@ -47,7 +47,7 @@ private:
   std::vector<int64_t> most_, added_; // of subtrees; by what is above them nothing is known
 };
 
-/// The stretch that each operator is in, of those that begin at `boundaries` and at 0.
+/// The interval of each operator, if intervals begin at `boundaries` and at 0.
 std::vector<size_t> stretchOf(size_t size, const std::vector<size_t> &boundaries) {
   std::vector<size_t> stretch(size, 0);
   size_t now = 0;
@@ -114,7 +114,7 @@ std::vector<int64_t> StageMemory::resultsOf(const std::vector<size_t> &boundarie
   return most;
 }
 
-/// A window that grows at its end and shrinks at its beginning. What is alive at an operator does
+/// A window that grows at its end and shrinks at its beginning. The values alive at an operator do
 /// not change when the window begins later.
 std::vector<uint32_t> StageMemory::firstBegins(int64_t limit) const {
   RangeMost alive(size());
@@ -143,7 +143,7 @@ std::vector<uint32_t> StageMemory::firstBegins(int64_t limit) const {
   return first;
 }
 
-/// Each stage as long as can be: no other way needs fewer.
+/// Makes each stage as long as possible: no other way needs fewer stages.
 bool StageMemory::doesFor(int64_t limit, const std::vector<size_t> &legal, size_t stages) const {
   const std::vector<uint32_t> first = firstBegins(limit);
   std::vector<size_t> ends = legal;

@@ -1,5 +1,5 @@
-// What a stage needs in memory, for stages that are stretches of a list of operators: the weights
-// that they read, and the most bytes that results need at once.
+// The memory of stages that are intervals of a list of operators: their weights, and the peak bytes
+// of their results.
 #pragma once
 
 #include "compiler/cost/EvaluateGraph.h"
@@ -11,25 +11,25 @@
 
 namespace pipec {
 
-/// Weights that several stages read count for each of them: each has a copy, or room for one that
-/// is sent. A longer stretch never needs less.
+/// Weights that several stages read count for each of them: each has a copy, or room for a received
+/// one. A longer interval never needs less.
 class StageMemory {
 public:
   /// outputBytes: of each operator. Any thread.
   StageMemory(const OperatorGraph &graph, const std::vector<WeightStorage> &weights,
               std::vector<int64_t> outputBytes);
 
-  /// Of the stages that begin at these operators and at the first.
+  /// Weights of the stages that begin at the first operator and at these.
   std::vector<int64_t> weightsOf(const std::vector<size_t> &boundaries) const;
-  /// Results are alive from their making to their last reader in the stage, those of earlier
-  /// stages from its beginning.
+  /// Peak bytes of results. A result lives until its last reader in the stage; results of earlier
+  /// stages live from the stage's beginning.
   std::vector<int64_t> resultsOf(const std::vector<size_t> &boundaries) const;
 
-  /// For each operator the first one with which a stage may begin that ends with it and needs at
-  /// most `limit` bytes; its successor where it alone needs more. n log n time.
+  /// For each operator: the first operator at which a stage can begin that ends with it and needs
+  /// at most `limit` bytes, or its successor if it alone needs more. n log n time.
   std::vector<uint32_t> firstBegins(int64_t limit) const;
 
-  /// The least limit for which at most `stages` stages do, cut before `legal` operators.
+  /// The least limit for which at most `stages` stages suffice, cut before `legal` operators.
   int64_t least(const std::vector<size_t> &legal, size_t stages) const;
 
 private:

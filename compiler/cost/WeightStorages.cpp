@@ -27,8 +27,7 @@ std::vector<WeightTensor> tensorsIn(const Attribute &attribute) {
   return tensors;
 }
 
-/// Memory that several tensors lie in: as much as they reach over, or their elements where those
-/// have gaps.
+/// Memory of several tensors: the range that they span, or their elements if these have gaps.
 struct Covered {
   uintptr_t begin = UINTPTR_MAX, end = 0;
   std::map<TensorKey, int64_t> elements; // bytes of each different tensor

@@ -1,5 +1,6 @@
 #include "compiler/emit/ArchiveChecksums.h"
 
+#include "ir/support/Llvm.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/xxhash.h"
 
@@ -33,7 +34,7 @@ uint32_t crcOf(uint32_t before, llvm::StringRef bytes) {
 
 bool isWide(llvm::StringRef descriptor) { return descriptor.size() == kWideDescriptorSize; }
 
-/// Of the data as it was before it was compressed.
+/// The size of the data before compression.
 uint64_t sizeIn(llvm::StringRef descriptor) {
   return isWide(descriptor) ? read64le(descriptor.data() + 16) : read32le(descriptor.data() + 12);
 }
@@ -49,11 +50,11 @@ void ArchiveChecksums::put(llvm::StringRef bytes) {
     putData(bytes);
 }
 
-/// Up to the data: a call never holds bytes of both.
+/// Writes up to the data: a call never holds bytes of both.
 void ArchiveChecksums::putHeader(llvm::StringRef bytes) {
   pending_ += bytes;
   const llvm::StringRef header = pending_;
-  if (header.size() < kLocalHeaderSize || !header.startswith(kLocalHeader))
+  if (header.size() < kLocalHeaderSize || !startsWith(header, kLocalHeader))
     return; // more of it comes, or it is the directory
   const size_t name = read16le(header.data() + 26), extra = read16le(header.data() + 28);
   if (header.size() < kLocalHeaderSize + name + extra)
@@ -78,20 +79,20 @@ void ArchiveChecksums::putData(llvm::StringRef bytes) {
     return take_(bytes);
   }
   std::string id;
-  if (llvm::StringRef(record.name).endswith("/.data/serialization_id"))
+  if (endsWith(record.name, "/.data/serialization_id"))
     bytes = id = serializationId(bytes);
   record.crc = crcOf(record.crc, bytes);
   take_(bytes);
 }
 
-/// Whether the record's data ended before these bytes. The writer hands over data that is not
-/// compressed in one call, and deflated data says itself where it ends: so nothing that the data
-/// may hold is taken for its end.
+/// Whether the record's data ended before these bytes. The writer passes uncompressed data in one
+/// call, and deflated data marks its own end, so no content of the data can be mistaken for its
+/// end.
 bool ArchiveChecksums::isAllOfData(llvm::StringRef next) {
   Record &record = records_.back();
   if (!record.compressed)
     return record.begun;
-  if (!next.startswith(kDescriptor) || !(next.size() == kDescriptorSize || isWide(next)))
+  if (!startsWith(next, kDescriptor) || !(next.size() == kDescriptorSize || isWide(next)))
     return false; // spares inflating what is not all there
   const std::optional<uint32_t> crc = crcOfDeflated(sizeIn(next));
   record.crc = crc.value_or(0);
@@ -100,7 +101,7 @@ bool ArchiveChecksums::isAllOfData(llvm::StringRef next) {
 
 void ArchiveChecksums::putDescriptor(llvm::StringRef bytes) {
   const Record &record = records_.back();
-  require(bytes.startswith(kDescriptor) && (bytes.size() == kDescriptorSize || isWide(bytes)),
+  require(startsWith(bytes, kDescriptor) && (bytes.size() == kDescriptorSize || isWide(bytes)),
           "a record's data in one call");
   require(record.compressed || sizeIn(bytes) == record.stored, "as many bytes as were stored");
   std::string descriptor = bytes.str();
@@ -110,9 +111,10 @@ void ArchiveChecksums::putDescriptor(llvm::StringRef bytes) {
   inData_ = false;
 }
 
-/// Nothing where the data so far is not a whole stream of so many bytes.
+/// Nothing if the data so far is not a complete stream of this many bytes.
 std::optional<uint32_t> ArchiveChecksums::crcOfDeflated(uint64_t size) const {
-  constexpr uint64_t kMostPerByte = 1032; // what a byte of a deflated stream can stand for
+  constexpr uint64_t kMostPerByte = 1032; // limit for the bytes that a byte of a deflated stream
+                                          // represents
   if (size > kMostPerByte * pending_.size())
     return std::nullopt;
   const std::unique_ptr<libdeflate_decompressor, void (*)(libdeflate_decompressor *)> inflater(
@@ -129,8 +131,8 @@ std::optional<uint32_t> ArchiveChecksums::crcOfDeflated(uint64_t size) const {
   return crcOf(0, text);
 }
 
-/// 20 digits of the names, 20 of the checksums, which the writer does not know: ours instead, so
-/// that archives of other bytes have another id.
+/// 20 digits for the names, 20 for the checksums. The writer does not know the checksums, so this
+/// replaces its id; archives with other bytes get another id.
 std::string ArchiveChecksums::serializationId(llvm::StringRef written) const {
   constexpr size_t kDigits = 20;
   require(written.size() == 2 * kDigits, "an id of 40 digits");
@@ -150,7 +152,7 @@ void ArchiveChecksums::fillDirectory() {
   size_t at = 0;
   for (const Record &record : records_) {
     const llvm::StringRef rest = llvm::StringRef(pending_).drop_front(at);
-    require(rest.size() >= kDirectoryEntrySize && rest.startswith(kDirectoryEntry),
+    require(rest.size() >= kDirectoryEntrySize && startsWith(rest, kDirectoryEntry),
             "a directory of all records");
     const size_t name = read16le(rest.data() + 28), extra = read16le(rest.data() + 30),
                  comment = read16le(rest.data() + 32);
@@ -161,7 +163,7 @@ void ArchiveChecksums::fillDirectory() {
     write32le(pending_.data() + at + 16, record.crc);
     at += kDirectoryEntrySize + name + extra + comment;
   }
-  require(!llvm::StringRef(pending_).drop_front(at).startswith(kDirectoryEntry),
+  require(!startsWith(llvm::StringRef(pending_).drop_front(at), kDirectoryEntry),
           "no more than all records");
 }
 

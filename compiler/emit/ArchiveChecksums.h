@@ -1,4 +1,4 @@
-// The CRC-32 of each record of an archive, put in while LibTorch writes it.
+// Adds the CRC-32 of each record to an archive while LibTorch writes it.
 //
 //   local header | name, padding | data, perhaps compressed | descriptor: CRC, sizes     per record
 //   directory: name, CRC, sizes, place of every record
@@ -14,18 +14,18 @@
 
 namespace pipec {
 
-/// Takes what a PyTorchStreamWriter without checksums writes, call by call, and hands it on with
-/// them: the same archive as with its own, but for the text of .data/serialization_id. Computing
-/// them with the processor's own instructions takes a small part of the time; of gigabytes of
-/// weights that is seconds. Throws when the archive is not of that form.
+/// Takes the output of a PyTorchStreamWriter without checksums, call by call, and passes it on with
+/// checksums. The archive is the same as with the writer's own checksums, except for the text of
+/// .data/serialization_id. The processor's CRC instructions are much faster, which saves seconds
+/// for gigabytes of weights. Throws if the archive does not have that form.
 class ArchiveChecksums {
 public:
   using Take = std::function<void(llvm::StringRef)>;
-  /// `take` gets data of records that are not compressed where they lie.
+  /// `take` gets data of uncompressed records in place, without a copy.
   explicit ArchiveChecksums(Take take) : take_(std::move(take)) {}
 
   void put(llvm::StringRef bytes);
-  /// The writer has written everything. Once, and nothing after it.
+  /// Call it once, last, when the writer has written everything.
   void finish();
 
 private:
@@ -45,9 +45,9 @@ private:
   void fillDirectory();
 
   Take take_;
-  std::vector<Record> records_; // in order; the last one may be under way
+  std::vector<Record> records_; // in order; the last one may be incomplete
   bool inData_ = false;
-  std::string pending_; // of a header, or the compressed data of a record, or the directory
+  std::string pending_; // of a header, of a record's compressed data, or of the directory
 };
 
 } // namespace pipec

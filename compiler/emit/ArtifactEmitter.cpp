@@ -18,7 +18,7 @@ std::string textOf(const torch::jit::Graph &graph) {
   return os.str();
 }
 
-/// Stage files whose last bytes are still on their way while the next one is made.
+/// Stage files that are still being written while the next one is made.
 class FilesUnderWay {
 public:
   explicit FilesUnderWay(ArtifactWriter &writer) : writer_(writer) {}
@@ -30,7 +30,7 @@ public:
   }
 
   llvm::Error add(const std::string &name, std::unique_ptr<StageFile> file) {
-    // Each has one thread that works; with few of them the last one would work alone for long.
+    // Each has one working thread; with few of them the last one would run alone for long.
     constexpr size_t kMost = 7;
     files_.push_back({name, std::async(std::launch::async,
                                        [file = std::move(file)] { return file->finish(); })});
@@ -70,7 +70,7 @@ private:
 llvm::Error emitStages(const StagedModel &model, const std::shared_ptr<StableBytes> &stable,
                        int64_t pastCacheFrom, ArtifactWriter &writer) {
   const bool pastCache = stable->totalBytes() >= static_cast<size_t>(pastCacheFrom);
-  // Before the large files: to sync a small one may take as long as the disk needs for those.
+  // Before the large files, because syncing a small file may have to wait for those.
   for (size_t i = 0; i < model.stages.size(); ++i)
     if (llvm::Error error =
             writer.write("stage-" + std::to_string(i) + ".ir", textOf(*model.stages[i].graph)))

@@ -10,16 +10,16 @@
 
 namespace pipec {
 
-/// stage-K.pt and stage-K.ir of every stage. `stable` learns digests of weights that are written.
-/// From `pastCacheFrom` bytes in it on the disk gets files from us: the kernel's cache would have
-/// to find gigabytes for pages that may not be read here, and would push out as much of others.
+/// Writes stage-K.pt and stage-K.ir of every stage. `stable` learns the digests of the written
+/// weights. Files of at least `pastCacheFrom` bytes bypass the kernel's cache: it would need
+/// gigabytes of pages that may not be read here, and would evict as many pages of other files.
 /// Errors: IO, Internal.
 llvm::Error emitStages(const StagedModel &model, const std::shared_ptr<StableBytes> &stable,
                        int64_t pastCacheFrom, ArtifactWriter &writer);
-/// plan.json, schedule.csv and, last, MANIFEST. Errors: IO.
+/// Writes plan.json, schedule.csv and, last, MANIFEST. Errors: IO.
 llvm::Error emitPlan(const Plan &plan, const Schedule &schedule, ArtifactWriter &writer);
-/// What a reader of the files will see: the plan, verified, with its schedule lowered and checked.
-/// Errors: Internal when the files do not say what `written` says, which has been validated.
+/// Reads the files as a user will: the plan, verified, with its schedule lowered and checked.
+/// Errors: Internal if the files differ from `written`, which has been validated.
 llvm::Expected<Plan> readBackPlan(const std::string &directory, const Plan &written);
 
 } // namespace pipec

@@ -15,7 +15,7 @@ namespace {
 
 class ModelEmitter : ModuleBuilder {
 public:
-  // Training flags are folded into the graph: what the modules still have says that nothing trains.
+  // Training flags are folded into the graph; the modules' own flags are false.
   explicit ModelEmitter(const Model &model)
       : ModuleBuilder("__torch__.pipec.Model", /*training=*/false), model_(model) {}
 
@@ -78,7 +78,7 @@ private:
     TORCH_CHECK(false, "default of ", input.name, ": ", why);
   }
 
-  /// The result as the source builds it from its parts.
+  /// Builds the result from its parts, as the source does.
   torch::jit::Value *tree(torch::jit::Graph &graph, const OutputTree &node) {
     if (node.kind == OutputTree::Kind::Leaf)
       return results_[node.leaf];
@@ -104,7 +104,7 @@ private:
   c10::TupleTypePtr namedTuple(const OutputTree &node, const std::vector<c10::TypePtr> &types) {
     if (node.keys.empty())
       return nullptr;
-    // Two types may have one name: they are told apart by where they are.
+    // Two types may have one name, so the number in the path distinguishes them.
     for (size_t number = 1;; ++number) {
       c10::QualifiedName name("__torch__.pipec.named" + std::to_string(number) + "." +
                               node.typeName);

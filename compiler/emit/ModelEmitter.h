@@ -1,4 +1,4 @@
-// A whole flat model as a module with its own method again.
+// Turns a whole flat model into a module with its own method again.
 #pragma once
 
 namespace torch::jit {
@@ -9,8 +9,8 @@ namespace pipec {
 
 struct Model;
 
-/// The arguments, defaults and result tree of the signature; state is stored where the source keeps
-/// it.
+/// The module's method has the arguments, defaults and result tree of the signature. State is
+/// stored where the source keeps it.
 torch::jit::Module moduleOf(const Model &model);
 
 } // namespace pipec

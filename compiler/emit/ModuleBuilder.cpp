@@ -13,7 +13,7 @@ namespace pipec {
 
 namespace {
 
-/// Source lines would make the bytes depend on where the author's file lay.
+/// With source lines the bytes would depend on the path of the author's file.
 void stripSourceRanges(torch::jit::Block &block) {
   for (torch::jit::Node *node : block.nodes()) {
     node->setSourceRange(torch::jit::SourceRange());
@@ -24,7 +24,7 @@ void stripSourceRanges(torch::jit::Block &block) {
   }
 }
 
-/// Modules may be called what no class may: "block 1", "a/b".
+/// Modules may have names that no class can have: "block 1", "a/b".
 std::string identifier(llvm::StringRef name) {
   std::string text = name.str();
   for (char &c : text)

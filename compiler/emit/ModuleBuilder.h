@@ -1,5 +1,5 @@
-// What every file that the compiler writes is made of: a hierarchy of modules that hold weights,
-// and methods.
+// The common parts of every file that the compiler writes: a hierarchy of modules that hold
+// weights, and methods.
 #pragma once
 
 #include "ir/artifact/ArgumentNames.h"
@@ -18,22 +18,22 @@ struct Value;
 
 namespace pipec {
 
-/// What the modules of one file have in common: the hierarchy that weights are registered in, and
-/// methods.
+/// Builds the modules of one file: the hierarchy that weights are registered in, and methods.
 class ModuleBuilder {
 public:
-  /// training: of the flags that every module gets.
+  /// `training` is the flag of every module.
   ModuleBuilder(std::string className, bool training);
 
 protected:
   torch::jit::Module makeModule(const std::string &name);
-  /// a.b_c and a_b.c are two modules.
+  /// A class name that is not taken: a.b_c and a_b.c must be two modules.
   std::string freshClassName(const std::string &wish);
-  /// The module that holds attribute `path`, made on the way. Its last component stays in `leaf`.
+  /// The module that holds attribute `path`; missing modules are made. `leaf` gets the last
+  /// component.
   torch::jit::Module holderOf(llvm::StringRef path, std::string &leaf);
   void registerAs(const std::string &path, AttributeKind kind, const c10::IValue &value,
                   const c10::TypePtr &type);
-  /// A new method's graph; its input is the module.
+  /// Begins a new method; its graph has the module as input.
   std::shared_ptr<torch::jit::Graph> beginMethod();
   torch::jit::Value *addInput(torch::jit::Graph &graph, llvm::StringRef name,
                               const c10::TypePtr &type);
@@ -49,12 +49,12 @@ protected:
   torch::jit::Module module_;
 
 private:
-  /// The module of this path; each is read once in a method.
+  /// The value of the module at this path. A method reads each module once.
   torch::jit::Value *holderValue(torch::jit::Graph &graph, llvm::StringRef path);
 
-  // Of the method that is being made:
+  // Of the method in progress:
   ArgumentNames names_;                                // of its arguments
-  std::map<std::string, torch::jit::Value *> holders_; // modules that were read, by path
+  std::map<std::string, torch::jit::Value *> holders_; // modules already read, by path
 };
 
 } // namespace pipec

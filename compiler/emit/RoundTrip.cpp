@@ -25,7 +25,7 @@ using torch::jit::Graph;
 using torch::jit::Node;
 using torch::jit::Value;
 
-/// Of a copy: fork bodies, which it shares with the model, keep theirs.
+/// For a copy: fork bodies, which it shares with the model, keep their source lines.
 void forgetSourceLines(Block &block) {
   for (Node *node : block.nodes()) {
     node->setSourceRange(torch::jit::SourceRange());
@@ -34,9 +34,9 @@ void forgetSourceLines(Block &block) {
   }
 }
 
-/// TorchScript source and the constants that it refers to: what a file holds, without the file.
+/// TorchScript source and its constants: the content of a file, without the file.
 struct Written {
-  torch::jit::ExtraFilesMap sources; // by what stands before the class, "__torch__.pipec"
+  torch::jit::ExtraFilesMap sources; // by the class's prefix, "__torch__.pipec"
   std::vector<c10::IValue> constants;
 };
 
@@ -45,7 +45,8 @@ const c10::QualifiedName kClass("__torch__.pipec.Whole");
 /// The graph as a method of a module without attributes: weights are arguments, so none is written.
 Written write(Graph &source) {
   auto graph = source.copy();
-  forgetSourceLines(*graph->block()); // they are carried over, and take long to write and read
+  forgetSourceLines(*graph->block()); // they are carried over separately, and take long to write
+                                      // and read
   auto unit = std::make_shared<torch::jit::CompilationUnit>();
   auto type = c10::ClassType::create(kClass, unit, /*is_module=*/true);
   unit->register_type(type);
@@ -84,7 +85,7 @@ c10::ClassTypePtr load(const Written &written, std::shared_ptr<torch::jit::Compi
 std::shared_ptr<Graph> read(const Written &written, size_t outputs) {
   auto unit = std::make_shared<torch::jit::CompilationUnit>();
   c10::ClassTypePtr type = load(written, unit);
-  // Not a copy: nobody else has the module.
+  // Not a copy: this is the only reference to the module.
   auto graph = torch::jit::toGraphFunction(type->getMethod("forward")).graph();
   graph->eraseInput(0);
   if (outputs == 1)
@@ -108,8 +109,8 @@ void flatten(Block &block, std::vector<Node *> &nodes) {
   }
 }
 
-/// Both graphs have nearly the same operators in nearly the same order: each takes the metadata of
-/// the next one of its kind.
+/// Both graphs have nearly the same operators in nearly the same order, so each node takes the
+/// metadata of the next node of its kind.
 void carryMetadata(Graph &from, Graph &to) {
   constexpr size_t kWindow = 64;
   std::vector<Node *> source, target;
@@ -135,8 +136,8 @@ std::vector<Node *> randomOperators(Graph &graph) {
   return nodes;
 }
 
-/// A check that always holds, of something that LibTorch does not know. It keeps what a check
-/// reads.
+/// Inserts a check that always holds but that LibTorch cannot evaluate. LibTorch keeps values that
+/// a check reads.
 void insertCheckOf(Node *draw) {
   Graph &graph = *draw->owningGraph();
   torch::jit::WithInsertPoint guard(draw->next());
@@ -154,10 +155,10 @@ void insertCheckOf(Node *draw) {
     node->copyMetadata(draw);
 }
 
-/// LibTorch drops operators whose results nobody uses in their function. It did so with those of
-/// the author's functions when it read the source; what nobody uses now is what a call returned in
-/// vain, or died since. The source draws for it, and without it later operators would draw other
-/// numbers.
+/// When LibTorch reads source, it drops operators whose results are unused in their function. It
+/// already did so in the author's functions. The operators that are unused now either computed an
+/// unused result of a call, or lost their users in a pass. The source runs them and draws for them,
+/// and without these draws later operators would draw other numbers.
 bool keepUnusedDraws(Graph &graph) {
   bool changed = false;
   for (Node *node : randomOperators(graph)) {

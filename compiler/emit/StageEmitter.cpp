@@ -47,7 +47,7 @@ private:
     return stage_.graph->inputs()[stage_.plan.inputs.size() + index]->type();
   }
 
-  /// The weights of the module's own, given to `pipecForward`: the stage's code stands in the file
+  /// forward calls `pipecForward` with the module's own weights, so the file holds the stage's code
   /// once.
   void addForward(const torch::jit::Function &pipecForward) {
     std::shared_ptr<Graph> graph = beginMethod();
@@ -75,7 +75,7 @@ private:
     finish("forward", graph, packed(*graph, outputs));
   }
 
-  /// What the stage's outputs are in the caller.
+  /// The values of the stage's outputs in the caller.
   std::vector<Value *> call(Graph &graph, const torch::jit::Function &method,
                             const std::vector<Value *> &arguments) const {
     torch::jit::Node *node = graph.insertNode(graph.create(c10::prim::CallMethod, arguments));
@@ -134,7 +134,7 @@ private:
     return ports;
   }
 
-  /// Whether forward has to do with the attribute.
+  /// Whether forward uses the attribute.
   bool isRead(size_t attribute) const {
     return argumentsOf(attribute) > 0 ||
            llvm::any_of(stage_.plan.weightChannelsOut,
@@ -157,8 +157,7 @@ private:
   std::vector<c10::IValue> values_;
 };
 
-/// Writes what `build` makes. Errors: Internal; what went wrong with the bytes is the sink's to
-/// say.
+/// Writes the result of `build`. Errors: Internal; the sink reports errors of writing the bytes.
 llvm::Error writeModule(Sink &sink, const std::string &what, llvm::function_ref<Module()> build) {
   return guardTorchError(ExitCode::Internal, "writing " + what, [&] {
     Module module = build();
@@ -166,7 +165,7 @@ llvm::Error writeModule(Sink &sink, const std::string &what, llvm::function_ref<
     ArchiveChecksums checksums([&](llvm::StringRef bytes) { sink.put(bytes); });
     Sink checked([&](llvm::StringRef bytes) { checksums.put(bytes); });
     {
-      // Without a path: its name would become part of the archive.
+      // Without a path, because its name would become part of the archive.
       caffe2::serialize::PyTorchStreamWriter writer(
           [&](const void *bytes, size_t n) {
             checked.put({static_cast<const char *>(bytes), n});

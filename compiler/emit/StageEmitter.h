@@ -9,19 +9,20 @@
 namespace pipec {
 
 /// Writes the file of stage `index`. It has
-///   forward(inputs..., weight ports...)             -> outputs without state..., owned weights
-///   that are sent pipec_forward(inputs..., one per weight use...) -> outputs with state
-/// each result bare when it is one, a tuple when several, None when none. Weight ports follow the
-/// inputs in order of the attributes that arrive on a channel. No source line, path or shape gets
-/// into the bytes: the same stage gives the same file. Errors: Internal when LibTorch cannot write
-/// the graph; what went wrong with the bytes is the sink's to say.
+///   forward(inputs..., weight ports...)              -> outputs without state..., owned weights
+///                                                       that are sent
+///   pipec_forward(inputs..., one per weight use...)  -> outputs with state
+/// A method returns one result bare, several as a tuple, and None if there is none. Weight ports
+/// follow the inputs in order of the attributes that arrive on a channel. The bytes contain no
+/// source line, path or shape: the same stage gives the same file. Errors: Internal if LibTorch
+/// cannot write the graph; the sink reports errors of writing the bytes.
 llvm::Error emitStage(const StagedModel &model, size_t index, Sink &sink);
 
-/// Writes a flat model into `file`, which is the caller's to publish: its method with the
-/// arguments, defaults and result tree of its signature, every attribute under all its names, state
-/// stored where the source keeps it. Modules that hold no attribute are not made. The same model
-/// gives the same bytes. Errors: Internal when LibTorch cannot write the graph; what the file could
-/// not take is the file's to say.
+/// Writes a flat model into `file`, which the caller publishes: its method with the arguments,
+/// defaults and result tree of its signature, every attribute under all its names, state stored
+/// where the source keeps it. Modules without attributes are left out. The same model gives the
+/// same bytes. Errors: Internal if LibTorch cannot write the graph; the file reports errors of
+/// writing the bytes.
 llvm::Error emitModel(const Model &model, NewFile &file);
 
 } // namespace pipec

@@ -1,4 +1,4 @@
-// A TorchScript file while LibTorch writes it.
+// Receives a TorchScript file while LibTorch writes it.
 //
 //   LibTorch -> Sink -> LargeFile's buffers and sha256     a thread
 //                                 +-> the disk             a thread
@@ -17,8 +17,8 @@
 
 namespace pipec {
 
-/// Takes what LibTorch's writer writes, and always all of it: the destructor of that writer throws,
-/// and so ends the process, when bytes are refused. It remembers what went wrong.
+/// Takes the output of LibTorch's writer, and always accepts all of it: if bytes are refused, that
+/// writer's destructor throws and so ends the process. The sink keeps the first error.
 class Sink {
 public:
   using Take = std::function<void(llvm::StringRef)>;
@@ -28,7 +28,7 @@ public:
   ~Sink();
 
   void put(llvm::StringRef bytes);
-  /// The first thing that `take` threw, after which it was not called any more.
+  /// The first exception of `take`, which is not called again after it.
   llvm::Error takeError();
 
 private:
@@ -37,19 +37,19 @@ private:
   bool failed_ = false;
 };
 
-/// The file that becomes `path`, written and digested on other threads while the caller makes it.
+/// The file that becomes `path`. Other threads write and hash it while the caller makes it.
 class StageFile {
 public:
-  /// Bytes in `stable` do not wait in a copy, and their digests become known; those that went past
-  /// the kernel's cache are noted there, for who would have to read them from the disk to compare
-  /// them. Throws when the machine has no more threads.
+  /// Bytes in `stable` are not copied, and their digests become known. Bytes that bypassed the
+  /// kernel's cache are recorded there, because comparing them later would read the disk. Throws if
+  /// the machine has no more threads.
   StageFile(std::string path, std::shared_ptr<StableBytes> stable, bool pastCache = false);
   StageFile(const StageFile &) = delete;
   StageFile &operator=(const StageFile &) = delete;
 
   Sink &sink() { return sink_; }
-  /// Waits until all is there, gives the file its name and returns its sha256; to sync it is the
-  /// caller's business. Once, by any thread. Errors: IO (path, reason), OutOfMemory, Internal.
+  /// Waits until all is written, renames the file and returns its sha256. Syncing is left to the
+  /// caller. Call it once, on any thread. Errors: IO (path, reason), OutOfMemory, Internal.
   llvm::Expected<std::string> finish();
 
 private:
@@ -57,7 +57,8 @@ private:
   std::shared_ptr<StableBytes> stable_;
   bool pastCache_;
   uint64_t size_ = 0;
-  std::vector<std::pair<uint64_t, llvm::StringRef>> written_; // of `stable`, with their offsets
+  std::vector<std::pair<uint64_t, llvm::StringRef>> written_; // bytes of `stable`, with their
+                                                              // offsets
   NewFile file_;
   LargeFile writing_;
   StreamDigest digest_;

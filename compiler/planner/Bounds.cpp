@@ -21,7 +21,7 @@ std::vector<double> ratios(const std::vector<double> &base, const std::vector<do
                            size_t limit) {
   std::vector<double> all;
   for (size_t item = 0; item < base.size(); ++item)
-    if (base[item] > 0 && other[item] > 0 && base[item] < kUnlimited && other[item] < kUnlimited)
+    if (base[item] > 0 && other[item] > 0)
       all.push_back(base[item] / other[item]);
   std::sort(all.begin(), all.end());
   std::vector<double> result;

@@ -1,4 +1,4 @@
-// What no partition can beat: bounds from the work there is and the devices there are.
+// Lower bounds that no partition beats, from the total work and the available devices.
 #pragma once
 
 #include "compiler/planner/Items.h"
@@ -9,8 +9,8 @@
 
 namespace pipec {
 
-/// When to stop, and how long it has been. `counted`: time is what the questions whether it has
-/// passed are worth, which does not depend on the machine.
+/// A time limit with its start. If `counted`, each question whether the time is up counts as a
+/// fixed time, so the result does not depend on the machine.
 class Deadline {
 public:
   explicit Deadline(double seconds, bool counted = false)
@@ -23,7 +23,7 @@ public:
     return elapsed() > limit_;
   }
   double limit() const { return limit_; }
-  /// The same start, another end.
+  /// The same start with another end.
   Deadline until(double seconds) const {
     Deadline other = *this;
     other.limit_ = std::min(seconds, limit_);
@@ -32,22 +32,22 @@ public:
 
 private:
   using Clock = std::chrono::steady_clock;
-  static constexpr double kSecondsPerQuestion = 0.0005; // the searches ask about as often
+  static constexpr double kSecondsPerQuestion = 0.0005; // about the rate at which searches ask
   Clock::time_point start_;
   double limit_;
-  std::shared_ptr<uint64_t> questions_; // so far, of all that have the same start
+  std::shared_ptr<uint64_t> questions_; // asked so far, over all deadlines with the same start
 };
 
-/// Weights per kind for the argument: with any weights, the sum over items of min over kinds of
-/// weight * time is at most the sum over devices of weight * load (the dual of dividing the work
-/// arbitrarily finely). A weight of 0 stands for a kind that is not there.
+/// Weights per kind for the bound: for any weights, the sum over items of min over kinds of weight
+/// * time is at most the sum over devices of weight * load (the dual of dividing the work
+/// arbitrarily finely). A weight of 0 excludes the kind.
 using KindWeights = std::vector<double>;
 
-/// Weights, the largest 1, that make the bound for the kinds in `mask` with these device counts as
-/// large as a search over the ratios of times finds.
+/// Weights, the largest 1, that maximise the bound for the kinds in `mask` with these device
+/// counts, found by a search over the ratios of times.
 KindWeights bestWeights(const Items &items, const std::vector<DeviceKind> &kinds, uint32_t mask);
 
-/// min over the weighted kinds of weight * time; infinite when none of them may run the item.
+/// min over the weighted kinds of weight * time; infinite when there are none.
 double weightedTime(const Items &items, uint32_t item, const KindWeights &weights);
 
 /// A lower bound on the largest load of any assignment, contiguous or not: balance and largest

@@ -1,5 +1,5 @@
-// One schedule for one work, tried: it is made, what it needs is held against the memory of every
-// rank, and its program is simulated.
+// Tries one schedule for one work: generates it, compares its memory with the limit of every rank,
+// and simulates its program.
 #pragma once
 
 #include "compiler/planner/Bounds.h"
@@ -11,15 +11,15 @@
 
 namespace pipec {
 
-/// A schedule for a work, and what is known of it.
+/// A schedule for a work, and the results of its trial.
 struct ScheduleCandidate {
-  std::string schedule; // of the generator
+  std::string schedule; // name of the generator
   std::shared_ptr<const StagedWork> work;
   std::vector<bool> recompute;    // per stage; empty: none
-  int64_t atLeast = 0;            // nanoseconds of a step: messages find every link and window free
-  std::optional<int64_t> step;    // simulated; not where `atLeast` is no better than the best
+  int64_t atLeast = 0;            // lower bound of a step in ns: every link and window is free
+  std::optional<int64_t> step;    // simulated; absent if `atLeast` is no better than the best
   std::vector<int64_t> needBytes; // per rank
-  ErrorText why{ExitCode::Success, "", ""}; // why it cannot be
+  ErrorText why{ExitCode::Success, "", ""}; // why it is not valid
 
   bool valid() const { return why.code == ExitCode::Success; }
   int64_t mostBytes() const;
@@ -31,17 +31,18 @@ struct FastestSchedule {
   SimulatedRun run;
 };
 
-/// Candidates that are tried one after the other; knows the fastest.
+/// Tries candidates one after the other and keeps the fastest.
 class CandidateTrial {
 public:
-  /// `memoryText`: how messages write memory; null: "5 bytes".
+  /// `memoryText`: the form of memory in messages; null: "5 bytes".
   CandidateTrial(double seconds, std::string (*memoryText)(int64_t bytes))
       : deadline_(seconds), memoryText_(memoryText) {}
 
-  /// Fills the candidate; takes it when it is the best so far. False: it needs too much memory.
-  /// Messages need some, which generators that choose by memory are not told of at first.
+  /// Fills the candidate and keeps it if it is the best so far. Returns false if it needs too much
+  /// memory. Messages need memory that generators which choose by memory do not count; a retry
+  /// tells them.
   llvm::Expected<bool> tryCandidate(const Generator &generator, ScheduleCandidate &candidate);
-  /// The bytes on its largest rank, of its program, where the table was too large already.
+  /// The bytes of its program on the largest rank, if its table was already too large.
   std::optional<int64_t> exactNeed(const ScheduleCandidate &candidate) const;
 
   /// Null: nothing fits yet.
@@ -50,20 +51,20 @@ public:
   void forgetBest() { best_.reset(); }
 
   bool outOfTime() const { return deadline_.passed(); }
-  /// As much time again.
+  /// Starts the time limit again.
   void restartTime() { deadline_ = Deadline(deadline_.limit()); }
-  /// False: time was up while a schedule was made, or before.
+  /// False if the time was up before or while a schedule was made.
   bool complete() const { return complete_; }
   void setIncomplete() { complete_ = false; }
 
-  /// What the first generator that is not for such a shape says.
+  /// The error of the first generator that does not support the shape.
   const std::optional<ErrorText> &misfit() const { return misfit_; }
   std::string text(int64_t bytes) const {
     return memoryText_ ? memoryText_(bytes) : exactBytes(bytes);
   }
 
 private:
-  /// `spare`: bytes of the limit that tables do not count.
+  /// `spare`: bytes below the limit that tables do not count.
   ScheduleRequest requestFor(const ScheduleCandidate &candidate, int64_t &leastMemory,
                              int64_t spare) const;
   llvm::Expected<bool> tryOnce(const Generator &generator, ScheduleCandidate &candidate,
@@ -74,7 +75,7 @@ private:
   Deadline deadline_;
   std::string (*memoryText_)(int64_t bytes);
   std::optional<FastestSchedule> best_;
-  int64_t excess_ = 0; // bytes by which the last program was too large
+  int64_t excess_ = 0; // bytes by which the last program exceeded the limit
   bool complete_ = true;
   std::optional<ErrorText> misfit_;
 };

@@ -86,8 +86,7 @@ private:
 /// Moving `item` to the stage of `other` makes no load larger, wherever the two are. That stage
 /// gets its time and at most the nets that `other` is not in, the other one is rid of it; what only
 /// the two have is no longer sent.
-bool relieves(const PartitionProblem &problem, const Items &items, LoadRule rule, uint32_t item,
-              uint32_t other) {
+bool relieves(const PartitionProblem &problem, const Items &items, uint32_t item, uint32_t other) {
   double more = 0, less = 0;
   for (uint32_t net : items.netsOf[item]) {
     RowTable::Row members = items.netMembers[net];
@@ -97,9 +96,21 @@ bool relieves(const PartitionProblem &problem, const Items &items, LoadRule rule
       less += items.netWeight[net];
   }
   for (size_t kind = 0; kind < problem.kinds.size(); ++kind) {
-    const double time = items.time[kind][item], scale = problem.kinds[kind].transferScale;
-    if (rule == LoadRule::Sum ? time + scale * more > scale * less : time > 0 || more > less)
-      return false;
+    const double time = items.time[kind][item];
+    switch (problem.kinds[kind].load) {
+    case LoadRule::Sum:
+      if (time + more > less)
+        return false;
+      break;
+    case LoadRule::Overlap:
+      if (time > 0 || more > less)
+        return false;
+      break;
+    case LoadRule::Compute:
+      if (time > 0)
+        return false;
+      break;
+    }
   }
   return true;
 }
@@ -133,12 +144,10 @@ std::vector<Bond> bonds(const Items &items) {
   return result;
 }
 
-bool separable(const PartitionProblem &problem, const Items &items, LoadRule rule, const Bond &bond,
+bool separable(const PartitionProblem &problem, const Items &items, const Bond &bond,
                double threshold) {
   auto fits = [&](uint32_t item, size_t kind) {
-    double moved = problem.kinds[kind].transferScale * bond.weight;
-    double time = items.time[kind][item];
-    return (rule == LoadRule::Sum ? time + moved : std::max(time, moved)) < threshold;
+    return loadOf(problem.kinds[kind].load, items.time[kind][item], bond.weight) < threshold;
   };
   for (size_t one = 0; one < problem.kinds.size(); ++one)
     for (size_t other = 0; other < problem.kinds.size(); ++other) {
@@ -161,14 +170,13 @@ bool joinFreeLeaves(const PartitionProblem &problem, const Items &items, Groups 
     for (const std::vector<double> &times : items.time)
       free = free && times[item] == 0;
     uint32_t other = free ? onlyNeighbour(items, item) : item;
-    if (other != item && items.segment[other] == items.segment[item])
+    if (other != item)
       joined |= groups.join(node[item], node[other]);
   }
   return joined;
 }
 
-bool joinFollowers(const PartitionProblem &problem, const Items &items, LoadRule rule,
-                   Groups &groups) {
+bool joinFollowers(const PartitionProblem &problem, const Items &items, Groups &groups) {
   if (items.size() > kMostReachable)
     return false;
   const bool memoryBinds = canMemoryBind(problem, items);
@@ -181,8 +189,7 @@ bool joinFollowers(const PartitionProblem &problem, const Items &items, LoadRule
     if (grown[item] || (memoryBinds && items.memory[item] > 0))
       continue;
     for (uint32_t other : {before.onlyOne(item), after.onlyOne(item)})
-      if (other != item && items.segment[other] == items.segment[item] &&
-          relieves(problem, items, rule, item, other)) {
+      if (other != item && relieves(problem, items, item, other)) {
         joined |= groups.join(node[item], node[other]);
         grown[other] = grown[item] = true;
         break;
@@ -191,37 +198,31 @@ bool joinFollowers(const PartitionProblem &problem, const Items &items, LoadRule
   return joined;
 }
 
-bool joinInseparable(const PartitionProblem &problem, const Items &items, LoadRule rule,
-                     double threshold, Groups &groups) {
+bool joinInseparable(const PartitionProblem &problem, const Items &items, double threshold,
+                     Groups &groups) {
   std::vector<uint32_t> node = firstNodes(items);
   bool joined = false;
   for (const Bond &bond : bonds(items))
-    if (items.segment[bond.a] == items.segment[bond.b] &&
-        !separable(problem, items, rule, bond, threshold))
+    if (!separable(problem, items, bond, threshold))
       joined |= groups.join(node[bond.a], node[bond.b]);
   return joined;
 }
 
-llvm::Expected<double> contractionBound(const PartitionProblem &problem, LoadRule rule,
-                                        const Groups &groups, double lower, double upper) {
-  auto refuted = [&](double threshold) -> llvm::Expected<bool> {
+double contractionBound(const PartitionProblem &problem, const Groups &groups, double lower,
+                        double upper) {
+  auto refuted = [&](double threshold) {
     Groups joined = groups;
     while (true) {
-      llvm::Expected<Items> items = makeItems(problem, joined);
-      if (!items)
-        return items.takeError();
-      if (balanceBound(*items, problem.kinds) >= threshold)
+      const Items items = makeItems(problem, joined);
+      if (balanceBound(items, problem.kinds) >= threshold)
         return true;
-      if (!joinInseparable(problem, *items, rule, threshold, joined))
+      if (!joinInseparable(problem, items, threshold, joined))
         return false;
     }
   };
   for (int step = 0; step < 12 && upper - lower > 1e-6 * upper; ++step) {
     double middle = lower + (upper - lower) / 2;
-    llvm::Expected<bool> yes = refuted(middle);
-    if (!yes)
-      return yes.takeError();
-    (*yes ? lower : upper) = middle;
+    (refuted(middle) ? lower : upper) = middle;
   }
   return lower;
 }

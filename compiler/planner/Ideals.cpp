@@ -115,9 +115,6 @@ void Ideals::addChain(const std::vector<uint32_t> &order) {
 }
 
 bool Ideals::ready(uint32_t ideal, uint32_t item) const {
-  uint32_t segment = items_.segment[item];
-  if (segment > 0 && count_[ideal] < items_.segmentEnd[segment - 1])
-    return false;
   for (uint32_t other : items_.before[item])
     if (!contains(ideal, other))
       return false;
@@ -136,16 +133,9 @@ void Ideals::appendFrontier(uint32_t ideal) {
     for (size_t i = frontierStart_[parent]; i < frontierStart_[parent + 1]; ++i)
       if (frontier_[i] != added)
         add(frontier_[i]);
-    uint32_t segment = items_.segment[added];
     for (uint32_t item : items_.after[added])
-      if (items_.segment[item] == segment && ready(ideal, item))
+      if (ready(ideal, item))
         add(item);
-    // The last item of a segment opens the next one.
-    if (count_[ideal] == items_.segmentEnd[segment])
-      for (uint32_t item = count_[ideal];
-           item < items_.size() && items_.segment[item] == items_.segment[count_[ideal]]; ++item)
-        if (ready(ideal, item))
-          add(item);
   }
   frontierStart_.push_back(frontier_.size());
 }

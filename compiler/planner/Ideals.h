@@ -1,28 +1,30 @@
-// Ideals: sets of items that are closed under predecessors, that is, what the first few stages of a
-// contiguous partition can hold. A chain of ideals from the empty set to all items is a partition.
+// Ideals: sets of items that are closed under predecessors. An ideal is a possible content of the
+// first few stages of a contiguous partition. A chain of ideals from the empty set to all items is
+// a partition.
 #pragma once
 
 #include "compiler/planner/Bounds.h"
 
 namespace pipec {
 
-/// A growing set of ideals, each with what a search needs to price a stage between two of them.
+/// A growing set of ideals, each with the data for the price of a stage between two of them.
 class Ideals {
 public:
   /// Starts with the empty ideal, index 0. `items` must outlive it.
   explicit Ideals(const Items &items);
 
-  /// The ideal `parent` plus an item whose predecessors it holds; the one that exists, if so.
+  /// The ideal `parent` plus an item whose predecessors it holds. An existing ideal is returned
+  /// again.
   uint32_t grow(uint32_t parent, uint32_t item);
-  /// Adds the ideals along an order of all items that respects `after` and the segments.
+  /// Adds the ideals along an order of all items that respects `after`.
   void addChain(const std::vector<uint32_t> &order);
-  /// Adds every ideal there is. False: gave up at the limit of bytes or time.
+  /// Adds all ideals. Returns false if it gave up at the limit of bytes or time.
   bool addAll(size_t bytes, const Deadline &deadline);
 
   size_t size() const { return count_.size(); }
   size_t bytes() const;
   const Items &items() const { return items_; }
-  /// The ideal of all items, once a chain or all were added.
+  /// The ideal of all items; valid once a chain or all ideals were added.
   uint32_t full() const { return full_; }
 
   uint32_t count(uint32_t ideal) const { return count_[ideal]; }
@@ -36,7 +38,7 @@ public:
         return false;
     return true;
   }
-  /// Members of a net that an ideal holds, for nets with members on both sides of it.
+  /// The members of a net that an ideal holds, for nets with members inside and outside.
   struct Cut {
     uint32_t net, inside;
   };
@@ -64,7 +66,7 @@ private:
   std::vector<size_t> cutStart_{0};
   std::vector<double> cutWeight_;
   std::vector<Slot> slots_;
-  std::vector<uint32_t> frontier_; // items that can be added, of the ideals looked at so far
+  std::vector<uint32_t> frontier_; // items that can be added, for the ideals visited so far
   std::vector<size_t> frontierStart_{0};
 };
 

@@ -11,29 +11,6 @@ namespace {
 
 using Pairs = std::vector<std::pair<uint32_t, uint32_t>>;
 
-/// Edges that order the classes. Forward edges do; an edge between backward nodes does, reversed,
-/// where one end has no forward node in its class (Tarnawski et al., "Efficient Algorithms for
-/// Device Placement of DNN Graph Operators", NeurIPS 2020, treat training so).
-Pairs orderEdges(const PartitionProblem &problem, Groups &classes) {
-  Pairs result = problem.order;
-  if (problem.backward.empty()) {
-    result.insert(result.end(), problem.edges.begin(), problem.edges.end());
-    return result;
-  }
-  std::vector<bool> hasForward(problem.nodes(), false);
-  for (uint32_t node = 0; node < problem.nodes(); ++node)
-    if (!problem.backward[node])
-      hasForward[classes.find(node)] = true;
-  for (auto [source, target] : problem.edges) {
-    bool from = problem.backward[source], to = problem.backward[target];
-    if (!from && !to)
-      result.emplace_back(source, target);
-    else if (from && to && !(hasForward[classes.find(source)] && hasForward[classes.find(target)]))
-      result.emplace_back(target, source);
-  }
-  return result;
-}
-
 /// Strongly connected components (Tarjan, without recursion): component of each vertex.
 std::vector<uint32_t> components(const RowTable &next) {
   constexpr uint32_t kNone = ~0u;
@@ -79,25 +56,20 @@ std::vector<uint32_t> components(const RowTable &next) {
   return result;
 }
 
-/// Components in an order that respects the edges: lowest segment, then lowest first node, comes
-/// first. Fewer than there are when the edges contradict the segments.
+/// Components in an order that respects the edges: the lowest first node comes first.
 std::vector<uint32_t> topologicalOrder(const RowTable &next,
-                                       const std::vector<uint64_t> &priority) {
+                                       const std::vector<uint32_t> &priority) {
   std::vector<uint32_t> waits(next.size(), 0), result;
   for (uint32_t target : next.entries)
     ++waits[target];
-  using Entry = std::pair<uint64_t, uint32_t>;
+  using Entry = std::pair<uint32_t, uint32_t>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> ready;
   for (uint32_t v = 0; v < next.size(); ++v)
     if (!waits[v])
       ready.push({priority[v], v});
-  uint64_t segment = 0;
   while (!ready.empty()) {
-    auto [key, v] = ready.top();
+    const uint32_t v = ready.top().second;
     ready.pop();
-    if (key >> 32 < segment)
-      return result; // an edge from a later segment held it back
-    segment = key >> 32;
     result.push_back(v);
     for (uint32_t w : next[v])
       if (--waits[w] == 0)
@@ -219,10 +191,10 @@ Groups colorGroups(const PartitionProblem &problem) {
   return groups;
 }
 
-llvm::Expected<Items> makeItems(const PartitionProblem &problem, Groups &groups) {
+Items makeItems(const PartitionProblem &problem, Groups &groups) {
+  constexpr uint32_t kNone = ~0u;
   size_t n = problem.nodes();
-  Groups classes = colorGroups(problem);
-  Pairs edges = orderEdges(problem, classes);
+  Pairs edges = problem.order;
   for (auto &[source, target] : edges) {
     source = groups.find(source);
     target = groups.find(target);
@@ -230,34 +202,22 @@ llvm::Expected<Items> makeItems(const PartitionProblem &problem, Groups &groups)
   Pairs sorted = edges;
   std::vector<uint32_t> component = components(RowTable::fromPairs(n, sorted));
 
-  // Of each component that holds a group: its order key.
-  std::vector<uint64_t> priority(n, ~uint64_t(0));
+  std::vector<uint32_t> firstNode(n, kNone); // of each component that holds a group
   for (uint32_t node = 0; node < n; ++node) {
-    uint64_t segment = problem.segment.empty() ? 0 : problem.segment[node];
-    uint64_t &key = priority[component[groups.find(node)]];
-    if (key != ~uint64_t(0) && key >> 32 != segment)
-      return failf(ExitCode::Usage,
-                   "node {}: expected segment {}, that of the nodes it must stay with, got {}",
-                   node, key >> 32, segment);
-    key = std::min(key, segment << 32 | node);
+    uint32_t &first = firstNode[component[groups.find(node)]];
+    first = std::min(first, node);
   }
   Pairs quotient;
   for (auto [source, target] : edges)
     if (component[source] != component[target])
       quotient.emplace_back(component[source], component[target]);
   sorted = quotient;
-  std::vector<uint32_t> order = topologicalOrder(RowTable::fromPairs(n, sorted), priority);
-  if (order.size() < n)
-    return failf(ExitCode::Usage, "segments: expected none that an edge leads back to");
   std::vector<uint32_t> number(n, 0);
+  uint32_t count = 0;
+  for (uint32_t c : topologicalOrder(RowTable::fromPairs(n, sorted), firstNode))
+    if (firstNode[c] != kNone) // not a node that is not the first of its group
+      number[c] = count++;
   Items items;
-  for (uint32_t c : order) {
-    if (priority[c] == ~uint64_t(0))
-      continue; // a node that is not the first of its group
-    number[c] = static_cast<uint32_t>(items.segment.size());
-    items.segment.push_back(static_cast<uint32_t>(priority[c] >> 32));
-  }
-  size_t count = items.segment.size();
   items.itemOf.resize(n);
   for (uint32_t node = 0; node < n; ++node)
     items.itemOf[node] = number[component[groups.find(node)]];
@@ -270,24 +230,6 @@ llvm::Expected<Items> makeItems(const PartitionProblem &problem, Groups &groups)
   }
   items.after = RowTable::fromPairs(count, quotient);
   items.before = RowTable::fromPairs(count, reversed);
-  for (uint32_t item = 0; item < count; ++item) {
-    items.segmentEnd.resize(std::max<size_t>(items.segmentEnd.size(), items.segment[item] + 1),
-                            item);
-    items.segmentEnd[items.segment[item]] = item + 1;
-  }
-  addNets(problem, items);
-  return items;
-}
-
-Items makeUnorderedItems(const PartitionProblem &problem, Groups &groups) {
-  Items items;
-  uint32_t count = 0;
-  for (uint32_t node = 0; node < problem.nodes(); ++node) {
-    uint32_t first = groups.find(node); // the least of its group
-    items.itemOf.push_back(first == node ? count++ : items.itemOf[first]);
-  }
-  items.segment.assign(count, 0);
-  addWork(problem, count, items);
   addNets(problem, items);
   return items;
 }

@@ -1,4 +1,4 @@
-// What must stay together, as one item: the graph that the searches see.
+// Nodes that must stay together become one item: the graph of the searches.
 #pragma once
 
 #include "compiler/planner/Partition.h"
@@ -23,25 +23,23 @@ struct RowTable {
   }
   size_t size() const { return start.size() - 1; }
   void endRow() { start.push_back(static_cast<uint32_t>(entries.size())); }
-  /// Rows from (row, entry) pairs, which it sorts; each entry once in a row.
+  /// Rows from (row, entry) pairs, which it sorts. An entry appears once in a row.
   static RowTable fromPairs(size_t rows, std::vector<std::pair<uint32_t, uint32_t>> &pairs);
 };
 
-/// Items in an order that respects `after` and the segments (by smallest node where free).
+/// Items in an order that respects `after` (by smallest node where free).
 /// A net is the set of items that make or take one output. With S the items of a device, the device
 /// pays a net's weight once if it holds some but not all of its members: the maker for sending, a
 /// taker for receiving. Which member makes the output does not matter.
 struct Items {
   std::vector<std::vector<double>> time; // [kind][item]
   std::vector<double> memory;
-  std::vector<uint32_t> segment;
   RowTable after;  // items that may not be in an earlier stage
   RowTable before; // the reverse
   std::vector<double> netWeight;
-  RowTable netMembers;              // ascending, at least two
-  RowTable netsOf;                  // ascending
-  std::vector<uint32_t> itemOf;     // of each node
-  std::vector<uint32_t> segmentEnd; // items of segments up to each one
+  RowTable netMembers;          // ascending, at least two
+  RowTable netsOf;              // ascending
+  std::vector<uint32_t> itemOf; // of each node
   size_t size() const { return memory.size(); }
 };
 
@@ -50,21 +48,17 @@ class Groups {
 public:
   explicit Groups(size_t size);
   uint32_t find(uint32_t x);
-  /// True: they were apart.
+  /// Returns true if they were separate.
   bool join(uint32_t a, uint32_t b);
 
 private:
   std::vector<uint32_t> parent_;
 };
 
-/// Colour classes.
+/// Groups of the colour classes.
 Groups colorGroups(const PartitionProblem &problem);
 
-/// The items of these groups; groups on a common cycle become one. Errors: Usage for a group or
-/// edge that contradicts the segments.
-llvm::Expected<Items> makeItems(const PartitionProblem &problem, Groups &groups);
-
-/// The same without any order or segment: for assignments that need not be contiguous.
-Items makeUnorderedItems(const PartitionProblem &problem, Groups &groups);
+/// The items of these groups; groups on a common cycle become one.
+Items makeItems(const PartitionProblem &problem, Groups &groups);
 
 } // namespace pipec

@@ -1,6 +1,6 @@
-// The best pipeline for a training, from what operators cost: cuts, stages per rank, schedule,
-// number of micro-batches, what is recomputed and how shared weights are kept, all at once, within
-// the memory of every device.
+// The best pipeline for a training, from the costs of operators. It chooses cuts, stages per rank,
+// schedule, number of micro-batches, recomputed stages and the mode of shared weights together,
+// within the memory of every device.
 #pragma once
 
 #include "compiler/planner/ScheduleSearch.h"
@@ -8,51 +8,53 @@
 
 namespace pipec {
 
-/// A way to cut the batch: so many micro-batches, each this part of the table's.
+/// A way to cut the batch: the number of micro-batches, and the size of each as a part of the
+/// table's.
 struct MicroBatching {
   int64_t microBatches = 1;
   double share = 1;
 };
 
-/// What is said where nothing fits: nothing more, the least memory of the pipelines that were
-/// looked at, or the least limit with which a search finds one.
+/// The detail of the error if nothing fits: none, the least memory of the examined pipelines, or
+/// the least limit for which a search finds a pipeline.
 enum class LeastWanted { None, OfLookedAt, OfAll };
 
 struct JointRequest {
   TrainingProblem problem;
   std::vector<MicroBatching> microBatchings;
-  /// Where other numbers of micro-batches are free as well, of which not all are tried: the
-  /// smallest micro-batches there can be. The lower bound then holds for those, too.
+  /// The smallest possible micro-batches, if the number of micro-batches is free and only some
+  /// numbers are tried. The lower bound then holds for the others too.
   std::optional<MicroBatching> smallest;
   std::vector<size_t> chunks; // stages per rank to try
   RecomputeChoice recompute = RecomputeChoice::Auto;
-  std::optional<Tie::Mode> tied; // nothing: both are tried
-  std::string schedule;          // only this one; empty: every one
+  std::optional<Tie::Mode> tied; // absent: both are tried
+  std::string schedule;          // the only one to try; empty: all
   double seconds = 30;
   LeastWanted least = LeastWanted::OfAll;
-  double leastSeconds = 10; // for that, beyond those of the pipelines that were looked at
+  double leastSeconds = 10; // for the least limit, beyond the examined pipelines
   std::string (*memoryText)(int64_t bytes) = nullptr;
 };
 
 struct JointOutcome {
   SearchOutcome search; // a work's tag is an index into `points`
   std::vector<TrainingPoint> points;
-  bool everyCut = false; // all were looked at or ruled out by a bound; else those that promise most
-  size_t pipelines = 0;  // cut, shape and tied mode, for which schedules were made
-  int64_t lowerBound = 0; // nanoseconds of a step that no choice of all that was free beats
+  bool everyCut = false;  // true: every cut was examined or excluded by a bound; false: only the
+                          // promising ones
+  size_t pipelines = 0;   // combinations of cut, shape and tied mode for which schedules were made
+  int64_t lowerBound = 0; // nanoseconds of a step, for every allowed choice
   const TrainingPoint &best() const { return points[search.best().work->tag]; }
   double gap() const {
     return search.run.makespan > 0 ? 1 - double(lowerBound) / double(search.run.makespan) : 0;
   }
 };
 
-/// Every cut is tried where there are at most some thousand of them; otherwise those of
-/// promisingCuts, and the best of them with its boundaries moved as long as that helps. Pipelines
-/// whose lower bound is above the best step found are not simulated. The same on every run but for
-/// where the time limit strikes: then `search.complete` is false, and what fits may not be the
-/// best. Errors: Usage for a model that cannot be cut into as many stages or numbers that no
-/// schedule is for; NoPlan when nothing fits, with the least memory of a device with which this
-/// search finds something, as far as it came.
+/// Tries every cut if there are at most a few thousand. Otherwise it tries those of promisingCuts,
+/// and moves the boundaries of the best as long as that helps. Pipelines whose lower bound is above
+/// the best step are not simulated. The result is the same on every run unless the time limit
+/// strikes: then `search.complete` is false, and the result may not be the best. Errors: Usage for
+/// a model that cannot be cut into that many stages, or for numbers that no schedule supports;
+/// NoPlan if nothing fits, with the least memory of a device for which this search finds something,
+/// as far as it got.
 llvm::Expected<JointOutcome> searchJointly(const JointRequest &request);
 
 } // namespace pipec

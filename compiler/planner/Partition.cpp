@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <optional>
 
 namespace pipec {
@@ -40,7 +39,7 @@ llvm::Error checkProblem(const PartitionProblem &problem) {
     if (llvm::Error error = sized("times", times.size()))
       return error;
     for (double time : times)
-      if (!(time >= 0))
+      if (!(time >= 0) || std::isinf(time))
         return failf(ExitCode::Usage, "times: expected 0 or more, got {}", time);
   }
   for (const std::vector<double> *numbers : {&problem.memory, &problem.outCost})
@@ -50,26 +49,15 @@ llvm::Error checkProblem(const PartitionProblem &problem) {
                      number);
   if (llvm::Error error = sized("transfer costs", problem.outCost.size()))
     return error;
-  for (auto [what, size] :
-       {std::pair("backward marks", problem.backward.size()),
-        std::pair("colours", problem.color.size()), std::pair("segments", problem.segment.size())})
-    if (size != 0)
-      if (llvm::Error error = sized(what, size))
-        return error;
+  if (!problem.color.empty())
+    if (llvm::Error error = sized("colours", problem.color.size()))
+      return error;
   for (const auto *edges : {&problem.edges, &problem.order})
     for (auto [source, target] : *edges)
       if (source >= n || target >= n)
         return failf(ExitCode::Usage, "edges: expected nodes below {}, got {} -> {}", n, source,
                      target);
   return llvm::Error::success();
-}
-
-double leastSum(const Items &items) {
-  double sum = 0;
-  KindWeights every(items.time.size(), 1);
-  for (uint32_t item = 0; item < items.size(); ++item)
-    sum += weightedTime(items, item, every);
-  return sum;
 }
 
 /// The stages of a partition as devices of the nodes: of each kind the next one that is free.
@@ -95,12 +83,9 @@ void assign(const PartitionProblem &problem, const Items &items, const std::vect
     result.device[node] = device[items.itemOf[node]];
 }
 
-void score(const PartitionProblem &problem, const PartitionObjective &objective,
-           PartitionResult &result) {
-  std::vector<double> loads = deviceLoads(problem, result.device, objective.load);
+void score(const PartitionProblem &problem, PartitionResult &result) {
+  const std::vector<double> loads = deviceLoads(problem, result.device);
   result.bottleneck = *std::max_element(loads.begin(), loads.end());
-  result.value = objectiveValue(objective, result.bottleneck,
-                                std::accumulate(loads.begin(), loads.end(), 0.0));
 }
 
 /// One run of the exact search with what leads to it.
@@ -111,61 +96,31 @@ public:
         groups_(colorGroups(problem)) {}
 
   llvm::Expected<PartitionResult> run() {
-    if (llvm::Error error = contractFreely())
-      return error;
-    if (llvm::Error error = placeable())
-      return error;
-    sum_ = leastSum(*items_);
+    contractFreely();
     balance_ = balanceBound(*items_, problem_.kinds);
-    result_.lowerBound = objectiveValue(options_.objective, balance_, sum_);
-    result_.value = kUnlimited;
+    result_.lowerBound = balance_;
+    result_.bottleneck = kUnlimited;
     cutOrders();
-    llvm::Expected<bool> complete = searchAll();
-    if (!complete)
-      return complete.takeError();
+    const bool complete = searchAll();
     if (result_.device.empty())
-      return infeasible(*complete);
-    if (*complete)
-      result_.lowerBound = result_.value;
-    else if (llvm::Error error = raiseBound())
-      return error;
-    result_.proved = result_.lowerBound >= result_.value * (1 - 1e-9);
+      return infeasible(complete);
+    if (complete)
+      result_.lowerBound = result_.bottleneck;
+    else
+      result_.lowerBound =
+          std::max(balance_, contractionBound(problem_, groups_, balance_,
+                                              std::max(balance_, result_.bottleneck)));
+    result_.proved = result_.lowerBound >= result_.bottleneck * (1 - 1e-9);
     result_.seconds = deadline_.elapsed();
     return std::move(result_);
   }
 
 private:
-  llvm::Error rebuild() {
-    llvm::Expected<Items> items = makeItems(problem_, groups_);
-    if (!items)
-      return items.takeError();
-    items_ = std::move(*items);
-    return llvm::Error::success();
-  }
-
-  llvm::Error contractFreely() {
+  void contractFreely() {
     do
-      if (llvm::Error error = rebuild())
-        return error;
-    while (joinFreeLeaves(problem_, *items_, groups_) ||
-           joinFollowers(problem_, *items_, options_.objective.load, groups_));
-    return llvm::Error::success();
+      items_ = makeItems(problem_, groups_);
+    while (joinFreeLeaves(problem_, *items_, groups_) || joinFollowers(problem_, *items_, groups_));
   }
-
-  llvm::Error placeable() {
-    KindWeights every(problem_.kinds.size(), 1);
-    for (size_t kind = 0; kind < every.size(); ++kind)
-      every[kind] = problem_.kinds[kind].count > 0;
-    for (uint32_t node = 0; node < problem_.nodes(); ++node)
-      if (weightedTime(*items_, items_->itemOf[node], every) == kUnlimited)
-        return failf(
-            ExitCode::NoPlan,
-            "node {}: expected a device kind that all nodes of its class may run on, got none",
-            node);
-    return llvm::Error::success();
-  }
-
-  double threshold() const { return loadThreshold(options_.objective, result_.value, sum_); }
 
   void take(const Ideals &ideals, const ChainResult &chain) {
     result_.pairs += chain.pairs;
@@ -186,8 +141,8 @@ private:
   void take(const std::vector<Stage> &stages) {
     PartitionResult found = result_;
     assign(problem_, *items_, stages, found);
-    score(problem_, options_.objective, found);
-    if (found.value < result_.value)
+    score(problem_, found);
+    if (found.bottleneck < result_.bottleneck)
       result_ = std::move(found);
   }
 
@@ -196,37 +151,26 @@ private:
   void cutOrders() {
     constexpr size_t kShort = 3000;
     bool isShort = items_->size() <= kShort;
-    std::vector<OrderRule> rules = {OrderRule::Number, OrderRule::DepthFirst,
-                                    OrderRule::LastInFirst};
-    if (isShort) {
-      rules.push_back(OrderRule::LeastCut);
-      rules.resize(std::max(options_.orders, rules.size()), OrderRule::Random);
-    }
-    rules.resize(std::min(std::max<size_t>(options_.orders, 1), rules.size()));
     Ideals ideals(*items_);
-    for (size_t i = 0; i < rules.size(); ++i) {
-      std::vector<uint32_t> order = orderItems(*items_, rules[i], /*seed=*/i);
+    for (OrderRule rule : {OrderRule::Number, OrderRule::DepthFirst, OrderRule::LastInFirst}) {
+      std::vector<uint32_t> order = orderItems(*items_, rule);
       cutOrder(order);
       if (isShort)
         ideals.addChain(order);
     }
     if (!isShort)
       return;
-    take(ideals, bestChain(ideals, problem_.kinds, options_.objective, result_.value,
+    take(ideals, bestChain(ideals, problem_.kinds, result_.bottleneck,
                            deadline_.until(options_.seconds / 4)));
   }
 
   void cutOrder(const std::vector<uint32_t> &order) {
     SliceLimits limits;
-    limits.load = options_.objective.load;
     for (size_t kind = 0; kind < problem_.kinds.size(); ++kind)
       if (problem_.kinds[kind].count > problem_.kinds[limits.kind].count)
         limits.kind = kind;
     limits.stages = problem_.kinds[limits.kind].count;
     limits.tolerance = 1e-6;
-    const std::vector<double> &times = items_->time[limits.kind];
-    if (std::find(times.begin(), times.end(), kUnlimited) != times.end())
-      return;
     Slices slices = sliceOrder(problem_, *items_, order, limits);
     std::vector<Stage> stages;
     uint32_t begin = 0;
@@ -240,35 +184,23 @@ private:
   }
 
   /// Every partition that could beat the one there is. False: gave up.
-  llvm::Expected<bool> searchAll() {
+  bool searchAll() {
     Groups own = groups_;
-    if (result_.value < kUnlimited)
-      while (joinInseparable(problem_, *items_, options_.objective.load, threshold(), groups_))
-        if (llvm::Error error = contractFreely())
-          return error;
+    if (result_.bottleneck < kUnlimited)
+      while (joinInseparable(problem_, *items_, result_.bottleneck, groups_))
+        contractFreely();
     result_.items = items_->size();
     bool complete = false;
     Ideals ideals(*items_);
     if (ideals.addAll(options_.bytes, deadline_.until(options_.seconds / 2))) {
       result_.ideals = ideals.size();
-      ChainResult chain = bestChain(ideals, problem_.kinds, options_.objective, result_.value,
+      ChainResult chain = bestChain(ideals, problem_.kinds, result_.bottleneck,
                                     deadline_.until(options_.seconds * 0.8));
       take(ideals, chain);
       complete = chain.complete;
     }
     groups_ = own;
     return complete;
-  }
-
-  llvm::Error raiseBound() {
-    llvm::Expected<double> bound =
-        contractionBound(problem_, options_.objective.load, groups_, balance_,
-                         std::max(balance_, std::min(threshold(), result_.bottleneck)));
-    if (!bound)
-      return bound.takeError();
-    result_.lowerBound =
-        std::max(result_.lowerBound, objectiveValue(options_.objective, *bound, sum_));
-    return llvm::Error::success();
   }
 
   /// The error for no partition at all: bytes in the place of time say how much would do.
@@ -280,17 +212,13 @@ private:
       if (limited)
         limit = std::max(limit, problem_.kinds[kind].memory);
       bytes.kinds[kind].memory = kUnlimited;
+      bytes.kinds[kind].load = LoadRule::Sum;
       for (uint32_t node = 0; node < bytes.nodes(); ++node)
-        if (bytes.time[kind][node] < kUnlimited)
-          bytes.time[kind][node] = limited ? bytes.memory[node] : 0;
+        bytes.time[kind][node] = limited ? bytes.memory[node] : 0;
     }
     bytes.outCost.assign(bytes.nodes(), 0);
-    PartitionOptions options = options_;
-    options.objective = {};
-    if (limit == 0) // nothing is limited: too few devices for the fixed cuts and the kinds allowed
-      return failf(ExitCode::NoPlan, "devices: expected enough for {} segments, got too few",
-                   items_->segmentEnd.size());
-    llvm::Expected<PartitionResult> least = ContiguousSearch(bytes, options).run();
+    PIPEC_ASSERT(limit > 0, "nothing is limited and nothing fits");
+    llvm::Expected<PartitionResult> least = ContiguousSearch(bytes, options_).run();
     if (!least)
       return least.takeError();
     return makeError(
@@ -305,7 +233,7 @@ private:
   Deadline deadline_;
   Groups groups_;
   std::optional<Items> items_;
-  double sum_ = 0, balance_ = 0;
+  double balance_ = 0;
   PartitionResult result_;
 };
 
@@ -328,6 +256,18 @@ std::vector<uint32_t> firstItems(const Items &items, const std::vector<uint32_t>
 
 } // namespace
 
+double loadOf(LoadRule rule, double compute, double transfers) {
+  switch (rule) {
+  case LoadRule::Sum:
+    return compute + transfers;
+  case LoadRule::Overlap:
+    return std::max(compute, transfers);
+  case LoadRule::Compute:
+    return compute;
+  }
+  return compute;
+}
+
 llvm::Expected<PartitionResult> partitionContiguous(const PartitionProblem &problem,
                                                     const PartitionOptions &options) {
   if (llvm::Error error = checkProblem(problem))
@@ -343,16 +283,13 @@ llvm::Expected<PartitionResult> partitionInOrder(const PartitionProblem &problem
     return error;
   Deadline clock(options.seconds);
   Groups groups = colorGroups(problem);
-  llvm::Expected<Items> items = makeItems(problem, groups);
-  if (!items)
-    return items.takeError();
-  std::vector<uint32_t> order = orderItems(*items, OrderRule::Number);
+  const Items items = makeItems(problem, groups);
+  std::vector<uint32_t> order = orderItems(items, OrderRule::Number);
   SliceLimits limits;
   limits.stages = problem.kinds[0].count;
-  limits.load = options.objective.load;
   if (!options.firstBegins.empty())
-    limits.firstBegins = firstItems(*items, order, options.firstBegins);
-  Slices slices = sliceOrder(problem, *items, order, limits);
+    limits.firstBegins = firstItems(items, order, options.firstBegins);
+  Slices slices = sliceOrder(problem, items, order, limits);
   if (slices.ends.empty())
     return failf(ExitCode::NoPlan,
                  "memory: expected more than {:.0f} bytes on a device for {} stages in this order",
@@ -364,18 +301,18 @@ llvm::Expected<PartitionResult> partitionInOrder(const PartitionProblem &problem
     stages.push_back({{order.begin() + begin, order.begin() + end}, 0});
     begin = end;
   }
-  assign(problem, *items, stages, result);
-  score(problem, options.objective, result);
-  PIPEC_ASSERT(slices.lowerBound <= result.value * (1 + 1e-6),
+  assign(problem, items, stages, result);
+  score(problem, result);
+  PIPEC_ASSERT(slices.lowerBound <= result.bottleneck * (1 + 1e-6),
                "an order is cut better than it can be");
-  result.lowerBound = std::min(slices.lowerBound, result.value);
-  result.items = items->size();
+  result.lowerBound = std::min(slices.lowerBound, result.bottleneck);
+  result.items = items.size();
   result.seconds = clock.elapsed();
   return result;
 }
 
 std::vector<double> deviceLoads(const PartitionProblem &problem,
-                                const std::vector<uint32_t> &device, LoadRule rule) {
+                                const std::vector<uint32_t> &device) {
   std::vector<uint32_t> kindOf;
   for (size_t kind = 0; kind < problem.kinds.size(); ++kind)
     kindOf.insert(kindOf.end(), problem.kinds[kind].count, static_cast<uint32_t>(kind));
@@ -394,10 +331,8 @@ std::vector<double> deviceLoads(const PartitionProblem &problem,
     for (uint32_t taker : table[node])
       moved[taker] += problem.outCost[node];
   }
-  for (size_t d = 0; d < kindOf.size(); ++d) {
-    double cost = problem.kinds[kindOf[d]].transferScale * moved[d];
-    compute[d] = rule == LoadRule::Sum ? compute[d] + cost : std::max(compute[d], cost);
-  }
+  for (size_t d = 0; d < kindOf.size(); ++d)
+    compute[d] = loadOf(problem.kinds[kindOf[d]].load, compute[d], moved[d]);
   return compute;
 }
 

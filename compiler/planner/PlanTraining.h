@@ -1,5 +1,5 @@
-// The best pipeline for a training as a user asks for it: what was not said gets usual values, and
-// the answer of the joint search is laid out for reports, pictures and tables.
+// The best pipeline for a training, as a user asks for it. Settings that are not given get
+// defaults, and the result of the joint search is prepared for reports, pictures and tables.
 #pragma once
 
 #include "compiler/planner/JointSearch.h"
@@ -8,7 +8,7 @@
 
 namespace pipec {
 
-/// 0, or nothing: not said.
+/// 0, or nothing: not given.
 struct TrainingWishes {
   size_t ranks = 0, stages = 0;
   int64_t batch = 0; // samples of a step
@@ -16,8 +16,9 @@ struct TrainingWishes {
   int64_t memoryLimit = 0; // of every device, in bytes
   RecomputeChoice recompute = RecomputeChoice::Auto;
   std::optional<Tie::Mode> tied;
-  std::map<std::string, Tie::Mode> tiedByName; // of the table's shared weights: goes before `tied`
-  /// Operators that stages but the first begin with: the cuts are given. Nothing: they are free.
+  std::map<std::string, Tie::Mode> tiedByName; // of the table's shared weights; has precedence over
+                                               // `tied`
+  /// The first operators of all stages but the first: the cuts are given. Absent: they are free.
   std::optional<std::vector<size_t>> cuts;
   std::string schedule; // of a generator
   std::optional<Cluster> cluster;
@@ -25,7 +26,7 @@ struct TrainingWishes {
 
 struct PlannedStage {
   size_t rank = 0, begin = 0, end = 0; // of its operators in the table
-  std::string firstModule, lastModule; // empty: none of them belongs to one
+  std::string firstModule, lastModule; // empty: no operator belongs to a module
   StageCosts costs;                    // of one micro-batch, on its rank's device
   int64_t weightBytes = 0;
   bool recomputed = false;
@@ -34,17 +35,17 @@ struct PlannedStage {
 struct PlannedTraining {
   std::string scheduleName;
   std::vector<PlannedStage> stages;
-  std::vector<size_t> boundaries; // operators that stages but the first begin with
+  std::vector<size_t> boundaries; // the first operators of all stages but the first
   size_t ranks = 1;
-  int64_t microBatches = 1, samples = 0; // of the largest micro-batch; 0: not known
-  std::optional<Tie::Mode> tied;         // of weights that several stages read, where nobody gave
-                                         // theirs by name; nothing: there are none
-  std::vector<int64_t> peakBytes;        // per rank, everything that it holds
-  int64_t stepNs = 0, lowerBoundNs = 0;  // no choice of all that was free is faster
+  int64_t microBatches = 1, samples = 0; // samples of the largest micro-batch; 0: not known
+  std::optional<Tie::Mode> tied;         // mode of weights that several stages read, unless given
+                                         // by name; absent: there are none
+  std::vector<int64_t> peakBytes;        // per rank, all that it holds
+  int64_t stepNs = 0, lowerBoundNs = 0;  // the bound holds for every allowed choice
   bool everyCut = false, complete = true;
-  size_t pipelines = 0, schedules = 0; // that were looked at
+  size_t pipelines = 0, schedules = 0; // that were examined
   Schedule schedule;
-  Plan plan; // a sketch, with what travels
+  Plan plan; // a sketch, with its transfers
   RunShape shape;
   Program program;
   Timing timing; // of the schedule's actions; its peaks are peakBytes
@@ -52,11 +53,11 @@ struct PlannedTraining {
   double gap() const { return stepNs > 0 ? 1 - double(lowerBoundNs) / double(stepNs) : 0; }
 };
 
-/// Ranks: as said, else the cluster's devices, else one per stage. Stages: as said, else one to
-/// four per rank. The batch: as said, else of two micro-batches per rank like the table's; it is
-/// cut into as many micro-batches as was said, else none smaller than the table's is tried, since
-/// nothing shows what it would cost. Errors: Usage for a table without a backward, for numbers that
-/// do not go together and for given cuts where no cut may be; those of searchJointly.
+/// Ranks: as given, else the cluster's devices, else one per stage. Stages: as given, else one to
+/// four per rank. The batch: as given, else two micro-batches of the table's size per rank. Its
+/// micro-batches: as many as given. Otherwise no micro-batch is smaller than the table's, because
+/// nothing shows the cost of a smaller one. Errors: Usage for a table without a backward, for
+/// numbers that contradict each other and for given cuts at illegal places; those of searchJointly.
 llvm::Expected<PlannedTraining> planTraining(const CostTable &table, const TrainingWishes &wishes);
 
 } // namespace pipec

@@ -1,8 +1,8 @@
 #include "compiler/planner/RecomputeChoices.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/MathExtras.h"
 
+#include <bit>
 #include <numeric>
 
 namespace pipec {
@@ -22,9 +22,8 @@ llvm::Error tryChoices(CandidateTrial &trial, const Generator &generator,
   const size_t stages = candidate.work->plan.stages.size();
   std::vector<uint32_t> sets(size_t(1) << stages), fitting;
   std::iota(sets.begin(), sets.end(), 0);
-  llvm::stable_sort(sets, [](uint32_t a, uint32_t b) {
-    return llvm::countPopulation(a) < llvm::countPopulation(b);
-  });
+  llvm::stable_sort(sets,
+                    [](uint32_t a, uint32_t b) { return std::popcount(a) < std::popcount(b); });
   auto order = [](const ScheduleCandidate &c) {
     return std::make_tuple(!c.valid(), c.valid() ? !c.step : false,
                            c.valid() ? c.step.value_or(c.atLeast) : c.mostBytes());

@@ -26,8 +26,9 @@ class OrderSlicer {
 public:
   OrderSlicer(const PartitionProblem &problem, const Items &items,
               const std::vector<uint32_t> &order, const SliceLimits &limits)
-      : items_(items), limits_(limits), scale_(problem.kinds[limits.kind].transferScale),
-        memoryLimit_(problem.kinds[limits.kind].memory), n_(static_cast<uint32_t>(order.size())) {
+      : items_(items), limits_(limits), rule_(problem.kinds[limits.kind].load),
+        scale_(rule_ == LoadRule::Compute ? 0 : 1), memoryLimit_(problem.kinds[limits.kind].memory),
+        n_(static_cast<uint32_t>(order.size())) {
     time_.assign(n_ + 1, 0);
     memory_.assign(n_ + 1, 0);
     firstBegin_.assign(n_ + 1, 0);
@@ -38,10 +39,8 @@ public:
       time_[j + 1] = time_[j] + items.time[limits.kind][item];
       memory_[j + 1] = memory_[j] + items.memory[item];
       largest_ = std::max(largest_, items.time[limits.kind][item]);
-      bool same = j > 0 && items.segment[order[j - 1]] == items.segment[item];
-      firstBegin_[j + 1] = same ? firstBegin_[j] : j;
       if (!limits.firstBegins.empty())
-        firstBegin_[j + 1] = std::max(firstBegin_[j + 1], limits.firstBegins[j]);
+        firstBegin_[j + 1] = std::max(firstBegin_[j], limits.firstBegins[j]);
     }
     listChanges();
   }
@@ -101,7 +100,7 @@ public:
     double worst = 0;
     for (size_t stage = 0; stage < ends.size(); ++stage) {
       double time = time_[ends[stage]] - (stage ? time_[ends[stage - 1]] : 0);
-      worst = std::max(worst, sum() ? time + moved[stage] : std::max(time, moved[stage]));
+      worst = std::max(worst, loadOf(rule_, time, moved[stage]));
     }
     return worst;
   }
@@ -112,7 +111,7 @@ private:
     double key;
   };
 
-  bool sum() const { return limits_.load == LoadRule::Sum; }
+  bool sum() const { return rule_ != LoadRule::Overlap; }
 
   void listChanges() {
     std::vector<double> gained(n_ + 2, 0);
@@ -246,6 +245,7 @@ private:
 
   const Items &items_;
   SliceLimits limits_;
+  LoadRule rule_;
   double scale_, memoryLimit_, largest_ = 0;
   uint32_t n_;
   std::vector<double> time_, memory_, cutWeight_; // up to a boundary; of a boundary

@@ -1,5 +1,5 @@
-// Stages on ranks and what running them costs: one point of the search for a schedule, and what no
-// schedule of it can beat.
+// Stages on ranks and their costs: one point of the search for a schedule, and the bound that holds
+// for every schedule of it.
 #pragma once
 
 #include "ir/schedule/Generators.h"
@@ -8,15 +8,15 @@
 namespace pipec {
 
 struct StagedWork {
-  Placement placement = Placement::Loop; // as the plan's ranks are
+  Placement placement = Placement::Loop; // of the plan's ranks
   size_t chunks = 1;                     // stages per rank
   Plan plan;
-  RunShape shape; // recompute is the search's
+  RunShape shape; // the search sets its recompute
   ProgramCosts costs;
-  std::vector<int64_t> fixedBytes; // per rank: what it holds all the time; empty: nothing
+  std::vector<int64_t> fixedBytes; // per rank: permanently held; empty: nothing
   std::vector<int64_t> limitBytes; // per rank; empty: no limit
-  std::string schedule;            // only this one; empty: as the search's options say
-  size_t tag = 0;                  // what the caller knows it by
+  std::string schedule;            // the only one to try; empty: the search's options
+  size_t tag = 0;                  // the caller's identification
   size_t refineActions = ScheduleRequest().refineActions;
 
   int64_t fixed(size_t rank) const { return fixedBytes.empty() ? 0 : fixedBytes[rank]; }
@@ -25,14 +25,14 @@ struct StagedWork {
   }
 };
 
-/// Errors: Usage for a work that does not hold together.
+/// Errors: Usage for an inconsistent work.
 llvm::Error checkWork(const StagedWork &work);
 
-/// The costs of a table that no program of the work beats: recompute is part of the input
-/// gradient, and every hop is as fast as the fastest.
+/// Costs of a table that no program of the work beats: recompute is part of the input gradient, and
+/// every hop is as fast as the fastest.
 ScheduleCosts tableCosts(const StagedWork &work, const std::vector<bool> &recompute);
 
-/// Nanoseconds that no schedule of the work beats.
+/// A lower bound in nanoseconds for every schedule of the work.
 int64_t lowerBoundOf(const StagedWork &work);
 
 } // namespace pipec

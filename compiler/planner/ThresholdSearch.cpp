@@ -10,26 +10,23 @@ namespace {
 
 constexpr double kSlack = 1e-11; // relative; sums of the same numbers in another order differ less
 
-/// One way to fill the devices up to an ideal. Of two ways with the same devices only those are
-/// kept that are not worse in both numbers.
+/// One way to fill the devices up to an ideal.
 struct Label {
   uint32_t state; // devices used per kind, a mixed-radix number
   uint32_t kind;  // of the last stage
   uint32_t fromIdeal, fromLabel;
-  double largest, sum;
+  double largest;
 };
 
 /// Dynamic programming over the chains, as in Tarnawski et al. (NeurIPS 2020), with three changes:
-/// it knows a threshold (the value to beat), looks only at stages whose load is below it, and drops
+/// it knows a threshold (the load to beat), looks only at stages whose load is below it, and drops
 /// an ideal as soon as the devices that are left could not do the rest of the work below it. With a
 /// threshold near the optimum the ideals that remain for j stages are those with almost exactly j
 /// devices' work.
 class ChainSearch {
 public:
-  ChainSearch(const Ideals &ideals, const std::vector<DeviceKind> &kinds,
-              const PartitionObjective &objective, double upper)
-      : ideals_(ideals), items_(ideals.items()), kinds_(kinds), objective_(objective),
-        latency_(objective.microBatches > 0) {
+  ChainSearch(const Ideals &ideals, const std::vector<DeviceKind> &kinds, double upper)
+      : ideals_(ideals), items_(ideals.items()), kinds_(kinds) {
     listStates();
     sumWork();
     lower(upper);
@@ -39,7 +36,7 @@ public:
     labels_.resize(ideals_.size());
     mark_.assign(items_.netWeight.size(), {kNever, 0});
     if (feasible(0, 0))
-      labels_[0].push_back({0, 0, 0, 0, 0, 0});
+      labels_[0].push_back({0, 0, 0, 0, 0});
     uint64_t check = 0;
     for (uint32_t position = 0; position < byWork_.size(); ++position) {
       uint32_t from = byWork_[position];
@@ -91,35 +88,26 @@ private:
   /// Per ideal: the work inside per kind, and for every row of weights the weighted work outside.
   void sumWork() {
     size_t n = ideals_.size();
-    KindWeights every(kinds_.size(), 1);
     time_.assign(kinds_.size(), std::vector<double>(n, 0));
-    forbidden_.assign(kinds_.size(), std::vector<uint32_t>(n, 0));
     memory_.assign(n, 0);
     rest_.assign(weights_.size(), std::vector<double>(n, 0));
-    minRest_.assign(n, 0);
     work_.assign(n, 0);
-    std::vector<double> itemRest(items_.size() * (weights_.size() + 1));
-    for (uint32_t item = 0; item < items_.size(); ++item) {
+    std::vector<double> itemRest(items_.size() * weights_.size());
+    for (uint32_t item = 0; item < items_.size(); ++item)
       for (size_t row = 0; row < weights_.size(); ++row)
-        itemRest[item * (weights_.size() + 1) + row] = weightedTime(items_, item, weights_[row]);
-      itemRest[item * (weights_.size() + 1) + weights_.size()] = weightedTime(items_, item, every);
-    }
+        itemRest[item * weights_.size() + row] = weightedTime(items_, item, weights_[row]);
     for (uint32_t ideal = 0; ideal < n; ++ideal)
       for (uint32_t item = 0; item < items_.size(); ++item) {
-        const double *rest = &itemRest[item * (weights_.size() + 1)];
+        const double *rest = &itemRest[item * weights_.size()];
         if (!ideals_.contains(ideal, item)) {
           for (size_t row = 0; row < weights_.size(); ++row)
             rest_[row][ideal] += rest[row];
-          minRest_[ideal] += rest[weights_.size()];
           continue;
         }
         memory_[ideal] += items_.memory[item];
         work_[ideal] += rest[0];
         for (size_t kind = 0; kind < kinds_.size(); ++kind)
-          if (items_.time[kind][item] < kUnlimited)
-            time_[kind][ideal] += items_.time[kind][item];
-          else
-            ++forbidden_[kind][ideal];
+          time_[kind][ideal] += items_.time[kind][item];
       }
     addCutsToRest();
     byWork_.resize(n);
@@ -132,24 +120,19 @@ private:
 
   /// A net with members on both sides of an ideal is paid for by some device after it.
   void addCutsToRest() {
-    if (objective_.load != LoadRule::Sum)
-      return;
     for (size_t row = 0; row < weights_.size(); ++row) {
       double least = kUnlimited;
       for (size_t kind = 0; kind < kinds_.size(); ++kind)
         if (weights_[row][kind] > 0)
-          least = std::min(least, weights_[row][kind] * kinds_[kind].transferScale);
+          least = std::min(least, kinds_[kind].load == LoadRule::Sum ? weights_[row][kind] : 0.0);
       if (least > 0 && least < kUnlimited)
         for (uint32_t ideal = 0; ideal < ideals_.size(); ++ideal)
           rest_[row][ideal] += least * ideals_.cutWeight(ideal);
     }
   }
 
-  /// Only values below `upper` count from now on, and so only loads below the threshold.
-  void lower(double upper) {
-    upper_ = upper * (1 - kSlack);
-    threshold_ = loadThreshold(objective_, upper_, minRest_[0]);
-  }
+  /// Only loads below `upper` count from now on.
+  void lower(double upper) { threshold_ = upper * (1 - kSlack); }
 
   bool feasible(uint32_t ideal, uint32_t state) const {
     return threshold_ == kUnlimited ||
@@ -189,14 +172,6 @@ private:
     return least < kUnlimited ? capacity - least : 0;
   }
 
-  bool crossesFixedCut(uint32_t from, uint32_t to) const {
-    if (items_.segmentEnd.size() < 2)
-      return false;
-    auto end =
-        std::upper_bound(items_.segmentEnd.begin(), items_.segmentEnd.end(), ideals_.count(from));
-    return end != items_.segmentEnd.end() && ideals_.count(to) > *end;
-  }
-
   /// Weight of the nets with members inside and outside the stage. A net that only one of the two
   /// ideals cuts is such a net; one that both cut is if the stage holds a member of it.
   double transfers(uint32_t from, uint32_t to) {
@@ -215,37 +190,27 @@ private:
   void tryStage(uint32_t from, uint32_t to) {
     double memory = memory_[to] - memory_[from];
     double moved = -1;
-    if (crossesFixedCut(from, to))
-      return;
     for (uint32_t kind = 0; kind < kinds_.size(); ++kind) {
       double compute = time_[kind][to] - time_[kind][from];
-      if (compute >= threshold_ || forbidden_[kind][to] != forbidden_[kind][from] ||
-          memory > kinds_[kind].memory * (1 + kSlack))
+      if (compute >= threshold_ || memory > kinds_[kind].memory * (1 + kSlack))
         continue;
       if (moved < 0) {
         moved = transfers(from, to);
         ++pairs_;
       }
-      double cost = kinds_[kind].transferScale * moved;
-      double load = objective_.load == LoadRule::Sum ? compute + cost : std::max(compute, cost);
+      const double load = loadOf(kinds_[kind].load, compute, moved);
       if (load >= threshold_)
         continue;
       for (uint32_t i = 0; i < labels_[from].size(); ++i) {
         const Label &label = labels_[from][i];
         if (left(label.state, kind) > 0)
-          addLabel(to, {label.state + step_[kind], kind, from, i, std::max(label.largest, load),
-                        label.sum + load});
+          addLabel(to, {label.state + step_[kind], kind, from, i, std::max(label.largest, load)});
       }
     }
   }
 
-  double value(const Label &label) const {
-    return objectiveValue(objective_, label.largest, label.sum);
-  }
-
   void addLabel(uint32_t ideal, const Label &label) {
-    if (value(label) + (latency_ ? minRest_[ideal] * (1 - kSlack) : 0) >= upper_ ||
-        !feasible(ideal, label.state))
+    if (label.largest >= threshold_ || !feasible(ideal, label.state))
       return;
     std::vector<Label> &labels = labels_[ideal];
     for (const Label &other : labels)
@@ -258,12 +223,12 @@ private:
     if (ideal == ideals_.full()) {
       // Chains to ideals in between stay: they may still be extended to something better.
       found_ = label;
-      lower(value(label));
+      lower(label.largest);
     }
   }
 
   bool dominates(const Label &a, const Label &b) const {
-    if (a.largest > b.largest || (latency_ && a.sum > b.sum))
+    if (a.largest > b.largest)
       return false;
     for (size_t kind = 0; kind < kinds_.size(); ++kind)
       if (left(a.state, kind) < left(b.state, kind))
@@ -277,7 +242,6 @@ private:
     result.pairs = pairs_;
     if (found_.state == kNever)
       return result;
-    result.value = value(found_);
     uint32_t ideal = ideals_.full();
     for (Label label = found_; ideal != 0; label = labels_[ideal][label.fromLabel]) {
       result.stages.push_back({ideal, label.kind});
@@ -296,42 +260,25 @@ private:
   const Ideals &ideals_;
   const Items &items_;
   const std::vector<DeviceKind> &kinds_;
-  PartitionObjective objective_;
-  bool latency_;
-  double upper_ = 0, threshold_ = 0;
+  double threshold_ = 0;
   std::vector<uint32_t> step_, row_; // per kind; per state
   std::vector<double> capacity_;     // per state, in units of the threshold
   std::vector<KindWeights> weights_; // per row
   std::vector<std::vector<double>> time_, rest_;
-  std::vector<std::vector<uint32_t>> forbidden_;
-  std::vector<double> memory_, work_, minRest_; // per ideal
+  std::vector<double> memory_, work_; // per ideal
   std::vector<uint32_t> byWork_;
   std::vector<std::vector<Label>> labels_;
   std::vector<Mark> mark_;
   uint32_t marked_ = kNever;
-  Label found_{kNever, 0, 0, 0, 0, 0};
+  Label found_{kNever, 0, 0, 0, 0};
   uint64_t pairs_ = 0;
 };
 
 } // namespace
 
-double objectiveValue(const PartitionObjective &objective, double largest, double sum) {
-  if (objective.microBatches == 0)
-    return largest;
-  return sum + static_cast<double>(objective.microBatches - 1) * largest;
-}
-
-double loadThreshold(const PartitionObjective &objective, double upper, double leastSum) {
-  if (objective.microBatches == 0)
-    return upper;
-  auto m = static_cast<double>(objective.microBatches);
-  double threshold = upper / m; // the sum holds the largest load too
-  return m > 1 ? std::min(threshold, (upper - leastSum) / (m - 1)) : threshold;
-}
-
-ChainResult bestChain(const Ideals &ideals, const std::vector<DeviceKind> &kinds,
-                      const PartitionObjective &objective, double upper, const Deadline &deadline) {
-  return ChainSearch(ideals, kinds, objective, upper).run(deadline);
+ChainResult bestChain(const Ideals &ideals, const std::vector<DeviceKind> &kinds, double upper,
+                      const Deadline &deadline) {
+  return ChainSearch(ideals, kinds, upper).run(deadline);
 }
 
 } // namespace pipec

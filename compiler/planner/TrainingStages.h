@@ -1,5 +1,5 @@
-// A model that is to be trained, as a table of its operators' costs, and the pipelines that it can
-// be cut into, as work for the search over schedules.
+// A model for training as a table of its operators' costs, and the pipelines that it can be cut
+// into, as work for the search over schedules.
 #pragma once
 
 #include "compiler/planner/StagedWork.h"
@@ -10,25 +10,26 @@
 
 namespace pipec {
 
-/// What an optimizer keeps and moves for every byte of a trained weight.
+/// The optimizer's memory and traffic per byte of a trained weight.
 struct OptimizerCosts {
   int64_t states = 2; // tensors like the weight, beside it and its gradient: AdamW has two
 
-  /// Weight and gradient are read, the weight is written; states are read and written.
+  /// Weight and gradient are read, the weight is written, states are read and written.
   int64_t moved() const { return 3 + 2 * states; }
 };
 
 struct TrainingProblem {
   CostTable table;
   size_t ranks = 1;
-  Cluster cluster;         // rank r is its device r, round and round; times are its least device's
-  int64_t memoryLimit = 0; // of every device; 0: as the cluster says
+  Cluster cluster;         // rank r is on its device r modulo their number; times are those of its
+                           // slowest device
+  int64_t memoryLimit = 0; // of every device; 0: the cluster's limits
   OptimizerCosts optimizer;
-  std::map<std::string, Tie::Mode> tied{}; // of shared weights by name, whatever a point says
+  std::map<std::string, Tie::Mode> tied{}; // of shared weights by name; has precedence over a point
 
   /// Bytes of a rank's device; 0: no limit.
   int64_t memoryOf(size_t rank) const;
-  /// Ranks on a rank's device: they share its memory.
+  /// Number of ranks on a rank's device, which share its memory.
   int64_t sharing(size_t rank) const;
 };
 
@@ -36,48 +37,50 @@ struct TrainingProblem {
 struct TrainingPoint {
   Placement placement = Placement::Loop;
   size_t chunks = 1;
-  std::vector<size_t> boundaries; // operators that stages but the first begin with
+  std::vector<size_t> boundaries; // the first operators of all stages but the first
   int64_t microBatches = 1;
-  double share = 1; // of the table's micro-batch: times and activations are proportional
-  Tie::Mode tied = Tie::Mode::Replicate; // of weights that several stages read
+  double share = 1; // size as a part of the table's micro-batch: times and activations are
+                    // proportional
+  Tie::Mode tied = Tie::Mode::Replicate; // mode of weights that several stages read
   bool operator==(const TrainingPoint &) const = default;
 };
 
-/// Sums over stretches of the model in constant time, and whole pipelines.
+/// Computes sums over intervals of the model in constant time, and whole pipelines.
 class TrainingStages {
 public:
   explicit TrainingStages(const TrainingProblem &problem);
 
-  /// Operators before which a cut may be, ascending.
+  /// Operators before which a cut is legal, ascending.
   const std::vector<size_t> &places() const { return places_; }
   size_t operators() const { return problem_.table.rows.size(); }
-  bool hasGradient(size_t op) const { return hasGradient_[op]; } // its results have
-  /// Shared weights of which only a point says how they are kept.
+  bool hasGradient(size_t op) const { return hasGradient_[op]; } // its results have gradients
+  /// Whether there are shared weights whose mode only a point determines.
   bool sharesFreely() const;
   const TrainingProblem &problem() const { return problem_; }
   double slownessOf(size_t rank) const { return slow_[rank]; }
-  /// Bytes of a rank's device that are its; nothing: no limit.
+  /// The rank's part of its device's memory; absent: no limit.
   std::optional<int64_t> limitOf(size_t rank) const;
 
-  /// Of the operators [begin, end), for a whole micro-batch of the table, on the least device.
+  /// For the operators [begin, end), for a whole micro-batch of the table, on the slowest device.
   double forwardNs(size_t begin, size_t end) const { return forward_[end] - forward_[begin]; }
   double workNs(size_t begin, size_t end) const { return work_[end] - work_[begin]; }
   double keptBytes(size_t begin, size_t end) const { return kept_[end] - kept_[begin]; }
-  /// Weights, their gradients and the optimizer's states; a shared weight is its first reader's.
+  /// Weights, their gradients and the optimizer's states. A shared weight counts for its first
+  /// reader.
   double fixedBytes(size_t begin, size_t end) const { return fixed_[end] - fixed_[begin]; }
-  /// Of updating its trained weights, on the device that does it fastest for its slowness.
+  /// Time to update the trained weights, on the device that does it fastest for its slowness.
   double updateNs(size_t begin, size_t end) const { return update_[end] - update_[begin]; }
-  /// Results of operators before `begin` that others after it read.
+  /// Results of operators before `begin` that later operators read.
   double crossingBytes(size_t begin) const { return crossing_[begin]; }
 
-  /// The pipeline of a point. A stage keeps what its operators' backwards need and what it
-  /// received; with recompute only that. A rank holds all the time its weights, their gradients and
-  /// the optimizer's states, a copy of its own of shared weights or what it is sent of them, and
+  /// The pipeline of a point. A stage keeps the values that its operators' backwards need, and its
+  /// received values; with recompute only the latter. A rank permanently holds its weights, their
+  /// gradients and the optimizer's states, its own copy of shared weights or the received ones, and
   /// room for the largest result and its gradient.
   StagedWork workOf(const TrainingPoint &point) const;
 
-  /// Per rank: no schedule of the work needs less, whatever is recomputed. What it holds while one
-  /// micro-batch goes back through its largest stage.
+  /// Per rank: the memory that every schedule of the work needs, with any recompute. It is the
+  /// memory held while one micro-batch goes back through the rank's largest stage.
   static std::vector<int64_t> leastBytes(const StagedWork &work);
 
 private:
@@ -91,7 +94,7 @@ private:
   const TrainingProblem &problem_;
   std::vector<size_t> places_;
   std::vector<double> slow_; // per rank
-  // Sums of the operators before each.
+  // Sums over the operators before each.
   std::vector<double> forward_, work_, kept_, fixed_, update_;
   std::vector<double> crossing_;
   std::vector<bool> hasGradient_; // per operator: its results have gradients

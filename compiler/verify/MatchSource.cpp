@@ -11,7 +11,8 @@ namespace pipec {
 
 namespace {
 
-void takeRunsWord(const Plan &plan, Signature &signature) {
+/// What only the example runs of the compile showed: batch dimensions, shapes, merge rules.
+void copyRunFacts(const Plan &plan, Signature &signature) {
   signature.batchSymbolic = plan.signature.batchSymbolic;
   signature.batchSize = plan.signature.batchSize;
   for (size_t i = 0; i < signature.inputs.size() && i < plan.signature.inputs.size(); ++i) {
@@ -34,7 +35,7 @@ bool hadExample(const Plan &plan) {
          llvm::any_of(plan.signature.leaves, known);
 }
 
-void takePlansWritten(const Plan &plan, Model &source) {
+void copyWrittenMarks(const Plan &plan, Model &source) {
   std::set<std::string> written;
   for (const StagePlan &stage : plan.stages)
     for (const StageAttribute &entry : stage.attributes)
@@ -70,12 +71,12 @@ Finding findingOf(const SourceDifference &difference, const Model &source, const
 
 } // namespace
 
-Normalisation normalisationOf(const CompileOptions &options, const FormAnswers &forms) {
+Normalisation normalisationOf(const CompileOptions &options, const TypeDecisions &decisions) {
   Normalisation result;
   if (options.trainingFlag != TrainingFlag::Saved)
     result.training = options.trainingFlag == TrainingFlag::True ? "true" : "false";
   result.keepEval = options.keepEval;
-  result.forms = printForms(forms);
+  result.forms = printDecisions(decisions);
   return result;
 }
 
@@ -87,34 +88,40 @@ CompileOptions optionsOf(const Plan &plan) {
     options.trainingFlag =
         plan.normalisation.training == "true" ? TrainingFlag::True : TrainingFlag::False;
   options.keepEval = plan.normalisation.keepEval;
+  options.mode = plan.mode;
   return options;
 }
 
+bool decisionsAreNumbers(const Plan &plan) {
+  return plan.minor < 2 && !plan.normalisation.forms.empty();
+}
+
 llvm::Expected<std::vector<NormaliseAgain>> waysToNormalise(const Plan &plan) {
-  llvm::Expected<FormAnswers> forms = parseForms(plan.normalisation.forms);
-  if (!forms)
-    return forms.takeError();
-  NormaliseAgain recorded;
-  recorded.withExample = hadExample(plan);
-  recorded.answers.given = true;
-  recorded.answers.forms = std::move(*forms);
-  llvm::copy_if(plan.obligations, std::back_inserter(recorded.answers.facts), isFact);
-  std::vector<NormaliseAgain> ways{recorded};
-  bool answered = !recorded.answers.facts.empty() || !recorded.answers.forms.empty();
-  for (bool withExample : {true, false}) {
-    if (!answered && withExample == recorded.withExample)
-      continue; // the same again
-    NormaliseAgain other;
-    other.withExample = withExample;
-    other.answers.given = true;
-    ways.push_back(std::move(other));
+  std::vector<NormaliseAgain> ways;
+  auto add = [&](bool withExample) -> TypeAnswers & {
+    ways.push_back({{}, withExample});
+    ways.back().answers.given = true;
+    return ways.back().answers;
+  };
+  bool answered = false;
+  if (!decisionsAreNumbers(plan)) {
+    llvm::Expected<TypeDecisions> decisions = parseDecisions(plan.normalisation.forms);
+    if (!decisions)
+      return decisions.takeError();
+    TypeAnswers &recorded = add(hadExample(plan));
+    recorded.decisions = std::move(*decisions);
+    llvm::copy_if(plan.obligations, std::back_inserter(recorded.facts), isFact);
+    answered = !recorded.facts.empty() || !recorded.decisions.empty();
   }
+  for (bool withExample : {true, false})
+    if (ways.empty() || answered || withExample != ways.front().withExample)
+      add(withExample);
   return ways;
 }
 
 llvm::Expected<std::optional<Finding>> compareModel(const Artifact &artifact, Model &source) {
-  takeRunsWord(artifact.plan, source.signature);
-  takePlansWritten(artifact.plan, source);
+  copyRunFacts(artifact.plan, source.signature);
+  copyWrittenMarks(artifact.plan, source);
   if (artifact.plan.minor == 0)
     forgetFields(source.signature.outputs);
   SourceRecord record = recordSource(source);

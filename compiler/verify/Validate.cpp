@@ -57,9 +57,9 @@ llvm::Error compareAttributes(const StagePlan &stage, const std::string &where,
   return llvm::Error::success();
 }
 
-/// Tensors of one stage share memory exactly where they do in the source: a write into one is seen
-/// in the other. What overlaps only by way of a tensor in another stage does not share: nobody
-/// writes such memory (compareOwners).
+/// Tensors of one stage share memory exactly where they do in the source: a write into one is
+/// visible in the other. Tensors that overlap only through a tensor in another stage do not share
+/// memory, which is safe because no stage writes it (compareOwners).
 llvm::Error compareSharing(const StagePlan &stage, const StageFacts &facts,
                            const std::string &where, const SourceRecord &source) {
   std::vector<at::Tensor> tensors(stage.attributes.size());
@@ -84,7 +84,7 @@ llvm::Error compareSharing(const StagePlan &stage, const StageFacts &facts,
   return llvm::Error::success();
 }
 
-/// Memory that is written lives in one stage: a second one would keep a copy that nobody writes.
+/// Written memory lives in one stage: a second stage would keep a stale copy.
 llvm::Error compareOwners(const Plan &plan, const SourceRecord &source) {
   struct Holder {
     size_t stage;
@@ -139,8 +139,8 @@ std::string contentOf(const c10::IValue &value, StableBytes &stable) {
   return contentText(value.toTensor(), stable.digestOf(*bytes, [&] { return sha256Hex(*bytes); }));
 }
 
-/// Each thread takes the next weight that nobody has taken. The nodes of the map stay where they
-/// are when the record moves.
+/// Each thread takes the next weight that no thread has taken. The nodes of the map keep their
+/// addresses when the record moves.
 void digestInBackground(SourceRecord &record, bool large) {
   constexpr size_t kMostThreads = 4;
   auto all = std::make_shared<std::vector<KnownWeight *>>();

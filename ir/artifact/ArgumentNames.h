@@ -1,4 +1,4 @@
-// How the arguments of a stage's methods are called. No LibTorch.
+// Names of the arguments of a stage's methods. No LibTorch.
 #pragma once
 
 #include "ir/plan/Plan.h"
@@ -7,7 +7,7 @@
 
 namespace pipec {
 
-/// Schemas want distinct names that are identifiers: "a.b" becomes a_b, and a second a_b becomes
+/// Schemas need distinct names that are identifiers: "a.b" becomes a_b, and a second a_b becomes
 /// a_b_use1.
 class ArgumentNames {
 public:
@@ -17,7 +17,7 @@ private:
   std::set<std::string> taken_ = {"self"};
 };
 
-/// Of pipec_forward without self: the inputs, then one per use of each attribute.
+/// The arguments of pipec_forward without self: the inputs, then one per use of each attribute.
 std::vector<std::string> argumentNames(const StagePlan &stage);
 
 } // namespace pipec

@@ -44,7 +44,7 @@ private:
   std::string fail(const std::string &code, const std::string &where, llvm::Error error) {
     ErrorText text = describe(std::move(error));
     llvm::StringRef message = text.message;
-    // The reader knows which artifact it asked about.
+    // The caller knows which artifact is checked.
     if (message.consume_front(directory_))
       message = message.ltrim(":/ ");
     // A stage file that LibTorch cannot read is a damaged artifact, not a bad input.
@@ -63,7 +63,7 @@ private:
     return "every file matches MANIFEST";
   }
 
-  /// One cause is reported once: a damaged plan.json is a finding already.
+  /// Each cause is reported once: a damaged plan.json is a finding already.
   bool planIsDamaged() const {
     return llvm::any_of(report_.findings, [](const Finding &finding) {
       return finding.where.empty() || finding.where == "MANIFEST" || finding.where == "plan.json" ||

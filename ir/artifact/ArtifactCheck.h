@@ -1,16 +1,16 @@
-// Everything that can be said about an artifact without running model code.
+// All checks of an artifact that need no run of model code.
 #pragma once
 
 #include "ir/artifact/ArtifactDir.h"
 
 namespace pipec {
 
-/// One thing that was looked at: "integrity", "plan", "schedule", "stages", "proof".
+/// One check: "integrity", "plan", "schedule", "stages", "proof".
 struct CheckStep {
   enum class Result { Passed, Failed, Skipped };
   std::string name;
   Result result = Result::Skipped;
-  std::string detail; // what passed, in words; for Skipped: why
+  std::string detail; // what passed, in words; Skipped: the reason
 };
 
 struct ArtifactCheck {
@@ -21,20 +21,21 @@ struct ArtifactCheck {
   std::vector<std::string> warnings;
 };
 
-/// Files against MANIFEST; plan.json; schedule.csv against the plan (it lowers to a program that
-/// can be run); each stage file against the plan's description of it; the stages linked together
-/// against the source's digest. No stage file is deserialised unless all digests agree.
+/// Compares the files with MANIFEST, reads plan.json, checks that schedule.csv and the plan lower
+/// to a program that can run, compares each stage file with the plan's description of it, and
+/// compares the linked stages with the source's digest. No stage file is deserialised unless all
+/// digests agree.
 ArtifactCheck checkArtifact(const std::string &directory);
 
-/// The steps between the first and the last, of an artifact whose files are what MANIFEST lists:
-/// its schedule fits its plan, its stage files load and are what the plan says. A stage file that
-/// needs a library which was not loaded is named in `unchecked` and is no error. Errors:
-/// BadArtifact, IO.
+/// The checks between the first and the last. The artifact's files must be those that MANIFEST
+/// lists. Checks that the schedule fits the plan and that the stage files load and match the plan.
+/// A stage file that needs a library which was not loaded is appended to `unchecked` and is no
+/// error. Errors: BadArtifact, IO.
 llvm::Error checkParts(const Artifact &artifact, std::vector<std::string> &unchecked);
 
-/// The last step of it: the stages linked together are the source whose digest the plan has, and
-/// they hold what the obligations say. Reads every weight once. Errors: BadArtifact, naming the
-/// stage where it can.
+/// The last check: the linked stages are the source whose digest the plan has, and they hold what
+/// the obligations say. Reads every weight once. Errors: BadArtifact, naming the stage if it is
+/// known.
 llvm::Error proveStages(const std::string &directory, const Plan &plan);
 
 } // namespace pipec

@@ -30,9 +30,9 @@ llvm::Expected<Side> openSide(const std::string &directory) {
   return Side{std::move(*artifact), std::move(*linked)};
 }
 
-/// What identifies a channel in both artifacts, and what may differ.
+/// The identity of a channel in both artifacts, and the parts that may differ.
 struct ChannelWords {
-  std::string value; // what travels
+  std::string value; // the value that it carries
   std::string route; // "stage 0 to stages 1 and 2"
   std::string type;
 };
@@ -81,8 +81,8 @@ private:
     result_.findings.push_back(differenceFound(code, std::move(where), std::move(message)));
   }
 
-  /// By the value that travels; values of two sources are told apart by their place in the program,
-  /// so of different sources what travels the same way is the same channel.
+  /// Compares channels by their value. Values are identified by their place in the program. For
+  /// different sources, channels with the same route are the same channel.
   void compareChannels() {
     bool sameSource = now_.linked.lines == old_.linked.lines;
     std::vector<ChannelWords> now = channelsOf(now_), old = channelsOf(old_);
@@ -150,7 +150,7 @@ private:
     plan.minor = 0;
     plan.toolVersion.clear();
     plan.torchVersion.clear();
-    plan.normalisation.forms.clear(); // how the same program was come by
+    plan.normalisation.forms.clear(); // it may differ for equal programs
     return plan;
   }
 

@@ -1,4 +1,4 @@
-// The artifact directory: written atomically, verified before anything in it is believed. No
+// The artifact directory. It is written atomically, and verified before its content is used. No
 // LibTorch.
 #pragma once
 
@@ -13,33 +13,34 @@
 
 namespace pipec {
 
-/// A directory that becomes `target` in one step, or never existed.
-/// beside the target: .NAME.tmp-<pid> -> files -> MANIFEST last -> fsync -> rename (exchange when
-/// `target` exists and force).
+/// A directory that becomes `target` in one step, or never exists. The steps beside the target:
+/// .NAME.tmp-<pid> -> files -> MANIFEST last -> fsync -> rename (exchange if `target` exists and
+/// `force` is set).
 class ArtifactWriter {
 public:
-  /// Errors: Usage when the target exists without force, or when it exists and is something that
-  /// pipec would not have written (force never deletes that); IO when its parent cannot be written,
-  /// naming path and reason.
+  /// Errors: Usage if the target exists and `force` is not set, or if it exists and pipec would not
+  /// have written it (`force` never deletes such a directory); IO naming path and reason if its
+  /// parent cannot be written.
   static llvm::Expected<ArtifactWriter> create(const std::string &target, bool force);
   ArtifactWriter(ArtifactWriter &&) = default;
   ArtifactWriter &operator=(ArtifactWriter &&) = delete;
   /// Removes the temporary directory unless published.
   ~ArtifactWriter();
 
-  /// Where files are written before publication.
+  /// The directory for the files before publication.
   const std::string &directory() const { return temporary_.path(); }
-  /// Writes one file (name without directory) and syncs it. Errors: IO with needed and free bytes
-  /// when the disk is full.
+  /// Writes one file (name without directory) and syncs it. Errors: IO; if the disk is full, with
+  /// needed and free bytes.
   llvm::Error write(llvm::StringRef name, llvm::StringRef bytes);
-  /// The file is complete, whoever wrote it, and `sha256` (in hex) is its digest: it is synced on
-  /// another thread while the caller goes on. It must not change any more. What goes wrong is an
-  /// error of writeManifest().
+  /// Registers a file that is complete, whoever wrote it, with its digest `sha256` (hex). Another
+  /// thread syncs it while the caller continues. The file must not change any more. writeManifest()
+  /// returns the errors.
   void settle(const std::string &name, std::string sha256);
-  /// MANIFEST over every file there, in sha256sum's format sorted by name; everything synced.
+  /// Writes MANIFEST over every file there, in sha256sum's format sorted by name, and syncs
+  /// everything.
   llvm::Error writeManifest();
-  /// The rename. After it the destructor does nothing. Errors: as create() (another process may
-  /// have made the target meanwhile), IO.
+  /// Renames the directory to the target. Afterwards the destructor does nothing. Errors: those of
+  /// create() (another process may have made the target meanwhile), IO.
   llvm::Error publish();
 
 private:
@@ -50,10 +51,10 @@ private:
   bool force_ = false;
 };
 
-/// Integrity only: nothing is deserialised. Order: directory, MANIFEST syntax and size, names (no
-/// path, no link), sizes, digests, extra files. Codes: no-artifact (no directory, no MANIFEST),
-/// io-error, bad-manifest, missing-file, not-a-file (link, directory, second hard link), too-large,
-/// changed-file, extra-file.
+/// Checks integrity only; nothing is deserialised. Order: directory, MANIFEST syntax and size,
+/// names (no path, no link), sizes, digests, extra files. Codes: no-artifact (no directory, no
+/// MANIFEST), io-error, bad-manifest, missing-file, not-a-file (link, directory, second hard link),
+/// too-large, changed-file, extra-file.
 std::vector<Finding> checkIntegrity(const std::string &directory);
 
 /// An artifact whose bytes agree with its MANIFEST and whose plan is valid.
@@ -68,11 +69,11 @@ struct Artifact {
 /// Errors: IO, BadArtifact (first finding), Version.
 llvm::Expected<Artifact> openArtifact(const std::string &directory);
 
-/// The same for those who only read plan and schedule: the digests of these two are compared, stage
+/// The same for callers that read only plan and schedule: their two digests are compared, stage
 /// files are not opened.
 llvm::Expected<Artifact> openArtifactPlan(const std::string &directory);
 
-/// Streams the file. Errors: IO.
+/// The sha256 of a file, read as a stream. Errors: IO.
 llvm::Expected<std::string> sha256File(const std::string &path);
 
 } // namespace pipec

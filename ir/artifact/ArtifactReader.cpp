@@ -1,4 +1,4 @@
-// Reading half of ArtifactDir.h: nothing in an artifact is believed before its digest agrees.
+// The reading half of ArtifactDir.h. No file is used before its digest agrees.
 #include "ir/artifact/ArtifactDir.h"
 #include "ir/artifact/Manifest.h"
 #include "ir/artifact/SafeFile.h"
@@ -52,7 +52,7 @@ private:
     findings_.push_back({code, where, message, exitCode});
   }
 
-  /// `code` unless the system refused something.
+  /// `code`, unless the system refused an operation.
   void addError(const std::string &code, const std::string &where, llvm::Error error) {
     ErrorText text = describe(std::move(error));
     llvm::StringRef message = text.message;
@@ -149,7 +149,7 @@ private:
     return readAll(*file, name, maxBytes);
   }
 
-  /// A file that MANIFEST vouches for.
+  /// A file that MANIFEST lists.
   llvm::Expected<std::string> readListed(const std::string &name, uint64_t maxBytes) {
     auto listed = manifest_.find(name);
     if (listed == manifest_.end())

@@ -32,8 +32,8 @@ llvm::Expected<TargetState> stateOf(const std::string &target) {
   return failf(ExitCode::IO, "{}: cannot read its status: {}", target, systemMessage(errno));
 }
 
-/// What pipec writes into an artifact, by name alone: --force also has to replace an artifact whose
-/// MANIFEST is damaged.
+/// The files that pipec writes into an artifact, by name alone: --force must also be able to
+/// replace an artifact with a damaged MANIFEST.
 bool isOurs(llvm::StringRef name) {
   if (name == kManifestName || name == "plan.json" || name == "schedule.csv" ||
       name == "costs.json")
@@ -43,8 +43,7 @@ bool isOurs(llvm::StringRef name) {
   return !name.empty() && llvm::all_of(name, llvm::isDigit);
 }
 
-/// An existing target may be replaced only if it is an artifact and holds nothing that somebody
-/// else put there.
+/// An existing target may be replaced only if it is an artifact and holds no files of others.
 llvm::Error checkReplaceable(const std::string &target) {
   auto refuse = [&](const std::string &why) {
     return makeError(ExitCode::Usage,
@@ -102,7 +101,7 @@ llvm::Error checkTarget(const std::string &target, bool force) {
     return state.takeError();
   if (*state == TargetState::Absent)
     return llvm::Error::success();
-  if (llvm::Error error = checkReplaceable(target)) // where --force does not help either
+  if (llvm::Error error = checkReplaceable(target)) // fails even with --force
     return error;
   return force ? llvm::Error::success() : existsError(target);
 }
@@ -112,10 +111,10 @@ llvm::Error renameError(const std::string &target, int error) {
                systemMessage(error));
 }
 
-/// File systems without the flag say EINVAL or ENOSYS.
+/// File systems without the flag return EINVAL or ENOSYS.
 bool lacksFlag(int error) { return error == EINVAL || error == ENOSYS || error == EOPNOTSUPP; }
 
-/// The new artifact takes the place of nothing.
+/// Publishes the new artifact if there is no old one.
 llvm::Error renameNew(const std::string &temporary, const std::string &target) {
   if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) == 0)
     return llvm::Error::success();
@@ -206,7 +205,7 @@ llvm::Error ArtifactWriter::write(llvm::StringRef name, llvm::StringRef bytes) {
 
 namespace {
 
-/// Of a file that we wrote, when it is safe on the disk. known: its digest, or empty.
+/// The digest of a file that we wrote, once it is safe on disk. `known`: its digest, or empty.
 llvm::Expected<std::string> syncedDigest(const FileHandle &directory, const std::string &name,
                                          std::string known = "") {
   llvm::Expected<FileHandle> file = openForReading(directory, name);

@@ -1,4 +1,4 @@
-// Where two lists of canonical lines differ.
+// The first difference between two lists of canonical lines.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@ namespace pipec {
 /// Index of the first line that differs.
 std::optional<size_t> firstDifferentLine(const std::vector<std::string> &expected,
                                          const std::vector<std::string> &actual);
-/// The same in words; empty when equal. `expected` is the source.
+/// Describes the first difference; empty if the lists are equal. `expected` is the source.
 std::string firstDifference(const std::vector<std::string> &expected,
                             const std::vector<std::string> &actual);
 

@@ -20,7 +20,8 @@ std::string toString(const Manifest &manifest);
 /// duplicate, a name that is a path).
 llvm::Expected<Manifest> manifestFromText(llvm::StringRef text);
 
-/// Whether a name can stand in an artifact: no path, no control character, not MANIFEST itself.
+/// Whether a file of an artifact may have this name: no path, no control character, not MANIFEST
+/// itself.
 bool isArtifactFileName(llvm::StringRef name);
 
 } // namespace pipec

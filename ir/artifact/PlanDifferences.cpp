@@ -2,6 +2,7 @@
 
 #include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"
+#include "ir/support/Llvm.h"
 #include "ir/support/Words.h"
 #include "ir/text/PlanText.h"
 #include "llvm/ADT/STLExtras.h"
@@ -178,13 +179,13 @@ private:
     return result;
   }
 
-  /// The stages before and now of all modules below `prefix`, when they are the same for all.
+  /// The old and new stages of all modules below `prefix`, if they are the same for all.
   using Move = std::pair<std::set<size_t>, std::set<size_t>>;
   static std::optional<Move> commonMove(const std::map<std::string, Move> &moves,
                                         const std::string &prefix) {
     std::optional<Move> common;
     for (const auto &[module, move] : moves) {
-      if (module != prefix && !llvm::StringRef(module).startswith(prefix + "."))
+      if (module != prefix && !startsWith(module, prefix + "."))
         continue;
       if (common && *common != move)
         return std::nullopt;
@@ -198,7 +199,7 @@ private:
                        fmt::join(stages, " and "));
   }
 
-  /// Named by the outermost module of which everything moved alike.
+  /// Names the outermost module whose content moved to the same stages.
   void compareModules() {
     std::map<std::string, std::set<size_t>> before = holders(old_), after = holders(now_);
     std::map<std::string, Move> moves;

@@ -7,10 +7,10 @@ namespace pipec {
 
 /// Appends one finding per difference: source, method, signature, merge-rule, stages, module-moved,
 /// tie, normalisation, option. Channels and weights are compared with the stage files, see
-/// ArtifactDifferences.h. Versions are no difference.
+/// ArtifactDifferences.h. Versions are not compared.
 void comparePlans(const Plan &old, const Plan &now, std::vector<Finding> &findings);
 
-/// "2, before 3": how all messages about changes read.
+/// "2, before 3": the form of all messages about changes.
 std::string changedFrom(const std::string &now, const std::string &before);
 
 /// A finding about a difference: exit code 7.

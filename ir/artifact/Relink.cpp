@@ -30,7 +30,7 @@ llvm::Expected<c10::IValue> weightAt(const torch::jit::Module &module, const std
   return makeError(ExitCode::BadArtifact, "attribute " + path + ": not in the stage's module");
 }
 
-/// The module's own: it is only read.
+/// The module's own graph, not a copy: it is only read.
 std::shared_ptr<Graph> graphOf(const torch::jit::Module &module, const std::string &method) {
   return torch::jit::toGraphFunction(module.get_method(method).function()).graph();
 }
@@ -67,8 +67,7 @@ public:
 private:
   static std::string stageName(size_t stage) { return "stage " + std::to_string(stage); }
 
-  /// What attribute `i` of stage `s` holds when the stage runs: its own value, or what the owner
-  /// sends.
+  /// The value of attribute `i` of stage `s` at run time: its own, or the one that the owner sends.
   llvm::Expected<c10::IValue> valueOf(size_t s, size_t i, const torch::jit::Module &module) const {
     const StageAttribute &entry = plan_.stages[s].attributes[i];
     if (!entry.channel)
@@ -80,7 +79,7 @@ private:
     return values_[from.stage][from.port];
   }
 
-  /// What the file shows, its weights, and the graph that is linked later.
+  /// Reads the file's facts, its weights, and the graph to be linked.
   llvm::Error readStage(size_t s, const torch::jit::Module &module) {
     llvm::Expected<StageFacts> facts = stageFacts(module, plan_.stages[s]);
     if (!facts)
@@ -171,7 +170,7 @@ private:
     return llvm::Error::success();
   }
 
-  /// The arguments of the method, then one input per attribute: as the normalised source has them.
+  /// The arguments of the method, then one input per attribute, as in the normalised source.
   void makeInputs() {
     model_.graph = std::make_shared<Graph>();
     model_.signature = plan_.signature;
@@ -184,7 +183,8 @@ private:
         addAttribute(s, i);
   }
 
-  /// As the stages that take the argument declare it; one that no stage reads, by the plan's text.
+  /// The type that the stages with this argument declare. If no stage reads it: the type in the
+  /// plan's text.
   c10::TypePtr argumentType(size_t index) const {
     for (size_t s = 0; s < plan_.stages.size(); ++s)
       for (size_t i = 0; i < plan_.stages[s].inputs.size(); ++i) {
@@ -214,7 +214,7 @@ private:
       sharers_.push_back(sharersOf(s, i));
     }
     Attribute &attribute = model_.attributes[known->second];
-    // Of several copies one that shares memory as the source's does, if there is one.
+    // Of several copies, one that shares memory as the source's tensor does, if there is one.
     if (const size_t sharers = sharersOf(s, i); !inserted && sharers >= sharers_[known->second]) {
       attribute.value = values_[s][i];
       sharers_[known->second] = sharers;
@@ -245,7 +245,7 @@ private:
 
   llvm::Error linkStage(size_t s) {
     const StagePlan &stage = plan_.stages[s];
-    std::vector<Value *> inputs{nullptr}; // the module: nobody reads it
+    std::vector<Value *> inputs{nullptr}; // the module, which nothing reads
     for (const StageInput &input : stage.inputs)
       inputs.push_back(input.kind == StageInput::Kind::UserInput ? arguments_[input.index]
                                                                  : sent_[input.index]);
@@ -257,7 +257,7 @@ private:
       return failf(ExitCode::BadArtifact, "{}: pipec_forward: expected {} results, got {}",
                    stageName(s), stage.outputs.size(), results.size());
     if (results.size() != 1 && !packed->hasUses() && packed->node()->kind() != c10::prim::Param)
-      packed->node()->destroy(); // what only held the results together
+      packed->node()->destroy(); // it only packed the results
     for (size_t i = 0; i < results.size(); ++i) {
       for (size_t channel : stage.outputs[i].channels)
         sent_[channel] = results[i];
@@ -269,7 +269,7 @@ private:
     return llvm::Error::success();
   }
 
-  /// Stages whose operators were moved to make them: back to the source's order.
+  /// If operators moved to other stages, restores the source's order.
   llvm::Error restoreOrder() {
     const std::optional<std::vector<size_t>> order = orderOf(plan_.obligations);
     if (!order)
@@ -320,7 +320,7 @@ private:
   const StableBytes *stable_;
   std::map<std::string, std::string> weights_, objects_;
   std::vector<std::vector<c10::IValue>> values_;       // by stage and attribute
-  mutable std::vector<std::vector<int64_t>> memories_; // of these, once asked for
+  mutable std::vector<std::vector<int64_t>> memories_; // their memory, once requested
   std::vector<size_t> sharers_;                        // of each attribute's value, in its stage
   std::vector<StageFacts> facts_;
   std::vector<torch::jit::Module> modules_;

@@ -1,5 +1,5 @@
-// The stages of an artifact linked together again: a model, and its canonical lines, which the
-// proof that it is the source compares.
+// Links the stages of an artifact together again. The result is a model and its canonical lines;
+// the proof compares these with those of the source.
 #pragma once
 
 #include "ir/Model.h"
@@ -18,30 +18,30 @@ struct Value;
 
 namespace pipec {
 
-/// What the stage files say, read back.
+/// The content of the stage files, read back.
 struct Relinked {
-  std::vector<std::string> lines; // as canonicalLines has them for the normalised source
-  std::map<std::string, std::string> weights; // attributeLine of each by its name; replicas once
+  std::vector<std::string> lines; // in the form of canonicalLines of the normalised source
+  std::map<std::string, std::string> weights; // attributeLine of each, by name; replicas once
   std::map<std::string, std::string> objects; // contentText by state of those that hold objects
   std::string digest;                         // contentDigest of lines and weights
   std::vector<StageFacts> stages;
   Model model; // one flat graph again, with the weights that the files map; a weight that several
-               // stages copy once, by its name
+               // stages copy is there once, by its name
   std::vector<torch::jit::Value *> sent; // in that graph, by channel; null: a weight
 };
 
-/// A weight whose contentText is known. A stage's tensor with the same bits is not digested again.
+/// A weight with a known contentText. A stage's tensor with the same bits is not hashed again.
 struct KnownWeight {
   c10::IValue value;
   std::string content;
 };
 using KnownWeights = std::map<std::string, KnownWeight>; // by name
 
-/// Links pipec_forward of all stages in order by the plan's channels. `forward` of each stage is
-/// checked to be the same program on the stage's own weights. Replicas of a tied weight must have
-/// the same content; a transmitted one has the content that its owner sends. What `stable` says was
-/// written there from the memory of a known weight is not read once more but for its ends. Errors:
-/// BadArtifact naming stage and what disagrees (a port, a weight, a line of `forward`).
+/// Links pipec_forward of all stages, in order, by the plan's channels. The `forward` of each stage
+/// must be the same program on the stage's own weights. Replicas of a tied weight must have the
+/// same content. A transmitted weight has the content that its owner sends. Of bytes that `stable`
+/// records as written from the memory of a known weight, only the ends are read. Errors:
+/// BadArtifact naming the stage and what disagrees (a port, a weight, a line of `forward`).
 llvm::Expected<Relinked> relink(const std::string &directory, const Plan &plan,
                                 const KnownWeights &known = {},
                                 const StableBytes *stable = nullptr);

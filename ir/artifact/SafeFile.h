@@ -1,5 +1,5 @@
-// Files read and written relative to a directory that is held open: no link is followed, and what
-// was checked is what is read.
+// Reads and writes files relative to an open directory. No link is followed, and the file that was
+// checked is the file that is read.
 #pragma once
 
 #include "ir/support/Error.h"
@@ -24,25 +24,25 @@ private:
   int fd_;
 };
 
-/// "No such file or directory (errno 2)" without the number: the system's words for the last error.
+/// The system's text for an error number, without the number: "No such file or directory".
 std::string systemMessage(int error);
 
 /// Errors: IO.
 llvm::Expected<FileHandle> openDirectory(const std::string &path);
-/// Everything but "." and "..", sorted. Errors: IO.
+/// All entries except "." and "..", sorted. Errors: IO.
 llvm::Expected<std::vector<std::string>> listDirectory(const FileHandle &directory,
                                                        const std::string &path);
 
-/// A regular file with one name. Errors: IO when it cannot be opened; BadArtifact for a link, a
+/// Opens a regular file with one name. Errors: IO if it cannot be opened; BadArtifact for a link, a
 /// directory, a device or a second hard link.
 llvm::Expected<FileHandle> openForReading(const FileHandle &directory, const std::string &name);
-/// Whole content, at most `maxBytes`. Errors: IO; BadArtifact when it is larger.
+/// The whole content. Errors: IO; BadArtifact if it is larger than `maxBytes`.
 llvm::Expected<std::string> readAll(const FileHandle &file, const std::string &name,
                                     uint64_t maxBytes);
-/// Streams it from the start. Errors: IO.
+/// Reads the file as a stream, from its start. Errors: IO.
 llvm::Expected<std::string> sha256Of(const FileHandle &file, const std::string &name);
 
-/// A new file, written and synced. Errors: IO, with needed and free bytes when the disk is full.
+/// Writes and syncs a new file. Errors: IO; if the disk is full, with needed and free bytes.
 llvm::Error writeNewFile(const FileHandle &directory, const std::string &name,
                          llvm::StringRef bytes);
 /// Errors: IO.

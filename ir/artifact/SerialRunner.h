@@ -6,8 +6,8 @@
 
 namespace pipec {
 
-/// Loads the stages anew, so that state starts as the files have it. One thread at a time; several
-/// where no stage writes state.
+/// Loads the stages anew, so state starts as the files have it. One thread at a time, or several if
+/// no stage writes state.
 class SerialRunner {
 public:
   struct Result {
@@ -15,16 +15,16 @@ public:
     std::vector<c10::IValue> sent; // on each channel; None on weight channels
   };
 
-  /// directory: of the stage files. What the model prints is left out. Errors: those of
+  /// `directory` holds the stage files. Output that the model prints is dropped. Errors: those of
   /// StageModule::load, naming the stage.
   static llvm::Expected<SerialRunner> load(const std::string &directory, const Plan &plan);
 
-  /// Of any stage.
+  /// True if any stage may use it.
   bool mayUseGenerator() const;
 
-  /// One value per input of the signature in, one per output leaf out. Runs without gradients and
-  /// with the graph optimiser off; both settings of the calling thread are restored. Errors: the
-  /// failing stage's, naming it.
+  /// Takes one value per input of the signature and returns one per output leaf. Runs without
+  /// gradients and with the graph optimiser off, and restores both settings of the calling thread.
+  /// Errors: those of the failing stage, naming it.
   llvm::Expected<Result> run(std::vector<c10::IValue> inputs);
 
 private:

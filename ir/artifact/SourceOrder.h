@@ -1,4 +1,4 @@
-// Operators that choose-cuts moved, put back where the source has them.
+// Moves operators that choose-cuts reordered back to their order in the source.
 #pragma once
 
 #include "ir/support/Error.h"
@@ -14,31 +14,31 @@ struct Value;
 
 namespace pipec {
 
-/// Works on the top level of one graph. Constants, and arithmetic on whole numbers, which passes
-/// repeat where it is needed, are not counted: they go where what counts before them went, or to
-/// the first that needs them.
+/// Works on the top level of one graph. Two kinds of operators do not count: constants, and
+/// arithmetic on whole numbers, which passes repeat where it is needed. They follow the counted
+/// operator before them, or go to the first operator that needs them.
 class SourceOrder {
 public:
   explicit SourceOrder(torch::jit::Graph &graph);
 
   size_t size() const { return counted_.size(); }
 
-  /// order[i] is the place in the source of the i-th operator that counts. Errors: BadArtifact when
-  /// an operator would read what is made after it.
+  /// order[i] is the source position of the i-th counted operator. Errors: BadArtifact if an
+  /// operator would read a value that is made after it.
   llvm::Error restore(const std::vector<size_t> &order);
 
 private:
-  /// To the end, after what it needs and is not counted. False: it needs a counted one that is not
-  /// there yet.
+  /// Appends the node, after the uncounted operators that it needs. Returns false if it needs a
+  /// counted operator that is not placed yet.
   bool place(torch::jit::Node *node);
   bool canPlace(torch::jit::Node &node);
   bool hasMaker(torch::jit::Value *value);
 
   torch::jit::Graph &graph_;
   std::vector<torch::jit::Node *> counted_, first_;
-  std::vector<std::vector<torch::jit::Node *>> followers_; // of each that counts: those between it
-                                                           // and the next
-  llvm::DenseMap<torch::jit::Node *, size_t> indexOf_;     // looked up only
+  std::vector<std::vector<torch::jit::Node *>> followers_; // per counted operator: the uncounted
+                                                           // ones between it and the next
+  llvm::DenseMap<torch::jit::Node *, size_t> indexOf_;     // look-ups only
   llvm::DenseMap<torch::jit::Node *, bool> placed_;
 };
 

@@ -1,4 +1,4 @@
-// What a plan says of a stage against what its file shows.
+// Compares the plan's description of a stage with its file.
 #include "ir/artifact/ArgumentNames.h"
 #include "ir/artifact/StageFacts.h"
 #include "ir/plan/PlanNames.h"
@@ -15,7 +15,7 @@ llvm::Error differs(fmt::format_string<Args...> format, Args &&...args) {
   return failf(ExitCode::BadArtifact, format, std::forward<Args>(args)...);
 }
 
-/// Python's reserved words get digits behind them when a method is saved.
+/// LibTorch appends digits to Python's reserved words when a method is saved.
 bool isNamed(llvm::StringRef name, llvm::StringRef expected) {
   return name.consume_front(expected) &&
          name.find_first_not_of("0123456789") == llvm::StringRef::npos;
@@ -23,7 +23,7 @@ bool isNamed(llvm::StringRef name, llvm::StringRef expected) {
 
 llvm::Error checkArguments(const StagePlan &plan, const StageFacts &facts) {
   size_t inputs = plan.inputs.size(), uses = 0;
-  for (const StageAttribute &attribute : plan.attributes) // any number may stand there
+  for (const StageAttribute &attribute : plan.attributes) // the plan may have any number
     uses = llvm::SaturatingAdd(uses, attribute.uses);
   size_t all = llvm::SaturatingAdd(inputs, uses);
   if (facts.arguments.size() != all)

@@ -16,7 +16,7 @@ namespace jit = torch::jit;
 
 namespace {
 
-/// An attribute of a module with what its class says of it.
+/// An attribute of a module with its declaration in the class.
 struct Slot {
   c10::IValue value;
   bool isParameter = false, isBuffer = false;
@@ -40,7 +40,7 @@ std::optional<Slot> slotAt(const jit::Module &module, llvm::StringRef path) {
   return slot;
 }
 
-/// As lower-attributes tells them apart in the model.
+/// The same distinction as in lower-attributes.
 AttributeKind kindOf(const Slot &slot) {
   if (slot.isParameter)
     return AttributeKind::Parameter;
@@ -60,7 +60,7 @@ StageFacts::Attribute factsOf(const Slot &slot) {
   return facts;
 }
 
-/// Types of the results as the emitter packs them: none, one bare, several in a tuple.
+/// Types of the results in the emitter's packing: none, one bare, several in a tuple.
 std::vector<std::string> resultTypes(const c10::TypePtr &type, size_t expected) {
   auto tuple = type->cast<c10::TupleType>();
   if (expected == 1)

@@ -1,4 +1,4 @@
-// What a stage file shows of itself, read from its code and attributes without running it.
+// Facts about a stage file, read from its code and attributes without running it.
 #pragma once
 
 #include "ir/plan/Plan.h"
@@ -14,9 +14,9 @@ struct Module;
 
 namespace pipec {
 
-/// The value at a path like "encoder.layers.0.weight" of a module, or nothing.
+/// The value at a path such as "encoder.layers.0.weight" of a module, or nothing.
 std::optional<c10::IValue> attributeAt(const torch::jit::Module &module, llvm::StringRef path);
-/// The declared type of the same, or null.
+/// The declared type at such a path, or null.
 c10::TypePtr typeAt(const torch::jit::Module &module, llvm::StringRef path);
 
 /// Types are those of StageInput and StageOutput, without the numbers that LibTorch adds to names
@@ -45,8 +45,8 @@ struct StageFacts {
 /// Errors: BadArtifact when there is no pipec_forward, or none with the plan's number of results.
 llvm::Expected<StageFacts> stageFacts(const torch::jit::Module &module, const StagePlan &plan);
 
-/// Everything that a plan says of one stage and that its file shows as well. Errors: BadArtifact
-/// naming the thing and both values.
+/// Compares all that the plan says of one stage with its file. Errors: BadArtifact naming the thing
+/// and both values.
 llvm::Error checkStage(const StagePlan &plan, const StageFacts &facts);
 
 } // namespace pipec

@@ -22,7 +22,7 @@ std::string resultLine(const StagePlan &stage, size_t output, const std::string 
   return fmt::format("result {} = {}", output, value);
 }
 
-/// A call of pipec_forward, and what it gives.
+/// A call of pipec_forward: its arguments.
 std::string argumentLine(const std::string &value) { return "argument = " + value; }
 std::string outputName(size_t output) { return "output " + std::to_string(output); }
 
@@ -155,7 +155,7 @@ public:
   }
 
 private:
-  /// Of a forward that calls pipec_forward.
+  /// For a forward that calls pipec_forward.
   std::vector<std::string> linesOfCall(const std::vector<std::string> &inputNames) const {
     CanonicalWriter writer;
     for (const std::string &name : argumentNames(inputNames))
@@ -167,7 +167,7 @@ private:
     return writer.lines();
   }
 
-  /// Of a forward that has all operators itself.
+  /// For a forward that has all operators itself.
   std::vector<std::string> linesOfCopy(const std::vector<std::string> &inputNames) const {
     const size_t outputs = plan_.stages[stage_].outputs.size();
     CanonicalWriter writer;

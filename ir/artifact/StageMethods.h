@@ -1,5 +1,6 @@
-// The two methods of a stage file, compared: `forward` is `pipec_forward` on the weights of the
-// stage's own module. It calls it; in files of before it has the same operators once more.
+// Compares the two methods of a stage file: `forward` must be `pipec_forward` on the weights of the
+// stage's own module. `forward` calls `pipec_forward`; in older files it repeats the same
+// operators.
 #pragma once
 
 #include "ir/support/Error.h"
@@ -16,11 +17,11 @@ namespace pipec {
 
 struct Plan;
 
-/// Results of a method as the emitter packs them: none, one bare, several in a tuple.
+/// The results of a method in the emitter's packing: none, one bare, several in a tuple.
 std::vector<torch::jit::Value *> resultsOf(torch::jit::Value *result, size_t expected);
 
-/// `pipecForward` is that of one stage: `forward` on the stage's own weights must be the same
-/// lines. Errors: BadArtifact.
+/// `pipecForward` is the graph of one stage. `forward` on the stage's own weights must have the
+/// same lines. Errors: BadArtifact.
 llvm::Error compareMethods(const Plan &plan, size_t stage, torch::jit::Graph &pipecForward,
                            torch::jit::Graph &forward);
 

@@ -3,6 +3,7 @@
 #include "ir/NodeInfo.h"
 #include "ir/TorchError.h"
 #include "ir/artifact/StageFacts.h"
+#include "ir/torchfile/LstmState.h"
 #include "ir/torchfile/TorchFile.h"
 #include "ir/values/Values.h"
 #include "llvm/ADT/StringRef.h"
@@ -32,6 +33,19 @@ struct StageModule::Impl {
 /// For prim::fork. LibTorch's own launcher hands the call to a pool of threads.
 static void runHere(std::function<void()> call) { call(); }
 
+/// The next micro-batch must not walk back into this one.
+static c10::IValue withoutGraph(const c10::IValue &value) {
+  bool hasGraph = false;
+  forEachTensor(value, [&](const at::Tensor &tensor) {
+    hasGraph = hasGraph || (tensor.defined() && !tensor.is_leaf());
+  });
+  if (!hasGraph)
+    return value;
+  return mapTensors(value, [](const at::Tensor &tensor) {
+    return tensor.defined() && !tensor.is_leaf() ? tensor.detach() : tensor;
+  });
+}
+
 c10::IValue runMethod(const jit::Module &module, const std::string &method,
                       std::vector<c10::IValue> arguments) {
   jit::Function &function = module.get_method(method).function();
@@ -49,7 +63,7 @@ llvm::Error bad(const std::string &path, const std::string &what) {
   return makeError(ExitCode::BadArtifact, path + ": " + what, "compile the model again");
 }
 
-/// Moves tensors and keeps what shares memory sharing it, and strides as they are.
+/// Moves tensors; shared memory stays shared, and strides stay the same.
 class Mover {
 public:
   explicit Mover(at::Device device) : device_(device) {}
@@ -85,7 +99,7 @@ private:
   }
 
   at::Device device_;
-  std::map<const void *, at::Tensor> tensors_, storages_; // only looked up
+  std::map<const void *, at::Tensor> tensors_, storages_; // look-ups only
 };
 
 void moveConstants(jit::Block *block, const at::Device &device, Mover &mover) {
@@ -114,7 +128,7 @@ StageModule::~StageModule() = default;
 llvm::Expected<StageModule> StageModule::load(const std::string &path, const StagePlan &plan) {
   auto module = loadMapped(path);
   if (!module) {
-    // Whatever is wrong with a stage file is wrong with the artifact.
+    // Any problem of a stage file is a problem of the artifact.
     ErrorText text = describe(module.takeError());
     const bool lacksLibrary = llvm::StringRef(text.help).contains("--load-library");
     return makeError(text.code == ExitCode::Unreadable ? ExitCode::BadArtifact : text.code,
@@ -131,7 +145,7 @@ llvm::Expected<StageModule> StageModule::load(const std::string &path, const Sta
   impl->path = path;
   impl->plan = plan;
   impl->graph = method.graph();
-  insertStateChecks(impl->graph->block());
+  insertLstmStateChecks(impl->graph->block());
   const auto &arguments = method.function().getSchema().arguments();
   for (size_t i = 0; i < plan.inputs.size(); ++i)
     impl->inputTypes.push_back(arguments[i + 1].type());
@@ -156,22 +170,28 @@ bool StageModule::mayUseGenerator() const {
 }
 
 llvm::Expected<std::vector<c10::IValue>> StageModule::run(std::vector<c10::IValue> inputs) {
+  std::vector<c10::IValue> uses;
+  for (size_t i = 0; i < impl_->plan.attributes.size(); ++i)
+    uses.insert(uses.end(), impl_->plan.attributes[i].uses, impl_->attributes[i]);
+  return run(std::move(inputs), std::move(uses));
+}
+
+llvm::Expected<std::vector<c10::IValue>> StageModule::run(std::vector<c10::IValue> inputs,
+                                                          std::vector<c10::IValue> uses) {
   const StagePlan &plan = impl_->plan;
   if (inputs.size() != plan.inputs.size())
     return failf(ExitCode::Other, "expected {} inputs, got {}", plan.inputs.size(), inputs.size());
-  jit::Stack stack;
-  stack.reserve(impl_->graph->inputs().size());
-  stack.emplace_back(impl_->module._ivalue());
-  for (c10::IValue &input : inputs)
-    stack.push_back(std::move(input));
-  for (size_t i = 0; i < plan.attributes.size(); ++i) {
-    const StageAttribute &attribute = plan.attributes[i];
-    if (attribute.channel && attribute.uses > 0 && impl_->attributes[i].isNone())
+  for (size_t i = 0; i < plan.attributes.size(); ++i)
+    if (const StageAttribute &attribute = plan.attributes[i];
+        attribute.channel && attribute.uses > 0 && impl_->attributes[i].isNone())
       return failf(ExitCode::Other,
                    "attribute {}: expected a value from channel {} before the first run, got none",
                    attribute.name, *attribute.channel);
-    stack.insert(stack.end(), attribute.uses, impl_->attributes[i]);
-  }
+  jit::Stack stack;
+  stack.reserve(impl_->graph->inputs().size());
+  stack.emplace_back(impl_->module._ivalue());
+  std::move(inputs.begin(), inputs.end(), std::back_inserter(stack));
+  std::move(uses.begin(), uses.end(), std::back_inserter(stack));
 
   if (llvm::Error error = prepare())
     return std::move(error);
@@ -187,11 +207,11 @@ llvm::Expected<std::vector<c10::IValue>> StageModule::run(std::vector<c10::IValu
     outputs = stack.back().toTupleRef().elements().vec();
   for (size_t i = 0; i < outputs.size(); ++i)
     if (auto state = plan.outputs[i].state)
-      impl_->attributes[*state] = outputs[i];
+      impl_->attributes[*state] = withoutGraph(outputs[i]);
   return outputs;
 }
 
-/// Also operators whose schema hides what they write: running statistics, quantised relu6.
+/// Includes operators whose schema hides their writes: running statistics, quantised relu6.
 static bool anyWrites(const jit::Block &block) {
   for (const jit::Node *node : block.nodes()) {
     const c10::FunctionSchema *schema = node->maybeSchema();

@@ -13,40 +13,45 @@ struct Module;
 
 namespace pipec {
 
-/// Runs a method as LibTorch does, but a forked call where it is forked, on this thread: what it
-/// draws and writes then has an order. Grad mode, threads and optimiser flag are the calling
-/// thread's. Throws LibTorch's exceptions.
+/// Runs a method as LibTorch does, except that a forked call runs on this thread at the place where
+/// it is forked, so its draws and writes have a fixed order. Grad mode, threads and optimiser flag
+/// are those of the calling thread. Throws LibTorch's exceptions.
 c10::IValue runMethod(const torch::jit::Module &module, const std::string &method,
                       std::vector<c10::IValue> arguments);
 
-/// A stage file of an artifact, ready to run. One thread at a time; after prepare() several may run
-/// a stage that writes no state.
+/// A stage file of an artifact, ready to run. One thread at a time. After prepare(), several
+/// threads may run a stage that writes no state.
 class StageModule {
 public:
-  /// Loads `path` (mapped) as the stage `plan` describes. Attributes that arrive on a weight
-  /// channel start empty: setAttribute. Errors: BadArtifact when it cannot be read or is not what
-  /// the plan says, as checkStage.
+  /// Loads `path` (mapped) as the stage that `plan` describes. Attributes that arrive on a weight
+  /// channel start empty and are filled by setAttribute. Errors: BadArtifact if the file cannot be
+  /// read or is not what the plan says, as checkStage.
   static llvm::Expected<StageModule> load(const std::string &path, const StagePlan &plan);
   StageModule(StageModule &&);
   StageModule &operator=(StageModule &&);
   ~StageModule();
 
-  /// What the first run would do besides. Errors: Usage with LibTorch's message.
+  /// Does the one-time work of the first run. Errors: Usage with LibTorch's message.
   llvm::Error prepare();
 
-  /// Before the first run: from then on it neither prints nor warns.
+  /// Makes the stage print nothing and warn of nothing. Call before the first run.
   void silence();
 
-  /// Whether it may draw random numbers that runs on other threads at the same time would change.
+  /// Whether the stage may draw random numbers that concurrent runs on other threads would change.
   bool mayUseGenerator() const;
 
-  /// Runs pipec_forward on one micro-batch: one value per input port in, one per output port out;
-  /// state outputs are written back to the attributes before it returns. Grad mode, threads and
-  /// optimiser flag are the calling thread's. Errors: Usage with LibTorch's message; the caller
-  /// adds stage and micro-batch.
+  /// Runs pipec_forward on one micro-batch: takes one value per input port and returns one per
+  /// output port. State outputs are written to the attributes before it returns. Grad mode, threads
+  /// and optimiser flag are those of the calling thread. Errors: Usage with LibTorch's message; the
+  /// caller adds stage and micro-batch.
   llvm::Expected<std::vector<c10::IValue>> run(std::vector<c10::IValue> inputs);
+  /// The same with a value per weight use instead of the attributes' own. State that is written
+  /// back keeps no autograd graph.
+  llvm::Expected<std::vector<c10::IValue>> run(std::vector<c10::IValue> inputs,
+                                               std::vector<c10::IValue> uses);
 
-  /// Whether the stage may write into the memory of its state. False: it only replaces it.
+  /// Whether the stage may write into the memory of its state. False: it only replaces whole
+  /// values.
   bool writesInPlace() const;
 
   const c10::IValue &attribute(size_t index) const;

@@ -12,7 +12,7 @@ namespace pipec {
 
 namespace {
 
-/// The whole batch as the only micro-batch; what the model writes into is a copy, as in
+/// The whole batch as the only micro-batch. Inputs that the model writes are copies, as in
 /// splitInputs.
 std::vector<c10::IValue> whole(const Signature &signature, const std::vector<c10::IValue> &inputs) {
   std::vector<c10::IValue> result = inputs;
@@ -22,15 +22,7 @@ std::vector<c10::IValue> whole(const Signature &signature, const std::vector<c10
   return result;
 }
 
-int64_t samplesOrOne(const Signature &signature, const std::vector<c10::IValue> &inputs) {
-  llvm::Expected<int64_t> size = batchSize(signature, inputs);
-  if (size)
-    return *size;
-  llvm::consumeError(size.takeError());
-  return 1;
-}
-
-/// A batch size may only be fixed because an argument was not cut that has its samples along
+/// The batch size may seem fixed only because an argument was not cut whose samples are along
 /// another dimension.
 llvm::Error explainFixed(llvm::Error error, const Signature &signature,
                          const std::vector<c10::IValue> &inputs) {
@@ -56,7 +48,7 @@ llvm::Expected<BatchParts> splitBatch(const Signature &signature,
                  inputs.size());
   BatchParts parts;
   // Compiled without an example, an artifact assumes that all arguments have a row per sample. One
-  // micro-batch needs no such assumption, so that arguments whose sizes contradict it still run.
+  // micro-batch does not need this, so arguments whose sizes contradict the assumption still run.
   const bool assumed = signature.batchSize == 0;
   if (!isCut(signature) || (assumed && microBatches == 1)) {
     if (microBatches != 1)
@@ -65,7 +57,7 @@ llvm::Expected<BatchParts> splitBatch(const Signature &signature,
                                    microBatches),
                        "pass --microbatches 1, or compile with --batch-dim");
     parts.inputs.push_back(whole(signature, inputs));
-    parts.samples.push_back(isCut(signature) ? samplesOrOne(signature, inputs) : 1);
+    parts.samples.push_back(batchSizeOr(1, signature, inputs));
   } else {
     llvm::Expected<int64_t> size = batchSize(signature, inputs);
     if (!size)

@@ -14,9 +14,9 @@ struct BatchParts {
   std::vector<int64_t> samples;                 // [micro-batch]
 };
 
-/// Cuts `inputs` into micro-batches and checks each. A model whose inputs all lack a batch
-/// dimension runs as one micro-batch of one sample. Errors: Usage (number of inputs, batch sizes
-/// that disagree, more micro-batches than samples, what checkMicroBatch refuses).
+/// Cuts `inputs` into micro-batches and checks each. If no input has a batch dimension, the model
+/// runs as one micro-batch of one sample. Errors: Usage (number of inputs, batch sizes that
+/// disagree, more micro-batches than samples, refusals of checkMicroBatch).
 llvm::Expected<BatchParts> splitBatch(const Signature &signature,
                                       const std::vector<c10::IValue> &inputs, int64_t microBatches);
 

@@ -1,7 +1,7 @@
 #include "ir/batch/CheckResults.h"
 
+#include "ir/batch/MergeOutputs.h"
 #include "ir/batch/MergeRules.h"
-#include "ir/batch/MicroBatch.h"
 #include "ir/batch/ModelRunner.h"
 #include "ir/batch/Rounding.h"
 #include "ir/plan/OutputPath.h"
@@ -22,7 +22,7 @@ using Kind = MergeRule::Kind;
 Signature ofOneLeaf(const OutputLeaf &leaf) {
   Signature signature;
   signature.leaves = {leaf};
-  signature.batchSize = kWholeSamples; // an example has shown the rule
+  signature.batchSize = kWholeSamples; // the rule comes from an example
   return signature;
 }
 
@@ -76,8 +76,8 @@ private:
     return tensors;
   }
 
-  /// A result may have several rows for each sample, as of beams or of tokens; rows that belong to
-  /// none leave open which are whose.
+  /// A result may have several rows per sample, for beams or tokens. Rows that belong to no sample
+  /// make it unknown which rows belong to which.
   std::optional<int64_t> rowsPerSample(const at::Tensor &tensor) const {
     const int64_t rows = tensor.size(leaf_.merge.dim);
     return rows > 0 && rows % kVariedSamples == 0 ? std::optional(rows / kVariedSamples)
@@ -115,8 +115,7 @@ private:
     return "";
   }
 
-  /// The same sizes run by the same kernels: what differs by more than their rounding is another
-  /// number.
+  /// Equal sizes run the same kernels, so a difference above their rounding is another number.
   static std::string difference(const c10::IValue &before, const c10::IValue &after,
                                 int64_t sample) {
     const Comparison comparison = compare(before, after, 0.0, toleranceFor(before) * kOfRounding);

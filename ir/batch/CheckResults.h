@@ -1,4 +1,5 @@
-// Are the results of micro-batches those of the whole batch, and do samples affect each other?
+// Compares the results of micro-batches with those of the whole batch, and checks whether samples
+// affect each other.
 #pragma once
 
 #include "ir/batch/CutTrial.h"
@@ -6,20 +7,20 @@
 
 namespace pipec {
 
-/// The leaves of every result of a trial, by experiment.
+/// The leaves of all results of a trial, by experiment.
 struct TrialLeaves {
   std::vector<Values> example, whole, parts, varied, poked, small; // [call][leaf]
 };
 
-/// One check per leaf of `signature`, whose merge rules are known: the parts of the trial merged,
-/// against its whole. Up to rounding, as micro-batches have other kernels than the batch.
-/// `notTried`: why nothing can be compared; empty otherwise.
+/// Returns one check per leaf of `signature`, whose merge rules are known. A check compares the
+/// merged parts of the trial with its whole, up to rounding, because micro-batches run other
+/// kernels than the batch. `notTried` is the reason why nothing can be compared, or empty.
 std::vector<ResultCheck> checkResults(const Signature &signature, const TrialLeaves &leaves,
                                       const std::string &notTried);
 
-/// The first result with a row or entry per sample in which other samples than the one that changed
-/// have other values, as "result [0,3] changes from 0.5 to 0.25 with sample 1 alone"; empty where
-/// samples are independent. `paths` names leaves.
+/// Finds the first result with a row or entry per sample in which a change of one sample also
+/// changes other samples. Describes it as "result [0,3] changes from 0.5 to 0.25 with sample 1
+/// alone"; empty if samples are independent. `paths` names the leaves.
 std::string crossTalk(const Signature &signature, const TrialLeaves &leaves,
                       llvm::ArrayRef<std::string> paths);
 

@@ -2,17 +2,18 @@
 
 #include "ir/batch/MicroBatch.h"
 #include "ir/values/Values.h"
-#include "llvm/Support/MathExtras.h"
 
 #include <fmt/format.h>
 
 #include <ATen/core/Tensor.h>
 
+#include <bit>
+
 namespace pipec {
 
 namespace {
 
-/// Of an argument: those that have a dimension.
+/// The tensors of an argument that have a dimension.
 std::vector<at::Tensor> tensorsWithDims(const c10::IValue &value) {
   std::vector<at::Tensor> tensors;
   forEachTensor(value, [&](const at::Tensor &tensor) {
@@ -103,7 +104,7 @@ CutDims moved(CutDims dims, const Moves &moves) {
   return dims;
 }
 
-/// `base` with fewer and fewer of the followers; of many, with none.
+/// `base` with fewer and fewer of the followers; with many followers, with none.
 void addFewer(Group &group, const CutDims &base, llvm::ArrayRef<size_t> followers) {
   constexpr size_t kMostFollowers = 4;
   const size_t count = followers.size();
@@ -122,13 +123,13 @@ void addFewer(Group &group, const CutDims &base, llvm::ArrayRef<size_t> follower
   }
   for (size_t leftOut = 2; leftOut <= count; ++leftOut)
     for (size_t left = 0; left < size_t(1) << count; ++left)
-      if (static_cast<size_t>(llvm::countPopulation(left)) == leftOut)
+      if (static_cast<size_t>(std::popcount(left)) == leftOut)
         group.add(without(left));
 }
 
-/// The user named dimensions: the others may follow along other dimensions than the first. Those
-/// that have the size along the first dimension may do so by coincidence, as two layers of state
-/// for two samples.
+/// If the user named dimensions, the others may follow along other dimensions than the first. An
+/// equal size along the first dimension may be a coincidence, such as two layers of state for two
+/// samples.
 void addOtherDims(Group &group, const CutDims &base, int64_t batch,
                   llvm::ArrayRef<c10::IValue> inputs, const std::vector<bool> &given) {
   Moves added, moves;
@@ -160,7 +161,7 @@ llvm::Expected<std::vector<CutCandidate>> cutCandidates(const Signature &signatu
                                                         const std::vector<bool> &given) {
   std::vector<CutCandidate> candidates;
   const bool named = anyDimGiven(signature, given);
-  std::vector<bool> taken = given; // arguments that are not ours to cut
+  std::vector<bool> taken = given; // arguments that must stay as given
   for (size_t number = 0;; ++number) {
     Signature cut = signature;
     for (size_t i = 0; i < inputs.size(); ++i)
@@ -224,7 +225,7 @@ std::optional<CutCandidate> secondDimension(const Signature &signature,
 
 namespace {
 
-/// The size along a batch dimension that is not the first, which only a user names.
+/// The size along a batch dimension other than the first, which only a user can name.
 std::optional<int64_t>
 namedSize(const std::vector<std::pair<const InputSpec *, std::vector<at::Tensor>>> &inputs) {
   for (const auto &[input, tensors] : inputs)
@@ -242,8 +243,8 @@ std::string suggestBatchDims(const Signature &signature, llvm::ArrayRef<c10::IVa
       named.emplace_back(&signature.inputs[i], std::move(tensors));
   if (named.size() < 2)
     return "";
-  // Without a name, the size along the first input's first dimension is the batch, unless it fits
-  // no other input and the second one fits all: steps first, then samples.
+  // Without a name, the size along the first input's first dimension is the batch. An exception is
+  // an input of steps, then samples: that size fits no other input, and the second size fits all.
   const at::Tensor &first = named[0].second[0];
   const std::optional<int64_t> known = namedSize(named);
   for (int64_t candidate = 0; candidate < (first.dim() > 2 && !known ? 2 : 1); ++candidate) {

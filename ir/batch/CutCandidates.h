@@ -1,4 +1,5 @@
-// Which dimensions of the arguments may be the batch, by their sizes alone. A trial decides.
+// Which dimensions of the arguments may be the batch, judged by their sizes alone. Trials decide
+// between them.
 #pragma once
 
 #include "ir/batch/ModelRunner.h"
@@ -8,7 +9,7 @@
 
 namespace pipec {
 
-/// The batch dimension of each argument; nullopt: given whole to every micro-batch.
+/// The batch dimension of each argument; nullopt: every micro-batch gets the whole argument.
 using CutDims = std::vector<std::optional<int64_t>>;
 
 /// One way to cut the arguments.
@@ -16,35 +17,36 @@ struct CutCandidate {
   CutDims dims;
   int64_t batch = 0; // samples
   size_t group = 0;  // candidates of one group take the batch from the same tensor
-  bool named = true; // false: along dimensions that neither the user nor convention names
+  bool named = true; // false: along dimensions that neither the user nor convention chooses
 };
 
-/// Ways to cut `inputs`, the likeliest first. The batch is the first dimension of the first tensor,
-/// or of those whose dimension the user gave (`given`, with the dimension in `signature`). The
-/// first candidate of a group cuts all arguments that have the size of the batch along their first
-/// dimension. Those that follow leave some of them whole, which may have that size by coincidence.
-/// Where the user named a dimension, later dimensions of the same size follow. The next group takes
-/// the batch from the next tensor, the first one being a table, say. None: no tensor has a
-/// dimension. Errors: Usage when the given dimensions disagree.
+/// Returns the ways to cut `inputs`, the most likely first. The batch is the first dimension of the
+/// first tensor, or the dimensions that the user gave (`given`, with the dimension in `signature`).
+/// The first candidate of a group cuts all arguments whose first dimension has the size of the
+/// batch. Later candidates of the group leave some of these whole, because equal sizes may be a
+/// coincidence. If the user named a dimension, candidates along later dimensions of the same size
+/// follow. The next group takes the batch from the next tensor, because the first may be a table.
+/// Returns none if no tensor has a dimension. Errors: Usage if the given dimensions disagree.
 llvm::Expected<std::vector<CutCandidate>> cutCandidates(const Signature &signature,
                                                         llvm::ArrayRef<c10::IValue> inputs,
                                                         const std::vector<bool> &given);
 
-/// The second dimension as the batch, of models whose first one is time: every argument along the
-/// second dimension or another one of that size. Nullopt: the first tensor's second dimension holds
-/// features, or the user named a dimension.
+/// The candidate for models whose first dimension is time: every argument is cut along its second
+/// dimension, or along another one of that size. Nullopt if the first tensor's second dimension
+/// holds features, or if the user named a dimension.
 std::optional<CutCandidate> secondDimension(const Signature &signature,
                                             llvm::ArrayRef<c10::IValue> inputs,
                                             const std::vector<bool> &given);
 
-/// The --batch-dim that would make the inputs agree on a batch, as "state=1": for inputs whose
-/// tensors lack the batch's size along their first dimension but all have it along one other.
-/// Recurrent layers have such states: x[8,20,64], state[2,8,64]. Empty when the inputs agree
-/// already, nothing fits, or the signature has all of it. A batch dimension of the signature other
-/// than the first says how many samples there are. A guess from sizes alone: for help texts.
+/// Suggests the --batch-dim that would make the inputs agree on a batch, as "state=1". It applies
+/// to inputs whose tensors lack the batch's size along their first dimension but all have it along
+/// one other. Recurrent layers have such states: x[8,20,64], state[2,8,64]. Empty if the inputs
+/// agree already, nothing fits, or the signature already says so. A batch dimension of the
+/// signature other than the first gives the number of samples. The guess uses sizes alone: for help
+/// texts.
 std::string suggestBatchDims(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs);
 
-/// Whether the user named a dimension, not only arguments without one.
+/// Whether the user named a dimension for any argument ("none" does not count).
 bool anyDimGiven(const Signature &signature, const std::vector<bool> &given);
 
 void setCut(Signature &signature, const CutDims &dims);

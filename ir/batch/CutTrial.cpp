@@ -1,6 +1,7 @@
 #include "ir/batch/CutTrial.h"
 
 #include "ir/TorchError.h"
+#include "ir/batch/MicroBatch.h"
 #include "ir/values/Values.h"
 
 #include <ATen/core/Tensor.h>
@@ -22,7 +23,7 @@ Values resized(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, int64_t 
   return result;
 }
 
-/// Changes the tensors of what is cut.
+/// Changes the tensors of the arguments that are cut.
 Values mapCut(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims,
               llvm::function_ref<at::Tensor(const at::Tensor &, int64_t)> change) {
   at::NoGradGuard noGrad;
@@ -42,20 +43,20 @@ Values partOf(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, int64_t b
   });
 }
 
-/// Moved along the last dimension, with the first element in the places that become free: other
-/// counts of each value. A mask that begins at one end still does.
+/// Shifts along the last dimension and fills the free places with the first element. The counts of
+/// the values change, but a mask that begins at one end still does.
 at::Tensor shifted(const at::Tensor &tensor, int64_t by) {
   const at::Tensor from = at::arange(tensor.size(-1), at::kLong).sub(by).clamp_min(0);
   return tensor.index_select(-1, from);
 }
 
-/// Other values in range of the same sizes: of a mask shifted, of other whole numbers reversed.
+/// Other values in the same range: masks are shifted, other whole numbers reversed.
 at::Tensor rearranged(const at::Tensor &tensor) {
   return tensor.scalar_type() == at::kBool ? shifted(tensor, 1) : tensor.flip(-1);
 }
 
-/// Other values: floats times `factor`, the rest rearranged along the last dimension, so that
-/// indices stay in range. Same strides.
+/// Other values: floats times `factor`, others rearranged along the last dimension, so that indices
+/// stay in range. Same strides.
 at::Tensor otherValues(const at::Tensor &tensor, double factor) {
   const c10::IValue copied = ownCopies({c10::IValue(tensor)}).front();
   at::Tensor other = copied.toTensor();
@@ -66,7 +67,7 @@ at::Tensor otherValues(const at::Tensor &tensor, double factor) {
   return other;
 }
 
-/// One sample has other values.
+/// Changes the values of one sample.
 Values poke(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, int64_t sample) {
   return mapCut(inputs, dims, [&](const at::Tensor &tensor, int64_t dim) {
     const c10::IValue copied = ownCopies({c10::IValue(tensor)}).front();
@@ -75,20 +76,20 @@ Values poke(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, int64_t sam
       row.mul_(0.5);
     else if (tensor.dim() > 1)
       row.copy_(rearranged(row.clone()));
-    else // a number per sample: another sample's
+    else // a number per sample: takes another sample's
       row.copy_(tensor.select(dim, (sample + 1) % tensor.size(dim)));
     return copied.toTensor();
   });
 }
 
-/// How whole numbers of a repeated sample change. Counts: each value occurs as often as not in
-/// another sample, as the tokens and the ignored labels of real samples do. Order: every other
-/// sample is reversed, which keeps to the values that are there.
+/// How whole numbers of a repeated sample change. Counts: the number of occurrences of a value
+/// changes from sample to sample, as for tokens and ignored labels of real samples. Order: every
+/// other sample is reversed, which keeps the existing values.
 enum class Spread { Counts, Order };
 
-/// One number per sample, the same for all of them: another one for some, as of labels. Different
-/// ones stay: some kernels trust offsets and lengths to be sorted. So does 0, which may be an
-/// offset.
+/// Whether it has one number per sample, equal for all, such as a label: some then get another one.
+/// Different numbers stay, because some kernels rely on sorted offsets and lengths. So does 0,
+/// which may be an offset.
 bool isOneLabel(const at::Tensor &tensor) {
   return tensor.dim() == 1 && tensor.eq(tensor[0]).all().item<bool>() &&
          (tensor.scalar_type() == at::kBool || tensor[0].gt(0).item<bool>());
@@ -103,9 +104,9 @@ void changeNumbers(at::Tensor &row, bool isLabel, int64_t repeated, Spread how) 
     row.copy_(row.scalar_type() == at::kBool ? row.logical_not() : row.sub(1));
 }
 
-/// Repetitions of one of `samples` samples become samples of their own: each turned along the last
-/// dimension and a little smaller than the one before, or changed as `how` says. Otherwise one
-/// sample would be in two parts, which hides that parts differ.
+/// Makes distinct samples from repetitions of one of `samples` samples: each is rolled along the
+/// last dimension and a little smaller than the one before, or changed by `how`. Otherwise one
+/// sample would be in two parts, which hides differences of the parts.
 Values spread(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, int64_t samples, Spread how,
               bool &distinct) {
   distinct = false;
@@ -120,7 +121,7 @@ Values spread(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, int64_t s
       if (repeated == 0)
         continue;
       at::Tensor row = copied.toTensor().select(dim, k);
-      if (hasFractions(tensor)) // turned as well: a norm undoes a factor
+      if (hasFractions(tensor)) // rolled as well, because a norm undoes a factor
         row.copy_((tensor.dim() > 1 ? row.roll(repeated, -1) : row.clone())
                       .mul(1 - static_cast<double>(repeated) / 16));
       else
@@ -137,15 +138,16 @@ public:
       : trial_(trial), dims_(trial.candidate.dims), runAll_(runAll),
         example_(trial.example.calls.front()) {}
 
-  /// The whole batch alone: where it does not run, nothing else is tried.
+  /// Runs the whole batch first: if it does not run, nothing else is tried.
   void tryAll() {
     trial_.refusal = refusalOfWhole();
     if (!trial_.runs())
       return;
     const Values calm = resized(example_, dims_, kVariedSamples);
-    std::vector<Asked> asked = {{&trial_.varied, variedCalls(calm, {0.5, -0.5})},
-                                {&trial_.parts, partCalls()},
-                                {&trial_.poked, {poke(calm, dims_, kPokedSample)}}};
+    std::vector<Asked> asked = {
+        {&trial_.varied, variedCalls(calm, {0.5, -0.5})},
+        {&trial_.parts, twoParts(trial_.whole.calls.front(), kPartSamples[0], kPartSamples[1])},
+        {&trial_.poked, {poke(calm, dims_, kPokedSample)}}};
     if (trial_.candidate.batch != kSmallSamples)
       asked.push_back({&trial_.small, {resized(example_, dims_, kSmallSamples)}});
     const std::vector<std::string> refusals = run(asked);
@@ -160,14 +162,30 @@ public:
     refusalOfVaried(example_, {{0.5, -0.5}, {0.5}, {-0.5}, {}});
   }
 
+  std::vector<Halves> halves() const {
+    constexpr int64_t kHalves[] = {3, 2};
+    std::vector<Halves> found(std::size(kHalves));
+    std::vector<Asked> asked;
+    for (size_t k = 0; k < found.size(); ++k) {
+      const Values whole = resized(example_, dims_, 2 * kHalves[k]);
+      asked.push_back({&found[k].whole, {whole}});
+      asked.push_back({&found[k].parts, twoParts(whole, kHalves[k], kHalves[k])});
+    }
+    run(asked);
+    llvm::erase_if(found, [](const Halves &one) {
+      return one.whole.results.empty() || one.parts.results.empty();
+    });
+    return found;
+  }
+
 private:
-  /// Arguments of an experiment, and where it goes when all of its calls run.
+  /// The arguments of an experiment, and the target if all of its calls run.
   struct Asked {
     Experiment *into;
     std::vector<Values> calls;
   };
 
-  /// Why each of them does not run; empty: it does.
+  /// Why each experiment does not run; empty: it does.
   std::vector<std::string> run(std::vector<Asked> &asked) const {
     std::vector<std::vector<Values>> copies;
     for (Asked &one : asked) {
@@ -192,7 +210,7 @@ private:
     return run(asked).front();
   }
 
-  /// Samples that stand for several are made to differ, where the model takes that.
+  /// Makes repeated samples differ, if the model accepts that.
   std::string refusalOfWhole() {
     const Values plain = resized(example_, dims_, kWholeSamples);
     const int64_t samples = trial_.candidate.batch;
@@ -209,13 +227,11 @@ private:
     return refusalOf(trial_.whole, {plain});
   }
 
-  std::vector<Values> partCalls() const {
-    const Values &whole = trial_.whole.calls.front();
-    return {partOf(whole, dims_, 0, kPartSamples[0]),
-            partOf(whole, dims_, kPartSamples[0], kPartSamples[1])};
+  std::vector<Values> twoParts(const Values &whole, int64_t first, int64_t second) const {
+    return {partOf(whole, dims_, 0, first), partOf(whole, dims_, first, second)};
   }
 
-  /// The same arguments first, since a second call shows what follows the first one.
+  /// Starts with the same arguments twice: the second call shows what depends on the first.
   std::vector<Values> variedCalls(const Values &calm, llvm::ArrayRef<double> factors) const {
     std::vector<Values> calls = {calm};
     for (double factor : factors)
@@ -225,8 +241,8 @@ private:
     return calls;
   }
 
-  /// Not every model takes negative numbers, and not every one shows by half the number what hangs
-  /// on a sign: the first of these ways that runs.
+  /// Not every model accepts negative numbers, and for some models half the number does not show
+  /// what depends on a sign. Takes the first of these ways that runs.
   std::string refusalOfVaried(const Values &calm, const std::vector<std::vector<double>> &ways) {
     std::string refusal;
     for (const std::vector<double> &factors : ways) {
@@ -243,7 +259,7 @@ private:
   const Values &example_;
 };
 
-/// What cutting and changing arguments may throw is a refusal.
+/// An exception of cutting or changing arguments counts as a refusal.
 std::string guarded(llvm::function_ref<void()> body) {
   llvm::Error error = guardTorchVoid(ExitCode::Other, "changing the example inputs", body);
   return error ? firstLineOf(std::move(error)) : "";
@@ -287,38 +303,10 @@ void varyExample(CutTrial &trial, ModelRuns runAll) {
   guarded([&] { Trial(trial, runAll).vary(); });
 }
 
-std::vector<Halves> tryHalves(const CutTrial &trial, ModelRuns runAll) {
-  const Values &example = trial.example.calls.front();
-  const CutDims &dims = trial.candidate.dims;
+std::vector<Halves> tryHalves(CutTrial &trial, ModelRuns runAll) {
   std::vector<Halves> found;
-  std::vector<std::vector<Values>> experiments;
-  guarded([&] {
-    for (int64_t half : {3, 2}) {
-      const Values whole = resized(example, dims, 2 * half);
-      found.push_back(
-          {{{whole}, {}}, {{partOf(whole, dims, 0, half), partOf(whole, dims, half, half)}, {}}});
-      for (const Experiment *one : {&found.back().whole, &found.back().parts}) {
-        experiments.emplace_back();
-        for (const Values &call : one->calls)
-          experiments.back().push_back(ownCopies(call));
-      }
-    }
-  });
-  std::vector<llvm::Expected<Values>> results = runAll(std::move(experiments));
-  std::vector<Halves> ran;
-  for (size_t k = 0; k < found.size(); ++k) {
-    llvm::Expected<Values> &whole = results[2 * k], &parts = results[2 * k + 1];
-    const bool both = whole && parts;
-    if (both) {
-      found[k].whole.results = std::move(*whole);
-      found[k].parts.results = std::move(*parts);
-      ran.push_back(std::move(found[k]));
-    }
-    for (llvm::Expected<Values> *one : {&whole, &parts})
-      if (!*one)
-        llvm::consumeError(one->takeError()); // a size that the model does not take
-  }
-  return ran;
+  guarded([&] { found = Trial(trial, runAll).halves(); });
+  return found;
 }
 
 Values firstSamples(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, int64_t samples) {

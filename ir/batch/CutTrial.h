@@ -1,26 +1,30 @@
-// The experiments that show what a model does when its arguments are cut in one way.
+// The experiments that show how a model behaves if its arguments are cut in one way.
 #pragma once
 
 #include "ir/batch/CutCandidates.h"
-#include "ir/batch/MicroBatch.h"
+#include "ir/plan/Plan.h"
+
+#include <ATen/core/ivalue.h>
 
 namespace pipec {
 
-/// How well a way of cutting fits the model, best first.
+/// How well a way to cut fits the model, best first.
 enum class CutFit {
-  Equal,     // micro-batches give what the whole batch gives
+  Equal,     // micro-batches give the results of the whole batch
   Reduced,   // they do, but every result with sizes is a sum or a mean over samples
-  Unequal,   // they run, and give something else
+  Unequal,   // micro-batches run, but their results differ
   Unrelated, // no result follows the batch
   NoParts,   // the later samples do not run alone
-  OneSize    // other sizes of the batch do not run
+  OneSize    // the model refuses other batch sizes
 };
 
-/// Batch sizes that a model is tried at: two show no line, and one sample says too little.
+/// Batch sizes of the trials. Two sizes do not show a linear function, and with one sample too many
+/// sizes are equal.
 inline constexpr int64_t kTrialSizes[] = {2, 3, 5};
 inline constexpr int64_t kWholeSamples = 5, kVariedSamples = 3, kSmallSamples = 2;
 inline constexpr int64_t kPartSamples[] = {3, 2};
-inline constexpr int64_t kPokedSample = 1; // of kVariedSamples: results before and behind it show
+inline constexpr int64_t kPokedSample = 1; // of kVariedSamples: there are results before and after
+                                           // it
 
 /// One candidate tried on an example of one micro-batch.
 ///
@@ -33,37 +37,38 @@ inline constexpr int64_t kPokedSample = 1; // of kVariedSamples: results before 
 /// small       2                                        a third size
 struct CutTrial {
   CutCandidate candidate;
-  std::string refusal;      // why another size does not run; empty: it does
+  std::string refusal;      // why the model refuses another size; empty: it does not
   std::string partsRefusal; // why parts do not run alone; empty: they do
   bool distinct = true;     // the samples of `whole` differ
   int64_t variedSamples = kVariedSamples;
   Experiment example, whole, parts, varied, poked, small;
 
   bool runs() const { return refusal.empty(); }
-  /// Those that ran, in the order above.
+  /// The experiments that ran, in the order above.
   std::vector<const Experiment *> experiments() const;
   /// Samples of each call of an experiment, in order.
   std::vector<int64_t> samplesOf(const Experiment &experiment) const;
 };
 
-/// `example`: arguments of one micro-batch of candidate.batch samples. `exampleResult`: of the
-/// model on them. Tries no batch of one sample: sizes say too little there, and some models refuse
-/// it.
+/// `example` has the arguments of one micro-batch of candidate.batch samples, `exampleResult` the
+/// model's result for them. Tries no batch of one sample: its sizes show too little, and some
+/// models refuse it.
 CutTrial tryCut(const CutCandidate &candidate, const Values &example, c10::IValue exampleResult,
                 ModelRuns runAll);
 
-/// Two more whole batches, of 6 and of 4 samples, each with its two halves: what adds up over 5 = 3
-/// + 2 by chance, as x.size(0) // 2, does not add up over both.
+/// Two more whole batches, of 6 and of 4 samples, each with its two halves. A number that adds up
+/// over 5 = 3 + 2 by coincidence, such as x.size(0) // 2, does not add up over both.
 struct Halves {
   Experiment whole, parts;
 };
-/// Those that run.
-std::vector<Halves> tryHalves(const CutTrial &trial, ModelRuns runAll);
+/// Returns the pairs that run.
+std::vector<Halves> tryHalves(CutTrial &trial, ModelRuns runAll);
 
-/// For a model that runs at one size only: `varied` at the size of the example.
+/// Runs `varied` at the size of the example, for a model that runs at one size only.
 void varyExample(CutTrial &trial, ModelRuns runAll);
 
-/// The first `samples` of what is cut, more than there are: some of them again; the rest whole.
+/// The first `samples` samples of the arguments that are cut; samples repeat if there are fewer.
+/// Other arguments stay whole.
 Values firstSamples(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, int64_t samples);
 
 } // namespace pipec

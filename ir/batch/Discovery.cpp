@@ -5,6 +5,7 @@
 #include "ir/batch/DiscoveryNotes.h"
 #include "ir/batch/FixedBatch.h"
 #include "ir/batch/MergeRules.h"
+#include "ir/batch/MicroBatch.h"
 #include "ir/batch/ResultTree.h"
 #include "ir/batch/SamplesByNumber.h"
 #include "ir/batch/SamplesInLists.h"
@@ -31,7 +32,7 @@ bool hasRows(const OutputLeaf &leaf) {
 }
 bool hasSizes(const OutputLeaf &leaf) { return !leaf.tensor.shape.empty(); }
 
-/// One way of cutting, and what the signature is by it.
+/// One way to cut, and the resulting signature.
 struct Way {
   Signature signature;
   CutTrial trial;
@@ -39,7 +40,7 @@ struct Way {
   std::string mixing; // a result in which samples affect each other
   CutFit fit = CutFit::OneSize;
 
-  /// Rows affect each other, as the steps of a sequence do, or no result has rows.
+  /// Whether rows affect each other, as the steps of a sequence do, or no result has rows.
   bool mayBeTime() const {
     if (fit == CutFit::Reduced || (fit == CutFit::Unrelated && trial.candidate.batch > 1))
       return true;
@@ -49,7 +50,7 @@ struct Way {
     return fit == CutFit::Unequal && mixes;
   }
 
-  /// Good enough to take the batch from another tensor than the first.
+  /// Whether it fits well enough to take the batch from a tensor other than the first.
   bool allFollow() const {
     return llvm::any_of(signature.leaves, follows) &&
            llvm::all_of(signature.leaves,
@@ -82,7 +83,7 @@ public:
   }
 
 private:
-  /// Each group's first candidate, and the others of the group where that one does not fit.
+  /// Tries each group's first candidate, and the others of the group if that one does not fit.
   llvm::Error tryGroups(llvm::ArrayRef<CutCandidate> candidates) {
     while (!candidates.empty() && !isSettled()) {
       const size_t group = candidates.front().group;
@@ -119,8 +120,8 @@ private:
     return llvm::Error::success();
   }
 
-  /// A dimension that the user did not name has to fit in every respect, and a result with rows has
-  /// to show it: a single number, as a loss, is the same sum along any dimension.
+  /// A dimension that the user did not name must fit in every respect, and a result with rows must
+  /// show it: a single number, such as a loss, is the same sum along any dimension.
   llvm::Error tryOther(const CutCandidate &candidate) {
     llvm::Expected<std::optional<Way>> way = tryWay(candidate);
     if (!way)
@@ -131,15 +132,15 @@ private:
     return llvm::Error::success();
   }
 
-  /// Nothing where the example of this way does not run; the first such error is kept. Errors:
-  /// those of comparing.
+  /// Nothing if the example does not run in this way; the first such error is kept. Errors: those
+  /// of the comparison.
   llvm::Expected<std::optional<Way>> tryWay(CutCandidate candidate) {
     if (candidate.batch < options_.microBatches && (best_ || firstError_))
       return std::nullopt;
     Values example = inputs_;
     if (options_.microBatches > 1) {
       candidate.batch = (candidate.batch + options_.microBatches - 1) / options_.microBatches;
-      if (!candidate.named) // one sample goes with everything, also where the guess is wrong
+      if (!candidate.named) // one sample fits everything, even if the guess is wrong
         candidate.batch = std::max<int64_t>(2, candidate.batch);
       example = firstSamples(inputs_, candidate.dims, candidate.batch);
     }
@@ -155,7 +156,7 @@ private:
     return way;
   }
 
-  /// One run for all ways where the example is the inputs themselves.
+  /// One run for all ways whose example is the inputs themselves.
   llvm::Expected<c10::IValue> runExample(const Values &example) {
     const bool isWhole = options_.microBatches == 1;
     if (isWhole && whole_)
@@ -218,20 +219,18 @@ private:
   }
 
   /// Sums that do not add up at other sizes are no sums.
-  llvm::Error checkSums(Signature &signature, const CutTrial &trial,
-                        llvm::ArrayRef<size_t> doubtful) {
+  llvm::Error checkSums(Signature &signature, CutTrial &trial, llvm::ArrayRef<size_t> doubtful) {
     if (doubtful.empty())
       return llvm::Error::success();
     for (const Halves &halves : tryHalves(trial, runAll_)) {
       TrialLeaves leaves;
       for (auto [experiment, into] :
-           {std::pair(&halves.whole, &leaves.whole), std::pair(&halves.parts, &leaves.parts)})
-        for (const c10::IValue &result : experiment->results) {
-          llvm::Expected<Values> flat = flattenOutputs(signature, result);
-          if (!flat)
-            return flat.takeError();
-          into->push_back(std::move(*flat));
-        }
+           {std::pair(&halves.whole, &leaves.whole), std::pair(&halves.parts, &leaves.parts)}) {
+        llvm::Expected<std::vector<Values>> flat = leavesOf(signature, *experiment);
+        if (!flat)
+          return flat.takeError();
+        *into = std::move(*flat);
+      }
       const std::vector<ResultCheck> checks = checkResults(signature, leaves, "");
       for (size_t leaf : doubtful)
         if (checks[leaf].equal == ResultCheck::Equal::No)
@@ -286,7 +285,7 @@ private:
     return why.empty() ? samplesByNumber(cut, example, kTrialSizes, run_) : why;
   }
 
-  /// No dimension is known, or no way of cutting runs.
+  /// For inputs without a known batch dimension, or for which no way to cut runs.
   llvm::Error runUncut() {
     if (firstError_)
       return explainFailure();
@@ -306,7 +305,8 @@ private:
     return llvm::Error::success();
   }
 
-  /// Why no example ran: it was cut along what is no batch, or the model takes another size.
+  /// Why no example ran: it was cut along a dimension that is not the batch, or the model needs
+  /// another size.
   llvm::Error explainFailure() {
     llvm::Error error = makeError(firstError_->code, firstError_->message, firstError_->help);
     const bool cut = options_.microBatches > 1;
@@ -329,7 +329,7 @@ private:
                              run_);
   }
 
-  /// The whole batch may run where its parts do not.
+  /// The whole batch may run although its parts do not.
   std::string reasonOfWhole() {
     if (llvm::Error error = run_({ownCopies(inputs_)}).takeError()) {
       llvm::consumeError(std::move(error));

@@ -1,4 +1,4 @@
-// How the batch of a model is cut and its results become one: found by running the model on an
+// Finds out how the batch of a model is cut and how results are merged, by running the model on an
 // example.
 #pragma once
 
@@ -15,41 +15,41 @@ using GivenMerge = std::pair<std::string, MergeRule>;
 struct DiscoveryOptions {
   std::vector<bool> batchDimGiven; // by argument; the dimension is in the signature
   std::vector<GivenMerge> merges;
-  int64_t microBatches = 1; // of the inputs: the example is the first of as many
-  bool findsTree = false;   // the tree of the result is read off results, else it is known
-  /// Whether results of two runs differ by what was drawn; asked after the first run.
+  int64_t microBatches = 1; // of the inputs: the example is the first of them
+  bool findsTree = false;   // true: the tree of the result is read from results; false: it is known
+  /// Whether results of two runs differ because of random draws; asked after the first run.
   std::function<bool()> drawsRandom = [] { return false; };
-  bool writesState = false; // results may follow earlier calls
-  bool trustsSizes = false; // sizes that the author did not think of may run for ever
+  bool writesState = false; // results may depend on earlier calls
+  bool trustsSizes = false; // the model may loop forever at sizes that its author did not expect
 };
 
 /// What the experiments showed, beside what is in the signature.
 struct BatchDiscovery {
-  std::string notCut;                // why no input is cut; empty otherwise
+  std::string notCut;                // why no input is cut; empty: some input is
   std::vector<ResultCheck> results;  // per leaf
   std::vector<std::string> notes;    // sentences for a report: how the batch is cut
-  std::vector<std::string> warnings; // results that are not the whole batch's
-  CutTrial trial;                    // of the way that was chosen
+  std::vector<std::string> warnings; // results that differ from those of the whole batch
+  CutTrial trial;                    // of the chosen way to cut
 };
 
 /// Finds batchDim of the inputs that are not given, batchSymbolic, batchSize, sizes of inputs and
-/// leaves as a*B+b, and the merge rule of each leaf; with options.findsTree the tree of the result,
-/// too. Of several ways to cut (CutCandidates.h) the first wins whose micro-batches give what the
-/// whole batch gives, sample by sample; else the first that runs. A model that runs at no other
-/// size is batchSymbolic = false and gets its rules from the example alone. Where parts of the
-/// batch cannot run alone (offsets into another input begin at 0, edges of a graph, a list with an
-/// entry per sample) no input is cut, sizes that follow the batch are dynamic, and `notCut` says
-/// why; unless the user named a dimension. Errors: Usage when given dimensions disagree, a path of
-/// options.merges does not exist, or its rule does not fit; that of the model when the example
-/// fails, with the dimension or the batch size that would help.
+/// leaves as a*B+b, and the merge rule of each leaf; with options.findsTree also the tree of the
+/// result. Of several ways to cut (CutCandidates.h), the first wins whose micro-batches give the
+/// results of the whole batch with independent samples; otherwise the first that runs. A model that
+/// runs at no other size gets batchSymbolic = false, and its rules come from the example alone. If
+/// parts of the batch cannot run alone (offsets into another input begin at 0, edges of a graph, a
+/// list with an entry per sample) and the user named no dimension, no input is cut, sizes that
+/// follow the batch are dynamic, and `notCut` gives the reason. Errors: Usage if given dimensions
+/// disagree, a path of options.merges does not exist, or its rule does not fit; the model's error
+/// if the example fails, with the dimension or the batch size that would help.
 llvm::Expected<BatchDiscovery> discoverBatch(Signature &signature, const Values &inputs,
                                              const DiscoveryOptions &options, ModelRuns runAll);
 
-/// Sets the rules of `merges`. Errors: Usage for an unknown path or a rule that fits no value of
-/// that type.
+/// Sets the rules of `merges`. Errors: Usage for an unknown path, or for a rule that fits no value
+/// of the leaf's type.
 llvm::Error giveMerges(Signature &signature, llvm::ArrayRef<GivenMerge> merges);
 
-/// Leaves that `merges` name.
+/// For each leaf, whether `merges` names it.
 std::vector<bool> givenLeaves(const Signature &signature, llvm::ArrayRef<GivenMerge> merges);
 
 } // namespace pipec

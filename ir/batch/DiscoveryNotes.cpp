@@ -24,8 +24,8 @@ bool hasFirstDim(const c10::IValue &value, int64_t size) {
   return any;
 }
 
-/// Arguments of the batch's size that are given whole, and those cut along another dimension than
-/// the first: nothing but the trial says so.
+/// Arguments of the batch's size that stay whole, and those cut along a dimension other than the
+/// first: only the trial shows these.
 std::vector<std::string> notesOnInputs(const Signature &signature, const Values &inputs,
                                        const DiscoveryOptions &options, int64_t batch) {
   std::vector<std::string> whole, cut, said;
@@ -49,16 +49,20 @@ std::vector<std::string> notesOnInputs(const Signature &signature, const Values 
   for (size_t i = 0; i < inputs.size(); ++i)
     if (const std::optional<int64_t> dim = signature.inputs[i].batchDim)
       others += fmt::format("{}={},", signature.inputs[i].name, *dim);
-  for (const std::string &name : batch == 1 ? whole : std::vector<std::string>())
-    notes.push_back(fmt::format("every micro-batch gets the whole of {}: in an example of one "
-                                "sample, its size 1 does not show whether it has a row per sample; "
-                                "pass an example of two samples, or --batch-dim {}{}=0 to cut it",
-                                name, others, name));
-  for (const std::string &name : batch == 1 ? std::vector<std::string>() : whole)
-    notes.push_back(fmt::format("every micro-batch gets the whole of {}, although it has {} rows "
-                                "like the batch: test runs show that its rows are not samples; "
-                                "--batch-dim {}=none confirms it, --batch-dim {}{}=0 cuts it, too",
-                                name, batch, name, others, name));
+  for (const std::string &name : whole) {
+    if (batch == 1)
+      notes.push_back(
+          fmt::format("every micro-batch gets the whole of {}: in an example of one "
+                      "sample, its size 1 does not show whether it has a row per sample; "
+                      "pass an example of two samples, or --batch-dim {}{}=0 to cut it",
+                      name, others, name));
+    else
+      notes.push_back(
+          fmt::format("every micro-batch gets the whole of {}, although it has {} rows "
+                      "like the batch: test runs show that its rows are not samples; "
+                      "--batch-dim {}=none confirms it, --batch-dim {}{}=0 cuts it, too",
+                      name, batch, name, others, name));
+  }
   return notes;
 }
 
@@ -74,7 +78,7 @@ std::string noteOnMixing(const Signature &signature, const std::string &mixing,
                      mixing, first.empty() ? "" : "; " + first);
 }
 
-/// A result whose micro-batches do not make the whole batch's.
+/// A result whose merged micro-batches differ from the whole batch.
 std::string noteOnResult(const std::string &path, const MergeRule &rule, const ResultCheck &check) {
   const std::string how = rule.kind == Kind::Mean   ? "the mean over micro-batches"
                           : rule.kind == Kind::Sum  ? "the sum over micro-batches"
@@ -86,19 +90,19 @@ std::string noteOnResult(const std::string &path, const MergeRule &rule, const R
                      resultName(path), how, differs, path);
 }
 
-/// A rule that sizes alone do not say.
+/// A rule that does not follow from sizes alone.
 bool isUntested(const MergeRule &rule) {
   return rule.kind == Kind::Sum || rule.kind == Kind::Mean || rule.kind == Kind::Join;
 }
 
-/// One size of the batch has been seen, and it stands along another dimension than the inputs'.
+/// Only one batch size has been seen, and it is along another dimension than in the inputs.
 bool isGuessedConcat(const MergeRule &rule, const ResultCheck &check, const Signature &signature) {
   return rule.kind == Kind::Concat && check.equal == Equal::NotTried && !signature.batchSymbolic &&
          llvm::none_of(signature.inputs,
                        [&](const InputSpec &input) { return input.batchDim == rule.dim; });
 }
 
-/// A result that runs do not show how to merge.
+/// A result for which the runs do not show a merge rule.
 std::string noteOnUnknown(const std::string &path, const ResultCheck &check) {
   return fmt::format(
       "{} is a list with a value per micro-batch: no test run shows how to merge these values "

@@ -2,6 +2,7 @@
 
 #include "ir/TorchError.h"
 #include "ir/batch/CutCandidates.h"
+#include "ir/batch/MicroBatch.h"
 #include "ir/support/Words.h"
 #include "ir/values/Values.h"
 #include "llvm/ADT/STLExtras.h"
@@ -22,8 +23,8 @@ constexpr int64_t kMostParts = 256; // of the batch, for one trial
 
 bool isDigit(char letter) { return letter >= '0' && letter <= '9'; }
 
-/// The whole numbers of the first line, in order, each once; also of "2x128", as LibTorch writes
-/// the shapes of matrices. Not those that are a part of a name or of a decimal number.
+/// The whole numbers of the first line, in order, each once, also those of "2x128", LibTorch's form
+/// of matrix shapes. Parts of names or of decimal numbers do not count.
 std::vector<int64_t> numbersIn(llvm::StringRef text) {
   std::vector<int64_t> numbers;
   text = text.split('\n').first;
@@ -55,8 +56,8 @@ bool runs(std::vector<c10::IValue> inputs, ModelRunner run) {
   return does;
 }
 
-/// Every sample of the batch is in one of the calls that it is tried with: one that the model
-/// refuses for what it holds is not left out.
+/// Every sample of the batch is in one of the calls, so that a sample that the model refuses
+/// because of its values is not left out.
 bool runsWith(int64_t samples, int64_t batch, const Signature &signature,
               llvm::ArrayRef<c10::IValue> inputs, ModelRunner run) {
   bool all = true;

@@ -1,18 +1,20 @@
-// What to say of a model that takes only one size of its batch.
+// Messages about a model that accepts only one batch size.
 #pragma once
 
-#include "ir/batch/MicroBatch.h"
 #include "ir/batch/ModelRunner.h"
+#include "ir/plan/Plan.h"
+
+#include <ATen/core/ivalue.h>
 
 namespace pipec {
 
-/// How to save a model so that it takes other sizes of the batch: a help text.
+/// A help text: how to save a model so that it accepts other batch sizes.
 std::string howToFreeBatch();
 
-/// The size that the model's constants fix is most often a number in what it said about `inputs`:
-/// `error` gets that size and the fix when the model runs with it, and stays as it is otherwise.
-/// Nothing runs unless `error` is a failure of Usage. `batchDims` are those given, none where the
-/// dimension is ours to find.
+/// The batch size that the model's constants fix is usually a number in its error message for
+/// `inputs`. If the model runs with that size, `error` gets the size and the fix; otherwise `error`
+/// is returned unchanged. Nothing runs unless `error` is a failure of Usage. `batchDims` are the
+/// given dimensions, empty if pipec has to find the dimension.
 llvm::Error explainFixedBatch(llvm::Error error, Signature signature,
                               llvm::ArrayRef<c10::IValue> inputs,
                               const std::vector<bool> &batchDimGiven, ModelRunner run);

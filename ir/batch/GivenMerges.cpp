@@ -3,6 +3,7 @@
 #include "ir/plan/MergeBySizes.h"
 #include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"
+#include "ir/support/Llvm.h"
 #include "llvm/ADT/StringExtras.h"
 
 namespace pipec {
@@ -13,7 +14,7 @@ namespace {
 std::vector<size_t> leavesUnder(llvm::ArrayRef<std::string> paths, const std::string &path) {
   std::vector<size_t> leaves;
   for (size_t l = 0; l < paths.size(); ++l)
-    if (paths[l] == path || path == "result" || llvm::StringRef(paths[l]).startswith(path + "."))
+    if (paths[l] == path || path == "result" || startsWith(paths[l], path + "."))
       leaves.push_back(l);
   return leaves;
 }
@@ -38,7 +39,7 @@ llvm::Error giveMerges(Signature &signature, llvm::ArrayRef<GivenMerge> merges) 
                    llvm::join(paths, ", "), path);
     for (size_t leaf : leaves) {
       OutputLeaf &it = signature.leaves[leaf];
-      // Lists that follow the batch are what concat means for them.
+      // For lists that follow the batch, concat means join.
       const bool keepsJoin =
           rule.kind == MergeRule::Kind::Concat && it.merge.kind == MergeRule::Kind::Join;
       if (!keepsJoin)

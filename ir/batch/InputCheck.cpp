@@ -1,6 +1,7 @@
 #include "ir/batch/InputCheck.h"
 
 #include "ir/batch/FixedBatch.h"
+#include "ir/batch/TensorSpecs.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Words.h"
 

@@ -1,5 +1,6 @@
+#include "ir/batch/MergeOutputs.h"
+
 #include "ir/TorchError.h"
-#include "ir/batch/MicroBatch.h"
 #include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Check.h"
@@ -50,8 +51,8 @@ bool areAlike(const Values &parts) {
   });
 }
 
-/// One list over the micro-batches per number, string or tensor, in the container that they are in;
-/// of containers that are not alike, a list of these.
+/// One list over the micro-batches per number, string or tensor, in their container. For containers
+/// that are not alike: a list of these.
 c10::IValue listed(const Values &parts) {
   const c10::IValue &first = parts.front();
   if (!areAlike(parts))
@@ -89,8 +90,8 @@ Values elements(const c10::IValue &value) {
 
 using MergeColumn = llvm::function_ref<llvm::Expected<c10::IValue>(const Values &)>;
 
-/// The container that `parts`, which are alike, have, with `merge` of what each of them holds in a
-/// place.
+/// A container like `parts`, which are alike. Each element is the `merge` of the elements at the
+/// same place.
 llvm::Expected<c10::IValue> mapElements(const Values &parts, MergeColumn merge) {
   const c10::IValue &first = parts.front();
   if (first.isGenericDict()) {
@@ -125,8 +126,8 @@ llvm::Expected<c10::IValue> mapElements(const Values &parts, MergeColumn merge) 
   return list;
 }
 
-/// Lists one behind the other: the values, or the lists `depth` levels inside containers that are
-/// alike. Errors: Other for other values.
+/// Joins lists: the values, or the lists `depth` levels inside containers that are alike. Errors:
+/// Other for other values.
 llvm::Expected<c10::IValue> joined(const Values &parts, int64_t depth) {
   const c10::IValue &first = parts.front();
   if (depth == 0) {
@@ -143,8 +144,8 @@ llvm::Expected<c10::IValue> joined(const Values &parts, int64_t depth) {
   return mapElements(parts, [&](const Values &column) { return joined(column, depth - 1); });
 }
 
-/// Whether all are lists with an entry for each sample, and the entries are no tensors of a
-/// micro-batch themselves. Nothing but this shows how they become one where no example was given.
+/// Whether all are lists with an entry per sample, and the entries are not tensors of a whole
+/// micro-batch. Without an example only this shows how they are merged.
 bool areListsOfSamples(const Values &parts, llvm::ArrayRef<int64_t> samples) {
   for (size_t k = 0; k < parts.size(); ++k) {
     if (!parts[k].isList() || static_cast<int64_t>(parts[k].toListRef().size()) != samples[k])
@@ -159,8 +160,8 @@ bool areListsOfSamples(const Values &parts, llvm::ArrayRef<int64_t> samples) {
   return true;
 }
 
-/// Merges one value per micro-batch; containers are merged element by element. Those to be joined
-/// along a dimension that are not alike, such as a list with an element per sample or None beside a
+/// Merges one value per micro-batch; containers are merged element by element. Values that should
+/// be concatenated but are not alike, such as a list with an element per sample or None beside a
 /// tensor, become a list.
 class Merger {
 public:
@@ -193,7 +194,7 @@ public:
           return makeError(ExitCode::Other, "the sum over micro-batches is larger than an int");
       return c10::IValue(sum);
     }
-    // A whole number beside averages is one that all have.
+    // A whole number beside averages must be equal in all.
     const bool same = rule_.kind == MergeRule::Kind::Same ||
                       (first.isInt() && rule_.kind == MergeRule::Kind::Mean);
     return same ? theSame(parts) : noNumbers(first);
@@ -226,7 +227,7 @@ private:
            static_cast<double>(std::accumulate(samples_.begin(), samples_.end(), int64_t(0)));
   }
 
-  /// That the example gave one value everywhere proves nothing about other inputs.
+  /// Equal values in the example prove nothing about other inputs.
   static llvm::Expected<c10::IValue> theSame(const Values &parts) {
     for (size_t k = 1; k < parts.size(); ++k) {
       Comparison comparison = compare(parts.front(), parts[k], 0.0, 0.0);
@@ -376,7 +377,7 @@ llvm::Expected<c10::IValue> mergeOutputs(const Signature &signature,
     Values parts;
     for (const auto &microBatch : leaves)
       parts.push_back(microBatch.at(l));
-    // The model's own result, whatever the rule; and what no micro-batch has, there is not.
+    // The model's own result for any rule. A value that is None in all micro-batches is None.
     const bool isNone = llvm::all_of(parts, [](const c10::IValue &part) { return part.isNone(); });
     if (parts.size() == 1 || isNone) {
       merged.push_back(parts[0]);

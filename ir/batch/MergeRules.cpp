@@ -1,8 +1,8 @@
 #include "ir/batch/MergeRules.h"
 
 #include "ir/batch/CutTrial.h"
-#include "ir/batch/MicroBatch.h"
 #include "ir/batch/Rounding.h"
+#include "ir/batch/TensorSpecs.h"
 #include "ir/values/Values.h"
 
 #include <ATen/core/Tensor.h>
@@ -26,7 +26,7 @@ bool equalEverywhere(Seen seen) {
   });
 }
 
-/// Numbers and strings that stand beside tensors in a container.
+/// Numbers and strings beside tensors in a container.
 bool equalBesideTensors(Seen seen) {
   std::vector<std::pair<int64_t, c10::IValue>> bare;
   for (const auto &[size, value] : seen)
@@ -83,7 +83,8 @@ bool isFraction(const c10::IValue &value) {
   return value.isDouble() || (value.isTensor() && value.toTensor().is_floating_point());
 }
 
-/// A value of all samples that is one number, or numbers of a size of their own.
+/// A value of all samples that is one number, or numbers with a size that does not follow the
+/// batch.
 class Reduction {
 public:
   explicit Reduction(const LeafEvidence &evidence) : random_(evidence.drawsRandom) {
@@ -117,7 +118,7 @@ public:
 private:
   static constexpr double kDrawn = 0.3; // a sum of twice as many samples is twice as large
 
-  /// The largest difference from the whole, in parts of its largest number.
+  /// The largest difference from the whole, relative to its largest number.
   double apart(const at::Tensor &merged) const {
     const double largest = whole_->abs().max().item<double>();
     const double difference = merged.sub(*whole_).abs().max().item<double>();
@@ -141,7 +142,8 @@ public:
                   [](const auto &entry) { return !entry.second.isNone(); });
     if (there.empty() || there.size() == evidence_.seen.size())
       return ofValues(evidence_.seen);
-    // A tensor in some runs and None in others: how it is joined where all micro-batches have one.
+    // A tensor in some runs and None in others: the rule for the case that all micro-batches have
+    // one.
     if (!fixed_ &&
         llvm::all_of(there, [&](const auto &entry) { return entry.first == there.front().first; }))
       return {};
@@ -171,7 +173,8 @@ private:
     return ruleOf(isFloat ? Kind::Mean : Kind::Sum);
   }
 
-  /// Lists whose length follows the samples: the values themselves, or all that they hold.
+  /// The depth of lists whose length follows the samples: the values themselves, or all lists
+  /// inside them.
   std::optional<int64_t> depthOfJoin(Seen seen) const {
     for (int64_t depth = 0; depth <= kDeepestJoin; ++depth) {
       std::vector<std::pair<int64_t, int64_t>> lengths; // samples, entries
@@ -184,11 +187,11 @@ private:
     return std::nullopt;
   }
 
-  /// False: something other than a container stands there, or nothing.
+  /// Returns false if there is something other than a container, or nothing.
   static bool collectLengths(const c10::IValue &value, int64_t depth, int64_t samples,
                              std::vector<std::pair<int64_t, int64_t>> &lengths) {
     if (depth == 0) {
-      // Dicts and tuples are looked into; what follows the batch is a list.
+      // Dicts and tuples are searched; lists may follow the batch.
       lengths.emplace_back(samples,
                            value.isList() ? static_cast<int64_t>(value.toListRef().size()) : -1);
       return value.isList() || value.isTuple() || value.isGenericDict();
@@ -219,7 +222,7 @@ private:
     return several;
   }
 
-  /// By the tensors that the values are or hold.
+  /// The rule for values that are tensors or hold tensors.
   MergeRule ofElements(Seen seen) const {
     std::vector<std::vector<at::Tensor>> tensors;
     for (const auto &[size, value] : seen) {

@@ -1,4 +1,4 @@
-// How the results of micro-batches become one: learnt from what the model gives at several sizes.
+// How the results of micro-batches are merged, learnt from the model's results at several sizes.
 #pragma once
 
 #include "ir/batch/ModelRunner.h"
@@ -8,31 +8,31 @@
 
 namespace pipec {
 
-/// What runs showed of one output leaf.
+/// What the runs showed of one output leaf.
 struct LeafEvidence {
   std::vector<std::pair<int64_t, c10::IValue>> seen; // samples, and the value
-  /// Of a whole batch, and of micro-batches of kPartSamples of it; empty: not tried.
+  /// Of a whole batch, and of micro-batches of kPartSamples samples each; empty: not tried.
   std::vector<c10::IValue> whole, parts;
-  bool drawsRandom = false; // whole and parts differ by what was drawn, too
+  bool drawsRandom = false; // whole and parts also differ by random draws
 };
 
 /// The rule of one output leaf.
 ///   concat  one dimension is a multiple of the samples
-///   join    a list has as many entries for each sample, or all lists directly below do (depth 1)
-///   same    all runs have one value
+///   join    a list has the same number of entries per sample, or all its inner lists do (depth 1)
+///   same    the value is equal in all runs
 ///   sum     the parts add up to the whole
-///   mean    the parts' average, weighed by samples, is the whole; also any other float
-///   list    nothing of these
-/// What is 0 or empty in all runs is the same in all, but may be a count, or a list of what is not
-/// there: a sum, a mean for a single float, or joined, which is 0 or empty as well.
-/// `fixed`: the size that all runs have, of a model that takes no other.
+///   mean    the average of the parts, weighted by samples, is the whole; also any other float
+///   list    none of these
+/// A value that is 0 or empty in all runs fits `same`, but it may be a count that happens to be 0
+/// or a list that happens to be empty. It gets a rule that also gives 0 or empty: sum, mean for a
+/// single float, or join. `fixed` is the only batch size that the model accepts, if there is one.
 MergeRule findMergeRule(const LeafEvidence &evidence, std::optional<int64_t> fixed);
 
-/// A sum of whole numbers that are not simply a multiple of the samples: more sizes have to show
-/// it.
+/// A sum of whole numbers that are not simply a multiple of the samples. Runs at more sizes have to
+/// confirm it.
 bool isDoubtfulSum(const LeafEvidence &evidence, const MergeRule &rule);
 
-/// 0, tensors of zeros, and empty lists: values that fit several rules.
+/// Whether the value is 0, a tensor of zeros, or an empty list: such values fit several rules.
 bool isZeroOrEmpty(const c10::IValue &value);
 
 } // namespace pipec

@@ -4,6 +4,7 @@
 #include "ir/batch/CutCandidates.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Check.h"
+#include "ir/support/Llvm.h"
 #include "ir/values/Values.h"
 
 #include <ATen/core/Tensor.h>
@@ -29,7 +30,7 @@ std::vector<int64_t> memoryOrder(const at::Tensor &tensor) {
   return order;
 }
 
-/// The samples of a tensor, each repeated or some left out, to `size` in the same order of memory
+/// Repeats samples of a tensor, or leaves some out, up to `size`, in the same memory order
 /// (channels_last stays channels_last). Samples keep their order: offsets and sorted lengths stay
 /// sorted.
 at::Tensor resizeTensor(const at::Tensor &tensor, int64_t dim, int64_t size) {
@@ -47,7 +48,8 @@ at::Tensor resizeTensor(const at::Tensor &tensor, int64_t dim, int64_t size) {
 
 constexpr size_t kAlignment = 64; // bytes; of memory from LibTorch
 
-/// How many elements the tensor begins behind an aligned address, as a part of another tensor does.
+/// The number of elements by which the tensor misses an aligned address, as a part of another
+/// tensor does.
 int64_t misalignment(const at::Tensor &tensor) {
   if (tensor.numel() == 0 || !tensor.is_cpu())
     return 0;
@@ -55,15 +57,16 @@ int64_t misalignment(const at::Tensor &tensor) {
   return static_cast<int64_t>(address % kAlignment / tensor.element_size());
 }
 
-/// Its own memory, but the very strides and alignment: an operator may compute other bits on
-/// another layout.
+/// A copy with the same strides and alignment: an operator may compute other bits with another
+/// layout.
 at::Tensor copyOfElements(const at::Tensor &tensor) {
   if (tensor.layout() != at::kStrided || tensor.is_quantized())
     return tensor.clone();
   const int64_t skipped = misalignment(tensor);
   if (tensor.is_non_overlapping_and_dense() && skipped == 0)
     return tensor.clone();
-  bool overlaps = false; // expanded: one memory for several elements, which nobody may write
+  bool overlaps = false; // expanded: several elements share memory, so the tensor must not be
+                         // written
   for (int64_t d = 0; d < tensor.dim(); ++d)
     overlaps = overlaps || (tensor.stride(d) == 0 && tensor.size(d) > 1);
   if (overlaps)
@@ -136,11 +139,21 @@ llvm::Expected<int64_t> batchSize(const Signature &signature, llvm::ArrayRef<c10
   return *size;
 }
 
-/// An argument that the example left None has shown no batch dimension. A tensor with a row per
-/// sample would reach every micro-batch whole: other numbers than the unsplit model's.
+int64_t batchSizeOr(int64_t otherwise, const Signature &signature,
+                    llvm::ArrayRef<c10::IValue> inputs) {
+  llvm::Expected<int64_t> size = batchSize(signature, inputs);
+  if (size)
+    return *size;
+  llvm::consumeError(size.takeError());
+  return otherwise;
+}
+
+/// For an argument that the example left None, the batch dimension is unknown. Every micro-batch
+/// would get a tensor with a row per sample whole, and compute other numbers than the unsplit
+/// model.
 static llvm::Error expectKnown(const InputSpec &input, const c10::IValue &value, int64_t samples) {
   if (input.batchDim || input.tensor.known || !value.isTensor() || !value.toTensor().defined() ||
-      !llvm::StringRef(input.type).startswith("Optional["))
+      !startsWith(input.type, "Optional["))
     return llvm::Error::success();
   const at::Tensor &tensor = value.toTensor();
   if (tensor.dim() == 0 || tensor.size(0) != samples)

@@ -1,4 +1,4 @@
-// How many micro-batches a batch is cut into when nobody says.
+// The default number of micro-batches of a batch.
 #pragma once
 
 #include "ir/plan/Plan.h"
@@ -7,12 +7,12 @@
 
 namespace pipec {
 
-/// The plan's number, or one per sample where the batch has fewer. Where the model takes
-/// micro-batches of one size only: as many as there are in the batch. Where no input is cut: 1.
-/// Errors: Usage when batch sizes disagree, or the batch is no multiple of that size.
+/// The plan's number, or one per sample if the batch has fewer samples. If the model accepts only
+/// one micro-batch size: the number of such micro-batches in the batch. If no input is cut: 1.
+/// Errors: Usage if batch sizes disagree, or if the batch is not a multiple of that size.
 llvm::Expected<int64_t> microBatchNumber(const Plan &plan, llvm::ArrayRef<c10::IValue> inputs);
 
-/// Errors: Usage when the batch has fewer samples than the micro-batches that a schedule names.
+/// Errors: Usage if the batch has fewer samples than the schedule has micro-batches.
 llvm::Error checkScheduledNumber(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
                                  int64_t microBatches);
 

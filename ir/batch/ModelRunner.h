@@ -1,4 +1,4 @@
-// How experiments on a model are run, whoever owns the model.
+// How experiments run a model, independent of who owns the model.
 #pragma once
 
 #include "ir/support/Error.h"
@@ -12,24 +12,24 @@ namespace pipec {
 
 using Values = std::vector<c10::IValue>;
 
-/// Calls a fresh copy of the model, whose state is as saved, once per entry, in order, each with
-/// one value per argument. Gives the result of each call, which no later call changes. Errors:
-/// those of the model.
+/// Calls a fresh copy of the model, with its saved state, once per entry, in order, each with one
+/// value per argument. Returns the result of each call; later calls do not change it. Errors: those
+/// of the model.
 using ModelRunner =
     llvm::function_ref<llvm::Expected<std::vector<c10::IValue>>(std::vector<Values> calls)>;
 
-/// Several such experiments, each on a copy of its own, at the same time where that is possible.
-/// Gives the results of each experiment, in order.
+/// Runs several such experiments, each on its own copy, in parallel if possible. Returns the
+/// results of each experiment, in order.
 using ModelRuns = llvm::function_ref<std::vector<llvm::Expected<std::vector<c10::IValue>>>(
     std::vector<std::vector<Values>> experiments)>;
 
-/// One experiment by a runner of several. Errors: those of the model.
+/// Runs one experiment with a runner of several. Errors: those of the model.
 llvm::Expected<std::vector<c10::IValue>> runOne(ModelRuns runAll, std::vector<Values> calls);
 
-/// The first line of the message, for a sentence that gives it as a reason.
+/// The first line of the message, for a sentence that quotes it as a reason.
 std::string firstLineOf(llvm::Error error);
 
-/// Calls of one copy of the model, with arguments as they were before the call, and their results.
+/// Calls of one copy of the model: the arguments as they were before the call, and the results.
 struct Experiment {
   std::vector<Values> calls;
   std::vector<c10::IValue> results;

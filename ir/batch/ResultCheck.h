@@ -1,5 +1,5 @@
-// What a trial shows of one result: is the result of micro-batches that of the whole batch? Plain
-// data without LibTorch.
+// What a trial shows of one result: whether the merged result of micro-batches equals that of the
+// whole batch. Plain data without LibTorch.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@ namespace pipec {
 struct ResultCheck {
   enum class Equal { Yes, No, NotTried };
   Equal equal = Equal::NotTried;
-  /// No: where, and both values, as "at [3,1] 0.5 for the whole batch, 0.25 for micro-batches".
-  /// NotTried: why.
+  /// No: the place and both values, as "at [3,1] 0.5 for the whole batch, 0.25 for micro-batches".
+  /// NotTried: the reason.
   std::string reason;
 
   bool operator==(const ResultCheck &) const = default;

@@ -1,4 +1,4 @@
-// Results of a micro-batch that stay what they are when a later one writes the state they show.
+// Keeps the results of a micro-batch unchanged when a later one writes the state that they show.
 #pragma once
 
 #include "llvm/ADT/ArrayRef.h"
@@ -7,8 +7,8 @@
 
 namespace pipec {
 
-/// `result` with containers of its own, and with copies of the tensors that share memory with
-/// anything `state` holds, in the same layout; other tensors as they are.
+/// Returns `result` with new containers, and with copies of the tensors that share memory with
+/// anything in `state`, in the same layout. Other tensors stay shared.
 c10::IValue apartFrom(const c10::IValue &result, llvm::ArrayRef<c10::IValue> state);
 
 } // namespace pipec

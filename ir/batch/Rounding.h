@@ -1,4 +1,4 @@
-// How much two results may differ and still be called equal: another batch size, other kernels.
+// How much two results may differ and still count as equal: another batch size runs other kernels.
 #pragma once
 
 #include "ir/values/Values.h"
@@ -10,10 +10,11 @@
 namespace pipec {
 
 inline constexpr double kRounding = 1e-3; // of the largest number
-/// Of sums and means: they hardly differ, and an average of what is no mean may come close to it.
+/// For sums and means: these hardly differ, and an average of values that are no mean may come
+/// close.
 inline constexpr double kReducedRounding = 5e-5;
 
-/// The same for a type of few bits, where 64 roundings are more.
+/// The same for a dtype of few bits, for which 64 roundings exceed kRounding.
 inline double roundingOf(at::ScalarType type) {
   const double epsilon = type == at::kBFloat16 ? 0x1p-8 : type == at::kHalf ? 0x1p-11 : 0x1p-24;
   return std::max(kRounding, 64 * epsilon);
@@ -23,7 +24,7 @@ inline double reducedRoundingOf(at::ScalarType type) {
   return std::max(kReducedRounding, roundingOf(type) > kRounding ? roundingOf(type) : 0);
 }
 
-/// An absolute tolerance for comparisons with `value`: 0 where it holds no fractions.
+/// An absolute tolerance for comparisons with `value`: 0 if it holds no fractions.
 inline double toleranceFor(const c10::IValue &value) {
   double tolerance = value.isDouble() ? kRounding * std::abs(value.toDouble()) : 0;
   forEachTensor(value, [&](const at::Tensor &tensor) {

@@ -1,6 +1,7 @@
 #include "ir/batch/SamplesByNumber.h"
 
 #include "ir/TorchError.h"
+#include "ir/batch/MicroBatch.h"
 #include "ir/values/Values.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -20,7 +21,7 @@ bool holdsNumbers(const at::Tensor &tensor) {
          tensor.numel() > 0;
 }
 
-/// Numbers that could name a sample which is not there when only `size` are.
+/// Whether numbers may name a sample that is missing if there are only `size`.
 bool mayPointBeyond(const c10::IValue &value, int64_t size) {
   bool any = false;
   forEachTensor(value, [&](const at::Tensor &tensor) {
@@ -49,7 +50,7 @@ bool runsReduced(int64_t size, const std::vector<bool> &reduced, const Signature
   return runs;
 }
 
-/// Of the inputs whose numbers could point `beyond` the size, those that have to stay below it.
+/// Of the inputs whose numbers may point `beyond` the size, those that must stay below it.
 std::vector<std::string> namesOf(std::vector<bool> beyond, const Signature &signature,
                                  llvm::ArrayRef<c10::IValue> inputs, int64_t size,
                                  ModelRunner run) {
@@ -86,7 +87,7 @@ std::string samplesByNumber(Signature signature, llvm::ArrayRef<c10::IValue> inp
     });
   };
   bool does = all();
-  if (!does) { // the others may have as many rows by chance, as edges have weights
+  if (!does) { // others may have as many rows by coincidence, as edges have weights
     bool first = true, changed = false;
     for (InputSpec &input : signature.inputs)
       if (input.batchDim && !std::exchange(first, false)) {

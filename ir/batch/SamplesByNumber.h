@@ -1,16 +1,18 @@
-// Batches whose samples refer to each other by number, as the edges of a graph name its nodes.
+// Batches whose samples refer to each other by index, as the edges of a graph name its nodes.
 #pragma once
 
-#include "ir/batch/MicroBatch.h"
 #include "ir/batch/ModelRunner.h"
+#include "ir/plan/Plan.h"
+
+#include <ATen/core/ivalue.h>
 
 namespace pipec {
 
-/// Why the batch is not cut, where the model refuses every other size for the whole numbers that it
-/// was given: with each of them taken modulo the size, it runs at every one of `sizes`, also if
-/// only the first of the inputs that `signature` cuts is the batch. Names those that have to be.
-/// Empty otherwise: constants of the model fix the size. The model must run with the `inputs`
-/// themselves.
+/// Returns the reason why the batch is not cut, if the model refuses other batch sizes only because
+/// the whole numbers in its inputs are indices of samples. The test: with each of these numbers
+/// taken modulo the size, the model runs at every one of `sizes`, also if only the first input that
+/// `signature` cuts is the batch. The reason names the inputs with such numbers. Empty if constants
+/// of the model fix the size. The model must run with `inputs` themselves.
 std::string samplesByNumber(Signature signature, llvm::ArrayRef<c10::IValue> inputs,
                             llvm::ArrayRef<int64_t> sizes, ModelRunner run);
 

@@ -1,6 +1,7 @@
 #include "ir/batch/SamplesInLists.h"
 
 #include "ir/batch/CutCandidates.h"
+#include "ir/batch/MicroBatch.h"
 #include "ir/values/Values.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -24,9 +25,9 @@ c10::IValue longer(const c10::IValue &value) {
   return list;
 }
 
-/// What the results of a list and of one with an entry more have in common.
+/// What the results of a list and of the list with one more entry have in common.
 struct Results {
-  bool follow = false;    // with an entry more there is more of something
+  bool follow = false;    // one more entry gives more of something
   bool keepBatch = false; // a first dimension is the entries' own, with any number of them
 
   void compare(const c10::IValue &before, const c10::IValue &after, int64_t batch) {

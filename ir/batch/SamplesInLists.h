@@ -1,15 +1,18 @@
 // Batches that are lists with an entry per sample, as detectors take their pictures.
 #pragma once
 
-#include "ir/batch/MicroBatch.h"
 #include "ir/batch/ModelRunner.h"
+#include "ir/plan/Plan.h"
+
+#include <ATen/core/ivalue.h>
 
 namespace pipec {
 
-/// Why the batch is not cut, where nothing but lists seems to follow it and entries are samples:
-/// with an entry more the model gives more results, and none of them has the first dimension of the
-/// entries however many there are. That dimension is no batch then, and may be of a fixed size.
-/// Empty otherwise: as a model with a fixed batch may take any number of features. Two runs.
+/// Returns the reason why the batch is not cut, if only lists seem to follow it and their entries
+/// are samples. The test: with one more entry the model gives more results, and no result has the
+/// first dimension of the entries, whatever their number. That dimension is then no batch and may
+/// have a fixed size. Empty otherwise: a model with a fixed batch may accept any number of
+/// features. Takes two runs.
 std::string samplesInLists(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
                            const std::vector<bool> &batchDimGiven, ModelRunner run);
 

@@ -27,7 +27,7 @@ std::vector<std::vector<int64_t>> shapesOf(const c10::IValue &value) {
   return shapes;
 }
 
-/// Tensors of one argument vary alike, most often; each kind of variation counts once.
+/// Tensors of one argument usually vary alike; each kind of variation counts once.
 void collect(const InputSpec &input, llvm::ArrayRef<std::vector<std::vector<int64_t>>> shapes,
              std::vector<VaryingDim> &found) {
   for (size_t t = 0; t < shapes.front().size(); ++t)

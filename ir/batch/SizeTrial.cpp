@@ -1,6 +1,9 @@
 #include "ir/batch/SizeTrial.h"
 
 #include "ir/TorchError.h"
+#include "ir/batch/MergeOutputs.h"
+#include "ir/batch/MicroBatch.h"
+#include "ir/batch/TensorSpecs.h"
 #include "ir/values/Values.h"
 
 #include <ATen/core/Tensor.h>
@@ -11,8 +14,9 @@ namespace pipec {
 
 namespace {
 
-constexpr size_t kMostTrials = 8; // a model that fixes its sizes pays for them too
-constexpr int64_t kSamples = 3;   // as batchTrial: one sample alone is special to some models
+constexpr size_t kMostTrials = 8; // limits the time for a model with fixed sizes
+constexpr int64_t kSamples = 3;   // as in the batch's trial: a single sample is a special case for
+                                  // some models
 
 /// A dimension of an argument that is one tensor.
 struct Place {
@@ -26,7 +30,7 @@ struct Group {
   std::vector<Place> places;
 };
 
-/// Size 1 says too little, as everything broadcasts with it.
+/// Size 1 shows too little, because it broadcasts with every size.
 std::vector<Group> groupsOf(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
                             bool keepsFeatures) {
   std::vector<Group> groups;
@@ -51,8 +55,8 @@ std::vector<Group> groupsOf(const Signature &signature, llvm::ArrayRef<c10::IVal
   return groups;
 }
 
-/// A shorter one first: tables of positions end somewhere. Then a longer one: some arguments hold
-/// positions, and networks that halve an image and join it again want multiples of 16 or 32.
+/// A shorter size first, because tables of positions are limited. Then a longer one: some arguments
+/// hold positions, and networks that halve an image and join it again need multiples of 16 or 32.
 std::array<int64_t, 2> otherSizes(int64_t size) {
   const int64_t shorter = size >= 4 ? size / 2 : size == 3 ? 2 : 3;
   const int64_t step = std::min<int64_t>(32, size & -size);
@@ -67,16 +71,15 @@ struct Found {
 
 class Trial {
 public:
-  Trial(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs, ModelRunner run)
-      : signature_(signature), run_(run) {
+  Trial(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs, ModelRuns runAll)
+      : signature_(signature), runAll_(runAll) {
     for (size_t i = 0; i < inputs.size(); ++i)
       base_.push_back(signature.batchSymbolic
                           ? resizeBatch(inputs[i], signature.inputs[i].batchDim, kSamples)
                           : inputs[i]);
   }
 
-  /// All that vary, in the run that shows it; afterwards runs() has a second one where there is
-  /// one.
+  /// All that vary, in the run that shows it.
   std::vector<Found> find(llvm::ArrayRef<Group> groups) {
     std::vector<Found> found;
     std::vector<SizeRun> first;
@@ -91,45 +94,57 @@ public:
       all = std::move(first.front());
     }
     runs_.push_back(std::move(*all));
-    if (llvm::any_of(found, [](const Found &one) { return one.which == 0; }))
-      if (std::optional<SizeRun> longer = at(found, 1))
-        runs_.push_back(std::move(*longer));
     return found;
+  }
+
+  /// Adds the run at the longer sizes where the model takes them. False where the same inputs, in
+  /// other memory, give other bits. All of it runs at once: a long run takes time.
+  bool confirm(llvm::ArrayRef<Found> found) {
+    std::vector<std::vector<Values>> experiments = {{ownCopies(runs_.front().inputs)}};
+    std::optional<Values> longer;
+    if (llvm::any_of(found, [](const Found &one) { return one.which == 0; }))
+      longer = inputsAt(found, 1);
+    for (int twice = 0; longer && twice < 2; ++twice)
+      experiments.push_back({ownCopies(*longer)});
+    std::vector<llvm::Expected<Values>> results = runAll_(std::move(experiments));
+    std::vector<std::optional<Values>> leaves;
+    for (llvm::Expected<Values> &result : results)
+      leaves.push_back(leavesOf(std::move(result)));
+    if (!isRepeated(runs_.front().leaves, leaves[0]))
+      return false;
+    if (!longer || !leaves[1])
+      return true;
+    runs_.push_back({std::move(*longer), std::move(*leaves[1])});
+    return isRepeated(runs_.back().leaves, leaves[2]);
   }
 
   std::vector<SizeRun> &runs() { return runs_; }
 
-  /// The same inputs, in other memory, give the same bits.
-  bool repeats() {
-    return llvm::all_of(runs_, [&](const SizeRun &first) {
-      bool same = false;
-      llvm::Error error = guardTorchVoid(ExitCode::Other, "running again", [&] {
-        llvm::Expected<Values> again = leavesOf(ownCopies(first.inputs));
-        if (!again)
-          return llvm::consumeError(again.takeError());
-        same = again->size() == first.leaves.size();
-        for (size_t l = 0; same && l < again->size(); ++l)
-          same = compare(first.leaves[l], (*again)[l], 0.0, 0.0).equal;
-      });
-      const bool ran = !error;
-      llvm::consumeError(std::move(error));
-      return ran && same;
-    });
+private:
+  static bool isRepeated(const Values &first, const std::optional<Values> &again) {
+    if (!again || again->size() != first.size())
+      return false;
+    for (size_t l = 0; l < first.size(); ++l)
+      if (!compare(first[l], (*again)[l], 0.0, 0.0).equal)
+        return false;
+    return true;
   }
 
-private:
-  llvm::Expected<Values> leavesOf(Values inputs) {
-    llvm::Expected<std::vector<c10::IValue>> results = run_({std::move(inputs)});
-    if (!results)
-      return results.takeError();
-    return flattenOutputs(signature_, results->front());
+  /// Nothing where the model refused the inputs, which is no error of the user's.
+  std::optional<Values> leavesOf(llvm::Expected<Values> results) const {
+    llvm::Expected<Values> leaves =
+        results ? flattenOutputs(signature_, results->front()) : results.takeError();
+    if (leaves)
+      return std::move(*leaves);
+    llvm::consumeError(leaves.takeError());
+    return std::nullopt;
   }
 
   std::optional<SizeRun> findIn(const Group &group, std::vector<Found> &found) {
     for (size_t which : {0, 1})
       if (std::optional<SizeRun> run = tryOne({group, which}, found))
         return run;
-    // One of them may have the size by chance, as the width of a token has.
+    // One of them may have that size by coincidence, such as the width of a token.
     for (size_t left = 0; left < group.places.size() && group.places.size() > 1; ++left) {
       Group others = group;
       others.places.erase(others.places.begin() + static_cast<ptrdiff_t>(left));
@@ -149,31 +164,35 @@ private:
   }
 
   /// The model with these groups at the sizes that are known, or at `which`; nothing where it
-  /// refuses them, which is no error of the user's.
+  /// refuses them.
   std::optional<SizeRun> at(llvm::ArrayRef<Found> found, std::optional<size_t> which) {
-    SizeRun result;
+    std::optional<Values> inputs = inputsAt(found, which);
+    if (!inputs)
+      return std::nullopt;
+    std::vector<std::vector<Values>> one = {{ownCopies(*inputs)}};
+    std::optional<Values> leaves = leavesOf(std::move(runAll_(std::move(one)).front()));
+    if (!leaves)
+      return std::nullopt;
+    return SizeRun{std::move(*inputs), std::move(*leaves)};
+  }
+
+  /// Nothing where the example cannot be resized so.
+  std::optional<Values> inputsAt(llvm::ArrayRef<Found> found, std::optional<size_t> which) const {
+    Values resized = base_;
     llvm::Error error = guardTorchVoid(ExitCode::Other, "resizing", [&] {
-      Values resized = base_;
       for (const Found &one : found)
         for (const Place &place : one.group.places)
           resized[place.input] = resizeBatch(resized[place.input], place.dim,
                                              otherSizes(one.group.size)[which.value_or(one.which)]);
-      result.inputs = ownCopies(resized);
       resized = ownCopies(resized);
-      if (llvm::Expected<Values> leaves = leavesOf(std::move(resized)))
-        result.leaves = std::move(*leaves);
-      else {
-        llvm::consumeError(leaves.takeError());
-        result.inputs.clear();
-      }
     });
-    const bool runs = !error && !result.inputs.empty();
+    const bool fits = !error;
     llvm::consumeError(std::move(error));
-    return runs ? std::optional(std::move(result)) : std::nullopt;
+    return fits ? std::optional(std::move(resized)) : std::nullopt;
   }
 
   const Signature &signature_;
-  ModelRunner run_;
+  ModelRuns runAll_;
   Values base_;
   size_t trials_ = 0;
   std::vector<SizeRun> runs_;
@@ -182,13 +201,14 @@ private:
 } // namespace
 
 std::vector<SizeRun> sizeTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
-                               bool keepsFeatures, ModelRunner run,
+                               bool keepsFeatures, ModelRuns runAll,
                                llvm::function_ref<bool(llvm::ArrayRef<c10::IValue>)> decidesAlike) {
   const std::vector<Group> groups = groupsOf(signature, inputs, keepsFeatures);
   if (groups.empty())
     return {};
-  Trial trial(signature, inputs, run);
-  if (trial.find(groups).empty() || !trial.repeats())
+  Trial trial(signature, inputs, runAll);
+  const std::vector<Found> found = trial.find(groups);
+  if (found.empty() || !trial.confirm(found))
     return {};
   for (const SizeRun &one : trial.runs())
     if (!decidesAlike(one.inputs))

@@ -1,9 +1,11 @@
-// Which sizes of the inputs beside the batch may differ from run to run: found by running the model
+// Which sizes of the inputs beside the batch may differ from run to run, found by running the model
 // at other sizes.
 #pragma once
 
-#include "ir/batch/MicroBatch.h"
 #include "ir/batch/ModelRunner.h"
+#include "ir/plan/Plan.h"
+
+#include <ATen/core/ivalue.h>
 
 namespace pipec {
 
@@ -12,22 +14,23 @@ struct SizeRun {
   std::vector<c10::IValue> inputs, leaves;
 };
 
-/// After batchTrial. Dimensions of one size vary together (the length of tokens and of their mask);
-/// where the model refuses that, all of them but one. A dimension that varies is dynamic in
+/// After discoverBatch. Dimensions of one size vary together (the length of tokens and of their
+/// mask); where the model refuses that, all of them but one. A dimension that varies is dynamic in
 /// `signature`, and so is every size and stride of inputs and leaves that follows it. Gives the
 /// runs with all of them at other sizes, none where nothing varies. `decidesAlike` says of inputs
 /// whether all that the compile took from the example holds for them too: where not, nothing
 /// varies; nor where two runs differ, as of kernels that read what is beside their memory.
-/// `keepsFeatures`: last sizes of tensors of numbers stay. `run` as for batchTrial.
+/// `keepsFeatures`: last sizes of tensors of numbers stay. `runAll` as for discoverBatch.
 std::vector<SizeRun> sizeTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
-                               bool keepsFeatures, ModelRunner run,
+                               bool keepsFeatures, ModelRuns runAll,
                                llvm::function_ref<bool(llvm::ArrayRef<c10::IValue>)> decidesAlike);
 
-/// What a run with `batch` samples shows of the signature's inputs and leaves.
+/// Adds what a run with `batch` samples shows of the signature's inputs and leaves.
 void widen(Signature &signature, const SizeRun &run, int64_t batch);
 
-/// What `other` at `batch` samples shows of a value that `spec` describes at other sizes of the
-/// inputs: sizes and strides that differ are dynamic, another dtype or rank leaves nothing known.
+/// Adds what `other`, seen at `batch` samples, shows of a value that `spec` describes at other
+/// sizes of the inputs. Sizes and strides that differ become dynamic. Another dtype or rank makes
+/// the spec unknown.
 void widen(TensorSpec &spec, const TensorSpec &other, int64_t batch);
 
 } // namespace pipec

@@ -1,4 +1,4 @@
-// Operators for which other sizes than the author's may end in a loop without end, or in a crash.
+// Operators that may loop forever or crash at sizes that the author did not expect.
 #pragma once
 
 namespace torch::jit {
@@ -7,8 +7,8 @@ struct Node;
 
 namespace pipec {
 
-/// A loop that runs until data says otherwise, a division by a size, and operators of libraries,
-/// some of which read sizes that they do not check.
+/// True for a loop that ends depending on data, a division by a size, and operators of libraries,
+/// some of which read sizes without checking them.
 bool mayRunForEverAtOtherSizes(const torch::jit::Node *node);
 
 } // namespace pipec

@@ -1,4 +1,4 @@
-#include "ir/batch/MicroBatch.h"
+#include "ir/batch/TensorSpecs.h"
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/ScalarType.h>

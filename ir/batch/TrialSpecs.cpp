@@ -1,6 +1,9 @@
 #include "ir/batch/TrialSpecs.h"
 
+#include "ir/batch/MergeOutputs.h"
+#include "ir/batch/MicroBatch.h"
 #include "ir/batch/ResultTree.h"
+#include "ir/batch/TensorSpecs.h"
 #include "ir/values/Values.h"
 
 #include <ATen/core/Tensor.h>
@@ -18,17 +21,6 @@ TensorSpec withoutBatch(TensorSpec spec) {
   return spec;
 }
 
-llvm::Error flattenInto(std::vector<Values> &leaves, const Signature &signature,
-                        const Experiment &experiment) {
-  for (const c10::IValue &result : experiment.results) {
-    llvm::Expected<Values> flat = flattenOutputs(signature, result);
-    if (!flat)
-      return flat.takeError();
-    leaves.push_back(std::move(*flat));
-  }
-  return llvm::Error::success();
-}
-
 } // namespace
 
 void describeResults(Signature &signature, const CutTrial &trial) {
@@ -38,15 +30,30 @@ void describeResults(Signature &signature, const CutTrial &trial) {
       agreeWithResult(signature, result);
 }
 
+llvm::Expected<std::vector<Values>> leavesOf(const Signature &signature,
+                                             const Experiment &experiment) {
+  std::vector<Values> leaves;
+  for (const c10::IValue &result : experiment.results) {
+    llvm::Expected<Values> flat = flattenOutputs(signature, result);
+    if (!flat)
+      return flat.takeError();
+    leaves.push_back(std::move(*flat));
+  }
+  return leaves;
+}
+
 llvm::Expected<TrialLeaves> leavesOf(const Signature &signature, const CutTrial &trial) {
   TrialLeaves leaves;
   const std::pair<std::vector<Values> *, const Experiment *> all[] = {
       {&leaves.example, &trial.example}, {&leaves.whole, &trial.whole},
       {&leaves.parts, &trial.parts},     {&leaves.varied, &trial.varied},
       {&leaves.poked, &trial.poked},     {&leaves.small, &trial.small}};
-  for (const auto &[into, experiment] : all)
-    if (llvm::Error error = flattenInto(*into, signature, *experiment))
-      return std::move(error);
+  for (const auto &[into, experiment] : all) {
+    llvm::Expected<std::vector<Values>> flat = leavesOf(signature, *experiment);
+    if (!flat)
+      return flat.takeError();
+    *into = std::move(*flat);
+  }
   return leaves;
 }
 
@@ -61,7 +68,7 @@ LeafEvidence evidenceOf(const CutTrial &trial, const TrialLeaves &leaves, size_t
   add(leaves.varied, std::vector<int64_t>(leaves.varied.size(), trial.variedSamples));
   add(leaves.parts, kPartSamples);
   add(leaves.poked, kVariedSamples);
-  // Sizes of a batch of one sample say too little beside others.
+  // Sizes of a batch of one sample show too little beside others.
   if (!trial.runs() || trial.candidate.batch > 1)
     add(leaves.example, trial.candidate.batch);
   for (const Values &whole : leaves.whole)
@@ -108,7 +115,8 @@ void keepWhole(Signature &signature) {
   using Kind = MergeRule::Kind;
   for (OutputLeaf &leaf : signature.leaves) {
     leaf.tensor = withoutBatch(std::move(leaf.tensor));
-    // There is nothing to merge; the rule only has to be what a fixed batch of these sizes gives.
+    // There is nothing to merge; the rule must only be the one that a fixed batch of these sizes
+    // gets.
     const std::vector<Dim> &shape = leaf.tensor.shape;
     const Dim batch{.perBatch = 0, .constant = signature.batchSize, .dynamic = false};
     auto joined = llvm::find(shape, batch);

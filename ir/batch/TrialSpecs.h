@@ -7,23 +7,28 @@
 
 namespace pipec {
 
-/// The tree that all results of the trial have: containers that differ in length or keys between
-/// them are leaves.
+/// Sets the tree that all results of the trial share. Containers whose length or keys differ
+/// between results are leaves.
 void describeResults(Signature &signature, const CutTrial &trial);
 
-/// Errors: Other when a result does not have the signature's tree.
+/// The leaves of each result, by call. Errors: Other when a result does not have the signature's
+/// tree.
+llvm::Expected<std::vector<Values>> leavesOf(const Signature &signature,
+                                             const Experiment &experiment);
+/// The same of all experiments of a trial.
 llvm::Expected<TrialLeaves> leavesOf(const Signature &signature, const CutTrial &trial);
 
 LeafEvidence evidenceOf(const CutTrial &trial, const TrialLeaves &leaves, size_t leaf);
 
-/// Sets sizes of the inputs as functions of the batch, as resizing made them.
+/// Sets the sizes of the inputs as functions of the batch, as resizing made them.
 void describeInputs(Signature &signature, const CutTrial &trial);
 
-/// The spec of a value that is one tensor in every run; bytes are those of the example.
+/// The spec of a value that is one tensor in every run. `bytes` are those of the example.
 TensorSpec specOver(llvm::ArrayRef<std::pair<int64_t, c10::IValue>> seen,
                     const c10::IValue &example);
 
-/// No input is cut: what was learnt about sizes stays, as sizes that differ from call to call.
+/// For a signature of which no input is cut: keeps the known sizes, as sizes that differ from call
+/// to call.
 void keepWhole(Signature &signature);
 
 } // namespace pipec

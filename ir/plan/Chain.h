@@ -5,10 +5,10 @@
 
 namespace pipec {
 
-/// It hands everything to the next stage and nothing else: the first stage alone reads arguments,
-/// the last alone makes results, every channel carries a tensor to the next stage, no weight is
-/// sent. Gives the first place where that is not so and what is there, as "channel 2 (c2): skips a
-/// stage"; empty: a chain. Needs valid indices of leaves and channels.
+/// PipelineStage sends every result to the next stage and to no other. So only the first stage may
+/// read arguments, only the last may return results, every channel must carry a tensor to the next
+/// stage, and no weight may be sent. Returns the first violation with its place, as "channel 2
+/// (c2): skips a stage"; empty: a chain. Needs valid indices of leaves and channels.
 std::string chainBreak(const Plan &plan);
 
 } // namespace pipec

@@ -34,7 +34,7 @@ void readDevice(JsonObject &object, Cluster &cluster, std::set<std::string> &nam
       object.fail("cores", "expected none of a cuda device");
     if (std::set<size_t>(device.cores.begin(), device.cores.end()).size() != device.cores.size())
       object.fail("cores", "expected each core once");
-    // The assumed rates are a core's.
+    // The default rates are those of a core.
     const auto cores = static_cast<int64_t>(std::max<size_t>(1, device.cores.size()));
     device.flopsPerSecond *= cores;
     device.bytesPerSecond *= cores;
@@ -112,7 +112,7 @@ Cluster defaultCluster(size_t devices) {
   Cluster cluster;
   for (size_t i = 0; i < devices; ++i)
     cluster.devices.emplace_back().name = "cpu:" + std::to_string(i);
-  // No byte moves; a thread is woken.
+  // No byte moves; only a thread is woken.
   cluster.links.push_back({"*", "*", 1'000'000'000'000, 5'000, false});
   return cluster;
 }

@@ -1,5 +1,6 @@
 #include "ir/plan/DefaultValue.h"
 
+#include "ir/support/Llvm.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -28,7 +29,7 @@ std::optional<double> floatFromDefault(const llvm::json::Value &value) {
   llvm::StringRef digits = text;
   digits.consume_front("-");
   // Only hex floats: a decimal text would promise an exactness that it may not have.
-  if (!digits.startswith("0x") || text.getAsDouble(number) || !std::isfinite(number))
+  if (!startsWith(digits, "0x") || text.getAsDouble(number) || !std::isfinite(number))
     return std::nullopt;
   return number;
 }

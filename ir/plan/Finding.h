@@ -1,4 +1,4 @@
-// What a check of an artifact found.
+// A result of a check of an artifact.
 #pragma once
 
 #include "ir/support/Failure.h"
@@ -7,10 +7,11 @@
 
 namespace pipec {
 
-/// One thing that is wrong, or another than it was: pipe-check prints all, readers stop at the
+/// One problem, or one difference to another artifact. pipe-check prints all; readers stop at the
 /// first.
 struct Finding {
-  std::string code;  // a word for programs, as "changed-file"; the function that finds it has them
+  std::string code;  // a word for programs, as "changed-file"; the function that finds it lists its
+                     // words
   std::string where; // a file, a weight, an operator; empty: the whole artifact
   std::string message; // names the thing and both sides
   ExitCode exitCode = ExitCode::BadArtifact;

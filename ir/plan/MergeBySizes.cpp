@@ -11,7 +11,7 @@ namespace {
 
 using Kind = MergeRule::Kind;
 
-/// The first dimension that has the size of the one batch that there is.
+/// The first dimension that has the only batch size.
 std::optional<int64_t> dimOfSize(const TensorSpec &spec, int64_t batch) {
   for (size_t d = 0; d < spec.shape.size(); ++d)
     if (batch > 0 && spec.shape[d] == Dim{.perBatch = 0, .constant = batch, .dynamic = false})
@@ -28,7 +28,7 @@ bool isVarying(const OutputLeaf &leaf) {
   return llvm::any_of(leaf.tensor.shape, [](const Dim &dim) { return dim.dynamic; });
 }
 
-/// What grows with the batch may be among the sizes that differ anyway.
+/// A dimension that grows with the batch may be among the sizes that differ anyway.
 std::string againstVarying(const OutputLeaf &leaf) {
   const std::vector<Dim> &shape = leaf.tensor.shape;
   const bool joined = leaf.merge.kind == Kind::Concat;
@@ -65,7 +65,7 @@ std::string mergeAgainstSizes(const Signature &signature, const OutputLeaf &leaf
                ? "expected concat, same, list or mean, got " + words(leaf.merge)
                : "";
   if (!signature.batchSymbolic && isVarying(leaf))
-    return ""; // the example's own sizes decided, and they are not here
+    return ""; // the example's own sizes decided, and the plan does not have them
   if (hasVaryingSizes(signature) && isVarying(leaf))
     return againstVarying(leaf);
   const bool mean = leaf.tensor.shape.empty() && isFloat(leaf.tensor);

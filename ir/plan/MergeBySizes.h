@@ -1,19 +1,20 @@
-// Merge rules against the sizes of a result: what sizes alone say of how micro-batches become one.
+// Merge rules against the sizes of a result: which rules the sizes alone allow.
 #pragma once
 
 #include "ir/plan/Plan.h"
 
 namespace pipec {
 
-/// The feature of plans with rules that sizes do not say: sums, joined lists, means of tensors with
-/// sizes, and what a user gave.
+/// The feature of plans with rules that do not follow from sizes: sums, joined lists, means of
+/// tensors with sizes, and rules given by a user.
 inline constexpr llvm::StringLiteral kMergeRulesFeature = "merge-rules";
 
-/// Why sizes say another rule; empty where they allow it. A tensor that has one size as a multiple
-/// of the batch is joined along it, a single float is averaged, all else is the same or a list.
+/// Why the sizes contradict the rule; empty if they allow it. A tensor with one size that is a
+/// multiple of the batch is concatenated along it, a single float is averaged, and any other value
+/// is the same or a list.
 std::string mergeAgainstSizes(const Signature &signature, const OutputLeaf &leaf);
 
-/// Why no micro-batches' values can become one by this rule; empty where they can.
+/// Why this rule cannot merge any values of micro-batches; empty if it can.
 std::string mergeProblem(const OutputLeaf &leaf);
 
 } // namespace pipec

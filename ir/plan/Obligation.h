@@ -1,4 +1,5 @@
-// What a rewrite rests on: recorded by the pass that did it, discharged by the validator.
+// An assumption of a rewrite: the pass that made the rewrite records it, the validator discharges
+// it.
 #pragma once
 
 #include "ir/support/Failure.h"
@@ -11,7 +12,7 @@
 
 namespace pipec {
 
-/// One thing that a pass did or believed and that somebody has to check:
+/// One thing that a pass did or assumed and that must be checked:
 ///
 ///   recompute aten::size 2 times in stage 3      rematerialise repeated an operator; validation
 ///                                                counts the operators of each stage
@@ -40,13 +41,13 @@ struct Obligation {
   bool operator==(const Obligation &) const = default;
 };
 
-/// Of a list of obligations: the order that the one for it names; absent: the source's.
+/// The order that the Reorder obligation of the list gives; absent: the source's order.
 std::optional<std::vector<size_t>> orderOf(llvm::ArrayRef<Obligation> obligations);
 
 /// One line; parseObligation reads it back.
 std::string toString(const Obligation &obligation);
 
-/// Errors: BadArtifact quoting the text and the form it should have.
+/// Errors: BadArtifact quoting the text and the expected form.
 llvm::Expected<Obligation> parseObligation(llvm::StringRef text);
 
 } // namespace pipec

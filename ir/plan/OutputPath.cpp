@@ -27,14 +27,20 @@ std::string nameOfChild(const OutputTree &tree, size_t child) {
 void collect(const OutputTree &tree, const std::string &path, std::vector<std::string> &paths) {
   if (tree.kind == OutputTree::Kind::Leaf) {
     if (tree.leaf < paths.size())
-      paths[tree.leaf] = path.empty() ? kWholeResult : path;
+      paths[tree.leaf] = leafPath(path);
     return;
   }
   for (size_t i = 0; i < tree.children.size(); ++i)
-    collect(tree.children[i], (path.empty() ? "" : path + ".") + nameOfChild(tree, i), paths);
+    collect(tree.children[i], childPath(path, tree, i), paths);
 }
 
 } // namespace
+
+std::string childPath(const std::string &path, const OutputTree &tree, size_t child) {
+  return (path.empty() ? "" : path + ".") + nameOfChild(tree, child);
+}
+
+std::string leafPath(const std::string &path) { return path.empty() ? kWholeResult : path; }
 
 std::string pathKey(llvm::StringRef key) {
   return readsAsOneWord(key) ? key.str() : jsonText(llvm::json::fixUTF8(key));
@@ -45,13 +51,13 @@ std::vector<std::string> outputPaths(const Signature &signature) {
   collect(signature.outputs, "", paths);
   for (size_t leaf = 0; leaf < paths.size(); ++leaf)
     if (paths[leaf].empty())
-      paths[leaf] = "leaf " + std::to_string(leaf);
+      paths[leaf] = "output " + std::to_string(leaf);
   return paths;
 }
 
 std::string outputPath(const Signature &signature, size_t leaf) {
   const std::vector<std::string> paths = outputPaths(signature);
-  return leaf < paths.size() ? paths[leaf] : "leaf " + std::to_string(leaf);
+  return leaf < paths.size() ? paths[leaf] : "output " + std::to_string(leaf);
 }
 
 std::string resultName(llvm::StringRef path) {

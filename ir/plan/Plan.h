@@ -1,5 +1,5 @@
-// The plan: everything a runtime needs besides weights. Plain data without LibTorch; plan.json is
-// its text form.
+// The plan: all that a runtime needs besides weights. Plain data without LibTorch; plan.json is its
+// text form.
 #pragma once
 
 #include "ir/plan/Obligation.h"
@@ -26,29 +26,29 @@ struct Dim {
 std::string toString(const Dim &dim);
 llvm::Expected<Dim> parseDim(llvm::StringRef text);
 
-/// What is known of the tensor that travels through a port. `known` is false when the compile had
-/// no example inputs.
+/// What is known of the tensor that passes through a port. `known` is false if the compile had no
+/// example inputs.
 struct TensorSpec {
   bool known = false;
   std::string dtype; // PyTorch's names: "float32", "int64", "bool", ...
   std::vector<Dim> shape;
   std::vector<Dim> strides;
   bool requiresGrad = false;
-  int64_t bytes = 0; // of one micro-batch at the example size
+  int64_t bytes = 0; // for one micro-batch at the example size
 
   bool operator==(const TensorSpec &) const = default;
 };
 
-/// The one dimension that is a multiple of the batch, no other following it; nothing when there is
-/// none.
+/// The dimension that is a multiple of the batch if no other dimension depends on the batch;
+/// otherwise nothing.
 std::optional<int64_t> growingDim(const TensorSpec &spec);
 
-/// How the values of one output leaf over the micro-batches become one value.
-///   concat  tensors joined along dimension `dim`
-///   join    lists one behind the other: the values themselves (`dim` 0), or the lists `dim` levels
-///           inside containers that are alike
-///   same    one value, which every micro-batch must give
-///   mean    the average, weighed by samples
+/// How the values of one output leaf, one per micro-batch, become one value.
+///   concat  tensors concatenated along dimension `dim`
+///   join    lists joined: the values themselves (`dim` 0), or the lists `dim` levels inside equal
+///           containers
+///   same    one value, which every micro-batch must return
+///   mean    the average, weighted by samples
 ///   sum     the sum
 ///   list    a list with a value per micro-batch
 struct MergeRule {
@@ -59,14 +59,14 @@ struct MergeRule {
   bool operator==(const MergeRule &) const = default;
 };
 
-/// An argument of the model's method. Its value may be a whole tree (tuple, list, dict); one batch
-/// dimension serves all tensors in it.
+/// An argument of the model's method. Its value may be a tree (tuple, list, dict); all tensors in
+/// it have the same batch dimension.
 struct InputSpec {
   std::string name;
   std::string type; // as TorchScript writes it: "Tensor", "List[Tensor]", "Optional[Tensor]"
-  std::optional<int64_t> batchDim; // absent: given whole to every micro-batch
+  std::optional<int64_t> batchDim; // absent: every micro-batch gets the whole value
   /// None, bool, int, str, a float as floatDefault() of DefaultValue.h writes it (never a JSON
-  /// double), or a list or tupleDefault() of these. Absent: the argument must be given.
+  /// double), or a list or tupleDefault() of these. Absent: the argument is required.
   std::optional<llvm::json::Value> defaultValue;
   bool written =
       false;         // the model writes into it: a runtime that repeats a step must hand out copies
@@ -75,7 +75,7 @@ struct InputSpec {
   bool operator==(const InputSpec &) const = default;
 };
 
-/// The tree of the model's result. Leaves are numbered in order of a depth-first walk.
+/// The tree of the model's result. Leaves are numbered depth first.
 struct OutputTree {
   enum class Kind { Leaf, Tuple, List, Dict };
   Kind kind = Kind::Leaf;
@@ -100,24 +100,24 @@ struct Signature {
   std::vector<InputSpec> inputs;
   OutputTree outputs;
   std::vector<OutputLeaf> leaves;
-  bool batchSymbolic = true; // false: only micro-batches of `batchSize` samples are accepted
+  bool batchSymbolic = true; // false: the model accepts only micro-batches of `batchSize` samples
   int64_t batchSize = 0;     // of the example inputs; 0: compiled without
 
   bool operator==(const Signature &) const = default;
 };
 
-/// Where a stage's input comes from.
+/// The source of a stage's input.
 struct StageInput {
   enum class Kind { UserInput, Channel };
   std::string name;
   std::string type;
   Kind kind = Kind::Channel;
-  size_t index = 0; // of the signature's input or of the channel
+  size_t index = 0; // of an input of the signature, or of a channel
 
   bool operator==(const StageInput &) const = default;
 };
 
-/// What a stage's output is for: any number of channels, any number of output leaves, or the new
+/// The uses of a stage's output: any number of channels, any number of output leaves, or the new
 /// value of an attribute.
 struct StageOutput {
   std::string name;
@@ -134,12 +134,12 @@ enum class AttributeKind { Parameter, Buffer, Constant, Value, Object };
 llvm::StringRef toString(AttributeKind kind);
 llvm::Expected<AttributeKind> parseAttributeKind(llvm::StringRef text);
 
-/// A weight or other attribute that a stage holds or is sent.
+/// A weight or other attribute that a stage holds or receives.
 struct StageAttribute {
   std::string name;                    // original path, as "encoder.layers.0.weight"
-  std::vector<std::string> otherNames; // further names of the same tensor, registered beside it
+  std::vector<std::string> otherNames; // further registered names of the same tensor
   AttributeKind kind = AttributeKind::Parameter;
-  size_t uses = 0; // arguments of pipec_forward that this attribute fills, one after the other
+  size_t uses = 0; // consecutive arguments of pipec_forward that this attribute fills
   bool requiresGrad = false;
   bool written = false;
   int64_t bytes = 0;
@@ -149,9 +149,9 @@ struct StageAttribute {
   bool operator==(const StageAttribute &) const = default;
 };
 
-/// What a stage does besides computing its outputs.
+/// Effects of a stage besides its outputs.
 struct StageEffects {
-  std::vector<int64_t> randomOps;       // ordinals, in the source, of its random operators
+  std::vector<int64_t> randomOps;       // source ordinals of its random operators
   std::vector<std::string> stateWrites; // attributes it writes
   bool prints = false;
   bool raises = false;
@@ -171,7 +171,7 @@ struct StagePlan {
   std::vector<size_t> weightChannelsOut; // in order of the extra results of `forward`
   StageEffects effects;
   int64_t parameterBytes = 0;
-  int64_t costFlops = 0; // estimate that the automatic cut used; 0: none
+  int64_t costFlops = 0; // the estimate that the automatic cut used; 0: none
   size_t rank = 0;
 
   bool operator==(const StagePlan &) const = default;
@@ -183,9 +183,8 @@ struct PortRef {
   bool operator==(const PortRef &) const = default;
 };
 
-/// The edge from one output port to the input ports that read it.
-/// Weight channels: `from.port` indexes the owner's attributes, `to[].port` the receiver's
-/// attributes.
+/// The edge from one output port to the input ports that read it. For weight channels, `from.port`
+/// is an index into the owner's attributes, and `to[].port` one into the receiver's attributes.
 struct Channel {
   enum class Kind { Activation, Weight };
   std::string name;
@@ -199,7 +198,7 @@ struct Channel {
   bool operator==(const Channel &) const = default;
 };
 
-/// Attributes that are one tensor in the source and are used by several stages.
+/// Attributes that are one tensor in the source and that several stages use.
 struct Tie {
   enum class Mode { Transmit, Replicate };
   std::vector<std::string> names;
@@ -212,13 +211,13 @@ struct Tie {
 
 enum class Mode { Infer, Train };
 
-/// How the source became the graph that was cut, beside the facts among the obligations: whoever
-/// compares the stages with the source later does the same again, without running it. Since 1.1.
+/// How the source became the graph that was cut, beside the facts among the obligations. A later
+/// comparison of the stages with the source repeats it without running the source. Since 1.1.
 struct Normalisation {
-  std::string training = "saved";    // what training flags were folded to: or "true", "false"
+  std::string training = "saved";    // the value of the training flags: as saved, "true" or "false"
   std::vector<std::string> keepEval; // modules whose flags were folded to false
-  /// In-place writes judged by the strides that the example run showed, otherwise than without it:
-  /// as printForms of ir/TypeAnswers.h writes them.
+  /// What only the types of the example run decided, as printDecisions of ir/TypeAnswers.h writes
+  /// it. In format 1.1 numbers, which nobody can read any more.
   std::vector<std::string> forms;
 
   bool operator==(const Normalisation &) const = default;
@@ -226,7 +225,7 @@ struct Normalisation {
 
 struct Plan {
   static constexpr int64_t kMajor = 1;
-  static constexpr int64_t kMinor = 1;
+  static constexpr int64_t kMinor = 2;
 
   int64_t major = kMajor, minor = kMinor;
   std::vector<std::string> requiredFeatures;
@@ -241,25 +240,25 @@ struct Plan {
   std::string scheduleName = "forward-only";
   int64_t microBatches = 0; // default of the artifact; >= 1
   size_t ranks = 0;
-  std::vector<Obligation> obligations; // what the rewrites of the passes rest on
+  std::vector<Obligation> obligations; // the assumptions of the passes' rewrites
   Normalisation normalisation;
 
   bool operator==(const Plan &) const = default;
 };
 
-/// Keys sorted, two-space indent, short values on one line, a final newline: the bytes of
-/// plan.json. Needs a plan that verify() accepts.
+/// The bytes of plan.json: keys sorted, two-space indent, short values on one line, a final
+/// newline. Needs a plan that verify() accepts.
 std::string toJson(const Plan &plan);
 
-/// Errors: BadArtifact with the JSON path of what is wrong (unknown key at the same minor, missing
-/// key, wrong type, number out of range) or what verify() says; Version for another major or an
-/// unknown required feature, naming both versions. Warnings (unknown keys of a newer minor) are
-/// appended to `warnings`.
+/// Errors: BadArtifact with the JSON path of the problem (unknown key at the same minor, missing
+/// key, wrong type, number out of range) or with the message of verify(); Version for another major
+/// or an unknown required feature, naming both versions. Warnings (unknown keys of a newer minor)
+/// are appended to `warnings`.
 llvm::Expected<Plan> planFromJson(llvm::StringRef text, std::vector<std::string> &warnings);
 
-/// Every index in range, every channel with one producer and matching consumers, forward order
-/// between stages, leaves all produced once, ranks covering the stages. Errors: BadArtifact naming
-/// stage and port.
+/// Checks that every index is in range, every channel has one producer and matching consumers,
+/// channels go forward between stages, every leaf is produced once, and ranks cover the stages.
+/// Errors: BadArtifact naming stage and port.
 llvm::Error verify(const Plan &plan);
 
 } // namespace pipec

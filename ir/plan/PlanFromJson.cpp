@@ -1,10 +1,11 @@
-// plan.json to Plan: strict, and only whole valid plans leave it.
+// plan.json to Plan: strict; returns only complete, valid plans.
 #include "ir/plan/DefaultValue.h"
 #include "ir/plan/MergeBySizes.h"
 #include "ir/plan/Plan.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Json.h"
 #include "ir/support/JsonReader.h"
+#include "ir/support/Llvm.h"
 #include "ir/support/VersionText.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -15,11 +16,11 @@ using llvm::json::Value;
 
 Dim dimFrom(const Value &value, const std::string &path, JsonReading &reading) {
   Dim dim;
-  if (llvm::Optional<int64_t> constant = value.getAsInteger()) {
+  if (const auto constant = value.getAsInteger()) {
     dim.constant = *constant;
     return dim;
   }
-  llvm::Expected<Dim> parsed = parseDim(value.getAsString().getValueOr(""));
+  llvm::Expected<Dim> parsed = parseDim(valueOr(value.getAsString(), ""));
   if (parsed && (parsed->dynamic || parsed->perBatch != 0))
     return *parsed;
   if (!parsed)
@@ -63,7 +64,7 @@ MergeRule mergeFrom(JsonObject object) {
 
 OutputTree treeFrom(const Value &value, const std::string &path, JsonReading &reading) {
   OutputTree tree;
-  if (llvm::Optional<int64_t> leaf = value.getAsInteger()) {
+  if (const auto leaf = value.getAsInteger()) {
     if (*leaf < 0)
       reading.fail(path, fmt::format("expected the number of an output, got {}", *leaf));
     tree.leaf = static_cast<size_t>(*leaf);
@@ -95,7 +96,7 @@ OutputTree treeFrom(const Value &value, const std::string &path, JsonReading &re
     tree.typeName = object.string("type_name");
   if (tree.kind == OutputTree::Kind::Tuple && object.has("fields"))
     tree.keys = object.strings("fields");
-  // A second kind in the same object would be read by nobody.
+  // A second kind in the same object would be ignored, so it is an error.
   for (OutputTree::Kind kind :
        {OutputTree::Kind::Tuple, OutputTree::Kind::List, OutputTree::Kind::Dict})
     if (kind != tree.kind && object.has(toString(kind)))
@@ -247,7 +248,7 @@ Normalisation normalisationFrom(JsonObject object) {
   return result;
 }
 
-/// Version first: what a newer format means by its keys is not for this tool to judge.
+/// The version comes first, because this reader cannot judge the keys of a newer format.
 llvm::Error readVersion(JsonObject &object, Plan &plan) {
   JsonObject version = object.object("format_version");
   plan.major = version.integer("major");

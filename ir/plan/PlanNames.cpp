@@ -3,9 +3,10 @@
 
 #include "ir/plan/MergeBySizes.h"
 #include "ir/support/Error.h"
+#include "ir/support/Llvm.h"
+#include "ir/support/StringSwitch.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSwitch.h"
 
 namespace pipec {
 
@@ -186,23 +187,23 @@ std::vector<std::string> featuresOf(const Plan &plan) {
 
 std::optional<int64_t> bytesOfDtype(llvm::StringRef dtype) {
   int64_t bytes =
-      llvm::StringSwitch<int64_t>(dtype)
-          .Cases("bool", "int8", "uint8", "qint8", "quint8", 1)
-          .Cases("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", 1)
-          .Cases("float8_e8m0fnu", "float4_e2m1fn_x2", "quint4x2", "quint2x4", 1)
-          .Cases("bits1x8", "bits2x4", "bits4x2", "bits8", 1)
-          .Cases("int1", "int2", "int3", "int4", "int5", "int6", "int7", 1)
-          .Cases("uint1", "uint2", "uint3", "uint4", "uint5", "uint6", "uint7", 1)
-          .Cases("float16", "bfloat16", "int16", "uint16", "bits16", 2)
-          .Cases("float32", "int32", "uint32", "qint32", "complex32", 4)
-          .Cases("float64", "int64", "uint64", "complex64", 8)
+      StringSwitch<int64_t>(dtype)
+          .Cases({"bool", "int8", "uint8", "qint8", "quint8"}, 1)
+          .Cases({"float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"}, 1)
+          .Cases({"float8_e8m0fnu", "float4_e2m1fn_x2", "quint4x2", "quint2x4"}, 1)
+          .Cases({"bits1x8", "bits2x4", "bits4x2", "bits8"}, 1)
+          .Cases({"int1", "int2", "int3", "int4", "int5", "int6", "int7"}, 1)
+          .Cases({"uint1", "uint2", "uint3", "uint4", "uint5", "uint6", "uint7"}, 1)
+          .Cases({"float16", "bfloat16", "int16", "uint16", "bits16"}, 2)
+          .Cases({"float32", "int32", "uint32", "qint32", "complex32"}, 4)
+          .Cases({"float64", "int64", "uint64", "complex64"}, 8)
           .Case("complex128", 16)
           .Default(0);
   return bytes > 0 ? std::optional<int64_t>(bytes) : std::nullopt;
 }
 
 bool isDifferentiable(llvm::StringRef dtype) {
-  return dtype.contains("float") || dtype.startswith("complex");
+  return dtype.contains("float") || startsWith(dtype, "complex");
 }
 
 bool holdsNoTensor(llvm::StringRef type) {

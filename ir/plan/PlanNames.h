@@ -13,7 +13,7 @@ llvm::StringRef toString(Tie::Mode mode);        // transmit replicate
 llvm::StringRef toString(Mode mode);             // infer train
 
 /// Schedules that a plan can name: those that every runtime can generate for any number of
-/// micro-batches, and "table" for one that schedule.csv alone has.
+/// micro-batches, and "table" for one that exists only in schedule.csv.
 llvm::ArrayRef<llvm::StringRef> scheduleNames();
 
 /// Errors: BadArtifact listing the names that exist.
@@ -29,20 +29,21 @@ std::optional<MergeRule> parseMergeRule(llvm::StringRef text);
 
 /// Whether any argument is cut into micro-batches.
 bool isCut(const Signature &signature);
-/// An argument that is cut along its batch has sizes that differ from run to run.
+/// True if an argument that is cut along its batch has sizes that differ from run to run.
 bool hasVaryingSizes(const Signature &signature);
-/// Names of what a reader must know of to run such a plan: "varying-sizes" where results have sizes
-/// that do not tell how the batch shows in them; "merge-rules" where results become one by other
-/// rules than their sizes say; "schedule-table" where the schedule cannot be
-/// generated; "moved-operators" where the stages have the source's operators in another order;
-/// "absent-arguments" where they rest on an argument being None.
+/// The features that a reader must know to run such a plan. "varying-sizes": sizes of results do
+/// not show how they depend on the batch. "merge-rules": results are merged by rules that do not
+/// follow from their sizes. "schedule-table": the schedule cannot be generated. "moved-operators":
+/// the stages have the source's operators in another order. "absent-arguments": the stages rely on
+/// an argument being None.
 std::vector<std::string> featuresOf(const Plan &plan);
 
-/// Bytes of one element, by PyTorch's name of the dtype; nothing for a name that it does not have.
+/// Bytes of one element, by PyTorch's name of the dtype; nothing for an unknown name.
 std::optional<int64_t> bytesOfDtype(llvm::StringRef dtype);
-/// A type as TorchScript writes it that can hold no tensor: numbers, strings, containers of these.
+/// Whether a type, as TorchScript writes it, can hold no tensor: numbers, strings, containers of
+/// these.
 bool holdsNoTensor(llvm::StringRef type);
-/// A floating or complex dtype: tensors of others require no gradient.
+/// True for floating and complex dtypes. Tensors of other dtypes have no gradient.
 bool isDifferentiable(llvm::StringRef dtype);
 
 } // namespace pipec

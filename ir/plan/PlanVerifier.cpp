@@ -1,4 +1,4 @@
-// Is a plan whole? Every rule that the runtime relies on without looking again.
+// Checks the consistency of a plan: every rule that the runtime relies on without checking again.
 #include "ir/plan/Chain.h"
 #include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"
@@ -80,7 +80,7 @@ private:
     return llvm::Error::success();
   }
 
-  /// After the signature: what it says against itself is the better message.
+  /// After the signature, because a contradiction inside the signature gives the better message.
   llvm::Error features() {
     if (const std::vector<std::string> needed = featuresOf(plan_); plan_.requiredFeatures != needed)
       return bad("required features: expected [{}] as signature, schedule and obligations say, got "
@@ -294,8 +294,8 @@ private:
     return llvm::Error::success();
   }
 
-  /// Two descriptions of one value, as far as both know it. Where only one batch size runs, one of
-  /// them may have seen another that failed later.
+  /// Whether two descriptions of one value agree, as far as both know it. If only one batch size
+  /// runs, one of them may include another size that failed later.
   bool alike(const TensorSpec &a, const TensorSpec &b) const {
     if (!a.known || !b.known || !plan_.signature.batchSymbolic)
       return true;

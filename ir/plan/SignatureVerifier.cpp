@@ -1,4 +1,4 @@
-// Is what a plan says of arguments, results and tensors possible?
+// Checks whether the plan's description of arguments, results and tensors is possible.
 #include "ir/plan/DefaultValue.h"
 #include "ir/plan/MergeBySizes.h"
 #include "ir/plan/OutputPath.h"
@@ -8,6 +8,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
+#include <optional>
 #include <set>
 
 namespace pipec {
@@ -56,15 +57,15 @@ bool defaultFits(llvm::StringRef type, const llvm::json::Value &value) {
   auto inside = [&](llvm::StringRef container) {
     llvm::StringRef rest = type;
     return rest.consume_front(container) && rest.consume_front("[") && rest.consume_back("]")
-               ? llvm::Optional<llvm::StringRef>(rest)
-               : llvm::None;
+               ? std::optional<llvm::StringRef>(rest)
+               : std::nullopt;
   };
   if (type == "int")
-    return value.getAsInteger().hasValue();
+    return bool(value.getAsInteger());
   if (type == "bool")
-    return value.getAsBoolean().hasValue();
+    return bool(value.getAsBoolean());
   if (type == "str")
-    return value.getAsString().hasValue();
+    return bool(value.getAsString());
   if (type == "float")
     return floatFromDefault(value).has_value();
   if (type == "complex")
@@ -72,7 +73,7 @@ bool defaultFits(llvm::StringRef type, const llvm::json::Value &value) {
   if (type == "Device")
     return deviceFromDefault(value).has_value();
   if (type == "NoneType")
-    return value.getAsNull().hasValue();
+    return bool(value.getAsNull());
   if (auto element = inside("Optional"))
     return value.getAsNull() || defaultFits(*element, value);
   if (auto element = inside("List"))
@@ -94,15 +95,16 @@ public:
     for (size_t i = 0; i < signature_.inputs.size(); ++i)
       if (llvm::Error error = input(i))
         return error;
-    for (size_t l = 0; l < signature_.leaves.size(); ++l)
-      if (llvm::Error error = leaf(l))
-        return error;
     size_t seen = 0;
-    if (llvm::Error error = tree(signature_.outputs, seen))
+    if (llvm::Error error = tree(signature_.outputs, "", seen))
       return error;
     if (seen != signature_.leaves.size())
       return bad("output tree: has {} leaves, but {} are described", seen,
                  signature_.leaves.size());
+    // After the tree, which has the paths of the outputs.
+    for (size_t l = 0; l < signature_.leaves.size(); ++l)
+      if (llvm::Error error = leaf(l))
+        return error;
     return llvm::Error::success();
   }
 
@@ -167,21 +169,22 @@ private:
     return it.tensor.known || isNew(it.merge) ? merge(where, it) : llvm::Error::success();
   }
 
-  /// As the sizes say, unless the plan says that its rules may be others.
+  /// The rule that the sizes imply, unless the plan has the feature of other rules.
   llvm::Error merge(const std::string &where, const OutputLeaf &leaf) {
     const bool others = llvm::is_contained(plan_.requiredFeatures, kMergeRulesFeature);
     const std::string problem = others ? mergeProblem(leaf) : mergeAgainstSizes(signature_, leaf);
     return problem.empty() ? llvm::Error::success() : badAt(where, "merge rule: {}", problem);
   }
 
-  /// Leaves count up in a depth-first walk; a dict has keys, a NamedTuple a name and perhaps the
-  /// names of its fields.
-  llvm::Error tree(const OutputTree &node, size_t &seen) {
+  /// Leaves are numbered in depth-first order. A dict has keys; a NamedTuple has a name and may
+  /// have the names of its fields.
+  llvm::Error tree(const OutputTree &node, const std::string &path, size_t &seen) {
     if (node.kind == OutputTree::Kind::Leaf) {
       if (!node.children.empty() || !node.keys.empty())
-        return bad("output tree: leaf {} has children", node.leaf);
+        return bad("output tree: output {} has children", leafPath(path));
       if (node.leaf != seen)
-        return bad("output tree: expected leaf {}, got leaf {}", seen, node.leaf);
+        return bad("output tree: output {}: expected number {}, got {}", leafPath(path), seen,
+                   node.leaf);
       ++seen;
       return llvm::Error::success();
     }
@@ -196,8 +199,8 @@ private:
     if (node.keys.size() != keys || distinct.size() != keys)
       return bad("output tree: {} with {} values: expected {} distinct keys, got {}",
                  toString(node.kind).str(), node.children.size(), keys, distinct.size());
-    for (const OutputTree &child : node.children)
-      if (llvm::Error error = tree(child, seen))
+    for (size_t i = 0; i < node.children.size(); ++i)
+      if (llvm::Error error = tree(node.children[i], childPath(path, node, i), seen))
         return error;
     return llvm::Error::success();
   }
@@ -254,21 +257,21 @@ llvm::Error planparts::verifyObligations(const Plan &plan) {
       for (size_t j = 0; j < i; ++j)
         if (plan.obligations[j].kind == Obligation::Kind::Reorder)
           return badAt(where, "expected one order of the operators, got a second one");
-      continue; // whether the stages have as many operators shows when they are linked
+      continue; // linking shows whether the stages have as many operators
     }
     llvm::StringRef argument = obligation.of;
     if (argument.consume_front("input ") &&
         llvm::none_of(plan.signature.inputs,
                       [&](const InputSpec &input) { return input.name == argument; }))
       return badAt(where, "expected an argument of the model, got {}", argument.str());
-    if (obligation.property == "value") { // its type lets nothing else in
+    if (obligation.property == "value") { // its type allows nothing else
       for (const InputSpec &input : plan.signature.inputs)
         if (obligation.of == "input " + input.name && input.type != "NoneType")
           return badAt(where, "expected type NoneType as the signature's, got {}", input.type);
       continue;
     }
-    // A fact holds for every input that the runtime lets in, because it checks dtype and rank of
-    // tensors against the signature: the signature must know them, and say the same.
+    // A fact holds for every accepted input, because the runtime compares dtype and rank of tensors
+    // with the signature. So the signature must know them and agree with the fact.
     for (const InputSpec &input : plan.signature.inputs) {
       if (input.type != "Tensor")
         continue;

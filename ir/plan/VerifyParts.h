@@ -1,4 +1,4 @@
-// The parts of verify(Plan), one file each, and the words that they share. Only for ir/plan.
+// The parts of verify(Plan), one file each, and the helpers that they share. Only for ir/plan.
 #pragma once
 
 #include "ir/plan/Plan.h"
@@ -21,22 +21,23 @@ llvm::Error badAt(const std::string &where, fmt::format_string<Args...> format, 
 std::string attributeName(const Plan &plan, size_t stage, size_t index);
 std::string channelName(const Plan &plan, size_t index);
 
-/// What is said of a tensor agrees with itself: dtype, number of strides, and `bytes`, which are
-/// those of the sizes at the example's batch.
+/// Checks that the description of a tensor is consistent: dtype, number of strides, and `bytes`,
+/// which must follow from the sizes at the example's batch.
 llvm::Error verifyTensor(const Plan &plan, const std::string &where, const TensorSpec &spec);
 
-/// Arguments and results: names, trees, batch dimensions and merge rules against the sizes that the
-/// example runs showed.
+/// Checks arguments and results: names, trees, and batch dimensions and merge rules against the
+/// sizes that the example runs showed.
 llvm::Error verifySignature(const Plan &plan);
 
-/// Attributes of the stages and what each stage does to them. Needs valid indices of channels in
-/// attributes only.
+/// Checks the attributes of the stages and the stages' effects on them. Needs valid indices of
+/// channels in attributes only.
 llvm::Error verifyWeights(const Plan &plan);
 
-/// Who holds and who is sent what several stages use. Needs valid channels.
+/// Checks which stages hold and which receive an attribute that several stages use. Needs valid
+/// channels.
 llvm::Error verifyTies(const Plan &plan);
 
-/// Facts that folds relied on and operators that are computed again.
+/// Checks the facts that folds relied on, and the operators that are computed again.
 llvm::Error verifyObligations(const Plan &plan);
 
 } // namespace pipec::planparts

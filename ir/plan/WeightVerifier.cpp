@@ -1,4 +1,5 @@
-// Is what a plan says of weights possible: who holds them, who is sent them, who writes them?
+// Checks whether the plan's description of weights is possible: who holds, receives and writes
+// them.
 #include "ir/plan/PlanNames.h"
 #include "ir/plan/VerifyParts.h"
 #include "llvm/ADT/STLExtras.h"
@@ -180,7 +181,7 @@ private:
     return llvm::Error::success();
   }
 
-  /// A weight that two stages have, or that one is sent, is tied; what is sent is what the owner
+  /// A weight that two stages have, or that is sent, is tied. A sent weight is one that the owner
   /// holds.
   llvm::Error shared(size_t s, size_t a) {
     const StageAttribute &it = plan_.stages[s].attributes[a];

@@ -1,8 +1,9 @@
-// Can a program be run? Judged from the program and the plan alone; shares no code with Lower.cpp.
+// Whether a program can run, judged from the program and the plan alone. Shares no code with
+// Lower.cpp.
 //
-// First every rank's ops are read once in order (what is there, and before what), then lanes and
-// collectives are compared end to end, then the ranks are run against each other with bounded lanes
-// and no notion of time: if some rank cannot go on, ranks wait in a cycle.
+// First, every rank's ops are read once in order: each op must be known, and come after its inputs.
+// Then both ends of every lane and all members of every collective are compared. Then the ranks run
+// together with bounded lanes and without times: if a rank cannot continue, ranks wait in a cycle.
 #include "ir/schedule/ProgramText.h"
 #include "ir/schedule/check/BoundedRun.h"
 #include "ir/schedule/check/RankReader.h"

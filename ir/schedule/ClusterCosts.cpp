@@ -1,4 +1,4 @@
-// The links and devices of a cluster as the simulator takes them.
+// The links and devices of a cluster in the simulator's form.
 #include "ir/schedule/Simulate.h"
 
 namespace pipec {

@@ -1,12 +1,12 @@
-// For the lowering: does a compute schedule fit a plan?
+// For the lowering: whether a compute schedule fits a plan.
 #pragma once
 
 #include "ir/schedule/Program.h"
 
 namespace pipec {
 
-/// Every action that the run needs once, on the rank where the plan has its stage, and no other.
-/// Errors: Usage naming the first that does not fit.
+/// Checks that the schedule has every action of the run exactly once, on the rank of its stage in
+/// the plan, and no other action. Errors: Usage naming the first that does not fit.
 llvm::Error checkFit(const Schedule &schedule, const Plan &plan, const RunShape &shape);
 
 } // namespace pipec

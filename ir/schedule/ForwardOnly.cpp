@@ -1,8 +1,9 @@
 // The schedule of an inference: every stage runs every micro-batch once.
 //
-// The order is that of a play in which every forward takes one unit of time: of what has arrived, a
-// rank takes the lowest micro-batch and of that the lowest stage. A rank with stages side by side
-// goes depth first; stages in a loop fill the pipeline like interleaved 1F1B. Two ranks:
+// The order is that of a run in which every forward takes one unit of time: of the values that have
+// arrived, a rank takes the lowest micro-batch, and of that the lowest stage. A rank with
+// neighbouring stages goes depth first. Stages in a loop fill the pipeline like interleaved 1F1B.
+// Two ranks:
 //   stages 0 to 3 on 0 0 1 1   rank 0: 0F0 1F0 0F1 1F1   rank 1: 2F0 3F0 2F1 3F1
 //   stages 0 to 3 on 0 1 0 1   rank 0: 0F0 0F1 2F0 2F1   rank 1: 1F0 1F1 3F0 3F1
 #include "ir/schedule/Schedule.h"

@@ -89,7 +89,7 @@ const Generator *findGenerator(llvm::StringRef name, std::string *nearest) {
     if (generator.name == name)
       return &generator;
   if (nearest) {
-    unsigned best = 4; // edits beyond which a name is another name
+    unsigned best = 4; // a name with more edits is another name
     for (const Generator &generator : kGenerators)
       if (const unsigned distance = name.edit_distance(generator.name, true, best);
           distance < best) {

@@ -1,6 +1,6 @@
-// Every schedule that pipec can make, by name. A generator is a pure function from a shape (and
-// costs, where it looks at them) to the ranks' actions; each is a file of ir/schedule/generators
-// and a line of the table.
+// All schedules that pipec can generate, by name. A generator is a pure function from a shape (and
+// costs, if it uses them) to the ranks' actions. Each has a file in ir/schedule/generators and a
+// row in the table.
 #pragma once
 
 #include "ir/schedule/Timing.h"
@@ -12,7 +12,7 @@
 
 namespace pipec {
 
-/// Where stages go: stage s of `ranks * chunks`.
+/// Placement of stages: the rank of stage s of `ranks * chunks`.
 ///   Loop  rank s mod ranks: 0 1 2 3 0 1 2 3
 ///   V     there and back, two chunks: 0 1 2 3 3 2 1 0
 enum class Placement { Loop, V };
@@ -22,24 +22,26 @@ struct ScheduleRequest {
   size_t ranks = 1;
   size_t chunks = 1; // stages per rank
   int64_t microBatches = 1;
-  /// Of every stage; generators that choose by time or memory need them, the others ignore them.
+  /// Costs of every stage. Generators that choose by time or memory need them; the others ignore
+  /// them.
   ScheduleCosts costs;
-  /// Most bytes of activations that a rank may hold, for generators that choose by memory.
+  /// The limit for bytes of activations on a rank, for generators that choose by memory.
   int64_t memoryLimit = std::numeric_limits<int64_t>::max();
-  /// How messages write memory; null: "5 bytes".
+  /// The form of memory in messages; null: "5 bytes".
   std::string (*memoryText)(int64_t memory) = nullptr;
-  /// Actions that a generator which searches may play to improve on what it has: bounds its time.
+  /// Limit of actions that a searching generator may simulate to improve its result. It bounds the
+  /// time.
   size_t refineActions = 2'000'000;
-  /// Asked now and then by generators that search: true ends the search with the best found so far.
+  /// Called now and then by searching generators: true ends the search with the best result so far.
   std::function<bool()> timeIsUp;
-  /// Set with the error NoPlan where not null: the least limit found that would do.
+  /// If not null, set with the error NoPlan: the least memory limit that was found to suffice.
   int64_t *leastMemory = nullptr;
 
   size_t stages() const { return ranks * chunks; }
 };
 
 struct Generator {
-  llvm::StringLiteral name;    // as --schedule takes it
+  llvm::StringLiteral name;    // the value of --schedule
   llvm::StringLiteral summary; // one clause, for --list
   llvm::StringLiteral source;  // where it was published
   Placement placement = Placement::Loop;
@@ -50,12 +52,12 @@ struct Generator {
 };
 
 llvm::ArrayRef<Generator> generators();
-/// Null when there is none of that name; `nearest` (may be null) is set to a similar one.
+/// Null if no generator has that name; then `nearest` (may be null) is set to a similar name.
 const Generator *findGenerator(llvm::StringRef name, std::string *nearest = nullptr);
 
-/// Checks the request against the generator's row, then calls it. Errors: Usage naming what does
-/// not fit and what would; NoPlan when no order stays within the memory limit, with the least limit
-/// that would do.
+/// Checks the request against the generator's row, then calls the generator. Errors: Usage naming
+/// what does not fit and what would; NoPlan if no order stays within the memory limit, with the
+/// least limit that would suffice.
 llvm::Expected<Schedule> makeSchedule(const Generator &generator, const ScheduleRequest &request);
 
 } // namespace pipec

@@ -1,15 +1,15 @@
-// From a compute schedule to a program: where values are sent and taken, and what follows the last
-// backward.
+// Lowers a compute schedule to a program: adds sends and receives of values, and the ops after the
+// last backward.
 //
-// For every action in a rank's order:  [TAKE what it reads from other ranks]  op  [SEND what other
-// ranks read of it]. A lane hands messages over in order, so a TAKE of one message first takes all
-// that were sent before it on the lane; they wait at the receiver. POST runs `window` messages
+// For every action in a rank's order:  [TAKE its inputs from other ranks]  op  [SEND its results
+// that other ranks read]. A lane delivers messages in order, so a TAKE of one message first takes
+// all that were sent before it on the lane; they wait at the receiver. POST runs `window` messages
 // ahead of TAKE.
 //
-// In training a rank first sends the weights that it owns. When the last backward of a stage is
-// done its gradients are reduced (unless they are tied) and tied weights' gradients return; at the
-// end come, on every rank in the same order: returned gradients, replicated ties, what is still to
-// reduce, norm, finite check, optimizer. Replicas are copies of one another.
+// In training a rank first sends the weights that it owns. After the last backward of a stage its
+// gradients are reduced (unless they are tied), and tied weights' gradients return. At the end, on
+// every rank in the same order: returned gradients, replicated ties, remaining reductions, norm,
+// finite check, optimizer. Replicas are copies of one another.
 #include "ir/schedule/FitCheck.h"
 #include "ir/schedule/Routes.h"
 #include "ir/schedule/Simulate.h"
@@ -54,9 +54,9 @@ public:
     return std::move(program_);
   }
 
-  /// Lanes as long as they get when stages of equal cost never wait for room: breadth-first orders
-  /// make one rank run far ahead of another, and narrower lanes would hold it back. Errors: what
-  /// check() finds.
+  /// Gives lanes the length at which stages of equal cost never wait for room: breadth-first orders
+  /// make one rank run far ahead of another, and narrower lanes would hold it back. Errors: those
+  /// of check().
   llvm::Error widen() {
     const Program program = run(largestUsefulLookAhead());
     ProgramCosts costs;
@@ -67,14 +67,14 @@ public:
       llvm::consumeError(measured.takeError());
       return check(program, plan_, shape_);
     }
-    // One more, as costs are not quite equal, where the usual would be too few.
+    // One more if the usual length is too short, because costs are not quite equal.
     for (size_t l = 0; l < least_.size(); ++l)
       if (const size_t most = measured->mostWaiting[l]; most > routes_.routesOfLane[l] * kLookAhead)
         least_[l] = most + 1;
     return llvm::Error::success();
   }
 
-  /// From here on no send ever waits.
+  /// With this look-ahead no send ever waits.
   size_t largestUsefulLookAhead() const {
     size_t most = 1;
     for (const std::vector<Message> &messages : messages_)
@@ -111,8 +111,8 @@ private:
     std::vector<uint32_t> unfinished; // per route: as Routes::readersOnRank
   };
 
-  /// Calls `send(route, microBatch)` for what follows an action on its rank, and tells whether the
-  /// stage has just done its last backward.
+  /// Calls `send(route, microBatch)` for the sends after an action on its rank. Returns whether the
+  /// stage has just run its last backward.
   template <typename Send>
   bool forEachSend(const Action &action, Progress &progress, Send send) const {
     const bool forward = action.kind == ActionKind::Forward;
@@ -195,7 +195,7 @@ private:
       for (uint32_t route : routes_.weightsOut[s])
         send(route, 0);
     Progress progress = startOf();
-    std::set<std::pair<size_t, int64_t>> recomputed; // where the schedule itself says so
+    std::set<std::pair<size_t, int64_t>> recomputed; // the schedule itself recomputes these
     for (const Action &action : schedule_.ranks[rank])
       if (action.kind == ActionKind::Recompute)
         recomputed.insert({action.stage, action.microBatch});
@@ -349,7 +349,7 @@ private:
   const Routes routes_;
   std::vector<std::vector<Message>> messages_; // per lane: in the order of sending
   std::vector<size_t> least_;                  // per lane: the window
-  std::vector<uint32_t> places_; // per route and micro-batch: where it is in that order
+  std::vector<uint32_t> places_;               // per route and micro-batch: place in that order
   Program program_;
   std::vector<size_t> taken_, posted_; // per lane: how many so far
   std::vector<size_t> tieGroups_;      // per tie
@@ -370,7 +370,7 @@ llvm::Expected<Program> lower(const Schedule &schedule, const Plan &plan, const 
   if (lookAhead == 0 && shape.train)
     if (llvm::Error error = lowering.widen())
       return misfitOf(std::move(error));
-  // A hand-written schedule may need more look-ahead than the usual; with all messages in flight
+  // A hand-written schedule may need more look-ahead than the default. With all messages in flight,
   // only its own order can still deadlock.
   for (lookAhead = lookAhead == 0 ? kLookAhead : lookAhead;; lookAhead *= 2) {
     Program program = lowering.run(lookAhead);

@@ -1,4 +1,4 @@
-// What each op of a program takes and gives back, for the simulator and the memory check.
+// The memory that each op of a program allocates and frees, for the simulator and the memory check.
 #pragma once
 
 #include "ir/schedule/Simulate.h"
@@ -8,25 +8,26 @@
 
 namespace pipec {
 
-/// A forward keeps what its backward needs (with recompute: what R needs, and R the rest), I and W
-/// give it back. A received value is counted from its POST until the last stage of the rank has run
-/// on it (what its backward needs of it is the forward's), a received gradient until the backward
-/// that it is for. Transmitted weights stay. What a SEND holds is its caller's to count.
+/// A forward keeps the values that its backward needs, and I and W free them. With recompute, the
+/// forward keeps what R needs, and R allocates the rest. A received value counts from its POST
+/// until the last stage of the rank that reads it has run; the part that the backward needs counts
+/// as the forward's. A received gradient counts until its backward has run. Transmitted weights
+/// stay. The caller counts the memory that a SEND holds.
 class OpMemory {
 public:
   OpMemory(const Plan &plan, const RunShape &shape, const ProgramCosts &costs);
 
   int64_t bytesOf(const Op &message) const { return bytes_[message.channel]; }
-  /// Taken when `op` begins: F, R, POST.
+  /// Bytes allocated when `op` begins: F, R, POST.
   int64_t atStart(const Op &op) const;
-  /// Given back when `op` has run on `rank`: F, B, I, W.
+  /// Bytes freed when `op` has run on `rank`: F, B, I, W.
   int64_t atEnd(size_t rank, const Op &op);
 
 private:
   struct Stage {
     int64_t values = 0;              // bytes that only this stage of its rank reads
-    std::vector<size_t> sharedEdges; // read by other stages of the rank too
-    int64_t gradients = 0;           // bytes of the gradients that its backward takes
+    std::vector<size_t> sharedEdges; // other stages of the rank read these too
+    int64_t gradients = 0;           // bytes of the gradients that its backward receives
   };
 
   int64_t keptToRecompute(size_t stage) const {
@@ -42,13 +43,13 @@ private:
   std::map<std::tuple<size_t, size_t, int64_t>, size_t> left_; // rank, edge, micro-batch: readers
 };
 
-/// The most that a rank can hold, and the op at which it does.
+/// The peak memory of a rank, and the op that reaches it.
 struct MemoryPeak {
   int64_t bytes = 0;
   size_t op = 0;
 };
 
-/// Whatever the timing: of every lane as many sent values are counted as its window lets wait.
+/// An upper bound for any timing: every lane counts as many sent values as its window holds.
 std::vector<MemoryPeak> memoryPeaks(const Program &program, const Plan &plan, const RunShape &shape,
                                     const ProgramCosts &costs);
 

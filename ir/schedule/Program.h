@@ -1,5 +1,5 @@
-// Programs: what ranks really execute, lowered from a compute schedule and a plan. Pure data with a
-// text form.
+// Programs: the ops that ranks execute, lowered from a compute schedule and a plan. Pure data with
+// a text form.
 #pragma once
 
 #include "ir/plan/Plan.h"
@@ -13,8 +13,8 @@ enum class OpKind : uint8_t {
   InputGrad,  // I: the gradients of its inputs
   WeightGrad, // W: the gradients of its weights, after I
   Recompute,  // R: its forward once more, before its backward
-  Post,       // announce that a TAKE will come (transports that need a buffer first)
-  Send,       // hand a value over on `lane`
+  Post,       // prepare the buffer of a TAKE (for transports that need it first)
+  Send,       // send a value on `lane`
   Take,       // wait for it
   Reduce,     // sum gradient bucket `bucket` of `stage` over the replicas, with all of `group`
   TieReduce,  // sum the gradients of the copies of tie `tie`, with all of `group`
@@ -22,17 +22,17 @@ enum class OpKind : uint8_t {
   Finite,     // are all gradients finite, with all of `group`
   Optimize,   // OPT: update the weights of `stage`
 };
-/// Ops that all ranks of a group run together, in one order.
+/// True for ops that all ranks of a group run together, in one order.
 bool isCollective(OpKind kind);
 
-/// What a message carries: the value of a channel or its gradient. Weights and their gradients
-/// travel once in a run, the others for every micro-batch.
+/// The content of a message: the value of a channel or its gradient. Weights and their gradients
+/// are sent once in a run, the others once per micro-batch.
 enum class Payload : uint8_t { Activation, Gradient, Weight, WeightGradient };
 
 /// One step of a rank. Text: "F 2 mb=0", "TAKE ch=3 mb=0 lane=1", "SEND grad=3 of=2 mb=0 lane=4"
-/// (the gradient as stage 2 leaves it), "SEND weight=5 lane=6", "SEND weight-grad=5 lane=7",
-/// "REDUCE 2 bucket=0 group=1", "TIE_REDUCE tie=0 group=2", "NORM group=0", "FINITE group=0",
-/// "OPT 2". Fields that an op does not use are zero.
+/// (the gradient as it leaves stage 2), "SEND weight=5 lane=6", "SEND weight-grad=5 lane=7",
+/// "REDUCE 2 bucket=0 group=1", "TIE_REDUCE tie=0 group=2", "NORM group=0", "FINITE group=0", "OPT
+/// 2". Fields that an op does not use are zero.
 struct Op {
   OpKind kind = OpKind::Forward;
   Payload payload = Payload::Activation; // Post, Send, Take
@@ -54,8 +54,8 @@ struct Op {
 };
 static_assert(sizeof(Op) <= 24, "a program of a thousand ranks has tens of millions of them");
 
-/// An ordered pair of ranks and a class of traffic: messages on it are taken in the order they were
-/// sent, at most `window` of them wait.
+/// An ordered pair of ranks and a class of traffic. Its messages are taken in the order in which
+/// they were sent, and at most `window` of them wait.
 struct Lane {
   size_t from = 0, to = 0;
   size_t window = 1;
@@ -74,9 +74,9 @@ struct Program {
 std::string toString(const Program &program);
 llvm::Expected<Program> programFromText(llvm::StringRef text);
 
-/// What one run does beside what the plan says. With replicas the program has plan.ranks *
-/// replicas ranks: rank r of replica k is k * plan.ranks + r, and every replica runs
-/// `microBatches` of its own. All below `train` counts in training only.
+/// Settings of a run beside the plan. With replicas the program has plan.ranks * replicas ranks:
+/// rank r of replica k is k * plan.ranks + r, and every replica runs its own `microBatches`. The
+/// fields below `train` matter in training only.
 struct RunShape {
   int64_t microBatches = 1;
   bool train = false;
@@ -90,36 +90,36 @@ struct RunShape {
   }
 };
 
-/// Does a gradient travel back along the channel? Where the plan does not know the tensor: when it
-/// is one.
+/// Whether a gradient returns along the channel. If the plan does not know the channel's tensor:
+/// whether the channel carries a tensor.
 bool carriesGradient(const Plan &plan, const Channel &channel);
-/// Do the copies of a tie have gradients to sum? Only those that are replicated.
+/// Whether the gradients of a tie's copies must be summed: true only for replicated ties.
 bool sumsGradient(const Plan &plan, const Tie &tie);
 
-/// A value that several stages of one other rank read is sent once to that rank; its gradient goes
-/// from the last consumer stage to the one before, and so on to the producer, each adding its own.
-/// Channels inside a rank cost no op. Weight channels are not part of a program of an inference:
-/// they are delivered once at load time; in training they are sent at the start of the run and
-/// their gradients return when the last backward of the receiving rank is done. Reductions, norm,
-/// finite check and optimizer follow, each as soon as its gradients are final. Sends and receives
-/// of the schedule itself are not looked at. A lane holds the messages of `lookAhead`
-/// micro-batches, of more where the schedule would not run otherwise. Errors: Usage when the
-/// schedule does not fit the plan (stage on two ranks, missing or repeated action), naming the
-/// first one.
+/// Lowers a schedule to a program. A value that several stages of one other rank read is sent to
+/// that rank once. Its gradient goes from the last consumer stage to the one before, and so on to
+/// the producer; each adds its own. Channels inside a rank need no op. A program of an inference
+/// has no weight channels: weights are delivered once at load time. In training they are sent at
+/// the start of the run, and their gradients return after the last backward of the receiving rank.
+/// Reductions, norm, finite check and optimizer follow, each as soon as its gradients are final.
+/// Sends and receives in the schedule are ignored. A lane holds the messages of `lookAhead`
+/// micro-batches, or of more if the schedule would block otherwise. Errors: Usage if the schedule
+/// does not fit the plan (stage on two ranks, missing or repeated action), naming the first
+/// problem.
 llvm::Expected<Program> lower(const Schedule &schedule, const Plan &plan, const RunShape &shape,
                               size_t lookAhead = 0);
-/// Of an inference.
+/// The same for an inference.
 llvm::Expected<Program> lower(const Schedule &schedule, const Plan &plan, int64_t microBatches);
 
-/// Independent of lower(): every action once and after what it reads, every TAKE has its SEND in
-/// lane order, gradients are final before they are reduced and used, collectives come in one order
-/// on all members, and no rank waits in a cycle with lanes bounded by their windows. Errors:
-/// BadArtifact naming rank, op and, for a deadlock, the cycle.
+/// Checks a program, independently of lower(): every action comes once and after the actions that
+/// it reads, every TAKE has its SEND in lane order, gradients are final before they are reduced and
+/// used, collectives come in one order on all members, and no ranks wait in a cycle with lanes
+/// bounded by their windows. Errors: BadArtifact naming rank, op and, for a deadlock, the cycle.
 llvm::Error check(const Program &program, const Plan &plan, const RunShape &shape);
 llvm::Error check(const Program &program, const Plan &plan, int64_t microBatches);
 
-/// The schedule of an artifact: its text read, lowered for the plan's number of micro-batches, and
-/// checked. Errors: BadArtifact, whatever is wrong with it.
+/// Reads the text of an artifact's schedule, lowers it for the plan's number of micro-batches, and
+/// checks it. Errors: BadArtifact for any problem.
 llvm::Expected<Program> checkSchedule(llvm::StringRef csv, const Plan &plan);
 
 } // namespace pipec

@@ -1,4 +1,4 @@
-// What messages and collectives cost, and what no schedule can be faster than.
+// The costs of messages and collectives, and the lower bound for every schedule.
 #include "ir/schedule/Simulate.h"
 #include "ir/schedule/check/Demands.h"
 
@@ -73,8 +73,8 @@ private:
     return way.latency + way.transferNs(costs_.bytesOf(plan_, need.channel));
   }
 
-  /// With every rank free: stages are numbered along the model, so one sweep there and one back. A
-  /// recompute may run while the gradient is still on its way, so it does not count.
+  /// With every rank free: stages are numbered along the model, so one sweep there and one back
+  /// suffice. A recompute may run while the gradient is in transit, so it does not count.
   void wayOfOneMicroBatch() {
     const size_t stages = plan_.stages.size();
     ready_.assign(stages, 0);
@@ -117,7 +117,7 @@ private:
       load = {0, 0, 0};
   }
 
-  /// After the last forward of a stage its micro-batch must still go to the end.
+  /// After the last forward of a stage, its micro-batch must still reach the end.
   int64_t restAfter(size_t s) const {
     std::vector<int64_t> way(plan_.stages.size(), -1);
     way[s] = 0;

@@ -17,6 +17,7 @@
 #include "ir/schedule/ProgramText.h"
 
 #include "ir/schedule/Program.h"
+#include "ir/support/Llvm.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <fmt/ranges.h>
@@ -246,13 +247,13 @@ llvm::Expected<Program> programFromText(llvm::StringRef text) {
       reader.expect("program ranks=");
       declaredRanks = reader.number();
       ok = header = reader.done();
-    } else if (line.startswith("lane ")) {
+    } else if (startsWith(line, "lane ")) {
       size_t number = program.lanes.size();
       ok = program.ranks.empty() && parseLane(line, number, program.lanes.emplace_back());
-    } else if (line.startswith("group ")) {
+    } else if (startsWith(line, "group ")) {
       size_t number = program.groups.size();
       ok = program.ranks.empty() && parseGroup(line, number, program.groups.emplace_back());
-    } else if (line.startswith("rank ")) {
+    } else if (startsWith(line, "rank ")) {
       ok = line == fmt::format("rank {}:", program.ranks.size());
       program.ranks.emplace_back();
     } else {

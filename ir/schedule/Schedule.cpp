@@ -74,7 +74,7 @@ std::string toCsv(const Schedule &schedule) {
   std::string csv;
   for (size_t r = 0; r < schedule.ranks.size(); ++r) {
     const std::vector<Action> &actions = schedule.ranks[r];
-    // Who has changed the actions since they were read has other cells.
+    // If the actions changed after reading, their number no longer fits the idle cells.
     const bool hasIdle = r < schedule.idle.size() && schedule.idle[r].size() == actions.size() + 1;
     llvm::SmallVector<std::string, 0> cells;
     bool second = false; // of a pair
@@ -131,7 +131,7 @@ llvm::Expected<Schedule> scheduleFromCsv(llvm::StringRef text) {
   while (!text.empty()) {
     auto [row, rest] = text.split('\n');
     text = rest;
-    row.consume_back("\r"); // Python's csv module ends lines so
+    row.consume_back("\r"); // the line ends of Python's csv module
     std::vector<Action> &actions = schedule.ranks.emplace_back();
     std::vector<uint32_t> &idle = schedule.idle.emplace_back();
     llvm::SmallVector<llvm::StringRef, 64> cells;

@@ -16,8 +16,8 @@ enum class ActionKind : uint8_t {
   InputGrad,
   WeightGrad,
   Recompute,
-  // What PyTorch's lowered tables add. They take no time of their own; the stage of a receive is
-  // the receiver's.
+  // Kinds that PyTorch's lowered tables add. They take no time of their own. The stage of a receive
+  // is the receiver's.
   SendForward,
   ReceiveForward,
   SendBackward,
@@ -26,13 +26,13 @@ enum class ActionKind : uint8_t {
   Reshard,
   ReduceGrad,
 };
-/// Forward, backward in one or two pieces, recompute: what occupies a rank.
+/// True for the actions that occupy a rank: forward, backward in one or two pieces, recompute.
 bool isCompute(ActionKind kind);
 
 /// One step of a compute schedule; prints as 2F0 (stage 2, forward, micro-batch 0).
 struct Action {
   size_t stage = 0;
-  int64_t microBatch = 0; // -1 for what has none: Unshard, Reshard, ReduceGrad
+  int64_t microBatch = 0; // -1 for Unshard, Reshard, ReduceGrad, which have none
   ActionKind kind = ActionKind::Forward;
   bool withNext = false; // issued together with the next action: PyTorch's (4F5;3B1)OVERLAP_F_B
 
@@ -42,16 +42,16 @@ struct Action {
   bool operator==(const Action &) const = default;
 };
 static_assert(sizeof(Action) <= 24, "a table of a thousand ranks has tens of millions of them");
-/// The action alone: a pair is toCsv's business.
+/// The action alone; toCsv writes pairs.
 std::string toString(const Action &action);
 llvm::Expected<Action> parseAction(llvm::StringRef text);
 
 /// ranks[r]: the actions of rank r in order.
 struct Schedule {
   std::vector<std::vector<Action>> ranks;
-  /// Of a table that was read with idle cells, for who writes it again; they mean nothing.
-  /// idle[r][i]: how many stand before action i of rank r; one entry more than actions, for those
-  /// at the end. Empty: there are none.
+  /// Idle cells of a table that was read, kept for writing it again; they have no meaning.
+  /// idle[r][i] is the number of idle cells before action i of rank r. A rank has one entry more
+  /// than actions, for the cells at the end. Empty: no idle cells.
   std::vector<std::vector<uint32_t>> idle;
   bool operator==(const Schedule &) const = default;
 };
@@ -62,7 +62,7 @@ std::string toCsv(const Schedule &schedule);
 /// line and column of the first bad cell.
 llvm::Expected<Schedule> scheduleFromCsv(llvm::StringRef text);
 
-/// What a generator needs to know.
+/// The input of a generator.
 struct ScheduleShape {
   size_t stages = 1;
   int64_t microBatches = 1;
@@ -70,8 +70,8 @@ struct ScheduleShape {
   size_t ranks = 1;
 };
 
-/// Every stage runs every micro-batch forward, in order; a rank with several stages takes them
-/// depth first where they are neighbours, and in a loop as soon as what they read is there.
+/// Every stage runs every micro-batch forward, in order. A rank with several stages runs
+/// neighbouring stages depth first, and stages of a loop as soon as their inputs arrive.
 Schedule forwardOnly(const ScheduleShape &shape);
 
 } // namespace pipec

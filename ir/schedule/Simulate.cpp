@@ -1,7 +1,7 @@
 // A run of a program in time: events in order of their times, one rank moving at each.
 //
-// A rank that computes has an event at its end; one that waits has none until what it waits for is
-// known (a message's arrival, room on a lane, the last member of a collective, its device).
+// A computing rank has an event at its end. A waiting rank has none until the time of what it waits
+// for is known (a message's arrival, room on a lane, the last member of a collective, its device).
 #include "ir/schedule/Simulate.h"
 
 #include "ir/schedule/OpMemory.h"
@@ -48,7 +48,7 @@ public:
 private:
   struct Event {
     int64_t time = 0;
-    uint64_t order = 0; // of two at one time the first to be known
+    uint64_t order = 0; // of events at one time, the first known comes first
     size_t rank = 0;
     bool operator<(const Event &other) const { // the earliest on top of the queue
       return time != other.time ? time > other.time : order > other.order;
@@ -122,11 +122,11 @@ private:
     }
   }
 
-  /// Runs what a rank can at this time; leaves it where it waits.
+  /// Runs the ops that a rank can run at this time, until it must wait.
   void advance(size_t rank) {
     RankState &state = ranks_[rank];
     if (now_ < state.end)
-      return; // an event that another has overtaken
+      return; // an outdated event
     if (state.computing)
       finishCompute(rank);
     const std::vector<Op> &ops = program_.ranks[rank];
@@ -258,7 +258,7 @@ private:
     groups_[op.group()].enter({rank, ranks_[rank].next}, now_);
   }
 
-  /// One that all members have come to by `earliest`.
+  /// A collective at which all members have arrived by `earliest`.
   Timing::Interval runCollective(const Op &op, int64_t earliest) {
     const std::vector<size_t> &ranks = program_.groups[op.group()];
     if (op.kind == OpKind::Norm || op.kind == OpKind::Finite)

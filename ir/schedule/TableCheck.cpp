@@ -40,7 +40,7 @@ public:
   }
 
 private:
-  // Which pieces of a stage's work on a micro-batch are there.
+  // The pieces of a stage's work on a micro-batch that the table has.
   enum Piece : uint8_t { F = 1, B = 2, I = 4, W = 8, R = 16 };
   static Piece pieceOf(ActionKind kind) {
     constexpr std::array<Piece, 5> pieces = {F, B, I, W, R};
@@ -173,8 +173,8 @@ private:
     return llvm::Error::success();
   }
 
-  /// One rank in its order: what is sent was made before, what crosses ranks is received before it
-  /// is used.
+  /// Reads one rank in order: sent values must be made before, and values from other ranks received
+  /// before they are used.
   llvm::Error readTransfers(size_t rank, Lanes &sent, Lanes &received) {
     std::set<Message> made, got; // by stage of the maker; by stage of the receiver
     for (const Action &action : schedule_.ranks[rank]) {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kNotYet = -1;
 
-/// What runs at once on a rank: one action, or the two of a pair.
+/// The unit that a rank runs: one action, or the two of a pair.
 struct Block {
   size_t first = 0, count = 1; // indices into the rank's actions
 };
@@ -189,8 +189,8 @@ private:
     }
   }
 
-  /// The table is complete, so every waiting rank waits for one that waits too: following them ends
-  /// in a cycle.
+  /// The table is complete, so every waiting rank waits for another waiting rank: following them
+  /// ends in a cycle.
   llvm::Error deadlock(size_t rank) const {
     std::vector<size_t> way;
     std::map<size_t, std::string> why;
@@ -272,8 +272,8 @@ llvm::Expected<Timing> timeSchedule(const Schedule &schedule, const ScheduleCost
 int64_t makespanLowerBound(const ScheduleCosts &costs, const std::vector<size_t> &rankOfStage,
                            size_t ranks, int64_t microBatches, bool forwardOnly) {
   const size_t stages = rankOfStage.size();
-  // Until a stage's first input is there, and after its last result is used: the way of one
-  // micro-batch.
+  // The time until a stage's first input arrives, and after its last result is used: the path of
+  // one micro-batch.
   std::vector<int64_t> forwardHead(stages, 0);
   auto hop = [&](size_t a, size_t b) {
     return rankOfStage[a] == rankOfStage[b] ? 0 : costs.latency;
@@ -289,8 +289,8 @@ int64_t makespanLowerBound(const ScheduleCosts &costs, const std::vector<size_t>
       const StageCosts &stage = costs.stages[s];
       head = std::min(head, forwardHead[s]);
       work += microBatches * (forwardOnly ? stage.forward : stage.work());
-      // What must still run elsewhere when the rank has done its last action. With backward that
-      // may be a weight gradient, which nothing waits for.
+      // The time of all that must still run elsewhere after the rank's last action. With backward
+      // that action may be a weight gradient, for which nothing waits.
       int64_t rest = 0;
       if (forwardOnly)
         for (size_t t = s + 1; t < stages; ++t)

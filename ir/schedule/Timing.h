@@ -1,4 +1,4 @@
-// What a compute schedule costs: when every action runs, where ranks stand idle, how much memory
+// The costs of a compute schedule: when every action runs, where ranks are idle, how much memory
 // they hold.
 #pragma once
 
@@ -8,9 +8,9 @@
 
 namespace pipec {
 
-/// Times of one stage on one micro-batch, in nanoseconds, and the bytes that its activations hold:
-/// taken when F starts, returned partly when I ends and the rest when W ends (both when B ends).
-/// Papers on zero bubbles call inputGrad T_B.
+/// Times of one stage for one micro-batch, in nanoseconds, and the bytes of its activations. F
+/// takes them; I returns a part and W the rest (B returns all). Papers on zero bubbles call
+/// inputGrad T_B.
 struct StageCosts {
   int64_t forward = 0, inputGrad = 0, weightGrad = 0;
   int64_t heldByForward = 0, freedByInputGrad = 0;
@@ -23,11 +23,11 @@ struct StageCosts {
 struct ScheduleCosts {
   std::vector<StageCosts> stages;
   int64_t latency = 0;                          // of a value from one rank to another
-  std::vector<std::pair<size_t, size_t>> skips; // from stage, to stage: beside the chain
+  std::vector<std::pair<size_t, size_t>> skips; // from stage, to stage: channels beside the chain
 };
 
-/// Every stage of `ranks` ranks with `chunks` stages each costs an equal part of a rank's `whole`.
-/// Remainders of the division go to the last chunk.
+/// Costs for `ranks` ranks with `chunks` equal stages each; the stages of a rank add up to `whole`.
+/// The last chunk gets the remainder of the division.
 ScheduleCosts equalCosts(const StageCosts &whole, int64_t latency, size_t ranks, size_t chunks);
 
 /// How the two halves of a pair (withNext) share a rank.
@@ -37,11 +37,11 @@ enum class PairRule {
   Concurrent, // one block that lasts as long as the longer one
 };
 
-/// A rank runs its actions in order; an action starts when its rank is free and what it reads has
-/// arrived (its end, plus the latency where it comes from another rank). Transfers do not occupy
-/// ranks. F reads F of the stage before, I and B read F and the backward of the stage after, W
-/// reads I; skips add F <- F and backward <- backward. Recompute takes a forward's time and reads
-/// nothing.
+/// A rank runs its actions in order. An action starts when its rank is free and its inputs have
+/// arrived: an input arrives when the action that makes it ends, plus the latency if it comes from
+/// another rank. Transfers do not occupy ranks. F reads F of the previous stage, I and B read F and
+/// the backward of the next stage, W reads I. A skip adds F <- F and backward <- backward.
+/// Recompute takes a forward's time and reads nothing.
 struct Timing {
   struct Interval {
     int64_t start = 0, end = 0;
@@ -49,7 +49,7 @@ struct Timing {
   std::vector<std::vector<Interval>>
       ranks;                            // like Schedule::ranks; receives and sends have no length
   int64_t makespan = 0;                 // from time 0 to the last end
-  int64_t longestSpan = 0;              // most of (last end - first start) over the ranks
+  int64_t longestSpan = 0;              // largest (last end - first start) of a rank
   std::vector<int64_t> busy, peakBytes; // per rank
 
   int64_t work() const;          // of the busiest rank
@@ -57,14 +57,14 @@ struct Timing {
   double bubbleLongestSpan() const;
 };
 
-/// Errors: BadArtifact for a schedule that is not complete or cannot run (see checkTable), naming
-/// the actions that wait for each other; Usage when `costs` has another number of stages.
+/// Errors: BadArtifact for a schedule that is incomplete or cannot run (see checkTable), naming the
+/// actions that wait for each other; Usage if `costs` has another number of stages.
 llvm::Expected<Timing> timeSchedule(const Schedule &schedule, const ScheduleCosts &costs,
                                     PairRule pairs = PairRule::Split);
 
-/// No schedule of these stages on these ranks can end earlier: the first rank must wait for what
-/// comes before it, do its work, and what follows its last action must run (schedules.md of the
-/// zero-bubble papers, generalised to any placement).
+/// A lower bound for every schedule of these stages on these ranks: a rank must wait for its first
+/// input, do its work, and the stages that follow its last action must run. It generalises the
+/// bound of the zero-bubble papers to any placement.
 int64_t makespanLowerBound(const ScheduleCosts &costs, const std::vector<size_t> &rankOfStage,
                            size_t ranks, int64_t microBatches, bool forwardOnly);
 

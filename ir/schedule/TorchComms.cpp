@@ -64,9 +64,9 @@ std::optional<Action> actionOf(const Op &op, const Plan &plan) {
   llvm_unreachable("every op was looked at");
 }
 
-/// PyTorch sends all that goes between two ranks over one connection without tags: receives come in
-/// the order of the sends, values and gradients alike. A rank that needs a message receives first
-/// what was sent before it.
+/// PyTorch sends everything between two ranks over one connection without tags: receives come in
+/// the order of the sends, values and gradients alike. A rank that needs a message first receives
+/// the messages sent before it.
 class TorchTable {
 public:
   TorchTable(const Program &program, const Plan &plan) : program_(program), plan_(plan) {}

@@ -1,4 +1,4 @@
-// What is said of a file that cannot be read, by every command alike.
+// The error for a file that cannot be read, the same for every command.
 #pragma once
 
 #include "ir/support/Failure.h"
@@ -8,7 +8,7 @@
 
 namespace pipec {
 
-/// IO, "cannot read PATH: no such file or directory": of a file or directory that a user names.
+/// IO, "cannot read PATH: no such file or directory", for a file or directory that a user names.
 llvm::Error cannotRead(const std::string &path, std::error_code why, std::string help = "");
 
 } // namespace pipec

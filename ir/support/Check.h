@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-/// A mistake of ours, never of the user: in builds with PIPEC_CHECKS says where and why, and stops
-/// the process. Without, the condition is not evaluated.
+/// For mistakes in pipec itself, never of the user. Builds with PIPEC_CHECKS print the place and
+/// the reason and stop the process. Other builds do not evaluate the condition.
 #ifdef PIPEC_CHECKS
 #define PIPEC_ASSERT(condition, why)                                                               \
   do {                                                                                             \

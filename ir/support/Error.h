@@ -1,5 +1,5 @@
-// Errors from format strings. Apart from their type because it is public and fmt is not: the fmt
-// that pipec uses lies among LibTorch's headers.
+// Errors from format strings. They are separate from the error type because that is public and fmt
+// is not: pipec's fmt is part of LibTorch's headers.
 #pragma once
 
 #include "ir/support/Failure.h"

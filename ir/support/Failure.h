@@ -1,5 +1,5 @@
-// The one error type of pipec: what went wrong in the user's words, the exit code it means, and one
-// likely fix. Public: see ir/support/Error.h for making errors from a format string.
+// The one error type of pipec: a message in the user's terms, its exit code, and one likely fix.
+// Public. ir/support/Error.h makes errors from a format string.
 #pragma once
 
 #include "llvm/Support/Error.h"
@@ -8,7 +8,7 @@
 
 namespace pipec {
 
-/// What a command exits with; the table of docs/cli.md.
+/// Exit codes of the commands; docs/cli.md has the table.
 enum class ExitCode : int {
   Success = 0,
   Other = 1,
@@ -34,7 +34,7 @@ public:
       : code_(code), message_(std::move(message)), help_(std::move(help)) {}
 
   ExitCode code() const { return code_; }
-  /// Lower case, no full stop, names the thing and both numbers.
+  /// Lower case, no full stop; names the thing and both numbers.
   const std::string &text() const { return message_; }
   /// One likely fix, or empty.
   const std::string &help() const { return help_; }
@@ -59,7 +59,7 @@ struct ErrorText {
 };
 ErrorText describe(llvm::Error error);
 
-/// Puts "context: " before the message and keeps code and help.
+/// Puts "context: " before the message. Code and help stay the same.
 llvm::Error withContext(llvm::Error error, const std::string &context);
 
 } // namespace pipec

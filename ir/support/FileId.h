@@ -1,4 +1,4 @@
-// Which file something is, whatever its names are.
+// The identity of a file, independent of its names.
 #pragma once
 
 #include <cstdint>

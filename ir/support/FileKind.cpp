@@ -1,6 +1,7 @@
 #include "ir/support/FileKind.h"
 
 #include "ir/support/Error.h"
+#include "ir/support/Llvm.h"
 #include "ir/support/PickleKind.h"
 #include "ir/support/ZipEntries.h"
 #include "llvm/ADT/STLExtras.h"
@@ -22,12 +23,12 @@ const std::string kSaveValues = "save the arguments of forward: torch.save((x,),
 const std::string kLoadWeights = " into the model that they belong to, then save that: "
                                  "torch.jit.save(torch.jit.script(model), 'model.pt')";
 
-/// Files that begin with bytes of their own.
+/// Files with a characteristic beginning.
 struct Mark {
   size_t at;
   llvm::StringLiteral bytes;
   const char *what;
-  const char *asModel, *asValues; // null: what goes for every file
+  const char *asModel, *asValues; // null: the text for every file
 };
 
 constexpr Mark kMarks[] = {
@@ -62,16 +63,16 @@ FileKind kind(std::string what, std::string asModel = "", std::string asValues =
           asValues.empty() ? kSaveValues : std::move(asValues)};
 }
 
-/// The header is JSON behind its length.
+/// The header is JSON after its length.
 bool isSafetensors(llvm::StringRef bytes) {
   if (bytes.size() < 10)
     return false;
   const uint64_t header = llvm::support::endian::read64le(bytes.data());
   return header >= 2 && header <= bytes.size() - 8 && bytes[8] == '{' &&
-         bytes.substr(8, header).rtrim(' ').endswith("}");
+         endsWith(bytes.substr(8, header).rtrim(' '), "}");
 }
 
-/// A number of protobuf's, dropped from the text; nothing at its end or where it is none.
+/// A protobuf number, removed from the text; nothing at its end or if there is none.
 std::optional<uint64_t> takeVarint(llvm::StringRef &text) {
   uint64_t number = 0;
   for (unsigned shift = 0; shift < 64 && !text.empty(); shift += 7) {
@@ -84,8 +85,8 @@ std::optional<uint64_t> takeVarint(llvm::StringRef &text) {
   return std::nullopt;
 }
 
-/// The numbers of a message's own fields with their wire types; none where the bytes are no message
-/// to their end.
+/// The field numbers of a message with their wire types; none if the bytes are not one complete
+/// message.
 std::vector<std::pair<uint64_t, uint64_t>> protobufFields(llvm::StringRef text) {
   std::vector<std::pair<uint64_t, uint64_t>> fields;
   while (!text.empty()) {
@@ -115,7 +116,7 @@ std::vector<std::pair<uint64_t, uint64_t>> protobufFields(llvm::StringRef text) 
   return fields;
 }
 
-/// Formats that are protobuf messages have no mark of their own: the fields tell.
+/// Protobuf formats have no characteristic beginning; their fields identify them.
 FileKind kindOfMessage(llvm::StringRef bytes) {
   const auto fields = protobufFields(bytes);
   const auto has = [&](uint64_t number, uint64_t type) {
@@ -150,7 +151,7 @@ FileKind kindOfZip(llvm::StringRef bytes) {
   if (holds("model.json"))
     return kind("a TorchScript model in the format of PyTorch before 1.1",
                 "load and save it once with a newer PyTorch: torch.jit.load(FILE).save(FILE)");
-  if (llvm::all_of(entries, [](const ZipEntry &entry) { return entry.name.endswith(".npy"); }))
+  if (llvm::all_of(entries, [](const ZipEntry &entry) { return endsWith(entry.name, ".npy"); }))
     return kind("NumPy arrays (.npz)", "",
                 "torch.save({name: torch.from_numpy(array) for name, array in "
                 "numpy.load(FILE).items()}, 'inputs.pt')");
@@ -168,12 +169,15 @@ FileKind kindOfText(llvm::StringRef bytes) {
   });
   if (!isText)
     return {};
-  if (text.startswith_insensitive("<!doctype html") || text.startswith_insensitive("<html"))
+  auto hasPrefix = [&](llvm::StringRef prefix) {
+    return text.take_front(prefix.size()).equals_insensitive(prefix);
+  };
+  if (hasPrefix("<!doctype html") || hasPrefix("<html"))
     return kind("an HTML page, as a failed download leaves it", "download it again",
                 "download it again");
-  if (text.startswith("<?xml"))
+  if (startsWith(text, "<?xml"))
     return kind("an XML file");
-  if (text.startswith("{") || text.startswith("["))
+  if (startsWith(text, "{") || startsWith(text, "["))
     return kind("JSON text");
   return kind("text");
 }
@@ -182,9 +186,9 @@ FileKind kindOfText(llvm::StringRef bytes) {
 
 FileKind kindOfFile(llvm::StringRef bytes) {
   for (const Mark &mark : kMarks)
-    if (bytes.substr(mark.at).startswith(mark.bytes))
+    if (startsWith(bytes.substr(mark.at), mark.bytes))
       return kind(mark.what, mark.asModel ? mark.asModel : "", mark.asValues ? mark.asValues : "");
-  if (bytes.startswith("PK\x03\x04"))
+  if (startsWith(bytes, "PK\x03\x04"))
     return kindOfZip(bytes);
   if (isSafetensors(bytes))
     return kind("weights in the safetensors format",
@@ -203,7 +207,7 @@ FileKind kindOfDirectory(const std::string &path) {
     std::error_code error;
     for (llvm::sys::fs::directory_iterator at(path, error), end; !error && at != end;
          at.increment(error))
-      if (llvm::StringRef(at->path()).endswith(ending))
+      if (endsWith(at->path(), ending))
         return true;
     return false;
   };
@@ -227,7 +231,7 @@ llvm::Error notWanted(const std::string &path, Wanted wanted, llvm::StringRef by
   const FileKind found = kindOfFile(bytes);
   const bool model = wanted == Wanted::Model;
   const std::string help = model ? found.asModel : found.asValues;
-  // It is what was wanted, but for the damage that the caller found.
+  // The file has the wanted kind; the caller found it damaged.
   if (found.what.empty() || help.empty())
     return makeError(ExitCode::Unreadable, path + ": " + otherwise,
                      model ? kSaveModel : kSaveValues);

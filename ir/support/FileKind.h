@@ -1,5 +1,5 @@
-// What a file is that was given where a model or values are expected: told by what is in it, never
-// by its name. No LibTorch.
+// The kind of a file that was given where a model or values are expected. It is determined by the
+// content, never by the name. No LibTorch.
 #pragma once
 
 #include "ir/support/Failure.h"
@@ -8,29 +8,29 @@
 
 namespace pipec {
 
-/// What the user was asked for.
+/// What the user had to give.
 enum class Wanted { Model, Inputs };
 
-/// A file as an error names it, and what to do with it where either is wanted.
+/// The kind of a file as an error names it, with a fix for each wanted kind.
 struct FileKind {
-  std::string what; // "an ONNX model"; empty: nothing that is known here
+  std::string what; // "an ONNX model"; empty: unknown
   std::string asModel, asValues;
 };
 
-/// Of the bytes of a whole file.
+/// The kind for the bytes of a whole file.
 FileKind kindOfFile(llvm::StringRef bytes);
-/// Of a directory, by the names in it.
+/// The kind of a directory, by the names of its files.
 FileKind kindOfDirectory(const std::string &path);
 
-/// Unreadable, "m.onnx: expected a TorchScript model, got an ONNX model", with what to do as help.
-/// `otherwise` is said of a file that nothing is known of, in place of "got ...".
+/// Unreadable, "m.onnx: expected a TorchScript model, got an ONNX model", with the fix as help. For
+/// a file of unknown kind, `otherwise` replaces "got ...".
 llvm::Error notWanted(const std::string &path, Wanted wanted, llvm::StringRef bytes,
                       const std::string &otherwise);
 /// The same for a path that is a directory; success for every other path.
 llvm::Error refuseDirectory(const std::string &path, Wanted wanted);
 
-/// Where an artifact is wanted: Unreadable for a directory that is known to be something else,
-/// naming it. Success for all others.
+/// For a path that should be an artifact: Unreadable for a directory of another known kind, naming
+/// the kind. Success for all others.
 llvm::Error refuseOtherThanArtifact(const std::string &path);
 
 } // namespace pipec

@@ -1,4 +1,4 @@
-// LibTorch's words behind ours.
+// Adds LibTorch's words to ours.
 #pragma once
 
 #include "llvm/ADT/StringRef.h"
@@ -7,9 +7,9 @@
 
 namespace pipec {
 
-/// "doing: message", of an error that guardTorch made while `doing`: of LibTorch's message the
-/// first line, at most 200 letters, without the place in LibTorch's own sources; `doing` alone
-/// where that is all it says.
+/// "doing: message" for an error that guardTorch made while `doing`. Of LibTorch's message only the
+/// first line is kept, at most 200 letters, without the place in LibTorch's own sources. If nothing
+/// remains: `doing` alone.
 std::string withFirstLine(llvm::StringRef doing, llvm::StringRef message);
 
 } // namespace pipec

@@ -1,5 +1,6 @@
 #include "ir/support/Json.h"
 
+#include "ir/support/Llvm.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -89,7 +90,7 @@ private:
     return llvm::Error::success();
   }
 
-  /// Behind a value inside a container: the end of the container, or a comma and the next value.
+  /// After a value inside a container: the end of the container, or a comma and the next value.
   llvm::Error afterValue() {
     skipSpace();
     bool object = open_.back().object;
@@ -135,7 +136,7 @@ private:
     if (c == '-' || llvm::isDigit(c))
       return number();
     for (llvm::StringRef word : {"true", "false", "null"})
-      if (text_.substr(at_).startswith(word)) {
+      if (startsWith(text_.substr(at_), word)) {
         at_ += word.size();
         return llvm::Error::success();
       }

@@ -1,5 +1,5 @@
-// The safe front of llvm::json: what its parser lets through or changes silently is refused before
-// it runs.
+// The safe front of llvm::json. Input that its parser would accept wrongly or change silently is
+// refused before the parser runs.
 #pragma once
 
 #include "ir/support/Error.h"
@@ -7,7 +7,7 @@
 
 namespace pipec {
 
-/// Bounds of one document and how its errors are named.
+/// Limits of one document, and the name and code of its errors.
 struct JsonLimits {
   std::string what = "json";             // begins every message: "plan.json"
   ExitCode code = ExitCode::BadArtifact; // of every error

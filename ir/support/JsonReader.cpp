@@ -1,6 +1,7 @@
 #include "ir/support/JsonReader.h"
 
 #include "ir/support/Json.h"
+#include "ir/support/Llvm.h"
 #include "ir/support/ShownText.h"
 
 namespace pipec {
@@ -63,7 +64,7 @@ int64_t JsonObject::integer(llvm::StringRef key, int64_t min, int64_t max) {
   const llvm::json::Value *found = value(key);
   if (!found)
     return min;
-  llvm::Optional<int64_t> number = found->getAsInteger();
+  const auto number = found->getAsInteger();
   if (!number)
     fail(key, "expected an integer, got " + shownValue(*found));
   else if (*number < min || *number > max)
@@ -77,14 +78,14 @@ bool JsonObject::boolean(llvm::StringRef key) {
   const llvm::json::Value *found = value(key);
   if (found && !found->getAsBoolean())
     fail(key, "expected true or false, got " + shownValue(*found));
-  return found && found->getAsBoolean().getValueOr(false);
+  return found && valueOr(found->getAsBoolean(), false);
 }
 
 std::string JsonObject::string(llvm::StringRef key) {
   const llvm::json::Value *found = value(key);
   if (found && !found->getAsString())
     fail(key, "expected a string, got " + shownValue(*found));
-  return found ? found->getAsString().getValueOr("").str() : "";
+  return found ? valueOr(found->getAsString(), "").str() : "";
 }
 
 std::optional<int64_t> JsonObject::optionalIndex(llvm::StringRef key) {
@@ -110,7 +111,7 @@ void JsonObject::list(
 std::vector<std::string> JsonObject::strings(llvm::StringRef key) {
   std::vector<std::string> result;
   list(key, [&](const llvm::json::Value &element, const std::string &path) {
-    if (llvm::Optional<llvm::StringRef> text = element.getAsString())
+    if (const auto text = element.getAsString())
       result.push_back(text->str());
     else
       reading_.fail(path, "expected a string, got " + shownValue(element));
@@ -121,7 +122,7 @@ std::vector<std::string> JsonObject::strings(llvm::StringRef key) {
 std::vector<int64_t> JsonObject::integers(llvm::StringRef key, int64_t min) {
   std::vector<int64_t> result;
   list(key, [&](const llvm::json::Value &element, const std::string &path) {
-    llvm::Optional<int64_t> number = element.getAsInteger();
+    const auto number = element.getAsInteger();
     if (number && *number >= min)
       result.push_back(*number);
     else

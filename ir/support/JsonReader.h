@@ -1,5 +1,5 @@
-// Reads JSON objects strictly and by name. The first error sticks, so a reader is straight code
-// without a check behind every field.
+// Reads JSON objects strictly and by name. The first error is kept, so a reader needs no check
+// behind every field.
 #pragma once
 
 #include "ir/support/Error.h"
@@ -14,7 +14,7 @@
 
 namespace pipec {
 
-/// State of one document's reading, shared by all its objects.
+/// The reading state of one document, shared by all its objects.
 struct JsonReading {
   bool unknownKeysAreErrors =
       true;          // false: they become warnings (a document of a newer minor version)
@@ -23,15 +23,15 @@ struct JsonReading {
   void fail(const std::string &path, const std::string &message);
 };
 
-/// One object of the document. Every key that is asked for is known; finish() complains about the
-/// others. After an error every call returns a default value.
+/// One object of the document. Every requested key is known; finish() reports the others. After an
+/// error every call returns a default value.
 class JsonObject {
 public:
-  /// `value` not an object (or null pointer): an error at `path`.
+  /// Error at `path` if `value` is not an object or is null.
   JsonObject(JsonReading &reading, const llvm::json::Value *value, std::string path);
 
   bool has(llvm::StringRef key);
-  /// The raw value; nullptr and an error when it is missing.
+  /// The raw value; nullptr and an error if it is missing.
   const llvm::json::Value *value(llvm::StringRef key);
   int64_t integer(llvm::StringRef key, int64_t min = 0,
                   int64_t max = std::numeric_limits<int64_t>::max());
@@ -49,7 +49,7 @@ public:
             llvm::function_ref<void(const llvm::json::Value &, const std::string &)> each);
   /// The same for an array of objects, each finished afterwards.
   void objects(llvm::StringRef key, llvm::function_ref<void(JsonObject &)> each);
-  /// Parses a string by `parse`, whose error becomes this document's.
+  /// Parses a string with `parse`, whose error becomes an error of this document.
   template <typename T>
   T parsed(llvm::StringRef key, llvm::function_ref<llvm::Expected<T>(llvm::StringRef)> parse) {
     llvm::Expected<T> result = parse(string(key));
@@ -78,7 +78,7 @@ public:
   std::string pathOf(llvm::StringRef key) const;
   JsonReading &reading() { return reading_; }
   const std::string &path() const { return path_; }
-  /// Every key that nobody asked for is an error or a warning.
+  /// Every key that was not requested is an error or a warning.
   void finish();
 
 private:

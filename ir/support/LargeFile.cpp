@@ -8,14 +8,14 @@ namespace pipec {
 struct LargeFile::Buffer {
   static constexpr size_t kSize = size_t(2) << 20;
 
-  alignas(4096) char bytes[kSize]; // what any disk asks for
+  alignas(4096) char bytes[kSize]; // the alignment that any disk needs
   size_t size = 0;
 };
 
 LargeFile::LargeFile(NewFile &file, bool pastCache)
     : file_(file), filling_(new Buffer), writing_(new Buffer) {
   if (pastCache)
-    file_.goPastCache(); // a refusal costs time only
+    file_.goPastCache(); // a refusal costs only time
 }
 
 LargeFile::~LargeFile() {
@@ -49,7 +49,7 @@ void LargeFile::wait() {
 
 void LargeFile::finish() {
   wait();
-  // No full buffer, so not a multiple of what the disk writes at once.
+  // Not a full buffer, so not a multiple of the disk's unit.
   file_.goThroughCache();
   file_.write(filling_->bytes, filling_->size);
 }

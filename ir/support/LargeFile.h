@@ -1,4 +1,4 @@
-// Many bytes into a new file, past the kernel's cache.
+// Writes many bytes into a new file, bypassing the kernel's cache.
 //
 //   caller:        fills a buffer   fills the other one   ...
 //   a thread:                       writes the first      ...
@@ -12,20 +12,20 @@
 
 namespace pipec {
 
-/// Copies what it is given into buffers, and writes those on a thread of its own while the next one
-/// is filled. With `pastCache` the disk takes the bytes from the buffer where the file system can
-/// do that: no page of the cache is found, filled and written back for what nobody may ever read
-/// here, and nothing that others use is pushed out for it. Errors are those of the file.
+/// Copies the given bytes into buffers. A separate thread writes one buffer while the caller fills
+/// the next. With `pastCache`, and if the file system supports it, the disk reads the buffer
+/// directly. The kernel then needs no cache pages for bytes that may never be read here, and evicts
+/// no pages of other files. Errors are those of the file.
 class LargeFile {
 public:
   LargeFile(NewFile &file, bool pastCache);
   LargeFile(const LargeFile &) = delete;
   LargeFile &operator=(const LargeFile &) = delete;
-  /// Waits for what is being written; what is still in the buffer is dropped.
+  /// Waits for the write in progress. Bytes that are still in the buffer are dropped.
   ~LargeFile();
 
   void write(llvm::StringRef bytes);
-  /// Waits until all is written. Once, and nothing after it.
+  /// Waits until all is written. Call it once, as the last call.
   void finish();
 
 private:
@@ -35,7 +35,7 @@ private:
 
   NewFile &file_;
   std::unique_ptr<Buffer> filling_, writing_;
-  std::future<void> underWay_; // of writing_
+  std::future<void> underWay_; // the write of writing_
 };
 
 } // namespace pipec

@@ -20,7 +20,7 @@ int64_t ofMachine() {
   return static_cast<int64_t>((uint64_t(info.totalram) + info.totalswap) * info.mem_unit);
 }
 
-/// A file that holds a number of bytes; what it has for "no limit" is no number or a huge one.
+/// A file that holds a number of bytes; "no limit" is not a number, or a huge one.
 int64_t limitIn(const std::string &path) {
   std::ifstream file(path);
   int64_t bytes = 0;

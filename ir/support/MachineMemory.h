@@ -1,12 +1,12 @@
-// The memory that this process may use at most.
+// The limit for this process's memory.
 #pragma once
 
 #include <cstdint>
 
 namespace pipec {
 
-/// That of the machine with its swap space, or less where the control group or `ulimit -v` of the
-/// process says so.
+/// The machine's memory with its swap space, or less if the control group or `ulimit -v` of the
+/// process limits it.
 int64_t machineMemoryBytes();
 
 } // namespace pipec

@@ -1,4 +1,4 @@
-// A file in memory without reading it: pages come from disk when touched, writes stay private.
+// A file in memory without reading it: pages are loaded on first access, writes stay private.
 #pragma once
 
 #include "ir/support/Error.h"
@@ -20,10 +20,10 @@ public:
   MappedFile &operator=(const MappedFile &) = delete;
   ~MappedFile();
 
-  /// Little of it will be touched, here and there: the kernel need not read on from there, which
-  /// may be megabytes each time.
+  /// Tells the kernel that only a few scattered bytes will be read. It then does not read ahead,
+  /// which may be megabytes each time.
   void expectFewReads();
-  /// Not of these bytes, which are in it.
+  /// Turns read-ahead on again for these bytes of the file.
   void expectReadOf(const char *bytes, size_t n);
 
   char *data() const { return data_; }

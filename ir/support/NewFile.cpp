@@ -17,7 +17,7 @@ namespace pipec {
 NewFile::NewFile(const std::string &target) : target_(target) {
   namespace fs = std::filesystem;
   std::error_code ignored;
-  // What a link names is written, also when it is not there yet; the link stays.
+  // A link is followed, even if its target does not exist yet; the link stays.
   for (int links = 0; links < 40 && fs::is_symlink(target_, ignored); ++links)
     target_ = (fs::path(target_).parent_path() / fs::read_symlink(target_, ignored)).string();
   direct_ = fs::exists(target_, ignored) && !fs::is_regular_file(target_, ignored);
@@ -51,8 +51,8 @@ NewFile::~NewFile() {
 }
 
 void NewFile::write(const void *bytes, size_t n) {
-  // In steps, as cp does: of one large write the kernel makes large pages, for which it takes
-  // memory that nobody has touched for long, while there is some that is still warm.
+  // In steps, as cp does. For one large write the kernel allocates large pages from cold memory,
+  // although warm memory is free.
   constexpr size_t kStep = size_t(256) << 10;
   const char *at = static_cast<const char *>(bytes);
   while (n > 0 && !errno_) {
@@ -60,7 +60,7 @@ void NewFile::write(const void *bytes, size_t n) {
     if (step < 0 && errno == EINTR)
       continue;
     if (step < 0 && errno == EINVAL && setPastCache(false))
-      continue; // the file system promised what it does not do, or wrote a part that is not whole
+      continue; // the file system refuses after all, or wrote an incomplete part
     noteError(step < 0);
     const size_t written = std::max<ssize_t>(step, 0);
     at += written;

@@ -7,9 +7,9 @@
 
 namespace pipec {
 
-/// A file beside `target` that takes its place when all bytes are there; removed when that never
-/// happens, also on a signal. A device or pipe is written to directly. The first failure sticks:
-/// later calls do nothing. One thread at a time.
+/// A file beside `target` that replaces it when all bytes are written. If that never happens, or a
+/// signal ends the process, the file is removed. A device or pipe is written directly. The first
+/// failure is kept: later calls do nothing. One thread at a time.
 class NewFile {
 public:
   explicit NewFile(const std::string &target);
@@ -17,26 +17,26 @@ public:
   NewFile &operator=(const NewFile &) = delete;
   ~NewFile();
 
-  /// Where the bytes are until they are published.
+  /// The path of the bytes until they are published.
   const std::string &path() const { return temporary_; }
   void write(const void *bytes, size_t n);
-  /// From here on the disk takes bytes from the caller's memory and not from the kernel's cache:
-  /// memory and number of bytes must be multiples of 4 KiB. Where the file system cannot, all stays
-  /// as it was.
+  /// From now on the disk reads bytes from the caller's memory instead of the kernel's cache.
+  /// Addresses and sizes must be multiples of 4 KiB. If the file system cannot do that, nothing
+  /// changes.
   void goPastCache();
   void goThroughCache();
-  /// Syncs it and gives it its name. Without `replace` a file that is there stays: EEXIST.
+  /// Syncs the file and renames it to the target. Without `replace` an existing file stays: EEXIST.
   void publish(bool replace = true);
-  /// Gives it its name; to sync it is the caller's business.
+  /// Renames it to the target without a sync, which is left to the caller.
   void publishUnsynced();
-  /// errno of the first thing that went wrong, 0 when nothing did.
+  /// errno of the first failure, 0 if there was none.
   int error() const { return errno_; }
-  /// Which file it is, whatever its name becomes.
+  /// The identity of the file, independent of its name.
   FileId id() const;
 
 private:
   void noteError(bool failed);
-  /// The disk works while we make the rest: who syncs it later waits less.
+  /// Starts writing to disk while the caller makes the rest, so that a later sync takes less time.
   void startWriteback(size_t written);
   bool setPastCache(bool past);
   bool rename(bool replace) const;

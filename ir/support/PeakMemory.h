@@ -1,11 +1,11 @@
-// The memory that this process has needed so far.
+// The peak memory of this process.
 #pragma once
 
 #include <cstdint>
 
 namespace pipec {
 
-/// The most that was resident at any time, mapped files included.
+/// The largest resident size so far, mapped files included.
 int64_t peakMemoryBytes();
 
 } // namespace pipec

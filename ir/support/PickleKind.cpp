@@ -1,5 +1,6 @@
 #include "ir/support/PickleKind.h"
 
+#include "ir/support/Llvm.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -12,8 +13,8 @@ namespace {
 const std::string kSave = "torch.jit.save(torch.jit.script(model), 'model.pt')";
 const std::string kTuple = "save the arguments of forward: torch.save((x,), 'inputs.pt')";
 
-/// The class or function that a pickle names first, as "collections.OrderedDict": what the whole is
-/// an object of, where it is one. Protocols 2 and 3 write it as "cmodule\nname\n".
+/// The first class or function that a pickle names, as "collections.OrderedDict": the class of the
+/// whole, if it is an object. Protocols 2 and 3 write it as "cmodule\nname\n".
 std::string firstGlobal(llvm::StringRef pickle) {
   const auto isName = [](llvm::StringRef text) {
     return !text.empty() && text.size() < 200 &&
@@ -33,7 +34,7 @@ llvm::StringRef behindProtocol(llvm::StringRef pickle) {
   return pickle.size() >= 2 && pickle[0] == '\x80' ? pickle.drop_front(2) : pickle;
 }
 
-/// What a text of a dict's key looks like in a pickle of protocol 2: its length, then itself.
+/// Whether the pickle holds a text as protocol 2 writes a dict's key: its length, then the text.
 bool holdsKey(llvm::StringRef pickle, llvm::StringRef key) {
   return pickle.contains(std::string("X") + static_cast<char>(key.size()) + std::string(3, '\0') +
                          key.str());
@@ -48,20 +49,20 @@ FileKind stateDict(const std::string &how) {
 FileKind kindOfObject(llvm::StringRef pickle, const std::string &how) {
   const llvm::StringRef body = behindProtocol(pickle);
   const std::string global = firstGlobal(body.take_front(1 << 20));
-  if (holdsKey(pickle, "_modules") && holdsKey(pickle, "_parameters") && !body.startswith("}") &&
+  if (holdsKey(pickle, "_modules") && holdsKey(pickle, "_parameters") && !startsWith(body, "}") &&
       global != "collections.OrderedDict") // the old format has "(" before the class
     return {"a pickled module, an object of class " + global,
             "script it: torch.jit.save(torch.jit.script(" + how + "), 'model.pt')", kTuple};
-  if (body.startswith("ccollections\nOrderedDict\n"))
+  if (startsWith(body, "ccollections\nOrderedDict\n"))
     return stateDict(how);
-  if (body.startswith("}") &&
+  if (startsWith(body, "}") &&
       (holdsKey(pickle, "state_dict") || holdsKey(pickle, "model_state_dict") ||
        holdsKey(pickle, "optimizer") || holdsKey(pickle, "param_groups")))
     return {"a checkpoint, a dict with weights in it",
             "load the weights into their model, model.load_state_dict(...), then save that: " +
                 kSave,
             kTuple};
-  if (body.startswith("}") && (pickle.contains(".weight") || pickle.contains(".bias"))) {
+  if (startsWith(body, "}") && (pickle.contains(".weight") || pickle.contains(".bias"))) {
     FileKind kind = stateDict(how);
     kind.asValues.clear(); // a plain dict may be arguments by name
     return kind;
@@ -85,7 +86,7 @@ FileKind kindOfPickle(llvm::StringRef file) {
   // The number that torch.save began with, then three pickles about the file.
   constexpr llvm::StringLiteral kLegacy("\x8a\nl\xfc\x9c"
                                         "F\xf9 j\xa8P\x19.");
-  if (!file.drop_front(2).startswith(kLegacy)) {
+  if (!startsWith(file.drop_front(2), kLegacy)) {
     if (holdsKey(file.take_front(1 << 20), "_modules"))
       return kindOfObject(file, "pickle.load(open(FILE, 'rb'))");
     return {"a pickle that torch.save did not write",

@@ -1,4 +1,4 @@
-// What a pickle holds, without unpickling it: it may name any function to be called.
+// The kind of a pickle's content. The pickle is not unpickled, because it may call any function.
 #pragma once
 
 #include "ir/support/FileKind.h"

@@ -1,6 +1,6 @@
 #include "ir/support/PieceThread.h"
 
-#include "llvm/ADT/ScopeExit.h"
+#include "ir/support/Llvm.h"
 
 #include <condition_variable>
 #include <deque>
@@ -41,10 +41,10 @@ struct PieceThread::Queue {
     changed.notify_all();
   }
 
-  /// What the other thread does.
+  /// The work of the other thread.
   void workOnAll(const Work &work) {
     // Also when the work throws: nobody waits for a thread that is gone.
-    auto tell = llvm::make_scope_exit([&] {
+    auto tell = atScopeEnd([&] {
       std::lock_guard lock(mutex);
       over = true;
       changed.notify_all();
@@ -58,7 +58,7 @@ struct PieceThread::Queue {
     }
   }
 
-  /// Null when there will be none.
+  /// Null if there will be no more pieces.
   const Piece *front() {
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return ended || !pieces.empty(); });

@@ -1,4 +1,4 @@
-// Work on a stream of bytes while somebody else makes it.
+// Processes a stream of bytes while another thread produces it.
 //
 //   caller:        append  append  append ............ finish
 //   other thread:          work    work   work   work
@@ -13,9 +13,9 @@
 
 namespace pipec {
 
-/// Calls `work` with bytes in the order in which they came, on a thread of its own. Small pieces
-/// come joined. How much waits is bounded: who appends faster than the work goes waits for it. Once
-/// `work` has thrown, what is appended is dropped. One thread appends.
+/// Calls `work` with bytes in order, on its own thread. Small pieces are joined. The queue is
+/// bounded: a caller that appends faster than `work` runs has to wait. After `work` throws,
+/// appended bytes are dropped. One thread appends.
 class PieceThread {
 public:
   using Work = std::function<void(llvm::StringRef)>;
@@ -25,11 +25,11 @@ public:
   /// Waits until the work is done.
   ~PieceThread();
 
-  /// Copies what is little, and waits until the rest is worked on.
+  /// Copies small pieces. For the rest it waits until `work` has processed them.
   void append(llvm::StringRef bytes);
-  /// Of bytes that stay as they are until finish(): a piece of its own, not copied.
+  /// For bytes that do not change until finish(): one piece, not copied.
   void appendStable(llvm::StringRef bytes);
-  /// Waits until the work is done, and throws what it threw. Once, and nothing after it.
+  /// Waits until the work is done, and throws what it threw. Call it once, as the last call.
   void finish();
 
 private:

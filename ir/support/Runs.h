@@ -10,16 +10,17 @@
 
 namespace pipec {
 
-/// Every run of ascending consecutive numbers, as long as it can be, is FIRST-LAST, or one number.
+/// Each longest run of ascending consecutive numbers, as FIRST-LAST, or as one number.
 std::vector<std::string> runsOf(llvm::ArrayRef<size_t> numbers);
 
-/// The numbers again; nothing for what runsOf does not write, or for more numbers than `most`.
+/// The inverse of runsOf. Nothing for a text that runsOf does not write, or for more than `most`
+/// numbers.
 std::optional<std::vector<size_t>> numbersOfRuns(llvm::ArrayRef<std::string> runs,
                                                  size_t most = size_t(1) << 24);
 
-/// Each number below the size is there once.
+/// Whether each number below the size appears exactly once.
 bool isPermutation(llvm::ArrayRef<size_t> numbers);
-/// How many numbers stand elsewhere than in ascending order: the fewest that have to move for it.
+/// The least number of elements to move so that the numbers ascend.
 size_t movedIn(llvm::ArrayRef<size_t> permutation);
 
 } // namespace pipec

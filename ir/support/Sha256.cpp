@@ -1,4 +1,4 @@
-// The functions with a state that shows its words: updateBoth works on them.
+// Uses the OpenSSL functions with a visible state, because updateBoth works on its words.
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "ir/support/Sha256.h"
 
@@ -19,7 +19,7 @@ void Sha256::update(llvm::StringRef bytes) {
   SHA256_Update(state_.get(), bytes.data(), bytes.size());
 }
 
-/// Counts bits that went past SHA256_Update.
+/// Counts the bits that were hashed without SHA256_Update.
 static void countHashed(SHA256_CTX &state, uint64_t bytes) {
   const uint64_t bits = (uint64_t(state.Nh) << 32 | state.Nl) + bytes * 8;
   state.Nl = static_cast<SHA_LONG>(bits);
@@ -33,7 +33,7 @@ void Sha256::updateBoth(Sha256 &a, Sha256 &b, llvm::StringRef bytes) {
   };
   if (a.state_->num != b.state_->num || !canHashPairs())
     return each(bytes);
-  // num bytes of a block that is not full are waiting.
+  // `num` bytes of an incomplete block are waiting.
   const size_t head =
       std::min<size_t>(bytes.size(), (SHA256_CBLOCK - a.state_->num) % SHA256_CBLOCK);
   each(bytes.take_front(head));
@@ -48,7 +48,7 @@ void Sha256::updateBoth(Sha256 &a, Sha256 &b, llvm::StringRef bytes) {
 std::string Sha256::hex() {
   unsigned char digest[SHA256_DIGEST_LENGTH];
   SHA256_Final(digest, state_.get());
-  return llvm::toHex(llvm::makeArrayRef(digest), /*LowerCase=*/true);
+  return llvm::toHex(llvm::ArrayRef<unsigned char>(digest), /*LowerCase=*/true);
 }
 
 std::string sha256Hex(llvm::StringRef bytes) {

@@ -1,4 +1,4 @@
-// SHA-256: what MANIFEST and the digest of a source are made of.
+// SHA-256, for MANIFEST and for the digest of a source.
 #pragma once
 
 #include "llvm/ADT/StringRef.h"
@@ -10,8 +10,8 @@ struct SHA256state_st;
 
 namespace pipec {
 
-/// By OpenSSL, which uses the processor's own instructions: weights are hashed three to eight times
-/// as fast as portable code can. One thread at a time.
+/// Uses OpenSSL, which has code for the processor's SHA instructions: three to eight times as fast
+/// as portable code. One thread at a time.
 class Sha256 {
 public:
   Sha256();
@@ -20,10 +20,10 @@ public:
   ~Sha256();
 
   void update(llvm::StringRef bytes);
-  /// The same bytes into both. Where the processor has the instructions and as many bytes (modulo
-  /// 64) went into the one as into the other, this takes little longer than one of them would.
+  /// Adds the same bytes to both. If the processor has the instructions and both have taken the
+  /// same number of bytes modulo 64, this takes little longer than one of them would.
   static void updateBoth(Sha256 &a, Sha256 &b, llvm::StringRef bytes);
-  /// 64 lower-case hex digits. Once, and nothing after it.
+  /// 64 lower-case hex digits. Call it once, as the last call.
   std::string hex();
 
 private:

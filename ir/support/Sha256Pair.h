@@ -1,4 +1,5 @@
-// SHA-256 of one text in two places at once.
+// SHA-256 of one text in two places at once. No library does it: OpenSSL's EVP hashes one stream at
+// a time, two of them take 1.57 times the processor time of a compile that writes weights.
 #pragma once
 
 #include <cstddef>
@@ -6,11 +7,11 @@
 
 namespace pipec {
 
-/// Whether this processor has the instructions for it.
+/// Whether this processor has the instructions.
 bool canHashPairs();
 
-/// Takes `blocks` blocks of 64 bytes into both states, eight words each as SHA-256 numbers them.
-/// Only where canHashPairs().
+/// Adds `blocks` blocks of 64 bytes to both states, each of eight words in SHA-256's order.
+/// Requires canHashPairs().
 void hashPair(uint32_t *a, uint32_t *b, const char *bytes, size_t blocks);
 
 } // namespace pipec

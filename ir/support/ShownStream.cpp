@@ -24,7 +24,7 @@ std::string withoutTheirLineEnds(std::string text) {
   return text;
 }
 
-/// Without a buffer: each piece of text that is printed arrives whole.
+/// Unbuffered: each printed piece of text arrives whole.
 class ShownStream final : public llvm::raw_ostream {
 public:
   explicit ShownStream(llvm::raw_fd_ostream &to) : raw_ostream(/*unbuffered=*/true), to_(to) {}

@@ -15,8 +15,8 @@ struct Range {
   uint32_t first, last;
 };
 
-/// Beyond ASCII: controls, marks of direction, what has no width, what is no character. Not the
-/// joiners of scripts and of emoji (U+200C, U+200D), nor marks that combine.
+/// Beyond ASCII: controls, marks of direction, characters without width, code points that are no
+/// characters. Not the joiners of scripts and emoji (U+200C, U+200D), nor combining marks.
 constexpr Range kEscaped[] = {
     {0x80, 0x9f},     {0xad, 0xad},     {0x61c, 0x61c},     {0x180e, 0x180e}, {0x200b, 0x200b},
     {0x200e, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x206f},   {0xfdd0, 0xfdef}, {0xfeff, 0xfeff},

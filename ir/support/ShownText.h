@@ -1,5 +1,5 @@
-// Text of files and command lines as a terminal may have it: what would move the cursor, ring the
-// bell, change colours, turn the direction of writing or not be seen at all stands as an escape.
+// Makes text of files and command lines safe for a terminal. Characters that move the cursor, ring
+// the bell, change colours, turn the direction of writing or are invisible become escapes.
 #pragma once
 
 #include "llvm/ADT/StringRef.h"
@@ -8,22 +8,23 @@
 
 namespace pipec {
 
-/// One name or cell: \x1b for control characters and for bytes that are no UTF-8, also \n and \t;
-/// \u202e for characters that turn the direction of writing, have no width or are no characters
-/// (beyond U+FFFF as JSON writes them, in two halves). A backslash stays as it is.
+/// One name or cell. Control characters, \n and \t included, and bytes that are not UTF-8 become
+/// \x1b and the like. Characters that turn the direction of writing, have no width or are no
+/// characters become \u202e and the like (beyond U+FFFF two halves, as in JSON). A backslash stays.
 std::string shown(llvm::StringRef text);
 
-/// The same for text of our own with names in it: line ends stay. In JSON, which escapes control
-/// characters itself, the text stays the same document.
+/// The same for our own text with names in it: line ends stay. JSON, which escapes control
+/// characters itself, stays the same document.
 std::string shownLines(llvm::StringRef text);
 
-/// Bytes of the first letter of `text`, which is not empty; 0 where it begins with none.
+/// Number of bytes of the first letter of `text`, which is not empty; 0 if it does not begin with a
+/// letter.
 size_t letterBytes(llvm::StringRef text);
 
-/// What stands for a letter that shown() does not keep; empty: it is kept.
+/// The escape for a letter that shown() replaces; empty for a letter that it keeps.
 std::string escapeOf(llvm::StringRef letter);
 
-/// How many bytes at the end of `text` are the beginning of a letter whose rest may follow.
+/// Number of bytes at the end of `text` that begin a letter whose rest may follow.
 size_t unfinishedBytes(llvm::StringRef text);
 
 } // namespace pipec

@@ -1,6 +1,6 @@
 #include "ir/support/StableBytes.h"
 
-#include "llvm/ADT/ScopeExit.h"
+#include "ir/support/Llvm.h"
 
 namespace pipec {
 
@@ -47,7 +47,7 @@ bool StableBytes::digestIfFirst(llvm::StringRef bytes, Compute compute) {
   lock.unlock();
   std::string sha256;
   // Also when it throws: those who wait for it must not do so for ever.
-  auto end = llvm::make_scope_exit([&] {
+  auto end = atScopeEnd([&] {
     std::lock_guard again(mutex_);
     entry.begun = !sha256.empty();
     entry.sha256 = std::move(sha256);

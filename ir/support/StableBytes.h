@@ -1,5 +1,5 @@
-// Memory that stays as it is, its digests as they become known, and where copies of it are: the
-// weights of a source.
+// Memory that does not change (the weights of a source), its digests as they become known, and the
+// places of its copies in files.
 #pragma once
 
 #include "ir/support/FileId.h"
@@ -20,23 +20,24 @@ class StableBytes {
 public:
   using Compute = llvm::function_ref<std::string()>; // sha256 in hex
 
-  /// The bytes do not change while this lives; `owner`, which is kept, sees to it that they stay.
+  /// Registers bytes that do not change while this object lives. It keeps `owner`, which owns them.
   void add(llvm::StringRef bytes, std::shared_ptr<const void> owner);
-  /// Whether exactly these were added.
+  /// Whether exactly these bytes were added.
   bool has(llvm::StringRef bytes) const;
 
-  /// Computes the digest of bytes that were added where nobody has begun to; false where somebody
-  /// has, or where they were not added. Throws what `compute` throws: then nobody has begun.
+  /// Computes the digest of added bytes. Returns false if another thread already owns the
+  /// computation, or if the bytes were not added. If `compute` throws, the exception passes on and
+  /// the computation has no owner again.
   bool digestIfFirst(llvm::StringRef bytes, Compute compute);
-  /// The digest of bytes that were added: computed, or waited for where somebody else has begun.
-  /// When he fails this one begins.
+  /// The digest of added bytes. If another thread already owns the computation, waits for it. If
+  /// that thread fails, the caller takes over.
   std::string digestOf(llvm::StringRef bytes, Compute compute);
   size_t totalBytes() const;
 
-  /// Bytes that were added were written to that offset of a file, straight from their memory.
+  /// Records that added bytes were written to that offset of a file, directly from their memory.
   void noteWritten(const FileId &file, uint64_t offset, llvm::StringRef bytes);
   bool anyWritten() const;
-  /// Whether noteWritten said so.
+  /// Whether noteWritten recorded this.
   bool wereWritten(const FileId &file, uint64_t offset, llvm::StringRef bytes) const;
 
 private:
@@ -49,7 +50,7 @@ private:
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<Place, Entry> entries_; // only looked up
+  std::map<Place, Entry> entries_; // look-ups only
   std::map<std::pair<FileId, uint64_t>, Place> written_;
   size_t totalBytes_ = 0;
   std::vector<std::shared_ptr<const void>> owners_;

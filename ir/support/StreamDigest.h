@@ -1,4 +1,4 @@
-// The digest of a file while somebody writes it.
+// The digest of a file, computed while the file is written.
 #pragma once
 
 #include "ir/support/PieceThread.h"
@@ -10,19 +10,19 @@
 
 namespace pipec {
 
-/// sha256 of bytes that come in pieces, computed on another thread. A piece that is in `stable` is
-/// not copied, and its own digest comes out of the same work.
+/// sha256 of bytes that arrive in pieces, computed on another thread. A piece that is in `stable`
+/// is not copied, and the same work also gives its own digest.
 class StreamDigest {
 public:
   using Also = std::function<void(llvm::StringRef)>;
-  /// `also` gets all bytes in order on that thread, just before they are hashed: what it reads is
-  /// in the processor's cache then. What it throws finish() throws.
+  /// `also` gets all bytes in order on that thread, just before they are hashed, so they enter the
+  /// processor's cache once. finish() throws what it throws.
   explicit StreamDigest(std::shared_ptr<StableBytes> stable, Also also = {});
 
-  /// Waits for the other thread only where the bytes are many and not stable, or it is far behind.
+  /// Waits for the other thread only if the bytes are many and not stable, or if it is far behind.
   void append(llvm::StringRef bytes);
-  /// In hex, when all is hashed; throws what went wrong on the other thread. Once, and nothing
-  /// after it.
+  /// The digest in hex, when all is hashed. Throws what went wrong on the other thread. Call it
+  /// once, as the last call.
   std::string finish();
 
 private:

@@ -1,5 +1,8 @@
 #include "ir/support/UnfinishedOutputs.h"
 
+#include "llvm/ADT/STLExtras.h"
+
+#include <cstring>
 #include <filesystem>
 #include <sys/stat.h>
 #include <utility>
@@ -12,13 +15,42 @@ constexpr int kMostNames = 1000;
 
 } // namespace
 
+void UnfinishedPaths::insert(const std::string &path) {
+  if (!paths_.insert(path).second || path.size() >= sizeof Copy::text)
+    return;
+  auto free = llvm::find_if(copies_, [](const Copy &copy) { return !copy.isUsed; });
+  if (free == copies_.end())
+    return;
+  std::memcpy(free->text, path.c_str(), path.size() + 1);
+  free->isUsed = true; // only now: the handler reads whole texts
+}
+
+bool UnfinishedPaths::erase(const std::string &path) {
+  for (Copy &copy : copies_)
+    if (copy.isUsed && path == copy.text)
+      copy.isUsed = false;
+  return paths_.erase(path) != 0;
+}
+
+void UnfinishedPaths::clear() {
+  for (Copy &copy : copies_)
+    copy.isUsed = false;
+  paths_.clear();
+}
+
+void UnfinishedPaths::forEachAfterCrash(llvm::function_ref<void(const char *)> use) const {
+  for (const Copy &copy : copies_)
+    if (copy.isUsed)
+      use(copy.text);
+}
+
 UnfinishedOutputs &unfinishedOutputs() {
   static UnfinishedOutputs outputs;
   return outputs;
 }
 
 void removeTree(const std::string &path) {
-  // A writer may still be adding a file: a few tries.
+  // A writer may still be adding a file, so this tries a few times.
   for (int attempt = 0; attempt < 10; ++attempt) {
     std::error_code error;
     std::filesystem::remove_all(path, error);
@@ -55,7 +87,7 @@ std::error_code UnfinishedDirectory::make(const std::string &name) {
   return {};
 }
 
-bool UnfinishedDirectory::isOpen() const { return unfinishedOutputs().paths.count(path_) != 0; }
+bool UnfinishedDirectory::isOpen() const { return unfinishedOutputs().paths.contains(path_); }
 
 void UnfinishedDirectory::release() { unfinishedOutputs().paths.erase(std::exchange(path_, "")); }
 

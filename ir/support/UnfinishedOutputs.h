@@ -1,6 +1,10 @@
-// Output that is not complete yet: what goes away when the process is told to stop.
+// Outputs that are not complete yet. They are removed if the process is told to stop.
 #pragma once
 
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+#include <array>
+#include <atomic>
 #include <mutex>
 #include <set>
 #include <string>
@@ -8,20 +12,49 @@
 
 namespace pipec {
 
+/// A set of paths, with a copy that the handler of a crash may read: it may take no lock and no
+/// memory, and a set may be half changed. One thread at a time changes it.
+class UnfinishedPaths {
+public:
+  void insert(const std::string &path);
+  /// Whether it was there.
+  bool erase(const std::string &path);
+  bool contains(const std::string &path) const { return paths_.count(path) != 0; }
+  bool empty() const { return paths_.empty(); }
+  auto begin() const { return paths_.begin(); }
+  auto end() const { return paths_.end(); }
+  void clear();
+
+  /// For a signal handler, in any state of the process. Leaves out paths of more than 4095
+  /// characters, and what is more than 32 paths. A path that another thread removes meanwhile may
+  /// come with a part of the one that takes its place.
+  void forEachAfterCrash(llvm::function_ref<void(const char *)> use) const;
+
+private:
+  struct Copy {
+    std::atomic<bool> isUsed = false;
+    char text[4096];
+  };
+  std::set<std::string> paths_;
+  std::array<Copy, 32> copies_;
+};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
 /// Temporary files and directories of this process. Hold `mutex` while making, publishing or
-/// removing one; once `abandoned`, the process is ending and nothing more may be made or published.
+/// removing one. Once `abandoned` is set, the process is ending and nothing may be made or
+/// published.
 struct UnfinishedOutputs {
   std::mutex mutex;
-  std::set<std::string> paths;
+  UnfinishedPaths paths;
   bool abandoned = false;
 };
 
 UnfinishedOutputs &unfinishedOutputs();
 
-/// Removes a file, or a directory with what is in it; never follows a link.
+/// Removes a file, or a directory with its content. Never follows a link.
 void removeTree(const std::string &path);
 
-/// A new directory that goes away with this object, and when the process is told to stop, unless it
+/// A new directory that is removed with this object, or when the process is told to stop, unless it
 /// was released. One thread at a time.
 class UnfinishedDirectory {
 public:
@@ -30,15 +63,15 @@ public:
   UnfinishedDirectory &operator=(UnfinishedDirectory &&) = delete;
   ~UnfinishedDirectory();
 
-  /// `name`, or name-1, name-2 ... where that is taken: by what a killed process with our number
-  /// left, or by another writer of this one. Only on an object that has none. Errors: of mkdir;
-  /// operation_canceled when the process is ending.
+  /// Makes the directory `name`, or name-1, name-2 ... if that is taken by a killed process with
+  /// our number or by another writer of this one. Call it only on an object without a directory.
+  /// Errors: of mkdir; operation_canceled if the process is ending.
   std::error_code make(const std::string &name);
   const std::string &path() const { return path_; }
-  /// Whether it is still there to be published, and not removed because the process is ending. Hold
-  /// the mutex of unfinishedOutputs() from before asking until after release().
+  /// Whether the directory still exists for publication, and was not removed because the process is
+  /// ending. Hold the mutex of unfinishedOutputs() from this call until after release().
   bool isOpen() const;
-  /// It has another name now, or belongs to someone else.
+  /// The directory has another name now, or another owner.
   void release();
 
 private:

@@ -5,11 +5,11 @@
 
 namespace pipec {
 
-/// "2.11.0", "2.12.0a0+git1234", "2.6.0.dev20250101+cu130": three numbers, and what Python's
-/// packages put behind them.
+/// Whether the text is a version: "2.11.0", "2.12.0a0+git1234", "2.6.0.dev20250101+cu130". Three
+/// numbers, then the suffixes of Python packages.
 bool isVersion(llvm::StringRef text);
 
-/// The same release: all but what stands behind "+", which names a build.
+/// Whether both are the same release: all is equal except the part behind "+", which names a build.
 bool isSameRelease(llvm::StringRef version, llvm::StringRef other);
 
 } // namespace pipec

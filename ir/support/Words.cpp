@@ -1,5 +1,7 @@
 #include "ir/support/Words.h"
 
+#include "ir/support/Llvm.h"
+
 #include <algorithm>
 
 namespace pipec {
@@ -8,7 +10,7 @@ std::string nearestName(llvm::StringRef name, llvm::ArrayRef<std::string> names)
   size_t least = std::max<size_t>(1, name.size() / 3) + 1;
   std::string nearest;
   for (llvm::StringRef candidate : names) {
-    bool lastPart = !name.empty() && candidate.endswith("." + name.str());
+    bool lastPart = !name.empty() && endsWith(candidate, "." + name.str());
     size_t distance = lastPart ? 1 : name.edit_distance(candidate);
     if (distance < least) {
       least = distance;
@@ -25,7 +27,7 @@ std::string didYouMean(llvm::StringRef name, llvm::ArrayRef<std::string> names,
 }
 
 std::string counted(size_t number, const std::string &noun) {
-  std::string plural = llvm::StringRef(noun).endswith("ch") ? "es" : "s"; // micro-batches
+  std::string plural = endsWith(noun, "ch") ? "es" : "s"; // micro-batches
   return std::to_string(number) + " " + noun + (number == 1 ? "" : plural);
 }
 

@@ -1,4 +1,4 @@
-// Words that messages share: "did you mean ...?", and things with their number.
+// Phrases that messages share: "did you mean ...?", and counted nouns.
 #pragma once
 
 #include "llvm/ADT/ArrayRef.h"
@@ -8,11 +8,11 @@
 
 namespace pipec {
 
-/// The most similar of `names` (the first of equals), or empty when none is close: at most a third
-/// of the letters differ, or the name is the last part of a dotted one ("head" of "decoder.head").
+/// The most similar of `names` (the first of equals), or empty if none is close: at most a third of
+/// the letters differ, or the name is the last part of a dotted one ("head" of "decoder.head").
 std::string nearestName(llvm::StringRef name, llvm::ArrayRef<std::string> names);
 
-/// "did you mean X?", or `otherwise` when no name is close.
+/// "did you mean X?", or `otherwise` if no name is close.
 std::string didYouMean(llvm::StringRef name, llvm::ArrayRef<std::string> names,
                        const std::string &otherwise = "");
 

@@ -1,4 +1,4 @@
-// One way to write a file that nobody reads while it is written.
+// Writes a file in one step, for files that are not read while they are written.
 #pragma once
 
 #include "llvm/ADT/StringRef.h"
@@ -7,8 +7,8 @@
 
 namespace pipec {
 
-/// Creates or replaces the file. A disk that is full is noticed, too: the code is what the system
-/// said last. Callers say which option or output it was about.
+/// Creates or replaces the file. A full disk is an error, too. The code is the last one of the
+/// system. Callers name the option or output.
 std::error_code writeFile(llvm::StringRef path, llvm::StringRef bytes);
 
 } // namespace pipec

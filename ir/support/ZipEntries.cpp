@@ -1,5 +1,6 @@
 #include "ir/support/ZipEntries.h"
 
+#include "ir/support/Llvm.h"
 #include "llvm/Support/Endian.h"
 
 #include <algorithm>
@@ -15,11 +16,11 @@ constexpr size_t kEndBytes = 22, kLocatorBytes = 20, kEntryBytes = 46, kHeaderBy
 /// Little-endian numbers of a record that lies in the file as a whole.
 class Record {
 public:
-  /// Nothing where it does not: offsets of a damaged archive may point anywhere.
+  /// Nothing if it is not inside the file: offsets of a damaged archive may point anywhere.
   static std::optional<Record> at(llvm::StringRef file, uint64_t offset, size_t bytes,
                                   llvm::StringRef mark) {
     if (offset > file.size() || file.size() - offset < bytes ||
-        !file.substr(offset).startswith(mark))
+        !startsWith(file.substr(offset), mark))
       return std::nullopt;
     return Record(file.data() + offset);
   }
@@ -32,7 +33,7 @@ private:
   const char *data_;
 };
 
-/// Where the directory begins. The record that says so is the last, but for a comment.
+/// The offset of the directory. The record that holds it is the last, except for a comment.
 std::optional<uint64_t> directoryOf(llvm::StringRef file) {
   constexpr size_t kMostComment = 1 << 16;
   const size_t from = file.size() - std::min(file.size(), kEndBytes + kMostComment);
@@ -51,7 +52,7 @@ std::optional<uint64_t> directoryOf(llvm::StringRef file) {
   return wide ? std::optional(wide->eight(48)) : std::nullopt;
 }
 
-/// The bytes of an entry that is stored as it is and described with 32 bits.
+/// The bytes of an entry that is stored uncompressed and described with 32 bits.
 llvm::StringRef storedBytes(llvm::StringRef file, const Record &entry) {
   const uint64_t size = entry.four(20), offset = entry.four(42);
   const std::optional<Record> header = Record::at(file, offset, kHeaderBytes, "PK\x03\x04");

@@ -1,4 +1,5 @@
-// What a zip archive holds, whoever wrote it: for saying what a file is. Not for reading models.
+// The content of a zip archive from any writer. It serves to name the kind of a file, not to read
+// models.
 #pragma once
 
 #include "llvm/ADT/StringRef.h"

@@ -3,6 +3,7 @@
 #include "ir/Refusals.h"
 #include "ir/TensorBytes.h"
 #include "ir/support/Json.h"
+#include "ir/support/Llvm.h"
 #include "ir/support/WriteFile.h"
 #include "ir/text/GraphText.h"
 #include "ir/text/PlanText.h"
@@ -314,7 +315,7 @@ llvm::Expected<at::Tensor> AttributeReader::addInner(const json::Value &value,
     } else if (key == "strides" && part.getAsArray()) {
       row.strides.emplace();
       for (const json::Value &stride : *part.getAsArray())
-        row.strides->push_back(stride.getAsInteger().getValueOr(-1));
+        row.strides->push_back(valueOr(stride.getAsInteger(), -1));
       if (llvm::any_of(*row.strides, [](int64_t stride) { return stride < 0; }))
         return wrong("strides of 0 or more");
     } else if (key == "storage" && part.getAsInteger()) {

@@ -12,17 +12,17 @@ namespace pipec {
 
 struct TextOptions {
   enum class Data { None, Small, Directory };
-  /// Where elements go. None: nowhere. Small: up to 256 bytes as hex digits, else nowhere.
-  /// Directory: larger ones into `directory`.
+  /// Where elements are written. None: nowhere. Small: up to 256 bytes as hex digits, larger ones
+  /// nowhere. Directory: larger ones as files in `directory`.
   Data data = Data::Small;
-  std::string directory; // Data::Directory, and where a parser finds data=@NAME
+  std::string directory; // of Data::Directory; a parser looks for data=@NAME there
   bool digests = true;   // false: no sha256, for prints of large models between passes
-  bool scopes = false;   // nodes end in a comment with their module path
+  bool scopes = false;   // true: nodes end in a comment with their module path
   const AttributeNotes *notes = nullptr;
 };
 
-/// Prints the attributes of one model: tensors inside lists, tuples and dicts have storage numbers
-/// too, which say what memory they share with all others.
+/// Prints the attributes of one model. Tensors inside lists, tuples and dicts have storage numbers
+/// too, which show the memory that they share with all other tensors.
 class AttributePrinter {
 public:
   /// Both must live as long as the printer.
@@ -47,13 +47,13 @@ private:
   std::map<TensorKey, int64_t> innerStorages_; // of tensors inside values
 };
 
-/// Collects attribute lines and builds their tensors together, because attributes with one storage
-/// number share memory.
+/// Collects attribute lines and builds all their tensors together, because attributes with one
+/// storage number share memory.
 class AttributeReader {
 public:
   explicit AttributeReader(std::string directory) : tensors_(std::move(directory)) {}
 
-  /// `line`: after the word "attribute". Complaints go to the line.
+  /// Reads `line` after the word "attribute". The line keeps the errors.
   void add(TextLine &line);
   /// Errors: Unreadable (bad data, digest differs), IO, Unsupported (an object), each naming the
   /// attribute and its line.
@@ -67,7 +67,7 @@ private:
     std::string type; // "float32[8,16]" or a TorchScript type
     std::optional<std::vector<std::string>> strides;
     std::string value;
-    TensorRow tensor; // what the keys of the line say of it; its line also for other values
+    TensorRow tensor; // of the keys of the line; other values use only its line number
   };
   llvm::Error addTensor(Row &row);
   llvm::Error addValue(Row &row);

@@ -4,17 +4,15 @@
 #include "ir/NodeInfo.h"
 #include "ir/WholeNumbers.h"
 #include "ir/support/Sha256.h"
+#include "ir/support/StringSwitch.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSwitch.h"
 
 #include <fmt/format.h>
 
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
-
-#include <atomic>
 
 namespace pipec {
 
@@ -24,7 +22,7 @@ using torch::jit::Block;
 using torch::jit::Node;
 using torch::jit::Value;
 
-/// A graph that a node holds: its inputs have names, all else is written as in a model.
+/// Text of a graph that a node holds. Its inputs have names; all else is written as in a model.
 std::string graphText(const torch::jit::Graph &graph) {
   CanonicalWriter writer;
   for (size_t i = 0; i < graph.inputs().size(); ++i)
@@ -45,8 +43,8 @@ std::string textsOf(const List &values, const Print &print) {
   return "[" + text + "]";
 }
 
-/// Every kind has a text that tells its values apart. The switch has no default, so that a kind of
-/// a later LibTorch does not compile before it has one.
+/// Every kind has a text that distinguishes its values. The switch has no default, so a new kind of
+/// a later LibTorch does not compile until it has a text.
 std::string attributeText(Node *node, c10::Symbol name) {
   using Kind = torch::jit::AttributeKind;
   auto ofContent = [](const auto &value) { return contentText(c10::IValue(value)); };
@@ -87,13 +85,7 @@ std::string attributeText(Node *node, c10::Symbol name) {
   llvm_unreachable("covered switch");
 }
 
-/// What has no text is equal to nothing, itself included: a proof that meets it fails.
-std::string equalToNothing(llvm::StringRef what) {
-  static std::atomic<size_t> count{0};
-  return fmt::format("{} #{}", what.str(), count++);
-}
-
-/// Expressions grow with what they are made of: long ones by their digest.
+/// Expressions grow with their operands, so long ones are replaced by their digest.
 std::string shortened(const std::string &expression) {
   constexpr size_t kLimit = 120;
   if (expression.size() <= kLimit)
@@ -121,7 +113,7 @@ bool writes(const torch::jit::Use &use) {
   return alias && alias->isWrite();
 }
 
-/// What a value is called where a loop carries it or a branch gives it.
+/// Adds the names that a value gets if a loop carries it or a branch returns it.
 void addOtherNames(const torch::jit::Use &use, llvm::SetVector<Value *> &names) {
   constexpr size_t kLoopsOwn = 2; // the number of rounds, and whether there is a first
   Node *node = use.user, *owner = node->owningBlock()->owningNode();
@@ -139,7 +131,7 @@ void addOtherNames(const torch::jit::Use &use, llvm::SetVector<Value *> &names) 
   }
 }
 
-/// A list that somebody fills or changes is an object, not a value. All its writers are in the
+/// A list that an operator fills or changes is an object, not a value. All its writers are in the
 /// stage that makes it.
 bool isChanged(Value *value) {
   llvm::SetVector<Value *> names;
@@ -176,14 +168,17 @@ bool isWholeNumberOp(Node *node) {
   if (!node->blocks().empty() || node->outputs().size() != 1 || !isWhole(*node->output()->type()) ||
       isChanged(node->output()))
     return false;
-  bool exact = llvm::StringSwitch<bool>(node->kind().toQualString())
-                   .Cases("aten::size", "aten::len", "aten::dim", "prim::ListConstruct",
-                          "aten::__getitem__", true)
-                   .Cases("aten::add", "aten::sub", "aten::mul", "aten::floordiv", "aten::neg",
-                          "aten::remainder", true)
-                   .Cases("aten::eq", "aten::ne", "aten::lt", "aten::le", "aten::gt", "aten::ge",
-                          "aten::__not__", true)
-                   .Cases("prim::min", "prim::max", "aten::__and__", "aten::__or__", true)
+  bool exact = StringSwitch<bool>(node->kind().toQualString())
+                   .Cases({"aten::size", "aten::len", "aten::dim", "prim::ListConstruct",
+                           "aten::__getitem__"},
+                          true)
+                   .Cases({"aten::add", "aten::sub", "aten::mul", "aten::floordiv", "aten::neg",
+                           "aten::remainder"},
+                          true)
+                   .Cases({"aten::eq", "aten::ne", "aten::lt", "aten::le", "aten::gt", "aten::ge",
+                           "aten::__not__"},
+                          true)
+                   .Cases({"prim::min", "prim::max", "aten::__and__", "aten::__or__"}, true)
                    .Default(false);
   if (!exact)
     return false;
@@ -247,9 +242,9 @@ struct CanonicalWriter::Impl {
     indent = saved;
   }
 
-  /// What LibTorch reads has the results of an If in the order of their first uses, which is
-  /// another one in a stage than in the whole model. Here they are sorted by what the branches
-  /// give: where both give the same, results are one.
+  /// LibTorch's parser orders the results of an If by first use. That order differs between a stage
+  /// and the whole model, so the results are sorted by what the branches return. Results for which
+  /// both branches return the same are one result.
   void writeIf(Node *node, const std::string &right, CanonicalWriter &writer) {
     const size_t header = beginNode(node), first = next;
     next += node->outputs().size();
@@ -272,8 +267,8 @@ struct CanonicalWriter::Impl {
           indent + "  ->" + namesByRank(node->blocks()[b]->outputs(), ranks, writer, " ");
   }
 
-  /// The same for what a loop carries. Two carried values are one where they begin as the same and
-  /// every round makes the same of both.
+  /// The same for carried values of a loop. Two carried values are one if they begin as the same
+  /// value and every round makes the same value of both.
   void writeLoop(Node *node, const std::string &operation, CanonicalWriter &writer) {
     Block &body = *node->blocks()[0];
     at::ArrayRef<Value *> results = node->outputs(), begins = node->inputs(),
@@ -293,8 +288,8 @@ struct CanonicalWriter::Impl {
                     namesByRank(given, ranks, writer, " "));
   }
 
-  /// At first values that begin as the same are one. Rounds of writing the body tell them apart by
-  /// what it gives for each, until no more of them differ.
+  /// At first, values with the same initial value are one. Rounds of writing the body separate
+  /// those for which it returns different values, until no more differ.
   std::vector<size_t> carriedRanks(Block &body, at::ArrayRef<Value *> begins,
                                    CanonicalWriter &writer) {
     std::vector<std::string> texts;
@@ -367,9 +362,9 @@ std::string CanonicalWriter::nameOf(Value *value) {
   if (!text.empty())
     return text;
   std::optional<c10::IValue> content = torch::jit::toIValue(value);
-  if (content && content->isTensor()) // a tensor says all about itself
+  if (content && content->isTensor()) // the text of a tensor is complete without its type
     text = contentText(*content);
-  else if (content && content->isNone()) // whatever Optional it is the None of
+  else if (content && content->isNone()) // the same for every Optional type
     text = "None";
   else
     text = canonicalType(value->type()) + " " +
@@ -378,7 +373,7 @@ std::string CanonicalWriter::nameOf(Value *value) {
 }
 
 void CanonicalWriter::write(Node *node) {
-  // Boundaries say where stages meet, not what is computed.
+  // Boundaries only separate stages; they compute nothing.
   if (node->kind() == c10::prim::Constant || node->kind() == cutSymbol())
     return;
   if (node->kind() == c10::prim::Loop)
@@ -387,7 +382,7 @@ void CanonicalWriter::write(Node *node) {
   if (node->kind() == c10::prim::If)
     return impl_->writeIf(node, right, *this);
   if (isWholeNumberOp(node)) {
-    // What has no value is named by its type: nothing else tells two of them apart.
+    // A value without content is named by its type, its only property.
     impl_->names[node->output()] = node->kind() == c10::prim::Uninitialized
                                        ? right + " : " + canonicalType(node->output()->type())
                                        : shortened(right);

@@ -1,6 +1,6 @@
-// Canonical lines of a flat graph: two graphs that do the same in the same order have the same
-// lines, whatever their values are called and wherever their constants stand. Digests and the
-// validator's comparison are over these lines; nothing parses them.
+// Canonical lines of a flat graph. Two graphs that do the same in the same order have the same
+// lines, whatever the names of their values and the places of their constants. Digests and the
+// validator's comparison use these lines; no code parses them.
 #pragma once
 
 #include "ir/Model.h"
@@ -17,20 +17,20 @@ struct Value;
 
 namespace pipec {
 
-/// Writes one node at a time, so that a graph that is spread over stages can be written as one.
+/// Writes one node at a time, so that the stages of a graph can be written as one graph.
 class CanonicalWriter {
 public:
   CanonicalWriter();
   ~CanonicalWriter();
-  /// Gives a value a name from outside: a user input, an attribute.
+  /// Names a value that comes from outside: a user input, an attribute.
   void name(torch::jit::Value *value, std::string text);
-  /// The name of a value; constants by type and content; "%undefined" for a value that was never
-  /// written.
+  /// The name of a value. A constant is named by type and content, a value that was never written
+  /// "%undefined".
   std::string nameOf(torch::jit::Value *value);
-  /// One line for the node and one per line of its blocks. Results are numbered in order, those of
-  /// branches and loops in an order of their own that does not depend on who uses them. Constants
-  /// and arithmetic on whole numbers print nothing: they are named by what they are, so that it
-  /// does not matter where and how often they are computed.
+  /// Writes one line for the node and one per line of its blocks. Results are numbered in order.
+  /// Results of branches and loops are sorted independently of their uses. Constants and arithmetic
+  /// on whole numbers write no line: their values are named by content, so the place and number of
+  /// their computations do not matter.
   void write(torch::jit::Node *node);
   void line(std::string text);
   const std::vector<std::string> &lines() const;
@@ -45,15 +45,15 @@ private:
 /// Lines of the graph: inputs by argument name, attributes by name (kind constant: by content),
 /// results by output leaf and state.
 std::vector<std::string> canonicalLines(const Model &model);
-/// What these lines call values of the graph; a null value has no name.
+/// The names of values of the graph in these lines. A null value has no name.
 std::vector<std::string> canonicalNames(const Model &model,
                                         llvm::ArrayRef<torch::jit::Value *> values);
-/// The operator of one of these lines as messages name it, with module and source line; empty for
-/// a line of inputs or results.
+/// Describes the operator of one of these lines for messages, with module and source line; empty
+/// for a line of inputs or results.
 std::string describeLine(const Model &model, size_t line);
 
-/// The operators that canonical lines leave out because they are named by what they are, blocks
-/// included: how many of each kind.
+/// Counts, by kind, the operators that canonical lines omit because their values are named by
+/// content. Blocks are included.
 std::map<std::string, int64_t> countWholeNumberOps(const Model &model);
 void countWholeNumberOps(const torch::jit::Block &block, std::map<std::string, int64_t> &counts);
 
@@ -61,7 +61,7 @@ void countWholeNumberOps(const torch::jit::Block &block, std::map<std::string, i
 /// name.
 std::string contentDigest(const std::vector<std::string> &lines,
                           std::vector<std::string> attributeLines);
-/// `content`: its contentText.
+/// `content` is the attribute's contentText.
 std::string attributeLine(const std::string &name, AttributeKind kind, const std::string &content);
 
 } // namespace pipec

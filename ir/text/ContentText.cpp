@@ -24,12 +24,11 @@ std::string sequenceText(llvm::ArrayRef<c10::IValue> values, char open, char clo
   return text + close;
 }
 
-/// A capsule is memory of a library: only its object's __getstate__ knows what is in it.
+/// A capsule is memory of a library: only its object's __getstate__ can describe the content.
 std::string stateText(const c10::IValue &value) {
-  static std::atomic<size_t> unknown{0};
   const std::string type = "object " + canonicalType(value.type());
   if (!value.isObject())
-    return fmt::format("{} #{}", type, unknown++);
+    return equalToNothing(type);
   const c10::ivalue::Object &object = value.toObjectRef();
   if (torch::jit::Function *getState = object.type()->findMethod("__getstate__"))
     return type + " " + contentText((*getState)({value}), Objects::ByState);
@@ -93,6 +92,11 @@ std::string contentText(const c10::IValue &value, Objects objects) {
   std::ostringstream os;
   os << value;
   return os.str();
+}
+
+std::string equalToNothing(llvm::StringRef what) {
+  static std::atomic<size_t> count{0};
+  return fmt::format("{} #{}", what.str(), count++);
 }
 
 bool holdsObject(const c10::IValue &value) {

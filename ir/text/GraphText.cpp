@@ -4,6 +4,7 @@
 #include "ir/Refusals.h"
 #include "ir/TorchError.h"
 #include "ir/support/Json.h"
+#include "ir/support/Llvm.h"
 #include "ir/text/TextLine.h"
 #include "ir/text/ValueText.h"
 #include "llvm/ADT/StringExtras.h"
@@ -40,7 +41,7 @@ bool isKeyword(llvm::StringRef word) {
   return words.contains(word);
 }
 
-/// `name` as LibTorch's lexer reads an identifier.
+/// `name` as an identifier of LibTorch's lexer.
 std::string identifier(const std::string &name) {
   std::string out;
   for (const char c : name)
@@ -50,9 +51,9 @@ std::string identifier(const std::string &name) {
   return out;
 }
 
-/// Types print in LibTorch's own form, which for tensors carries what is known of shape and
-/// strides. Its parser refuses strides beside sizes that are not all known, and symbolic sizes:
-/// those print as `*` and without strides.
+/// Types print in LibTorch's own form, which for tensors includes the known shape and strides. Its
+/// parser refuses strides beside sizes that are not all known, and symbolic sizes. These sizes
+/// print as `*`, without strides.
 std::string typeText(const c10::TypePtr &type) {
   std::ostringstream out;
   out << *type;
@@ -153,7 +154,7 @@ private:
   llvm::raw_ostream &os_;
   const bool scopes_;
   size_t next_ = 0;
-  std::unordered_map<const Value *, std::string> names_; // looked up, never walked
+  std::unordered_map<const Value *, std::string> names_; // look-ups only
 };
 
 /// A string literal that LibTorch's lexer reads back; nullopt for characters that it cannot.
@@ -269,7 +270,7 @@ std::string dedented(llvm::StringRef text) {
   std::string out;
   for (llvm::StringRef line : llvm::split(text, '\n')) {
     const llvm::StringRef trimmed = line.trim();
-    if (trimmed.empty() || trimmed.startswith("#"))
+    if (trimmed.empty() || startsWith(trimmed, "#"))
       continue;
     if (margin == llvm::StringRef::npos)
       margin = line.size() - line.ltrim(' ').size();
@@ -284,11 +285,12 @@ std::vector<llvm::StringRef> scopeComments(llvm::StringRef text) {
   bool inHeader = true;
   for (llvm::StringRef line : llvm::split(text, '\n')) {
     const llvm::StringRef content = line.trim();
-    if (content.empty() || content.startswith("#"))
+    if (content.empty() || startsWith(content, "#"))
       continue;
-    const bool isNode = !inHeader && !content.startswith("->") && !content.startswith("return (") &&
-                        !(content.startswith("block") && content.endswith("):"));
-    inHeader = inHeader && !content.endswith("):");
+    const bool isNode = !inHeader && !startsWith(content, "->") &&
+                        !startsWith(content, "return (") &&
+                        !(startsWith(content, "block") && endsWith(content, "):"));
+    inHeader = inHeader && !endsWith(content, "):");
     if (isNode)
       scopes.push_back(content.contains(kScopeComment) ? content.rsplit(kScopeComment).second.trim()
                                                        : "");
@@ -296,7 +298,7 @@ std::vector<llvm::StringRef> scopeComments(llvm::StringRef text) {
   return scopes;
 }
 
-/// Nodes stand in the text in the order of this walk.
+/// Nodes are in the text in the order of this walk.
 void setScopes(Block *block, llvm::ArrayRef<llvm::StringRef> &scopes) {
   for (Node *node : block->nodes()) {
     if (scopes.empty())
@@ -314,13 +316,13 @@ size_t lineOfClassType(llvm::StringRef text, std::string &type) {
   size_t line = 0;
   for (llvm::StringRef content : llvm::split(text, '\n')) {
     ++line;
-    if (content.trim().startswith("#"))
+    if (startsWith(content.trim(), "#"))
       continue;
     for (size_t at = content.find("__torch__."); at != llvm::StringRef::npos;
          at = content.find("__torch__.", at + 1)) {
       const llvm::StringRef name = content.drop_front(at).take_while(
           [](char c) { return llvm::isAlnum(c) || c == '_' || c == '.'; });
-      if (name.startswith("__torch__.torch.classes."))
+      if (startsWith(name, "__torch__.torch.classes."))
         continue;
       type = name.str();
       return line;

@@ -21,29 +21,29 @@ struct Node;
 namespace pipec {
 
 /// Prints `graph(...): ... return (...)`, each line after `indent` blanks. Graph inputs have the
-/// names of `inputNames`, or their own where that is shorter (other characters than letters, digits
-/// and _ become _); every other value has a number in program order, so that print(parse(print(g)))
-/// == print(g). Constants that LibTorch's parser does not read are written
-/// `prim::Constant[json="..."]`. With `scopes` each node of a module ends in a comment with its
+/// names of `inputNames`, or their own if `inputNames` is shorter (characters other than letters,
+/// digits and _ become _). Every other value has a number in program order, so
+/// print(parse(print(g))) == print(g). Constants that LibTorch's parser does not read are written
+/// as `prim::Constant[json="..."]`. With `scopes` each node of a module ends in a comment with its
 /// module path, `  # in enc.fc1`, which parseGraph reads.
 void printGraph(const torch::jit::Graph &graph, llvm::raw_ostream &os, unsigned indent = 0,
                 bool scopes = false, const std::vector<std::string> &inputNames = {});
 
-/// Parses what printGraph wrote. `firstLine`: line number of the text's first line in its file.
-/// Errors: Unreadable with LibTorch's message and the line; Unsupported for class and NamedTuple
-/// types, which text cannot define.
+/// Parses the output of printGraph. `firstLine` is the line number of the text's first line in its
+/// file. Errors: Unreadable with LibTorch's message and the line; Unsupported for class and
+/// NamedTuple types, which text cannot define.
 llvm::Expected<std::shared_ptr<torch::jit::Graph>> parseGraph(llvm::StringRef text,
                                                               size_t firstLine = 1);
 
-/// Name and type of each input of a graph, type of each output; types as TorchScript source writes
-/// them.
+/// Name and type of each input of a graph, and type of each output. Types are written as in
+/// TorchScript source.
 struct GraphEnds {
   std::vector<std::pair<std::string, std::string>> inputs;
   std::vector<std::string> outputs;
 };
 GraphEnds endsOf(const torch::jit::Graph &graph);
 
-/// A type as TorchScript source writes it ("List[Tensor]"). Errors: Unreadable.
+/// Parses a type as TorchScript source writes it ("List[Tensor]"). Errors: Unreadable.
 llvm::Expected<c10::TypePtr> typeFromText(llvm::StringRef text);
 
 } // namespace pipec

@@ -1,5 +1,6 @@
 // The reading half of ir/text/ModelText.h.
 #include "ir/MarkerOps.h"
+#include "ir/support/Llvm.h"
 #include "ir/text/GraphText.h"
 #include "ir/text/ModelText.h"
 #include "ir/text/PlanText.h"
@@ -55,7 +56,7 @@ private:
   llvm::StringRef current() const { return lines_[next_].trim(); }
   size_t lineNumber() const { return next_ + 1; }
   bool skipToContent() {
-    while (next_ < lines_.size() && (current().empty() || current().startswith("#")))
+    while (next_ < lines_.size() && (current().empty() || startsWith(current(), "#")))
       ++next_;
     return next_ < lines_.size();
   }
@@ -139,7 +140,7 @@ llvm::Error ModelParser::parseBody(Common &common, AttributeReader &attributes, 
         return textError(next_, 1, "the model has no graph");
       return llvm::Error::success();
     }
-    if (model && current().startswith("graph(")) {
+    if (model && startsWith(current(), "graph(")) {
       if (model->graph)
         return textError(lineNumber(), 1, "the model has a second graph");
       llvm::Expected<std::shared_ptr<torch::jit::Graph>> graph = parseGraphHere();
@@ -207,7 +208,7 @@ llvm::Expected<std::shared_ptr<torch::jit::Graph>> ModelParser::parseGraphHere()
   std::string text;
   for (; next_ < lines_.size(); ++next_) {
     text += lines_[next_].rtrim().str() + "\n";
-    if (!current().startswith("return ("))
+    if (!startsWith(current(), "return ("))
       continue;
     ++next_;
     registerMarkerOps();
@@ -230,7 +231,7 @@ llvm::Expected<Stage> ModelParser::parseStageHere(TextLine &line, size_t index) 
         return textError(next_, 1, fmt::format("stage {} has no graph", index));
       return stage;
     }
-    if (current().startswith("graph(")) {
+    if (startsWith(current(), "graph(")) {
       llvm::Expected<std::shared_ptr<torch::jit::Graph>> graph = parseGraphHere();
       if (!graph)
         return graph.takeError();

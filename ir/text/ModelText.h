@@ -28,29 +28,28 @@ namespace pipec {
 llvm::Error print(const Model &model, llvm::raw_ostream &os, const TextOptions &options = {});
 llvm::Error print(const StagedModel &model, llvm::raw_ostream &os, const TextOptions &options = {});
 
-/// What passes work on: a model, or after the split its stages.
+/// The object of a pass: a model or, after the split, its stages.
 using AnyModel = std::variant<Model, StagedModel>;
 llvm::Expected<std::string> toText(const AnyModel &model, const TextOptions &options = {});
 
-/// Text without weights' digests: tells whether a pass changed anything, for a cost that does not
-/// depend on the weights.
+/// Text without digests of weights. It shows whether a pass changed anything, at a cost that does
+/// not depend on the weights.
 std::string structureText(const Model &model);
 std::string structureText(const StagedModel &model);
 
 struct ParsedModel {
   AnyModel model;
-  AttributeNotes notes; // give them to TextOptions to print what was read
+  AttributeNotes notes; // pass them to TextOptions to print what was read
 };
 
-/// All models of a text, separated by lines `# -----`. Lines that start with # are comments.
-/// Where a model has no `input` or `output` lines they are made from its graph.
-/// `directory`: where data=@NAME is found. Errors: Unreadable with line and column, Unsupported,
-/// IO.
+/// All models of a text, separated by lines `# -----`. Lines that start with # are comments. A
+/// model without `input` or `output` lines gets them from its graph. `directory` holds the files of
+/// data=@NAME. Errors: Unreadable with line and column, Unsupported, IO.
 llvm::Expected<std::vector<ParsedModel>> parseModels(llvm::StringRef text,
                                                      const std::string &directory = "");
 
-/// The one model of a text. Errors: as above, and Unreadable when there is not exactly one of that
-/// kind.
+/// The only model of a text. Errors: as above, and Unreadable if the text does not have exactly one
+/// model of that kind.
 llvm::Expected<Model> parseModel(llvm::StringRef text, const std::string &directory = "");
 llvm::Expected<StagedModel> parseStagedModel(llvm::StringRef text,
                                              const std::string &directory = "");

@@ -1,6 +1,6 @@
-// The plan's parts as lines of our text form: stages, ports, channels, ties. One print and one
-// parse function per entity; a printed line starts with the entity's keyword, which the parse
-// functions expect to be consumed already.
+// The plan's parts as lines of our text form: stages, ports, channels, ties. Each entity has one
+// print and one parse function. A printed line starts with the entity's keyword. A parse function
+// expects that the keyword is already consumed.
 #pragma once
 
 #include "ir/plan/Plan.h"

@@ -67,7 +67,7 @@ OutputTree parseTreeText(TextLine &line, llvm::StringRef text) {
   tree.leaf = 0;
   const size_t open = text.find_first_of("([{");
   if (open == llvm::StringRef::npos || text.size() < open + 2) {
-    line.complain("outputs: expected a leaf number or a bracket, got " + text.str());
+    line.complain("outputs: expected the number of an output or a bracket, got " + text.str());
     return tree;
   }
   const llvm::StringRef inside = text.slice(open + 1, text.size() - 1);

@@ -1,5 +1,5 @@
-// What the text forms of models and of staged models share: arguments, results, tensors. As in
-// PlanText.h.
+// The common part of the text forms of models and staged models: arguments, results, tensors.
+// Functions are as in PlanText.h.
 #pragma once
 
 #include "ir/plan/Plan.h"
@@ -24,7 +24,7 @@ OutputLeaf parseLeaf(TextLine &line, size_t expectedIndex);
 std::string batchText(const Signature &signature);
 void parseBatch(TextLine &line, Signature &signature);
 
-/// ` tensor=float32[B,8] strides=[8,1] requires_grad bytes=64`, or nothing when the spec is not
+/// ` tensor=float32[B,8] strides=[8,1] requires_grad bytes=64`, or nothing if the spec is not
 /// known.
 std::string specText(const TensorSpec &spec);
 TensorSpec parseSpec(TextLine &line);
@@ -32,7 +32,7 @@ TensorSpec parseSpec(TextLine &line);
 std::string listText(llvm::ArrayRef<std::string> words);
 std::string listText(llvm::ArrayRef<size_t> indices);
 
-/// A type contains blanks only inside brackets, so it is one token.
+/// Reads a type as one token: it contains blanks only inside brackets.
 std::string parseType(TextLine &line);
 
 } // namespace pipec

@@ -3,6 +3,7 @@
 #include "ir/TensorBytes.h"
 #include "ir/TorchError.h"
 #include "ir/support/CannotRead.h"
+#include "ir/support/Llvm.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 #include <ATen/ops/empty.h>
@@ -52,7 +53,7 @@ llvm::Expected<at::Tensor> TensorRows::add(TensorRow row) {
   return tensor;
 }
 
-/// Numbers in the text are labels; a row without one shares with nobody.
+/// Numbers in the text are labels; a row without a label shares no memory.
 void TensorRows::numberStorages() {
   std::map<int64_t, int64_t> labels;
   int64_t next = 0;
@@ -76,7 +77,7 @@ llvm::Error TensorRows::build() {
   for (Entry &entry : entries_) {
     llvm::Error filled = llvm::Error::success();
     llvm::Error built = guardTorchVoid(ExitCode::Unreadable, "building the tensor", [&] {
-      // In place: who asked for the tensor has it already.
+      // In place, because the requester of the tensor already has it.
       entry.tensor.set_(storages[entry.storage].storage(), entry.row.offset, entry.row.head.sizes,
                         entry.strides);
       filled = fill(entry);
@@ -100,7 +101,7 @@ llvm::Error TensorRows::fill(Entry &entry) {
     if (llvm::Error error = setElements(entry.tensor, *bytes))
       return error;
   } else if (data = row.data; data.consume_front("@")) {
-    if (data.contains('/') || data.empty() || data.startswith("."))
+    if (data.contains('/') || data.empty() || startsWith(data, "."))
       return failf(ExitCode::Unreadable,
                    "data: expected the name of a file beside the text, got {}", data.str());
     const std::string path = directory_ + "/" + data.str();

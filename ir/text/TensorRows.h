@@ -1,4 +1,4 @@
-// The tensors of a text: those with one storage number share memory, so all of them are described
+// The tensors of a text. Tensors with one storage number share memory, so all of them are described
 // first and built together.
 #pragma once
 
@@ -8,24 +8,23 @@
 
 namespace pipec {
 
-/// What the text said about a tensor's elements: lets a later print say the same again, as long as
-/// the elements are still these.
+/// The description of a tensor's elements in the text. A later print repeats it as long as the
+/// elements have not changed.
 struct AttributeNote {
   std::string digest;   // of the elements as built
-  std::string recorded; // sha256 as the text had it; differs from digest where the weights were
-                        // left out
+  std::string recorded; // sha256 in the text; differs from digest if the weights were left out
   std::string data;     // "seed(1)", "none", ...
 };
 /// By the name of the attribute; "name[2]" is the third tensor inside its value.
 using AttributeNotes = std::map<std::string, AttributeNote>;
 
-/// One tensor as the text has it.
+/// One tensor of the text.
 struct TensorRow {
   std::string name; // as in AttributeNotes
   size_t line = 0;
   TensorHead head;
   std::optional<std::vector<int64_t>> strides; // absent: contiguous
-  int64_t storage = -1;                        // a label of the text; -1: shares with nobody
+  int64_t storage = -1;                        // a label of the text; -1: shares no memory
   int64_t offset = 0;                          // in elements, from the start of the storage
   bool requiresGrad = false;
   std::string sha256;        // "": not checked
@@ -34,11 +33,11 @@ struct TensorRow {
 
 class TensorRows {
 public:
-  /// `directory`: where data=@NAME is found.
+  /// `directory` holds the files of data=@NAME.
   explicit TensorRows(std::string directory) : directory_(std::move(directory)) {}
 
-  /// The tensor that build() fills; empty until then. Errors: Unreadable (sizes and strides that
-  /// do not fit).
+  /// Returns the tensor that build() fills; it is empty until then. Errors: Unreadable (sizes and
+  /// strides that do not fit).
   llvm::Expected<at::Tensor> add(TensorRow row);
 
   /// Errors: Unreadable (bad data, digest differs), IO, each naming the attribute and its line.

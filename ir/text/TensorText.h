@@ -1,5 +1,5 @@
-// Tensors as text: dtype and sizes, a digest of their elements, and where the elements come from
-// when the text is read.
+// Tensors as text: dtype and sizes, a digest of their elements, and the source of the elements for
+// a reader of the text.
 #pragma once
 
 #include "ir/support/Error.h"
@@ -28,15 +28,15 @@ llvm::Expected<TensorHead> tensorHeadFromText(llvm::StringRef text);
 /// Elements in row-major order, whatever the strides; on the CPU.
 std::string elementBytes(const at::Tensor &tensor);
 
-/// Writes elements (row-major) into `tensor`. Errors: Unreadable when their number of bytes is not
-/// the tensor's.
+/// Writes elements (row-major) into `tensor`. Errors: Unreadable if the number of bytes does not
+/// fit the tensor.
 llvm::Error setElements(at::Tensor &tensor, llvm::StringRef bytes);
 /// Fills `tensor` from a generator seeded with `seed`: normal numbers, small integers, truth
 /// values. The same seed gives the same bits.
 void fillFromSeed(at::Tensor &tensor, uint64_t seed);
 
 std::string hexText(llvm::StringRef bytes);
-/// nullopt when it is no hex text.
+/// nullopt if the text is not hex.
 std::optional<std::string> parseHex(llvm::StringRef text);
 
 } // namespace pipec

@@ -1,6 +1,7 @@
 #include "ir/text/TextLine.h"
 
 #include "ir/support/Json.h"
+#include "ir/support/Llvm.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -10,14 +11,14 @@ namespace {
 bool isPlain(char c) { return llvm::isAlnum(c) || llvm::StringRef("_.:/*+-").contains(c); }
 
 std::string unquoted(llvm::StringRef text) {
-  if (!text.startswith("\""))
+  if (!startsWith(text, "\""))
     return text.str();
   llvm::Expected<llvm::json::Value> value = llvm::json::parse(text);
   if (!value) {
     llvm::consumeError(value.takeError());
     return text.str();
   }
-  return value->getAsString().getValueOr(text).str();
+  return valueOr(value->getAsString(), text).str();
 }
 
 /// Calls `at` with each character outside brackets and quotes and its position.

@@ -2,6 +2,7 @@
 
 #include "ir/Refusals.h"
 #include "ir/support/Json.h"
+#include "ir/support/Llvm.h"
 #include "ir/text/TensorText.h"
 
 #include <ATen/core/Dict.h>
@@ -68,9 +69,9 @@ llvm::Error mismatch(const json::Value &value, const c10::TypePtr &type) {
 }
 
 std::optional<double> floatFromJson(const json::Value &value) {
-  if (const llvm::Optional<double> number = value.getAsNumber())
+  if (const auto number = value.getAsNumber())
     return *number;
-  const llvm::Optional<llvm::StringRef> text = value.getAsString();
+  const auto text = value.getAsString();
   if (!text)
     return std::nullopt;
   if (*text == "inf" || *text == "-inf")
@@ -85,8 +86,8 @@ std::optional<double> floatFromJson(const json::Value &value) {
 
 llvm::Expected<at::Tensor> tensorFromJson(const json::Value &value) {
   const json::Object *object = value.getAsObject();
-  const auto head = object ? object->getString("tensor") : llvm::None;
-  const auto bytes = object ? object->getString("bytes") : llvm::None;
+  const auto head = object ? object->getString("tensor") : LlvmOptional<llvm::StringRef>();
+  const auto bytes = object ? object->getString("bytes") : LlvmOptional<llvm::StringRef>();
   const json::Array *strides = object ? object->getArray("strides") : nullptr;
   const std::optional<std::string> data = bytes ? parseHex(*bytes) : std::nullopt;
   if (!head || !strides || !data)
@@ -96,7 +97,7 @@ llvm::Expected<at::Tensor> tensorFromJson(const json::Value &value) {
     return parsed.takeError();
   std::vector<int64_t> steps;
   for (const json::Value &stride : *strides)
-    steps.push_back(stride.getAsInteger().getValueOr(-1));
+    steps.push_back(valueOr(stride.getAsInteger(), -1));
   if (steps.size() != parsed->sizes.size() || llvm::any_of(steps, [](int64_t s) { return s < 0; }))
     return mismatch(value, c10::TensorType::get());
   at::Tensor tensor = at::empty_strided(parsed->sizes, steps, at::TensorOptions(parsed->dtype));
@@ -174,7 +175,7 @@ llvm::Expected<c10::IValue> stringFromJson(const json::Value &value, const c10::
   if (const auto text = value.getAsString())
     return c10::IValue(text->str());
   const json::Object *object = value.getAsObject();
-  const auto hex = object ? object->getString("hex") : llvm::None;
+  const auto hex = object ? object->getString("hex") : LlvmOptional<llvm::StringRef>();
   const std::optional<std::string> bytes = hex ? parseHex(*hex) : std::nullopt;
   if (!bytes)
     return mismatch(value, type);

@@ -1,5 +1,5 @@
-// Values that are not weights (numbers, strings, lists, small tensors) as JSON, guided by their
-// type when read back.
+// Values other than weights (numbers, strings, lists, small tensors) as JSON. Their type guides the
+// reader.
 #pragma once
 
 #include "ir/support/Error.h"
@@ -10,16 +10,18 @@
 
 namespace pipec {
 
-/// None, bool, int, float, complex, str, device, and lists, tuples, dicts of these; tensors of up
-/// to 256 bytes. Floats and complex numbers are strings with all their digits ("inf", "nan"
-/// included), dicts arrays of pairs. Errors: Unsupported naming the type of what has no text form.
+/// Writes None, bool, int, float, complex, str, device, and lists, tuples and dicts of these, and
+/// tensors of up to 256 bytes. Floats and complex numbers are strings with all their digits ("inf"
+/// and "nan" included); dicts are arrays of pairs. Errors: Unsupported naming the type that has no
+/// text form.
 llvm::Expected<llvm::json::Value> valueToJson(const c10::IValue &value);
 
 /// The value of `type` that `json` describes. Errors: Unreadable (expected <type>, got <json>).
 llvm::Expected<c10::IValue> valueFromJson(const llvm::json::Value &json, const c10::TypePtr &type);
 
-/// The same for text that says more of a tensor than its elements (what memory it shares): every
-/// tensor inside the value goes through `tensors`, undefined ones too, in the order of the text.
+/// The same for text that describes more of a tensor than its elements (the memory that it shares).
+/// Every tensor inside the value, also an undefined one, goes through `tensors` in the order of the
+/// text.
 using TensorWriter = llvm::function_ref<llvm::Expected<llvm::json::Value>(const at::Tensor &)>;
 using TensorReader = llvm::function_ref<llvm::Expected<at::Tensor>(const llvm::json::Value &)>;
 llvm::Expected<llvm::json::Value> valueToJson(const c10::IValue &value, TensorWriter tensors);

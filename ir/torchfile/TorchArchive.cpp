@@ -1,6 +1,7 @@
 #include "ir/torchfile/TorchArchive.h"
 
 #include "ir/TorchError.h"
+#include "ir/support/Llvm.h"
 
 #include <caffe2/serialize/read_adapter_interface.h>
 
@@ -29,7 +30,7 @@ private:
 };
 
 llvm::Error notAnArchive(const std::string &path, Wanted wanted, llvm::StringRef bytes) {
-  if (bytes.startswith("PK\x03\x04"))
+  if (startsWith(bytes, "PK\x03\x04"))
     return notWanted(path, wanted, bytes,
                      "is a zip archive that is truncated, damaged or not written by PyTorch");
   return notWanted(path, wanted, bytes, "is not a zip archive, so not a file that PyTorch saved");

@@ -5,7 +5,9 @@
 #include "ir/NodeInfo.h"
 #include "ir/TorchError.h"
 #include "ir/support/FirstLine.h"
+#include "ir/support/Llvm.h"
 #include "ir/support/Words.h"
+#include "ir/torchfile/LstmState.h"
 #include "ir/torchfile/TorchArchive.h"
 #include "ir/torchfile/TorchFileTime.h"
 #include "ir/torchfile/UnsavableNames.h"
@@ -319,7 +321,7 @@ llvm::Expected<std::set<std::string>> keptModules(const jit::Module &module,
           fmt::format("--keep-eval: expected a module of the model, got {}", name.str()),
           didYouMean(name, known, "pipe-inspect MODEL.pt lists the modules"));
     for (const auto &inner : module.named_modules())
-      if (inner.name == name || llvm::StringRef(inner.name).startswith(name.str() + "."))
+      if (inner.name == name || startsWith(inner.name, name.str() + "."))
         objects.insert(inner.value._ivalue().get());
   }
   std::set<std::string> paths;
@@ -339,40 +341,6 @@ static llvm::Error setMode(jit::Module &module, const SourceMode &mode) {
     if (kept->count(inner.name))
       jit::Module(inner.value).eval();
   return llvm::Error::success();
-}
-
-/// Raises where an LSTM's state, of its second argument, is not for as many samples as its input.
-static void insertStateCheck(jit::Node *lstm) {
-  const std::optional<c10::IValue> batchFirst = jit::toIValue(lstm->inputs().back());
-  if (!batchFirst || !batchFirst->isBool())
-    return;
-  jit::Graph &graph = *lstm->owningGraph();
-  jit::WithInsertPoint before(lstm);
-  auto sizeOf = [&](jit::Value *tensor, int64_t dim) {
-    return graph.insert(c10::aten::size, {tensor, dim});
-  };
-  jit::Value *samples = sizeOf(lstm->input(0), batchFirst->toBool() ? 0 : 1);
-  jit::Value *states = sizeOf(graph.insert(c10::aten::__getitem__, {lstm->input(1), 0}), 1);
-  jit::Node *differ = graph.insertNode(
-      graph.create(c10::prim::If, {graph.insert(c10::aten::ne, {samples, states})}, 0));
-  jit::Block *raises = differ->addBlock();
-  differ->addBlock();
-  jit::WithInsertPoint inside(raises);
-  jit::Value *message = graph.insert(
-      c10::aten::format, {"LSTM: expected a state of {} samples, got one of {}", samples, states});
-  graph.insert(c10::prim::RaiseException, {message, "builtins.RuntimeError"});
-  for (jit::Node *node : raises->nodes())
-    node->copyMetadata(lstm);
-}
-
-void insertStateChecks(jit::Block *block) {
-  for (jit::Node *node : block->nodes()) {
-    for (jit::Block *inner : node->blocks())
-      insertStateChecks(inner);
-    if (node->kind() == c10::aten::lstm && node->inputs().size() == 9 &&
-        node->input(1)->type()->kind() == c10::TypeKind::ListType)
-      insertStateCheck(node);
-  }
 }
 
 bool isPrint(const jit::Node *node) {
@@ -404,7 +372,7 @@ llvm::Expected<jit::Module> loadSource(const std::string &path, const SourceMode
           guardTorchError(ExitCode::Unreadable, path + ": setting training flags", [&] {
             for (jit::Function *function : module->_ivalue()->compilation_unit()->get_functions())
               if (auto *graphFunction = jit::tryToGraphFunction(*function))
-                insertStateChecks(graphFunction->graph()->block());
+                insertLstmStateChecks(graphFunction->graph()->block());
             return setMode(*module, mode);
           }))
     return std::move(error);

@@ -17,11 +17,6 @@ namespace pipec {
 /// the caller's. fewReads: as of TorchArchive::open.
 llvm::Expected<torch::jit::Module> loadMapped(const std::string &path, bool fewReads = false);
 
-/// Before each LSTM a check that its state is for as many samples as its input: LibTorch's LSTM,
-/// alone of its recurrent layers, reads and writes beyond a state of too few, as a trace may have
-/// it for a constant.
-void insertStateChecks(torch::jit::Block *block);
-
 /// Whether the operator writes for people: print() or warnings.warn().
 bool isPrint(const torch::jit::Node *node);
 /// Removes these operators and nothing else, for runs whose text is not shown.

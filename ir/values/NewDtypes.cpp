@@ -1,6 +1,8 @@
 #include "ir/values/NewDtypes.h"
 
+#include "ir/support/Llvm.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 
 #include <fmt/format.h>
 
@@ -88,14 +90,28 @@ std::string NewDtypeTensors::placedIn(std::string pickle, size_t firstRecord) co
     written.text(standInText(i));
     size_t at = pickle.find(written.bytes());
     TORCH_INTERNAL_ASSERT(at != std::string::npos, "a tensor's place in the pickle is lost");
-    // What follows keeps the text for later use: it keeps the tensor now, and nobody asks for it.
+    // The opcodes that follow the placeholder store it for later use. Now they store the tensor,
+    // and nothing reads it.
     pickle.replace(at, written.bytes().size(), rebuilding(tensors_[i], firstRecord + i));
   }
   return pickle;
 }
 
-bool holdsNewDtypes(const std::string &pickle) {
-  return pickle.find("ctorch._utils\n_rebuild_tensor_v3\n") != std::string::npos;
+std::optional<NewDtypeTensor> findNewDtype(llvm::StringRef pickle) {
+  const size_t at = pickle.find("ctorch._utils\n_rebuild_tensor_v3\n");
+  if (at == llvm::StringRef::npos)
+    return std::nullopt;
+  NewDtypeTensor found;
+  llvm::StringRef rest = pickle.drop_front(at).split("ctorch.storage\nUntypedStorage\n").second;
+  if (startsWith(rest, "q") || startsWith(rest, "r")) // keeps the class for later use
+    rest = rest.drop_front(std::min<size_t>(rest.size(), rest[0] == 'q' ? 2 : 5));
+  if (rest.consume_front("X")) { // a text, after four bytes with its length
+    rest = rest.drop_front(std::min<size_t>(rest.size(), 4));
+    if (const llvm::StringRef number = rest.take_while(llvm::isDigit); !number.empty())
+      found.record = "data/" + number.str();
+  }
+  found.dtype = rest.split("ctorch\n").second.split('\n').first.str();
+  return found;
 }
 
 } // namespace pipec

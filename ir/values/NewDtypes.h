@@ -1,11 +1,14 @@
 // Tensors of the dtypes that came after torch.save's named storages (uint16 to uint64, float8,
 // ...): torch.load accepts them in one form only, which LibTorch's own pickler neither writes nor
-// reads.
+// reads. pipec writes them, as no library does, because a model may return them; it does not read
+// them.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-#include <caffe2/serialize/inline_container.h>
+#include "llvm/ADT/StringRef.h"
 
+#include <ATen/core/Tensor.h>
+
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,13 +17,13 @@ namespace pipec {
 /// Whether torch.save writes tensors of this dtype with an untyped storage and the dtype beside it.
 bool isNewDtype(at::ScalarType dtype);
 
-/// Puts such tensors into a pickle: LibTorch's pickler writes a text in the place of each.
+/// Puts such tensors into a pickle. LibTorch's pickler writes a placeholder text for each.
 class NewDtypeTensors {
 public:
-  /// The text to pickle instead of this plain CPU tensor.
+  /// The placeholder to pickle instead of this plain CPU tensor.
   std::string standIn(const at::Tensor &tensor);
-  /// The pickle with every tensor in its place; the k-th one's elements belong into record
-  /// data/(firstRecord + k).
+  /// The pickle with each placeholder replaced by its tensor. The elements of the k-th tensor
+  /// belong in record data/(firstRecord + k).
   std::string placedIn(std::string pickle, size_t firstRecord) const;
   const std::vector<at::Tensor> &tensors() const { return tensors_; }
 
@@ -28,10 +31,12 @@ private:
   std::vector<at::Tensor> tensors_;
 };
 
-/// Whether this pickle holds such a tensor.
-bool holdsNewDtypes(const std::string &pickle);
-/// Reads a pickle of torch.save that does: tuples, lists, dicts, tensors and plain values. Throws
-/// LibTorch's exceptions for anything else.
-c10::IValue readNewDtypes(const std::string &pickle, caffe2::serialize::PyTorchStreamReader &file);
+/// Where torch.save put such a tensor.
+struct NewDtypeTensor {
+  std::string record; // "data/1"; empty: the pickle has another form
+  std::string dtype;  // "uint32"
+};
+/// The first one that this pickle holds.
+std::optional<NewDtypeTensor> findNewDtype(llvm::StringRef pickle);
 
 } // namespace pipec

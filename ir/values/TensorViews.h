@@ -1,4 +1,4 @@
-// Tensors as programs without LibTorch's headers see them.
+// Tensors for programs that do not include LibTorch's headers.
 #pragma once
 
 #include "ir/support/Error.h"
@@ -7,10 +7,10 @@
 
 namespace pipec {
 
-/// The dtype as PyTorch names it. Errors: Unsupported for a tensor that has no dense view
-/// (quantised, sparse).
+/// PyTorch's name of the dtype. Errors: Unsupported for a tensor without a dense view (quantised,
+/// sparse).
 llvm::Expected<std::string> viewableDtype(const at::Tensor &tensor);
-/// Dense and row-major, on the CPU. Errors: Other when it cannot be copied from its device.
+/// A dense, row-major tensor on the CPU. Errors: Other if it cannot be copied from its device.
 llvm::Expected<at::Tensor> plainTensor(const at::Tensor &tensor);
 
 } // namespace pipec

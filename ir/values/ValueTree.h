@@ -1,4 +1,4 @@
-// Arguments and results of a model, for programs that do not see LibTorch's headers. Public.
+// Arguments and results of a model, for programs that do not include LibTorch's headers. Public.
 #pragma once
 
 #include "ir/support/Failure.h"
@@ -23,18 +23,18 @@ namespace pipec {
 struct TensorView {
   std::string dtype; // PyTorch's names: "float32", "int64", "bool", ...
   std::vector<int64_t> shape;
-  const void *data = nullptr; // owned by somebody else
+  const void *data = nullptr; // not owned
   size_t bytes = 0;
 };
 
-/// A tree of tensors, numbers, strings, booleans and None in tuples, lists and dicts. A handle:
-/// copies share one tree, which never changes, so any number of threads may read it.
+/// A tree of tensors, numbers, strings, booleans and None in tuples, lists and dicts. It is a
+/// handle: copies share one tree, which never changes, so any number of threads may read it.
 ///
 ///   ValueTree::dict({{"ids", *ids}, {"past", ValueTree::list({*key, *value})}, {"scale", 0.5}})
 ///
-/// Parts have paths: the keys of dicts and the numbers of elements, joined by points, as "logits"
-/// and "past.0.1"; the whole tree's is empty. Whoever asks for a part that is not there, or is
-/// something else, gets an error of Usage with the path, what is there and what was asked for.
+/// Parts have paths: the keys of dicts and the numbers of elements, joined by dots, as "logits" and
+/// "past.0.1". The path of the whole tree is empty. A request for a part that does not exist or has
+/// another type returns an error of Usage with the path, the actual type and the requested one.
 class ValueTree {
 public:
   enum class Kind { None, Bool, Int, Float, String, Tensor, List, Tuple, Dict, Other };
@@ -53,43 +53,45 @@ public:
   ValueTree(const std::string &text);
   ValueTree(const char *text) : ValueTree(std::string(text)) {}
 
-  /// Its elements are copied. Errors: Usage (unknown dtype, bytes that do not fit the shape).
+  /// Copies the elements. Errors: Usage (unknown dtype, bytes that do not fit the shape).
   static llvm::Expected<ValueTree> tensor(const TensorView &view);
   static ValueTree tuple(llvm::ArrayRef<ValueTree> elements);
   static ValueTree list(llvm::ArrayRef<ValueTree> elements);
-  /// Of equal keys the last counts.
+  /// If keys are equal, the last entry counts.
   static ValueTree dict(llvm::ArrayRef<std::pair<std::string, ValueTree>> entries);
 
-  /// Arguments as the commands' --inputs takes them: a file that torch.save wrote, or a description
-  /// as "f32[8,3,224,224],i64[8,128]<30000" (random, seeded). Errors: IO, Unreadable, Usage.
+  /// Arguments in the form of the commands' --inputs: a file written by torch.save, or a
+  /// description such as "f32[8,3,224,224],i64[8,128]<30000" (random, seeded). Errors: IO,
+  /// Unreadable, Usage.
   static llvm::Expected<ValueTree> read(const std::string &fileOrDescription);
-  /// A tuple of tensors, as positional arguments; their elements are copied. Errors: Usage naming
-  /// the tensor (unknown dtype, bytes that do not fit the shape).
+  /// A tuple of tensors, for positional arguments. Copies the elements. Errors: Usage naming the
+  /// tensor (unknown dtype, bytes that do not fit the shape).
   static llvm::Expected<ValueTree> ofTensors(llvm::ArrayRef<TensorView> tensors);
-  /// For programs that do see LibTorch's headers. Tensors are shared, not copied.
+  /// For programs that include LibTorch's headers. Tensors are shared, not copied.
   static ValueTree of(const c10::IValue &value);
   const c10::IValue &ivalue() const { return *value_; }
 
   Kind kind() const;
-  /// Elements of a list, tuple or dict; 0 of anything else.
+  /// Number of elements of a list, tuple or dict; 0 for anything else.
   size_t size() const;
-  /// The part at a path. A key may have points itself.
+  /// The part at a path. Keys themselves may contain dots.
   llvm::Expected<ValueTree> at(llvm::StringRef path) const;
-  /// The paths of everything that is no list, tuple or dict, and of those that are empty; depth
-  /// first.
+  /// The paths of all values other than lists, tuples and dicts, and of empty lists, tuples and
+  /// dicts; depth first.
   std::vector<std::string> paths() const;
 
   llvm::Expected<bool> boolAt(llvm::StringRef path) const;
   llvm::Expected<int64_t> intAt(llvm::StringRef path) const;
-  llvm::Expected<double> floatAt(llvm::StringRef path) const; // also of an integer
+  llvm::Expected<double> floatAt(llvm::StringRef path) const; // also for an integer
   llvm::Expected<std::string> stringAt(llvm::StringRef path) const;
-  /// dtype, shape and bytes of a tensor; no data. Errors: also Unsupported, as forEachTensor.
+  /// dtype, shape and number of bytes of a tensor, without data. Errors: also Unsupported, as
+  /// forEachTensor.
   llvm::Expected<TensorView> tensorAt(llvm::StringRef path) const;
-  /// Copies the elements of a tensor, row-major and dense. `bytes`: of the memory at `to`, as
-  /// tensorAt() gives them. Errors: also those of forEachTensor.
+  /// Copies the elements of a tensor, row-major and dense. `bytes` is the size of the memory at
+  /// `to`, which must be that of tensorAt(). Errors: also those of forEachTensor.
   llvm::Error copyTensor(llvm::StringRef path, void *to, size_t bytes) const;
   /// The elements of a tensor of the dtype T: float, double, integers of 8 to 64 bits. uint8_t also
-  /// takes a tensor of booleans.
+  /// reads a tensor of booleans.
   template <typename T> llvm::Expected<std::vector<T>> elementsAt(llvm::StringRef path) const {
     llvm::Expected<TensorView> view = tensorOfDtype(path, dtypeName<T>());
     if (!view)
@@ -100,12 +102,12 @@ public:
     return elements;
   }
 
-  /// A file that the default torch.load reads; it appears complete or not at all, and replaces what
-  /// is there. Errors: IO.
+  /// Writes a file that the default torch.load reads. It appears complete or not at all, and
+  /// replaces an existing file. Errors: IO.
   llvm::Error write(const std::string &path) const;
 
-  /// Calls `visit` on each tensor, depth first; a view is good during its call only. Errors:
-  /// Unsupported at the first tensor that has no such view (quantised, sparse), Other when one
+  /// Calls `visit` on each tensor, depth first. A view is valid only during its call. Errors:
+  /// Unsupported at the first tensor without such a view (quantised, sparse), Other if a tensor
   /// cannot be copied from its device.
   llvm::Error forEachTensor(llvm::function_ref<void(const TensorView &)> visit) const;
 

@@ -66,7 +66,7 @@ std::vector<std::pair<std::string, c10::IValue>> partsOf(const c10::IValue &valu
   return parts;
 }
 
-/// What is there, for messages: "int 5", "tensor float32[2, 3]", "list of 3", "dict of a, b".
+/// Describes a value for messages: "int 5", "tensor float32[2, 3]", "list of 3", "dict of a, b".
 std::string describeValue(const c10::IValue &value) {
   switch (kindOf(value)) {
   case Kind::None:
@@ -102,7 +102,7 @@ std::string describeValue(const c10::IValue &value) {
 
 std::string nameOf(llvm::StringRef path) { return path.empty() ? "value" : path.str(); }
 
-/// Of keys that both begin the path, as "a" and "a.b", the longer comes first.
+/// If several keys begin the path, such as "a" and "a.b", the longer comes first.
 std::optional<c10::IValue> findPart(const c10::IValue &value, llvm::StringRef path) {
   if (path.empty())
     return value;
@@ -118,7 +118,7 @@ std::optional<c10::IValue> findPart(const c10::IValue &value, llvm::StringRef pa
   return std::nullopt;
 }
 
-/// The longest beginning of the path that there is tells what is missing.
+/// Names the missing part: the longest existing beginning of the path shows it.
 llvm::Error noPart(const c10::IValue &value, llvm::StringRef path) {
   llvm::StringRef known = path;
   std::optional<c10::IValue> there;

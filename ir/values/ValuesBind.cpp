@@ -69,8 +69,8 @@ std::optional<c10::IValue> toUnion(const c10::IValue &value, const c10::UnionTyp
   return std::nullopt;
 }
 
-/// What Python's call of a TorchScript method accepts: exact scalar types, but an int where a float
-/// is declared.
+/// The conversions of Python's call of a TorchScript method: exact scalar types, except an int for
+/// a declared float.
 std::optional<c10::IValue> convert(const c10::IValue &value, const c10::TypePtr &type) {
   if (auto optional = type->cast<c10::OptionalType>())
     return value.isNone() ? std::optional(value) : convert(value, optional->getElementType());

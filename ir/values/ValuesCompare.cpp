@@ -65,7 +65,7 @@ std::string indexText(int64_t flat, at::IntArrayRef sizes) {
   return "[" + text + "]";
 }
 
-/// A number as its dtype shows it: a float32 does not need the digits of a double.
+/// A number with the digits of its dtype: a float32 does not need those of a double.
 std::string numberText(double value, at::ScalarType type) {
   bool narrow = type != at::kDouble && type != at::kComplexDouble;
   return narrow ? fmt::format("{}", static_cast<float>(value)) : fmt::format("{}", value);

@@ -1,4 +1,5 @@
 #include "ir/TorchError.h"
+#include "ir/support/Llvm.h"
 #include "ir/support/MachineMemory.h"
 #include "ir/support/Quantities.h"
 #include "ir/values/Values.h"
@@ -46,7 +47,7 @@ llvm::Error wrong(llvm::StringRef text, const std::string &what) {
 /// Takes the dtype and the opening bracket from the front; nullptr leaves `rest` as it was.
 const Dtype *takeDtype(llvm::StringRef &rest) {
   for (const Dtype &dtype : kDtypes)
-    if (rest.startswith(dtype.name) && rest.drop_front(dtype.name.size()).startswith("[")) {
+    if (startsWith(rest, dtype.name) && startsWith(rest.drop_front(dtype.name.size()), "[")) {
       rest = rest.drop_front(dtype.name.size() + 1);
       return &dtype;
     }
@@ -110,7 +111,8 @@ at::ScalarType drawnAs(const Item &item) {
                                                                                   : at::kFloat;
 }
 
-/// Refused here, an allocation of more than there is may succeed and fail when it is written.
+/// Refuses more memory than the machine has: such an allocation may succeed and fail when it is
+/// written.
 llvm::Error checkMemory(llvm::StringRef text, llvm::ArrayRef<Item> items) {
   int64_t all = 0, most = 0; // most: while the largest is converted
   for (const Item &item : items) {
@@ -200,7 +202,7 @@ llvm::Expected<Arguments> describedArguments(llvm::StringRef text, uint64_t seed
 }
 
 llvm::Expected<Arguments> argumentsFromOption(const std::string &text) {
-  // Nobody calls a file f32[8,3]; a mistyped description must not be looked for on the disk.
+  // A file is hardly ever named f32[8,3], so a mistyped description is not looked up on disk.
   llvm::StringRef rest = text;
   if (llvm::sys::fs::exists(text) || (!takeDtype(rest) && !llvm::StringRef(text).contains('[')))
     return readArguments(text);

@@ -1,7 +1,8 @@
-// Values files: what torch.save writes, and what the default torch.load reads.
+// Values files: the format of torch.save and of the default torch.load.
 #include "ir/Refusals.h"
 #include "ir/TorchError.h"
 #include "ir/support/FirstLine.h"
+#include "ir/support/Llvm.h"
 #include "ir/support/NewFile.h"
 #include "ir/torchfile/TorchArchive.h"
 #include "ir/values/NewDtypes.h"
@@ -22,8 +23,8 @@ namespace pipec {
 
 namespace {
 
-/// A failure of LibTorch's reader in the user's words: what the file holds that has no value form,
-/// and what to save instead.
+/// A failure of LibTorch's reader, in the user's words: the content that has no value form, and
+/// what to save instead.
 struct KnownFailure {
   llvm::StringLiteral symptom; // in LibTorch's message
   const char *what;            // {} is the word that follows the symptom
@@ -49,7 +50,7 @@ constexpr KnownFailure kKnownFailures[] = {
 llvm::Error explainUnpickling(TorchArchive &archive, llvm::Error error) {
   ErrorText text = describe(std::move(error));
   const std::string &path = archive.path();
-  // The whole may be something else, a state dict or a module.
+  // The file as a whole may be something else, such as a state dict or a module.
   if (const FileKind kind = kindOfFile(archive.bytes()); !kind.asValues.empty())
     return notWanted(path, Wanted::Inputs, archive.bytes(), "");
   llvm::StringRef message = text.message;
@@ -175,6 +176,14 @@ void writeArchive(const c10::IValue &value, const Sink &sink) {
   writer.writeEndOfFile();
 }
 
+llvm::Error refuseNewDtype(const std::string &path, const NewDtypeTensor &tensor) {
+  const std::string where = tensor.record.empty() ? "a tensor" : "the tensor in " + tensor.record;
+  const char *readable = startsWith(tensor.dtype, "float")     ? "float32"
+                         : startsWith(tensor.dtype, "complex") ? "complex64"
+                                                               : "int64";
+  return refuseWith(Refusal::ValuesDtype, path, where, tensor.dtype, readable, tensor.dtype);
+}
+
 } // namespace
 
 llvm::Expected<c10::IValue> readValue(const std::string &path) {
@@ -184,11 +193,15 @@ llvm::Expected<c10::IValue> readValue(const std::string &path) {
   if (!(*archive)->has("data.pkl") || (*archive)->has("constants.pkl"))
     return notWanted(path, Wanted::Inputs, (*archive)->bytes(),
                      "expected values that torch.save wrote, got a zip archive without data.pkl");
+  auto pickle = guardTorch(ExitCode::Unreadable, path + ": " + kCannotReadValues,
+                           [&] { return (*archive)->text("data.pkl"); });
+  if (!pickle)
+    return explainUnpickling(**archive, pickle.takeError());
+  if (const auto tensor = findNewDtype(*pickle))
+    return refuseNewDtype(path, *tensor);
   auto value = guardTorch(ExitCode::Unreadable, path + ": " + kCannotReadValues, [&] {
     TORCH_CHECK(!(*archive)->has("byteorder") || (*archive)->text("byteorder") == "little",
                 "expected little-endian tensors, got big-endian");
-    if (std::string pickle = (*archive)->text("data.pkl"); holdsNewDtypes(pickle))
-      return readNewDtypes(pickle, (*archive)->reader());
     // Tensors saved from any device arrive on the CPU.
     return torch::jit::readArchiveAndTensors("data", "", "", std::nullopt, std::nullopt,
                                              at::Device(at::kCPU), (*archive)->reader());

@@ -8,7 +8,7 @@
 
 namespace pipec {
 
-// The second half of AliasBuilder: numbers the memories and sums up what happened to each.
+// The second half of AliasBuilder: numbers the memories and summarises their touches.
 
 void AliasBuilder::collect() {
   constexpr size_t kNone = ~size_t(0);
@@ -71,8 +71,8 @@ void AliasBuilder::sumTouches() {
     if (!llvm::is_contained(writes, number))
       writes.push_back(number);
   }
-  // Whoever reads a container reads what it holds. Of an attribute that is so from its first reader
-  // on: what he takes out may be a container whose contents are written later.
+  // A reader of a container reads its contents. For an attribute this holds from its first reader
+  // on: that reader may take out a container whose contents are written later.
   std::vector<size_t> work;
   for (size_t i = 0; i < result_.memories_.size(); ++i) {
     if (!result_.memories_[i].holds.empty())
@@ -113,7 +113,7 @@ void AliasBuilder::markReturned(at::ArrayRef<Value *> outputs) {
   }
 }
 
-// What the result answers.
+// Queries on the result.
 
 AliasAnalysis::AliasAnalysis(const Model &model) { AliasBuilder(*this).build(model); }
 
@@ -165,8 +165,8 @@ std::vector<AliasAnalysis::Interval> AliasAnalysis::intervals() const {
     const Memory &memory = memories_[i];
     if (memory.lastLateWrite < 0)
       continue;
-    // What lives longer than this run is read again by the next one: none of its readers may be
-    // left behind.
+    // Memory that outlives this run is read again by the next one, so a cut must not leave any of
+    // its readers behind.
     const bool shared = memory.attribute || memory.userInput;
     const int64_t from = shared ? memory.firstTouch : memory.defined;
     const int64_t to = shared ? memory.lastTouch : memory.lastLateWrite;

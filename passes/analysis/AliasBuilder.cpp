@@ -50,7 +50,7 @@ void AliasBuilder::giveContents(Location location, const c10::Type &type, bool a
   (attribute ? attributes_ : userInputs_).push_back(location);
   if (!mayHold(type))
     return;
-  if (type.containedTypes().empty()) { // an object or Any: nothing is known of what is inside
+  if (type.containedTypes().empty()) { // an object or Any: its contents are unknown
     memory_.collapse(location);
     return;
   }
@@ -83,8 +83,8 @@ void AliasBuilder::seedInputs(const Model &model) {
   }
 }
 
-/// What is assigned to an attribute is read as that attribute by the next run: it is memory of the
-/// attribute from the moment it is made.
+/// The next run reads an assigned value as that attribute, so it is memory of the attribute from
+/// the moment it is made.
 void AliasBuilder::joinState(const Model &model) {
   const size_t leaves = model.signature.leaves.size(), arguments = model.argumentCount();
   at::ArrayRef<Value *> inputs = model.graph->inputs(), outputs = model.graph->outputs();
@@ -237,14 +237,14 @@ void AliasBuilder::visitExtract(Node *node) {
       memory_.hold(*location, memory_.element(*container));
     else
       memory_.unite(*location, memory_.element(*container));
-    read(output); // what is written later is the container's from here on
+    read(output); // later writes belong to the container from here on
   }
 }
 
 void AliasBuilder::visitUnknown(Node *node) {
   noteEffect(node, true);
   std::vector<Value *> touched(node->inputs().begin(), node->inputs().end());
-  for (Block *block : node->blocks()) { // nothing is known of how its inputs and outputs meet ours
+  for (Block *block : node->blocks()) { // the relation of its inputs and outputs to ours is unknown
     giveAll(block->inputs());
     ++depth_;
     visitBlock(*block, false);
@@ -329,8 +329,8 @@ void AliasBuilder::bindArgument(Node *node, size_t index, const c10::AliasInfo &
   }
 }
 
-/// A written list, dict or object may now hold any other argument that the schema lets out of
-/// sight, or what another container holds.
+/// A written list, dict or object may now hold any other argument that, by the schema, may go into
+/// a container, or its contents.
 void AliasBuilder::insertInto(Node *node, size_t container, const c10::FunctionSchema &schema) {
   Value *target = node->inputs()[container];
   std::optional<Location> into = give(target);

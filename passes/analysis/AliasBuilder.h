@@ -1,5 +1,5 @@
-// How AliasAnalysis is computed: one walk over the graph that unites locations, then one sum over
-// what happened to each.
+// Computes AliasAnalysis: one walk over the graph that unites locations, then one summary of the
+// reads and writes of each location.
 #pragma once
 
 #include "passes/analysis/AliasAnalysis.h"
@@ -32,7 +32,7 @@ private:
     int64_t position;
     Node *writer; // nullptr: a read
     bool inBlock;
-    bool isLate; // a write into what was made before the node at top level
+    bool isLate; // a write into memory made before the top-level node
   };
   struct NamedSet {
     c10::Symbol name;
@@ -41,10 +41,10 @@ private:
 
   // Locations of values
   std::optional<Location> locate(const Value *value) const;
-  /// The value's location, made when it has none yet; absent for values without memory.
+  /// The value's location, created if it has none yet; absent for values without memory.
   std::optional<Location> give(Value *value);
   void giveAll(at::ArrayRef<Value *> values);
-  /// What an input of this type may hold is memory of its own, level by level.
+  /// Gives the possible contents of an input of this type their own memory, level by level.
   void giveContents(Location location, const c10::Type &type, bool attribute);
   void uniteValues(Value *a, Value *b);
   void read(const Value *value);
@@ -70,7 +70,8 @@ private:
   void insertInto(Node *node, size_t container, const c10::FunctionSchema &schema);
   void bindResult(Node *node, Value *output, const c10::AliasInfo *info,
                   std::vector<NamedSet> &sets);
-  /// The result is made of what the container inputs hold, in a way the schema does not tell.
+  /// The result is made from the contents of the container inputs in a way that the schema does not
+  /// show.
   void bindToContents(Node *node, Value *output, bool mayBeInput);
   static void bind(std::vector<NamedSet> &sets, MemoryGraph &memory, c10::Symbol name,
                    Location location);

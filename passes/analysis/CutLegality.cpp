@@ -39,7 +39,7 @@ bool hasRandom(Node *node) {
                       [](Node *inner) { return hasRandom(inner); });
 }
 
-/// Only a return or break in the middle of a function leaves its result without a value.
+/// Only a return or break in the middle of a function leaves its result unset.
 std::string earlyReturnIn(Node *node) {
   const std::string path = modulePathOf(node), line = sourceLineOf(node);
   if (!path.empty())
@@ -56,7 +56,7 @@ size_t operatorsInside(Node *node) {
   return count;
 }
 
-/// What people know the memory as: the name of an attribute or argument; else nothing.
+/// The user's name of the memory: an attribute or argument; else empty.
 std::string nameIn(const Model &model, const AliasAnalysis::Memory &memory) {
   for (const Value *value : memory.values) {
     if (value->node()->kind() != c10::prim::Param ||
@@ -69,8 +69,8 @@ std::string nameIn(const Model &model, const AliasAnalysis::Memory &memory) {
   return "";
 }
 
-/// Whether the node is given the memory as an argument of the model. Else what it writes may be
-/// that argument, and need not be.
+/// Whether the node gets the memory directly as an argument of the model. Otherwise its write may
+/// concern that argument, but need not.
 bool writesArgument(const AliasAnalysis &alias, size_t memory, const Node *writer) {
   return llvm::any_of(writer->inputs(), [&](const Value *value) {
     return value->node()->kind() == c10::prim::Param && alias.memoryOf(value) == memory;
@@ -158,8 +158,8 @@ void CutLegality::noteLargestBlock(const TopLevel &top) {
     }
 }
 
-/// How many operators there are, the few intervals that block most places, longest first, and
-/// control flow.
+/// The number of operators, the few intervals that block most places (longest first), and control
+/// flow.
 std::string CutLegality::mainReasons() const {
   constexpr size_t kMost = 3;
   std::vector<Blocked> longest = blocked_;
@@ -216,7 +216,7 @@ size_t CutLegality::operatorAt(int64_t position) const {
   return operatorAt_[std::clamp<int64_t>(position, 0, operatorAt_.size() - 1)];
 }
 
-/// Each write behind the readers since the last one, each reader behind the last write.
+/// Each write comes after the readers since the last write, each reader after the last write.
 std::vector<std::pair<uint32_t, uint32_t>> CutLegality::writeOrder() const {
   std::vector<std::pair<uint32_t, uint32_t>> pairs;
   const std::vector<AliasAnalysis::Touch> touches = alias_->touchesOfWritten();
@@ -282,7 +282,7 @@ void CutLegality::blockValuesThatStay(const TopLevel &top) {
   for (size_t i = 0; i < top.operators.size(); ++i) {
     Node *node = top.operators[i];
     if (node->kind() == c10::prim::Uninitialized)
-      continue; // rematerialise makes another one where it is needed
+      continue; // rematerialise makes it again where it is needed
     for (Value *value : node->outputs()) {
       const bool travels = canTravel(*value->type());
       if (travels && !unset.maybe(value))
@@ -314,13 +314,13 @@ void CutLegality::blockRandom(const TopLevel &top) {
                 (nested ? " draws random numbers inside control flow, and later operators draw too"
                         : " may draw random numbers, depending on its arguments, and later "
                           "operators draw too"));
-      return; // it reaches to the last draw
+      return; // it extends to the last draw
     }
   }
 }
 
 size_t CutLegality::indexOf(Node *node, const TopLevel &top) const {
-  // operators are in program order: isBefore is a comparison of positions
+  // Operators are in program order: isBefore compares positions.
   auto it = std::lower_bound(top.operators.begin(), top.operators.end(), node,
                              [](Node *a, Node *b) { return a != b && a->isBefore(b); });
   return it - top.operators.begin();

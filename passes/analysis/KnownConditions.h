@@ -1,4 +1,4 @@
-// What is known of booleans inside a branch, from the conditions of the branches around it.
+// Known values of booleans inside a branch, derived from the conditions of the enclosing branches.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@ struct Value;
 
 namespace pipec {
 
-/// Conditions that hold inside a block, found from the branches around it.
+/// The conditions that hold inside a block, found from the enclosing branches.
 class KnownConditions {
 public:
   using Value = torch::jit::Value;
@@ -21,13 +21,14 @@ public:
   /// In the order in which they were assumed.
   const std::vector<std::pair<Value *, bool>> &all() const { return order_; }
 
-  /// The condition is `is`, and so is what it follows from: of `not c` c, of `c and d` both.
+  /// Assumes that the condition is `is`, and what follows from that: for `not c` the value of c,
+  /// for `c and d` being true that both are true.
   void assume(Value *condition, bool is);
 
   static std::optional<bool> constant(Value *value);
 
 private:
-  std::map<Value *, bool> known_; // looked up only
+  std::map<Value *, bool> known_; // look-ups only
   std::vector<std::pair<Value *, bool>> order_;
 };
 

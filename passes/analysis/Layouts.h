@@ -1,4 +1,5 @@
-// What types tell of a tensor's form, and which forms an elementwise operator leaves as they are.
+// The form of a tensor (dtype, sizes, strides) that types determine, and the forms that an
+// elementwise operator preserves.
 #pragma once
 
 #include <ATen/core/jit_type.h>
@@ -13,13 +14,13 @@ struct Layout {
   std::vector<int64_t> sizes, strides;
 };
 
-/// Absent unless the type tells all of it.
+/// Absent unless the type determines all of it.
 std::optional<Layout> layoutOf(const c10::Type &type);
-/// Strides are those of a new tensor of the sizes, to the last number.
+/// Whether all strides are those of a new tensor of these sizes.
 bool isContiguous(const Layout &layout);
-/// Every elementwise operator gives these strides to its result when all operands have them.
+/// Whether every elementwise operator whose operands have these strides gives them to its result.
 bool keepsStrides(const Layout &layout);
-/// `from` is broadcast to `to` and leaves its sizes as they are.
+/// Whether `from` broadcasts to `to` without changing the sizes of `to`.
 bool broadcastsInto(const std::vector<int64_t> &from, const std::vector<int64_t> &to);
 
 } // namespace pipec

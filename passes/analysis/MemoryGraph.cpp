@@ -79,7 +79,7 @@ MemoryGraph::Location MemoryGraph::element(Location container) {
 }
 
 void MemoryGraph::collapse(Location location) {
-  // Each round makes one location less, so this ends.
+  // Each round removes one location, so this ends.
   while (find(location) != element(location))
     unite(location, element(location));
 }

@@ -1,4 +1,4 @@
-// Union-find over memory locations, where a container's location also knows what the container may
+// Union-find over memory locations. A container's location also records what the container may
 // hold.
 #pragma once
 
@@ -9,10 +9,10 @@
 
 namespace pipec {
 
-/// Locations are numbers given by `fresh`. Two locations that may be the same memory are united;
-/// whatever two united containers hold stays held by both. Contents are kept as a list of members
-/// until somebody takes an element out: only then are the members united, so that `cat([a, b])`
-/// does not make `a` and `b` one memory. Amortised near-linear.
+/// Locations are numbers that `fresh` gives. Two locations that may be the same memory are united;
+/// the union of two containers holds the contents of both. Contents are a list of members until an
+/// operator takes an element out. Only then are the members united, so `cat([a, b])` does not make
+/// `a` and `b` one memory. Amortised near-linear.
 ///
 ///   l = [a, b]        hold(l, a), hold(l, b)      a and b stay apart
 ///   x = l[i]          unite(x, element(l))        now a, b and x are one
@@ -21,18 +21,17 @@ public:
   using Location = uint32_t;
 
   Location fresh();
-  /// The number that stands for the location now; changes when locations are united.
+  /// The current representative of the location; it changes when locations are united.
   Location find(Location location);
   void unite(Location a, Location b);
   /// `container` may hold `member`.
   void hold(Location container, Location member);
-  /// The one location of everything that `container` holds now or later.
+  /// The one location of all current and future contents of `container`.
   Location element(Location container);
-  /// Everything reachable from the location becomes one with it: what it holds is again itself. For
-  /// operators of which too little is known.
+  /// Unites everything reachable from the location with it, so that it holds itself. For operators
+  /// with unknown effects.
   void collapse(Location location);
-  /// The locations that `location` may hold directly; several only while nobody asked for
-  /// `element`.
+  /// The locations that `location` may hold directly. They are one after a call of `element`.
   std::vector<Location> contents(Location location);
 
   size_t size() const { return cells_.size(); }

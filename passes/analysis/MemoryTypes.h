@@ -5,10 +5,11 @@
 
 namespace pipec {
 
-/// True when a value of the type may be, or hold, memory that somebody can write: tensors,
-/// containers, objects.
+/// True if a value of the type may be, or hold, memory that can be written: tensors, containers,
+/// objects.
 bool hasMemory(const c10::Type &type);
-/// List, tuple, dict, object, future or a type that may be one: memory that may hold other memory.
+/// True for types whose memory may hold other memory: list, tuple, dict, object, future, or a type
+/// that may be one of these.
 bool mayHold(const c10::Type &type);
 
 } // namespace pipec

@@ -2,6 +2,7 @@
 
 #include "ir/NodeInfo.h"
 #include "ir/Refusals.h"
+#include "ir/support/Llvm.h"
 #include "ir/support/Words.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -64,11 +65,11 @@ llvm::Error noSuchModule(const Model &model, const std::string &name) {
 } // namespace
 
 llvm::Error checkModuleName(llvm::StringRef name) {
-  bool good = !name.empty() && !name.endswith(".");
+  bool good = !name.empty() && !endsWith(name, ".");
   for (llvm::StringRef part : llvm::split(name, '.')) {
     auto [module, call] = part.split('#');
     int64_t number = 0;
-    good &= !module.empty() && !part.endswith("#");
+    good &= !module.empty() && !endsWith(part, "#");
     if (!call.empty())
       good &= !call.getAsInteger(10, number) && number >= 1 && call == std::to_string(number);
   }

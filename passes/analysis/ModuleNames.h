@@ -1,33 +1,33 @@
-// Module names as users write them ("encoder.layers.6", "block#2") found in the order of the
-// program.
+// Finds modules by the names that users write ("encoder.layers.6", "block#2"), in program order.
 #pragma once
 
 #include "passes/analysis/TopLevel.h"
 
 namespace pipec {
 
-/// True when `path` (modulePathOf) is the module `name` or inside it. "a.b" is any call of it,
-/// "a.b#2" the second one.
+/// True if `path` (of modulePathOf) is the module `name` or inside it. "a.b" means any call of the
+/// module, "a.b#2" the second one.
 bool isInModule(llvm::StringRef path, llvm::StringRef name);
 
-/// Errors: Usage for a name that cannot be one: an empty part, or a call that is no number from 1.
+/// Errors: Usage for an invalid name: an empty part, or a call number that is not a number from 1.
 llvm::Error checkModuleName(llvm::StringRef name);
 
-/// Where a cut at a name goes.
+/// The place of a cut at a name.
 struct NamedPlace {
-  size_t index = 0;    // of the top-level operator that comes first
-  std::string instead; // the module whose operator that is, when the named one has none left
-  std::string around;  // the operator inside of which the module begins, when it does
+  size_t index = 0;    // of the first top-level operator after the cut
+  std::string instead; // that operator's module, if the named one has no operators left
+  std::string around;  // the operator that contains the module's start, if one does
 };
 
-/// The first operator of the module in program order; of the next module that has one when it has
-/// none left. With `mayMove` the one around it when it is inside a block and not the block's first.
-/// Errors: Usage when there is no such module (with the nearest name) or call (with
-/// their number), or nothing follows; Unsupported when it would have to move and may not.
+/// Finds the first operator of the module in program order. If the module has none left, finds that
+/// of the next module that has one. If the operator is inside a block and not the block's first,
+/// `mayMove` allows the operator around the block instead. Errors: Usage if there is no such module
+/// (with the nearest name) or call (with the number of calls), or if nothing follows; Unsupported
+/// if the place would have to move and may not.
 llvm::Expected<NamedPlace> findModule(const Model &model, const TopLevel &top,
                                       const std::string &name, bool mayMove = false);
 
-/// "a.b" of "a#2.b": the module itself, whichever call of it a path names.
+/// The module's name without call numbers: "a.b" for "a#2.b".
 std::string withoutCallNumbers(llvm::StringRef path);
 
 } // namespace pipec

@@ -1,8 +1,8 @@
 #include "passes/analysis/OperatorFacts.h"
 
 #include "ir/batch/SizeTrust.h"
+#include "ir/support/StringSwitch.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringSwitch.h"
 
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
@@ -56,13 +56,13 @@ std::optional<std::vector<int64_t>> inverseOf(const Value *dims) {
 enum class Undo { None, Scatter, Self, Squeeze, Permute, Reshape };
 
 Undo undoOf(const Node *view) {
-  return llvm::StringSwitch<Undo>(view->kind().toUnqualString())
-      .Cases("slice", "select", "diagonal", Undo::Scatter)
-      .Cases("t", "transpose", "swapaxes", "swapdims", Undo::Self)
+  return StringSwitch<Undo>(view->kind().toUnqualString())
+      .Cases({"slice", "select", "diagonal"}, Undo::Scatter)
+      .Cases({"t", "transpose", "swapaxes", "swapdims"}, Undo::Self)
       .Case("unsqueeze", Undo::Squeeze)
       .Case("permute", Undo::Permute)
-      .Cases("view", "view_as", "unflatten", "squeeze", "reshape", "reshape_as", Undo::Reshape)
-      .Cases("flatten", "contiguous", "ravel", Undo::Reshape)
+      .Cases({"view", "view_as", "unflatten", "squeeze", "reshape", "reshape_as"}, Undo::Reshape)
+      .Cases({"flatten", "contiguous", "ravel"}, Undo::Reshape)
       .Default(Undo::None);
 }
 
@@ -81,17 +81,17 @@ bool mayReturnInput(const Node *node) {
   if (!node->kind().is_aten())
     return false;
   Answer answer =
-      llvm::StringSwitch<Answer>(node->kind().toUnqualString())
-          .Cases("type_as", "sum_to_size", "einsum", "meshgrid", "broadcast_tensors", Yes)
-          .Cases("atleast_1d", "atleast_2d", "atleast_3d", "align_tensors", Yes)
-          .Cases("to_dense", "dequantize", "cartesian_prod", "chain_matmul", Yes)
-          .Cases("_unsafe_view", "_reshape_alias", "unsafe_chunk", "unsafe_split", Yes)
-          .Cases("unsafe_split_with_sizes", "data", "set_", "set_data", "_fw_primal", Yes)
-          .Cases("align_to", "align_as", "refine_names", "rename", "lift", Yes)
-          .Cases("to_mkldnn", "cpu", "cuda", "_sparse_coo_tensor_unsafe", Yes)
-          .Cases("conj_physical", "_cast_Float", "_cast_Double", "_cast_Half", "_cast_Byte", Yes)
-          .Cases("_cast_Char", "_cast_Int", "_cast_Long", "_cast_Short", Yes)
-          .Cases("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout",
+      StringSwitch<Answer>(node->kind().toUnqualString())
+          .Cases({"type_as", "sum_to_size", "einsum", "meshgrid", "broadcast_tensors"}, Yes)
+          .Cases({"atleast_1d", "atleast_2d", "atleast_3d", "align_tensors"}, Yes)
+          .Cases({"to_dense", "dequantize", "cartesian_prod", "chain_matmul"}, Yes)
+          .Cases({"_unsafe_view", "_reshape_alias", "unsafe_chunk", "unsafe_split"}, Yes)
+          .Cases({"unsafe_split_with_sizes", "data", "set_", "set_data", "_fw_primal"}, Yes)
+          .Cases({"align_to", "align_as", "refine_names", "rename", "lift"}, Yes)
+          .Cases({"to_mkldnn", "cpu", "cuda", "_sparse_coo_tensor_unsafe"}, Yes)
+          .Cases({"conj_physical", "_cast_Float", "_cast_Double", "_cast_Half", "_cast_Byte"}, Yes)
+          .Cases({"_cast_Char", "_cast_Int", "_cast_Long", "_cast_Short"}, Yes)
+          .Cases({"dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout"},
                  UnlessTrainingAndP)
           .Default(No);
   if (answer != UnlessTrainingAndP)
@@ -129,8 +129,8 @@ bool returnsWhatItWrites(const Node *node) {
 
 bool returnsFirstInput(const Node *node) {
   return node->kind().is_aten() &&
-         llvm::StringSwitch<bool>(node->kind().toUnqualString())
-             .Cases("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout", true)
+         StringSwitch<bool>(node->kind().toUnqualString())
+             .Cases({"dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout"}, true)
              .Default(false) &&
          constantFlag(node, 2) == false;
 }
@@ -181,16 +181,16 @@ bool mayChangeRank(const Node *writer) {
         return argument.kwarg_only() && argument.alias_info() && argument.alias_info()->isWrite();
       }))
     return true;
-  return llvm::StringSwitch<bool>(writer->kind().toUnqualString())
-      .Cases("resize_", "resize_as_", "sparse_resize_", "set_", "set_data", "as_strided_", true)
-      .Cases("squeeze_", "unsqueeze_", true)
+  return StringSwitch<bool>(writer->kind().toUnqualString())
+      .Cases({"resize_", "resize_as_", "sparse_resize_", "set_", "set_data", "as_strided_"}, true)
+      .Cases({"squeeze_", "unsqueeze_"}, true)
       .Default(false);
 }
 
 bool mayChangeForm(const Node *writer) {
   return mayChangeRank(writer) ||
-         llvm::StringSwitch<bool>(writer->kind().toUnqualString())
-             .Cases("t_", "transpose_", "swapaxes_", "swapdims_", "detach_", "rename_", true)
+         StringSwitch<bool>(writer->kind().toUnqualString())
+             .Cases({"t_", "transpose_", "swapaxes_", "swapdims_", "detach_", "rename_"}, true)
              .Default(false);
 }
 
@@ -200,9 +200,9 @@ std::pair<size_t, size_t> hiddenWrites(const Node *node) {
   if (!node->kind().is_aten())
     return {0, 0};
   bool normalises =
-      llvm::StringSwitch<bool>(node->kind().toUnqualString())
-          .Cases("batch_norm", "instance_norm", "native_batch_norm", true)
-          .Cases("_batch_norm_impl_index", "cudnn_batch_norm", "miopen_batch_norm", true)
+      StringSwitch<bool>(node->kind().toUnqualString())
+          .Cases({"batch_norm", "instance_norm", "native_batch_norm"}, true)
+          .Cases({"_batch_norm_impl_index", "cudnn_batch_norm", "miopen_batch_norm"}, true)
           .Default(false);
   // (input, weight, bias, running_mean, running_var, training or use_input_stats, ...)
   if (!normalises || constantFlag(node, 5) == false)
@@ -225,41 +225,44 @@ PureForm pureFormOf(const Node *writer) {
     return PureForm::None;
   // elu_, celu_ and selu_ compute their gradient from the result, elu from the input: they are not
   // here.
-  return llvm::StringSwitch<PureForm>(writer->kind().toUnqualString())
-      .Cases("relu_", "relu6_", "hardtanh_", "hardswish_", "hardsigmoid_", "silu_", "mish_",
+  return StringSwitch<PureForm>(writer->kind().toUnqualString())
+      .Cases({"relu_", "relu6_", "hardtanh_", "hardswish_", "hardsigmoid_", "silu_", "mish_"},
              PureForm::Unary)
-      .Cases("gelu_", "sigmoid_", "tanh_", "leaky_relu_", "threshold_", "clamp_", "clamp_min_",
+      .Cases({"gelu_", "sigmoid_", "tanh_", "leaky_relu_", "threshold_", "clamp_", "clamp_min_"},
              PureForm::Unary)
-      .Cases("clamp_max_", "neg_", "exp_", "sqrt_", "rsqrt_", "abs_", PureForm::Unary)
-      .Cases("add_", "sub_", "mul_", "div_", PureForm::Binary)
+      .Cases({"clamp_max_", "neg_", "exp_", "sqrt_", "rsqrt_", "abs_"}, PureForm::Unary)
+      .Cases({"add_", "sub_", "mul_", "div_"}, PureForm::Binary)
       .Case("copy_", PureForm::Copy)
-      .Cases("fill_", "zero_", PureForm::Fill)
-      .Cases("masked_fill_", "masked_scatter_", "index_put_", "index_fill_", PureForm::Indexed)
-      .Cases("index_add_", "index_copy_", "scatter_", "scatter_add_", PureForm::Indexed)
-      .Cases("t_", "transpose_", "swapaxes_", "swapdims_", "unsqueeze_", "squeeze_", PureForm::View)
+      .Cases({"fill_", "zero_"}, PureForm::Fill)
+      .Cases({"masked_fill_", "masked_scatter_", "index_put_", "index_fill_"}, PureForm::Indexed)
+      .Cases({"index_add_", "index_copy_", "scatter_", "scatter_add_"}, PureForm::Indexed)
+      .Cases({"t_", "transpose_", "swapaxes_", "swapdims_", "unsqueeze_", "squeeze_"},
+             PureForm::View)
       .Default(PureForm::None);
 }
 
 bool makesContiguous(const Node *node) {
-  return node->kind().is_aten() && llvm::StringSwitch<bool>(node->kind().toUnqualString())
-                                       .Cases("zeros", "ones", "full", "arange", "eye", true)
-                                       .Cases("new_zeros", "new_ones", "new_full", true)
+  return node->kind().is_aten() && StringSwitch<bool>(node->kind().toUnqualString())
+                                       .Cases({"zeros", "ones", "full", "arange", "eye"}, true)
+                                       .Cases({"new_zeros", "new_ones", "new_full"}, true)
                                        .Default(false);
 }
 
 bool makesDense(const Node *node) {
   if (!node->kind().is_aten())
     return false;
-  return llvm::StringSwitch<bool>(node->kind().toUnqualString())
-      .Cases("conv1d", "conv2d", "conv3d", "_convolution", "convolution", "batch_norm", "linear",
-             "addmm", true)
-      .Cases("add", "sub", "mul", "div", "relu", "hardswish", "hardtanh", "silu", "sigmoid",
-             "clone", true)
-      .Cases("layer_norm", "group_norm", "max_pool2d", "avg_pool2d", "adaptive_avg_pool2d", "cat",
+  return StringSwitch<bool>(node->kind().toUnqualString())
+      .Cases({"conv1d", "conv2d", "conv3d", "_convolution", "convolution", "batch_norm", "linear",
+              "addmm"},
              true)
-      .Cases("conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "relu6", "leaky_relu",
+      .Cases(
+          {"add", "sub", "mul", "div", "relu", "hardswish", "hardtanh", "silu", "sigmoid", "clone"},
+          true)
+      .Cases({"layer_norm", "group_norm", "max_pool2d", "avg_pool2d", "adaptive_avg_pool2d", "cat"},
              true)
-      .Cases("hardsigmoid", "mish", "gelu", "tanh", "clamp", "neg", "exp", "sqrt", "rsqrt", "abs",
+      .Cases({"conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "relu6", "leaky_relu"},
+             true)
+      .Cases({"hardsigmoid", "mish", "gelu", "tanh", "clamp", "neg", "exp", "sqrt", "rsqrt", "abs"},
              true)
       .Default(false);
 }
@@ -268,12 +271,13 @@ ViewOf viewOf(const Node *node) {
   if (!node->kind().is_aten() || node->outputs().size() != 1)
     return ViewOf::None;
   const ViewOf answer =
-      llvm::StringSwitch<ViewOf>(node->kind().toUnqualString())
-          .Cases("view", "view_as", "slice", "select", "narrow", "diagonal", "unfold", ViewOf::Any)
-          .Cases("transpose", "swapaxes", "swapdims", "t", "numpy_T", "permute", "movedim",
+      StringSwitch<ViewOf>(node->kind().toUnqualString())
+          .Cases({"view", "view_as", "slice", "select", "narrow", "diagonal", "unfold"},
                  ViewOf::Any)
-          .Cases("unsqueeze", "squeeze", "unflatten", "expand", "expand_as", "alias", ViewOf::Any)
-          .Cases("reshape", "reshape_as", "flatten", "contiguous", "ravel", ViewOf::Contiguous)
+          .Cases({"transpose", "swapaxes", "swapdims", "t", "numpy_T", "permute", "movedim"},
+                 ViewOf::Any)
+          .Cases({"unsqueeze", "squeeze", "unflatten", "expand", "expand_as", "alias"}, ViewOf::Any)
+          .Cases({"reshape", "reshape_as", "flatten", "contiguous", "ravel"}, ViewOf::Contiguous)
           .Default(ViewOf::None);
   // view(dtype) and names of dimensions are other operators.
   const bool otherKind = llvm::any_of(node->inputs(), [](const Value *input) {

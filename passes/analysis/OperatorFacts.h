@@ -1,5 +1,5 @@
-// What schemas do not tell of operators: which alias more than they say, what writers leave of a
-// tensor's form, their pure forms, and how views are undone.
+// Facts about operators that schemas do not show: undeclared aliases, how writers change a tensor's
+// form, pure forms, and how views are undone.
 #pragma once
 
 #include <ATen/core/symbol.h>
@@ -14,59 +14,59 @@ struct Value;
 
 namespace pipec {
 
-/// As texts write them.
+/// The value's name as the text forms write it.
 std::string nameOf(const torch::jit::Value *value);
 std::string kindOf(const torch::jit::Node *node);
 
-/// The only result is the first input, which the operator writes: relu_ and the like, not those
-/// that may change its form (t_, resize_, set_).
+/// The only result is the first input, which the operator writes: relu_ and the like, but not
+/// operators that may change the tensor's form (t_, resize_, set_).
 bool returnsWhatItWrites(const torch::jit::Node *node);
 
-/// The result is the first input itself: dropout that is not for training. LibTorch's own analysis
-/// takes it for fresh and drops writes into it that nobody else reads.
+/// The result is the first input itself: dropout that is not training. LibTorch's own analysis
+/// treats the result as fresh, and drops writes into it whose other readers it cannot see.
 bool returnsFirstInput(const torch::jit::Node *node);
 
-/// A kernel that trusts the last size of what it is given (recurrent layers: Python checks it
-/// before them) and reads beyond it where it does not fit.
+/// The kernel does not check the last size of its input (recurrent layers: Python checks it before
+/// the call) and reads out of bounds if it does not fit.
 bool trustsLastSize(const torch::jit::Node *node);
 
-/// The operator may return its input (or an element of an input list, or a view) although its
-/// schema says that the result is fresh: eval dropout, type_as, unsafe_chunk, einsum, ...
+/// The operator may return its input (or an element of an input list, or a view), although its
+/// schema declares a fresh result: eval dropout, type_as, unsafe_chunk, einsum, ...
 bool mayReturnInput(const torch::jit::Node *node);
 
-/// The value is memory that its own node has just made.
+/// The value is memory that its own node just made.
 bool isFresh(const torch::jit::Value *value);
-/// The value stands in a block, and its memory was made inside the node at top level around it:
-/// what is written into it there, nobody outside has seen before.
+/// The value is in a block, and its memory was made inside the enclosing top-level node. Code
+/// outside the node has not seen that memory before a write in the block.
 bool isMadeInBlock(const torch::jit::Value *value);
 
-/// The schema says that the operator writes this argument, and it only reads it: the dict that
-/// another one is updated with.
+/// The operator only reads this argument although the schema declares a write: the source dict of a
+/// dict update.
 bool isOnlyRead(const torch::jit::Node *node, size_t argument);
 
-/// Of an operator that writes: it may give the tensor that it gets another rank or dtype in place.
-/// So do unsqueeze_, set_, any out= argument, and what is no operator of LibTorch.
+/// For an operator that writes: it may change the rank or dtype of its tensor in place. unsqueeze_,
+/// set_, any out= argument and operators of libraries may.
 bool mayChangeRank(const torch::jit::Node *writer);
-/// The same for rank, dtype, sizes and everything else but the elements: t_ keeps the rank.
+/// The same for rank, dtype, sizes and everything else except the elements: t_ keeps the rank.
 bool mayChangeForm(const torch::jit::Node *writer);
 
-/// The inputs that the operator writes although its schema does not say so: the running statistics
-/// of normalisations in training.
+/// The inputs that the operator writes although its schema does not declare it: the running
+/// statistics of normalisations in training.
 std::pair<size_t, size_t> hiddenWrites(const torch::jit::Node *node);
 
-/// Whether the operator itself may write anything at all: by its schema, unlike it (running
-/// statistics, an attribute), or because nothing is known of it.
+/// Whether the operator itself may write anything: by its schema, against its schema (running
+/// statistics, an attribute), or because its effects are unknown.
 bool mayWriteAnything(const torch::jit::Node *node);
 
-/// How an operator that writes its first input has a form that only returns the new value, with the
-/// same gradient to the bit.
+/// The kinds of operators that write their first input and have a pure form, which only returns the
+/// new value, with a bit-identical gradient.
 enum class PureForm {
   None,
-  Unary,   // elementwise, of numbers besides
+  Unary,   // elementwise, with numbers as further arguments
   Binary,  // elementwise, of two tensors or a tensor and a number
-  Copy,    // copy_: nothing of the old value is left
+  Copy,    // copy_: no part of the old value remains
   Fill,    // the same with a number
-  Indexed, // some elements, where a mask or indices say: the result is contiguous
+  Indexed, // elements selected by a mask or indices: the result is contiguous
   View,    // t_: only the form changes
 };
 PureForm pureFormOf(const torch::jit::Node *writer);
@@ -75,16 +75,16 @@ PureForm pureFormOf(const torch::jit::Node *writer);
 bool makesContiguous(const torch::jit::Node *node);
 bool makesDense(const torch::jit::Node *node);
 
-/// The result is a view of the first input, always or where that one is contiguous; made again of a
-/// tensor of the same form it is the same view.
+/// Whether the result is a view of the first input: never, always, or if that input is contiguous.
+/// The same operator on a tensor of the same form gives the same view.
 enum class ViewOf { None, Any, Contiguous };
 ViewOf viewOf(const torch::jit::Node *node);
 
-/// The tensor `whole`, of which `view` would show a part, with `part` there instead; the rest and
-/// all strides are those of `whole`. Made before the node; null when the view cannot be undone.
+/// Makes, before the node, a copy of the tensor `whole` with `part` in the place that `view` shows.
+/// Other elements and all strides are those of `whole`. Returns null if the view cannot be undone.
 torch::jit::Value *withPart(torch::jit::Node *view, torch::jit::Value *whole,
                             torch::jit::Value *part, torch::jit::Node *before);
-/// What withPart returns for the view has the strides of `whole`.
+/// Whether the result of withPart for the view has the strides of `whole`.
 bool keepsStridesOfWhole(const torch::jit::Node *view);
 
 } // namespace pipec

@@ -11,7 +11,7 @@ OperatorOrder::OperatorOrder(const TopLevel &top, const CutLegality &legality)
   const auto size = static_cast<uint32_t>(top.operators.size());
   for (size_t i = 1; i < legality.draws().size(); ++i)
     mustFollow_.emplace_back(legality.draws()[i - 1], legality.draws()[i]);
-  // What comes before the one before, or after the one after, is so by that one.
+  // Constraints with earlier or later neighbours follow from those with the nearest ones.
   const std::vector<size_t> &barriers = legality.barriers();
   for (size_t b = 0; b < barriers.size(); ++b) {
     const auto barrier = static_cast<uint32_t>(barriers[b]);

@@ -1,4 +1,4 @@
-// Which other orders of its operators compute the same as the program.
+// Which other orders of a program's operators compute the same results.
 #pragma once
 
 #include "passes/analysis/CutLegality.h"
@@ -7,20 +7,20 @@
 
 namespace pipec {
 
-/// What must hold of any order of the top level:
-/// - operators read what was made before them,
-/// - a write into memory stays behind those who read it before and in front of those who read it
-///   after,
+/// The conditions for any order of the top level:
+/// - operators come after the makers of the values that they read,
+/// - a write into memory stays after its earlier readers and before its later ones,
 /// - random operators keep their order, and so their numbers,
-/// - nothing moves across an operator that prints, raises an error, or does what nobody knows.
+/// - no operator crosses one that prints, raises an error, or has unknown effects.
 class OperatorOrder {
 public:
   OperatorOrder(const TopLevel &top, const CutLegality &legality);
 
-  /// Pairs of operators, the first stays before the second; beside who reads whose result.
+  /// Pairs of operators whose first must stay before the second, beside pairs of maker and reader.
   const std::vector<std::pair<uint32_t, uint32_t>> &mustFollow() const { return mustFollow_; }
 
-  /// Why this order of some of the operators, each at most once, is not one of those; empty: it is.
+  /// The reason why this order of some of the operators, each at most once, violates a condition;
+  /// empty if it does not.
   std::string why(const std::vector<size_t> &order) const;
 
 private:
@@ -28,7 +28,7 @@ private:
 
   const TopLevel &top_;
   std::vector<std::pair<uint32_t, uint32_t>> mustFollow_;
-  size_t writes_; // the first so many are of writes
+  size_t writes_; // the first `writes_` pairs are of writes
 };
 
 } // namespace pipec

@@ -82,7 +82,7 @@ void removeNestedBoundaries(Model &model) {
 }
 
 std::vector<std::vector<size_t>> lastUsesOf(const TopLevel &top) {
-  std::map<Node *, size_t> indexOf; // looked up only
+  std::map<Node *, size_t> indexOf; // look-ups only
   for (size_t i = 0; i < top.operators.size(); ++i)
     indexOf[top.operators[i]] = i;
   std::vector<std::vector<size_t>> result(top.operators.size());
@@ -104,7 +104,7 @@ std::vector<std::vector<size_t>> lastUsesOf(const TopLevel &top) {
 }
 
 std::vector<std::pair<uint32_t, uint32_t>> readsOf(const TopLevel &top) {
-  std::unordered_map<torch::jit::Value *, uint32_t> makers; // looked up by pointer only
+  std::unordered_map<torch::jit::Value *, uint32_t> makers; // look-ups by pointer only
   std::vector<std::pair<uint32_t, uint32_t>> reads;
   for (size_t i = 0; i < top.operators.size(); ++i) {
     std::set<uint32_t> read;
@@ -136,6 +136,20 @@ void reorderOperators(Model &model, const std::vector<size_t> &order) {
   for (size_t index : order)
     costs.push_back(model.nodeCosts[index]);
   model.nodeCosts = std::move(costs);
+}
+
+bool isInside(const Node *node, const Block *block) {
+  for (const Block *around = node->owningBlock(); around;
+       around = around->owningNode() ? around->owningNode()->owningBlock() : nullptr)
+    if (around == block)
+      return true;
+  return false;
+}
+
+bool isInside(const Node *node, const Node *outer) {
+  while (node && node != outer)
+    node = node->owningBlock() ? node->owningBlock()->owningNode() : nullptr;
+  return node == outer;
 }
 
 Node *firstInside(Node *node, llvm::function_ref<bool(Node *)> wanted) {

@@ -5,25 +5,25 @@
 #include "llvm/ADT/STLExtras.h"
 
 namespace torch::jit {
+struct Block;
 struct Node;
 struct Value;
 } // namespace torch::jit
 
 namespace pipec {
 
-/// Operators of the top level in program order (constants left out) and the boundaries between
-/// them.
+/// Operators of the top level in program order, without constants, and the boundaries between them.
 struct TopLevel {
   std::vector<torch::jit::Node *> operators;
-  /// boundaries[k]: stage k+1 starts at this index of `operators`; ascending. A pipec::cut() at the
-  /// very end is the size.
+  /// boundaries[k] is the index in `operators` at which stage k+1 starts; ascending. A pipec::cut()
+  /// at the very end has the index operators.size().
   std::vector<size_t> boundaries;
 };
 TopLevel topLevelOf(const Model &model);
 
 /// Removes every boundary of the top level.
 void removeBoundaries(Model &model);
-/// Puts a boundary before every top-level operator but the first for which `wanted` is true.
+/// Puts a boundary before every top-level operator for which `wanted` is true, except the first.
 void markBoundaries(
     Model &model,
     llvm::function_ref<bool(const std::string &op, const std::string &modulePath, size_t index)>
@@ -38,27 +38,31 @@ std::optional<NestedBoundary> findNestedBoundary(const Model &model);
 /// Removes every boundary inside blocks; those of the top level stay.
 void removeNestedBoundaries(Model &model);
 
-/// Per operator and result of it: the last operator that uses the result, itself or in its blocks;
-/// the operator's own index when none does. That the graph returns it is no use.
+/// Per operator and result: the last operator that uses the result, directly or in its blocks, or
+/// the maker's own index if no operator does. A return from the graph is not a use.
 std::vector<std::vector<size_t>> lastUsesOf(const TopLevel &top);
 
-/// Calls `visit` on every value that the node or its blocks use, values that the blocks define
-/// themselves included, in program order and once per use.
+/// Calls `visit` on every value that the node or its blocks use, in program order and once per use.
+/// Values that the blocks define are included.
 void forEachOuterUse(torch::jit::Node *node, llvm::function_ref<void(torch::jit::Value *)> visit);
 
-/// The node or one inside it that is `wanted`, first in program order; nullptr when there is none.
-/// Constants are left out.
+/// Whether the node is in the block, at any depth; whether it is `outer` or inside `outer`.
+bool isInside(const torch::jit::Node *node, const torch::jit::Block *block);
+bool isInside(const torch::jit::Node *node, const torch::jit::Node *outer);
+
+/// The first node in program order, among the node and those inside it, for which `wanted` is true;
+/// nullptr if there is none. Constants are skipped.
 torch::jit::Node *firstInside(torch::jit::Node *node,
                               llvm::function_ref<bool(torch::jit::Node *)> wanted);
-/// Only constants stand before `node` in each block around it, so a cut before the whole top-level
-/// operator is the same cut.
+/// Whether only constants precede `node` in each enclosing block. A cut before the whole top-level
+/// operator is then the same cut.
 bool isFirstInBlocks(torch::jit::Node *node, torch::jit::Node *topLevel);
 
-/// Who reads whose results: (maker, reader) by index, each pair once, ascending by reader.
+/// Pairs (maker, reader) by index, each once, ascending by reader.
 std::vector<std::pair<uint32_t, uint32_t>> readsOf(const TopLevel &top);
 
-/// Puts the operators of the top level, all of them, into this order, with their costs; constants
-/// first. Boundaries must not be there.
+/// Reorders all operators of the top level, with their costs; constants come first. There must be
+/// no boundaries.
 void reorderOperators(Model &model, const std::vector<size_t> &order);
 
 /// Inserts pipec::cut() before `operator_`.

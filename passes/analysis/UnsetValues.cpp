@@ -69,7 +69,7 @@ void UnsetValues::visitIf(Node *node, const KnownConditions &known) {
     visit(*node->blocks()[k], inside[k]);
   }
   for (size_t i = 0; i < node->outputs().size(); ++i) {
-    std::vector<size_t> where; // branches that leave it unset; one that raises hands nothing on
+    std::vector<size_t> where; // branches that leave it unset; a branch that raises does not count
     for (size_t k : {0, 1})
       if (!raises(*node->blocks()[k]) && maybe(node->blocks()[k]->outputs()[i], inside[k]))
         where.push_back(k);

@@ -1,4 +1,4 @@
-// Results of control flow that may be left without a value (prim::Uninitialized).
+// Results of control flow that may be unset (prim::Uninitialized).
 //
 // LibTorch lowers `if c: return a` in the middle of a function to two branches:
 //
@@ -30,7 +30,7 @@ class UnsetValues {
 public:
   explicit UnsetValues(torch::jit::Block &block);
 
-  /// Whether some path leaves `value` without a value and goes on.
+  /// Whether some path leaves `value` unset and continues.
   bool maybe(torch::jit::Value *value) const { return unset_.count(value); }
 
 private:
@@ -40,18 +40,18 @@ private:
   using Flag = std::pair<Value *, bool>;
 
   bool maybe(Value *value, const KnownConditions &known) const;
-  /// Where `value` is unset, `flag` is `is`.
+  /// Whether `flag` is `is` wherever `value` is unset.
   bool implies(Value *value, Value *flag, bool is) const;
   void visit(Block &block, const KnownConditions &known);
   void visitIf(Node *node, const KnownConditions &known);
-  /// What a round hands on is assumed to be set, or unset with every flag; rounds take away of that
-  /// until nothing changes.
+  /// Starts from the assumption that carried values are set, or unset only together with every
+  /// flag. Rounds remove flags until nothing changes.
   void visitLoop(Node *node, const KnownConditions &known);
-  /// Carried value `i` may be `from[i]`: true when less is known of it now.
+  /// Merges `from[i]` into carried value `i`. Returns true if less is known of it now.
   bool keepWhatHolds(at::ArrayRef<Value *> from, size_t i, at::ArrayRef<Value *> carried,
                      const KnownConditions &known, bool isFirst);
 
-  llvm::DenseMap<Value *, std::set<Flag>> unset_; // with what holds wherever it is unset
+  llvm::DenseMap<Value *, std::set<Flag>> unset_; // with the flags that hold wherever it is unset
 };
 
 } // namespace pipec

@@ -2,6 +2,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "passes/analysis/KnownConditions.h"
+#include "passes/analysis/TopLevel.h"
 
 namespace pipec {
 
@@ -10,14 +11,6 @@ namespace {
 using torch::jit::Block;
 using torch::jit::Node;
 using torch::jit::Value;
-
-bool isInside(const Node *node, const Block *block) {
-  for (const Block *around = node->owningBlock(); around;
-       around = around->owningNode() ? around->owningNode()->owningBlock() : nullptr)
-    if (around == block)
-      return true;
-  return false;
-}
 
 bool replaceInside(Folding &folding, Value *old, Block *block, llvm::function_ref<Value *()> by) {
   std::vector<torch::jit::Use> inside;
@@ -34,13 +27,14 @@ bool replaceInside(Folding &folding, Value *old, Block *block, llvm::function_re
   return true;
 }
 
-/// Lists and dicts that grow in branches keep their results: later passes find them by these.
+/// Lists and dicts that grow in branches keep their results, because later passes find them by
+/// these.
 bool isContainer(const c10::Type &type) {
   return type.kind() == c10::TypeKind::ListType || type.kind() == c10::TypeKind::DictType;
 }
 
-/// In `block` the branches of `chosen` go one way: what they choose is known there, where it can be
-/// named there.
+/// In `block` the branches of `chosen` go one way. Uses of its results there are replaced by the
+/// values of that branch, if these are visible there.
 bool replaceChosen(Folding &folding, Node *chosen, bool taken, Block *block) {
   Block *branch = chosen->blocks()[taken ? 0 : 1];
   bool changed = false;
@@ -63,8 +57,8 @@ bool replaceChosen(Folding &folding, Node *chosen, bool taken, Block *block) {
 
 constexpr size_t kMostLeaves = 64; // of a tree of branches that a value comes from
 
-/// What the node makes of each constant that the branches may choose, in order of the leaves;
-/// absent where one of them is none.
+/// The node's result for each constant that the branches may choose, in order of the leaves; absent
+/// if a leaf is not a constant.
 class ThroughBranch {
 public:
   ThroughBranch(Folding &folding, Node *node, size_t operand)
@@ -84,7 +78,7 @@ public:
 
   const std::vector<c10::IValue> &results() const { return results_; }
 
-  /// The same branches choose the results: one more result of each of them.
+  /// The same branches choose among the results: each branch gets one more result.
   Value *choose(Value *value) {
     torch::jit::Graph &graph = *node_->owningGraph();
     Node *branches = value->node();

@@ -1,4 +1,4 @@
-// Rules of fold-constants for values that branches choose.
+// Rules of fold-constants for values that depend on branches.
 //
 //   %a : str = prim::If(%c) -> ("", "too long")         %b : bool = prim::If(%c) -> (true, false)
 //   %n : int = aten::len(%a)                      =>    which is %c
@@ -16,7 +16,8 @@
 
 namespace pipec {
 
-/// An operator on one value that branches choose among constants, all else being known.
+/// Folds an operator of one branch-dependent value, if all results of the branches are constants
+/// and all other arguments are known.
 bool foldThroughBranch(Folding &folding, torch::jit::Node *node);
 
 /// prim::If: inside a branch its condition is known, and so is what follows from it.

@@ -12,8 +12,8 @@ namespace {
 using torch::jit::Node;
 using torch::jit::Value;
 
-/// The rank of a tensor that is chosen by branches, or that an operator makes of another with the
-/// same rank.
+/// The rank of a tensor that branches choose, or that an operator makes from another with the same
+/// rank.
 class RankThroughBranches {
 public:
   explicit RankThroughBranches(const Folding &folding) : folding_(folding) {}
@@ -27,7 +27,7 @@ public:
     return rank;
   }
 
-  /// The tensors whose ranks were taken from types, in the order in which they were met.
+  /// The tensors whose ranks were taken from types, in order of encounter.
   llvm::ArrayRef<const Value *> reliedOn() const { return reliedOn_; }
 
 private:
@@ -63,7 +63,10 @@ private:
 
 bool foldRank(Folding &folding, Node *node, Value *of) {
   RankThroughBranches ranks(folding);
-  const std::optional<int64_t> rank = ranks.of(of);
+  std::optional<int64_t> rank = folding.givenRank(node);
+  if (!rank)
+    rank = ranks.of(of);
+  folding.noteAnswer(node, "rank", rank ? std::optional(std::to_string(*rank)) : std::nullopt);
   if (!rank)
     return false;
   for (const Value *tensor : ranks.reliedOn())

@@ -1,4 +1,4 @@
-// A rule of fold-constants for ranks, also of tensors that branches choose.
+// A rule of fold-constants for ranks, also of tensors that depend on branches.
 #pragma once
 
 #include "passes/fold/Folding.h"

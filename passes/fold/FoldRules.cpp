@@ -1,6 +1,7 @@
 // Rules of fold-constants that look at structure: at types, at lists and dicts, at branches.
+#include "passes/fold/FoldRules.h"
+
 #include "passes/fold/FoldRank.h"
-#include "passes/fold/Folding.h"
 
 #include <fmt/format.h>
 
@@ -12,7 +13,7 @@ using torch::jit::Block;
 using torch::jit::Node;
 using torch::jit::Value;
 
-// Types only: None tests, isinstance, casts to what is there already, rank and dtype of tensors.
+// Types only: None tests, isinstance, casts without effect, rank and dtype of tensors.
 
 bool mayBeNone(const c10::Type &type) {
   switch (type.kind()) {
@@ -47,14 +48,14 @@ bool foldIsInstance(Folding &folding, Node *node) {
       return folding.replaceByConstant(node->output(), true);
     maybe |= wanted->isSubtypeOf(*given) || mayBeNone(*given) || mayBeNone(*wanted);
   }
-  // A container of unknown elements may still be the one asked for.
+  // A container with unknown elements may still have the requested type.
   if (maybe || given->kind() == c10::TypeKind::InterfaceType || given->containedTypes().size() > 0)
     return false;
   return folding.replaceByConstant(node->output(), false);
 }
 
-/// Rank and dtype of every accepted input are the same, as the inputs are checked at run time;
-/// sizes are not.
+/// Rank and dtype are equal for every accepted input, because inputs are checked at run time. Sizes
+/// are not.
 bool foldTensorProperty(Folding &folding, Node *node) {
   if (node->inputs().empty())
     return false;
@@ -64,9 +65,13 @@ bool foldTensorProperty(Folding &folding, Node *node) {
   const c10::Symbol kind = node->kind();
   if (kind == c10::aten::dim)
     return foldRank(folding, node, of);
-  const std::optional<c10::ScalarType> dtype = folding.dtypeOf(of);
+  std::optional<c10::ScalarType> dtype = folding.givenDtype(node);
   if (!dtype)
+    dtype = folding.dtypeOf(of);
+  if (!dtype) {
+    folding.noteAnswer(node, "dtype", std::nullopt);
     return false;
+  }
   c10::IValue answer;
   if (kind == c10::prim::dtype)
     answer = static_cast<int64_t>(*dtype);
@@ -74,13 +79,15 @@ bool foldTensorProperty(Folding &folding, Node *node) {
     answer = c10::isFloatingType(*dtype);
   else // is_complex
     answer = c10::isComplexType(*dtype);
-  folding.relyOn(of, "dtype", c10::getDtypeNames(*dtype).first);
+  const std::string name = c10::getDtypeNames(*dtype).first;
+  folding.noteAnswer(node, "dtype", name);
+  folding.relyOn(of, "dtype", name);
   return folding.replaceByConstant(node->output(), answer);
 }
 
-// Lists and dicts that nothing ever changes, and numbers that take a way round through a tensor.
+// Lists and dicts that no operator changes, and numbers that pass through a tensor.
 
-/// What `list[index]` is, in the list that `node` built.
+/// The value of `list[index]`, for the list that `node` built.
 Value *elementAt(Node *list, int64_t index) {
   const int64_t size = static_cast<int64_t>(list->inputs().size());
   if (index < 0)
@@ -106,7 +113,7 @@ std::optional<int64_t> findKey(Node *dict, Value *key) {
   return found;
 }
 
-/// A dict that nothing changes, with constant keys that are all different.
+/// A dict that no operator changes, with distinct constant keys.
 Node *knownDict(Folding &folding, Value *value) {
   Node *dict = folding.fixedContainer(value, c10::prim::DictConstruct);
   for (size_t i = 0; dict && i < dict->inputs().size(); i += 2)
@@ -115,7 +122,7 @@ Node *knownDict(Folding &folding, Value *value) {
   return dict;
 }
 
-/// The keys or the values of a dict, or both in tuples, as a list of its own.
+/// The keys or the values of a dict, or both in tuples, as a new list.
 bool foldDictView(Folding &folding, Node *node) {
   Node *dict = node->inputs().size() == 1 ? knownDict(folding, node->input(0)) : nullptr;
   if (!dict || folding.isWritten(node->output()))
@@ -211,8 +218,8 @@ bool foldNumberThroughTensor(Folding &folding, Node *node) {
   return folding.replace(node->output(), number);
 }
 
-// prim::If: the branch that is always taken replaces it, and results that are the same either way
-// leave it.
+// prim::If: a branch that is always taken replaces it, and results that are equal on both sides are
+// taken out of it.
 
 bool takeBranch(Folding &folding, Node *node, bool taken) {
   Block *block = node->blocks()[taken ? 0 : 1];
@@ -240,7 +247,7 @@ bool isDefinedInside(const Value *value, const Block *block) {
   return node->owningBlock() == block;
 }
 
-/// What a cast hands on: it says more of the type and makes nothing.
+/// The value before casts: a cast narrows the type and makes nothing.
 Value *behindCasts(Value *value) {
   while (value->node()->kind() == c10::prim::unchecked_cast ||
          value->node()->kind() == c10::prim::unchecked_unwrap_optional)
@@ -248,7 +255,7 @@ Value *behindCasts(Value *value) {
   return value;
 }
 
-/// The condition of the branch, or what is true where it is not.
+/// The condition of the branch; whereTrue false: a value that is true where the condition is false.
 Value *sameAs(Node *node, bool whereTrue) {
   Value *condition = node->input(0);
   if (whereTrue)
@@ -258,7 +265,7 @@ Value *sameAs(Node *node, bool whereTrue) {
   return other->output();
 }
 
-/// After a branch that always raises nothing runs: the other branch decides what a result is.
+/// Nothing runs after a branch that always raises, so the other branch determines the result.
 bool foldResult(Folding &folding, Node *node, size_t index) {
   Value *result = node->outputs()[index];
   if (!result->hasUses())
@@ -287,8 +294,8 @@ bool foldResult(Folding &folding, Node *node, size_t index) {
   return folding.replace(result, first);
 }
 
-/// Whether `value` is `what` however the branches go. `known` are values that are: both branches of
-/// an If may lead to the If before it.
+/// Whether `value` is `what` for every path. `known` are values for which this holds already: both
+/// branches of an If may lead to the If before it.
 bool isAlways(Value *value, Value *what, llvm::DenseSet<Value *> &known) {
   value = behindCasts(value);
   if (value == what || known.count(value))
@@ -303,7 +310,7 @@ bool isAlways(Value *value, Value *what, llvm::DenseSet<Value *> &known) {
   return always;
 }
 
-/// prim::Loop: what every round hands on as it got it is what the first one got.
+/// prim::Loop: a carried value that every round passes on unchanged is the initial value.
 bool foldCarried(Folding &folding, Node *loop) {
   Block *body = loop->blocks()[0];
   bool changed = false;
@@ -318,7 +325,7 @@ bool foldCarried(Folding &folding, Node *loop) {
   return changed;
 }
 
-/// Once folding has removed the None, an Optional result is of the type that both branches give.
+/// Once folding has removed the None, an Optional result gets the type that both branches return.
 bool refineResult(Folding &folding, Node *node, size_t index) {
   Value *result = node->outputs()[index];
   if (result->type()->kind() != c10::TypeKind::OptionalType)
@@ -350,8 +357,8 @@ bool foldTypeTest(Folding &folding, Node *node) {
     return foldIsInstance(folding, node);
   if (kind == c10::prim::unchecked_cast || kind == c10::prim::unchecked_unwrap_optional ||
       kind == unwrap) {
-    // A tensor stays a tensor whatever the cast knows of its sizes; the better known type stays
-    // with the value.
+    // A tensor stays a tensor whatever the cast knows of its sizes; the value keeps the more
+    // precise type.
     const c10::Type &from = *node->input(0)->type(), &to = *node->output()->type();
     if (!from.isSubtypeOf(to) &&
         !(from.kind() == c10::TypeKind::TensorType && to.kind() == c10::TypeKind::TensorType))

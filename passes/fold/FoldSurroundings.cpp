@@ -1,8 +1,10 @@
 // Rules of fold-constants for questions about where and how a model runs: in an inference without
 // gradients, without autocast, on CPUs and CUDA devices, on inputs that are no nested tensors.
 // Modules of torch.nn ask them to choose a fast path.
+#include "passes/fold/FoldSurroundings.h"
+
+#include "ir/support/Llvm.h"
 #include "ir/values/Values.h"
-#include "passes/fold/Folding.h"
 
 #include <map>
 #include <set>
@@ -61,8 +63,8 @@ private:
     return llvm::any_of(block.nodes(), [](Node *node) {
       const c10::Symbol kind = node->kind();
       const bool isOwn = kind.is_aten() || kind.is_prim() || kind.is_cuda() ||
-                         llvm::StringRef(kind.toQualString()).startswith("quantized::") ||
-                         llvm::StringRef(kind.toQualString()).startswith("pipec::");
+                         startsWith(kind.toQualString(), "quantized::") ||
+                         startsWith(kind.toQualString(), "pipec::");
       const bool asks = kind == c10::Symbol::prim("is_nested");
       return !isOwn || (!asks && llvm::StringRef(kind.toUnqualString()).contains("nested")) ||
              llvm::any_of(node->blocks(), [](torch::jit::Block *inner) { return mayMake(*inner); });
@@ -87,7 +89,7 @@ private:
       return of(node->input(0));
     if (kind == padded || kind == fromMask)
       return constant(kind == fromMask);
-    const bool isQuantized = llvm::StringRef(kind.toQualString()).startswith("quantized::");
+    const bool isQuantized = startsWith(kind.toQualString(), "quantized::");
     const bool isOrdinary = (kind.is_aten() || kind.is_prim() || isQuantized) &&
                             node->blocks().empty() &&
                             !llvm::StringRef(kind.toUnqualString()).contains("nested");

@@ -17,7 +17,7 @@ int64_t leastLengthOfTemplate(llvm::StringRef text) {
   return static_cast<int64_t>(text.size() - 2 * text.count("{}"));
 }
 
-/// What every text that the value may be has at least, in bytes; 0 where nothing is known.
+/// The least length, in bytes, of all texts that the value may be; 0 if nothing is known.
 int64_t leastLength(const Value *text, int nested = 0) {
   const torch::jit::Node *node = text->node();
   if (const std::optional<c10::IValue> known = Folding::constant(text); known && known->isString())

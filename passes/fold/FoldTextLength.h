@@ -1,12 +1,12 @@
-// A rule of fold-constants for lengths of texts that are not known, but never empty: messages made
-// from a template, or chosen by branches among such.
+// A rule of fold-constants for lengths of texts that are unknown but never empty: messages made
+// from a template, or texts that branches choose among such messages.
 #pragma once
 
 #include "passes/fold/Folding.h"
 
 namespace pipec {
 
-/// `len(text) > 0` and the like, for gt, ge, eq and ne with a constant below the least length:
+/// Folds `len(text) > 0` and the like: gt, ge, eq and ne with a constant below the least length.
 ///
 ///   %a : str = prim::If(%c) -> ("got rank {}".format(%r), "training")
 ///   %n : int = aten::len(%a)

@@ -1,14 +1,13 @@
-// Did a pass change anything? All that a pass can change, as one text that two states of a model
-// can be compared by.
+// All that a pass can change, as one text. Two states of a model are compared by it.
 #pragma once
 
 #include "ir/text/ModelText.h"
 
 namespace pipec {
 
-/// Equal exactly when graph, module paths, signature, attributes with their elements, costs and
-/// notes are. Elements are hashed, not cryptographically: this is to catch mistakes. Reads every
-/// weight.
+/// Two fingerprints are equal exactly if graph, module paths, signature, attributes with their
+/// elements, costs and notes are equal. The hash of the elements is not cryptographic, because it
+/// only has to catch mistakes. Reads every weight.
 std::string fingerprint(const AnyModel &model);
 
 } // namespace pipec

@@ -1,4 +1,4 @@
-// Stages that cost more than twice the mean: what is in them, and what can be done.
+// Stages that cost more than twice the mean: their content, and possible remedies.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@ namespace pipec {
 
 struct Model;
 
-/// Of a model with legal boundaries and the cost of each operator; without costs it finds nothing.
-/// One sentence per stage.
+/// Returns one sentence per such stage of a model with legal boundaries and operator costs. Without
+/// costs it finds none.
 std::vector<std::string> longStageWarnings(const Model &model);
 
 } // namespace pipec

@@ -5,22 +5,13 @@
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "passes/analysis/AliasAnalysis.h"
+#include "passes/analysis/TopLevel.h"
 
 #include <torch/csrc/jit/ir/ir.h>
 
 #include <algorithm>
 
 namespace pipec {
-
-namespace {
-
-bool isWithin(const torch::jit::Node *node, const torch::jit::Node *outer) {
-  while (node && node != outer)
-    node = node->owningBlock()->owningNode();
-  return node == outer;
-}
-
-} // namespace
 
 MemoryReaders::MemoryReaders(const Model &model, const AliasAnalysis &alias) : alias_(alias) {
   size_t next = 0;
@@ -78,7 +69,7 @@ MemoryReaders::Life MemoryReaders::lifeOf(const torch::jit::Value *value) const 
   for (const torch::jit::Use &use : value->uses()) {
     life.used = std::max(life.used, orderOf(use.user));
     for (const torch::jit::Node *outer = use.user->owningBlock()->owningNode();
-         outer && !isWithin(value->node(), outer); outer = outer->owningBlock()->owningNode())
+         outer && !isInside(value->node(), outer); outer = outer->owningBlock()->owningNode())
       if (outer->kind() == c10::prim::Loop)
         life.used = std::max(life.used, orderOf(outer));
   }

@@ -1,4 +1,4 @@
-// The attributes of a module and of all modules in it, one entry each.
+// The attributes of a module and of its submodules, one entry each.
 #pragma once
 
 #include "ir/Model.h"
@@ -11,18 +11,18 @@
 
 namespace pipec {
 
-/// One attribute of the module tree that is no module itself.
+/// One attribute of the module tree that is not a module itself.
 struct ModuleEntry {
   std::string path;
   c10::IValue value;
   c10::TypePtr type;
   AttributeKind kind = AttributeKind::Value;
   bool isModuleFlag = false; // `training` of a module, which follows the mode
-  c10::IValue saved = {};    // the value, where a tuple took an object's place in `value`
+  c10::IValue saved = {};    // the saved value, if a tuple replaced an object in `value`
 };
 
-/// In order of a walk from the top. An object of a class of the model's own is the values of its
-/// attributes, as a module is; `objects` gets the paths of such.
+/// Entries in order of a walk from the top. An object of one of the model's own classes counts as
+/// the values of its attributes, like a module; `objects` gets the paths of such objects.
 std::vector<ModuleEntry> moduleEntries(const c10::ivalue::Object &module,
                                        std::set<std::string> &objects);
 

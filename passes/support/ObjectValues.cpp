@@ -1,8 +1,9 @@
 #include "passes/support/ObjectValues.h"
 
 #include "ir/NodeInfo.h"
+#include "ir/support/Llvm.h"
+#include "ir/support/StringSwitch.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringSwitch.h"
 #include "passes/support/StateThreading.h"
 #include "passes/support/TupleClasses.h"
 
@@ -66,22 +67,25 @@ private:
     });
     const bool ofLists = !node->inputs().empty() && node->input(0)->type()->cast<c10::ListType>();
     const bool ofDicts = !node->inputs().empty() && node->input(0)->type()->cast<c10::DictType>();
-    return llvm::StringSwitch<bool>(node->kind().toQualString())
-        .Cases("prim::TupleConstruct", "prim::TupleUnpack", "prim::TupleIndex", "prim::TupleSlice",
+    return StringSwitch<bool>(node->kind().toQualString())
+        .Cases(
+            {"prim::TupleConstruct", "prim::TupleUnpack", "prim::TupleIndex", "prim::TupleSlice"},
+            true)
+        .Cases({"prim::ListConstruct", "prim::ListUnpack", "prim::DictConstruct"}, true)
+        .Cases({"prim::If", "prim::Loop", "prim::Return"}, true)
+        .Cases({"prim::GetAttr", "prim::SetAttr", "prim::CreateObject", "prim::Uninitialized"},
                true)
-        .Cases("prim::ListConstruct", "prim::ListUnpack", "prim::DictConstruct", true)
-        .Cases("prim::If", "prim::Loop", "prim::Return", true)
-        .Cases("prim::GetAttr", "prim::SetAttr", "prim::CreateObject", "prim::Uninitialized", true)
-        .Cases("prim::unchecked_cast", "prim::unchecked_unwrap_optional", "aten::_unwrap_optional",
+        .Cases(
+            {"prim::unchecked_cast", "prim::unchecked_unwrap_optional", "aten::_unwrap_optional"},
+            true)
+        .Cases({"aten::append", "aten::extend", "aten::insert", "aten::pop", "aten::clear"}, true)
+        .Cases({"aten::list", "aten::slice", "aten::len", "aten::__getitem__", "aten::_set_item"},
                true)
-        .Cases("aten::append", "aten::extend", "aten::insert", "aten::pop", "aten::clear", true)
-        .Cases("aten::list", "aten::slice", "aten::len", "aten::__getitem__", "aten::_set_item",
-               true)
-        .Cases("aten::get", "aten::keys", "aten::values", "aten::items", true)
+        .Cases({"aten::get", "aten::keys", "aten::values", "aten::items"}, true)
         .Case("aten::add", ofLists)
         .Case("aten::__contains__", ofDicts)
         // Two equal tuples may have been two objects.
-        .Cases("aten::__is__", "aten::__isnot__", withNone)
+        .Cases({"aten::__is__", "aten::__isnot__"}, withNone)
         .Default(false);
   }
 
@@ -183,7 +187,7 @@ private:
     }
   }
 
-  /// Whether an assignment is to an object that nobody else has seen yet.
+  /// Whether an assignment is to an object that no other code has seen yet.
   static bool isMaking(Node *assignment) {
     Node *maker = assignment->input(0)->node();
     if (maker->kind() != c10::prim::CreateObject)
@@ -235,7 +239,7 @@ private:
 
   bool isReplaced(const std::string &path) const {
     return llvm::any_of(replaced_, [&](const std::string &other) {
-      return path == other || llvm::StringRef(path).startswith(other + ".");
+      return path == other || startsWith(path, other + ".");
     });
   }
 

@@ -1,7 +1,7 @@
-// What lower-attributes does with objects of TorchScript classes of which more is asked than their
-// attributes: stored, chosen between, put into containers. Where nothing is assigned to an object
-// any more once it is handed on, it cannot be told from the values of its attributes, and becomes a
-// tuple of them:
+// The part of lower-attributes for objects of TorchScript classes that are more than the sum of
+// their attributes: they are stored, chosen between, or put into containers. If no code assigns to
+// an object once it has been passed on, the object cannot be distinguished from the values of its
+// attributes, and becomes a tuple of them:
 //
 //   %box : Box = prim::CreateObject()
 //    = prim::SetAttr[name="n"](%box, %two)
@@ -10,16 +10,15 @@
 //   %n : int = prim::GetAttr[name="n"](%last)       %last : (int) = aten::__getitem__(%list, %at)
 //                                                   %n : int = prim::TupleIndex(%last, %zero)
 //
-// Where something is assigned to an object that others know, under another name or in a container,
-// its attributes stand in cells, lists of one element: a tuple of these is shared as the object
-// was.
+// If code assigns to an object that is visible under another name or in a container, its attributes
+// become cells, lists of one element. A tuple of cells is shared as the object was.
 //
 //   %n : int = prim::GetAttr[name="n"](%box)    =>  %cell : int[] = prim::TupleIndex(%box, %zero)
 //                                                   %n : int = aten::__getitem__(%cell, %zero)
 //    = prim::SetAttr[name="n"](%box, %one)      =>   = aten::clear(%cell)
 //                                                   %same : int[] = aten::append(%cell, %one)
 //
-// A class is one of tuples as a whole, in every type that names it, or stays as it is.
+// A class becomes tuples as a whole, in every type that names it, or stays as it is.
 #pragma once
 
 #include "ir/support/Error.h"
@@ -35,8 +34,9 @@ namespace pipec {
 
 class TupleClasses;
 
-/// Of one run of lower-attributes. Calls must be inlined. objectPaths: attributes of the model that
-/// are objects, which are their attributes ("a.b"). Errors: those of lowerLocalObjects.
+/// For one run of lower-attributes. Calls must be inlined. `objectPaths` has the attributes of the
+/// model that are objects and are represented by their attributes ("a.b"). Errors: those of
+/// lowerLocalObjects.
 llvm::Error lowerObjectValues(torch::jit::Graph &graph, const std::set<std::string> &objectPaths,
                               TupleClasses &classes);
 

@@ -1,17 +1,17 @@
 #include "passes/support/PureWrites.h"
 
-#include "ir/TypeAnswers.h"
+#include "ir/Model.h"
 #include "passes/analysis/Layouts.h"
 
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
 #include <torch/csrc/jit/runtime/operator.h>
 
-#include <algorithm>
-
 namespace pipec {
 
 namespace {
+
+constexpr llvm::StringLiteral kYes = "yes", kNo = "no";
 
 using torch::jit::Node;
 using torch::jit::Value;
@@ -43,8 +43,8 @@ bool keepsFormWith(const Layout &layout, const c10::Type &other, const Node *wri
 
 } // namespace
 
-PureWrites::PureWrites(TypeAnswers &answers, std::function<void(Node *, Node *)> noteMade)
-    : answers_(answers), run_(answers.runs++), noteMade_(std::move(noteMade)) {}
+PureWrites::PureWrites(Model &model, std::function<void(Node *, Node *)> noteMade)
+    : answers_(model.answers), names_(*model.graph), noteMade_(std::move(noteMade)) {}
 
 Value *PureWrites::pure(Node *writer, Value *target) {
   std::string name = writer->kind().toUnqualString();
@@ -66,36 +66,44 @@ Value *PureWrites::replaced(Node *writer, Value *old, Value *by) {
   return insert(writer, c10::Symbol::aten("slice_scatter"), {old, by, zero, none, none, one});
 }
 
-bool PureWrites::ask(bool untyped, const Value *value,
+bool PureWrites::ask(const char *property, bool untyped, Node *asker, const Value *value,
                      llvm::function_ref<bool(const Layout &)> predicate) {
-  const size_t question = question_++;
-  if (answers_.given) {
-    auto noted = answers_.forms.find(run_);
-    return untyped != (noted != answers_.forms.end() &&
-                       std::binary_search(noted->second.begin(), noted->second.end(), question));
-  }
+  const TypeQuestion question = names_.question(asker, property);
+  const std::string *noted = answers_.find(question);
+  const bool known = noted ? *noted == kYes : untyped;
+  if (answers_.given)
+    return known;
   std::optional<Layout> layout = layoutOf(*value->type());
   const bool typed = layout ? predicate(*layout) : untyped;
-  if (typed != untyped)
-    answers_.forms[run_].push_back(question);
+  if (typed != known)
+    answers_.note(question, (typed ? kYes : kNo).str());
   return typed;
 }
 
-bool PureWrites::hasDims(const Layout &layout) { return !layout.sizes.empty(); }
+bool PureWrites::isContiguous(bool untyped, Node *asker, const Value *value) {
+  return ask("contiguous", untyped, asker, value, pipec::isContiguous);
+}
 
-bool PureWrites::keepsForm(const Value *now, bool contiguous, const Node *writer, PureForm form) {
+bool PureWrites::hasDims(Node *asker, const Value *value) {
+  return ask("dimensions", false, asker, value,
+             [](const Layout &layout) { return !layout.sizes.empty(); });
+}
+
+bool PureWrites::keepsForm(const Value *now, bool contiguous, Node *writer, PureForm form) {
   switch (form) {
   case PureForm::Copy:
-    return ask(false, now, hasDims);
+    return hasDims(writer, now);
   case PureForm::Fill:
   case PureForm::Indexed:
-    return ask(contiguous, now, isContiguous);
+    return isContiguous(contiguous, writer, now);
   case PureForm::Unary:
-    return !hasTensorBound(writer) && ask(makesDense(now->node()), now, [](const Layout &layout) {
-      return c10::isFloatingType(layout.dtype) && keepsStrides(layout);
-    });
+    return !hasTensorBound(writer) && ask("float without gaps", makesDense(now->node()), writer,
+                                          now, [](const Layout &layout) {
+                                            return c10::isFloatingType(layout.dtype) &&
+                                                   keepsStrides(layout);
+                                          });
   case PureForm::Binary:
-    return ask(false, now, [&](const Layout &layout) {
+    return ask("form of both kept", false, writer, now, [&](const Layout &layout) {
       return hasNoRounding(writer) && keepsFormWith(layout, *writer->input(1)->type(), writer);
     });
   case PureForm::None:

@@ -4,6 +4,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "passes/analysis/OperatorFacts.h"
+#include "passes/support/OperatorNames.h"
 
 #include <c10/util/ArrayRef.h>
 
@@ -17,6 +18,7 @@ struct Value;
 namespace pipec {
 
 struct Layout;
+struct Model;
 struct TypeAnswers;
 
 /// Of one run of the pass.
@@ -26,7 +28,7 @@ public:
   using Value = torch::jit::Value;
 
   /// noteMade(made, writer) hears of every node that is made.
-  PureWrites(TypeAnswers &answers, std::function<void(Node *, Node *)> noteMade);
+  PureWrites(Model &model, std::function<void(Node *, Node *)> noteMade);
 
   // Nodes before the writer; null where operators have no such form.
 
@@ -41,24 +43,26 @@ public:
 
   // What operators and types tell.
 
-  /// A question to operators (`untyped`) and types, which may answer otherwise: that is noted, and
-  /// taken from the notes where they are given.
-  bool ask(bool untyped, const Value *value, llvm::function_ref<bool(const Layout &)> predicate);
+  // Each asks operators (`untyped`) and types, which may answer otherwise: that is noted, and taken
+  // from the notes where they are given. The asker writes the value, or is a view of it.
 
-  static bool hasDims(const Layout &layout);
+  bool isContiguous(bool untyped, Node *asker, const Value *value);
+  bool hasDims(Node *asker, const Value *value);
 
   /// dtype and strides of the pure form are those of the tensor that is now `now`; contiguous:
   /// known from operators alone.
-  bool keepsForm(const Value *now, bool contiguous, const Node *writer, PureForm form);
+  bool keepsForm(const Value *now, bool contiguous, Node *writer, PureForm form);
 
   /// div_(x, y, rounding_mode=...) is another operator to its gradient.
   static bool hasNoRounding(const Node *writer);
 
 private:
+  bool ask(const char *property, bool untyped, Node *asker, const Value *value,
+           llvm::function_ref<bool(const Layout &)> predicate);
   Value *insert(Node *writer, c10::Symbol kind, at::ArrayRef<Value *> inputs);
 
   TypeAnswers &answers_;
-  size_t run_, question_ = 0;
+  OperatorNames names_;
   std::function<void(Node *, Node *)> noteMade_;
 };
 

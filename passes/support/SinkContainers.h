@@ -1,4 +1,4 @@
-// What functionalise-containers does with containers that cannot travel between stages: it makes
+// The part of functionalise-containers for containers that cannot travel between stages: it makes
 // them where they are first used.
 //
 //   %d = DictConstruct()              %h = linear(%x, ...)
@@ -7,8 +7,8 @@
 //   %y = linear(%h, ...)              If(%c): _set_item(%d, "x", %x)
 //   return (%y, %d)                   return (%y, %d)
 //
-// Only what puts containers together moves, and raises nothing: no tensor is computed elsewhere
-// than before, so gradients keep the order in which they are summed.
+// Only operators that build containers and raise nothing move. No tensor is computed elsewhere than
+// before, so gradients are summed in the same order.
 #pragma once
 
 namespace torch::jit {
@@ -20,10 +20,10 @@ namespace pipec {
 
 class AliasAnalysis;
 
-/// `alias` is of the graph as it is. True when something has moved.
+/// `alias` must describe the graph in its current form. Returns true if something moved.
 bool sinkContainers(torch::jit::Block *top, const AliasAnalysis &alias);
 
-/// Nothing but other containers is made between the two.
+/// Whether only other containers are made between the two.
 bool standsRightBefore(const torch::jit::Node *maker, torch::jit::Node *user);
 
 } // namespace pipec

@@ -1,4 +1,4 @@
-// A value that an attribute holds, as nodes of the graph.
+// The value of an attribute as nodes of the graph.
 #pragma once
 
 #include "ir/support/Error.h"
@@ -14,9 +14,10 @@ struct Value;
 
 namespace pipec {
 
-/// Nodes at the insertion point that make the value of attribute `path`, which `read` reads, or
-/// stands for the read of. Lists, tuples and dicts are spelled out: a constant of such a type has
-/// no text that parses. Errors: Unsupported when the value has no constant.
+/// Makes nodes at the insertion point for the value of attribute `path`. `read` is the node that
+/// reads the attribute, or its substitute. Lists, tuples and dicts are built from their elements,
+/// because a constant of such a type has no text that parses. Errors: Unsupported if the value
+/// cannot be a constant.
 llvm::Expected<torch::jit::Value *> spelledConstant(const c10::IValue &value,
                                                     const c10::TypePtr &type,
                                                     const std::string &path,

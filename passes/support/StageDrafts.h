@@ -1,5 +1,5 @@
-// What goes into each stage of a model that is cut: operators, inputs, attributes, and what crosses
-// from one to the other. Nothing is built yet.
+// The content of each stage of a model with cuts: operators, inputs, attributes, and the values
+// that cross between stages. Nothing is built yet.
 #pragma once
 
 #include "ir/Model.h"
@@ -14,7 +14,7 @@ struct Value;
 
 namespace pipec {
 
-/// Without shapes: a port accepts every size that the model accepts.
+/// The type without shapes: a port accepts every size that the model accepts.
 c10::TypePtr portType(torch::jit::Value *value);
 
 /// One stage while it is built.
@@ -31,11 +31,11 @@ struct StageDraft {
 struct StageDrafts {
   std::vector<StageDraft> stages;
   std::vector<Channel> channels;
-  std::map<torch::jit::Value *, size_t> channelOf; // looked up by pointer only
-  std::vector<size_t> leafStage, stateStage;       // that each output leaves from
+  std::map<torch::jit::Value *, size_t> channelOf; // look-ups by pointer only
+  std::vector<size_t> leafStage, stateStage;       // the stage that each output leaves from
 };
 
-/// Of one lowered model, by its boundaries.
+/// Drafts the stages of a lowered model between its boundaries.
 StageDrafts draftStages(const Model &model);
 
 } // namespace pipec

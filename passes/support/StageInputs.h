@@ -5,10 +5,10 @@
 
 namespace pipec {
 
-/// What a plan says of an attribute of the model that a stage holds; its uses are not counted yet.
+/// The plan's entry for an attribute of the model that a stage holds. Its uses are not counted yet.
 StageAttribute stageAttribute(const Attribute &attribute);
 
-/// Adds an attribute that no node reads to the stage's plan and graph, before its constants: those
+/// Adds an attribute that no node reads to the stage's plan and graph, before its constants, which
 /// stay last. Returns its index.
 size_t insertAttribute(Stage &stage, const StageAttribute &entry);
 

@@ -77,7 +77,7 @@ private:
     return state == same.lookup(node->blocks()[1]->outputs()[output]) ? state : nullptr;
   }
 
-  /// Nobody outside of this run gets the tensor itself, and all writes happen where they stand.
+  /// Whether no code outside this run gets the tensor itself, and all writes happen in place.
   bool mayBeCopied(size_t number) const {
     const AliasAnalysis::Memory &memory = alias_.memories()[number];
     if (memory.userInput || llvm::any_of(memory.writers, [](const Node *writer) {

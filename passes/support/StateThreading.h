@@ -1,5 +1,5 @@
-// Assignments to attributes (prim::SetAttr) as values: what lower-attributes uses for attributes
-// that the method writes, of modules and of objects that it makes.
+// Turns assignments to attributes (prim::SetAttr) into values. lower-attributes uses it for
+// attributes that the method writes, of modules and of objects that the method makes.
 #pragma once
 
 #include "ir/support/Error.h"
@@ -16,13 +16,13 @@ struct Value;
 
 namespace pipec {
 
-/// Path of each module-typed value, and of nothing else.
+/// The path of each module-typed value.
 using ModulePaths = std::unordered_map<torch::jit::Value *, std::string>;
 
-/// Replaces every read and write of the attributes in `current` (path -> the graph input that
-/// carries its value on entry) by data flow: an If returns the values of both branches, a Loop
-/// carries them. On return `current` has the values on exit of the block. Errors: Unsupported when
-/// a write sits in a fork's body.
+/// Replaces every read and write of the attributes in `current` by data flow: an If returns the
+/// values of both branches, a Loop carries them. `current` maps a path to the graph input that
+/// carries its value on entry, and on return has the values on exit of the block. Errors:
+/// Unsupported if a write is in a fork's body.
 llvm::Error threadState(torch::jit::Block &block, const ModulePaths &paths,
                         std::map<std::string, torch::jit::Value *> &current);
 
@@ -32,12 +32,12 @@ llvm::Error threadState(torch::jit::Block &block, const ModulePaths &paths,
 ///     prim::SetAttr[name="n"](%box, %two)  =>
 ///     %n : int = prim::GetAttr[name="n"](%box)  (%two in place of %n)
 ///
-/// Objects of which more than attributes is asked (stored, returned, chosen between, forked) stay.
+/// Objects that are used beyond their attributes (stored, returned, chosen between, forked) stay.
 /// Calls must be inlined. Errors: those of threadState.
 llvm::Error lowerLocalObjects(torch::jit::Graph &graph);
 
-/// "a.b" of a prim::GetAttr or prim::SetAttr on a module; empty when its object is no module of the
-/// model.
+/// The path "a.b" of a prim::GetAttr or prim::SetAttr on a module; empty if its object is not a
+/// module of the model.
 std::string attributePath(torch::jit::Value *object, const std::string &name,
                           const ModulePaths &paths, bool &known);
 

@@ -2,6 +2,7 @@
 
 #include "ir/Model.h"
 #include "ir/TensorKey.h"
+#include "ir/support/Llvm.h"
 #include "passes/support/ModuleEntries.h"
 
 #include <torch/csrc/jit/ir/constants.h>
@@ -49,7 +50,7 @@ private:
   /// The name, with as many underscores as make it none of a submodule with weights.
   std::string freeModuleName(std::string name) const {
     while (llvm::any_of(model_.attributes, [&](const Attribute &attribute) {
-      return llvm::StringRef(attribute.name).startswith(name + ".");
+      return startsWith(attribute.name, name + ".");
     }))
       name += "_";
     return name;

@@ -1,5 +1,6 @@
 #include "passes/support/TupleClasses.h"
 
+#include "ir/support/Llvm.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -18,7 +19,7 @@ std::string classNameOf(const c10::ClassType &type) { return type.name()->qualif
 /// Classes of the model's own: no modules, and none of C++.
 bool isOwn(const c10::ClassType &type) {
   return !type.is_module() && type.name() &&
-         !llvm::StringRef(classNameOf(type)).startswith("__torch__.torch.classes.");
+         !startsWith(classNameOf(type), "__torch__.torch.classes.");
 }
 
 bool holds(const c10::TypePtr &type) {

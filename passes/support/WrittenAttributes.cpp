@@ -30,7 +30,8 @@ public:
   }
 
 private:
-  /// What writes the attribute or what it holds; null: nobody. ofTensors: only tensors count.
+  /// A node that writes the attribute or its content; null if none does. ofTensors: only writes to
+  /// tensors count.
   const torch::jit::Node *writerOf(size_t attribute, bool ofTensors) const {
     std::vector<size_t> work;
     std::set<size_t> seen;

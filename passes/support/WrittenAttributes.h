@@ -1,4 +1,4 @@
-// Which attributes a method writes: themselves, or anything that they hold at any depth.
+// Which attributes a method writes, directly or through anything that they hold at any depth.
 #pragma once
 
 #include "ir/support/Error.h"
@@ -12,8 +12,8 @@ namespace pipec {
 
 struct Model;
 
-/// Of one lowered model. saved: what each attribute holds in the model's file. Errors: Unsupported
-/// when something written is held by two attributes that would be two things in the stages.
+/// For one lowered model. `saved` is the content of each attribute in the model's file. Errors:
+/// Unsupported if something written is held by two attributes that would be separate in the stages.
 llvm::Expected<std::vector<bool>> writtenAttributes(const Model &model,
                                                     llvm::ArrayRef<c10::IValue> saved);
 

@@ -11,8 +11,8 @@ namespace pipec {
 
 namespace {
 
-/// Long enough for a peer that is about to hand over, short enough to cost nothing when threads
-/// outnumber cores.
+/// Long enough for a peer that is about to send, and short enough to cost little when there are
+/// more threads than cores.
 constexpr int kSpins = 200;
 
 void pause() {
@@ -118,7 +118,7 @@ public:
       aborted_ = true;
     }
     for (auto &queue : queues_) {
-      // Whoever has looked at the flag before it was set is asleep once we own the mutex.
+      // A thread that read the flag before it was set is asleep once we own the mutex.
       std::lock_guard<std::mutex> lock(queue->mutex);
       queue->changed.notify_all();
     }

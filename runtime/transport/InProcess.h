@@ -1,4 +1,4 @@
-// Ranks that are threads of one process: values are handed over by reference.
+// Transport between ranks that are threads of one process: values are handed over by reference.
 #pragma once
 
 #include "ir/schedule/Program.h"
@@ -9,8 +9,8 @@
 
 namespace pipec {
 
-/// `devices`: one per rank. Values stay where they are unless the two ranks of a lane have
-/// different devices.
+/// `devices`: one per rank. Values are copied only if the two ranks of a lane have different
+/// devices.
 std::unique_ptr<Transport>
 makeInProcessTransport(const std::vector<Lane> &lanes,
                        const std::vector<std::shared_ptr<Device>> &devices);

@@ -1,4 +1,4 @@
-// Transport: how a value gets from one rank to another. One interface for threads, processes and
+// Transport: moves a value from one rank to another. One interface for threads, processes and
 // hosts.
 #pragma once
 
@@ -8,34 +8,34 @@
 
 namespace pipec {
 
-/// Carries the values of channels over lanes. A lane is an ordered pair of ranks: messages on it
-/// arrive in the order in which they were sent, at most its window of them wait to be taken.
-/// Nothing identifies a message but its place in that order: channel and micro-batch are there to
-/// catch a program that is wrong.
+/// Carries the values of channels over lanes. A lane is an ordered pair of ranks. Its messages
+/// arrive in the order in which they were sent, and at most its window of them wait to be taken.
+/// Only the place in that order identifies a message: channel and micro-batch serve to detect a
+/// wrong program.
 ///
-/// Threads: the sending rank's thread calls send, the receiving rank's thread calls post and take;
-/// anyone may call abort. Ownership: a sent value belongs to the receiver; its tensors keep their
-/// strides and bits. Devices: a value is sent in the order of work of the sender's current stream
-/// and may be used on the taker's current stream. No call waits for a device.
+/// Threads: the sending rank's thread calls send, the receiving rank's thread calls post and take,
+/// any thread may call abort. Ownership: a sent value belongs to the receiver; its tensors keep
+/// their strides and bits. Devices: a value is sent in the order of work of the sender's current
+/// stream, and may be used on the receiver's current stream. No call waits for a device.
 class Transport {
 public:
   virtual ~Transport() = default;
 
-  /// Announces that a take of this message will come, for transports that need a buffer first. At
-  /// most the lane's window ahead.
+  /// Announces a later take of this message, for transports that need a buffer first. At most the
+  /// lane's window ahead.
   virtual llvm::Error post(size_t lane, size_t channel, int64_t microBatch) = 0;
 
-  /// Hands `value` over; waits while the lane's window is full. Errors: the one given to abort.
+  /// Sends `value`; waits while the lane's window is full. Errors: the one given to abort.
   virtual llvm::Error send(size_t lane, size_t channel, int64_t microBatch, c10::IValue value) = 0;
 
-  /// Waits for the next message of the lane. Errors: the one given to abort; Internal when the
-  /// message is not of that channel and micro-batch (the message stays in the lane).
+  /// Waits for the next message of the lane. Errors: the one given to abort; Internal if the
+  /// message is not of that channel and micro-batch (it stays in the lane).
   virtual llvm::Expected<c10::IValue> take(size_t lane, size_t channel, int64_t microBatch) = 0;
 
-  /// Ends all waiting and all later calls with `error`. The first call wins.
+  /// Ends all waiting calls and all later calls with `error`. The first abort wins.
   virtual void abort(const ErrorText &error) = 0;
 
-  /// Drops what waits in the lanes and ends an abort. No other call may be running.
+  /// Drops the messages in the lanes and ends an abort. No other call may be running.
   virtual void reset() = 0;
 };
 

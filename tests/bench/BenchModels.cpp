@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kLayerNodes = 100;
 constexpr int64_t kWidth = 8;
 
-/// 10 operators, 5 of them in place: two on results that nobody else sees, two on a value with a
+/// 10 operators, 5 of them in place: two on results without other users, two on a value with a
 /// view, one on the view.
 const char *kStraight = R"(    a = torch.linear(x, {0}w{1}, {0}b)
     a = torch.relu_(a)

@@ -1,6 +1,7 @@
 // bench-partition DIR [--objective sum|overlap]: every instance of a directory,
 // or of the folder `throughput` in it, one line each. bench-partition --fixed-order N: a made graph
 // of N nodes, cut in its order.
+#include "ir/support/Llvm.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
@@ -24,8 +25,6 @@ llvm::cl::opt<std::string>
               llvm::cl::desc("sum or overlap: how compute and transfers add"));
 llvm::cl::opt<double> seconds("seconds", llvm::cl::init(60),
                               llvm::cl::desc("limit of one instance"));
-llvm::cl::opt<unsigned> microBatches("micro-batches", llvm::cl::init(0),
-                                     llvm::cl::desc("minimise the latency of so many instead"));
 llvm::cl::opt<std::string> splits("write-splits", llvm::cl::desc("directory for the assignments"));
 
 llvm::cl::opt<unsigned>
@@ -35,11 +34,12 @@ llvm::cl::opt<unsigned> stages("stages", llvm::cl::init(64), llvm::cl::desc("of 
 
 /// A list of operators as of a deep model: each takes the output of the one before it, some also
 /// that of one up to 40 operators back, a few that of one anywhere before.
-PartitionProblem madeGraph(uint32_t n) {
+PartitionProblem madeGraph(uint32_t n, LoadRule load) {
   PartitionProblem problem;
   std::mt19937 random(1);
   problem.kinds.resize(1);
   problem.kinds[0].count = stages;
+  problem.kinds[0].load = load;
   problem.time.resize(1);
   for (uint32_t node = 0; node < n; ++node) {
     problem.time[0].push_back(1 + random() % 1000);
@@ -52,21 +52,20 @@ PartitionProblem madeGraph(uint32_t n) {
     if (node > 1 && random() % 10000 == 0)
       problem.edges.emplace_back(random() % node, node);
   }
+  problem.order = problem.edges;
   return problem;
 }
 
 llvm::Error cutInOrder(LoadRule load) {
-  PartitionProblem problem = madeGraph(fixedOrder);
-  PartitionOptions options;
-  options.objective.load = load;
+  PartitionProblem problem = madeGraph(fixedOrder, load);
   std::clock_t before = std::clock();
-  llvm::Expected<PartitionResult> result = partitionInOrder(problem, options);
+  llvm::Expected<PartitionResult> result = partitionInOrder(problem);
   double cpu = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
   if (!result)
     return result.takeError();
   fmt::print("{} nodes, {} edges, {} stages: bottleneck {:.10g} lower bound {:.10g} {:.2f} s (cpu "
              "{:.2f} s)\n",
-             problem.nodes(), problem.edges.size(), result->stages.size(), result->value,
+             problem.nodes(), problem.edges.size(), result->stages.size(), result->bottleneck,
              result->lowerBound, result->seconds, cpu);
   return llvm::Error::success();
 }
@@ -89,13 +88,11 @@ llvm::Error writeSplit(const PlacementInstance &instance, const PartitionResult 
 }
 
 llvm::Error solve(const std::string &path, LoadRule load) {
-  llvm::Expected<PlacementInstance> instance = readInstance(path);
+  llvm::Expected<PlacementInstance> instance = readInstance(path, load);
   if (!instance)
     return instance.takeError();
   PartitionOptions options;
   options.seconds = seconds;
-  options.objective.load = load;
-  options.objective.microBatches = microBatches;
   std::clock_t before = std::clock();
   llvm::Expected<PartitionResult> result = partitionContiguous(instance->problem, options);
   double cpu = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
@@ -103,7 +100,7 @@ llvm::Error solve(const std::string &path, LoadRule load) {
     return withContext(result.takeError(), instance->name);
   fmt::print("{:28} bottleneck {:.10g} lower bound {:.10g} {} {:.2f} s (cpu {:.2f} s, {} items, {} "
              "ideals, {} pairs)\n",
-             instance->name, result->value, result->lowerBound,
+             instance->name, result->bottleneck, result->lowerBound,
              result->proved ? "proved" : fmt::format("gap {:.2g}", result->gap()), result->seconds,
              cpu, result->items, result->ideals, result->pairs);
   std::fflush(stdout);
@@ -144,7 +141,7 @@ int main(int argc, char **argv) {
   std::error_code code;
   for (llvm::sys::fs::directory_iterator at(folder, code), end; at != end && !code;
        at.increment(code))
-    if (llvm::StringRef(at->path()).endswith(".json"))
+    if (endsWith(at->path(), ".json"))
       files.push_back(at->path());
   std::sort(files.begin(), files.end());
   if (code || files.empty())

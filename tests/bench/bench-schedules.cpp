@@ -9,6 +9,7 @@
 //              cost and at the 12 cost sets
 #include "ir/schedule/Generators.h"
 #include "ir/schedule/TableCheck.h"
+#include "ir/support/Llvm.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -51,7 +52,7 @@ std::vector<CostSet> readCostSets(const std::string &path) {
   std::string text = readFile(path);
   llvm::SmallVector<llvm::StringRef, 128> lines;
   llvm::StringRef(text).split(lines, '\n', -1, false);
-  for (llvm::StringRef line : llvm::makeArrayRef(lines).drop_front()) {
+  for (llvm::StringRef line : llvm::ArrayRef<llvm::StringRef>(lines).drop_front()) {
     llvm::SmallVector<llvm::StringRef, 24> cells;
     line.split(cells, ',');
     CostSet set;
@@ -137,7 +138,7 @@ int compareTables(const std::string &directory, const std::vector<CostSet> &sets
   std::error_code error;
   for (llvm::sys::fs::directory_iterator it(directory, error), end; it != end && !error;
        it.increment(error))
-    if (llvm::StringRef(it->path()).endswith(".csv"))
+    if (endsWith(it->path(), ".csv"))
       files.push_back(it->path());
   std::sort(files.begin(), files.end());
   CostSet unit;

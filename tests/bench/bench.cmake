@@ -9,4 +9,4 @@ add_custom_target(bench DEPENDS bench-compile bench-weights pipe-compile)
 # Without LibTorch: cheap enough to be built by default.
 pipec_tool(bench-schedules SOURCES bench/bench-schedules.cpp DEPENDS pipec_schedule)
 pipec_tool(bench-programs SOURCES bench/bench-programs.cpp support/BoundedExecutor.cpp DEPENDS pipec_planner pipec_schedule)
-pipec_tool(bench-piper SOURCES bench/bench-piper.cpp support/piper/ReadPiper.cpp DEPENDS pipec_planner)
+pipec_tool(bench-piper SOURCES bench/bench-piper.cpp support/piper/ReadPiper.cpp DEPENDS pipec_planner_hybrid)

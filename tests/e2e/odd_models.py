@@ -249,9 +249,9 @@ class NewDtypes(nn.Module):
 
     def forward(self, x: Tensor, counts: Tensor) -> Tuple[Tensor, List[Tensor], Dict[int, Tensor], Tensor, str]:
         y = self.b(x)
-        unsigned = counts.to(torch.int64) + 1
-        return (y, [y.to(torch.float8_e4m3fn), y.to(torch.float8_e5m2).t()], {3: unsigned.to(torch.uint16), -1: unsigned.to(torch.uint64)}, counts,
-                "text")
+        more = counts + 1
+        return (y, [y.to(torch.float8_e4m3fn), y.to(torch.float8_e5m2).t()], {3: more.to(torch.uint16), -1: more.to(torch.uint64)},
+                counts.to(torch.uint32), "text")
 
 
 class DrawsAreOff(nn.Module):

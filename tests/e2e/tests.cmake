@@ -3,12 +3,15 @@ foreach(model mlp resnet50 unet gpt2 bert t5 lstm)
   pipec_e2e_test(e2e-equality-${model} e2e/equality.py ${model})
 endforeach()
 pipec_e2e_test(e2e-python-stages e2e/python_stages.py mlp mlp_markers resnet50 unet gpt2 bert t5 lstm)
-foreach(name batches markers cuts facts once_broken containers state weights texts signatures libraries messages refused_where reproducers bad_input interrupt damage reproducible no_python kept_artifacts merge against cases schedules planner training_plans inspect_page tutorial lengths stock_modules file_kinds foreign_text model_prints progress)
+foreach(name batches markers cuts facts once_broken containers state weights texts signatures libraries messages refused_where reproducers bad_input interrupt damage reproducible no_python kept_artifacts merge against cases schedules planner training training_plans inspect_page tutorial lengths stock_modules file_kinds foreign_text model_prints progress)
   string(REPLACE "_" "-" entry ${name})
   pipec_e2e_test(e2e-${entry} e2e/${name}.py)
 endforeach()
 # Real architectures, those that are made without other libraries; all of them: e2e/zoo.py --all.
 pipec_e2e_test(e2e-zoo e2e/zoo.py)
+# The same, trained; all of them: e2e/training_zoo.py --all. Both make the models they lack.
+pipec_e2e_test(e2e-training-zoo e2e/training_zoo.py)
+set_tests_properties(e2e-zoo e2e-training-zoo PROPERTIES RESOURCE_LOCK zoo)
 # How batches, micro-batches, memory and devices that do not fit are refused; nested values in C++.
 pipec_e2e_test(e2e-first-calls e2e/first_calls.py)
 # Tables of programs, run by PyTorch.

@@ -205,7 +205,8 @@ class TrainingPlans(e2e.Case):
 
     def testRefusals(self):
         compile = lambda *arguments, saying: self.refused("pipe-compile", 2, *arguments, saying=saying)
-        compile(*MLP, "--ranks", 2, "--train", saying=["--train: expected --dry-run with it"])
+        compile(*MLP, "--ranks", 2, "--train", saying=["--train: expected the result to be the loss, one floating-point number, got float32[B,10]",
+                                                       "return the loss of the micro-batch"])
         compile(MLP[0], "--ranks", 2, *PLAN, saying=["expected example inputs, got none"])
         compile(MLP[0], "--ranks", 2, "--train", "--dry-run", saying=["--train: expected example inputs, got none"])
         compile(*MLP, *PLAN, saying=["--train: expected --ranks, --stages or --cluster, got none"])

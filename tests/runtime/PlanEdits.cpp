@@ -1,6 +1,7 @@
 #include "tests/runtime/PlanEdits.h"
 
 #include "ir/support/Json.h"
+#include "ir/support/Llvm.h"
 
 #include <fmt/format.h>
 
@@ -53,7 +54,7 @@ std::vector<Value> otherValues(const Value &value) {
       if (std::find(group.begin(), group.end(), *word) != group.end())
         for (const std::string &other : group)
           others.push_back(other);
-    if (word->startswith("sha256:"))
+    if (startsWith(*word, "sha256:"))
       others.push_back("sha256:" + std::string(64, '0'));
     if (word->contains('B'))
       others.insert(others.end(), {"2*B", "B+1", "?", 4});

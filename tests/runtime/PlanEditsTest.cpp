@@ -43,7 +43,7 @@ struct Free {
 };
 const Free kFree[] = {
     {"format_version[.]minor", "a newer minor version that has known keys only"},
-    {"mode", "nothing trains yet"},
+    {"mode", "an inference refuses an artifact of a training", true},
     {"signature[.]method", "said in messages only: a stage has methods of its own"},
     {"stages.*[.](first_module|last_module|nodes|cost_flops)", "said in reports only"},
     {".*tensor[.](strides.*|requires_grad)", "what the example runs showed; nothing reads it"},

@@ -2,6 +2,7 @@
 #include "runtime/RandomKey.h"
 
 #include "ir/RandomOps.h"
+#include "ir/support/Llvm.h"
 
 #include <gtest/gtest.h>
 
@@ -198,7 +199,7 @@ TEST(RandomOps, TableIsSortedAndKnownToLibTorch) {
     for (const c10::OperatorName &op : c10::Dispatcher::singleton().getAllOpNames())
       registered = registered || op.name == name.str();
     // Two names are JIT operators of torch.nn.init and do not go through the dispatcher.
-    EXPECT_TRUE(registered || name.startswith("aten::_no_grad_")) << name.str();
+    EXPECT_TRUE(registered || startsWith(name, "aten::_no_grad_")) << name.str();
   }
 }
 

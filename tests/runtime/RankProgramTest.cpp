@@ -1,4 +1,4 @@
-// Names become indices: slots, their last reader, and values that nobody reads.
+// Names become indices: slots, their last reader, and values without readers.
 #include "runtime/RankProgram.h"
 
 #include "tests/runtime/SmallPipeline.h"

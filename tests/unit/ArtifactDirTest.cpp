@@ -127,7 +127,7 @@ TEST_F(ArtifactDirTest, aSettledFileThatIsNoFileStopsTheManifest) {
   EXPECT_TRUE(failedWith(writer->writeManifest(), ExitCode::BadArtifact, "a directory"));
   llvm::Expected<ArtifactWriter> unused = ArtifactWriter::create(path("n.pipe"), false);
   ASSERT_TRUE(succeeded(unused));
-  unused->settle("absent", sha256Hex("")); // its error is nobody's when no manifest is wanted
+  unused->settle("absent", sha256Hex("")); // its error is dropped because no manifest is written
 }
 
 TEST_F(ArtifactDirTest, opens) {

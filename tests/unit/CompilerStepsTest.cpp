@@ -165,7 +165,7 @@ TEST(EstimateCosts, TakeArithmeticForWhatItIsElsewhere) {
   device.kind = ClusterDevice::Kind::Cuda;
   const CostTable table =
       take(findCosts(flat, {at::ones({2, 3, 4, 4}), at::ones({5, 3, 3, 3}), at::ones({6, 5, 1, 1})},
-                     "analytic", CompileOptions(), device, 1));
+                     AnalyticCosts(), CompileOptions(), device, 1));
   std::vector<int64_t> times;
   for (const CostRow &row : table.rows)
     if (row.forwardNs > 0)
@@ -285,7 +285,7 @@ CostTable countedTraining(const char *text, const std::vector<c10::IValue> &inpu
   device.kind = ClusterDevice::Kind::Cuda;
   device.flopsPerSecond = 1'000'000'000;
   device.bytesPerSecond = int64_t(1) << 60;
-  return take(findCosts(flat, inputs, "analytic", options, device, 1));
+  return take(findCosts(flat, inputs, AnalyticCosts(), options, device, 1));
 }
 
 /// Each gradient of a product is a product of the same size; the model's input needs none.

@@ -3,6 +3,7 @@
 #include "ir/schedule/Generators.h"
 
 #include "ir/schedule/TableCheck.h"
+#include "ir/support/Llvm.h"
 #include "tests/support/Matchers.h"
 
 #include <algorithm>
@@ -60,7 +61,7 @@ TEST(Generators, publishedOrders) {
   const std::string dual = row(made("dualpipev", unitRequest(4, 2, 10)), 3);
   EXPECT_EQ(dual.substr(0, 91), "3F0 4F0 3F1 4F1 3F2 4F2 3F3 4F3 3F4 4B0 (4F4;3B0)OVERLAP_F_B "
                                 "(3F5;4B1)OVERLAP_F_B (4F5;3B1)");
-  EXPECT_TRUE(llvm::StringRef(dual).endswith(" 4B7 3B7 4I8 3I8 4I9 3I9 4W8 3W8 4W9 3W9")) << dual;
+  EXPECT_TRUE(endsWith(dual, " 4B7 3B7 4I8 3I8 4I9 3I9 4W8 3W8 4W9 3W9")) << dual;
 }
 
 struct UnitCost {

@@ -1,8 +1,8 @@
 // Stages with data and tensor parallel copies: against trying everything on small problems, and the
 // published instance.
-#include "compiler/planner/Hybrid.h"
+#include "compiler/planner/hybrid/Hybrid.h"
 
-#include "compiler/planner/VariantChoice.h"
+#include "compiler/planner/hybrid/VariantChoice.h"
 #include "tests/support/Matchers.h"
 #include "tests/support/piper/ReadPiper.h"
 

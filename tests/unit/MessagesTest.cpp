@@ -148,12 +148,34 @@ TEST(Reproducer, AppearsWholeUnderTheFirstFreeNumber) {
   EXPECT_EQ(dir.entries(), (std::vector<std::string>{"pipec-reproducer-1", "pipec-reproducer-2"}));
 }
 
+TEST(UnfinishedPaths, ShowsAHandlerWhatIsThere) {
+  UnfinishedPaths paths;
+  auto shown = [&] {
+    std::string text;
+    paths.forEachAfterCrash([&](const char *path) { text += std::string(path) + " "; });
+    return text;
+  };
+  for (const char *path : {"a", "b", "b", "c"})
+    paths.insert(path);
+  paths.insert(std::string(5000, 'x')); // too long for a handler
+  EXPECT_EQ(shown(), "a b c ");
+  EXPECT_TRUE(paths.erase("b"));
+  EXPECT_FALSE(paths.erase("b"));
+  EXPECT_EQ(shown(), "a c ");
+  paths.insert("d");
+  EXPECT_EQ(shown(), "a d c ");
+  EXPECT_TRUE(paths.contains(std::string(5000, 'x')));
+  paths.clear();
+  EXPECT_EQ(shown(), "");
+  EXPECT_TRUE(paths.empty());
+}
+
 TEST(Reproducer, LeavesNothingWithoutPublication) {
   TempDir dir;
   {
     Reproducer made = take(Reproducer::begin(dir.path("")));
     ASSERT_TRUE(succeeded(made.write("README.txt", "text")));
-    EXPECT_TRUE(unfinishedOutputs().paths.count(made.directory())); // Ctrl-C removes it
+    EXPECT_TRUE(unfinishedOutputs().paths.contains(made.directory())); // Ctrl-C removes it
     Reproducer moved = std::move(made);
     EXPECT_EQ(dir.entries().size(), 1u);
   }

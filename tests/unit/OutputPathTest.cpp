@@ -79,8 +79,8 @@ TEST(OutputPath, everyPathLeadsBack) {
 
 TEST(OutputPath, aBrokenTreeHasNumbersInstead) {
   const Signature signature = signatureOf(node(Kind::Tuple, {leaf(0), leaf(9)}), 2);
-  EXPECT_EQ(outputPaths(signature), (Paths{"0", "leaf 1"}));
-  EXPECT_EQ(outputPath(signature, 7), "leaf 7");
+  EXPECT_EQ(outputPaths(signature), (Paths{"0", "output 1"}));
+  EXPECT_EQ(outputPath(signature, 7), "output 7");
 }
 
 } // namespace

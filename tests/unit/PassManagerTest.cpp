@@ -23,7 +23,7 @@ PassInfo row(llvm::StringRef name, std::function<llvm::Expected<bool>(Model &)> 
   info.make = [body](const PassOptions &options) -> llvm::Expected<std::unique_ptr<ModelPass>> {
     OptionReader read(options);
     read.count("n", 1);
-    read.choice("speed", {"quick", "slow"}, "slow");
+    read.choice("speed", {{"quick", false}, {"slow", true}}, true);
     if (llvm::Error error = read.finish())
       return error;
     return std::make_unique<ScriptedPass>(body);
@@ -140,9 +140,9 @@ TEST_F(PassManagerTest, BelievesEveryPassWithoutChecks) {
 }
 
 TEST_F(PassManagerTest, NamesThePassThatBreaksTheModel) {
-  EXPECT_TRUE(failedWith(
-      run("rename,breaker{n=2}"), ExitCode::Internal,
-      "pass breaker{n=2} left a model that is not valid: outputs: expected leaf 0, got leaf 5"));
+  EXPECT_TRUE(failedWith(run("rename,breaker{n=2}"), ExitCode::Internal,
+                         "pass breaker{n=2} left a model that is not valid: outputs: output "
+                         "result: expected number 0, got 5"));
   options.verifyEach = false;
   EXPECT_TRUE(succeeded(run("breaker")));
 }

@@ -1,7 +1,6 @@
 // What changed between two plans, in words: one edit, one kind of finding.
 #include "ir/artifact/PlanDifferences.h"
 
-#include "ir/TypeAnswers.h"
 #include "llvm/ADT/STLExtras.h"
 #include "tests/support/Matchers.h"
 #include "tests/support/SamplePlan.h"
@@ -89,18 +88,6 @@ TEST(PlanDifferences, ModulesThatMovedAreNamedByTheOutermostThatMovedAlike) {
   EXPECT_THAT(moved(twoLayers(0, 1), twoLayers(1, 2)),
               testing::ElementsAre("encoder.0 moved from stage 0 to stage 1",
                                    "encoder.1 moved from stage 1 to stage 2"));
-}
-
-TEST(TypeAnswers, FormsRoundTrip) {
-  const FormAnswers answers = {{0, {3}}, {2, {0, 1, 2, 3, 7}}, {11, {5, 6}}};
-  const std::vector<std::string> texts = printForms(answers);
-  EXPECT_THAT(texts, testing::ElementsAre("0:3", "2:0-3,7", "11:5-6"));
-  llvm::Expected<FormAnswers> back = parseForms(texts);
-  ASSERT_TRUE(succeeded(back));
-  EXPECT_EQ(*back, answers);
-  for (const char *text : {"", "2", "2:", "x:1", "2:3,1", "2:1-", "2:1,1", "2:0-99999999999"})
-    EXPECT_TRUE(failedWith(parseForms({text}), ExitCode::BadArtifact, "expected RUN:NUMBERS"))
-        << text;
 }
 
 } // namespace

@@ -170,7 +170,7 @@ TEST(Plan, outputTreeIsRead) {
       {"\"outputs\": -1", "expected the number of an output"},
       {"\"outputs\": {}", "expected the number of an output, or an object"},
       {"\"outputs\": {\"tuple\": [0], \"list\": []}", "expected one kind of container"},
-      {"\"outputs\": {\"tuple\": [1, 0, 2]}", "expected leaf 0, got leaf 1"},
+      {"\"outputs\": {\"tuple\": [1, 0, 2]}", "output 0: expected number 0, got 1"},
       {"\"outputs\": {\"tuple\": [0, 1]}", "has 2 leaves, but 3 are described"},
       {"\"outputs\": {\"dict\": [{\"key\": \"a\", \"value\": 0}, {\"key\": \"a\", \"value\": 1}]}",
        "expected 2 distinct keys, got 1"},
@@ -188,7 +188,7 @@ TEST(Plan, outputTreeIsRead) {
 
 TEST(Plan, refusesAnotherMajorNamingBoth) {
   EXPECT_TRUE(failedWith(read(edited("\"major\": 1", "\"major\": 2")), ExitCode::Version,
-                         "expected 1.x, got 2.1 (written by pipec 0.0.0)"));
+                         "expected 1.x, got 2.2 (written by pipec 0.0.0)"));
   // A newer major may have changed everything else.
   EXPECT_TRUE(failedWith(read("{\"format_version\": {\"major\": 9, \"minor\": 3, \"patch\": 1}}"),
                          ExitCode::Version, "got 9.3"));
@@ -255,7 +255,7 @@ TEST(Plan, olderMinorHasNoNormalisation) {
 }
 
 TEST(Plan, newerMinorWarnsOfUnknownKeys) {
-  std::string text = edited("\"minor\": 1", "\"minor\": 7");
+  std::string text = edited("\"minor\": 2", "\"minor\": 7");
   std::vector<std::string> warnings;
   EXPECT_TRUE(succeeded(planFromJson(text, warnings)));
   EXPECT_TRUE(warnings.empty());

@@ -148,7 +148,7 @@ TEST(PlanTraining, TheBoundHoldsForEveryNumberOfMicroBatches) {
   }
 }
 
-/// Nobody says how many micro-batches: where nothing else fits, the smallest that there are.
+/// The number of micro-batches is free: if nothing else fits, the smallest ones are used.
 TEST(PlanTraining, TheLeastMemoryIsThatOfTheSmallestMicroBatches) {
   const CostTable table = evenTable(12);
   auto least = [&](int64_t number) {

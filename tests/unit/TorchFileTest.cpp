@@ -1,6 +1,7 @@
 // Models read through a mapping.
 #include "ir/torchfile/TorchFile.h"
 
+#include "ir/support/Llvm.h"
 #include "ir/values/Values.h"
 #include "tests/unit/TempDir.h"
 
@@ -135,7 +136,7 @@ TEST(TorchFile, DamagedLinesCostOnlyTheLines) {
   Entries entries = entriesOf(dir.path("m.pt"));
   size_t damaged = 0;
   for (auto &[name, bytes] : entries)
-    if (llvm::StringRef(name).endswith(".debug_pkl")) {
+    if (endsWith(name, ".debug_pkl")) {
       bytes.resize(bytes.size() / 2);
       ++damaged;
     }
@@ -206,8 +207,7 @@ TEST(TorchFile, UnknownOperatorNamesItAndTheOption) {
   saveModel(dir.path("m.pt"));
   Entries entries = entriesOf(dir.path("m.pt"));
   for (auto &[name, bytes] : entries)
-    if (size_t at = bytes.find("torch.add");
-        llvm::StringRef(name).endswith(".py") && at != std::string::npos)
+    if (size_t at = bytes.find("torch.add"); endsWith(name, ".py") && at != std::string::npos)
       bytes.replace(at, strlen("torch.add"), "ops.mylib.add");
   writeArchive(dir.path("u.pt"), entries);
   ErrorText error = loadError(dir.path("u.pt"));

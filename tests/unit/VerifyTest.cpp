@@ -93,7 +93,8 @@ TEST(Verify, RefusesDamagedModels) {
       {"expected 1 outputs (1 leaves, 0 states), got 2", [](Model &m) { m.stateOutputs.clear(); }},
       {"state output 0: expected an attribute below 3, got 9",
        [](Model &m) { m.stateOutputs = {9}; }},
-      {"outputs: expected leaf 0, got leaf 4", [](Model &m) { m.signature.outputs.leaf = 4; }},
+      {"outputs: output result: expected number 0, got 4",
+       [](Model &m) { m.signature.outputs.leaf = 4; }},
       {"outputs: expected 1 leaves in the tree, got 0",
        [](Model &m) {
          m.signature.outputs = OutputTree{OutputTree::Kind::List, {}, {}, "", 0};
@@ -157,13 +158,13 @@ TEST(Verify, RefusesDamagedStagedModels) {
        [](StagedModel &m) { m.stages[1].plan.outputs[0].channels = {0}; }},
       {"stage 0: output h: channel h has type Tensor, got int",
        [](StagedModel &m) { m.stages[0].plan.outputs[0].type = "int"; }},
-      {"stage 1: output y: expected a leaf below 2, got 2",
+      {"stage 1: output y: expected an output of the model below 2, got 2",
        [](StagedModel &m) { m.stages[1].plan.outputs[0].leaves = {2}; }},
       {"stage 1: output y: expected the state of an attribute below 0, got 0",
        [](StagedModel &m) { m.stages[1].plan.outputs[0].state = 0; }},
       {"stage 1: output y: nothing reads it",
        [](StagedModel &m) { m.stages[1].plan.outputs[0].leaves.clear(); }},
-      {"output leaf 0: expected one stage to produce it, got 2",
+      {"output 0: expected one stage to produce it, got 2",
        [](StagedModel &m) {
          m.stages[2].plan.outputs[0].leaves = {0, 1};
        }},

@@ -1,12 +1,12 @@
-// What a reproducer holds of an artifact.
+// The parts of an artifact in a reproducer.
 #pragma once
 
 #include "tools/cli/ToolMain.h"
 
 namespace pipec {
 
-/// The texts plan.json and schedule.csv when `path` is an artifact, no stage and no weight; what
-/// cannot be read is left out. For a .pt nothing but a sentence.
+/// The texts plan.json and schedule.csv if `path` is an artifact, without stages and weights. Files
+/// that cannot be read are left out. For a .pt file it is only a sentence.
 ReproducerParts artifactParts(const std::string &path);
 
 } // namespace pipec

@@ -14,12 +14,12 @@ namespace pipec {
 
 using BatchDims = std::vector<std::pair<std::string, std::optional<int64_t>>>;
 
-/// Of texts NAME=K and NAME=none, in order. Errors: Usage.
+/// Parses texts NAME=K and NAME=none, in order. Errors: Usage.
 llvm::Expected<BatchDims> parseBatchDims(llvm::ArrayRef<std::string> texts);
 
 using Merges = std::vector<std::pair<std::string, MergeRule>>;
 
-/// Of texts PATH=RULE, several of them with commas between; a path may have quoted keys. Errors:
+/// Parses texts PATH=RULE, also several separated by commas; a path may have quoted keys. Errors:
 /// Usage.
 llvm::Expected<Merges> parseMerges(llvm::ArrayRef<std::string> texts);
 

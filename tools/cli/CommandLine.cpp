@@ -1,5 +1,6 @@
 #include "tools/cli/CommandLine.h"
 
+#include "ir/support/Llvm.h"
 #include "ir/support/Words.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -22,20 +23,20 @@ bool reject(llvm::StringRef option, const std::string &message) {
 }
 
 llvm::cl::Option *findOwn(llvm::StringRef name) {
-  llvm::StringMap<llvm::cl::Option *> &options = llvm::cl::getRegisteredOptions();
+  auto &options = llvm::cl::getRegisteredOptions();
   auto found = options.find(name);
   return found != options.end() && isOwnOption(*found->second) ? found->second : nullptr;
 }
 
-/// What a user may have meant: an option that begins with what was written, else a similar one.
+/// The option that the user may have meant: one that begins with the text, else a similar one.
 std::string optionHelp(llvm::StringRef name, const ToolInfo &info) {
   std::vector<std::string> names = {"help", "version"};
   for (const auto &entry : llvm::cl::getRegisteredOptions())
-    if (isOwnOption(*entry.second) && entry.first().size() > 1)
-      names.push_back(entry.first().str());
+    if (isOwnOption(*entry.second) && entry.second->ArgStr.size() > 1)
+      names.push_back(entry.second->ArgStr.str());
   llvm::sort(names);
   auto begins = llvm::find_if(names, [&](llvm::StringRef candidate) {
-    return name.size() >= 2 && candidate.startswith(name);
+    return name.size() >= 2 && startsWith(candidate, name);
   });
   std::string nearest = begins != names.end() ? *begins : nearestName(name, names);
   return nearest.empty() ? "see " + info.name + " --help" : "did you mean --" + nearest + "?";
@@ -50,7 +51,7 @@ bool takesOneValue(const llvm::cl::Option &option) {
          option.getNumOccurrencesFlag() == llvm::cl::Required;
 }
 
-/// Looks at the arguments from the left as llvm::cl will.
+/// Checks the arguments from left to right, as llvm::cl does.
 class ArgumentCheck {
 public:
   ArgumentCheck(llvm::ArrayRef<const char *> arguments, const ToolInfo &info)
@@ -101,7 +102,7 @@ private:
   llvm::Error separateValue(llvm::StringRef name) {
     ++at_;
     llvm::StringRef next = at_ < arguments_.size() ? arguments_[at_] : "";
-    bool isOption = next.startswith("--") && findOwn(next.drop_front(2).split('=').first);
+    bool isOption = startsWith(next, "--") && findOwn(next.drop_front(2).split('=').first);
     if (!next.empty() && !isOption)
       return llvm::Error::success();
     return failf(ExitCode::Usage, "{}: expected a value, got {}", spelledOption(name),
@@ -150,8 +151,8 @@ bool isOwnOption(const llvm::cl::Option &option) {
   for (const llvm::cl::OptionCategory *category : option.Categories) {
     if (category->getName() == "Generic Options" || category->getName() == "Color Options")
       return false;
-    // LLVM's other options are hidden and in the general category; a hidden option of ours has a
-    // category of its own.
+    // LLVM's other options are hidden and in the general category. A hidden option of pipec has
+    // another category.
     if (option.getOptionHiddenFlag() != llvm::cl::NotHidden &&
         category == &llvm::cl::getGeneralCategory())
       return false;
@@ -160,10 +161,10 @@ bool isOwnOption(const llvm::cl::Option &option) {
 }
 
 llvm::ArrayRef<llvm::cl::Option *> positionalOptions() {
-#if LLVM_VERSION_MAJOR >= 16
-  return llvm::cl::SubCommand::getTopLevel().PositionalOpts;
-#else
+#if LLVM_VERSION_MAJOR < 16
   return llvm::cl::TopLevelSubCommand->PositionalOpts;
+#else
+  return llvm::cl::SubCommand::getTopLevel().PositionalOpts;
 #endif
 }
 
@@ -178,9 +179,15 @@ llvm::Error checkCommandLine(llvm::ArrayRef<const char *> arguments, const ToolI
 llvm::Error readCommandLine(llvm::ArrayRef<const char *> arguments) {
   std::string messages;
   llvm::raw_string_ostream stream(messages);
-  bool ok = llvm::cl::ParseCommandLineOptions(static_cast<int>(arguments.size()), arguments.data(),
-                                              "", &stream, nullptr,
+  const int count = static_cast<int>(arguments.size());
+#if LLVM_VERSION_MAJOR < 22
+  bool ok = llvm::cl::ParseCommandLineOptions(count, arguments.data(), "", &stream, nullptr,
                                               /*LongOptionsUseDoubleDash=*/true);
+#else
+  bool ok = llvm::cl::ParseCommandLineOptions(count, arguments.data(), "", &stream,
+                                              /*VFS=*/nullptr, /*EnvVar=*/nullptr,
+                                              /*LongOptionsUseDoubleDash=*/true);
+#endif
   if (ok && valueError().empty())
     return llvm::Error::success();
   std::string why =

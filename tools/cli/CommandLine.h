@@ -1,23 +1,23 @@
-// The command line checked in our own words before llvm::cl reads it, and --help in a form that
-// golden files can hold.
+// Checks the command line with our own messages before llvm::cl reads it, and prints --help in a
+// form that golden files can hold.
 #pragma once
 
 #include "tools/cli/ToolMain.h"
 
 namespace pipec {
 
-/// True for what the tool declared; llvm::cl registers options of its own beside it.
+/// True for options that the tool declared; llvm::cl registers its own beside them.
 bool isOwnOption(const llvm::cl::Option &option);
 
-/// What a plan may have; beyond it, schedules fill the memory.
+/// The limit for a plan; with more, schedules fill the memory.
 constexpr int64_t kMostMicroBatches = int64_t(1) << 20;
 
-/// As users type it: "--stages", "-o".
+/// An option as users type it: "--stages", "-o".
 std::string spelledOption(llvm::StringRef name);
 
-/// The declared arguments that are no options, in order.
+/// The declared arguments that are not options, in order.
 llvm::ArrayRef<llvm::cl::Option *> positionalOptions();
-/// How such an argument is called in messages: its value_desc, else its desc.
+/// The name of such an argument in messages: its value_desc, else its desc.
 std::string positionalName(const llvm::cl::Option &option);
 
 /// Errors: Usage. Unknown option (nearest name as help), missing or repeated value, too few or too
@@ -27,11 +27,11 @@ llvm::Error checkCommandLine(llvm::ArrayRef<const char *> arguments, const ToolI
 /// Sets the cl::opt variables. Errors: Usage for a bad value.
 llvm::Error readCommandLine(llvm::ArrayRef<const char *> arguments);
 
-/// Whether an option like --help stands among the arguments (before "--").
+/// Whether an option like --help is among the arguments (before "--").
 bool asksFor(llvm::ArrayRef<const char *> arguments, llvm::StringRef option);
 
-/// What --help prints. Options are sorted by name within their category, so the text depends on
-/// nothing but the declarations.
+/// The text of --help. Options are sorted by name within their category, so the text depends only
+/// on the declarations.
 std::string helpText(const ToolInfo &info);
 
 } // namespace pipec

@@ -2,6 +2,7 @@
 
 #include "ir/schedule/Generators.h"
 #include "ir/support/CannotRead.h"
+#include "ir/support/Llvm.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -62,10 +63,16 @@ FlagOption infer("infer",
                  cl::cat(category));
 FlagOption train(
     "train",
-    cl::desc("plan a training (requires --dry-run): chooses cuts if none are given, stages per "
-             "rank, schedule, micro-batches, recomputation and shared weights together, within the "
-             "memory of the devices; the training flags of all modules become true"),
+    cl::desc("compile for training: loss and gradients of the stages are compared with the "
+             "model's, and cuts if none are given, stages per rank, schedule, micro-batches, "
+             "recomputation and shared weights are planned together, within the memory of the "
+             "devices; the training flags of all modules become true. The model returns its loss; "
+             "with --dry-run one without a loss is planned, too"),
     cl::cat(category));
+StringOption lossOutput("loss-output",
+                        cl::desc("with --train: the result that is the loss, one floating-point "
+                                 "number (default: the model's only result)"),
+                        cl::value_desc("PATH"), cl::cat(category));
 StringListOption
     keepEval("keep-eval",
              cl::desc("modules to compile in eval mode, regardless of the file's flags"),
@@ -146,9 +153,8 @@ FlagOption dryRun("dry-run", cl::desc("do everything except write the artifact")
 FlagOption force("force", cl::desc("replace an existing artifact and existing dumps of --dump-ir"),
                  cl::cat(category));
 FlagOption json("json", cl::desc("print one JSON document"), cl::cat(category));
-StringOption plantedFaultOption("planted-fault",
-                                cl::desc("break the stages on purpose (test builds)"),
-                                cl::value_desc("NAME"), cl::Hidden, cl::cat(category));
+StringOption plantedFault("planted-fault", cl::desc("break the stages on purpose (test builds)"),
+                          cl::value_desc("NAME"), cl::Hidden, cl::cat(category));
 SizeOption pastCacheFrom(
     "past-cache-from",
     cl::desc(
@@ -180,6 +186,16 @@ llvm::Error readLists(CompileOptions &options) {
   return llvm::Error::success();
 }
 
+std::optional<CostSource> readCost() {
+  if (cost.empty())
+    return std::nullopt;
+  if (cost == "analytic")
+    return AnalyticCosts();
+  if (cost == "measured")
+    return MeasuredCosts();
+  return CostFile{cost};
+}
+
 llvm::Error checkNumber(const IntegerOption &option, llvm::StringRef name) {
   int64_t number = option.getValue();
   if (given(option) && number < 1)
@@ -192,25 +208,31 @@ llvm::Error checkNumber(const IntegerOption &option, llvm::StringRef name) {
 
 /// The default schedule of an inference: by name, or a table.
 llvm::Error readSchedule(CompileOptions &options) {
-  if (schedule == "forward-only" || schedule == "auto")
+  if (schedule == "forward-only")
     return llvm::Error::success();
-  const bool isTable = llvm::StringRef(schedule).endswith(".csv");
+  if (schedule == "auto") {
+    options.schedule = AutoSchedule();
+    return llvm::Error::success();
+  }
+  const bool isTable = endsWith(schedule, ".csv");
   if (!isTable && !llvm::sys::fs::exists(schedule))
     return failf(ExitCode::Usage, "--schedule: expected forward-only, auto or a CSV file, got {}",
                  schedule.getValue());
   auto buffer = llvm::MemoryBuffer::getFile(schedule);
   if (!buffer)
     return withContext(cannotRead(schedule, buffer.getError()), "--schedule");
-  options.scheduleCsv = (*buffer)->getBuffer().str();
-  if (options.scheduleCsv.empty())
+  std::string csv = (*buffer)->getBuffer().str();
+  if (csv.empty())
     return failf(ExitCode::Unreadable, "--schedule: {} is empty", schedule.getValue());
+  options.schedule = ScheduleTable{std::move(csv)};
   return llvm::Error::success();
 }
 
-/// The plan of a training leaves nothing behind that could be run.
+/// A planned training leaves no artifact that could run.
 llvm::Error readTraining(CompileOptions &options) {
   for (const cl::Option *option :
-       {static_cast<cl::Option *>(&batch), static_cast<cl::Option *>(&recompute)})
+       {static_cast<cl::Option *>(&batch), static_cast<cl::Option *>(&recompute),
+        static_cast<cl::Option *>(&lossOutput)})
     if (given(*option) && !train)
       return makeError(ExitCode::Usage,
                        fmt::format("{}: expected --train with it", spelledOption(option->ArgStr)));
@@ -219,25 +241,29 @@ llvm::Error readTraining(CompileOptions &options) {
   if (infer)
     return makeError(ExitCode::Usage, "--train: expected it without --infer, got both",
                      "leave one of the two out");
-  if (!dryRun)
-    return makeError(ExitCode::Usage, "--train: expected --dry-run with it",
-                     "this version plans trainings and runs none; --emit-costs FILE keeps what "
-                     "pipe-schedule auto --costs FILE needs");
   const Generator *generator = findGenerator(schedule);
   if (given(schedule) && schedule != "auto" && (!generator || generator->inference))
     return makeError(ExitCode::Usage,
                      fmt::format("--schedule: expected auto or a schedule of a training, got {}",
                                  schedule.getValue()),
                      "pipe-schedule --list names them");
-  if (llvm::Expected<size_t> how =
-          chooseByName("recompute", recompute, {"never", "always", "auto"});
-      !how)
-    return how.takeError();
+  llvm::Expected<RecomputeChoice> again =
+      chooseByName<RecomputeChoice>("recompute", recompute,
+                                    {{"never", RecomputeChoice::Never},
+                                     {"always", RecomputeChoice::Always},
+                                     {"auto", RecomputeChoice::Auto}});
+  if (!again)
+    return again.takeError();
   options.mode = Mode::Train;
   options.batch = batch;
-  options.recompute = recompute;
-  options.schedule = given(schedule) ? schedule.getValue() : "auto";
+  options.recompute = *again;
+  if (given(schedule) && schedule != "auto")
+    options.schedule = NamedSchedule{schedule};
+  else
+    options.schedule = AutoSchedule();
   options.trainingFlag = TrainingFlag::True;
+  options.lossOutput = lossOutput;
+  options.planOnly = dryRun;
   return llvm::Error::success();
 }
 
@@ -249,18 +275,25 @@ llvm::Expected<CompileOptions> readOptions() {
                                             llvm::joinErrors(checkNumber(ranks, "ranks"),
                                                              checkNumber(batch, "batch")))))
     return std::move(error);
-  llvm::Expected<size_t> verify = chooseByName("verify", verifyHow, {"none", "graph", "run"});
+  llvm::Expected<Verify> verify = chooseByName<Verify>(
+      "verify", verifyHow,
+      {{"none", Verify::None}, {"graph", Verify::Graph}, {"run", Verify::Run}});
   if (!verify)
     return verify.takeError();
-  if (given(split))
-    if (llvm::Expected<size_t> how = chooseByName("split", split, {"auto", "markers", "at"}); !how)
-      return how.takeError();
+  if (given(split)) {
+    llvm::Expected<CutSource> source = chooseByName<CutSource>(
+        "split", split,
+        {{"auto", CutSource::Auto}, {"markers", CutSource::Markers}, {"at", CutSource::At}});
+    if (!source)
+      return source.takeError();
+    options.split = *source;
+  }
   if (std::string nearest;
       given(printAfter) && printAfter != "all" && !findPass(printAfter, &nearest))
     return makeError(
         ExitCode::Usage, "--print-after: expected a pass or all, got " + printAfter.getValue(),
         nearest.empty() ? "pipe-opt --list-passes names them" : "did you mean " + nearest + "?");
-  options.verify = static_cast<Verify>(*verify);
+  options.verify = *verify;
   if (options.verify == Verify::Run && inputs.empty())
     return makeError(ExitCode::Usage, "--verify run: expected example inputs, got none",
                      "pass example inputs with --inputs");
@@ -285,16 +318,15 @@ llvm::Expected<CompileOptions> readOptions() {
     return makeError(ExitCode::Usage,
                      "--record-case: expected a compile that writes, got --dry-run",
                      "leave out one of the two");
-  if (split == "at" && at.empty())
+  if (options.split == CutSource::At && at.empty())
     return makeError(ExitCode::Usage, "--split at: expected modules, got none",
                      "name modules with --at");
-  if (given(split) && split != "at" && !at.empty())
+  if (options.split && options.split != CutSource::At && !at.empty())
     return makeError(
         ExitCode::Usage,
         fmt::format("--at: expected --split at with it, got --split {}", split.getValue()),
         "leave one of the two out");
   options.stages = stages;
-  options.split = split;
   options.nearest = nearestPlace;
   if (!inputs.empty()) {
     options.inputs = inputs.front();
@@ -303,9 +335,8 @@ llvm::Expected<CompileOptions> readOptions() {
   options.method = method;
   options.microBatches = microBatches;
   options.ranks = ranks;
-  options.schedule = schedule == "auto" ? "auto" : "";
   options.cluster = cluster;
-  options.cost = cost;
+  options.cost = readCost();
   if (given(costBudget)) // however short, one run counts
     options.costBudgetNs = std::max<int64_t>(1, costBudget.getValue());
   options.listCosts = given(emitCosts);
@@ -314,9 +345,6 @@ llvm::Expected<CompileOptions> readOptions() {
   options.printAfter = printAfter;
   options.dumpDir = dumpIr;
   options.replaceDumps = force;
-  options.plantedFault = plantedFaultOption;
-  if (given(pastCacheFrom))
-    options.pastCacheFrom = pastCacheFrom.getValue();
   options.reproducers = ".";
   options.reproducerWeights = reproducerWeights;
   if (llvm::Error error = readLists(options))
@@ -324,6 +352,21 @@ llvm::Expected<CompileOptions> readOptions() {
   if (llvm::Error error = readTraining(options))
     return std::move(error);
   return options;
+}
+
+llvm::Expected<InternalOptions> readInternal(const std::vector<std::string> &words) {
+  InternalOptions internal;
+  internal.command = words;
+  if (given(pastCacheFrom))
+    internal.pastCacheFrom = pastCacheFrom.getValue();
+  const std::string fault = plantedFault;
+  if (fault.empty())
+    return internal;
+  if (!testHook)
+    return makeError(ExitCode::Usage, "no planted fault is called " + fault,
+                     "planted faults are in builds with PIPEC_PLANTED_FAULTS only");
+  internal.makeHook = [fault] { return testHook(fault); };
+  return internal;
 }
 
 std::optional<std::string> asGiven(const StringOption &option) {
@@ -336,9 +379,12 @@ llvm::Expected<CompileCommand> readCompileCommand(const std::vector<std::string>
   llvm::Expected<CompileOptions> options = readOptions();
   if (!options)
     return options.takeError();
+  llvm::Expected<InternalOptions> internal = readInternal(words);
+  if (!internal)
+    return internal.takeError();
   CompileCommand command;
   command.options = std::move(*options);
-  command.options.command = words;
+  command.internal = std::move(*internal);
   command.model = model;
   command.target = output;
   if (command.target.empty()) {

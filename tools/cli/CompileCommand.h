@@ -1,8 +1,8 @@
-// The command line of pipe-compile: its options, read into what the compiler takes and what the
-// command does besides.
+// The command line of pipe-compile: reads its options into the compiler's options and the settings
+// of the command itself.
 #pragma once
 
-#include "compiler/Compiler.h"
+#include "compiler/InternalOptions.h"
 #include "llvm/Support/JSON.h"
 
 #include <optional>
@@ -11,6 +11,7 @@ namespace pipec {
 
 struct CompileCommand {
   CompileOptions options;
+  InternalOptions internal;
   std::string model, target; // the artifact's directory
   std::vector<std::string> libraries;
   std::optional<std::string> emitCosts, recordCase;
@@ -18,11 +19,11 @@ struct CompileCommand {
   bool dumps = false; // --dump-ir was given
 };
 
-/// `words`: the command line as it was typed, for a reproducer. Errors: Usage for options that do
-/// not go together; IO and Unreadable for the table of a schedule.
+/// `words`: the command line as it was typed, for a reproducer. Errors: Usage for options that
+/// contradict each other; IO and Unreadable for the table of a schedule.
 llvm::Expected<CompileCommand> readCompileCommand(const std::vector<std::string> &words);
 
-/// As given, with defaults filled in; an option without a default is left out where it was not
+/// The effective options, with defaults. An option without a default is left out unless it was
 /// given.
 llvm::json::Object optionsJson(const std::string &target, const CompileReport &report);
 

@@ -1,5 +1,5 @@
-// Completion for bash, zsh and fish. Each file stands alone: it is read when the command is
-// completed for the first time, and does not run the command.
+// Completion for bash, zsh and fish. Each file is self-contained: the shell reads it when the
+// command is first completed, and it does not run the command.
 #include "llvm/ADT/StringExtras.h"
 #include "tools/cli/CommandLine.h"
 #include "tools/cli/Pages.h"
@@ -7,7 +7,7 @@
 namespace pipec {
 namespace {
 
-/// A word of a shell, whatever is in it.
+/// Quotes a text as one word of a shell.
 std::string quoted(llvm::StringRef text) {
   std::string out = "'";
   for (char c : text)
@@ -49,7 +49,7 @@ std::string bashChoices(const ValueChoices &choices) {
   return text;
 }
 
-/// What follows the description in an _arguments specification.
+/// The action after the description in an _arguments specification.
 std::string zshAction(const ValueChoices &choices) {
   std::string words = llvm::join(choices.words, " ");
   std::string files;

@@ -1,5 +1,6 @@
 #include "tools/cli/Crashes.h"
 
+#include "ir/support/Llvm.h"
 #include "ir/support/UnfinishedOutputs.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -26,19 +27,22 @@
 namespace pipec {
 namespace {
 
-/// The process, which the new image keeps, the signal, and a line for every output that was not
-/// finished.
+/// Holds the process number, which the new image keeps, the signal, and a line for every unfinished
+/// output.
 constexpr char kVariable[] = "PIPEC_AFTER_CRASH";
 constexpr size_t kStack = 64 << 10;
 constexpr unsigned kMostSeconds = 300; // for what runs once more
 constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 
-// What the handler needs, made before: it may not allocate.
+// The data of the handler, prepared in advance: the handler may not allocate.
 char **arguments = nullptr;
 char **environment = nullptr; // its first entry is `state`
 char state[32 << 10];
 char process[24]; // its number
+bool isStartedAgain = false;
 
+std::atomic<pid_t> crashed = 0; // the thread that got here first
+static_assert(std::atomic<pid_t>::is_always_lock_free);
 std::atomic<pid_t> runningAgain = 0;
 
 void waitFor(pid_t child) {
@@ -60,17 +64,19 @@ void writeState(int number) {
   size_t end = appendTo(0, kVariable);
   for (const char *part : std::initializer_list<const char *>{"=", process, " ", digits})
     end = appendTo(end, part);
-  // The crash may have been in there.
-  UnfinishedOutputs &open = unfinishedOutputs();
-  if (!open.mutex.try_lock())
-    return;
-  for (const std::string &path : open.paths)
-    end = appendTo(appendTo(end, "\n"), path.c_str());
+  unfinishedOutputs().paths.forEachAfterCrash(
+      [&](const char *path) { end = appendTo(appendTo(end, "\n"), path); });
 }
 
-/// In the thread that crashed, with its memory in any state.
+/// In the thread that crashed, with its memory in any state: only what POSIX allows in a signal
+/// handler.
 void startAgain(int number) {
-  if (crashBefore().signal == 0) {
+  pid_t first = 0;
+  const pid_t self = ::gettid();
+  const bool isFirst = crashed.compare_exchange_strong(first, self);
+  while (!isFirst && first != self)
+    ::pause(); // the new image ends this thread
+  if (isFirst && !isStartedAgain) {
     writeState(number);
     ::execve("/proc/self/exe", arguments, environment);
   }
@@ -79,10 +85,10 @@ void startAgain(int number) {
   ::_exit(70);
 }
 
-/// Only what carries our number: a variable that somebody else set removes nothing.
+/// Only names with our process number: a variable from elsewhere removes nothing.
 bool isUnfinishedOutput(llvm::StringRef path) {
   const llvm::StringRef name = llvm::sys::path::filename(path);
-  return name.startswith(".") && name.contains(fmt::format(".tmp-{}", ::getpid()));
+  return startsWith(name, ".") && name.contains(fmt::format(".tmp-{}", ::getpid()));
 }
 
 Crash readCrash() {
@@ -104,7 +110,7 @@ Crash readCrash() {
   return crash;
 }
 
-/// In the process that runs the work once more.
+/// For the process that runs the work once more.
 void endWithParent(pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent)
@@ -120,7 +126,7 @@ void endWithParent(pid_t parent) {
 } // namespace
 
 void handleCrashes(char **argv) {
-  crashBefore();
+  isStartedAgain = crashBefore().signal != 0;
   if (PIPEC_SANITIZED)
     return;
   arguments = argv;
@@ -132,15 +138,18 @@ void handleCrashes(char **argv) {
   environment[0] = state;
   std::copy_n(environ, count + 1, environment + 1);
   unfinishedOutputs(); // made now
-  // A stack that has come to its end holds no handler.
+  // A stack that has overflowed has no room for a handler.
   stack_t stack = {};
   stack.ss_sp = new char[kStack];
   stack.ss_size = kStack;
   ::sigaltstack(&stack, nullptr);
   struct sigaction action = {};
   action.sa_handler = startAgain;
-  // Not blocked in the handler: the new image would inherit that.
+  // Not blocked in the handler, because the new image would inherit that.
   action.sa_flags = SA_ONSTACK | SA_NODEFER;
+  // Not through llvm/Support/Signals.h: it takes SIGINT, SIGHUP and the like as well, also where
+  // nohup ignores them, and tools/cli/Signals.h waits for them. CrashRecoveryContext would go on in
+  // the memory that the crash left.
   for (int number : kSignals)
     ::sigaction(number, &action, nullptr);
 }

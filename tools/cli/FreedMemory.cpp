@@ -10,9 +10,9 @@ namespace pipec {
 #if defined(PIPEC_MIMALLOC) && MI_MALLOC_VERSION < 210
 namespace {
 
-/// Blocks of more than 16 MiB are pieces of one range of addresses, where there is room: outside of
-/// it each is mapped and unmapped by itself. Addresses cost nothing, and where no range is to be
-/// had things are as before.
+/// Blocks of more than 16 MiB become parts of one range of addresses, if there is room. Outside of
+/// it each is mapped and unmapped separately. Addresses cost nothing, and without a range nothing
+/// changes.
 void keepLargeBlocks() {
   const long pages = sysconf(_SC_PHYS_PAGES), bytesOfPage = sysconf(_SC_PAGESIZE);
   if (pages > 0 && bytesOfPage > 0)

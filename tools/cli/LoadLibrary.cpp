@@ -1,7 +1,8 @@
-// Libraries of operators that were made for Python name parts of PyTorch as their own needs, by
-// name only: Python has loaded them before. Here they are found beside the LibTorch that runs.
+// Libraries of operators for Python list parts of PyTorch as dependencies, by name only, because
+// Python has loaded these before. Here they are found beside the LibTorch in use.
 #include "tools/cli/LoadLibrary.h"
 
+#include "ir/support/Llvm.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -18,7 +19,7 @@ namespace {
 
 constexpr const char *kPythonPart = "libtorch_python.so";
 
-/// Empty when it loads; else what the loader says.
+/// Empty if it loads; otherwise the loader's message.
 std::string tryLoad(const std::string &path) {
   if (dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL))
     return "";
@@ -26,10 +27,10 @@ std::string tryLoad(const std::string &path) {
   return why ? why : "unknown reason";
 }
 
-/// The file name of what could not be found because the library needs it.
+/// The file name of a missing dependency of the library.
 std::optional<std::string> missingNeed(llvm::StringRef why) {
   auto [name, rest] = why.split(": ");
-  if (rest.empty() || !rest.startswith("cannot open shared object file") || name.contains('/'))
+  if (rest.empty() || !startsWith(rest, "cannot open shared object file") || name.contains('/'))
     return std::nullopt;
   return name.str();
 }
@@ -42,7 +43,7 @@ std::string torchDirectory() {
   return llvm::sys::path::parent_path(map->l_name).str();
 }
 
-/// Beside LibTorch; but the Python part is the empty one that comes with pipec.
+/// Beside LibTorch, except the Python part: that is the empty library that comes with pipec.
 std::string placeOf(const std::string &need) {
   llvm::SmallString<256> path(torchDirectory());
   if (need == kPythonPart) {

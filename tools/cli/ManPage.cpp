@@ -6,8 +6,8 @@
 namespace pipec {
 namespace {
 
-/// Text that roff prints as it is: "-" would become a typographic hyphen, and a full stop or an
-/// apostrophe at the start of a line a request.
+/// Text that roff prints unchanged. Otherwise "-" would become a typographic hyphen, and a full
+/// stop or an apostrophe at the start of a line a request.
 std::string roff(llvm::StringRef text) {
   std::string out;
   for (char c : text) {

@@ -1,11 +1,11 @@
-// What a model prints by itself.
+// The output that a model prints itself.
 #pragma once
 
 namespace pipec {
 
-/// From now on print() inside a model writes to stderr: stdout holds the command's own results, one
-/// JSON document perhaps. What it warns of (warnings.warn, and LibTorch's operators) goes there,
-/// too, each text once in this process.
+/// From now on print() inside a model writes to stderr, because stdout holds the command's own
+/// results, possibly one JSON document. Warnings (warnings.warn, and LibTorch's operators) go to
+/// stderr too, each text once in this process.
 void sendModelPrintsToStderr();
 
 } // namespace pipec

@@ -63,8 +63,8 @@ OptionTable optionTable(const ToolInfo &info) {
       continue;
     const llvm::cl::OptionCategory *category = option.Categories.front();
     bool plain = category == &llvm::cl::getGeneralCategory() || category->getName() == info.name;
-    groups[plain ? "" : category->getName().str()].emplace(entry.first().str(),
-                                                           rowOf(entry.first(), option));
+    groups[plain ? "" : category->getName().str()].emplace(option.ArgStr.str(),
+                                                           rowOf(option.ArgStr, option));
   }
   for (auto &[heading, rows] : groups) {
     OptionGroup group{heading, {}};

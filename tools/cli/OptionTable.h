@@ -1,15 +1,15 @@
-// What a command takes, as data: --help, the manual page and the completion of three shells are
-// written from it.
+// The options of a command as data: --help, the manual page and the completion of three shells are
+// generated from it.
 #pragma once
 
 #include "tools/cli/ToolMain.h"
 
 namespace pipec {
 
-/// One option, or one argument that is no option.
+/// One option, or one argument that is not an option.
 struct OptionRow {
-  std::string name;  // without dashes; of an argument what it is called: "MODEL.pt"
-  std::string value; // what follows: "N", "auto|markers|at"; empty: nothing
+  std::string name;  // without dashes; of an argument its name: "MODEL.pt"
+  std::string value; // the option's value: "N", "auto|markers|at"; empty: none
   bool valueOptional = false;
   bool repeats = false; // may be given several times
   std::string text;
@@ -26,19 +26,19 @@ struct OptionTable {
   std::vector<OptionGroup> groups;
 };
 
-/// Options are sorted by name within their group, --help and --version end the first, so that the
-/// table depends on nothing but the declarations.
+/// Options are sorted by name within their group, and --help and --version end the first group, so
+/// the table depends only on the declarations.
 OptionTable optionTable(const ToolInfo &info);
 
-/// What a shell can offer for a value, read from how it is described: alternatives between bars, of
-/// which the ones in lower case are words, FILE, FILE.csv and DIR are files, and the rest is for
-/// people. "transmit|replicate|NAME=...,...": a list of the two words; what follows an alternative
-/// with "=" belongs to that.
+/// The completions that a shell can offer for a value, derived from its description: alternatives
+/// between bars. Lower-case alternatives are words; FILE, FILE.csv and DIR are files; the rest is
+/// for people. "transmit|replicate|NAME=...,..." is a list of the two words. The text after an
+/// alternative with "=" belongs to that alternative.
 struct ValueChoices {
   std::vector<std::string> words;
-  std::vector<std::string> endings; // of files: "pt", "csv"; "*" is any
+  std::vector<std::string> endings; // of files: "pt", "csv"; "*": any
   bool directories = false;
-  bool list = false; // several with commas between them
+  bool list = false; // true: several, separated by commas
 
   bool any() const { return !words.empty() || !endings.empty() || directories; }
 };

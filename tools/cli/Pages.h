@@ -1,5 +1,5 @@
-// What the installation puts beside a command: its manual page and its completion for three shells,
-// all written from the table of its options.
+// The files that an installation adds for a command: its manual page and its completion for three
+// shells, all generated from the table of its options.
 #pragma once
 
 #include "tools/cli/OptionTable.h"

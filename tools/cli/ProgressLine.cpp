@@ -18,7 +18,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kFirst(300); // what is done sooner is not worth a line
+constexpr std::chrono::milliseconds kFirst(300); // shorter steps do not need a line
 constexpr std::chrono::milliseconds kAgain(500);
 
 /// Of this process: there is one terminal.

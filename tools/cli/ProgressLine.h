@@ -1,4 +1,4 @@
-// One line at the end of a terminal that says what runs now; it is gone when the command ends.
+// The progress line: the last line of a terminal shows the current step, until the command ends.
 #pragma once
 
 #include "compiler/Progress.h"
@@ -9,8 +9,8 @@ namespace pipec {
 /// "running the source: 3 of 7 runs, about 12 s left".
 std::string progressText(const ProgressEvent &event);
 
-/// Draws what the callback is told, and counts what is left down, while stderr is a terminal that
-/// can clear a line (TERM is not dumb); elsewhere the callback is empty. One at a time.
+/// Draws the events of its callback and counts down the remaining time, if stderr is a terminal
+/// that can clear a line (TERM is not dumb). Otherwise the callback is empty. One at a time.
 class ProgressLine {
 public:
   ProgressLine();
@@ -22,10 +22,10 @@ public:
   ProgressCallback callback();
 };
 
-/// Writes to stderr while no line is shown; it comes back when there is news. Any thread.
+/// Writes to stderr while no line is shown; the line returns with the next event. Any thread.
 void aboveProgress(llvm::function_ref<void()> write);
 
-/// For who ends the process: the line is cleared and comes back no more.
+/// For code that ends the process: clears the line for good.
 void endProgress();
 
 } // namespace pipec

@@ -17,7 +17,7 @@ namespace {
 
 std::atomic<bool> stopping = false;
 
-/// Ends the process as the signal does where nobody handles it.
+/// Ends the process in the way the unhandled signal would.
 void dieBy(int number) {
   std::signal(number, SIG_DFL);
   sigset_t one;
@@ -27,8 +27,8 @@ void dieBy(int number) {
   ::raise(number);
 }
 
-/// Normal code in a normal thread: locks and file operations are allowed here, as they are not in a
-/// signal handler.
+/// Normal code in a normal thread: locks and file operations are allowed here, unlike in a signal
+/// handler.
 void waitForSignal(sigset_t signals) {
   int number = 0;
   while (sigwait(&signals, &number) != 0) {
@@ -53,13 +53,13 @@ void handleSignals() {
   sigset_t signals;
   sigemptyset(&signals);
   bool any = false;
-  // Besides Ctrl-C, Ctrl-\ and kill: what batch systems send before they end a job, and what a
-  // machine that loses its power does.
+  // Besides Ctrl-C, Ctrl-\ and kill: signals that batch systems send before they end a job, and the
+  // signal of a power failure.
   for (int number : {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU, SIGALRM,
                      SIGVTALRM, SIGPWR, SIGSTKFLT}) {
     struct sigaction current;
-    // nohup and background jobs of a shell start with ignored signals; sigwait would take them all
-    // the same. A handler is that of a preloaded tool.
+    // nohup and background jobs of a shell start with ignored signals; sigwait would take these all
+    // the same. An existing handler is that of a preloaded tool.
     if (sigaction(number, nullptr, &current) != 0 || current.sa_handler != SIG_DFL)
       continue;
     sigaddset(&signals, number);

@@ -1,5 +1,5 @@
-// The common front of all commands: options, help, errors, exit codes, signals. docs/cli.md is made
-// from what it prints.
+// The common front of all commands: options, help, errors, exit codes, signals. docs/cli.md is
+// generated from its output.
 //
 // A tool declares its options as cl::opt at namespace scope (cl::opt registers globally: only tools
 // may), then:
@@ -22,7 +22,7 @@
 
 namespace pipec {
 
-/// What a command adds to a reproducer: texts of files by name, and how to go on from them.
+/// The parts that a command adds to a reproducer: texts of files by name, and how to use them.
 struct ReproducerParts {
   std::vector<std::pair<std::string, std::string>> files;
   std::string about; // ends with a line end
@@ -31,36 +31,41 @@ struct ReproducerParts {
 struct ToolInfo {
   std::string name;                  // "pipe-check"
   std::string description;           // one sentence, lower case, no full stop
-  std::string usage;                 // what follows the name: "MODEL.pipe [options]"
+  std::string usage;                 // after the name: "MODEL.pipe [options]"
   std::vector<std::string> examples; // whole command lines, shown at the end of --help
   std::function<ReproducerParts()> reproducer = {}; // called after an internal error
-  /// What needs the work done once more, into the directory of a reproducer; then, too. After a
-  /// crash neither finds what the command had read, and this one may crash again.
+  /// Parts that need the work done once more; it writes into the reproducer's directory. Also
+  /// called after an internal error. After a crash neither function has the command's state, and
+  /// this one may crash again.
   std::function<llvm::Error(const std::string &directory)> trace = {};
-  /// For completion: what a name in a value_desc may stand for, as "PASS" for every pass.
+  /// For completion: the words that a name in a value_desc stands for, as "PASS" for every pass.
   std::map<std::string, std::vector<std::string>> words = {};
 };
 
 /// Parses the command line, runs `body`, prints its error ("error: ...", "help: ...") to stderr and
-/// returns the exit code: the error's, or what `body` returned. --help and --version are built in,
-/// and --write-pages DIR for the installation (tools/cli/Pages.h).
-/// A bad command line exits 2 with one message: the nearest name of an unknown option, a missing or
-/// repeated value, too many or too few arguments. An exception out of `body` is an internal error,
-/// and an internal error that has no reproducer yet gets one in the working directory; so does a
-/// crash (tools/cli/Crashes.h). SIGINT,
-/// SIGTERM and SIGHUP remove half-written output and exit 128+n from a thread of their own, SIGQUIT
-/// then ends the process itself; SIGPIPE is ignored (a closed stdout ends in a quiet 141). Call it
+/// returns the exit code: the error's, or the result of `body`. --help and --version are built in,
+/// and --write-pages DIR for the installation (tools/cli/Pages.h). A bad command line exits 2 with
+/// one message: the nearest name of an unknown option, a missing or repeated value, too many or too
+/// few arguments. An exception out of `body` is an internal error. An internal error that has no
+/// reproducer yet gets one in the working directory; so does a crash (tools/cli/Crashes.h). SIGINT,
+/// SIGTERM and SIGHUP remove half-written output and exit 128+n from a separate thread; SIGQUIT
+/// then ends the process itself. SIGPIPE is ignored (a closed stdout ends in a quiet 141). Call it
 /// before any thread is made.
 int toolMain(int argc, char **argv, const ToolInfo &info,
              llvm::function_ref<llvm::Expected<ExitCode>()> body);
 
-/// Turns what escapes from `body` as an exception into an internal error "<doing>: ...".
+/// Turns an exception out of `body` into an internal error "<doing>: ...".
 using ExceptionGuard = llvm::Error(const std::string &doing,
                                    llvm::function_ref<llvm::Error()> body);
-/// toolMain for a command without LibTorch, whose exceptions have nothing to say but their text.
+/// toolMain for a command without LibTorch: exceptions are described by their text only.
 int plainToolMain(int argc, char **argv, const ToolInfo &info,
                   llvm::function_ref<llvm::Expected<ExitCode>()> body,
                   ExceptionGuard *guard = nullptr);
+
+using EndOfCommand = void (*)();
+/// Called at the end of a command that succeeded. A test build sets it before main(); the product
+/// leaves it empty.
+inline constinit EndOfCommand testEnd = nullptr;
 
 /// The last line of a run that checks something: "PASSED" or "FAILED: <why>". To stdout; to stderr
 /// when stdout holds a JSON document.
@@ -78,7 +83,7 @@ llvm::Expected<int64_t> parseSize(llvm::StringRef text);
 /// Nanoseconds of 90s, 1.5ms, 10us, 3ns, 5min, 2h. A plain number is seconds. Errors: Usage.
 llvm::Expected<int64_t> parseDuration(llvm::StringRef text);
 
-/// Values of options whose texts are checked in our own words; each converts to its number.
+/// Values of options whose texts are checked with our own messages. Each converts to its number.
 ///   IntegerOption stages("stages", cl::value_desc("N"), cl::desc("number of stages"));  ...
 ///   int64_t n = stages;
 template <typename Number, int Kind> struct OptionNumber {
@@ -98,10 +103,24 @@ using StringOption = llvm::cl::opt<std::string>;
 using StringListOption = llvm::cl::list<std::string>;
 using FlagOption = llvm::cl::opt<bool>;
 
-/// Index into `names` of the value of an option that chooses by name. Errors: Usage listing the
+/// The index in `names` of the value of an option that chooses by name. Errors: Usage listing the
 /// names.
 llvm::Expected<size_t> chooseByName(llvm::StringRef option, llvm::StringRef value,
                                     llvm::ArrayRef<llvm::StringRef> names);
+
+/// The same for a type: the value beside the name.
+template <typename Value>
+llvm::Expected<Value>
+chooseByName(llvm::StringRef option, llvm::StringRef value,
+             std::initializer_list<std::pair<llvm::StringRef, Value>> choices) {
+  std::vector<llvm::StringRef> names;
+  for (const auto &choice : choices)
+    names.push_back(choice.first);
+  llvm::Expected<size_t> index = chooseByName(option, value, names);
+  if (!index)
+    return index.takeError();
+  return choices.begin()[*index].second;
+}
 
 /// Reads one value; an error is kept for toolMain to print.
 bool parseOptionValue(llvm::StringRef name, llvm::StringRef text, IntegerValue &value);

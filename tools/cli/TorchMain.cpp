@@ -1,5 +1,4 @@
-// The front of a command that works with LibTorch: its exceptions have texts and codes of their
-// own.
+// The front of a command that uses LibTorch, whose exceptions have their own texts and codes.
 #include "ir/TorchError.h"
 #include "tools/cli/ToolMain.h"
 

@@ -1,4 +1,4 @@
-// Sizes and times with units, as options and reports have them.
+// Sizes and times with units, in options and reports.
 #include "llvm/ADT/StringExtras.h"
 #include "tools/cli/ToolMain.h"
 

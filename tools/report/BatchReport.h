@@ -1,5 +1,5 @@
-// How a compile cuts the arguments into micro-batches and merges the results, as people and
-// programs read it.
+// How a compile cuts the arguments into micro-batches and merges the results, for people and for
+// programs.
 #pragma once
 
 #include "compiler/Compiler.h"
@@ -8,8 +8,8 @@
 
 namespace pipec {
 
-/// Tables "inputs" (what is cut along which dimension, what is given whole) and "results" (how
-/// micro-batches are merged, and whether that is what the whole batch gives).
+/// Tables "inputs" (which dimension is cut, or whole) and "results" (merge rules, and whether the
+/// merged result equals that of the whole batch).
 void printBatch(llvm::raw_ostream &out, const CompileReport &report);
 
 /// The values of "inputs" and "results" in the document of --json.

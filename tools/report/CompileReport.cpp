@@ -24,7 +24,7 @@ std::string batchSentence(const Signature &signature) {
                      counted(static_cast<size_t>(signature.batchSize), "sample"));
 }
 
-/// Per stage and for a step, where costs are known.
+/// Per stage and for a step, if costs are known.
 void printExpected(llvm::raw_ostream &out, const CompileReport &report) {
   const Prediction &prediction = report.prediction;
   if (!prediction.known)

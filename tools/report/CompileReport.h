@@ -1,4 +1,4 @@
-// What pipe-compile prints: the tables for people, the document for programs.
+// The output of pipe-compile: the tables for people, the document for programs.
 #pragma once
 
 #include "compiler/Compiler.h"
@@ -6,7 +6,7 @@
 
 namespace pipec {
 
-/// Stages, channels, ties, what was proved and tested, and where the time of the compile went.
+/// Stages, channels, ties, proved and tested properties, and the times of the compile's phases.
 void printReport(llvm::raw_ostream &out, const CompileReport &report);
 
 /// The document of --json, without the effective options.

@@ -48,7 +48,7 @@ private:
                              : channel.type == "Tensor" && channel.tensor.known
                                  ? shapeOf(channel.tensor)
                                  : channel.type;
-    // A number goes without its bytes, a tensor whose size nobody knows does not.
+    // A plain number is shown without its bytes. A tensor of unknown size says so.
     const bool plain = !weight && holdsNoTensor(channel.type);
     const std::string size = bytes ? ", " + formatBytes(*bytes) : plain ? "" : ", size not known";
     std::vector<std::string> readers;
@@ -88,7 +88,7 @@ private:
     line.known &= bytes.has_value();
   }
 
-  /// Short ways are close to the boxes; no two on a track overlap.
+  /// Short lines are close to the boxes; lines on one track do not overlap.
   static void giveTracks(std::vector<Line> &lines) {
     std::vector<Line *> far;
     for (Line &line : lines)

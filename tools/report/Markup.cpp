@@ -11,7 +11,7 @@ namespace {
 
 constexpr llvm::StringLiteral kReplacement = "\xEF\xBF\xBD"; // U+FFFD
 
-/// What stands for a letter that markup must not hold as it is; empty: it may.
+/// The replacement for a letter that markup must not contain; empty: it may.
 std::string standIn(llvm::StringRef letter) {
   if (letter.size() == 2 && letter[0] == '\xC2' && static_cast<unsigned char>(letter[1]) < 0xA0)
     return kReplacement.str(); // a control character of the second block

@@ -37,7 +37,7 @@ public:
   std::vector<ModuleNode> take() { return std::move(nodes_); }
 
 private:
-  /// A tensor that two names share counts once per module that is measured.
+  /// A tensor with two names counts once per measured module.
   static void measure(const torch::jit::Module &module, ModuleNode &node) {
     Seen seen, own;
     for (const auto &parameter : module.named_parameters(/*recurse=*/true)) {

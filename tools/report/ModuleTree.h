@@ -1,4 +1,4 @@
-// The modules of a TorchScript file with what they hold. No LibTorch header.
+// The modules of a TorchScript file with their contents. No LibTorch header.
 #pragma once
 
 #include "ir/support/Error.h"
@@ -13,7 +13,8 @@ struct ModuleNode {
   std::string path; // "" for the model itself
   std::string type; // "Linear"
   size_t depth = 0;
-  int64_t parameters = 0; // elements of its own and its children's parameters, a shared one once
+  int64_t parameters = 0; // elements of its own and its children's parameters; a shared one counts
+                          // once
   int64_t parameterBytes = 0;
   int64_t bufferBytes = 0;
   int64_t ownParameters = 0;
@@ -21,7 +22,7 @@ struct ModuleNode {
   std::vector<std::string> methods;
 };
 
-/// Through a mapping: no weight is read. Errors: those of loadMapped.
+/// Reads the tree through a mapping; no weight is read. Errors: those of loadMapped.
 llvm::Expected<std::vector<ModuleNode>> readModuleTree(const std::string &path);
 
 } // namespace pipec

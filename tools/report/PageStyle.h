@@ -1,9 +1,9 @@
-// How pages of HTML look: on light and dark screens, and on paper.
+// The look of HTML pages: on light and dark screens, and on paper.
 #pragma once
 
 namespace pipec {
 
-/// A style sheet. It asks for nothing from outside the page.
+/// A style sheet without references to anything outside the page.
 const char *pageStyle();
 
 } // namespace pipec

@@ -36,7 +36,7 @@ private:
     const std::string name = markupEscaped(page_.name);
     html_ += "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
              "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-             // Whatever a name might smuggle in: nothing runs, nothing is fetched.
+             // Whatever a name contains: nothing runs, nothing is fetched.
              "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
              "style-src 'unsafe-inline'\">\n<title>" +
              name + "</title>\n<style>" + pageStyle() + "</style>\n</head>\n<body>\n<main>\n";

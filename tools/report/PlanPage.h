@@ -1,4 +1,4 @@
-// An artifact as one page of HTML: pictures and tables, nothing from outside it, no script.
+// An artifact as one page of HTML: pictures and tables, self-contained, without scripts.
 #pragma once
 
 #include "ir/artifact/ArtifactCheck.h"
@@ -15,7 +15,7 @@ struct PlanPage {
   const WholeModule &modules;
 };
 
-/// The bytes depend on nothing but that.
+/// The bytes depend only on `page`.
 std::string htmlPage(const PlanPage &page);
 
 } // namespace pipec

@@ -1,4 +1,4 @@
-// A plan as people and programs read it: the tables and the JSON that pipe-compile and pipe-inspect
+// A plan for people and for programs: the tables and the JSON that pipe-compile and pipe-inspect
 // share.
 #pragma once
 
@@ -9,26 +9,26 @@
 
 namespace pipec {
 
-/// "encoder.0 .. encoder.5", or "-" for a stage whose nodes belong to no module.
+/// "encoder.0 .. encoder.5", or "-" for a stage without operators of a module.
 std::string modulesOf(const std::string &first, const std::string &last);
 std::string modulesOf(const StagePlan &stage);
-/// "float32[B,8]", or "?" when nothing is known.
+/// "float32[B,8]", or "?" if nothing is known.
 std::string shapeOf(const TensorSpec &spec);
-/// "sizes: dimension 1 of ids, mask may differ from run to run"; empty where none may.
+/// "sizes: dimension 1 of ids, mask may differ from run to run"; empty if no size may.
 std::string sizesSentence(const Signature &signature);
-/// Of a channel: what travels for one micro-batch, or of a weight once. Nothing: not known.
+/// The bytes of a channel for one micro-batch, or of a weight once. Nothing: not known.
 std::optional<int64_t> bytesOf(const Plan &plan, const Channel &channel);
-/// "weight encoder.embedding", "skip", or nothing to say.
+/// "weight encoder.embedding", "skip", or empty.
 std::string kindOf(const Plan &plan, const Channel &channel);
 
-/// What reports and pages show of a plan; empty tables where it has none of that.
+/// The parts of a plan that reports and pages show; a table is empty if the plan has no such part.
 Table stagesTable(const Plan &plan);
 Table channelsTable(const Plan &plan);
 Table tiesTable(const Plan &plan);
 Table inputsTable(const Signature &signature);
 Table outputsTable(const Signature &signature);
 
-/// Tables with a heading; nothing at all for an empty list.
+/// Tables with a heading; an empty list prints nothing.
 void printStages(llvm::raw_ostream &out, const Plan &plan);
 void printChannels(llvm::raw_ostream &out, const Plan &plan);
 void printTies(llvm::raw_ostream &out, const Plan &plan);

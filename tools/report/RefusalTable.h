@@ -1,5 +1,5 @@
-// The table of refusals for people and tests: what pipe-opt --list-refusals and docs/refusals.md
-// show.
+// The table of refusals for people and tests: the output of pipe-opt --list-refusals, and
+// docs/refusals.md.
 #pragma once
 
 namespace llvm {
@@ -8,8 +8,8 @@ class raw_ostream;
 
 namespace pipec {
 
-/// {"refusals": [{name, message, help, meaning}, ...]}; {} in a message stands for the model's
-/// words.
+/// {"refusals": [{name, message, help, meaning}, ...]}; {} in a message stands for details of the
+/// model.
 void printRefusalsJson(llvm::raw_ostream &os);
 /// docs/refusals.md.
 void printRefusalsMarkdown(llvm::raw_ostream &os);

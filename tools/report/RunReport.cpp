@@ -1,6 +1,6 @@
 #include "tools/report/RunReport.h"
 
-#include "ir/batch/MicroBatch.h"
+#include "ir/batch/TensorSpecs.h"
 #include "ir/plan/OutputPath.h"
 #include "tools/report/Table.h"
 

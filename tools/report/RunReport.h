@@ -1,4 +1,4 @@
-// What pipe-run prints: statistics over repeated runs as a table or as JSON.
+// The output of pipe-run: statistics over repeated runs as a table or as JSON.
 #pragma once
 
 #include "ir/values/Values.h"
@@ -7,7 +7,7 @@
 
 namespace pipec {
 
-/// Of the durations of repeated runs, in nanoseconds.
+/// Statistics of the durations of repeated runs, in nanoseconds.
 struct DurationStats {
   int64_t min = 0, median = 0, p95 = 0, max = 0;
 };
@@ -37,7 +37,7 @@ struct RunReport {
 void printText(const RunReport &report, llvm::raw_ostream &out);
 void printJson(const RunReport &report, llvm::raw_ostream &out);
 
-/// One line per tensor or plain value of a result: where it is, dtype and shape.
+/// One line per tensor or plain value of a result: path, dtype and shape.
 std::vector<std::string> describeOutputs(const c10::IValue &result);
 
 } // namespace pipec

@@ -17,7 +17,7 @@ constexpr double kLeft = 84, kRight = 190, kTop = 78, kLane = 30, kGap = 6, kAxi
 constexpr double kLeastBox = 19, kLeastWidth = 720, kMostWidth = 6000, kPageWidth = 860,
                  kDigit = 6.6, kPad = 4;
 
-// As attributes: a page's style goes before them.
+// As attributes, because a page's style overrides them.
 constexpr char kInk[] = "class=\"ink\" fill=\"#1a1a1a\"",
                kSoft[] = "class=\"soft\" fill=\"#555555\"", kNumber[] = "fill=\"#1a1a1a\"";
 
@@ -118,7 +118,7 @@ private:
                         kLeft, top, width_, kLane);
     if (rank < text_.notes.size())
       label(kLeft + width_ + 10, middle, 12, "start", kSoft, text_.notes[rank]);
-    // The two halves of a pair that share their time stand one above the other.
+    // The halves of a pair that share their time are drawn one above the other.
     const std::vector<Action> &actions = schedule_.ranks[rank];
     bool second = false;
     for (size_t i = 0; i < actions.size(); ++i) {

@@ -103,7 +103,7 @@ private:
                         path, heads);
   }
 
-  /// A line feed is what a tooltip needs between two things.
+  /// A tooltip separates its parts by a line feed.
   static std::string markupEscapedLines(const std::vector<std::string> &texts) {
     std::vector<std::string> lines;
     for (const std::string &line : texts)
@@ -122,15 +122,14 @@ private:
     text(x + 14, (from + to) / 2 + 4, "on", shortened(line.label(), 64));
   }
 
-  /// Lines at one box cross each other least when the outer tracks leave it highest and come back
-  /// lowest.
+  /// Lines at one box cross least if the outer tracks leave it highest and return lowest.
   double leaves(size_t stage, size_t track) const {
     return top(stage) + boxHeight_ * (0.9 - 0.36 * place(departures_, stage, track));
   }
   double arrives(size_t stage, size_t track) const {
     return top(stage) + boxHeight_ * (0.12 + 0.3 * place(arrivals_, stage, track));
   }
-  /// Of a track among those at this box: from 0, the innermost, to 1.
+  /// The position of a track among those at this box: from 0, the innermost, to 1.
   static double place(const std::map<size_t, std::set<size_t>> &ends, size_t stage, size_t track) {
     const std::set<size_t> &tracks = ends.at(stage);
     const auto inner = std::distance(tracks.begin(), tracks.find(track));
@@ -174,7 +173,7 @@ private:
     return words;
   }
 
-  /// Of long names their ends, which say more.
+  /// Shortens long names to their ends, which say more.
   static std::string modulesIn(const StagePlan &stage, size_t letters) {
     const std::string all = modulesOf(stage);
     if (all.size() <= letters || stage.firstModule == stage.lastModule)
@@ -201,7 +200,7 @@ private:
     out_ += fmt::format("<rect class=\"box\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.0f}\" "
                         "height=\"{:.0f}\" rx=\"7\"/>\n",
                         boxLeft_, y, kBoxWidth, boxHeight_);
-    // Ranks that are neighbours get colours far apart.
+    // Neighbouring ranks get very different colours.
     out_ += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"5\" height=\"{:.0f}\" rx=\"2.5\" "
                         "fill=\"hsl({} 48% 52%)\"/>\n",
                         boxLeft_ + 5, y + 6, boxHeight_ - 12, (210 + stage.rank * 137) % 360);

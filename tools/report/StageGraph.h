@@ -1,11 +1,11 @@
-// The stages of a plan as a picture: what goes from where to where, and who carries how much.
+// The stages of a plan as a picture: the channels between them, and each stage's load and memory.
 #pragma once
 
 #include "tools/report/PlanTiming.h"
 
 namespace pipec {
 
-/// An SVG for a page of HTML, whose style gives the classes their colours:
+/// An SVG for an HTML page, whose style defines the colours of the classes:
 ///
 ///   │┌─────────────┐  load  ▆▆▆▆▆▆    memory ▆▆▆
 ///  ╭┤│ stage 0     │
@@ -14,9 +14,9 @@ namespace pipec {
 ///  ││┌─────────────┐
 ///  │││ stage 1     │  ▆▆▆              ▆
 ///
-/// Boxes from top to bottom; what goes to the next stage between them, everything else on tracks at
-/// the left, with its text along the track. Every line and box says more when pointed at. What has
-/// the same way is one line.
+/// Boxes go from top to bottom. Channels to the next stage are between the boxes; all others are on
+/// tracks at the left, with their text along the track. Every line and box has a tooltip. Channels
+/// with the same ends are one line.
 std::string drawStageGraph(const Plan &plan, const PlanTiming &timing);
 
 } // namespace pipec

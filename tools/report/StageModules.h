@@ -15,7 +15,7 @@ struct StageModuleRow {
   int64_t otherBytes = 0;     // buffers and constants
 };
 
-/// By the plan alone. Weights that arrive on a channel are held elsewhere.
+/// Uses the plan alone. Weights that arrive on a channel belong to another stage.
 std::vector<StageModuleRow> modulesHeldBy(const StagePlan &stage);
 
 void printStageModules(llvm::raw_ostream &out, const Plan &plan);

@@ -1,4 +1,4 @@
-// Tables as people read them, and quantities. Used by every report.
+// Tables and quantities for people. Every report uses them.
 #pragma once
 
 #include "ir/support/Quantities.h"
@@ -42,7 +42,7 @@ void printHeading(llvm::raw_ostream &out, llvm::StringRef heading);
 /// Whether colour may be used on `out`: a terminal, NO_COLOR not set.
 bool usesColour(llvm::raw_ostream &out);
 
-/// As the JSON documents have times.
+/// Times in JSON documents.
 inline double inMilliseconds(double nanoseconds) { return nanoseconds / 1e6; }
 
 } // namespace pipec

@@ -63,7 +63,7 @@ private:
     return timing_.ranks[rank][i].end - timing_.ranks[rank][i].start;
   }
 
-  /// Columns per nanosecond: every name fits where that takes no more than kMostBlocks.
+  /// Columns per nanosecond: every name fits if that needs at most kMostBlocks blocks.
   double scale() const {
     double scale = 0;
     for (size_t r = 0; r < schedule_.ranks.size(); ++r)
@@ -80,8 +80,8 @@ private:
   }
   int64_t timeOf(size_t column) const { return std::llround(double(column) / perNs_); }
 
-  /// What stands for a name in fewer columns: "F12", else "F". Neither is another action's name,
-  /// which begins with its stage.
+  /// A shorter form of a name: "F12", else "F". Neither is the name of another action, because
+  /// names begin with their stage.
   std::string shortName(const Action &action, size_t columns) const {
     shortens_ |= columns > 0;
     const std::string name = toString(action);
@@ -91,7 +91,7 @@ private:
   }
 
   std::string line(size_t rank, size_t first, size_t last) const {
-    // What stands in each column, and whose colour it has.
+    // The character and the colour of each column.
     std::string row(last - first, '.');
     std::vector<const char *> colours(row.size(), nullptr);
     size_t end = first; // of the rank's work: after it nothing is drawn
@@ -103,7 +103,7 @@ private:
       const size_t from = column(timing_.ranks[rank][i].start),
                    to = column(timing_.ranks[rank][i].end);
       std::string name = toString(action);
-      // The two of a pair that share their time stand in one box.
+      // The halves of a pair that share their time are in one box.
       const bool shared = action.withNext && i + 1 < schedule_.ranks[rank].size() &&
                           timing_.ranks[rank][i + 1].start == timing_.ranks[rank][i].start;
       if (shared)

@@ -14,8 +14,7 @@ llvm::Expected<std::vector<std::vector<size_t>>> startSteps(const Schedule &sche
   std::map<std::pair<size_t, int64_t>, size_t>
       done; // (stage, micro-batch) of a forward to the step after it
   std::vector<std::vector<size_t>> starts(schedule.ranks.size());
-  // A forward can start when its rank is free and what it reads is there; sweep until nothing
-  // moves.
+  // A forward can start when its rank is free and its inputs are there; sweep until nothing moves.
   auto tryNext = [&](size_t rank) {
     const Action &action = schedule.ranks[rank][starts[rank].size()];
     size_t start = starts[rank].empty() ? 0 : starts[rank].back() + 1;

@@ -6,8 +6,9 @@
 
 namespace pipec {
 
-/// When each action starts if every action takes one step and nothing else takes time; [rank][i]
-/// belongs to schedule.ranks[rank][i]. Errors: BadArtifact when some action can never start.
+/// The start step of each action if every action takes one step and nothing else takes time;
+/// [rank][i] belongs to schedule.ranks[rank][i]. Errors: BadArtifact if some action can never
+/// start.
 llvm::Expected<std::vector<std::vector<size_t>>> startSteps(const Schedule &schedule,
                                                             const Plan &plan);
 

@@ -18,7 +18,7 @@ std::string microBatchesOf(const PlannedTraining &plan) {
   return text;
 }
 
-/// How the weights that several stages read are kept; empty: there are none.
+/// The mode of weights that several stages read; empty: there are none.
 std::string tiedOf(const PlannedTraining &plan) {
   const auto sent = static_cast<size_t>(llvm::count_if(
       plan.plan.ties, [](const Tie &tie) { return tie.mode == Tie::Mode::Transmit; }));

@@ -1,5 +1,5 @@
-// A pipeline for a training as people and programs read it: what pipe-schedule and pipe-compile
-// share.
+// A pipeline for a training, for people and for programs: the common part of pipe-schedule and
+// pipe-compile.
 #pragma once
 
 #include "compiler/planner/PlanTraining.h"
@@ -8,7 +8,7 @@
 
 namespace pipec {
 
-/// Every stage, every rank's memory, and what was chosen.
+/// Prints every stage, every rank's memory, and the chosen settings.
 void printTraining(llvm::raw_ostream &out, const PlannedTraining &plan);
 /// schedule, stages[], microbatches, samples, tied, step_ms, bubble, lower_bound_ms, gap,
 /// peak_memory[], complete, every_cut, pipelines.

@@ -6,7 +6,7 @@
 namespace pipec {
 namespace {
 
-/// Costs per rank stay what they are, however many ranks there are.
+/// Costs per rank stay the same for any number of ranks.
 std::string helpWithMemory(const TrialRequest &asked, const AutoShape &shape) {
   if (!asked.costs.exact)
     return "raise --memory-limit, or lower mem in --costs: every rank holds that much per "
@@ -37,7 +37,7 @@ llvm::Expected<AutoTrial> searchSchedules(const TrialRequest &asked) {
   llvm::Expected<SearchOutcome> outcome = search.take();
   if (!outcome)
     return outcome.takeError();
-  // Once more, as the search did: every way to a schedule is judged and drawn the same.
+  // Runs the trial again, so that every result is judged and drawn in the same way.
   TrialRequest again = asked;
   again.timeAsProgram = true;
   again.ranks = shape->ranks;

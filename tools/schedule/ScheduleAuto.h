@@ -7,18 +7,18 @@
 namespace pipec {
 
 struct AutoTrial {
-  Trial trial; // of the best, named after its generator
+  Trial trial; // the best one, named after its generator
   SearchOutcome outcome;
   StepBound bound;
 };
 
-/// Stages per rank: as --stages and --ranks say, else one to four. Errors: Usage for numbers that
-/// do not fit together; NoPlan with the least memory that would do.
+/// Stages per rank: by --stages and --ranks, else one to four. Errors: Usage for numbers that
+/// contradict each other; NoPlan with the least memory that would suffice.
 llvm::Expected<AutoTrial> searchSchedules(const TrialRequest &request);
 
-/// A row per schedule that was looked at, the best first.
+/// Prints a row per examined schedule, the best first.
 void printCandidates(llvm::raw_ostream &out, const AutoTrial &found, bool inBytes);
-/// What trialJson() has, and `schedule`, `gap`, `candidates`.
+/// The keys of trialJson(), and `schedule`, `gap`, `candidates`.
 llvm::json::Object autoJson(const AutoTrial &found, bool inBytes);
 
 } // namespace pipec

@@ -141,7 +141,8 @@ llvm::Expected<TrialRequest> readRequest() {
   if (!count)
     return count.takeError();
   request.microBatches = static_cast<int64_t>(*count);
-  // So many actions take minutes, and nobody looks at them; a program has ten ops for one.
+  // So many actions take minutes, and such a table is too large to read; a program has ten ops per
+  // action.
   const bool isAuto = schedules == "auto";
   const bool asProgram = isAuto || request.program || request.costs.transfers({0}).any();
   const double mostCells = isAuto ? 1e6 : asProgram ? 1e7 : 1e8;

@@ -1,4 +1,5 @@
-// The command line of pipe-schedule: its options, read into what is tried and what is written.
+// The command line of pipe-schedule: reads its options into the trials to make and the files to
+// write.
 #pragma once
 
 #include "llvm/Support/JSON.h"
@@ -12,17 +13,18 @@ struct ScheduleCommand {
   bool list = false, json = false, force = false;
   std::vector<std::string> names; // of schedules and tables, or auto
   TrialRequest request;
-  // What is written where; null: not asked for.
+  // Output files; null: not requested.
   const StringOption *csv = nullptr, *svg = nullptr, *trace = nullptr, *program = nullptr,
                      *comms = nullptr;
   llvm::json::Object options; // as they were given
 };
 
-/// With `list` nothing else is read. Errors: Usage for options that do not go together, and those
-/// of the costs and the cluster.
+/// With `list` nothing else is read. Errors: Usage for options that contradict each other, and
+/// those of the costs and the cluster.
 llvm::Expected<ScheduleCommand> readScheduleCommand();
 
-/// From the operators of a model: what a named schedule leaves free, or all of it. Errors: Usage.
+/// For a table of a model's operators: the settings that a named schedule leaves free, or all.
+/// Errors: Usage.
 llvm::Expected<TrainingWishes> readWishes(const TrialRequest &request,
                                           const std::vector<std::string> &names);
 

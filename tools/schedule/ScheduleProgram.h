@@ -1,5 +1,5 @@
-// A compute schedule as a program: with the bytes that go from rank to rank, the links that carry
-// them, and the optimizer.
+// A compute schedule as a program: with the bytes of transfers between ranks, their links, and the
+// optimizer.
 #pragma once
 
 #include "ir/plan/Cluster.h"
@@ -10,9 +10,9 @@
 
 namespace pipec {
 
-/// What a table does not know. Lists are empty or have an entry per stage.
+/// Data that a table does not have. Lists are empty or have an entry per stage.
 struct TransferCosts {
-  std::vector<int64_t> valueBytes; // of what a stage makes for the next one, and of its gradient
+  std::vector<int64_t> valueBytes; // of a stage's output for the next stage, and of its gradient
   std::vector<int64_t> optimizeNs;
   int64_t bytesPerSecond = 0; // between two ranks; 0: no time
   std::optional<Cluster> cluster;
@@ -26,17 +26,17 @@ struct ScheduleProgram {
   Program program;
 };
 
-/// Lowered as the plan of a model would be. Errors: BadArtifact when lanes cannot be made so that
-/// it runs; Usage for a table that recomputes a stage for some micro-batches only.
+/// Lowered like the plan of a model. Errors: BadArtifact if no lanes allow it to run; Usage for a
+/// table that recomputes a stage for some micro-batches only.
 llvm::Expected<ScheduleProgram> asProgram(const Schedule &schedule, const TableShape &table,
                                           const ScheduleCosts &costs,
                                           const TransferCosts &transfers);
 
-/// What the simulator of programs is told of stages in a chain; `plan` may also be a sketch of one.
+/// The simulator's costs for stages in a chain; `plan` may also be a sketch of one.
 ProgramCosts programCosts(const Plan &plan, const ScheduleCosts &costs,
                           const TransferCosts &transfers);
 
-/// The run of it; intervals are those of the schedule's actions. Errors: those of simulate().
+/// Its simulated run; intervals are those of the schedule's actions. Errors: those of simulate().
 llvm::Expected<std::pair<Timing, int64_t /*lower bound*/>>
 timeProgram(const Schedule &schedule, const ScheduleProgram &of, const ScheduleCosts &costs,
             const TransferCosts &transfers);

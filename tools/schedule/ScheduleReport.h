@@ -1,4 +1,4 @@
-// What pipe-schedule prints.
+// The output of pipe-schedule.
 #pragma once
 
 #include "llvm/Support/JSON.h"
@@ -11,20 +11,20 @@ namespace pipec {
 std::string titleOf(const Trial &trial);
 /// "step 33.0 ms, bubble 27.3 %": one line for a picture.
 std::string subtitleOf(const Trial &trial);
-/// Of each rank: "peak 4 micro-batches".
+/// Per rank: "peak 4 micro-batches".
 std::vector<std::string> rankNotes(const Trial &trial, bool inBytes);
 
-/// Chart, times and peaks of a valid trial; of another one the chart if there is one.
+/// Prints chart, times and peaks of a valid trial; of an invalid one the chart if there is one.
 void printTrial(llvm::raw_ostream &out, const Trial &trial, bool inBytes);
-/// One row per trial, each measured against what no schedule of as many ranks and micro-batches
-/// beats.
+/// Prints one row per trial, each compared with the lower bound for its number of ranks and
+/// micro-batches.
 void printComparison(llvm::raw_ostream &out, const std::vector<Trial> &trials,
                      const TrialRequest &request);
 /// Every generator.
 void printGenerators(llvm::raw_ostream &out);
 
 /// makespan_ms, longest_span_ms, bubble_makespan, bubble_longest_span, peak_memory, lower_bound_ms,
-/// actions, valid, why. What is not known is null.
+/// actions, valid, why. Unknown values are null.
 llvm::json::Object trialJson(const Trial &trial, bool inBytes);
 llvm::json::Array generatorsJson();
 /// Bytes or micro-batches.

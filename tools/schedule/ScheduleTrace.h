@@ -6,8 +6,8 @@
 namespace pipec {
 
 /// A process per rank, a span "stage/micro-batch/kind" per action, an arrow per value that goes
-/// from one rank to another, a counter of the activations that each rank holds. `timing` and
-/// `costs` are of this schedule.
+/// from one rank to another, and a counter of each rank's activations. `timing` and `costs` are of
+/// this schedule.
 std::string traceOf(const Schedule &schedule, const Timing &timing, const ScheduleCosts &costs,
                     llvm::StringRef name);
 

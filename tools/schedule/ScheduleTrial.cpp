@@ -1,6 +1,7 @@
 #include "tools/schedule/ScheduleTrial.h"
 
 #include "ir/support/CannotRead.h"
+#include "ir/support/Llvm.h"
 #include "ir/support/Words.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -195,8 +196,7 @@ llvm::Expected<Trial> trySchedule(const std::string &name, const TrialRequest &r
   trial.name = name == "-" ? "stdin" : name;
   std::string nearest;
   const Generator *generator = findGenerator(name, &nearest);
-  const bool file =
-      name == "-" || llvm::sys::fs::exists(name) || llvm::StringRef(name).endswith(".csv");
+  const bool file = name == "-" || llvm::sys::fs::exists(name) || endsWith(name, ".csv");
   if (!generator && !file)
     return makeError(ExitCode::Usage, fmt::format("there is no schedule {}", name),
                      nearest.empty() ? "pipe-schedule --list names them"

@@ -40,7 +40,7 @@ private:
     size_t count = 0;
   };
 
-  /// A rank that may have waited for what just happened.
+  /// Queues a rank that may have waited for this event.
   void wake(size_t rank) {
     if (queued_[rank])
       return;
@@ -48,7 +48,7 @@ private:
     runnable_.push_back(rank);
   }
 
-  /// The rank that has to move before `op` can, or nothing when it can go on.
+  /// The rank that must move before `op` can run, or nothing if it can run.
   std::optional<size_t> waitsFor(const Op &op) const {
     if (op.kind == OpKind::Send || op.kind == OpKind::Take) {
       const Lane &lane = program_.lanes[op.lane];
@@ -83,7 +83,7 @@ private:
     }
   }
 
-  /// The last member to come takes all of them past the op.
+  /// The last member to arrive moves all members past the op.
   bool arrive(size_t rank, const Op &op) {
     GroupState &group = groups_[op.group()];
     const std::vector<size_t> &members = program_.groups[op.group()];

@@ -7,7 +7,7 @@
 
 namespace pipec {
 
-/// A message that must travel, once per micro-batch or (weights) once per run. Ranks are the
+/// A message that must be sent, once per micro-batch or (weights) once per run. Ranks are the
 /// plan's.
 struct Edge {
   Payload payload = Payload::Activation;
@@ -18,7 +18,7 @@ struct Edge {
   bool perRun() const { return payload == Payload::Weight || payload == Payload::WeightGradient; }
 };
 
-/// What an op reads: made by `stage` of its own rank, or brought by an edge.
+/// An input of an op: made by `stage` of its own rank, or received on an edge.
 struct Need {
   std::optional<size_t> edge;
   size_t stage = 0, channel = 0;
@@ -26,9 +26,10 @@ struct Need {
 
 struct StageDemands {
   std::vector<Need> forward, backward;
-  std::vector<size_t> gradientEdges; // brought to the owner of a weight
-  std::vector<size_t> alsoDone;      // stages of the same rank that add to this stage's weights
-  std::vector<size_t> ties;          // whose gradients are summed over copies
+  std::vector<size_t> gradientEdges; // received by the owner of a weight
+  std::vector<size_t> alsoDone;      // stages of the same rank that add to this stage's weight
+                                     // gradients
+  std::vector<size_t> ties;          // ties whose gradients are summed over copies
 };
 
 class Demands {

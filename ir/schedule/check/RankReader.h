@@ -1,18 +1,18 @@
-// For the checker: one rank's ops read once in their order.
+// For the checker: reads one rank's ops once, in order.
 #pragma once
 
 #include "ir/schedule/check/Demands.h"
 
 namespace pipec {
 
-/// A message as a lane sees it.
+/// The fields of a message that its lane compares.
 struct LaneMessage {
   uint32_t edge = 0;
   int32_t microBatch = 0;
   bool operator==(const LaneMessage &) const = default;
 };
 
-/// What both ends of a lane say, each in its own order.
+/// The messages of a lane as both ends list them, each in its own order.
 struct LaneRecord {
   std::vector<LaneMessage> sent, taken, posted;
 };
@@ -21,7 +21,7 @@ struct LaneRecord {
 struct Records {
   std::vector<LaneRecord> lanes;
   std::vector<uint8_t> sent, taken;                      // per replica, edge, micro-batch
-  std::vector<std::vector<std::vector<Op>>> collectives; // per group, per member: in its order
+  std::vector<std::vector<std::vector<Op>>> collectives; // per group and member: in its order
 };
 
 std::string messageText(const Edge &edge, const LaneMessage &message);
@@ -32,7 +32,8 @@ public:
   RankReader(const Program &program, const Plan &plan, const RunShape &shape,
              const Demands &demands, Records &records, size_t rank);
 
-  /// Every op is of this rank, comes once, and stands after what it reads; nothing is missing.
+  /// Checks that every op belongs to this rank, comes once and after its inputs, and that none is
+  /// missing.
   llvm::Error run();
 
 private:
@@ -69,8 +70,8 @@ private:
     return finished_[demands_.slotOf(stage)] == shape_.microBatches;
   }
   size_t bucketsOf() const { return shape_.replicas > 1 ? shape_.buckets : 0; }
-  /// Empty when all gradients of a stage are summed (over replicas too, if `reduced`); else what is
-  /// still to come.
+  /// Empty if all gradients of a stage are summed (over replicas too, if `reduced`); otherwise what
+  /// is missing.
   std::string notFinal(size_t stage, bool reduced) const;
 
   const Program &program_;

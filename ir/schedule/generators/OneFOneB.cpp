@@ -38,7 +38,7 @@ llvm::Expected<Schedule> makeOneFOneB(const ScheduleRequest &request) {
   });
 }
 
-// Twice the forwards ahead: hides the latency of transfers, and holds twice the activations.
+// Twice the forwards ahead: hides the latency of transfers and holds twice the activations.
 llvm::Expected<Schedule> makeEagerOneFOneB(const ScheduleRequest &request) {
   return fromWords(request, [](RankWord &rank, int64_t p, int64_t s, int64_t m) {
     const int64_t w = std::min(2 * (p - s) - 1, m);

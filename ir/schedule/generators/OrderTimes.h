@@ -1,5 +1,5 @@
 // Times of a complete order of forwards, input and weight gradients, without the checks of
-// timeSchedule: fast enough for searches that try thousands of orders.
+// timeSchedule. Fast enough for searches that try thousands of orders.
 #pragma once
 
 #include "ir/schedule/Generators.h"
@@ -11,17 +11,18 @@ public:
   /// Keeps `request` by reference.
   OrderTimes(const ScheduleRequest &request, std::vector<size_t> rankOfStage);
 
-  /// Times of every action by the rules of Timing. False when ranks wait for each other.
+  /// Computes the times of all actions by the rules of Timing. Returns false if ranks wait for each
+  /// other.
   bool run(const Schedule &schedule);
 
   /// After run: like Schedule::ranks.
   std::vector<std::vector<Timing::Interval>> ranks;
   int64_t makespan = 0, longestSpan = 0;
 
-  /// When what the action reads has arrived on its rank; negative when it never ran.
+  /// When the inputs of the action have arrived on its rank; negative if it never ran.
   int64_t readyAt(const Action &action) const;
   int64_t lengthOf(const Action &action) const;
-  /// Bytes taken; negative when they are freed.
+  /// Bytes that the action allocates; negative if it frees them.
   int64_t memoryOf(const Action &action) const;
 
 private:

@@ -39,7 +39,7 @@ public:
       events.pop();
       Rank &rank = ranks_[r];
       if (rank.doneAt > time)
-        continue; // an older wish to look
+        continue; // an outdated wake-up
       std::optional<Action> action = choose(r, time);
       if (!action)
         continue; // an arrival wakes it
@@ -53,7 +53,7 @@ public:
       for (const Chunk &chunk : rank.chunks)
         if (chunk.backwards < request_.microBatches)
           return std::nullopt;
-    for (Rank &rank : ranks_) // what was put off to the end
+    for (Rank &rank : ranks_) // weight gradients that were deferred to the end
       for (const Action &weight : rank.waiting)
         rank.actions.push_back(weight);
     Schedule schedule;
@@ -97,13 +97,13 @@ private:
   }
 
   /// Whether the forward may run now. One micro-batch must always be able to go all the way, so the
-  /// last free room is kept for the chunk that is nearest to the end.
+  /// last free room is reserved for the chunk nearest to the end.
   bool fits(const Rank &rank, const Chunk &chunk) const {
     if (rank.held + costs(chunk.stage).heldByForward > request_.memoryLimit)
       return false;
     if (policy_.order)
-      return true;     // the order knows
-    int64_t later = 0; // room that the micro-batches on their way still need on this rank
+      return true;     // the given order decides
+    int64_t later = 0; // room that micro-batches in flight still need on this rank
     for (const Chunk &other : rank.chunks)
       if (other.stage > chunk.stage)
         later = std::max(later, costs(other.stage).heldByForward);
@@ -115,7 +115,7 @@ private:
   std::optional<Action> choose(size_t r, int64_t time) {
     Rank &rank = ranks_[r];
     std::optional<Action> forward, grad;
-    int64_t next = kNever; // arrival of something that could run
+    int64_t next = kNever; // next arrival of something that can run
     const Action *only = nextOf(r);
     auto allowed = [&](ActionKind kind, const Chunk &chunk) {
       return !only || (only->kind == kind && only->stage == chunk.stage);
@@ -149,7 +149,7 @@ private:
     return std::nullopt;
   }
 
-  /// What a given order has next for the rank; null without an order, or at its end.
+  /// The rank's next action in a given order; null without an order, or at its end.
   const Action *nextOf(size_t r) {
     if (!policy_.order)
       return nullptr;

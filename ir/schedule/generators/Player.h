@@ -1,4 +1,4 @@
-// Plays a pipeline forward in time: how the automatic schedules make an order.
+// Plays a pipeline forward in time: the automatic schedules build their order this way.
 #pragma once
 
 #include "ir/schedule/Generators.h"
@@ -7,28 +7,28 @@
 
 namespace pipec {
 
-/// What a free rank does. An input gradient or a forward that is there runs first, then a weight
-/// gradient when the gap until the next arrival is long enough, else the rank waits.
+/// The choices of a free rank. It runs an input gradient or a forward if one is ready, otherwise a
+/// weight gradient if the gap until the next arrival is long enough, otherwise it waits.
 struct Policy {
-  bool forwardFirst = false;       // of a forward and an input gradient that are both there
-  std::vector<int64_t> gapPercent; // per rank: a weight gradient runs when this part of it fits
+  bool forwardFirst = false;       // if both an input gradient and a forward are ready
+  std::vector<int64_t> gapPercent; // per rank: a weight gradient runs if this part of it fits
                                    // before the next arrival
-  /// Most forwards ahead of backwards: as many as fill this part of the time until the first one's
-  /// gradient comes back, and `extra`. 0: as many as memory holds.
+  /// Limit of forwards ahead of backwards: as many as fill this part of the time until the first
+  /// gradient returns, plus `extra`. 0: limited by memory only.
   int64_t aheadPercent = 0;
   std::vector<int64_t> extra; // per rank
-  /// Forwards and input gradients run in this order (its weight gradients are not read); null: as
-  /// they come.
+  /// Forwards and input gradients run in this order (its weight gradients are ignored); null: in
+  /// order of arrival.
   const Schedule *order = nullptr;
 };
 
-/// The order that comes out for the request's costs within its memory limit. Nothing when the ranks
-/// block each other under this policy.
+/// The resulting order for the request's costs within its memory limit. Nothing if the ranks block
+/// each other under this policy.
 std::optional<Schedule> play(const ScheduleRequest &request, Placement placement,
                              const Policy &policy);
 
-/// A schedule with its timing; the smaller sum of longest span and makespan is the better, then the
-/// smaller makespan.
+/// A schedule with its timing. The smaller sum of longest span and makespan is better; if equal,
+/// the smaller makespan.
 struct Scored {
   Schedule schedule;
   Timing timing;

@@ -1,4 +1,4 @@
-// Writes a rank's actions as words: each letter takes its stage's next micro-batch.
+// Writes a rank's actions as words: each letter stands for its stage's next micro-batch.
 #pragma once
 
 #include "ir/schedule/Schedule.h"
@@ -15,7 +15,7 @@ public:
       : stages_(std::move(stages)), next_(stages_.size()) {}
 
   RankWord &repeat(llvm::StringRef word, int64_t times);
-  /// Micro-batches of a letter on a chunk so far.
+  /// Number of micro-batches of a letter on a chunk so far.
   int64_t count(char letter, size_t chunk) const { return next_[chunk][slot(letter)]; }
   std::vector<Action> take() { return std::move(actions_); }
 

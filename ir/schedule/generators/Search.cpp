@@ -58,7 +58,7 @@ llvm::Error Search::tryFreeOrders() {
           if (llvm::Error error = tryNew(std::move(policy)))
             return error;
           if (ahead == 0)
-            break; // as many as memory holds: no extra to choose
+            break; // limited by memory only: no extra to choose
         }
   return llvm::Error::success();
 }

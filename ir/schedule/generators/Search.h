@@ -1,4 +1,4 @@
-// The best order that policies make for given costs within a memory limit.
+// Finds the best order that policies give for the costs within a memory limit.
 #pragma once
 
 #include "ir/schedule/generators/Player.h"
@@ -11,26 +11,26 @@ public:
   Search(const ScheduleRequest &request, Placement placement)
       : request_(request), placement_(placement) {}
 
-  /// An order made otherwise; one over the memory limit counts only for the message of best().
+  /// Adds a given order. One over the memory limit counts only for the error message of best().
   llvm::Error consider(Schedule schedule);
-  /// Every policy that keeps forwards and input gradients in the order of `schedule`, which must
-  /// outlive the search.
+  /// Tries every policy that keeps forwards and input gradients in the order of `schedule`, which
+  /// must outlive the search.
   llvm::Error tryOrder(const Schedule &schedule);
-  /// The best of these, of every policy that lets actions run as they come, and of the best
-  /// policies refined. Errors: NoPlan with the least memory of all that was tried.
+  /// Returns the best of these, of every policy that runs actions in order of arrival, and of the
+  /// best policies refined. Errors: NoPlan with the least memory of all orders tried.
   llvm::Expected<Schedule> best();
 
 private:
   using Value = Scored::Value;
 
-  /// The schedule's value; nothing for one over the memory limit.
+  /// The schedule's value; nothing if it is over the memory limit.
   llvm::Expected<std::optional<Value>> take(Schedule schedule);
-  /// Nothing, too, when the ranks block each other.
+  /// Nothing also if the ranks block each other.
   llvm::Expected<std::optional<Value>> tryPolicy(const Policy &policy);
   llvm::Error tryNew(Policy policy);
   llvm::Error tryFreeOrders();
-  /// Gives single ranks of the policies tried, from the best, a gap percentage and forwards ahead
-  /// of their own, one rank after the other, as long as time is left.
+  /// Varies the policies tried, best first: one rank after the other gets its own gap percentage
+  /// and its own number of forwards ahead, as long as time is left.
   llvm::Error refine();
   bool isTimeUp() const { return request_.timeIsUp && request_.timeIsUp(); }
 

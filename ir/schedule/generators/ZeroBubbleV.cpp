@@ -10,7 +10,8 @@ namespace pipec {
 
 llvm::Expected<Schedule> makeZeroBubbleV(const ScheduleRequest &request) {
   const auto p = static_cast<int64_t>(request.ranks);
-  const int64_t n = std::max(request.microBatches, 2 * p - 1); // what there is not is dropped below
+  const int64_t n = std::max(request.microBatches, 2 * p - 1); // surplus micro-batches are dropped
+                                                               // below
   Schedule schedule;
   for (int64_t r = 0; r < p; ++r) {
     RankWord rank({static_cast<size_t>(r), static_cast<size_t>(2 * p - 1 - r)});

@@ -1,12 +1,12 @@
-// Are costs those of this program and plan?
+// Checks that costs belong to this program and plan.
 #pragma once
 
 #include "ir/schedule/Simulate.h"
 
 namespace pipec {
 
-/// Lists are empty or of the plan's length, links that are named are there. Errors: Usage with both
-/// numbers.
+/// Lists must be empty or of the plan's length, and every named link must exist. Errors: Usage with
+/// both numbers.
 llvm::Error checkCosts(const Program &program, const Plan &plan, const ProgramCosts &costs);
 
 } // namespace pipec

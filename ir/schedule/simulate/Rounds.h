@@ -1,4 +1,4 @@
-// Collectives of a simulated run: who has come to which.
+// The collectives of a simulated run: which ranks have arrived at which one.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace pipec {
 
-/// The collectives of one group, in the one order in which all its members run them.
+/// The collectives of one group, in the order in which all its members run them.
 class Rounds {
 public:
   struct Member {
@@ -22,7 +22,7 @@ public:
     int64_t lastCame = 0;
   };
 
-  /// `rank` is at its next collective of the group.
+  /// `rank` arrives at its next collective of the group.
   void enter(Member member, int64_t now) {
     const size_t place = entered_[member.rank]++ - done_;
     if (place == underWay_.size())
@@ -31,7 +31,7 @@ public:
     underWay_[place].lastCame = std::max(underWay_[place].lastCame, now);
   }
 
-  /// The oldest one, once all `members` have come to it.
+  /// The oldest collective, once all `members` have arrived at it.
   std::optional<Round> complete(size_t members) {
     if (underWay_.empty() || underWay_.front().here.size() < members)
       return std::nullopt;
@@ -41,11 +41,11 @@ public:
     return round;
   }
 
-  int64_t free = 0; // the end of the last one
+  int64_t free = 0; // when the last collective ends
 
 private:
   std::deque<Round> underWay_; // oldest first
-  size_t done_ = 0;            // before these
+  size_t done_ = 0;            // number of finished collectives
   std::map<size_t, size_t> entered_;
 };
 

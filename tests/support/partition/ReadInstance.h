@@ -9,9 +9,11 @@ struct PlacementInstance {
   std::string name;
   PartitionProblem problem; // kind 0: accelerators, kind 1: CPUs, which transfers cost nothing
   std::vector<int64_t> nodeId;
+  std::vector<bool> isBackward; // of each node
 };
 
-/// Errors: Unreadable, with the file's name.
-llvm::Expected<PlacementInstance> readInstance(const std::string &path);
+/// `accelerators`: how their compute and transfers add. Errors: Unreadable, with the file's name.
+llvm::Expected<PlacementInstance> readInstance(const std::string &path,
+                                               LoadRule accelerators = LoadRule::Sum);
 
 } // namespace pipec

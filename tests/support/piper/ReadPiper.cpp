@@ -1,5 +1,6 @@
 #include "tests/support/piper/ReadPiper.h"
 
+#include "ir/support/Llvm.h"
 #include "tests/support/JsonFile.h"
 
 namespace pipec {
@@ -16,7 +17,7 @@ std::map<uint32_t, double> bytesByNode(const llvm::json::Value &value,
     for (const auto &[key, number] : *object) {
       int64_t id = 0;
       if (!llvm::StringRef(key).getAsInteger(10, id) && index.count(id))
-        bytes[index.at(id)] = number.getAsNumber().getValueOr(0);
+        bytes[index.at(id)] = valueOr(number.getAsNumber(), 0);
     }
   return bytes;
 }
@@ -26,8 +27,8 @@ bool readVariant(const llvm::json::Value &value, const std::map<int64_t, uint32_
   const llvm::json::Array *row = value.getAsArray();
   if (!row || row->size() != 7)
     return false;
-  auto number = [&](size_t i) { return (*row)[i].getAsNumber().getValueOr(-1); };
-  variant.name = (*row)[0].getAsString().getValueOr("").str();
+  auto number = [&](size_t i) { return valueOr((*row)[i].getAsNumber(), -1); };
+  variant.name = valueOr((*row)[0].getAsString(), "").str();
   variant.time = number(1);
   variant.parameterBytes = number(2);
   variant.bytesInFlight = number(3);
@@ -51,11 +52,10 @@ llvm::Expected<HybridProblem> readPiper(const std::string &path) {
     return malformed();
   HybridProblem problem;
   problem.bandwidth = kPiperBandwidth;
-  problem.microBatches = object->getInteger("microbatches").getValueOr(0);
+  problem.microBatches = valueOr(object->getInteger("microbatches"), 0);
   std::map<int64_t, uint32_t> index;
   for (const llvm::json::Value &node : *nodes) {
-    const int64_t id =
-        node.getAsObject() ? node.getAsObject()->getInteger("id").getValueOr(-1) : -1;
+    const int64_t id = node.getAsObject() ? valueOr(node.getAsObject()->getInteger("id"), -1) : -1;
     index.emplace(id, static_cast<uint32_t>(problem.nodes.size()));
     problem.nodes.emplace_back().id = id;
   }
@@ -77,11 +77,10 @@ llvm::Expected<HybridProblem> readPiper(const std::string &path) {
     const llvm::json::Array *ends = row.getAsArray();
     if (!ends || ends->size() != 3)
       return malformed();
-    auto end = [&](size_t i) { return index.find((*ends)[i].getAsInteger().getValueOr(-1)); };
+    auto end = [&](size_t i) { return index.find(valueOr((*ends)[i].getAsInteger(), -1)); };
     if (end(0) == index.end() || end(1) == index.end())
       return malformed();
-    problem.edges.push_back(
-        {end(0)->second, end(1)->second, (*ends)[2].getAsNumber().getValueOr(0)});
+    problem.edges.push_back({end(0)->second, end(1)->second, valueOr((*ends)[2].getAsNumber(), 0)});
   }
   return problem;
 }

@@ -1,7 +1,7 @@
 // Reads instances in the format of tests/support/piper/README.md, writes plans.
 #pragma once
 
-#include "compiler/planner/Hybrid.h"
+#include "compiler/planner/hybrid/Hybrid.h"
 
 namespace pipec {
 

@@ -1,0 +1,31 @@
+// Where a test build may step into a compile. The product has no hook.
+#pragma once
+
+#include "passes/Pass.h"
+
+namespace pipec {
+
+/// The hook of one compile. This class changes nothing.
+class CompileHook {
+public:
+  virtual ~CompileHook() = default;
+
+  /// The registry of the compile's passes: a row of a hook may insert a step after its pass.
+  virtual llvm::ArrayRef<PassInfo> passes() const { return allPasses(); }
+
+  /// After the last pass, before the stages are written. An error ends the compile.
+  virtual llvm::Error beforeFiles(StagedModel &) { return llvm::Error::success(); }
+
+  /// After the stages are written into `directory`. An error ends the compile.
+  virtual llvm::Error afterFiles(const std::string & /*directory*/) {
+    return llvm::Error::success();
+  }
+};
+
+/// Makes the hook of one compile from the text that the command line gives it.
+using MakeCompileHook = std::unique_ptr<CompileHook> (*)(const std::string &text);
+
+/// A test build sets it before main(). The product leaves it empty.
+inline constinit MakeCompileHook testHook = nullptr;
+
+} // namespace pipec

@@ -1,0 +1,19 @@
+// What pipec's own commands and tests set besides CompileOptions. No public header.
+#pragma once
+
+#include "compiler/CompileHook.h"
+#include "compiler/Compiler.h"
+
+namespace pipec {
+
+struct InternalOptions {
+  std::vector<std::string> command;                       // recorded in a reproducer
+  std::function<std::unique_ptr<CompileHook>()> makeHook; // called once per compile; empty: no hook
+  int64_t pastCacheFrom = int64_t(1) << 30; // bytes of weights from which on they are written past
+                                            // the kernel's cache, and only their ends read back
+};
+
+/// As Compiler::load. The internal options apply to every compile and trace of this compiler.
+llvm::Expected<Compiler> loadWith(const std::string &modelPath, InternalOptions internal);
+
+} // namespace pipec

@@ -1,0 +1,44 @@
+// Loss and gradients of the source model: what those of the stages are held against.
+#pragma once
+
+#include "ir/SourceMode.h"
+#include "ir/plan/Plan.h"
+
+#include <ATen/core/ivalue.h>
+
+#include <memory>
+
+namespace pipec {
+
+/// The gradient of one of the model's tensors; undefined: the way back does not reach it.
+struct NamedGradient {
+  std::vector<std::string> names; // all that the module has for this tensor; not those of its views
+  at::Tensor gradient;
+};
+
+struct SourceStep {
+  std::vector<c10::IValue> leaves; // of the result
+  std::vector<NamedGradient> gradients;
+};
+
+/// A copy of the source, trained for micro-batches one after the other. One thread at a time.
+class SourceTrainer {
+public:
+  /// Errors: those of loadSource.
+  static llvm::Expected<SourceTrainer> load(const std::string &path, const SourceMode &mode);
+  SourceTrainer(SourceTrainer &&);
+  SourceTrainer &operator=(SourceTrainer &&);
+  ~SourceTrainer();
+
+  /// Forward, and back from output leaf `loss` with `scale`. Grad mode and optimiser flag are the
+  /// calling thread's. Errors: Usage with LibTorch's message.
+  llvm::Expected<SourceStep> run(const Signature &signature, std::vector<c10::IValue> inputs,
+                                 size_t loss, const at::Tensor &scale);
+
+private:
+  struct Impl;
+  explicit SourceTrainer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace pipec

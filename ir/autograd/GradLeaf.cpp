@@ -1,0 +1,65 @@
+#include "ir/autograd/GradLeaf.h"
+
+#include "ir/values/Values.h"
+
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/autograd/function.h>
+
+namespace pipec {
+
+namespace ag = torch::autograd;
+
+namespace {
+
+/// LibTorch's own end, AccumulateGrad, would need a leaf tensor, which refuses in-place operators.
+class Sink final : public ag::Node {
+public:
+  ag::variable_list apply(ag::variable_list &&) override { return {}; }
+  std::string name() const override { return "pipec::Sink"; }
+};
+
+} // namespace
+
+bool mayHaveGradient(const at::Tensor &tensor) {
+  return tensor.defined() && tensor.requires_grad();
+}
+
+at::Tensor enter(const at::Tensor &tensor, GradLeaf &leaf) {
+  at::Tensor entered = tensor.detach();
+  ag::create_gradient_edge(entered, std::make_shared<Sink>());
+  leaf.edge = ag::impl::gradient_edge(entered);
+  return entered;
+}
+
+c10::IValue TensorDoor::enterAll(const c10::IValue &value, std::vector<GradLeaf> &leaves) {
+  return mapTensors(value, [&](const at::Tensor &tensor) {
+    leaves.emplace_back();
+    if (!mayHaveGradient(tensor))
+      return tensor;
+    auto [known, isNew] = known_.try_emplace(tensor.unsafeGetTensorImpl());
+    auto &[entered, leaf] = known->second;
+    if (isNew) {
+      kept_.push_back(tensor);
+      entered = enter(tensor, leaf);
+    }
+    leaves.back() = {leaf.edge, !isNew};
+    return entered;
+  });
+}
+
+c10::IValue TensorDoor::leaveAll(const c10::IValue &value, std::vector<ag::Edge> &edges) {
+  return mapTensors(value, [&](const at::Tensor &tensor) {
+    edges.emplace_back();
+    if (!mayHaveGradient(tensor))
+      return tensor;
+    edges.back() = ag::impl::gradient_edge(tensor);
+    auto [known, isNew] = known_.try_emplace(tensor.unsafeGetTensorImpl());
+    if (isNew) {
+      kept_.push_back(tensor);
+      known->second.first = tensor.detach().requires_grad_();
+    }
+    return known->second.first;
+  });
+}
+
+} // namespace pipec

@@ -1,0 +1,193 @@
+#include "ir/autograd/StageTape.h"
+
+#include "ir/TorchError.h"
+#include "ir/autograd/GradSum.h"
+#include "ir/support/Check.h"
+#include "ir/values/Values.h"
+
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/autograd/function.h>
+
+#include <unordered_map>
+
+namespace pipec {
+
+namespace ag = torch::autograd;
+
+namespace {
+
+/// Tensors that are trained, told apart by identity: names of one tensor share its gradient, a
+/// view of its memory is another tensor.
+class TrainedTensors {
+public:
+  explicit TrainedTensors(llvm::ArrayRef<TapedAttribute> attributes) {
+    for (bool bare : {true, false})
+      for (size_t a = 0; a < attributes.size(); ++a)
+        if (attributes[a].value.isTensor() == bare)
+          addAll(a, attributes[a].value);
+  }
+
+  struct Place {
+    size_t attribute, tensor;
+  };
+  const std::vector<Place> &places() const { return places_; }
+  /// Nothing: not trained.
+  std::optional<size_t> find(const at::Tensor &tensor) const {
+    const auto found = numbers_.find(tensor.unsafeGetTensorImpl());
+    return found == numbers_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+private:
+  void addAll(size_t attribute, const c10::IValue &value) {
+    size_t tensorNumber = 0;
+    forEachTensor(value, [&](const at::Tensor &tensor) {
+      if (mayHaveGradient(tensor) &&
+          numbers_.emplace(tensor.unsafeGetTensorImpl(), places_.size()).second)
+        places_.push_back({attribute, tensorNumber});
+      ++tensorNumber;
+    });
+  }
+
+  std::vector<Place> places_;
+  std::unordered_map<const void *, size_t> numbers_; // only looked up
+};
+
+size_t countTensors(const c10::IValue &value) {
+  size_t count = 0;
+  forEachTensor(value, [&](const at::Tensor &) { ++count; });
+  return count;
+}
+
+} // namespace
+
+llvm::Expected<StageTape> StageTape::record(const std::vector<c10::IValue> &inputs,
+                                            llvm::ArrayRef<TapedAttribute> attributes,
+                                            WeightUses uses, Run run) {
+  StageTape tape;
+  std::vector<c10::IValue> arguments, weights;
+  TensorDoor entrance, exit;
+  for (const c10::IValue &input : inputs)
+    arguments.push_back(entrance.enterAll(input, tape.inputs_.emplace_back()));
+  const TrainedTensors trained(attributes);
+  for (const TrainedTensors::Place &place : trained.places())
+    tape.weights_.push_back({place.attribute, place.tensor, {}});
+  std::vector<at::Tensor> shared(tape.weights_.size()); // Together
+  auto enterUse = [&](const at::Tensor &tensor) {
+    const std::optional<size_t> number =
+        mayHaveGradient(tensor) ? trained.find(tensor) : std::nullopt;
+    if (!number)
+      return tensor;
+    if (uses == WeightUses::Together && shared[*number].defined())
+      return shared[*number];
+    shared[*number] = enter(tensor, tape.weights_[*number].uses.emplace_back());
+    return shared[*number];
+  };
+  for (const TapedAttribute &attribute : attributes) {
+    tape.tensorsIn_.push_back(countTensors(attribute.value));
+    for (size_t use = 0; use < attribute.uses; ++use)
+      weights.push_back(mapTensors(attribute.value, enterUse));
+  }
+  llvm::Expected<std::vector<c10::IValue>> outputs = run(std::move(arguments), std::move(weights));
+  if (!outputs)
+    return outputs.takeError();
+  for (const c10::IValue &output : *outputs)
+    tape.outputs_.push_back(exit.leaveAll(output, tape.made_.emplace_back()));
+  return tape;
+}
+
+StartNode::Roots StageTape::rootsOf(std::vector<ValueGradients> ofOutputs,
+                                    std::vector<ValueGradients> later) const {
+  PIPEC_ASSERT(ofOutputs.size() == made_.size() && later.size() == inputs_.size(),
+               "a list of gradients per port");
+  StartNode::Roots roots;
+  for (size_t port = 0; port < later.size(); ++port)
+    for (size_t i = 0; i < later[port].size(); ++i)
+      roots.add(inputs_[port][i].edge, std::move(later[port][i]));
+  for (size_t port = 0; port < ofOutputs.size(); ++port)
+    for (size_t i = 0; i < ofOutputs[port].size(); ++i)
+      roots.add(made_[port][i], std::move(ofOutputs[port][i]));
+  return roots;
+}
+
+ag::edge_list StageTape::inputEdges() const {
+  ag::edge_list edges;
+  for (const std::vector<GradLeaf> &port : inputs_)
+    for (const GradLeaf &leaf : port)
+      edges.push_back(leaf.isAlias ? ag::Edge() : leaf.edge);
+  return edges;
+}
+
+ag::edge_list StageTape::weightEdges() const {
+  ag::edge_list edges;
+  for (const Weight &weight : weights_)
+    for (const GradLeaf &leaf : weight.uses)
+      edges.push_back(leaf.edge);
+  return edges;
+}
+
+std::vector<ValueGradients> StageTape::byPort(llvm::ArrayRef<at::Tensor> found) const {
+  std::vector<ValueGradients> result;
+  for (const std::vector<GradLeaf> &port : inputs_) {
+    result.emplace_back(found.begin(), found.begin() + port.size());
+    found = found.drop_front(port.size());
+  }
+  return result;
+}
+
+std::vector<ValueGradients> StageTape::byAttribute(llvm::ArrayRef<at::Tensor> found) const {
+  std::vector<ValueGradients> result;
+  for (size_t count : tensorsIn_)
+    result.emplace_back(count);
+  for (const Weight &weight : weights_) {
+    at::Tensor &sum = result[weight.attribute][weight.tensor];
+    for (size_t use = weight.uses.size(); use-- > 0;)
+      addGradient(sum, found[use]);
+    found = found.drop_front(weight.uses.size());
+  }
+  return result;
+}
+
+llvm::Expected<StageGradients> StageTape::backward(std::vector<ValueGradients> ofOutputs,
+                                                   std::vector<ValueGradients> later) {
+  return guardTorch(ExitCode::Usage, "the backward", [&] {
+    ag::edge_list wanted = inputEdges();
+    const size_t inputs = wanted.size();
+    llvm::append_range(wanted, weightEdges());
+    const std::vector<at::Tensor> found = StartNode::walk(
+        rootsOf(std::move(ofOutputs), std::move(later)), wanted, /*keepGraph=*/false);
+    made_.clear(); // the graph goes
+    return StageGradients{byPort(llvm::ArrayRef<at::Tensor>(found).take_front(inputs)),
+                          byAttribute(llvm::ArrayRef<at::Tensor>(found).drop_front(inputs))};
+  });
+}
+
+std::string StageTape::whyWhole() const {
+  if (!split_) {
+    ag::edge_list outputs;
+    for (const std::vector<ag::Edge> &port : made_)
+      llvm::append_range(outputs, port);
+    split_.emplace(outputs, inputEdges(), weightEdges());
+  }
+  return split_->whyWhole();
+}
+
+llvm::Expected<StageGradients> StageTape::inputGradients(std::vector<ValueGradients> ofOutputs,
+                                                         std::vector<ValueGradients> later) {
+  return guardTorch(ExitCode::Usage, "the backward to the inputs", [&] {
+    PIPEC_ASSERT(whyWhole().empty(), "a stage that can be walked in two parts");
+    StageGradients result;
+    result.inputs = byPort(split_->walkToInputs(rootsOf(std::move(ofOutputs), std::move(later))));
+    made_.clear();
+    return result;
+  });
+}
+
+llvm::Expected<std::vector<ValueGradients>> StageTape::weightGradients() {
+  return guardTorch(ExitCode::Usage, "the backward to the weights", [&] {
+    std::vector<ValueGradients> sums = byAttribute(split_->walkToWeights());
+    split_.reset();
+    return sums;
+  });
+}
+
+} // namespace pipec

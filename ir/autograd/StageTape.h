@@ -1,0 +1,101 @@
+// One stage's forward on one micro-batch with gradients, and the way back: whole, or first to the
+// inputs and later to the weights.
+#pragma once
+
+#include "ir/autograd/GradLeaf.h"
+#include "ir/autograd/SplitWalk.h"
+#include "ir/autograd/StartNode.h"
+#include "ir/support/Error.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLExtras.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pipec {
+
+/// One gradient per tensor of a value, in the order of forEachTensor; undefined: none reached it.
+using ValueGradients = std::vector<at::Tensor>;
+
+/// A weight or other attribute of a stage.
+struct TapedAttribute {
+  c10::IValue value;
+  size_t uses = 0; // arguments that it fills
+};
+
+/// Gradients by input port and by attribute. A tensor that came through several ports has its
+/// gradient at the first. A tensor that several attributes hold, as an LSTM's
+/// list of weights does beside their names, has its gradient at the first that is that tensor
+/// itself, else at the first that holds it; nowhere else.
+struct StageGradients {
+  std::vector<ValueGradients> inputs, attributes;
+};
+
+/// How the uses of a weight are told apart. Together: the engine sums them, in the order in which
+/// it sums those of the unsplit model. Apart: one alias per use, without which the way to the
+/// weights cannot be walked on its own where one use lies behind another.
+enum class WeightUses { Together, Apart };
+
+/// The tape of a stage and a micro-batch. One thread at a time; any thread, also another one for
+/// the way back than for the forward. It keeps what the backward needs until that is done.
+///
+///        inputs --enter--> [ stage ] --> outputs (detached, to be sent)
+///          ^                  ^  |
+///   backward(): gradients     |  roots: gradients of the outputs, and what later stages
+///   of inputs and weights     weights   found for the same inputs
+class StageTape {
+public:
+  using Run = llvm::function_ref<llvm::Expected<std::vector<c10::IValue>>(
+      std::vector<c10::IValue> inputs, std::vector<c10::IValue> uses)>;
+
+  /// `run` gets one value per input port and one per weight use, and gives one per output port.
+  /// Grad mode must be on; the graph optimiser off. Errors: those of `run`.
+  static llvm::Expected<StageTape> record(const std::vector<c10::IValue> &inputs,
+                                          llvm::ArrayRef<TapedAttribute> attributes,
+                                          WeightUses uses, Run run);
+
+  /// Outside any graph; a tensor for which gradients are wanted says so by requires_grad.
+  const std::vector<c10::IValue> &outputs() const { return outputs_; }
+
+  /// B. `ofOutputs`: per output port, empty where nothing comes back; `later`: per input port, the
+  /// sum of what stages behind this one found for the same value, which then is the first summand,
+  /// as in the unsplit model. Gradients that nobody else holds are added to in place, as there.
+  /// Used once. Errors: Usage with LibTorch's message.
+  llvm::Expected<StageGradients> backward(std::vector<ValueGradients> ofOutputs,
+                                          std::vector<ValueGradients> later);
+
+  /// Why the way back cannot be walked in two parts; empty: it can. Needs WeightUses::Apart.
+  std::string whyWhole() const;
+
+  /// I: gradients of the inputs only. Memory that only I needs is free afterwards. Needs
+  /// WeightUses::Apart and no whyWhole(). Errors: as backward.
+  llvm::Expected<StageGradients> inputGradients(std::vector<ValueGradients> ofOutputs,
+                                                std::vector<ValueGradients> later);
+  /// W, after I: gradients of the attributes, uses summed from the last to the first, which is the
+  /// engine's order. Errors: as backward.
+  llvm::Expected<std::vector<ValueGradients>> weightGradients();
+
+private:
+  /// A tensor that is trained, and where its gradients arrive.
+  struct Weight {
+    size_t attribute = 0, tensor = 0; // where its gradient is reported
+    std::vector<GradLeaf> uses;       // Together: one
+  };
+
+  StartNode::Roots rootsOf(std::vector<ValueGradients> ofOutputs,
+                           std::vector<ValueGradients> later) const;
+  torch::autograd::edge_list inputEdges() const;
+  torch::autograd::edge_list weightEdges() const;
+  std::vector<ValueGradients> byPort(llvm::ArrayRef<at::Tensor> found) const;
+  std::vector<ValueGradients> byAttribute(llvm::ArrayRef<at::Tensor> found) const;
+
+  std::vector<std::vector<GradLeaf>> inputs_; // per port, per tensor
+  std::vector<Weight> weights_;
+  std::vector<size_t> tensorsIn_;                        // per attribute
+  std::vector<std::vector<torch::autograd::Edge>> made_; // per output port, per tensor
+  std::vector<c10::IValue> outputs_;
+  mutable std::optional<SplitWalk> split_;
+};
+
+} // namespace pipec

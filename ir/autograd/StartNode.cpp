@@ -1,0 +1,55 @@
+#include "ir/autograd/StartNode.h"
+
+#include <ATen/ops/ones.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/function.h>
+
+namespace pipec {
+
+namespace ag = torch::autograd;
+
+namespace {
+
+/// Gives its gradients away when the engine runs it.
+class Start final : public ag::Node {
+public:
+  explicit Start(ag::variable_list gradients) : gradients_(std::move(gradients)) {}
+  ag::variable_list apply(ag::variable_list &&) override { return std::move(gradients_); }
+  std::string name() const override { return "pipec::Start"; }
+
+private:
+  ag::variable_list gradients_;
+};
+
+} // namespace
+
+void StartNode::Roots::add(const ag::Edge &edge, at::Tensor gradient) {
+  if (!edge.function || !gradient.defined())
+    return;
+  edges.push_back(edge);
+  gradients.push_back(std::move(gradient));
+}
+
+std::vector<at::Tensor> StartNode::walk(Roots roots, const ag::edge_list &wanted, bool keepGraph) {
+  ag::edge_list asked;
+  for (const ag::Edge &edge : wanted)
+    if (edge.function)
+      asked.push_back(edge);
+  std::vector<at::Tensor> result(wanted.size());
+  if (asked.empty() || roots.edges.empty())
+    return result;
+  const at::Tensor signal = at::ones({});
+  auto start = std::make_shared<Start>(std::move(roots.gradients));
+  start->add_input_metadata(signal);
+  start->set_next_edges(std::move(roots.edges));
+  ag::variable_list found = ag::Engine::get_default_engine().execute(
+      {ag::Edge(std::move(start), 0)}, {signal}, keepGraph, /*create_graph=*/false,
+      /*accumulate_grad=*/false, asked);
+  size_t at = 0;
+  for (size_t i = 0; i < wanted.size(); ++i)
+    if (wanted[i].function)
+      result[i] = std::move(found[at++]);
+  return result;
+}
+
+} // namespace pipec

@@ -1,0 +1,26 @@
+// One result of the outputs of micro-batches.
+#pragma once
+
+#include "ir/plan/Plan.h"
+
+#include <ATen/core/ivalue.h>
+
+namespace pipec {
+
+/// leaves[k][l]: value of output leaf l of micro-batch k; samples[k]: its samples, the weights of a
+/// mean. Builds the model's result tree (named tuples become tuples). A single micro-batch gives
+/// the model's own result, also for leaves with the rule List. Errors: Other when the
+/// micro-batches' values do not fit together, naming the leaf.
+llvm::Expected<c10::IValue> mergeOutputs(const Signature &signature,
+                                         llvm::ArrayRef<std::vector<c10::IValue>> leaves,
+                                         llvm::ArrayRef<int64_t> samples);
+
+/// Whether tensors can be concatenated along `dim`: all other sizes agree. True for other values.
+bool fitsConcat(llvm::ArrayRef<c10::IValue> parts, int64_t dim);
+
+/// The leaves of one result, in the signature's order. Errors: Other when the value does not have
+/// the tree's shape.
+llvm::Expected<std::vector<c10::IValue>> flattenOutputs(const Signature &signature,
+                                                        const c10::IValue &result);
+
+} // namespace pipec

@@ -1,0 +1,216 @@
+"""training.py: compiles with --train write artifacts whose gradients were compared with the unsplit model's.
+
+Models with what forwards do not show: a weight used twice, shared weights, the same tensor through two ports, lists of weights, views of
+one memory, state, random numbers. Real architectures: training_zoo.py.
+"""
+import json
+import re
+from typing import Tuple
+
+import torch
+from torch import Tensor, nn
+
+import e2e
+
+USAGE, UNSUPPORTED, INTERNAL = 2, 4, 70
+
+
+def mse(x: Tensor) -> Tensor:
+    return (x * x).mean()
+
+
+class Chain(nn.Module):
+    """Skips over stages, a weight at both ends, dropout, batch norm, a frozen weight."""
+
+    def __init__(self, width: int = 16, layers: int = 6):
+        super().__init__()
+        self.embed = nn.Embedding(32, width)
+        self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(layers))
+        self.layers[1].weight.requires_grad_(False)
+        self.norm, self.drop = nn.BatchNorm1d(width), nn.Dropout(0.25)
+        self.head = nn.Linear(width, 32, bias=False)
+        self.head.weight = self.embed.weight
+
+    def forward(self, ids: Tensor, target: Tensor) -> Tensor:
+        x = self.embed(ids)
+        first = x
+        for layer in self.layers:
+            x = torch.relu(layer(x)) + first
+        return nn.functional.cross_entropy(self.head(self.drop(self.norm(x))), target)
+
+
+class Twice(nn.Module):
+    """One weight at two places, one behind the other, or a value derived from a weight there."""
+
+    def __init__(self, width: int = 8):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(width, width), nn.Linear(width, width), nn.Linear(width, width)
+        self.derives = False
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.c(x)
+        if self.derives:
+            x = self.b(x)
+            scaled = self.b.weight * 0.5
+            return mse(nn.functional.linear(torch.tanh(nn.functional.linear(x, scaled)), scaled))
+        return mse(self.a(torch.tanh(self.a(x))))
+
+
+class Recurrent(nn.Module):
+    def __init__(self, width: int = 8):
+        super().__init__()
+        self.first, self.second = nn.LSTM(width, width, batch_first=True), nn.GRU(width, width, batch_first=True, bidirectional=True)
+        self.head = nn.Linear(2 * width, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y, _ = self.first(x)
+        z, _ = self.second(torch.relu(y))
+        return mse(self.head(z))
+
+
+class Same(nn.Module):
+    """Asks whether two values are the same tensor, behind a place where both may be sent."""
+
+    def __init__(self, width: int = 8):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(width, width), nn.Linear(width, width), nn.Linear(width, width)
+
+    def pair(self, key: Tensor, value: Tensor) -> Tensor:
+        if key is value:
+            return self.b(key) * 2
+        return self.b(key) + self.c(value)
+
+    def forward(self, x: Tensor, other: bool = False) -> Tensor:
+        y = torch.tanh(self.a(x))
+        z = y
+        if other:
+            z = y + 1
+        w = torch.sin(y) * torch.cos(z)
+        return mse(self.pair(y, z) + w)
+
+
+class Losses(nn.Module):
+    def __init__(self, width: int = 8):
+        super().__init__()
+        self.a, self.b = nn.Linear(width, width), nn.Linear(width, width)
+
+    def forward(self, x: Tensor) -> Tuple[Tensor, Tensor, int]:
+        y = self.b(torch.relu(self.a(x)))
+        return y, mse(y), 3
+
+
+class Counts(nn.Module):
+    """State that the backward does not see, written after it was read."""
+
+    def __init__(self, width: int = 8):
+        super().__init__()
+        self.a, self.b = nn.Linear(width, width), nn.Linear(width, width)
+        self.register_buffer("mean", torch.zeros(width))
+        self.calls = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.a(x) - self.mean
+        self.mean = self.mean * 0.9 + y.detach().mean(0) * 0.1
+        self.calls = self.calls + 1
+        return mse(self.b(torch.tanh(y)))
+
+
+class Training(e2e.Case):
+    def saved(self, module, *inputs):
+        torch.manual_seed(0)
+        name = module.__name__
+        torch.jit.script(module()).save(f"{name}.pt")
+        torch.save(inputs, f"{name}.inputs.pt")
+        return [f"{name}.pt", "--inputs", f"{name}.inputs.pt"]
+
+    def trained(self, *command, target="out.pipe"):
+        report = json.loads(self.pipec(0, "pipe-compile", *command, "--train", "-o", target, "--force", "--json").out)
+        compared = re.search(r"the loss and (\d+) gradients? have the same bits as the source's, with whole and with split backwards",
+                             " ".join(report["tested"]))
+        self.assertTrue(compared, report["tested"])
+        return int(compared[1]), report
+
+    def gradients(self, file, *inputs):
+        model = torch.jit.load(file).train()
+        with torch.jit.optimized_execution(False):
+            model(*inputs).backward()
+        return sum(parameter.grad is not None for parameter in model.parameters())
+
+    def wholeStages(self, report):
+        return [note for note in report["notes"] if "cannot split its backward" in note]
+
+    def testSkipsAndSharedWeights(self):
+        ids, target = torch.randint(0, 32, (6,)), torch.randint(0, 32, (6,))
+        model = self.saved(Chain, ids, target)
+        for tied in ("transmit", "replicate"):
+            count, report = self.trained(*model, "--stages", 4, "--tied", tied)
+            self.assertEqual(count, self.gradients("Chain.pt", ids, target))
+            self.assertIn("1 gradient summed over several stages", " ".join(report["tested"]))
+            self.assertEqual(self.wholeStages(report), [])
+        plan = e2e.plan("out.pipe")
+        self.assertEqual(plan["mode"], "train")
+        sent = [channel for channel in plan["channels"] if channel["kind"] == "activation"]
+        self.assertTrue(sent)
+        self.assertTrue(all(channel["tensor"]["requires_grad"] for channel in sent), sent)
+        self.pipec(0, "pipe-check", "out.pipe")
+        self.pipec(0, "pipe-check", "out.pipe", "--against", "Chain.pt")
+
+    def testAWeightUsedTwice(self):
+        model = self.saved(Twice, torch.randn(4, 8))
+        count, report = self.trained(*model, "--at", "a")
+        self.assertEqual(count, 4)
+        self.assertEqual(self.wholeStages(report), [])  # two uses are two leaves
+        derives = Twice()
+        derives.derives = True
+        torch.jit.script(derives).save("Twice.pt")
+        count, report = self.trained(*model, "--at", "b")
+        self.assertEqual(count, 4)
+        self.assertEqual(self.wholeStages(report), ["stage 1 cannot split its backward: one use of a weight feeds several operators"])
+
+    def testListsOfWeights(self):
+        x = torch.randn(4, 5, 8)
+        model = self.saved(Recurrent, x)
+        count, _ = self.trained(*model, "--at", "second,head")
+        self.assertEqual(count, self.gradients("Recurrent.pt", x))
+        held = {attribute["name"]: attribute["uses"] for stage in e2e.plan("out.pipe")["stages"] for attribute in stage["attributes"]}
+        self.assertGreater(held["first.weight_ih_l0"], 0)
+        self.assertNotIn("first._flat_weights", held)
+        self.pipec(0, "pipe-check", "out.pipe", "--against", "Recurrent.pt")
+
+    def testTheSameTensorThroughTwoPorts(self):
+        count, _ = self.trained(*self.saved(Same, torch.randn(4, 8)), "--stages", 3)
+        self.assertEqual(count, 4)
+
+    def testState(self):
+        self.trained(*self.saved(Counts, torch.randn(4, 8)), "--stages", 2)
+
+    def testTheLossAmongSeveralResults(self):
+        model = self.saved(Losses, torch.randn(4, 8))
+        self.refused(USAGE, ["whose only result is its loss", "got 3 results", "--loss-output with one of 1"], "pipe-compile", *model, "--train", "--stages", 2)
+        self.refused(USAGE, ["expected result 0 to be the loss, one floating-point number, got float32[B,8]", "one of 1"], "pipe-compile", *model, "--train",
+                     "--stages", 2, "--loss-output", "0")
+        self.refused(USAGE, ["expected result 2 to be the loss", "got int"], "pipe-compile", *model, "--train", "--stages", 2, "--loss-output", "2")
+        self.refused(USAGE, "--loss-output", "pipe-compile", *model, "--train", "--stages", 2, "--loss-output", "loss")
+        self.refused(USAGE, "--loss-output: expected --train with it", "pipe-compile", *model, "--stages", 2, "--loss-output", "1")
+        count, _ = self.trained(*model, "--stages", 2, "--loss-output", "1")
+        self.assertEqual(count, 4)
+        # A training is planned without a loss, too.
+        self.pipec(0, "pipe-compile", *model, "--train", "--stages", 2, "--dry-run")
+
+    def testAnArtifactOfATrainingIsNoInference(self):
+        self.trained(*self.saved(Losses, torch.randn(4, 8)), "--stages", 2, "--loss-output", "1")
+        self.refused(USAGE, ["expected an artifact compiled for inference, got one compiled for training", "without --train"], "pipe-run", "out.pipe",
+                     "--inputs", "Losses.inputs.pt")
+
+    def testAFaultThatForwardsDoNotShow(self):
+        model = self.saved(Losses, torch.randn(4, 8))
+        how = [*model, "--stages", 2, "--planted-fault", "lost-gradient", "--force"]
+        if e2e.run("pipe-compile", *how, "--train", "--loss-output", "1", "--verify", "none").code == USAGE:
+            self.skipTest("a build without planted faults")
+        self.pipec(0, "pipe-compile", *how, "--verify", "none", "-o", "silent.pipe")  # no forward finds it
+        self.pipec(INTERNAL, "pipe-compile", *how, "--train", "--loss-output", "1", "--verify", "none", "-o", "never.pipe",
+                   saying=["do not have the gradients of the model", "expected one, got none"])
+
+
+if __name__ == "__main__":
+    e2e.main()

@@ -1,0 +1,132 @@
+#include "tests/support/faults/FaultyPass.h"
+
+#include "tests/support/faults/PlantedFaults.h"
+
+#include <fmt/format.h>
+
+namespace pipec {
+
+namespace {
+
+struct Plant {
+  std::string fault;
+  std::shared_ptr<bool> done;
+
+  template <typename Any> llvm::Expected<bool> tryOn(Any &model) const {
+    if (*done)
+      return false;
+    llvm::Expected<bool> planted = plantFault(fault, model);
+    *done = planted && *planted;
+    return planted;
+  }
+};
+
+template <typename Pass, typename Any> struct FaultyInPlace : Pass {
+  std::unique_ptr<Pass> pass;
+  Plant plant;
+  FaultyInPlace(std::unique_ptr<Pass> good, Plant toPlant)
+      : pass(std::move(good)), plant(std::move(toPlant)) {}
+
+  llvm::Expected<bool> run(Any &model) override {
+    llvm::Expected<bool> changed = pass->run(model);
+    if (!changed)
+      return changed;
+    llvm::Expected<bool> broken = plant.tryOn(model);
+    if (!broken)
+      return broken;
+    return *changed || *broken;
+  }
+};
+
+struct FaultySplit : SplitPass {
+  std::unique_ptr<SplitPass> pass;
+  Plant plant;
+  FaultySplit(std::unique_ptr<SplitPass> good, Plant toPlant)
+      : pass(std::move(good)), plant(std::move(toPlant)) {}
+
+  llvm::Expected<StagedModel> run(Model model) override {
+    llvm::Expected<StagedModel> staged = pass->run(std::move(model));
+    if (!staged)
+      return staged;
+    if (llvm::Expected<bool> broken = plant.tryOn(*staged); !broken)
+      return broken.takeError();
+    return staged;
+  }
+};
+
+template <typename Faulty, typename Make> PassInfo::Factory withFault(Make make, Plant plant) {
+  using Made = decltype(make(PassOptions()));
+  return std::function<Made(const PassOptions &)>([=](const PassOptions &options) -> Made {
+    Made pass = make(options);
+    if (!pass)
+      return pass;
+    return std::make_unique<Faulty>(std::move(*pass), plant);
+  });
+}
+
+struct Wrap {
+  Plant plant;
+  template <typename Pass>
+  using Make = std::function<llvm::Expected<std::unique_ptr<Pass>>(const PassOptions &)>;
+
+  PassInfo::Factory operator()(const Make<ModelPass> &make) const {
+    return withFault<FaultyInPlace<ModelPass, Model>>(make, plant);
+  }
+  PassInfo::Factory operator()(const Make<StagedPass> &make) const {
+    return withFault<FaultyInPlace<StagedPass, StagedModel>>(make, plant);
+  }
+  PassInfo::Factory operator()(const Make<SplitPass> &make) const {
+    return withFault<FaultySplit>(make, plant);
+  }
+  PassInfo::Factory operator()(const PassGroup &group) const { return group; }
+};
+
+} // namespace
+
+FaultyPass::FaultyPass(llvm::StringRef name) {
+  auto [fault, pass] = name.split('@');
+  fault_ = fault.str();
+  pass_ = pass.str();
+  if (pass_.empty())
+    return;
+  table_ = allPasses().vec();
+  for (PassInfo &info : table_)
+    if (info.name == pass_)
+      info.make = std::visit(Wrap{{fault_, planted_}}, info.make);
+}
+
+llvm::Error FaultyPass::beforeFiles(StagedModel &model) {
+  if (isFaultOfFiles(fault_))
+    return llvm::Error::success();
+  if (!pass_.empty() && !findPass(pass_))
+    return makeError(ExitCode::Usage,
+                     fmt::format("--planted-fault {}@{}: no pass has that name", fault_, pass_),
+                     "pipe-opt --list-passes names them");
+  return check(pass_.empty() ? plantFault(fault_, model) : *planted_);
+}
+
+llvm::Error FaultyPass::afterFiles(const std::string &directory) {
+  return isFaultOfFiles(fault_) ? check(plantFault(fault_, directory)) : llvm::Error::success();
+}
+
+llvm::Error FaultyPass::check(llvm::Expected<bool> planted) const {
+  if (!planted)
+    return planted.takeError();
+  if (!*planted)
+    return makeError(ExitCode::Usage,
+                     fmt::format("planted fault {}: the model has nothing to break that way",
+                                 fault_ + (pass_.empty() ? "" : "@" + pass_)));
+  return llvm::Error::success();
+}
+
+namespace {
+
+/// The commands find the hook there.
+[[maybe_unused]] const MakeCompileHook kRegistered =
+    testHook = [](const std::string &name) -> std::unique_ptr<CompileHook> {
+  return std::make_unique<FaultyPass>(name);
+};
+
+} // namespace
+
+} // namespace pipec

@@ -1,0 +1,186 @@
+// The way back through one stage: the engine's bits, in one walk and in two, and what memory is
+// free after the first.
+#include "ir/autograd/StageTape.h"
+
+#include "ir/autograd/TrainingSettings.h"
+#include "tests/support/Matchers.h"
+
+#include <gtest/gtest.h>
+
+#include <ATen/Functions.h>
+#include <ATen/core/List.h>
+#include <torch/csrc/autograd/autograd.h>
+
+using namespace pipec;
+
+namespace {
+
+using Values = std::vector<c10::IValue>;
+
+at::Tensor weight(at::IntArrayRef sizes) { return at::randn(sizes).requires_grad_(); }
+
+bool sameBits(const at::Tensor &a, const at::Tensor &b) {
+  return a.defined() == b.defined() && (!a.defined() || (a.strides() == b.strides() && a.equal(b)));
+}
+
+class StageTapeTest : public testing::Test {
+protected:
+  StageTapeTest() { at::manual_seed(1); }
+
+  static StageTape record(const Values &inputs, std::vector<TapedAttribute> weights,
+                          WeightUses uses, StageTape::Run run) {
+    return llvm::cantFail(StageTape::record(inputs, weights, uses, run));
+  }
+
+  TrainingSettings settings_;
+};
+
+/// y = b(tanh(a(x))) + x, and tanh(a(x)) sent as well.
+llvm::Expected<Values> block(Values in, Values w) {
+  const at::Tensor x = in[0].toTensor();
+  const at::Tensor h = at::tanh(at::matmul(x, w[0].toTensor()));
+  return Values{at::matmul(h, w[1].toTensor()).add(x), h};
+}
+
+TEST_F(StageTapeTest, givesTheBitsOfTheEngine) {
+  const at::Tensor x = weight({3, 4}), a = weight({4, 4}), b = weight({4, 4});
+  const at::Tensor gy = at::randn({3, 4}), gh = at::randn({3, 4});
+  Values plain = llvm::cantFail(block({x}, {a, b}));
+  const auto expected =
+      torch::autograd::grad({plain[0].toTensor(), plain[1].toTensor()}, {x, a, b}, {gy, gh});
+
+  StageTape whole = record({x}, {{a, 1}, {b, 1}}, WeightUses::Together, block);
+  const StageGradients found = llvm::cantFail(whole.backward({{gy}, {gh}}, {{}}));
+  EXPECT_TRUE(sameBits(found.inputs[0][0], expected[0]));
+  EXPECT_TRUE(sameBits(found.attributes[0][0], expected[1]));
+  EXPECT_TRUE(sameBits(found.attributes[1][0], expected[2]));
+
+  StageTape split = record({x}, {{a, 1}, {b, 1}}, WeightUses::Apart, block);
+  ASSERT_EQ(split.whyWhole(), "");
+  const StageGradients first = llvm::cantFail(split.inputGradients({{gy}, {gh}}, {{}}));
+  EXPECT_TRUE(sameBits(first.inputs[0][0], expected[0]));
+  const std::vector<ValueGradients> later = llvm::cantFail(split.weightGradients());
+  EXPECT_TRUE(sameBits(later[0][0], expected[1]));
+  EXPECT_TRUE(sameBits(later[1][0], expected[2]));
+}
+
+TEST_F(StageTapeTest, whatIsSentKeepsNoGraph) {
+  const at::Tensor x = weight({3, 4}), a = weight({4, 4}), b = weight({4, 4}).detach();
+  const StageTape tape = record({x}, {{a, 1}, {b, 1}}, WeightUses::Together, block);
+  EXPECT_TRUE(tape.outputs()[0].toTensor().is_leaf());
+  EXPECT_TRUE(tape.outputs()[0].toTensor().requires_grad());
+}
+
+TEST_F(StageTapeTest, aFrozenWeightHasNoGradient) {
+  const at::Tensor x = weight({3, 4}), a = weight({4, 4}), b = at::randn({4, 4});
+  StageTape tape = record({x}, {{a, 1}, {b, 1}}, WeightUses::Together, block);
+  const StageGradients found = llvm::cantFail(tape.backward({{at::ones({3, 4})}, {}}, {{}}));
+  EXPECT_TRUE(found.attributes[0][0].defined());
+  EXPECT_FALSE(found.attributes[1][0].defined());
+}
+
+/// Three stages read one value: ((third + second) + first), and not in another order.
+TEST_F(StageTapeTest, laterStagesGradientsAreTheFirstSummand) {
+  const at::Tensor x = weight({1000});
+  const at::Tensor third = at::randn({1000}), scale = at::randn({1000});
+  StageTape tape = record({x}, {}, WeightUses::Together, [&](Values in, Values) {
+    const at::Tensor v = in[0].toTensor();
+    return llvm::Expected<Values>(Values{v.mul(scale), v.sin()});
+  });
+  const at::Tensor g1 = at::randn({1000}), g2 = at::randn({1000});
+  const StageGradients found = llvm::cantFail(tape.backward({{g1}, {g2}}, {{third.clone()}}));
+  const at::Tensor expected = third.add(g2.mul(x.detach().cos())).add(g1.mul(scale));
+  EXPECT_TRUE(sameBits(found.inputs[0][0], expected));
+}
+
+/// A gradient that was handed over keeps its strides in the sum, as in the unsplit model.
+TEST_F(StageTapeTest, sumsHaveTheStridesOfTheFirstSummand) {
+  const at::Tensor x = weight({3, 4});
+  StageTape tape = record({x}, {}, WeightUses::Together, [](Values in, Values) {
+    return llvm::Expected<Values>(Values{in[0].toTensor().mul(2)});
+  });
+  std::vector<ValueGradients> later = {{at::randn({4, 3}).t()}};
+  const std::vector<int64_t> strides = later[0][0].strides().vec();
+  const StageGradients found =
+      llvm::cantFail(tape.backward({{at::ones({3, 4})}}, std::move(later)));
+  EXPECT_EQ(found.inputs[0][0].strides().vec(), strides);
+}
+
+TEST_F(StageTapeTest, oneTensorThroughTwoPortsStaysOne) {
+  const at::Tensor x = weight({3});
+  bool isOne = false;
+  StageTape tape = record({x, x}, {}, WeightUses::Together, [&](Values in, Values) {
+    isOne = in[0].toTensor().is_same(in[1].toTensor());
+    return llvm::Expected<Values>(Values{in[0].toTensor().mul(in[1].toTensor())});
+  });
+  EXPECT_TRUE(isOne);
+  const StageGradients found = llvm::cantFail(tape.backward({{at::ones({3})}}, {{}, {}}));
+  EXPECT_TRUE(sameBits(found.inputs[0][0], x.detach().add(x.detach())));
+  EXPECT_FALSE(found.inputs[1][0].defined()); // it is in the first
+}
+
+TEST_F(StageTapeTest, aListOfWeightsIsTheWeights) {
+  const at::Tensor a = weight({4, 4}), x = at::randn({2, 4});
+  const c10::List<at::Tensor> list({a, a});
+  StageTape tape = record({x}, {{a, 0}, {list, 1}}, WeightUses::Together, [](Values in, Values w) {
+    const at::Tensor h = at::matmul(in[0].toTensor(), w[0].toTensorVector()[0]);
+    return llvm::Expected<Values>(Values{at::matmul(h, w[0].toTensorVector()[1])});
+  });
+  const StageGradients found = llvm::cantFail(tape.backward({{at::ones({2, 4})}}, {{}}));
+  EXPECT_TRUE(found.attributes[0][0].defined());
+  EXPECT_FALSE(found.attributes[1][0].defined());
+  EXPECT_FALSE(found.attributes[1][1].defined());
+}
+
+TEST_F(StageTapeTest, twoUsesInARowCanBeSplitADerivedValueCannot) {
+  const at::Tensor x = weight({2, 4}), a = weight({4, 4});
+  auto twice = [](Values in, Values w) {
+    const at::Tensor h = at::tanh(at::matmul(in[0].toTensor(), w[0].toTensor()));
+    return llvm::Expected<Values>(Values{at::matmul(h, w[1].toTensor())});
+  };
+  auto derived = [](Values in, Values w) {
+    const at::Tensor half = w[0].toTensor().mul(0.5);
+    const at::Tensor h = at::tanh(at::matmul(in[0].toTensor(), half));
+    return llvm::Expected<Values>(Values{at::matmul(h, half)});
+  };
+  EXPECT_EQ(record({x}, {{a, 2}}, WeightUses::Apart, twice).whyWhole(), "");
+  EXPECT_NE(record({x}, {{a, 1}}, WeightUses::Apart, derived).whyWhole(), "");
+
+  StageTape whole = record({x}, {{a, 2}}, WeightUses::Together, twice);
+  StageTape split = record({x}, {{a, 2}}, WeightUses::Apart, twice);
+  const StageGradients expected = llvm::cantFail(whole.backward({{at::ones({2, 4})}}, {{}}));
+  llvm::cantFail(split.inputGradients({{at::ones({2, 4})}}, {{}}).takeError());
+  EXPECT_TRUE(sameBits(llvm::cantFail(split.weightGradients())[0][0], expected.attributes[0][0]));
+}
+
+/// What only I needs is free after I; what W needs is not.
+TEST_F(StageTapeTest, inputGradientsFreeWhatWeightGradientsDoNotNeed) {
+  const at::Tensor x = weight({3, 4}), a = weight({4, 4});
+  std::optional<c10::weak_intrusive_ptr<c10::StorageImpl>> ofI, ofW;
+  StageTape tape = record({x}, {{a, 1}}, WeightUses::Apart, [&](Values in, Values w) {
+    const at::Tensor h = at::tanh(in[0].toTensor()); // the weight's gradient reads it
+    const at::Tensor y = at::matmul(h, w[0].toTensor());
+    const at::Tensor s = at::sigmoid(y); // only the way to the input reads it
+    ofW.emplace(h.storage().getWeakStorageImpl());
+    ofI.emplace(s.storage().getWeakStorageImpl());
+    return llvm::Expected<Values>(Values{s.mul(2)});
+  });
+  EXPECT_FALSE(ofI->expired());
+  llvm::cantFail(tape.inputGradients({{at::ones({3, 4})}}, {{}}).takeError());
+  EXPECT_TRUE(ofI->expired());
+  EXPECT_FALSE(ofW->expired());
+  llvm::cantFail(tape.weightGradients().takeError());
+  EXPECT_TRUE(ofW->expired());
+}
+
+TEST_F(StageTapeTest, aStageMayWriteIntoWhatItReceives) {
+  const at::Tensor x = weight({3});
+  const at::Tensor sent = x.detach().clone().requires_grad_();
+  StageTape tape = record({sent}, {}, WeightUses::Together, [](Values in, Values) {
+    return llvm::Expected<Values>(Values{in[0].toTensor().mul_(3)});
+  });
+  const StageGradients found = llvm::cantFail(tape.backward({{at::ones({3})}}, {{}}));
+  EXPECT_TRUE(sameBits(found.inputs[0][0], at::full({3}, 3.0)));
+}
+
+} // namespace
