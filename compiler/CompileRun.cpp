@@ -2,9 +2,11 @@
 
 #include "compiler/GivenSchedule.h"
 #include "compiler/Pipelines.h"
-#include "compiler/TrainingLoss.h"
+#include "compiler/TrainedParameters.h"
+#include "compiler/TrainingSchedule.h"
 #include "compiler/cost/EvaluateGraph.h"
 #include "compiler/verify/CompareGradients.h"
+#include "ir/plan/LossLeaf.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/schedule/Program.h"
 #include "ir/support/Version.h"
@@ -77,6 +79,13 @@ llvm::Error CompileRun::compile(ArtifactWriter &writer) {
   if (llvm::Error error = writeStages(*staged, writer))
     return error;
   Plan plan = planOf(staged->model);
+  if (loss_) {
+    llvm::Expected<TrainingPlan> training =
+        trainingPlanOf(staged->model, plan, *loss_, path_, frontEnd_.sourceMode());
+    if (!training)
+      return training.takeError();
+    plan.training = std::move(*training);
+  }
   if (llvm::Error error = prove(*staged, plan, writer))
     return error;
   if (llvm::Error error = planning_.placeStages(plan, report_))
@@ -120,7 +129,7 @@ llvm::Expected<CompileRun::Staged> CompileRun::stage() {
   llvm::Expected<StagedModel> staged = cut(std::move(source->model));
   if (!staged)
     return staged.takeError();
-  report_.notes = staged->notes;
+  report_.notes.insert(report_.notes.end(), staged->notes.begin(), staged->notes.end());
   report_.results = std::move(source->study.results);
   report_.sizeLinks = std::move(source->study.sizeLinks);
   report_.warnings.insert(report_.warnings.end(), staged->warnings.begin(), staged->warnings.end());
@@ -255,8 +264,12 @@ llvm::Error CompileRun::prove(Staged &staged, Plan &plan, const ArtifactWriter &
     phases_.end("validate");
   }
   const std::vector<ExampleRun> runs = runsToRepeat(std::move(staged.runs), plan);
-  if (runs.empty())
+  if (runs.empty()) {
+    if (loss_)
+      report_.notes.push_back("gradients were not compared: there are no example inputs; pass "
+                              "--inputs");
     return llvm::Error::success();
+  }
   if (llvm::Error error = runStages(writer.directory(), plan, runs, phases_.progress()))
     return error;
   report_.tested.push_back(
@@ -274,7 +287,7 @@ llvm::Error CompileRun::findLoss(const Signature &signature) {
     return llvm::Error::success();
   llvm::Expected<size_t> leaf = lossLeaf(signature, options_.lossOutput);
   if (!leaf && options_.planOnly && options_.lossOutput.empty()) {
-    llvm::consumeError(leaf.takeError());
+    report_.notes.push_back("gradients were not compared: " + describe(leaf.takeError()).message);
     return llvm::Error::success();
   }
   if (!leaf)
@@ -305,8 +318,15 @@ llvm::Error CompileRun::proveGradients(const std::vector<ExampleRun> &runs, Plan
     if (!compared->whyWhole[s].empty())
       report_.notes.push_back(
           fmt::format("stage {} cannot split its backward: {}", s, compared->whyWhole[s]));
-  report_.notes.push_back("this version runs no trainings: the artifact holds the stages and a "
-                          "forward-only schedule");
+  plan.training->whyWhole = compared->whyWhole;
+  if (compared->gradients == 0)
+    return makeError(ExitCode::Usage,
+                     "--train: expected a loss that has gradients, got one that no parameter of "
+                     "the model leads to",
+                     "turn requires_grad of the parameters on before saving the model, and compute "
+                     "the loss with gradients");
+  report_.warnings.insert(report_.warnings.end(), compared->warnings.begin(),
+                          compared->warnings.end());
   phases_.end("compare gradients");
   return llvm::Error::success();
 }
@@ -317,18 +337,22 @@ llvm::Error CompileRun::writePlan(Plan &plan, ArtifactWriter &writer) {
     if (llvm::Error error = writer.write("costs.json", report_.costTable))
       return error;
   // With the sizes that the run showed.
+  llvm::Expected<Schedule> schedule =
+      plan.training ? trainingSchedule(options_, planning_.training(), plan)
+                    : llvm::Expected<Schedule>(defaultSchedule(options_, plan));
+  if (!schedule)
+    return schedule.takeError();
   plan.requiredFeatures = featuresOf(plan);
-  const Schedule schedule = defaultSchedule(options_, plan);
-  if (llvm::Expected<Program> program = checkSchedule(toCsv(schedule), plan); !program)
+  if (llvm::Expected<Program> program = checkSchedule(toCsv(*schedule), plan); !program)
     return withContext(program.takeError(), "--schedule");
-  if (llvm::Error error = emitPlan(plan, schedule, writer))
+  if (llvm::Error error = emitPlan(plan, *schedule, writer))
     return error;
   llvm::Expected<Plan> readBack = readBackPlan(writer.directory(), plan);
   if (!readBack)
     return readBack.takeError();
   phases_.end("write the plan and read it back");
   report_.plan = std::move(*readBack);
-  return planning_.forecast(report_, schedule);
+  return planning_.forecast(report_, *schedule);
 }
 
 } // namespace pipec

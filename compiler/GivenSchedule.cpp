@@ -7,16 +7,21 @@ namespace pipec {
 
 namespace {
 
-llvm::Expected<TableShape> shapeOfTable(const Schedule &schedule) {
+llvm::Expected<TableShape> shapeOfTable(const Schedule &schedule, Mode mode) {
   llvm::Expected<TableShape> shape = checkTable(schedule, nullptr);
   if (!shape)
     return withContext(shape.takeError(), "--schedule");
-  if (shape->backward)
+  if (shape->backward && mode == Mode::Infer)
     return makeError(
         ExitCode::Usage,
         "--schedule: expected a table of forward actions, got one with backward actions",
-        "this version runs inference only; pipe-schedule forward-only --csv FILE writes such a "
-        "table");
+        "pass --train to compile for training; pipe-schedule forward-only --csv FILE writes a "
+        "table of forward actions");
+  if (!shape->backward && mode == Mode::Train)
+    return makeError(ExitCode::Usage,
+                     "--schedule: expected a table with backward actions for --train, got one of "
+                     "forward actions",
+                     "pipe-schedule 1f1b --csv FILE writes such a table");
   return shape;
 }
 
@@ -46,7 +51,7 @@ llvm::Expected<CompileOptions> withScheduleTable(CompileOptions options) {
     const ErrorText text = describe(schedule.takeError());
     return makeError(ExitCode::Unreadable, "--schedule: " + text.message, text.help);
   }
-  llvm::Expected<TableShape> shape = shapeOfTable(*schedule);
+  llvm::Expected<TableShape> shape = shapeOfTable(*schedule, options.mode);
   if (!shape)
     return shape.takeError();
   if (llvm::Error error = agree(options.ranks, schedule->ranks.size(), "--ranks", "rank"))

@@ -47,6 +47,9 @@ public:
   /// options give no mode by name.
   std::optional<Tie::Mode> tied() const;
 
+  /// The planned training; null: no costs are known, or it is an inference.
+  const PlannedTraining *training() const { return training_.get(); }
+
   /// The planned cuts; no places if none were planned.
   PlannedCuts cuts() const;
 

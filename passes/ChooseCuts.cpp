@@ -86,7 +86,8 @@ private:
     return !top.boundaries.empty() || findNestedBoundary(model) ? Cutter::Markers : Cutter::Cost;
   }
 
-  /// As the planner says; the proof puts them back by what is recorded here.
+  /// Puts the operators into the order that the planner chose. An obligation in the model records
+  /// the order, so that the proof can put the operators back.
   llvm::Error reorder(Model &model) const {
     if (order_.empty())
       return llvm::Error::success();

@@ -1,4 +1,15 @@
 // The interface of a pass, and the registry of all passes.
+//
+// The contract of every pass:
+//   - What it gets passes verify() of ir/Verify.h, and what it leaves must pass it, too. The
+//   manager
+//     (passes/PassManager.h) checks both.
+//   - It keeps what the model computes: for every input that the model accepts, the results and the
+//     written state keep their bits, in a training also the gradients. verify() does not check
+//     this. The tests of the pass do, and the run on the example at the end of a compile.
+//   - It reports truly whether it changed anything. The manager verifies and prints only after a
+//     change, and repeats the passes of fixpoint(...) until none reports one.
+//   - After an error the model is in an unknown state, and the pipeline stops.
 #pragma once
 
 #include "ir/Model.h"
@@ -15,19 +26,21 @@ namespace pipec {
 /// "4"}.
 using PassOptions = std::map<std::string, std::string>;
 
-/// A transformation of a whole model. It keeps no state between runs.
+/// A transformation of a whole model. The manager makes a new object for each run.
 class ModelPass {
 public:
   virtual ~ModelPass() = default;
-  /// Returns true if the model changed. It may rely on verify(Model), and its result must pass
-  /// verify(Model).
+  /// Returns true if the model changed. It may rely on verify(const Model &), and its result must
+  /// pass it.
   virtual llvm::Expected<bool> run(Model &model) = 0;
 };
 
-/// A transformation of a staged model.
+/// A transformation of a staged model. The manager makes a new object for each run.
 class StagedPass {
 public:
   virtual ~StagedPass() = default;
+  /// Returns true if the staged model changed. It may rely on verify(const StagedModel &), and its
+  /// result must pass it: ports, channels, attributes and ties of all stages still fit together.
   virtual llvm::Expected<bool> run(StagedModel &model) = 0;
 };
 
@@ -36,6 +49,8 @@ public:
 class SplitPass {
 public:
   virtual ~SplitPass() = default;
+  /// It may rely on verify(const Model &) and on lowered attributes. Its result must pass
+  /// verify(const StagedModel &).
   virtual llvm::Expected<StagedModel> run(Model model) = 0;
 };
 

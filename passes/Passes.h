@@ -2,13 +2,18 @@
 // returns its row of the registry.
 //
 // To add a pass:
-//   1. passes/MyPass.cpp: the class in an anonymous namespace, then `PassInfo pipec::myPass() {
-//   return {...}; }`
+//   1. passes/MyPass.cpp: the class in an anonymous namespace, then the function below. Contract:
+//      passes/Pass.h
 //   2. here: `PassInfo myPass();` at its place in the order of the pipeline
 //   3. passes/Registry.cpp: `myPass(),` at the same place
 //   4. passes/CMakeLists.txt: `MyPass.cpp`
-// Tests: tests/passes/my-pass.ir (lit). The name in the row is kebab-case; function and file have
-// the same words.
+//   5. compiler/Pipelines.cpp: its name in the text of a pipeline, or passes/Simplify.cpp: its name
+//      in the text of the group. Without this only pipe-opt runs it.
+//   6. tests/passes/my-pass.ir (lit), and a row in tests/e2e/faulty_passes.py
+//   7. docs/passes.md: tools/make-docs writes it
+// The name in the row is kebab-case. Function and file have the same words, with two exceptions:
+// `inline` is inlineCalls() in Inline.cpp, because inline is a word of C++, and `cse` is
+// commonSubexpression() in CommonSubexpression.cpp.
 //
 //   PassInfo pipec::myPass() {
 //     return {.name = "my-pass",

@@ -1,13 +1,13 @@
-#include "runtime/Pipeline.h"
+#include "runtime/PipelineImpl.h"
 
 #include "ir/TorchError.h"
-#include "ir/batch/BatchSplit.h"
+#include "ir/autograd/TrainingSettings.h"
 #include "ir/batch/MergeOutputs.h"
 #include "ir/batch/MicroBatchNumber.h"
+#include "ir/schedule/NamedSchedule.h"
+#include "ir/schedule/TableCheck.h"
 #include "ir/text/GraphText.h"
 #include "ir/values/Values.h"
-#include "runtime/PipelineCore.h"
-#include "runtime/RankThreads.h"
 #include "runtime/Resources.h"
 #include "runtime/ThreadSettings.h"
 
@@ -24,10 +24,12 @@ namespace {
 /// The time that ranks have to stop after the first error before they count as stuck.
 constexpr std::chrono::seconds kGrace(5);
 
-/// Whether the schedule is generated for any number of micro-batches.
-bool isGenerated(const Plan &plan, const PipelineOptions &options) {
-  return options.scheduleName == "forward-only" ||
-         (options.scheduleCsv.empty() && plan.scheduleName == "forward-only");
+/// The name of the schedule if it is generated for any number of micro-batches; else empty.
+std::string generatedName(const Plan &plan, const PipelineOptions &options) {
+  const std::string &name = options.scheduleName.empty() && options.scheduleCsv.empty()
+                                ? plan.scheduleName
+                                : options.scheduleName;
+  return name == "table" ? "" : name;
 }
 
 /// A schedule that is not generated: of the options, or the artifact's.
@@ -40,21 +42,36 @@ llvm::Expected<Schedule> givenSchedule(const Artifact &artifact, const PipelineO
         ExitCode::Usage,
         fmt::format("micro-batches: expected {}, the number in the artifact's schedule, got {}",
                     expected, options.microBatches),
-        "--schedule forward-only accepts any number");
+        options.training ? "--schedule 1f1b accepts any number"
+                         : "--schedule forward-only accepts any number");
   return scheduleFromCsv(artifact.scheduleCsv);
-}
-
-Schedule generatedSchedule(const Plan &plan, int64_t microBatches) {
-  ScheduleShape shape{plan.stages.size(), microBatches, {}, plan.ranks};
-  for (const StagePlan &stage : plan.stages)
-    shape.rankOfStage.push_back(stage.rank);
-  return forwardOnly(shape);
 }
 
 std::string ranksInside(llvm::ArrayRef<size_t> ranks) {
   const bool one = ranks.size() == 1;
   return fmt::format("rank{} {} {} still inside an operator", one ? "" : "s",
                      fmt::join(ranks.begin(), ranks.end(), ", "), one ? "is" : "are");
+}
+
+/// Stages are compiled for one of the two.
+llvm::Error checkMode(const std::string &directory, const Plan &plan,
+                      const PipelineOptions &options) {
+  if (!options.training && plan.mode == Mode::Train)
+    return makeError(ExitCode::Usage,
+                     directory + ": expected an artifact compiled for inference, got one compiled "
+                                 "for training",
+                     "train it with pipe-run --train, or compile the model without --train");
+  if (options.training && plan.mode == Mode::Infer)
+    return makeError(ExitCode::Usage,
+                     directory + ": expected an artifact compiled for training, got one compiled "
+                                 "for inference",
+                     "compile the model with pipe-compile --train");
+  if (options.training && !plan.training)
+    return makeError(ExitCode::Version,
+                     directory + ": expected a plan that says what is trained, as format 1.2 does, "
+                                 "got none",
+                     "compile the model again");
+  return llvm::Error::success();
 }
 
 /// Without an example at compile time, sizes are not checked before the stages run.
@@ -67,30 +84,6 @@ llvm::Error explainUnknownSizes(llvm::Error error, const Signature &signature) {
 }
 
 } // namespace
-
-struct Pipeline::Impl {
-  std::shared_ptr<PipelineCore> core;
-  std::unique_ptr<RankThreads> threads;
-  int threadsPerRank = 1;
-  bool anyNumber = true;    // the schedule fits any number of micro-batches
-  int64_t wanted = 0;       // micro-batches; 0: determined by the batch
-  int64_t microBatches = 1; // of the last call
-  uint64_t calls = 0;       // successful calls
-  bool failed = false;      // the last call failed, and its state is not completely restored
-  std::optional<ErrorText> unusable;
-
-  llvm::Error openDevices(const PipelineOptions &options);
-  llvm::Error loadStages();
-  llvm::Error deliverWeights();
-  llvm::Error prepareProgram(const PipelineOptions &options);
-  void startThreads(const PipelineOptions &options);
-  llvm::Expected<BatchParts> split(const std::vector<c10::IValue> &inputs);
-  llvm::Error runStep(const std::vector<c10::IValue> &inputs);
-  llvm::Expected<c10::IValue> run(BatchParts parts, const std::vector<c10::IValue> &inputs,
-                                  StepStats *stats);
-  llvm::Error restore();
-  void measure(StepStats &stats, int64_t makespanNs);
-};
 
 llvm::Error Pipeline::Impl::openDevices(const PipelineOptions &options) {
   const Plan &plan = core->artifact.plan;
@@ -143,14 +136,47 @@ llvm::Error Pipeline::Impl::deliverWeights() {
   return llvm::Error::success();
 }
 
+/// A training may run under any schedule, each of which has its own place for the stages.
+llvm::Error Pipeline::Impl::placeRanks(const PipelineOptions &options) {
+  Plan &plan = core->artifact.plan;
+  if (!options.training || (options.scheduleName.empty() && options.scheduleCsv.empty()))
+    return llvm::Error::success();
+  if (!options.scheduleCsv.empty()) {
+    llvm::Expected<Schedule> table = scheduleFromCsv(options.scheduleCsv);
+    if (!table)
+      return table.takeError();
+    llvm::Expected<TableShape> shape = checkTable(*table, nullptr);
+    if (!shape)
+      return withContext(shape.takeError(), "--schedule");
+    if (shape->stages != plan.stages.size())
+      return failf(ExitCode::Usage, "--schedule: expected a table of {} stages, got {}",
+                   plan.stages.size(), shape->stages);
+    plan.microBatches = shape->microBatches;
+    wanted = shape->microBatches;
+    place({{}, shape->rankOfStage, table->ranks.size()}, plan);
+    return llvm::Error::success();
+  }
+  const size_t ranks = ranksThatFit(options.scheduleName, plan.stages.size(), plan.ranks);
+  llvm::Expected<PlacedSchedule> placed =
+      namedSchedule(options.scheduleName, plan.stages.size(), ranks,
+                    options.microBatches ? options.microBatches : plan.microBatches);
+  if (!placed)
+    return placed.takeError();
+  isPlanned = options.scheduleName == plan.scheduleName && placed->ranks == plan.ranks;
+  if (!isPlanned)
+    place(*placed, plan);
+  return llvm::Error::success();
+}
+
 /// A given schedule is for one number of micro-batches. A generated one is made when the batch is
 /// known, so a number that is too large costs nothing.
 llvm::Error Pipeline::Impl::prepareProgram(const PipelineOptions &options) {
   const Plan &plan = core->artifact.plan;
-  if (!options.scheduleName.empty() && options.scheduleName != "forward-only")
+  if (!options.training && !options.scheduleName.empty() && options.scheduleName != "forward-only")
     return makeError(ExitCode::Usage,
                      "schedule " + options.scheduleName + ": expected forward-only or a CSV file");
-  anyNumber = isGenerated(plan, options);
+  scheduleName = generatedName(plan, options);
+  anyNumber = !scheduleName.empty();
   wanted = options.microBatches;
   microBatches = wanted ? wanted : std::max<int64_t>(plan.microBatches, 1);
   if (anyNumber)
@@ -161,13 +187,37 @@ llvm::Error Pipeline::Impl::prepareProgram(const PipelineOptions &options) {
   return core->prepare(*schedule, microBatches);
 }
 
+llvm::Expected<Schedule> Pipeline::Impl::generatedSchedule(int64_t number) const {
+  const Plan &plan = core->artifact.plan;
+  if (core->training) {
+    // What was planned for this number, with the costs of this model.
+    if (scheduleName == plan.scheduleName && number == plan.microBatches && isPlanned)
+      return scheduleFromCsv(core->artifact.scheduleCsv);
+    llvm::Expected<PlacedSchedule> placed =
+        namedSchedule(scheduleName, plan.stages.size(), plan.ranks, number);
+    if (!placed)
+      return placed.takeError();
+    return std::move(placed->schedule);
+  }
+  ScheduleShape shape{plan.stages.size(), number, {}, plan.ranks};
+  for (const StagePlan &stage : plan.stages)
+    shape.rankOfStage.push_back(stage.rank);
+  return forwardOnly(shape);
+}
+
 void Pipeline::Impl::startThreads(const PipelineOptions &options) {
   size_t ranks = core->artifact.plan.ranks;
-  threadsPerRank = options.threads > 0 ? options.threads : defaultThreads(ranks);
+  threadsPerRank = options.threads > 0  ? options.threads
+                   : options.training ? 1
+                                      : defaultThreads(ranks);
   KeepThreadCount keep;
   threads = std::make_unique<RankThreads>(
-      ranks, [count = threadsPerRank](const std::function<void()> &serve) {
+      ranks, [count = threadsPerRank,
+              train = options.training.has_value()](const std::function<void()> &serve) {
         ThreadSettings settings(count);
+        std::optional<TrainingSettings> withGradients;
+        if (train)
+          withGradients.emplace(count);
         serve();
       });
 }
@@ -190,9 +240,13 @@ llvm::Expected<BatchParts> Pipeline::Impl::split(const std::vector<c10::IValue> 
   llvm::Expected<BatchParts> parts = splitBatch(plan.signature, inputs, number);
   if (!parts)
     return parts;
-  if (!core->program || core->program->microBatches != number)
-    if (llvm::Error error = core->prepare(generatedSchedule(plan, number), number))
+  if (!core->program || core->program->microBatches != number) {
+    llvm::Expected<Schedule> schedule = generatedSchedule(number);
+    if (!schedule)
+      return schedule.takeError();
+    if (llvm::Error error = core->prepare(*schedule, number))
       return std::move(error);
+  }
   microBatches = number;
   return parts;
 }
@@ -211,23 +265,43 @@ llvm::Error Pipeline::Impl::runStep(const std::vector<c10::IValue> &inputs) {
       signature);
 }
 
-llvm::Expected<c10::IValue>
-Pipeline::Impl::run(BatchParts parts, const std::vector<c10::IValue> &inputs, StepStats *stats) {
-  const Signature &signature = core->artifact.plan.signature;
+/// Leaves are in the core's data afterwards.
+llvm::Error Pipeline::Impl::runBatch(BatchParts &parts, const std::vector<c10::IValue> &inputs,
+                                     StepStats *stats) {
   StepData &data = core->data;
   data.step = calls;
   data.inputs = std::move(parts.inputs);
-  data.leaves.assign(microBatches, std::vector<c10::IValue>(signature.leaves.size()));
+  data.leaves.assign(microBatches,
+                     std::vector<c10::IValue>(core->artifact.plan.signature.leaves.size()));
   auto start = std::chrono::steady_clock::now();
   if (llvm::Error error = runStep(inputs))
-    return std::move(error);
+    return error;
   int64_t makespanNs = (std::chrono::steady_clock::now() - start) / std::chrono::nanoseconds(1);
   if (stats)
     measure(*stats, makespanNs);
-  std::vector<std::vector<c10::IValue>> leaves = std::move(data.leaves);
   data.inputs.clear();
-  c10::AutoGradMode noGrad(false);
-  return mergeOutputs(signature, leaves, parts.samples);
+  return llvm::Error::success();
+}
+
+/// Of a call: keeps its state, or restores the one from before it.
+llvm::Error Pipeline::Impl::endCall(llvm::Error error) {
+  if (!error) {
+    for (auto &executor : core->executors)
+      executor->keepState();
+    ++calls;
+    return llvm::Error::success();
+  }
+  failed = true;
+  ErrorText text = describe(std::move(error));
+  if (llvm::Error worse = restore())
+    text.message += "; " + describe(std::move(worse)).message;
+  return makeError(text.code, text.message, text.help);
+}
+
+llvm::Error Pipeline::Impl::usableAgain() {
+  if (unusable)
+    return makeError(unusable->code, unusable->message, unusable->help);
+  return failed ? restore() : llvm::Error::success();
 }
 
 /// After a failed call, restores the state from before it. Errors: a rank has not returned yet, or
@@ -247,6 +321,13 @@ llvm::Error Pipeline::Impl::restore() {
                          "load the artifact again; after the failure of a GPU, in a new process"};
     return makeError(unusable->code, unusable->message, unusable->help);
   }
+  for (const auto &interpreter : core->program->interpreters)
+    if (interpreter->hasUpdated()) {
+      unusable = ErrorText{ExitCode::Other,
+                           "the pipeline is unusable: the failed step has updated some weights",
+                           "load the artifact again"};
+      return makeError(unusable->code, unusable->message, unusable->help);
+    }
   core->forgetStep();
   failed = false;
   return llvm::Error::success();
@@ -283,11 +364,8 @@ llvm::Expected<Pipeline> Pipeline::load(const std::string &directory,
   llvm::Expected<Artifact> artifact = openArtifact(directory);
   if (!artifact)
     return artifact.takeError();
-  if (artifact->plan.mode == Mode::Train)
-    return makeError(ExitCode::Usage,
-                     directory + ": expected an artifact compiled for inference, got one compiled "
-                                 "for training",
-                     "this version runs no trainings; compile the model without --train");
+  if (llvm::Error error = checkMode(directory, artifact->plan, options))
+    return std::move(error);
   if (llvm::Expected<Program> program = checkSchedule(artifact->scheduleCsv, artifact->plan);
       !program)
     return withContext(program.takeError(), directory + ": schedule.csv");
@@ -296,13 +374,20 @@ llvm::Expected<Pipeline> Pipeline::load(const std::string &directory,
   PipelineCore &core = *impl->core;
   core.artifact = std::move(*artifact);
   core.data.seed = options.seed;
+  if (options.training)
+    core.training = *options.training;
   // The program first: a schedule that does not fit is refused before any stage file is read.
+  if (llvm::Error error = impl->placeRanks(options))
+    return error;
   if (llvm::Error error = impl->openDevices(options))
     return error;
   if (llvm::Error error = impl->prepareProgram(options))
     return error;
   if (llvm::Error error = impl->loadStages())
     return error;
+  if (options.training)
+    if (llvm::Error error = impl->startTraining(*options.training))
+      return error;
   if (llvm::Error error = proveStages(directory, core.artifact.plan))
     return withContext(std::move(error), directory);
   impl->startThreads(options);
@@ -366,26 +451,29 @@ llvm::Expected<ValueTree> Pipeline::infer(const ValueTree &arguments, StepStats 
 llvm::Expected<c10::IValue> Pipeline::infer(const std::vector<c10::IValue> &inputs,
                                             StepStats *stats) {
   Impl &impl = *impl_;
-  if (impl.unusable)
-    return makeError(impl.unusable->code, impl.unusable->message, impl.unusable->help);
-  if (impl.failed)
-    if (llvm::Error error = impl.restore())
-      return std::move(error);
+  if (impl.core->training)
+    return makeError(ExitCode::Usage, "infer: expected a pipeline without training options",
+                     "call step(), or load an artifact that was compiled for inference");
+  if (llvm::Error error = impl.usableAgain())
+    return std::move(error);
   llvm::Expected<BatchParts> parts = impl.split(inputs);
   if (!parts)
     return parts.takeError();
-  llvm::Expected<c10::IValue> result = impl.run(std::move(*parts), inputs, stats);
-  if (result) {
-    for (auto &executor : impl.core->executors)
-      executor->keepState();
-    ++impl.calls;
-    return result;
+  llvm::Error error = impl.runBatch(*parts, inputs, stats);
+  std::optional<c10::IValue> result;
+  if (!error) {
+    std::vector<std::vector<c10::IValue>> leaves = std::move(impl.core->data.leaves);
+    c10::AutoGradMode noGrad(false);
+    llvm::Expected<c10::IValue> merged =
+        mergeOutputs(impl.core->artifact.plan.signature, leaves, parts->samples);
+    if (merged)
+      result = std::move(*merged);
+    else
+      error = merged.takeError();
   }
-  impl.failed = true;
-  ErrorText text = describe(result.takeError());
-  if (llvm::Error error = impl.restore())
-    text.message += "; " + describe(std::move(error)).message;
-  return makeError(text.code, text.message, text.help);
+  if (llvm::Error ended = impl.endCall(std::move(error)))
+    return std::move(ended);
+  return std::move(*result);
 }
 
 } // namespace pipec

@@ -3,8 +3,10 @@
 
 #include "ir/plan/Plan.h"
 #include "ir/values/ValueTree.h"
+#include "runtime/TrainingOptions.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,9 +19,11 @@ struct PipelineOptions {
   int threads = 0;                  // intra-op threads per rank; 0: max(1, cores / ranks)
   std::vector<std::string> devices; // one per rank, or one for all; empty: the plan's devices, or
                                     // "cpu"
-  std::string scheduleName; // "forward-only": generated for the micro-batches; empty: scheduleCsv
+  std::string scheduleName; // "forward-only", of a training the name of any other schedule:
+                            // generated for the micro-batches; empty: scheduleCsv
   std::string scheduleCsv;  // text of a schedule; empty: the plan's schedule
   uint64_t seed = 0;        // key of random operators
+  std::optional<TrainingOptions> training; // of an artifact compiled for training
 };
 
 /// Measurements of one step, in nanoseconds.
@@ -101,6 +105,23 @@ public:
   /// Makes such values: bindArguments with the declared type of each input. Errors: Usage naming
   /// the argument.
   llvm::Expected<std::vector<c10::IValue>> bind(const Arguments &arguments) const;
+
+  /// One step of a training on one batch: forwards and backwards of all micro-batches under the
+  /// schedule, then the optimizer. Loss and gradients have the bits of Reference::step, except that
+  /// those of weights in several stages are summed in another order. Arguments and errors as for
+  /// infer(), and NotFinite 11. A failed step changes nothing, unless it fails inside an optimizer:
+  /// the pipeline is unusable then.
+  llvm::Expected<TrainedStep> step(const ValueTree &arguments, StepStats *stats = nullptr);
+  llvm::Expected<TrainedStep> step(const std::vector<c10::IValue> &inputs,
+                                   StepStats *stats = nullptr);
+  /// Replaces TrainingOptions::learningRates from the next step on. Errors: Usage.
+  llvm::Error setLearningRates(const std::string &text, int64_t steps);
+
+  /// Of a training: the gradients of the last step before clipping, by the first name of each
+  /// parameter; parameters and buffers by all their names. The tensors are the pipeline's own: the
+  /// next step changes them.
+  c10::IValue gradients() const;
+  c10::IValue state() const;
 
 private:
   struct Impl;

@@ -1,26 +1,36 @@
 #include "runtime/PipelineCore.h"
 
 #include "ir/TorchError.h"
+#include "ir/schedule/NamedSchedule.h"
 #include "runtime/transport/InProcess.h"
 
 namespace pipec {
 
 llvm::Error PipelineCore::prepare(const Schedule &schedule, int64_t microBatches) {
   const Plan &plan = artifact.plan;
-  llvm::Expected<Program> lowered = lower(schedule, plan, microBatches);
+  RunShape shape;
+  shape.microBatches = microBatches;
+  if (training)
+    shape = trainingShape(plan, microBatches, !training->optimizer.empty());
+  llvm::Expected<Program> lowered = lower(schedule, plan, shape);
   if (!lowered)
     return lowered.takeError();
-  if (llvm::Error error = check(*lowered, plan, microBatches))
+  if (llvm::Error error = check(*lowered, plan, shape))
     return error;
   ReadyProgram ready;
   ready.microBatches = microBatches;
   ready.transport = makeInProcessTransport(lowered->lanes, devices);
+  ready.collectives = makeInProcessCollectives(lowered->groups);
   for (size_t rank = 0; rank < plan.ranks; ++rank) {
     llvm::Expected<RankProgram> resolved = resolve(*lowered, rank, plan, microBatches);
     if (!resolved)
       return resolved.takeError();
-    ready.interpreters.push_back(std::make_unique<Interpreter>(std::move(*resolved), executors,
-                                                               *ready.transport, *devices[rank]));
+    std::unique_ptr<RankTraining> ofRank;
+    if (training)
+      ofRank = std::make_unique<RankTraining>(rank, plan, trainings, *ready.collectives);
+    ready.interpreters.push_back(
+        std::make_unique<Interpreter>(std::move(*resolved), executors, *ready.transport,
+                                      *devices[rank], std::move(ofRank)));
   }
   program = std::move(ready);
   return llvm::Error::success();
@@ -36,6 +46,7 @@ void PipelineCore::fail(const ErrorText &error, std::optional<int64_t> microBatc
     data.failed = true;
   }
   program->transport->abort(error);
+  program->collectives->abort(error);
 }
 
 void PipelineCore::runRank(size_t rank) {
@@ -65,6 +76,7 @@ void PipelineCore::restoreRank(size_t rank) {
 
 void PipelineCore::forgetStep() {
   program->transport->reset();
+  program->collectives->reset();
   data.inputs.clear();
   data.leaves.clear();
   data.failed = false;

@@ -3,6 +3,7 @@
 
 #include "ir/artifact/ArtifactCheck.h"
 #include "runtime/Interpreter.h"
+#include "runtime/TrainingOptions.h"
 #include "runtime/transport/Transport.h"
 
 #include <mutex>
@@ -14,6 +15,7 @@ namespace pipec {
 struct ReadyProgram {
   int64_t microBatches = 0;
   std::unique_ptr<Transport> transport;
+  std::unique_ptr<Collectives> collectives; // of a training
   std::vector<std::unique_ptr<Interpreter>> interpreters; // per rank
 };
 
@@ -23,6 +25,8 @@ struct PipelineCore {
   Artifact artifact;
   std::vector<std::shared_ptr<Device>> devices;          // per rank
   std::vector<std::unique_ptr<StageExecutor>> executors; // per stage
+  std::optional<TrainingOptions> training;
+  std::vector<std::unique_ptr<StageTraining>> trainings; // per stage; empty: inference
   std::optional<ReadyProgram> program;
   StepData data;
 

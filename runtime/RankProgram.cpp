@@ -3,12 +3,13 @@
 #include "ir/schedule/ProgramText.h"
 
 #include <algorithm>
+#include <set>
 
 namespace pipec {
 
 namespace {
 
-constexpr size_t kNone = ~size_t(0);
+constexpr size_t kNone = kNoSlot;
 
 /// Walks a rank's ops twice: forwards to assign slots, backwards to find the last reader of each.
 class Resolver {
@@ -16,18 +17,22 @@ public:
   Resolver(const std::vector<Op> &ops, const Plan &plan, int64_t microBatches)
       : ops_(ops), plan_(plan), slotOf_(plan.channels.size() * microBatches, kNone),
         readerOf_(plan.channels.size() * microBatches, kNone),
+        gradientOf_(plan.channels.size() * microBatches, kNone),
         wanted_(plan.channels.size() * microBatches, false), microBatches_(microBatches) {}
 
   llvm::Expected<RankProgram> run() {
+    for (const Op &op : ops_)
+      if (op.kind == OpKind::Forward)
+        result_.stages.push_back(op.stage);
+    std::sort(result_.stages.begin(), result_.stages.end());
+    result_.stages.erase(std::unique(result_.stages.begin(), result_.stages.end()),
+                         result_.stages.end());
     for (const Op &op : ops_)
       noteReads(op);
     for (const Op &op : ops_)
       if (llvm::Error error = step(op))
         return error;
     markLastReads();
-    std::sort(result_.stages.begin(), result_.stages.end());
-    result_.stages.erase(std::unique(result_.stages.begin(), result_.stages.end()),
-                         result_.stages.end());
     return std::move(result_);
   }
 
@@ -38,7 +43,11 @@ private:
 
   /// A value that no later op of this rank reads gets no slot.
   void noteReads(const Op &op) {
-    if (op.kind == OpKind::Send)
+    if (op.kind == OpKind::InputGrad)
+      split_.insert({op.stage, op.microBatch});
+    if (op.kind == OpKind::Recompute)
+      recomputed_.insert({op.stage, op.microBatch});
+    if (op.kind == OpKind::Send && op.payload == Payload::Activation)
       wanted_[key(op.channel, op.microBatch)] = true;
     if (op.kind != OpKind::Forward)
       return;
@@ -57,19 +66,10 @@ private:
                  channel, op.microBatch);
   }
 
-  /// What this runtime can execute: forwards and the transfers of their values.
-  static bool isOfInference(const Op &op) {
-    const bool message =
-        op.kind == OpKind::Post || op.kind == OpKind::Send || op.kind == OpKind::Take;
-    return op.kind == OpKind::Forward || (message && op.payload == Payload::Activation);
-  }
-
   llvm::Error step(const Op &op) {
-    if (!isOfInference(op))
-      return failf(ExitCode::Internal, "program: {}: this runtime runs inferences only",
-                   toString(op));
     Step step;
     step.kind = op.kind;
+    step.payload = op.payload;
     step.stage = op.stage;
     step.microBatch = op.microBatch;
     step.lane = op.lane;
@@ -79,28 +79,62 @@ private:
       if (llvm::Error error = forward(op, step))
         return error;
       break;
+    case OpKind::Backward:
+    case OpKind::InputGrad:
+      backward(op, step);
+      break;
+    case OpKind::WeightGrad:
+    case OpKind::Recompute:
+    case OpKind::Optimize:
+      break;
     case OpKind::Post:
-      break;
     case OpKind::Send:
-      step.stage = plan_.channels[op.channel].from.stage;
-      step.slot = slotOf_[key(op.channel, op.microBatch)];
-      if (step.slot == kNone)
-        return missing(op, op.channel);
-      break;
     case OpKind::Take:
-      step.stage = firstReader(op);
-      step.slot = newSlot(op.channel, op.microBatch);
+      if (llvm::Error error = transfer(op, step))
+        return error;
       break;
-    default:
-      llvm_unreachable("isOfInference() let it through");
+    case OpKind::TieReduce:
+      step.tie = op.tie();
+      step.group = op.group();
+      break;
+    case OpKind::Norm:
+      step.group = op.group();
+      break;
+    case OpKind::Reduce:
+    case OpKind::Finite:
+      return failf(ExitCode::Internal, "program: {}: this runtime has no such op", toString(op));
     }
     result_.steps.push_back(std::move(step));
     return llvm::Error::success();
   }
 
+  llvm::Error transfer(const Op &op, Step &step) {
+    const bool isGradient = op.payload == Payload::Gradient;
+    step.message = isGradient ? op.channel * plan_.stages.size() + op.stage : op.channel;
+    if (op.kind == OpKind::Post || op.payload == Payload::Weight ||
+        op.payload == Payload::WeightGradient)
+      return llvm::Error::success();
+    if (isGradient) {
+      step.slot = gradientSlot(op.channel, op.microBatch);
+      step.stage = plan_.channels[op.channel].from.stage;
+      if (!isOnRank(step.stage)) // it goes from consumer to consumer
+        step.stage = firstStage();
+      return llvm::Error::success();
+    }
+    if (op.kind == OpKind::Send) {
+      step.stage = plan_.channels[op.channel].from.stage;
+      step.slot = slotOf_[key(op.channel, op.microBatch)];
+      return step.slot == kNone ? missing(op, op.channel) : llvm::Error::success();
+    }
+    step.stage = firstReader(op);
+    step.slot = newSlot(op.channel, op.microBatch);
+    return llvm::Error::success();
+  }
+
   llvm::Error forward(const Op &op, Step &step) {
     const StagePlan &stage = plan_.stages[op.stage];
-    result_.stages.push_back(op.stage);
+    step.split = split_.count({op.stage, op.microBatch}) > 0;
+    step.recompute = recomputed_.count({op.stage, op.microBatch}) > 0;
     for (const StageInput &input : stage.inputs) {
       bool user = input.kind == StageInput::Kind::UserInput;
       size_t index = user ? input.index : slotOf_[key(input.index, op.microBatch)];
@@ -109,7 +143,10 @@ private:
       step.inputs.push_back({user, index, false});
     }
     for (const StageOutput &output : stage.outputs) {
-      OutputTarget target{output.leaves, {}};
+      OutputTarget target{output.leaves, {}, false};
+      target.noGradient = !output.channels.empty();
+      for (size_t channel : output.channels)
+        target.noGradient &= !carriesGradient(plan_, plan_.channels[channel]);
       for (size_t channel : output.channels)
         if (wanted_[key(channel, op.microBatch)])
           target.slots.push_back(newSlot(channel, op.microBatch));
@@ -117,6 +154,39 @@ private:
     }
     return llvm::Error::success();
   }
+
+  void backward(const Op &op, Step &step) {
+    const StagePlan &stage = plan_.stages[op.stage];
+    std::set<size_t> seen; // a value that comes through two ports has its gradient at the first
+    for (const StageInput &input : stage.inputs) {
+      const bool wanted = input.kind == StageInput::Kind::Channel &&
+                          carriesGradient(plan_, plan_.channels[input.index]) &&
+                          seen.insert(input.index).second;
+      step.inputs.push_back(
+          {!wanted, wanted ? gradientSlot(input.index, op.microBatch) : kNone, false});
+    }
+    for (const StageOutput &output : stage.outputs) {
+      OutputTarget target{output.leaves, {}, false};
+      // A value that has several channels: that of the channel made last comes first.
+      for (auto channel = output.channels.rbegin(); channel != output.channels.rend(); ++channel)
+        if (carriesGradient(plan_, plan_.channels[*channel]))
+          target.slots.push_back(gradientSlot(*channel, op.microBatch));
+      step.outputs.push_back(std::move(target));
+    }
+  }
+
+  /// A gradient goes from reader to reader, so one slot holds it wherever it is on this rank.
+  size_t gradientSlot(size_t channel, int64_t microBatch) {
+    size_t &slot = gradientOf_[key(channel, microBatch)];
+    if (slot == kNone)
+      slot = result_.slots++;
+    return slot;
+  }
+
+  bool isOnRank(size_t stage) const {
+    return std::binary_search(result_.stages.begin(), result_.stages.end(), stage);
+  }
+  size_t firstStage() const { return result_.stages.front(); }
 
   size_t newSlot(size_t channel, int64_t microBatch) {
     return slotOf_[key(channel, microBatch)] = result_.slots++;
@@ -132,11 +202,11 @@ private:
     std::vector<bool> readLater(result_.slots, false);
     for (size_t i = result_.steps.size(); i-- > 0;) {
       Step &step = result_.steps[i];
-      if (step.kind == OpKind::Send) {
+      if (step.kind == OpKind::Send && step.payload == Payload::Activation) {
         step.last = !readLater[step.slot];
         readLater[step.slot] = true;
       }
-      for (size_t k = step.inputs.size(); k-- > 0;) {
+      for (size_t k = step.kind == OpKind::Forward ? step.inputs.size() : 0; k-- > 0;) {
         InputSource &input = step.inputs[k];
         if (input.userInput)
           continue;
@@ -151,6 +221,8 @@ private:
   RankProgram result_;
   std::vector<size_t> slotOf_;
   std::vector<size_t> readerOf_; // the first stage of this rank that reads the value
+  std::vector<size_t> gradientOf_; // slots
+  std::set<std::pair<size_t, int64_t>> split_, recomputed_; // stage and micro-batch
   std::vector<bool> wanted_;
   int64_t microBatches_;
 };

@@ -1,4 +1,4 @@
-#include "runtime/Reference.h"
+#include "runtime/ReferenceImpl.h"
 
 #include "ir/ModelSignature.h"
 #include "ir/NodeInfo.h"
@@ -16,7 +16,6 @@
 #include "ir/plan/OutputPath.h"
 #include "ir/torchfile/TorchFile.h"
 #include "ir/values/Values.h"
-#include "runtime/Device.h"
 #include "runtime/RandomKey.h"
 #include "runtime/Resources.h"
 #include "runtime/StateCopy.h"
@@ -64,36 +63,6 @@ void moveTo(jit::Module &module, const c10::Device &device) {
 }
 
 } // namespace
-
-struct Reference::Impl {
-  std::string path;
-  ReferenceOptions options;
-  std::shared_ptr<Device> device;
-  size_t stream = 0;
-  int threads = 1;
-  std::optional<jit::Module> module;
-  bool draws = false;
-  bool keepsState = false; // may write its attributes
-  Signature signature;
-  std::vector<bool> batchDimGiven;
-  std::vector<c10::TypePtr> types;
-  bool known = false; // outputs and batch dimensions
-  bool drew = false;  // any random number so far
-  std::vector<std::string> notes, warnings;
-  uint64_t calls = 0;
-
-  llvm::Expected<jit::Module> freshModule() const;
-  llvm::Error readSignature();
-  llvm::Expected<c10::IValue> run(jit::Module &on, std::vector<c10::IValue> inputs,
-                                  uint64_t microBatch, int64_t *busyNs);
-  llvm::Expected<std::vector<c10::IValue>> runFresh(std::vector<std::vector<c10::IValue>> inOrder);
-  void guessBatch(const std::vector<c10::IValue> &inputs);
-  llvm::Error learn(const std::vector<c10::IValue> &inputs);
-  llvm::Error explained(llvm::Error error, const std::vector<c10::IValue> &inputs);
-  llvm::Expected<std::vector<std::vector<c10::IValue>>>
-  leavesOf(llvm::ArrayRef<c10::IValue> results);
-  void correctRules(llvm::ArrayRef<std::vector<c10::IValue>> leaves);
-};
 
 llvm::Expected<jit::Module> Reference::Impl::freshModule() const {
   llvm::Expected<jit::Module> loaded = loadSource(path, options.mode);

@@ -5,6 +5,7 @@
 #include "ir/SourceMode.h"
 #include "ir/plan/Plan.h"
 #include "runtime/Pipeline.h"
+#include "runtime/TrainingOptions.h"
 
 #include <ATen/core/ivalue.h>
 
@@ -57,8 +58,28 @@ public:
   llvm::Expected<c10::IValue> infer(const std::vector<c10::IValue> &inputs,
                                     StepStats *stats = nullptr);
 
+  /// Makes this a training: its weights get gradients and an optimizer. Call once, before step().
+  /// Errors: Usage for options that do not fit the model.
+  llvm::Error train(const TrainingOptions &options);
+
+  /// One step of a training on one batch. Micro-batches run in order, each forward and backward; the
+  /// way back of micro-batch k starts with its part of the loss (see docs/training.md), and
+  /// gradients add up as in `grad` of PyTorch. Then the optimizer updates the weights. Errors: those
+  /// of infer(); Usage if the result is no loss; NotFinite. A failed step changes nothing.
+  llvm::Expected<TrainedStep> step(const std::vector<c10::IValue> &inputs,
+                                   StepStats *stats = nullptr);
+
+  /// Replaces TrainingOptions::learningRates from the next step on. Errors: Usage.
+  llvm::Error setLearningRates(const std::string &text, int64_t steps);
+
+  /// The gradients of the last step before clipping, and parameters and buffers: dicts by the
+  /// model's names. A tensor with several names has its first one in gradients(), all in state().
+  c10::IValue gradients() const;
+  c10::IValue state() const;
+
 private:
   struct Impl;
+  llvm::Expected<TrainedStep> stepOnce(const std::vector<c10::IValue> &inputs, StepStats *stats);
   llvm::Expected<c10::IValue> inferOnce(const std::vector<c10::IValue> &inputs, StepStats *stats);
   explicit Reference(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;

@@ -1,8 +1,11 @@
 #include "runtime/StageExecutor.h"
 
 #include "ir/TorchError.h"
+#include "ir/batch/MicroBatch.h"
 #include "ir/batch/ResultSnapshots.h"
 #include "llvm/ADT/STLExtras.h"
+
+#include <c10/core/GradMode.h>
 
 #include <optional>
 
@@ -48,10 +51,7 @@ llvm::Expected<std::unique_ptr<StageExecutor>> StageExecutor::load(const std::st
 void StageExecutor::copyState() {
   if (before_ || written_.empty())
     return;
-  std::vector<c10::IValue> state;
-  for (size_t i : written_)
-    state.push_back(module_.attribute(i));
-  before_.emplace(state, writesInPlace_);
+  before_.emplace(state(), writesInPlace_);
 }
 
 llvm::Error StageExecutor::restoreState() {
@@ -59,52 +59,116 @@ llvm::Error StageExecutor::restoreState() {
     return llvm::Error::success();
   llvm::Error error = guardTorchVoid(ExitCode::Other, title_ + ": restoring its state", [&] {
     std::unique_ptr<Device::Scope> stream = device_->enter(stream_);
-    std::vector<c10::IValue> state = before_->restore();
-    for (size_t k = 0; k < written_.size(); ++k)
-      module_.setAttribute(written_[k], std::move(state[k]));
+    setState(before_->restore());
   });
   before_.reset();
   return error;
 }
 
 void StageExecutor::keepResults(std::vector<c10::IValue> &outputs) const {
-  std::vector<c10::IValue> state;
-  for (size_t i : written_)
-    state.push_back(module_.attribute(i));
+  const std::vector<c10::IValue> state = this->state();
   for (size_t i = 0; i < std::min(outputs.size(), plan_->outputs.size()); ++i)
     if (!plan_->outputs[i].leaves.empty())
       outputs[i] = apartFrom(outputs[i], state);
 }
 
+std::vector<c10::IValue> StageExecutor::state() const {
+  std::vector<c10::IValue> state;
+  for (size_t i : written_)
+    state.push_back(module_.attribute(i));
+  return state;
+}
+
+void StageExecutor::setState(std::vector<c10::IValue> state) {
+  for (size_t k = 0; k < written_.size(); ++k)
+    module_.setAttribute(written_[k], std::move(state[k]));
+}
+
+llvm::Error StageExecutor::onStream(int64_t microBatch, const char *what,
+                                    llvm::function_ref<llvm::Error()> body) {
+  llvm::Error error = guardTorchError(ExitCode::Usage, what, [&] {
+    std::unique_ptr<Device::Scope> stream = device_->enter(stream_);
+    return body();
+  });
+  return error ? withContext(std::move(error),
+                             fmt::format("{}, micro-batch {}", title_, microBatch))
+               : llvm::Error::success();
+}
+
+std::vector<c10::IValue> StageExecutor::bringAll(std::vector<ReadyValue> inputs) {
+  std::vector<c10::IValue> values;
+  values.reserve(inputs.size());
+  for (ReadyValue &input : inputs) {
+    device_->waitFor(input.ready);
+    values.push_back(device_->bring(std::move(input.value), *device_));
+  }
+  return values;
+}
+
 llvm::Expected<std::vector<c10::IValue>> StageExecutor::forward(const RandomKey &key,
                                                                 std::vector<ReadyValue> inputs,
                                                                 std::pair<Fence, Fence> &busy) {
-  std::optional<llvm::Expected<std::vector<c10::IValue>>> result;
-  llvm::Error error = guardTorchVoid(ExitCode::Usage, "running", [&] {
-    std::unique_ptr<Device::Scope> stream = device_->enter(stream_);
-    std::vector<c10::IValue> values;
-    values.reserve(inputs.size());
-    for (ReadyValue &input : inputs) {
-      device_->waitFor(input.ready);
-      values.push_back(device_->bring(std::move(input.value), *device_));
-    }
+  std::vector<c10::IValue> result;
+  llvm::Error error = onStream(static_cast<int64_t>(key.microBatch), "running", [&]() -> llvm::Error {
+    std::vector<c10::IValue> values = bringAll(std::move(inputs));
     copyState();
     busy.first = device_->mark();
     std::optional<RandomScope> random;
     if (!plan_->effects.randomOps.empty())
       random.emplace(key, plan_->effects.randomOps);
-    result.emplace(module_.run(std::move(values)));
-    if (*result && !written_.empty())
-      keepResults(**result);
+    llvm::Expected<std::vector<c10::IValue>> outputs = module_.run(std::move(values));
+    if (!outputs)
+      return outputs.takeError();
+    result = std::move(*outputs);
+    if (!written_.empty())
+      keepResults(result);
     busy.second = device_->mark();
+    return llvm::Error::success();
   });
-  if (!error && *result)
-    return std::move(*result);
-  if (!error)
-    error = result->takeError();
-  else if (result)
-    llvm::consumeError(result->takeError());
-  return withContext(std::move(error), fmt::format("{}, micro-batch {}", title_, key.microBatch));
+  if (error)
+    return std::move(error);
+  return result;
+}
+
+void StageExecutor::renewState() {
+  c10::AutoGradMode noGrad(false);
+  std::vector<c10::IValue> values = state();
+  for (c10::IValue &value : values)
+    if (!value.isTensor() || !mayHaveGradient(value.toTensor())) // the optimizer has the tensor
+      value = ownCopies(value).front();
+  setState(std::move(values));
+}
+
+llvm::Expected<StageTape> StageExecutor::record(const RandomKey &key,
+                                                std::vector<ReadyValue> inputs, WeightUses uses,
+                                                std::pair<Fence, Fence> &busy) {
+  std::optional<StageTape> result;
+  llvm::Error error = onStream(static_cast<int64_t>(key.microBatch), "running", [&]() -> llvm::Error {
+    std::vector<c10::IValue> values = bringAll(std::move(inputs));
+    copyState();
+    if (writesInPlace_)
+      renewState();
+    std::vector<TapedAttribute> attributes;
+    for (size_t i = 0; i < plan_->attributes.size(); ++i)
+      attributes.push_back({module_.attribute(i), plan_->attributes[i].uses});
+    busy.first = device_->mark();
+    std::optional<RandomScope> random;
+    if (!plan_->effects.randomOps.empty())
+      random.emplace(key, plan_->effects.randomOps);
+    llvm::Expected<StageTape> tape = StageTape::record(
+        values, attributes, uses,
+        [&](std::vector<c10::IValue> given, std::vector<c10::IValue> weights) {
+          return module_.run(std::move(given), std::move(weights));
+        });
+    if (!tape)
+      return tape.takeError();
+    busy.second = device_->mark();
+    result.emplace(std::move(*tape));
+    return llvm::Error::success();
+  });
+  if (error)
+    return std::move(error);
+  return std::move(*result);
 }
 
 } // namespace pipec

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ir/artifact/StageModule.h"
+#include "ir/autograd/StageTape.h"
 #include "runtime/Device.h"
 #include "runtime/RandomKey.h"
 #include "runtime/StateCopy.h"
@@ -18,7 +19,8 @@ struct ReadyValue {
   Fence ready;
 };
 
-/// Runs the forward of one stage. After load, only its rank's thread uses it.
+/// Runs the forward of one stage, in a training with a tape. After load, only its rank's thread
+/// uses it.
 class StageExecutor {
 public:
   /// `plan` must outlive the executor. Errors: those of StageModule::load and moveTo.
@@ -31,6 +33,22 @@ public:
   /// (encoder.layers.3..encoder.layers.5), micro-batch 1: ".
   llvm::Expected<std::vector<c10::IValue>>
   forward(const RandomKey &key, std::vector<ReadyValue> inputs, std::pair<Fence, Fence> &busy);
+
+  /// The same in a training: with a graph, on the tape. Grad mode is the calling thread's. The
+  /// state of a stage that writes it in place is a copy from then on, because the backwards of
+  /// earlier micro-batches may still need its old values.
+  llvm::Expected<StageTape> record(const RandomKey &key, std::vector<ReadyValue> inputs,
+                                   WeightUses uses, std::pair<Fence, Fence> &busy);
+
+  /// The state that the stage writes, by plan.effects.stateWrites; its memory is not copied.
+  std::vector<c10::IValue> state() const;
+  void setState(std::vector<c10::IValue> state);
+  bool writesState() const { return !written_.empty(); }
+
+  /// Runs `body` on the stage's stream. Errors: its own and LibTorch's exceptions, with the stage
+  /// and the micro-batch.
+  llvm::Error onStream(int64_t microBatch, const char *what,
+                       llvm::function_ref<llvm::Error()> body);
 
   /// The first forward of a call copies the state that the stage writes. keepState ends a
   /// successful call and drops the copy. restoreState ends a failed call and restores the state;
@@ -45,7 +63,9 @@ public:
   StageModule &module() { return module_; }
 
 private:
+  std::vector<c10::IValue> bringAll(std::vector<ReadyValue> inputs);
   void copyState();
+  void renewState();
   /// Copies outputs that later micro-batches would change by writing the stage's state.
   void keepResults(std::vector<c10::IValue> &outputs) const;
 

@@ -26,6 +26,7 @@
 #include "tools/cli/ToolMain.h"
 #include "tools/report/PlanReport.h"
 #include "tools/report/RunReport.h"
+#include "tools/run/TrainCommand.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -49,15 +50,17 @@ IntegerOption microBatches("microbatches",
                            cl::desc("number of micro-batches (default: the plan's, or one per "
                                     "sample if the batch is smaller; 1 for a .pt)"),
                            cl::value_desc("M"), cl::cat(category));
-StringOption schedule("schedule", cl::desc("schedule by name, or a CSV file (default: the plan's)"),
-                      cl::value_desc("forward-only|FILE.csv"), cl::cat(category));
+StringOption schedule("schedule",
+                      cl::desc("schedule by name, or a CSV file (default: the plan's); with --train "
+                               "any that pipe-schedule --list prints"),
+                      cl::value_desc("forward-only|NAME|FILE.csv"), cl::cat(category));
 StringOption
     device("device",
            cl::desc("device for all ranks, or one per rank such as cuda:0,cuda:1 (default: cpu)"),
            cl::value_desc("cpu|cuda|cuda:N,..."), cl::cat(category));
 IntegerOption threads("threads",
                       cl::desc("intra-op threads per rank; the last bits of results depend on it "
-                               "(default: max(1, cores / ranks))"),
+                               "(default: max(1, cores / ranks), with --train 1)"),
                       cl::value_desc("N"), cl::cat(category));
 IntegerOption seed("seed", cl::desc("seed of the random operators (default: 0)"),
                    cl::value_desc("N"), cl::init(0), cl::cat(category));
@@ -83,7 +86,9 @@ StringListOption
              cl::value_desc("NAME,..."), cl::CommaSeparated, cl::cat(category));
 StringListOption libraries("load-library", cl::desc("load custom operators; may be repeated"),
                            cl::value_desc("LIB.so"), cl::cat(category));
-StringOption output("output", cl::desc("write the merged outputs to a file for torch.load"),
+StringOption output("output",
+                    cl::desc("write the merged outputs to a file for torch.load; with --train the "
+                             "parameters and buffers after the last step, a dict by name"),
                     cl::value_desc("FILE"), cl::cat(category));
 FlagOption force("force", cl::desc("replace an existing --output file"), cl::cat(category));
 StringOption expect("expect", cl::desc("compare the outputs with a file; exit 7 if they differ"),
@@ -108,6 +113,7 @@ struct Runner {
   std::function<llvm::Expected<std::vector<c10::IValue>>(const Arguments &)> bind;
   std::function<std::vector<int64_t>()> peakMemory;
   std::function<std::vector<std::string>()> notes; // after a run
+  std::optional<Trainer> trainer;                  // with --train
   std::function<int64_t()> microBatches;           // of the last run
   int64_t byDefault = 1;                           // micro-batches
 };
@@ -189,11 +195,11 @@ llvm::Error checkOptions(bool isArtifact) {
 }
 
 /// Sets the schedule of the options from --schedule.
-llvm::Error readSchedule(PipelineOptions &options) {
+llvm::Error readSchedule(PipelineOptions &options, bool isTraining) {
   if (!given(schedule))
     return llvm::Error::success();
   if (!llvm::sys::fs::exists(schedule) && !endsWith(schedule, ".csv")) {
-    if (schedule != "forward-only")
+    if (schedule != "forward-only" && !isTraining)
       return failf(ExitCode::Usage, "--schedule: expected forward-only or a CSV file, got {}",
                    schedule.getValue());
     options.scheduleName = schedule;
@@ -214,13 +220,28 @@ llvm::Error readSchedule(PipelineOptions &options) {
   return llvm::Error::success();
 }
 
-llvm::Expected<Runner> pipelineRunner(RunReport &report) {
+template <typename Trained> Trainer trainerOf(std::shared_ptr<Trained> trained) {
+  return {[trained](const std::vector<c10::IValue> &values, StepStats &stats) {
+            return trained->step(values, &stats);
+          },
+          [trained](const std::string &text, int64_t steps) {
+            return trained->setLearningRates(text, steps);
+          },
+          [trained] { return trained->gradients(); },
+          [trained] { return trained->state(); },
+          {},
+          {}};
+}
+
+llvm::Expected<Runner> pipelineRunner(RunReport &report,
+                                      const std::optional<TrainingOptions> &training) {
   PipelineOptions options;
+  options.training = training;
   options.microBatches = microBatches;
   options.threads = static_cast<int>(threads);
   options.devices = deviceList();
   options.seed = static_cast<uint64_t>(seed.getValue());
-  if (llvm::Error error = readSchedule(options))
+  if (llvm::Error error = readSchedule(options, training.has_value()))
     return error;
   llvm::Expected<Pipeline> loaded = Pipeline::load(model, options);
   if (!loaded)
@@ -234,6 +255,9 @@ llvm::Expected<Runner> pipelineRunner(RunReport &report) {
   report.threads = pipeline->threads();
   report.options["schedule"] =
       given(schedule) ? schedule.getValue() : pipeline->plan().scheduleName;
+  std::optional<Trainer> trainer;
+  if (training)
+    trainer = trainerOf(pipeline);
   return Runner{[pipeline](const std::vector<c10::IValue> &values, StepStats &stats) {
                   return pipeline->infer(values, &stats);
                 },
@@ -241,11 +265,13 @@ llvm::Expected<Runner> pipelineRunner(RunReport &report) {
                 [pipeline](const Arguments &arguments) { return pipeline->bind(arguments); },
                 [pipeline] { return pipeline->peakMemoryBytes(); },
                 [] { return std::vector<std::string>(); },
+                std::move(trainer),
                 [pipeline] { return pipeline->microBatches(); },
                 std::max<int64_t>(pipeline->plan().microBatches, 1)};
 }
 
-llvm::Expected<Runner> referenceRunner(RunReport &report) {
+llvm::Expected<Runner> referenceRunner(RunReport &report,
+                                       const std::optional<TrainingOptions> &training) {
   ReferenceOptions options;
   options.method = method;
   options.microBatches = given(microBatches) ? static_cast<int64_t>(microBatches) : 1;
@@ -266,11 +292,21 @@ llvm::Expected<Runner> referenceRunner(RunReport &report) {
   options.merges = std::move(*merges);
   if (infer)
     options.mode.training = false;
+  if (training) {
+    options.mode.training = true;
+    options.threads = std::max(options.threads, 1); // numbers depend on it
+  }
   options.mode.keepEval = keepEval;
   llvm::Expected<Reference> loaded = Reference::load(model, options);
   if (!loaded)
     return loaded.takeError();
   auto reference = std::make_shared<Reference>(std::move(*loaded));
+  if (training)
+    if (llvm::Error error = reference->train(*training))
+      return std::move(error);
+  std::optional<Trainer> trainer;
+  if (training)
+    trainer = trainerOf(reference);
   report.stages.push_back({"the whole model", 0});
   report.devices = {reference->device()};
   report.threads = reference->threads();
@@ -292,6 +328,7 @@ llvm::Expected<Runner> referenceRunner(RunReport &report) {
                     printWarning(warning);
                   return reference->notes();
                 },
+                std::move(trainer),
                 [number = options.microBatches] { return number; }};
 }
 
@@ -384,7 +421,46 @@ void noteMicroBatches(const Runner &runner, int64_t samples) {
                         counted(static_cast<size_t>(used), "micro-batch"), runner.byDefault, why));
 }
 
+/// Trains and reports; inputs are read by the training.
+llvm::Error trainAll(Runner &runner, RunReport &report) {
+  runner.trainer->signature = runner.signature;
+  runner.trainer->bind = runner.bind;
+  if (llvm::Error error = TrainCommand::run(*runner.trainer, inputsOption, output,
+                                            static_cast<uint64_t>(seed.getValue()), json, report))
+    return error;
+  for (const std::string &note : runner.notes())
+    printNote(note);
+  report.microBatches = runner.microBatches();
+  noteOptions(report);
+  report.peakMemoryBytes = runner.peakMemory();
+  json ? printJson(report, toStdout()) : printText(report, toStdout());
+  return llvm::Error::success();
+}
+
+/// Options that a training has no use for.
+llvm::Error refuseWithTraining() {
+  const std::pair<const char *, const cl::Option &> others[] = {
+      {"expect", expect}, {"rtol", rtol}, {"atol", atol}, {"repeat", repeat},
+      {"warmup", warmup}, {"infer", infer}};
+  for (const auto &[name, option] : others)
+    if (given(option))
+      return failf(ExitCode::Usage, "--{}: expected it without --train, got both", name);
+  return llvm::Error::success();
+}
+
 llvm::Expected<ExitCode> run() {
+  llvm::Expected<bool> isTraining = TrainCommand::isWanted();
+  if (!isTraining)
+    return isTraining.takeError();
+  std::optional<TrainingOptions> training;
+  if (*isTraining) {
+    if (llvm::Error error = refuseWithTraining())
+      return std::move(error);
+    llvm::Expected<TrainingOptions> read = TrainCommand::options();
+    if (!read)
+      return read.takeError();
+    training = std::move(*read);
+  }
   bool isArtifact = llvm::sys::fs::is_directory(model);
   if (llvm::Error error = checkOptions(isArtifact))
     return error;
@@ -407,9 +483,14 @@ llvm::Expected<ExitCode> run() {
   sendModelPrintsToStderr();
   keepFreedMemory();
   RunReport report;
-  llvm::Expected<Runner> runner = isArtifact ? pipelineRunner(report) : referenceRunner(report);
+  llvm::Expected<Runner> runner = isArtifact ? pipelineRunner(report, training) : referenceRunner(report, training);
   if (!runner)
     return runner.takeError();
+  if (training) {
+    if (llvm::Error error = trainAll(*runner, report))
+      return std::move(error);
+    return ExitCode::Success;
+  }
   llvm::Expected<std::vector<c10::IValue>> inputs = readInputs(*runner);
   if (!inputs)
     return inputs.takeError();

@@ -12,13 +12,17 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/ones_like.h>
 
+#include <cmath>
 #include <map>
 
 namespace pipec {
 
 namespace {
 
-constexpr double kTiedTolerance = 1e-6; // relative L2, see docs/training.md
+/// Relative L2, see docs/training.md.
+double tiedTolerance(at::ScalarType dtype) {
+  return dtype == at::kHalf ? 8 * 0x1p-10 : dtype == at::kBFloat16 ? 8 * 0x1p-7 : 1e-6;
+}
 
 /// The gradients of the stages by the names of the source's tensors.
 class GradientsByName {
@@ -64,9 +68,10 @@ private:
 };
 
 double relativeL2(const at::Tensor &expected, const at::Tensor &actual) {
-  const at::Tensor wide = expected.to(at::kDouble);
-  const double norm = wide.norm().item<double>();
-  const double off = actual.to(at::kDouble).sub(wide).norm().item<double>();
+  const at::ScalarType wideType = expected.is_complex() ? at::kComplexDouble : at::kDouble;
+  const at::Tensor wide = expected.to(wideType);
+  const double norm = wide.abs().norm().item<double>();
+  const double off = actual.to(wideType).sub(wide).abs().norm().item<double>();
   return norm > 0 ? off / norm : off;
 }
 
@@ -76,8 +81,8 @@ bool isSame(const at::Tensor &expected, const GradientsByName::Sum &found) {
   if (compare(expected, found.gradient, 0.0, 0.0).equal)
     return true;
   return found.stages > 1 && expected.sizes() == found.gradient.sizes() &&
-         expected.dtype() == found.gradient.dtype() && !expected.is_complex() &&
-         relativeL2(expected, found.gradient) <= kTiedTolerance;
+         expected.dtype() == found.gradient.dtype() &&
+         relativeL2(expected, found.gradient) <= tiedTolerance(expected.scalar_type());
 }
 
 std::string difference(const at::Tensor &expected, const at::Tensor &found) {
@@ -181,7 +186,7 @@ private:
   void noteFlags(const TrainedMicroBatch &step) {
     for (size_t c = 0; c < plan_.channels.size(); ++c)
       if (const c10::IValue &value = step.sent[c];
-          plan_.channels[c].kind == Channel::Kind::Activation && value.isTensor() &&
+          plan_.channels[c].tensor.known && plan_.channels[c].kind == Channel::Kind::Activation && value.isTensor() &&
           value.toTensor().defined())
         plan_.channels[c].tensor.requiresGrad |= value.toTensor().requires_grad();
   }
@@ -195,6 +200,12 @@ private:
                      "the stages do not compute what the model computes in training: result {} at "
                      "batch {}: {}",
                      outputPath(plan_.signature, l), batch, same.firstDifference);
+    if (const double loss = source.leaves[loss_].toTensor().item<double>();
+        !std::isfinite(loss) && result_.warnings.empty())
+      result_.warnings.push_back(
+          fmt::format("the loss of the example is {}, so the comparison of gradients shows little; "
+                      "pass --inputs with a finite loss",
+                      loss));
     const GradientsByName found(plan_, trainer, stages);
     size_t gradients = 0, tied = 0;
     for (const NamedGradient &expected : source.gradients) {

@@ -2,19 +2,14 @@
 
 #include "ir/TorchError.h"
 #include "ir/artifact/StageModule.h"
+#include "ir/autograd/ModelGradients.h"
 #include "ir/batch/MergeOutputs.h"
 #include "ir/torchfile/TorchFile.h"
 
 #include <ATen/core/Tensor.h>
-#include <torch/csrc/autograd/engine.h>
-#include <torch/csrc/autograd/function.h>
 #include <torch/csrc/jit/api/module.h>
 
-#include <unordered_map>
-
 namespace pipec {
-
-namespace ag = torch::autograd;
 
 struct SourceTrainer::Impl {
   torch::jit::Module module;
@@ -47,28 +42,11 @@ llvm::Expected<SourceStep> SourceTrainer::run(const Signature &signature,
   return guardTorch(ExitCode::Usage, "the model's backward", [&] {
     SourceStep step;
     step.leaves = std::move(*leaves);
-    ag::edge_list wanted;
-    std::unordered_map<const void *, size_t> numbers; // only looked up
-    for (const auto &[name, value] : impl_->module.named_attributes(/*recurse=*/true)) {
-      if (!value.isTensor() || !value.toTensor().defined() || !value.toTensor().requires_grad() ||
-          !value.toTensor().is_leaf())
-        continue;
-      const auto [known, isNew] =
-          numbers.emplace(value.toTensor().unsafeGetTensorImpl(), step.gradients.size());
-      if (isNew) {
-        step.gradients.push_back({{}, {}});
-        wanted.push_back(ag::impl::gradient_edge(value.toTensor()));
-      }
-      step.gradients[known->second].names.push_back(name);
-    }
-    const at::Tensor &root = step.leaves[loss].toTensor();
-    if (!wanted.empty() && root.requires_grad()) {
-      const ag::variable_list found = ag::Engine::get_default_engine().execute(
-          {ag::impl::gradient_edge(root)}, {scale}, /*keep_graph=*/false, /*create_graph=*/false,
-          /*accumulate_grad=*/false, wanted);
-      for (size_t i = 0; i < found.size(); ++i)
-        step.gradients[i].gradient = found[i];
-    }
+    const std::vector<TrainedTensor> tensors = trainedTensors(impl_->module);
+    std::vector<at::Tensor> found =
+        gradientsFrom(step.leaves[loss].toTensor(), scale, tensors);
+    for (size_t i = 0; i < tensors.size(); ++i)
+      step.gradients.push_back({tensors[i].names, std::move(found[i])});
     return step;
   });
 }

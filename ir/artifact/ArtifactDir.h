@@ -32,9 +32,9 @@ public:
   /// Writes one file (name without directory) and syncs it. Errors: IO; if the disk is full, with
   /// needed and free bytes.
   llvm::Error write(llvm::StringRef name, llvm::StringRef bytes);
-  /// Registers a file that is complete, whoever wrote it, with its digest `sha256` (hex). Another
-  /// thread syncs it while the caller continues. The file must not change any more. writeManifest()
-  /// returns the errors.
+  /// Registers a complete file with its digest `sha256` (hex). write() need not have made it.
+  /// Another thread syncs it while the caller continues. The file must not change any more.
+  /// writeManifest() returns the errors.
   void settle(const std::string &name, std::string sha256);
   /// Writes MANIFEST over every file there, in sha256sum's format sorted by name, and syncs
   /// everything.

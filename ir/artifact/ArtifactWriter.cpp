@@ -1,8 +1,10 @@
 // Writing half of ArtifactDir.h.
 //
-//   create           write...                  writeManifest     publish
-//   mkdir .X.tmp-P   files, each synced        MANIFEST, sync    rename .X.tmp-P -> X, or exchange
-//   both and delete the old X
+//   create          makes the directory .X.tmp-P beside the target X (P: the process)
+//   write, settle   files in it, each synced
+//   writeManifest   MANIFEST in it, synced
+//   publish         without an old X: renames .X.tmp-P to X
+//                   with one: exchanges the two, then deletes the old one
 //
 // Whenever the process dies, X is the old artifact, the new one, or nothing.
 #include "ir/artifact/ArtifactDir.h"

@@ -156,6 +156,7 @@ llvm::Expected<StageGradients> StageTape::backward(std::vector<ValueGradients> o
     const std::vector<at::Tensor> found = StartNode::walk(
         rootsOf(std::move(ofOutputs), std::move(later)), wanted, /*keepGraph=*/false);
     made_.clear(); // the graph goes
+    split_.reset();
     return StageGradients{byPort(llvm::ArrayRef<at::Tensor>(found).take_front(inputs)),
                           byAttribute(llvm::ArrayRef<at::Tensor>(found).drop_front(inputs))};
   });

@@ -21,9 +21,9 @@ int64_t batchSizeOr(int64_t otherwise, const Signature &signature,
 llvm::Expected<std::vector<std::vector<c10::IValue>>>
 splitInputs(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs, int64_t microBatches);
 
-/// Values whose tensors have memory of their own, with the very strides and requires_grad: what a
-/// model writes into them nobody else sees, and its operators compute the same bits. Only elements
-/// that share memory (an expanded tensor) lose their strides.
+/// Copies whose tensors have memory of their own and the same strides and requires_grad. What a
+/// model writes into them is visible nowhere else, and its operators compute the same bits. Only
+/// tensors whose elements share memory (expanded ones) lose their strides.
 std::vector<c10::IValue> ownCopies(llvm::ArrayRef<c10::IValue> values);
 
 /// Makes the value for a batch of `size` samples from an example, by repeating or dropping samples

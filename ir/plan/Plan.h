@@ -223,6 +223,33 @@ struct Normalisation {
   bool operator==(const Normalisation &) const = default;
 };
 
+/// A tensor that is trained.
+struct TrainedParameter {
+  std::string name; // the model's first
+  std::vector<std::string> otherNames;
+  std::string dtype;
+  std::vector<int64_t> shape, strides;
+  /// The stages that read it, each with the number of its attribute. Their gradients are added in
+  /// this order: the last stage's first, as autograd comes to it first.
+  std::vector<PortRef> uses;
+
+  bool operator==(const TrainedParameter &) const = default;
+};
+
+/// What a training needs besides the stages. Since 1.2.
+struct TrainingPlan {
+  size_t loss = 0;                          // output leaf
+  std::vector<TrainedParameter> parameters; // in the model's order
+  /// Per stage: why its backward cannot be split into I and W; empty: it can, as far as the example
+  /// runs show.
+  std::vector<std::string> whyWhole;
+  std::vector<size_t> recompute; // stages whose forward runs again before their backward, ascending
+
+  /// The use that counts in the norm of all gradients: the first stage that holds the tensor.
+  PortRef owner(size_t parameter, const std::vector<StagePlan> &stages) const;
+  bool operator==(const TrainingPlan &) const = default;
+};
+
 struct Plan {
   static constexpr int64_t kMajor = 1;
   static constexpr int64_t kMinor = 2;
@@ -242,6 +269,7 @@ struct Plan {
   size_t ranks = 0;
   std::vector<Obligation> obligations; // the assumptions of the passes' rewrites
   Normalisation normalisation;
+  std::optional<TrainingPlan> training; // of Mode::Train
 
   bool operator==(const Plan &) const = default;
 };

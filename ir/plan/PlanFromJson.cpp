@@ -248,6 +248,29 @@ Normalisation normalisationFrom(JsonObject object) {
   return result;
 }
 
+TrainedParameter parameterFrom(JsonObject &object) {
+  TrainedParameter parameter;
+  parameter.name = object.string("name");
+  parameter.otherNames = object.strings("other_names");
+  parameter.dtype = object.string("dtype");
+  parameter.shape = object.integers("shape");
+  parameter.strides = object.integers("strides");
+  object.objects("uses", [&](JsonObject &use) { parameter.uses.push_back(portFrom(use)); });
+  return parameter;
+}
+
+TrainingPlan trainingFrom(JsonObject object) {
+  TrainingPlan training;
+  training.loss = object.index("loss");
+  object.objects("parameters", [&](JsonObject &parameter) {
+    training.parameters.push_back(parameterFrom(parameter));
+  });
+  training.whyWhole = object.strings("why_whole");
+  training.recompute = object.indices("recompute");
+  object.finish();
+  return training;
+}
+
 /// The version comes first, because this reader cannot judge the keys of a newer format.
 llvm::Error readVersion(JsonObject &object, Plan &plan) {
   JsonObject version = object.object("format_version");
@@ -265,7 +288,7 @@ llvm::Error readVersion(JsonObject &object, Plan &plan) {
   plan.requiredFeatures = object.strings("required_features");
   auto unknown = llvm::find_if(plan.requiredFeatures, [](const std::string &feature) {
     return feature != "absent-arguments" && feature != kMergeRulesFeature &&
-           feature != "moved-operators" && feature != "schedule-table" &&
+           feature != "moved-operators" && feature != "schedule-table" && feature != "training" &&
            feature != "varying-sizes";
   });
   if (unknown != plan.requiredFeatures.end() && object.reading().error.empty())
@@ -304,6 +327,8 @@ void readBody(JsonObject &object, Plan &plan) {
   plan.obligations = object.parsedList<Obligation>("obligations", parseObligation);
   if (plan.minor >= 1)
     plan.normalisation = normalisationFrom(object.object("normalisation"));
+  if (plan.minor >= 2 && object.has("training"))
+    plan.training = trainingFrom(object.object("training"));
   object.finish();
 }
 

@@ -180,6 +180,8 @@ std::vector<std::string> featuresOf(const Plan &plan) {
     features.push_back("moved-operators");
   if (plan.scheduleName == "table")
     features.push_back("schedule-table");
+  if (plan.training)
+    features.push_back("training");
   if (needed)
     features.push_back("varying-sizes");
   return features;

@@ -179,6 +179,26 @@ Value normalisationValue(const Normalisation &normalisation) {
                 {"forms", strings(normalisation.forms)}};
 }
 
+Value integers(const std::vector<int64_t> &values) {
+  return listOf(values, [](int64_t value) { return Value(value); });
+}
+
+Value parameterValue(const TrainedParameter &parameter) {
+  return Object{{"name", parameter.name},
+                {"other_names", strings(parameter.otherNames)},
+                {"dtype", parameter.dtype},
+                {"shape", integers(parameter.shape)},
+                {"strides", integers(parameter.strides)},
+                {"uses", listOf(parameter.uses, portValue)}};
+}
+
+Value trainingValue(const TrainingPlan &training) {
+  return Object{{"loss", number(training.loss)},
+                {"parameters", listOf(training.parameters, parameterValue)},
+                {"why_whole", strings(training.whyWhole)},
+                {"recompute", indices(training.recompute)}};
+}
+
 } // namespace
 
 std::string toJson(const Plan &plan) {
@@ -202,6 +222,8 @@ std::string toJson(const Plan &plan) {
                 {"obligations", strings(obligations)}};
   if (plan.minor >= 1)
     object["normalisation"] = normalisationValue(plan.normalisation);
+  if (plan.training)
+    object["training"] = trainingValue(*plan.training);
   return printJson(std::move(object));
 }
 

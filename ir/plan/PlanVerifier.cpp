@@ -21,6 +21,11 @@ bool isPlainFileName(llvm::StringRef name) {
   });
 }
 
+bool isScheduleName(llvm::StringRef name) {
+  return !name.empty() &&
+         llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '-'; });
+}
+
 class Verifier {
 public:
   explicit Verifier(const Plan &plan) : plan_(plan), stages_(plan.stages.size()) {}
@@ -42,6 +47,8 @@ public:
       if (llvm::Error error = (this->*step)())
         return error;
     if (llvm::Error error = verifyTies(plan_))
+      return error;
+    if (llvm::Error error = verifyTraining(plan_))
       return error;
     if (llvm::Error error = chain())
       return error;
@@ -74,7 +81,9 @@ private:
       return bad("expected at least one stage, got none");
     if (plan_.microBatches < 1)
       return bad("micro-batches: expected at least 1, got {}", plan_.microBatches);
-    if (!llvm::is_contained(scheduleNames(), llvm::StringRef(plan_.scheduleName)))
+    // Of a training any generated one, whose table is in schedule.csv.
+    const bool isTraining = plan_.training && isScheduleName(plan_.scheduleName);
+    if (!isTraining && !llvm::is_contained(scheduleNames(), llvm::StringRef(plan_.scheduleName)))
       return bad("schedule: expected {}, got \"{}\"", llvm::join(scheduleNames(), " or "),
                  plan_.scheduleName);
     return llvm::Error::success();

@@ -37,6 +37,9 @@ llvm::Error verifyWeights(const Plan &plan);
 /// channels.
 llvm::Error verifyTies(const Plan &plan);
 
+/// Checks loss, parameters and stages of a training. Needs valid leaves and attributes.
+llvm::Error verifyTraining(const Plan &plan);
+
 /// Checks the facts that folds relied on, and the operators that are computed again.
 llvm::Error verifyObligations(const Plan &plan);
 

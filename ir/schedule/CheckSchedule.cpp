@@ -1,4 +1,4 @@
-#include "ir/schedule/Program.h"
+#include "ir/schedule/NamedSchedule.h"
 
 namespace pipec {
 
@@ -6,10 +6,14 @@ llvm::Expected<Program> checkSchedule(llvm::StringRef csv, const Plan &plan) {
   llvm::Expected<Schedule> schedule = scheduleFromCsv(csv);
   if (!schedule)
     return schedule.takeError();
-  llvm::Expected<Program> program = lower(*schedule, plan, plan.microBatches);
+  RunShape shape;
+  shape.microBatches = plan.microBatches;
+  if (plan.training)
+    shape = trainingShape(plan, plan.microBatches, /*optimizer=*/true);
+  llvm::Expected<Program> program = lower(*schedule, plan, shape);
   if (!program) // lower() treats the schedule as a user's choice; here it is a part of the artifact
     return makeError(ExitCode::BadArtifact, describe(program.takeError()).message);
-  if (llvm::Error error = check(*program, plan, plan.microBatches))
+  if (llvm::Error error = check(*program, plan, shape))
     return std::move(error);
   return program;
 }

@@ -1,4 +1,5 @@
 // What a plan says about gradients, for programs of a training.
+#include "ir/plan/PlanNames.h"
 #include "ir/schedule/Program.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -7,7 +8,7 @@ namespace pipec {
 bool carriesGradient(const Plan &plan, const Channel &channel) {
   if (channel.kind == Channel::Kind::Weight)
     return plan.stages[channel.from.stage].attributes[channel.from.port].requiresGrad;
-  return channel.tensor.known ? channel.tensor.requiresGrad : channel.type == "Tensor";
+  return channel.tensor.known ? channel.tensor.requiresGrad : !holdsNoTensor(channel.type);
 }
 
 bool sumsGradient(const Plan &plan, const Tie &tie) {

@@ -62,7 +62,7 @@ std::string toCsv(const Schedule &schedule);
 /// line and column of the first bad cell.
 llvm::Expected<Schedule> scheduleFromCsv(llvm::StringRef text);
 
-/// The input of a generator.
+/// The input of forwardOnly. (A generator's input is ScheduleRequest in ir/schedule/Generators.h.)
 struct ScheduleShape {
   size_t stages = 1;
   int64_t microBatches = 1;
@@ -70,8 +70,11 @@ struct ScheduleShape {
   size_t ranks = 1;
 };
 
-/// Every stage runs every micro-batch forward, in order. A rank with several stages runs
-/// neighbouring stages depth first, and stages of a loop as soon as their inputs arrive.
+/// The schedule of an inference: every stage runs every micro-batch forward once, in ascending
+/// order. Of the inputs that have arrived, a rank takes the lowest micro-batch, and of that the
+/// lowest stage. If the stages of a rank follow each other (stages 0 to 3 on ranks 0 0 1 1), each
+/// micro-batch passes through all of them before the next one starts. If they do not (0 1 0 1), the
+/// rank starts further micro-batches while it waits for the others.
 Schedule forwardOnly(const ScheduleShape &shape);
 
 } // namespace pipec

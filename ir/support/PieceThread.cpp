@@ -43,7 +43,7 @@ struct PieceThread::Queue {
 
   /// The work of the other thread.
   void workOnAll(const Work &work) {
-    // Also when the work throws: nobody waits for a thread that is gone.
+    // Also when the work throws: otherwise other threads would wait for one that has ended.
     auto tell = atScopeEnd([&] {
       std::lock_guard lock(mutex);
       over = true;

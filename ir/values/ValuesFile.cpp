@@ -197,7 +197,7 @@ llvm::Expected<c10::IValue> readValue(const std::string &path) {
                            [&] { return (*archive)->text("data.pkl"); });
   if (!pickle)
     return explainUnpickling(**archive, pickle.takeError());
-  if (const auto tensor = findNewDtype(*pickle))
+  if (const auto tensor = findNewDtype(*pickle); tensor && !tensor->dtype.empty())
     return refuseNewDtype(path, *tensor);
   auto value = guardTorch(ExitCode::Unreadable, path + ": " + kCannotReadValues, [&] {
     TORCH_CHECK(!(*archive)->has("byteorder") || (*archive)->text("byteorder") == "little",

@@ -42,8 +42,9 @@ void removeNestedBoundaries(Model &model);
 /// the maker's own index if no operator does. A return from the graph is not a use.
 std::vector<std::vector<size_t>> lastUsesOf(const TopLevel &top);
 
-/// Calls `visit` on every value that the node or its blocks use, in program order and once per use.
-/// Values that the blocks define are included.
+/// Calls `visit` on every value that the node or the operators in its blocks use, in program order
+/// and once per use. Despite the name, values that the blocks define themselves are included:
+/// callers skip those that they do not know.
 void forEachOuterUse(torch::jit::Node *node, llvm::function_ref<void(torch::jit::Value *)> visit);
 
 /// Whether the node is in the block, at any depth; whether it is `outer` or inside `outer`.

@@ -43,8 +43,10 @@ public:
 
   // What operators and types tell.
 
-  // Each asks operators (`untyped`) and types, which may answer otherwise: that is noted, and taken
-  // from the notes where they are given. The asker writes the value, or is a view of it.
+  // `untyped` is the answer that operators alone give. If the types of values give another one,
+  // that one counts, and the model's TypeAnswers note it. If the TypeAnswers are given, they are
+  // used and types are not asked. `asker` is the operator that writes the value or is a view of it;
+  // the question has its name.
 
   bool isContiguous(bool untyped, Node *asker, const Value *value);
   bool hasDims(Node *asker, const Value *value);

@@ -105,9 +105,13 @@ private:
     }
   }
 
-  /// What no operator makes leaves from a stage that has it already: state from the stage that
-  /// reads the old value, an input or a weight from the first that reads it (the writer of a
-  /// written one, which all its readers stay with). A constant leaves from the last.
+  /// The stage that returns an output that no operator makes. Such an output is an argument, a
+  /// weight or a constant. It leaves from a stage that has the value anyway:
+  /// - the new state of an attribute: from the stage that reads its old value;
+  /// - an argument or a weight: from the first stage that reads it. If the model writes it, only
+  /// one
+  ///   stage reads it, the one that writes;
+  /// - a constant, or anything that no stage reads: from the last stage.
   size_t stageOfUnmade(size_t output) const {
     size_t leaves = model_->signature.leaves.size();
     if (output >= leaves)

@@ -15,14 +15,15 @@ if [ -z "$newest" ] || [ "$newest" -le "$major" ]; then
 fi
 
 # Its headers need no optimiser, and this build is only there to be compiled.
-cmake -S "$source" -B newest-llvm -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DPIPEC_WERROR=ON -DPIPEC_ONLY_SCHEDULES=ON \
+cmake --fresh -S "$source" -B newest-llvm -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DPIPEC_WERROR=ON -DPIPEC_ONLY_SCHEDULES=ON \
   -DPIPEC_TORCH="$torch" -DPIPEC_LLVM_VERSION="$newest" ${PIPEC_LLVM_ROOT:+-DCMAKE_PREFIX_PATH="$PIPEC_LLVM_ROOT/llvm-$newest"}
 cmake --build newest-llvm --parallel "$(nproc)"
 
-for words in "--help" "--version" "--list" "1f1b,zb-v --ranks 4" "dualpipe-v --json" "no-such-schedule" "1f1b --rank 4" "1f1b --ranks four"; do
+for words in "--help" "--list" "1f1b,zb-v --ranks 4" "dualpipe-v --json" "no-such-schedule" "1f1b --rank 4" "1f1b --ranks four"; do
   read -ra arguments <<<"$words"
   "$schedule" "${arguments[@]}" >expected.txt 2>&1 || true
   newest-llvm/bin/pipe-schedule "${arguments[@]}" >got.txt 2>&1 || true
   diff -u expected.txt got.txt
 done
+newest-llvm/bin/pipe-schedule --version | grep -q "LLVM $newest\."
 echo "LLVM $newest: built, and pipe-schedule prints the same as with LLVM $major"

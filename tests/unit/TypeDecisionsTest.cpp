@@ -61,7 +61,7 @@ const char *const kUsual = "simplify";
 const char *const kReversed =
     "fixpoint(functionalise-containers,fixpoint(dead-code,remove-inplace,cse,remove-list-mutation,"
     "unroll-loops,lower-tuples,fold-constants))";
-/// With questions that nobody asks otherwise.
+/// With questions that the pipeline does not ask.
 const char *const kMore = "remove-inplace,fold-constants,remove-inplace,unroll-loops,simplify";
 
 struct Normal {

@@ -206,18 +206,11 @@ llvm::Error checkNumber(const IntegerOption &option, llvm::StringRef name) {
   return llvm::Error::success();
 }
 
-/// The default schedule of an inference: by name, or a table.
-llvm::Error readSchedule(CompileOptions &options) {
-  if (schedule == "forward-only")
-    return llvm::Error::success();
-  if (schedule == "auto") {
-    options.schedule = AutoSchedule();
-    return llvm::Error::success();
-  }
-  const bool isTable = endsWith(schedule, ".csv");
-  if (!isTable && !llvm::sys::fs::exists(schedule))
-    return failf(ExitCode::Usage, "--schedule: expected forward-only, auto or a CSV file, got {}",
-                 schedule.getValue());
+bool isScheduleTable() {
+  return given(schedule) && (endsWith(schedule, ".csv") || llvm::sys::fs::exists(schedule));
+}
+
+llvm::Error readTable(CompileOptions &options) {
   auto buffer = llvm::MemoryBuffer::getFile(schedule);
   if (!buffer)
     return withContext(cannotRead(schedule, buffer.getError()), "--schedule");
@@ -228,7 +221,18 @@ llvm::Error readSchedule(CompileOptions &options) {
   return llvm::Error::success();
 }
 
-/// A planned training leaves no artifact that could run.
+/// The default schedule of an inference: by name, or a table.
+llvm::Error readSchedule(CompileOptions &options) {
+  if (isScheduleTable())
+    return readTable(options);
+  if (schedule == "auto")
+    options.schedule = AutoSchedule();
+  else if (schedule != "forward-only")
+    return failf(ExitCode::Usage, "--schedule: expected forward-only, auto or a CSV file, got {}",
+                 schedule.getValue());
+  return llvm::Error::success();
+}
+
 llvm::Error readTraining(CompileOptions &options) {
   for (const cl::Option *option :
        {static_cast<cl::Option *>(&batch), static_cast<cl::Option *>(&recompute),
@@ -242,9 +246,11 @@ llvm::Error readTraining(CompileOptions &options) {
     return makeError(ExitCode::Usage, "--train: expected it without --infer, got both",
                      "leave one of the two out");
   const Generator *generator = findGenerator(schedule);
-  if (given(schedule) && schedule != "auto" && (!generator || generator->inference))
+  const bool isTable = isScheduleTable();
+  if (given(schedule) && schedule != "auto" && !isTable && (!generator || generator->inference))
     return makeError(ExitCode::Usage,
-                     fmt::format("--schedule: expected auto or a schedule of a training, got {}",
+                     fmt::format("--schedule: expected auto, a schedule of a training or a CSV file, "
+                                 "got {}",
                                  schedule.getValue()),
                      "pipe-schedule --list names them");
   llvm::Expected<RecomputeChoice> again =
@@ -257,10 +263,17 @@ llvm::Error readTraining(CompileOptions &options) {
   options.mode = Mode::Train;
   options.batch = batch;
   options.recompute = *again;
-  if (given(schedule) && schedule != "auto")
+  if (given(recordCase))
+    return makeError(ExitCode::Usage, "--record-case: expected a compile for inference, got --train",
+                     "a case is a batch and its results; leave one of the two out");
+  if (isTable) {
+    if (llvm::Error error = readTable(options))
+      return error;
+  } else if (given(schedule) && schedule != "auto") {
     options.schedule = NamedSchedule{schedule};
-  else
+  } else {
     options.schedule = AutoSchedule();
+  }
   options.trainingFlag = TrainingFlag::True;
   options.lossOutput = lossOutput;
   options.planOnly = dryRun;
@@ -441,6 +454,7 @@ llvm::json::Object optionsJson(const std::string &target, const CompileReport &r
                                      {"emit_costs", emitCosts},
                                      {"dump_ir", dumpIr},
                                      {"record_case", recordCase},
+                                     {"loss_output", lossOutput},
                                      {"print_after", printAfter}})
     if (given(option))
       object[name] = option.getValue();

@@ -13,6 +13,10 @@
 
 namespace pipec {
 
+llvm::json::Value numberOrNull(double value) {
+  return std::isfinite(value) ? llvm::json::Value(value) : llvm::json::Value(nullptr);
+}
+
 namespace {
 
 double medianOf(std::vector<double> values) {
@@ -39,11 +43,6 @@ int64_t meanBusyNs(const RunReport &report, size_t stage) {
 
 double samplesPerSecond(const RunReport &report, int64_t ns) {
   return ns > 0 ? static_cast<double>(report.samples) * 1e9 / static_cast<double>(ns) : 0;
-}
-
-/// JSON has no NaN and no infinity.
-llvm::json::Value number(double value) {
-  return std::isfinite(value) ? llvm::json::Value(value) : llvm::json::Value(nullptr);
 }
 
 std::string percent(double part) { return fmt::format("{:.1f} %", part * 100); }
@@ -172,13 +171,15 @@ void printJson(const RunReport &report, llvm::raw_ostream &out) {
       {"peak_memory_bytes", llvm::json::Array(report.peakMemoryBytes)},
       {"outputs", llvm::json::Array(report.outputs)},
   };
+  if (report.losses)
+    document["loss"] = llvm::json::Array(*report.losses);
   if (report.comparison) {
     bool any = report.comparison->numbers > 0;
     document["compare"] = llvm::json::Object{
         {"equal", report.comparison->equal},
         {"numbers", report.comparison->numbers},
-        {"max_abs", any ? number(report.comparison->maxAbs) : llvm::json::Value(nullptr)},
-        {"max_rel", any ? number(report.comparison->maxRel) : llvm::json::Value(nullptr)},
+        {"max_abs", any ? numberOrNull(report.comparison->maxAbs) : llvm::json::Value(nullptr)},
+        {"max_rel", any ? numberOrNull(report.comparison->maxRel) : llvm::json::Value(nullptr)},
         {"first_difference", report.comparison->firstDifference}};
   }
   out << llvm::formatv("{0:2}", llvm::json::Value(std::move(document))) << '\n';

@@ -30,12 +30,16 @@ struct RunReport {
   std::vector<int64_t> durationsNs;
   std::vector<StepStats> steps; // one per duration
   std::vector<int64_t> peakMemoryBytes;
+  std::optional<llvm::json::Array> losses; // of a training, one per step
   std::vector<std::string> outputs; // "logits: float32[8, 1000]"
   std::optional<Comparison> comparison;
 };
 
 void printText(const RunReport &report, llvm::raw_ostream &out);
 void printJson(const RunReport &report, llvm::raw_ostream &out);
+
+/// JSON has no NaN and no infinity: null.
+llvm::json::Value numberOrNull(double value);
 
 /// One line per tensor or plain value of a result: path, dtype and shape.
 std::vector<std::string> describeOutputs(const c10::IValue &result);

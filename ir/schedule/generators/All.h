@@ -1,4 +1,5 @@
-// The functions behind the rows of Generators.cpp, one per file of this folder.
+// The functions behind the rows of Generators.cpp. A file of this folder defines one of them or a
+// family of similar ones.
 #pragma once
 
 #include "ir/schedule/Generators.h"

@@ -1,4 +1,4 @@
-#include "compiler/TrainingLoss.h"
+#include "ir/plan/LossLeaf.h"
 
 #include "ir/plan/OutputPath.h"
 #include "ir/support/Error.h"
@@ -15,7 +15,9 @@ namespace {
 bool isLoss(const OutputLeaf &leaf) {
   const TensorSpec &tensor = leaf.tensor;
   const llvm::StringRef dtype = tensor.dtype;
-  return leaf.type == "Tensor" && tensor.known && tensor.shape.empty() && (dtype.contains("float"));
+  if (!tensor.known) // without an example
+    return leaf.type == "Tensor";
+  return leaf.type == "Tensor" && tensor.shape.empty() && dtype.contains("float");
 }
 
 std::string describeLeaf(const OutputLeaf &leaf) {

@@ -1,0 +1,109 @@
+#include "compiler/TrainedParameters.h"
+
+#include "ir/TensorKey.h"
+#include "ir/autograd/ModelGradients.h"
+#include "ir/text/TensorText.h"
+#include "ir/torchfile/TorchFile.h"
+#include "ir/values/Values.h"
+#include "llvm/ADT/STLExtras.h"
+
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/jit/api/module.h>
+
+#include <map>
+
+namespace pipec {
+
+namespace {
+
+/// The uses of the stages by every name of their attributes, the last stage's first.
+std::map<std::string, std::vector<PortRef>> usesByName(const Plan &plan) {
+  std::map<std::string, std::vector<PortRef>> uses;
+  for (size_t s = plan.stages.size(); s-- > 0;)
+    for (size_t a = 0; a < plan.stages[s].attributes.size(); ++a) {
+      const StageAttribute &attribute = plan.stages[s].attributes[a];
+      if (!attribute.requiresGrad)
+        continue;
+      uses[attribute.name].push_back({s, a});
+      for (const std::string &other : attribute.otherNames)
+        uses[other].push_back({s, a});
+    }
+  return uses;
+}
+
+/// Stages that have memory of their own would train two tensors of one memory apart.
+llvm::Error refuseOverlaps(const std::vector<TrainedTensor> &tensors) {
+  std::vector<at::Tensor> all;
+  for (const TrainedTensor &each : tensors)
+    all.push_back(each.tensor);
+  const std::vector<int64_t> storages = storageIds(all);
+  std::map<int64_t, size_t> first;
+  for (size_t i = 0; i < tensors.size(); ++i)
+    if (const auto [known, isNew] = first.emplace(storages[i], i); !isNew && storages[i] >= 0)
+      return makeError(
+          ExitCode::Unsupported,
+          fmt::format("--train: expected parameters with memory of their own, got {} and {}, which "
+                      "are different tensors of one memory",
+                      tensors[known->second].names.front(), tensors[i].names.front()),
+          "make one of them a buffer, or compute it from the other in forward");
+  return llvm::Error::success();
+}
+
+/// Neither an optimizer nor a gradient has a name for them.
+llvm::Error refuseTrainedContainers(const StagedModel &model) {
+  for (const Attribute &attribute : model.attributes) {
+    bool isTrained = false;
+    if (!attribute.value.isTensor())
+      forEachTensor(attribute.value, [&](const at::Tensor &tensor) {
+        isTrained = isTrained || (tensor.defined() && tensor.requires_grad());
+      });
+    if (isTrained)
+      return makeError(
+          ExitCode::Unsupported,
+          fmt::format("--train: expected parameters that are attributes of a module, got a {} of "
+                      "trained tensors: {}",
+                      attribute.value.tagKind(), attribute.name),
+          "make each of them a parameter and use the parameters in forward, or turn their "
+          "requires_grad off");
+  }
+  return llvm::Error::success();
+}
+
+} // namespace
+
+llvm::Expected<TrainingPlan> trainingPlanOf(const StagedModel &model, const Plan &plan, size_t loss,
+                                           const std::string &path, const SourceMode &mode) {
+  llvm::Expected<torch::jit::Module> source = loadSource(path, mode);
+  if (!source)
+    return source.takeError();
+  const std::vector<TrainedTensor> tensors = trainedTensors(*source);
+  if (llvm::Error error = refuseTrainedContainers(model))
+    return std::move(error);
+  if (llvm::Error error = refuseOverlaps(tensors))
+    return std::move(error);
+  const std::map<std::string, std::vector<PortRef>> uses = usesByName(plan);
+  TrainingPlan training;
+  training.loss = loss;
+  training.whyWhole.resize(plan.stages.size());
+  for (const TrainedTensor &tensor : tensors) {
+    TrainedParameter parameter;
+    parameter.name = tensor.names.front();
+    parameter.otherNames.assign(tensor.names.begin() + 1, tensor.names.end());
+    parameter.dtype = llvm::cantFail(dtypeText(tensor.tensor.scalar_type()));
+    parameter.shape = tensor.tensor.sizes().vec();
+    parameter.strides = tensor.tensor.strides().vec();
+    for (const std::string &name : tensor.names)
+      if (const auto found = uses.find(name); found != uses.end())
+        for (const PortRef &use : found->second)
+          if (!llvm::is_contained(parameter.uses, use))
+            parameter.uses.push_back(use);
+    if (parameter.uses.empty())
+      continue; // the method does not read it
+    llvm::sort(parameter.uses,
+               [](const PortRef &a, const PortRef &b) { return a.stage > b.stage; });
+    training.parameters.push_back(std::move(parameter));
+  }
+  return training;
+}
+
+} // namespace pipec

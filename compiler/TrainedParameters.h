@@ -1,0 +1,17 @@
+// The part of a plan that says what is trained.
+#pragma once
+
+#include "ir/Model.h"
+#include "ir/SourceMode.h"
+#include "ir/support/Error.h"
+
+namespace pipec {
+
+/// What a training of these stages needs. `loss`: the output leaf; `path`, `mode`: the source, whose
+/// module gives the order of the parameters. Every stage can split its backward, until a run shows
+/// another thing. Errors: those of loadSource; Unsupported for two different trained tensors that
+/// share memory and for trained tensors inside of lists and objects.
+llvm::Expected<TrainingPlan> trainingPlanOf(const StagedModel &model, const Plan &plan, size_t loss,
+                                           const std::string &path, const SourceMode &mode);
+
+} // namespace pipec

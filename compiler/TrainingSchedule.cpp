@@ -1,0 +1,55 @@
+#include "compiler/TrainingSchedule.h"
+
+#include "compiler/GivenSchedule.h"
+#include "compiler/planner/PlanTraining.h"
+#include "ir/plan/PlanNames.h"
+#include "ir/schedule/NamedSchedule.h"
+
+namespace pipec {
+
+namespace {
+
+constexpr const char *kUsual = "1f1b";
+constexpr int64_t kMicroBatchesPerRank = 2; // as planTraining
+
+std::vector<size_t> recomputedStages(const CompileOptions &options, const PlannedTraining *planned,
+                                     size_t stages) {
+  std::vector<size_t> recomputed;
+  for (size_t s = 0; s < stages; ++s)
+    if (planned ? planned->stages[s].recomputed : options.recompute == RecomputeChoice::Always)
+      recomputed.push_back(s);
+  return recomputed;
+}
+
+} // namespace
+
+llvm::Expected<Schedule> trainingSchedule(const CompileOptions &options,
+                                          const PlannedTraining *planned, Plan &plan) {
+  const size_t stages = plan.stages.size();
+  if (givenTable(options)) // ranks and micro-batches follow from it
+    return defaultSchedule(options, plan);
+  plan.training->recompute = recomputedStages(options, planned, stages);
+  plan.scheduleName = kUsual;
+  if (planned)
+    plan.scheduleName = planned->scheduleName;
+  else if (options.schedule)
+    if (const auto *named = std::get_if<NamedSchedule>(&*options.schedule))
+      plan.scheduleName = named->name;
+  const size_t ranks = planned ? planned->ranks : options.ranks;
+  int64_t microBatches = planned ? planned->microBatches : options.microBatches;
+  if (!isCut(plan.signature))
+    microBatches = 1; // whatever was planned: nothing shows how to cut the batch
+  if (planned && microBatches == planned->microBatches)
+    return planned->schedule;
+  if (microBatches == 0)
+    microBatches = kMicroBatchesPerRank * static_cast<int64_t>(ranks ? ranks : stages);
+  llvm::Expected<PlacedSchedule> placed =
+      namedSchedule(plan.scheduleName, stages, ranks, microBatches);
+  if (!placed)
+    return placed.takeError();
+  place(*placed, plan);
+  plan.microBatches = microBatches;
+  return std::move(placed->schedule);
+}
+
+} // namespace pipec

@@ -1,0 +1,44 @@
+// The data of a pipeline. Only for runtime/.
+#pragma once
+
+#include "ir/batch/BatchSplit.h"
+#include "runtime/Pipeline.h"
+#include "runtime/PipelineCore.h"
+#include "runtime/RankThreads.h"
+
+namespace pipec {
+
+struct PipelineTraining;
+
+struct Pipeline::Impl {
+  std::shared_ptr<PipelineCore> core;
+  std::unique_ptr<RankThreads> threads;
+  int threadsPerRank = 1;
+  bool anyNumber = true;    // the schedule fits any number of micro-batches
+  int64_t wanted = 0;       // micro-batches; 0: determined by the batch
+  int64_t microBatches = 1; // of the last call
+  uint64_t calls = 0;       // successful calls
+  bool failed = false;      // the last call failed, and its state is not completely restored
+  std::optional<ErrorText> unusable;
+  bool isPlanned = true;    // schedule.csv is for the plan's ranks
+  std::string scheduleName; // of the generator, while anyNumber
+  std::shared_ptr<PipelineTraining> training; // null: inference
+
+  llvm::Error openDevices(const PipelineOptions &options);
+  llvm::Error loadStages();
+  llvm::Error deliverWeights();
+  llvm::Error prepareProgram(const PipelineOptions &options);
+  void startThreads(const PipelineOptions &options);
+  llvm::Error usableAgain();
+  llvm::Expected<Schedule> generatedSchedule(int64_t number) const;
+  llvm::Error placeRanks(const PipelineOptions &options);
+  llvm::Error startTraining(const TrainingOptions &options);
+  llvm::Expected<BatchParts> split(const std::vector<c10::IValue> &inputs);
+  llvm::Error runStep(const std::vector<c10::IValue> &inputs);
+  llvm::Error runBatch(BatchParts &parts, const std::vector<c10::IValue> &inputs, StepStats *stats);
+  llvm::Error endCall(llvm::Error error);
+  llvm::Error restore();
+  void measure(StepStats &stats, int64_t makespanNs);
+};
+
+} // namespace pipec

@@ -1,0 +1,152 @@
+// The training of a pipeline.
+#include "ir/batch/MergeOutputs.h"
+#include "ir/values/Values.h"
+#include "runtime/PipelineImpl.h"
+#include "runtime/training/Freeze.h"
+#include "runtime/training/LearningRates.h"
+#include "runtime/training/RootScale.h"
+#include "runtime/training/StepNumbers.h"
+
+#include <ATen/core/Dict.h>
+#include <ATen/core/jit_type.h>
+
+namespace pipec {
+
+struct PipelineTraining {
+  LearningRates rates;
+  std::optional<NamedSettings> settings; // of the optimizer
+  SkippedSteps skipped;
+
+  double learningRateAt(uint64_t step) const {
+    return settings ? (*settings)["lr"] * rates.factorAt(static_cast<int64_t>(step)) : 0;
+  }
+};
+
+llvm::Error Pipeline::Impl::startTraining(const TrainingOptions &options) {
+  const Plan &plan = core->artifact.plan;
+  const TrainingPlan &trained = *plan.training;
+  training = std::make_shared<PipelineTraining>();
+  llvm::Expected<LearningRates> rates = LearningRates::parse(options.learningRates, options.steps);
+  if (!rates)
+    return rates.takeError();
+  training->rates = std::move(*rates);
+  std::vector<std::vector<std::string>> names;
+  for (const TrainedParameter &parameter : trained.parameters) {
+    names.push_back({parameter.name});
+    names.back().insert(names.back().end(), parameter.otherNames.begin(),
+                        parameter.otherNames.end());
+  }
+  llvm::Expected<std::vector<bool>> isFrozen = frozen(options.freeze, names);
+  if (!isFrozen)
+    return isFrozen.takeError();
+  for (size_t s = 0; s < plan.stages.size(); ++s)
+    core->trainings.push_back(std::make_unique<StageTraining>(
+        *core->executors[s], plan.stages[s], trained.whyWhole[s].empty()));
+  std::vector<std::vector<size_t>> owned(plan.stages.size());
+  for (size_t p = 0; p < trained.parameters.size(); ++p)
+    for (const PortRef &use : trained.parameters[p].uses) {
+      if (plan.stages[use.stage].attributes[use.port].channel)
+        continue;
+      if ((*isFrozen)[p])
+        core->trainings[use.stage]->freeze(use.port);
+      else
+        owned[use.stage].push_back(use.port);
+    }
+  if (options.optimizer.empty())
+    return llvm::Error::success();
+  llvm::Expected<NamedSettings> settings = parseOptimizer(options.optimizer);
+  if (!settings)
+    return settings.takeError();
+  for (size_t s = 0; s < plan.stages.size(); ++s)
+    core->trainings[s]->setOptimizer(*settings, owned[s]);
+  training->settings = std::move(*settings);
+  return llvm::Error::success();
+}
+
+llvm::Expected<TrainedStep> Pipeline::step(const ValueTree &arguments, StepStats *stats) {
+  llvm::Expected<Arguments> given = argumentsOfValue("arguments", arguments.ivalue());
+  if (!given)
+    return given.takeError();
+  auto inputs = bind(*given);
+  if (!inputs)
+    return inputs.takeError();
+  return step(*inputs, stats);
+}
+
+llvm::Expected<TrainedStep> Pipeline::step(const std::vector<c10::IValue> &inputs,
+                                           StepStats *stats) {
+  Impl &impl = *impl_;
+  PipelineCore &core = *impl.core;
+  if (!core.training)
+    return makeError(ExitCode::Usage, "step: expected a pipeline with training options, got one "
+                                      "without",
+                     "set PipelineOptions::training, or call infer()");
+  if (llvm::Error error = impl.usableAgain())
+    return std::move(error);
+  llvm::Expected<BatchParts> parts = impl.split(inputs);
+  if (!parts)
+    return parts.takeError();
+  TrainingData &data = core.data.training;
+  data = TrainingData();
+  data.scales = rootScales(parts->samples, core.training->reduction);
+  data.learningRate = impl.training->learningRateAt(impl.calls);
+  data.clipNorm = core.training->clipNorm;
+  data.keepsGradients = core.training->keepGradients;
+  data.skipsNan = core.training->onNan == OnNan::Skip;
+  if (llvm::Error error = impl.endCall(impl.runBatch(*parts, inputs, stats)))
+    return std::move(error);
+  std::vector<at::Tensor> losses;
+  for (const std::vector<c10::IValue> &leaves : core.data.leaves)
+    losses.push_back(leaves[core.artifact.plan.training->loss].toTensor());
+  core.data.leaves.clear();
+  if (llvm::Error error = impl.training->skipped.note(data.skipped, core.training->mostSkipped))
+    return std::move(error);
+  return TrainedStep{totalLoss(losses, data.scales), data.gradientNorm.item<double>(),
+                     data.skipped ? 0 : data.learningRate, data.skipped};
+}
+
+llvm::Error Pipeline::setLearningRates(const std::string &text, int64_t steps) {
+  if (!impl_->training)
+    return makeError(ExitCode::Usage, "learning rates: expected a pipeline with training options");
+  llvm::Expected<LearningRates> rates = LearningRates::parse(text, steps);
+  if (!rates)
+    return rates.takeError();
+  impl_->training->rates = std::move(*rates);
+  return llvm::Error::success();
+}
+
+c10::IValue Pipeline::gradients() const {
+  const PipelineCore &core = *impl_->core;
+  const Plan &plan = core.artifact.plan;
+  c10::impl::GenericDict dict(c10::StringType::get(), c10::TensorType::get());
+  if (core.training)
+    for (size_t p = 0; p < plan.training->parameters.size(); ++p) {
+      const PortRef owner = plan.training->owner(p, plan.stages);
+      if (const at::Tensor &gradient = core.trainings[owner.stage]->firstGradient(owner.port);
+          gradient.defined())
+        dict.insert(plan.training->parameters[p].name, gradient);
+    }
+  return dict;
+}
+
+c10::IValue Pipeline::state() const {
+  const PipelineCore &core = *impl_->core;
+  c10::impl::GenericDict dict(c10::StringType::get(), c10::TensorType::get());
+  for (size_t s = 0; s < core.executors.size(); ++s)
+    for (size_t a = 0; a < core.artifact.plan.stages[s].attributes.size(); ++a) {
+      const StageAttribute &attribute = core.artifact.plan.stages[s].attributes[a];
+      const c10::IValue &value = core.executors[s]->module().attribute(a);
+      const bool isState =
+          attribute.kind == AttributeKind::Parameter || attribute.kind == AttributeKind::Buffer;
+      if (!isState || attribute.channel || !value.isTensor() || !value.toTensor().defined())
+        continue;
+      std::vector<std::string> names = attribute.otherNames;
+      names.insert(names.begin(), attribute.name);
+      for (const std::string &name : names)
+        if (!dict.contains(name))
+          dict.insert(name, value.toTensor().detach());
+    }
+  return dict;
+}
+
+} // namespace pipec

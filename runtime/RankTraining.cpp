@@ -1,0 +1,243 @@
+#include "runtime/RankTraining.h"
+
+#include "ir/TorchError.h"
+#include "ir/autograd/GradSum.h"
+#include "llvm/ADT/STLExtras.h"
+#include "runtime/training/GradientNorm.h"
+#include "runtime/training/StepNumbers.h"
+
+#include <c10/core/GradMode.h>
+
+namespace pipec {
+
+namespace {
+
+c10::IValue orNone(const at::Tensor &tensor) {
+  return tensor.defined() ? c10::IValue(tensor) : c10::IValue();
+}
+
+c10::IValue tupleOf(std::vector<c10::IValue> values) {
+  return c10::ivalue::Tuple::create(std::move(values));
+}
+
+} // namespace
+
+c10::IValue asMessage(const ValueGradients &gradients) {
+  std::vector<c10::IValue> values;
+  for (const at::Tensor &gradient : gradients)
+    values.push_back(orNone(gradient));
+  return tupleOf(std::move(values));
+}
+
+ValueGradients fromMessage(const c10::IValue &message) {
+  ValueGradients gradients;
+  if (message.isTuple())
+    for (const c10::IValue &each : message.toTupleRef().elements())
+      gradients.push_back(each.isTensor() ? each.toTensor() : at::Tensor());
+  return gradients;
+}
+
+RankTraining::RankTraining(size_t rank, const Plan &plan,
+                           const std::vector<std::unique_ptr<StageTraining>> &stages,
+                           Collectives &collectives)
+    : rank_(rank), plan_(plan), stages_(stages), collectives_(collectives) {}
+
+void RankTraining::begin() {
+  arrived_.clear();
+  skips_ = updated_ = false;
+  for (size_t s = 0; s < plan_.stages.size(); ++s)
+    if (plan_.stages[s].rank == rank_)
+      stages_[s]->begin();
+}
+
+llvm::Error RankTraining::backward(const Step &step, const std::vector<c10::IValue> &leaves,
+                                   const TrainingData &data, std::vector<ReadyValue> &slots,
+                                   std::pair<Fence, Fence> &busy) {
+  StageTraining &stage = *stages_[step.stage];
+  auto takeSlot = [&](size_t slot) {
+    stage.executor().device().waitFor(slots[slot].ready);
+    ValueGradients gradients = fromMessage(slots[slot].value);
+    slots[slot] = ReadyValue();
+    return gradients;
+  };
+  std::vector<ValueGradients> ofOutputs, later;
+  llvm::Error error = stage.executor().onStream(step.microBatch, "adding gradients", [&] {
+    c10::AutoGradMode noGrad(false);
+    for (const OutputTarget &output : step.outputs) {
+      ValueGradients &sum = ofOutputs.emplace_back();
+      auto add = [&](ValueGradients more) {
+        sum.resize(std::max(sum.size(), more.size()));
+        for (size_t i = 0; i < more.size(); ++i)
+          addGradient(sum[i], more[i]);
+      };
+      for (size_t slot : output.slots)
+        add(takeSlot(slot));
+      if (llvm::is_contained(output.leaves, plan_.training->loss)) {
+        const at::Tensor &loss = leaves[plan_.training->loss].toTensor();
+        add({data.scales[step.microBatch].to(loss.options().requires_grad(false))});
+      }
+    }
+    for (const InputSource &input : step.inputs)
+      later.push_back(input.index == kNoSlot ? ValueGradients() : takeSlot(input.index));
+    return llvm::Error::success();
+  });
+  if (error)
+    return error;
+  llvm::Expected<std::vector<ValueGradients>> found =
+      stage.backward(step.microBatch, step.kind == OpKind::InputGrad, std::move(ofOutputs),
+                     std::move(later), busy);
+  if (!found)
+    return found.takeError();
+  for (size_t i = 0; i < step.inputs.size(); ++i)
+    if (step.inputs[i].index != kNoSlot)
+      slots[step.inputs[i].index] = {asMessage((*found)[i]), busy.second};
+  return llvm::Error::success();
+}
+
+c10::IValue RankTraining::weight(size_t channel) const {
+  const PortRef &from = plan_.channels[channel].from;
+  return stages_[from.stage]->executor().module().attribute(from.port);
+}
+
+void RankTraining::takeWeight(size_t channel, const c10::IValue &value) {
+  for (const PortRef &to : plan_.channels[channel].to)
+    if (isMine(to.stage))
+      stages_[to.stage]->executor().module().setAttribute(to.port, value);
+}
+
+c10::IValue RankTraining::weightGradients(size_t channel) const {
+  std::vector<c10::IValue> parts;
+  for (const PortRef &to : plan_.channels[channel].to)
+    if (isMine(to.stage))
+      parts.push_back(tupleOf({static_cast<int64_t>(to.stage),
+                               orNone(stages_[to.stage]->gradient(to.port))}));
+  return tupleOf(std::move(parts));
+}
+
+void RankTraining::addParts(const c10::IValue &message, Parts &parts) const {
+  for (const c10::IValue &part : message.toTupleRef().elements()) {
+    const auto &elements = part.toTupleRef().elements();
+    if (elements[1].isTensor())
+      parts[static_cast<size_t>(elements[0].toInt())] = elements[1].toTensor();
+  }
+}
+
+void RankTraining::takeWeightGradients(size_t channel, const c10::IValue &message) {
+  addParts(message, arrived_[channel]);
+}
+
+/// Of weights that have one owner: its own gradient, those of readers on this rank, and those that
+/// arrived.
+void RankTraining::sumTransmitted() {
+  for (size_t c = 0; c < plan_.channels.size(); ++c) {
+    const Channel &channel = plan_.channels[c];
+    if (channel.kind != Channel::Kind::Weight || !isMine(channel.from.stage) ||
+        !carriesGradient(plan_, channel))
+      continue;
+    Parts parts = std::move(arrived_[c]);
+    addParts(weightGradients(c), parts);
+    StageTraining &owner = *stages_[channel.from.stage];
+    if (owner.gradient(channel.from.port).defined())
+      parts[channel.from.stage] = owner.gradient(channel.from.port);
+    owner.share(channel.from.port, parts);
+  }
+}
+
+llvm::Error RankTraining::reduceTie(const Step &step) {
+  const Tie &tie = plan_.ties[step.tie];
+  const std::vector<TrainedParameter> &parameters = plan_.training->parameters;
+  for (const TrainedParameter &parameter : parameters) {
+    if (parameter.uses.size() < 2 || !llvm::is_contained(tie.names, parameter.name))
+      continue;
+    std::vector<c10::IValue> mine;
+    for (const PortRef &use : parameter.uses)
+      if (isMine(use.stage))
+        mine.push_back(tupleOf(
+            {static_cast<int64_t>(use.stage), orNone(stages_[use.stage]->gradient(use.port))}));
+    llvm::Expected<std::vector<c10::IValue>> all =
+        collectives_.gather(step.group, rank_, tupleOf(std::move(mine)));
+    if (!all)
+      return all.takeError();
+    Parts parts;
+    for (const c10::IValue &message : *all)
+      addParts(message, parts);
+    for (const PortRef &use : parameter.uses)
+      if (isMine(use.stage))
+        stages_[use.stage]->share(use.port, parts);
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error RankTraining::norm(const Step &step,
+                               const std::vector<std::vector<c10::IValue>> &leaves,
+                               TrainingData &data) {
+  c10::AutoGradMode noGrad(false);
+  const TrainingPlan &training = *plan_.training;
+  std::vector<c10::IValue> mine; // pairs: number of the parameter, or of the micro-batch; norm, loss
+  std::vector<at::Tensor> gradients;
+  std::string lossStage;
+  llvm::Error error = guardTorchVoid(ExitCode::Other, "the norm of the gradients", [&] {
+    sumTransmitted();
+    for (size_t p = 0; p < training.parameters.size(); ++p) {
+      // Each copy of a weight is clipped; the norm counts one, that of the first stage.
+      const std::vector<PortRef> &uses = training.parameters[p].uses;
+      for (const PortRef &use : uses) {
+        if (!isMine(use.stage) || plan_.stages[use.stage].attributes[use.port].channel)
+          continue;
+        const at::Tensor &gradient = stages_[use.stage]->gradient(use.port);
+        if (!gradient.defined())
+          continue;
+        gradients.push_back(gradient);
+        if (use == training.owner(p, plan_.stages))
+          mine.push_back(tupleOf({static_cast<int64_t>(p), gradientNorm(gradient)}));
+      }
+    }
+    for (size_t s = 0; s < plan_.stages.size(); ++s)
+      for (const StageOutput &output : plan_.stages[s].outputs)
+        if (isMine(s) && llvm::is_contained(output.leaves, training.loss))
+          for (size_t k = 0; k < leaves.size(); ++k)
+            if (const at::Tensor &loss = leaves[k][training.loss].toTensor(); !isFiniteNumber(loss))
+              mine.push_back(tupleOf({-1 - static_cast<int64_t>(k), loss.detach()}));
+  });
+  if (error)
+    return error;
+  llvm::Expected<std::vector<c10::IValue>> all =
+      collectives_.gather(step.group, rank_, tupleOf(std::move(mine)));
+  if (!all)
+    return all.takeError();
+  return guardTorchError(ExitCode::Other, "the norm of the gradients", [&]() -> llvm::Error {
+    StepNumbers numbers;
+    for (const c10::IValue &message : *all)
+      for (const c10::IValue &pair : message.toTupleRef().elements())
+        numbers[pair.toTupleRef().elements()[0].toInt()] =
+            pair.toTupleRef().elements()[1].toTensor();
+    llvm::Expected<StepNorm> judged = judge(numbers, data.skipsNan, [&](size_t parameter) {
+      return fmt::format("parameter {} of stage {}", training.parameters[parameter].name,
+                         training.owner(parameter, plan_.stages).stage);
+    });
+    if (!judged)
+      return judged.takeError();
+    skips_ = !judged->isFinite;
+    if (!skips_ && data.clipNorm > 0) {
+      if (data.keepsGradients)
+        for (size_t s = 0; s < stages_.size(); ++s)
+          if (isMine(s))
+            stages_[s]->keepGradients();
+      clipGradients(gradients, judged->total, data.clipNorm);
+    }
+    if (rank_ == 0) {
+      data.gradientNorm = judged->total;
+      data.skipped = skips_;
+    }
+    return llvm::Error::success();
+  });
+}
+
+llvm::Error RankTraining::optimize(const Step &step, const TrainingData &data) {
+  if (skips_)
+    return llvm::Error::success();
+  updated_ = true;
+  return stages_[step.stage]->optimize(data.learningRate);
+}
+
+} // namespace pipec

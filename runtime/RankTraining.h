@@ -1,0 +1,81 @@
+// What a rank does in a training besides forwards and transfers: backwards, sums of gradients over
+// stages, their norm, the optimizer.
+#pragma once
+
+#include "runtime/RankProgram.h"
+#include "runtime/StageTraining.h"
+#include "runtime/transport/Collectives.h"
+
+#include <map>
+#include <memory>
+#include <vector>
+
+namespace pipec {
+
+/// The part of a step's data that trainings use. All ranks read it; rank 0 writes what it found
+/// when no other rank reads that any more.
+struct TrainingData {
+  std::vector<at::Tensor> scales; // [micro-batch]: where the way back starts, at the loss
+  double learningRate = 0;
+  double clipNorm = 0;     // 0: no clipping
+  bool keepsGradients = false; // as they are before clipping
+  bool skipsNan = false;   // false: a step that is not finite fails
+  at::Tensor gradientNorm; // found
+  bool skipped = false;    // found: nothing was updated
+};
+
+/// Gradients of a value as one message: a tuple with None where there is none.
+c10::IValue asMessage(const ValueGradients &gradients);
+ValueGradients fromMessage(const c10::IValue &message);
+
+/// Belongs to the rank's thread. All referenced objects must outlive it.
+class RankTraining {
+public:
+  /// `stages[s]` is set for the stages of this rank, and may be set for others.
+  RankTraining(size_t rank, const Plan &plan,
+               const std::vector<std::unique_ptr<StageTraining>> &stages, Collectives &collectives);
+
+  /// Forgets what is left of a step.
+  void begin();
+
+  /// B or I: reads and writes the gradients in `slots`. `leaves`: of this micro-batch.
+  llvm::Error backward(const Step &step, const std::vector<c10::IValue> &leaves,
+                       const TrainingData &data, std::vector<ReadyValue> &slots,
+                       std::pair<Fence, Fence> &busy);
+
+  /// The weight of a weight channel: of its owner, and its arrival at the readers on this rank.
+  c10::IValue weight(size_t channel) const;
+  void takeWeight(size_t channel, const c10::IValue &value);
+  /// The gradients that this rank found for a weight of another rank's stage, to be sent to its
+  /// owner, and their arrival there.
+  c10::IValue weightGradients(size_t channel) const;
+  void takeWeightGradients(size_t channel, const c10::IValue &message);
+
+  /// Sums the gradients of the copies of a weight, with all ranks that have one.
+  llvm::Error reduceTie(const Step &step);
+  /// Ends the sums over stages, finds the norm of all gradients, and clips them. Errors: NotFinite,
+  /// naming the parameter, or the micro-batch whose loss is not finite.
+  llvm::Error norm(const Step &step, const std::vector<std::vector<c10::IValue>> &leaves,
+                   TrainingData &data);
+  llvm::Error optimize(const Step &step, const TrainingData &data);
+
+  /// Whether the last step has changed weights.
+  bool hasUpdated() const { return updated_; }
+
+  StageTraining &stage(size_t index) { return *stages_[index]; }
+
+private:
+  using Parts = std::map<size_t, at::Tensor>; // by stage
+  void addParts(const c10::IValue &message, Parts &parts) const;
+  void sumTransmitted();
+  bool isMine(size_t stage) const { return plan_.stages[stage].rank == rank_; }
+
+  size_t rank_;
+  const Plan &plan_;
+  const std::vector<std::unique_ptr<StageTraining>> &stages_;
+  Collectives &collectives_;
+  std::map<size_t, Parts> arrived_; // by weight channel
+  bool skips_ = false, updated_ = false;
+};
+
+} // namespace pipec

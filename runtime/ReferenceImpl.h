@@ -1,0 +1,48 @@
+// The data of a reference. Only for runtime/.
+#pragma once
+
+#include "runtime/Device.h"
+#include "runtime/Reference.h"
+
+#include <torch/csrc/jit/api/module.h>
+
+#include <optional>
+
+namespace pipec {
+
+namespace jit = torch::jit;
+
+struct ReferenceTraining;
+
+struct Reference::Impl {
+  std::string path;
+  ReferenceOptions options;
+  std::shared_ptr<Device> device;
+  size_t stream = 0;
+  int threads = 1;
+  std::optional<jit::Module> module;
+  bool draws = false;
+  bool keepsState = false; // may write its attributes
+  Signature signature;
+  std::vector<bool> batchDimGiven;
+  std::vector<c10::TypePtr> types;
+  bool known = false; // outputs and batch dimensions
+  bool drew = false;  // any random number so far
+  std::vector<std::string> notes, warnings;
+  uint64_t calls = 0;
+  std::shared_ptr<ReferenceTraining> training; // null: inference
+
+  llvm::Expected<jit::Module> freshModule() const;
+  llvm::Error readSignature();
+  llvm::Expected<c10::IValue> run(jit::Module &on, std::vector<c10::IValue> inputs,
+                                  uint64_t microBatch, int64_t *busyNs);
+  llvm::Expected<std::vector<c10::IValue>> runFresh(std::vector<std::vector<c10::IValue>> inOrder);
+  void guessBatch(const std::vector<c10::IValue> &inputs);
+  llvm::Error learn(const std::vector<c10::IValue> &inputs);
+  llvm::Error explained(llvm::Error error, const std::vector<c10::IValue> &inputs);
+  llvm::Expected<std::vector<std::vector<c10::IValue>>>
+  leavesOf(llvm::ArrayRef<c10::IValue> results);
+  void correctRules(llvm::ArrayRef<std::vector<c10::IValue>> leaves);
+};
+
+} // namespace pipec

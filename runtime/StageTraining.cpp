@@ -1,0 +1,197 @@
+#include "runtime/StageTraining.h"
+
+#include "ir/TorchError.h"
+#include "ir/autograd/GradSum.h"
+#include "ir/batch/MicroBatch.h"
+#include "llvm/ADT/STLExtras.h"
+
+#include <c10/core/GradMode.h>
+
+namespace pipec {
+
+StageTraining::StageTraining(StageExecutor &executor, const StagePlan &plan, bool canSplit)
+    : executor_(executor), plan_(plan), canSplit_(canSplit), sums_(plan.attributes.size()) {}
+
+void StageTraining::freeze(size_t attribute) {
+  at::Tensor tensor = executor_.module().attribute(attribute).toTensor();
+  tensor.requires_grad_(false);
+}
+
+void StageTraining::setOptimizer(const NamedSettings &settings, std::vector<size_t> owned) {
+  std::vector<at::Tensor> tensors;
+  for (size_t attribute : owned)
+    tensors.push_back(executor_.module().attribute(attribute).toTensor());
+  owned_ = std::move(owned);
+  if (!tensors.empty())
+    optimizer_.emplace(settings, std::move(tensors));
+}
+
+void StageTraining::begin() {
+  tapes_.clear();
+  again_.clear();
+  whole_.clear();
+  early_.clear();
+  sums_.assign(sums_.size(), at::Tensor());
+  kept_.clear();
+  nextToFold_ = 0;
+}
+
+llvm::Error StageTraining::noteTape(int64_t microBatch, StageTape tape) {
+  if (!tapes_.emplace(microBatch, std::move(tape)).second)
+    return failf(ExitCode::Internal, "{}, micro-batch {}: a second forward before its backward",
+                 executor_.title(), microBatch);
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::vector<c10::IValue>> StageTraining::forward(const RandomKey &key,
+                                                                std::vector<ReadyValue> inputs,
+                                                                const ForwardShape &shape,
+                                                                std::pair<Fence, Fence> &busy) {
+  const auto microBatch = static_cast<int64_t>(key.microBatch);
+  const WeightUses uses =
+      shape.split && canSplit_ ? WeightUses::Apart : WeightUses::Together;
+  if (shape.recompute) {
+    c10::AutoGradMode noGrad(false);
+    again_[microBatch] = {key, inputs, ownCopies(executor_.state()), uses};
+  }
+  llvm::Expected<StageTape> tape = executor_.record(key, std::move(inputs), uses, busy);
+  if (!tape)
+    return tape.takeError();
+  std::vector<c10::IValue> outputs = tape->outputs();
+  // A recompute makes it again: what autograd kept is freed here.
+  if (!shape.recompute)
+    if (llvm::Error error = noteTape(microBatch, std::move(*tape)))
+      return std::move(error);
+  return outputs;
+}
+
+llvm::Error StageTraining::recompute(int64_t microBatch, std::pair<Fence, Fence> &busy) {
+  const auto found = again_.find(microBatch);
+  if (found == again_.end())
+    return failf(ExitCode::Internal, "{}, micro-batch {}: recomputed before its forward",
+                 executor_.title(), microBatch);
+  Again again = std::move(found->second);
+  again_.erase(found);
+  std::vector<c10::IValue> now = executor_.state();
+  executor_.setState(std::move(again.state));
+  llvm::Expected<StageTape> tape =
+      executor_.record(again.key, std::move(again.inputs), again.uses, busy);
+  executor_.setState(std::move(now));
+  return tape ? noteTape(microBatch, std::move(*tape)) : tape.takeError();
+}
+
+llvm::Expected<StageTape *> StageTraining::tapeOf(int64_t microBatch, const char *what) {
+  const auto found = tapes_.find(microBatch);
+  if (found == tapes_.end())
+    return failf(ExitCode::Internal, "{}, micro-batch {}: {} before its forward",
+                 executor_.title(), microBatch, what);
+  return &found->second;
+}
+
+llvm::Expected<std::vector<ValueGradients>>
+StageTraining::backward(int64_t microBatch, bool split, std::vector<ValueGradients> ofOutputs,
+                        std::vector<ValueGradients> later, std::pair<Fence, Fence> &busy) {
+  llvm::Expected<StageTape *> tape = tapeOf(microBatch, "a backward");
+  if (!tape)
+    return tape.takeError();
+  StageGradients found;
+  bool isWhole = !split || !canSplit_;
+  llvm::Error error = executor_.onStream(microBatch, "the backward", [&]() -> llvm::Error {
+    isWhole = isWhole || !(*tape)->whyWhole().empty();
+    busy.first = executor_.device().mark();
+    llvm::Expected<StageGradients> gradients =
+        isWhole ? (*tape)->backward(std::move(ofOutputs), std::move(later))
+                : (*tape)->inputGradients(std::move(ofOutputs), std::move(later));
+    if (!gradients)
+      return gradients.takeError();
+    found = std::move(*gradients);
+    busy.second = executor_.device().mark();
+    return isWhole ? fold(microBatch, std::move(found.attributes)) : llvm::Error::success();
+  });
+  if (error)
+    return std::move(error);
+  if (isWhole)
+    tapes_.erase(microBatch);
+  if (split)
+    whole_[microBatch] = isWhole;
+  return std::move(found.inputs);
+}
+
+llvm::Error StageTraining::weightGradients(int64_t microBatch, std::pair<Fence, Fence> &busy) {
+  const auto whole = whole_.find(microBatch);
+  if (whole == whole_.end())
+    return failf(ExitCode::Internal, "{}, micro-batch {}: W before I", executor_.title(),
+                 microBatch);
+  const bool isWhole = whole->second;
+  whole_.erase(whole);
+  busy.first = busy.second = executor_.device().mark();
+  if (isWhole)
+    return llvm::Error::success();
+  llvm::Expected<StageTape *> tape = tapeOf(microBatch, "W");
+  if (!tape)
+    return tape.takeError();
+  llvm::Error error =
+      executor_.onStream(microBatch, "the backward to the weights", [&]() -> llvm::Error {
+        busy.first = executor_.device().mark();
+        llvm::Expected<std::vector<ValueGradients>> found = (*tape)->weightGradients();
+        if (!found)
+          return found.takeError();
+        busy.second = executor_.device().mark();
+        return fold(microBatch, std::move(*found));
+      });
+  tapes_.erase(microBatch);
+  return error;
+}
+
+/// Schedules may end a later micro-batch first: it waits for the earlier ones.
+llvm::Error StageTraining::fold(int64_t microBatch, std::vector<ValueGradients> found) {
+  early_.emplace(microBatch, std::move(found));
+  for (auto next = early_.begin(); next != early_.end() && next->first == nextToFold_;
+       next = early_.erase(next), ++nextToFold_)
+    if (llvm::Error error = addOne(std::move(next->second)))
+      return error;
+  return llvm::Error::success();
+}
+
+llvm::Error StageTraining::addOne(std::vector<ValueGradients> found) {
+  c10::AutoGradMode noGrad(false);
+  for (size_t a = 0; a < found.size(); ++a) {
+    const c10::IValue &value = executor_.module().attribute(a);
+    if (value.isTensor()) {
+      accumulateGradient(sums_[a], std::move(found[a].front()),
+                         value.toTensor());
+      continue;
+    }
+    if (llvm::any_of(found[a], [](const at::Tensor &each) { return each.defined(); }))
+      return failf(ExitCode::Unsupported, "{}: expected a tensor as parameter {}, got a {}",
+                   executor_.title(), plan_.attributes[a].name, value.tagKind());
+  }
+  return llvm::Error::success();
+}
+
+void StageTraining::share(size_t attribute, const std::map<size_t, at::Tensor> &parts) {
+  c10::AutoGradMode noGrad(false);
+  at::Tensor sum;
+  for (const auto &[stage, part] : llvm::reverse(parts))
+    accumulateGradient(sum, part, executor_.module().attribute(attribute).toTensor());
+  sums_[attribute] = std::move(sum);
+}
+
+void StageTraining::keepGradients() {
+  for (const at::Tensor &sum : sums_)
+    kept_.push_back(sum.defined() ? sum.clone() : at::Tensor());
+}
+
+llvm::Error StageTraining::optimize(double learningRate) {
+  if (!optimizer_)
+    return llvm::Error::success();
+  return guardTorchVoid(ExitCode::Other, executor_.title() + ": the optimizer", [&] {
+    std::unique_ptr<Device::Scope> stream = executor_.device().enter(executor_.stream());
+    std::vector<at::Tensor> gradients;
+    for (size_t attribute : owned_)
+      gradients.push_back(sums_[attribute]);
+    optimizer_->step(learningRate, gradients);
+  });
+}
+
+} // namespace pipec

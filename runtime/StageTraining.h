@@ -1,0 +1,108 @@
+// The training of one stage: a tape per micro-batch in flight, the gradients of its weights, its
+// part of the optimizer.
+#pragma once
+
+#include "ir/autograd/StageTape.h"
+#include "runtime/StageExecutor.h"
+#include "runtime/training/Optimizer.h"
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace pipec {
+
+/// What a forward prepares for.
+struct ForwardShape {
+  bool split = false;     // the backward comes in two parts, I and W
+  bool recompute = false; // the tape is made by a recompute before the backward
+};
+
+/// One thread at a time: that of the stage's rank.
+///
+///     F 0   F 1   ...            tapes by micro-batch
+///     B 0   or   I 0 ... W 0     gradients of a micro-batch, folded in the order of micro-batches
+///     gradient(a)                their sum, after the last one; those of other stages that have
+///                                the same weight are added
+///     optimize()
+class StageTraining {
+public:
+  /// `executor` and `plan` must outlive it. canSplit: false if the plan says that I and W cannot be
+  /// told apart; I is then the whole backward, and W nothing.
+  StageTraining(StageExecutor &executor, const StagePlan &plan, bool canSplit);
+
+  /// Ends the use of `parameters` that are not trained: attributes. Call before the first step.
+  void freeze(size_t attribute);
+  /// Call once. `owned`: the attributes whose tensors this stage updates.
+  void setOptimizer(const NamedSettings &settings, std::vector<size_t> owned);
+
+  /// Forgets what is left of a step.
+  void begin();
+
+  /// F. Errors: those of StageExecutor::record.
+  llvm::Expected<std::vector<c10::IValue>> forward(const RandomKey &key,
+                                                   std::vector<ReadyValue> inputs,
+                                                   const ForwardShape &shape,
+                                                   std::pair<Fence, Fence> &busy);
+  /// R: the forward once more, with the same random numbers, from the state that it saw; nothing
+  /// else changes.
+  llvm::Error recompute(int64_t microBatch, std::pair<Fence, Fence> &busy);
+
+  /// B, or I if `split`: gradients by input port. Arguments as StageTape::backward.
+  llvm::Expected<std::vector<ValueGradients>> backward(int64_t microBatch, bool split,
+                                                       std::vector<ValueGradients> ofOutputs,
+                                                       std::vector<ValueGradients> later,
+                                                       std::pair<Fence, Fence> &busy);
+  /// W, after I.
+  llvm::Error weightGradients(int64_t microBatch, std::pair<Fence, Fence> &busy);
+
+  /// The gradient of an attribute, after all backwards: the sum over micro-batches of this stage,
+  /// and after share() of all stages that share it. Undefined: none.
+  const at::Tensor &gradient(size_t attribute) const { return sums_[attribute]; }
+  /// Replaces it by the sum over `parts`, which are by stage: added from the last stage to the
+  /// first. The result has memory of its own.
+  void share(size_t attribute, const std::map<size_t, at::Tensor> &parts);
+
+  /// From here on firstGradient() is what gradient() is now, whatever clipping does to it.
+  void keepGradients();
+  const at::Tensor &firstGradient(size_t attribute) const {
+    return kept_.empty() ? sums_[attribute] : kept_[attribute];
+  }
+
+  /// OPT. Errors: LibTorch's message.
+  llvm::Error optimize(double learningRate);
+  const std::vector<size_t> &owned() const { return owned_; }
+
+  const std::string &title() const { return executor_.title(); }
+  StageExecutor &executor() { return executor_; }
+
+private:
+  /// A forward that will run again.
+  struct Again {
+    RandomKey key;
+    std::vector<ReadyValue> inputs;
+    std::vector<c10::IValue> state;
+    WeightUses uses = WeightUses::Together;
+  };
+
+  llvm::Error noteTape(int64_t microBatch, StageTape tape);
+  llvm::Expected<StageTape *> tapeOf(int64_t microBatch, const char *what);
+  llvm::Error fold(int64_t microBatch, std::vector<ValueGradients> found);
+  llvm::Error addOne(std::vector<ValueGradients> found);
+
+  StageExecutor &executor_;
+  const StagePlan &plan_;
+  bool canSplit_;
+  std::map<int64_t, StageTape> tapes_;
+  std::map<int64_t, Again> again_;
+  std::map<int64_t, bool> whole_; // micro-batches whose I was a whole backward
+  std::vector<at::Tensor> sums_;  // per attribute
+  std::vector<at::Tensor> kept_;  // copies
+  std::map<int64_t, std::vector<ValueGradients>> early_; // before those of earlier micro-batches
+  int64_t nextToFold_ = 0;
+  std::vector<size_t> owned_;
+  std::optional<Optimizer> optimizer_;
+};
+
+} // namespace pipec

@@ -1,0 +1,33 @@
+#include "runtime/training/GradientNorm.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
+
+namespace pipec {
+
+at::Tensor gradientNorm(const at::Tensor &gradient) {
+  if (gradient.is_sparse())
+    return gradient.norm();
+  return at::linalg_vector_norm(gradient, 2.0);
+}
+
+at::Tensor totalNorm(llvm::ArrayRef<at::Tensor> norms) {
+  if (norms.empty())
+    return at::zeros({});
+  // Gradients of several devices and dtypes meet here.
+  std::vector<at::Tensor> alike;
+  for (const at::Tensor &norm : norms)
+    alike.push_back(norm.to(norms.front().options()));
+  return at::linalg_vector_norm(at::stack(alike), 2.0);
+}
+
+void clipGradients(llvm::ArrayRef<at::Tensor> gradients, const at::Tensor &totalNorm, double most) {
+  const at::Tensor factor = totalNorm.add(1e-6).reciprocal().mul(most).clamp_max(1.0);
+  for (const at::Tensor &gradient : gradients)
+    if (gradient.defined())
+      at::Tensor(gradient).mul_(factor.to(gradient.device()));
+}
+
+} // namespace pipec

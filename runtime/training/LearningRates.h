@@ -1,0 +1,26 @@
+// How the learning rate changes from step to step.
+#pragma once
+
+#include "runtime/training/OptimizerText.h"
+
+namespace pipec {
+
+/// The factor of the optimizer's learning rate at each step. Kinds: constant; cosine (half a cosine
+/// from 1 down to `floor` at `steps`), linear (a line down to `floor` at `steps`), step (times
+/// `gamma` after every `every` steps). All begin with `warmup` steps in which the factor rises
+/// along a line to 1: (step + 1) / (warmup + 1).
+class LearningRates {
+public:
+  LearningRates() = default; // constant
+  /// "cosine,warmup=100,steps=1000". Without `steps`: `runSteps`, the steps of the run. Empty:
+  /// constant. Errors: Usage.
+  static llvm::Expected<LearningRates> parse(llvm::StringRef text, int64_t runSteps);
+
+  /// step: from 0.
+  double factorAt(int64_t step) const;
+
+private:
+  NamedSettings settings_{"constant", {{"warmup", 0}}};
+};
+
+} // namespace pipec

@@ -1,0 +1,75 @@
+#include "runtime/training/Optimizer.h"
+
+#include "ir/support/Check.h"
+
+#include <torch/optim/adagrad.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/rmsprop.h>
+#include <torch/optim/sgd.h>
+
+namespace pipec {
+
+namespace optim = torch::optim;
+
+namespace {
+
+std::unique_ptr<optim::Optimizer> make(const NamedSettings &with,
+                                       const std::vector<at::Tensor> &parameters) {
+  const double lr = with["lr"], decay = with["weight_decay"];
+  if (with.name == "sgd")
+    return std::make_unique<optim::SGD>(parameters, optim::SGDOptions(lr)
+                                                        .momentum(with["momentum"])
+                                                        .dampening(with["dampening"])
+                                                        .weight_decay(decay)
+                                                        .nesterov(with["nesterov"] == 1));
+  if (with.name == "adam")
+    return std::make_unique<optim::Adam>(
+        parameters, optim::AdamOptions(lr)
+                        .betas({with["beta1"], with["beta2"]})
+                        .eps(with["eps"])
+                        .weight_decay(decay)
+                        .amsgrad(with["amsgrad"] == 1));
+  if (with.name == "adamw")
+    return std::make_unique<optim::AdamW>(
+        parameters, optim::AdamWOptions(lr)
+                        .betas({with["beta1"], with["beta2"]})
+                        .eps(with["eps"])
+                        .weight_decay(decay)
+                        .amsgrad(with["amsgrad"] == 1));
+  if (with.name == "rmsprop")
+    return std::make_unique<optim::RMSprop>(parameters, optim::RMSpropOptions(lr)
+                                                            .alpha(with["alpha"])
+                                                            .eps(with["eps"])
+                                                            .weight_decay(decay)
+                                                            .momentum(with["momentum"])
+                                                            .centered(with["centered"] == 1));
+  PIPEC_ASSERT(with.name == "adagrad", "an optimizer of the table");
+  return std::make_unique<optim::Adagrad>(
+      parameters, optim::AdagradOptions(lr)
+                      .lr_decay(with["lr_decay"])
+                      .weight_decay(decay)
+                      .initial_accumulator_value(with["initial_accumulator_value"])
+                      .eps(with["eps"]));
+}
+
+} // namespace
+
+Optimizer::Optimizer(const NamedSettings &settings, std::vector<at::Tensor> parameters)
+    : optimizer_(make(settings, parameters)), parameters_(std::move(parameters)) {}
+Optimizer::Optimizer(Optimizer &&) = default;
+Optimizer &Optimizer::operator=(Optimizer &&) = default;
+Optimizer::~Optimizer() = default;
+
+void Optimizer::step(double learningRate, const std::vector<at::Tensor> &gradients) {
+  PIPEC_ASSERT(gradients.size() == parameters_.size(), "one gradient per parameter");
+  for (size_t i = 0; i < parameters_.size(); ++i)
+    parameters_[i].mutable_grad() = gradients[i];
+  for (optim::OptimizerParamGroup &group : optimizer_->param_groups())
+    group.options().set_lr(learningRate);
+  optimizer_->step();
+  for (at::Tensor &parameter : parameters_)
+    parameter.mutable_grad().reset();
+}
+
+} // namespace pipec

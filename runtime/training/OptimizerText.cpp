@@ -1,0 +1,121 @@
+#include "runtime/training/OptimizerText.h"
+
+#include "ir/support/Check.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace pipec {
+
+double NamedSettings::operator[](llvm::StringRef key) const {
+  const auto found = llvm::find_if(settings, [&](const auto &entry) { return entry.first == key; });
+  PIPEC_ASSERT(found != settings.end(), "a setting of this name");
+  return found->second;
+}
+
+namespace {
+
+template <typename Row, typename Name> std::string listed(const std::vector<Row> &rows, Name name) {
+  std::vector<std::string> names;
+  for (const Row &row : rows)
+    names.push_back(name(row));
+  return llvm::join(names, ", ");
+}
+
+} // namespace
+
+llvm::Expected<NamedSettings> parseSettings(llvm::StringRef text, llvm::StringRef option,
+                                            const std::vector<SettingsRow> &rows) {
+  llvm::SmallVector<llvm::StringRef, 8> words;
+  text.split(words, ',');
+  const std::string name = words.front().trim().lower();
+  const auto row = llvm::find_if(rows, [&](const SettingsRow &each) { return each.name == name; });
+  if (row == rows.end())
+    return failf(ExitCode::Usage, "{}: expected one of {}, got \"{}\"", option.str(),
+                 listed(rows, [](const SettingsRow &each) { return each.name; }), name);
+  NamedSettings result{name, row->defaults};
+  for (llvm::StringRef word : llvm::drop_begin(words)) {
+    auto [key, number] = word.split('=');
+    std::string wanted = key.trim().str();
+    std::replace(wanted.begin(), wanted.end(), '-', '_');
+    const auto entry = llvm::find_if(result.settings,
+                                     [&](const auto &each) { return each.first == wanted; });
+    if (entry == result.settings.end())
+      return failf(ExitCode::Usage, "{}: expected settings of {}: {}, got \"{}\"", option.str(),
+                   name, listed(row->defaults, [](const auto &each) { return each.first; }),
+                   word.trim().str());
+    if (number.trim().getAsDouble(entry->second) || !std::isfinite(entry->second))
+      return failf(ExitCode::Usage, "{}: expected a number for {}, got \"{}\"", option.str(),
+                   wanted, number.trim().str());
+  }
+  return result;
+}
+
+std::string toString(const NamedSettings &settings) {
+  std::string text = settings.name;
+  for (const auto &[key, value] : settings.settings)
+    text += fmt::format(",{}={}", key, value);
+  return text;
+}
+
+const std::vector<SettingsRow> &optimizerRows() {
+  static const std::vector<SettingsRow> rows = {
+      {"sgd",
+       {{"lr", 1e-3}, {"momentum", 0}, {"dampening", 0}, {"weight_decay", 0}, {"nesterov", 0}}},
+      {"adam",
+       {{"lr", 1e-3},
+        {"beta1", 0.9},
+        {"beta2", 0.999},
+        {"eps", 1e-8},
+        {"weight_decay", 0},
+        {"amsgrad", 0}}},
+      {"adamw",
+       {{"lr", 1e-3},
+        {"beta1", 0.9},
+        {"beta2", 0.999},
+        {"eps", 1e-8},
+        {"weight_decay", 1e-2},
+        {"amsgrad", 0}}},
+      {"rmsprop",
+       {{"lr", 1e-2},
+        {"alpha", 0.99},
+        {"eps", 1e-8},
+        {"weight_decay", 0},
+        {"momentum", 0},
+        {"centered", 0}}},
+      {"adagrad",
+       {{"lr", 1e-2},
+        {"lr_decay", 0},
+        {"weight_decay", 0},
+        {"initial_accumulator_value", 0},
+        {"eps", 1e-10}}}};
+  return rows;
+}
+
+llvm::Expected<NamedSettings> parseOptimizer(llvm::StringRef text) {
+  llvm::Expected<NamedSettings> parsed = parseSettings(text, "--optimizer", optimizerRows());
+  if (!parsed)
+    return parsed;
+  for (const auto &[key, value] : parsed->settings) {
+    const bool isBeta = key == "beta1" || key == "beta2";
+    const bool isFlag = key == "nesterov" || key == "amsgrad" || key == "centered";
+    if (value < 0 || (isBeta && value >= 1) || (isFlag && value != 0 && value != 1))
+      return failf(ExitCode::Usage, "--optimizer: {}: expected {}, got {}", key,
+                   isBeta   ? "at least 0 and less than 1"
+                   : isFlag ? "0 or 1"
+                            : "at least 0",
+                   value);
+  }
+  const NamedSettings &settings = *parsed;
+  if (settings.name == "sgd" && settings["nesterov"] == 1 &&
+      (settings["momentum"] == 0 || settings["dampening"] != 0))
+    return makeError(ExitCode::Usage,
+                     "--optimizer: nesterov=1: expected a momentum and no dampening",
+                     "write sgd,lr=0.1,momentum=0.9,nesterov=1");
+  return parsed;
+}
+
+} // namespace pipec

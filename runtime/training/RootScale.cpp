@@ -1,0 +1,33 @@
+#include "runtime/training/RootScale.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <c10/core/GradMode.h>
+
+#include <numeric>
+
+namespace pipec {
+
+std::vector<at::Tensor> rootScales(const std::vector<int64_t> &samples, LossReduction reduction) {
+  const auto all = std::accumulate(samples.begin(), samples.end(), int64_t(0));
+  std::vector<at::Tensor> scales;
+  for (int64_t count : samples) {
+    const double part = reduction == LossReduction::Sum || all == 0
+                            ? 1
+                            : static_cast<double>(count) / static_cast<double>(all);
+    scales.push_back(at::scalar_tensor(part, at::kFloat));
+  }
+  return scales;
+}
+
+double totalLoss(const std::vector<at::Tensor> &losses, const std::vector<at::Tensor> &scales) {
+  c10::AutoGradMode noGrad(false);
+  at::Tensor sum;
+  for (size_t k = 0; k < losses.size(); ++k) {
+    const at::Tensor part = losses[k].detach().mul(scales[k].to(losses[k].options()));
+    sum = sum.defined() ? sum.add(part) : part;
+  }
+  return sum.defined() ? sum.item<double>() : 0;
+}
+
+} // namespace pipec

@@ -1,0 +1,47 @@
+#include "runtime/training/StepNumbers.h"
+
+#include "runtime/training/GradientNorm.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <cmath>
+
+namespace pipec {
+
+bool isFiniteNumber(const at::Tensor &number) { return std::isfinite(number.item<double>()); }
+
+llvm::Error SkippedSteps::note(bool skipped, int64_t most) {
+  inARow_ = skipped ? inARow_ + 1 : 0;
+  if (most == 0 || inARow_ < most)
+    return llvm::Error::success();
+  return makeError(ExitCode::NotFinite,
+                   fmt::format("expected fewer than {} steps in a row whose loss or gradients are "
+                               "not finite, got {}",
+                               most, inARow_),
+                   "lower the learning rate, or clip the gradients");
+}
+
+llvm::Expected<StepNorm> judge(const StepNumbers &numbers, bool skipsNan,
+                               const std::function<std::string(size_t parameter)> &nameOf) {
+  StepNorm result;
+  std::vector<at::Tensor> norms;
+  for (const auto &[number, value] : numbers) {
+    if (number >= 0)
+      norms.push_back(value);
+    if (number >= 0 && isFiniteNumber(value))
+      continue;
+    result.isFinite = false;
+    if (!skipsNan)
+      return makeError(
+          ExitCode::NotFinite,
+          number < 0 ? fmt::format("micro-batch {}: expected a finite loss, got {}", -1 - number,
+                                   value.item<double>())
+                     : fmt::format("{}: expected finite gradients, got the norm {}",
+                                   nameOf(static_cast<size_t>(number)), value.item<double>()),
+          "--on-nan skip leaves such a step out");
+  }
+  result.total = totalNorm(norms);
+  return result;
+}
+
+} // namespace pipec

@@ -1,0 +1,40 @@
+// The losses and norms of gradients of a step: whether they are finite, and the norm of all.
+#pragma once
+
+#include "ir/support/Error.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <map>
+
+namespace pipec {
+
+/// The norm of each parameter's gradient by the number of the parameter, in the model's order, and
+/// under -1 - k the loss of micro-batch k if it is not finite.
+using StepNumbers = std::map<int64_t, at::Tensor>;
+
+struct StepNorm {
+  at::Tensor total;
+  bool isFinite = true;
+};
+
+/// Errors: NotFinite naming the first micro-batch or parameter, unless `skipsNan`. Throws
+/// LibTorch's exceptions.
+llvm::Expected<StepNorm> judge(const StepNumbers &numbers, bool skipsNan,
+                               const std::function<std::string(size_t parameter)> &nameOf);
+
+/// Steps in a row that were not finite.
+class SkippedSteps {
+public:
+  /// most: this many in a row are too many; 0: no limit. Errors: NotFinite.
+  llvm::Error note(bool skipped, int64_t most);
+
+private:
+  int64_t inARow_ = 0;
+};
+
+/// Whether a tensor of one number is finite.
+bool isFiniteNumber(const at::Tensor &number);
+
+} // namespace pipec

@@ -1,0 +1,84 @@
+#include "llvm/ADT/STLExtras.h"
+#include "runtime/transport/Collectives.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+
+namespace pipec {
+
+namespace {
+
+/// A call in progress: complete when every member gave its value. The next call of the group starts
+/// only when every member has fetched the values of this one.
+struct Meeting {
+  std::vector<size_t> ranks;
+  std::vector<c10::IValue> values;
+  size_t given = 0, fetched = 0;
+};
+
+class InProcessCollectives : public Collectives {
+public:
+  explicit InProcessCollectives(std::vector<std::vector<size_t>> groups) {
+    for (std::vector<size_t> &ranks : groups)
+      meetings_.push_back({std::move(ranks), {}, 0, 0});
+    for (Meeting &meeting : meetings_)
+      meeting.values.resize(meeting.ranks.size());
+  }
+
+  llvm::Expected<std::vector<c10::IValue>> gather(size_t group, size_t rank,
+                                                  c10::IValue value) override {
+    std::unique_lock<std::mutex> lock(mutex_);
+    Meeting &meeting = meetings_.at(group);
+    const size_t size = meeting.ranks.size();
+    const size_t member = static_cast<size_t>(llvm::find(meeting.ranks, rank) - meeting.ranks.begin());
+    changed_.wait(lock, [&] { return error_ || meeting.given < size; }); // the last call is over
+    if (error_)
+      return makeError(error_->code, error_->message, error_->help);
+    meeting.values.at(member) = std::move(value);
+    if (++meeting.given == size)
+      changed_.notify_all();
+    changed_.wait(lock, [&] { return error_ || meeting.given == size; });
+    if (error_)
+      return makeError(error_->code, error_->message, error_->help);
+    std::vector<c10::IValue> all = meeting.values;
+    if (++meeting.fetched == size) {
+      for (c10::IValue &each : meeting.values)
+        each = c10::IValue();
+      meeting.given = meeting.fetched = 0;
+      changed_.notify_all();
+    }
+    return all;
+  }
+
+  void abort(const ErrorText &error) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!error_)
+      error_ = error;
+    changed_.notify_all();
+  }
+
+  void reset() override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    error_.reset();
+    for (Meeting &meeting : meetings_) {
+      meeting.given = meeting.fetched = 0;
+      for (c10::IValue &each : meeting.values)
+        each = c10::IValue();
+    }
+  }
+
+private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Meeting> meetings_;
+  std::optional<ErrorText> error_;
+};
+
+} // namespace
+
+std::unique_ptr<Collectives> makeInProcessCollectives(std::vector<std::vector<size_t>> groups) {
+  return std::make_unique<InProcessCollectives>(std::move(groups));
+}
+
+} // namespace pipec

@@ -1,0 +1,281 @@
+#include "tools/run/TrainCommand.h"
+
+#include "ir/TorchError.h"
+#include "ir/batch/MicroBatch.h"
+#include "ir/support/ShownStream.h"
+#include "runtime/training/LearningRates.h"
+#include "tools/report/Table.h"
+#include "tools/run/TrainingBatches.h"
+
+#include <ATen/core/Dict.h>
+
+#include <filesystem>
+
+namespace pipec {
+
+namespace cl = llvm::cl;
+
+namespace {
+
+cl::OptionCategory category("training");
+FlagOption train("train",
+                 cl::desc("train instead of infer: an artifact compiled with --train, or a .pt as "
+                          "the reference; the training flags of all modules of a .pt become true"),
+                 cl::cat(category));
+StringOption targets("targets",
+                     cl::desc("with --train: more arguments of the model, after those of --inputs"),
+                     cl::value_desc("FILE|TEXT"), cl::cat(category));
+StringOption data("data",
+                  cl::desc("with --train: samples instead of --inputs, a file with a pair (inputs, "
+                           "targets) written by torch.save; each step takes the next --batch"),
+                  cl::value_desc("FILE"), cl::cat(category));
+IntegerOption batch("batch", cl::desc("with --data: samples of a step"), cl::value_desc("N"),
+                    cl::cat(category));
+IntegerOption epochs("epochs", cl::desc("with --data: how often each sample is used (default: 1)"),
+                     cl::value_desc("N"), cl::init(1), cl::cat(category));
+FlagOption shuffle("shuffle",
+                   cl::desc("with --data: another order in each epoch, drawn from --seed"),
+                   cl::cat(category));
+IntegerOption steps("steps",
+                    cl::desc("with --train: number of steps (default: 1, or those of --epochs)"),
+                    cl::value_desc("N"), cl::cat(category));
+StringOption
+    optimizer("optimizer",
+              cl::desc("with --train: what updates the weights, with PyTorch's names and defaults "
+                       "(default: none, only gradients are computed)"),
+              cl::value_desc("sgd|adam|adamw|rmsprop|adagrad[,lr=X,...]"), cl::cat(category));
+StringOption lrSchedule("lr-schedule",
+                        cl::desc("with --optimizer: how its learning rate changes (default: "
+                                 "constant)"),
+                        cl::value_desc("cosine|linear|step|constant[,warmup=N,...]"),
+                        cl::cat(category));
+NumberOption clipNorm("clip-norm",
+                      cl::desc("with --optimizer: the norm of all gradients together is at most X"),
+                      cl::value_desc("X"), cl::cat(category));
+StringListOption freeze("freeze",
+                        cl::desc("with --train: parameters that are not trained; a name may end "
+                                 "in *"),
+                        cl::value_desc("NAME,..."), cl::CommaSeparated, cl::cat(category));
+StringOption onNan("on-nan",
+                   cl::desc("with --train: stop with exit 11 where a loss or gradient is not "
+                            "finite, or skip the update, at most N times in a row (default: stop)"),
+                   cl::value_desc("stop|skip[:N]"), cl::init("stop"), cl::cat(category));
+StringOption reduction("loss-reduction",
+                       cl::desc("with --train: the loss of a batch is the mean of those of the "
+                                "micro-batches, weighted by samples, or their sum (default: mean)"),
+                       cl::value_desc("mean|sum"), cl::init("mean"), cl::cat(category));
+StringOption lossOutput("loss-output",
+                        cl::desc("with --train of a .pt that returns more than its loss: which "
+                                 "result is the loss"),
+                        cl::value_desc("PATH"), cl::cat(category));
+StringOption emitGrads("emit-grads",
+                       cl::desc("with --train: write the gradients of the last step, before "
+                                "clipping, as a dict by parameter"),
+                       cl::value_desc("FILE"), cl::cat(category));
+
+llvm::Error atLeastOne(const IntegerOption &option) {
+  return !given(option) || option.getValue() >= 1
+             ? llvm::Error::success()
+             : failf(ExitCode::Usage, "{}: expected at least 1, got {}",
+                     spelledOption(option.ArgStr), option.getValue().value);
+}
+
+llvm::Expected<std::pair<OnNan, int64_t>> readOnNan() {
+  auto [word, number] = llvm::StringRef(onNan.getValue()).split(':');
+  int64_t most = 0;
+  const bool hasNumber = llvm::StringRef(onNan.getValue()).contains(':');
+  if (word == "stop" && !hasNumber)
+    return std::pair(OnNan::Stop, most);
+  if (word != "skip" || (hasNumber && (number.getAsInteger(10, most) || most < 1)))
+    return failf(ExitCode::Usage, "--on-nan: expected stop, skip or skip:N, got {}",
+                 onNan.getValue());
+  return std::pair(OnNan::Skip, most);
+}
+
+/// A step as it was run.
+struct StepLine {
+  int64_t step = 0, of = 0; // from 1
+  TrainedStep result;
+  int64_t ns = 0, samples = 0;
+
+  double samplesPerSecond() const {
+    return ns > 0 ? static_cast<double>(samples) * 1e9 / static_cast<double>(ns) : 0;
+  }
+};
+
+void printLine(const StepLine &line) {
+  std::string text = fmt::format("step {}/{}  loss {:.6g}", line.step, line.of, line.result.loss);
+  if (line.result.skipped)
+    text += "  skipped: not finite";
+  else if (given(optimizer))
+    text += fmt::format("  lr {:.4g}", line.result.learningRate);
+  text += fmt::format("  grad norm {:.4g}  {}", line.result.gradientNorm, formatDuration(line.ns));
+  if (line.samples)
+    text += fmt::format("  {:.1f} samples/s", line.samplesPerSecond());
+  toStdout() << text << '\n';
+  toStdout().flush();
+}
+
+void printJsonLine(const StepLine &line) {
+  llvm::json::Object object{{"step", line.step},
+                            {"loss", numberOrNull(line.result.loss)},
+                            {"lr", numberOrNull(line.result.learningRate)},
+                            {"step_ms", inMilliseconds(static_cast<double>(line.ns))},
+                            {"samples_per_s", numberOrNull(line.samplesPerSecond())},
+                            {"grad_norm", numberOrNull(line.result.gradientNorm)},
+                            {"skipped", line.result.skipped}};
+  toStdout() << llvm::formatv("{0}", llvm::json::Value(std::move(object))) << '\n';
+  toStdout().flush();
+}
+
+void noteOptions(llvm::json::Object &options, int64_t count) {
+  options["train"] = true;
+  options["steps"] = count;
+  options["on_nan"] = onNan.getValue();
+  options["loss_reduction"] = reduction.getValue();
+  options["freeze"] = llvm::json::Array(freeze);
+  const std::pair<const char *, const StringOption &> texts[] = {{"targets", targets},
+                                                                 {"data", data},
+                                                                 {"optimizer", optimizer},
+                                                                 {"lr_schedule", lrSchedule},
+                                                                 {"loss_output", lossOutput},
+                                                                 {"emit_grads", emitGrads}};
+  for (const auto &[name, option] : texts)
+    if (given(option))
+      options[name] = option.getValue();
+  if (given(clipNorm))
+    options["clip_norm"] = clipNorm.getValue().value;
+  if (given(data)) {
+    options["batch"] = batch.getValue().value;
+    options["epochs"] = epochs.getValue().value;
+    options["shuffle"] = shuffle.getValue();
+  }
+}
+
+llvm::Expected<Arguments> argumentsOf(const std::string &inputs) {
+  if (given(data))
+    return readSamples(data);
+  Arguments all;
+  for (const std::string &text : {inputs, targets.getValue()}) {
+    if (text.empty())
+      continue;
+    llvm::Expected<Arguments> part = argumentsFromOption(text);
+    if (!part)
+      return part.takeError();
+    all.positional.insert(all.positional.end(), part->positional.begin(), part->positional.end());
+    all.keyword.insert(all.keyword.end(), part->keyword.begin(), part->keyword.end());
+  }
+  return all;
+}
+
+llvm::Expected<TrainingBatches> batchesFor(const Trainer &trainer, const std::string &inputs,
+                                           uint64_t seed) {
+  llvm::Expected<Arguments> arguments = argumentsOf(inputs);
+  if (!arguments)
+    return arguments.takeError();
+  llvm::Expected<std::vector<c10::IValue>> values = trainer.bind(*arguments);
+  if (!values)
+    return values.takeError();
+  if (!given(data))
+    return TrainingBatches::fixed(std::move(*values));
+  return TrainingBatches::cut(trainer.signature(), std::move(*values), batch, shuffle, seed);
+}
+
+} // namespace
+
+llvm::Expected<bool> TrainCommand::isWanted() {
+  cl::Option *const ofTraining[] = {&targets,   &data,     &batch,  &epochs, &shuffle,
+                                    &steps,     &optimizer, &lrSchedule, &clipNorm, std::addressof(freeze),
+                                    &onNan,     &reduction, &lossOutput, &emitGrads};
+  for (const cl::Option *option : ofTraining)
+    if (!train && given(*option))
+      return failf(ExitCode::Usage, "{}: expected --train with it, got none",
+                   spelledOption(option->ArgStr));
+  if (!train)
+    return false;
+  for (const IntegerOption *option : {&batch, &epochs, &steps})
+    if (llvm::Error error = atLeastOne(*option))
+      return std::move(error);
+  if (given(data) && !given(batch))
+    return makeError(ExitCode::Usage, "--data: expected --batch with it, got none",
+                     "pass the number of samples of a step");
+  for (const cl::Option *option : {static_cast<cl::Option *>(&batch), static_cast<cl::Option *>(&epochs),
+                                   static_cast<cl::Option *>(&shuffle)})
+    if (given(*option) && !given(data))
+      return failf(ExitCode::Usage, "{}: expected --data with it, got none",
+                   spelledOption(option->ArgStr));
+  if (given(data) && given(targets))
+    return makeError(ExitCode::Usage, "--targets: expected it without --data, got both",
+                     "the file of --data holds a pair (inputs, targets)");
+  for (const cl::Option *option :
+       {static_cast<cl::Option *>(&lrSchedule), static_cast<cl::Option *>(&clipNorm)})
+    if (given(*option) && !given(optimizer))
+      return failf(ExitCode::Usage, "{}: expected --optimizer with it, got none",
+                   spelledOption(option->ArgStr));
+  if (given(clipNorm) && !(clipNorm > 0))
+    return failf(ExitCode::Usage, "--clip-norm: expected more than 0, got {}",
+                 clipNorm.getValue().value);
+  if (reduction != "mean" && reduction != "sum")
+    return failf(ExitCode::Usage, "--loss-reduction: expected mean or sum, got {}",
+                 reduction.getValue());
+  return true;
+}
+
+llvm::Expected<TrainingOptions> TrainCommand::options() {
+  llvm::Expected<std::pair<OnNan, int64_t>> nan = readOnNan();
+  if (!nan)
+    return nan.takeError();
+  TrainingOptions options;
+  options.optimizer = optimizer;
+  options.clipNorm = clipNorm;
+  options.keepGradients = given(emitGrads);
+  options.freeze = freeze;
+  options.reduction = reduction == "sum" ? LossReduction::Sum : LossReduction::Mean;
+  options.onNan = nan->first;
+  options.mostSkipped = nan->second;
+  options.lossOutput = lossOutput;
+  return options;
+}
+
+llvm::Error TrainCommand::run(const Trainer &trainer, const std::string &inputs,
+                              const std::string &output, uint64_t seed, bool json,
+                              RunReport &report) {
+  llvm::Expected<TrainingBatches> batches = batchesFor(trainer, inputs, seed);
+  if (!batches)
+    return batches.takeError();
+  const int64_t count = given(steps) ? steps.getValue().value
+                                     : (given(data) ? epochs.getValue().value : 1) *
+                                           batches->stepsPerEpoch();
+  if (given(lrSchedule))
+    if (llvm::Error error = trainer.setLearningRates(lrSchedule, count))
+      return error;
+  llvm::json::Array losses;
+  for (int64_t step = 0; step < count; ++step) {
+    llvm::Expected<std::vector<c10::IValue>> values = guardTorch(
+        ExitCode::Usage, "taking a batch", [&] { return batches->batch(step); });
+    if (!values)
+      return values.takeError();
+    StepStats stats;
+    llvm::Expected<TrainedStep> done = trainer.step(*values, stats);
+    if (!done)
+      return withContext(done.takeError(), fmt::format("step {}", step + 1));
+    StepLine line{step + 1, count, *done, stats.makespanNs,
+                  batchSizeOr(0, trainer.signature(), *values)};
+    json ? printJsonLine(line) : printLine(line);
+    losses.push_back(numberOrNull(done->loss));
+    report.samples = line.samples;
+    report.durationsNs.push_back(stats.makespanNs);
+    report.steps.push_back(std::move(stats));
+  }
+  if (given(emitGrads))
+    if (llvm::Error error = writeValue(emitGrads, trainer.gradients()))
+      return error;
+  if (!output.empty())
+    if (llvm::Error error = writeValue(output, trainer.state()))
+      return error;
+  noteOptions(report.options, count);
+  report.losses = std::move(losses);
+  return llvm::Error::success();
+}
+
+} // namespace pipec

@@ -1,0 +1,36 @@
+// pipe-run --train: its options, its loop over steps, what it prints.
+#pragma once
+
+#include "ir/values/Values.h"
+#include "runtime/Pipeline.h"
+#include "tools/cli/ToolMain.h"
+#include "tools/report/RunReport.h"
+
+#include <functional>
+
+namespace pipec {
+
+/// What is trained: a pipeline or a reference.
+struct Trainer {
+  std::function<llvm::Expected<TrainedStep>(const std::vector<c10::IValue> &, StepStats &)> step;
+  std::function<llvm::Error(const std::string &text, int64_t steps)> setLearningRates;
+  std::function<c10::IValue()> gradients, state;
+  std::function<const Signature &()> signature;
+  std::function<llvm::Expected<std::vector<c10::IValue>>(const Arguments &)> bind;
+};
+
+/// The options of a training. Others of pipe-run it refuses.
+class TrainCommand {
+public:
+  /// Whether --train was given. Errors: Usage for an option of a training without it, and for
+  /// numbers that do not fit together.
+  static llvm::Expected<bool> isWanted();
+  /// Without learning rates, whose steps only run() knows.
+  static llvm::Expected<TrainingOptions> options();
+  /// Trains, prints each step, writes what was asked for. `output`: empty, or a file for parameters
+  /// and buffers.
+  static llvm::Error run(const Trainer &trainer, const std::string &inputs,
+                         const std::string &output, uint64_t seed, bool json, RunReport &report);
+};
+
+} // namespace pipec

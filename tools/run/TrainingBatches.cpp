@@ -1,0 +1,101 @@
+#include "tools/run/TrainingBatches.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/tensor.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+namespace pipec {
+
+TrainingBatches TrainingBatches::fixed(std::vector<c10::IValue> values) {
+  TrainingBatches batches;
+  batches.values_ = std::move(values);
+  return batches;
+}
+
+llvm::Expected<TrainingBatches> TrainingBatches::cut(const Signature &signature,
+                                                     std::vector<c10::IValue> values, int64_t size,
+                                                     bool shuffle, uint64_t seed) {
+  TrainingBatches batches;
+  const bool known = llvm::any_of(signature.inputs,
+                                  [](const InputSpec &input) { return input.batchDim.has_value(); });
+  for (size_t i = 0; i < values.size(); ++i) {
+    const std::optional<int64_t> wanted =
+        known ? signature.inputs[i].batchDim : std::optional<int64_t>(0);
+    batches.dims_.push_back(std::nullopt);
+    if (!wanted || !values[i].isTensor() || values[i].toTensor().dim() <= *wanted)
+      continue;
+    const int64_t samples = values[i].toTensor().size(*wanted);
+    if (batches.samples_ == 0)
+      batches.samples_ = samples;
+    if (samples == batches.samples_)
+      batches.dims_.back() = wanted;
+  }
+  if (batches.samples_ == 0)
+    return makeError(ExitCode::Usage, "--data: expected tensors with samples, got none",
+                     "save a pair (inputs, targets) with torch.save");
+  batches.values_ = std::move(values);
+  batches.size_ = std::min(size, batches.samples_);
+  batches.shuffle_ = shuffle;
+  batches.seed_ = seed;
+  return batches;
+}
+
+int64_t TrainingBatches::stepsPerEpoch() const {
+  return size_ == 0 ? 1 : (samples_ + size_ - 1) / size_;
+}
+
+/// Fisher and Yates; the standard's own shuffle differs between libraries.
+void TrainingBatches::drawOrder(int64_t epoch) const {
+  order_.resize(static_cast<size_t>(samples_));
+  std::iota(order_.begin(), order_.end(), int64_t(0));
+  std::seed_seq words{static_cast<uint32_t>(seed_), static_cast<uint32_t>(seed_ >> 32),
+                      static_cast<uint32_t>(epoch)};
+  std::mt19937_64 random(words);
+  for (size_t left = order_.size(); left > 1; --left)
+    std::swap(order_[left - 1], order_[random() % left]);
+  drawnEpoch_ = epoch;
+}
+
+std::vector<c10::IValue> TrainingBatches::batch(int64_t step) const {
+  if (size_ == 0)
+    return values_;
+  const int64_t epoch = step / stepsPerEpoch(), begin = step % stepsPerEpoch() * size_;
+  const int64_t length = std::min(size_, samples_ - begin);
+  if (shuffle_ && epoch != drawnEpoch_)
+    drawOrder(epoch);
+  std::vector<c10::IValue> result = values_;
+  for (size_t i = 0; i < result.size(); ++i) {
+    if (!dims_[i])
+      continue;
+    const at::Tensor &all = result[i].toTensor();
+    result[i] = shuffle_ ? all.index_select(*dims_[i], at::tensor(llvm::ArrayRef<int64_t>(order_)
+                                                                      .slice(begin, length)
+                                                                      .vec()))
+                         : all.narrow(*dims_[i], begin, length);
+  }
+  return result;
+}
+
+llvm::Expected<Arguments> readSamples(const std::string &path) {
+  llvm::Expected<c10::IValue> value = readValue(path);
+  if (!value)
+    return value.takeError();
+  const bool isPair = value->isTuple() && value->toTupleRef().elements().size() == 2;
+  if (!isPair)
+    return argumentsOfValue(path, *value);
+  Arguments all;
+  for (const c10::IValue &part : value->toTupleRef().elements()) {
+    llvm::Expected<Arguments> arguments = argumentsOfValue(path, part);
+    if (!arguments)
+      return arguments.takeError();
+    all.positional.insert(all.positional.end(), arguments->positional.begin(),
+                          arguments->positional.end());
+    all.keyword.insert(all.keyword.end(), arguments->keyword.begin(), arguments->keyword.end());
+  }
+  return all;
+}
+
+} // namespace pipec

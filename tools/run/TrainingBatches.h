@@ -1,0 +1,45 @@
+// The batches that a training is given, step by step.
+#pragma once
+
+#include "ir/values/Values.h"
+
+#include <string>
+#include <vector>
+
+namespace pipec {
+
+/// Either one batch for every step, or samples that are cut into batches, epoch after epoch. The
+/// order of samples depends on the seed and the epoch only.
+class TrainingBatches {
+public:
+  /// Every step has these values, one per input of the signature.
+  static TrainingBatches fixed(std::vector<c10::IValue> values);
+  /// Steps have `size` samples, the last one of an epoch those that are left. Tensors of `values`
+  /// that have the size of the first one along their batch dimension (of a signature without one:
+  /// 0) are cut; everything else is in each batch. Errors: Usage for values without samples.
+  static llvm::Expected<TrainingBatches> cut(const Signature &signature,
+                                             std::vector<c10::IValue> values, int64_t size,
+                                             bool shuffle, uint64_t seed);
+
+  /// Steps of an epoch.
+  int64_t stepsPerEpoch() const;
+  /// step: from 0. Throws LibTorch's exceptions.
+  std::vector<c10::IValue> batch(int64_t step) const;
+
+private:
+  void drawOrder(int64_t epoch) const;
+
+  std::vector<c10::IValue> values_;
+  std::vector<std::optional<int64_t>> dims_; // per value: along which it is cut
+  int64_t samples_ = 0, size_ = 0;           // 0: fixed
+  bool shuffle_ = false;
+  uint64_t seed_ = 0;
+  mutable int64_t drawnEpoch_ = -1;
+  mutable std::vector<int64_t> order_;
+};
+
+/// The arguments of a training from a file: a pair of inputs and targets, or inputs alone. Each is
+/// a tensor or a tuple of positional arguments. Errors: those of readValue.
+llvm::Expected<Arguments> readSamples(const std::string &path);
+
+} // namespace pipec
