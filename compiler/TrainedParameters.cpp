@@ -95,12 +95,17 @@ llvm::Expected<TrainingPlan> trainingPlanOf(const StagedModel &model, const Plan
     for (const std::string &name : tensor.names)
       if (const auto found = uses.find(name); found != uses.end())
         for (const PortRef &use : found->second)
-          if (!llvm::is_contained(parameter.uses, use))
-            parameter.uses.push_back(use);
+          parameter.uses.push_back(use);
     if (parameter.uses.empty())
       continue; // the method does not read it
-    llvm::sort(parameter.uses,
-               [](const PortRef &a, const PortRef &b) { return a.stage > b.stage; });
+    llvm::sort(parameter.uses, [](const PortRef &a, const PortRef &b) {
+      return std::pair(b.stage, a.port) < std::pair(a.stage, b.port);
+    });
+    // Attributes of one stage that are one tensor have its gradient at the first.
+    parameter.uses.erase(
+        std::unique(parameter.uses.begin(), parameter.uses.end(),
+                    [](const PortRef &a, const PortRef &b) { return a.stage == b.stage; }),
+        parameter.uses.end());
     training.parameters.push_back(std::move(parameter));
   }
   return training;

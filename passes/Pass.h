@@ -1,14 +1,13 @@
 // The interface of a pass, and the registry of all passes.
 //
 // The contract of every pass:
-//   - What it gets passes verify() of ir/Verify.h, and what it leaves must pass it, too. The
-//   manager
-//     (passes/PassManager.h) checks both.
+//   - verify() of ir/Verify.h accepts the model that it gets, and must accept the one that it
+//     leaves. The manager (passes/PassManager.h) checks both.
 //   - It keeps what the model computes: for every input that the model accepts, the results and the
 //     written state keep their bits, in a training also the gradients. verify() does not check
 //     this. The tests of the pass do, and the run on the example at the end of a compile.
-//   - It reports truly whether it changed anything. The manager verifies and prints only after a
-//     change, and repeats the passes of fixpoint(...) until none reports one.
+//   - It reports truly whether it changed anything. The manager verifies only after a change,
+//     and repeats the passes of fixpoint(...) until none reports one.
 //   - After an error the model is in an unknown state, and the pipeline stops.
 #pragma once
 

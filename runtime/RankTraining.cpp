@@ -40,7 +40,19 @@ ValueGradients fromMessage(const c10::IValue &message) {
 RankTraining::RankTraining(size_t rank, const Plan &plan,
                            const std::vector<std::unique_ptr<StageTraining>> &stages,
                            Collectives &collectives)
-    : rank_(rank), plan_(plan), stages_(stages), collectives_(collectives) {}
+    : rank_(rank), plan_(plan), stages_(stages), collectives_(collectives) {
+  for (const StagePlan &stage : plan.stages) {
+    std::vector<size_t> &ports = trainedPort_.emplace_back(stage.attributes.size());
+    for (size_t a = 0; a < ports.size(); ++a)
+      ports[a] = a;
+  }
+  for (const TrainedParameter &parameter : plan.training->parameters)
+    for (const PortRef &use : parameter.uses)
+      for (size_t a = 0; a < trainedPort_[use.stage].size(); ++a)
+        if (const std::string &name = plan.stages[use.stage].attributes[a].name;
+            name == parameter.name || llvm::is_contained(parameter.otherNames, name))
+          trainedPort_[use.stage][a] = use.port;
+}
 
 void RankTraining::begin() {
   arrived_.clear();
@@ -110,7 +122,7 @@ c10::IValue RankTraining::weightGradients(size_t channel) const {
   for (const PortRef &to : plan_.channels[channel].to)
     if (isMine(to.stage))
       parts.push_back(tupleOf({static_cast<int64_t>(to.stage),
-                               orNone(stages_[to.stage]->gradient(to.port))}));
+                               orNone(stages_[to.stage]->gradient(trainedPort(to)))}));
   return tupleOf(std::move(parts));
 }
 
@@ -137,9 +149,10 @@ void RankTraining::sumTransmitted() {
     Parts parts = std::move(arrived_[c]);
     addParts(weightGradients(c), parts);
     StageTraining &owner = *stages_[channel.from.stage];
-    if (owner.gradient(channel.from.port).defined())
-      parts[channel.from.stage] = owner.gradient(channel.from.port);
-    owner.share(channel.from.port, parts);
+    const size_t port = trainedPort(channel.from);
+    if (owner.gradient(port).defined())
+      parts[channel.from.stage] = owner.gradient(port);
+    owner.share(port, parts);
   }
 }
 

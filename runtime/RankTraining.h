@@ -66,6 +66,8 @@ public:
 
 private:
   using Parts = std::map<size_t, at::Tensor>; // by stage
+  /// The attribute of the stage that has the gradient of this attribute's tensor.
+  size_t trainedPort(const PortRef &port) const { return trainedPort_[port.stage][port.port]; }
   void addParts(const c10::IValue &message, Parts &parts) const;
   void sumTransmitted();
   bool isMine(size_t stage) const { return plan_.stages[stage].rank == rank_; }
@@ -74,7 +76,8 @@ private:
   const Plan &plan_;
   const std::vector<std::unique_ptr<StageTraining>> &stages_;
   Collectives &collectives_;
-  std::map<size_t, Parts> arrived_; // by weight channel
+  std::vector<std::vector<size_t>> trainedPort_; // per stage and attribute
+  std::map<size_t, Parts> arrived_;              // by weight channel
   bool skips_ = false, updated_ = false;
 };
 

@@ -229,7 +229,7 @@ struct TrainedParameter {
   std::vector<std::string> otherNames;
   std::string dtype;
   std::vector<int64_t> shape, strides;
-  /// The stages that read it, each with the number of its attribute. Their gradients are added in
+  /// The stages that read it, each once, with the number of its first attribute that is the tensor. Their gradients are added in
   /// this order: the last stage's first, as autograd comes to it first.
   std::vector<PortRef> uses;
 

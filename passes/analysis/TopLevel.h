@@ -43,8 +43,8 @@ void removeNestedBoundaries(Model &model);
 std::vector<std::vector<size_t>> lastUsesOf(const TopLevel &top);
 
 /// Calls `visit` on every value that the node or the operators in its blocks use, in program order
-/// and once per use. Despite the name, values that the blocks define themselves are included:
-/// callers skip those that they do not know.
+/// and once per use. Despite the name, values that the blocks define themselves are included: a
+/// caller that wants only values from outside skips them.
 void forEachOuterUse(torch::jit::Node *node, llvm::function_ref<void(torch::jit::Value *)> visit);
 
 /// Whether the node is in the block, at any depth; whether it is `outer` or inside `outer`.

@@ -108,9 +108,8 @@ private:
   /// The stage that returns an output that no operator makes. Such an output is an argument, a
   /// weight or a constant. It leaves from a stage that has the value anyway:
   /// - the new state of an attribute: from the stage that reads its old value;
-  /// - an argument or a weight: from the first stage that reads it. If the model writes it, only
-  /// one
-  ///   stage reads it, the one that writes;
+  /// - an argument or a weight: from the first stage that reads it (if the model writes it, all its
+  ///   readers are in the stage that writes);
   /// - a constant, or anything that no stage reads: from the last stage.
   size_t stageOfUnmade(size_t output) const {
     size_t leaves = model_->signature.leaves.size();

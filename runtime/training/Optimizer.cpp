@@ -2,9 +2,8 @@
 
 #include "ir/support/Check.h"
 
+#include <c10/core/GradMode.h>
 #include <torch/optim/adagrad.h>
-#include <torch/optim/adam.h>
-#include <torch/optim/adamw.h>
 #include <torch/optim/rmsprop.h>
 #include <torch/optim/sgd.h>
 
@@ -23,20 +22,6 @@ std::unique_ptr<optim::Optimizer> make(const NamedSettings &with,
                                                         .dampening(with["dampening"])
                                                         .weight_decay(decay)
                                                         .nesterov(with["nesterov"] == 1));
-  if (with.name == "adam")
-    return std::make_unique<optim::Adam>(
-        parameters, optim::AdamOptions(lr)
-                        .betas({with["beta1"], with["beta2"]})
-                        .eps(with["eps"])
-                        .weight_decay(decay)
-                        .amsgrad(with["amsgrad"] == 1));
-  if (with.name == "adamw")
-    return std::make_unique<optim::AdamW>(
-        parameters, optim::AdamWOptions(lr)
-                        .betas({with["beta1"], with["beta2"]})
-                        .eps(with["eps"])
-                        .weight_decay(decay)
-                        .amsgrad(with["amsgrad"] == 1));
   if (with.name == "rmsprop")
     return std::make_unique<optim::RMSprop>(parameters, optim::RMSpropOptions(lr)
                                                             .alpha(with["alpha"])
@@ -56,13 +41,23 @@ std::unique_ptr<optim::Optimizer> make(const NamedSettings &with,
 } // namespace
 
 Optimizer::Optimizer(const NamedSettings &settings, std::vector<at::Tensor> parameters)
-    : optimizer_(make(settings, parameters)), parameters_(std::move(parameters)) {}
+    : parameters_(std::move(parameters)) {
+  if (settings.name == "adam" || settings.name == "adamw")
+    adam_.emplace(settings, parameters_);
+  else
+    optimizer_ = make(settings, parameters_);
+}
 Optimizer::Optimizer(Optimizer &&) = default;
 Optimizer &Optimizer::operator=(Optimizer &&) = default;
 Optimizer::~Optimizer() = default;
 
 void Optimizer::step(double learningRate, const std::vector<at::Tensor> &gradients) {
   PIPEC_ASSERT(gradients.size() == parameters_.size(), "one gradient per parameter");
+  if (adam_) {
+    c10::AutoGradMode noGrad(false);
+    adam_->step(learningRate, gradients);
+    return;
+  }
   for (size_t i = 0; i < parameters_.size(); ++i)
     parameters_[i].mutable_grad() = gradients[i];
   for (optim::OptimizerParamGroup &group : optimizer_->param_groups())

@@ -1,11 +1,12 @@
-// LibTorch's optimizers on a list of tensors.
+// Optimizers on a list of tensors: LibTorch's own, and Adam.
 #pragma once
 
-#include "runtime/training/OptimizerText.h"
+#include "runtime/training/Adam.h"
 
 #include <ATen/core/Tensor.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace torch::optim {
@@ -29,7 +30,8 @@ public:
   void step(double learningRate, const std::vector<at::Tensor> &gradients);
 
 private:
-  std::unique_ptr<torch::optim::Optimizer> optimizer_;
+  std::unique_ptr<torch::optim::Optimizer> optimizer_; // null: adam_
+  std::optional<Adam> adam_;
   std::vector<at::Tensor> parameters_;
 };
 
