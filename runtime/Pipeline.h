@@ -117,11 +117,11 @@ public:
   /// Replaces TrainingOptions::learningRates from the next step on. Errors: Usage.
   llvm::Error setLearningRates(const std::string &text, int64_t steps);
 
-  /// Of a training: the gradients of the last step before clipping, by the first name of each
-  /// parameter; parameters and buffers by all their names. The tensors are the pipeline's own: the
-  /// next step changes them.
-  c10::IValue gradients() const;
-  c10::IValue state() const;
+  /// Of a training: the gradients of the last step before clipping (after it, unless
+  /// TrainingOptions::keepGradients), by the first name of each parameter; parameters and buffers by
+  /// all their names. The tensors are the pipeline's own: the next step changes them.
+  ValueTree gradients() const;
+  ValueTree state() const;
 
 private:
   struct Impl;

@@ -115,7 +115,7 @@ llvm::Error Pipeline::setLearningRates(const std::string &text, int64_t steps) {
   return llvm::Error::success();
 }
 
-c10::IValue Pipeline::gradients() const {
+ValueTree Pipeline::gradients() const {
   const PipelineCore &core = *impl_->core;
   const Plan &plan = core.artifact.plan;
   c10::impl::GenericDict dict(c10::StringType::get(), c10::TensorType::get());
@@ -126,27 +126,38 @@ c10::IValue Pipeline::gradients() const {
           gradient.defined())
         dict.insert(plan.training->parameters[p].name, gradient);
     }
-  return dict;
+  return ValueTree::of(dict);
 }
 
-c10::IValue Pipeline::state() const {
+ValueTree Pipeline::state() const {
   const PipelineCore &core = *impl_->core;
+  const Plan &plan = core.artifact.plan;
   c10::impl::GenericDict dict(c10::StringType::get(), c10::TensorType::get());
+  auto add = [&](const std::string &name, const std::vector<std::string> &others,
+                 const at::Tensor &tensor) {
+    if (!dict.contains(name))
+      dict.insert(name, tensor.detach());
+    for (const std::string &other : others)
+      if (!dict.contains(other))
+        dict.insert(other, tensor.detach());
+  };
+  if (core.training) // a stage may know a shared weight by one of its names only
+    for (size_t p = 0; p < plan.training->parameters.size(); ++p) {
+      const TrainedParameter &parameter = plan.training->parameters[p];
+      const PortRef owner = plan.training->owner(p, plan.stages);
+      add(parameter.name, parameter.otherNames,
+          core.executors[owner.stage]->module().attribute(owner.port).toTensor());
+    }
   for (size_t s = 0; s < core.executors.size(); ++s)
-    for (size_t a = 0; a < core.artifact.plan.stages[s].attributes.size(); ++a) {
-      const StageAttribute &attribute = core.artifact.plan.stages[s].attributes[a];
+    for (size_t a = 0; a < plan.stages[s].attributes.size(); ++a) {
+      const StageAttribute &attribute = plan.stages[s].attributes[a];
       const c10::IValue &value = core.executors[s]->module().attribute(a);
       const bool isState =
           attribute.kind == AttributeKind::Parameter || attribute.kind == AttributeKind::Buffer;
-      if (!isState || attribute.channel || !value.isTensor() || !value.toTensor().defined())
-        continue;
-      std::vector<std::string> names = attribute.otherNames;
-      names.insert(names.begin(), attribute.name);
-      for (const std::string &name : names)
-        if (!dict.contains(name))
-          dict.insert(name, value.toTensor().detach());
+      if (isState && value.isTensor() && value.toTensor().defined())
+        add(attribute.name, attribute.otherNames, value.toTensor());
     }
-  return dict;
+  return ValueTree::of(dict);
 }
 
 } // namespace pipec

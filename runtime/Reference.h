@@ -74,8 +74,8 @@ public:
 
   /// The gradients of the last step before clipping, and parameters and buffers: dicts by the
   /// model's names. A tensor with several names has its first one in gradients(), all in state().
-  c10::IValue gradients() const;
-  c10::IValue state() const;
+  ValueTree gradients() const;
+  ValueTree state() const;
 
 private:
   struct Impl;

@@ -230,7 +230,7 @@ llvm::Error Reference::setLearningRates(const std::string &text, int64_t steps) 
   return llvm::Error::success();
 }
 
-c10::IValue Reference::gradients() const {
+ValueTree Reference::gradients() const {
   const ReferenceTraining &training = *impl_->training;
   c10::impl::GenericDict dict(c10::StringType::get(), c10::TensorType::get());
   const std::vector<at::Tensor> &gradients =
@@ -238,17 +238,17 @@ c10::IValue Reference::gradients() const {
   for (size_t i = 0; i < gradients.size(); ++i)
     if (gradients[i].defined())
       dict.insert(training.tensors[i].names.front(), gradients[i]);
-  return dict;
+  return ValueTree::of(dict);
 }
 
-c10::IValue Reference::state() const {
+ValueTree Reference::state() const {
   c10::impl::GenericDict dict(c10::StringType::get(), c10::TensorType::get());
   for (const auto &[name, value] : impl_->module->named_parameters(/*recurse=*/true))
     dict.insert(name, value.detach());
   for (const auto &[name, value] : impl_->module->named_buffers(/*recurse=*/true))
     if (value.defined())
       dict.insert(name, value.detach());
-  return dict;
+  return ValueTree::of(dict);
 }
 
 } // namespace pipec

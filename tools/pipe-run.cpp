@@ -227,8 +227,8 @@ template <typename Trained> Trainer trainerOf(std::shared_ptr<Trained> trained) 
           [trained](const std::string &text, int64_t steps) {
             return trained->setLearningRates(text, steps);
           },
-          [trained] { return trained->gradients(); },
-          [trained] { return trained->state(); },
+          [trained] { return c10::IValue(trained->gradients().ivalue()); },
+          [trained] { return c10::IValue(trained->state().ivalue()); },
           {},
           {}};
 }

@@ -46,7 +46,7 @@ FAULTS = {
     "insert-transfers": ["swapped-ports", "swapped-outputs", "wrong-channel", "wrong-user-input"],
     "resolve-ties": ["wrong-tie", "lost-name", "wrong-weight-channel"],
 }
-NO_FAULTS = {"simplify", "print-alias", "open-weight-lists"}  # a group of others; prints only; runs with --train: e2e/training.py
+NO_FAULTS = {"simplify", "print-alias", "open-weight-lists"}  # a group of others; prints only; runs with --train only, whose proof e2e/training.py tests
 WITH_EXAMPLE = {"split-branches"}  # do not run without
 GRAPHS = ("swapped-operands wrong-operator wrong-overload wrong-int-constant wrong-float-constant wrong-bool-constant wrong-alpha dropped-node extra-node "
           "duplicated-random reordered-nodes lost-write write-made-pure dropped-raise dropped-branch lost-iterations wrong-value wrong-number "

@@ -1,0 +1,66 @@
+// Training a model as a pipeline from a C++ program: compile, train some steps, read the weights.
+//
+//   train_in_program MODEL.pt BATCH.pt OUT.pipe       MODEL.pt returns its loss
+#include "llvm/Support/raw_ostream.h"
+
+#include <pipec/Compiler.h>
+#include <pipec/Pipeline.h>
+#include <pipec/ValueTree.h>
+
+using namespace pipec;
+
+namespace {
+
+llvm::Error train(const std::string &model, const std::string &batch, const std::string &artifact) {
+  llvm::Expected<Compiler> compiler = Compiler::load(model);
+  if (!compiler)
+    return compiler.takeError();
+  CompileOptions options;
+  options.mode = Mode::Train;
+  options.trainingFlag = TrainingFlag::True;
+  options.stages = 4;
+  options.cost = AnalyticCosts();
+  options.inputs = batch;
+  if (llvm::Expected<CompileReport> report =
+          compiler->compile(options, artifact, /*force=*/true);
+      !report)
+    return report.takeError();
+
+  PipelineOptions running;
+  running.microBatches = 4;
+  running.scheduleName = "zb-h1";
+  running.training.emplace();
+  running.training->optimizer = "adamw,lr=0.01";
+  running.training->clipNorm = 1;
+  llvm::Expected<Pipeline> pipeline = Pipeline::load(artifact, running);
+  if (!pipeline)
+    return pipeline.takeError();
+  llvm::Expected<ValueTree> arguments = ValueTree::read(batch);
+  if (!arguments)
+    return arguments.takeError();
+  for (int step = 0; step < 5; ++step) {
+    llvm::Expected<TrainedStep> done = pipeline->step(*arguments);
+    if (!done)
+      return done.takeError();
+    llvm::outs() << "loss " << done->loss << '\n';
+  }
+  // A dict for torch.load and load_state_dict.
+  return pipeline->state().write(artifact + ".state.pt");
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  if (argc != 4) {
+    llvm::errs() << "usage: train_in_program MODEL.pt BATCH.pt OUT.pipe\n";
+    return static_cast<int>(ExitCode::Usage);
+  }
+  llvm::Error error = train(argv[1], argv[2], argv[3]);
+  if (!error)
+    return static_cast<int>(ExitCode::Success);
+  ErrorText text = describe(std::move(error));
+  llvm::errs() << "error: " << text.message << '\n';
+  if (!text.help.empty())
+    llvm::errs() << "help: " << text.help << '\n';
+  return static_cast<int>(text.code);
+}

@@ -1,0 +1,308 @@
+"""train_runs.py: pipe-run --train of an artifact and of a model: what it computes, what it takes, what it refuses, how it fails."""
+import json
+import math
+import re
+import sys
+
+import torch
+from torch import Tensor, nn
+
+import e2e
+
+sys.path.insert(0, str(e2e.SOURCE / "tests" / "support"))
+import training_models  # noqa: E402
+
+USAGE, NOT_FINITE = 2, 11
+SGD = ["--optimizer", "sgd,lr=0.1,momentum=0.9"]
+
+
+def inPython(path, inputs, parts, steps, make, clip=None, rates=None):
+    """The training that pipe-run promises to equal, in plain PyTorch: the weights and buffers after it."""
+    torch.set_num_threads(1)
+    model = torch.jit.load(path).train()
+    optimizer = make(model.parameters())
+    with torch.jit.optimized_execution(False):
+        for step in range(steps):
+            optimizer.zero_grad()
+            if rates:
+                optimizer.param_groups[0]["lr"] = rates(step)
+            pieces = [torch.tensor_split(tensor, parts) for tensor in inputs]
+            for k in range(parts):
+                arguments = [piece[k] for piece in pieces]
+                model(*arguments).backward(torch.tensor(arguments[0].shape[0] / inputs[0].shape[0]))
+            if clip:
+                torch.nn.utils.clip_grad_norm_(model.parameters(), clip)
+            optimizer.step()
+    return model.state_dict()
+
+
+OPTIMIZERS = {
+    "sgd,lr=0.1": lambda p: torch.optim.SGD(p, 0.1),
+    "sgd,lr=0.1,momentum=0.9,weight-decay=0.01,nesterov=1": lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, weight_decay=0.01, nesterov=True),
+    "adam,lr=0.01,weight_decay=0.1": lambda p: torch.optim.Adam(p, 0.01, weight_decay=0.1),
+    "adam,lr=0.01,amsgrad=1,beta1=0.8": lambda p: torch.optim.Adam(p, 0.01, amsgrad=True, betas=(0.8, 0.999)),
+    "adamw,lr=0.01": lambda p: torch.optim.AdamW(p, 0.01),
+    "rmsprop,lr=0.01,momentum=0.5": lambda p: torch.optim.RMSprop(p, 0.01, momentum=0.5),
+    "adagrad,lr=0.01,lr_decay=0.1": lambda p: torch.optim.Adagrad(p, 0.01, lr_decay=0.1),
+}
+
+
+class Explodes(nn.Module):
+    """A loss that is not finite for some samples."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.register_buffer("seen", torch.zeros(1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.seen = self.seen + 1
+        return torch.log(self.b(torch.tanh(self.a(x))).abs() * x.abs().sum()).mean()
+
+
+class Raises(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.norm, self.b = nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.norm(self.a(x))
+        z = self.b(torch.tanh(y))
+        if bool((x > 100).any()):
+            raise ValueError("over a hundred")
+        return (z * z).mean()
+
+
+class Masked(nn.Module):
+    """A loss over the words that count: the mean over a batch is not the mean of means."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Embedding(8, 8), nn.Linear(8, 8)
+
+    def forward(self, ids: Tensor, target: Tensor) -> Tensor:
+        return nn.functional.cross_entropy(self.b(torch.tanh(self.a(ids))).flatten(0, 1), target.flatten(), ignore_index=0)
+
+
+class TrainRuns(e2e.Case):
+    def saved(self, make, *batch, stages=2, options=()):
+        torch.manual_seed(0)
+        torch.jit.script(make()).save("m.pt")
+        torch.save(batch, "batch.pt")
+        self.pipec(0, "pipe-compile", "m.pt", "--train", "--stages", stages, "--inputs", "batch.pt", "--cost", "analytic", "--schedule", "1f1b", "-o",
+                   "m.pipe", "--force", *options)
+        return ["--train", "--inputs", "batch.pt"]
+
+    def trained(self, model, *arguments):
+        self.pipec(0, "pipe-run", model, *arguments, "--output", "state.pt", "--emit-grads", "grads.pt", "--force")
+        return torch.load("state.pt"), torch.load("grads.pt")
+
+    def family(self, name, stages=4, *options):
+        model, batch = training_models.save(name)
+        self.pipec(0, "pipe-compile", model, "--train", "--stages", stages, "--inputs", batch, "--cost", "analytic", "--schedule", "1f1b", "-o", f"{name}.pipe",
+                   "--force", *options)
+        return model, f"{name}.pipe", batch
+
+    def testEqualsPython(self):
+        model, pipe, batch = self.family("resnet")
+        inputs = torch.load(batch)
+        for text, make in OPTIMIZERS.items():
+            for parts, clip in ((3, None), (1, 0.3)):
+                expected = inPython(model, inputs, parts, 10, make, clip)
+                run = ["--train", "--inputs", batch, "--microbatches", parts, "--steps", 10, "--optimizer", text, *(["--clip-norm", clip] if clip else [])]
+                for what in (model, pipe):
+                    state, _ = self.trained(what, *run)
+                    self.sameBits(dict(expected), {name: state[name] for name in expected}, f"{text} of {what}, {parts} micro-batches")
+
+    def testLearningRates(self):
+        model, pipe, batch = self.family("mlp")
+        inputs = torch.load(batch)
+        cosine = [(s + 1) / 3 if s < 2 else 0.1 + 0.9 * (1 + math.cos(math.pi * (s - 2) / 4)) / 2 for s in range(6)]
+        step = [0.5 ** (s // 2) for s in range(6)]
+        for text, factors in (("cosine,warmup=2,floor=0.1", cosine), ("step,every=2,gamma=0.5", step)):
+            expected = inPython(model, inputs, 2, 6, OPTIMIZERS["sgd,lr=0.1"], rates=lambda s: 0.1 * factors[s])
+            for what in (model, pipe):
+                done = self.pipec(0, "pipe-run", what, "--train", "--inputs", batch, "--microbatches", 2, "--steps", 6, "--optimizer", "sgd,lr=0.1",
+                                  "--lr-schedule", text, "--output", "state.pt", "--force", "--json")
+                rates = [json.loads(line)["lr"] for line in done.out.splitlines()[:6]]
+                self.assertTrue(all(abs(a - 0.1 * b) < 1e-12 for a, b in zip(rates, factors)), (text, rates))
+                state = torch.load("state.pt")
+                self.sameBits(dict(expected), {name: state[name] for name in expected}, f"{text} of {what}")
+
+    def testFrozenParameters(self):
+        model, pipe, batch = self.family("gpt", 4, "--tied", "replicate")
+        before = torch.jit.load(model).state_dict()
+        frozen = ["--freeze", "words.*,layers.1.*"]
+        states = []
+        for what in (model, pipe):
+            state, gradients = self.trained(what, "--train", "--inputs", batch, "--microbatches", 2, "--steps", 2, *SGD, *frozen)
+            self.assertFalse([name for name in gradients if name.startswith(("words.", "head.", "layers.1."))])
+            self.sameBits(before["layers.1.wide.weight"], state["layers.1.wide.weight"])
+            self.sameBits(before["head.weight"], state["head.weight"])
+            self.assertFalse(torch.equal(before["layers.0.wide.weight"], state["layers.0.wide.weight"]))
+            states.append((state, gradients))
+        self.sameBits(states[0][1], states[1][1], "gradients")
+        self.refused(USAGE, ["--freeze: expected names of parameters, got wrods", "the first parameter is words.weight"], "pipe-run", pipe, "--train",
+                     "--inputs", batch, "--freeze", "wrods")
+
+    def testTiesStayOne(self):
+        """Copies of a weight in several stages stay equal, and near the unsplit model's."""
+        for name in ("gpt", "translator"):
+            for mode in ("transmit", "replicate"):
+                model, pipe, batch = self.family(name, 4, "--tied", mode)
+                run = ["--train", "--inputs", batch, "--microbatches", 4, "--steps", 5, *SGD]
+                expected, grads = self.trained(model, *run)
+                for schedule in ("gpipe", "zb-v"):
+                    state, found = self.trained(pipe, *run, "--schedule", schedule)
+                    for key in state:
+                        self.assertLess((state[key].double() - expected[key].double()).norm(), 1e-4 * (1 + expected[key].double().norm()), key)
+                    self.assertEqual(set(found), set(grads))
+                    if "head.weight" in state:
+                        self.sameBits(state["head.weight"], state["words.weight"])
+                # The same bits on every run.
+                self.sameBits(self.trained(pipe, *run)[0], self.trained(pipe, *run)[0])
+
+    def testSamplesFromAFile(self):
+        model, pipe, batch = self.family("mlp")
+        x, y = torch.load(batch)
+        torch.save((x.repeat(3, 1)[:23] + torch.arange(23).unsqueeze(1) * 0.01, y.repeat(3)[:23]), "data.pt")
+        run = ["--train", "--data", "data.pt", "--batch", 10, "--epochs", 2, "--microbatches", 3, *SGD]
+        for shuffled in ([], ["--shuffle", "--seed", 7]):
+            state, _ = self.trained(model, *run, *shuffled)
+            self.sameBits(state, self.trained(pipe, *run, *shuffled)[0])
+        self.assertFalse(torch.equal(state["head.weight"], self.trained(pipe, *run)[0]["head.weight"]))
+        lines = self.pipec(0, "pipe-run", pipe, *run, "--json").out.splitlines()
+        steps = [json.loads(line) for line in lines[:6]]  # 10 + 10 + 3 samples, twice
+        self.assertEqual([step["step"] for step in steps], [1, 2, 3, 4, 5, 6])
+        report = json.loads("\n".join(lines[6:]))
+        self.assertEqual(report["loss"], [step["loss"] for step in steps])
+        self.assertEqual((report["options"]["steps"], report["options"]["batch"]), (6, 10))
+
+    def testTargets(self):
+        model, pipe, batch = self.family("mlp")
+        x, y = torch.load(batch)
+        torch.save(x, "x.pt")
+        torch.save(y, "y.pt")
+        both = self.trained(pipe, "--train", "--inputs", batch, *SGD)
+        self.sameBits(both, self.trained(pipe, "--train", "--inputs", "x.pt", "--targets", "y.pt", *SGD))
+
+    def testATableOfActions(self):
+        model, pipe, batch = self.family("unet")
+        expected = self.trained(model, "--train", "--inputs", batch, "--microbatches", 4, "--steps", 2, *SGD)
+        self.pipec(0, "pipe-schedule", "v-half", "--ranks", 2, "--microbatches", 4, "--csv", "table.csv")
+        self.sameBits(expected, self.trained(pipe, "--train", "--inputs", batch, "--schedule", "table.csv", "--steps", 2, *SGD))
+        self.pipec(0, "pipe-compile", model, "--train", "--inputs", batch, "--schedule", "table.csv", "-o", "table.pipe", "--cost", "analytic")
+        self.assertEqual(e2e.plan("table.pipe")["schedule"], "table")
+        self.sameBits(expected, self.trained("table.pipe", "--train", "--inputs", batch, "--steps", 2, *SGD))
+        self.pipec(0, "pipe-schedule", "1f1b", "--ranks", 3, "--microbatches", 4, "--csv", "three.csv", "--force")
+        self.refused(USAGE, "expected a table of 4 stages, got 3", "pipe-run", pipe, "--train", "--inputs", batch, "--schedule", "three.csv")
+
+    def testUpdatesNothingWithoutAnOptimizer(self):
+        model, pipe, batch = self.family("mlp")
+        before = torch.jit.load(model).state_dict()
+        state, gradients = self.trained(pipe, "--train", "--inputs", batch, "--steps", 2)
+        self.sameBits(dict(before), {name: state[name] for name in before})
+        self.assertEqual(len(gradients), len(before))
+
+    def testGradientsAreThoseBeforeClipping(self):
+        model, pipe, batch = self.family("mlp")
+        free = self.trained(pipe, "--train", "--inputs", batch, "--microbatches", 4, "--optimizer", "sgd,lr=0.1")
+        for what in (model, pipe):
+            clipped = self.trained(what, "--train", "--inputs", batch, "--microbatches", 4, "--optimizer", "sgd,lr=0.1", "--clip-norm", 0.01)
+            self.sameBits(free[1], clipped[1])
+            self.assertFalse(torch.equal(free[0]["head.weight"], clipped[0]["head.weight"]))
+
+    def testNotFinite(self):
+        x = torch.randn(4, 4)
+        x[2] = 0
+        run = [*self.saved(Explodes, torch.randn(4, 4)), "--microbatches", 4, "--optimizer", "sgd,lr=0.1"]
+        torch.save((x,), "batch.pt")
+        for what in ("m.pt", "m.pipe"):
+            self.refused(NOT_FINITE, ["micro-batch 2: expected a finite loss, got -inf", "help: --on-nan skip"], "pipe-run", what, *run)
+            state, _ = self.trained(what, *run, "--on-nan", "skip", "--steps", 2)
+            before = torch.jit.load("m.pt").state_dict()
+            self.sameBits(before["a.weight"], state["a.weight"], "skipped steps update nothing")
+            done = e2e.run("pipe-run", what, *run, "--on-nan", "skip:2", "--steps", 5)
+            self.assertEqual(done.code, NOT_FINITE, done)
+            self.assertIn("step 2: expected fewer than 2 steps in a row", done.err)
+
+    def testAStageThatFails(self):
+        run = [*self.saved(Raises, torch.randn(8, 4)), "--microbatches", 4, *SGD]
+        x = torch.randn(8, 4)
+        x[7] = 200
+        torch.save((x,), "batch.pt")
+        done = self.refused(USAGE, ["stage 1", "micro-batch 3", "over a hundred"], "pipe-run", "m.pipe", *run)
+        self.assertRegex(done.err, r"error: step 1: stage 1 \(.*\), micro-batch 3: ")
+
+    def testAMeanThatIsNoMeanOfMeans(self):
+        """Said with both numbers by the compile."""
+        target = torch.randint(1, 8, (4, 5))
+        target[:2, 1:] = 0
+        torch.save((torch.randint(0, 8, (4, 5)), target), "batch.pt")
+        torch.manual_seed(0)
+        torch.jit.script(Masked()).save("m.pt")
+        done = self.pipec(0, "pipe-compile", "m.pt", "--train", "--stages", 2, "--inputs", "batch.pt", "--cost", "analytic", "--schedule", "1f1b", "-o", "m.pipe")
+        self.assertRegex(done.err, r"warning: the result is the mean over micro-batches, which differs from the whole batch \([\d.]+ for the whole batch, [\d.]+")
+
+    def testOneModeIsNotTheOther(self):
+        model, pipe, batch = self.family("mlp")
+        self.refused(USAGE, ["expected an artifact compiled for inference, got one compiled for training", "pipe-run --train"], "pipe-run", pipe, "--inputs",
+                     batch)
+        self.pipec(0, "pipe-compile", model, "--stages", 2, "--inputs", batch, "--cost", "analytic", "-o", "infer.pipe")
+        self.refused(USAGE, ["expected an artifact compiled for training, got one compiled for inference", "pipe-compile --train"], "pipe-run", "infer.pipe",
+                     "--train", "--inputs", batch)
+
+    def testOptionsThatDoNotFit(self):
+        model, pipe, batch = self.family("mlp")
+        run = ["--train", "--inputs", batch]
+        for what in (model, pipe):
+            for options, saying in (
+                    (["--optimizer", "sdg"], 'expected one of sgd, adam, adamw, rmsprop, adagrad, got "sdg"'),
+                    (["--optimizer", "sgd,lr=fast"], 'expected a number for lr, got "fast"'),
+                    (["--optimizer", "sgd,rate=1"], "expected settings of sgd: lr, momentum, dampening, weight_decay, nesterov"),
+                    (["--optimizer", "adam,beta1=1"], "beta1: expected at least 0 and less than 1, got 1"),
+                    (["--optimizer", "sgd,nesterov=1"], "expected a momentum"),
+                    (["--clip-norm", 1], "--clip-norm: expected --optimizer with it"),
+                    ([*SGD, "--clip-norm", 0], "--clip-norm: expected more than 0, got 0"),
+                    ([*SGD, "--lr-schedule", "sine"], "expected one of constant, cosine, linear, step"),
+                    ([*SGD, "--lr-schedule", "step"], "every: expected a whole number of at least 1, got 0"),
+                    (["--on-nan", "ignore"], "--on-nan: expected stop, skip or skip:N, got ignore"),
+                    (["--steps", 0], "--steps: expected at least 1, got 0"),
+                    (["--batch", 4], "--batch: expected --data with it"),
+                    (["--loss-reduction", "max"], "--loss-reduction: expected mean or sum, got max"),
+                    (["--repeat", 3], "--repeat: expected it without --train"),
+            ):
+                self.refused(USAGE, saying, "pipe-run", what, *run, *options)
+        self.refused(USAGE, "--data: expected --batch with it", "pipe-run", pipe, "--train", "--data", batch)
+        self.refused(USAGE, "--optimizer: expected --train with it", "pipe-run", pipe, "--inputs", batch, *SGD)
+        self.refused(USAGE, ["expected the name of a schedule, got zb-h", "did you mean zb-h1"], "pipe-run", pipe, *run, "--schedule", "zb-h")
+        self.refused(USAGE, "expected a schedule of a training, got forward-only", "pipe-run", pipe, *run, "--schedule", "forward-only")
+
+    def testParametersOfOneMemory(self):
+        class Views(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a = nn.Parameter(torch.randn(4, 4))
+                self.b = nn.Parameter(self.a.data.t())
+
+            def forward(self, x: Tensor) -> Tensor:
+                return ((torch.tanh(x @ self.a)) @ self.b).mean()
+
+        torch.jit.trace(Views(), (torch.randn(2, 4),), check_trace=False).save("views.pt")
+        torch.save((torch.randn(2, 4),), "batch.pt")
+        self.refused(4, ["got a and b, which are different tensors of one memory"], "pipe-compile", "views.pt", "--train", "--stages", 2, "--inputs", "batch.pt",
+                     "--cost", "analytic")
+
+    def testTheExampleOfTheDocumentation(self):
+        model, _, batch = self.family("gpt")
+        done = e2e.run(e2e.BIN / "pipec-training-example", model, batch, "example.pipe")
+        self.assertEqual(done.code, 0, done)
+        losses = [float(text) for text in re.findall(r"loss (\S+)", done.out)]
+        self.assertEqual(len(losses), 5)
+        self.assertLess(losses[-1], losses[0])
+        state = torch.load("example.pipe.state.pt")
+        torch.jit.load(model).load_state_dict(state)  # the author's model takes it
+
+
+if __name__ == "__main__":
+    e2e.main()
