@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compiler/planner/Items.h"
+#include "compiler/planner/WorkClock.h"
 
 #include <chrono>
 #include <memory>
@@ -9,14 +10,17 @@
 
 namespace pipec {
 
-/// A time limit with its start. If `counted`, each question whether the time is up counts as a
-/// fixed time, so the result does not depend on the machine.
+/// What a limit counts. Questions: each question whether the time is up counts as a fixed time.
+/// Work: what WorkClock counts. The result of a search then does not depend on the machine.
+enum class TimeCount { Time, Questions, Work };
+
+/// A time limit with its start.
 class Deadline {
 public:
-  explicit Deadline(double seconds, bool counted = false)
-      : start_(Clock::now()), limit_(seconds),
-        questions_(counted ? std::make_shared<uint64_t>(0) : nullptr) {}
-  double elapsed() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+  explicit Deadline(double seconds, TimeCount count = TimeCount::Time)
+      : count_(count), start_(now()), limit_(seconds),
+        questions_(count == TimeCount::Questions ? std::make_shared<uint64_t>(0) : nullptr) {}
+  double elapsed() const { return now() - start_; }
   bool passed() const {
     if (questions_)
       return double(++*questions_) * kSecondsPerQuestion > limit_;
@@ -31,10 +35,16 @@ public:
   }
 
 private:
-  using Clock = std::chrono::steady_clock;
+  double now() const {
+    if (count_ == TimeCount::Work)
+      return WorkClock::seconds();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+  }
+
   static constexpr double kSecondsPerQuestion = 0.0005; // about the rate at which searches ask
-  Clock::time_point start_;
-  double limit_;
+  TimeCount count_;
+  double start_, limit_;
   std::shared_ptr<uint64_t> questions_; // asked so far, over all deadlines with the same start
 };
 

@@ -10,6 +10,14 @@ namespace {
 
 constexpr size_t kMostAttempts = 3; // to make a schedule fit with its messages
 
+// How often the actions of a schedule are walked over, about.
+constexpr uint64_t kPassesToMake = 2, kPassesToSimulate = 8;
+
+/// F, I and W of each stage and micro-batch.
+uint64_t actionsOf(const StagedWork &work) {
+  return 3 * work.plan.stages.size() * static_cast<uint64_t>(work.shape.microBatches);
+}
+
 } // namespace
 
 int64_t ScheduleCandidate::mostBytes() const {
@@ -27,7 +35,10 @@ ScheduleRequest CandidateTrial::requestFor(const ScheduleCandidate &candidate, i
   request.memoryText = memoryText_;
   request.leastMemory = &leastMemory;
   request.refineActions = work.refineActions;
-  request.timeIsUp = [this] { return deadline_.passed(); };
+  request.timeIsUp = [this, actions = actionsOf(work)] {
+    WorkClock::spend(actions); // it is asked once per schedule that it plays
+    return deadline_.passed();
+  };
   for (size_t r = 0; r < work.limitBytes.size(); ++r)
     request.memoryLimit = std::min(
         request.memoryLimit, std::max<int64_t>(0, work.limitBytes[r] - work.fixed(r) - spare));
@@ -53,6 +64,7 @@ llvm::Expected<bool> CandidateTrial::tryOnce(const Generator &generator,
   const StagedWork &work = *candidate.work;
   int64_t leastMemory = -1;
   const ScheduleRequest request = requestFor(candidate, leastMemory, spare);
+  WorkClock::spend(kPassesToMake * actionsOf(work));
   llvm::Expected<Schedule> schedule = makeSchedule(generator, request);
   if (generator.looksAtCosts && deadline_.passed())
     complete_ = false;
@@ -103,6 +115,7 @@ llvm::Expected<bool> CandidateTrial::simulateCandidate(Schedule schedule,
   const StagedWork &work = *candidate.work;
   RunShape shape = work.shape;
   shape.recompute = candidate.recompute;
+  WorkClock::spend(kPassesToSimulate * actionsOf(work));
   llvm::Expected<Program> program = lower(schedule, work.plan, shape);
   if (!program)
     return program.takeError();

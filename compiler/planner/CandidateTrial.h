@@ -36,7 +36,7 @@ class CandidateTrial {
 public:
   /// `memoryText`: the form of memory in messages; null: "5 bytes".
   CandidateTrial(double seconds, std::string (*memoryText)(int64_t bytes))
-      : deadline_(seconds), memoryText_(memoryText) {}
+      : deadline_(seconds, TimeCount::Work), memoryText_(memoryText) {}
 
   /// Fills the candidate and keeps it if it is the best so far. Returns false if it needs too much
   /// memory. Messages need memory that generators which choose by memory do not count; a retry
@@ -52,7 +52,7 @@ public:
 
   bool outOfTime() const { return deadline_.passed(); }
   /// Starts the time limit again.
-  void restartTime() { deadline_ = Deadline(deadline_.limit()); }
+  void restartTime() { deadline_ = Deadline(deadline_.limit(), TimeCount::Work); }
   /// False if the time was up before or while a schedule was made.
   bool complete() const { return complete_; }
   void setIncomplete() { complete_ = false; }

@@ -17,17 +17,19 @@ namespace {
 
 constexpr size_t kMostPoints = 4000;  // of which every one is looked at
 constexpr size_t kMostSearched = 6;   // for which schedules are made that look at costs
+constexpr size_t kMostSearchedOfAll = 60; // the same where every cut is looked at
 constexpr size_t kMostSmallest = 8;   // that are looked at for the least memory
 constexpr size_t kMostMoved = 300;    // pipelines tried while boundaries are moved; with schedules
 constexpr size_t kMostMovedSlow = 40; // that look at costs
 constexpr size_t kSteps[] = {1, 2, 4, 8};
 constexpr double kLeastSeconds = 0.5;    // for what a pipeline needs
-constexpr size_t kQuickActions = 50'000; // that such schedules play, but for the best pipeline
+constexpr size_t kQuickActions = 50'000; // that such schedules play
+constexpr size_t kRefinedActions = 200'000; // the same for the best pipeline
 
 class JointSearch {
 public:
   explicit JointSearch(const JointRequest &request)
-      : request_(request), stages_(request.problem), deadline_(request.seconds),
+      : request_(request), stages_(request.problem), deadline_(request.seconds, TimeCount::Work),
         search_(optionsOf(request)) {}
 
   llvm::Expected<JointOutcome> run() {
@@ -185,7 +187,7 @@ private:
 
   StagedWork refined() const {
     StagedWork work = *search_.best()->work;
-    work.refineActions = ScheduleRequest().refineActions;
+    work.refineActions = kRefinedActions;
     return work;
   }
 
@@ -209,7 +211,10 @@ private:
         reached[candidate.work->tag] =
             std::min(reached[candidate.work->tag], candidate.step.value_or(candidate.atLeast));
     const bool fits = search_.best();
-    const size_t most = result_.everyCut ? kMostPoints : fits ? kMostSearched : kMostSmallest;
+    const size_t most = result_.everyCut && fits ? kMostSearchedOfAll
+                        : result_.everyCut       ? kMostPoints
+                        : fits                   ? kMostSearched
+                                                 : kMostSmallest;
     const std::vector<size_t> order =
         fits ? pointsBy(result_.points.size(),
                         [&](size_t i) { return std::pair(reached[i], bounds_[i]); })
@@ -278,7 +283,7 @@ private:
   /// What fits after all was not tried before time was up: it is the answer. The search for the
   /// least memory has as much time again.
   llvm::Expected<JointOutcome> nothingFits() {
-    const Deadline answer(request_.seconds);
+    const Deadline answer(request_.seconds, TimeCount::Work);
     const size_t most = result_.everyCut ? kMostPoints : kMostSmallest;
     std::optional<LeastMemory> least;
     std::optional<ErrorText> why;

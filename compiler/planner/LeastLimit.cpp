@@ -62,7 +62,7 @@ public:
   using Search = llvm::function_ref<llvm::Expected<JointOutcome>(const JointRequest &)>;
   LimitSearch(const JointRequest &request, MemoryNeed known, Search search)
       : request_(request), less_(request), search_(search),
-        clock_(std::min(request.leastSeconds, request.seconds)),
+        clock_(std::min(request.leastSeconds, request.seconds), TimeCount::Work),
         tooLittle_(smallestMemory(request.problem)), known_(std::move(known)) {}
 
   llvm::Expected<JointOutcome> run() {

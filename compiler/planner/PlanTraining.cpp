@@ -237,7 +237,7 @@ llvm::Error layOut(const ScheduleCandidate &best, PlannedTraining &plan) {
 /// Where nothing fits, the smallest micro-batches need least. Both searches have the time of one.
 llvm::Expected<JointOutcome> search(JointRequest &request) {
   constexpr double kSecondsAgain = 1;
-  const Deadline clock(request.seconds);
+  const Deadline clock(request.seconds, TimeCount::Work);
   if (request.smallest)
     request.least = LeastWanted::OfLookedAt;
   llvm::Expected<JointOutcome> outcome = searchJointly(request);

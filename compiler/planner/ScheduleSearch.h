@@ -15,7 +15,7 @@ struct SearchOptions {
   /// Auto: of up to four stages every choice is tried (not by schedules that look at costs), of
   /// more the one that gives most bytes for its time comes first.
   RecomputeChoice recompute = RecomputeChoice::Auto;
-  double seconds = 30; // then no further schedule is tried, and the current one is cut short
+  double seconds = 30; // of WorkClock; then no further schedule is tried, and the current one is cut short
   /// The form of memory in messages; null: "5 bytes".
   std::string (*memoryText)(int64_t bytes) = nullptr;
   /// The help text if nothing fits.
@@ -35,7 +35,7 @@ struct SearchOutcome {
 };
 
 /// Works are added one after the other. A good first work saves time, because works that cannot
-/// beat the best so far are skipped. Deterministic unless the time limit strikes. One thread.
+/// beat the best so far are skipped. Deterministic. One thread.
 class ScheduleSearch {
 public:
   explicit ScheduleSearch(SearchOptions options);

@@ -14,6 +14,8 @@
 
 #include <cmath>
 #include <map>
+#include <set>
+#include <utility>
 
 namespace pipec {
 
@@ -117,12 +119,13 @@ private:
     const std::vector<bool> none(plan_.stages.size(), false);
     if (llvm::Error error = trainStages(run, *expected, none))
       return error;
+    if (std::exchange(hasSplit_, true))
+      return llvm::Error::success();
     std::vector<bool> split;
     for (const std::string &why : whyWhole_)
       split.push_back(why.empty());
     if (llvm::Error error = trainStages(run, *expected, split))
       return error;
-    result_.runs += run.calls.size();
     return llvm::Error::success();
   }
 
@@ -230,10 +233,24 @@ private:
   Plan &plan_;
   size_t loss_;
   std::vector<std::string> whyWhole_;
+  bool hasSplit_ = false; // some run, with split backwards
   ComparedGradients result_;
 };
 
 } // namespace
+
+std::vector<ExampleRun> runsToTrain(llvm::ArrayRef<ExampleRun> runs) {
+  std::vector<ExampleRun> result;
+  std::set<std::pair<bool, int64_t>> seen; // sizes
+  for (const ExampleRun &run : runs) {
+    bool isNew = false;
+    for (int64_t size : run.batch)
+      isNew |= seen.insert({run.otherSizes, size}).second;
+    if (isNew)
+      result.push_back(run);
+  }
+  return result;
+}
 
 llvm::Expected<ComparedGradients> compareGradients(const std::string &path, const SourceMode &mode,
                                                    const std::string &directory, Plan &plan,

@@ -9,14 +9,17 @@ namespace pipec {
 struct ComparedGradients {
   size_t gradients = 0;              // that reach a tensor, of one run
   size_t tied = 0;                   // of these: summed over stages, in another order
-  size_t runs = 0;                   // each with whole and with split backwards
   std::vector<std::string> whyWhole; // per stage: why its backward cannot be split; empty: it can
   std::vector<std::string> warnings; // of losses that are not finite
 };
 
+/// Those that compareGradients() is given: the example, and the first ones that have other batch
+/// sizes. That values of equal sizes give equal bits is shown by forwards.
+std::vector<ExampleRun> runsToTrain(llvm::ArrayRef<ExampleRun> runs);
+
 /// Trains the stages in `directory`, one after the other, and the source on the same micro-batches;
-/// random operators draw from one seed. Loss and gradients must be bit-identical with whole and
-/// with split backwards; where a weight is used by several stages its gradient may be off by a
+/// random operators draw from one seed. Loss and gradients must be bit-identical with whole
+/// backwards, and on the first run with split ones; where a weight is used by several stages its gradient may be off by a
 /// relative L2 of 1e-6, or 8 roundings of a narrower dtype. Sets requiresGrad of plan.channels as the run shows it. `loss`: the output
 /// leaf. Errors: Internal naming the first gradient that differs and both numbers; Usage where the
 /// source's own backward fails.
