@@ -1,6 +1,7 @@
 #include "compiler/Merge.h"
 
 #include "compiler/Import.h"
+#include "compiler/MergeOutput.h"
 #include "compiler/emit/StageEmitter.h"
 #include "ir/Refusals.h"
 #include "ir/TensorKey.h"
@@ -13,8 +14,6 @@
 #include "passes/PassManager.h"
 #include "passes/analysis/TopLevel.h"
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <map>
 
@@ -23,26 +22,6 @@ namespace pipec {
 namespace {
 
 namespace fs = std::filesystem;
-
-llvm::Error existsAlready(const std::string &output) {
-  return makeError(ExitCode::Usage, output + ": exists already", "pass --force to replace it");
-}
-
-llvm::Error checkOutput(const std::string &output, bool force) {
-  std::error_code ignored;
-  fs::path parent = fs::path(output).parent_path();
-  if (fs::is_directory(output, ignored))
-    return makeError(ExitCode::Usage,
-                     output + ": expected the name of a file to write, got a directory");
-  if (fs::exists(parent / "MANIFEST", ignored) && fs::exists(parent / "plan.json", ignored))
-    return makeError(ExitCode::Usage,
-                     fmt::format("{}: {} is an artifact, and a file added to it would damage it",
-                                 output, parent.empty() ? "." : parent.string()),
-                     "choose a path outside the artifact");
-  if (!force && fs::exists(output, ignored))
-    return existsAlready(output);
-  return llvm::Error::success();
-}
 
 /// The stages, after the proof that they are what the plan says.
 llvm::Expected<Relinked> linked(const Artifact &artifact) {
@@ -201,15 +180,11 @@ llvm::Error compareWithStages(const std::string &path, const Relinked &stages) {
   return compareSignatures(stages.model.signature, model->signature);
 }
 
-llvm::Error cannotWrite(const std::string &output, int error) {
-  return failf(ExitCode::IO, "{}: cannot write: {}", output, std::strerror(error));
-}
-
 } // namespace
 
 llvm::Expected<MergeReport> mergeArtifact(const std::string &directory, const std::string &output,
                                           bool force) {
-  if (llvm::Error error = checkOutput(output, force))
+  if (llvm::Error error = checkMergeOutput(output, force))
     return std::move(error);
   llvm::Expected<Artifact> artifact = openArtifact(directory);
   if (!artifact)
@@ -224,11 +199,11 @@ llvm::Expected<MergeReport> mergeArtifact(const std::string &directory, const st
     return std::move(error);
   NewFile file(output);
   if (file.error())
-    return cannotWrite(output, file.error());
+    return cannotWriteMerged(output, file.error());
   if (llvm::Error error = emitModel(stages->model, file))
     return std::move(error);
   if (file.error())
-    return cannotWrite(output, file.error());
+    return cannotWriteMerged(output, file.error());
   if (llvm::Error error = guardTorchError(ExitCode::Internal, "reading the merged model back",
                                           [&] { return compareWithStages(file.path(), *stages); }))
     return std::move(error);
@@ -239,11 +214,8 @@ llvm::Expected<MergeReport> mergeArtifact(const std::string &directory, const st
   report.bytes = static_cast<int64_t>(fs::file_size(file.path(), ignored));
   report.warnings = artifact->warnings;
   report.plan = std::move(artifact->plan);
-  file.publish(/*replace=*/force);
-  if (file.error() == EEXIST)
-    return existsAlready(output);
-  if (file.error())
-    return cannotWrite(output, file.error());
+  if (llvm::Error error = publishMerged(file, output, force))
+    return std::move(error);
   return report;
 }
 

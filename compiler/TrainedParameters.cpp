@@ -1,5 +1,6 @@
 #include "compiler/TrainedParameters.h"
 
+#include "ir/Refusals.h"
 #include "ir/TensorKey.h"
 #include "ir/autograd/ModelGradients.h"
 #include "ir/text/TensorText.h"
@@ -40,12 +41,8 @@ llvm::Error refuseOverlaps(const std::vector<TrainedTensor> &tensors) {
   std::map<int64_t, size_t> first;
   for (size_t i = 0; i < tensors.size(); ++i)
     if (const auto [known, isNew] = first.emplace(storages[i], i); !isNew && storages[i] >= 0)
-      return makeError(
-          ExitCode::Unsupported,
-          fmt::format("--train: expected parameters with memory of their own, got {} and {}, which "
-                      "are different tensors of one memory",
-                      tensors[known->second].names.front(), tensors[i].names.front()),
-          "make one of them a buffer, or compute it from the other in forward");
+      return refuseWith(Refusal::ParametersOfOneMemory, tensors[known->second].names.front(),
+                        tensors[i].names.front());
   return llvm::Error::success();
 }
 
@@ -58,13 +55,7 @@ llvm::Error refuseTrainedContainers(const StagedModel &model) {
         isTrained = isTrained || (tensor.defined() && tensor.requires_grad());
       });
     if (isTrained)
-      return makeError(
-          ExitCode::Unsupported,
-          fmt::format("--train: expected parameters that are attributes of a module, got a {} of "
-                      "trained tensors: {}",
-                      attribute.value.tagKind(), attribute.name),
-          "make each of them a parameter and use the parameters in forward, or turn their "
-          "requires_grad off");
+      return refuseWith(Refusal::TrainedContainer, attribute.name, attribute.value.tagKind());
   }
   return llvm::Error::success();
 }
@@ -86,10 +77,13 @@ llvm::Expected<TrainingPlan> trainingPlanOf(const StagedModel &model, const Plan
   training.loss = loss;
   training.whyWhole.resize(plan.stages.size());
   for (const TrainedTensor &tensor : tensors) {
+    llvm::Expected<std::string> dtype = dtypeText(tensor.tensor.scalar_type());
+    if (!dtype)
+      return withContext(dtype.takeError(), "--train: parameter " + tensor.names.front());
     TrainedParameter parameter;
     parameter.name = tensor.names.front();
     parameter.otherNames.assign(tensor.names.begin() + 1, tensor.names.end());
-    parameter.dtype = llvm::cantFail(dtypeText(tensor.tensor.scalar_type()));
+    parameter.dtype = *dtype;
     parameter.shape = tensor.tensor.sizes().vec();
     parameter.strides = tensor.tensor.strides().vec();
     for (const std::string &name : tensor.names)

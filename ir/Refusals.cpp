@@ -89,6 +89,19 @@ constexpr RefusalRow kRefusals[] = {
      "A values file (--inputs, --expect) holds a tensor of a dtype that torch.save writes in its "
      "own form: uint16, uint32, uint64, float8 and others. A model may compute with these dtypes, "
      "and pipe-run writes results of them."},
+    {Refusal::ParametersOfOneMemory, "parameters-of-one-memory",
+     "--train: {} and {} are different parameters of one memory",
+     "make one of them a buffer, or compute it from the other in forward",
+     "Two parameters are different tensors of one memory: a view of another parameter, or the same "
+     "elements twice. An update of one changes the other in PyTorch, but stages have memory of "
+     "their own. A parameter with several names is one tensor and trains."},
+    {Refusal::TrainedContainer, "trained-container",
+     "--train: {} is a {} that holds trained tensors",
+     "make each of them a parameter of a module and use that in forward, or turn their requires_grad "
+     "off",
+     "Trained tensors are in a list, a dict or an object that is no attribute of a module by itself, "
+     "so neither an optimizer nor a gradient has a name for them. Lists of parameters that are "
+     "attributes, as LSTM has them, are no such case."},
     {Refusal::TooFewPlaces, "too-few-places",
      "{} stages requested; this model can be cut into at most {}: {}",
      "request fewer stages, or change what keeps operators together",

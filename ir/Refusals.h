@@ -28,6 +28,8 @@ enum class Refusal {
   TypeOfModel,
   ResultWithoutForm,
   ValuesDtype,
+  ParametersOfOneMemory,
+  TrainedContainer,
   TooFewPlaces,
   CutNotPossible,
 };

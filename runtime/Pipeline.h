@@ -109,8 +109,9 @@ public:
   /// One step of a training on one batch: forwards and backwards of all micro-batches under the
   /// schedule, then the optimizer. Loss and gradients have the bits of Reference::step, except that
   /// those of weights in several stages are summed in another order. Arguments and errors as for
-  /// infer(), and NotFinite 11. A failed step changes nothing, unless it fails inside an optimizer:
-  /// the pipeline is unusable then.
+  /// infer(), and NotFinite 11. A failed step changes nothing, with two exceptions: one that
+  /// fails inside an optimizer makes the pipeline unusable; the last of too many skipped steps
+  /// (TrainingOptions::mostSkipped) is over when it fails.
   llvm::Expected<TrainedStep> step(const ValueTree &arguments, StepStats *stats = nullptr);
   llvm::Expected<TrainedStep> step(const std::vector<c10::IValue> &inputs,
                                    StepStats *stats = nullptr);

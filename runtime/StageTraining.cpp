@@ -163,7 +163,7 @@ llvm::Error StageTraining::addOne(std::vector<ValueGradients> found) {
       continue;
     }
     if (llvm::any_of(found[a], [](const at::Tensor &each) { return each.defined(); }))
-      return failf(ExitCode::Unsupported, "{}: expected a tensor as parameter {}, got a {}",
+      return failf(ExitCode::BadArtifact, "{}: expected a tensor as parameter {}, got a {}",
                    executor_.title(), plan_.attributes[a].name, value.tagKind());
   }
   return llvm::Error::success();

@@ -1,7 +1,10 @@
 // pipe-merge: the stages of an artifact as one ordinary TorchScript model again.
 #include "compiler/Merge.h"
+#include "compiler/MergeInto.h"
 #include "ir/support/Json.h"
 #include "ir/support/ShownStream.h"
+#include "ir/support/Words.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 #include "tools/cli/ArtifactParts.h"
 #include "tools/cli/LoadLibrary.h"
@@ -16,10 +19,24 @@ namespace {
 StringOption artifact(cl::Positional, cl::Required, cl::value_desc("MODEL.pipe"),
                       cl::desc("the artifact that pipe-compile wrote"));
 StringOption output("o", cl::value_desc("MODEL.pt"), cl::desc("the TorchScript file to write"));
+StringOption into("into", cl::value_desc("MODEL.pt"),
+                  cl::desc("write the author's own file with these weights: its other methods, "
+                           "training flags and names stay"));
+StringOption state("state", cl::value_desc("FILE"),
+                   cl::desc("with --into: the weights that pipe-run --train --output wrote (default: "
+                            "those of the artifact)"));
 FlagOption force("force", cl::desc("replace an existing file"));
 FlagOption json("json", cl::desc("print one JSON document"));
 StringListOption libraries("load-library", cl::value_desc("LIB.so"),
                            cl::desc("load custom operators that the stages use"));
+
+constexpr size_t kMostNames = 3;
+
+std::string someOf(std::vector<std::string> names) {
+  const size_t others = names.size() > kMostNames ? names.size() - kMostNames : 0;
+  names.resize(names.size() - others);
+  return llvm::join(names, ", ") + (others ? fmt::format(" and {} others", others) : "");
+}
 
 void printDocument(const MergeReport &report) {
   toStdout() << printJson(llvm::json::Object{
@@ -51,6 +68,34 @@ void printText(const MergeReport &report) {
              << '\n';
 }
 
+/// Puts weights into the author's file instead of merging the stages.
+llvm::Error runInto() {
+  llvm::Expected<MergeIntoReport> report = mergeInto(artifact, state, into, output, force);
+  if (!report)
+    return report.takeError();
+  if (!report->kept.empty())
+    printNote(fmt::format("{} of {} {} as they were, for the compiled method does not use them: {}",
+                          counted(report->kept.size(), "tensor"), into.getValue(),
+                          report->kept.size() == 1 ? "is" : "are",
+                          someOf(report->kept)));
+  if (json)
+    toStdout() << printJson(llvm::json::Object{
+        {"schema_version", 1},
+        {"options", llvm::json::Object{{"artifact", artifact.getValue()},
+                                       {"into", into.getValue()},
+                                       {"state", state.getValue()},
+                                       {"o", output.getValue()},
+                                       {"force", force.getValue()},
+                                       {"load_library", llvm::json::Array(libraries)}}},
+        {"tensors", static_cast<int64_t>(report->tensors)},
+        {"kept", llvm::json::Array(report->kept)},
+        {"bytes", report->bytes}});
+  else
+    toStdout() << "replaced " << counted(report->tensors, "tensor") << " of " << into << "\nwrote "
+               << output << " (" << formatBytes(report->bytes) << ")\n";
+  return llvm::Error::success();
+}
+
 llvm::Expected<ExitCode> run() {
   if (output.empty())
     return makeError(ExitCode::Usage, "-o: expected the file to write, got none",
@@ -58,6 +103,14 @@ llvm::Expected<ExitCode> run() {
   for (const std::string &library : libraries)
     if (llvm::Error error = loadLibrary(library))
       return error;
+  if (given(state) && !given(into))
+    return makeError(ExitCode::Usage, "--state: expected --into with it, got none",
+                     "pass --into with the model that was compiled");
+  if (given(into)) {
+    if (llvm::Error error = runInto())
+      return std::move(error);
+    return ExitCode::Success;
+  }
   llvm::Expected<MergeReport> report = mergeArtifact(artifact, output, force);
   if (!report)
     return report.takeError();
@@ -77,7 +130,8 @@ int main(int argc, char **argv) {
                   {"pipe-merge",
                    "makes one ordinary TorchScript model from an artifact's stages",
                    "MODEL.pipe -o MODEL.pt [options]",
-                   {"pipe-merge model.pipe -o merged.pt"},
+                   {"pipe-merge model.pipe -o merged.pt",
+                    "pipe-merge model.pipe --state trained.pt --into model.pt -o trained-model.pt"},
                    [] { return artifactParts(artifact); }},
                   run);
 }

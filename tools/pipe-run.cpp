@@ -449,7 +449,7 @@ llvm::Error refuseWithTraining() {
 }
 
 llvm::Expected<ExitCode> run() {
-  llvm::Expected<bool> isTraining = TrainCommand::isWanted();
+  llvm::Expected<bool> isTraining = TrainCommand::isWanted(given(inputsOption), force);
   if (!isTraining)
     return isTraining.takeError();
   std::optional<TrainingOptions> training;

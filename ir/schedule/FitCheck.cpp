@@ -28,6 +28,7 @@ public:
     if (shape_.microBatches < 1 || shape_.microBatches > INT32_MAX || shape_.replicas < 1)
       return misfit("expected at least one micro-batch and one replica, got {} and {}",
                     shape_.microBatches, shape_.replicas);
+    nextForward_.assign(plan_.stages.size(), 0);
     seen_.assign(plan_.stages.size() * static_cast<size_t>(shape_.microBatches), 0);
     for (size_t r = 0; r < schedule_.ranks.size(); ++r)
       for (const Action &action : schedule_.ranks[r])
@@ -59,8 +60,23 @@ private:
     if (seen & bitOf(action.kind))
       return misfit("{} appears twice", here());
     seen |= bitOf(action.kind);
+    if (action.kind == ActionKind::Forward)
+      if (llvm::Error error = readForward(action, here()))
+        return error;
     if ((seen & kWholeBit) && (seen & (kInputBit | kWeightBit)))
       return misfit("{}: the backward is whole (B) or in two pieces (I, W), got both", here());
+    return llvm::Error::success();
+  }
+
+  /// State reaches micro-batches in their order, whatever the order of all else.
+  llvm::Error readForward(const Action &action, const std::string &here) {
+    const std::vector<std::string> &state = plan_.stages[action.stage].effects.stateWrites;
+    if (!state.empty() && action.microBatch != nextForward_[action.stage])
+      return misfit("{}: stage {} writes state ({}), so its forwards come in the order of "
+                    "micro-batches: expected micro-batch {}, got {}",
+                    here, action.stage, state.front(), nextForward_[action.stage],
+                    action.microBatch);
+    ++nextForward_[action.stage];
     return llvm::Error::success();
   }
 
@@ -90,7 +106,8 @@ private:
   const Schedule &schedule_;
   const Plan &plan_;
   const RunShape &shape_;
-  std::vector<uint8_t> seen_; // per stage and micro-batch: bits
+  std::vector<uint8_t> seen_;        // per stage and micro-batch: bits
+  std::vector<int64_t> nextForward_; // per stage: the micro-batch
 };
 
 } // namespace

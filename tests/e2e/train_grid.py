@@ -49,10 +49,10 @@ def cells(names, everything):
             continue
         random.Random(name).shuffle(all_cells)
         wanted = {pair for cell in all_cells for pair in pairs(cell)}
-        for cell in all_cells:
-            if sum(pair in wanted for pair in pairs(cell)) >= (4 if len(wanted) > 40 else 1):
-                rows.append(cell)
-                wanted -= set(pairs(cell))
+        while wanted:
+            best = max(all_cells, key=lambda cell: sum(pair in wanted for pair in pairs(cell)))
+            rows.append(best)
+            wanted -= set(pairs(best))
     return rows
 
 
@@ -87,10 +87,10 @@ class TrainGrid(e2e.Case):
                 for recompute in RECOMPUTE:
                     model, batch = self.made[name]
                     self.pipec(0, "pipe-compile", model, "--train", "--stages", stages, "--inputs", batch, "--cost", "analytic", "--schedule", "1f1b",
-                               "--recompute", recompute, "-o", f"{name}.{stages}.{recompute}.pipe")
+                               "--recompute", recompute, "-o", f"{name}.{stages}.{recompute}.pipe", "--force")
             for micro in MICRO_BATCHES:
                 self.pipec(0, "pipe-run", model, "--train", "--inputs", batch, "--microbatches", micro, *OPTIMIZER, "--emit-grads",
-                           f"{name}.{micro}.grads.pt", "--output", f"{name}.{micro}.state.pt")
+                           f"{name}.{micro}.grads.pt", "--output", f"{name}.{micro}.state.pt", "--force")
         with ThreadPoolExecutor(2) as pool:
             found = list(pool.map(self.one, rows))
         if file:
@@ -107,7 +107,7 @@ class TrainGrid(e2e.Case):
         name, stages, recompute, schedule, micro = row
         out = "-".join(map(str, row))
         done = e2e.run("pipe-run", f"{name}.{stages}.{recompute}.pipe", "--train", "--inputs", self.made[name][1], "--microbatches", micro, "--schedule",
-                       schedule, *OPTIMIZER, "--emit-grads", f"{out}.grads.pt", "--output", f"{out}.state.pt")
+                       schedule, *OPTIMIZER, "--emit-grads", f"{out}.grads.pt", "--output", f"{out}.state.pt", "--force")
         if done.code:
             return f"wrong: exit {done.code}: {done.err.strip()}"
         worst = None

@@ -3,6 +3,7 @@ import json
 import math
 import re
 import sys
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -273,25 +274,13 @@ class TrainRuns(e2e.Case):
                     (["--repeat", 3], "--repeat: expected it without --train"),
             ):
                 self.refused(USAGE, saying, "pipe-run", what, *run, *options)
+        self.refused(USAGE, "--data: expected it without --inputs", "pipe-run", pipe, *run, "--data", batch, "--batch", 2)
+        Path("there.pt").write_text("")
+        self.refused(USAGE, "--emit-grads: expected a new file, got there.pt", "pipe-run", pipe, *run, "--emit-grads", "there.pt")
         self.refused(USAGE, "--data: expected --batch with it", "pipe-run", pipe, "--train", "--data", batch)
         self.refused(USAGE, "--optimizer: expected --train with it", "pipe-run", pipe, "--inputs", batch, *SGD)
         self.refused(USAGE, ["expected the name of a schedule, got zb-h", "did you mean zb-h1"], "pipe-run", pipe, *run, "--schedule", "zb-h")
         self.refused(USAGE, "expected a schedule of a training, got forward-only", "pipe-run", pipe, *run, "--schedule", "forward-only")
-
-    def testParametersOfOneMemory(self):
-        class Views(nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.a = nn.Parameter(torch.randn(4, 4))
-                self.b = nn.Parameter(self.a.data.t())
-
-            def forward(self, x: Tensor) -> Tensor:
-                return ((torch.tanh(x @ self.a)) @ self.b).mean()
-
-        torch.jit.trace(Views(), (torch.randn(2, 4),), check_trace=False).save("views.pt")
-        torch.save((torch.randn(2, 4),), "batch.pt")
-        self.refused(4, ["got a and b, which are different tensors of one memory"], "pipe-compile", "views.pt", "--train", "--stages", 2, "--inputs", "batch.pt",
-                     "--cost", "analytic")
 
     def testTheExampleOfTheDocumentation(self):
         model, _, batch = self.family("gpt")

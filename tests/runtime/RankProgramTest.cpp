@@ -88,15 +88,54 @@ TEST(RankProgram, AMissingValueIsAnInternalError) {
                          "stage 1 reads channel 0 of micro-batch 0"));
 }
 
-TEST(RankProgram, ATrainingIsRefused) {
+TEST(RankProgram, OpsThatTheRuntimeLacksAreRefused) {
   Plan plan = smallPlan({});
   Program program;
-  for (const Op &op : {Op{OpKind::Backward, 1}, Op{OpKind::Optimize, 1},
-                       Op{OpKind::Post, 1, 0, 0, 0, Payload::Gradient}}) {
-    program.ranks = {{}, {op}, {}};
+  for (OpKind kind : {OpKind::Reduce, OpKind::Finite}) {
+    program.ranks = {{}, {Op{kind, 1}}, {}};
     EXPECT_TRUE(failedWith(resolve(program, 1, plan, 1), ExitCode::Internal,
-                           "this runtime runs inferences only"));
+                           "this runtime has no such op"));
   }
+}
+
+TEST(RankProgram, GradientsGoFromReaderToReaderThroughOneSlot) {
+  // Channel 1 goes from stage 0 to stages 1 and 2.
+  Plan plan = chainPlan({0, 1, 1});
+  connect(plan, 0, {1, 2});
+  RunShape shape;
+  shape.train = shape.norm = true;
+  shape.microBatches = 1;
+  Schedule schedule;
+  using enum ActionKind;
+  schedule.ranks = {{{Forward, 0, 0}, {FullBackward, 0, 0}},
+                    {{Forward, 1, 0}, {Forward, 2, 0}, {InputGrad, 2, 0}, {WeightGrad, 2, 0},
+                     {FullBackward, 1, 0}}};
+  llvm::Expected<Program> program = lower(schedule, plan, shape);
+  ASSERT_TRUE(succeeded(program));
+  llvm::Expected<RankProgram> rank = resolve(*program, 1, plan, 1);
+  ASSERT_TRUE(succeeded(rank));
+  const Step *first = nullptr, *second = nullptr, *send = nullptr, *forward = nullptr;
+  for (const Step &step : rank->steps) {
+    first = step.kind == OpKind::InputGrad ? &step : first;
+    second = step.kind == OpKind::Backward ? &step : second;
+    forward = step.kind == OpKind::Forward && step.stage == 2 ? &step : forward;
+    if (step.kind == OpKind::Send && step.payload == Payload::Gradient && step.channel == 2)
+      send = &step;
+  }
+  ASSERT_TRUE(first && second && send && forward);
+  EXPECT_TRUE(forward->split);
+  EXPECT_FALSE(forward->recompute);
+  auto slotOf = [&](const Step &step, size_t channel) {
+    for (size_t i = 0; i < step.inputs.size(); ++i)
+      if (plan.stages[step.stage].inputs[i].index == channel)
+        return step.inputs[i].index;
+    return kNoSlot;
+  };
+  EXPECT_NE(slotOf(*first, 2), kNoSlot);
+  EXPECT_EQ(slotOf(*first, 2), slotOf(*second, 2));
+  EXPECT_EQ(send->slot, slotOf(*second, 2));
+  // What stage 2 sends nobody but stage 1 adds to: the message is stage 1's.
+  EXPECT_EQ(send->message, 2 * plan.stages.size() + 1);
 }
 
 } // namespace

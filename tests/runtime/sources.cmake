@@ -10,4 +10,6 @@ list(APPEND PIPEC_RUNTIME_SOURCES
   support/TestModels.cpp
   runtime/CudaTest.cpp
   runtime/TransportConformance.cpp
-  runtime/FailedCallsTest.cpp)
+  runtime/FailedCallsTest.cpp
+  runtime/TrainingSettingsTest.cpp
+  runtime/CollectivesTest.cpp)

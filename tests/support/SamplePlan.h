@@ -5,6 +5,7 @@
 #include "ir/plan/Chain.h"
 #include "ir/plan/DefaultValue.h"
 #include "ir/plan/Plan.h"
+#include "ir/plan/PlanNames.h"
 
 #include <random>
 
@@ -175,6 +176,22 @@ inline Plan richPlan() {
   plan.mode = Mode::Train;
   plan.obligations = {Obligation::recompute("aten::size", 1, 1)};
   plan.normalisation = {"false", {"encoder.norm"}, {"2:0-3,7"}};
+  return plan;
+}
+
+/// The same with what a training needs. The shared weights are one parameter each.
+inline Plan trainedPlan() {
+  Plan plan = richPlan();
+  plan.stages[0].attributes[1].requiresGrad = plan.stages[2].attributes[1].requiresGrad = true;
+  TrainingPlan &training = plan.training.emplace();
+  training.loss = 2;
+  training.parameters = {
+      {"embedding.weight", {"alias.weight", "head.weight"}, "float32", {2, 1}, {1, 1}, {{2, 0}, {0, 0}}},
+      {"shared", {}, "float32", {2}, {1}, {{2, 1}, {0, 1}}}};
+  training.whyWhole = {"", "", "one use of a weight feeds several operators"};
+  training.recompute = {0, 2};
+  plan.requiredFeatures = featuresOf(plan);
+  plan.scheduleName = "zb-h1";
   return plan;
 }
 

@@ -93,7 +93,7 @@ TEST(DefaultValue, keepsTuplesApartFromLists) {
 }
 
 TEST(Plan, roundTrips) {
-  for (const Plan &plan : {richPlan(), chainPlan({0}), chainPlan({0, 1, 0, 1})}) {
+  for (const Plan &plan : {richPlan(), trainedPlan(), chainPlan({0}), chainPlan({0, 1, 0, 1})}) {
     std::string text = toJson(plan);
     llvm::Expected<Plan> back = read(text);
     ASSERT_TRUE(succeeded(back)) << text;
@@ -106,6 +106,43 @@ TEST(Plan, roundTrips) {
     llvm::Expected<Plan> back = read(toJson(plan));
     ASSERT_TRUE(succeeded(back));
     EXPECT_EQ(*back, plan);
+  }
+}
+
+TEST(Plan, ATrainingIsVerified) {
+  struct Case {
+    void (*damage)(Plan &plan);
+    const char *message;
+  };
+  const Case cases[] = {
+      {[](Plan &plan) { plan.mode = Mode::Infer; }, "training: expected mode train, got infer"},
+      {[](Plan &plan) { plan.training->loss = 7; }, "training: no result 7"},
+      {[](Plan &plan) { plan.training->whyWhole.pop_back(); },
+       "training: why_whole: expected 3 stages, got 2"},
+      {[](Plan &plan) { plan.training->recompute = {2, 0}; },
+       "training: recompute: expected stages below 3, ascending, got 0"},
+      {[](Plan &plan) { plan.training->parameters[0].uses.clear(); },
+       "training: parameter embedding.weight: expected a stage that reads it, got none"},
+      {[](Plan &plan) { std::swap(plan.training->parameters[0].uses[0],
+                                  plan.training->parameters[0].uses[1]); },
+       "expected stages from the last to the first, got 2 after 0"},
+      {[](Plan &plan) { plan.training->parameters[1].uses[0].port = 9; },
+       "no attribute 9 of stage 2"},
+      {[](Plan &plan) { plan.training->parameters[1].uses[0].port = 0; }, "has another name"},
+      {[](Plan &plan) { plan.training->parameters[1].dtype = "int64"; },
+       "expected a floating dtype, got \"int64\""},
+      {[](Plan &plan) { plan.training->parameters[1].strides.clear(); },
+       "expected 1 strides, got 0"},
+      {[](Plan &plan) { plan.training->parameters[0].uses.pop_back(); }, "no stage holds it"},
+      {[](Plan &plan) { plan.scheduleName = "zb h1"; }, "schedule: expected"},
+      {[](Plan &plan) { plan.training.reset(); }, ""}};
+  ASSERT_FALSE(static_cast<bool>(verify(trainedPlan())));
+  for (const Case &one : cases) {
+    Plan plan = trainedPlan();
+    one.damage(plan);
+    const ErrorText error = describe(verify(plan));
+    EXPECT_EQ(error.code, ExitCode::BadArtifact) << one.message;
+    EXPECT_NE(error.message.find(one.message), std::string::npos) << error.message;
   }
 }
 

@@ -98,6 +98,17 @@ TEST(Lower, refusesSchedulesThatDoNotFit) {
         << c.csv;
 }
 
+TEST(Lower, stateReachesMicroBatchesInTheirOrder) {
+  Plan plan = chainPlan({0, 1});
+  const Schedule schedule = llvm::cantFail(scheduleFromCsv("0F1,0F0\n1F1,1F0\n"));
+  EXPECT_TRUE(succeeded(lower(schedule, plan, 2)));
+  plan.stages[1].effects.stateWrites = {"norm.running_mean"};
+  EXPECT_TRUE(failedWith(lower(schedule, plan, 2), ExitCode::Usage,
+                         "schedule: rank 1: 1F1: stage 1 writes state (norm.running_mean), so its "
+                         "forwards come in the order of micro-batches: expected micro-batch 0, got "
+                         "1"));
+}
+
 TEST(Lower, refusesAScheduleThatDeadlocks) {
   Plan plan = chainPlan({0, 1, 0});
   llvm::Expected<Schedule> schedule = scheduleFromCsv("2F0,0F0\n1F0\n");

@@ -58,7 +58,8 @@ StringListOption freeze("freeze",
                         cl::value_desc("NAME,..."), cl::CommaSeparated, cl::cat(category));
 StringOption onNan("on-nan",
                    cl::desc("with --train: stop with exit 11 where a loss or gradient is not "
-                            "finite, or skip the update, at most N times in a row (default: stop)"),
+                            "finite, or skip the update of such a step, but stop at the N-th in a row "
+                            "(default: stop)"),
                    cl::value_desc("stop|skip[:N]"), cl::init("stop"), cl::cat(category));
 StringOption reduction("loss-reduction",
                        cl::desc("with --train: the loss of a batch is the mean of those of the "
@@ -183,7 +184,7 @@ llvm::Expected<TrainingBatches> batchesFor(const Trainer &trainer, const std::st
 
 } // namespace
 
-llvm::Expected<bool> TrainCommand::isWanted() {
+llvm::Expected<bool> TrainCommand::isWanted(bool hasInputs, bool replaces) {
   cl::Option *const ofTraining[] = {&targets,   &data,     &batch,  &epochs, &shuffle,
                                     &steps,     &optimizer, &lrSchedule, &clipNorm, std::addressof(freeze),
                                     &onNan,     &reduction, &lossOutput, &emitGrads};
@@ -204,6 +205,9 @@ llvm::Expected<bool> TrainCommand::isWanted() {
     if (given(*option) && !given(data))
       return failf(ExitCode::Usage, "{}: expected --data with it, got none",
                    spelledOption(option->ArgStr));
+  if (given(data) && hasInputs)
+    return makeError(ExitCode::Usage, "--data: expected it without --inputs, got both",
+                     "the file of --data holds a pair (inputs, targets)");
   if (given(data) && given(targets))
     return makeError(ExitCode::Usage, "--targets: expected it without --data, got both",
                      "the file of --data holds a pair (inputs, targets)");
@@ -215,6 +219,11 @@ llvm::Expected<bool> TrainCommand::isWanted() {
   if (given(clipNorm) && !(clipNorm > 0))
     return failf(ExitCode::Usage, "--clip-norm: expected more than 0, got {}",
                  clipNorm.getValue().value);
+  std::error_code ignored;
+  if (given(emitGrads) && !replaces && std::filesystem::exists(emitGrads.getValue(), ignored))
+    return makeError(ExitCode::Usage,
+                     "--emit-grads: expected a new file, got " + emitGrads + ", which exists",
+                     "pass --force to replace it");
   if (reduction != "mean" && reduction != "sum")
     return failf(ExitCode::Usage, "--loss-reduction: expected mean or sum, got {}",
                  reduction.getValue());

@@ -23,8 +23,8 @@ struct Trainer {
 class TrainCommand {
 public:
   /// Whether --train was given. Errors: Usage for an option of a training without it, and for
-  /// numbers that do not fit together.
-  static llvm::Expected<bool> isWanted();
+  /// numbers that do not fit together. hasInputs: --inputs was given; replaces: --force.
+  static llvm::Expected<bool> isWanted(bool hasInputs, bool replaces);
   /// Without learning rates, whose steps only run() knows.
   static llvm::Expected<TrainingOptions> options();
   /// Trains, prints each step, writes what was asked for. `output`: empty, or a file for parameters

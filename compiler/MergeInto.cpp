@@ -1,0 +1,153 @@
+#include "compiler/MergeInto.h"
+
+#include "compiler/MergeOutput.h"
+#include "ir/SourceMode.h"
+#include "ir/TorchError.h"
+#include "ir/artifact/ArtifactDir.h"
+#include "ir/artifact/Relink.h"
+#include "ir/support/NewFile.h"
+#include "ir/torchfile/TorchFile.h"
+#include "ir/values/Values.h"
+
+#include <fmt/ranges.h>
+
+#include <ATen/core/Dict.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/serialization/export.h>
+
+#include <filesystem>
+#include <map>
+#include <set>
+
+namespace pipec {
+
+namespace {
+
+using Weights = std::map<std::string, at::Tensor>;
+
+llvm::Expected<Weights> weightsOfFile(const std::string &path) {
+  llvm::Expected<c10::IValue> value = readValue(path);
+  if (!value)
+    return value.takeError();
+  Weights weights;
+  bool isState = value->isGenericDict();
+  if (isState)
+    for (const auto &entry : value->toGenericDict()) {
+      isState = isState && entry.key().isString() && entry.value().isTensor();
+      if (isState)
+        weights.emplace(entry.key().toStringRef(), entry.value().toTensor());
+    }
+  if (!isState || weights.empty())
+    return makeError(ExitCode::Unreadable,
+                     path + ": expected a dict of tensors by name, got something else",
+                     "pass the file that pipe-run --train --output wrote");
+  return weights;
+}
+
+llvm::Expected<Weights> weightsOfArtifact(const std::string &directory) {
+  llvm::Expected<Artifact> artifact = openArtifact(directory);
+  if (!artifact)
+    return artifact.takeError();
+  llvm::Expected<Relinked> stages = relink(artifact->directory, artifact->plan);
+  if (!stages)
+    return withContext(stages.takeError(), directory);
+  Weights weights;
+  for (const Attribute &attribute : stages->model.attributes) {
+    const bool isWeight =
+        attribute.kind == AttributeKind::Parameter || attribute.kind == AttributeKind::Buffer;
+    if (!isWeight || !attribute.value.isTensor() || !attribute.value.toTensor().defined())
+      continue;
+    weights.emplace(attribute.name, attribute.value.toTensor());
+    for (const std::string &other : attribute.otherNames)
+      weights.emplace(other, attribute.value.toTensor());
+  }
+  return weights;
+}
+
+std::string described(const at::Tensor &tensor) {
+  return fmt::format("{}[{}]", c10::toString(tensor.scalar_type()),
+                     fmt::join(tensor.sizes().begin(), tensor.sizes().end(), ", "));
+}
+
+/// Parameters and buffers by name; persistent or not.
+Weights tensorsOf(const torch::jit::Module &module) {
+  Weights tensors;
+  for (const auto &[name, tensor] : module.named_parameters(/*recurse=*/true))
+    tensors.emplace(name, tensor);
+  for (const auto &[name, tensor] : module.named_buffers(/*recurse=*/true))
+    if (tensor.defined())
+      tensors.emplace(name, tensor);
+  return tensors;
+}
+
+llvm::Error replaceAll(torch::jit::Module &module, const std::string &model,
+                       const Weights &weights, MergeIntoReport &report) {
+  const Weights own = tensorsOf(module);
+  for (const auto &[name, weight] : weights) {
+    const auto found = own.find(name);
+    if (found == own.end())
+      return makeError(ExitCode::Usage,
+                       fmt::format("{}: expected a parameter or buffer {}, got none of this name",
+                                   model, name),
+                       "pass the file that was compiled");
+    if (found->second.sizes() != weight.sizes() ||
+        found->second.scalar_type() != weight.scalar_type())
+      return makeError(ExitCode::Usage,
+                       fmt::format("{}: expected {} for {}, got {}", model,
+                                   described(found->second), name, described(weight)),
+                       "pass the file that was compiled");
+  }
+  return guardTorchVoid(ExitCode::Other, "replacing weights", [&] {
+    c10::AutoGradMode noGrad(false);
+    std::set<const void *> replaced; // a tensor may have several names
+    for (const auto &[name, tensor] : own) {
+      const auto found = weights.find(name);
+      if (found == weights.end()) {
+        report.kept.push_back(name);
+        continue;
+      }
+      at::Tensor target = tensor;
+      if (replaced.insert(target.unsafeGetTensorImpl()).second)
+        target.copy_(found->second);
+    }
+    report.tensors = replaced.size();
+  });
+}
+
+} // namespace
+
+llvm::Expected<MergeIntoReport> mergeInto(const std::string &directory, const std::string &state,
+                                          const std::string &model, const std::string &output,
+                                          bool force) {
+  if (llvm::Error error = checkMergeOutput(output, force))
+    return std::move(error);
+  llvm::Expected<Weights> weights =
+      state.empty() ? weightsOfArtifact(directory) : weightsOfFile(state);
+  if (!weights)
+    return weights.takeError();
+  llvm::Expected<torch::jit::Module> module = loadSource(model, SourceMode());
+  if (!module)
+    return module.takeError();
+  MergeIntoReport report;
+  if (llvm::Error error = replaceAll(*module, model, *weights, report))
+    return std::move(error);
+  NewFile file(output);
+  if (file.error())
+    return cannotWriteMerged(output, file.error());
+  if (llvm::Error error = guardTorchVoid(ExitCode::IO, output + ": cannot write",
+                                         [&] {
+        torch::jit::ExportModule(*module, [&](const void *bytes, size_t size) {
+          file.write(bytes, size);
+          return size;
+        });
+      }))
+    return std::move(error);
+  std::error_code ignored;
+  report.bytes = static_cast<int64_t>(std::filesystem::file_size(file.path(), ignored));
+  if (llvm::Error error = publishMerged(file, output, force))
+    return std::move(error);
+  return report;
+}
+
+} // namespace pipec

@@ -1,0 +1,29 @@
+// Puts weights back into the author's own file. No LibTorch.
+#pragma once
+
+#include "ir/support/Failure.h"
+
+#include <string>
+#include <vector>
+
+namespace pipec {
+
+struct MergeIntoReport {
+  size_t tensors = 0;            // that were replaced; one with several names counts once
+  std::vector<std::string> kept; // parameters and buffers of the file that are as they were
+  int64_t bytes = 0;             // of the new file
+};
+
+/// Writes `model`, the author's file, to `output` with other weights: those of `state`, a dict by
+/// name as pipe-run --train --output writes it, or with an empty `state` those of the artifact in
+/// `directory`. Methods, training flags, names and all else are the author's. The file appears
+/// complete or not at all. Errors:
+///   Usage 2        `output` exists without `force`, is a directory, or would lie in an artifact; a
+///                  tensor of another shape or dtype, or with a name that the model does not have
+///   Unreadable 3   `model` is no TorchScript, `state` no dict of tensors
+///   BadArtifact 5, Version 6, IO 8
+llvm::Expected<MergeIntoReport> mergeInto(const std::string &directory, const std::string &state,
+                                          const std::string &model, const std::string &output,
+                                          bool force = false);
+
+} // namespace pipec

@@ -1,0 +1,48 @@
+#include "compiler/MergeOutput.h"
+
+#include "ir/support/Error.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+namespace pipec {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+llvm::Error existsAlready(const std::string &output) {
+  return makeError(ExitCode::Usage, output + ": exists already", "pass --force to replace it");
+}
+
+} // namespace
+
+llvm::Error checkMergeOutput(const std::string &output, bool force) {
+  std::error_code ignored;
+  fs::path parent = fs::path(output).parent_path();
+  if (fs::is_directory(output, ignored))
+    return makeError(ExitCode::Usage,
+                     output + ": expected the name of a file to write, got a directory");
+  if (fs::exists(parent / "MANIFEST", ignored) && fs::exists(parent / "plan.json", ignored))
+    return makeError(ExitCode::Usage,
+                     fmt::format("{}: {} is an artifact, and a file added to it would damage it",
+                                 output, parent.empty() ? "." : parent.string()),
+                     "choose a path outside the artifact");
+  if (!force && fs::exists(output, ignored))
+    return existsAlready(output);
+  return llvm::Error::success();
+}
+
+llvm::Error cannotWriteMerged(const std::string &output, int error) {
+  return failf(ExitCode::IO, "{}: cannot write: {}", output, std::strerror(error));
+}
+
+llvm::Error publishMerged(NewFile &file, const std::string &output, bool force) {
+  file.publish(/*replace=*/force);
+  if (file.error() == EEXIST)
+    return existsAlready(output);
+  return file.error() ? cannotWriteMerged(output, file.error()) : llvm::Error::success();
+}
+
+} // namespace pipec

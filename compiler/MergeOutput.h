@@ -1,0 +1,17 @@
+// The file that a merge writes.
+#pragma once
+
+#include "ir/support/Failure.h"
+#include "ir/support/NewFile.h"
+
+#include <string>
+
+namespace pipec {
+
+/// Errors: Usage for a directory, a place in an artifact, and an existing file without `force`.
+llvm::Error checkMergeOutput(const std::string &output, bool force);
+llvm::Error cannotWriteMerged(const std::string &output, int error);
+/// Errors: Usage if the file exists without `force`; IO.
+llvm::Error publishMerged(NewFile &file, const std::string &output, bool force);
+
+} // namespace pipec

@@ -1,0 +1,119 @@
+// The texts of optimizers and learning rates, frozen names, and the numbers of a step.
+#include "runtime/training/Freeze.h"
+#include "runtime/training/GradientNorm.h"
+#include "runtime/training/LearningRates.h"
+#include "runtime/training/OptimizerText.h"
+#include "runtime/training/RootScale.h"
+#include "runtime/training/StepNumbers.h"
+#include "tests/support/Matchers.h"
+
+#include <ATen/ops/full.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace pipec {
+namespace {
+
+TEST(OptimizerText, RoundTrips) {
+  for (const SettingsRow &row : optimizerRows()) {
+    const NamedSettings settings = take(parseOptimizer(row.name));
+    EXPECT_EQ(settings.settings, row.defaults);
+    EXPECT_EQ(take(parseOptimizer(toString(settings))), settings);
+  }
+  const NamedSettings given = take(parseOptimizer("SGD, lr = 0.5, weight-decay=1e-3"));
+  EXPECT_EQ(given["lr"], 0.5);
+  EXPECT_EQ(given["weight_decay"], 1e-3);
+  EXPECT_EQ(given["momentum"], 0);
+  EXPECT_EQ(take(parseOptimizer(toString(given))), given);
+}
+
+TEST(OptimizerText, MistakesAreNamed) {
+  for (const auto &[text, part] : {std::pair("", "expected one of sgd"),
+                                   {"sgd,lr", "expected a number for lr, got \"\""},
+                                   {"sgd,lr=inf", "expected a number for lr, got \"inf\""},
+                                   {"adam,lr=-1", "lr: expected at least 0, got -1"},
+                                   {"adam,amsgrad=2", "amsgrad: expected 0 or 1, got 2"},
+                                   {"adamw,beta2=1", "beta2: expected at least 0 and less than 1"},
+                                   {"adagrad,momentum=1", "expected settings of adagrad: lr,"}}) {
+    const ErrorText error = errorOf(parseOptimizer(text));
+    EXPECT_EQ(error.code, ExitCode::Usage);
+    EXPECT_NE(error.message.find(part), std::string::npos) << text << ": " << error.message;
+  }
+}
+
+TEST(LearningRates, FactorsFollowTheirFormulas) {
+  const LearningRates constant;
+  EXPECT_EQ(constant.factorAt(0), 1);
+  EXPECT_EQ(constant.factorAt(1000), 1);
+  const LearningRates warm = take(LearningRates::parse("constant,warmup=4", 0));
+  EXPECT_DOUBLE_EQ(warm.factorAt(0), 0.2);
+  EXPECT_DOUBLE_EQ(warm.factorAt(3), 0.8);
+  EXPECT_EQ(warm.factorAt(4), 1);
+  const LearningRates linear = take(LearningRates::parse("linear,floor=0.2", 10));
+  EXPECT_EQ(linear.factorAt(0), 1);
+  EXPECT_DOUBLE_EQ(linear.factorAt(5), 0.6);
+  EXPECT_DOUBLE_EQ(linear.factorAt(10), 0.2);
+  EXPECT_DOUBLE_EQ(linear.factorAt(50), 0.2);
+  const LearningRates cosine = take(LearningRates::parse("cosine,steps=8", 10));
+  EXPECT_DOUBLE_EQ(cosine.factorAt(4), 0.5);
+  EXPECT_NEAR(cosine.factorAt(8), 0, 1e-15);
+  const LearningRates step = take(LearningRates::parse("step,every=3,gamma=0.5", 10));
+  EXPECT_EQ(step.factorAt(2), 1);
+  EXPECT_EQ(step.factorAt(3), 0.5);
+  EXPECT_EQ(step.factorAt(6), 0.25);
+  EXPECT_EQ(errorOf(LearningRates::parse("cosine", 0)).code, ExitCode::Usage); // of how many steps?
+}
+
+TEST(Freeze, NamesAndBeginnings) {
+  const std::vector<std::vector<std::string>> names = {{"a.weight", "tied.weight"}, {"a.bias"}, {"b"}};
+  EXPECT_EQ(take(frozen({}, names)), std::vector<bool>({false, false, false}));
+  EXPECT_EQ(take(frozen({"a.*"}, names)), std::vector<bool>({true, true, false}));
+  EXPECT_EQ(take(frozen({"tied.weight", "b"}, names)), std::vector<bool>({true, false, true}));
+  EXPECT_EQ(take(frozen({"*"}, names)), std::vector<bool>({true, true, true}));
+  EXPECT_NE(errorOf(frozen({"a"}, names)).message.find("got a"), std::string::npos);
+}
+
+TEST(RootScale, CountsSamples) {
+  const std::vector<at::Tensor> mean = rootScales({3, 1}, LossReduction::Mean);
+  EXPECT_EQ(mean[0].item<float>(), 0.75f);
+  EXPECT_EQ(mean[1].item<float>(), 0.25f);
+  EXPECT_EQ(rootScales({3, 1}, LossReduction::Sum)[0].item<float>(), 1.f);
+  const std::vector<at::Tensor> losses = {at::scalar_tensor(2.0), at::scalar_tensor(4.0)};
+  EXPECT_EQ(totalLoss(losses, mean), 2.5);
+}
+
+TEST(StepNumbers, TheFirstThatIsNotFiniteIsNamed) {
+  const auto nameOf = [](size_t parameter) { return "parameter p" + std::to_string(parameter); };
+  StepNumbers numbers = {{0, at::scalar_tensor(3.0)}, {1, at::scalar_tensor(4.0)}};
+  EXPECT_EQ(take(judge(numbers, false, nameOf)).total.item<double>(), 5);
+  numbers[1] = at::scalar_tensor(NAN);
+  ErrorText error = errorOf(judge(numbers, false, nameOf));
+  EXPECT_EQ(error.code, ExitCode::NotFinite);
+  EXPECT_EQ(error.message, "parameter p1: expected finite gradients, got the norm nan");
+  EXPECT_FALSE(take(judge(numbers, true, nameOf)).isFinite);
+  numbers[-3] = at::scalar_tensor(INFINITY);
+  error = errorOf(judge(numbers, false, nameOf));
+  EXPECT_EQ(error.message, "micro-batch 2: expected a finite loss, got inf");
+}
+
+TEST(StepNumbers, SkippedStepsInARow) {
+  SkippedSteps steps;
+  for (bool skipped : {true, false, true})
+    EXPECT_FALSE(static_cast<bool>(steps.note(skipped, 2)));
+  EXPECT_EQ(describe(steps.note(true, 2)).code, ExitCode::NotFinite);
+}
+
+TEST(GradientNorm, ClipsAllByOneFactor) {
+  std::vector<at::Tensor> gradients = {at::full({1}, 3.0), at::Tensor(), at::full({1}, 4.0)};
+  const at::Tensor total = totalNorm({gradientNorm(gradients[0]), gradientNorm(gradients[2])});
+  clipGradients(gradients, total, 10);
+  EXPECT_EQ(gradients[0].item<float>(), 3);
+  clipGradients(gradients, total, 1);
+  EXPECT_NEAR(gradients[0].item<float>(), 0.6, 1e-6);
+  EXPECT_NEAR(gradients[2].item<float>(), 0.8, 1e-6);
+}
+
+} // namespace
+} // namespace pipec
