@@ -307,9 +307,10 @@ llvm::Error CompileRun::proveGradients(const std::vector<ExampleRun> &runs, Plan
     return compared.takeError();
   const size_t whole =
       llvm::count_if(compared->whyWhole, [](const std::string &why) { return !why.empty(); });
-  report_.tested.push_back(fmt::format(
-      "the loss and {} have the same bits as the source's, in {}, with split backwards in the first",
-      counted(compared->gradients, "gradient"), countedRuns(runs)));
+  report_.tested.push_back(fmt::format("the loss and {} have the same bits as the source's, in {}, "
+                                       "with split backwards in the first",
+                                       counted(compared->gradients, "gradient"),
+                                       countedRuns(runs)));
   if (compared->tied > 0)
     report_.tested.back() += fmt::format("; {} summed over several stages: equal within 1e-6",
                                          counted(compared->tied, "gradient"));

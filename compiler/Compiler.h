@@ -76,6 +76,9 @@ struct CompileOptions {
   std::vector<std::pair<std::string, MergeRule>> merges;
   std::vector<std::pair<std::string, Tie::Mode>> tied; // name "" is the default for all
   Mode mode = Mode::Infer; // Train: cuts and all else are planned for training
+  /// Of Mode::Train: a file with a module whose forward takes the model's results and then targets,
+  /// and returns the loss. It becomes a part of the model; empty: the model returns its loss.
+  std::string loss;
   std::string
       lossOutput;        // of Mode::Train: path of the result that is the loss; empty: the only one
   bool planOnly = false; // of Mode::Train: a model without a loss can be planned, not saved

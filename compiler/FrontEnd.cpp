@@ -12,6 +12,7 @@
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Words.h"
 #include "ir/text/CanonicalText.h"
+#include "ir/torchfile/JoinLoss.h"
 #include "ir/values/Values.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -91,7 +92,8 @@ llvm::Expected<Model> FrontEnd::flatten(TypeAnswers answers) {
   if (llvm::Error error = checkNames(options_))
     return std::move(error);
   phases_.begin("reading the model");
-  llvm::Expected<Model> imported = importModel(path_, options_.method);
+  llvm::Expected<Model> imported =
+      importModel(path_, options_.loss.empty() ? options_.method : kLossMethod, sourceMode());
   if (!imported)
     return imported.takeError();
   imported->mode = options_.mode;
@@ -173,6 +175,8 @@ SourceMode FrontEnd::sourceMode() const {
   if (options_.trainingFlag != TrainingFlag::Saved)
     mode.training = options_.trainingFlag == TrainingFlag::True;
   mode.keepEval = options_.keepEval;
+  mode.loss = options_.loss;
+  mode.lossMethod = options_.method;
   return mode;
 }
 

@@ -25,8 +25,9 @@
 
 namespace pipec {
 
-llvm::Expected<Model> importModel(const std::string &path, const std::string &method) {
-  llvm::Expected<torch::jit::Module> module = loadMapped(path);
+llvm::Expected<Model> importModel(const std::string &path, const std::string &method,
+                                  const SourceMode &mode) {
+  llvm::Expected<torch::jit::Module> module = loadJoined(path, mode);
   if (!module)
     return module.takeError();
   llvm::Expected<torch::jit::Method> found = methodOf(*module, path, method);

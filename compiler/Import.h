@@ -17,9 +17,10 @@ constexpr uint64_t kExampleSeed = 0x9e3779b9;
 int64_t countElements(llvm::ArrayRef<c10::IValue> inputs);
 
 /// Maps `path`, copies the graph of `method` and reads its signature. Nothing is inlined; the model
-/// holds the module object. Errors: IO, Unreadable (with the existing methods if `method` does not
-/// exist).
-llvm::Expected<Model> importModel(const std::string &path, const std::string &method);
+/// holds the module object. Of `mode` only the loss matters here. Errors: IO, Unreadable (with the
+/// existing methods if `method` does not exist); those of joinLoss.
+llvm::Expected<Model> importModel(const std::string &path, const std::string &method,
+                                  const SourceMode &mode = SourceMode());
 
 /// Declared type of each argument of the method.
 std::vector<c10::TypePtr> argumentTypes(const Model &model);

@@ -81,16 +81,16 @@ Weights tensorsOf(const torch::jit::Module &module) {
   return tensors;
 }
 
-llvm::Error replaceAll(torch::jit::Module &module, const std::string &model,
-                       const Weights &weights, MergeIntoReport &report) {
+llvm::Error replaceAll(torch::jit::Module &module, const std::string &model, const Weights &weights,
+                       MergeIntoReport &report) {
   const Weights own = tensorsOf(module);
   for (const auto &[name, weight] : weights) {
     const auto found = own.find(name);
     if (found == own.end())
-      return makeError(ExitCode::Usage,
-                       fmt::format("{}: expected a parameter or buffer {}, got none of this name",
-                                   model, name),
-                       "pass the file that was compiled");
+      return makeError(
+          ExitCode::Usage,
+          fmt::format("{}: expected a parameter or buffer {}, got none of this name", model, name),
+          "pass the file that was compiled");
     if (found->second.sizes() != weight.sizes() ||
         found->second.scalar_type() != weight.scalar_type())
       return makeError(ExitCode::Usage,
@@ -135,8 +135,7 @@ llvm::Expected<MergeIntoReport> mergeInto(const std::string &directory, const st
   NewFile file(output);
   if (file.error())
     return cannotWriteMerged(output, file.error());
-  if (llvm::Error error = guardTorchVoid(ExitCode::IO, output + ": cannot write",
-                                         [&] {
+  if (llvm::Error error = guardTorchVoid(ExitCode::IO, output + ": cannot write", [&] {
         torch::jit::ExportModule(*module, [&](const void *bytes, size_t size) {
           file.write(bytes, size);
           return size;

@@ -12,6 +12,7 @@
 #include <torch/csrc/jit/api/module.h>
 
 #include <map>
+#include <set>
 
 namespace pipec {
 
@@ -33,16 +34,25 @@ std::map<std::string, std::vector<PortRef>> usesByName(const Plan &plan) {
 }
 
 /// Stages that have memory of their own would train two tensors of one memory apart.
-llvm::Error refuseOverlaps(const std::vector<TrainedTensor> &tensors) {
-  std::vector<at::Tensor> all;
-  for (const TrainedTensor &each : tensors)
-    all.push_back(each.tensor);
-  const std::vector<int64_t> storages = storageIds(all);
-  std::map<int64_t, size_t> first;
+llvm::Error refuseOverlaps(const torch::jit::Module &module) {
+  std::vector<at::Tensor> tensors;
+  std::vector<std::string> names;
+  std::set<const void *> seen;
+  for (const auto &[name, value] : module.named_attributes(/*recurse=*/true))
+    if (value.isTensor() && value.toTensor().defined() &&
+        seen.insert(value.toTensor().unsafeGetTensorImpl()).second) {
+      tensors.push_back(value.toTensor());
+      names.push_back(name);
+    }
+  const std::vector<int64_t> storages = storageIds(tensors);
+  std::map<int64_t, std::vector<size_t>> byMemory;
   for (size_t i = 0; i < tensors.size(); ++i)
-    if (const auto [known, isNew] = first.emplace(storages[i], i); !isNew && storages[i] >= 0)
-      return refuseWith(Refusal::ParametersOfOneMemory, tensors[known->second].names.front(),
-                        tensors[i].names.front());
+    if (storages[i] >= 0 && tensors[i].numel() > 0)
+      byMemory[storages[i]].push_back(i);
+  for (const auto &[storage, members] : byMemory)
+    if (members.size() > 1 &&
+        llvm::any_of(members, [&](size_t i) { return tensors[i].requires_grad(); }))
+      return refuseWith(Refusal::ParametersOfOneMemory, names[members[0]], names[members[1]]);
   return llvm::Error::success();
 }
 
@@ -63,14 +73,14 @@ llvm::Error refuseTrainedContainers(const StagedModel &model) {
 } // namespace
 
 llvm::Expected<TrainingPlan> trainingPlanOf(const StagedModel &model, const Plan &plan, size_t loss,
-                                           const std::string &path, const SourceMode &mode) {
+                                            const std::string &path, const SourceMode &mode) {
   llvm::Expected<torch::jit::Module> source = loadSource(path, mode);
   if (!source)
     return source.takeError();
   const std::vector<TrainedTensor> tensors = trainedTensors(*source);
   if (llvm::Error error = refuseTrainedContainers(model))
     return std::move(error);
-  if (llvm::Error error = refuseOverlaps(tensors))
+  if (llvm::Error error = refuseOverlaps(*source))
     return std::move(error);
   const std::map<std::string, std::vector<PortRef>> uses = usesByName(plan);
   TrainingPlan training;

@@ -12,11 +12,13 @@ namespace {
 constexpr const char *kUsual = "1f1b";
 constexpr int64_t kMicroBatchesPerRank = 2; // as planTraining
 
+/// A stage that prints would print twice.
 std::vector<size_t> recomputedStages(const CompileOptions &options, const PlannedTraining *planned,
-                                     size_t stages) {
+                                     const Plan &plan) {
   std::vector<size_t> recomputed;
-  for (size_t s = 0; s < stages; ++s)
-    if (planned ? planned->stages[s].recomputed : options.recompute == RecomputeChoice::Always)
+  for (size_t s = 0; s < plan.stages.size(); ++s)
+    if (!plan.stages[s].effects.prints &&
+        (planned ? planned->stages[s].recomputed : options.recompute == RecomputeChoice::Always))
       recomputed.push_back(s);
   return recomputed;
 }
@@ -28,7 +30,7 @@ llvm::Expected<Schedule> trainingSchedule(const CompileOptions &options,
   const size_t stages = plan.stages.size();
   if (givenTable(options)) // ranks and micro-batches follow from it
     return defaultSchedule(options, plan);
-  plan.training->recompute = recomputedStages(options, planned, stages);
+  plan.training->recompute = recomputedStages(options, planned, plan);
   plan.scheduleName = kUsual;
   if (planned)
     plan.scheduleName = planned->scheduleName;

@@ -8,9 +8,10 @@ namespace pipec {
 
 struct PlannedTraining;
 
-/// Chooses ranks, micro-batches, schedule and recomputed stages of the plan, and makes the schedule:
-/// the user's table; else what was planned; else the schedule that the options name, else 1f1b.
-/// `planned`: null where no costs are known. Errors: Usage if the numbers do not fit the schedule.
+/// Chooses ranks, micro-batches, schedule and recomputed stages of the plan, and makes the
+/// schedule: the user's table; else what was planned; else the schedule that the options name, else
+/// 1f1b. `planned`: null where no costs are known. Errors: Usage if the numbers do not fit the
+/// schedule.
 llvm::Expected<Schedule> trainingSchedule(const CompileOptions &options,
                                           const PlannedTraining *planned, Plan &plan);
 

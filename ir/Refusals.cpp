@@ -90,18 +90,29 @@ constexpr RefusalRow kRefusals[] = {
      "own form: uint16, uint32, uint64, float8 and others. A model may compute with these dtypes, "
      "and pipe-run writes results of them."},
     {Refusal::ParametersOfOneMemory, "parameters-of-one-memory",
-     "--train: {} and {} are different parameters of one memory",
-     "make one of them a buffer, or compute it from the other in forward",
-     "Two parameters are different tensors of one memory: a view of another parameter, or the same "
-     "elements twice. An update of one changes the other in PyTorch, but stages have memory of "
+     "--train: {} and {} are different tensors of one memory, and at least one of them is trained",
+     "compute one of them from the other in forward",
+     "A parameter and another parameter or buffer are different tensors of one memory: a view, or "
+     "the "
+     "same elements twice. An update of one changes the other in PyTorch, but stages have memory "
+     "of "
      "their own. A parameter with several names is one tensor and trains."},
     {Refusal::TrainedContainer, "trained-container",
      "--train: {} is a {} that holds trained tensors",
-     "make each of them a parameter of a module and use that in forward, or turn their requires_grad "
+     "make each of them a parameter of a module and use that in forward, or turn their "
+     "requires_grad "
      "off",
-     "Trained tensors are in a list, a dict or an object that is no attribute of a module by itself, "
+     "Trained tensors are in a list, a dict or an object that is no attribute of a module by "
+     "itself, "
      "so neither an optimizer nor a gradient has a name for them. Lists of parameters that are "
      "attributes, as LSTM has them, are no such case."},
+    {Refusal::StateWithGradient, "state-with-gradient",
+     "the model writes a value with a gradient into its state {}, from which the next micro-batch "
+     "would walk back into this one",
+     "write x.detach() into it",
+     "A training computes the gradients of each micro-batch on its own. State that carries a graph "
+     "from one to the next would need both at once; PyTorch refuses most such models itself, with "
+     "\"backward through the graph a second time\"."},
     {Refusal::TooFewPlaces, "too-few-places",
      "{} stages requested; this model can be cut into at most {}: {}",
      "request fewer stages, or change what keeps operators together",

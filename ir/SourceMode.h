@@ -1,4 +1,5 @@
-// Which modules of a source model are in training mode and which in evaluation mode.
+// How a source model is read: which modules are in training mode and which in evaluation mode, and
+// a loss that is joined to it.
 #pragma once
 
 #include <optional>
@@ -10,9 +11,14 @@ namespace pipec {
 /// The training flags that dropout, normalisations and similar modules read. They are as the file
 /// has them, or set for the whole model. The modules in keepEval and their submodules then have the
 /// flag off.
+///
+/// A loss in a file of its own is joined to a method of the model; the method that then is compiled
+/// or run is kLossMethod of ir/torchfile/JoinLoss.h.
 struct SourceMode {
   std::optional<bool> training;
   std::vector<std::string> keepEval;
+  std::string loss;                   // the file; empty: none
+  std::string lossMethod = "forward"; // of the model, whose results the loss takes
 };
 
 } // namespace pipec

@@ -107,8 +107,8 @@ llvm::Error Interpreter::forward(const Step &step, StepData &data, std::pair<Fen
     return inputs.takeError();
   RandomKey key{data.seed, data.step, static_cast<uint64_t>(step.microBatch)};
   llvm::Expected<std::vector<c10::IValue>> outputs =
-      training_ ? training_->stage(step.stage).forward(key, std::move(*inputs),
-                                                       {step.split, step.recompute}, busy)
+      training_ ? training_->stage(step.stage)
+                      .forward(key, std::move(*inputs), {step.split, step.recompute}, busy)
                 : executor.forward(key, std::move(*inputs), busy);
   if (!outputs)
     return outputs.takeError();
@@ -122,7 +122,8 @@ llvm::Error Interpreter::forward(const Step &step, StepData &data, std::pair<Fen
     for (size_t slot : step.outputs[i].slots)
       slots_[slot] = {(*outputs)[i], busy.second};
     for (size_t leaf : step.outputs[i].leaves)
-      data.leaves[step.microBatch][leaf] = (*outputs)[i];
+      if (!training_ || training_->keepsLeaf(leaf))
+        data.leaves[step.microBatch][leaf] = (*outputs)[i];
   }
   return llvm::Error::success();
 }

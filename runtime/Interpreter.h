@@ -19,7 +19,7 @@ struct StepData {
   std::vector<std::vector<c10::IValue>> inputs; // [micro-batch][argument]; read only
   std::vector<std::vector<c10::IValue>> leaves; // [micro-batch][leaf]
   TrainingData training;
-  std::atomic<bool> failed = false;             // a rank that sees it starts nothing more
+  std::atomic<bool> failed = false; // a rank that sees it starts nothing more
 };
 
 /// Runs the program of one rank. Belongs to the rank's thread after construction.
@@ -36,6 +36,12 @@ public:
 
   /// The micro-batch on which a stage failed in the last run, if any.
   std::optional<int64_t> failedMicroBatch() const { return failedMicroBatch_; }
+
+  /// Frees what a failed run of a training left: graphs, gradients.
+  void forget() {
+    if (training_)
+      training_->begin();
+  }
 
   /// Whether the last run has changed weights.
   bool hasUpdated() const { return training_ && training_->hasUpdated(); }

@@ -1,5 +1,3 @@
-#include "runtime/PipelineImpl.h"
-
 #include "ir/TorchError.h"
 #include "ir/autograd/TrainingSettings.h"
 #include "ir/batch/MergeOutputs.h"
@@ -8,6 +6,7 @@
 #include "ir/schedule/TableCheck.h"
 #include "ir/text/GraphText.h"
 #include "ir/values/Values.h"
+#include "runtime/PipelineImpl.h"
 #include "runtime/Resources.h"
 #include "runtime/ThreadSettings.h"
 
@@ -66,6 +65,11 @@ llvm::Error checkMode(const std::string &directory, const Plan &plan,
                      directory + ": expected an artifact compiled for training, got one compiled "
                                  "for inference",
                      "compile the model with pipe-compile --train");
+  if (options.training &&
+      llvm::any_of(options.devices, [](const std::string &device) { return device != "cpu"; }))
+    return makeError(ExitCode::Usage,
+                     "--train: expected device cpu, got " + options.devices.front(),
+                     "this version trains on CPUs only");
   if (options.training && !plan.training)
     return makeError(ExitCode::Version,
                      directory + ": expected a plan that says what is trained, as format 1.2 does, "
@@ -207,9 +211,9 @@ llvm::Expected<Schedule> Pipeline::Impl::generatedSchedule(int64_t number) const
 
 void Pipeline::Impl::startThreads(const PipelineOptions &options) {
   size_t ranks = core->artifact.plan.ranks;
-  threadsPerRank = options.threads > 0  ? options.threads
-                   : options.training ? 1
-                                      : defaultThreads(ranks);
+  threadsPerRank = options.threads > 0 ? options.threads
+                   : options.training  ? 1
+                                       : defaultThreads(ranks);
   KeepThreadCount keep;
   threads = std::make_unique<RankThreads>(
       ranks, [count = threadsPerRank,

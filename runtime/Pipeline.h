@@ -19,10 +19,10 @@ struct PipelineOptions {
   int threads = 0;                  // intra-op threads per rank; 0: max(1, cores / ranks)
   std::vector<std::string> devices; // one per rank, or one for all; empty: the plan's devices, or
                                     // "cpu"
-  std::string scheduleName; // "forward-only", of a training the name of any other schedule:
-                            // generated for the micro-batches; empty: scheduleCsv
-  std::string scheduleCsv;  // text of a schedule; empty: the plan's schedule
-  uint64_t seed = 0;        // key of random operators
+  std::string scheduleName;         // "forward-only", of a training the name of any other schedule:
+                                    // generated for the micro-batches; empty: scheduleCsv
+  std::string scheduleCsv;          // text of a schedule; empty: the plan's schedule
+  uint64_t seed = 0;                // key of random operators
   std::optional<TrainingOptions> training; // of an artifact compiled for training
 };
 
@@ -119,8 +119,8 @@ public:
   llvm::Error setLearningRates(const std::string &text, int64_t steps);
 
   /// Of a training: the gradients of the last step before clipping (after it, unless
-  /// TrainingOptions::keepGradients), by the first name of each parameter; parameters and buffers by
-  /// all their names. The tensors are the pipeline's own: the next step changes them.
+  /// TrainingOptions::keepGradients), by the first name of each parameter; parameters and buffers
+  /// by all their names. The tensors are the pipeline's own: the next step changes them.
   ValueTree gradients() const;
   ValueTree state() const;
 

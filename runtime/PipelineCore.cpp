@@ -28,9 +28,8 @@ llvm::Error PipelineCore::prepare(const Schedule &schedule, int64_t microBatches
     std::unique_ptr<RankTraining> ofRank;
     if (training)
       ofRank = std::make_unique<RankTraining>(rank, plan, trainings, *ready.collectives);
-    ready.interpreters.push_back(
-        std::make_unique<Interpreter>(std::move(*resolved), executors, *ready.transport,
-                                      *devices[rank], std::move(ofRank)));
+    ready.interpreters.push_back(std::make_unique<Interpreter>(
+        std::move(*resolved), executors, *ready.transport, *devices[rank], std::move(ofRank)));
   }
   program = std::move(ready);
   return llvm::Error::success();
@@ -77,6 +76,8 @@ void PipelineCore::restoreRank(size_t rank) {
 void PipelineCore::forgetStep() {
   program->transport->reset();
   program->collectives->reset();
+  for (const std::unique_ptr<Interpreter> &interpreter : program->interpreters)
+    interpreter->forget();
   data.inputs.clear();
   data.leaves.clear();
   data.failed = false;

@@ -15,7 +15,7 @@ namespace pipec {
 struct ReadyProgram {
   int64_t microBatches = 0;
   std::unique_ptr<Transport> transport;
-  std::unique_ptr<Collectives> collectives; // of a training
+  std::unique_ptr<Collectives> collectives;               // of a training
   std::vector<std::unique_ptr<Interpreter>> interpreters; // per rank
 };
 

@@ -20,8 +20,8 @@ struct Pipeline::Impl {
   uint64_t calls = 0;       // successful calls
   bool failed = false;      // the last call failed, and its state is not completely restored
   std::optional<ErrorText> unusable;
-  bool isPlanned = true;    // schedule.csv is for the plan's ranks
-  std::string scheduleName; // of the generator, while anyNumber
+  bool isPlanned = true;                      // schedule.csv is for the plan's ranks
+  std::string scheduleName;                   // of the generator, while anyNumber
   std::shared_ptr<PipelineTraining> training; // null: inference
 
   llvm::Error openDevices(const PipelineOptions &options);

@@ -1,5 +1,6 @@
 // The training of a pipeline.
-#include "ir/batch/MergeOutputs.h"
+#include "ir/TorchError.h"
+#include "ir/autograd/GradSum.h"
 #include "ir/values/Values.h"
 #include "runtime/PipelineImpl.h"
 #include "runtime/training/Freeze.h"
@@ -40,8 +41,8 @@ llvm::Error Pipeline::Impl::startTraining(const TrainingOptions &options) {
   if (!isFrozen)
     return isFrozen.takeError();
   for (size_t s = 0; s < plan.stages.size(); ++s)
-    core->trainings.push_back(std::make_unique<StageTraining>(
-        *core->executors[s], plan.stages[s], trained.whyWhole[s].empty()));
+    core->trainings.push_back(std::make_unique<StageTraining>(*core->executors[s], plan.stages[s],
+                                                              trained.whyWhole[s].empty()));
   std::vector<std::vector<size_t>> owned(plan.stages.size());
   for (size_t p = 0; p < trained.parameters.size(); ++p)
     for (const PortRef &use : trained.parameters[p].uses) {
@@ -57,8 +58,11 @@ llvm::Error Pipeline::Impl::startTraining(const TrainingOptions &options) {
   llvm::Expected<NamedSettings> settings = parseOptimizer(options.optimizer);
   if (!settings)
     return settings.takeError();
-  for (size_t s = 0; s < plan.stages.size(); ++s)
-    core->trainings[s]->setOptimizer(*settings, owned[s]);
+  if (llvm::Error error = guardTorchVoid(ExitCode::Other, "making the optimizer", [&] {
+        for (size_t s = 0; s < plan.stages.size(); ++s)
+          core->trainings[s]->setOptimizer(*settings, owned[s]);
+      }))
+    return error;
   training->settings = std::move(*settings);
   return llvm::Error::success();
 }
@@ -78,8 +82,9 @@ llvm::Expected<TrainedStep> Pipeline::step(const std::vector<c10::IValue> &input
   Impl &impl = *impl_;
   PipelineCore &core = *impl.core;
   if (!core.training)
-    return makeError(ExitCode::Usage, "step: expected a pipeline with training options, got one "
-                                      "without",
+    return makeError(ExitCode::Usage,
+                     "step: expected a pipeline with training options, got one "
+                     "without",
                      "set PipelineOptions::training, or call infer()");
   if (llvm::Error error = impl.usableAgain())
     return std::move(error);
@@ -124,7 +129,7 @@ ValueTree Pipeline::gradients() const {
       const PortRef owner = plan.training->owner(p, plan.stages);
       if (const at::Tensor &gradient = core.trainings[owner.stage]->firstGradient(owner.port);
           gradient.defined())
-        dict.insert(plan.training->parameters[p].name, gradient);
+        dict.insert(plan.training->parameters[p].name, denseGradient(gradient));
     }
   return ValueTree::of(dict);
 }

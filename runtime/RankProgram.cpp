@@ -220,7 +220,7 @@ private:
   const Plan &plan_;
   RankProgram result_;
   std::vector<size_t> slotOf_;
-  std::vector<size_t> readerOf_; // the first stage of this rank that reads the value
+  std::vector<size_t> readerOf_;   // the first stage of this rank that reads the value
   std::vector<size_t> gradientOf_; // slots
   std::set<std::pair<size_t, int64_t>> split_, recomputed_; // stage and micro-batch
   std::vector<bool> wanted_;

@@ -85,6 +85,9 @@ llvm::Error RankTraining::backward(const Step &step, const std::vector<c10::IVal
       for (size_t slot : output.slots)
         add(takeSlot(slot));
       if (llvm::is_contained(output.leaves, plan_.training->loss)) {
+        TORCH_CHECK(leaves[plan_.training->loss].isTensor(),
+                    "expected the loss to be a tensor, got a ",
+                    leaves[plan_.training->loss].tagKind());
         const at::Tensor &loss = leaves[plan_.training->loss].toTensor();
         add({data.scales[step.microBatch].to(loss.options().requires_grad(false))});
       }
@@ -121,8 +124,8 @@ c10::IValue RankTraining::weightGradients(size_t channel) const {
   std::vector<c10::IValue> parts;
   for (const PortRef &to : plan_.channels[channel].to)
     if (isMine(to.stage))
-      parts.push_back(tupleOf({static_cast<int64_t>(to.stage),
-                               orNone(stages_[to.stage]->gradient(trainedPort(to)))}));
+      parts.push_back(tupleOf(
+          {static_cast<int64_t>(to.stage), orNone(stages_[to.stage]->gradient(trainedPort(to)))}));
   return tupleOf(std::move(parts));
 }
 
@@ -141,18 +144,23 @@ void RankTraining::takeWeightGradients(size_t channel, const c10::IValue &messag
 /// Of weights that have one owner: its own gradient, those of readers on this rank, and those that
 /// arrived.
 void RankTraining::sumTransmitted() {
+  // A stage that reads a weight by several names has a channel for each, with the same gradient.
+  std::map<std::pair<size_t, size_t>, Parts> all; // by owner stage and attribute
   for (size_t c = 0; c < plan_.channels.size(); ++c) {
     const Channel &channel = plan_.channels[c];
     if (channel.kind != Channel::Kind::Weight || !isMine(channel.from.stage) ||
         !carriesGradient(plan_, channel))
       continue;
-    Parts parts = std::move(arrived_[c]);
+    Parts &parts = all[{channel.from.stage, trainedPort(channel.from)}];
+    for (auto &[stage, part] : arrived_[c])
+      parts[stage] = part;
     addParts(weightGradients(c), parts);
-    StageTraining &owner = *stages_[channel.from.stage];
-    const size_t port = trainedPort(channel.from);
-    if (owner.gradient(port).defined())
-      parts[channel.from.stage] = owner.gradient(port);
-    owner.share(port, parts);
+  }
+  for (auto &[owner, parts] : all) {
+    const auto [stage, port] = owner;
+    if (stages_[stage]->gradient(port).defined())
+      parts[stage] = stages_[stage]->gradient(port);
+    stages_[stage]->share(port, parts);
   }
 }
 
@@ -186,7 +194,8 @@ llvm::Error RankTraining::norm(const Step &step,
                                TrainingData &data) {
   c10::AutoGradMode noGrad(false);
   const TrainingPlan &training = *plan_.training;
-  std::vector<c10::IValue> mine; // pairs: number of the parameter, or of the micro-batch; norm, loss
+  std::vector<c10::IValue>
+      mine; // pairs: number of the parameter, or of the micro-batch; norm, loss
   std::vector<at::Tensor> gradients;
   std::string lossStage;
   llvm::Error error = guardTorchVoid(ExitCode::Other, "the norm of the gradients", [&] {

@@ -17,11 +17,11 @@ namespace pipec {
 struct TrainingData {
   std::vector<at::Tensor> scales; // [micro-batch]: where the way back starts, at the loss
   double learningRate = 0;
-  double clipNorm = 0;     // 0: no clipping
+  double clipNorm = 0;         // 0: no clipping
   bool keepsGradients = false; // as they are before clipping
-  bool skipsNan = false;   // false: a step that is not finite fails
-  at::Tensor gradientNorm; // found
-  bool skipped = false;    // found: nothing was updated
+  bool skipsNan = false;       // false: a step that is not finite fails
+  at::Tensor gradientNorm;     // found
+  bool skipped = false;        // found: nothing was updated
 };
 
 /// Gradients of a value as one message: a tuple with None where there is none.
@@ -58,6 +58,9 @@ public:
   llvm::Error norm(const Step &step, const std::vector<std::vector<c10::IValue>> &leaves,
                    TrainingData &data);
   llvm::Error optimize(const Step &step, const TrainingData &data);
+
+  /// Of all results a training only needs the loss.
+  bool keepsLeaf(size_t leaf) const { return leaf == plan_.training->loss; }
 
   /// Whether the last step has changed weights.
   bool hasUpdated() const { return updated_; }

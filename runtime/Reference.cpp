@@ -1,5 +1,3 @@
-#include "runtime/ReferenceImpl.h"
-
 #include "ir/ModelSignature.h"
 #include "ir/NodeInfo.h"
 #include "ir/RandomOps.h"
@@ -17,6 +15,7 @@
 #include "ir/torchfile/TorchFile.h"
 #include "ir/values/Values.h"
 #include "runtime/RandomKey.h"
+#include "runtime/ReferenceImpl.h"
 #include "runtime/Resources.h"
 #include "runtime/StateCopy.h"
 #include "runtime/ThreadSettings.h"

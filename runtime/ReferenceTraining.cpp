@@ -33,6 +33,7 @@ struct ReferenceTraining {
   std::optional<Optimizer> optimizer;
   LearningRates rates;
   SkippedSteps skipped;
+  bool updating = false;      // an optimizer has begun and not ended
   std::optional<size_t> loss; // output leaf, known after the first micro-batch
 
   double learningRateAt(uint64_t step) const {
@@ -64,6 +65,9 @@ void describeLeaves(Signature &signature, const std::vector<c10::IValue> &leaves
 } // namespace
 
 llvm::Error Reference::train(const TrainingOptions &options) {
+  if (!impl_->device->where().is_cpu())
+    return makeError(ExitCode::Usage, "--train: expected device cpu, got " + impl_->device->name(),
+                     "this version trains on CPUs only");
   auto training = std::make_shared<ReferenceTraining>();
   training->options = options;
   training->tensors = trainedTensors(*impl_->module);
@@ -90,7 +94,10 @@ llvm::Error Reference::train(const TrainingOptions &options) {
     for (const TrainedTensor &each : training->tensors)
       parameters.push_back(each.tensor);
     if (!parameters.empty())
-      training->optimizer.emplace(*settings, std::move(parameters));
+      if (llvm::Error error = guardTorchVoid(ExitCode::Other, "making the optimizer", [&] {
+            training->optimizer.emplace(*settings, std::move(parameters));
+          }))
+        return error;
     training->settings = std::move(*settings);
   }
   impl_->training = std::move(training);
@@ -99,6 +106,13 @@ llvm::Error Reference::train(const TrainingOptions &options) {
 
 llvm::Expected<TrainedStep> Reference::step(const std::vector<c10::IValue> &inputs,
                                             StepStats *stats) {
+  if (!impl_->training)
+    return makeError(ExitCode::Usage, "step: expected a reference that trains, got one that infers",
+                     "call train() first");
+  if (impl_->training->updating)
+    return makeError(ExitCode::Other,
+                     "the reference is unusable: the failed step has updated some weights",
+                     "load the model again");
   std::optional<ModuleStateCopy> before;
   if (impl_->keepsState)
     if (llvm::Error error = guardTorchVoid(ExitCode::Other, "copying the model's state",
@@ -164,14 +178,16 @@ llvm::Expected<TrainedStep> Reference::stepOnce(const std::vector<c10::IValue> &
         return loss.takeError();
       training.loss = *loss;
     }
+    if (!(*leaves)[*training.loss].isTensor())
+      return failf(ExitCode::Usage, "micro-batch {}: expected the loss to be a tensor, got a {}", k,
+                   (*leaves)[*training.loss].tagKind());
     const at::Tensor loss = (*leaves)[*training.loss].toTensor();
     *value = c10::IValue();
     leaves->clear();
-    if (llvm::Error error = guardTorchVoid(
-            ExitCode::Usage, fmt::format("the backward of micro-batch {}", k), [&] {
-              std::vector<at::Tensor> found =
-                  gradientsFrom(loss, scales[k].to(loss.options().requires_grad(false)),
-                                training.tensors);
+    if (llvm::Error error =
+            guardTorchVoid(ExitCode::Usage, fmt::format("the backward of micro-batch {}", k), [&] {
+              std::vector<at::Tensor> found = gradientsFrom(
+                  loss, scales[k].to(loss.options().requires_grad(false)), training.tensors);
               c10::AutoGradMode noGrad(false);
               for (size_t i = 0; i < found.size(); ++i)
                 accumulateGradient(training.gradients[i], std::move(found[i]),
@@ -181,38 +197,37 @@ llvm::Expected<TrainedStep> Reference::stepOnce(const std::vector<c10::IValue> &
     losses.push_back(loss.detach());
   }
   TrainedStep result;
-  if (llvm::Error error =
-          guardTorchError(ExitCode::Other, "ending the step", [&]() -> llvm::Error {
-            c10::AutoGradMode noGrad(false);
-            result.loss = totalLoss(losses, scales);
-            StepNumbers numbers;
-            for (size_t k = 0; k < losses.size(); ++k)
-              if (!isFiniteNumber(losses[k]))
-                numbers[-1 - static_cast<int64_t>(k)] = losses[k];
-            for (size_t i = 0; i < training.gradients.size(); ++i)
-              if (training.gradients[i].defined())
-                numbers[static_cast<int64_t>(i)] = gradientNorm(training.gradients[i]);
-            llvm::Expected<StepNorm> judged =
-                judge(numbers, training.options.onNan == OnNan::Skip, [&](size_t parameter) {
-                  return "parameter " + training.tensors[parameter].names.front();
-                });
-            if (!judged)
-              return judged.takeError();
-            result.gradientNorm = judged->total.item<double>();
-            result.skipped = !judged->isFinite;
-            if (result.skipped)
-              return llvm::Error::success();
-            if (training.options.clipNorm > 0) {
-              if (training.options.keepGradients)
-                for (const at::Tensor &gradient : training.gradients)
-                  training.kept.push_back(gradient.defined() ? gradient.clone() : gradient);
-              clipGradients(training.gradients, judged->total, training.options.clipNorm);
-            }
-            result.learningRate = training.learningRateAt(impl.calls);
-            if (training.optimizer)
-              training.optimizer->step(result.learningRate, training.gradients);
-            return llvm::Error::success();
-          }))
+  if (llvm::Error error = guardTorchError(ExitCode::Other, "ending the step", [&]() -> llvm::Error {
+        c10::AutoGradMode noGrad(false);
+        result.loss = totalLoss(losses, scales);
+        StepNumbers numbers;
+        for (size_t k = 0; k < losses.size(); ++k)
+          if (!isFiniteNumber(losses[k]))
+            numbers[-1 - static_cast<int64_t>(k)] = losses[k];
+        for (size_t i = 0; i < training.gradients.size(); ++i)
+          if (training.gradients[i].defined())
+            numbers[static_cast<int64_t>(i)] = gradientNorm(training.gradients[i]);
+        llvm::Expected<StepNorm> judged =
+            judge(numbers, training.options.onNan == OnNan::Skip, [&](size_t parameter) {
+              return "parameter " + training.tensors[parameter].names.front();
+            });
+        if (!judged)
+          return judged.takeError();
+        result.gradientNorm = judged->total.item<double>();
+        result.skipped = !judged->isFinite;
+        if (result.skipped)
+          return llvm::Error::success();
+        if (training.options.clipNorm > 0) {
+          if (training.options.keepGradients)
+            for (const at::Tensor &gradient : training.gradients)
+              training.kept.push_back(gradient.defined() ? gradient.clone() : gradient);
+          clipGradients(training.gradients, judged->total, training.options.clipNorm);
+        }
+        result.learningRate = training.learningRateAt(impl.calls);
+        if (training.optimizer)
+          training.optimizer->step(result.learningRate, training.gradients);
+        return llvm::Error::success();
+      }))
     return std::move(error);
   const int64_t makespanNs =
       (std::chrono::steady_clock::now() - start) / std::chrono::nanoseconds(1);
@@ -223,6 +238,8 @@ llvm::Expected<TrainedStep> Reference::stepOnce(const std::vector<c10::IValue> &
 }
 
 llvm::Error Reference::setLearningRates(const std::string &text, int64_t steps) {
+  if (!impl_->training)
+    return makeError(ExitCode::Usage, "learning rates: expected a reference that trains");
   llvm::Expected<LearningRates> rates = LearningRates::parse(text, steps);
   if (!rates)
     return rates.takeError();
@@ -231,13 +248,15 @@ llvm::Error Reference::setLearningRates(const std::string &text, int64_t steps) 
 }
 
 ValueTree Reference::gradients() const {
-  const ReferenceTraining &training = *impl_->training;
   c10::impl::GenericDict dict(c10::StringType::get(), c10::TensorType::get());
+  if (!impl_->training)
+    return ValueTree::of(dict);
+  const ReferenceTraining &training = *impl_->training;
   const std::vector<at::Tensor> &gradients =
       training.kept.empty() ? training.gradients : training.kept;
   for (size_t i = 0; i < gradients.size(); ++i)
     if (gradients[i].defined())
-      dict.insert(training.tensors[i].names.front(), gradients[i]);
+      dict.insert(training.tensors[i].names.front(), denseGradient(gradients[i]));
   return ValueTree::of(dict);
 }
 

@@ -1,13 +1,14 @@
 #include "runtime/StageExecutor.h"
 
 #include "ir/TorchError.h"
-#include "ir/batch/MicroBatch.h"
 #include "ir/batch/ResultSnapshots.h"
+#include "ir/values/Values.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <c10/core/GradMode.h>
 
 #include <optional>
+#include <set>
 
 namespace pipec {
 
@@ -90,9 +91,9 @@ llvm::Error StageExecutor::onStream(int64_t microBatch, const char *what,
     std::unique_ptr<Device::Scope> stream = device_->enter(stream_);
     return body();
   });
-  return error ? withContext(std::move(error),
-                             fmt::format("{}, micro-batch {}", title_, microBatch))
-               : llvm::Error::success();
+  return error
+             ? withContext(std::move(error), fmt::format("{}, micro-batch {}", title_, microBatch))
+             : llvm::Error::success();
 }
 
 std::vector<c10::IValue> StageExecutor::bringAll(std::vector<ReadyValue> inputs) {
@@ -109,63 +110,81 @@ llvm::Expected<std::vector<c10::IValue>> StageExecutor::forward(const RandomKey 
                                                                 std::vector<ReadyValue> inputs,
                                                                 std::pair<Fence, Fence> &busy) {
   std::vector<c10::IValue> result;
-  llvm::Error error = onStream(static_cast<int64_t>(key.microBatch), "running", [&]() -> llvm::Error {
-    std::vector<c10::IValue> values = bringAll(std::move(inputs));
-    copyState();
-    busy.first = device_->mark();
-    std::optional<RandomScope> random;
-    if (!plan_->effects.randomOps.empty())
-      random.emplace(key, plan_->effects.randomOps);
-    llvm::Expected<std::vector<c10::IValue>> outputs = module_.run(std::move(values));
-    if (!outputs)
-      return outputs.takeError();
-    result = std::move(*outputs);
-    if (!written_.empty())
-      keepResults(result);
-    busy.second = device_->mark();
-    return llvm::Error::success();
-  });
+  llvm::Error error =
+      onStream(static_cast<int64_t>(key.microBatch), "running", [&]() -> llvm::Error {
+        std::vector<c10::IValue> values = bringAll(std::move(inputs));
+        copyState();
+        busy.first = device_->mark();
+        std::optional<RandomScope> random;
+        if (!plan_->effects.randomOps.empty())
+          random.emplace(key, plan_->effects.randomOps);
+        llvm::Expected<std::vector<c10::IValue>> outputs = module_.run(std::move(values));
+        if (!outputs)
+          return outputs.takeError();
+        result = std::move(*outputs);
+        if (!written_.empty())
+          keepResults(result);
+        busy.second = device_->mark();
+        return llvm::Error::success();
+      });
   if (error)
     return std::move(error);
   return result;
 }
 
+/// Where others than the written attributes see the memory, or the optimizer has the tensor, the
+/// state stays as it is: autograd refuses a backward that needs its old values.
+bool StageExecutor::isStateApart() const {
+  std::set<const void *> written;
+  for (size_t i : written_)
+    forEachTensor(module_.attribute(i), [&](const at::Tensor &tensor) {
+      if (tensor.defined() && tensor.has_storage())
+        written.insert(tensor.storage().unsafeGetStorageImpl());
+    });
+  bool apart = true;
+  for (size_t i = 0; i < plan_->attributes.size(); ++i)
+    forEachTensor(module_.attribute(i), [&](const at::Tensor &tensor) {
+      if (!tensor.defined() || !tensor.has_storage() ||
+          !written.count(tensor.storage().unsafeGetStorageImpl()))
+        return;
+      apart = apart && llvm::is_contained(written_, i) && !mayHaveGradient(tensor);
+    });
+  return apart;
+}
+
 void StageExecutor::renewState() {
-  c10::AutoGradMode noGrad(false);
-  std::vector<c10::IValue> values = state();
-  for (c10::IValue &value : values)
-    if (!value.isTensor() || !mayHaveGradient(value.toTensor())) // the optimizer has the tensor
-      value = ownCopies(value).front();
-  setState(std::move(values));
+  if (isStateApart())
+    setState(copiesThatShare(state()));
 }
 
 llvm::Expected<StageTape> StageExecutor::record(const RandomKey &key,
                                                 std::vector<ReadyValue> inputs, WeightUses uses,
                                                 std::pair<Fence, Fence> &busy) {
   std::optional<StageTape> result;
-  llvm::Error error = onStream(static_cast<int64_t>(key.microBatch), "running", [&]() -> llvm::Error {
-    std::vector<c10::IValue> values = bringAll(std::move(inputs));
-    copyState();
-    if (writesInPlace_)
-      renewState();
-    std::vector<TapedAttribute> attributes;
-    for (size_t i = 0; i < plan_->attributes.size(); ++i)
-      attributes.push_back({module_.attribute(i), plan_->attributes[i].uses});
-    busy.first = device_->mark();
-    std::optional<RandomScope> random;
-    if (!plan_->effects.randomOps.empty())
-      random.emplace(key, plan_->effects.randomOps);
-    llvm::Expected<StageTape> tape = StageTape::record(
-        values, attributes, uses,
-        [&](std::vector<c10::IValue> given, std::vector<c10::IValue> weights) {
-          return module_.run(std::move(given), std::move(weights));
-        });
-    if (!tape)
-      return tape.takeError();
-    busy.second = device_->mark();
-    result.emplace(std::move(*tape));
-    return llvm::Error::success();
-  });
+  llvm::Error error =
+      onStream(static_cast<int64_t>(key.microBatch), "running", [&]() -> llvm::Error {
+        std::vector<c10::IValue> values = bringAll(std::move(inputs));
+        copyState();
+        if (writesInPlace_)
+          renewState();
+        std::vector<TapedAttribute> attributes;
+        for (size_t i = 0; i < plan_->attributes.size(); ++i)
+          attributes.push_back({module_.attribute(i), plan_->attributes[i].uses});
+        busy.first = device_->mark();
+        std::optional<RandomScope> random;
+        if (!plan_->effects.randomOps.empty())
+          random.emplace(key, plan_->effects.randomOps);
+        llvm::Expected<StageTape> tape = StageTape::record(
+            values, attributes, uses,
+            [&](std::vector<c10::IValue> given, std::vector<c10::IValue> weights) {
+              return module_.run(std::move(given), std::move(weights));
+            });
+        if (!tape)
+          return tape.takeError();
+        busy.second = device_->mark();
+        result.emplace(std::move(*tape));
+        return llvm::Error::success();
+      });
   if (error)
     return std::move(error);
   return std::move(*result);

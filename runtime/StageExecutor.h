@@ -65,6 +65,7 @@ public:
 private:
   std::vector<c10::IValue> bringAll(std::vector<ReadyValue> inputs);
   void copyState();
+  bool isStateApart() const;
   void renewState();
   /// Copies outputs that later micro-batches would change by writing the stage's state.
   void keepResults(std::vector<c10::IValue> &outputs) const;

@@ -2,12 +2,26 @@
 
 #include "ir/TorchError.h"
 #include "ir/autograd/GradSum.h"
-#include "ir/batch/MicroBatch.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <c10/core/GradMode.h>
 
 namespace pipec {
+
+namespace {
+
+std::vector<ReadyValue> ownInputs(const std::vector<ReadyValue> &inputs) {
+  std::vector<c10::IValue> values;
+  for (const ReadyValue &input : inputs)
+    values.push_back(input.value);
+  values = copiesThatShare(values);
+  std::vector<ReadyValue> copies = inputs;
+  for (size_t i = 0; i < copies.size(); ++i)
+    copies[i].value = std::move(values[i]);
+  return copies;
+}
+
+} // namespace
 
 StageTraining::StageTraining(StageExecutor &executor, const StagePlan &plan, bool canSplit)
     : executor_(executor), plan_(plan), canSplit_(canSplit), sums_(plan.attributes.size()) {}
@@ -48,16 +62,17 @@ llvm::Expected<std::vector<c10::IValue>> StageTraining::forward(const RandomKey 
                                                                 const ForwardShape &shape,
                                                                 std::pair<Fence, Fence> &busy) {
   const auto microBatch = static_cast<int64_t>(key.microBatch);
-  const WeightUses uses =
-      shape.split && canSplit_ ? WeightUses::Apart : WeightUses::Together;
-  if (shape.recompute) {
-    c10::AutoGradMode noGrad(false);
-    again_[microBatch] = {key, inputs, ownCopies(executor_.state()), uses};
-  }
+  const WeightUses uses = shape.split && canSplit_ ? WeightUses::Apart : WeightUses::Together;
+  if (shape.recompute) // the stage may write into its inputs and its state
+    if (llvm::Error error = executor_.onStream(microBatch, "copying its inputs", [&] {
+          again_[microBatch] = {key, ownInputs(inputs), copiesThatShare(executor_.state()), uses};
+          return llvm::Error::success();
+        }))
+      return std::move(error);
   llvm::Expected<StageTape> tape = executor_.record(key, std::move(inputs), uses, busy);
   if (!tape)
     return tape.takeError();
-  std::vector<c10::IValue> outputs = tape->outputs();
+  std::vector<c10::IValue> outputs = tape->takeOutputs();
   // A recompute makes it again: what autograd kept is freed here.
   if (!shape.recompute)
     if (llvm::Error error = noteTape(microBatch, std::move(*tape)))
@@ -83,8 +98,8 @@ llvm::Error StageTraining::recompute(int64_t microBatch, std::pair<Fence, Fence>
 llvm::Expected<StageTape *> StageTraining::tapeOf(int64_t microBatch, const char *what) {
   const auto found = tapes_.find(microBatch);
   if (found == tapes_.end())
-    return failf(ExitCode::Internal, "{}, micro-batch {}: {} before its forward",
-                 executor_.title(), microBatch, what);
+    return failf(ExitCode::Internal, "{}, micro-batch {}: {} before its forward", executor_.title(),
+                 microBatch, what);
   return &found->second;
 }
 
@@ -157,9 +172,10 @@ llvm::Error StageTraining::addOne(std::vector<ValueGradients> found) {
   c10::AutoGradMode noGrad(false);
   for (size_t a = 0; a < found.size(); ++a) {
     const c10::IValue &value = executor_.module().attribute(a);
+    if (found[a].empty()) // it held no tensor before the forward
+      continue;
     if (value.isTensor()) {
-      accumulateGradient(sums_[a], std::move(found[a].front()),
-                         value.toTensor());
+      accumulateGradient(sums_[a], std::move(found[a].front()), value.toTensor());
       continue;
     }
     if (llvm::any_of(found[a], [](const at::Tensor &each) { return each.defined(); }))

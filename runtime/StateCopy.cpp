@@ -6,6 +6,9 @@
 #include <ATen/core/class_type.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <c10/core/GradMode.h>
+
+#include <unordered_map>
 
 namespace pipec {
 
@@ -96,6 +99,39 @@ void ModuleStateCopy::restore() {
   std::vector<c10::IValue> values = copy_.restore();
   for (size_t i = 0; i < slots_.size(); ++i)
     slots_[i].first->setSlot(slots_[i].second, std::move(values[i]));
+}
+
+std::vector<c10::IValue> copiesThatShare(llvm::ArrayRef<c10::IValue> values) {
+  c10::AutoGradMode noGrad(false);
+  std::unordered_map<const void *, at::Tensor> tensors; // by identity; only looked up
+  std::unordered_map<const void *, at::Tensor> bytes;   // by storage; only looked up
+  auto copy = [&](const at::Tensor &tensor) {
+    if (!tensor.defined())
+      return tensor;
+    at::Tensor &result = tensors[tensor.unsafeGetTensorImpl()];
+    if (result.defined())
+      return result;
+    if (tensor.layout() != at::kStrided || tensor.is_quantized()) {
+      result = tensor.clone();
+    } else {
+      at::Tensor &memory = bytes[tensor.storage().unsafeGetStorageImpl()];
+      if (!memory.defined())
+        memory =
+            at::empty({0}, tensor.options().dtype(at::kByte).requires_grad(false))
+                .set_(tensor.storage(), 0, {static_cast<int64_t>(tensor.storage().nbytes())}, {1})
+                .clone();
+      result =
+          at::empty({0}, tensor.options().requires_grad(false))
+              .set_(memory.storage(), tensor.storage_offset(), tensor.sizes(), tensor.strides());
+    }
+    if (tensor.requires_grad())
+      result.requires_grad_();
+    return result;
+  };
+  std::vector<c10::IValue> results;
+  for (const c10::IValue &value : values)
+    results.push_back(mapTensors(value, copy));
+  return results;
 }
 
 } // namespace pipec

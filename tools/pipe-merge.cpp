@@ -22,9 +22,10 @@ StringOption output("o", cl::value_desc("MODEL.pt"), cl::desc("the TorchScript f
 StringOption into("into", cl::value_desc("MODEL.pt"),
                   cl::desc("write the author's own file with these weights: its other methods, "
                            "training flags and names stay"));
-StringOption state("state", cl::value_desc("FILE"),
-                   cl::desc("with --into: the weights that pipe-run --train --output wrote (default: "
-                            "those of the artifact)"));
+StringOption
+    state("state", cl::value_desc("FILE"),
+          cl::desc("with --into: the weights that pipe-run --train --output wrote (default: "
+                   "those of the artifact)"));
 FlagOption force("force", cl::desc("replace an existing file"));
 FlagOption json("json", cl::desc("print one JSON document"));
 StringListOption libraries("load-library", cl::value_desc("LIB.so"),
@@ -76,8 +77,7 @@ llvm::Error runInto() {
   if (!report->kept.empty())
     printNote(fmt::format("{} of {} {} as they were, for the compiled method does not use them: {}",
                           counted(report->kept.size(), "tensor"), into.getValue(),
-                          report->kept.size() == 1 ? "is" : "are",
-                          someOf(report->kept)));
+                          report->kept.size() == 1 ? "is" : "are", someOf(report->kept)));
   if (json)
     toStdout() << printJson(llvm::json::Object{
         {"schema_version", 1},

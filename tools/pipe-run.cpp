@@ -9,6 +9,7 @@
 #include "ir/support/Llvm.h"
 #include "ir/support/ShownStream.h"
 #include "ir/support/Words.h"
+#include "ir/torchfile/JoinLoss.h"
 #include "ir/values/Values.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -50,10 +51,11 @@ IntegerOption microBatches("microbatches",
                            cl::desc("number of micro-batches (default: the plan's, or one per "
                                     "sample if the batch is smaller; 1 for a .pt)"),
                            cl::value_desc("M"), cl::cat(category));
-StringOption schedule("schedule",
-                      cl::desc("schedule by name, or a CSV file (default: the plan's); with --train "
-                               "any that pipe-schedule --list prints"),
-                      cl::value_desc("forward-only|NAME|FILE.csv"), cl::cat(category));
+StringOption
+    schedule("schedule",
+             cl::desc("schedule by name, or a CSV file (default: the plan's); with --train "
+                      "any that pipe-schedule --list prints"),
+             cl::value_desc("forward-only|NAME|FILE.csv"), cl::cat(category));
 StringOption
     device("device",
            cl::desc("device for all ranks, or one per rank such as cuda:0,cuda:1 (default: cpu)"),
@@ -162,6 +164,9 @@ llvm::Error checkOptions(bool isArtifact) {
     if (isArtifact && given(option))
       return makeError(ExitCode::Usage, fmt::format("--{}: expected a .pt, got an artifact", name),
                        fmt::format("an artifact keeps what pipe-compile --{} chose", name));
+  if (isArtifact && !TrainCommand::lossFile().empty())
+    return makeError(ExitCode::Usage, "--loss: expected a .pt, got an artifact",
+                     "an artifact keeps what pipe-compile --loss joined");
   for (const NumberOption *option : {&rtol, &atol})
     if (given(*option) && !(*option >= 0))
       return failf(ExitCode::Usage, "{}: expected at least 0, got {}",
@@ -294,6 +299,10 @@ llvm::Expected<Runner> referenceRunner(RunReport &report,
     options.mode.training = false;
   if (training) {
     options.mode.training = true;
+    options.mode.loss = TrainCommand::lossFile();
+    options.mode.lossMethod = method;
+    if (!options.mode.loss.empty())
+      options.method = kLossMethod;
     options.threads = std::max(options.threads, 1); // numbers depend on it
   }
   options.mode.keepEval = keepEval;
@@ -398,7 +407,7 @@ void noteOptions(RunReport &report) {
 
 /// Checked before any device is opened: the plan may have fewer ranks than the given devices.
 llvm::Error checkDeviceNumber(bool isArtifact) {
-  if (!isArtifact || deviceList().size() < 2)
+  if (!isArtifact || deviceList().size() < 2 || given(schedule)) // which places the stages anew
     return llvm::Error::success();
   llvm::Expected<Artifact> artifact = openArtifactPlan(model);
   if (!artifact)
@@ -425,8 +434,9 @@ void noteMicroBatches(const Runner &runner, int64_t samples) {
 llvm::Error trainAll(Runner &runner, RunReport &report) {
   runner.trainer->signature = runner.signature;
   runner.trainer->bind = runner.bind;
-  if (llvm::Error error = TrainCommand::run(*runner.trainer, inputsOption, output,
-                                            static_cast<uint64_t>(seed.getValue()), json, report))
+  if (llvm::Error error = TrainCommand::run(
+          *runner.trainer, inputsOption, output, static_cast<uint64_t>(seed.getValue()),
+          given(microBatches) ? microBatches.getValue().value : 0, json, report))
     return error;
   for (const std::string &note : runner.notes())
     printNote(note);
@@ -440,8 +450,8 @@ llvm::Error trainAll(Runner &runner, RunReport &report) {
 /// Options that a training has no use for.
 llvm::Error refuseWithTraining() {
   const std::pair<const char *, const cl::Option &> others[] = {
-      {"expect", expect}, {"rtol", rtol}, {"atol", atol}, {"repeat", repeat},
-      {"warmup", warmup}, {"infer", infer}};
+      {"expect", expect}, {"rtol", rtol},     {"atol", atol},
+      {"repeat", repeat}, {"warmup", warmup}, {"infer", infer}};
   for (const auto &[name, option] : others)
     if (given(option))
       return failf(ExitCode::Usage, "--{}: expected it without --train, got both", name);
@@ -483,7 +493,8 @@ llvm::Expected<ExitCode> run() {
   sendModelPrintsToStderr();
   keepFreedMemory();
   RunReport report;
-  llvm::Expected<Runner> runner = isArtifact ? pipelineRunner(report, training) : referenceRunner(report, training);
+  llvm::Expected<Runner> runner =
+      isArtifact ? pipelineRunner(report, training) : referenceRunner(report, training);
   if (!runner)
     return runner.takeError();
   if (training) {

@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/ones_like.h>
 #include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/function.h>
 
 #include <chrono>
 #include <set>
@@ -118,6 +119,11 @@ private:
     std::vector<at::Tensor> to;
     for (const Leaf &leaf : leaves)
       to.push_back(leaf.leaf);
+    // LibTorch's group norm crashes on channels_last where only gradients of its weights are
+    // wanted.
+    if (tensor.grad_fn() && tensor.grad_fn()->name().find("NativeGroupNorm") != std::string::npos)
+      for (const Leaf &leaf : activations_)
+        to.push_back(leaf.leaf);
     std::optional<FlopCounter> counter;
     if (counts_)
       counter.emplace();
@@ -131,6 +137,8 @@ private:
         walk.bytes += static_cast<int64_t>(leaf.leaf.nbytes());
       leaf.leaf.mutable_grad().reset();
     }
+    for (const at::Tensor &leaf : to)
+      leaf.mutable_grad().reset();
     return walk;
   }
 

@@ -15,15 +15,15 @@ namespace pipec {
 
 namespace {
 
-constexpr size_t kMostPoints = 4000;  // of which every one is looked at
-constexpr size_t kMostSearched = 6;   // for which schedules are made that look at costs
+constexpr size_t kMostPoints = 4000;      // of which every one is looked at
+constexpr size_t kMostSearched = 6;       // for which schedules are made that look at costs
 constexpr size_t kMostSearchedOfAll = 60; // the same where every cut is looked at
-constexpr size_t kMostSmallest = 8;   // that are looked at for the least memory
+constexpr size_t kMostSmallest = 8;       // that are looked at for the least memory
 constexpr size_t kMostMoved = 300;    // pipelines tried while boundaries are moved; with schedules
 constexpr size_t kMostMovedSlow = 40; // that look at costs
 constexpr size_t kSteps[] = {1, 2, 4, 8};
-constexpr double kLeastSeconds = 0.5;    // for what a pipeline needs
-constexpr size_t kQuickActions = 50'000; // that such schedules play
+constexpr double kLeastSeconds = 0.5;       // for what a pipeline needs
+constexpr size_t kQuickActions = 50'000;    // that such schedules play
 constexpr size_t kRefinedActions = 200'000; // the same for the best pipeline
 
 class JointSearch {

@@ -51,11 +51,10 @@ struct JointOutcome {
 /// Tries every cut if there are at most a few thousand. Otherwise it tries those of promisingCuts,
 /// and moves the boundaries of the best as long as that helps. Pipelines whose lower bound is above
 /// the best step are not simulated. The result is the same on every run and machine: seconds
-/// are those of WorkClock. If they are up, `search.complete` is false, and the result may not be the
-/// best. Errors: Usage for
-/// a model that cannot be cut into that many stages, or for numbers that no schedule supports;
-/// NoPlan if nothing fits, with the least memory of a device for which this search finds something,
-/// as far as it got.
+/// are those of WorkClock. If they are up, `search.complete` is false, and the result may not be
+/// the best. Errors: Usage for a model that cannot be cut into that many stages, or for numbers
+/// that no schedule supports; NoPlan if nothing fits, with the least memory of a device for which
+/// this search finds something, as far as it got.
 llvm::Expected<JointOutcome> searchJointly(const JointRequest &request);
 
 } // namespace pipec

@@ -92,7 +92,8 @@ void score(const PartitionProblem &problem, PartitionResult &result) {
 class ContiguousSearch {
 public:
   ContiguousSearch(const PartitionProblem &problem, const PartitionOptions &options)
-      : problem_(problem), options_(options), deadline_(options.seconds, options.counted ? TimeCount::Questions : TimeCount::Time),
+      : problem_(problem), options_(options),
+        deadline_(options.seconds, options.counted ? TimeCount::Questions : TimeCount::Time),
         groups_(colorGroups(problem)) {}
 
   llvm::Expected<PartitionResult> run() {

@@ -15,7 +15,8 @@ struct SearchOptions {
   /// Auto: of up to four stages every choice is tried (not by schedules that look at costs), of
   /// more the one that gives most bytes for its time comes first.
   RecomputeChoice recompute = RecomputeChoice::Auto;
-  double seconds = 30; // of WorkClock; then no further schedule is tried, and the current one is cut short
+  double seconds =
+      30; // of WorkClock; then no further schedule is tried, and the current one is cut short
   /// The form of memory in messages; null: "5 bytes".
   std::string (*memoryText)(int64_t bytes) = nullptr;
   /// The help text if nothing fits.

@@ -32,7 +32,7 @@ public:
   GradientsByName(const Plan &plan, const SerialTrainer &trainer, const TrainedMicroBatch &step) {
     for (size_t s = plan.stages.size(); s-- > 0;) // the engine comes to the last use first
       for (size_t a = 0; a < plan.stages[s].attributes.size(); ++a)
-        if (trainer.attribute(s, a).isTensor())
+        if (trainer.attribute(s, a).isTensor() && !step.gradients[s][a].empty())
           add(plan.stages[s].attributes[a], step.gradients[s][a].front());
   }
 
@@ -182,15 +182,16 @@ private:
   /// The source trained on the same inputs: this is our fault, not theirs.
   static llvm::Error internal(llvm::Error error) {
     ErrorText text = describe(std::move(error));
-    return makeError(text.code == ExitCode::OutOfMemory ? text.code : ExitCode::Internal,
-                     text.message, text.help);
+    // Refusals name the model's own code.
+    const bool isOurs = text.code == ExitCode::Usage || text.code == ExitCode::Other;
+    return makeError(isOurs ? ExitCode::Internal : text.code, text.message, text.help);
   }
 
   void noteFlags(const TrainedMicroBatch &step) {
     for (size_t c = 0; c < plan_.channels.size(); ++c)
       if (const c10::IValue &value = step.sent[c];
-          plan_.channels[c].tensor.known && plan_.channels[c].kind == Channel::Kind::Activation && value.isTensor() &&
-          value.toTensor().defined())
+          plan_.channels[c].tensor.known && plan_.channels[c].kind == Channel::Kind::Activation &&
+          value.isTensor() && value.toTensor().defined())
         plan_.channels[c].tensor.requiresGrad |= value.toTensor().requires_grad();
   }
 

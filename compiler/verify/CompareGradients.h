@@ -19,10 +19,11 @@ std::vector<ExampleRun> runsToTrain(llvm::ArrayRef<ExampleRun> runs);
 
 /// Trains the stages in `directory`, one after the other, and the source on the same micro-batches;
 /// random operators draw from one seed. Loss and gradients must be bit-identical with whole
-/// backwards, and on the first run with split ones; where a weight is used by several stages its gradient may be off by a
-/// relative L2 of 1e-6, or 8 roundings of a narrower dtype. Sets requiresGrad of plan.channels as the run shows it. `loss`: the output
-/// leaf. Errors: Internal naming the first gradient that differs and both numbers; Usage where the
-/// source's own backward fails.
+/// backwards, and on the first run with split ones; where a weight is used by several stages its
+/// gradient may be off by a relative L2 of 1e-6, or 8 roundings of a narrower dtype. Sets
+/// requiresGrad of plan.channels as the run shows it. `loss`: the output leaf. Errors: Internal
+/// naming the first gradient that differs and both numbers; Usage where the source's own backward
+/// fails.
 llvm::Expected<ComparedGradients> compareGradients(const std::string &path, const SourceMode &mode,
                                                    const std::string &directory, Plan &plan,
                                                    size_t loss, llvm::ArrayRef<ExampleRun> runs);

@@ -43,8 +43,7 @@ llvm::Expected<SourceStep> SourceTrainer::run(const Signature &signature,
     SourceStep step;
     step.leaves = std::move(*leaves);
     const std::vector<TrainedTensor> tensors = trainedTensors(impl_->module);
-    std::vector<at::Tensor> found =
-        gradientsFrom(step.leaves[loss].toTensor(), scale, tensors);
+    std::vector<at::Tensor> found = gradientsFrom(step.leaves[loss].toTensor(), scale, tensors);
     for (size_t i = 0; i < tensors.size(); ++i)
       step.gradients.push_back({tensors[i].names, std::move(found[i])});
     return step;

@@ -21,8 +21,7 @@ llvm::Error train(const std::string &model, const std::string &batch, const std:
   options.stages = 4;
   options.cost = AnalyticCosts();
   options.inputs = batch;
-  if (llvm::Expected<CompileReport> report =
-          compiler->compile(options, artifact, /*force=*/true);
+  if (llvm::Expected<CompileReport> report = compiler->compile(options, artifact, /*force=*/true);
       !report)
     return report.takeError();
 

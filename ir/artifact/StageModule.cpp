@@ -1,6 +1,7 @@
 #include "ir/artifact/StageModule.h"
 
 #include "ir/NodeInfo.h"
+#include "ir/Refusals.h"
 #include "ir/TorchError.h"
 #include "ir/artifact/StageFacts.h"
 #include "ir/torchfile/LstmState.h"
@@ -33,17 +34,12 @@ struct StageModule::Impl {
 /// For prim::fork. LibTorch's own launcher hands the call to a pool of threads.
 static void runHere(std::function<void()> call) { call(); }
 
-/// The next micro-batch must not walk back into this one.
-static c10::IValue withoutGraph(const c10::IValue &value) {
-  bool hasGraph = false;
-  forEachTensor(value, [&](const at::Tensor &tensor) {
-    hasGraph = hasGraph || (tensor.defined() && !tensor.is_leaf());
-  });
-  if (!hasGraph)
-    return value;
-  return mapTensors(value, [](const at::Tensor &tensor) {
-    return tensor.defined() && !tensor.is_leaf() ? tensor.detach() : tensor;
-  });
+/// The next micro-batch would walk back into this one, whose graph is gone then.
+static bool hasGraph(const c10::IValue &value) {
+  bool has = false;
+  forEachTensor(value,
+                [&](const at::Tensor &tensor) { has |= tensor.defined() && !tensor.is_leaf(); });
+  return has;
 }
 
 c10::IValue runMethod(const jit::Module &module, const std::string &method,
@@ -207,7 +203,10 @@ llvm::Expected<std::vector<c10::IValue>> StageModule::run(std::vector<c10::IValu
     outputs = stack.back().toTupleRef().elements().vec();
   for (size_t i = 0; i < outputs.size(); ++i)
     if (auto state = plan.outputs[i].state)
-      impl_->attributes[*state] = withoutGraph(outputs[i]);
+      impl_->attributes[*state] = outputs[i];
+  for (size_t i = 0; i < plan.attributes.size(); ++i)
+    if (plan.attributes[i].written && hasGraph(impl_->attributes[i]))
+      return refuseWith(Refusal::StateWithGradient, plan.attributes[i].name);
   return outputs;
 }
 

@@ -45,8 +45,8 @@ public:
   /// and optimiser flag are those of the calling thread. Errors: Usage with LibTorch's message; the
   /// caller adds stage and micro-batch.
   llvm::Expected<std::vector<c10::IValue>> run(std::vector<c10::IValue> inputs);
-  /// The same with a value per weight use instead of the attributes' own. State that is written
-  /// back keeps no autograd graph.
+  /// The same with a value per weight use instead of the attributes' own. Errors: also
+  /// Unsupported for state with an autograd graph, into which the next micro-batch would walk back.
   llvm::Expected<std::vector<c10::IValue>> run(std::vector<c10::IValue> inputs,
                                                std::vector<c10::IValue> uses);
 

@@ -14,6 +14,10 @@ void addGradient(at::Tensor &sum, const at::Tensor &more) {
   sum = !sum.defined() ? more : swap ? more.add(sum) : sum.add(more);
 }
 
+at::Tensor denseGradient(const at::Tensor &gradient) {
+  return gradient.layout() == at::kStrided ? gradient : gradient.to_dense();
+}
+
 namespace {
 
 /// Whether nobody else sees its memory.

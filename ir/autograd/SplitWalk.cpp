@@ -1,5 +1,7 @@
 #include "ir/autograd/SplitWalk.h"
 
+#include "llvm/ADT/StringRef.h"
+
 #include <ATen/core/Tensor.h>
 
 #include <unordered_set>
@@ -71,6 +73,9 @@ void SplitWalk::findMiddles(const ag::edge_list &outputs) {
           continue;
         }
         ++middles;
+        if (llvm::StringRef(user->name()).contains("NativeGroupNorm"))
+          whyWhole_ =
+              "LibTorch's group norm crashes where only gradients of its weights are wanted";
         auto [found, isNew] = middleOf_.emplace(user.get(), middles_.size());
         if (isNew)
           middles_.push_back({user, {}, {}});

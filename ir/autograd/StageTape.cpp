@@ -84,8 +84,12 @@ llvm::Expected<StageTape> StageTape::record(const std::vector<c10::IValue> &inpu
   };
   for (const TapedAttribute &attribute : attributes) {
     tape.tensorsIn_.push_back(countTensors(attribute.value));
+    bool isTrained = false;
+    forEachTensor(attribute.value,
+                  [&](const at::Tensor &tensor) { isTrained |= mayHaveGradient(tensor); });
+    // A container of anything else is the stage's own: the stage may write into it.
     for (size_t use = 0; use < attribute.uses; ++use)
-      weights.push_back(mapTensors(attribute.value, enterUse));
+      weights.push_back(isTrained ? mapTensors(attribute.value, enterUse) : attribute.value);
   }
   llvm::Expected<std::vector<c10::IValue>> outputs = run(std::move(arguments), std::move(weights));
   if (!outputs)

@@ -11,6 +11,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace pipec {
@@ -57,6 +58,8 @@ public:
 
   /// Outside any graph; a tensor for which gradients are wanted says so by requires_grad.
   const std::vector<c10::IValue> &outputs() const { return outputs_; }
+  /// The same, which the tape then no longer holds.
+  std::vector<c10::IValue> takeOutputs() { return std::exchange(outputs_, {}); }
 
   /// B. `ofOutputs`: per output port, empty where nothing comes back; `later`: per input port, the
   /// sum of what stages behind this one found for the same value, which then is the first summand,

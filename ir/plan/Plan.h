@@ -229,8 +229,9 @@ struct TrainedParameter {
   std::vector<std::string> otherNames;
   std::string dtype;
   std::vector<int64_t> shape, strides;
-  /// The stages that read it, each once, with the number of its first attribute that is the tensor. Their gradients are added in
-  /// this order: the last stage's first, as autograd comes to it first.
+  /// The stages that read it, each once, with the number of its first attribute that is the tensor.
+  /// Their gradients are added in this order: the last stage's first, as autograd comes to it
+  /// first.
   std::vector<PortRef> uses;
 
   bool operator==(const TrainedParameter &) const = default;

@@ -22,8 +22,7 @@ bool isPlainFileName(llvm::StringRef name) {
 }
 
 bool isScheduleName(llvm::StringRef name) {
-  return !name.empty() &&
-         llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '-'; });
+  return !name.empty() && llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '-'; });
 }
 
 class Verifier {

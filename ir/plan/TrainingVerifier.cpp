@@ -27,8 +27,7 @@ llvm::Error verifyUses(const Plan &plan, const std::string &where,
   bool held = false;
   for (size_t u = 0; u < parameter.uses.size(); ++u) {
     const PortRef &use = parameter.uses[u];
-    if (use.stage >= plan.stages.size() ||
-        use.port >= plan.stages[use.stage].attributes.size())
+    if (use.stage >= plan.stages.size() || use.port >= plan.stages[use.stage].attributes.size())
       return badAt(where, "no attribute {} of stage {}", use.port, use.stage);
     const StageAttribute &attribute = plan.stages[use.stage].attributes[use.port];
     if (!attribute.requiresGrad)

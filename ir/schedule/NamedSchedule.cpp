@@ -14,10 +14,10 @@ llvm::Expected<PlacedSchedule> namedSchedule(llvm::StringRef name, size_t stages
                      nearest.empty() ? "pipe-schedule --list prints all names"
                                      : "did you mean " + nearest + "?");
   if (generator->inference)
-    return makeError(ExitCode::Usage,
-                     fmt::format("--schedule: expected a schedule of a training, got {}",
-                                 name.str()),
-                     "pipe-schedule --list prints all names");
+    return makeError(
+        ExitCode::Usage,
+        fmt::format("--schedule: expected a schedule of a training, got {}", name.str()),
+        "pipe-schedule --list prints all names");
   if (ranks == 0)
     ranks = std::max<size_t>(1, stages / generator->leastChunks);
   if (stages % ranks != 0 || stages < ranks)

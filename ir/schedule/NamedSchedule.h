@@ -13,8 +13,8 @@ struct PlacedSchedule {
 };
 
 /// Makes the schedule of this name for `stages` stages that cost the same. ranks: 0: as few stages
-/// per rank as the schedule accepts. Errors: Usage for an unknown name, naming a similar one, for an
-/// inference schedule, and for numbers that the schedule does not accept.
+/// per rank as the schedule accepts. Errors: Usage for an unknown name, naming a similar one, for
+/// an inference schedule, and for numbers that the schedule does not accept.
 llvm::Expected<PlacedSchedule> namedSchedule(llvm::StringRef name, size_t stages, size_t ranks,
                                              int64_t microBatches);
 

@@ -7,6 +7,7 @@
 #include "ir/support/FirstLine.h"
 #include "ir/support/Llvm.h"
 #include "ir/support/Words.h"
+#include "ir/torchfile/JoinLoss.h"
 #include "ir/torchfile/LstmState.h"
 #include "ir/torchfile/TorchArchive.h"
 #include "ir/torchfile/TorchFileTime.h"
@@ -364,8 +365,27 @@ void removePrints(const jit::Module &module) {
       removePrints(graphFunction->graph()->block());
 }
 
-llvm::Expected<jit::Module> loadSource(const std::string &path, const SourceMode &mode) {
+llvm::Expected<jit::Module> loadJoined(const std::string &path, const SourceMode &mode) {
   llvm::Expected<jit::Module> module = loadMapped(path);
+  if (!module || mode.loss.empty())
+    return module;
+  llvm::Expected<jit::Module> loss = loadMapped(mode.loss);
+  if (!loss)
+    return withContext(loss.takeError(), "--loss");
+  llvm::Expected<jit::Method> method = methodOf(*module, path, mode.lossMethod);
+  if (!method)
+    return method.takeError();
+  if (llvm::Expected<jit::Method> forward = methodOf(*loss, mode.loss, "forward"); !forward)
+    return withContext(forward.takeError(), "--loss");
+  if (llvm::Error error = guardTorchError(ExitCode::Unreadable, "--loss " + mode.loss, [&] {
+        return joinLoss(*module, mode.lossMethod, *loss);
+      }))
+    return std::move(error);
+  return module;
+}
+
+llvm::Expected<jit::Module> loadSource(const std::string &path, const SourceMode &mode) {
+  llvm::Expected<jit::Module> module = loadJoined(path, mode);
   if (!module)
     return module;
   if (llvm::Error error =

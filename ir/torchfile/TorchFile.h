@@ -23,8 +23,11 @@ bool isPrint(const torch::jit::Node *node);
 void removePrints(torch::jit::Block *block);
 void removePrints(const torch::jit::Module &module);
 
-/// loadMapped with the training flags of `mode` set, and with these checks. Errors: those of
-/// loadMapped; Usage for a name of keepEval that is no module, with the nearest one.
+/// loadMapped, with the loss of `mode` joined. Errors: those of loadMapped, methodOf and joinLoss.
+llvm::Expected<torch::jit::Module> loadJoined(const std::string &path, const SourceMode &mode);
+
+/// loadJoined with the training flags of `mode` set, and with these checks. Errors: those of
+/// loadJoined; Usage for a name of keepEval that is no module, with the nearest one.
 llvm::Expected<torch::jit::Module> loadSource(const std::string &path, const SourceMode &mode);
 
 /// The method to compile or to run. Errors: Unreadable when it is forward and there is none, Usage

@@ -44,10 +44,8 @@ void Adam::stepOne(double learningRate, at::Tensor parameter, at::Tensor gradien
   const auto steps = static_cast<double>(state.steps);
   const double correction1 = 1 - std::pow(beta1_, steps);
   const double correction2 = 1 - std::pow(beta2_, steps);
-  const at::Tensor divisor = (amsgrad_ ? state.largest : state.squares)
-                                 .sqrt()
-                                 .div(std::sqrt(correction2))
-                                 .add_(eps_);
+  const at::Tensor divisor =
+      (amsgrad_ ? state.largest : state.squares).sqrt().div(std::sqrt(correction2)).add_(eps_);
   parameter.addcdiv_(state.average, divisor, -(learningRate / correction1));
 }
 

@@ -41,8 +41,8 @@ llvm::Expected<NamedSettings> parseSettings(llvm::StringRef text, llvm::StringRe
     auto [key, number] = word.split('=');
     std::string wanted = key.trim().str();
     std::replace(wanted.begin(), wanted.end(), '-', '_');
-    const auto entry = llvm::find_if(result.settings,
-                                     [&](const auto &each) { return each.first == wanted; });
+    const auto entry =
+        llvm::find_if(result.settings, [&](const auto &each) { return each.first == wanted; });
     if (entry == result.settings.end())
       return failf(ExitCode::Usage, "{}: expected settings of {}: {}, got \"{}\"", option.str(),
                    name, listed(row->defaults, [](const auto &each) { return each.first; }),

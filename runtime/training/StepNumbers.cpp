@@ -32,13 +32,13 @@ llvm::Expected<StepNorm> judge(const StepNumbers &numbers, bool skipsNan,
       continue;
     result.isFinite = false;
     if (!skipsNan)
-      return makeError(
-          ExitCode::NotFinite,
-          number < 0 ? fmt::format("micro-batch {}: expected a finite loss, got {}", -1 - number,
-                                   value.item<double>())
-                     : fmt::format("{}: expected finite gradients, got the norm {}",
-                                   nameOf(static_cast<size_t>(number)), value.item<double>()),
-          "--on-nan skip leaves such a step out");
+      return makeError(ExitCode::NotFinite,
+                       number < 0
+                           ? fmt::format("micro-batch {}: expected a finite loss, got {}",
+                                         -1 - number, value.item<double>())
+                           : fmt::format("{}: expected finite gradients, got the norm {}",
+                                         nameOf(static_cast<size_t>(number)), value.item<double>()),
+                       "--on-nan skip leaves such a step out");
   }
   result.total = totalNorm(norms);
   return result;

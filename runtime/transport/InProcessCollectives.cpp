@@ -31,7 +31,8 @@ public:
     std::unique_lock<std::mutex> lock(mutex_);
     Meeting &meeting = meetings_.at(group);
     const size_t size = meeting.ranks.size();
-    const size_t member = static_cast<size_t>(llvm::find(meeting.ranks, rank) - meeting.ranks.begin());
+    const size_t member =
+        static_cast<size_t>(llvm::find(meeting.ranks, rank) - meeting.ranks.begin());
     changed_.wait(lock, [&] { return error_ || meeting.given < size; }); // the last call is over
     if (error_)
       return makeError(error_->code, error_->message, error_->help);

@@ -4,6 +4,7 @@ import math
 import re
 import sys
 from pathlib import Path
+from typing import List, Optional
 
 import torch
 from torch import Tensor, nn
@@ -72,6 +73,103 @@ class Raises(nn.Module):
         if bool((x > 100).any()):
             raise ValueError("over a hundred")
         return (z * z).mean()
+
+
+class ThreeNames(nn.Module):
+    """A weight in two stages, the second of which reads it by two names."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.mid, self.b, self.c = nn.Linear(6, 6), nn.Linear(6, 6), nn.Linear(6, 6), nn.Linear(6, 6)
+        self.b.weight = self.a.weight
+        self.c.weight = self.a.weight
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.mid(torch.tanh(self.a(x)))
+        return (self.c(torch.tanh(self.b(y))) ** 2).mean()
+
+
+class OneNorm(nn.Module):
+    """One batch norm under two names, in one stage."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.norm = nn.Linear(6, 6), nn.Linear(6, 6), nn.BatchNorm1d(6)
+        self.again = self.norm
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.a(x)
+        return (self.b(self.again(torch.tanh(self.norm(y)))) ** 2).mean()
+
+
+class Counter(nn.Module):
+    """State in a list, which the next micro-batch reads."""
+
+    steps: List[int]
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(6, 6), nn.Linear(6, 6)
+        self.steps = [0]
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.steps[0] += 1
+        return (self.b(torch.tanh(self.a(x)) * (1.0 / self.steps[0])) ** 2).mean()
+
+
+class InPlace(nn.Module):
+    """Writes into its argument and into what it receives."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(6, 6), nn.Linear(6, 6)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x.sub_(0.5).mul_(2.0)
+        y = self.a(x)
+        y.relu_()
+        return (self.b(y) ** 2).mean()
+
+
+class Keeps(nn.Module):
+    """State that is None at first."""
+
+    last: Optional[Tensor]
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(6, 6), nn.Linear(6, 6)
+        self.last = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = torch.tanh(self.a(x))
+        last = self.last
+        if last is not None:
+            y = y + last.mean()
+        self.last = y.detach()
+        return (self.b(y) ** 2).mean()
+
+
+class Body(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.loss = nn.Linear(4, 8), nn.Linear(8, 3), nn.Linear(8, 8)
+
+    def forward(self, x: Tensor, scale: float = 1.0):
+        y = torch.tanh(self.a(x)) * scale
+        return self.b(self.loss(y)), y
+
+
+class Criterion(nn.Module):
+    """A loss with a weight of its own, a module inside, and an argument of the model's name."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(3))
+        self.inner = nn.CrossEntropyLoss(label_smoothing=0.1)
+
+    def forward(self, output: Tensor, hidden: Tensor, target: Tensor, scale: float = 0.5) -> Tensor:
+        return self.inner(output * self.weight, target) + scale * hidden.square().mean()
 
 
 class Masked(nn.Module):
@@ -281,6 +379,64 @@ class TrainRuns(e2e.Case):
         self.refused(USAGE, "--optimizer: expected --train with it", "pipe-run", pipe, "--inputs", batch, *SGD)
         self.refused(USAGE, ["expected the name of a schedule, got zb-h", "did you mean zb-h1"], "pipe-run", pipe, *run, "--schedule", "zb-h")
         self.refused(USAGE, "expected a schedule of a training, got forward-only", "pipe-run", pipe, *run, "--schedule", "forward-only")
+
+    def testModelsOfManyKinds(self):
+        for make, cut, options in ((ThreeNames, "b", ["--tied", "transmit"]), (ThreeNames, "b", ["--tied", "replicate"]), (OneNorm, "b", []),
+                                   (Counter, "b", []), (InPlace, "b", []), (InPlace, "b", ["--recompute", "always"]), (OneNorm, "b", ["--recompute", "always"]),
+                                   (Keeps, "b", [])):
+            torch.manual_seed(0)
+            torch.jit.script(make()).save("m.pt")
+            torch.save((torch.randn(6, 6),), "batch.pt")
+            self.pipec(0, "pipe-compile", "m.pt", "--train", "--at", cut, "--inputs", "batch.pt", "--cost", "analytic", "--schedule", "1f1b", "-o", "m.pipe",
+                       "--force", *options)
+            run = ["--train", "--inputs", "batch.pt", "--microbatches", 3, "--steps", 2, "--optimizer", "sgd,lr=0.1"]
+            expected = self.trained("m.pt", *run)
+            for schedule in ("gpipe", "1f1b", "zb-h1"):
+                found = self.trained("m.pipe", *run, "--schedule", schedule)
+                what = f"{make.__name__} {options} {schedule}"
+                self.assertEqual(set(found[1]), set(expected[1]), what)
+                for kind in (0, 1):
+                    for name, value in found[kind].items():
+                        if make is ThreeNames:
+                            off = (value.double() - expected[kind][name].double()).norm() / expected[kind][name].double().norm()
+                            self.assertLess(off, 1e-6, f"{what}: {name}")
+                        else:
+                            self.sameBits(expected[kind][name], value, f"{what}: {name}")
+
+    def testALossInItsOwnFile(self):
+        torch.manual_seed(0)
+        body, criterion = Body(), Criterion()
+        torch.jit.script(body).save("body.pt")
+        torch.jit.script(criterion).save("criterion.pt")
+        x, target = torch.randn(6, 4), torch.randint(0, 3, (6,))
+        torch.save((x, 1.0, target), "batch.pt")
+        self.pipec(0, "pipe-compile", "body.pt", "--loss", "criterion.pt", "--stages", 3, "--inputs", "batch.pt", "--cost", "analytic", "--schedule", "1f1b",
+                   "-o", "joined.pipe", "--force")
+        plan = e2e.plan("joined.pipe")
+        self.assertEqual([entry["name"] for entry in plan["signature"]["inputs"]], ["x", "scale", "target", "scale_of_loss"])
+        names = {parameter["name"] for parameter in plan["training"]["parameters"]}
+        self.assertEqual(names, {"a.weight", "a.bias", "b.weight", "b.bias", "loss.weight", "loss.bias", "loss_.weight"})
+        run = ["--train", "--inputs", "batch.pt", "--microbatches", 3, "--steps", 3, "--optimizer", "sgd,lr=0.1"]
+        expected = self.trained("body.pt", *run, "--loss", "criterion.pt")
+        for schedule in ("1f1b", "zb-h1"):
+            self.sameBits(expected, self.trained("joined.pipe", *run, "--schedule", schedule))
+        optimizer = torch.optim.SGD([*body.parameters(), *criterion.parameters()], 0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            for a, b in zip(x.tensor_split(3), target.tensor_split(3)):
+                criterion(*body(a), b).backward(torch.tensor(1 / 3))
+            optimizer.step()
+        for name, value in body.state_dict().items():
+            self.assertLess((expected[0][name] - value).abs().max(), 1e-6, name)
+        self.assertLess((expected[0]["loss_.weight"] - criterion.weight).abs().max(), 1e-6)
+        class Takes(nn.Module):
+            def forward(self, count: int) -> Tensor:
+                return torch.zeros([1]) * count
+
+        torch.jit.script(Takes()).save("takes.pt")
+        self.refused(USAGE, ["--loss: expected a forward that takes the model's result, Tuple[Tensor, Tensor], and then targets, got one that takes (int)"],
+                     "pipe-compile", "body.pt", "--loss", "takes.pt", "--stages", 2, "--inputs", "batch.pt")
+        self.refused(USAGE, "--loss: expected a .pt, got an artifact", "pipe-run", "joined.pipe", *run, "--loss", "criterion.pt")
 
     def testTheExampleOfTheDocumentation(self):
         model, _, batch = self.family("gpt")

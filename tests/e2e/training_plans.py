@@ -211,7 +211,7 @@ class TrainingPlans(e2e.Case):
         compile(MLP[0], "--ranks", 2, "--train", "--dry-run", saying=["--train: expected example inputs, got none"])
         compile(*MLP, *PLAN, saying=["--train: expected --ranks, --stages or --cluster, got none"])
         compile(*MLP, "--ranks", 2, *PLAN, "--infer", saying=["--train: expected it without --infer"])
-        compile(*MLP, "--ranks", 2, *PLAN, "--schedule", "forward-only", saying=["expected auto or a schedule of a training, got forward-only"])
+        compile(*MLP, "--ranks", 2, *PLAN, "--schedule", "forward-only", saying=["expected auto, a schedule of a training or a CSV file, got forward-only"])
         compile(*BERT, "--ranks", 2, *PLAN, "--tied", "a.b=transmit", saying=["--tied: expected a weight of the model, got a.b"])
         compile(*MLP, *PLAN, "--at", "layers.4,layers.8,head", "--ranks", 3, saying=["--ranks: expected a divisor of 4, the number of stages that the given cuts make, got 3"])
         four = ["--cluster", e2e.SOURCE / "docs/clusters/four-gpus.json"]

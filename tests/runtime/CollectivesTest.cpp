@@ -1,5 +1,6 @@
 // Gathering over groups of threads: order, one call after the other, aborts.
 #include "runtime/transport/Collectives.h"
+
 #include "tests/support/Matchers.h"
 
 #include <gtest/gtest.h>

@@ -268,8 +268,9 @@ TEST(Pipeline, BadOptionsAreUsageErrors) {
 TEST(Pipeline, AGivenScheduleGivesTheSameNumbers) {
   PipelineOptions csv;
   csv.threads = 1;
-  csv.scheduleCsv = "0F1,0F0\n1F1,1F0\n2F1,2F0\n"; // backwards: allowed, for nothing but state
-                                                   // depends on the order
+  csv.scheduleCsv = "0F1,0F0\n1F1,1F0\n2F1,2F0\n"; // backwards
+  EXPECT_TRUE(failedWith(loadSmall({}, csv), ExitCode::Usage, "stage 2 writes state (steps)"));
+  csv.scheduleCsv = "0F1,0F0\n1F1,1F0\n2F0,2F1\n"; // only where nothing depends on the order
   PipelineOptions plain;
   plain.threads = 1;
   SmallModel twoSteps;

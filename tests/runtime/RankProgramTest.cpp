@@ -3,6 +3,7 @@
 
 #include "tests/runtime/SmallPipeline.h"
 #include "tests/support/Matchers.h"
+#include "tests/support/SamplePlan.h"
 
 namespace pipec {
 namespace {
@@ -108,7 +109,10 @@ TEST(RankProgram, GradientsGoFromReaderToReaderThroughOneSlot) {
   Schedule schedule;
   using enum ActionKind;
   schedule.ranks = {{{Forward, 0, 0}, {FullBackward, 0, 0}},
-                    {{Forward, 1, 0}, {Forward, 2, 0}, {InputGrad, 2, 0}, {WeightGrad, 2, 0},
+                    {{Forward, 1, 0},
+                     {Forward, 2, 0},
+                     {InputGrad, 2, 0},
+                     {WeightGrad, 2, 0},
                      {FullBackward, 1, 0}}};
   llvm::Expected<Program> program = lower(schedule, plan, shape);
   ASSERT_TRUE(succeeded(program));

@@ -7,9 +7,10 @@
 #include "runtime/training/StepNumbers.h"
 #include "tests/support/Matchers.h"
 
+#include <gtest/gtest.h>
+
 #include <ATen/ops/full.h>
 #include <ATen/ops/scalar_tensor.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
 
@@ -67,7 +68,8 @@ TEST(LearningRates, FactorsFollowTheirFormulas) {
 }
 
 TEST(Freeze, NamesAndBeginnings) {
-  const std::vector<std::vector<std::string>> names = {{"a.weight", "tied.weight"}, {"a.bias"}, {"b"}};
+  const std::vector<std::vector<std::string>> names = {
+      {"a.weight", "tied.weight"}, {"a.bias"}, {"b"}};
   EXPECT_EQ(take(frozen({}, names)), std::vector<bool>({false, false, false}));
   EXPECT_EQ(take(frozen({"a.*"}, names)), std::vector<bool>({true, true, false}));
   EXPECT_EQ(take(frozen({"tied.weight", "b"}, names)), std::vector<bool>({true, false, true}));

@@ -185,9 +185,13 @@ inline Plan trainedPlan() {
   plan.stages[0].attributes[1].requiresGrad = plan.stages[2].attributes[1].requiresGrad = true;
   TrainingPlan &training = plan.training.emplace();
   training.loss = 2;
-  training.parameters = {
-      {"embedding.weight", {"alias.weight", "head.weight"}, "float32", {2, 1}, {1, 1}, {{2, 0}, {0, 0}}},
-      {"shared", {}, "float32", {2}, {1}, {{2, 1}, {0, 1}}}};
+  training.parameters = {{"embedding.weight",
+                          {"alias.weight", "head.weight"},
+                          "float32",
+                          {2, 1},
+                          {1, 1},
+                          {{2, 0}, {0, 0}}},
+                         {"shared", {}, "float32", {2}, {1}, {{2, 1}, {0, 1}}}};
   training.whyWhole = {"", "", "one use of a weight feeds several operators"};
   training.recompute = {0, 2};
   plan.requiredFeatures = featuresOf(plan);

@@ -119,12 +119,15 @@ TEST(Plan, ATrainingIsVerified) {
       {[](Plan &plan) { plan.training->loss = 7; }, "training: no result 7"},
       {[](Plan &plan) { plan.training->whyWhole.pop_back(); },
        "training: why_whole: expected 3 stages, got 2"},
-      {[](Plan &plan) { plan.training->recompute = {2, 0}; },
+      {[](Plan &plan) {
+         plan.training->recompute = {2, 0};
+       },
        "training: recompute: expected stages below 3, ascending, got 0"},
       {[](Plan &plan) { plan.training->parameters[0].uses.clear(); },
        "training: parameter embedding.weight: expected a stage that reads it, got none"},
-      {[](Plan &plan) { std::swap(plan.training->parameters[0].uses[0],
-                                  plan.training->parameters[0].uses[1]); },
+      {[](Plan &plan) {
+         std::swap(plan.training->parameters[0].uses[0], plan.training->parameters[0].uses[1]);
+       },
        "expected stages from the last to the first, got 2 after 0"},
       {[](Plan &plan) { plan.training->parameters[1].uses[0].port = 9; },
        "no attribute 9 of stage 2"},

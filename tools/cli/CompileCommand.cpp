@@ -69,6 +69,12 @@ FlagOption train(
              "devices; the training flags of all modules become true. The model returns its loss; "
              "with --dry-run one without a loss is planned, too"),
     cl::cat(category));
+StringOption
+    loss("loss",
+         cl::desc("compile for training with the loss in this file: a module whose forward "
+                  "takes the model's results and then targets, which become further "
+                  "arguments"),
+         cl::value_desc("LOSS.pt"), cl::cat(category));
 StringOption lossOutput("loss-output",
                         cl::desc("with --train: the result that is the loss, one floating-point "
                                  "number (default: the model's only result)"),
@@ -237,10 +243,10 @@ llvm::Error readTraining(CompileOptions &options) {
   for (const cl::Option *option :
        {static_cast<cl::Option *>(&batch), static_cast<cl::Option *>(&recompute),
         static_cast<cl::Option *>(&lossOutput)})
-    if (given(*option) && !train)
+    if (given(*option) && !train && !given(loss))
       return makeError(ExitCode::Usage,
                        fmt::format("{}: expected --train with it", spelledOption(option->ArgStr)));
-  if (!train)
+  if (!train && !given(loss))
     return readSchedule(options);
   if (infer)
     return makeError(ExitCode::Usage, "--train: expected it without --infer, got both",
@@ -248,11 +254,12 @@ llvm::Error readTraining(CompileOptions &options) {
   const Generator *generator = findGenerator(schedule);
   const bool isTable = isScheduleTable();
   if (given(schedule) && schedule != "auto" && !isTable && (!generator || generator->inference))
-    return makeError(ExitCode::Usage,
-                     fmt::format("--schedule: expected auto, a schedule of a training or a CSV file, "
-                                 "got {}",
-                                 schedule.getValue()),
-                     "pipe-schedule --list names them");
+    return makeError(
+        ExitCode::Usage,
+        fmt::format("--schedule: expected auto, a schedule of a training or a CSV file, "
+                    "got {}",
+                    schedule.getValue()),
+        "pipe-schedule --list names them");
   llvm::Expected<RecomputeChoice> again =
       chooseByName<RecomputeChoice>("recompute", recompute,
                                     {{"never", RecomputeChoice::Never},
@@ -264,7 +271,8 @@ llvm::Error readTraining(CompileOptions &options) {
   options.batch = batch;
   options.recompute = *again;
   if (given(recordCase))
-    return makeError(ExitCode::Usage, "--record-case: expected a compile for inference, got --train",
+    return makeError(ExitCode::Usage,
+                     "--record-case: expected a compile for inference, got --train",
                      "a case is a batch and its results; leave one of the two out");
   if (isTable) {
     if (llvm::Error error = readTable(options))
@@ -275,6 +283,7 @@ llvm::Error readTraining(CompileOptions &options) {
     options.schedule = AutoSchedule();
   }
   options.trainingFlag = TrainingFlag::True;
+  options.loss = loss;
   options.lossOutput = lossOutput;
   options.planOnly = dryRun;
   return llvm::Error::success();
@@ -417,23 +426,24 @@ llvm::Expected<CompileCommand> readCompileCommand(const std::vector<std::string>
 }
 
 llvm::json::Object optionsJson(const std::string &target, const CompileReport &report) {
-  llvm::json::Object object{{"model", model.getValue()},
-                            {"o", target},
-                            {"at", llvm::json::Array(at)},
-                            {"method", method.getValue()},
-                            {"batch_dim", llvm::json::Array(batchDim)},
-                            {"merge", llvm::json::Array(merge)},
-                            {"tied", llvm::json::Array(tied)},
-                            {"infer", infer.getValue()},
-                            {"train", train.getValue()},
-                            {"keep_eval", llvm::json::Array(keepEval)},
-                            {"verify", verifyHow.getValue()},
-                            {"microbatches", report.plan.microBatches},
-                            {"ranks", static_cast<int64_t>(report.plan.ranks)},
-                            {"schedule", train && !given(schedule) ? "auto" : schedule.getValue()},
-                            {"load_library", llvm::json::Array(libraries)},
-                            {"dry_run", dryRun.getValue()},
-                            {"force", force.getValue()}};
+  llvm::json::Object object{
+      {"model", model.getValue()},
+      {"o", target},
+      {"at", llvm::json::Array(at)},
+      {"method", method.getValue()},
+      {"batch_dim", llvm::json::Array(batchDim)},
+      {"merge", llvm::json::Array(merge)},
+      {"tied", llvm::json::Array(tied)},
+      {"infer", infer.getValue()},
+      {"train", train || given(loss)},
+      {"keep_eval", llvm::json::Array(keepEval)},
+      {"verify", verifyHow.getValue()},
+      {"microbatches", report.plan.microBatches},
+      {"ranks", static_cast<int64_t>(report.plan.ranks)},
+      {"schedule", (train || given(loss)) && !given(schedule) ? "auto" : schedule.getValue()},
+      {"load_library", llvm::json::Array(libraries)},
+      {"dry_run", dryRun.getValue()},
+      {"force", force.getValue()}};
   if (given(memoryLimit))
     object["memory_limit"] = static_cast<int64_t>(memoryLimit.getValue());
   if (given(costBudget))
@@ -454,6 +464,7 @@ llvm::json::Object optionsJson(const std::string &target, const CompileReport &r
                                      {"emit_costs", emitCosts},
                                      {"dump_ir", dumpIr},
                                      {"record_case", recordCase},
+                                     {"loss", loss},
                                      {"loss_output", lossOutput},
                                      {"print_after", printAfter}})
     if (given(option))

@@ -31,7 +31,7 @@ struct RunReport {
   std::vector<StepStats> steps; // one per duration
   std::vector<int64_t> peakMemoryBytes;
   std::optional<llvm::json::Array> losses; // of a training, one per step
-  std::vector<std::string> outputs; // "logits: float32[8, 1000]"
+  std::vector<std::string> outputs;        // "logits: float32[8, 1000]"
   std::optional<Comparison> comparison;
 };
 

@@ -3,6 +3,7 @@
 #include "ir/TorchError.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/support/ShownStream.h"
+#include "ir/support/Words.h"
 #include "runtime/training/LearningRates.h"
 #include "tools/report/Table.h"
 #include "tools/run/TrainingBatches.h"
@@ -56,15 +57,20 @@ StringListOption freeze("freeze",
                         cl::desc("with --train: parameters that are not trained; a name may end "
                                  "in *"),
                         cl::value_desc("NAME,..."), cl::CommaSeparated, cl::cat(category));
-StringOption onNan("on-nan",
-                   cl::desc("with --train: stop with exit 11 where a loss or gradient is not "
-                            "finite, or skip the update of such a step, but stop at the N-th in a row "
-                            "(default: stop)"),
-                   cl::value_desc("stop|skip[:N]"), cl::init("stop"), cl::cat(category));
+StringOption
+    onNan("on-nan",
+          cl::desc("with --train: stop with exit 11 where a loss or gradient is not "
+                   "finite, or skip the update of such a step, but stop at the N-th in a row "
+                   "(default: stop)"),
+          cl::value_desc("stop|skip[:N]"), cl::init("stop"), cl::cat(category));
 StringOption reduction("loss-reduction",
                        cl::desc("with --train: the loss of a batch is the mean of those of the "
                                 "micro-batches, weighted by samples, or their sum (default: mean)"),
                        cl::value_desc("mean|sum"), cl::init("mean"), cl::cat(category));
+StringOption loss("loss",
+                  cl::desc("with --train of a .pt: the loss in this file takes the model's results "
+                           "and then targets, as pipe-compile --loss compiles it"),
+                  cl::value_desc("LOSS.pt"), cl::cat(category));
 StringOption lossOutput("loss-output",
                         cl::desc("with --train of a .pt that returns more than its loss: which "
                                  "result is the loss"),
@@ -135,12 +141,10 @@ void noteOptions(llvm::json::Object &options, int64_t count) {
   options["on_nan"] = onNan.getValue();
   options["loss_reduction"] = reduction.getValue();
   options["freeze"] = llvm::json::Array(freeze);
-  const std::pair<const char *, const StringOption &> texts[] = {{"targets", targets},
-                                                                 {"data", data},
-                                                                 {"optimizer", optimizer},
-                                                                 {"lr_schedule", lrSchedule},
-                                                                 {"loss_output", lossOutput},
-                                                                 {"emit_grads", emitGrads}};
+  const std::pair<const char *, const StringOption &> texts[] = {
+      {"targets", targets},        {"data", data}, {"optimizer", optimizer},
+      {"lr_schedule", lrSchedule}, {"loss", loss}, {"loss_output", lossOutput},
+      {"emit_grads", emitGrads}};
   for (const auto &[name, option] : texts)
     if (given(option))
       options[name] = option.getValue();
@@ -185,9 +189,10 @@ llvm::Expected<TrainingBatches> batchesFor(const Trainer &trainer, const std::st
 } // namespace
 
 llvm::Expected<bool> TrainCommand::isWanted(bool hasInputs, bool replaces) {
-  cl::Option *const ofTraining[] = {&targets,   &data,     &batch,  &epochs, &shuffle,
-                                    &steps,     &optimizer, &lrSchedule, &clipNorm, std::addressof(freeze),
-                                    &onNan,     &reduction, &lossOutput, &emitGrads};
+  cl::Option *const ofTraining[] = {
+      &targets, &data,      &batch,      &epochs,     &shuffle,
+      &steps,   &optimizer, &lrSchedule, &clipNorm,   std::addressof(freeze),
+      &onNan,   &reduction, &loss,       &lossOutput, &emitGrads};
   for (const cl::Option *option : ofTraining)
     if (!train && given(*option))
       return failf(ExitCode::Usage, "{}: expected --train with it, got none",
@@ -200,8 +205,9 @@ llvm::Expected<bool> TrainCommand::isWanted(bool hasInputs, bool replaces) {
   if (given(data) && !given(batch))
     return makeError(ExitCode::Usage, "--data: expected --batch with it, got none",
                      "pass the number of samples of a step");
-  for (const cl::Option *option : {static_cast<cl::Option *>(&batch), static_cast<cl::Option *>(&epochs),
-                                   static_cast<cl::Option *>(&shuffle)})
+  for (const cl::Option *option :
+       {static_cast<cl::Option *>(&batch), static_cast<cl::Option *>(&epochs),
+        static_cast<cl::Option *>(&shuffle)})
     if (given(*option) && !given(data))
       return failf(ExitCode::Usage, "{}: expected --data with it, got none",
                    spelledOption(option->ArgStr));
@@ -246,22 +252,24 @@ llvm::Expected<TrainingOptions> TrainCommand::options() {
   return options;
 }
 
+std::string TrainCommand::lossFile() { return loss; }
+
 llvm::Error TrainCommand::run(const Trainer &trainer, const std::string &inputs,
-                              const std::string &output, uint64_t seed, bool json,
-                              RunReport &report) {
+                              const std::string &output, uint64_t seed, int64_t microBatches,
+                              bool json, RunReport &report) {
   llvm::Expected<TrainingBatches> batches = batchesFor(trainer, inputs, seed);
   if (!batches)
     return batches.takeError();
-  const int64_t count = given(steps) ? steps.getValue().value
-                                     : (given(data) ? epochs.getValue().value : 1) *
-                                           batches->stepsPerEpoch();
+  const int64_t count =
+      given(steps) ? steps.getValue().value
+                   : (given(data) ? epochs.getValue().value : 1) * batches->stepsPerEpoch();
   if (given(lrSchedule))
     if (llvm::Error error = trainer.setLearningRates(lrSchedule, count))
       return error;
   llvm::json::Array losses;
   for (int64_t step = 0; step < count; ++step) {
-    llvm::Expected<std::vector<c10::IValue>> values = guardTorch(
-        ExitCode::Usage, "taking a batch", [&] { return batches->batch(step); });
+    llvm::Expected<std::vector<c10::IValue>> values =
+        guardTorch(ExitCode::Usage, "taking a batch", [&] { return batches->batch(step); });
     if (!values)
       return values.takeError();
     StepStats stats;

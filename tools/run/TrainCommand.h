@@ -27,10 +27,13 @@ public:
   static llvm::Expected<bool> isWanted(bool hasInputs, bool replaces);
   /// Without learning rates, whose steps only run() knows.
   static llvm::Expected<TrainingOptions> options();
+  /// Of --loss; empty: not given.
+  static std::string lossFile();
   /// Trains, prints each step, writes what was asked for. `output`: empty, or a file for parameters
-  /// and buffers.
+  /// and buffers. microBatches: 0: not given.
   static llvm::Error run(const Trainer &trainer, const std::string &inputs,
-                         const std::string &output, uint64_t seed, bool json, RunReport &report);
+                         const std::string &output, uint64_t seed, int64_t microBatches, bool json,
+                         RunReport &report);
 };
 
 } // namespace pipec

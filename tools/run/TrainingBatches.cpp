@@ -19,8 +19,9 @@ llvm::Expected<TrainingBatches> TrainingBatches::cut(const Signature &signature,
                                                      std::vector<c10::IValue> values, int64_t size,
                                                      bool shuffle, uint64_t seed) {
   TrainingBatches batches;
-  const bool known = llvm::any_of(signature.inputs,
-                                  [](const InputSpec &input) { return input.batchDim.has_value(); });
+  const bool known = llvm::any_of(
+      signature.inputs, [](const InputSpec &input) { return input.batchDim.has_value(); });
+  batches.assumed_ = !known;
   for (size_t i = 0; i < values.size(); ++i) {
     const std::optional<int64_t> wanted =
         known ? signature.inputs[i].batchDim : std::optional<int64_t>(0);
@@ -41,6 +42,22 @@ llvm::Expected<TrainingBatches> TrainingBatches::cut(const Signature &signature,
   batches.shuffle_ = shuffle;
   batches.seed_ = seed;
   return batches;
+}
+
+int64_t TrainingBatches::leastSamples() const {
+  return size_ == 0 ? 0 : samples_ % size_ == 0 ? size_ : samples_ % size_;
+}
+
+std::string TrainingBatches::describe(const Signature &signature) const {
+  std::string cut, whole;
+  for (size_t i = 0; i < dims_.size(); ++i) {
+    std::string &names = dims_[i] ? cut : whole;
+    names += (names.empty() ? "" : ", ") + signature.inputs[i].name;
+  }
+  if (!assumed_)
+    return "";
+  return cut + " cut along dimension 0" + (whole.empty() ? "" : ", " + whole + " given whole") +
+         "; --batch-dim says otherwise";
 }
 
 int64_t TrainingBatches::stepsPerEpoch() const {
@@ -71,10 +88,11 @@ std::vector<c10::IValue> TrainingBatches::batch(int64_t step) const {
     if (!dims_[i])
       continue;
     const at::Tensor &all = result[i].toTensor();
-    result[i] = shuffle_ ? all.index_select(*dims_[i], at::tensor(llvm::ArrayRef<int64_t>(order_)
-                                                                      .slice(begin, length)
-                                                                      .vec()))
-                         : all.narrow(*dims_[i], begin, length);
+    result[i] =
+        shuffle_
+            ? all.index_select(
+                  *dims_[i], at::tensor(llvm::ArrayRef<int64_t>(order_).slice(begin, length).vec()))
+            : all.narrow(*dims_[i], begin, length);
   }
   return result;
 }

@@ -21,6 +21,10 @@ public:
                                              std::vector<c10::IValue> values, int64_t size,
                                              bool shuffle, uint64_t seed);
 
+  /// Samples of the smallest step; 0: every step is the same.
+  int64_t leastSamples() const;
+  /// Where the signature does not say how arguments are cut: how they are. Else empty.
+  std::string describe(const Signature &signature) const;
   /// Steps of an epoch.
   int64_t stepsPerEpoch() const;
   /// step: from 0. Throws LibTorch's exceptions.
@@ -31,6 +35,7 @@ private:
 
   std::vector<c10::IValue> values_;
   std::vector<std::optional<int64_t>> dims_; // per value: along which it is cut
+  bool assumed_ = false;                     // the dimensions
   int64_t samples_ = 0, size_ = 0;           // 0: fixed
   bool shuffle_ = false;
   uint64_t seed_ = 0;
