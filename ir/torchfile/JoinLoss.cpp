@@ -114,8 +114,8 @@ llvm::Error joinLoss(jit::Module &model, const std::string &method, jit::Module 
   auto unit = model._ivalue()->compilation_unit();
   jit::Function *function = unit->create_function(
       c10::QualifiedName(*model.type()->name(), kLossMethod), std::move(graph));
-  function->setSchema(
-      c10::FunctionSchema(kLossMethod, "", arguments, {c10::Argument("", ofLoss.returns()[0].type())}));
+  function->setSchema(c10::FunctionSchema(kLossMethod, "", arguments,
+                                          {c10::Argument("", ofLoss.returns()[0].type())}));
   model.type()->addMethod(function);
   return llvm::Error::success();
 }

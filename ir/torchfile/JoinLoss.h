@@ -15,8 +15,9 @@ inline constexpr const char *kLossMethod = "forward_with_loss";
 
 /// Makes `loss`, whose forward takes the results of `method` and then targets, a submodule of
 /// `model` and adds kLossMethod to the model's class. A tuple that `method` returns is taken apart
-/// if the loss does not take it as one argument. The submodule is `loss`, or `loss_` where the model
-/// has one. Errors: Usage if the loss does not take what the model returns, naming both types.
+/// if the loss does not take it as one argument. The submodule is `loss`, or `loss_` where the
+/// model has one. Errors: Usage if the loss does not take what the model returns, naming both
+/// types.
 llvm::Error joinLoss(torch::jit::Module &model, const std::string &method, torch::jit::Module loss);
 
 } // namespace pipec

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <torch/csrc/jit/ir/constants.h>
+
 namespace pipec {
 
 namespace {
@@ -184,7 +186,25 @@ bool foldUnpack(Folding &folding, Node *node) {
   return changed;
 }
 
+/// "mode in ['nearest', 'area']", of constants.
+bool foldListContains(Folding &folding, Node *node) {
+  Node *list = folding.fixedContainer(node->input(0), c10::prim::ListConstruct);
+  const std::optional<c10::IValue> wanted = torch::jit::toIValue(node->input(1));
+  if (!list || !wanted || !(wanted->isString() || wanted->isInt()))
+    return false;
+  bool found = false;
+  for (Value *element : list->inputs()) {
+    const std::optional<c10::IValue> value = torch::jit::toIValue(element);
+    if (!value)
+      return false;
+    found = found || *value == *wanted;
+  }
+  return folding.replaceByConstant(node->output(), found);
+}
+
 bool foldContains(Folding &folding, Node *node) {
+  if (foldListContains(folding, node))
+    return true;
   Node *dict = folding.fixedContainer(node->input(0), c10::prim::DictConstruct);
   if (!dict)
     return false;

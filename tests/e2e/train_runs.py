@@ -447,6 +447,21 @@ class TrainRuns(e2e.Case):
         self.assertLess(losses[-1], losses[0])
         state = torch.load("example.pipe.state.pt")
         torch.jit.load(model).load_state_dict(state)  # the author's model takes it
+        # And so does his file.
+        self.pipec(0, "pipe-merge", "example.pipe", "--state", "example.pipe.state.pt", "--into", model, "-o", "trained.pt", "--force",
+                   saying=["replaced", "wrote trained.pt"])
+        trained = torch.jit.load("trained.pt")
+        self.assertTrue(trained.training)
+        for name, value in trained.state_dict().items():
+            self.sameBits(state[name], value, name)
+        self.assertEqual(trained.head.weight.data_ptr(), trained.words.weight.data_ptr())
+        self.pipec(0, "pipe-merge", "example.pipe", "--into", model, "-o", "same.pt", "--force")
+        self.sameBits(dict(torch.jit.load(model).state_dict()), dict(torch.jit.load("same.pt").state_dict()))
+        self.refused(USAGE, "trained.pt: exists already", "pipe-merge", "example.pipe", "--into", model, "-o", "trained.pt")
+        self.refused(USAGE, "--state: expected --into with it", "pipe-merge", "example.pipe", "--state", "example.pipe.state.pt", "-o", "other.pt")
+        other, _ = training_models.save("mlp")
+        self.refused(USAGE, "mlp.pt: expected", "pipe-merge", "example.pipe", "--into", other,
+                     "-o", "other.pt")
 
 
 if __name__ == "__main__":
