@@ -1,6 +1,6 @@
 """train_grid.py: trainings under every schedule give the loss, the gradients and the weights of the unsplit model.
 
-    train_grid.py                  pairs of schedules, stages, micro-batches, recompute and tie modes, each at least once per model
+    train_grid.py                  pairs of schedules, stages, micro-batches and recompute, each at least once per model
     train_grid.py --all [MODEL...] every combination
     train_grid.py --table FILE     also writes a row per combination
 
