@@ -14,23 +14,16 @@
 namespace pipec {
 
 struct PipelineTraining {
-  LearningRates rates;
-  std::optional<NamedSettings> settings; // of the optimizer
+  StepRates rates;
   SkippedSteps skipped;
-
-  double learningRateAt(uint64_t step) const {
-    return settings ? (*settings)["lr"] * rates.factorAt(static_cast<int64_t>(step)) : 0;
-  }
 };
 
 llvm::Error Pipeline::Impl::startTraining(const TrainingOptions &options) {
   const Plan &plan = core->artifact.plan;
   const TrainingPlan &trained = *plan.training;
   training = std::make_shared<PipelineTraining>();
-  llvm::Expected<LearningRates> rates = LearningRates::parse(options.learningRates, options.steps);
-  if (!rates)
-    return rates.takeError();
-  training->rates = std::move(*rates);
+  if (llvm::Error error = training->rates.set(options.learningRates, options.steps))
+    return error;
   std::vector<std::vector<std::string>> names;
   for (const TrainedParameter &parameter : trained.parameters) {
     names.push_back({parameter.name});
@@ -63,7 +56,7 @@ llvm::Error Pipeline::Impl::startTraining(const TrainingOptions &options) {
           core->trainings[s]->setOptimizer(*settings, owned[s]);
       }))
     return error;
-  training->settings = std::move(*settings);
+  training->rates.optimizer = std::move(*settings);
   return llvm::Error::success();
 }
 
@@ -94,7 +87,7 @@ llvm::Expected<TrainedStep> Pipeline::step(const std::vector<c10::IValue> &input
   TrainingData &data = core.data.training;
   data = TrainingData();
   data.scales = rootScales(parts->samples, core.training->reduction);
-  data.learningRate = impl.training->learningRateAt(impl.calls);
+  data.learningRate = impl.training->rates.at(impl.calls);
   data.clipNorm = core.training->clipNorm;
   data.keepsGradients = core.training->keepGradients;
   data.skipsNan = core.training->onNan == OnNan::Skip;
@@ -113,11 +106,7 @@ llvm::Expected<TrainedStep> Pipeline::step(const std::vector<c10::IValue> &input
 llvm::Error Pipeline::setLearningRates(const std::string &text, int64_t steps) {
   if (!impl_->training)
     return makeError(ExitCode::Usage, "learning rates: expected a pipeline with training options");
-  llvm::Expected<LearningRates> rates = LearningRates::parse(text, steps);
-  if (!rates)
-    return rates.takeError();
-  impl_->training->rates = std::move(*rates);
-  return llvm::Error::success();
+  return impl_->training->rates.set(text, steps);
 }
 
 ValueTree Pipeline::gradients() const {

@@ -20,8 +20,7 @@ c10::IValue tupleOf(std::vector<c10::IValue> values) {
   return c10::ivalue::Tuple::create(std::move(values));
 }
 
-} // namespace
-
+/// The gradients of one value as a message: a tuple that has None for a tensor without gradient.
 c10::IValue asMessage(const ValueGradients &gradients) {
   std::vector<c10::IValue> values;
   for (const at::Tensor &gradient : gradients)
@@ -36,6 +35,8 @@ ValueGradients fromMessage(const c10::IValue &message) {
       gradients.push_back(each.isTensor() ? each.toTensor() : at::Tensor());
   return gradients;
 }
+
+} // namespace
 
 RankTraining::RankTraining(size_t rank, const Plan &plan,
                            const std::vector<std::unique_ptr<StageTraining>> &stages,

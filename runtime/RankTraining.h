@@ -24,10 +24,6 @@ struct TrainingData {
   bool skipped = false;        // found: nothing was updated
 };
 
-/// Gradients of a value as one message: a tuple with None where there is none.
-c10::IValue asMessage(const ValueGradients &gradients);
-ValueGradients fromMessage(const c10::IValue &message);
-
 /// Belongs to the rank's thread. All referenced objects must outlive it.
 class RankTraining {
 public:

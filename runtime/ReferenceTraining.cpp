@@ -6,8 +6,8 @@
 #include "ir/batch/BatchSplit.h"
 #include "ir/batch/MergeOutputs.h"
 #include "ir/batch/ResultTree.h"
+#include "ir/batch/TensorSpecs.h"
 #include "ir/plan/LossLeaf.h"
-#include "ir/text/TensorText.h"
 #include "ir/values/Values.h"
 #include "runtime/ReferenceImpl.h"
 #include "runtime/StateCopy.h"
@@ -29,16 +29,11 @@ struct ReferenceTraining {
   TrainingOptions options;
   std::vector<TrainedTensor> tensors;
   std::vector<at::Tensor> gradients, kept; // per tensor; kept: copies from before clipping
-  std::optional<NamedSettings> settings;   // of the optimizer
   std::optional<Optimizer> optimizer;
-  LearningRates rates;
+  StepRates rates;
   SkippedSteps skipped;
   bool updating = false;      // an optimizer has begun and not ended
   std::optional<size_t> loss; // output leaf, known after the first micro-batch
-
-  double learningRateAt(uint64_t step) const {
-    return settings ? (*settings)["lr"] * rates.factorAt(static_cast<int64_t>(step)) : 0;
-  }
 };
 
 namespace {
@@ -46,18 +41,9 @@ namespace {
 /// The description of tensors in a result, as lossLeaf() needs it.
 void describeLeaves(Signature &signature, const std::vector<c10::IValue> &leaves) {
   for (size_t l = 0; l < leaves.size(); ++l) {
-    TensorSpec &spec = signature.leaves[l].tensor;
     if (!leaves[l].isTensor() || !leaves[l].toTensor().defined())
       continue;
-    const at::Tensor &tensor = leaves[l].toTensor();
-    llvm::Expected<std::string> dtype = dtypeText(tensor.scalar_type());
-    spec.known = static_cast<bool>(dtype);
-    if (dtype)
-      spec.dtype = *dtype;
-    llvm::consumeError(dtype.takeError());
-    spec.shape.clear();
-    for (int64_t size : tensor.sizes())
-      spec.shape.push_back({0, size, false});
+    signature.leaves[l].tensor = specOf(leaves[l].toTensor());
     signature.leaves[l].type = "Tensor";
   }
 }
@@ -82,10 +68,8 @@ llvm::Error Reference::train(const TrainingOptions &options) {
       training->tensors[i].tensor.requires_grad_(false);
       training->tensors.erase(training->tensors.begin() + static_cast<int64_t>(i));
     }
-  llvm::Expected<LearningRates> rates = LearningRates::parse(options.learningRates, options.steps);
-  if (!rates)
-    return rates.takeError();
-  training->rates = std::move(*rates);
+  if (llvm::Error error = training->rates.set(options.learningRates, options.steps))
+    return error;
   if (!options.optimizer.empty()) {
     llvm::Expected<NamedSettings> settings = parseOptimizer(options.optimizer);
     if (!settings)
@@ -98,7 +82,7 @@ llvm::Error Reference::train(const TrainingOptions &options) {
             training->optimizer.emplace(*settings, std::move(parameters));
           }))
         return error;
-    training->settings = std::move(*settings);
+    training->rates.optimizer = std::move(*settings);
   }
   impl_->training = std::move(training);
   return llvm::Error::success();
@@ -223,7 +207,7 @@ llvm::Expected<TrainedStep> Reference::stepOnce(const std::vector<c10::IValue> &
               training.kept.push_back(gradient.defined() ? gradient.clone() : gradient);
           clipGradients(training.gradients, judged->total, training.options.clipNorm);
         }
-        result.learningRate = training.learningRateAt(impl.calls);
+        result.learningRate = training.rates.at(impl.calls);
         if (training.optimizer)
           training.optimizer->step(result.learningRate, training.gradients);
         return llvm::Error::success();
@@ -240,11 +224,7 @@ llvm::Expected<TrainedStep> Reference::stepOnce(const std::vector<c10::IValue> &
 llvm::Error Reference::setLearningRates(const std::string &text, int64_t steps) {
   if (!impl_->training)
     return makeError(ExitCode::Usage, "learning rates: expected a reference that trains");
-  llvm::Expected<LearningRates> rates = LearningRates::parse(text, steps);
-  if (!rates)
-    return rates.takeError();
-  impl_->training->rates = std::move(*rates);
-  return llvm::Error::success();
+  return impl_->training->rates.set(text, steps);
 }
 
 ValueTree Reference::gradients() const {

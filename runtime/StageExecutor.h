@@ -43,7 +43,6 @@ public:
   /// The state that the stage writes, by plan.effects.stateWrites; its memory is not copied.
   std::vector<c10::IValue> state() const;
   void setState(std::vector<c10::IValue> state);
-  bool writesState() const { return !written_.empty(); }
 
   /// Runs `body` on the stage's stream. Errors: its own and LibTorch's exceptions, with the stage
   /// and the micro-batch.

@@ -72,9 +72,7 @@ public:
 
   /// OPT. Errors: LibTorch's message.
   llvm::Error optimize(double learningRate);
-  const std::vector<size_t> &owned() const { return owned_; }
 
-  const std::string &title() const { return executor_.title(); }
   StageExecutor &executor() { return executor_; }
 
 private:

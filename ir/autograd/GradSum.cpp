@@ -20,7 +20,7 @@ at::Tensor denseGradient(const at::Tensor &gradient) {
 
 namespace {
 
-/// Whether nobody else sees its memory.
+/// Whether no other tensor uses its memory.
 bool isOwn(const at::Tensor &gradient) {
   return gradient.use_count() == 1 && gradient.storage().use_count() == 1;
 }

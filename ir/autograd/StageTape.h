@@ -63,7 +63,8 @@ public:
 
   /// B. `ofOutputs`: per output port, empty where nothing comes back; `later`: per input port, the
   /// sum of what stages behind this one found for the same value, which then is the first summand,
-  /// as in the unsplit model. Gradients that nobody else holds are added to in place, as there.
+  /// as in the unsplit model. LibTorch adds in place to a gradient that has no other
+  /// holder, as it does there.
   /// Used once. Errors: Usage with LibTorch's message.
   llvm::Expected<StageGradients> backward(std::vector<ValueGradients> ofOutputs,
                                           std::vector<ValueGradients> later);

@@ -45,4 +45,12 @@ double LearningRates::factorAt(int64_t step) const {
   return floor + (1 - floor) * left;
 }
 
+llvm::Error StepRates::set(llvm::StringRef text, int64_t runSteps) {
+  llvm::Expected<LearningRates> parsed = LearningRates::parse(text, runSteps);
+  if (!parsed)
+    return parsed.takeError();
+  rates = std::move(*parsed);
+  return llvm::Error::success();
+}
+
 } // namespace pipec

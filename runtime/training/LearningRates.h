@@ -3,6 +3,8 @@
 
 #include "runtime/training/OptimizerText.h"
 
+#include <optional>
+
 namespace pipec {
 
 /// The factor of the optimizer's learning rate at each step. Kinds: constant; cosine (half a cosine
@@ -21,6 +23,18 @@ public:
 
 private:
   NamedSettings settings_{"constant", {{"warmup", 0}}};
+};
+
+/// The learning rate of an optimizer, step by step.
+struct StepRates {
+  std::optional<NamedSettings> optimizer; // absent: none, the rate is 0
+  LearningRates rates;
+
+  double at(uint64_t step) const {
+    return optimizer ? (*optimizer)["lr"] * rates.factorAt(static_cast<int64_t>(step)) : 0;
+  }
+  /// Replaces the rates. Errors: those of LearningRates::parse.
+  llvm::Error set(llvm::StringRef text, int64_t runSteps);
 };
 
 } // namespace pipec

@@ -138,7 +138,7 @@ TEST(RankProgram, GradientsGoFromReaderToReaderThroughOneSlot) {
   EXPECT_NE(slotOf(*first, 2), kNoSlot);
   EXPECT_EQ(slotOf(*first, 2), slotOf(*second, 2));
   EXPECT_EQ(send->slot, slotOf(*second, 2));
-  // What stage 2 sends nobody but stage 1 adds to: the message is stage 1's.
+  // Stage 1 adds to the gradient of stage 2 and then sends it, so the message is stage 1's.
   EXPECT_EQ(send->message, 2 * plan.stages.size() + 1);
 }
 
