@@ -23,6 +23,14 @@ std::vector<size_t> recomputedStages(const CompileOptions &options, const Planne
   return recomputed;
 }
 
+std::vector<ExpectedCosts> expectedCosts(const PlannedTraining &planned) {
+  std::vector<ExpectedCosts> costs;
+  for (const PlannedStage &stage : planned.stages)
+    costs.push_back({stage.costs.forward, stage.costs.inputGrad, stage.costs.weightGrad,
+                     stage.costs.heldByForward, stage.costs.freedByInputGrad});
+  return costs;
+}
+
 } // namespace
 
 llvm::Expected<Schedule> trainingSchedule(const CompileOptions &options,
@@ -31,6 +39,8 @@ llvm::Expected<Schedule> trainingSchedule(const CompileOptions &options,
   if (givenTable(options)) // ranks and micro-batches follow from it
     return defaultSchedule(options, plan);
   plan.training->recompute = recomputedStages(options, planned, plan);
+  if (planned)
+    plan.training->costs = expectedCosts(*planned);
   plan.scheduleName = kUsual;
   if (planned)
     plan.scheduleName = planned->scheduleName;

@@ -2,13 +2,14 @@
 
 #include "ir/TorchError.h"
 
+#include <chrono>
+
 namespace pipec {
 
 namespace {
 
-bool computes(OpKind kind) {
-  return kind == OpKind::Forward || kind == OpKind::Backward || kind == OpKind::InputGrad ||
-         kind == OpKind::WeightGrad || kind == OpKind::Recompute;
+int64_t nowNs() {
+  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
 }
 
 } // namespace
@@ -18,7 +19,8 @@ Interpreter::Interpreter(RankProgram program,
                          Transport &transport, Device &device,
                          std::unique_ptr<RankTraining> training)
     : program_(std::move(program)), executors_(executors), transport_(transport), device_(device),
-      training_(std::move(training)), slots_(program_.slots), busy_(program_.steps.size()) {}
+      training_(std::move(training)), slots_(program_.slots), busy_(program_.steps.size()),
+      reachedNs_(program_.steps.size() + 1) {}
 
 llvm::Error Interpreter::run(StepData &data) {
   failedMicroBatch_.reset();
@@ -34,15 +36,17 @@ llvm::Error Interpreter::run(StepData &data) {
 }
 
 llvm::Error Interpreter::runSteps(StepData &data) {
+  reachedNs_[0] = nowNs();
   for (size_t i = 0; i < program_.steps.size(); ++i) {
     const Step &step = program_.steps[i];
     if (data.failed)
       return makeError(ExitCode::Other, "another rank failed");
     if (llvm::Error error = runStep(step, data, busy_[i])) {
-      if (computes(step.kind))
+      if (isCompute(step.kind))
         failedMicroBatch_ = step.microBatch;
       return error;
     }
+    reachedNs_[i + 1] = nowNs();
   }
   return llvm::Error::success();
 }
@@ -169,10 +173,26 @@ llvm::Error Interpreter::take(const Step &step) {
   return llvm::Error::success();
 }
 
+std::vector<Timing::Interval> Interpreter::times() {
+  std::vector<Timing::Interval> times;
+  times.reserve(program_.steps.size());
+  const Fence *first = nullptr; // all others are placed from it: a GPU's events have no host time
+  for (size_t i = 0; i < program_.steps.size(); ++i) {
+    if (!isCompute(program_.steps[i].kind)) {
+      times.push_back({reachedNs_[i], reachedNs_[i + 1]});
+      continue;
+    }
+    first = first ? first : &busy_[i].first;
+    times.push_back({first->hostNs + device_.nsBetween(*first, busy_[i].first),
+                     first->hostNs + device_.nsBetween(*first, busy_[i].second)});
+  }
+  return times;
+}
+
 int64_t Interpreter::addTimes(std::vector<int64_t> &stageBusyNs) {
   const std::pair<Fence, Fence> *first = nullptr, *last = nullptr;
   for (size_t i = 0; i < program_.steps.size(); ++i) {
-    if (!computes(program_.steps[i].kind))
+    if (!isCompute(program_.steps[i].kind))
       continue;
     stageBusyNs[program_.steps[i].stage] += device_.nsBetween(busy_[i].first, busy_[i].second);
     first = first ? first : &busy_[i];

@@ -1,6 +1,7 @@
 // The only loop of the runtime: a rank walks through its program.
 #pragma once
 
+#include "ir/schedule/Timing.h"
 #include "runtime/RankProgram.h"
 #include "runtime/RankTraining.h"
 #include "runtime/StageExecutor.h"
@@ -50,6 +51,9 @@ public:
   /// first start to the last end.
   int64_t addTimes(std::vector<int64_t> &stageBusyNs);
 
+  /// Times of the steps of the last run, on the clock of Fence::hostNs.
+  std::vector<Timing::Interval> times();
+
 private:
   llvm::Error runSteps(StepData &data);
   llvm::Error runStep(const Step &step, StepData &data, std::pair<Fence, Fence> &busy);
@@ -67,6 +71,7 @@ private:
   std::vector<ReadyValue> slots_;
   std::optional<int64_t> failedMicroBatch_;
   std::vector<std::pair<Fence, Fence>> busy_; // one per step; only those that compute fill theirs
+  std::vector<int64_t> reachedNs_;            // when each step began; one more: when the last ended
 };
 
 } // namespace pipec

@@ -419,6 +419,21 @@ std::vector<int64_t> Pipeline::peakMemoryBytes() const {
   return bytes;
 }
 
+llvm::Expected<RunTrace> Pipeline::trace() const {
+  if (!impl_->core->program || impl_->calls == 0 || impl_->failed)
+    return makeError(ExitCode::Usage, "trace: expected a successful call before it, got none");
+  const ReadyProgram &ready = *impl_->core->program;
+  RunTrace trace = ready.run;
+  int64_t begin = std::numeric_limits<int64_t>::max();
+  for (const auto &interpreter : ready.interpreters)
+    for (const Timing::Interval &time : trace.ranks.emplace_back(interpreter->times()))
+      begin = std::min(begin, time.start);
+  for (std::vector<Timing::Interval> &rank : trace.ranks)
+    for (Timing::Interval &time : rank)
+      time = {time.start - begin, time.end - begin};
+  return trace;
+}
+
 llvm::Expected<std::vector<c10::IValue>> Pipeline::bind(const Arguments &arguments) const {
   const Plan &plan = impl_->core->artifact.plan;
   std::vector<c10::TypePtr> types(plan.signature.inputs.size());

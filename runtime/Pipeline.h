@@ -13,6 +13,7 @@
 namespace pipec {
 
 struct Arguments; // ir/values/Values.h, which has LibTorch's headers
+struct RunTrace;  // runtime/RunTrace.h
 
 struct PipelineOptions {
   int64_t microBatches = 0;         // 0: the plan's default, adapted to each batch: see infer()
@@ -68,6 +69,10 @@ public:
   std::vector<std::string> devices() const;
   /// Peak memory of each rank: of the process on the CPU, of the device's allocator on a GPU.
   std::vector<int64_t> peakMemoryBytes() const;
+
+  /// The ops of the last call with their times. Errors: Usage before the first successful call and
+  /// after a failed one.
+  llvm::Expected<RunTrace> trace() const;
 
   /// Runs one batch. A tuple or list in `arguments` holds the positional arguments, a dict the
   /// keyword arguments, and a tensor is the only argument. Missing arguments get their defaults.

@@ -31,6 +31,7 @@ llvm::Error PipelineCore::prepare(const Schedule &schedule, int64_t microBatches
     ready.interpreters.push_back(std::make_unique<Interpreter>(
         std::move(*resolved), executors, *ready.transport, *devices[rank], std::move(ofRank)));
   }
+  ready.run = {std::move(*lowered), std::move(shape), {}};
   program = std::move(ready);
   return llvm::Error::success();
 }

@@ -3,6 +3,7 @@
 
 #include "ir/artifact/ArtifactCheck.h"
 #include "runtime/Interpreter.h"
+#include "runtime/RunTrace.h"
 #include "runtime/TrainingOptions.h"
 #include "runtime/transport/Transport.h"
 
@@ -14,6 +15,7 @@ namespace pipec {
 /// A schedule that is ready to run one number of micro-batches.
 struct ReadyProgram {
   int64_t microBatches = 0;
+  RunTrace run; // its program and shape; Pipeline::trace() adds the times
   std::unique_ptr<Transport> transport;
   std::unique_ptr<Collectives> collectives;               // of a training
   std::vector<std::unique_ptr<Interpreter>> interpreters; // per rank

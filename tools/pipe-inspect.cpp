@@ -3,6 +3,7 @@
 #include "ir/artifact/ArtifactCheck.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/schedule/TorchComms.h"
+#include "ir/support/CannotRead.h"
 #include "ir/support/Json.h"
 #include "ir/support/ShownStream.h"
 #include "ir/support/Words.h"
@@ -39,6 +40,9 @@ StringOption html(
     cl::desc(
         "write one HTML page about an artifact: stages and channels, load and memory, the schedule "
         "over time, what is proved, modules; the page needs no other file and no script"));
+StringOption trace("trace", cl::value_desc("FILE.json"),
+                   cl::desc("with --html: a trace that pipe-run --trace wrote; the page shows the "
+                            "measured step and the simulated one"));
 StringOption comms("comms", cl::value_desc("FILE"),
                    cl::desc("write the schedule of an artifact as PyTorch's table with sends and "
                             "receives (compute_comms), which PyTorch runs unchanged; exits 2 if a "
@@ -135,6 +139,16 @@ llvm::json::Value actionRows(const Schedule &rows) {
   return ranks;
 }
 
+llvm::Expected<MeasuredRun> readTrace(const Plan &plan) {
+  auto buffer = llvm::MemoryBuffer::getFile(trace);
+  if (!buffer)
+    return withContext(cannotRead(trace, buffer.getError()), "--trace");
+  llvm::Expected<MeasuredRun> run = measuredRunFrom((*buffer)->getBuffer(), trace, plan);
+  if (!run)
+    return withContext(run.takeError(), "--trace");
+  return run;
+}
+
 /// The page also shows the problems of an artifact.
 llvm::Expected<ExitCode> writePage(const Artifact &artifact, const Schedule &rows) {
   if (llvm::Error error = refuseExisting(html, force))
@@ -151,11 +165,19 @@ llvm::Expected<ExitCode> writePage(const Artifact &artifact, const Schedule &row
   timing->atOnce = *costs ? (*costs)->atOnce : 0;
   const ArtifactCheck check = checkArtifact(model);
   const WholeModule modules = wholeTree(artifact.plan, *costs);
+  std::optional<MeasuredRun> measured;
+  if (given(trace)) {
+    llvm::Expected<MeasuredRun> read = readTrace(artifact.plan);
+    if (!read)
+      return read.takeError();
+    measured = std::move(*read);
+  }
   llvm::StringRef name = llvm::StringRef(model).rtrim('/');
-  if (llvm::Error error = writeFileFor(
-          html,
-          htmlPage({llvm::sys::path::filename(name).str(), artifact, check, *timing, modules}),
-          force))
+  if (llvm::Error error =
+          writeFileFor(html,
+                       htmlPage({llvm::sys::path::filename(name).str(), artifact, check, *timing,
+                                 modules, measured ? &*measured : nullptr}),
+                       force))
     return std::move(error);
   if (check.findings.empty())
     return ExitCode::Success;
@@ -176,6 +198,9 @@ llvm::Error writeTorchComms(const Plan &plan, const Schedule &rows) {
 }
 
 llvm::Expected<ExitCode> inspectArtifact() {
+  if (given(trace) && !given(html))
+    return makeError(ExitCode::Usage, "--trace: expected --html with it, got none",
+                     "the page of --html shows the trace");
   for (const StringOption *option : {&inputs, &method})
     if (given(*option))
       return makeError(ExitCode::Usage,
@@ -291,6 +316,7 @@ void printModulesJson(const std::vector<ModuleNode> &modules, const std::optiona
 llvm::Expected<ExitCode> inspectModel() {
   for (const auto &[option, asked] : {std::pair{"--schedule", schedule.getValue()},
                                       {"--html", given(html)},
+                                      {"--trace", given(trace)},
                                       {"--comms", given(comms)}})
     if (asked && llvm::sys::fs::exists(model))
       return makeError(ExitCode::Usage,

@@ -24,9 +24,12 @@
 #include "tools/cli/FreedMemory.h"
 #include "tools/cli/LoadLibrary.h"
 #include "tools/cli/ModelPrints.h"
+#include "tools/cli/OutputFile.h"
 #include "tools/cli/ToolMain.h"
 #include "tools/report/PlanReport.h"
 #include "tools/report/RunReport.h"
+#include "tools/run/RunTimes.h"
+#include "tools/run/TraceFile.h"
 #include "tools/run/TrainCommand.h"
 
 #include <ATen/core/Tensor.h>
@@ -92,7 +95,13 @@ StringOption output("output",
                     cl::desc("write the merged outputs to a file for torch.load; with --train the "
                              "parameters and buffers after the last step, a dict by name"),
                     cl::value_desc("FILE"), cl::cat(category));
-FlagOption force("force", cl::desc("replace an existing --output file"), cl::cat(category));
+StringOption trace("trace",
+                   cl::desc("write the last step of an artifact for Perfetto or chrome://tracing: "
+                            "every op of every rank with its time, and beside it what the "
+                            "simulator makes of the measured times of the stages"),
+                   cl::value_desc("FILE.json"), cl::cat(category));
+FlagOption force("force", cl::desc("replace existing files of --output and --trace"),
+                 cl::cat(category));
 StringOption expect("expect", cl::desc("compare the outputs with a file; exit 7 if they differ"),
                     cl::value_desc("FILE"), cl::cat(category));
 NumberOption rtol("rtol", cl::desc("relative tolerance (default: by dtype)"), cl::value_desc("X"),
@@ -118,6 +127,9 @@ struct Runner {
   std::optional<Trainer> trainer;                  // with --train
   std::function<int64_t()> microBatches;           // of the last run
   int64_t byDefault = 1;                           // micro-batches
+  /// Of an artifact: the times of the last steps, and its plan.
+  std::shared_ptr<RunTimes> times = nullptr;
+  std::function<const Plan &()> plan = nullptr;
 };
 
 constexpr int64_t kMany = std::numeric_limits<int64_t>::max();
@@ -155,6 +167,13 @@ llvm::Error checkOptions(bool isArtifact) {
   if (!isArtifact && given(schedule))
     return makeError(ExitCode::Usage, "--schedule: expected an artifact, got a .pt, which has none",
                      "leave it out, or compile the model first");
+  if (!isArtifact && given(trace))
+    return makeError(ExitCode::Usage,
+                     "--trace: expected an artifact, got a .pt, which has no ranks",
+                     "leave it out, or compile the model first");
+  if (given(trace))
+    if (llvm::Error error = refuseExisting(trace, force))
+      return error;
   const std::pair<const char *, const cl::Option &> chosenByCompile[] = {{"method", method},
                                                                          {"batch-dim", batchDim},
                                                                          {"merge", merge},
@@ -225,6 +244,15 @@ llvm::Error readSchedule(PipelineOptions &options, bool isTraining) {
   return llvm::Error::success();
 }
 
+/// The last call of `pipeline` has succeeded.
+llvm::Error noteTimes(const Pipeline &pipeline, RunTimes &times) {
+  llvm::Expected<RunTrace> trace = pipeline.trace();
+  if (!trace)
+    return trace.takeError();
+  times.add(std::move(*trace));
+  return llvm::Error::success();
+}
+
 template <typename Trained> Trainer trainerOf(std::shared_ptr<Trained> trained) {
   return {[trained](const std::vector<c10::IValue> &values, StepStats &stats) {
             return trained->step(values, &stats);
@@ -260,11 +288,26 @@ llvm::Expected<Runner> pipelineRunner(RunReport &report,
   report.threads = pipeline->threads();
   report.options["schedule"] =
       given(schedule) ? schedule.getValue() : pipeline->plan().scheduleName;
+  auto times = std::make_shared<RunTimes>();
   std::optional<Trainer> trainer;
-  if (training)
+  if (training) {
     trainer = trainerOf(pipeline);
-  return Runner{[pipeline](const std::vector<c10::IValue> &values, StepStats &stats) {
-                  return pipeline->infer(values, &stats);
+    trainer->step = [pipeline, times](const std::vector<c10::IValue> &values,
+                                      StepStats &stats) -> llvm::Expected<TrainedStep> {
+      llvm::Expected<TrainedStep> step = pipeline->step(values, &stats);
+      if (step)
+        if (llvm::Error error = noteTimes(*pipeline, *times))
+          return std::move(error);
+      return step;
+    };
+  }
+  return Runner{[pipeline, times](const std::vector<c10::IValue> &values,
+                                  StepStats &stats) -> llvm::Expected<c10::IValue> {
+                  llvm::Expected<c10::IValue> result = pipeline->infer(values, &stats);
+                  if (result)
+                    if (llvm::Error error = noteTimes(*pipeline, *times))
+                      return std::move(error);
+                  return result;
                 },
                 [pipeline]() -> const Signature & { return pipeline->plan().signature; },
                 [pipeline](const Arguments &arguments) { return pipeline->bind(arguments); },
@@ -272,7 +315,9 @@ llvm::Expected<Runner> pipelineRunner(RunReport &report,
                 [] { return std::vector<std::string>(); },
                 std::move(trainer),
                 [pipeline] { return pipeline->microBatches(); },
-                std::max<int64_t>(pipeline->plan().microBatches, 1)};
+                std::max<int64_t>(pipeline->plan().microBatches, 1),
+                times,
+                [pipeline]() -> const Plan & { return pipeline->plan(); }};
 }
 
 llvm::Expected<Runner> referenceRunner(RunReport &report,
@@ -338,7 +383,10 @@ llvm::Expected<Runner> referenceRunner(RunReport &report,
                   return reference->notes();
                 },
                 std::move(trainer),
-                [number = options.microBatches] { return number; }};
+                [number = options.microBatches] { return number; },
+                1,
+                nullptr,
+                nullptr};
 }
 
 llvm::Expected<std::vector<c10::IValue>> readInputs(const Runner &runner) {
@@ -386,7 +434,7 @@ llvm::Expected<c10::IValue> runAll(const Runner &runner, const std::vector<c10::
 void noteOptions(RunReport &report) {
   report.model = model;
   const std::pair<const char *, const StringOption &> texts[] = {
-      {"inputs", inputsOption}, {"output", output}, {"expect", expect}};
+      {"inputs", inputsOption}, {"output", output}, {"expect", expect}, {"trace", trace}};
   for (const auto &[name, option] : texts)
     if (given(option))
       report.options[name] = option.getValue();
@@ -430,6 +478,25 @@ void noteMicroBatches(const Runner &runner, int64_t samples) {
                         counted(static_cast<size_t>(used), "micro-batch"), runner.byDefault, why));
 }
 
+/// Of an artifact: what the simulator makes of the measured times, for the report and --trace.
+llvm::Error noteTimes(const Runner &runner, RunReport &report) {
+  if (!runner.times || !runner.times->last())
+    return llvm::Error::success();
+  llvm::Expected<SimulatedRun> predicted = runner.times->simulated(runner.plan());
+  if (!predicted)
+    return predicted.takeError();
+  report.predicted = {predicted->makespan,
+                      {},
+                      meanBubble(*predicted, predicted->makespan),
+                      meanBubble(*predicted, predicted->longestSpan)};
+  if (!given(trace))
+    return llvm::Error::success();
+  return writeFileFor(trace,
+                      traceFile(*runner.times->last(), *predicted,
+                                given(schedule) ? schedule.getValue() : runner.plan().scheduleName),
+                      force);
+}
+
 /// Trains and reports; inputs are read by the training.
 llvm::Error trainAll(Runner &runner, RunReport &report) {
   runner.trainer->signature = runner.signature;
@@ -443,6 +510,8 @@ llvm::Error trainAll(Runner &runner, RunReport &report) {
   report.microBatches = runner.microBatches();
   noteOptions(report);
   report.peakMemoryBytes = runner.peakMemory();
+  if (llvm::Error error = noteTimes(runner, report))
+    return error;
   json ? printJson(report, toStdout()) : printText(report, toStdout());
   return llvm::Error::success();
 }
@@ -520,6 +589,8 @@ llvm::Expected<ExitCode> run() {
   noteMicroBatches(*runner, report.samples);
   report.peakMemoryBytes = runner->peakMemory();
   report.outputs = describeOutputs(*result);
+  if (llvm::Error error = noteTimes(*runner, report))
+    return std::move(error);
   if (expected)
     report.comparison =
         compare(*expected, *result, given(rtol) ? std::optional<double>(rtol) : std::nullopt,

@@ -237,6 +237,15 @@ struct TrainedParameter {
   bool operator==(const TrainedParameter &) const = default;
 };
 
+/// What a stage is expected to take for one micro-batch: nanoseconds and bytes. F keeps `kept`, and
+/// I frees a part of it.
+struct ExpectedCosts {
+  int64_t forward = 0, inputGrad = 0, weightGrad = 0;
+  int64_t kept = 0, freedByInputGrad = 0;
+
+  bool operator==(const ExpectedCosts &) const = default;
+};
+
 /// What a training needs besides the stages. Since 1.2.
 struct TrainingPlan {
   size_t loss = 0;                          // output leaf
@@ -245,6 +254,7 @@ struct TrainingPlan {
   /// runs show.
   std::vector<std::string> whyWhole;
   std::vector<size_t> recompute; // stages whose forward runs again before their backward, ascending
+  std::vector<ExpectedCosts> costs; // per stage, as planned; empty: not known. Since 1.3
 
   /// The use that counts in the norm of all gradients: the first stage that holds the tensor.
   PortRef owner(size_t parameter, const std::vector<StagePlan> &stages) const;
@@ -253,7 +263,7 @@ struct TrainingPlan {
 
 struct Plan {
   static constexpr int64_t kMajor = 1;
-  static constexpr int64_t kMinor = 2;
+  static constexpr int64_t kMinor = 3;
 
   int64_t major = kMajor, minor = kMinor;
   std::vector<std::string> requiredFeatures;

@@ -267,6 +267,12 @@ TrainingPlan trainingFrom(JsonObject object) {
   });
   training.whyWhole = object.strings("why_whole");
   training.recompute = object.indices("recompute");
+  if (object.has("costs"))
+    object.objects("costs", [&](JsonObject &costs) {
+      training.costs.push_back({costs.integer("forward_ns"), costs.integer("input_grad_ns"),
+                                costs.integer("weight_grad_ns"), costs.integer("kept_bytes"),
+                                costs.integer("freed_by_input_grad_bytes")});
+    });
   object.finish();
   return training;
 }

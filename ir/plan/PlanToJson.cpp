@@ -192,11 +192,22 @@ Value parameterValue(const TrainedParameter &parameter) {
                 {"uses", listOf(parameter.uses, portValue)}};
 }
 
+Value expectedValue(const ExpectedCosts &costs) {
+  return Object{{"forward_ns", costs.forward},
+                {"input_grad_ns", costs.inputGrad},
+                {"weight_grad_ns", costs.weightGrad},
+                {"kept_bytes", costs.kept},
+                {"freed_by_input_grad_bytes", costs.freedByInputGrad}};
+}
+
 Value trainingValue(const TrainingPlan &training) {
-  return Object{{"loss", number(training.loss)},
+  Object object{{"loss", number(training.loss)},
                 {"parameters", listOf(training.parameters, parameterValue)},
                 {"why_whole", strings(training.whyWhole)},
                 {"recompute", indices(training.recompute)}};
+  if (!training.costs.empty())
+    object["costs"] = listOf(training.costs, expectedValue);
+  return object;
 }
 
 } // namespace

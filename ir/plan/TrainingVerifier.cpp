@@ -63,6 +63,13 @@ llvm::Error planparts::verifyTraining(const Plan &plan) {
         (i > 0 && training.recompute[i] <= training.recompute[i - 1]))
       return bad("training: recompute: expected stages below {}, ascending, got {}",
                  plan.stages.size(), training.recompute[i]);
+  if (!training.costs.empty() && training.costs.size() != plan.stages.size())
+    return bad("training: costs: expected {} stages, got {}", plan.stages.size(),
+               training.costs.size());
+  for (const ExpectedCosts &costs : training.costs)
+    if (costs.forward < 0 || costs.inputGrad < 0 || costs.weightGrad < 0 || costs.kept < 0 ||
+        costs.freedByInputGrad < 0)
+      return bad("training: costs: expected no negative times and bytes");
   std::set<std::pair<size_t, size_t>> seen;
   for (const TrainedParameter &parameter : training.parameters) {
     const std::string where = "training: parameter " + parameter.name;

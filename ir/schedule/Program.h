@@ -22,6 +22,8 @@ enum class OpKind : uint8_t {
   Finite,     // are all gradients finite, with all of `group`
   Optimize,   // OPT: update the weights of `stage`
 };
+/// True for ops that run a stage on a micro-batch: F B I W R.
+bool isCompute(OpKind kind);
 /// True for ops that all ranks of a group run together, in one order.
 bool isCollective(OpKind kind);
 

@@ -186,6 +186,11 @@ bool parseLane(llvm::StringRef line, size_t number, Lane &lane) {
 
 } // namespace
 
+bool isCompute(OpKind kind) {
+  return kind == OpKind::Forward || kind == OpKind::Backward || kind == OpKind::InputGrad ||
+         kind == OpKind::WeightGrad || kind == OpKind::Recompute;
+}
+
 bool isCollective(OpKind kind) {
   return kind == OpKind::Reduce || kind == OpKind::TieReduce || kind == OpKind::Norm ||
          kind == OpKind::Finite;

@@ -119,6 +119,10 @@ TEST(Plan, ATrainingIsVerified) {
       {[](Plan &plan) { plan.training->loss = 7; }, "training: no result 7"},
       {[](Plan &plan) { plan.training->whyWhole.pop_back(); },
        "training: why_whole: expected 3 stages, got 2"},
+      {[](Plan &plan) { plan.training->costs.pop_back(); },
+       "training: costs: expected 3 stages, got 2"},
+      {[](Plan &plan) { plan.training->costs[1].forward = -1; },
+       "training: costs: expected no negative times and bytes"},
       {[](Plan &plan) {
          plan.training->recompute = {2, 0};
        },
@@ -295,7 +299,7 @@ TEST(Plan, olderMinorHasNoNormalisation) {
 }
 
 TEST(Plan, newerMinorWarnsOfUnknownKeys) {
-  std::string text = edited("\"minor\": 2", "\"minor\": 7");
+  std::string text = edited("\"minor\": 3", "\"minor\": 7");
   std::vector<std::string> warnings;
   EXPECT_TRUE(succeeded(planFromJson(text, warnings)));
   EXPECT_TRUE(warnings.empty());

@@ -24,6 +24,8 @@ public:
     cards();
     graph();
     timeline();
+    if (page_.measured)
+      measured(*page_.measured);
     tables();
     proof();
     modules();
@@ -46,7 +48,8 @@ private:
                          markupEscaped(plan_.scheduleName),
                          counted(static_cast<size_t>(plan_.microBatches), "micro-batch"),
                          plan_.mode == Mode::Train ? "training" : "inference", batch());
-    html_ += "<nav><a href=\"#stages\">Stages</a><a href=\"#schedule\">Schedule</a>"
+    html_ += "<nav><a href=\"#stages\">Stages</a><a href=\"#schedule\">Schedule</a>" +
+             std::string(page_.measured ? "<a href=\"#measured\">Measured</a>" : "") +
              "<a href=\"#channels\">Channels</a><a href=\"#checks\">Proof</a>"
              "<a href=\"#modules\">Modules</a><a href=\"#about\">About</a></nav>\n</header>\n";
   }
@@ -133,7 +136,9 @@ private:
     if (!plan_.ties.empty())
       key("weight", "", "dashed: a weight that is sent; dotted: a weight with copies");
     if (timing_.known)
-      key("load", "bar", "time of a forward; the line is the average");
+      key("load", "bar",
+          plan_.training ? "time of a micro-batch, forward and backward; the line is the average"
+                         : "time of a forward; the line is the average");
     key("parameters", "bar", "parameters");
     key("buffers", "bar", "buffers and constants");
     if (!plan_.channels.empty())
@@ -155,15 +160,34 @@ private:
            "time. Compile with <code>--cost</code> to see predicted times.");
     if (!whole())
       note(fmt::format("Shown are the first {} of {}.", timing_.microBatches, plan_.microBatches));
+    picture(timing_.schedule, timing, timing_.known ? 0 : PlanTiming::kStep);
+    html_ += "<h3>Ranks</h3>\n" + htmlTable(ranksTable()) + "</section>\n";
+  }
+
+  void picture(const Schedule &schedule, const Timing &timing, int64_t step) {
     SvgText text;
     text.inPage = true;
-    text.step = timing_.known ? 0 : PlanTiming::kStep;
+    text.step = step;
     for (int64_t busy : timing.busy)
       text.notes.push_back(
           fmt::format("idle {:.1f} %",
                       timing.makespan ? 100 - 100 * double(busy) / double(timing.makespan) : 0.0));
-    html_ += "<div class=\"wide timeline\">\n" + drawSvg(timing_.schedule, timing, text) +
-             "</div>\n<h3>Ranks</h3>\n" + htmlTable(ranksTable()) + "</section>\n";
+    html_ += "<div class=\"wide timeline\">\n" + drawSvg(schedule, timing, text) + "</div>\n";
+  }
+
+  void measured(const MeasuredRun &run) {
+    section("measured", "A measured step");
+    note(fmt::format(
+        "The last step of a run under {} with {}: {} from its first action to its last.",
+        markupEscaped(run.schedule), counted(static_cast<size_t>(run.microBatches), "micro-batch"),
+        formatDuration(run.measured.makespan)));
+    picture(run.actions, run.measured, 0);
+    note(fmt::format("The same step simulated with the median times of its stages: {}. What the "
+                     "measured step needs beyond that is the cost of the runtime, of sums over "
+                     "stages and the norm, and of ranks that share cores.",
+                     formatDuration(run.predicted.makespan)));
+    picture(run.actions, run.predicted, 0);
+    html_ += "</section>\n";
   }
 
   Table ranksTable() const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ir/artifact/ArtifactCheck.h"
+#include "tools/report/MeasuredRun.h"
 #include "tools/report/PlanTiming.h"
 #include "tools/report/WholeTree.h"
 
@@ -13,6 +14,7 @@ struct PlanPage {
   const ArtifactCheck &check;
   const PlanTiming &timing;
   const WholeModule &modules;
+  const MeasuredRun *measured = nullptr; // a trace of it; null: none
 };
 
 /// The bytes depend only on `page`.

@@ -1,6 +1,7 @@
 #include "tools/report/PlanTiming.h"
 
 #include "ir/plan/Cluster.h"
+#include "ir/schedule/NamedSchedule.h"
 #include "ir/schedule/Simulate.h"
 #include "ir/support/Error.h"
 #include "llvm/ADT/STLExtras.h"
@@ -11,6 +12,21 @@ int64_t forwardNs(const StagePlan &stage) {
   constexpr int64_t kFlopsOfNs = kCoreFlopsPerSecond / 1'000'000'000;
   return stage.costFlops / kFlopsOfNs;
 }
+
+namespace {
+
+std::vector<StageCosts> trainingCosts(const Plan &plan) {
+  std::vector<StageCosts> stages;
+  for (const ExpectedCosts &stage : plan.training->costs)
+    stages.push_back(
+        {stage.forward, stage.inputGrad, stage.weightGrad, stage.kept, stage.freedByInputGrad});
+  if (stages.empty())
+    stages.assign(plan.stages.size(),
+                  {PlanTiming::kStep, PlanTiming::kStep, PlanTiming::kStep, 0, 0});
+  return stages;
+}
+
+} // namespace
 
 std::string whatTimesRestOn(const PlanTiming &timing) {
   if (timing.atOnce == 0)
@@ -29,18 +45,24 @@ llvm::Expected<PlanTiming> timePlan(const Plan &plan, const Schedule &schedule,
   for (const std::vector<Action> &actions : schedule.ranks)
     llvm::copy_if(actions, std::back_inserter(result.schedule.ranks.emplace_back()),
                   [&](const Action &a) { return a.microBatch < result.microBatches; });
-  result.known = llvm::any_of(plan.stages, [](const StagePlan &s) { return forwardNs(s) > 0; });
+  RunShape shape;
+  shape.microBatches = result.microBatches;
   ProgramCosts costs;
-  for (const StagePlan &stage : plan.stages) {
-    result.stageNs.push_back(result.known ? forwardNs(stage) : PlanTiming::kStep);
-    costs.stages.push_back({result.stageNs.back(), 0, 0, 0, 0});
+  if (plan.training) {
+    shape = trainingShape(plan, result.microBatches, /*optimizer=*/true);
+    result.known = !plan.training->costs.empty();
+    costs.stages = trainingCosts(plan);
+  } else {
+    result.known = llvm::any_of(plan.stages, [](const StagePlan &s) { return forwardNs(s) > 0; });
+    for (const StagePlan &stage : plan.stages)
+      costs.stages.push_back({result.known ? forwardNs(stage) : PlanTiming::kStep, 0, 0, 0, 0});
   }
+  for (const StageCosts &stage : costs.stages)
+    result.stageNs.push_back(stage.work());
   if (result.known) {
     const ClusterLink link = defaultCluster(1).links.front();
     costs.link = {link.latencyNs, link.bytesPerSecond};
   }
-  RunShape shape;
-  shape.microBatches = result.microBatches;
   llvm::Expected<Program> program = lower(result.schedule, plan, shape);
   if (!program)
     return makeError(ExitCode::BadArtifact, describe(program.takeError()).message);

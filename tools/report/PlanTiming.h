@@ -8,7 +8,7 @@ namespace pipec {
 
 struct PlanTiming {
   bool known = false;           // the plan has costs; else every stage takes kStep
-  std::vector<int64_t> stageNs; // per stage: forward of a micro-batch
+  std::vector<int64_t> stageNs; // per stage: its work on a micro-batch, backward included
   Schedule schedule;            // the simulated schedule
   int64_t microBatches = 0;     // in it; possibly not all
   Timing timing;                // of `schedule`

@@ -133,6 +133,10 @@ void printText(const RunReport &report, llvm::raw_ostream &out) {
   out << fmt::format("\n{}micro-batches: {}, intra-op threads per rank: {}\n",
                      report.samples ? fmt::format("samples: {}, ", report.samples) : "",
                      report.microBatches, report.threads);
+  if (report.predicted)
+    out << fmt::format("the stages' times alone, simulated: {} per step, bubble {}\n",
+                       formatDuration(report.predicted->makespanNs),
+                       percent(report.predicted->bubbleMakespan));
   for (size_t i = 0; i < std::min(report.outputs.size(), kMostOutputs); ++i)
     out << "output " << report.outputs[i] << '\n';
   if (report.outputs.size() > kMostOutputs)
@@ -146,7 +150,10 @@ void printText(const RunReport &report, llvm::raw_ostream &out) {
 void printJson(const RunReport &report, llvm::raw_ostream &out) {
   DurationStats time = statsOf(report.durationsNs);
   auto bubble = [&](double StepStats::*which) {
-    return llvm::json::Object{{"measured", medianBubble(report, which)}, {"predicted", nullptr}};
+    return llvm::json::Object{{"measured", medianBubble(report, which)},
+                              {"predicted", report.predicted
+                                                ? llvm::json::Value((*report.predicted).*which)
+                                                : llvm::json::Value(nullptr)}};
   };
   llvm::json::Array stages;
   for (size_t s = 0; s < report.stages.size(); ++s)
@@ -171,6 +178,9 @@ void printJson(const RunReport &report, llvm::raw_ostream &out) {
       {"peak_memory_bytes", llvm::json::Array(report.peakMemoryBytes)},
       {"outputs", llvm::json::Array(report.outputs)},
   };
+  if (report.predicted)
+    document["predicted_step_ms"] =
+        inMilliseconds(static_cast<double>(report.predicted->makespanNs));
   if (report.losses)
     document["loss"] = llvm::json::Array(*report.losses);
   if (report.comparison) {

@@ -28,7 +28,8 @@ struct RunReport {
   int64_t microBatches = 1;
   int64_t samples = 0; // 0: no input has a batch dimension
   std::vector<int64_t> durationsNs;
-  std::vector<StepStats> steps; // one per duration
+  std::vector<StepStats> steps;       // one per duration
+  std::optional<StepStats> predicted; // of an artifact: simulated with the stages' measured times
   std::vector<int64_t> peakMemoryBytes;
   std::optional<llvm::json::Array> losses; // of a training, one per step
   std::vector<std::string> outputs;        // "logits: float32[8, 1000]"

@@ -1,6 +1,6 @@
 #include "tools/schedule/ScheduleTrace.h"
 
-#include "ir/support/Json.h"
+#include "tools/report/TraceEvents.h"
 
 #include <map>
 #include <tuple>
@@ -14,8 +14,6 @@ struct Place {
   size_t rank = 0;
   Timing::Interval time;
 };
-
-double microseconds(int64_t time) { return static_cast<double>(time) / 1000; }
 
 bool isBackwardOf(ActionKind kind) {
   return kind == ActionKind::FullBackward || kind == ActionKind::InputGrad;
@@ -37,32 +35,12 @@ public:
   std::string write(llvm::StringRef name) {
     for (size_t r = 0; r < schedule_.ranks.size(); ++r)
       rank(r);
-    std::string text = "{\"displayTimeUnit\":\"ms\",\"otherData\":" +
-                       jsonText(Object{{"schedule", name}, {"simulated", true}}) +
-                       ",\"traceEvents\":[\n";
-    for (size_t i = 0; i < events_.size(); ++i)
-      text += (i ? ",\n" : "") + events_[i];
-    return text + "\n]}\n";
+    return events_.text(Object{{"schedule", name}, {"simulated", true}});
   }
 
 private:
-  void event(Object object) { events_.push_back(jsonText(std::move(object))); }
-
   void rank(size_t r) {
-    const auto pid = static_cast<int64_t>(r);
-    event(Object{{"ph", "M"},
-                 {"name", "process_name"},
-                 {"pid", pid},
-                 {"args", Object{{"name", fmt::format("rank {}", r)}}}});
-    event(Object{{"ph", "M"},
-                 {"name", "process_sort_index"},
-                 {"pid", pid},
-                 {"args", Object{{"sort_index", pid}}}});
-    event(Object{{"ph", "M"},
-                 {"name", "thread_name"},
-                 {"pid", pid},
-                 {"tid", 0},
-                 {"args", Object{{"name", "compute"}}}});
+    events_.process(r, fmt::format("rank {}", r), r);
     int64_t held = 0;
     for (size_t i = 0; i < schedule_.ranks[r].size(); ++i)
       if (isCompute(schedule_.ranks[r][i].kind))
@@ -70,17 +48,10 @@ private:
   }
 
   void span(size_t r, const Action &action, const Timing::Interval &time, int64_t &held) {
-    const auto pid = static_cast<int64_t>(r);
     const std::string text = toString(action), kind(1, text[text.find_first_not_of("0123456789")]);
-    event(Object{{"ph", "X"},
-                 {"name", fmt::format("{}/{}/{}", action.stage, action.microBatch, kind)},
-                 {"cat", kind},
-                 {"pid", pid},
-                 {"tid", 0},
-                 {"ts", microseconds(time.start)},
-                 {"dur", microseconds(time.end - time.start)},
-                 {"args", Object{{"stage", static_cast<int64_t>(action.stage)},
-                                 {"micro_batch", action.microBatch}}}});
+    events_.span(
+        r, fmt::format("{}/{}/{}", action.stage, action.microBatch, kind), kind, time,
+        Object{{"stage", static_cast<int64_t>(action.stage)}, {"micro_batch", action.microBatch}});
     if (action.kind == ActionKind::Forward && action.stage > 0)
       arrow(r, time.start, true, action.stage - 1, action.microBatch);
     if (isBackwardOf(action.kind) && action.stage + 1 < costs_.stages.size())
@@ -95,42 +66,22 @@ private:
     if (change == 0)
       return;
     held += change;
-    event(Object{{"ph", "C"},
-                 {"name", "activations"},
-                 {"pid", pid},
-                 {"ts", microseconds(change > 0 ? time.start : time.end)},
-                 {"args", Object{{"held", held}}}});
+    events_.counter(r, "activations", "held", change > 0 ? time.start : time.end, held);
   }
 
   /// From where the value was made, when that is another rank.
   void arrow(size_t r, int64_t at, bool forward, size_t stage, int64_t microBatch) {
     const Place &maker = makers_.at({forward, stage, microBatch});
-    if (maker.rank == r)
-      return;
-    const std::string name = fmt::format("{}{}", forward ? "F" : "B", microBatch);
-    event(Object{{"ph", "s"},
-                 {"name", name},
-                 {"cat", "transfer"},
-                 {"id", ++arrows_},
-                 {"pid", static_cast<int64_t>(maker.rank)},
-                 {"tid", 0},
-                 {"ts", microseconds(maker.time.end)}});
-    event(Object{{"ph", "f"},
-                 {"bp", "e"},
-                 {"name", name},
-                 {"cat", "transfer"},
-                 {"id", arrows_},
-                 {"pid", static_cast<int64_t>(r)},
-                 {"tid", 0},
-                 {"ts", microseconds(at)}});
+    if (maker.rank != r)
+      events_.arrow(fmt::format("{}{}", forward ? "F" : "B", microBatch), maker.rank,
+                    maker.time.end, r, at);
   }
 
   const Schedule &schedule_;
   const Timing &timing_;
   const ScheduleCosts &costs_;
   std::map<std::tuple<bool, size_t, int64_t>, Place> makers_; // forward, stage, micro-batch
-  std::vector<std::string> events_;
-  int64_t arrows_ = 0;
+  TraceEvents events_;
 };
 
 } // namespace

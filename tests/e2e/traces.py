@@ -1,0 +1,171 @@
+"""pipe-run --trace: every op of a step is there with its time, arrows join the ranks, and pipe-inspect --html --trace shows it beside the simulated step."""
+import json
+import math
+from collections import defaultdict
+from pathlib import Path
+
+import torch
+
+import e2e
+
+USAGE, UNREADABLE = 2, 3
+ACTIONS = set("FBIWR")
+
+
+class Net(torch.nn.Module):
+    """A chain with a skip over all of it, so that gradients come back over two channels."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(32, 32) for _ in range(8))
+
+    def forward(self, x):
+        first = x
+        for i, layer in enumerate(self.layers):
+            x = torch.tanh(layer(x))
+            if i == 0:
+                first = x
+        return x + first
+
+
+class WithLoss(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = Net()
+
+    def forward(self, x, target):
+        return torch.nn.functional.mse_loss(self.net(x), target)
+
+
+def spans(trace):
+    """The spans of each row, in the file's order."""
+    rows = defaultdict(list)
+    for event in trace["traceEvents"]:
+        if event["ph"] == "X":
+            rows[event["pid"]].append(event)
+    return rows
+
+
+class Traces(e2e.Case):
+    @classmethod
+    def setUpClass(cls):
+        torch.manual_seed(0)
+        torch.jit.script(Net()).save("net.pt")
+        torch.jit.script(WithLoss()).save("loss.pt")
+        torch.save((torch.randn(8, 32), torch.randn(8, 32)), "batch.pt")
+        torch.save((torch.randn(2, 32), torch.randn(2, 32)), "micro.pt")
+
+    def read(self, path):
+        trace = json.loads(Path(path).read_text(encoding="utf-8"))
+        rows, ranks = spans(trace), trace["otherData"]["ranks"]
+        self.assertEqual(sorted(rows), list(range(2 * ranks)))
+        for pid, row in rows.items():
+            ends = [(event["ts"], event["ts"] + event["dur"]) for event in row]
+            self.assertTrue(all(start >= 0 and end >= start for start, end in ends), pid)
+        for rank in range(ranks):  # one thread: nothing overlaps but the clock's last digit
+            at = 0.0
+            for event in rows[rank]:
+                self.assertGreaterEqual(event["ts"] + 1e-3, at, event)
+                at = event["ts"] + event["dur"]
+        return trace, rows, ranks
+
+    def actions(self, rows, ranks):
+        return {(event["args"]["stage"], event["args"]["micro_batch"], event["cat"]) for rank in range(ranks)
+                for event in rows[rank] if event["cat"] in ACTIONS}
+
+    def arrows(self, trace):
+        ends = defaultdict(dict)
+        for event in trace["traceEvents"]:
+            if event["ph"] in "sf":
+                ends[event["id"]][event["ph"]] = event
+        return ends
+
+    def testEveryOpOfATrainingStepIsThere(self):
+        self.compiled("loss.pt", "loss.pipe", "--train", "--stages", "4", "--inputs", "micro.pt")
+        for schedule in "1f1b", "zb-h1", "interleaved-1f1b", "zb-v":
+            with self.subTest(schedule):
+                self.pipec(0, "pipe-run", "loss.pipe", "--train", "--inputs", "batch.pt", "--steps", "3", "--microbatches", "4",
+                           "--schedule", schedule, "--optimizer", "sgd", "--trace", "trace.json", "--force")
+                trace, rows, ranks = self.read("trace.json")
+                self.assertEqual(trace["otherData"]["schedule"], schedule)
+                split = schedule.startswith("zb")
+                kinds = "FIW" if split else "FB"
+                found = self.actions(rows, ranks)
+                self.assertEqual({(stage, k, kind) for stage, k, kind in found if kind in kinds},
+                                 {(stage, k, kind) for stage in range(4) for k in range(4) for kind in kinds})
+                names = [event["name"] for rank in range(ranks) for event in rows[rank]]
+                self.assertEqual(sum(name.startswith("OPT") for name in names), 4)
+                self.assertEqual(sum(name.startswith("NORM") for name in names), ranks)
+                arrows = self.arrows(trace)
+                sends = sum(name.startswith("SEND") for name in names)
+                self.assertEqual(len(arrows), 2 * sends)  # measured and predicted
+                self.assertGreater(sends, 0)
+                for ends in arrows.values():
+                    self.assertNotEqual(ends["s"]["pid"], ends["f"]["pid"])
+                    self.assertLessEqual(ends["s"]["ts"], ends["f"]["ts"] + 1e-3)
+
+    def testAnInferenceHasATraceToo(self):
+        self.compiled("net.pt", "net.pipe", "--stages", "3", "--ranks", "3", "--inputs", "f32[2,32]")
+        result = self.pipec(0, "pipe-run", "net.pipe", "--inputs", "f32[8,32]", "--microbatches", "4", "--repeat", "3",
+                            "--trace", "infer.json", "--json")
+        report = json.loads(result.out)
+        trace, rows, ranks = self.read("infer.json")
+        self.assertEqual(self.actions(rows, ranks), {(stage, k, "F") for stage in range(3) for k in range(4)})
+        self.assertAlmostEqual(report["predicted_step_ms"], trace["otherData"]["predicted_step_ns"] / 1e6)
+        for key in "bubble_makespan", "bubble_longest_span":
+            self.assertTrue(0 <= report[key]["predicted"] < 1, report[key])
+
+    def testThePredictionIsTheSimulationOfTheMeasuredStages(self):
+        """One rank: the step is the sum of what its stages took, in both rows."""
+        self.compiled("net.pt", "one.pipe", "--stages", "2", "--ranks", "1", "--inputs", "f32[2,32]")
+        self.pipec(0, "pipe-run", "one.pipe", "--inputs", "f32[8,32]", "--microbatches", "4", "--trace", "one.json")
+        trace, rows, ranks = self.read("one.json")
+        measured = [event["dur"] for event in rows[0] if event["cat"] == "F"]
+        predicted = [event["dur"] for event in rows[1] if event["cat"] == "F"]
+        for stage in 0, 1:
+            of = sorted(event["dur"] for event in rows[0] if event["cat"] == "F" and event["args"]["stage"] == stage)
+            self.assertTrue(math.isclose(of[(len(of) - 1) // 2],
+                                         next(e["dur"] for e in rows[1] if e["cat"] == "F" and e["args"]["stage"] == stage), abs_tol=2e-3))
+        self.assertEqual(len(measured), len(predicted))
+        self.assertTrue(math.isclose(sum(predicted), trace["otherData"]["predicted_step_ns"] / 1e3, abs_tol=1e-2))
+
+    def testThePageShowsBothSteps(self):
+        self.compiled("loss.pt", "page.pipe", "--train", "--stages", "2", "--inputs", "micro.pt")
+        self.pipec(0, "pipe-run", "page.pipe", "--train", "--inputs", "batch.pt", "--microbatches", "4", "--trace", "page.json")
+        self.pipec(0, "pipe-inspect", "page.pipe", "--html", "without.html")
+        self.pipec(0, "pipe-inspect", "page.pipe", "--html", "with.html", "--trace", "page.json")
+        without, shown = (Path(name).read_text(encoding="utf-8") for name in ("without.html", "with.html"))
+        self.assertNotIn("A measured step", without)
+        self.assertIn("A measured step", shown)
+        self.assertEqual(shown.count("<svg"), without.count("<svg") + 2)
+
+    def testATrainingArtifactHasItsScheduleDrawn(self):
+        plan = self.compiled("loss.pt", "drawn.pipe", "--train", "--stages", "2", "--inputs", "micro.pt", "--schedule", "1f1b",
+                             "--microbatches", "4")
+        self.assertEqual(len(plan["training"]["costs"]), 2)
+        self.assertTrue(all(stage["forward_ns"] > 0 and stage["weight_grad_ns"] > 0 for stage in plan["training"]["costs"]))
+        drawn = self.pipec(0, "pipe-inspect", "drawn.pipe", "--schedule").out
+        for text in "rank 0", "rank 1", "predicted from", "lower bound":
+            self.assertIn(text, drawn)
+
+    def testRefusals(self):
+        self.compiled("net.pt", "refused.pipe", "--stages", "2", "--inputs", "f32[2,32]")
+        run = ["pipe-run", "refused.pipe", "--inputs", "f32[8,32]"]
+        self.refused(USAGE, "--trace: expected an artifact, got a .pt", "pipe-run", "net.pt", "--inputs", "f32[8,32]", "--trace", "x.json")
+        Path("there.json").write_text("{}", encoding="utf-8")
+        self.refused(USAGE, "--trace", *run, "--trace", "there.json")
+        self.refused(USAGE, "--trace: expected --html with it, got none", "pipe-inspect", "refused.pipe", "--trace", "there.json")
+        page = ["pipe-inspect", "refused.pipe", "--html", "x.html", "--trace"]
+        self.refused(UNREADABLE, "expected a trace that pipe-run wrote", *page, "there.json")
+        self.refused(8, "--trace", *page, "absent.json")
+        self.compiled("net.pt", "more.pipe", "--stages", "4", "--ranks", "4", "--inputs", "f32[2,32]")
+        self.pipec(0, "pipe-run", "more.pipe", "--inputs", "f32[8,32]", "--trace", "more.json")
+        self.refused(USAGE, "expected a trace of at most 2 ranks, got 4", *page, "more.json")
+        text = Path("more.json").read_text(encoding="utf-8")
+        Path("bad.json").write_text(text.replace('"dur":', '"dur":-', 1).replace('"ranks":4', '"ranks":2'), encoding="utf-8")
+        self.assertIn(e2e.run(*page, "bad.json").code, (USAGE, UNREADABLE))
+        self.assertFalse(Path("x.html").exists())
+
+
+if __name__ == "__main__":
+    e2e.main()

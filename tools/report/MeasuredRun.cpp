@@ -1,0 +1,130 @@
+#include "tools/report/MeasuredRun.h"
+
+#include "ir/support/Json.h"
+#include "ir/support/JsonReader.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace pipec {
+
+namespace {
+
+using llvm::json::Object;
+
+struct TracedAction {
+  Action action;
+  Timing::Interval time;
+};
+
+class Reader {
+public:
+  Reader(const std::string &name, const Plan &plan) : name_(name), plan_(plan) {}
+
+  llvm::Expected<MeasuredRun> read(llvm::StringRef text) {
+    llvm::Expected<llvm::json::Value> document =
+        parseJson(text, {name_, ExitCode::Unreadable, kMostBytes});
+    if (!document)
+      return document.takeError();
+    const Object *top = document->getAsObject();
+    const Object *about = top ? top->getObject("otherData") : nullptr;
+    const llvm::json::Array *events = top ? top->getArray("traceEvents") : nullptr;
+    if (!about || !events || about->getBoolean("simulated").value_or(true) ||
+        !about->getString("schedule") || !about->getInteger("micro_batches"))
+      return makeError(ExitCode::Unreadable, name_ + ": expected a trace that pipe-run wrote",
+                       "pipe-run MODEL.pipe --trace FILE.json writes one");
+    const int64_t ranks = about->getInteger("ranks").value_or(0);
+    if (ranks < 1 || static_cast<size_t>(ranks) > plan_.stages.size())
+      return failf(ExitCode::Usage, "{}: expected a trace of at most {} ranks, got {}", name_,
+                   plan_.stages.size(), ranks);
+    rows_.resize(2 * static_cast<size_t>(ranks));
+    for (const llvm::json::Value &event : *events)
+      if (const Object *object = event.getAsObject())
+        if (llvm::Error error = readEvent(*object))
+          return std::move(error);
+    return finish(*about, static_cast<size_t>(ranks));
+  }
+
+private:
+  static constexpr size_t kMostBytes = size_t(1) << 30;
+
+  llvm::Error readEvent(const Object &event) {
+    const Object *arguments = event.getObject("args");
+    const std::optional<int64_t> stage =
+        arguments ? toStd(arguments->getInteger("stage")) : std::nullopt;
+    if (event.getString("ph").value_or("") != "X" || !stage)
+      return llvm::Error::success();
+    const int64_t row = event.getInteger("pid").value_or(-1);
+    const int64_t microBatch = arguments->getInteger("micro_batch").value_or(-1);
+    const std::optional<double> start = toStd(event.getNumber("ts")),
+                                length = toStd(event.getNumber("dur"));
+    if (row < 0 || static_cast<size_t>(row) >= rows_.size() || microBatch < 0 || !isTime(start) ||
+        !isTime(length))
+      return failf(ExitCode::Unreadable, "{}: a span of stage {} has no rank, micro-batch or time",
+                   name_, *stage);
+    if (*stage < 0 || static_cast<size_t>(*stage) >= plan_.stages.size())
+      return failf(ExitCode::Usage, "{}: expected a trace of {} stages, got stage {}", name_,
+                   plan_.stages.size(), *stage);
+    llvm::Expected<Action> action = parseAction(
+        fmt::format("{}{}{}", *stage, event.getString("cat").value_or("").str(), microBatch));
+    if (!action)
+      return withContext(action.takeError(), name_);
+    const int64_t from = std::llround(*start * 1000);
+    rows_[row].push_back({*action, {from, from + std::llround(*length * 1000)}});
+    return llvm::Error::success();
+  }
+
+  template <typename Optional> static auto toStd(const Optional &value) {
+    using T = std::decay_t<decltype(*value)>;
+    return value ? std::optional<T>(*value) : std::nullopt;
+  }
+  static bool isTime(const std::optional<double> &us) {
+    constexpr double kMostUs = 1e12; // eleven days
+    return us && *us >= 0 && *us <= kMostUs;
+  }
+
+  llvm::Expected<MeasuredRun> finish(const Object &about, size_t ranks) {
+    MeasuredRun run;
+    run.schedule = about.getString("schedule")->str();
+    run.microBatches = *about.getInteger("micro_batches");
+    for (size_t r = 0; r < ranks; ++r) {
+      const std::vector<TracedAction> &measured = rows_[r], &predicted = rows_[ranks + r];
+      const bool same = std::equal(
+          measured.begin(), measured.end(), predicted.begin(), predicted.end(),
+          [](const TracedAction &a, const TracedAction &b) { return a.action == b.action; });
+      if (!same)
+        return failf(ExitCode::Unreadable,
+                     "{}: rank {}: expected the same actions measured and predicted", name_, r);
+      std::vector<Action> &actions = run.actions.ranks.emplace_back();
+      for (const TracedAction &each : measured)
+        actions.push_back(each.action);
+      add(measured, run.measured);
+      add(predicted, run.predicted);
+    }
+    return run;
+  }
+
+  static void add(const std::vector<TracedAction> &row, Timing &timing) {
+    std::vector<Timing::Interval> &times = timing.ranks.emplace_back();
+    int64_t busy = 0;
+    for (const TracedAction &each : row) {
+      times.push_back(each.time);
+      busy += each.time.end - each.time.start;
+      timing.makespan = std::max(timing.makespan, each.time.end);
+    }
+    timing.busy.push_back(busy);
+  }
+
+  const std::string &name_;
+  const Plan &plan_;
+  std::vector<std::vector<TracedAction>> rows_; // ranks measured, then the same predicted
+};
+
+} // namespace
+
+llvm::Expected<MeasuredRun> measuredRunFrom(llvm::StringRef text, const std::string &name,
+                                            const Plan &plan) {
+  return Reader(name, plan).read(text);
+}
+
+} // namespace pipec

@@ -1,0 +1,71 @@
+#include "tools/run/RunTimes.h"
+
+#include "ir/plan/Cluster.h"
+
+#include <algorithm>
+#include <map>
+
+namespace pipec {
+
+namespace {
+
+/// By stage and kind.
+using Samples = std::map<std::pair<size_t, OpKind>, std::vector<int64_t>>;
+
+Samples samplesOf(const std::deque<RunTrace> &traces) {
+  Samples samples;
+  for (const RunTrace &trace : traces)
+    for (size_t r = 0; r < trace.ranks.size(); ++r)
+      for (size_t i = 0; i < trace.ranks[r].size(); ++i) {
+        const Op &op = trace.program.ranks[r][i];
+        if (isCompute(op.kind) || op.kind == OpKind::Optimize)
+          samples[{op.stage, op.kind}].push_back(trace.ranks[r][i].end - trace.ranks[r][i].start);
+      }
+  return samples;
+}
+
+/// 0: the stage has no such op.
+int64_t medianOf(Samples &samples, size_t stage, OpKind kind) {
+  const auto found = samples.find({stage, kind});
+  if (found == samples.end())
+    return 0;
+  std::vector<int64_t> &times = found->second;
+  const auto middle = times.begin() + static_cast<int64_t>((times.size() - 1) / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
+}
+
+} // namespace
+
+void RunTimes::add(RunTrace trace) {
+  traces_.push_back(std::move(trace));
+  if (traces_.size() > kMost)
+    traces_.pop_front();
+}
+
+double meanBubble(const Timing &timing, int64_t span) {
+  const double capacity = static_cast<double>(span) * static_cast<double>(timing.busy.size());
+  int64_t work = 0;
+  for (int64_t busy : timing.busy)
+    work += busy;
+  return capacity > 0 ? std::max(0.0, 1 - static_cast<double>(work) / capacity) : 0;
+}
+
+llvm::Expected<SimulatedRun> RunTimes::simulated(const Plan &plan) const {
+  Samples samples = samplesOf(traces_);
+  ProgramCosts costs;
+  for (size_t s = 0; s < plan.stages.size(); ++s) {
+    // A stage has whole backwards or split ones; whole ones count as I that leaves nothing to W.
+    const int64_t whole = medianOf(samples, s, OpKind::Backward);
+    costs.stages.push_back({medianOf(samples, s, OpKind::Forward),
+                            whole ? whole : medianOf(samples, s, OpKind::InputGrad),
+                            whole ? 0 : medianOf(samples, s, OpKind::WeightGrad), 0, 0});
+    costs.recompute.push_back(medianOf(samples, s, OpKind::Recompute));
+    costs.optimize.push_back(medianOf(samples, s, OpKind::Optimize));
+  }
+  const ClusterLink link = defaultCluster(1).links.front();
+  costs.link = {link.latencyNs, link.bytesPerSecond};
+  return simulate(last()->program, plan, last()->shape, costs);
+}
+
+} // namespace pipec

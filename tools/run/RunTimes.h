@@ -1,0 +1,35 @@
+// The times of a pipeline's steps: what its stages took, and what the simulator makes of that.
+#pragma once
+
+#include "ir/schedule/Simulate.h"
+#include "runtime/RunTrace.h"
+
+#include <array>
+#include <deque>
+#include <optional>
+
+namespace pipec {
+
+/// Keeps the last steps of a run.
+class RunTimes {
+public:
+  void add(RunTrace trace);
+  /// The last step; null before the first.
+  const RunTrace *last() const { return traces_.empty() ? nullptr : &traces_.back(); }
+
+  /// The program of the last step, simulated: each action takes the median time that its stage took
+  /// for such actions in the kept steps, the optimizer too, and a value needs as long to another
+  /// rank as a hand-over between threads. Sums over stages and the norm take no time. So what a
+  /// step needs beyond it is the cost of the runtime, and of ranks that share cores. Errors: those
+  /// of simulate().
+  llvm::Expected<SimulatedRun> simulated(const Plan &plan) const;
+
+private:
+  static constexpr size_t kMost = 32;
+  std::deque<RunTrace> traces_;
+};
+
+/// The share of `span` that the ranks are idle together, as StepStats counts it.
+double meanBubble(const Timing &timing, int64_t span);
+
+} // namespace pipec
