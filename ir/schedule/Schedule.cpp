@@ -23,6 +23,8 @@ constexpr KindName kKinds[] = {
     {ActionKind::WeightGrad, "W"},           {ActionKind::Recompute, "R"},
 };
 constexpr llvm::StringLiteral kPair = ")OVERLAP_F_B";
+// Actions of PyTorch releases after 2.11, which concern sends, receives and reductions.
+constexpr llvm::StringLiteral kNewer[] = {"WAIT_SEND", "WAIT_RECV", "BATCH_P2P", "ALL_REDUCE"};
 
 llvm::StringRef nameOf(ActionKind kind) {
   for (const KindName &row : kKinds)
@@ -65,9 +67,16 @@ llvm::Expected<Action> parseAction(llvm::StringRef text) {
           (hasMicroBatch(row.kind) ? parseNumber(rest, microBatch) : rest.empty()))
         return Action{row.kind, static_cast<size_t>(stage), microBatch};
     }
+  const std::string shown = text.take_front(40).str();
+  for (llvm::StringRef newer : kNewer)
+    if (text.contains(newer))
+      return makeError(ExitCode::BadArtifact,
+                       fmt::format("action \"{}\": {} is an action of a newer PyTorch, which this "
+                                   "version does not know",
+                                   shown, newer.str()),
+                       "write the table of compute actions; pipec adds sends and receives itself");
   return failf(ExitCode::BadArtifact,
-               "action \"{}\": expected stage, one of F B I W R, micro-batch, as in 2F0",
-               text.take_front(40).str());
+               "action \"{}\": expected stage, one of F B I W R, micro-batch, as in 2F0", shown);
 }
 
 std::string toCsv(const Schedule &schedule) {

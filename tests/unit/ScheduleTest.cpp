@@ -24,6 +24,13 @@ TEST(Action, refusesOtherText) {
         << text;
 }
 
+TEST(Action, refusesThoseOfNewerReleasesByName) {
+  EXPECT_TRUE(failedWith(parseAction("0WAIT_SEND2"), ExitCode::BadArtifact,
+                         "action \"0WAIT_SEND2\": WAIT_SEND is an action of a newer PyTorch"));
+  EXPECT_TRUE(failedWith(scheduleFromCsv("0F0,BATCH_P2P\n"), ExitCode::BadArtifact,
+                         "column 2: action \"BATCH_P2P\": BATCH_P2P is an action of a newer"));
+}
+
 TEST(ScheduleCsv, readsWhatPythonsCsvModuleWrites) {
   llvm::Expected<Schedule> schedule = scheduleFromCsv("0F0,0F1,,0B0,,0B1\r\n,1F0,1B0,1F1,1B1,\r\n");
   ASSERT_TRUE(succeeded(schedule));
