@@ -246,10 +246,10 @@ llvm::Error readSchedule(PipelineOptions &options, bool isTraining) {
 
 /// The last call of `pipeline` has succeeded.
 llvm::Error noteTimes(const Pipeline &pipeline, RunTimes &times) {
-  llvm::Expected<RunTrace> trace = pipeline.trace();
-  if (!trace)
-    return trace.takeError();
-  times.add(std::move(*trace));
+  llvm::Expected<RunTrace> run = pipeline.trace();
+  if (!run)
+    return run.takeError();
+  times.add(std::move(*run));
   return llvm::Error::success();
 }
 

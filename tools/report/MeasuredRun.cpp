@@ -12,6 +12,31 @@ namespace {
 
 using llvm::json::Object;
 
+// LLVM's optionals differ from release to release; these ask for no member of theirs.
+std::optional<int64_t> integerOf(const Object *object, llvm::StringRef key) {
+  if (object)
+    if (const auto value = object->getInteger(key))
+      return *value;
+  return std::nullopt;
+}
+
+std::optional<double> numberOf(const Object &object, llvm::StringRef key) {
+  if (const auto value = object.getNumber(key))
+    return *value;
+  return std::nullopt;
+}
+
+std::string textOf(const Object &object, llvm::StringRef key) {
+  const auto value = object.getString(key);
+  return value ? value->str() : "";
+}
+
+bool isMeasured(const Object &about) {
+  const auto simulated = about.getBoolean("simulated");
+  return simulated && !*simulated && about.getString("schedule") &&
+         about.getInteger("micro_batches");
+}
+
 struct TracedAction {
   Action action;
   Timing::Interval time;
@@ -29,11 +54,10 @@ public:
     const Object *top = document->getAsObject();
     const Object *about = top ? top->getObject("otherData") : nullptr;
     const llvm::json::Array *events = top ? top->getArray("traceEvents") : nullptr;
-    if (!about || !events || about->getBoolean("simulated").value_or(true) ||
-        !about->getString("schedule") || !about->getInteger("micro_batches"))
+    if (!about || !events || !isMeasured(*about))
       return makeError(ExitCode::Unreadable, name_ + ": expected a trace that pipe-run wrote",
                        "pipe-run MODEL.pipe --trace FILE.json writes one");
-    const int64_t ranks = about->getInteger("ranks").value_or(0);
+    const int64_t ranks = integerOf(about, "ranks").value_or(0);
     if (ranks < 1 || static_cast<size_t>(ranks) > plan_.stages.size())
       return failf(ExitCode::Usage, "{}: expected a trace of at most {} ranks, got {}", name_,
                    plan_.stages.size(), ranks);
@@ -50,14 +74,12 @@ private:
 
   llvm::Error readEvent(const Object &event) {
     const Object *arguments = event.getObject("args");
-    const std::optional<int64_t> stage =
-        arguments ? toStd(arguments->getInteger("stage")) : std::nullopt;
-    if (event.getString("ph").value_or("") != "X" || !stage)
+    const std::optional<int64_t> stage = integerOf(arguments, "stage");
+    if (textOf(event, "ph") != "X" || !stage)
       return llvm::Error::success();
-    const int64_t row = event.getInteger("pid").value_or(-1);
-    const int64_t microBatch = arguments->getInteger("micro_batch").value_or(-1);
-    const std::optional<double> start = toStd(event.getNumber("ts")),
-                                length = toStd(event.getNumber("dur"));
+    const int64_t row = integerOf(&event, "pid").value_or(-1);
+    const int64_t microBatch = integerOf(arguments, "micro_batch").value_or(-1);
+    const std::optional<double> start = numberOf(event, "ts"), length = numberOf(event, "dur");
     if (row < 0 || static_cast<size_t>(row) >= rows_.size() || microBatch < 0 || !isTime(start) ||
         !isTime(length))
       return failf(ExitCode::Unreadable, "{}: a span of stage {} has no rank, micro-batch or time",
@@ -65,8 +87,8 @@ private:
     if (*stage < 0 || static_cast<size_t>(*stage) >= plan_.stages.size())
       return failf(ExitCode::Usage, "{}: expected a trace of {} stages, got stage {}", name_,
                    plan_.stages.size(), *stage);
-    llvm::Expected<Action> action = parseAction(
-        fmt::format("{}{}{}", *stage, event.getString("cat").value_or("").str(), microBatch));
+    llvm::Expected<Action> action =
+        parseAction(fmt::format("{}{}{}", *stage, textOf(event, "cat"), microBatch));
     if (!action)
       return withContext(action.takeError(), name_);
     const int64_t from = std::llround(*start * 1000);
@@ -74,10 +96,6 @@ private:
     return llvm::Error::success();
   }
 
-  template <typename Optional> static auto toStd(const Optional &value) {
-    using T = std::decay_t<decltype(*value)>;
-    return value ? std::optional<T>(*value) : std::nullopt;
-  }
   static bool isTime(const std::optional<double> &us) {
     constexpr double kMostUs = 1e12; // eleven days
     return us && *us >= 0 && *us <= kMostUs;
@@ -85,7 +103,7 @@ private:
 
   llvm::Expected<MeasuredRun> finish(const Object &about, size_t ranks) {
     MeasuredRun run;
-    run.schedule = about.getString("schedule")->str();
+    run.schedule = textOf(about, "schedule");
     run.microBatches = *about.getInteger("micro_batches");
     for (size_t r = 0; r < ranks; ++r) {
       const std::vector<TracedAction> &measured = rows_[r], &predicted = rows_[ranks + r];
