@@ -5,6 +5,7 @@
 #include "runtime/PipelineImpl.h"
 #include "runtime/training/Freeze.h"
 #include "runtime/training/LearningRates.h"
+#include "runtime/training/LossCount.h"
 #include "runtime/training/RootScale.h"
 #include "runtime/training/StepNumbers.h"
 
@@ -16,12 +17,21 @@ namespace pipec {
 struct PipelineTraining {
   StepRates rates;
   SkippedSteps skipped;
+  LossReduction reduction = LossReduction::Mean;
+
+  std::vector<at::Tensor> scalesOf(const TrainingPlan &plan,
+                                   const std::vector<int64_t> &samples) const {
+    return plan.count ? rootScalesOfSums(samples.size()) : rootScales(samples, reduction);
+  }
 };
 
 llvm::Error Pipeline::Impl::startTraining(const TrainingOptions &options) {
   const Plan &plan = core->artifact.plan;
   const TrainingPlan &trained = *plan.training;
+  if (trained.count && options.reduction)
+    return pairWithReduction();
   training = std::make_shared<PipelineTraining>();
+  training->reduction = options.reduction.value_or(LossReduction::Mean);
   if (llvm::Error error = training->rates.set(options.learningRates, options.steps))
     return error;
   std::vector<std::vector<std::string>> names;
@@ -86,7 +96,7 @@ llvm::Expected<TrainedStep> Pipeline::step(const std::vector<c10::IValue> &input
     return parts.takeError();
   TrainingData &data = core.data.training;
   data = TrainingData();
-  data.scales = rootScales(parts->samples, core.training->reduction);
+  data.scales = impl.training->scalesOf(*core.artifact.plan.training, parts->samples);
   data.learningRate = impl.training->rates.at(impl.calls);
   data.clipNorm = core.training->clipNorm;
   data.keepsGradients = core.training->keepGradients;
@@ -99,7 +109,7 @@ llvm::Expected<TrainedStep> Pipeline::step(const std::vector<c10::IValue> &input
   core.data.leaves.clear();
   if (llvm::Error error = impl.training->skipped.note(data.skipped, core.training->mostSkipped))
     return std::move(error);
-  return TrainedStep{totalLoss(losses, data.scales), data.gradientNorm.item<double>(),
+  return TrainedStep{totalLoss(losses, data.scales, data.count), data.gradientNorm.item<double>(),
                      data.skipped ? 0 : data.learningRate, data.skipped};
 }
 

@@ -15,6 +15,7 @@
 #include "runtime/training/Freeze.h"
 #include "runtime/training/GradientNorm.h"
 #include "runtime/training/LearningRates.h"
+#include "runtime/training/LossCount.h"
 #include "runtime/training/Optimizer.h"
 #include "runtime/training/RootScale.h"
 #include "runtime/training/StepNumbers.h"
@@ -32,8 +33,21 @@ struct ReferenceTraining {
   std::optional<Optimizer> optimizer;
   StepRates rates;
   SkippedSteps skipped;
-  bool updating = false;      // an optimizer has begun and not ended
-  std::optional<size_t> loss; // output leaf, known after the first micro-batch
+  bool updating = false;          // an optimizer has begun and not ended
+  std::optional<LossLeaves> loss; // known after the first micro-batch
+
+  /// Errors: Usage.
+  llvm::Error findLoss(const Signature &described, std::vector<std::string> &notes) {
+    llvm::Expected<LossLeaves> found = lossLeaves(described, options.lossOutput);
+    if (!found)
+      return found.takeError();
+    if (found->count && options.reduction)
+      return pairWithReduction();
+    if (found->count && options.lossOutput.empty())
+      notes.push_back(noteOnPair(described, *found));
+    loss = *found;
+    return llvm::Error::success();
+  }
 };
 
 namespace {
@@ -139,8 +153,8 @@ llvm::Expected<TrainedStep> Reference::stepOnce(const std::vector<c10::IValue> &
     return parts.takeError();
 
   TrainingSettings settings(impl.threads);
-  const std::vector<at::Tensor> scales = rootScales(parts->samples, training.options.reduction);
-  std::vector<at::Tensor> losses;
+  std::vector<at::Tensor> scales, losses;
+  double count = 0; // of a loss that is a pair
   training.gradients.assign(training.tensors.size(), at::Tensor());
   training.kept.clear();
   int64_t busyNs = 0;
@@ -157,15 +171,24 @@ llvm::Expected<TrainedStep> Reference::stepOnce(const std::vector<c10::IValue> &
     if (!training.loss) {
       Signature described = impl.signature;
       describeLeaves(described, *leaves);
-      llvm::Expected<size_t> loss = lossLeaf(described, training.options.lossOutput);
-      if (!loss)
-        return loss.takeError();
-      training.loss = *loss;
+      if (llvm::Error error = training.findLoss(described, impl.notes))
+        return std::move(error);
     }
-    if (!(*leaves)[*training.loss].isTensor())
+    if (k == 0)
+      scales = training.loss->count
+                   ? rootScalesOfSums(parts->inputs.size())
+                   : rootScales(parts->samples,
+                                training.options.reduction.value_or(LossReduction::Mean));
+    if (training.loss->count) {
+      llvm::Expected<double> counted = lossCount((*leaves)[*training.loss->count], k);
+      if (!counted)
+        return counted.takeError();
+      count += *counted;
+    }
+    if (!(*leaves)[training.loss->loss].isTensor())
       return failf(ExitCode::Usage, "micro-batch {}: expected the loss to be a tensor, got a {}", k,
-                   (*leaves)[*training.loss].tagKind());
-    const at::Tensor loss = (*leaves)[*training.loss].toTensor();
+                   (*leaves)[training.loss->loss].tagKind());
+    const at::Tensor loss = (*leaves)[training.loss->loss].toTensor();
     *value = c10::IValue();
     leaves->clear();
     if (llvm::Error error =
@@ -183,7 +206,13 @@ llvm::Expected<TrainedStep> Reference::stepOnce(const std::vector<c10::IValue> &
   TrainedStep result;
   if (llvm::Error error = guardTorchError(ExitCode::Other, "ending the step", [&]() -> llvm::Error {
         c10::AutoGradMode noGrad(false);
-        result.loss = totalLoss(losses, scales);
+        const bool isPair = training.loss->count.has_value();
+        result.loss = totalLoss(losses, scales, isPair ? std::optional(count) : std::nullopt);
+        const bool isCounted = !isPair || isUsableCount(count);
+        if (!isCounted && training.options.onNan == OnNan::Stop)
+          return unusableCount(count);
+        if (isPair && isCounted)
+          divideGradients(training.gradients, count);
         StepNumbers numbers;
         for (size_t k = 0; k < losses.size(); ++k)
           if (!isFiniteNumber(losses[k]))
@@ -198,7 +227,7 @@ llvm::Expected<TrainedStep> Reference::stepOnce(const std::vector<c10::IValue> &
         if (!judged)
           return judged.takeError();
         result.gradientNorm = judged->total.item<double>();
-        result.skipped = !judged->isFinite;
+        result.skipped = !judged->isFinite || !isCounted;
         if (result.skipped)
           return llvm::Error::success();
         if (training.options.clipNorm > 0) {

@@ -193,10 +193,13 @@ Value parameterValue(const TrainedParameter &parameter) {
 }
 
 Value trainingValue(const TrainingPlan &training) {
-  return Object{{"loss", number(training.loss)},
+  Object object{{"loss", number(training.loss)},
                 {"parameters", listOf(training.parameters, parameterValue)},
                 {"why_whole", strings(training.whyWhole)},
                 {"recompute", indices(training.recompute)}};
+  if (training.count)
+    object["count"] = number(*training.count);
+  return object;
 }
 
 } // namespace

@@ -65,7 +65,8 @@ StringOption
           cl::value_desc("stop|skip[:N]"), cl::init("stop"), cl::cat(category));
 StringOption reduction("loss-reduction",
                        cl::desc("with --train: the loss of a batch is the mean of those of the "
-                                "micro-batches, weighted by samples, or their sum (default: mean)"),
+                                "micro-batches, weighted by samples, or their sum (default: mean); "
+                                "a loss (sum, count) is weighted by its counts and takes none"),
                        cl::value_desc("mean|sum"), cl::init("mean"), cl::cat(category));
 StringOption loss("loss",
                   cl::desc("with --train of a .pt: the loss in this file takes the model's results "
@@ -73,7 +74,7 @@ StringOption loss("loss",
                   cl::value_desc("LOSS.pt"), cl::cat(category));
 StringOption lossOutput("loss-output",
                         cl::desc("with --train of a .pt that returns more than its loss: which "
-                                 "result is the loss"),
+                                 "result is the loss, or PATH,PATH for a sum and its count"),
                         cl::value_desc("PATH"), cl::cat(category));
 StringOption emitGrads("emit-grads",
                        cl::desc("with --train: write the gradients of the last step, before "
@@ -139,12 +140,12 @@ void noteOptions(llvm::json::Object &options, int64_t count) {
   options["train"] = true;
   options["steps"] = count;
   options["on_nan"] = onNan.getValue();
-  options["loss_reduction"] = reduction.getValue();
   options["freeze"] = llvm::json::Array(freeze);
   const std::pair<const char *, const StringOption &> texts[] = {
-      {"targets", targets},        {"data", data}, {"optimizer", optimizer},
-      {"lr_schedule", lrSchedule}, {"loss", loss}, {"loss_output", lossOutput},
-      {"emit_grads", emitGrads}};
+      {"targets", targets},          {"data", data},
+      {"optimizer", optimizer},      {"lr_schedule", lrSchedule},
+      {"loss_reduction", reduction}, {"loss", loss},
+      {"loss_output", lossOutput},   {"emit_grads", emitGrads}};
   for (const auto &[name, option] : texts)
     if (given(option))
       options[name] = option.getValue();
@@ -245,7 +246,8 @@ llvm::Expected<TrainingOptions> TrainCommand::options() {
   options.clipNorm = clipNorm;
   options.keepGradients = given(emitGrads);
   options.freeze = freeze;
-  options.reduction = reduction == "sum" ? LossReduction::Sum : LossReduction::Mean;
+  if (given(reduction))
+    options.reduction = reduction == "sum" ? LossReduction::Sum : LossReduction::Mean;
   options.onNan = nan->first;
   options.mostSkipped = nan->second;
   options.lossOutput = lossOutput;
