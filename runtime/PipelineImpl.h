@@ -34,7 +34,7 @@ struct Pipeline::Impl {
   llvm::Error placeRanks(const PipelineOptions &options);
   llvm::Error startTraining(const TrainingOptions &options);
   llvm::Expected<BatchParts> split(const std::vector<c10::IValue> &inputs);
-  llvm::Expected<BatchParts> given(const std::vector<std::vector<c10::IValue>> &microBatches);
+  llvm::Expected<BatchParts> given(const std::vector<std::vector<c10::IValue>> &cut);
   llvm::Error prepareFor(int64_t number);
   llvm::Error runStep(const std::vector<c10::IValue> &inputs);
   llvm::Error runBatch(BatchParts &parts, const std::vector<c10::IValue> &inputs, StepStats *stats);

@@ -95,14 +95,13 @@ llvm::Expected<TrainedStep> Pipeline::Impl::step(std::vector<BatchParts> batches
 }
 
 /// Micro-batches that were cut before.
-llvm::Expected<BatchParts>
-Pipeline::Impl::given(const std::vector<std::vector<c10::IValue>> &microBatches) {
+llvm::Expected<BatchParts> Pipeline::Impl::given(const std::vector<std::vector<c10::IValue>> &cut) {
   const int64_t fixed = anyNumber ? wanted : core->program->microBatches;
-  const auto number = static_cast<int64_t>(microBatches.size());
+  const auto number = static_cast<int64_t>(cut.size());
   if (number == 0 || (fixed != 0 && number != fixed))
     return failf(ExitCode::Usage, "micro-batches: expected {}, got {}",
                  fixed ? std::to_string(fixed) : "at least 1", number);
-  llvm::Expected<BatchParts> parts = checkMicroBatches(core->artifact.plan.signature, microBatches);
+  llvm::Expected<BatchParts> parts = checkMicroBatches(core->artifact.plan.signature, cut);
   if (!parts)
     return parts;
   if (llvm::Error error = prepareFor(number))

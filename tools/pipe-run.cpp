@@ -229,8 +229,8 @@ template <typename Trained> Trainer trainerOf(std::shared_ptr<Trained> trained) 
   return {[trained](const Trainer::Batches &batches, StepStats &stats) {
             return trained->stepOnBatches(batches, &stats);
           },
-          [trained](const Trainer::Batches &microBatches, StepStats &stats) {
-            return trained->stepOnMicroBatches(microBatches, &stats);
+          [trained](const Trainer::Batches &cut, StepStats &stats) {
+            return trained->stepOnMicroBatches(cut, &stats);
           },
           [trained](const std::string &text, int64_t steps) {
             return trained->setLearningRates(text, steps);
