@@ -6,7 +6,6 @@
 #include "compiler/TrainingSchedule.h"
 #include "compiler/cost/EvaluateGraph.h"
 #include "compiler/verify/CompareGradients.h"
-#include "ir/plan/LossLeaf.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/schedule/Program.h"
 #include "ir/support/Version.h"
@@ -285,7 +284,7 @@ llvm::Error CompileRun::prove(Staged &staged, Plan &plan, const ArtifactWriter &
 llvm::Error CompileRun::findLoss(const Signature &signature) {
   if (options_.mode != Mode::Train)
     return llvm::Error::success();
-  llvm::Expected<size_t> leaf = lossLeaf(signature, options_.lossOutput);
+  llvm::Expected<LossLeaves> leaf = lossLeaves(signature, options_.lossOutput);
   if (!leaf && options_.planOnly && options_.lossOutput.empty()) {
     report_.notes.push_back("gradients were not compared: " + describe(leaf.takeError()).message);
     return llvm::Error::success();
@@ -293,6 +292,8 @@ llvm::Error CompileRun::findLoss(const Signature &signature) {
   if (!leaf)
     return leaf.takeError();
   loss_ = *leaf;
+  if (loss_->count && options_.lossOutput.empty())
+    report_.notes.push_back(noteOnPair(signature, *loss_));
   return llvm::Error::success();
 }
 
@@ -302,7 +303,7 @@ llvm::Error CompileRun::proveGradients(const std::vector<ExampleRun> &runs, Plan
     return llvm::Error::success();
   phases_.begin("comparing gradients");
   llvm::Expected<ComparedGradients> compared =
-      compareGradients(path_, frontEnd_.sourceMode(), writer.directory(), plan, *loss_, runs);
+      compareGradients(path_, frontEnd_.sourceMode(), writer.directory(), plan, loss_->loss, runs);
   if (!compared)
     return compared.takeError();
   const size_t whole =

@@ -7,6 +7,7 @@
 #include "compiler/emit/ArtifactEmitter.h"
 #include "compiler/verify/Validate.h"
 #include "ir/artifact/ArtifactDir.h"
+#include "ir/plan/LossLeaf.h"
 
 namespace pipec {
 
@@ -58,8 +59,8 @@ private:
   Phases phases_;
   FrontEnd frontEnd_;
   Planning planning_;
-  TypeDecisions decisions_;    // of the types of the example
-  std::optional<size_t> loss_; // output leaf; of a training
+  TypeDecisions decisions_;        // of the types of the example
+  std::optional<LossLeaves> loss_; // of a training
 };
 
 } // namespace pipec

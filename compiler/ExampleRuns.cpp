@@ -132,6 +132,7 @@ llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode
   options.batchDimGiven = choices.batchDimGiven;
   options.merges = choices.merges;
   options.drawsRandom = [draws = holdsAny(model, mayDraw)] { return draws; };
+  options.trains = mode.training == true;
   options.trustsSizes = holdsAny(model, mayRunForEverAtOtherSizes);
   options.writesState =
       llvm::any_of(model.attributes, [](const Attribute &one) { return one.written; });

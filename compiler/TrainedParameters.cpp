@@ -72,8 +72,9 @@ llvm::Error refuseTrainedContainers(const StagedModel &model) {
 
 } // namespace
 
-llvm::Expected<TrainingPlan> trainingPlanOf(const StagedModel &model, const Plan &plan, size_t loss,
-                                            const std::string &path, const SourceMode &mode) {
+llvm::Expected<TrainingPlan> trainingPlanOf(const StagedModel &model, const Plan &plan,
+                                            const LossLeaves &loss, const std::string &path,
+                                            const SourceMode &mode) {
   llvm::Expected<torch::jit::Module> source = loadSource(path, mode);
   if (!source)
     return source.takeError();
@@ -84,7 +85,8 @@ llvm::Expected<TrainingPlan> trainingPlanOf(const StagedModel &model, const Plan
     return std::move(error);
   const std::map<std::string, std::vector<PortRef>> uses = usesByName(plan);
   TrainingPlan training;
-  training.loss = loss;
+  training.loss = loss.loss;
+  training.count = loss.count;
   training.whyWhole.resize(plan.stages.size());
   for (const TrainedTensor &tensor : tensors) {
     llvm::Expected<std::string> dtype = dtypeText(tensor.tensor.scalar_type());

@@ -4,6 +4,8 @@
 #include "ir/autograd/GradSum.h"
 #include "llvm/ADT/STLExtras.h"
 #include "runtime/training/GradientNorm.h"
+#include "runtime/training/LossCount.h"
+#include "runtime/training/RootScale.h"
 #include "runtime/training/StepNumbers.h"
 
 #include <c10/core/GradMode.h>
@@ -63,9 +65,9 @@ void RankTraining::begin() {
       stages_[s]->begin();
 }
 
-llvm::Error RankTraining::backward(const Step &step, const std::vector<c10::IValue> &leaves,
-                                   const TrainingData &data, std::vector<ReadyValue> &slots,
-                                   std::pair<Fence, Fence> &busy) {
+llvm::Error RankTraining::backward(const Step &step, int64_t microBatch,
+                                   const std::vector<c10::IValue> &leaves, const TrainingData &data,
+                                   std::vector<ReadyValue> &slots, std::pair<Fence, Fence> &busy) {
   StageTraining &stage = *stages_[step.stage];
   auto takeSlot = [&](size_t slot) {
     stage.executor().device().waitFor(slots[slot].ready);
@@ -74,7 +76,7 @@ llvm::Error RankTraining::backward(const Step &step, const std::vector<c10::IVal
     return gradients;
   };
   std::vector<ValueGradients> ofOutputs, later;
-  llvm::Error error = stage.executor().onStream(step.microBatch, "adding gradients", [&] {
+  llvm::Error error = stage.executor().onStream(microBatch, "adding gradients", [&] {
     c10::AutoGradMode noGrad(false);
     for (const OutputTarget &output : step.outputs) {
       ValueGradients &sum = ofOutputs.emplace_back();
@@ -90,7 +92,7 @@ llvm::Error RankTraining::backward(const Step &step, const std::vector<c10::IVal
                     "expected the loss to be a tensor, got a ",
                     leaves[plan_.training->loss].tagKind());
         const at::Tensor &loss = leaves[plan_.training->loss].toTensor();
-        add({data.scales[step.microBatch].to(loss.options().requires_grad(false))});
+        add({data.scales[microBatch].to(loss.options().requires_grad(false))});
       }
     }
     for (const InputSource &input : step.inputs)
@@ -99,9 +101,8 @@ llvm::Error RankTraining::backward(const Step &step, const std::vector<c10::IVal
   });
   if (error)
     return error;
-  llvm::Expected<std::vector<ValueGradients>> found =
-      stage.backward(step.microBatch, step.kind == OpKind::InputGrad, std::move(ofOutputs),
-                     std::move(later), busy);
+  llvm::Expected<std::vector<ValueGradients>> found = stage.backward(
+      microBatch, step.kind == OpKind::InputGrad, std::move(ofOutputs), std::move(later), busy);
   if (!found)
     return found.takeError();
   for (size_t i = 0; i < step.inputs.size(); ++i)
@@ -190,11 +191,49 @@ llvm::Error RankTraining::reduceTie(const Step &step) {
   return llvm::Error::success();
 }
 
+bool RankTraining::makesLeaf(size_t stage, size_t leaf) const {
+  return isMine(stage) && llvm::any_of(plan_.stages[stage].outputs, [&](const StageOutput &output) {
+           return llvm::is_contained(output.leaves, leaf);
+         });
+}
+
+/// Of a loss that is a pair: the counts of all micro-batches, added in their order.
+llvm::Expected<double>
+RankTraining::totalCount(const Step &step, const std::vector<std::vector<c10::IValue>> &leaves) {
+  std::vector<c10::IValue> mine;
+  for (size_t s = 0; s < plan_.stages.size(); ++s)
+    for (size_t k = 0; makesLeaf(s, *plan_.training->count) && k < leaves.size(); ++k) {
+      llvm::Expected<double> count = lossCount(leaves[k][*plan_.training->count], k);
+      if (!count)
+        return count;
+      mine.push_back(*count);
+    }
+  llvm::Expected<std::vector<c10::IValue>> all =
+      collectives_.gather(step.group, rank_, tupleOf(std::move(mine)));
+  if (!all)
+    return all.takeError();
+  double total = 0;
+  for (const c10::IValue &message : *all)
+    for (const c10::IValue &count : message.toTupleRef().elements())
+      total += count.toDouble();
+  return total;
+}
+
 llvm::Error RankTraining::norm(const Step &step,
                                const std::vector<std::vector<c10::IValue>> &leaves,
                                TrainingData &data) {
   c10::AutoGradMode noGrad(false);
   const TrainingPlan &training = *plan_.training;
+  std::optional<double> count;
+  if (training.count) {
+    llvm::Expected<double> total = totalCount(step, leaves);
+    if (!total)
+      return total.takeError();
+    if (!isUsableCount(*total) && !data.skipsNan)
+      return unusableCount(*total);
+    count = *total;
+  }
+  const bool isCounted = !count || isUsableCount(*count);
   std::vector<c10::IValue>
       mine; // pairs: number of the parameter, or of the micro-batch; norm, loss
   std::vector<at::Tensor> gradients;
@@ -210,17 +249,17 @@ llvm::Error RankTraining::norm(const Step &step,
         const at::Tensor &gradient = stages_[use.stage]->gradient(use.port);
         if (!gradient.defined())
           continue;
+        if (count && isCounted)
+          divideGradients({gradient}, *count);
         gradients.push_back(gradient);
         if (use == training.owner(p, plan_.stages))
           mine.push_back(tupleOf({static_cast<int64_t>(p), gradientNorm(gradient)}));
       }
     }
     for (size_t s = 0; s < plan_.stages.size(); ++s)
-      for (const StageOutput &output : plan_.stages[s].outputs)
-        if (isMine(s) && llvm::is_contained(output.leaves, training.loss))
-          for (size_t k = 0; k < leaves.size(); ++k)
-            if (const at::Tensor &loss = leaves[k][training.loss].toTensor(); !isFiniteNumber(loss))
-              mine.push_back(tupleOf({-1 - static_cast<int64_t>(k), loss.detach()}));
+      for (size_t k = 0; makesLeaf(s, training.loss) && k < leaves.size(); ++k)
+        if (const at::Tensor &loss = leaves[k][training.loss].toTensor(); !isFiniteNumber(loss))
+          mine.push_back(tupleOf({-1 - static_cast<int64_t>(k), loss.detach()}));
   });
   if (error)
     return error;
@@ -240,7 +279,7 @@ llvm::Error RankTraining::norm(const Step &step,
     });
     if (!judged)
       return judged.takeError();
-    skips_ = !judged->isFinite;
+    skips_ = !judged->isFinite || !isCounted;
     if (!skips_ && data.clipNorm > 0) {
       if (data.keepsGradients)
         for (size_t s = 0; s < stages_.size(); ++s)
@@ -249,6 +288,7 @@ llvm::Error RankTraining::norm(const Step &step,
       clipGradients(gradients, judged->total, data.clipNorm);
     }
     if (rank_ == 0) {
+      data.count = count;
       data.gradientNorm = judged->total;
       data.skipped = skips_;
     }

@@ -8,6 +8,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace pipec {
@@ -20,6 +21,7 @@ struct TrainingData {
   double clipNorm = 0;         // 0: no clipping
   bool keepsGradients = false; // as they are before clipping
   bool skipsNan = false;       // false: a step that is not finite fails
+  std::optional<double> count; // found, of a loss that is a pair: the sum over micro-batches
   at::Tensor gradientNorm;     // found
   bool skipped = false;        // found: nothing was updated
 };
@@ -34,8 +36,9 @@ public:
   /// Forgets what is left of a step.
   void begin();
 
-  /// B or I: reads and writes the gradients in `slots`. `leaves`: of this micro-batch.
-  llvm::Error backward(const Step &step, const std::vector<c10::IValue> &leaves,
+  /// B or I: reads and writes the gradients in `slots`. microBatch: its number in the step;
+  /// `leaves`: those of this micro-batch.
+  llvm::Error backward(const Step &step, int64_t microBatch, const std::vector<c10::IValue> &leaves,
                        const TrainingData &data, std::vector<ReadyValue> &slots,
                        std::pair<Fence, Fence> &busy);
 
@@ -55,8 +58,10 @@ public:
                    TrainingData &data);
   llvm::Error optimize(const Step &step, const TrainingData &data);
 
-  /// Of all results a training only needs the loss.
-  bool keepsLeaf(size_t leaf) const { return leaf == plan_.training->loss; }
+  /// Of all results a training only needs the loss and its count.
+  bool keepsLeaf(size_t leaf) const {
+    return leaf == plan_.training->loss || leaf == plan_.training->count;
+  }
 
   /// Whether the last step has changed weights.
   bool hasUpdated() const { return updated_; }
@@ -69,6 +74,9 @@ private:
   size_t trainedPort(const PortRef &port) const { return trainedPort_[port.stage][port.port]; }
   void addParts(const c10::IValue &message, Parts &parts) const;
   void sumTransmitted();
+  llvm::Expected<double> totalCount(const Step &step,
+                                    const std::vector<std::vector<c10::IValue>> &leaves);
+  bool makesLeaf(size_t stage, size_t leaf) const;
   bool isMine(size_t stage) const { return plan_.stages[stage].rank == rank_; }
 
   size_t rank_;

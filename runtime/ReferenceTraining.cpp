@@ -15,6 +15,7 @@
 #include "runtime/training/Freeze.h"
 #include "runtime/training/GradientNorm.h"
 #include "runtime/training/LearningRates.h"
+#include "runtime/training/LossCount.h"
 #include "runtime/training/Optimizer.h"
 #include "runtime/training/RootScale.h"
 #include "runtime/training/StepNumbers.h"
@@ -32,8 +33,21 @@ struct ReferenceTraining {
   std::optional<Optimizer> optimizer;
   StepRates rates;
   SkippedSteps skipped;
-  bool updating = false;      // an optimizer has begun and not ended
-  std::optional<size_t> loss; // output leaf, known after the first micro-batch
+  bool updating = false;          // an optimizer has begun and not ended
+  std::optional<LossLeaves> loss; // known after the first micro-batch
+
+  /// Errors: Usage.
+  llvm::Error findLoss(const Signature &described, std::vector<std::string> &notes) {
+    llvm::Expected<LossLeaves> found = lossLeaves(described, options.lossOutput);
+    if (!found)
+      return found.takeError();
+    if (found->count && options.reduction)
+      return pairWithReduction();
+    if (found->count && options.lossOutput.empty())
+      notes.push_back(noteOnPair(described, *found));
+    loss = *found;
+    return llvm::Error::success();
+  }
 };
 
 namespace {
@@ -90,6 +104,39 @@ llvm::Error Reference::train(const TrainingOptions &options) {
 
 llvm::Expected<TrainedStep> Reference::step(const std::vector<c10::IValue> &inputs,
                                             StepStats *stats) {
+  return stepOnBatches({inputs}, stats);
+}
+
+llvm::Expected<TrainedStep>
+Reference::stepOnBatches(const std::vector<std::vector<c10::IValue>> &batches, StepStats *stats) {
+  if (batches.empty())
+    return makeError(ExitCode::Usage, "batches: expected at least 1, got 0");
+  BatchParts all;
+  for (const std::vector<c10::IValue> &batch : batches) {
+    llvm::Expected<BatchParts> parts = split(batch);
+    if (!parts)
+      return parts.takeError();
+    for (size_t k = 0; k < parts->inputs.size(); ++k) {
+      all.inputs.push_back(std::move(parts->inputs[k]));
+      all.samples.push_back(parts->samples[k]);
+    }
+  }
+  return stepOn(std::move(all), stats);
+}
+
+llvm::Expected<TrainedStep>
+Reference::stepOnMicroBatches(const std::vector<std::vector<c10::IValue>> &microBatches,
+                              StepStats *stats) {
+  if (microBatches.empty())
+    return makeError(ExitCode::Usage, "micro-batches: expected at least 1, got 0");
+  if (!impl_->known && microBatches.front().size() == impl_->signature.inputs.size())
+    impl_->guessBatch(microBatches.front());
+  return stepOn(checkMicroBatches(impl_->signature, microBatches), stats);
+}
+
+llvm::Expected<TrainedStep> Reference::stepOn(llvm::Expected<BatchParts> parts, StepStats *stats) {
+  if (!parts)
+    return parts.takeError();
   if (!impl_->training)
     return makeError(ExitCode::Usage, "step: expected a reference that trains, got one that infers",
                      "call train() first");
@@ -103,7 +150,7 @@ llvm::Expected<TrainedStep> Reference::step(const std::vector<c10::IValue> &inpu
                                            [&] { before.emplace(impl_->module->_ivalue()); }))
       return std::move(error);
   const uint64_t calls = impl_->calls;
-  llvm::Expected<TrainedStep> result = stepOnce(inputs, stats);
+  llvm::Expected<TrainedStep> result = stepOnce(*parts, stats);
   if (result) {
     if (llvm::Error error =
             impl_->training->skipped.note(result->skipped, impl_->training->options.mostSkipped))
@@ -120,10 +167,8 @@ llvm::Expected<TrainedStep> Reference::step(const std::vector<c10::IValue> &inpu
   return result;
 }
 
-llvm::Expected<TrainedStep> Reference::stepOnce(const std::vector<c10::IValue> &inputs,
-                                                StepStats *stats) {
+llvm::Expected<BatchParts> Reference::split(const std::vector<c10::IValue> &inputs) {
   Impl &impl = *impl_;
-  ReferenceTraining &training = *impl.training;
   if (inputs.size() != impl.signature.inputs.size())
     return failf(ExitCode::Usage, "inputs: expected {}, got {}", impl.signature.inputs.size(),
                  inputs.size());
@@ -134,21 +179,23 @@ llvm::Expected<TrainedStep> Reference::stepOnce(const std::vector<c10::IValue> &
     if (llvm::Error error = impl.learn(inputs))
       return std::move(error);
   }
-  llvm::Expected<BatchParts> parts = splitBatch(impl.signature, inputs, impl.options.microBatches);
-  if (!parts)
-    return parts.takeError();
+  return splitBatch(impl.signature, inputs, impl.options.microBatches);
+}
 
+llvm::Expected<TrainedStep> Reference::stepOnce(BatchParts &parts, StepStats *stats) {
+  Impl &impl = *impl_;
+  ReferenceTraining &training = *impl.training;
   TrainingSettings settings(impl.threads);
-  const std::vector<at::Tensor> scales = rootScales(parts->samples, training.options.reduction);
-  std::vector<at::Tensor> losses;
+  std::vector<at::Tensor> scales, losses;
+  double count = 0; // of a loss that is a pair
   training.gradients.assign(training.tensors.size(), at::Tensor());
   training.kept.clear();
   int64_t busyNs = 0;
   const auto start = std::chrono::steady_clock::now();
-  for (size_t k = 0; k < parts->inputs.size(); ++k) {
-    llvm::Expected<c10::IValue> value = impl.run(*impl.module, parts->inputs[k], k, &busyNs);
+  for (size_t k = 0; k < parts.inputs.size(); ++k) {
+    llvm::Expected<c10::IValue> value = impl.run(*impl.module, parts.inputs[k], k, &busyNs);
     if (!value)
-      return withArguments(value.takeError(), impl.signature, parts->inputs[k]);
+      return withArguments(value.takeError(), impl.signature, parts.inputs[k]);
     if (!training.loss && impl.options.microBatches == 1)
       describeResult(impl.signature, *value);
     llvm::Expected<std::vector<c10::IValue>> leaves = flattenOutputs(impl.signature, *value);
@@ -157,15 +204,24 @@ llvm::Expected<TrainedStep> Reference::stepOnce(const std::vector<c10::IValue> &
     if (!training.loss) {
       Signature described = impl.signature;
       describeLeaves(described, *leaves);
-      llvm::Expected<size_t> loss = lossLeaf(described, training.options.lossOutput);
-      if (!loss)
-        return loss.takeError();
-      training.loss = *loss;
+      if (llvm::Error error = training.findLoss(described, impl.notes))
+        return std::move(error);
     }
-    if (!(*leaves)[*training.loss].isTensor())
+    if (k == 0)
+      scales =
+          training.loss->count
+              ? rootScalesOfSums(parts.inputs.size())
+              : rootScales(parts.samples, training.options.reduction.value_or(LossReduction::Mean));
+    if (training.loss->count) {
+      llvm::Expected<double> counted = lossCount((*leaves)[*training.loss->count], k);
+      if (!counted)
+        return counted.takeError();
+      count += *counted;
+    }
+    if (!(*leaves)[training.loss->loss].isTensor())
       return failf(ExitCode::Usage, "micro-batch {}: expected the loss to be a tensor, got a {}", k,
-                   (*leaves)[*training.loss].tagKind());
-    const at::Tensor loss = (*leaves)[*training.loss].toTensor();
+                   (*leaves)[training.loss->loss].tagKind());
+    const at::Tensor loss = (*leaves)[training.loss->loss].toTensor();
     *value = c10::IValue();
     leaves->clear();
     if (llvm::Error error =
@@ -183,7 +239,13 @@ llvm::Expected<TrainedStep> Reference::stepOnce(const std::vector<c10::IValue> &
   TrainedStep result;
   if (llvm::Error error = guardTorchError(ExitCode::Other, "ending the step", [&]() -> llvm::Error {
         c10::AutoGradMode noGrad(false);
-        result.loss = totalLoss(losses, scales);
+        const bool isPair = training.loss->count.has_value();
+        result.loss = totalLoss(losses, scales, isPair ? std::optional(count) : std::nullopt);
+        const bool isCounted = !isPair || isUsableCount(count);
+        if (!isCounted && training.options.onNan == OnNan::Stop)
+          return unusableCount(count);
+        if (isPair && isCounted)
+          divideGradients(training.gradients, count);
         StepNumbers numbers;
         for (size_t k = 0; k < losses.size(); ++k)
           if (!isFiniteNumber(losses[k]))
@@ -198,7 +260,7 @@ llvm::Expected<TrainedStep> Reference::stepOnce(const std::vector<c10::IValue> &
         if (!judged)
           return judged.takeError();
         result.gradientNorm = judged->total.item<double>();
-        result.skipped = !judged->isFinite;
+        result.skipped = !judged->isFinite || !isCounted;
         if (result.skipped)
           return llvm::Error::success();
         if (training.options.clipNorm > 0) {

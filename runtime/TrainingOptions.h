@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,10 +32,12 @@ struct TrainingOptions {
   int64_t steps = 0; // of the run, for learning rates that end with it; 0: they must say it
   bool keepGradients = false;      // gradients() has those before clipping
   std::vector<std::string> freeze; // names of parameters that are not trained; may end in *
-  LossReduction reduction = LossReduction::Mean;
+  /// Absent: Mean. A loss that is a pair (sum, count) is weighted by its counts and takes none.
+  std::optional<LossReduction> reduction;
   OnNan onNan = OnNan::Stop;
   int64_t mostSkipped = 0; // OnNan::Skip: this many steps in a row fail; 0: no limit
-  std::string lossOutput;  // of a reference: the path of the loss in the model's result
+  std::string lossOutput; // of a reference: the path of the loss, or of sum and count with a comma,
+                          // in the model's result; empty: the only one, or a pair
 };
 
 /// What one step of a training did.

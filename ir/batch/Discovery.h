@@ -20,6 +20,7 @@ struct DiscoveryOptions {
   /// Whether results of two runs differ because of random draws; asked after the first run.
   std::function<bool()> drawsRandom = [] { return false; };
   bool writesState = false; // results may depend on earlier calls
+  bool trains = false;      // one of the results may be a loss
   bool trustsSizes = false; // the model may loop forever at sizes that its author did not expect
 };
 

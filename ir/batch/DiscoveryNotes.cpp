@@ -79,12 +79,18 @@ std::string noteOnMixing(const Signature &signature, const std::string &mixing,
 }
 
 /// A result whose merged micro-batches differ from the whole batch.
-std::string noteOnResult(const std::string &path, const MergeRule &rule, const ResultCheck &check) {
+std::string noteOnResult(const std::string &path, const MergeRule &rule, const ResultCheck &check,
+                         bool trains) {
   const std::string how = rule.kind == Kind::Mean   ? "the mean over micro-batches"
                           : rule.kind == Kind::Sum  ? "the sum over micro-batches"
                           : rule.kind == Kind::Same ? "the value of every micro-batch"
                                                     : "a list with a value per micro-batch";
   const std::string differs = rule.kind == Kind::List ? "" : " (" + check.reason + ")";
+  if (trains && rule.kind == Kind::Mean)
+    return fmt::format("{} is {}, which differs from the whole batch{}; a loss over the elements "
+                       "that count is exact if the model's result is the pair of their sum and "
+                       "their number: return (sum, count)",
+                       resultName(path), how, differs);
   return fmt::format("{} is {}, which differs from the whole batch{}; to merge it in another way, "
                      "pass --merge {}=concat:K|join|sum|mean|list|same",
                      resultName(path), how, differs, path);
@@ -156,7 +162,7 @@ void addNotes(BatchDiscovery &found, const Signature &signature, const std::stri
     if (check.equal != Equal::No || given[l])
       continue;
     if (rule.kind != Kind::Concat && rule.kind != Kind::Join)
-      found.warnings.push_back(noteOnResult(paths[l], rule, check));
+      found.warnings.push_back(noteOnResult(paths[l], rule, check, options.trains));
     else if (options.writesState && mixing.empty())
       found.warnings.push_back(
           fmt::format("{} depends on the model's state, which every micro-batch writes, so it "

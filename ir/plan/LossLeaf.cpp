@@ -20,6 +20,20 @@ bool isLoss(const OutputLeaf &leaf) {
   return leaf.type == "Tensor" && tensor.shape.empty() && dtype.contains("float");
 }
 
+/// A number of elements.
+bool isCount(const OutputLeaf &leaf) {
+  if (leaf.type == "int" || leaf.type == "float")
+    return true;
+  const llvm::StringRef dtype = leaf.tensor.dtype;
+  return leaf.type == "Tensor" &&
+         (!leaf.tensor.known || (leaf.tensor.shape.empty() && !dtype.contains("complex")));
+}
+
+bool isWholeNumber(const OutputLeaf &leaf) {
+  return leaf.type == "int" ||
+         (isCount(leaf) && leaf.tensor.known && llvm::StringRef(leaf.tensor.dtype).contains("int"));
+}
+
 std::string describeLeaf(const OutputLeaf &leaf) {
   if (!leaf.tensor.known)
     return leaf.type;
@@ -39,33 +53,98 @@ std::string lossesOf(const Signature &signature) {
   return llvm::join(names, ", ");
 }
 
+/// The comma between two paths is not inside of a key that is written as a JSON string.
+std::pair<std::string, std::optional<std::string>> atComma(const std::string &path) {
+  bool quoted = false;
+  for (size_t i = 0; i < path.size(); ++i) {
+    if (quoted && path[i] == '\\')
+      ++i;
+    else if (path[i] == '"')
+      quoted = !quoted;
+    else if (path[i] == ',' && !quoted)
+      return {path.substr(0, i), path.substr(i + 1)};
+  }
+  return {path, std::nullopt};
+}
+
+llvm::Expected<LossLeaves> leavesOfPath(const Signature &signature, const std::string &path) {
+  LossLeaves leaves;
+  const auto [loss, count] = atComma(path);
+  llvm::Expected<size_t> found = leafOfPath(signature, loss);
+  if (!found)
+    return withContext(found.takeError(), "--loss-output");
+  leaves.loss = *found;
+  if (!count)
+    return leaves;
+  found = leafOfPath(signature, *count);
+  if (!found)
+    return withContext(found.takeError(), "--loss-output");
+  leaves.count = *found;
+  if (leaves.loss == leaves.count || !isCount(signature.leaves[*leaves.count]))
+    return makeError(ExitCode::Usage,
+                     fmt::format("--loss-output: expected {} to be the count of a sum, one number, "
+                                 "got {}",
+                                 resultName(outputPath(signature, *leaves.count)),
+                                 leaves.loss == leaves.count
+                                     ? "the sum itself"
+                                     : describeLeaf(signature.leaves[*leaves.count])));
+  return leaves;
+}
+
+/// A tuple of a sum and its count.
+bool isPair(const Signature &signature) {
+  return signature.outputs.kind == OutputTree::Kind::Tuple && signature.leaves.size() == 2 &&
+         signature.outputs.children.size() == 2 && isLoss(signature.leaves[0]) &&
+         isWholeNumber(signature.leaves[1]);
+}
+
+/// How the loss of several results can be named.
+std::string waysToName(const Signature &signature) {
+  const std::string losses = lossesOf(signature);
+  if (losses.empty())
+    return "no result is a floating-point number: return the loss";
+  std::string ways = "pass --loss-output with one of " + losses;
+  if (signature.leaves.size() == 2 && isLoss(signature.leaves[0]) && isCount(signature.leaves[1]))
+    ways += fmt::format(", or {},{} for a sum and its count", outputPath(signature, 0),
+                        outputPath(signature, 1));
+  return ways;
+}
+
 } // namespace
 
-llvm::Expected<size_t> lossLeaf(const Signature &signature, const std::string &path) {
-  size_t leaf = 0;
+llvm::Expected<LossLeaves> lossLeaves(const Signature &signature, const std::string &path) {
+  LossLeaves leaves;
   if (!path.empty()) {
-    llvm::Expected<size_t> found = leafOfPath(signature, path);
+    llvm::Expected<LossLeaves> found = leavesOfPath(signature, path);
     if (!found)
-      return withContext(found.takeError(), "--loss-output");
-    leaf = *found;
-  }
-  const std::string losses = lossesOf(signature);
-  if (path.empty() && signature.leaves.size() != 1)
+      return found;
+    leaves = *found;
+  } else if (isPair(signature)) {
+    leaves = {0, 1};
+  } else if (signature.leaves.size() != 1) {
     return makeError(ExitCode::Usage,
                      fmt::format("--train: expected a model whose only result is its loss, or "
                                  "--loss-output, got {} results",
                                  signature.leaves.size()),
-                     losses.empty() ? "no result is a floating-point number: return the loss"
-                                    : "pass --loss-output with one of " + losses);
-  if (!isLoss(signature.leaves[leaf]))
+                     waysToName(signature));
+  }
+  const std::string losses = lossesOf(signature);
+  if (!isLoss(signature.leaves[leaves.loss]))
     return makeError(ExitCode::Usage,
                      fmt::format("--train: expected {} to be the loss, one floating-point number, "
                                  "got {}",
-                                 resultName(outputPath(signature, leaf)),
-                                 describeLeaf(signature.leaves[leaf])),
+                                 resultName(outputPath(signature, leaves.loss)),
+                                 describeLeaf(signature.leaves[leaves.loss])),
                      losses.empty() ? "return the loss of the micro-batch, for instance its mean"
                                     : "pass --loss-output with one of " + losses);
-  return leaf;
+  return leaves;
+}
+
+std::string noteOnPair(const Signature &signature, const LossLeaves &leaves) {
+  const std::string sum = outputPath(signature, leaves.loss);
+  return fmt::format("the loss is result {} divided by result {}, a sum and its count; "
+                     "--loss-output {} makes {} alone the loss",
+                     sum, outputPath(signature, *leaves.count), sum, resultName(sum));
 }
 
 } // namespace pipec

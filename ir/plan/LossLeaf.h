@@ -5,9 +5,23 @@
 
 namespace pipec {
 
-/// The output leaf of `path`; with an empty path the model's only result. Errors: Usage for a path
-/// that names no result, for a result that is known not to be a floating-point tensor of one
-/// number, and for an empty path with several results; each names the results.
-llvm::Expected<size_t> lossLeaf(const Signature &signature, const std::string &path);
+/// The output leaves that are the loss: one number, or a pair of a sum and the count of what it
+/// sums.
+struct LossLeaves {
+  size_t loss = 0;
+  std::optional<size_t> count;
+
+  bool operator==(const LossLeaves &) const = default;
+};
+
+/// The output leaves of `path`, which is one path, or two with a comma for a sum and its count.
+/// With an empty path: the model's only result, or a tuple of a floating-point number and an
+/// integer, which is such a pair. Errors: Usage for a path that names no result, for a loss that is
+/// known not to be a floating-point tensor of one number, for a count that is known not to be a
+/// number, and for an empty path with other results; each names the results.
+llvm::Expected<LossLeaves> lossLeaves(const Signature &signature, const std::string &path);
+
+/// What was understood, where no path said it.
+std::string noteOnPair(const Signature &signature, const LossLeaves &leaves);
 
 } // namespace pipec

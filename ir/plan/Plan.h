@@ -248,7 +248,11 @@ struct ExpectedCosts {
 
 /// What a training needs besides the stages. Since 1.2.
 struct TrainingPlan {
-  size_t loss = 0;                          // output leaf
+  size_t loss = 0; // output leaf
+  /// The output leaf that says over how many elements the loss is a sum: the loss of a step is the
+  /// sum of its sums divided by the sum of its counts. Absent: the loss is a number of its own.
+  /// Needs the feature "counted-loss".
+  std::optional<size_t> count;
   std::vector<TrainedParameter> parameters; // in the model's order
   /// Per stage: why its backward cannot be split into I and W; empty: it can, as far as the example
   /// runs show.

@@ -262,6 +262,8 @@ TrainedParameter parameterFrom(JsonObject &object) {
 TrainingPlan trainingFrom(JsonObject object) {
   TrainingPlan training;
   training.loss = object.index("loss");
+  if (object.has("count"))
+    training.count = object.index("count");
   object.objects("parameters", [&](JsonObject &parameter) {
     training.parameters.push_back(parameterFrom(parameter));
   });
@@ -293,9 +295,9 @@ llvm::Error readVersion(JsonObject &object, Plan &plan) {
         "compile the model again, or use the version of pipec that wrote the artifact");
   plan.requiredFeatures = object.strings("required_features");
   auto unknown = llvm::find_if(plan.requiredFeatures, [](const std::string &feature) {
-    return feature != "absent-arguments" && feature != kMergeRulesFeature &&
-           feature != "moved-operators" && feature != "schedule-table" && feature != "training" &&
-           feature != "varying-sizes";
+    return feature != "absent-arguments" && feature != "counted-loss" &&
+           feature != kMergeRulesFeature && feature != "moved-operators" &&
+           feature != "schedule-table" && feature != "training" && feature != "varying-sizes";
   });
   if (unknown != plan.requiredFeatures.end() && object.reading().error.empty())
     return makeError(ExitCode::Version,

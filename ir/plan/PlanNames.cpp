@@ -172,6 +172,8 @@ std::vector<std::string> featuresOf(const Plan &plan) {
   std::vector<std::string> features;
   if (absent)
     features.push_back("absent-arguments");
+  if (plan.training && plan.training->count)
+    features.push_back("counted-loss");
   if (llvm::any_of(signature.leaves, [&](const OutputLeaf &leaf) {
         return !mergeAgainstSizes(signature, leaf).empty();
       }))

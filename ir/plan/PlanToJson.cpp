@@ -207,6 +207,8 @@ Value trainingValue(const TrainingPlan &training) {
                 {"recompute", indices(training.recompute)}};
   if (!training.costs.empty())
     object["costs"] = listOf(training.costs, expectedValue);
+  if (training.count)
+    object["count"] = number(*training.count);
   return object;
 }
 

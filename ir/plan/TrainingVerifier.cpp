@@ -55,6 +55,10 @@ llvm::Error planparts::verifyTraining(const Plan &plan) {
   const TrainingPlan &training = *plan.training;
   if (training.loss >= plan.signature.leaves.size())
     return bad("training: no result {}: the loss", training.loss);
+  if (training.count &&
+      (*training.count >= plan.signature.leaves.size() || *training.count == training.loss))
+    return bad("training: count: expected a result below {} that is not the loss, got {}",
+               plan.signature.leaves.size(), *training.count);
   if (training.whyWhole.size() != plan.stages.size())
     return bad("training: why_whole: expected {} stages, got {}", plan.stages.size(),
                training.whyWhole.size());

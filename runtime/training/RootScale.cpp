@@ -20,14 +20,27 @@ std::vector<at::Tensor> rootScales(const std::vector<int64_t> &samples, LossRedu
   return scales;
 }
 
-double totalLoss(const std::vector<at::Tensor> &losses, const std::vector<at::Tensor> &scales) {
+std::vector<at::Tensor> rootScalesOfSums(size_t microBatches) {
+  return std::vector<at::Tensor>(microBatches, at::scalar_tensor(1.0, at::kFloat));
+}
+
+double totalLoss(const std::vector<at::Tensor> &losses, const std::vector<at::Tensor> &scales,
+                 std::optional<double> count) {
   c10::AutoGradMode noGrad(false);
   at::Tensor sum;
   for (size_t k = 0; k < losses.size(); ++k) {
     const at::Tensor part = losses[k].detach().mul(scales[k].to(losses[k].options()));
     sum = sum.defined() ? sum.add(part) : part;
   }
+  if (sum.defined() && count)
+    sum = sum.div(*count);
   return sum.defined() ? sum.item<double>() : 0;
+}
+
+void divideGradients(const std::vector<at::Tensor> &gradients, double count) {
+  for (const at::Tensor &gradient : gradients)
+    if (gradient.defined())
+      at::Tensor(gradient).div_(count);
 }
 
 } // namespace pipec

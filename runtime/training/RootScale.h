@@ -5,6 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <optional>
 #include <vector>
 
 namespace pipec {
@@ -12,7 +13,16 @@ namespace pipec {
 /// One number per micro-batch: the float32 of n_k / N for a mean over samples, 1 for a sum.
 std::vector<at::Tensor> rootScales(const std::vector<int64_t> &samples, LossReduction reduction);
 
-/// The loss of the batch: the losses times their scales, added in the order of micro-batches.
-double totalLoss(const std::vector<at::Tensor> &losses, const std::vector<at::Tensor> &scales);
+/// What a way back starts with, and later stages of the training divide by: of a loss that is a
+/// pair (sum, count) 1, because the count of the batch is known only after all forwards.
+std::vector<at::Tensor> rootScalesOfSums(size_t microBatches);
+
+/// The loss of the batch: the losses times their scales, added in the order of micro-batches, and
+/// divided by `count`, if there is one.
+double totalLoss(const std::vector<at::Tensor> &losses, const std::vector<at::Tensor> &scales,
+                 std::optional<double> count);
+
+/// Divides gradients in place, each by one number: the count of the batch.
+void divideGradients(const std::vector<at::Tensor> &gradients, double count);
 
 } // namespace pipec

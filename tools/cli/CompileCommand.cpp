@@ -75,10 +75,12 @@ StringOption
                   "takes the model's results and then targets, which become further "
                   "arguments"),
          cl::value_desc("LOSS.pt"), cl::cat(category));
-StringOption lossOutput("loss-output",
-                        cl::desc("with --train: the result that is the loss, one floating-point "
-                                 "number (default: the model's only result)"),
-                        cl::value_desc("PATH"), cl::cat(category));
+StringOption
+    lossOutput("loss-output",
+               cl::desc("with --train: the result that is the loss, one floating-point "
+                        "number, or PATH,PATH for a sum and its count (default: the model's "
+                        "only result, or the pair of a sum and a whole number)"),
+               cl::value_desc("PATH"), cl::cat(category));
 StringListOption
     keepEval("keep-eval",
              cl::desc("modules to compile in eval mode, regardless of the file's flags"),

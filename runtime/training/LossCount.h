@@ -1,0 +1,22 @@
+// Losses that are a pair of a sum and the count of what it sums.
+#pragma once
+
+#include "ir/support/Error.h"
+
+#include <ATen/core/ivalue.h>
+
+namespace pipec {
+
+/// The count that micro-batch `microBatch` returned. Errors: Usage for what is no number, and for a
+/// tensor that requires gradients, which would be lost.
+llvm::Expected<double> lossCount(const c10::IValue &value, size_t microBatch);
+
+/// Refuses LossReduction beside such a pair.
+llvm::Error pairWithReduction();
+
+/// Whether sums can be divided by it.
+bool isUsableCount(double count);
+/// Says why they cannot.
+llvm::Error unusableCount(double count);
+
+} // namespace pipec

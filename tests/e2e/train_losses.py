@@ -1,0 +1,306 @@
+"""train_losses.py: losses that are a pair (sum, count), and how gradients of several batches are put together."""
+import json
+import sys
+from pathlib import Path
+from typing import Tuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+import e2e
+
+sys.path.insert(0, str(e2e.SOURCE / "tests" / "support"))
+import training_models  # noqa: E402
+
+USAGE, VERSION, NOT_FINITE = 2, 6, 11
+ADAM = ["--optimizer", "adamw,lr=0.01"]
+
+
+class Words(nn.Module):
+    """Scores of words; the loss counts those whose target is not 0."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.Embedding(8, 16), nn.Linear(16, 16), nn.Linear(16, 8)
+
+    def scores(self, ids: Tensor) -> Tensor:
+        return self.c(torch.tanh(self.b(torch.tanh(self.a(ids))))).flatten(0, 1)
+
+
+class PairOfWords(Words):
+    def forward(self, ids: Tensor, target: Tensor) -> Tuple[Tensor, Tensor]:
+        return cross_entropy(self.scores(ids), target.flatten(), ignore_index=0, reduction="sum"), (target != 0).sum()
+
+
+class NumberOfWords(Words):
+    """The count is a number, and made before the loss."""
+
+    def forward(self, ids: Tensor, target: Tensor) -> Tuple[Tensor, int]:
+        count = int((target != 0).sum())
+        return cross_entropy(self.scores(ids), target.flatten(), ignore_index=0, reduction="sum"), count
+
+
+class FloatPair(Words):
+    """More results; the count is a floating-point number."""
+
+    def forward(self, ids: Tensor, target: Tensor):
+        mask = (target != 0).float().flatten()
+        each = cross_entropy(self.scores(ids), target.flatten(), reduction="none")
+        return {"words": mask.sum(), "sum": (each * mask).sum(), "each": each.detach()}
+
+
+class MeanOfWords(Words):
+    def forward(self, ids: Tensor, target: Tensor) -> Tensor:
+        return cross_entropy(self.scores(ids), target.flatten(), ignore_index=0)
+
+
+class ScoresOnly(Words):
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.scores(ids)
+
+
+class PairLoss(nn.Module):
+    def forward(self, scores: Tensor, target: Tensor) -> Tuple[Tensor, Tensor]:
+        return cross_entropy(scores, target.flatten(), ignore_index=0, reduction="sum"), (target != 0).sum()
+
+
+class CountWithGradient(Words):
+    def forward(self, ids: Tensor, target: Tensor):
+        scores = self.scores(ids)
+        return scores.square().sum(), scores.sum()
+
+
+def words(samples=10, length=6):
+    """Sentences of very different lengths."""
+    ids = torch.randint(0, 8, (samples, length))
+    target = torch.randint(1, 8, (samples, length))
+    for s in range(samples):
+        target[s, 1 + s * s % length:] = 0
+    return ids, target
+
+
+def inPython(path, batch, parts, steps, clip=None):
+    """Backward of each micro-batch's sum, then one division by all counts: the formula of docs/training.md."""
+    torch.set_num_threads(1)
+    model = torch.jit.load(path).train()
+    optimizer = torch.optim.AdamW(model.parameters(), 0.01)
+    losses = []
+    with torch.jit.optimized_execution(False):
+        for _ in range(steps):
+            optimizer.zero_grad()
+            total, count = torch.tensor(0.0), 0
+            for part in zip(*(tensor.tensor_split(parts) for tensor in batch)):
+                found, counted = model(*part)
+                found.backward()
+                total, count = total + found.detach(), count + int(counted)
+            for parameter in model.parameters():
+                parameter.grad.div_(count)
+            if clip:
+                torch.nn.utils.clip_grad_norm_(model.parameters(), clip)
+            optimizer.step()
+            losses.append((total / count).item())
+    return model.state_dict(), losses
+
+
+class TrainLosses(e2e.Case):
+    def compiled(self, make, batch, *options, name="m"):
+        torch.manual_seed(0)
+        model = make()
+        torch.jit.script(model).save(f"{name}.pt")
+        torch.save(batch, "batch.pt")
+        done = self.pipec(0, "pipe-compile", f"{name}.pt", "--stages", 3, "--inputs", "batch.pt", "--cost", "analytic", "--schedule", "1f1b",
+                          "-o", f"{name}.pipe", "--force", *(options or ["--train"]))
+        return model, done
+
+    def trained(self, model, *arguments):
+        done = self.pipec(0, "pipe-run", model, "--train", *arguments, "--json", "--output", "state.pt", "--emit-grads", "grads.pt", "--force")
+        return torch.load("state.pt"), torch.load("grads.pt"), [json.loads(line)["loss"] for line in done.out.splitlines() if line.startswith("{") and '"step":' in line]
+
+    def testPairsHaveTheBitsOfPython(self):
+        batch = words()
+        for make in (PairOfWords, NumberOfWords):
+            _, done = self.compiled(make, batch)
+            self.assertIn("the loss is result 0 divided by result 1, a sum and its count; --loss-output 0 makes result 0 alone the loss", done.out + done.err)
+            plan = e2e.plan("m.pipe")
+            self.assertEqual((plan["training"]["loss"], plan["training"]["count"]), (0, 1))
+            self.assertIn("counted-loss", plan["required_features"])
+            for parts, clip in ((1, None), (3, 0.1), (10, None)):
+                expected, losses = inPython("m.pt", batch, parts, 4, clip)
+                run = ["--inputs", "batch.pt", "--microbatches", parts, "--steps", 4, *ADAM, *(["--clip-norm", clip] if clip else [])]
+                for what, more in (("m.pt", []), ("m.pipe", []), ("m.pipe", ["--schedule", "gpipe"]), ("m.pipe", ["--schedule", "zb-h1"])):
+                    state, _, found = self.trained(what, *run, *more)
+                    self.sameBits(dict(expected), {name: state[name] for name in expected}, f"{make.__name__} {what} {parts} {more}")
+                    self.assertEqual(found, losses)
+
+    def testTheyEqualTheWholeBatchsMean(self):
+        """Which the mean of means does not."""
+        batch = words()
+        self.compiled(PairOfWords, batch)
+        self.compiled(MeanOfWords, batch, name="mean")
+        _, whole, (loss,) = self.trained("mean.pt", "--inputs", "batch.pt")
+        _, means, _ = self.trained("mean.pipe", "--inputs", "batch.pt", "--microbatches", 4)
+        for parts in (1, 4, 10):
+            _, found, (counted,) = self.trained("m.pipe", "--inputs", "batch.pt", "--microbatches", parts)
+            self.assertAlmostEqual(counted, loss, delta=1e-6)
+            for name, gradient in whole.items():
+                self.assertLess((found[name] - gradient).norm() / gradient.norm(), 1e-6, f"{name} {parts}")
+        self.assertGreater((means["c.weight"] - whole["c.weight"]).norm() / whole["c.weight"].norm(), 0.05)
+
+    def testTheWarningNamesThem(self):
+        _, done = self.compiled(MeanOfWords, words())
+        self.assertRegex(done.err, r"warning: the result is the mean over micro-batches, which differs from the whole batch \([\d.]+ for the whole batch, [\d.]+.*"
+                         r"return \(sum, count\)")
+
+    def testNamesOfThePair(self):
+        batch = words()
+        self.refusedCompile(FloatPair, batch, "got 3 results")
+        self.compiled(FloatPair, batch, "--train", "--loss-output", "sum,words")
+        plan = e2e.plan("m.pipe")
+        self.assertEqual(len(plan["signature"]["leaves"]), 3)
+        run = ["--inputs", "batch.pt", "--microbatches", 4, "--steps", 2, *ADAM]
+        expected = self.trained("m.pt", *run, "--loss-output", "sum,words")
+        self.sameBits(expected[:2], self.trained("m.pipe", *run)[:2])
+        self.compiled(PairOfWords, batch, name="pair")
+        _, gradients, losses = self.trained("pair.pt", *run)
+        self.assertLess((gradients["c.weight"] - expected[1]["c.weight"]).norm() / gradients["c.weight"].norm(), 1e-5)
+        # One of the pair alone is a loss like others.
+        self.compiled(PairOfWords, batch, "--train", "--loss-output", "0", name="sum")
+        self.assertNotIn("count", e2e.plan("sum.pipe")["training"])
+        self.refusedCompile(FloatPair, batch, ["--loss-output: expected result each to be the count of a sum, one number, got float32["], "sum,each")
+        self.refusedCompile(FloatPair, batch, ["--loss-output: expected result sum to be the count of a sum, one number, got the sum itself"], "sum,sum")
+
+    def refusedCompile(self, make, batch, saying, loss=None):
+        torch.manual_seed(0)
+        torch.jit.script(make()).save("refused.pt")
+        torch.save(batch, "batch.pt")
+        self.refused(USAGE, saying, "pipe-compile", "refused.pt", "--train", "--stages", 2, "--inputs", "batch.pt", "--cost", "analytic", "-o", "refused.pipe",
+                     "--force", *(["--loss-output", loss] if loss else []))
+
+    def testALossInItsOwnFile(self):
+        batch = words()
+        torch.jit.script(PairLoss()).save("loss.pt")
+        self.compiled(ScoresOnly, batch, "--loss", "loss.pt", name="scores")
+        self.compiled(PairOfWords, batch)
+        run = ["--inputs", "batch.pt", "--microbatches", 4, "--steps", 3, *ADAM]
+        expected = self.trained("m.pt", *run)
+        self.sameBits(expected[:2], self.trained("scores.pipe", *run)[:2])
+        self.sameBits(expected[:2], self.trained("scores.pt", *run, "--loss", "loss.pt")[:2])
+
+    def testCountsThatCannotBe(self):
+        ids, target = words()
+        self.compiled(PairOfWords, (ids, target))
+        torch.save((ids, torch.zeros_like(target)), "empty.pt")
+        torch.save((ids, torch.cat([target[:5], torch.zeros_like(target[5:])])), "half.pt")
+        for what in ("m.pt", "m.pipe"):
+            run = ["--inputs", "empty.pt", "--microbatches", 2, *ADAM]
+            self.refused(NOT_FINITE, ["expected counts of the loss that add up to more than 0 over all micro-batches, got 0", "--on-nan skip"], "pipe-run", what,
+                         "--train", *run)
+            state, _, _ = self.trained(what, *run, "--on-nan", "skip")
+            self.sameBits(torch.jit.load("m.pt").c.weight, state["c.weight"])
+            self.trained(what, "--inputs", "half.pt", "--microbatches", 2, *ADAM)  # one micro-batch without a word
+            self.refused(USAGE, ["--loss-reduction: expected a loss that is one number, got a pair (sum, count)", "leave --loss-reduction out"], "pipe-run", what,
+                         "--train", "--inputs", "batch.pt", "--loss-reduction", "sum")
+        self.refused(USAGE, "micro-batch 0: expected a count of the loss without gradients", "pipe-run", self.scripted(CountWithGradient), "--train", "--inputs",
+                     "batch.pt", "--loss-output", "0,1")
+
+    def testSeveralBatchesBeforeAnUpdate(self):
+        """Equal to plain PyTorch that adds up gradients, also over uneven batches and in a last group that is not full."""
+        batches = 7
+        ids, target = words(4 * batches - 2)
+        for make, options in ((PairOfWords, []), (MeanOfWords, []), (MeanOfWords, ["--loss-reduction", "sum"])):
+            self.compiled(make, (ids[:4], target[:4]))
+            torch.save((ids, target), "data.pt")
+            expected = self.accumulated("m.pt", (ids, target), 4, 3, 2, "sum" if options else "pair" if make is PairOfWords else "mean")
+            run = ["--data", "data.pt", "--batch", 4, "--accumulate", 3, "--microbatches", 2, *options, *ADAM]
+            for what, more in (("m.pt", []), ("m.pipe", []), ("m.pipe", ["--schedule", "zb-h1"]), ("m.pipe", ["--schedule", "gpipe"])):
+                state, _, losses = self.trained(what, *run, *more)
+                self.assertEqual(len(losses), 3)
+                self.sameBits(dict(expected), {name: state[name] for name in expected}, f"{make.__name__} {options} {what} {more}")
+
+    def accumulated(self, path, data, size, group, parts, kind):
+        torch.set_num_threads(1)
+        model = torch.jit.load(path).train()
+        optimizer = torch.optim.AdamW(model.parameters(), 0.01)
+        batches = list(zip(*(tensor.split(size) for tensor in data)))
+        with torch.jit.optimized_execution(False):
+            for first in range(0, len(batches), group):
+                optimizer.zero_grad()
+                pieces = [piece for batch in batches[first:first + group] for piece in zip(*(tensor.tensor_split(parts) for tensor in batch))]
+                samples = sum(piece[0].shape[0] for piece in pieces)
+                count = 0
+                for piece in pieces:
+                    found = model(*piece)
+                    if kind == "pair":
+                        found, counted = found
+                        count += int(counted)
+                    found.backward(torch.tensor(piece[0].shape[0] / samples if kind == "mean" else 1.0))
+                if kind == "pair":
+                    for parameter in model.parameters():
+                        parameter.grad.div_(count)
+                optimizer.step()
+        return model.state_dict()
+
+    def testAccumulationOfModelsOfManyKinds(self):
+        """Dropout, weights in several stages, state, recomputation; micro-batches are numbered through all batches of a step."""
+        for name, options in (("gpt", ["--tied", "transmit"]), ("gpt", ["--tied", "replicate"]), ("resnet", []), ("resnet", ["--recompute", "always"])):
+            model, batch = training_models.save(name)
+            self.pipec(0, "pipe-compile", model, "--train", "--stages", 4, "--inputs", batch, "--cost", "analytic", "--schedule", "1f1b", "-o", "many.pipe",
+                       "--force", *options)
+            run = ["--inputs", batch, "--microbatches", 3, "--accumulate", 3, "--steps", 2, "--optimizer", "sgd,lr=0.01"]
+            expected = self.trained(model, *run)
+            for schedule in ("1f1b", "zb-v"):
+                found = self.trained("many.pipe", *run, "--schedule", schedule)
+                for key, value in found[0].items():
+                    if name == "gpt":
+                        off = (value.double() - expected[0][key].double()).norm()
+                        self.assertLess(off, 1e-5 * (1e-3 + expected[0][key].double().norm()), key)
+                    else:
+                        self.sameBits(expected[0][key], value, f"{name} {options} {schedule}: {key}")
+            for key, value in expected[1].items():
+                self.assertLess((found[1][key] - value).norm(), 1e-5 * (1e-6 + value.norm()), key)
+
+    def testMicroBatchesThatWereCutBefore(self):
+        ids, target = words(10)
+        self.compiled(MeanOfWords, (ids, target))
+        cut = [slice(0, 1), slice(1, 6), slice(6, 10)]
+        torch.save([(ids[part], target[part]) for part in cut], "list.pt")
+        run = ["--inputs", "list.pt", "--presplit", "--steps", 2, *ADAM]
+        expected = self.trained("m.pt", *run)
+        for schedule in ("1f1b", "gpipe", "zb-h1"):
+            self.sameBits(expected[:2], self.trained("m.pipe", *run, "--schedule", schedule)[:2])
+        model = torch.jit.load("m.pt").train()
+        with torch.jit.optimized_execution(False):
+            optimizer = torch.optim.AdamW(model.parameters(), 0.01)
+            for _ in range(2):
+                optimizer.zero_grad()
+                for part in cut:
+                    model(ids[part], target[part]).backward(torch.tensor(len(ids[part]) / 10))
+                optimizer.step()
+        self.sameBits(dict(model.state_dict()), {name: expected[0][name] for name in model.state_dict()})
+        torch.save([(ids.tensor_split(3)[k], target.tensor_split(3)[k]) for k in range(3)], "even.pt")
+        self.sameBits(self.trained("m.pipe", "--inputs", "even.pt", "--presplit", *ADAM)[:2],
+                      self.trained("m.pipe", "--inputs", "batch.pt", "--microbatches", 3, *ADAM)[:2])
+        for what in ("m.pt", "m.pipe"):
+            self.refused(USAGE, "--presplit: expected a list with the arguments of each micro-batch in x.pt, got a Tensor", "pipe-run", what, "--train",
+                         "--inputs", self.saved(ids, "x.pt"), "--presplit")
+            self.refused(USAGE, "micro-batches: expected at least 1, got 0", "pipe-run", what, "--train", "--inputs", self.saved([], "none.pt"), "--presplit")
+            self.refused(USAGE, "micro-batch 1", "pipe-run", what, "--train", "--inputs", self.saved([(ids, target), (ids[:2], target[:3])], "odd.pt"),
+                         "--presplit")
+            self.refused(USAGE, "--presplit: expected it without --accumulate, got both", "pipe-run", what, "--train", "--inputs", "list.pt", "--presplit",
+                         "--accumulate", 2)
+            self.refused(USAGE, "--accumulate: expected at least 1, got 0", "pipe-run", what, "--train", "--inputs", "batch.pt", "--accumulate", 0)
+        self.refused(USAGE, "micro-batches: expected 2, got 3", "pipe-run", "m.pipe", "--train", "--inputs", "list.pt", "--presplit", "--microbatches", 2)
+
+    def saved(self, value, path):
+        torch.save(value, path)
+        return path
+
+    def scripted(self, make):
+        torch.manual_seed(0)
+        torch.jit.script(make()).save("scripted.pt")
+        return "scripted.pt"
+
+
+if __name__ == "__main__":
+    e2e.main()
