@@ -157,6 +157,13 @@ void StageExecutor::renewState() {
     setState(copiesThatShare(state()));
 }
 
+std::shared_ptr<const EnteredWeights>
+StageExecutor::enteredWeights(llvm::ArrayRef<TapedAttribute> attributes, WeightUses uses) {
+  if (!weights_ || !weights_->fits(attributes, uses))
+    weights_ = std::make_shared<const EnteredWeights>(attributes, uses);
+  return weights_;
+}
+
 llvm::Expected<StageTape> StageExecutor::record(const RandomKey &key,
                                                 std::vector<ReadyValue> inputs, WeightUses uses,
                                                 std::pair<Fence, Fence> &busy) {
@@ -168,6 +175,7 @@ llvm::Expected<StageTape> StageExecutor::record(const RandomKey &key,
         if (writesInPlace_)
           renewState();
         std::vector<TapedAttribute> attributes;
+        attributes.reserve(plan_->attributes.size());
         for (size_t i = 0; i < plan_->attributes.size(); ++i)
           attributes.push_back({module_.attribute(i), plan_->attributes[i].uses});
         busy.first = device_->mark();
@@ -175,7 +183,7 @@ llvm::Expected<StageTape> StageExecutor::record(const RandomKey &key,
         if (!plan_->effects.randomOps.empty())
           random.emplace(key, plan_->effects.randomOps);
         llvm::Expected<StageTape> tape = StageTape::record(
-            values, attributes, uses,
+            values, attributes, enteredWeights(attributes, uses),
             [&](std::vector<c10::IValue> given, std::vector<c10::IValue> weights) {
               return module_.run(std::move(given), std::move(weights));
             });

@@ -63,6 +63,8 @@ public:
 
 private:
   std::vector<c10::IValue> bringAll(std::vector<ReadyValue> inputs);
+  std::shared_ptr<const EnteredWeights> enteredWeights(llvm::ArrayRef<TapedAttribute> attributes,
+                                                       WeightUses uses);
   void copyState();
   bool isStateApart() const;
   void renewState();
@@ -79,7 +81,8 @@ private:
   size_t stream_;
   std::vector<size_t> written_; // attributes
   bool writesInPlace_ = false;
-  std::optional<StateCopy> before_; // of the call in progress
+  std::shared_ptr<const EnteredWeights> weights_; // of the last tape
+  std::optional<StateCopy> before_;               // of the call in progress
 };
 
 } // namespace pipec

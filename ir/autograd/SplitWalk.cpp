@@ -1,85 +1,104 @@
 #include "ir/autograd/SplitWalk.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <ATen/core/Tensor.h>
 
-#include <unordered_set>
+#include <numeric>
+#include <utility>
 
 namespace pipec {
 
 namespace ag = torch::autograd;
 
+SplitWalk::Graph::Graph(const ag::edge_list &outputs) {
+  auto add = [this](const ag::Edge &edge) {
+    const auto [found, isNew] = numbers.try_emplace(edge.function.get(), nodes.size());
+    if (isNew)
+      nodes.push_back(edge.function);
+    return found->second;
+  };
+  for (const ag::Edge &edge : outputs)
+    if (edge.function)
+      add(edge);
+  std::vector<std::pair<size_t, size_t>> uses; // used node, its user
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    Node *const node = nodes[i].get(); // nodes grows
+    for (const ag::Edge &next : node->next_edges())
+      if (next.function)
+        uses.emplace_back(add(next), i);
+  }
+  firstUser.assign(nodes.size() + 1, 0);
+  for (const auto &[used, user] : uses)
+    ++firstUser[used + 1];
+  std::partial_sum(firstUser.begin(), firstUser.end(), firstUser.begin());
+  users.resize(uses.size());
+  std::vector<size_t> next(firstUser.begin(), firstUser.end() - 1);
+  for (const auto &[used, user] : uses)
+    users[next[used]++] = user;
+}
+
+std::optional<size_t> SplitWalk::Graph::find(const ag::Edge &edge) const {
+  const auto found = edge.function ? numbers.find(edge.function.get()) : numbers.end();
+  return found == numbers.end() ? std::nullopt : std::optional(found->second);
+}
+
 SplitWalk::SplitWalk(const ag::edge_list &outputs, const ag::edge_list &inputs,
                      const ag::edge_list &weights)
     : inputs_(inputs), weights_(weights) {
-  findAll(outputs);
-  findMiddles(outputs);
-}
-
-void SplitWalk::findAll(const ag::edge_list &outputs) {
-  std::unordered_set<Node *> seen;
-  for (const ag::Edge &edge : outputs)
-    if (edge.function && seen.insert(edge.function.get()).second)
-      all_.push_back(edge.function);
-  for (size_t i = 0; i < all_.size(); ++i) {
-    const NodePtr node = all_[i]; // all_ grows
-    for (const ag::Edge &next : node->next_edges()) {
-      if (!next.function)
-        continue;
-      users_[next.function.get()].push_back(node);
-      if (seen.insert(next.function.get()).second)
-        all_.push_back(next.function);
-    }
-  }
-}
-
-void SplitWalk::findMiddles(const ag::edge_list &outputs) {
-  std::unordered_set<Node *> onWay; // from an input to an output
-  std::vector<Node *> todo;
+  const Graph graph(outputs);
+  std::vector<bool> onWay(graph.nodes.size());
+  std::vector<size_t> todo;
   for (const ag::Edge &input : inputs_)
-    if (input.function)
-      todo.push_back(input.function.get());
+    if (const std::optional<size_t> node = graph.find(input))
+      todo.push_back(*node);
   while (!todo.empty()) {
-    Node *node = todo.back();
+    const size_t node = todo.back();
     todo.pop_back();
-    if (onWay.insert(node).second)
-      for (const NodePtr &user : users_[node])
-        todo.push_back(user.get());
+    if (onWay[node])
+      continue;
+    onWay[node] = true;
+    llvm::append_range(todo, graph.usersOf(node));
   }
   for (const ag::Edge &edge : outputs) // reached by a weight without any input
-    if (edge.function)
-      onWay.insert(edge.function.get());
+    if (const std::optional<size_t> node = graph.find(edge))
+      onWay[*node] = true;
+  findMiddles(graph, onWay);
+}
 
+void SplitWalk::findMiddles(const Graph &graph, const std::vector<bool> &onWay) {
+  constexpr size_t kNever = ~size_t(0);
+  std::vector<bool> behind(graph.nodes.size()), isMiddle(graph.nodes.size());
+  std::vector<size_t> seenBy(graph.nodes.size(), kNever); // the last weight that came through
   for (size_t k = 0; k < weights_.size(); ++k) {
-    if (!weights_[k].function)
+    const std::optional<size_t> start = graph.find(weights_[k]);
+    if (!start)
       continue;
-    std::unordered_set<Node *> seen;
-    std::vector<Node *> way = {weights_[k].function.get()};
-    size_t middles = 0;
-    if (onWay.count(way.front())) { // the weight is an output
+    if (onWay[*start]) { // the weight is an output
       whyWhole_ = "a weight is a result of the stage";
       return;
     }
+    std::vector<size_t> way = {*start};
+    size_t middles = 0;
     while (!way.empty()) {
-      Node *node = way.back();
+      const size_t node = way.back();
       way.pop_back();
-      behind_.emplace(node, k);
-      for (const NodePtr &user : users_[node]) {
-        if (!seen.insert(user.get()).second)
+      behind[node] = true;
+      for (const size_t user : graph.usersOf(node)) {
+        if (std::exchange(seenBy[user], k) == k)
           continue;
-        if (!onWay.count(user.get())) {
-          way.push_back(user.get());
+        if (!onWay[user]) {
+          way.push_back(user);
           continue;
         }
         ++middles;
-        if (llvm::StringRef(user->name()).contains("NativeGroupNorm"))
+        if (llvm::StringRef(graph.nodes[user]->name()).contains("NativeGroupNorm"))
           whyWhole_ =
               "LibTorch's group norm crashes where only gradients of its weights are wanted";
-        auto [found, isNew] = middleOf_.emplace(user.get(), middles_.size());
-        if (isNew)
-          middles_.push_back({user, {}, {}});
-        middles_[found->second].weights.push_back(k);
+        if (!isMiddle[user])
+          middles_.push_back({graph.nodes[user], {}, {}, {}});
+        isMiddle[user] = true;
       }
     }
     // The walk from the first middle would free what the second needs, and both give parts of one
@@ -87,47 +106,53 @@ void SplitWalk::findMiddles(const ag::edge_list &outputs) {
     if (middles > 1)
       whyWhole_ = "one use of a weight feeds several operators";
   }
+  if (!whyWhole_.empty())
+    return;
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    if (!isMiddle[i] && !behind[i])
+      others_.push_back(graph.nodes[i]);
+  divideEdges(graph, behind);
+}
+
+void SplitWalk::divideEdges(const Graph &graph, const std::vector<bool> &behind) {
+  for (Middle &middle : middles_)
+    for (const ag::Edge &edge : middle.node->next_edges()) {
+      const std::optional<size_t> next = graph.find(edge);
+      const bool isWeight = next && behind[*next];
+      middle.toInputs.push_back(isWeight ? ag::Edge() : edge);
+      middle.toWeights.push_back(isWeight ? edge : ag::Edge());
+    }
 }
 
 std::vector<at::Tensor> SplitWalk::walkToInputs(StartNode::Roots roots) {
   ag::edge_list wanted = inputs_;
-  for (const Middle &middle : middles_)
+  for (Middle &middle : middles_) {
+    middle.node->next_edges() = std::move(middle.toInputs);
     for (uint32_t i = 0; i < middle.node->num_inputs(); ++i)
       wanted.emplace_back(middle.node, i);
+  }
   std::vector<at::Tensor> found = StartNode::walk(std::move(roots), wanted, /*keepGraph=*/true);
   auto next = found.begin() + static_cast<std::ptrdiff_t>(inputs_.size());
-  for (Middle &middle : middles_)
+  for (Middle &middle : middles_) {
     for (uint32_t i = 0; i < middle.node->num_inputs(); ++i)
       middle.gradients.push_back(std::move(*next++));
+    middle.node->next_edges() = std::move(middle.toWeights);
+  }
   found.resize(inputs_.size());
-  releaseOthers();
+  // Outputs that are still in use keep these nodes alive; what only I reads goes in any case.
+  for (const NodePtr &node : others_)
+    node->release_variables();
+  others_.clear();
   return found;
-}
-
-/// The middles keep the whole graph alive; what their own walks do not read goes.
-void SplitWalk::releaseOthers() {
-  for (const NodePtr &node : all_)
-    if (!middleOf_.count(node.get()) && !behind_.count(node.get()))
-      node->release_variables();
 }
 
 std::vector<at::Tensor> SplitWalk::walkToWeights() {
-  std::vector<at::Tensor> found(weights_.size());
-  for (Middle &middle : middles_) {
-    StartNode::Roots roots;
+  StartNode::Roots roots;
+  for (Middle &middle : middles_)
     for (uint32_t i = 0; i < middle.gradients.size(); ++i)
       roots.add({middle.node, i}, std::move(middle.gradients[i]));
-    ag::edge_list wanted;
-    for (size_t k : middle.weights)
-      wanted.push_back(weights_[k]);
-    std::vector<at::Tensor> of = StartNode::walk(std::move(roots), wanted, /*keepGraph=*/false);
-    for (size_t i = 0; i < of.size(); ++i)
-      found[middle.weights[i]] = std::move(of[i]);
-  }
-  middles_.clear();
-  all_.clear();
-  users_.clear();
-  return found;
+  middles_.clear(); // the roots hold the nodes
+  return StartNode::walk(std::move(roots), weights_, /*keepGraph=*/false);
 }
 
 } // namespace pipec

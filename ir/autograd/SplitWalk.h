@@ -2,19 +2,22 @@
 #pragma once
 
 #include "ir/autograd/StartNode.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/DenseMap.h"
 
 #include <torch/csrc/autograd/edge.h>
 #include <torch/csrc/autograd/function.h>
 
+#include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 namespace pipec {
 
 /// The middle nodes of an autograd graph: the first on the way from a weight to the outputs that
 /// also lie on a way from an input. I walks from the outputs to the inputs and keeps what arrives
-/// at the middles; W walks from each middle to its weights, at any later time.
+/// at the middles; W walks from the middles to the weights, at any later time. A middle has only
+/// its edges to inputs during I, and only those to weights during W.
 ///
 ///    outputs ---> ... ---> middle ---> ... ---> inputs       I
 ///                            |
@@ -39,21 +42,34 @@ public:
 
 private:
   using Node = torch::autograd::Node;
-  void findAll(const torch::autograd::edge_list &outputs);
-  void findMiddles(const torch::autograd::edge_list &outputs);
-  void releaseOthers();
+
+  /// The nodes from the outputs on, in visit order, and who uses each.
+  struct Graph {
+    explicit Graph(const torch::autograd::edge_list &outputs);
+    /// Nothing: the outputs do not lead to it.
+    std::optional<size_t> find(const torch::autograd::Edge &edge) const;
+    llvm::ArrayRef<size_t> usersOf(size_t node) const {
+      return llvm::ArrayRef<size_t>(users).slice(firstUser[node],
+                                                 firstUser[node + 1] - firstUser[node]);
+    }
+
+    std::vector<NodePtr> nodes;
+    llvm::DenseMap<Node *, size_t> numbers; // only looked up
+    std::vector<size_t> users, firstUser;
+  };
+
+  /// `onWay`: nodes between an input and an output.
+  void findMiddles(const Graph &graph, const std::vector<bool> &onWay);
+  void divideEdges(const Graph &graph, const std::vector<bool> &behind);
 
   struct Middle {
     NodePtr node;
-    std::vector<size_t> weights;
-    std::vector<at::Tensor> gradients; // per input of the node, after I
+    torch::autograd::edge_list toInputs, toWeights; // its edges: the others have no node
+    std::vector<at::Tensor> gradients;              // per input of the node, after I
   };
 
   torch::autograd::edge_list inputs_, weights_;
-  std::vector<NodePtr> all_;
-  std::unordered_map<Node *, std::vector<NodePtr>> users_; // only looked up
-  std::unordered_map<Node *, size_t> middleOf_;            // only looked up
-  std::unordered_map<Node *, size_t> behind_;              // between a middle and a weight
+  std::vector<NodePtr> others_; // what only I walks through
   std::vector<Middle> middles_;
   std::string whyWhole_;
 };

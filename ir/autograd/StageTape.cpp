@@ -52,7 +52,17 @@ private:
   std::unordered_map<const void *, size_t> numbers_; // only looked up
 };
 
+bool isTrained(const c10::IValue &value) {
+  if (value.isTensor())
+    return mayHaveGradient(value.toTensor());
+  bool is = false;
+  forEachTensor(value, [&](const at::Tensor &tensor) { is |= mayHaveGradient(tensor); });
+  return is;
+}
+
 size_t countTensors(const c10::IValue &value) {
+  if (value.isTensor())
+    return 1;
   size_t count = 0;
   forEachTensor(value, [&](const at::Tensor &) { ++count; });
   return count;
@@ -60,18 +70,12 @@ size_t countTensors(const c10::IValue &value) {
 
 } // namespace
 
-llvm::Expected<StageTape> StageTape::record(const std::vector<c10::IValue> &inputs,
-                                            llvm::ArrayRef<TapedAttribute> attributes,
-                                            WeightUses uses, Run run) {
-  StageTape tape;
-  std::vector<c10::IValue> arguments, weights;
-  TensorDoor entrance, exit;
-  for (const c10::IValue &input : inputs)
-    arguments.push_back(entrance.enterAll(input, tape.inputs_.emplace_back()));
+EnteredWeights::EnteredWeights(llvm::ArrayRef<TapedAttribute> attributes, WeightUses uses)
+    : kind_(uses), trained_(attributes.size()), entered_(attributes.size()) {
   const TrainedTensors trained(attributes);
   for (const TrainedTensors::Place &place : trained.places())
-    tape.weights_.push_back({place.attribute, place.tensor, {}});
-  std::vector<at::Tensor> shared(tape.weights_.size()); // Together
+    weights_.push_back({place.attribute, place.tensor, {}});
+  std::vector<at::Tensor> shared(weights_.size()); // Together
   auto enterUse = [&](const at::Tensor &tensor) {
     const std::optional<size_t> number =
         mayHaveGradient(tensor) ? trained.find(tensor) : std::nullopt;
@@ -79,19 +83,71 @@ llvm::Expected<StageTape> StageTape::record(const std::vector<c10::IValue> &inpu
       return tensor;
     if (uses == WeightUses::Together && shared[*number].defined())
       return shared[*number];
-    shared[*number] = enter(tensor, tape.weights_[*number].uses.emplace_back());
+    GradLeaf &leaf = weights_[*number].uses.emplace_back();
+    shared[*number] = enter(tensor, leaf);
+    aliases_.emplace_back(shared[*number], leaf.edge);
     return shared[*number];
   };
-  for (const TapedAttribute &attribute : attributes) {
-    tape.tensorsIn_.push_back(countTensors(attribute.value));
-    bool isTrained = false;
-    forEachTensor(attribute.value,
-                  [&](const at::Tensor &tensor) { isTrained |= mayHaveGradient(tensor); });
-    // A container of anything else is the stage's own: the stage may write into it.
+  for (size_t a = 0; a < attributes.size(); ++a) {
+    const TapedAttribute &attribute = attributes[a];
+    tensorsIn_.push_back(countTensors(attribute.value));
+    if (!isTrained(attribute.value))
+      continue;
+    if (attribute.value.isTensor())
+      trained_[a] = attribute.value.toTensor();
+    else
+      isReusable_ = false;
     for (size_t use = 0; use < attribute.uses; ++use)
-      weights.push_back(isTrained ? mapTensors(attribute.value, enterUse) : attribute.value);
+      entered_[a].push_back(mapTensors(attribute.value, enterUse));
   }
-  llvm::Expected<std::vector<c10::IValue>> outputs = run(std::move(arguments), std::move(weights));
+}
+
+bool EnteredWeights::fits(llvm::ArrayRef<TapedAttribute> attributes, WeightUses uses) const {
+  if (!isReusable_ || uses != kind_ || attributes.size() != trained_.size())
+    return false;
+  for (size_t a = 0; a < attributes.size(); ++a) {
+    const c10::IValue &value = attributes[a].value;
+    const bool isSame = value.isTensor() && value.toTensor().is_same(trained_[a]);
+    if (isTrained(value) != trained_[a].defined() || (trained_[a].defined() && !isSame) ||
+        countTensors(value) != tensorsIn_[a])
+      return false;
+  }
+  return llvm::all_of(aliases_, [](const std::pair<at::Tensor, ag::Edge> &alias) {
+    return ag::impl::gradient_edge(alias.first) == alias.second;
+  });
+}
+
+/// A container of what is not trained is the stage's own: the stage may write into it.
+std::vector<c10::IValue>
+EnteredWeights::arguments(llvm::ArrayRef<TapedAttribute> attributes) const {
+  std::vector<c10::IValue> values;
+  for (size_t a = 0; a < attributes.size(); ++a) {
+    if (isTrained(attributes[a].value))
+      llvm::append_range(values, entered_[a]);
+    else
+      values.insert(values.end(), attributes[a].uses, attributes[a].value);
+  }
+  return values;
+}
+
+llvm::Expected<StageTape> StageTape::record(const std::vector<c10::IValue> &inputs,
+                                            llvm::ArrayRef<TapedAttribute> attributes,
+                                            WeightUses uses, Run run) {
+  return record(inputs, attributes, std::make_shared<const EnteredWeights>(attributes, uses), run);
+}
+
+llvm::Expected<StageTape> StageTape::record(const std::vector<c10::IValue> &inputs,
+                                            llvm::ArrayRef<TapedAttribute> attributes,
+                                            std::shared_ptr<const EnteredWeights> weights,
+                                            Run run) {
+  StageTape tape;
+  std::vector<c10::IValue> arguments;
+  TensorDoor entrance, exit;
+  for (const c10::IValue &input : inputs)
+    arguments.push_back(entrance.enterAll(input, tape.inputs_.emplace_back()));
+  tape.weights_ = std::move(weights);
+  llvm::Expected<std::vector<c10::IValue>> outputs =
+      run(std::move(arguments), tape.weights_->arguments(attributes));
   if (!outputs)
     return outputs.takeError();
   for (const c10::IValue &output : *outputs)
@@ -123,7 +179,7 @@ ag::edge_list StageTape::inputEdges() const {
 
 ag::edge_list StageTape::weightEdges() const {
   ag::edge_list edges;
-  for (const Weight &weight : weights_)
+  for (const EnteredWeights::Weight &weight : weights_->weights_)
     for (const GradLeaf &leaf : weight.uses)
       edges.push_back(leaf.edge);
   return edges;
@@ -140,9 +196,9 @@ std::vector<ValueGradients> StageTape::byPort(llvm::ArrayRef<at::Tensor> found) 
 
 std::vector<ValueGradients> StageTape::byAttribute(llvm::ArrayRef<at::Tensor> found) const {
   std::vector<ValueGradients> result;
-  for (size_t count : tensorsIn_)
+  for (size_t count : weights_->tensorsIn_)
     result.emplace_back(count);
-  for (const Weight &weight : weights_) {
+  for (const EnteredWeights::Weight &weight : weights_->weights_) {
     at::Tensor &sum = result[weight.attribute][weight.tensor];
     for (size_t use = weight.uses.size(); use-- > 0;)
       addGradient(sum, found[use]);

@@ -9,6 +9,7 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -38,6 +39,36 @@ struct StageGradients {
 /// weights cannot be walked on its own where one use lies behind another.
 enum class WeightUses { Together, Apart };
 
+/// The weights of a stage as its graphs see them: aliases whose gradients stop at leaves. One set
+/// serves many tapes, because leaves only mark a place.
+class EnteredWeights {
+public:
+  EnteredWeights(llvm::ArrayRef<TapedAttribute> attributes, WeightUses uses);
+
+  /// Whether it is what would be made of these: the same trained tensors, and no forward has
+  /// written into an alias.
+  bool fits(llvm::ArrayRef<TapedAttribute> attributes, WeightUses uses) const;
+
+private:
+  friend class StageTape;
+  /// A tensor that is trained, and where its gradients arrive.
+  struct Weight {
+    size_t attribute = 0, tensor = 0; // where its gradient is reported
+    std::vector<GradLeaf> uses;       // Together: one
+  };
+
+  /// One value per use: the aliases, and of what is not trained the current values.
+  std::vector<c10::IValue> arguments(llvm::ArrayRef<TapedAttribute> attributes) const;
+
+  WeightUses kind_;
+  bool isReusable_ = true; // a stage may write into a container of weights
+  std::vector<Weight> weights_;
+  std::vector<size_t> tensorsIn_;                 // per attribute
+  std::vector<at::Tensor> trained_;               // per attribute, if it is one tensor
+  std::vector<std::vector<c10::IValue>> entered_; // per attribute and use; none: not trained
+  std::vector<std::pair<at::Tensor, torch::autograd::Edge>> aliases_;
+};
+
 /// The tape of a stage and a micro-batch. One thread at a time; any thread, also another one for
 /// the way back than for the forward. It keeps what the backward needs until that is done.
 ///
@@ -55,6 +86,10 @@ public:
   static llvm::Expected<StageTape> record(const std::vector<c10::IValue> &inputs,
                                           llvm::ArrayRef<TapedAttribute> attributes,
                                           WeightUses uses, Run run);
+  /// The same with weights that fit `attributes`.
+  static llvm::Expected<StageTape> record(const std::vector<c10::IValue> &inputs,
+                                          llvm::ArrayRef<TapedAttribute> attributes,
+                                          std::shared_ptr<const EnteredWeights> weights, Run run);
 
   /// Outside any graph; a tensor for which gradients are wanted says so by requires_grad.
   const std::vector<c10::IValue> &outputs() const { return outputs_; }
@@ -81,12 +116,6 @@ public:
   llvm::Expected<std::vector<ValueGradients>> weightGradients();
 
 private:
-  /// A tensor that is trained, and where its gradients arrive.
-  struct Weight {
-    size_t attribute = 0, tensor = 0; // where its gradient is reported
-    std::vector<GradLeaf> uses;       // Together: one
-  };
-
   StartNode::Roots rootsOf(std::vector<ValueGradients> ofOutputs,
                            std::vector<ValueGradients> later) const;
   torch::autograd::edge_list inputEdges() const;
@@ -95,8 +124,7 @@ private:
   std::vector<ValueGradients> byAttribute(llvm::ArrayRef<at::Tensor> found) const;
 
   std::vector<std::vector<GradLeaf>> inputs_; // per port, per tensor
-  std::vector<Weight> weights_;
-  std::vector<size_t> tensorsIn_;                        // per attribute
+  std::shared_ptr<const EnteredWeights> weights_;
   std::vector<std::vector<torch::autograd::Edge>> made_; // per output port, per tensor
   std::vector<c10::IValue> outputs_;
   mutable std::optional<SplitWalk> split_;

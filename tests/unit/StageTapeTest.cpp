@@ -64,6 +64,95 @@ TEST_F(StageTapeTest, givesTheBitsOfTheEngine) {
   EXPECT_TRUE(sameBits(later[1][0], expected[2]));
 }
 
+/// Sums over broadcast dimensions, a cast, one value with three uses, and two weights of one node.
+llvm::Expected<Values> mixed(Values in, Values w) {
+  const at::Tensor x = in[0].toTensor();
+  const at::Tensor h = at::mul(x, w[0].toTensor());
+  const at::Tensor wide = at::add(h, h.to(at::kDouble)).to(at::kFloat);
+  return Values{at::layer_norm(wide, {4}, w[1].toTensor(), w[2].toTensor()).add(h)};
+}
+
+TEST_F(StageTapeTest, sumsAndCastsAreTheEngines) {
+  const at::Tensor x = weight({3, 4}), a = weight({1, 4}), b = weight({4}), c = weight({4});
+  const at::Tensor gy = at::randn({3, 4});
+  Values plain = llvm::cantFail(mixed({x}, {a, b, c}));
+  const auto expected = torch::autograd::grad({plain[0].toTensor()}, {x, a, b, c}, {gy});
+  StageTape whole = record({x}, {{a, 1}, {b, 1}, {c, 1}}, WeightUses::Together, mixed);
+  const StageGradients found = llvm::cantFail(whole.backward({{gy}}, {{}}));
+  StageTape split = record({x}, {{a, 1}, {b, 1}, {c, 1}}, WeightUses::Apart, mixed);
+  ASSERT_EQ(split.whyWhole(), "");
+  const StageGradients first = llvm::cantFail(split.inputGradients({{gy}}, {{}}));
+  const std::vector<ValueGradients> later = llvm::cantFail(split.weightGradients());
+  EXPECT_TRUE(sameBits(found.inputs[0][0], expected[0]));
+  EXPECT_TRUE(sameBits(first.inputs[0][0], expected[0]));
+  for (size_t k = 0; k < 3; ++k) {
+    EXPECT_TRUE(sameBits(found.attributes[k][0], expected[k + 1])) << k;
+    EXPECT_TRUE(sameBits(later[k][0], expected[k + 1])) << k;
+  }
+}
+
+// Graphs that only LibTorch's engine walks.
+TEST_F(StageTapeTest, hooksOfTheModelRun) {
+  const at::Tensor x = weight({3, 4}), a = weight({4, 4}), gy = at::ones({3, 4});
+  size_t calls = 0;
+  auto hooked = [&](Values in, Values w) -> llvm::Expected<Values> {
+    at::Tensor h = at::matmul(in[0].toTensor(), w[0].toTensor());
+    h.register_hook([&](const at::Tensor &gradient) {
+      ++calls;
+      return gradient.mul(2);
+    });
+    return Values{at::tanh(h)};
+  };
+  StageTape whole = record({x}, {{a, 1}}, WeightUses::Together, hooked);
+  const StageGradients found = llvm::cantFail(whole.backward({{gy}}, {{}}));
+  EXPECT_EQ(calls, 1u);
+  const at::Tensor h = at::tanh(at::matmul(x, a));
+  const at::Tensor expected = torch::autograd::grad({h}, {x}, {gy})[0].mul(2);
+  EXPECT_TRUE(found.inputs[0][0].allclose(expected, 1e-6));
+}
+
+TEST_F(StageTapeTest, aTensorOfTheStagesOwnGetsNoGradient) {
+  const at::Tensor x = weight({3, 4}), a = weight({4, 4}), own = weight({3, 4});
+  StageTape tape = record({x}, {{a, 1}}, WeightUses::Together,
+                          [&](Values in, Values w) -> llvm::Expected<Values> {
+                            return Values{at::matmul(in[0].toTensor(), w[0].toTensor()).mul(own)};
+                          });
+  const StageGradients found = llvm::cantFail(tape.backward({{at::ones({3, 4})}}, {{}}));
+  EXPECT_TRUE(found.attributes[0][0].defined());
+  EXPECT_FALSE(own.grad().defined());
+}
+
+TEST_F(StageTapeTest, aliasesServeManyTapesUntilOneIsWritten) {
+  const at::Tensor x = weight({3, 4}), gy = at::ones({3, 4});
+  at::Tensor a = weight({4, 4}), b = weight({4, 4});
+  const std::vector<TapedAttribute> weights = {{a, 1}, {b, 1}};
+  const auto entered = std::make_shared<const EnteredWeights>(weights, WeightUses::Together);
+  StageTape first = llvm::cantFail(StageTape::record({x}, weights, entered, block));
+  llvm::cantFail(first.backward({{gy}, {}}, {{}}));
+  {
+    at::NoGradGuard noGrad;
+    a.mul_(0.5); // as an optimizer does
+  }
+  ASSERT_TRUE(entered->fits(weights, WeightUses::Together));
+  EXPECT_FALSE(entered->fits(weights, WeightUses::Apart));
+  EXPECT_FALSE(entered->fits({{a, 1}, {a.detach(), 1}}, WeightUses::Together));
+  StageTape again = llvm::cantFail(StageTape::record({x}, weights, entered, block));
+  StageTape fresh = record({x}, weights, WeightUses::Together, block);
+  const StageGradients one = llvm::cantFail(again.backward({{gy}, {}}, {{}}));
+  const StageGradients other = llvm::cantFail(fresh.backward({{gy}, {}}, {{}}));
+  EXPECT_TRUE(sameBits(one.attributes[0][0], other.attributes[0][0]));
+  EXPECT_TRUE(sameBits(one.inputs[0][0], other.inputs[0][0]));
+
+  auto writes = [](Values in, Values w) -> llvm::Expected<Values> {
+    return Values{at::matmul(in[0].toTensor(), w[0].toTensor().mul_(2))};
+  };
+  const std::vector<TapedAttribute> written = {{a, 1}};
+  const auto once = std::make_shared<const EnteredWeights>(written, WeightUses::Together);
+  ASSERT_TRUE(once->fits(written, WeightUses::Together));
+  llvm::cantFail(StageTape::record({x}, written, once, writes).takeError());
+  EXPECT_FALSE(once->fits(written, WeightUses::Together));
+}
+
 TEST_F(StageTapeTest, whatIsSentKeepsNoGraph) {
   const at::Tensor x = weight({3, 4}), a = weight({4, 4}), b = weight({4, 4}).detach();
   const StageTape tape = record({x}, {{a, 1}, {b, 1}}, WeightUses::Together, block);

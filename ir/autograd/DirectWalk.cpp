@@ -1,0 +1,146 @@
+#include "ir/autograd/DirectWalk.h"
+
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/anomaly_mode.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/input_buffer.h>
+
+#include <algorithm>
+#include <string>
+
+namespace pipec {
+
+namespace ag = torch::autograd;
+
+namespace {
+
+bool isPlain(ag::Node &node) {
+  if (!node.tensor_pre_hooks().empty() || !node.retains_grad_hooks().empty() ||
+      !node.pre_hooks().empty() || !node.post_hooks().empty())
+    return false;
+  for (uint32_t i = 0; i < node.num_inputs(); ++i)
+    if (!node.input_metadata(i).device().is_cpu())
+      return false;
+  return true;
+}
+
+/// LibTorch's own sum of two gradients, which is in place where nothing else holds the first.
+at::Tensor sumOf(at::Tensor first, at::Tensor second, ag::Node *node) {
+  ag::InputBuffer sum(1);
+  sum.buffer[0] = std::move(first);
+  sum.add(0, std::move(second), std::nullopt, std::nullopt, node);
+  return std::move(sum.buffer[0]);
+}
+
+/// Sums over broadcast dimensions, converts dtypes, and refuses what does not fit.
+void checkGradients(const ag::edge_list &edges, ag::variable_list &gradients, ag::Node *from) {
+  ag::validate_outputs(edges, gradients, [from](const std::string &message) {
+    return "Function " + (from ? from->name() : "pipec::Start") + " returned an " + message;
+  });
+}
+
+} // namespace
+
+DirectWalk::DirectWalk(const ag::edge_list &roots, const ag::edge_list &wanted)
+    : roots_(roots), results_(wanted.size()) {
+  if (ag::AnomalyMode::is_enabled()) {
+    isPossible_ = false;
+    return;
+  }
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (!wanted[i].function)
+      continue;
+    Visit &visit = visits_[number(wanted[i].function.get())];
+    captures_.push_back({wanted[i].input_nr, i, visit.captures});
+    visit.captures = captures_.size() - 1;
+  }
+  find(roots);
+}
+
+size_t DirectWalk::number(Node *node) {
+  const auto [found, isNew] = numbers_.try_emplace(node, visits_.size());
+  if (isNew) {
+    visits_.emplace_back();
+    visits_.back().node = node;
+  }
+  return found->second;
+}
+
+void DirectWalk::find(const ag::edge_list &roots) {
+  std::vector<size_t> todo;
+  auto reach = [&](const ag::Edge &edge) {
+    const size_t at = number(edge.function.get());
+    ++visits_[at].waitsFor;
+    if (!std::exchange(visits_[at].isFound, true))
+      todo.push_back(at);
+  };
+  for (const ag::Edge &root : roots)
+    reach(root);
+  while (!todo.empty() && isPossible_) {
+    const size_t at = todo.back();
+    todo.pop_back();
+    Node *const node = visits_[at].node;
+    bool hasNext = false;
+    for (const ag::Edge &next : node->next_edges())
+      if (next.is_valid()) {
+        hasNext = true;
+        reach(next);
+      }
+    visits_[at].hasNext = hasNext;
+    isPossible_ = isPlain(*node) && (hasNext || visits_[at].captures != kNone);
+  }
+}
+
+void DirectWalk::give(const ag::Edge &edge, at::Tensor gradient) {
+  const size_t at = numbers_.find(edge.function.get())->second;
+  Visit &visit = visits_[at];
+  if (visit.inputs.empty())
+    visit.inputs.resize(visit.node->num_inputs());
+  if (gradient.defined()) {
+    at::Tensor &input = visit.inputs.at(edge.input_nr);
+    input = input.defined() ? sumOf(std::move(input), std::move(gradient), visit.node)
+                            : std::move(gradient);
+  }
+  if (--visit.waitsFor > 0)
+    return;
+  ready_.push_back(at);
+  std::push_heap(ready_.begin(), ready_.end(), [this](size_t a, size_t b) {
+    return visits_[a].node->sequence_nr() < visits_[b].node->sequence_nr();
+  });
+}
+
+void DirectWalk::call(Visit &visit, bool keepGraph) {
+  for (size_t c = visit.captures; c != kNone; c = captures_[c].next)
+    results_[captures_[c].result] = visit.inputs[captures_[c].input];
+  ag::variable_list inputs = std::move(visit.inputs);
+  if (!visit.hasNext)
+    return;
+  Node &node = *visit.node;
+  if (!keepGraph)
+    node.will_release_variables();
+  ag::variable_list outputs = node(std::move(inputs));
+  checkGradients(node.next_edges(), outputs, &node);
+  if (!keepGraph)
+    node.release_variables();
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (const ag::Edge &next = node.next_edge(i); next.is_valid())
+      give(next, std::move(outputs[i]));
+}
+
+std::vector<at::Tensor> DirectWalk::run(std::vector<at::Tensor> gradients, bool keepGraph) {
+  c10::AutoGradMode noGrad(false);
+  checkGradients(roots_, gradients, nullptr);
+  for (size_t i = 0; i < roots_.size(); ++i)
+    give(roots_[i], std::move(gradients[i]));
+  while (!ready_.empty()) {
+    std::pop_heap(ready_.begin(), ready_.end(), [this](size_t a, size_t b) {
+      return visits_[a].node->sequence_nr() < visits_[b].node->sequence_nr();
+    });
+    const size_t at = ready_.back();
+    ready_.pop_back();
+    call(visits_[at], keepGraph);
+  }
+  return std::move(results_);
+}
+
+} // namespace pipec
