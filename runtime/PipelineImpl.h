@@ -41,6 +41,8 @@ struct Pipeline::Impl {
   llvm::Error runBatches(std::vector<BatchParts> &batches, StepStats *stats);
   llvm::Expected<TrainedStep> step(std::vector<BatchParts> batches, StepStats *stats);
   llvm::Error canStep();
+  llvm::Error finishDevices();
+  llvm::Error giveAway(c10::IValue &result);
   llvm::Error endCall(llvm::Error error);
   llvm::Error restore();
   void measure(StepStats &stats, int64_t makespanNs);

@@ -92,6 +92,9 @@ private:
   llvm::Expected<BatchParts> split(const std::vector<c10::IValue> &inputs);
   llvm::Expected<TrainedStep> stepOn(llvm::Expected<BatchParts> parts, StepStats *stats);
   llvm::Expected<TrainedStep> stepOnce(BatchParts &parts, StepStats *stats);
+  llvm::Expected<TrainedStep> stepOrRestore(BatchParts &parts, StepStats *stats);
+  llvm::Expected<c10::IValue> inferOrRestore(const std::vector<c10::IValue> &inputs,
+                                             StepStats *stats);
   llvm::Expected<c10::IValue> inferOnce(const std::vector<c10::IValue> &inputs, StepStats *stats);
   explicit Reference(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
