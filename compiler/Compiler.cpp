@@ -6,6 +6,7 @@
 #include "ir/TorchError.h"
 #include "ir/support/PeakMemory.h"
 #include "ir/support/WriteFile.h"
+#include "ir/torchfile/JoinLoss.h"
 
 #include <filesystem>
 #include <unistd.h>
@@ -110,10 +111,34 @@ llvm::Expected<Result> compileInto(const std::string &path, const CompileOptions
   return Result{std::move(run.report()), std::move(*writer)};
 }
 
+/// How the artifact was compiled. The plan names the method of a joined model only.
+llvm::Expected<CompileOptions> optionsFor(const Plan &plan, const InternalOptions &internal) {
+  CompileOptions options = optionsOf(plan);
+  const bool isJoined = plan.signature.method == kLossMethod;
+  if (isJoined && internal.loss.empty())
+    return makeError(ExitCode::Usage,
+                     fmt::format("expected the loss that the compile joined to the model (method "
+                                 "{}), got none",
+                                 kLossMethod),
+                     "pass --loss with the file that pipe-compile --loss was given");
+  if (!isJoined && !internal.loss.empty())
+    return makeError(ExitCode::Usage,
+                     "--loss: expected an artifact with a joined loss, got one of method " +
+                         plan.signature.method,
+                     "leave it out");
+  if (isJoined) {
+    options.loss = internal.loss;
+    options.method = internal.method;
+  }
+  return options;
+}
+
 /// Compares an artifact with its possible source.
 llvm::Error compareSource(const std::string &path, const Artifact &artifact,
-                          std::vector<Finding> &findings) {
-  const CompileOptions options = optionsOf(artifact.plan);
+                          const InternalOptions &internal, std::vector<Finding> &findings) {
+  llvm::Expected<CompileOptions> options = optionsFor(artifact.plan, internal);
+  if (!options)
+    return options.takeError();
   llvm::Expected<std::vector<NormaliseAgain>> ways = waysToNormalise(artifact.plan);
   if (!ways)
     return ways.takeError();
@@ -121,7 +146,7 @@ llvm::Error compareSource(const std::string &path, const Artifact &artifact,
     CompileReport ignored;
     PassDumps dumps;
     Phases phases(ignored);
-    llvm::Expected<Model> model = FrontEnd(path, options, dumps, phases).normalise(how);
+    llvm::Expected<Model> model = FrontEnd(path, *options, dumps, phases).normalise(how);
     if (!model)
       return model.takeError();
     llvm::Expected<std::optional<Finding>> found = compareModel(artifact, *model);
@@ -194,7 +219,7 @@ llvm::Expected<std::vector<Finding>> Compiler::compareWith(const std::string &ar
     return opened.takeError();
   std::vector<Finding> findings;
   if (llvm::Error error = guardTorchError(ExitCode::Internal, "comparing with the model", [&] {
-        return compareSource(impl_->path, *opened, findings);
+        return compareSource(impl_->path, *opened, impl_->internal, findings);
       }))
     return std::move(error);
   return findings;

@@ -11,6 +11,9 @@ struct InternalOptions {
   std::function<std::unique_ptr<CompileHook>()> makeHook; // called once per compile; empty: no hook
   int64_t pastCacheFrom = int64_t(1) << 30; // bytes of weights from which on they are written past
                                             // the kernel's cache, and only their ends read back
+  // Of Compiler::compareWith, which the plan does not say.
+  std::string loss;               // the file that --loss joined to the model; empty: none
+  std::string method = "forward"; // the model's own method below that loss
 };
 
 /// As Compiler::load. The internal options apply to every compile and trace of this compiler.

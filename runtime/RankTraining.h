@@ -103,7 +103,7 @@ private:
   at::Tensor total_, isFinite_; // isFinite_: on a device with streams until decide()
   bool isDecided_ = true;
   bool isCounted_ = true; // the loss has no count, or one that it can be divided by
-  Fence normed_; // in the main stage's stream
+  Fence normed_;          // in the main stage's stream
   bool skips_ = false, updated_ = false;
 };
 

@@ -50,9 +50,6 @@ struct ReferenceTraining {
   }
 };
 
-namespace {
-
-/// The description of tensors in a result, as lossLeaf() needs it.
 void describeLeaves(Signature &signature, const std::vector<c10::IValue> &leaves) {
   for (size_t l = 0; l < leaves.size(); ++l) {
     if (!leaves[l].isTensor() || !leaves[l].toTensor().defined())
@@ -62,7 +59,7 @@ void describeLeaves(Signature &signature, const std::vector<c10::IValue> &leaves
   }
 }
 
-} // namespace
+const TrainingOptions &optionsOf(const ReferenceTraining &training) { return training.options; }
 
 llvm::Error Reference::train(const TrainingOptions &options) {
   auto training = std::make_shared<ReferenceTraining>();
@@ -158,8 +155,7 @@ llvm::Expected<TrainedStep> Reference::stepOn(llvm::Expected<BatchParts> parts, 
   return *done;
 }
 
-llvm::Expected<TrainedStep> Reference::stepOrRestore(BatchParts &parts,
-                                                     StepStats *stats) {
+llvm::Expected<TrainedStep> Reference::stepOrRestore(BatchParts &parts, StepStats *stats) {
   std::optional<ModuleStateCopy> before;
   if (impl_->keepsState)
     if (llvm::Error error = guardTorchVoid(ExitCode::Other, "copying the model's state",

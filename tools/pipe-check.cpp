@@ -1,6 +1,7 @@
 // pipe-check: checks whether an artifact is complete and valid, matches its model or an older
 // artifact, and reproduces recorded results.
 #include "compiler/Compiler.h"
+#include "compiler/InternalOptions.h"
 #include "ir/artifact/ArtifactCheck.h"
 #include "ir/artifact/ArtifactDifferences.h"
 #include "ir/support/FileKind.h"
@@ -31,6 +32,11 @@ StringOption
     against("against", cl::value_desc("MODEL.pt|OLD.pipe"),
             cl::desc("a model: prove, without running it, that the stages equal this source; an "
                      "artifact: list what changed since that one, exit 7 if anything did"));
+StringOption loss("loss", cl::value_desc("LOSS.pt"),
+                  cl::desc("with --against MODEL.pt: the loss that pipe-compile --loss joined"));
+StringOption method("method", cl::value_desc("NAME"), cl::init("forward"),
+                    cl::desc("with --loss: the model's method that the compile took (default: "
+                             "forward)"));
 StringOption caseOption(
     "case", cl::value_desc("DIR"),
     cl::desc(
@@ -89,6 +95,10 @@ void printDocument(const ArtifactCheck &check) {
                              {"load_library", llvm::json::Array(libraries)}};
   if (given(against))
     options["against"] = against.getValue();
+  if (given(loss))
+    options["loss"] = loss.getValue();
+  if (given(method))
+    options["method"] = method.getValue();
   if (given(caseOption))
     options["case"] = caseOption.getValue();
   toStdout() << printJson(llvm::json::Object{{"schema_version", 1},
@@ -120,7 +130,10 @@ llvm::Error checkAgainst(ArtifactCheck &check) {
             "no difference from " + against.getValue());
     return llvm::Error::success();
   }
-  llvm::Expected<Compiler> compiler = Compiler::load(against);
+  InternalOptions internal;
+  internal.loss = loss;
+  internal.method = method;
+  llvm::Expected<Compiler> compiler = loadWith(against, std::move(internal));
   if (!compiler)
     return compiler.takeError();
   llvm::Expected<std::vector<Finding>> findings = compiler->compareWith(artifact);
@@ -184,6 +197,11 @@ llvm::Error checkMore(ArtifactCheck &check) {
 }
 
 llvm::Expected<ExitCode> run() {
+  if (given(loss) && (!given(against) || std::filesystem::is_directory(against.getValue())))
+    return makeError(ExitCode::Usage, "--loss: expected --against MODEL.pt with it, got none");
+  if (given(method) && !given(loss))
+    return makeError(ExitCode::Usage, "--method: expected --loss with it, got none",
+                     "leave it out: the plan names the method");
   if (llvm::Error error = refuseOtherThanArtifact(artifact))
     return std::move(error);
   for (const std::string &library : libraries)

@@ -1,4 +1,5 @@
-// Training a model as a pipeline from a C++ program: compile, train some steps, read the weights.
+// Training a model as a pipeline from a C++ program: compile, train some steps, evaluate, read the
+// weights.
 //
 //   train_in_program MODEL.pt BATCH.pt OUT.pipe       MODEL.pt returns its loss
 #include "llvm/Support/raw_ostream.h"
@@ -24,6 +25,13 @@ llvm::Error train(const std::string &model, const std::string &batch, const std:
   if (llvm::Expected<CompileReport> report = compiler->compile(options, artifact, /*force=*/true);
       !report)
     return report.takeError();
+  // The same model in eval mode, for evaluations between steps.
+  const std::string inEvalMode = artifact + ".eval";
+  options.mode = Mode::Infer;
+  options.trainingFlag = TrainingFlag::False;
+  if (llvm::Expected<CompileReport> report = compiler->compile(options, inEvalMode, /*force=*/true);
+      !report)
+    return report.takeError();
 
   PipelineOptions running;
   running.microBatches = 4;
@@ -31,6 +39,7 @@ llvm::Error train(const std::string &model, const std::string &batch, const std:
   running.training.emplace();
   running.training->optimizer = "adamw,lr=0.01";
   running.training->clipNorm = 1;
+  running.training->evaluation = inEvalMode;
   llvm::Expected<Pipeline> pipeline = Pipeline::load(artifact, running);
   if (!pipeline)
     return pipeline.takeError();
@@ -43,6 +52,11 @@ llvm::Error train(const std::string &model, const std::string &batch, const std:
       return done.takeError();
     llvm::outs() << "loss " << done->loss << '\n';
   }
+  llvm::Expected<Evaluation> evaluated = pipeline->evaluate(*arguments);
+  if (!evaluated)
+    return evaluated.takeError();
+  llvm::outs() << "in eval mode " << evaluated->loss.value_or(0) << " over " << evaluated->samples
+               << " samples\n";
   // A dict for torch.load and load_state_dict.
   return pipeline->state().write(artifact + ".state.pt");
 }

@@ -367,7 +367,7 @@ class TrainRuns(e2e.Case):
                     ([*SGD, "--lr-schedule", "step"], "every: expected a whole number of at least 1, got 0"),
                     (["--on-nan", "ignore"], "--on-nan: expected stop, skip or skip:N, got ignore"),
                     (["--steps", 0], "--steps: expected at least 1, got 0"),
-                    (["--batch", 4], "--batch: expected --data with it"),
+                    (["--batch", 4], "--batch: expected --data or --eval-data with it"),
                     (["--loss-reduction", "max"], "--loss-reduction: expected mean or sum, got max"),
                     (["--repeat", 3], "--repeat: expected it without --train"),
             ):
@@ -445,6 +445,12 @@ class TrainRuns(e2e.Case):
         losses = [float(text) for text in re.findall(r"loss (\S+)", done.out)]
         self.assertEqual(len(losses), 5)
         self.assertLess(losses[-1], losses[0])
+        inEvalMode = float(re.search(r"in eval mode (\S+) over \d+ samples", done.out)[1])
+        reference = self.pipec(0, "pipe-run", model, "--train", "--inputs", batch, "--microbatches", 4, "--steps", 5, "--optimizer", "adamw,lr=0.01",
+                               "--clip-norm", 1, "--eval-data", batch, "--json").out
+        expected = json.loads(reference[reference.index("{\n"):])["eval"][0]["loss"]
+        self.assertAlmostEqual(inEvalMode, expected, delta=1e-3 * expected)
+        self.assertNotAlmostEqual(inEvalMode, losses[-1], delta=1e-3 * expected)
         state = torch.load("example.pipe.state.pt")
         torch.jit.load(model).load_state_dict(state)  # the author's model takes it
         # And so does his file.
