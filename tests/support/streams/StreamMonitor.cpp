@@ -36,6 +36,7 @@ struct Block {
   std::optional<Access> write;    // the last one
   std::map<size_t, Access> reads; // since then, the last one of each stream
   std::set<size_t> held;          // streams that the allocator waits for
+  bool isMapped = false;          // no allocator gave it, and it may be mapped anew unseen
   bool isFresh = true;            // no operator has written it
 };
 
@@ -201,6 +202,7 @@ public:
       block.write = Access{stream, stream < clock.size() ? clock[stream] : 0, "an earlier user"};
     }
     state().blocks[memory] = std::move(block);
+    state().mapped.erase(memory);
     return {memory, memory, &freeWatched, c10::Device(c10::DeviceType::CPU)};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &freeWatched; }
@@ -290,7 +292,8 @@ void collect(const c10::IValue &value, bool writes, std::vector<const void *> &f
 std::optional<size_t> streamFor(const std::vector<const void *> &memories) {
   std::optional<size_t> device;
   for (const void *memory : memories)
-    if (const Block *block = blockOf(memory); block && block->device != kHost) {
+    if (const Block *block = blockOf(memory);
+        block && block->device != kHost && !(block->isMapped && !self.scopes.empty())) {
       device = block->device;
       if (!self.scopes.empty() && *device == self.scopes.back().first)
         break;
@@ -329,18 +332,22 @@ std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction &function) {
   call->access = tick(*stream, call->called->name);
   bool usesDevice = false;
   for (const void *memory : read)
-    if (Block *block = blockOf(memory); block && block->device != kHost) {
+    if (Block *block = blockOf(memory);
+        block && block->device != kHost &&
+        !(block->isMapped && block->device != state().streams[*stream].device)) {
       apply(*block, *call->access, false);
       usesDevice = true;
     }
   for (const void *memory : written) {
     Block *block = blockOf(memory);
-    if (!block) {
-      block = &state().blocks[memory];
+    const size_t device = state().streams[*stream].device;
+    if (!block || (block->isMapped && block->device != device)) {
+      block = &(state().blocks[memory] = Block());
+      block->isMapped = true;
       state().mapped.insert(memory);
     }
     if (block->device == kHost) // weights: loaded by the host, trained on a device
-      block->device = state().streams[*stream].device;
+      block->device = device;
     apply(*block, *call->access, true);
   }
   if (call->called->hostWaits && usesDevice) {
