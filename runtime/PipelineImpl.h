@@ -10,6 +10,7 @@ namespace pipec {
 
 struct PipelineTraining;
 struct PipelineEvaluation;
+struct TrainingRecord;
 
 struct Pipeline::Impl {
   std::shared_ptr<PipelineCore> core;
@@ -48,6 +49,7 @@ struct Pipeline::Impl {
   llvm::Error giveAway(c10::IValue &result);
   llvm::Error endCall(llvm::Error error);
   llvm::Error restore();
+  TrainingRecord record(); // of a training
   void measure(StepStats &stats, int64_t makespanNs);
 };
 

@@ -3,9 +3,10 @@
 
 #include "ir/TorchError.h"
 #include "ir/autograd/GradSum.h"
-#include "runtime/PipelineImpl.h"
+#include "ir/values/Values.h"
 #include "runtime/training/Freeze.h"
 #include "runtime/training/LossCount.h"
+#include "runtime/training/RootScale.h"
 
 #include <ATen/core/Dict.h>
 #include <ATen/core/jit_type.h>

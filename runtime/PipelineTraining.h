@@ -1,7 +1,7 @@
-// The data of a pipeline that trains, besides that of its ranks. Only for runtime/.
+// The part of a pipeline's training that is not on its ranks. Only for runtime/.
 #pragma once
 
-#include "ir/plan/Plan.h"
+#include "runtime/PipelineImpl.h"
 #include "runtime/training/LearningRates.h"
 #include "runtime/training/RootScale.h"
 #include "runtime/training/StepNumbers.h"

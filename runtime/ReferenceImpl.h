@@ -15,6 +15,7 @@ namespace pipec {
 namespace jit = torch::jit;
 
 struct ReferenceTraining;
+struct TrainingRecord;
 
 /// What the micro-batches of one call computed.
 struct Reference::Inferred {
@@ -47,6 +48,7 @@ struct Reference::Impl {
   std::shared_ptr<Reference> evaluation;       // the model in eval mode; null: not evaluated yet
 
   llvm::Expected<jit::Module> freshModule() const;
+  TrainingRecord record(); // of a training
   llvm::Error readSignature();
   llvm::Error finishDevice();
   /// Everything that a call computes is on the model's stream.

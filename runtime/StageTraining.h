@@ -81,6 +81,12 @@ public:
   /// OPT, after `ready`. Errors: LibTorch's message.
   llvm::Error optimize(double learningRate, const Fence &ready);
 
+  /// The optimizer's state of an attribute's tensor, for a checkpoint; empty: none.
+  OptimizerState optimizerState(size_t attribute) const;
+  /// As Optimizer::setState; without an optimizer of this attribute nothing happens. Throws
+  /// LibTorch's exceptions.
+  void setOptimizerState(size_t attribute, const OptimizerState &state);
+
   StageExecutor &executor() { return executor_; }
 
 private:

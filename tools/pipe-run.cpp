@@ -269,7 +269,13 @@ template <typename Trained> Trainer trainerOf(std::shared_ptr<Trained> trained) 
           [trained] { return c10::IValue(trained->gradients().ivalue()); },
           [trained] { return c10::IValue(trained->state().ivalue()); },
           {},
-          {}};
+          {},
+          [trained](const std::string &directory, const CheckpointOptions &options) {
+            return trained->saveCheckpoint(directory, options);
+          },
+          [trained](const std::string &path, bool passOverDamaged) {
+            return trained->resume(path, passOverDamaged);
+          }};
 }
 
 llvm::Expected<Runner> pipelineRunner(RunReport &report,
@@ -298,14 +304,15 @@ llvm::Expected<Runner> pipelineRunner(RunReport &report,
   std::optional<Trainer> trainer;
   if (training) {
     trainer = trainerOf(pipeline);
-    trainer->step = [pipeline, times](const std::vector<c10::IValue> &values,
-                                      StepStats &stats) -> llvm::Expected<TrainedStep> {
-      llvm::Expected<TrainedStep> step = pipeline->step(values, &stats);
-      if (step)
-        if (llvm::Error error = noteTimes(*pipeline, *times))
-          return std::move(error);
-      return step;
-    };
+    for (auto *step : {&trainer->stepOnBatches, &trainer->stepOnMicroBatches})
+      *step = [pipeline, times, inner = *step](const Trainer::Batches &batches,
+                                               StepStats &stats) -> llvm::Expected<TrainedStep> {
+        llvm::Expected<TrainedStep> done = inner(batches, stats);
+        if (done)
+          if (llvm::Error error = noteTimes(*pipeline, *times))
+            return std::move(error);
+        return done;
+      };
   }
   return Runner{[pipeline, times](const std::vector<c10::IValue> &values,
                                   StepStats &stats) -> llvm::Expected<c10::IValue> {
@@ -454,7 +461,7 @@ void noteOptions(RunReport &report) {
   report.options["microbatches"] = report.microBatches;
   report.options["device"] = llvm::json::Array(report.devices);
   report.options["threads"] = report.threads;
-  report.options["seed"] = static_cast<int64_t>(seed);
+  report.options.try_emplace("seed", static_cast<int64_t>(seed)); // a resume has its own
   report.options["repeat"] = static_cast<int64_t>(repeat);
   report.options["warmup"] = static_cast<int64_t>(warmup);
 }
@@ -507,9 +514,10 @@ llvm::Error noteTimes(const Runner &runner, RunReport &report) {
 llvm::Error trainAll(Runner &runner, RunReport &report) {
   runner.trainer->signature = runner.signature;
   runner.trainer->bind = runner.bind;
-  if (llvm::Error error = TrainCommand::run(
-          *runner.trainer, inputsOption, output, static_cast<uint64_t>(seed.getValue()),
-          given(microBatches) ? microBatches.getValue().value : 0, json, report))
+  if (llvm::Error error =
+          TrainCommand::run(*runner.trainer, inputsOption, output,
+                            given(seed) ? std::optional<uint64_t>(seed.getValue()) : std::nullopt,
+                            given(microBatches) ? microBatches.getValue().value : 0, json, report))
     return error;
   for (const std::string &note : runner.notes())
     printNote(note);
@@ -518,7 +526,10 @@ llvm::Error trainAll(Runner &runner, RunReport &report) {
   report.peakMemoryBytes = runner.peakMemory();
   if (llvm::Error error = noteTimes(runner, report))
     return error;
-  json ? printJson(report, toStdout()) : printText(report, toStdout());
+  if (json)
+    printJson(report, toStdout());
+  else if (!report.durationsNs.empty())
+    printText(report, toStdout());
   return llvm::Error::success();
 }
 

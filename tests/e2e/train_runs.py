@@ -443,7 +443,7 @@ class TrainRuns(e2e.Case):
         done = e2e.run(e2e.BIN / "pipec-training-example", model, batch, "example.pipe")
         self.assertEqual(done.code, 0, done)
         losses = [float(text) for text in re.findall(r"loss (\S+)", done.out)]
-        self.assertEqual(len(losses), 5)
+        self.assertEqual(len(losses), 7)
         self.assertLess(losses[-1], losses[0])
         inEvalMode = float(re.search(r"in eval mode (\S+) over \d+ samples", done.out)[1])
         reference = self.pipec(0, "pipe-run", model, "--train", "--inputs", batch, "--microbatches", 4, "--steps", 5, "--optimizer", "adamw,lr=0.01",
@@ -451,6 +451,7 @@ class TrainRuns(e2e.Case):
         expected = json.loads(reference[reference.index("{\n"):])["eval"][0]["loss"]
         self.assertAlmostEqual(inEvalMode, expected, delta=1e-3 * expected)
         self.assertNotAlmostEqual(inEvalMode, losses[-1], delta=1e-3 * expected)
+        self.assertEqual(losses[5], losses[6])  # with and without a stop before it
         state = torch.load("example.pipe.state.pt")
         torch.jit.load(model).load_state_dict(state)  # the author's model takes it
         # And so does his file.

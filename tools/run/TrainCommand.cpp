@@ -7,6 +7,7 @@
 #include "runtime/training/LearningRates.h"
 #include "tools/report/Table.h"
 #include "tools/run/EvalRuns.h"
+#include "tools/run/TrainCheckpoints.h"
 #include "tools/run/TrainingBatches.h"
 
 #include <ATen/core/Dict.h>
@@ -246,13 +247,13 @@ llvm::Expected<TrainingBatches> batchesFor(const Trainer &trainer, const std::st
 
 /// All that the steps of a run need.
 struct Work {
-  std::optional<TrainingBatches> batches;
+  TrainingBatches batches;   // nothing with --presplit
   Trainer::Batches presplit; // the same in every step
   int64_t steps = 1;
   int64_t last = 0; // batches in all; 0: as many as the steps take
 
   Trainer::Batches of(int64_t step) const {
-    return batches ? batches->batches(step, accumulate, last) : presplit;
+    return pipec::presplit ? presplit : batches.batches(step, accumulate, last);
   }
 };
 
@@ -263,6 +264,7 @@ llvm::Expected<Work> workFor(const Trainer &trainer, const std::string &inputs, 
     if (!read)
       return read.takeError();
     work.presplit = std::move(*read);
+    work.batches = TrainingBatches::fixed({});
   } else {
     llvm::Expected<TrainingBatches> batches = batchesFor(trainer, inputs, seed);
     if (!batches)
@@ -270,12 +272,27 @@ llvm::Expected<Work> workFor(const Trainer &trainer, const std::string &inputs, 
     work.batches = std::move(*batches);
   }
   if (given(data) && !given(steps)) {
-    work.last = epochs.getValue().value * work.batches->stepsPerEpoch();
+    work.last = epochs.getValue().value * work.batches.stepsPerEpoch();
     work.steps = (work.last + accumulate - 1) / accumulate;
   } else if (given(steps)) {
     work.steps = steps.getValue().value;
   }
+  work.batches.setGroup(accumulate);
   return work;
+}
+
+/// Nothing is left to do. Errors: Usage where a result of a step was asked for.
+llvm::Error sayComplete(int64_t done, int64_t count) {
+  if (given(emitGrads))
+    return makeError(ExitCode::Usage,
+                     fmt::format("--emit-grads: expected a step to run, got none: the checkpoint "
+                                 "is of step {}, and {} are asked for",
+                                 done, count),
+                     "pass more --steps or --epochs");
+  printNote(fmt::format("the training is complete: the checkpoint is of step {}, and {} are asked "
+                        "for; --steps counts those before a resume, too",
+                        done, count));
+  return llvm::Error::success();
 }
 
 } // namespace
@@ -286,7 +303,9 @@ llvm::Expected<bool> TrainCommand::isWanted(bool hasInputs, bool replaces) {
       &steps,    &optimizer, &lrSchedule,   &clipNorm,   std::addressof(freeze),
       &onNan,    &reduction, &loss,         &lossOutput, &emitGrads,
       &evalData, &evalEvery, &evalArtifact, &accumulate, &presplit};
-  for (const cl::Option *option : ofTraining)
+  std::vector<const cl::Option *> all(std::begin(ofTraining), std::end(ofTraining));
+  llvm::append_range(all, TrainCheckpoints::options());
+  for (const cl::Option *option : all)
     if (!train && given(*option))
       return failf(ExitCode::Usage, "{}: expected --train with it, got none",
                    spelledOption(option->ArgStr));
@@ -297,6 +316,8 @@ llvm::Expected<bool> TrainCommand::isWanted(bool hasInputs, bool replaces) {
     if (given(*option) && !given(evalData))
       return failf(ExitCode::Usage, "{}: expected --eval-data with it, got none",
                    spelledOption(option->ArgStr));
+  if (llvm::Error error = TrainCheckpoints::checkOptions())
+    return std::move(error);
   for (const IntegerOption *option : {&batch, &epochs, &steps, &accumulate, &evalEvery})
     if (llvm::Error error = atLeastOne(*option))
       return std::move(error);
@@ -375,9 +396,9 @@ llvm::Error TrainCommand::checkEvaluation(bool isArtifact) {
 }
 
 llvm::Error TrainCommand::run(const Trainer &trainer, const std::string &inputs,
-                              const std::string &output, uint64_t seed, int64_t microBatches,
-                              bool json, RunReport &report) {
-  llvm::Expected<Work> work = workFor(trainer, inputs, seed);
+                              const std::string &output, std::optional<uint64_t> seed,
+                              int64_t microBatches, bool json, RunReport &report) {
+  llvm::Expected<Work> work = workFor(trainer, inputs, seed.value_or(0));
   if (!work)
     return work.takeError();
   const int64_t count = work->steps;
@@ -393,8 +414,15 @@ llvm::Error TrainCommand::run(const Trainer &trainer, const std::string &inputs,
       return withContext(read.takeError(), "--eval-data");
     evaluations = std::move(*read);
   }
+  TrainCheckpoints checkpoints(trainer);
+  llvm::Expected<int64_t> first = checkpoints.begin(work->batches, seed);
+  if (!first)
+    return first.takeError();
+  if (*first >= count)
+    if (llvm::Error error = sayComplete(*first, count))
+      return error;
   llvm::json::Array losses;
-  for (int64_t step = 0; step < count; ++step) {
+  for (int64_t step = *first; step < count; ++step) {
     Given values = guardTorch(ExitCode::Usage, "taking a batch", [&] { return work->of(step); });
     if (!values)
       return values.takeError();
@@ -415,6 +443,8 @@ llvm::Error TrainCommand::run(const Trainer &trainer, const std::string &inputs,
     if (evaluations && (isDue || step + 1 == count))
       if (llvm::Error error = evaluations->run(trainer, step + 1, json))
         return withContext(std::move(error), fmt::format("evaluation after step {}", step + 1));
+    if (llvm::Error error = checkpoints.afterStep(step + 1, count, work->batches))
+      return error;
   }
   if (given(emitGrads))
     if (llvm::Error error = writeValue(emitGrads, trainer.gradients()))
@@ -423,6 +453,7 @@ llvm::Error TrainCommand::run(const Trainer &trainer, const std::string &inputs,
     if (llvm::Error error = writeValue(output, trainer.state()))
       return error;
   noteOptions(report.options, count);
+  checkpoints.note(report.options);
   report.losses = std::move(losses);
   if (evaluations)
     report.evaluations = evaluations->takeLines();

@@ -3,6 +3,7 @@
 
 #include "ir/values/Values.h"
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,16 @@ public:
   /// step: from 0. Throws LibTorch's exceptions.
   std::vector<c10::IValue> batch(int64_t step) const;
 
+  /// How samples are cut, and the place after `steps` steps, for a checkpoint.
+  std::map<std::string, std::string> position(int64_t steps) const;
+  /// Errors: Usage if a checkpoint has other samples or steps than these, whose place would mean
+  /// something else here.
+  llvm::Error checkPosition(const std::map<std::string, std::string> &saved) const;
+  /// Of the order: before the first batch.
+  void setSeed(uint64_t seed) { seed_ = seed; }
+  /// A step of the training takes this many batches; only position() wants to know.
+  void setGroup(int64_t group) { group_ = group; }
+
 private:
   void drawOrder(int64_t epoch) const;
 
@@ -41,6 +52,7 @@ private:
   std::vector<std::optional<int64_t>> dims_; // per value: along which it is cut
   bool assumed_ = false;                     // the dimensions
   int64_t samples_ = 0, size_ = 0;           // 0: fixed
+  int64_t group_ = 1;
   bool shuffle_ = false;
   uint64_t seed_ = 0;
   mutable int64_t drawnEpoch_ = -1;
