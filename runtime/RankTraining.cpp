@@ -6,6 +6,7 @@
 #include "runtime/training/GradientNorm.h"
 #include "runtime/training/LossCount.h"
 #include "runtime/training/RootScale.h"
+#include "runtime/training/SparseGradients.h"
 #include "runtime/training/StepNumbers.h"
 
 #include <ATen/ops/full.h>
@@ -244,13 +245,13 @@ RankTraining::totalCount(const Step &step, const std::vector<std::vector<c10::IV
   return total;
 }
 
-/// Adds pairs to `mine`: number of the parameter, or of the micro-batch; norm, loss. Returns the
-/// gradients to be clipped. Divides them by `count` if there is one.
-std::vector<at::Tensor>
-RankTraining::collectNumbers(const std::vector<std::vector<c10::IValue>> &leaves,
-                             std::optional<double> count, std::vector<c10::IValue> &mine) {
+/// Adds pairs to `mine`: number of the parameter, or of the micro-batch; norm, loss; and to
+/// `gradients` those that are clipped. Divides them by `count` if there is one.
+llvm::Error RankTraining::collectNumbers(const std::vector<std::vector<c10::IValue>> &leaves,
+                                         const TrainingData &data, std::optional<double> count,
+                                         std::vector<at::Tensor> &gradients,
+                                         std::vector<c10::IValue> &mine) {
   const TrainingPlan &training = *plan_.training;
-  std::vector<at::Tensor> gradients;
   for (size_t p = 0; p < training.parameters.size(); ++p)
     // Each copy of a weight is clipped; the norm counts one, that of the first stage.
     for (const PortRef &use : training.parameters[p].uses) {
@@ -259,6 +260,8 @@ RankTraining::collectNumbers(const std::vector<std::vector<c10::IValue>> &leaves
       const at::Tensor &gradient = stages_[use.stage]->gradient(use.port);
       if (!gradient.defined())
         continue;
+      if (llvm::Error sparse = checkSparse(gradient, data.needsDense, training.parameters[p].name))
+        return sparse;
       device().bring(gradient, device());
       if (count)
         divideGradients({gradient}, *count);
@@ -274,7 +277,7 @@ RankTraining::collectNumbers(const std::vector<std::vector<c10::IValue>> &leaves
       if (device().hasStreams() || !isFiniteNumber(loss))
         mine.push_back(tupleOf({-1 - static_cast<int64_t>(k), loss.detach()}));
     }
-  return gradients;
+  return llvm::Error::success();
 }
 
 llvm::Error RankTraining::norm(const Step &step,
@@ -297,10 +300,12 @@ llvm::Error RankTraining::norm(const Step &step,
   isCounted_ = !count || isUsableCount(*count);
   std::vector<c10::IValue> mine;
   std::vector<at::Tensor> gradients;
-  if (llvm::Error error = guardTorchVoid(ExitCode::Other, "the norm of the gradients", [&] {
+  llvm::Error error =
+      guardTorchError(ExitCode::Other, "the norm of the gradients", [&]() -> llvm::Error {
         sumTransmitted();
-        gradients = collectNumbers(leaves, isCounted_ ? count : std::nullopt, mine);
-      }))
+        return collectNumbers(leaves, data, isCounted_ ? count : std::nullopt, gradients, mine);
+      });
+  if (error)
     return error;
   llvm::Expected<std::vector<c10::IValue>> all =
       collectives_.gather(step.group, rank_, tupleOf(std::move(mine)));

@@ -19,6 +19,7 @@ namespace pipec {
 struct TrainingData {
   std::vector<at::Tensor> scales; // [micro-batch]: where the way back starts, at the loss
   double learningRate = 0;
+  std::string needsDense;      // see whatNeedsDense()
   double clipNorm = 0;         // 0: no clipping
   bool keepsGradients = false; // as they are before clipping
   bool skipsNan = false;       // false: a step that is not finite fails
@@ -80,9 +81,9 @@ private:
   llvm::Expected<double> totalCount(const Step &step,
                                     const std::vector<std::vector<c10::IValue>> &leaves);
   bool makesLeaf(size_t stage, size_t leaf) const;
-  std::vector<at::Tensor> collectNumbers(const std::vector<std::vector<c10::IValue>> &leaves,
-                                         std::optional<double> count,
-                                         std::vector<c10::IValue> &mine);
+  llvm::Error collectNumbers(const std::vector<std::vector<c10::IValue>> &leaves,
+                             const TrainingData &data, std::optional<double> count,
+                             std::vector<at::Tensor> &gradients, std::vector<c10::IValue> &mine);
   void clip(const std::vector<at::Tensor> &gradients, const TrainingData &data);
   llvm::Error decide(TrainingData &data);
   bool isMine(size_t stage) const { return plan_.stages[stage].rank == rank_; }

@@ -127,6 +127,7 @@ struct Runner {
   std::optional<Trainer> trainer;                  // with --train
   std::function<int64_t()> microBatches;           // of the last run
   int64_t byDefault = 1;                           // micro-batches
+  int64_t fixedMicroBatches = 0;                   // by a table; 0: any number
   /// Of an artifact: the times of the last steps, and its plan.
   std::shared_ptr<RunTimes> times = nullptr;
   std::function<const Plan &()> plan = nullptr;
@@ -301,6 +302,8 @@ llvm::Expected<Runner> pipelineRunner(RunReport &report,
   report.options["schedule"] =
       given(schedule) ? schedule.getValue() : pipeline->plan().scheduleName;
   auto times = std::make_shared<RunTimes>();
+  const bool isTable = !options.scheduleCsv.empty() ||
+                       (!given(schedule) && pipeline->plan().scheduleName == "table");
   std::optional<Trainer> trainer;
   if (training) {
     trainer = trainerOf(pipeline);
@@ -329,6 +332,7 @@ llvm::Expected<Runner> pipelineRunner(RunReport &report,
                 std::move(trainer),
                 [pipeline] { return pipeline->microBatches(); },
                 std::max<int64_t>(pipeline->plan().microBatches, 1),
+                isTable ? pipeline->microBatches() : 0,
                 times,
                 [pipeline]() -> const Plan & { return pipeline->plan(); }};
 }
@@ -398,6 +402,7 @@ llvm::Expected<Runner> referenceRunner(RunReport &report,
                 std::move(trainer),
                 [number = options.microBatches] { return number; },
                 1,
+                0,
                 nullptr,
                 nullptr};
 }
@@ -514,10 +519,11 @@ llvm::Error noteTimes(const Runner &runner, RunReport &report) {
 llvm::Error trainAll(Runner &runner, RunReport &report) {
   runner.trainer->signature = runner.signature;
   runner.trainer->bind = runner.bind;
-  if (llvm::Error error =
-          TrainCommand::run(*runner.trainer, inputsOption, output,
-                            given(seed) ? std::optional<uint64_t>(seed.getValue()) : std::nullopt,
-                            given(microBatches) ? microBatches.getValue().value : 0, json, report))
+  if (llvm::Error error = TrainCommand::run(
+          *runner.trainer, inputsOption, output,
+          given(seed) ? std::optional<uint64_t>(seed.getValue()) : std::nullopt,
+          given(microBatches) ? microBatches.getValue().value : runner.fixedMicroBatches, json,
+          report))
     return error;
   for (const std::string &note : runner.notes())
     printNote(note);

@@ -28,6 +28,10 @@ const Setting kSettings[] = {
      [](const TrainingRecord &record) {
        return std::string(record.options.reduction == LossReduction::Sum ? "sum" : "mean");
      }},
+    {"precision", "--precision",
+     [](const TrainingRecord &record) {
+       return std::string(record.options.precision == Precision::Bf16 ? "bf16" : "f32");
+     }},
     {"microbatches", "--microbatches",
      [](const TrainingRecord &record) { return std::to_string(record.microBatches); }},
     {"threads", "--threads",

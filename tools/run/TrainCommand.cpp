@@ -84,6 +84,11 @@ StringOption
                    "finite, or skip the update of such a step, but stop at the N-th in a row "
                    "(default: stop)"),
           cl::value_desc("stop|skip[:N]"), cl::init("stop"), cl::cat(category));
+StringOption precision(
+    "precision",
+    cl::desc("with --train: what operators compute in. bf16: bfloat16 where PyTorch's autocast has "
+             "it; weights, gradients and optimizer stay float32 (default: f32)"),
+    cl::value_desc("f32|bf16"), cl::init("f32"), cl::cat(category));
 StringOption reduction("loss-reduction",
                        cl::desc("with --train: the loss of a batch is the mean of those of the "
                                 "micro-batches, weighted by samples, or their sum (default: mean); "
@@ -107,6 +112,17 @@ llvm::Error atLeastOne(const IntegerOption &option) {
              ? llvm::Error::success()
              : failf(ExitCode::Usage, "{}: expected at least 1, got {}",
                      spelledOption(option.ArgStr), option.getValue().value);
+}
+
+llvm::Error checkPrecision() {
+  if (precision == "f32" || precision == "bf16")
+    return llvm::Error::success();
+  const bool isHalf = llvm::StringRef(precision.getValue()).contains("16") || precision == "half";
+  return makeError(ExitCode::Usage,
+                   "--precision: expected f32 or bf16, got " + precision.getValue(),
+                   isHalf ? "float16 needs losses to be scaled, which this version does not do; "
+                            "bf16 does not need it"
+                          : "");
 }
 
 llvm::Expected<std::pair<OnNan, int64_t>> readOnNan() {
@@ -161,6 +177,7 @@ void noteOptions(llvm::json::Object &options, int64_t count) {
   options["train"] = true;
   options["steps"] = count;
   options["on_nan"] = onNan.getValue();
+  options["precision"] = precision.getValue();
   options["accumulate"] = accumulate.getValue().value;
   options["presplit"] = presplit.getValue();
   options["freeze"] = llvm::json::Array(freeze);
@@ -302,7 +319,8 @@ llvm::Expected<bool> TrainCommand::isWanted(bool hasInputs, bool replaces) {
       &targets,  &data,      &batch,        &epochs,     &shuffle,
       &steps,    &optimizer, &lrSchedule,   &clipNorm,   std::addressof(freeze),
       &onNan,    &reduction, &loss,         &lossOutput, &emitGrads,
-      &evalData, &evalEvery, &evalArtifact, &accumulate, &presplit};
+      &evalData, &evalEvery, &evalArtifact, &accumulate, &presplit,
+      &precision};
   std::vector<const cl::Option *> all(std::begin(ofTraining), std::end(ofTraining));
   llvm::append_range(all, TrainCheckpoints::options());
   for (const cl::Option *option : all)
@@ -361,6 +379,8 @@ llvm::Expected<bool> TrainCommand::isWanted(bool hasInputs, bool replaces) {
   if (reduction != "mean" && reduction != "sum")
     return failf(ExitCode::Usage, "--loss-reduction: expected mean or sum, got {}",
                  reduction.getValue());
+  if (llvm::Error error = checkPrecision())
+    return std::move(error);
   return true;
 }
 
@@ -375,6 +395,7 @@ llvm::Expected<TrainingOptions> TrainCommand::options() {
   options.freeze = freeze;
   if (given(reduction))
     options.reduction = reduction == "sum" ? LossReduction::Sum : LossReduction::Mean;
+  options.precision = precision == "bf16" ? Precision::Bf16 : Precision::Full;
   options.onNan = nan->first;
   options.mostSkipped = nan->second;
   options.lossOutput = lossOutput;
@@ -402,6 +423,12 @@ llvm::Error TrainCommand::run(const Trainer &trainer, const std::string &inputs,
   if (!work)
     return work.takeError();
   const int64_t count = work->steps;
+  if (work->batches.leastSamples() > 0 && microBatches > work->batches.leastSamples())
+    return makeError(ExitCode::Usage,
+                     fmt::format("--microbatches: expected at most {}, the samples of the smallest "
+                                 "batch of --data, got {}",
+                                 work->batches.leastSamples(), microBatches),
+                     "choose --batch so that the last batch of an epoch has enough samples");
   if (given(lrSchedule))
     if (llvm::Error error = trainer.setLearningRates(lrSchedule, count))
       return error;
