@@ -111,7 +111,7 @@ GracefulStop::~GracefulStop() { promised = nullptr; }
 bool GracefulStop::isAsked() const { return asked != 0; }
 
 void GracefulStop::end() {
-  toStdout().flush();
+  flushStdout();
   endBy(asked);
 }
 

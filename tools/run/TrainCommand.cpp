@@ -158,7 +158,7 @@ void printLine(const StepLine &line) {
   if (line.samples)
     text += fmt::format("  {:.1f} samples/s", line.samplesPerSecond());
   toStdout() << text << '\n';
-  toStdout().flush();
+  flushStdout();
 }
 
 void printJsonLine(const StepLine &line) {
@@ -170,7 +170,7 @@ void printJsonLine(const StepLine &line) {
                             {"grad_norm", numberOrNull(line.result.gradientNorm)},
                             {"skipped", line.result.skipped}};
   toStdout() << llvm::formatv("{0}", llvm::json::Value(std::move(object))) << '\n';
-  toStdout().flush();
+  flushStdout();
 }
 
 void noteOptions(llvm::json::Object &options, int64_t count) {
