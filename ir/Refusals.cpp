@@ -113,6 +113,12 @@ constexpr RefusalRow kRefusals[] = {
      "A training computes the gradients of each micro-batch on its own. State that carries a graph "
      "from one to the next would need both at once; PyTorch refuses most such models itself, with "
      "\"backward through the graph a second time\"."},
+    {Refusal::GradMode, "grad-mode", "--train: {} asks for {}",
+     "set it to True, False or the result of torch.is_grad_enabled(), not in a branch; or use "
+     "torch.no_grad() or detach()",
+     "torch.set_grad_enabled is called with a value that only a run gives, or in one branch of "
+     "several, so no stage knows the mode of the operators behind it; or an operator without "
+     "gradients gets a list of tensors whose elements the compiler cannot detach one by one."},
     {Refusal::TooFewPlaces, "too-few-places",
      "{} stages requested; this model can be cut into at most {}: {}",
      "request fewer stages, or change what keeps operators together",

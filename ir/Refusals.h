@@ -31,6 +31,7 @@ enum class Refusal {
   ParametersOfOneMemory,
   TrainedContainer,
   StateWithGradient,
+  GradMode,
   TooFewPlaces,
   CutNotPossible,
 };

@@ -9,6 +9,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "passes/Passes.h"
 #include "passes/analysis/ModuleNames.h"
+#include "passes/support/GradRegions.h"
 
 #include <torch/csrc/jit/api/function_impl.h>
 #include <torch/csrc/jit/api/module.h>
@@ -289,13 +290,11 @@ void computeForks(Block &block) {
 }
 
 /// Whether a `with` block of this class has no effect: a name for profilers; autocast, which only
-/// LibTorch's graph optimiser applies, and pipec runs without it; no_grad in an inference, which
-/// has no gradients.
-bool changesNothing(llvm::StringRef context, Mode mode) {
-  if (context == "__torch__.torch.autograd.grad_mode.no_grad")
-    return mode == Mode::Infer;
+/// LibTorch's graph optimiser applies, and pipec runs without it; no_grad, whose effect is lowered.
+bool changesNothing(llvm::StringRef context) {
   return StringSwitch<bool>(context)
-      .Cases({"__torch__.torch.autograd.profiler.record_function",
+      .Cases({"__torch__.torch.autograd.grad_mode.no_grad",
+              "__torch__.torch.autograd.profiler.record_function",
               "__torch__.torch.amp.autocast_mode.autocast",
               "__torch__.torch.cpu.amp.autocast_mode.autocast",
               "__torch__.torch.cuda.amp.autocast_mode.autocast"},
@@ -309,8 +308,8 @@ std::string classOf(const Value *object) {
 }
 
 /// Whether an object is the context of such a block and has no other use.
-bool isIdleContext(Node *object, Mode mode) {
-  if (object->kind() != c10::prim::CreateObject || !changesNothing(classOf(object->output()), mode))
+bool isIdleContext(Node *object) {
+  if (object->kind() != c10::prim::CreateObject || !changesNothing(classOf(object->output())))
     return false;
   return llvm::all_of(object->output()->uses(), [](const torch::jit::Use &use) {
     Node *user = use.user;
@@ -336,7 +335,7 @@ bool dropIdleContexts(Block &block, Model &model) {
     ++it;
     for (Block *inner : node->blocks())
       changed |= dropIdleContexts(*inner, model);
-    if (!isIdleContext(node, model.mode))
+    if (!isIdleContext(node))
       continue;
     if (endsWith(classOf(node->output()), ".autocast"))
       noteAutocast(model);
@@ -366,7 +365,10 @@ public:
                 return failed;
               if (forks)
                 computeForks(*model.graph->block());
-              dropped = dropIdleContexts(*model.graph->block(), model);
+              llvm::Expected<bool> lowered = lowerGradRegions(model);
+              if (!lowered)
+                return lowered.takeError();
+              dropped = dropIdleContexts(*model.graph->block(), model) || *lowered;
               nameOrigins(*model.graph);
               return llvm::Error::success();
             }))
@@ -384,8 +386,10 @@ PassInfo inlineCalls() {
       .name = "inline",
       .description =
           "inlines every called method and function until no call is left; computes futures where "
-          "they are forked; removes `with` blocks without effect: record_function, autocast (which "
-          "only LibTorch's graph optimiser applies), and no_grad in an inference",
+          "they are forked; removes `with` blocks without effect: record_function, and autocast "
+          "(which "
+          "only LibTorch's graph optimiser applies); removes what sets the grad mode (no_grad, "
+          "set_grad_enabled), and detaches in a training what its operators read",
       .requires_ = "the graph's first input is the module",
       .guarantees = "no prim::CallMethod, and no prim::CallFunction but calls of pipe_split; "
                     "each node knows its module path",

@@ -138,8 +138,8 @@ llvm::Expected<std::vector<c10::IValue>> StageExecutor::forward(const RandomKey 
   return result;
 }
 
-/// Where others than the written attributes see the memory, or the optimizer has the tensor, the
-/// state stays as it is: autograd refuses a backward that needs its old values.
+/// Where others than the written attributes see the memory, the state stays as it is: autograd
+/// refuses a backward that needs its old values.
 bool StageExecutor::isStateApart() const {
   std::set<const void *> written;
   for (size_t i : written_)
@@ -153,14 +153,29 @@ bool StageExecutor::isStateApart() const {
       if (!tensor.defined() || !tensor.has_storage() ||
           !written.count(tensor.storage().unsafeGetStorageImpl()))
         return;
-      apart = apart && llvm::is_contained(written_, i) && !mayHaveGradient(tensor);
+      apart = apart && llvm::is_contained(written_, i);
     });
   return apart;
 }
 
+/// The tensor stays the one that the optimizer has. Tapes keep its old memory with the old count of
+/// writes.
+static void moveTo(const at::Tensor &memory, const at::Tensor &tensor) {
+  tensor.set_data(memory.detach());
+  tensor.unsafeGetTensorImpl()->set_version_counter(c10::VariableVersion(0));
+}
+
 void StageExecutor::renewState() {
-  if (isStateApart())
-    setState(copiesThatShare(state()));
+  if (!isStateApart())
+    return;
+  const std::vector<c10::IValue> now = state();
+  std::vector<c10::IValue> copies = copiesThatShare(now);
+  for (size_t i = 0; i < now.size(); ++i)
+    if (now[i].isTensor() && mayHaveGradient(now[i].toTensor())) {
+      moveTo(copies[i].toTensor(), now[i].toTensor());
+      copies[i] = now[i];
+    }
+  setState(std::move(copies));
 }
 
 std::shared_ptr<const EnteredWeights>

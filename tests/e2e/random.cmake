@@ -3,3 +3,5 @@ set(PIPEC_RANDOM_GRAPHS 100 CACHE STRING "number of random models that the test 
 pipec_e2e_test(planted-faults e2e/planted_faults.py)
 pipec_e2e_test(faulty-passes e2e/faulty_passes.py)
 pipec_e2e_test(random-graphs e2e/random_graphs.py --count ${PIPEC_RANDOM_GRAPHS})
+# The same with gradients; 1,000: e2e/random_trainings.py --count 1000.
+pipec_e2e_test(random-trainings e2e/random_trainings.py --count 20)

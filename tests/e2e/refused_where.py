@@ -88,7 +88,8 @@ class Model(nn.Module):
             y[i % x.size(0)].add_(1)
         return y
 """}
-CUTS = {"cut-not-possible": ["--at", "inner.inner.second"], "marker-in-block": ["--split", "markers"], "module-in-block": ["--at", "inner.inner.fc"], "too-few-places": ["--stages", 8, "--inputs", "f32[2,8]"]}
+CUTS = {"cut-not-possible": ["--at", "inner.inner.second"], "marker-in-block": ["--split", "markers"], "module-in-block": ["--at", "inner.inner.fc"], "too-few-places": ["--stages", 8, "--inputs", "f32[2,8]"],
+        "grad-mode": ["--train", "--at", "inner.inner.b", "--inputs", "f32[4,4]"]}
 
 
 class Outer(nn.Module):

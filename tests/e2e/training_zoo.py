@@ -83,6 +83,12 @@ class TrainingZoo(e2e.Case):
         signature = e2e.plan("loss.pipe")["signature"]
         is_cut = signature["batch_symbolic"] and any(entry["batch_dim"] is not None for entry in signature["inputs"])
         micro = min(2, signature["batch_size"]) if is_cut else 1
+        parts = [torch.tensor_split(value, 2)[0] if isinstance(value, torch.Tensor) and value.dim() else value for value in torch.load("inputs.pt", weights_only=False)]
+        if micro > 1:
+            try:
+                with_loss.gradients(torch.jit.load("loss.pt").train(), parts)
+            except Exception:  # noqa: BLE001  as a batch norm with one value per channel
+                micro = 1
         step = ["--train", "--inputs", "inputs.pt", "--microbatches", micro, "--optimizer", "sgd,lr=0.01", "--on-nan", "skip", "--force"]
         self.pipec(0, "pipe-run", "loss.pt", *step, "--emit-grads", "expected.grads.pt", "--output", "expected.state.pt", timeout=900)
         for schedule in SCHEDULES:

@@ -14,6 +14,11 @@ from typing import *
 from torch import Tensor
 
 
+def square(x: {result}) -> Tensor:
+    assert x is not None
+    return (x.float() ** 2).mean()
+
+
 class WithLoss(torch.nn.Module):
     def __init__(self, inner):
         super().__init__()
@@ -29,7 +34,7 @@ def terms(value, path):
     if isinstance(value, torch.Tensor):
         if value.is_complex():
             return [f"(torch.view_as_real({path}) ** 2).mean()"]
-        return [f"({path}.float() ** 2).mean()"] if value.is_floating_point() else []
+        return [f"square({path})"] if value.is_floating_point() else []
     if isinstance(value, dict):
         return [term for key, part in value.items() for term in terms(part, f"{path}[{key!r}]")]
     if isinstance(value, (tuple, list)):
@@ -39,6 +44,15 @@ def terms(value, path):
 
 def with_loss(model, example, directory, name):
     """A scripted module around the loaded `model`. TorchScript reads its source from a file, directory/NAME_loss.py."""
+    try:
+        return scripted(model, example, directory, name, "Tensor")
+    except RuntimeError as error:
+        if "Optional[Tensor]" not in str(error):
+            raise
+        return scripted(model, example, directory, name, "Optional[Tensor]")
+
+
+def scripted(model, example, directory, name, result):
     arguments = model.forward.schema.arguments[1:len(example) + 1]
     names = [a.name if a.name.isidentifier() and a.name != "self" else f"a{index}" for index, a in enumerate(arguments)]
     losses = terms(model(*copy.deepcopy(example)), "o")
@@ -46,7 +60,7 @@ def with_loss(model, example, directory, name):
         raise ValueError("no result is a floating-point tensor")
     path = Path(directory) / f"{name}_loss.py"
     path.write_text(SOURCE.format(signature=", ".join(f"{n}: {a.type.annotation_str}" for n, a in zip(names, arguments)),
-                                  names=", ".join(names), terms=" + ".join(losses)), encoding="utf-8")
+                                  names=", ".join(names), terms=" + ".join(losses), result=result), encoding="utf-8")
     spec = importlib.util.spec_from_file_location(f"{name}_loss", path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module

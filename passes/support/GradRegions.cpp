@@ -1,0 +1,309 @@
+#include "passes/support/GradRegions.h"
+
+#include "ir/NodeInfo.h"
+#include "ir/Refusals.h"
+#include "ir/support/Llvm.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
+#include "passes/analysis/OperatorFacts.h"
+
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/jit/ir/constants.h>
+#include <torch/csrc/jit/ir/ir.h>
+
+#include <unordered_map>
+#include <unordered_set>
+
+namespace pipec {
+
+namespace {
+
+using torch::jit::Block;
+using torch::jit::Node;
+using torch::jit::Value;
+
+bool isTensor(const c10::Type &type) { return type.kind() == c10::TypeKind::TensorType; }
+
+/// Whether a value of the type may hold tensors.
+bool holdsTensors(const c10::Type &type) {
+  return isTensor(type) || llvm::any_of(type.containedTypes(), [](const c10::TypePtr &part) {
+           return holdsTensors(*part);
+         });
+}
+
+bool isKind(const Node *node, const char *kind) {
+  return node->kind() == c10::Symbol::fromQualString(kind);
+}
+
+bool isNoGrad(const Value *object) {
+  const auto type = object->type()->cast<c10::ClassType>();
+  return type && type->name() &&
+         type->name()->qualifiedName() == "__torch__.torch.autograd.grad_mode.no_grad";
+}
+
+/// The value of an attribute of the model, if the node reads one.
+std::optional<c10::IValue> attributeRead(Node *node, const Value *self, const c10::IValue &module) {
+  if (node->kind() != c10::prim::GetAttr)
+    return std::nullopt;
+  const std::optional<c10::IValue> owner = node->input() == self
+                                               ? std::optional(module)
+                                               : attributeRead(node->input()->node(), self, module);
+  if (!owner || !owner->isObject())
+    return std::nullopt;
+  const std::optional<size_t> slot =
+      owner->toObject()->type()->findAttributeSlot(node->s(c10::attr::name));
+  return slot ? std::optional(owner->toObject()->getSlot(*slot)) : std::nullopt;
+}
+
+/// Initial: on in a training, but for the test runs of forwards.
+enum class GradMode { Initial, On, Off };
+
+/// How an operator treats tensors that it is given.
+enum class Treatment {
+  Nothing,  // it makes none and changes none: sizes, numbers
+  HandsOn,  // containers, control flow, and changes of a tensor's form
+  Computes, // its results have a graph if its arguments have one
+};
+
+Treatment treatmentOf(const Node *node) {
+  const c10::FunctionSchema *schema = node->maybeSchema();
+  if (!schema || !node->blocks().empty() || node->kind() == c10::prim::SetAttr)
+    return Treatment::HandsOn;
+  bool writes = false, writesOut = false;
+  for (const c10::Argument &argument : schema->arguments()) {
+    const bool isWritten = argument.alias_info() && argument.alias_info()->isWrite();
+    if (argument.type()->hasFreeVariables() || (isWritten && !isTensor(*argument.type())))
+      return Treatment::HandsOn;
+    writes |= isWritten;
+    writesOut |= isWritten && argument.kwarg_only();
+  }
+  if (writes && !writesOut && node->kind().is_aten() && mayChangeForm(node))
+    return Treatment::HandsOn;
+  const bool makes = llvm::any_of(
+      node->outputs(), [](const Value *output) { return holdsTensors(*output->type()); });
+  return writes || makes ? Treatment::Computes : Treatment::Nothing;
+}
+
+/// One part without gradients, from the node before which it begins.
+struct Region {
+  Node *begin;
+  std::unordered_set<const Value *> inside = {};            // values that it defines
+  std::unordered_set<const Value *> bare = {};              // of these, those without a graph
+  std::unordered_map<const Value *, Value *> detached = {}; // only looked up
+};
+
+class GradRegions {
+public:
+  explicit GradRegions(Model &model) : model_(model) {}
+
+  llvm::Expected<bool> run() {
+    GradMode mode = GradMode::Initial;
+    if (llvm::Error error = walk(*model_.graph->block(), mode, nullptr))
+      return std::move(error);
+    for (Node *node : setters_)
+      node->destroy();
+    return changed_;
+  }
+
+private:
+  bool trains() const { return model_.mode == Mode::Train; }
+
+  /// `region`: the one that the block is in, or null. `mode` becomes the one at its end.
+  llvm::Error walk(Block &block, GradMode &mode, Region *region) {
+    std::optional<Region> own;
+    std::vector<std::pair<const Value *, GradMode>> entered; // and the mode before
+    if (region)
+      region->inside.insert(block.inputs().begin(), block.inputs().end());
+    for (Node *node = *block.nodes().begin(), *next; node != block.return_node(); node = next) {
+      next = node->next();
+      GradMode after = mode;
+      if (node->kind() == c10::prim::Enter && isNoGrad(node->input())) {
+        entered.push_back({node->input(), mode});
+        after = GradMode::Off;
+        changed_ = true;
+      } else if (node->kind() == c10::prim::Exit && !entered.empty() &&
+                 entered.back().first == node->input()) {
+        after = entered.back().second;
+        entered.pop_back();
+      } else if (isKind(node, "aten::is_grad_enabled")) {
+        answer(node, mode);
+      } else if (isKind(node, "aten::set_grad_enabled")) {
+        if (llvm::Error error = setMode(node, after))
+          return error;
+      } else if (llvm::Error error = visit(node, mode, region)) {
+        return error;
+      }
+      if (trains() && (after == GradMode::Off) != (mode == GradMode::Off))
+        region = after == GradMode::Off ? &own.emplace(Region{node}) : nullptr;
+      mode = after;
+    }
+    return llvm::Error::success();
+  }
+
+  void answer(Node *node, GradMode mode) {
+    if (mode == GradMode::Initial) {
+      initial_.insert(node->output());
+      return;
+    }
+    torch::jit::WithInsertPoint guard(node);
+    node->output()->replaceAllUsesWith(node->owningGraph()->insertConstant(mode == GradMode::On));
+    setters_.push_back(node);
+    changed_ = true;
+  }
+
+  llvm::Error setMode(Node *node, GradMode &mode) {
+    const std::optional<c10::IValue> given = torch::jit::toIValue(node->input(0));
+    if (initial_.count(node->input(0)))
+      mode = GradMode::Initial;
+    else if (given && given->isBool())
+      mode = given->toBool() ? GradMode::On : GradMode::Off;
+    else if (trains())
+      return refuseWith(Refusal::GradMode, describeNode(node),
+                        "a mode that is only known in a run");
+    else
+      return llvm::Error::success();
+    setters_.push_back(node);
+    changed_ = true;
+    return llvm::Error::success();
+  }
+
+  llvm::Error visit(Node *node, GradMode mode, Region *region) {
+    for (Block *inner : node->blocks()) {
+      GradMode after = mode;
+      if (llvm::Error error = walk(*inner, after, region))
+        return error;
+      if (trains() && after != mode)
+        return refuseWith(Refusal::GradMode, describeNode(node),
+                          "a mode that depends on which branch runs");
+    }
+    if (!region)
+      return llvm::Error::success();
+    region->inside.insert(node->outputs().begin(), node->outputs().end());
+    return withoutGraph(node, *region);
+  }
+
+  /// Makes an operator of the region compute without a graph.
+  llvm::Error withoutGraph(Node *node, Region &region) {
+    if (treatmentOf(node) != Treatment::Computes)
+      return llvm::Error::success();
+    changed_ = true;
+    const std::vector<Value *> given = node->inputs().vec();
+    bool isDone = true;
+    for (size_t i = 0; i < given.size(); ++i) {
+      Value *bare = bareFormOf(given[i], node, region);
+      isDone &= bare != nullptr;
+      if (bare && bare != given[i])
+        node->replaceInput(i, bare);
+    }
+    if (!isDone)
+      return detachResults(node, region);
+    const c10::FunctionSchema &schema = node->schema();
+    for (size_t r = 0; r < node->outputs().size(); ++r) {
+      region.bare.insert(node->output(r));
+      if (const std::optional<size_t> written = writtenAs(schema, r);
+          written && given[*written] != node->input(*written))
+        node->output(r)->replaceAllUsesWith(given[*written]); // the tensor, with its graph
+    }
+    return llvm::Error::success();
+  }
+
+  /// The argument that is the result, after a write into it.
+  static std::optional<size_t> writtenAs(const c10::FunctionSchema &schema, size_t result) {
+    const c10::AliasInfo *returned =
+        result < schema.returns().size() ? schema.returns()[result].alias_info() : nullptr;
+    if (!returned || !returned->isWrite())
+      return std::nullopt;
+    for (size_t i = 0; i < schema.arguments().size(); ++i)
+      if (const c10::AliasInfo *argument = schema.arguments()[i].alias_info();
+          argument && argument->isWrite() && argument->beforeSets() == returned->beforeSets())
+        return i;
+    return std::nullopt;
+  }
+
+  /// The value without the graphs of its tensors; null where that cannot be made.
+  Value *bareFormOf(Value *value, Node *user, Region &region) {
+    if (!holdsTensors(*value->type()) || isBare(value, region))
+      return value;
+    if (isTensor(*value->type()))
+      return detached(value, user, region);
+    if (value->node()->kind() != c10::prim::ListConstruct || isChanged(value))
+      return nullptr;
+    std::vector<Value *> elements;
+    for (Value *element : value->node()->inputs()) {
+      elements.push_back(bareFormOf(element, user, region));
+      if (!elements.back())
+        return nullptr;
+    }
+    if (elements == value->node()->inputs().vec())
+      return value;
+    Node *list = user->owningGraph()->create(c10::prim::ListConstruct, elements);
+    list->insertBefore(user)->copyMetadata(user);
+    list->output()->setType(value->type());
+    return list->output();
+  }
+
+  /// A tensor that the region made, a constant, or a buffer: state gets no graph.
+  bool isBare(Value *value, const Region &region) const {
+    if (region.bare.count(value) || value->node()->kind() == c10::prim::Constant)
+      return true;
+    const std::optional<c10::IValue> read =
+        attributeRead(value->node(), model_.graph->inputs()[0], model_.self);
+    return read && (read->isNone() || (read->isTensor() && !read->toTensor().requires_grad()));
+  }
+
+  /// Whether the list may have other elements than at first.
+  static bool isChanged(const Value *list) {
+    return llvm::any_of(list->uses(), [](const torch::jit::Use &use) {
+      const c10::FunctionSchema *schema = use.user->maybeSchema();
+      if (!schema || use.offset >= schema->arguments().size())
+        return true;
+      const c10::Argument &argument = schema->arguments()[use.offset];
+      return argument.type()->hasFreeVariables() ||
+             (argument.alias_info() && argument.alias_info()->isWrite());
+    });
+  }
+
+  /// One per tensor and region, where both begin to exist.
+  static Value *detached(Value *value, Node *user, Region &region) {
+    Value *&known = region.detached[value];
+    if (known)
+      return known;
+    Node *node = user->owningGraph()->create(c10::aten::detach, {value});
+    if (!region.inside.count(value))
+      node->insertBefore(region.begin);
+    else if (value->node()->kind() == c10::prim::Param)
+      node->insertBefore(*value->node()->owningBlock()->nodes().begin());
+    else
+      node->insertAfter(value->node());
+    node->copyMetadata(user);
+    region.bare.insert(node->output());
+    return known = node->output();
+  }
+
+  /// For arguments that may or may not be tensors, and lists from elsewhere.
+  llvm::Error detachResults(Node *node, Region &region) {
+    for (Value *output : node->outputs()) {
+      if (!holdsTensors(*output->type()))
+        continue;
+      if (!isTensor(*output->type()) || node->schema().is_mutable())
+        return refuseWith(Refusal::GradMode, describeNode(node),
+                          "no gradients for an operator on a list from elsewhere");
+      Node *made = node->owningGraph()->create(c10::aten::detach, {output});
+      made->insertAfter(node)->copyMetadata(node);
+      output->replaceAllUsesAfterNodeWith(made, made->output());
+      region.bare.insert(made->output());
+    }
+    return llvm::Error::success();
+  }
+
+  Model &model_;
+  bool changed_ = false;
+  std::unordered_set<const Value *> initial_; // answers that are the initial mode
+  std::vector<Node *> setters_;
+};
+
+} // namespace
+
+llvm::Expected<bool> lowerGradRegions(Model &model) { return GradRegions(model).run(); }
+
+} // namespace pipec

@@ -1,0 +1,263 @@
+"""grad_modes.py: models that switch gradients off in places keep their gradients as stages, under every schedule.
+
+`with torch.no_grad():` and torch.set_grad_enabled, by what people use them for: teachers, codebooks, moving averages of weights, weights
+normalised in place, writes into activations. Cuts are in the middle of the regions. Loss, gradients and state have the bits of the unsplit model.
+"""
+from typing import List, Optional
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+import e2e
+
+UNSUPPORTED = 4
+SCHEDULES = ["gpipe", "1f1b", "zb-h1", "zb-h2"]
+
+
+def mse(x: Tensor) -> Tensor:
+    return (x * x).mean()
+
+
+class Teacher(nn.Module):
+    """Distillation: a network whose parameters require gradients and get none, with a cut in its middle."""
+
+    def __init__(self, w: int = 8):
+        super().__init__()
+        self.t1, self.t2, self.t3 = nn.Linear(w, w), nn.Linear(w, w), nn.Linear(w, w)
+        self.s1, self.s2 = nn.Linear(w, w), nn.Linear(w, w)
+        self.shared = nn.Linear(w, w)  # with gradients for the student only
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.shared(x)
+        with torch.no_grad():
+            t = torch.tanh(self.t1(h))
+            with torch.no_grad():
+                t = self.t2(t)
+            t = functional.softmax(self.shared(self.t3(t)) / 2.0, -1)
+        s = functional.log_softmax(self.s2(torch.relu(self.s1(h))) / 2.0, -1)
+        return functional.kl_div(s, t, reduction="batchmean")
+
+
+class Codebook(nn.Module):
+    """Vector quantisation: the codes follow the data by moving averages, which every micro-batch writes and the next one reads."""
+
+    def __init__(self, w: int = 8, codes: int = 5):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(w, w), nn.Linear(w, w), nn.Linear(w, w)
+        self.register_buffer("codes", torch.randn(codes, w))
+        self.register_buffer("sums", torch.randn(codes, w))
+        self.register_buffer("counts", torch.ones(codes))
+        self.register_buffer("calls", torch.zeros(1, dtype=torch.long))
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.b(torch.tanh(self.a(x)))
+        with torch.no_grad():
+            near = torch.cdist(y, self.codes).argmin(1)
+            one = functional.one_hot(near, self.codes.size(0)).to(y.dtype)
+            self.counts.mul_(0.9).add_(one.sum(0), alpha=0.1)
+            self.sums.mul_(0.9).add_(one.t() @ y, alpha=0.1)
+            self.calls += 1
+        found = self.codes[near]
+        commitment = mse(y - found)
+        z = self.c(y + (found - y).detach())
+        with torch.no_grad():
+            self.codes.copy_(self.sums / self.counts.unsqueeze(1))
+        return mse(z) + 0.25 * commitment
+
+
+class Momentum(nn.Module):
+    """Contrast: the keys' network is a moving average of the queries' weights, and the keys fill a queue."""
+
+    def __init__(self, w: int = 6, length: int = 12):
+        super().__init__()
+        self.q1, self.q2 = nn.Linear(w, w), nn.Linear(w, w)
+        self.k1, self.k2 = nn.Linear(w, w), nn.Linear(w, w)
+        for parameter in [*self.k1.parameters(), *self.k2.parameters()]:
+            parameter.requires_grad_(False)
+        self.register_buffer("queue", torch.randn(w, length))
+        self.register_buffer("at", torch.zeros(1, dtype=torch.long))
+
+    def forward(self, x: Tensor) -> Tensor:
+        q = self.q2(torch.relu(self.q1(x)))
+        with torch.no_grad():
+            self.k1.weight.mul_(0.9).add_(self.q1.weight, alpha=0.1)
+            self.k2.weight.copy_(self.k2.weight * 0.9 + self.q2.weight * 0.1)
+            k = self.k2(torch.relu(self.k1(x)))
+        scores = torch.cat([(q * k).sum(1, keepdim=True), q @ self.queue.clone()], 1)
+        with torch.no_grad():
+            places = (torch.arange(k.size(0)) + self.at) % self.queue.size(1)
+            self.queue[:, places] = k.t()
+            self.at[0] = (int(self.at) + k.size(0)) % self.queue.size(1)
+        return functional.cross_entropy(scores, torch.zeros(x.size(0), dtype=torch.long))
+
+
+class Own(nn.Module):
+    """A norm whose statistics are assigned, not written, as in much code of authors."""
+
+    def __init__(self, w: int = 8):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(w, w), nn.Linear(w, w), nn.Linear(w, w)
+        self.register_buffer("mean", torch.zeros(w))
+        self.register_buffer("var", torch.ones(w))
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = torch.relu(self.a(x))
+        if self.training:
+            with torch.no_grad():
+                self.mean = 0.9 * self.mean + 0.1 * y.mean(0)
+                self.var = 0.9 * self.var + 0.1 * y.var(0, unbiased=False)
+        y = (self.b(y) - self.mean) / torch.sqrt(self.var + 1e-5)
+        return mse(self.c(torch.tanh(y)))
+
+
+class Writes(nn.Module):
+    """A write without gradients changes the elements of an activation, and the gradient goes on as if it had not been."""
+
+    def __init__(self, w: int = 8):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(w, w), nn.Linear(w, w), nn.Linear(w, w)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.a(x)
+        with torch.no_grad():
+            y.mul_(0.5)
+            y[:, 2:].clamp_(-1.0, 1.0)
+            z = y  # handed on: its gradient stays
+        w = self.b(z)
+        with torch.no_grad():
+            parts: List[Tensor] = [w, torch.zeros_like(w)]
+            for i in range(2):
+                parts.append(w + i)
+            w.add_(torch.stack(parts).mean(0))
+        return mse(self.c(torch.sin(w)))
+
+
+class Switches(nn.Module):
+    """set_grad_enabled as a statement, gradients on inside of off, loops and branches around and inside."""
+
+    def __init__(self, w: int = 8):
+        super().__init__()
+        self.a, self.b, self.c, self.d = nn.Linear(w, w), nn.Linear(w, w), nn.Linear(w, w), nn.Linear(w, w)
+
+    def forward(self, x: Tensor, bias: Optional[Tensor] = None) -> Tensor:
+        before = torch.is_grad_enabled()
+        torch.set_grad_enabled(False)
+        y = self.a(x)
+        torch.set_grad_enabled(True)
+        z = self.b(y)
+        torch.set_grad_enabled(before)
+        total = self.c(z)
+        for i in range(3):
+            with torch.no_grad():
+                scale = total.abs().amax() + i
+                if bool(scale > 1):
+                    scale = scale * total.mean()
+                else:
+                    scale = scale + functional.linear(total, self.d.weight, bias).sum()
+            total = total / (scale + 3.0)
+        steps = int(x.size(0) > 1) + 1
+        k = 0
+        while k < steps:
+            with torch.no_grad():
+                noise = total * 0.125
+            total = torch.sin(total) + noise
+            k += 1
+        if torch.is_grad_enabled():
+            total = self.d(total)
+        return mse(total)
+
+
+class Normalised(nn.Module):
+    """A trained weight that is scaled in place before it is used."""
+
+    def __init__(self, w: int = 8):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(w, w), nn.Linear(w, w), nn.Linear(w, w)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = torch.tanh(self.a(x))
+        with torch.no_grad():
+            self.b.weight.div_(self.b.weight.pow(2).sum(1, keepdim=True).sqrt() + 1e-6)
+        return mse(self.c(torch.tanh(self.b(y))))
+
+
+class Branches(nn.Module):
+    """A mode that depends on data."""
+
+    def __init__(self, w: int = 4):
+        super().__init__()
+        self.a, self.b = nn.Linear(w, w), nn.Linear(w, w)
+
+    def forward(self, x: Tensor) -> Tensor:
+        torch.set_grad_enabled(bool(x.sum() > 0))
+        y = self.a(x)
+        torch.set_grad_enabled(True)
+        return mse(self.b(y))
+
+
+class GradModes(e2e.Case):
+    def made(self, kind, *inputs):
+        torch.manual_seed(0)
+        name = kind.__name__
+        torch.jit.script(kind()).save(f"{name}.pt")
+        torch.save(inputs, f"{name}.inputs.pt")
+        return name
+
+    def gradientsOf(self, name):
+        """What plain PyTorch finds."""
+        torch.set_num_threads(1)
+        model = torch.jit.load(f"{name}.pt").train()
+        with torch.jit.optimized_execution(False):
+            model(*torch.load(f"{name}.inputs.pt")).backward()
+        return {key: parameter.grad for key, parameter in model.named_parameters() if parameter.grad is not None}
+
+    def trains(self, name, *cuts):
+        """Every way to cut, compiled and run: three steps of four uneven micro-batches."""
+        inputs = ["--inputs", f"{name}.inputs.pt"]
+        expected = self.gradientsOf(name)
+        for cut in cuts:
+            report = self.pipec(0, "pipe-compile", f"{name}.pt", "--train", *cut, *inputs, "-o", f"{name}.pipe", "--force")
+            self.assertIn(f"the loss and {len(expected)} gradients have the same bits", report.out + report.err)
+            self.pipec(0, "pipe-check", f"{name}.pipe", "--against", f"{name}.pt")
+            self.pipec(0, "pipe-run", f"{name}.pipe", "--train", *inputs, "--microbatches", 1, "--emit-grads", "grads.pt", "--force")
+            self.sameBits(expected, torch.load("grads.pt"), f"{name}: gradients of one step, and plain PyTorch")
+            step = ["--train", *inputs, "--microbatches", 4, "--steps", 3, "--optimizer", "sgd,lr=0.05,momentum=0.9", "--force"]
+            self.pipec(0, "pipe-run", f"{name}.pt", *step, "--emit-grads", "expected.grads.pt", "--output", "expected.state.pt")
+            for schedule in SCHEDULES:
+                self.pipec(0, "pipe-run", f"{name}.pipe", *step, "--schedule", schedule, "--emit-grads", "grads.pt", "--output", "state.pt")
+                self.sameBits(torch.load("expected.grads.pt"), torch.load("grads.pt"), f"{name} {cut} {schedule}: gradients")
+                state = torch.load("state.pt")
+                self.sameBits({key: value for key, value in torch.load("expected.state.pt").items() if key in state}, state,
+                              f"{name} {cut} {schedule}: state")
+
+    def testATeacher(self):
+        self.trains(self.made(Teacher, torch.randn(10, 8)), ["--at", "t2,s1"], ["--at", "t1,t3,s2"])
+
+    def testCodebooks(self):
+        self.trains(self.made(Codebook, torch.randn(10, 8)), ["--stages", 2], ["--at", "c", "--nearest"])
+
+    def testMovingAveragesOfWeights(self):
+        self.trains(self.made(Momentum, torch.randn(10, 6)), ["--stages", 2])
+
+    def testStatisticsOfTheirOwn(self):
+        self.trains(self.made(Own, torch.randn(10, 8)), ["--at", "b,c", "--nearest"])
+
+    def testWritesIntoActivations(self):
+        self.trains(self.made(Writes, torch.randn(10, 8)), ["--at", "b,c"], ["--stages", 2])
+
+    def testModesAsStatements(self):
+        self.trains(self.made(Switches, torch.randn(10, 8)), ["--at", "b,c"], ["--at", "b,d"])
+
+    def testWeightsThatAreNormalisedInPlace(self):
+        self.trains(self.made(Normalised, torch.randn(10, 8)), ["--at", "b,c", "--nearest"])
+
+    def testAModeOfARunIsRefused(self):
+        name = self.made(Branches, torch.randn(4, 4))
+        self.refused(UNSUPPORTED, ["aten::set_grad_enabled at grad_modes.py", "a mode that is only known in a run"], "pipe-compile", f"{name}.pt", "--train",
+                     "--at", "b", "--inputs", f"{name}.inputs.pt", "-o", "never.pipe")
+        self.pipec(0, "pipe-compile", f"{name}.pt", "--at", "b", "--inputs", f"{name}.inputs.pt", "-o", "inference.pipe")  # has no gradients
+
+
+if __name__ == "__main__":
+    e2e.main()
