@@ -108,6 +108,11 @@ llvm::Error runInto() {
 }
 
 llvm::Expected<ExitCode> run() {
+  if (artifact.empty() && !(given(into) && (given(state) || given(checkpoint))))
+    return makeError(ExitCode::Usage, "missing argument MODEL.pipe",
+                     given(checkpoint) || given(into)
+                         ? "only --into with --state or --checkpoint needs no artifact"
+                         : "usage: pipe-merge MODEL.pipe -o MODEL.pt [options]");
   if (output.empty())
     return makeError(ExitCode::Usage, "-o: expected the file to write, got none",
                      "pass -o MODEL.pt");
@@ -120,9 +125,6 @@ llvm::Expected<ExitCode> run() {
   if (given(state) && given(checkpoint))
     return makeError(ExitCode::Usage, "--state: expected it without --checkpoint, got both",
                      "both have the weights");
-  if (artifact.empty() && !(given(into) && (given(state) || given(checkpoint))))
-    return makeError(ExitCode::Usage, "expected MODEL.pipe, got none",
-                     "only --into with --state or --checkpoint needs no artifact");
   if (given(into)) {
     if (llvm::Error error = runInto())
       return std::move(error);

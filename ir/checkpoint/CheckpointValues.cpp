@@ -42,9 +42,11 @@ c10::IValue unpacked(const c10::IValue &value) {
   if (!value.isGenericDict())
     return value;
   const Dict parts = value.toGenericDict();
+  std::vector<int64_t> size;
+  for (const c10::IValue &each : parts.at("size").toListRef())
+    size.push_back(each.toInt());
   at::Tensor tensor = at::_sparse_coo_tensor_unsafe(parts.at("indices").toTensor().clone(),
-                                                    parts.at("values").toTensor().clone(),
-                                                    parts.at("size").toIntVector());
+                                                    parts.at("values").toTensor().clone(), size);
   return tensor._coalesced_(parts.at("coalesced").toBool());
 }
 

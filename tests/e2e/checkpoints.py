@@ -454,7 +454,7 @@ class Checkpoints(e2e.Case):
             self.assertEqual(tuple(merged.last.shape), (2, 6))
         self.assertIn("unused.weight", done.err)
         self.refused(USAGE, "--state: expected it without --checkpoint, got both", "pipe-merge", "--into", model, "--state", "state.pt", "--checkpoint", "c", "-o", "x.pt")
-        self.refused(USAGE, ["expected MODEL.pipe, got none", "needs no artifact"], "pipe-merge", "--checkpoint", "c", "-o", "x.pt")
+        self.refused(USAGE, ["missing argument MODEL.pipe", "needs no artifact"], "pipe-merge", "--checkpoint", "c", "-o", "x.pt")
         other, batch = training_models.save("mlp")
         self.refused(USAGE, "checkpoint: parameter a.weight: expected it in the model, got none", "pipe-merge", "--into", other, "--checkpoint", "c", "-o", "x.pt")
         with open("c/step-3/stage-0.pt", "ab") as file:
