@@ -6,7 +6,6 @@
 #include "compiler/TrainingSchedule.h"
 #include "compiler/cost/EvaluateGraph.h"
 #include "compiler/verify/CompareGradients.h"
-#include "ir/plan/LossLeaf.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/schedule/Program.h"
 #include "ir/support/Version.h"

@@ -7,6 +7,7 @@
 #include "compiler/emit/ArtifactEmitter.h"
 #include "compiler/verify/Validate.h"
 #include "ir/artifact/ArtifactDir.h"
+#include "ir/plan/LossLeaf.h"
 
 namespace pipec {
 

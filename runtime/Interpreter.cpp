@@ -22,7 +22,7 @@ Interpreter::Interpreter(RankProgram program,
 
 llvm::Error Interpreter::run(StepData &data) {
   failedMicroBatch_.reset();
-  if (training_)
+  if (training_ && data.first == 0)
     training_->begin();
   llvm::Error error = runSteps(data);
   if (error) {
@@ -40,7 +40,7 @@ llvm::Error Interpreter::runSteps(StepData &data) {
       return makeError(ExitCode::Other, "another rank failed");
     if (llvm::Error error = runStep(step, data, busy_[i])) {
       if (computes(step.kind))
-        failedMicroBatch_ = step.microBatch;
+        failedMicroBatch_ = data.first + step.microBatch;
       return error;
     }
   }
@@ -48,6 +48,7 @@ llvm::Error Interpreter::runSteps(StepData &data) {
 }
 
 llvm::Error Interpreter::runStep(const Step &step, StepData &data, std::pair<Fence, Fence> &busy) {
+  const int64_t microBatch = data.first + step.microBatch; // of the whole step
   switch (step.kind) {
   case OpKind::Forward:
     return forward(step, data, busy);
@@ -59,21 +60,30 @@ llvm::Error Interpreter::runStep(const Step &step, StepData &data, std::pair<Fen
     return take(step);
   case OpKind::Backward:
   case OpKind::InputGrad:
-    return training_->backward(step, data.leaves[step.microBatch], data.training, slots_, busy);
+    return training_->backward(step, microBatch, data.leaves[microBatch], data.training, slots_,
+                               busy);
   case OpKind::WeightGrad:
-    return training_->stage(step.stage).weightGradients(step.microBatch, busy);
+    return training_->stage(step.stage).weightGradients(microBatch, busy);
   case OpKind::Recompute:
-    return training_->stage(step.stage).recompute(step.microBatch, busy);
+    return training_->stage(step.stage).recompute(microBatch, busy);
   case OpKind::TieReduce:
-    return training_->reduceTie(step);
   case OpKind::Norm:
-    return training_->norm(step, data.leaves, data.training);
   case OpKind::Optimize:
-    return training_->optimize(step, data.training);
   case OpKind::Reduce:
   case OpKind::Finite:
     break;
   }
+  return data.isLast ? endStep(step, data) : llvm::Error::success();
+}
+
+/// What comes once per step, after the gradients of all its micro-batches.
+llvm::Error Interpreter::endStep(const Step &step, StepData &data) {
+  if (step.kind == OpKind::TieReduce)
+    return training_->reduceTie(step);
+  if (step.kind == OpKind::Norm)
+    return training_->norm(step, data.leaves, data.training);
+  if (step.kind == OpKind::Optimize)
+    return training_->optimize(step, data.training);
   return makeError(ExitCode::Internal, "an op that resolve() refuses");
 }
 
@@ -84,7 +94,7 @@ llvm::Expected<std::vector<ReadyValue>> Interpreter::inputsOf(const Step &step,
   for (size_t i = 0; i < inputs.size(); ++i) {
     const InputSource &source = step.inputs[i];
     if (source.userInput)
-      inputs[i].value = data.inputs[step.microBatch][source.index];
+      inputs[i].value = data.inputs[data.first + step.microBatch][source.index];
     else if (source.last)
       inputs[i] = std::move(slots_[source.index]);
     else
@@ -105,7 +115,7 @@ llvm::Error Interpreter::forward(const Step &step, StepData &data, std::pair<Fen
   llvm::Expected<std::vector<ReadyValue>> inputs = inputsOf(step, data);
   if (!inputs)
     return inputs.takeError();
-  RandomKey key{data.seed, data.step, static_cast<uint64_t>(step.microBatch)};
+  RandomKey key{data.seed, data.step, static_cast<uint64_t>(data.first + step.microBatch)};
   llvm::Expected<std::vector<c10::IValue>> outputs =
       training_ ? training_->stage(step.stage)
                       .forward(key, std::move(*inputs), {step.split, step.recompute}, busy)
@@ -123,7 +133,7 @@ llvm::Error Interpreter::forward(const Step &step, StepData &data, std::pair<Fen
       slots_[slot] = {(*outputs)[i], busy.second};
     for (size_t leaf : step.outputs[i].leaves)
       if (!training_ || training_->keepsLeaf(leaf))
-        data.leaves[step.microBatch][leaf] = (*outputs)[i];
+        data.leaves[data.first + step.microBatch][leaf] = (*outputs)[i];
   }
   return llvm::Error::success();
 }

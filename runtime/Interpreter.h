@@ -16,6 +16,10 @@ namespace pipec {
 struct StepData {
   uint64_t seed = 0;
   uint64_t step = 0;
+  /// A step may be several runs of the program, one per batch. Its micro-batches are numbered
+  /// through all of them: this run has those from `first` on. Only the last run ends the step.
+  int64_t first = 0;
+  bool isLast = true;
   std::vector<std::vector<c10::IValue>> inputs; // [micro-batch][argument]; read only
   std::vector<std::vector<c10::IValue>> leaves; // [micro-batch][leaf]
   TrainingData training;
@@ -53,6 +57,7 @@ public:
 private:
   llvm::Error runSteps(StepData &data);
   llvm::Error runStep(const Step &step, StepData &data, std::pair<Fence, Fence> &busy);
+  llvm::Error endStep(const Step &step, StepData &data);
   llvm::Expected<std::vector<ReadyValue>> inputsOf(const Step &step, const StepData &data);
   llvm::Error forward(const Step &step, StepData &data, std::pair<Fence, Fence> &busy);
   llvm::Error checkFlags(const Step &step, const std::vector<c10::IValue> &outputs) const;

@@ -244,15 +244,21 @@ llvm::Expected<BatchParts> Pipeline::Impl::split(const std::vector<c10::IValue> 
   llvm::Expected<BatchParts> parts = splitBatch(plan.signature, inputs, number);
   if (!parts)
     return parts;
+  if (llvm::Error error = prepareFor(number))
+    return std::move(error);
+  return parts;
+}
+
+llvm::Error Pipeline::Impl::prepareFor(int64_t number) {
   if (!core->program || core->program->microBatches != number) {
     llvm::Expected<Schedule> schedule = generatedSchedule(number);
     if (!schedule)
       return schedule.takeError();
     if (llvm::Error error = core->prepare(*schedule, number))
-      return std::move(error);
+      return error;
   }
   microBatches = number;
-  return parts;
+  return llvm::Error::success();
 }
 
 llvm::Error Pipeline::Impl::runStep(const std::vector<c10::IValue> &inputs) {

@@ -115,6 +115,23 @@ public:
   llvm::Expected<TrainedStep> step(const ValueTree &arguments, StepStats *stats = nullptr);
   llvm::Expected<TrainedStep> step(const std::vector<c10::IValue> &inputs,
                                    StepStats *stats = nullptr);
+  /// One step on several batches, one after the other: gradients of all add up, then the optimizer
+  /// runs once. Each batch is cut as step() cuts it, and runs under the schedule; the first
+  /// gradient of a parameter is taken over, later ones are added in place. Loss and gradients are
+  /// those of one batch of all samples: each micro-batch weighs by its part of all samples (or, of
+  /// a loss that is a pair, of all counts). Random operators draw with micro-batches numbered
+  /// through all batches. Errors: as step(); Usage for no batch.
+  llvm::Expected<TrainedStep> stepOnBatches(const std::vector<ValueTree> &batches,
+                                            StepStats *stats = nullptr);
+  llvm::Expected<TrainedStep> stepOnBatches(const std::vector<std::vector<c10::IValue>> &batches,
+                                            StepStats *stats = nullptr);
+  /// One step on micro-batches that the caller has cut: their sizes may differ. Errors: as step();
+  /// Usage for another number than PipelineOptions::microBatches or a schedule's table fixes.
+  llvm::Expected<TrainedStep> stepOnMicroBatches(const std::vector<ValueTree> &microBatches,
+                                                 StepStats *stats = nullptr);
+  llvm::Expected<TrainedStep>
+  stepOnMicroBatches(const std::vector<std::vector<c10::IValue>> &microBatches,
+                     StepStats *stats = nullptr);
   /// Replaces TrainingOptions::learningRates from the next step on. Errors: Usage.
   llvm::Error setLearningRates(const std::string &text, int64_t steps);
 
@@ -126,6 +143,9 @@ public:
 
 private:
   struct Impl;
+  llvm::Expected<std::vector<c10::IValue>> bindTree(const ValueTree &arguments) const;
+  llvm::Expected<std::vector<std::vector<c10::IValue>>>
+  bindTrees(const std::vector<ValueTree> &trees) const;
   explicit Pipeline(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

@@ -34,8 +34,13 @@ struct Pipeline::Impl {
   llvm::Error placeRanks(const PipelineOptions &options);
   llvm::Error startTraining(const TrainingOptions &options);
   llvm::Expected<BatchParts> split(const std::vector<c10::IValue> &inputs);
+  llvm::Expected<BatchParts> given(const std::vector<std::vector<c10::IValue>> &cut);
+  llvm::Error prepareFor(int64_t number);
   llvm::Error runStep(const std::vector<c10::IValue> &inputs);
   llvm::Error runBatch(BatchParts &parts, const std::vector<c10::IValue> &inputs, StepStats *stats);
+  llvm::Error runBatches(std::vector<BatchParts> &batches, StepStats *stats);
+  llvm::Expected<TrainedStep> step(std::vector<BatchParts> batches, StepStats *stats);
+  llvm::Error canStep();
   llvm::Error endCall(llvm::Error error);
   llvm::Error restore();
   void measure(StepStats &stats, int64_t makespanNs);

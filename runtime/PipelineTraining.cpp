@@ -1,29 +1,16 @@
 // The training of a pipeline.
+#include "runtime/PipelineTraining.h"
+
 #include "ir/TorchError.h"
 #include "ir/autograd/GradSum.h"
-#include "ir/values/Values.h"
 #include "runtime/PipelineImpl.h"
 #include "runtime/training/Freeze.h"
-#include "runtime/training/LearningRates.h"
 #include "runtime/training/LossCount.h"
-#include "runtime/training/RootScale.h"
-#include "runtime/training/StepNumbers.h"
 
 #include <ATen/core/Dict.h>
 #include <ATen/core/jit_type.h>
 
 namespace pipec {
-
-struct PipelineTraining {
-  StepRates rates;
-  SkippedSteps skipped;
-  LossReduction reduction = LossReduction::Mean;
-
-  std::vector<at::Tensor> scalesOf(const TrainingPlan &plan,
-                                   const std::vector<int64_t> &samples) const {
-    return plan.count ? rootScalesOfSums(samples.size()) : rootScales(samples, reduction);
-  }
-};
 
 llvm::Error Pipeline::Impl::startTraining(const TrainingOptions &options) {
   const Plan &plan = core->artifact.plan;
@@ -68,49 +55,6 @@ llvm::Error Pipeline::Impl::startTraining(const TrainingOptions &options) {
     return error;
   training->rates.optimizer = std::move(*settings);
   return llvm::Error::success();
-}
-
-llvm::Expected<TrainedStep> Pipeline::step(const ValueTree &arguments, StepStats *stats) {
-  llvm::Expected<Arguments> given = argumentsOfValue("arguments", arguments.ivalue());
-  if (!given)
-    return given.takeError();
-  auto inputs = bind(*given);
-  if (!inputs)
-    return inputs.takeError();
-  return step(*inputs, stats);
-}
-
-llvm::Expected<TrainedStep> Pipeline::step(const std::vector<c10::IValue> &inputs,
-                                           StepStats *stats) {
-  Impl &impl = *impl_;
-  PipelineCore &core = *impl.core;
-  if (!core.training)
-    return makeError(ExitCode::Usage,
-                     "step: expected a pipeline with training options, got one "
-                     "without",
-                     "set PipelineOptions::training, or call infer()");
-  if (llvm::Error error = impl.usableAgain())
-    return std::move(error);
-  llvm::Expected<BatchParts> parts = impl.split(inputs);
-  if (!parts)
-    return parts.takeError();
-  TrainingData &data = core.data.training;
-  data = TrainingData();
-  data.scales = impl.training->scalesOf(*core.artifact.plan.training, parts->samples);
-  data.learningRate = impl.training->rates.at(impl.calls);
-  data.clipNorm = core.training->clipNorm;
-  data.keepsGradients = core.training->keepGradients;
-  data.skipsNan = core.training->onNan == OnNan::Skip;
-  if (llvm::Error error = impl.endCall(impl.runBatch(*parts, inputs, stats)))
-    return std::move(error);
-  std::vector<at::Tensor> losses;
-  for (const std::vector<c10::IValue> &leaves : core.data.leaves)
-    losses.push_back(leaves[core.artifact.plan.training->loss].toTensor());
-  core.data.leaves.clear();
-  if (llvm::Error error = impl.training->skipped.note(data.skipped, core.training->mostSkipped))
-    return std::move(error);
-  return TrainedStep{totalLoss(losses, data.scales, data.count), data.gradientNorm.item<double>(),
-                     data.skipped ? 0 : data.learningRate, data.skipped};
 }
 
 llvm::Error Pipeline::setLearningRates(const std::string &text, int64_t steps) {

@@ -65,9 +65,9 @@ void RankTraining::begin() {
       stages_[s]->begin();
 }
 
-llvm::Error RankTraining::backward(const Step &step, const std::vector<c10::IValue> &leaves,
-                                   const TrainingData &data, std::vector<ReadyValue> &slots,
-                                   std::pair<Fence, Fence> &busy) {
+llvm::Error RankTraining::backward(const Step &step, int64_t microBatch,
+                                   const std::vector<c10::IValue> &leaves, const TrainingData &data,
+                                   std::vector<ReadyValue> &slots, std::pair<Fence, Fence> &busy) {
   StageTraining &stage = *stages_[step.stage];
   auto takeSlot = [&](size_t slot) {
     stage.executor().device().waitFor(slots[slot].ready);
@@ -76,7 +76,7 @@ llvm::Error RankTraining::backward(const Step &step, const std::vector<c10::IVal
     return gradients;
   };
   std::vector<ValueGradients> ofOutputs, later;
-  llvm::Error error = stage.executor().onStream(step.microBatch, "adding gradients", [&] {
+  llvm::Error error = stage.executor().onStream(microBatch, "adding gradients", [&] {
     c10::AutoGradMode noGrad(false);
     for (const OutputTarget &output : step.outputs) {
       ValueGradients &sum = ofOutputs.emplace_back();
@@ -92,7 +92,7 @@ llvm::Error RankTraining::backward(const Step &step, const std::vector<c10::IVal
                     "expected the loss to be a tensor, got a ",
                     leaves[plan_.training->loss].tagKind());
         const at::Tensor &loss = leaves[plan_.training->loss].toTensor();
-        add({data.scales[step.microBatch].to(loss.options().requires_grad(false))});
+        add({data.scales[microBatch].to(loss.options().requires_grad(false))});
       }
     }
     for (const InputSource &input : step.inputs)
@@ -101,9 +101,8 @@ llvm::Error RankTraining::backward(const Step &step, const std::vector<c10::IVal
   });
   if (error)
     return error;
-  llvm::Expected<std::vector<ValueGradients>> found =
-      stage.backward(step.microBatch, step.kind == OpKind::InputGrad, std::move(ofOutputs),
-                     std::move(later), busy);
+  llvm::Expected<std::vector<ValueGradients>> found = stage.backward(
+      microBatch, step.kind == OpKind::InputGrad, std::move(ofOutputs), std::move(later), busy);
   if (!found)
     return found.takeError();
   for (size_t i = 0; i < step.inputs.size(); ++i)

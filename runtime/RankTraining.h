@@ -36,8 +36,9 @@ public:
   /// Forgets what is left of a step.
   void begin();
 
-  /// B or I: reads and writes the gradients in `slots`. `leaves`: of this micro-batch.
-  llvm::Error backward(const Step &step, const std::vector<c10::IValue> &leaves,
+  /// B or I: reads and writes the gradients in `slots`. microBatch: its number in the step;
+  /// `leaves`: those of this micro-batch.
+  llvm::Error backward(const Step &step, int64_t microBatch, const std::vector<c10::IValue> &leaves,
                        const TrainingData &data, std::vector<ReadyValue> &slots,
                        std::pair<Fence, Fence> &busy);
 

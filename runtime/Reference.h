@@ -13,6 +13,8 @@
 
 namespace pipec {
 
+struct BatchParts; // ir/batch/BatchSplit.h
+
 struct ReferenceOptions {
   std::string method = "forward";
   int64_t microBatches = 1;
@@ -69,6 +71,14 @@ public:
   llvm::Expected<TrainedStep> step(const std::vector<c10::IValue> &inputs,
                                    StepStats *stats = nullptr);
 
+  /// One step on several batches, and on micro-batches that the caller has cut: as the methods of
+  /// Pipeline with these names.
+  llvm::Expected<TrainedStep> stepOnBatches(const std::vector<std::vector<c10::IValue>> &batches,
+                                            StepStats *stats = nullptr);
+  llvm::Expected<TrainedStep>
+  stepOnMicroBatches(const std::vector<std::vector<c10::IValue>> &microBatches,
+                     StepStats *stats = nullptr);
+
   /// Replaces TrainingOptions::learningRates from the next step on. Errors: Usage.
   llvm::Error setLearningRates(const std::string &text, int64_t steps);
 
@@ -79,7 +89,9 @@ public:
 
 private:
   struct Impl;
-  llvm::Expected<TrainedStep> stepOnce(const std::vector<c10::IValue> &inputs, StepStats *stats);
+  llvm::Expected<BatchParts> split(const std::vector<c10::IValue> &inputs);
+  llvm::Expected<TrainedStep> stepOn(llvm::Expected<BatchParts> parts, StepStats *stats);
+  llvm::Expected<TrainedStep> stepOnce(BatchParts &parts, StepStats *stats);
   llvm::Expected<c10::IValue> inferOnce(const std::vector<c10::IValue> &inputs, StepStats *stats);
   explicit Reference(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;

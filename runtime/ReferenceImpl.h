@@ -1,6 +1,7 @@
 // The data of a reference. Only for runtime/.
 #pragma once
 
+#include "ir/batch/BatchSplit.h"
 #include "runtime/Device.h"
 #include "runtime/Reference.h"
 

@@ -104,6 +104,39 @@ llvm::Error Reference::train(const TrainingOptions &options) {
 
 llvm::Expected<TrainedStep> Reference::step(const std::vector<c10::IValue> &inputs,
                                             StepStats *stats) {
+  return stepOnBatches({inputs}, stats);
+}
+
+llvm::Expected<TrainedStep>
+Reference::stepOnBatches(const std::vector<std::vector<c10::IValue>> &batches, StepStats *stats) {
+  if (batches.empty())
+    return makeError(ExitCode::Usage, "batches: expected at least 1, got 0");
+  BatchParts all;
+  for (const std::vector<c10::IValue> &batch : batches) {
+    llvm::Expected<BatchParts> parts = split(batch);
+    if (!parts)
+      return parts.takeError();
+    for (size_t k = 0; k < parts->inputs.size(); ++k) {
+      all.inputs.push_back(std::move(parts->inputs[k]));
+      all.samples.push_back(parts->samples[k]);
+    }
+  }
+  return stepOn(std::move(all), stats);
+}
+
+llvm::Expected<TrainedStep>
+Reference::stepOnMicroBatches(const std::vector<std::vector<c10::IValue>> &microBatches,
+                              StepStats *stats) {
+  if (microBatches.empty())
+    return makeError(ExitCode::Usage, "micro-batches: expected at least 1, got 0");
+  if (!impl_->known && microBatches.front().size() == impl_->signature.inputs.size())
+    impl_->guessBatch(microBatches.front());
+  return stepOn(checkMicroBatches(impl_->signature, microBatches), stats);
+}
+
+llvm::Expected<TrainedStep> Reference::stepOn(llvm::Expected<BatchParts> parts, StepStats *stats) {
+  if (!parts)
+    return parts.takeError();
   if (!impl_->training)
     return makeError(ExitCode::Usage, "step: expected a reference that trains, got one that infers",
                      "call train() first");
@@ -117,7 +150,7 @@ llvm::Expected<TrainedStep> Reference::step(const std::vector<c10::IValue> &inpu
                                            [&] { before.emplace(impl_->module->_ivalue()); }))
       return std::move(error);
   const uint64_t calls = impl_->calls;
-  llvm::Expected<TrainedStep> result = stepOnce(inputs, stats);
+  llvm::Expected<TrainedStep> result = stepOnce(*parts, stats);
   if (result) {
     if (llvm::Error error =
             impl_->training->skipped.note(result->skipped, impl_->training->options.mostSkipped))
@@ -134,10 +167,8 @@ llvm::Expected<TrainedStep> Reference::step(const std::vector<c10::IValue> &inpu
   return result;
 }
 
-llvm::Expected<TrainedStep> Reference::stepOnce(const std::vector<c10::IValue> &inputs,
-                                                StepStats *stats) {
+llvm::Expected<BatchParts> Reference::split(const std::vector<c10::IValue> &inputs) {
   Impl &impl = *impl_;
-  ReferenceTraining &training = *impl.training;
   if (inputs.size() != impl.signature.inputs.size())
     return failf(ExitCode::Usage, "inputs: expected {}, got {}", impl.signature.inputs.size(),
                  inputs.size());
@@ -148,10 +179,12 @@ llvm::Expected<TrainedStep> Reference::stepOnce(const std::vector<c10::IValue> &
     if (llvm::Error error = impl.learn(inputs))
       return std::move(error);
   }
-  llvm::Expected<BatchParts> parts = splitBatch(impl.signature, inputs, impl.options.microBatches);
-  if (!parts)
-    return parts.takeError();
+  return splitBatch(impl.signature, inputs, impl.options.microBatches);
+}
 
+llvm::Expected<TrainedStep> Reference::stepOnce(BatchParts &parts, StepStats *stats) {
+  Impl &impl = *impl_;
+  ReferenceTraining &training = *impl.training;
   TrainingSettings settings(impl.threads);
   std::vector<at::Tensor> scales, losses;
   double count = 0; // of a loss that is a pair
@@ -159,10 +192,10 @@ llvm::Expected<TrainedStep> Reference::stepOnce(const std::vector<c10::IValue> &
   training.kept.clear();
   int64_t busyNs = 0;
   const auto start = std::chrono::steady_clock::now();
-  for (size_t k = 0; k < parts->inputs.size(); ++k) {
-    llvm::Expected<c10::IValue> value = impl.run(*impl.module, parts->inputs[k], k, &busyNs);
+  for (size_t k = 0; k < parts.inputs.size(); ++k) {
+    llvm::Expected<c10::IValue> value = impl.run(*impl.module, parts.inputs[k], k, &busyNs);
     if (!value)
-      return withArguments(value.takeError(), impl.signature, parts->inputs[k]);
+      return withArguments(value.takeError(), impl.signature, parts.inputs[k]);
     if (!training.loss && impl.options.microBatches == 1)
       describeResult(impl.signature, *value);
     llvm::Expected<std::vector<c10::IValue>> leaves = flattenOutputs(impl.signature, *value);
@@ -175,10 +208,10 @@ llvm::Expected<TrainedStep> Reference::stepOnce(const std::vector<c10::IValue> &
         return std::move(error);
     }
     if (k == 0)
-      scales = training.loss->count
-                   ? rootScalesOfSums(parts->inputs.size())
-                   : rootScales(parts->samples,
-                                training.options.reduction.value_or(LossReduction::Mean));
+      scales =
+          training.loss->count
+              ? rootScalesOfSums(parts.inputs.size())
+              : rootScales(parts.samples, training.options.reduction.value_or(LossReduction::Mean));
     if (training.loss->count) {
       llvm::Expected<double> counted = lossCount((*leaves)[*training.loss->count], k);
       if (!counted)

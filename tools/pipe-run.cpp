@@ -226,8 +226,11 @@ llvm::Error readSchedule(PipelineOptions &options, bool isTraining) {
 }
 
 template <typename Trained> Trainer trainerOf(std::shared_ptr<Trained> trained) {
-  return {[trained](const std::vector<c10::IValue> &values, StepStats &stats) {
-            return trained->step(values, &stats);
+  return {[trained](const Trainer::Batches &batches, StepStats &stats) {
+            return trained->stepOnBatches(batches, &stats);
+          },
+          [trained](const Trainer::Batches &cut, StepStats &stats) {
+            return trained->stepOnMicroBatches(cut, &stats);
           },
           [trained](const std::string &text, int64_t steps) {
             return trained->setLearningRates(text, steps);

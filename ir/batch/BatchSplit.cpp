@@ -76,4 +76,18 @@ llvm::Expected<BatchParts> splitBatch(const Signature &signature,
   return parts;
 }
 
+llvm::Expected<BatchParts>
+checkMicroBatches(const Signature &signature,
+                  const std::vector<std::vector<c10::IValue>> &microBatches) {
+  BatchParts all;
+  for (size_t k = 0; k < microBatches.size(); ++k) {
+    llvm::Expected<BatchParts> one = splitBatch(signature, microBatches[k], 1);
+    if (!one)
+      return withContext(one.takeError(), fmt::format("micro-batch {}", k));
+    all.inputs.push_back(std::move(one->inputs.front()));
+    all.samples.push_back(one->samples.front());
+  }
+  return all;
+}
+
 } // namespace pipec

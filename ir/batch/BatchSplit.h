@@ -20,4 +20,10 @@ struct BatchParts {
 llvm::Expected<BatchParts> splitBatch(const Signature &signature,
                                       const std::vector<c10::IValue> &inputs, int64_t microBatches);
 
+/// Micro-batches that were cut before, checked as the parts of a batch. Errors: Usage naming the
+/// micro-batch.
+llvm::Expected<BatchParts>
+checkMicroBatches(const Signature &signature,
+                  const std::vector<std::vector<c10::IValue>> &microBatches);
+
 } // namespace pipec

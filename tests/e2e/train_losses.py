@@ -204,6 +204,98 @@ class TrainLosses(e2e.Case):
         self.refused(USAGE, "micro-batch 0: expected a count of the loss without gradients", "pipe-run", self.scripted(CountWithGradient), "--train", "--inputs",
                      "batch.pt", "--loss-output", "0,1")
 
+    def testSeveralBatchesBeforeAnUpdate(self):
+        """Equal to plain PyTorch that adds up gradients, also over uneven batches and in a last group that is not full."""
+        batches = 7
+        ids, target = words(4 * batches - 2)
+        for make, options in ((PairOfWords, []), (MeanOfWords, []), (MeanOfWords, ["--loss-reduction", "sum"])):
+            self.compiled(make, (ids[:4], target[:4]))
+            torch.save((ids, target), "data.pt")
+            expected = self.accumulated("m.pt", (ids, target), 4, 3, 2, "sum" if options else "pair" if make is PairOfWords else "mean")
+            run = ["--data", "data.pt", "--batch", 4, "--accumulate", 3, "--microbatches", 2, *options, *ADAM]
+            for what, more in (("m.pt", []), ("m.pipe", []), ("m.pipe", ["--schedule", "zb-h1"]), ("m.pipe", ["--schedule", "gpipe"])):
+                state, _, losses = self.trained(what, *run, *more)
+                self.assertEqual(len(losses), 3)
+                self.sameBits(dict(expected), {name: state[name] for name in expected}, f"{make.__name__} {options} {what} {more}")
+
+    def accumulated(self, path, data, size, group, parts, kind):
+        torch.set_num_threads(1)
+        model = torch.jit.load(path).train()
+        optimizer = torch.optim.AdamW(model.parameters(), 0.01)
+        batches = list(zip(*(tensor.split(size) for tensor in data)))
+        with torch.jit.optimized_execution(False):
+            for first in range(0, len(batches), group):
+                optimizer.zero_grad()
+                pieces = [piece for batch in batches[first:first + group] for piece in zip(*(tensor.tensor_split(parts) for tensor in batch))]
+                samples = sum(piece[0].shape[0] for piece in pieces)
+                count = 0
+                for piece in pieces:
+                    found = model(*piece)
+                    if kind == "pair":
+                        found, counted = found
+                        count += int(counted)
+                    found.backward(torch.tensor(piece[0].shape[0] / samples if kind == "mean" else 1.0))
+                if kind == "pair":
+                    for parameter in model.parameters():
+                        parameter.grad.div_(count)
+                optimizer.step()
+        return model.state_dict()
+
+    def testAccumulationOfModelsOfManyKinds(self):
+        """Dropout, weights in several stages, state, recomputation; micro-batches are numbered through all batches of a step."""
+        for name, options in (("gpt", ["--tied", "transmit"]), ("gpt", ["--tied", "replicate"]), ("resnet", []), ("resnet", ["--recompute", "always"])):
+            model, batch = training_models.save(name)
+            self.pipec(0, "pipe-compile", model, "--train", "--stages", 4, "--inputs", batch, "--cost", "analytic", "--schedule", "1f1b", "-o", "many.pipe",
+                       "--force", *options)
+            run = ["--inputs", batch, "--microbatches", 3, "--accumulate", 3, "--steps", 2, "--optimizer", "sgd,lr=0.01"]
+            expected = self.trained(model, *run)
+            for schedule in ("1f1b", "zb-v"):
+                found = self.trained("many.pipe", *run, "--schedule", schedule)
+                for key, value in found[0].items():
+                    if name == "gpt":
+                        off = (value.double() - expected[0][key].double()).norm()
+                        self.assertLess(off, 1e-5 * (1e-3 + expected[0][key].double().norm()), key)
+                    else:
+                        self.sameBits(expected[0][key], value, f"{name} {options} {schedule}: {key}")
+            for key, value in expected[1].items():
+                self.assertLess((found[1][key] - value).norm(), 1e-5 * (1e-6 + value.norm()), key)
+
+    def testMicroBatchesThatWereCutBefore(self):
+        ids, target = words(10)
+        self.compiled(MeanOfWords, (ids, target))
+        cut = [slice(0, 1), slice(1, 6), slice(6, 10)]
+        torch.save([(ids[part], target[part]) for part in cut], "list.pt")
+        run = ["--inputs", "list.pt", "--presplit", "--steps", 2, *ADAM]
+        expected = self.trained("m.pt", *run)
+        for schedule in ("1f1b", "gpipe", "zb-h1"):
+            self.sameBits(expected[:2], self.trained("m.pipe", *run, "--schedule", schedule)[:2])
+        model = torch.jit.load("m.pt").train()
+        with torch.jit.optimized_execution(False):
+            optimizer = torch.optim.AdamW(model.parameters(), 0.01)
+            for _ in range(2):
+                optimizer.zero_grad()
+                for part in cut:
+                    model(ids[part], target[part]).backward(torch.tensor(len(ids[part]) / 10))
+                optimizer.step()
+        self.sameBits(dict(model.state_dict()), {name: expected[0][name] for name in model.state_dict()})
+        torch.save([(ids.tensor_split(3)[k], target.tensor_split(3)[k]) for k in range(3)], "even.pt")
+        self.sameBits(self.trained("m.pipe", "--inputs", "even.pt", "--presplit", *ADAM)[:2],
+                      self.trained("m.pipe", "--inputs", "batch.pt", "--microbatches", 3, *ADAM)[:2])
+        for what in ("m.pt", "m.pipe"):
+            self.refused(USAGE, "--presplit: expected a list with the arguments of each micro-batch in x.pt, got a Tensor", "pipe-run", what, "--train",
+                         "--inputs", self.saved(ids, "x.pt"), "--presplit")
+            self.refused(USAGE, "micro-batches: expected at least 1, got 0", "pipe-run", what, "--train", "--inputs", self.saved([], "none.pt"), "--presplit")
+            self.refused(USAGE, "micro-batch 1", "pipe-run", what, "--train", "--inputs", self.saved([(ids, target), (ids[:2], target[:3])], "odd.pt"),
+                         "--presplit")
+            self.refused(USAGE, "--presplit: expected it without --accumulate, got both", "pipe-run", what, "--train", "--inputs", "list.pt", "--presplit",
+                         "--accumulate", 2)
+            self.refused(USAGE, "--accumulate: expected at least 1, got 0", "pipe-run", what, "--train", "--inputs", "batch.pt", "--accumulate", 0)
+        self.refused(USAGE, "micro-batches: expected 2, got 3", "pipe-run", "m.pipe", "--train", "--inputs", "list.pt", "--presplit", "--microbatches", 2)
+
+    def saved(self, value, path):
+        torch.save(value, path)
+        return path
+
     def scripted(self, make):
         torch.manual_seed(0)
         torch.jit.script(make()).save("scripted.pt")

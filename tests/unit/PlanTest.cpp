@@ -117,6 +117,16 @@ TEST(Plan, ATrainingIsVerified) {
   const Case cases[] = {
       {[](Plan &plan) { plan.mode = Mode::Infer; }, "training: expected mode train, got infer"},
       {[](Plan &plan) { plan.training->loss = 7; }, "training: no result 7"},
+      {[](Plan &plan) {
+         plan.training->count = 7;
+         plan.requiredFeatures = featuresOf(plan);
+       },
+       "training: count: expected a result below 3 that is not the loss, got 7"},
+      {[](Plan &plan) {
+         plan.training->count = 2;
+         plan.requiredFeatures = featuresOf(plan);
+       },
+       "training: count: expected a result below 3 that is not the loss, got 2"},
       {[](Plan &plan) { plan.training->whyWhole.pop_back(); },
        "training: why_whole: expected 3 stages, got 2"},
       {[](Plan &plan) {
@@ -147,6 +157,17 @@ TEST(Plan, ATrainingIsVerified) {
     EXPECT_EQ(error.code, ExitCode::BadArtifact) << one.message;
     EXPECT_NE(error.message.find(one.message), std::string::npos) << error.message;
   }
+}
+
+TEST(Plan, ALossMayBeAPair) {
+  Plan plan = trainedPlan();
+  plan.training->count = 0;
+  EXPECT_TRUE(failedWith(verify(plan), ExitCode::BadArtifact, "counted-loss"));
+  plan.requiredFeatures = featuresOf(plan);
+  ASSERT_TRUE(succeeded(verify(plan)));
+  llvm::Expected<Plan> back = ::pipec::read(toJson(plan));
+  ASSERT_TRUE(succeeded(back));
+  EXPECT_EQ(*back, plan);
 }
 
 TEST(Plan, readsStrictly) {

@@ -40,6 +40,14 @@ FlagOption shuffle("shuffle",
 IntegerOption steps("steps",
                     cl::desc("with --train: number of steps (default: 1, or those of --epochs)"),
                     cl::value_desc("N"), cl::cat(category));
+IntegerOption accumulate("accumulate",
+                         cl::desc("with --train: one step takes N batches, whose gradients add up "
+                                  "before the optimizer updates the weights (default: 1)"),
+                         cl::value_desc("N"), cl::init(1), cl::cat(category));
+FlagOption presplit("presplit",
+                    cl::desc("with --train: the file of --inputs is a list with the arguments of "
+                             "each micro-batch of a step, whose sizes may differ"),
+                    cl::cat(category));
 StringOption
     optimizer("optimizer",
               cl::desc("with --train: what updates the weights, with PyTorch's names and defaults "
@@ -140,6 +148,8 @@ void noteOptions(llvm::json::Object &options, int64_t count) {
   options["train"] = true;
   options["steps"] = count;
   options["on_nan"] = onNan.getValue();
+  options["accumulate"] = accumulate.getValue().value;
+  options["presplit"] = presplit.getValue();
   options["freeze"] = llvm::json::Array(freeze);
   const std::pair<const char *, const StringOption &> texts[] = {
       {"targets", targets},          {"data", data},
@@ -174,6 +184,38 @@ llvm::Expected<Arguments> argumentsOf(const std::string &inputs) {
   return all;
 }
 
+/// What a step runs on, one after the other.
+using Given = llvm::Expected<Trainer::Batches>;
+
+/// The elements of a list in a file, each the arguments of one micro-batch.
+Given readPresplit(const Trainer &trainer, const std::string &path) {
+  llvm::Expected<c10::IValue> value = readValue(path);
+  if (!value)
+    return value.takeError();
+  std::vector<c10::IValue> elements;
+  if (value->isList())
+    elements = value->toListRef().vec();
+  else if (value->isTuple())
+    elements = value->toTupleRef().elements().vec();
+  else
+    return failf(ExitCode::Usage,
+                 "--presplit: expected a list with the arguments of each micro-batch in {}, got a "
+                 "{}",
+                 path, value->tagKind());
+  Trainer::Batches all;
+  for (size_t k = 0; k < elements.size(); ++k) {
+    llvm::Expected<Arguments> arguments =
+        argumentsOfValue(fmt::format("micro-batch {}", k), elements[k]);
+    if (!arguments)
+      return arguments.takeError();
+    llvm::Expected<std::vector<c10::IValue>> bound = trainer.bind(*arguments);
+    if (!bound)
+      return withContext(bound.takeError(), fmt::format("micro-batch {}", k));
+    all.push_back(std::move(*bound));
+  }
+  return all;
+}
+
 llvm::Expected<TrainingBatches> batchesFor(const Trainer &trainer, const std::string &inputs,
                                            uint64_t seed) {
   llvm::Expected<Arguments> arguments = argumentsOf(inputs);
@@ -187,20 +229,54 @@ llvm::Expected<TrainingBatches> batchesFor(const Trainer &trainer, const std::st
   return TrainingBatches::cut(trainer.signature(), std::move(*values), batch, shuffle, seed);
 }
 
+/// All that the steps of a run need.
+struct Work {
+  std::optional<TrainingBatches> batches;
+  Trainer::Batches presplit; // the same in every step
+  int64_t steps = 1;
+  int64_t last = 0; // batches in all; 0: as many as the steps take
+
+  Trainer::Batches of(int64_t step) const {
+    return batches ? batches->batches(step, accumulate, last) : presplit;
+  }
+};
+
+llvm::Expected<Work> workFor(const Trainer &trainer, const std::string &inputs, uint64_t seed) {
+  Work work;
+  if (presplit) {
+    Given read = readPresplit(trainer, inputs);
+    if (!read)
+      return read.takeError();
+    work.presplit = std::move(*read);
+  } else {
+    llvm::Expected<TrainingBatches> batches = batchesFor(trainer, inputs, seed);
+    if (!batches)
+      return batches.takeError();
+    work.batches = std::move(*batches);
+  }
+  if (given(data) && !given(steps)) {
+    work.last = epochs.getValue().value * work.batches->stepsPerEpoch();
+    work.steps = (work.last + accumulate - 1) / accumulate;
+  } else if (given(steps)) {
+    work.steps = steps.getValue().value;
+  }
+  return work;
+}
+
 } // namespace
 
 llvm::Expected<bool> TrainCommand::isWanted(bool hasInputs, bool replaces) {
   cl::Option *const ofTraining[] = {
-      &targets, &data,      &batch,      &epochs,     &shuffle,
-      &steps,   &optimizer, &lrSchedule, &clipNorm,   std::addressof(freeze),
-      &onNan,   &reduction, &loss,       &lossOutput, &emitGrads};
+      &targets,    &data,      &batch,     &epochs,     &shuffle,  &steps,
+      &accumulate, &presplit,  &optimizer, &lrSchedule, &clipNorm, std::addressof(freeze),
+      &onNan,      &reduction, &loss,      &lossOutput, &emitGrads};
   for (const cl::Option *option : ofTraining)
     if (!train && given(*option))
       return failf(ExitCode::Usage, "{}: expected --train with it, got none",
                    spelledOption(option->ArgStr));
   if (!train)
     return false;
-  for (const IntegerOption *option : {&batch, &epochs, &steps})
+  for (const IntegerOption *option : {&batch, &epochs, &steps, &accumulate})
     if (llvm::Error error = atLeastOne(*option))
       return std::move(error);
   if (given(data) && !given(batch))
@@ -215,6 +291,14 @@ llvm::Expected<bool> TrainCommand::isWanted(bool hasInputs, bool replaces) {
   if (given(data) && hasInputs)
     return makeError(ExitCode::Usage, "--data: expected it without --inputs, got both",
                      "the file of --data holds a pair (inputs, targets)");
+  for (const cl::Option *option :
+       {static_cast<cl::Option *>(&data), static_cast<cl::Option *>(&targets),
+        static_cast<cl::Option *>(&accumulate)})
+    if (presplit && given(*option))
+      return failf(ExitCode::Usage, "--presplit: expected it without {}, got both",
+                   spelledOption(option->ArgStr));
+  if (presplit && !hasInputs)
+    return makeError(ExitCode::Usage, "--presplit: expected --inputs with it, got none");
   if (given(data) && given(targets))
     return makeError(ExitCode::Usage, "--targets: expected it without --data, got both",
                      "the file of --data holds a pair (inputs, targets)");
@@ -259,27 +343,26 @@ std::string TrainCommand::lossFile() { return loss; }
 llvm::Error TrainCommand::run(const Trainer &trainer, const std::string &inputs,
                               const std::string &output, uint64_t seed, int64_t microBatches,
                               bool json, RunReport &report) {
-  llvm::Expected<TrainingBatches> batches = batchesFor(trainer, inputs, seed);
-  if (!batches)
-    return batches.takeError();
-  const int64_t count =
-      given(steps) ? steps.getValue().value
-                   : (given(data) ? epochs.getValue().value : 1) * batches->stepsPerEpoch();
+  llvm::Expected<Work> work = workFor(trainer, inputs, seed);
+  if (!work)
+    return work.takeError();
+  const int64_t count = work->steps;
   if (given(lrSchedule))
     if (llvm::Error error = trainer.setLearningRates(lrSchedule, count))
       return error;
   llvm::json::Array losses;
   for (int64_t step = 0; step < count; ++step) {
-    llvm::Expected<std::vector<c10::IValue>> values =
-        guardTorch(ExitCode::Usage, "taking a batch", [&] { return batches->batch(step); });
+    Given values = guardTorch(ExitCode::Usage, "taking a batch", [&] { return work->of(step); });
     if (!values)
       return values.takeError();
     StepStats stats;
-    llvm::Expected<TrainedStep> done = trainer.step(*values, stats);
+    llvm::Expected<TrainedStep> done = presplit ? trainer.stepOnMicroBatches(*values, stats)
+                                                : trainer.stepOnBatches(*values, stats);
     if (!done)
       return withContext(done.takeError(), fmt::format("step {}", step + 1));
-    StepLine line{step + 1, count, *done, stats.makespanNs,
-                  batchSizeOr(0, trainer.signature(), *values)};
+    StepLine line{step + 1, count, *done, stats.makespanNs, 0};
+    for (const std::vector<c10::IValue> &batch : *values)
+      line.samples += batchSizeOr(0, trainer.signature(), batch);
     json ? printJsonLine(line) : printLine(line);
     losses.push_back(numberOrNull(done->loss));
     report.samples = line.samples;

@@ -12,7 +12,9 @@ namespace pipec {
 
 /// What is trained: a pipeline or a reference.
 struct Trainer {
-  std::function<llvm::Expected<TrainedStep>(const std::vector<c10::IValue> &, StepStats &)> step;
+  using Batches = std::vector<std::vector<c10::IValue>>;
+  std::function<llvm::Expected<TrainedStep>(const Batches &, StepStats &)> stepOnBatches,
+      stepOnMicroBatches;
   std::function<llvm::Error(const std::string &text, int64_t steps)> setLearningRates;
   std::function<c10::IValue()> gradients, state;
   std::function<const Signature &()> signature;

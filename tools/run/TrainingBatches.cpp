@@ -76,6 +76,15 @@ void TrainingBatches::drawOrder(int64_t epoch) const {
   drawnEpoch_ = epoch;
 }
 
+std::vector<std::vector<c10::IValue>> TrainingBatches::batches(int64_t step, int64_t group,
+                                                               int64_t last) const {
+  const int64_t begin = step * group, end = begin + group;
+  std::vector<std::vector<c10::IValue>> result;
+  for (int64_t b = begin; b < (last ? std::min(end, last) : end); ++b)
+    result.push_back(batch(b));
+  return result;
+}
+
 std::vector<c10::IValue> TrainingBatches::batch(int64_t step) const {
   if (size_ == 0)
     return values_;

@@ -27,6 +27,10 @@ public:
   std::string describe(const Signature &signature) const;
   /// Steps of an epoch.
   int64_t stepsPerEpoch() const;
+  /// The batches of a step that updates the weights after every `group` batches, also over the end
+  /// of an epoch. `last`: as many batches as there are; 0: any number. Throws LibTorch's
+  /// exceptions.
+  std::vector<std::vector<c10::IValue>> batches(int64_t step, int64_t group, int64_t last) const;
   /// step: from 0. Throws LibTorch's exceptions.
   std::vector<c10::IValue> batch(int64_t step) const;
 

@@ -1,0 +1,188 @@
+// The steps of a pipeline that trains: on a batch, on several, on micro-batches that were cut
+// before.
+#include "ir/values/Values.h"
+#include "runtime/PipelineImpl.h"
+#include "runtime/PipelineTraining.h"
+
+#include <chrono>
+
+namespace pipec {
+
+namespace {
+
+/// Adds the measurements of one run to those of its step.
+void addStats(StepStats &sum, const StepStats &more) {
+  const auto before = static_cast<double>(sum.makespanNs),
+             now = static_cast<double>(more.makespanNs);
+  const double all = std::max(1.0, before + now);
+  sum.bubbleMakespan = (sum.bubbleMakespan * before + more.bubbleMakespan * now) / all;
+  sum.bubbleLongestSpan = (sum.bubbleLongestSpan * before + more.bubbleLongestSpan * now) / all;
+  sum.makespanNs += more.makespanNs;
+  sum.stageBusyNs.resize(more.stageBusyNs.size());
+  for (size_t s = 0; s < more.stageBusyNs.size(); ++s)
+    sum.stageBusyNs[s] += more.stageBusyNs[s];
+}
+
+} // namespace
+
+llvm::Error Pipeline::Impl::canStep() {
+  if (!core->training)
+    return makeError(ExitCode::Usage,
+                     "step: expected a pipeline with training options, got one "
+                     "without",
+                     "set PipelineOptions::training, or call infer()");
+  return usableAgain();
+}
+
+/// One run of the program per batch. Leaves of all are in the core's data afterwards.
+llvm::Error Pipeline::Impl::runBatches(std::vector<BatchParts> &batches, StepStats *stats) {
+  StepData &data = core->data;
+  data.step = calls;
+  data.first = 0;
+  data.inputs.clear();
+  for (BatchParts &batch : batches)
+    for (std::vector<c10::IValue> &inputs : batch.inputs)
+      data.inputs.push_back(std::move(inputs));
+  data.leaves.assign(data.inputs.size(),
+                     std::vector<c10::IValue>(core->artifact.plan.signature.leaves.size()));
+  StepStats all;
+  for (size_t b = 0; b < batches.size(); ++b) {
+    const auto number = static_cast<int64_t>(batches[b].samples.size());
+    if (llvm::Error error = prepareFor(number))
+      return error;
+    data.isLast = b + 1 == batches.size();
+    const std::vector<c10::IValue> first = data.inputs[data.first];
+    const auto start = std::chrono::steady_clock::now();
+    if (llvm::Error error = runStep(first))
+      return error;
+    StepStats one;
+    measure(one, (std::chrono::steady_clock::now() - start) / std::chrono::nanoseconds(1));
+    addStats(all, one);
+    data.first += number;
+  }
+  if (stats)
+    *stats = std::move(all);
+  data.inputs.clear();
+  return llvm::Error::success();
+}
+
+llvm::Expected<TrainedStep> Pipeline::Impl::step(std::vector<BatchParts> batches,
+                                                 StepStats *stats) {
+  const TrainingOptions &options = *core->training;
+  std::vector<int64_t> samples;
+  for (const BatchParts &batch : batches)
+    samples.insert(samples.end(), batch.samples.begin(), batch.samples.end());
+  TrainingData &data = core->data.training;
+  data = TrainingData();
+  data.scales = training->scalesOf(*core->artifact.plan.training, samples);
+  data.learningRate = training->rates.at(calls);
+  data.clipNorm = options.clipNorm;
+  data.keepsGradients = options.keepGradients;
+  data.skipsNan = options.onNan == OnNan::Skip;
+  llvm::Error error = endCall(runBatches(batches, stats));
+  core->data.first = 0;
+  core->data.isLast = true;
+  if (error)
+    return std::move(error);
+  std::vector<at::Tensor> losses;
+  for (const std::vector<c10::IValue> &leaves : core->data.leaves)
+    losses.push_back(leaves[core->artifact.plan.training->loss].toTensor());
+  core->data.leaves.clear();
+  if (llvm::Error tooMany = training->skipped.note(data.skipped, options.mostSkipped))
+    return std::move(tooMany);
+  return TrainedStep{totalLoss(losses, data.scales, data.count), data.gradientNorm.item<double>(),
+                     data.skipped ? 0 : data.learningRate, data.skipped};
+}
+
+/// Micro-batches that were cut before.
+llvm::Expected<BatchParts> Pipeline::Impl::given(const std::vector<std::vector<c10::IValue>> &cut) {
+  const int64_t fixed = anyNumber ? wanted : core->program->microBatches;
+  const auto number = static_cast<int64_t>(cut.size());
+  if (number == 0 || (fixed != 0 && number != fixed))
+    return failf(ExitCode::Usage, "micro-batches: expected {}, got {}",
+                 fixed ? std::to_string(fixed) : "at least 1", number);
+  llvm::Expected<BatchParts> parts = checkMicroBatches(core->artifact.plan.signature, cut);
+  if (!parts)
+    return parts;
+  if (llvm::Error error = prepareFor(number))
+    return std::move(error);
+  return parts;
+}
+
+llvm::Expected<TrainedStep> Pipeline::step(const ValueTree &arguments, StepStats *stats) {
+  llvm::Expected<std::vector<c10::IValue>> inputs = bindTree(arguments);
+  if (!inputs)
+    return inputs.takeError();
+  return step(*inputs, stats);
+}
+
+llvm::Expected<TrainedStep> Pipeline::step(const std::vector<c10::IValue> &inputs,
+                                           StepStats *stats) {
+  return stepOnBatches(std::vector<std::vector<c10::IValue>>{inputs}, stats);
+}
+
+llvm::Expected<std::vector<c10::IValue>> Pipeline::bindTree(const ValueTree &arguments) const {
+  llvm::Expected<Arguments> given = argumentsOfValue("arguments", arguments.ivalue());
+  if (!given)
+    return given.takeError();
+  return bind(*given);
+}
+
+llvm::Expected<std::vector<std::vector<c10::IValue>>>
+Pipeline::bindTrees(const std::vector<ValueTree> &trees) const {
+  std::vector<std::vector<c10::IValue>> all;
+  for (const ValueTree &tree : trees) {
+    llvm::Expected<std::vector<c10::IValue>> inputs = bindTree(tree);
+    if (!inputs)
+      return inputs.takeError();
+    all.push_back(std::move(*inputs));
+  }
+  return all;
+}
+
+llvm::Expected<TrainedStep> Pipeline::stepOnBatches(const std::vector<ValueTree> &batches,
+                                                    StepStats *stats) {
+  llvm::Expected<std::vector<std::vector<c10::IValue>>> bound = bindTrees(batches);
+  if (!bound)
+    return bound.takeError();
+  return stepOnBatches(*bound, stats);
+}
+
+llvm::Expected<TrainedStep>
+Pipeline::stepOnBatches(const std::vector<std::vector<c10::IValue>> &batches, StepStats *stats) {
+  if (llvm::Error error = impl_->canStep())
+    return std::move(error);
+  if (batches.empty())
+    return makeError(ExitCode::Usage, "batches: expected at least 1, got 0");
+  std::vector<BatchParts> parts;
+  for (const std::vector<c10::IValue> &batch : batches) {
+    llvm::Expected<BatchParts> cut = impl_->split(batch);
+    if (!cut)
+      return cut.takeError();
+    parts.push_back(std::move(*cut));
+  }
+  return impl_->step(std::move(parts), stats);
+}
+
+llvm::Expected<TrainedStep> Pipeline::stepOnMicroBatches(const std::vector<ValueTree> &microBatches,
+                                                         StepStats *stats) {
+  llvm::Expected<std::vector<std::vector<c10::IValue>>> bound = bindTrees(microBatches);
+  if (!bound)
+    return bound.takeError();
+  return stepOnMicroBatches(*bound, stats);
+}
+
+llvm::Expected<TrainedStep>
+Pipeline::stepOnMicroBatches(const std::vector<std::vector<c10::IValue>> &microBatches,
+                             StepStats *stats) {
+  if (llvm::Error error = impl_->canStep())
+    return std::move(error);
+  llvm::Expected<BatchParts> parts = impl_->given(microBatches);
+  if (!parts)
+    return parts.takeError();
+  std::vector<BatchParts> one;
+  one.push_back(std::move(*parts));
+  return impl_->step(std::move(one), stats);
+}
+
+} // namespace pipec
