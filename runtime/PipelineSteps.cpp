@@ -3,6 +3,7 @@
 #include "ir/values/Values.h"
 #include "runtime/PipelineImpl.h"
 #include "runtime/PipelineTraining.h"
+#include "runtime/training/SparseGradients.h"
 
 #include <chrono>
 
@@ -76,6 +77,8 @@ llvm::Expected<TrainedStep> Pipeline::Impl::step(std::vector<BatchParts> batches
   data = TrainingData();
   data.scales = training->scalesOf(*core->artifact.plan.training, samples);
   data.learningRate = training->rates.at(calls);
+  if (training->rates.optimizer)
+    data.needsDense = whatNeedsDense(*training->rates.optimizer);
   data.clipNorm = options.clipNorm;
   data.keepsGradients = options.keepGradients;
   data.skipsNan = options.onNan == OnNan::Skip;

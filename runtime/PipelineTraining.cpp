@@ -30,9 +30,11 @@ llvm::Error Pipeline::Impl::startTraining(const TrainingOptions &options) {
   llvm::Expected<std::vector<bool>> isFrozen = frozen(options.freeze, names);
   if (!isFrozen)
     return isFrozen.takeError();
-  for (size_t s = 0; s < plan.stages.size(); ++s)
+  for (size_t s = 0; s < plan.stages.size(); ++s) {
+    core->executors[s]->setPrecision(options.precision);
     core->trainings.push_back(std::make_unique<StageTraining>(*core->executors[s], plan.stages[s],
                                                               trained.whyWhole[s].empty()));
+  }
   std::vector<std::vector<size_t>> owned(plan.stages.size());
   for (size_t p = 0; p < trained.parameters.size(); ++p)
     for (const PortRef &use : trained.parameters[p].uses) {

@@ -6,6 +6,7 @@
 #include "runtime/training/GradientNorm.h"
 #include "runtime/training/LossCount.h"
 #include "runtime/training/RootScale.h"
+#include "runtime/training/SparseGradients.h"
 #include "runtime/training/StepNumbers.h"
 
 #include <c10/core/GradMode.h>
@@ -238,29 +239,34 @@ llvm::Error RankTraining::norm(const Step &step,
       mine; // pairs: number of the parameter, or of the micro-batch; norm, loss
   std::vector<at::Tensor> gradients;
   std::string lossStage;
-  llvm::Error error = guardTorchVoid(ExitCode::Other, "the norm of the gradients", [&] {
-    sumTransmitted();
-    for (size_t p = 0; p < training.parameters.size(); ++p) {
-      // Each copy of a weight is clipped; the norm counts one, that of the first stage.
-      const std::vector<PortRef> &uses = training.parameters[p].uses;
-      for (const PortRef &use : uses) {
-        if (!isMine(use.stage) || plan_.stages[use.stage].attributes[use.port].channel)
-          continue;
-        const at::Tensor &gradient = stages_[use.stage]->gradient(use.port);
-        if (!gradient.defined())
-          continue;
-        if (count && isCounted)
-          divideGradients({gradient}, *count);
-        gradients.push_back(gradient);
-        if (use == training.owner(p, plan_.stages))
-          mine.push_back(tupleOf({static_cast<int64_t>(p), gradientNorm(gradient)}));
-      }
-    }
-    for (size_t s = 0; s < plan_.stages.size(); ++s)
-      for (size_t k = 0; makesLeaf(s, training.loss) && k < leaves.size(); ++k)
-        if (const at::Tensor &loss = leaves[k][training.loss].toTensor(); !isFiniteNumber(loss))
-          mine.push_back(tupleOf({-1 - static_cast<int64_t>(k), loss.detach()}));
-  });
+  llvm::Error error =
+      guardTorchError(ExitCode::Other, "the norm of the gradients", [&]() -> llvm::Error {
+        sumTransmitted();
+        for (size_t p = 0; p < training.parameters.size(); ++p) {
+          // Each copy of a weight is clipped; the norm counts one, that of the first stage.
+          const std::vector<PortRef> &uses = training.parameters[p].uses;
+          for (const PortRef &use : uses) {
+            if (!isMine(use.stage) || plan_.stages[use.stage].attributes[use.port].channel)
+              continue;
+            const at::Tensor &gradient = stages_[use.stage]->gradient(use.port);
+            if (!gradient.defined())
+              continue;
+            if (llvm::Error sparse =
+                    checkSparse(gradient, data.needsDense, training.parameters[p].name))
+              return sparse;
+            if (count && isCounted)
+              divideGradients({gradient}, *count);
+            gradients.push_back(gradient);
+            if (use == training.owner(p, plan_.stages))
+              mine.push_back(tupleOf({static_cast<int64_t>(p), gradientNorm(gradient)}));
+          }
+        }
+        for (size_t s = 0; s < plan_.stages.size(); ++s)
+          for (size_t k = 0; makesLeaf(s, training.loss) && k < leaves.size(); ++k)
+            if (const at::Tensor &loss = leaves[k][training.loss].toTensor(); !isFiniteNumber(loss))
+              mine.push_back(tupleOf({-1 - static_cast<int64_t>(k), loss.detach()}));
+        return llvm::Error::success();
+      });
   if (error)
     return error;
   llvm::Expected<std::vector<c10::IValue>> all =

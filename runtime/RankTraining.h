@@ -18,6 +18,7 @@ namespace pipec {
 struct TrainingData {
   std::vector<at::Tensor> scales; // [micro-batch]: where the way back starts, at the loss
   double learningRate = 0;
+  std::string needsDense;      // see whatNeedsDense()
   double clipNorm = 0;         // 0: no clipping
   bool keepsGradients = false; // as they are before clipping
   bool skipsNan = false;       // false: a step that is not finite fails

@@ -12,12 +12,14 @@
 #include "runtime/ReferenceImpl.h"
 #include "runtime/StateCopy.h"
 #include "runtime/ThreadSettings.h"
+#include "runtime/training/Autocast.h"
 #include "runtime/training/Freeze.h"
 #include "runtime/training/GradientNorm.h"
 #include "runtime/training/LearningRates.h"
 #include "runtime/training/LossCount.h"
 #include "runtime/training/Optimizer.h"
 #include "runtime/training/RootScale.h"
+#include "runtime/training/SparseGradients.h"
 #include "runtime/training/StepNumbers.h"
 
 #include <c10/core/GradMode.h>
@@ -193,7 +195,10 @@ llvm::Expected<TrainedStep> Reference::stepOnce(BatchParts &parts, StepStats *st
   int64_t busyNs = 0;
   const auto start = std::chrono::steady_clock::now();
   for (size_t k = 0; k < parts.inputs.size(); ++k) {
-    llvm::Expected<c10::IValue> value = impl.run(*impl.module, parts.inputs[k], k, &busyNs);
+    llvm::Expected<c10::IValue> value = [&] {
+      const AutocastScope autocast(training.options.precision);
+      return impl.run(*impl.module, parts.inputs[k], k, &busyNs);
+    }();
     if (!value)
       return withArguments(value.takeError(), impl.signature, parts.inputs[k]);
     if (!training.loss && impl.options.microBatches == 1)
@@ -246,6 +251,12 @@ llvm::Expected<TrainedStep> Reference::stepOnce(BatchParts &parts, StepStats *st
           return unusableCount(count);
         if (isPair && isCounted)
           divideGradients(training.gradients, count);
+        if (training.rates.optimizer)
+          for (size_t i = 0; i < training.gradients.size(); ++i)
+            if (llvm::Error error =
+                    checkSparse(training.gradients[i], whatNeedsDense(*training.rates.optimizer),
+                                training.tensors[i].names.front()))
+              return error;
         StepNumbers numbers;
         for (size_t k = 0; k < losses.size(); ++k)
           if (!isFiniteNumber(losses[k]))

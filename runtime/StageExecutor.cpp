@@ -4,6 +4,7 @@
 #include "ir/batch/ResultSnapshots.h"
 #include "ir/values/Values.h"
 #include "llvm/ADT/STLExtras.h"
+#include "runtime/training/Autocast.h"
 
 #include <c10/core/GradMode.h>
 
@@ -174,6 +175,7 @@ llvm::Expected<StageTape> StageExecutor::record(const RandomKey &key,
         std::optional<RandomScope> random;
         if (!plan_->effects.randomOps.empty())
           random.emplace(key, plan_->effects.randomOps);
+        const AutocastScope autocast(precision_);
         llvm::Expected<StageTape> tape = StageTape::record(
             values, attributes, uses,
             [&](std::vector<c10::IValue> given, std::vector<c10::IValue> weights) {

@@ -6,6 +6,7 @@
 #include "runtime/Device.h"
 #include "runtime/RandomKey.h"
 #include "runtime/StateCopy.h"
+#include "runtime/TrainingOptions.h"
 
 #include <memory>
 #include <optional>
@@ -39,6 +40,9 @@ public:
   /// earlier micro-batches may still need its old values.
   llvm::Expected<StageTape> record(const RandomKey &key, std::vector<ReadyValue> inputs,
                                    WeightUses uses, std::pair<Fence, Fence> &busy);
+
+  /// Of record() from now on.
+  void setPrecision(Precision precision) { precision_ = precision; }
 
   /// The state that the stage writes, by plan.effects.stateWrites; its memory is not copied.
   std::vector<c10::IValue> state() const;
@@ -79,6 +83,7 @@ private:
   size_t stream_;
   std::vector<size_t> written_; // attributes
   bool writesInPlace_ = false;
+  Precision precision_ = Precision::Full;
   std::optional<StateCopy> before_; // of the call in progress
 };
 

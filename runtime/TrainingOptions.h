@@ -20,6 +20,12 @@ enum class OnNan {
   Skip, // the weights stay as they are in this step
 };
 
+/// What operators compute in. Weights, gradients and optimizer are float32 either way.
+enum class Precision {
+  Full, // the model's own dtypes
+  Bf16, // bfloat16 where LibTorch's autocast of the CPU has it
+};
+
 struct TrainingOptions {
   /// A name and settings that differ from PyTorch's defaults: "adamw,lr=1e-3,weight_decay=0.1".
   /// docs/training.md lists them. Empty: gradients only, the weights stay as they are.
@@ -34,6 +40,7 @@ struct TrainingOptions {
   std::vector<std::string> freeze; // names of parameters that are not trained; may end in *
   /// Absent: Mean. A loss that is a pair (sum, count) is weighted by its counts and takes none.
   std::optional<LossReduction> reduction;
+  Precision precision = Precision::Full;
   OnNan onNan = OnNan::Stop;
   int64_t mostSkipped = 0; // OnNan::Skip: this many steps in a row fail; 0: no limit
   std::string lossOutput; // of a reference: the path of the loss, or of sum and count with a comma,

@@ -118,6 +118,7 @@ struct Runner {
   std::optional<Trainer> trainer;                  // with --train
   std::function<int64_t()> microBatches;           // of the last run
   int64_t byDefault = 1;                           // micro-batches
+  int64_t fixedMicroBatches = 0;                   // by a table; 0: any number
 };
 
 constexpr int64_t kMany = std::numeric_limits<int64_t>::max();
@@ -263,6 +264,8 @@ llvm::Expected<Runner> pipelineRunner(RunReport &report,
   report.threads = pipeline->threads();
   report.options["schedule"] =
       given(schedule) ? schedule.getValue() : pipeline->plan().scheduleName;
+  const bool isTable = !options.scheduleCsv.empty() ||
+                       (!given(schedule) && pipeline->plan().scheduleName == "table");
   std::optional<Trainer> trainer;
   if (training)
     trainer = trainerOf(pipeline);
@@ -275,7 +278,8 @@ llvm::Expected<Runner> pipelineRunner(RunReport &report,
                 [] { return std::vector<std::string>(); },
                 std::move(trainer),
                 [pipeline] { return pipeline->microBatches(); },
-                std::max<int64_t>(pipeline->plan().microBatches, 1)};
+                std::max<int64_t>(pipeline->plan().microBatches, 1),
+                isTable ? pipeline->microBatches() : 0};
 }
 
 llvm::Expected<Runner> referenceRunner(RunReport &report,
@@ -439,7 +443,8 @@ llvm::Error trainAll(Runner &runner, RunReport &report) {
   runner.trainer->bind = runner.bind;
   if (llvm::Error error = TrainCommand::run(
           *runner.trainer, inputsOption, output, static_cast<uint64_t>(seed.getValue()),
-          given(microBatches) ? microBatches.getValue().value : 0, json, report))
+          given(microBatches) ? microBatches.getValue().value : runner.fixedMicroBatches, json,
+          report))
     return error;
   for (const std::string &note : runner.notes())
     printNote(note);

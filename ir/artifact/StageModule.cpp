@@ -10,6 +10,7 @@
 #include "llvm/ADT/StringRef.h"
 
 #include <ATen/ops/empty.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/jit/api/function_impl.h>
 #include <torch/csrc/jit/ir/ir.h>
 #include <torch/csrc/jit/runtime/interpreter.h>
@@ -48,7 +49,13 @@ c10::IValue runMethod(const jit::Module &module, const std::string &method,
   jit::Stack stack = std::move(arguments);
   stack.insert(stack.begin(), module._ivalue());
   function.getSchema().checkAndNormalizeInputs(stack);
-  const jit::ExecutionPlan &plan = jit::toGraphFunction(function).get_executor().getPlanFor(stack);
+  jit::ExecutionPlan plan;
+  {
+    // Under autocast, operators cast their own arguments, as in a stage: the executor would write
+    // casts into the graph by other rules.
+    const c10::impl::ExcludeDispatchKeyGuard noAutocast(c10::autocast_dispatch_keyset);
+    plan = jit::toGraphFunction(function).get_executor().getPlanFor(stack);
+  }
   jit::InterpreterState(plan.code, runHere).run(stack);
   return std::move(stack.front());
 }

@@ -71,6 +71,11 @@ StringOption
                    "finite, or skip the update of such a step, but stop at the N-th in a row "
                    "(default: stop)"),
           cl::value_desc("stop|skip[:N]"), cl::init("stop"), cl::cat(category));
+StringOption precision(
+    "precision",
+    cl::desc("with --train: what operators compute in. bf16: bfloat16 where PyTorch's autocast has "
+             "it; weights, gradients and optimizer stay float32 (default: f32)"),
+    cl::value_desc("f32|bf16"), cl::init("f32"), cl::cat(category));
 StringOption reduction("loss-reduction",
                        cl::desc("with --train: the loss of a batch is the mean of those of the "
                                 "micro-batches, weighted by samples, or their sum (default: mean); "
@@ -94,6 +99,17 @@ llvm::Error atLeastOne(const IntegerOption &option) {
              ? llvm::Error::success()
              : failf(ExitCode::Usage, "{}: expected at least 1, got {}",
                      spelledOption(option.ArgStr), option.getValue().value);
+}
+
+llvm::Error checkPrecision() {
+  if (precision == "f32" || precision == "bf16")
+    return llvm::Error::success();
+  const bool isHalf = llvm::StringRef(precision.getValue()).contains("16") || precision == "half";
+  return makeError(ExitCode::Usage,
+                   "--precision: expected f32 or bf16, got " + precision.getValue(),
+                   isHalf ? "float16 needs losses to be scaled, which this version does not do; "
+                            "bf16 does not need it"
+                          : "");
 }
 
 llvm::Expected<std::pair<OnNan, int64_t>> readOnNan() {
@@ -148,6 +164,7 @@ void noteOptions(llvm::json::Object &options, int64_t count) {
   options["train"] = true;
   options["steps"] = count;
   options["on_nan"] = onNan.getValue();
+  options["precision"] = precision.getValue();
   options["accumulate"] = accumulate.getValue().value;
   options["presplit"] = presplit.getValue();
   options["freeze"] = llvm::json::Array(freeze);
@@ -267,9 +284,9 @@ llvm::Expected<Work> workFor(const Trainer &trainer, const std::string &inputs, 
 
 llvm::Expected<bool> TrainCommand::isWanted(bool hasInputs, bool replaces) {
   cl::Option *const ofTraining[] = {
-      &targets,    &data,      &batch,     &epochs,     &shuffle,  &steps,
-      &accumulate, &presplit,  &optimizer, &lrSchedule, &clipNorm, std::addressof(freeze),
-      &onNan,      &reduction, &loss,      &lossOutput, &emitGrads};
+      &targets,    &data,      &batch,     &epochs,     &shuffle,    &steps,
+      &accumulate, &presplit,  &optimizer, &lrSchedule, &clipNorm,   std::addressof(freeze),
+      &onNan,      &precision, &reduction, &loss,       &lossOutput, &emitGrads};
   for (const cl::Option *option : ofTraining)
     if (!train && given(*option))
       return failf(ExitCode::Usage, "{}: expected --train with it, got none",
@@ -318,6 +335,8 @@ llvm::Expected<bool> TrainCommand::isWanted(bool hasInputs, bool replaces) {
   if (reduction != "mean" && reduction != "sum")
     return failf(ExitCode::Usage, "--loss-reduction: expected mean or sum, got {}",
                  reduction.getValue());
+  if (llvm::Error error = checkPrecision())
+    return std::move(error);
   return true;
 }
 
@@ -332,6 +351,7 @@ llvm::Expected<TrainingOptions> TrainCommand::options() {
   options.freeze = freeze;
   if (given(reduction))
     options.reduction = reduction == "sum" ? LossReduction::Sum : LossReduction::Mean;
+  options.precision = precision == "bf16" ? Precision::Bf16 : Precision::Full;
   options.onNan = nan->first;
   options.mostSkipped = nan->second;
   options.lossOutput = lossOutput;
@@ -347,6 +367,13 @@ llvm::Error TrainCommand::run(const Trainer &trainer, const std::string &inputs,
   if (!work)
     return work.takeError();
   const int64_t count = work->steps;
+  if (work->batches && work->batches->leastSamples() > 0 &&
+      microBatches > work->batches->leastSamples())
+    return makeError(ExitCode::Usage,
+                     fmt::format("--microbatches: expected at most {}, the samples of the smallest "
+                                 "batch of --data, got {}",
+                                 work->batches->leastSamples(), microBatches),
+                     "choose --batch so that the last batch of an epoch has enough samples");
   if (given(lrSchedule))
     if (llvm::Error error = trainer.setLearningRates(lrSchedule, count))
       return error;

@@ -1,0 +1,20 @@
+// Optimizers that do not take the sparse gradients of embeddings.
+#pragma once
+
+#include "runtime/training/OptimizerText.h"
+
+namespace at {
+class Tensor;
+}
+
+namespace pipec {
+
+/// What of the optimizer takes dense gradients only, as "adam"; empty: nothing.
+std::string whatNeedsDense(const NamedSettings &optimizer);
+
+/// Errors: Usage if the gradient of `parameter` is sparse and `needsDense` is not empty. Before
+/// anything is updated.
+llvm::Error checkSparse(const at::Tensor &gradient, const std::string &needsDense,
+                        const std::string &parameter);
+
+} // namespace pipec
