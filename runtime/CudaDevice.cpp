@@ -8,7 +8,8 @@
 //   stage 2 stream:                take [4] F2
 // [1] mark() after a stage; [2] waitFor() in the consumer's stream; [3] mark() by the transport at
 // a send, in the producer's stream; [4] waitFor() and bring() by the transport at the take, in the
-// consumer's stream. The host waits in finish() only.
+// consumer's stream. The host waits in finish(), and once in a step of a training for the flag that
+// says whether all gradients are finite.
 #include "runtime/CudaDevice.h"
 
 #include "ir/TorchError.h"
@@ -81,6 +82,7 @@ public:
   void finish() override {
     for (const c10::Stream &stream : streams_)
       guard_.synchronizeStream(stream);
+    guard_.synchronizeStream(current());
   }
 
   c10::IValue bring(c10::IValue value, const Device &from) override {
@@ -95,7 +97,9 @@ public:
     return mapTensors(value, [&](const at::Tensor &tensor) {
       if (!tensor.defined() || tensor.device() != from.where())
         return tensor;
-      at::Tensor copy = tensor.to(where(), /*non_blocking=*/true);
+      at::Tensor copy = copyWithStrides(tensor, [&](const at::Tensor &dense) {
+        return dense.to(where(), /*non_blocking=*/true);
+      });
       if (!from.where().is_cpu())
         keepUntilCopied(tensor);
       return copy;

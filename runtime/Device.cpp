@@ -10,6 +10,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Event.h>
+#include <c10/core/GradMode.h>
 
 #include <chrono>
 
@@ -49,14 +50,37 @@ public:
   c10::IValue bringInput(c10::IValue value) override {
     if (!hasTensorOffCpu(value))
       return value;
-    return mapTensors(value, [](const at::Tensor &tensor) { return tensor.to(at::kCPU); });
+    return mapTensors(value, [](const at::Tensor &tensor) {
+      if (!tensor.defined() || tensor.is_cpu())
+        return tensor;
+      return copyWithStrides(tensor, [](const at::Tensor &dense) { return dense.to(at::kCPU); });
+    });
   }
   DeviceMemory memory() override { return {currentMemoryBytes(), peakMemoryBytes()}; }
 };
 
 } // namespace
 
+at::Tensor copyWithStrides(const at::Tensor &tensor,
+                           llvm::function_ref<at::Tensor(const at::Tensor &dense)> copy) {
+  c10::AutoGradMode noGrad(false);
+  if (tensor.layout() != at::kStrided || tensor.is_quantized() || !tensor.has_storage() ||
+      tensor.numel() == 0 || tensor.is_non_overlapping_and_dense())
+    return copy(tensor).set_requires_grad(tensor.requires_grad());
+  // Broadcast or cut out of a larger one: the memory from its first to its last element.
+  int64_t last = 0;
+  for (int64_t d = 0; d < tensor.dim(); ++d)
+    last += (tensor.size(d) - 1) * tensor.stride(d);
+  const at::Tensor span = tensor.as_strided({last + 1}, {1}, tensor.storage_offset());
+  return copy(span)
+      .as_strided(tensor.sizes(), tensor.strides())
+      .set_requires_grad(tensor.requires_grad());
+}
+
 llvm::Expected<std::shared_ptr<Device>> makeDevice(const std::string &name) {
+  if (testDevices)
+    if (std::shared_ptr<Device> device = testDevices(name))
+      return device;
   if (name == "cpu")
     return std::make_shared<CpuDevice>();
   llvm::StringRef text = name;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ir/support/Error.h"
+#include "llvm/ADT/STLExtras.h"
 
 #include <ATen/core/ivalue.h>
 #include <c10/core/Device.h>
@@ -36,8 +37,10 @@ public:
   virtual ~Device() = default;
 
   /// "cpu", "cuda:0".
-  std::string name() const { return where_.str(); }
+  virtual std::string name() const { return where_.str(); }
   c10::Device where() const { return where_; }
+  /// Whether work is done later, in the order of streams. False: when its call returns.
+  virtual bool hasStreams() const { return !where_.is_cpu(); }
 
   /// A new stream; returns its number.
   virtual size_t addStream() = 0;
@@ -51,12 +54,14 @@ public:
   virtual void waitFor(const Fence &fence) = 0;
   /// Time between two fences of this device. Call after finish().
   virtual int64_t nsBetween(const Fence &from, const Fence &to) = 0;
-  /// The host waits for all work of this device's streams.
+  /// The host waits for all work of this device's streams, and of the calling thread's current
+  /// stream.
   virtual void finish() = 0;
 
   /// Makes a value of another device usable on the current stream. Tensors on that device are
-  /// copied to this one, in the order of the current stream. Other tensors stay where they are.
-  /// Between equal devices nothing is copied.
+  /// copied to this one, in the order of the current stream, and keep strides and requires_grad.
+  /// Other tensors stay where they are. Between equal devices nothing is copied, and the memory
+  /// will not be used for other tensors before the current stream is done with it.
   virtual c10::IValue bring(c10::IValue value, const Device &from) = 0;
   /// Moves all tensors of a user's value to this device.
   virtual c10::IValue bringInput(c10::IValue value) = 0;
@@ -70,6 +75,16 @@ protected:
 private:
   c10::Device where_;
 };
+
+/// A copy that `copy` makes of a dense tensor, with the strides and requires_grad of `tensor` and
+/// outside any graph.
+at::Tensor copyWithStrides(const at::Tensor &tensor,
+                           llvm::function_ref<at::Tensor(const at::Tensor &dense)> copy);
+
+/// Devices of other names. A test build sets it before main(); the product leaves it empty. Null:
+/// not a name of its own.
+using OpenTestDevice = std::shared_ptr<Device> (*)(const std::string &name);
+inline constinit OpenTestDevice testDevices = nullptr;
 
 /// Accepts "cpu", "cuda" (the current GPU, else 0) or "cuda:N". Errors: Usage naming the existing
 /// devices if there is no such device.

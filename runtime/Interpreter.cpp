@@ -25,6 +25,8 @@ llvm::Error Interpreter::run(StepData &data) {
   if (training_)
     training_->begin();
   llvm::Error error = runSteps(data);
+  if (!error && training_)
+    error = training_->end(data.training);
   if (error) {
     for (ReadyValue &slot : slots_)
       slot = ReadyValue();
@@ -89,7 +91,7 @@ llvm::Expected<std::vector<ReadyValue>> Interpreter::inputsOf(const Step &step,
       inputs[i] = std::move(slots_[source.index]);
     else
       inputs[i] = slots_[source.index];
-    if (source.userInput && !device_.where().is_cpu())
+    if (source.userInput && device_.hasStreams())
       if (llvm::Error error =
               guardTorchVoid(ExitCode::Other, executor.title() + ": moving an input", [&] {
                 std::unique_ptr<Device::Scope> stream = device_.enter(executor.stream());
@@ -144,6 +146,8 @@ llvm::Error Interpreter::checkFlags(const Step &step,
 llvm::Error Interpreter::send(const Step &step) {
   std::unique_ptr<Device::Scope> stream = device_.enter(executors_[step.stage]->stream());
   c10::IValue value;
+  if (step.payload == Payload::Activation || step.payload == Payload::Gradient)
+    device_.waitFor(slots_[step.slot].ready); // another stage of this rank may have made it
   if (step.payload == Payload::Weight)
     value = training_->weight(step.channel);
   else if (step.payload == Payload::WeightGradient)
@@ -161,9 +165,9 @@ llvm::Error Interpreter::take(const Step &step) {
   if (!value)
     return value.takeError();
   if (step.payload == Payload::Weight)
-    training_->takeWeight(step.channel, *value);
+    training_->takeWeight(step.channel, *value, device_.mark());
   else if (step.payload == Payload::WeightGradient)
-    training_->takeWeightGradients(step.channel, *value);
+    training_->takeWeightGradients(step.channel, *value, device_.mark());
   else
     slots_[step.slot] = {std::move(*value), device_.mark()};
   return llvm::Error::success();

@@ -65,11 +65,6 @@ llvm::Error checkMode(const std::string &directory, const Plan &plan,
                      directory + ": expected an artifact compiled for training, got one compiled "
                                  "for inference",
                      "compile the model with pipe-compile --train");
-  if (options.training &&
-      llvm::any_of(options.devices, [](const std::string &device) { return device != "cpu"; }))
-    return makeError(ExitCode::Usage,
-                     "--train: expected device cpu, got " + options.devices.front(),
-                     "this version trains on CPUs only");
   if (options.training && !plan.training)
     return makeError(ExitCode::Version,
                      directory + ": expected a plan that says what is trained, as format 1.2 does, "
@@ -269,6 +264,27 @@ llvm::Error Pipeline::Impl::runStep(const std::vector<c10::IValue> &inputs) {
       signature);
 }
 
+/// The calling thread waits for all devices, and they for what it has begun on them.
+llvm::Error Pipeline::Impl::finishDevices() {
+  for (const std::shared_ptr<Device> &device : core->devices)
+    if (llvm::Error error =
+            guardTorchVoid(ExitCode::Other, "device " + device->name(), [&] { device->finish(); }))
+      return error;
+  return llvm::Error::success();
+}
+
+/// Makes a result the caller's: complete, and usable on the caller's current stream.
+llvm::Error Pipeline::Impl::giveAway(c10::IValue &result) {
+  if (llvm::none_of(core->devices, [](const auto &device) { return device->hasStreams(); }))
+    return llvm::Error::success();
+  for (const std::shared_ptr<Device> &device : core->devices)
+    if (llvm::Error error = guardTorchVoid(ExitCode::Other, "device " + device->name(), [&] {
+          result = device->bring(std::move(result), *device);
+        }))
+      return error;
+  return finishDevices();
+}
+
 /// Leaves are in the core's data afterwards.
 llvm::Error Pipeline::Impl::runBatch(BatchParts &parts, const std::vector<c10::IValue> &inputs,
                                      StepStats *stats) {
@@ -277,8 +293,12 @@ llvm::Error Pipeline::Impl::runBatch(BatchParts &parts, const std::vector<c10::I
   data.inputs = std::move(parts.inputs);
   data.leaves.assign(microBatches,
                      std::vector<c10::IValue>(core->artifact.plan.signature.leaves.size()));
+  if (llvm::Error error = finishDevices()) // the caller's work on them may have made the inputs
+    return error;
   auto start = std::chrono::steady_clock::now();
   if (llvm::Error error = runStep(inputs))
+    return error;
+  if (llvm::Error error = finishDevices())
     return error;
   int64_t makespanNs = (std::chrono::steady_clock::now() - start) / std::chrono::nanoseconds(1);
   if (stats)
@@ -334,7 +354,7 @@ llvm::Error Pipeline::Impl::restore() {
     }
   core->forgetStep();
   failed = false;
-  return llvm::Error::success();
+  return finishDevices();
 }
 
 void Pipeline::Impl::measure(StepStats &stats, int64_t makespanNs) {
@@ -470,10 +490,12 @@ llvm::Expected<c10::IValue> Pipeline::infer(const std::vector<c10::IValue> &inpu
     c10::AutoGradMode noGrad(false);
     llvm::Expected<c10::IValue> merged =
         mergeOutputs(impl.core->artifact.plan.signature, leaves, parts->samples);
-    if (merged)
+    if (merged) {
       result = std::move(*merged);
-    else
+      error = impl.giveAway(*result);
+    } else {
       error = merged.takeError();
+    }
   }
   if (llvm::Error ended = impl.endCall(std::move(error)))
     return std::move(ended);

@@ -120,7 +120,8 @@ public:
 
   /// Of a training: the gradients of the last step before clipping (after it, unless
   /// TrainingOptions::keepGradients), by the first name of each parameter; parameters and buffers
-  /// by all their names. The tensors are the pipeline's own: the next step changes them.
+  /// by all their names. On the CPU the tensors are the pipeline's own: the next step changes them;
+  /// those of other devices are copied to the CPU.
   ValueTree gradients() const;
   ValueTree state() const;
 

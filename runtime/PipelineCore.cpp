@@ -20,7 +20,7 @@ llvm::Error PipelineCore::prepare(const Schedule &schedule, int64_t microBatches
   ReadyProgram ready;
   ready.microBatches = microBatches;
   ready.transport = makeInProcessTransport(lowered->lanes, devices);
-  ready.collectives = makeInProcessCollectives(lowered->groups);
+  ready.collectives = makeInProcessCollectives(lowered->groups, devices);
   for (size_t rank = 0; rank < plan.ranks; ++rank) {
     llvm::Expected<RankProgram> resolved = resolve(*lowered, rank, plan, microBatches);
     if (!resolved)

@@ -36,6 +36,8 @@ struct Pipeline::Impl {
   llvm::Expected<BatchParts> split(const std::vector<c10::IValue> &inputs);
   llvm::Error runStep(const std::vector<c10::IValue> &inputs);
   llvm::Error runBatch(BatchParts &parts, const std::vector<c10::IValue> &inputs, StepStats *stats);
+  llvm::Error finishDevices();
+  llvm::Error giveAway(c10::IValue &result);
   llvm::Error endCall(llvm::Error error);
   llvm::Error restore();
   void measure(StepStats &stats, int64_t makespanNs);

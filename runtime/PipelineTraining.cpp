@@ -118,7 +118,7 @@ ValueTree Pipeline::gradients() const {
       const PortRef owner = plan.training->owner(p, plan.stages);
       if (const at::Tensor &gradient = core.trainings[owner.stage]->firstGradient(owner.port);
           gradient.defined())
-        dict.insert(plan.training->parameters[p].name, denseGradient(gradient));
+        dict.insert(plan.training->parameters[p].name, denseGradient(gradient).cpu());
     }
   return ValueTree::of(dict);
 }
@@ -129,11 +129,12 @@ ValueTree Pipeline::state() const {
   c10::impl::GenericDict dict(c10::StringType::get(), c10::TensorType::get());
   auto add = [&](const std::string &name, const std::vector<std::string> &others,
                  const at::Tensor &tensor) {
+    const at::Tensor value = tensor.detach().cpu();
     if (!dict.contains(name))
-      dict.insert(name, tensor.detach());
+      dict.insert(name, value);
     for (const std::string &other : others)
       if (!dict.contains(other))
-        dict.insert(other, tensor.detach());
+        dict.insert(other, value);
   };
   if (core.training) // a stage may know a shared weight by one of its names only
     for (size_t p = 0; p < plan.training->parameters.size(); ++p) {

@@ -13,6 +13,8 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
+#include <algorithm>
+#include <array>
 #include <mutex>
 #include <optional>
 
@@ -108,8 +110,12 @@ void seedDefaultGenerator(c10::Device device, uint64_t seed) {
   generator.set_offset(0);
 }
 
-/// One random operator of a GPU at a time between its seed and its launch.
-std::mutex deviceDraws;
+/// One random operator of a GPU at a time between its seed and its launch: operators without a
+/// generator argument share the device's generator. Its own mutex is taken by the operator.
+std::mutex &drawsOf(c10::Device device) {
+  static std::array<std::mutex, 64> perDevice;
+  return perDevice[static_cast<size_t>(std::max<int>(device.index(), 0)) % perDevice.size()];
+}
 
 void countAndKey(const c10::OperatorHandle &op, c10::DispatchKeySet keys, c10::Stack *stack) {
   PIPEC_ASSERT(active, "the key is included by a scope only");
@@ -128,7 +134,7 @@ void countAndKey(const c10::OperatorHandle &op, c10::DispatchKeySet keys, c10::S
     int &count;
   } depth(active->depth);
   c10::Device device = deviceOf(arguments, values);
-  std::unique_lock<std::mutex> lock(deviceDraws, std::defer_lock);
+  std::unique_lock<std::mutex> lock(drawsOf(device), std::defer_lock);
   if (active->depth == 1 && draws != Draws::Never) {
     active->ordinal = active->nextOrdinal();
     active->draws = 0;

@@ -111,14 +111,18 @@ private:
   llvm::Error transfer(const Op &op, Step &step) {
     const bool isGradient = op.payload == Payload::Gradient;
     step.message = isGradient ? op.channel * plan_.stages.size() + op.stage : op.channel;
-    if (op.kind == OpKind::Post || op.payload == Payload::Weight ||
-        op.payload == Payload::WeightGradient)
+    if (op.kind == OpKind::Post)
       return llvm::Error::success();
+    const Channel &channel = plan_.channels[op.channel];
+    if (op.payload == Payload::Weight || op.payload == Payload::WeightGradient) {
+      const bool atOwner = (op.kind == OpKind::Send) == (op.payload == Payload::Weight);
+      step.stage = atOwner ? channel.from.stage : lastReaderBefore(plan_.stages.size(), channel);
+      return llvm::Error::success();
+    }
     if (isGradient) {
       step.slot = gradientSlot(op.channel, op.microBatch);
-      step.stage = plan_.channels[op.channel].from.stage;
-      if (!isOnRank(step.stage)) // it goes from consumer to consumer
-        step.stage = firstStage();
+      // It goes from the last reader to the first, and to the maker.
+      step.stage = op.kind == OpKind::Send ? op.stage : lastReaderBefore(op.stage, channel);
       return llvm::Error::success();
     }
     if (op.kind == OpKind::Send) {
@@ -186,7 +190,15 @@ private:
   bool isOnRank(size_t stage) const {
     return std::binary_search(result_.stages.begin(), result_.stages.end(), stage);
   }
-  size_t firstStage() const { return result_.stages.front(); }
+  /// Of the stages on this rank that read the channel, the last one before `stage`; if there is
+  /// none, the stage that made it.
+  size_t lastReaderBefore(size_t stage, const Channel &channel) const {
+    std::optional<size_t> last;
+    for (const PortRef &to : channel.to)
+      if (to.stage < stage && isOnRank(to.stage) && (!last || to.stage > *last))
+        last = to.stage;
+    return last.value_or(channel.from.stage);
+  }
 
   size_t newSlot(size_t channel, int64_t microBatch) {
     return slotOf_[key(channel, microBatch)] = result_.slots++;

@@ -33,7 +33,7 @@ struct OutputTarget {
 struct Step {
   OpKind kind = OpKind::Forward;
   Payload payload = Payload::Activation;
-  size_t stage = 0; // Forward: runs it; Send: made the value; Take: reads it first
+  size_t stage = 0; // Forward: runs it; Send: made the value; Take: reads it first. On this rank.
   int64_t microBatch = 0;
   std::vector<InputSource> inputs;
   std::vector<OutputTarget> outputs;

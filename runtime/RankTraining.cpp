@@ -6,6 +6,9 @@
 #include "runtime/training/GradientNorm.h"
 #include "runtime/training/StepNumbers.h"
 
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/where.h>
 #include <c10/core/GradMode.h>
 
 namespace pipec {
@@ -36,6 +39,13 @@ ValueGradients fromMessage(const c10::IValue &message) {
   return gradients;
 }
 
+/// The gradient of a stage's attribute as a part of a message, ready on the current stream.
+c10::IValue partOf(StageTraining &stage, size_t number, size_t attribute) {
+  ReadyValue gradient{orNone(stage.gradient(attribute)), stage.ready()};
+  stage.executor().receive(gradient);
+  return tupleOf({static_cast<int64_t>(number), std::move(gradient.value)});
+}
+
 } // namespace
 
 RankTraining::RankTraining(size_t rank, const Plan &plan,
@@ -53,10 +63,16 @@ RankTraining::RankTraining(size_t rank, const Plan &plan,
         if (const std::string &name = plan.stages[use.stage].attributes[a].name;
             name == parameter.name || llvm::is_contained(parameter.otherNames, name))
           trainedPort_[use.stage][a] = use.port;
+  while (mainStage_ + 1 < plan.stages.size() && !isMine(mainStage_))
+    ++mainStage_;
 }
 
 void RankTraining::begin() {
   arrived_.clear();
+  numbers_.clear();
+  total_ = isFinite_ = at::Tensor();
+  isDecided_ = true;
+  normed_ = Fence();
   skips_ = updated_ = false;
   for (size_t s = 0; s < plan_.stages.size(); ++s)
     if (plan_.stages[s].rank == rank_)
@@ -68,7 +84,7 @@ llvm::Error RankTraining::backward(const Step &step, const std::vector<c10::IVal
                                    std::pair<Fence, Fence> &busy) {
   StageTraining &stage = *stages_[step.stage];
   auto takeSlot = [&](size_t slot) {
-    stage.executor().device().waitFor(slots[slot].ready);
+    stage.executor().receive(slots[slot]);
     ValueGradients gradients = fromMessage(slots[slot].value);
     slots[slot] = ReadyValue();
     return gradients;
@@ -90,7 +106,10 @@ llvm::Error RankTraining::backward(const Step &step, const std::vector<c10::IVal
                     "expected the loss to be a tensor, got a ",
                     leaves[plan_.training->loss].tagKind());
         const at::Tensor &loss = leaves[plan_.training->loss].toTensor();
-        add({data.scales[step.microBatch].to(loss.options().requires_grad(false))});
+        const at::TensorOptions like = loss.options().requires_grad(false);
+        const at::Tensor &scale = data.scales[step.microBatch];
+        // A copy to a device would make the host wait.
+        add({device().hasStreams() ? at::full({}, scale.item(), like) : scale.to(like)});
       }
     }
     for (const InputSource &input : step.inputs)
@@ -115,31 +134,36 @@ c10::IValue RankTraining::weight(size_t channel) const {
   return stages_[from.stage]->executor().module().attribute(from.port);
 }
 
-void RankTraining::takeWeight(size_t channel, const c10::IValue &value) {
+void RankTraining::takeWeight(size_t channel, const c10::IValue &value, const Fence &ready) {
   for (const PortRef &to : plan_.channels[channel].to)
-    if (isMine(to.stage))
-      stages_[to.stage]->executor().module().setAttribute(to.port, value);
+    if (isMine(to.stage)) {
+      StageExecutor &reader = stages_[to.stage]->executor();
+      std::unique_ptr<Device::Scope> stream = device().enter(reader.stream());
+      ReadyValue weight{value, ready};
+      reader.receive(weight);
+      reader.module().setAttribute(to.port, weight.value);
+    }
 }
 
 c10::IValue RankTraining::weightGradients(size_t channel) const {
   std::vector<c10::IValue> parts;
   for (const PortRef &to : plan_.channels[channel].to)
     if (isMine(to.stage))
-      parts.push_back(tupleOf(
-          {static_cast<int64_t>(to.stage), orNone(stages_[to.stage]->gradient(trainedPort(to)))}));
+      parts.push_back(partOf(*stages_[to.stage], to.stage, trainedPort(to)));
   return tupleOf(std::move(parts));
 }
 
-void RankTraining::addParts(const c10::IValue &message, Parts &parts) const {
+void RankTraining::addParts(const c10::IValue &message, const Fence &ready, Parts &parts) const {
   for (const c10::IValue &part : message.toTupleRef().elements()) {
     const auto &elements = part.toTupleRef().elements();
     if (elements[1].isTensor())
-      parts[static_cast<size_t>(elements[0].toInt())] = elements[1].toTensor();
+      parts[static_cast<size_t>(elements[0].toInt())] = {elements[1].toTensor(), ready};
   }
 }
 
-void RankTraining::takeWeightGradients(size_t channel, const c10::IValue &message) {
-  addParts(message, arrived_[channel]);
+void RankTraining::takeWeightGradients(size_t channel, const c10::IValue &message,
+                                       const Fence &ready) {
+  addParts(message, ready, arrived_[channel]);
 }
 
 /// Of weights that have one owner: its own gradient, those of readers on this rank, and those that
@@ -155,34 +179,35 @@ void RankTraining::sumTransmitted() {
     Parts &parts = all[{channel.from.stage, trainedPort(channel.from)}];
     for (auto &[stage, part] : arrived_[c])
       parts[stage] = part;
-    addParts(weightGradients(c), parts);
+    const c10::IValue ofOthers = weightGradients(c);
+    addParts(ofOthers, device().mark(), parts);
   }
   for (auto &[owner, parts] : all) {
     const auto [stage, port] = owner;
     if (stages_[stage]->gradient(port).defined())
-      parts[stage] = stages_[stage]->gradient(port);
+      parts[stage] = {stages_[stage]->gradient(port), {}};
     stages_[stage]->share(port, parts);
   }
 }
 
 llvm::Error RankTraining::reduceTie(const Step &step) {
   const Tie &tie = plan_.ties[step.tie];
-  const std::vector<TrainedParameter> &parameters = plan_.training->parameters;
-  for (const TrainedParameter &parameter : parameters) {
+  std::unique_ptr<Device::Scope> stream = device().enter(main().stream());
+  for (const TrainedParameter &parameter : plan_.training->parameters) {
     if (parameter.uses.size() < 2 || !llvm::is_contained(tie.names, parameter.name))
       continue;
     std::vector<c10::IValue> mine;
     for (const PortRef &use : parameter.uses)
       if (isMine(use.stage))
-        mine.push_back(tupleOf(
-            {static_cast<int64_t>(use.stage), orNone(stages_[use.stage]->gradient(use.port))}));
+        mine.push_back(partOf(*stages_[use.stage], use.stage, use.port));
     llvm::Expected<std::vector<c10::IValue>> all =
         collectives_.gather(step.group, rank_, tupleOf(std::move(mine)));
     if (!all)
       return all.takeError();
     Parts parts;
+    const Fence ready = device().mark();
     for (const c10::IValue &message : *all)
-      addParts(message, parts);
+      addParts(message, ready, parts);
     for (const PortRef &use : parameter.uses)
       if (isMine(use.stage))
         stages_[use.stage]->share(use.port, parts);
@@ -190,77 +215,126 @@ llvm::Error RankTraining::reduceTie(const Step &step) {
   return llvm::Error::success();
 }
 
+/// Adds pairs to `mine`: number of the parameter, or of the micro-batch; norm, loss. Returns the
+/// gradients to be clipped.
+std::vector<at::Tensor>
+RankTraining::collectNumbers(const std::vector<std::vector<c10::IValue>> &leaves,
+                             std::vector<c10::IValue> &mine) {
+  const TrainingPlan &training = *plan_.training;
+  std::vector<at::Tensor> gradients;
+  for (size_t s = 0; s < plan_.stages.size(); ++s)
+    if (isMine(s))
+      device().waitFor(stages_[s]->ready());
+  for (size_t p = 0; p < training.parameters.size(); ++p)
+    // Each copy of a weight is clipped; the norm counts one, that of the first stage.
+    for (const PortRef &use : training.parameters[p].uses) {
+      if (!isMine(use.stage) || plan_.stages[use.stage].attributes[use.port].channel)
+        continue;
+      const at::Tensor &gradient = stages_[use.stage]->gradient(use.port);
+      if (!gradient.defined())
+        continue;
+      device().bring(gradient, device());
+      gradients.push_back(gradient);
+      if (use == training.owner(p, plan_.stages))
+        mine.push_back(tupleOf({static_cast<int64_t>(p), gradientNorm(gradient)}));
+    }
+  for (size_t s = 0; s < plan_.stages.size(); ++s)
+    for (const StageOutput &output : plan_.stages[s].outputs)
+      if (isMine(s) && llvm::is_contained(output.leaves, training.loss))
+        for (size_t k = 0; k < leaves.size(); ++k) {
+          const at::Tensor &loss = leaves[k][training.loss].toTensor();
+          device().bring(loss, device());
+          // To look at it, the host would wait for a device.
+          if (device().hasStreams() || !isFiniteNumber(loss))
+            mine.push_back(tupleOf({-1 - static_cast<int64_t>(k), loss.detach()}));
+        }
+  return gradients;
+}
+
 llvm::Error RankTraining::norm(const Step &step,
                                const std::vector<std::vector<c10::IValue>> &leaves,
                                TrainingData &data) {
   c10::AutoGradMode noGrad(false);
-  const TrainingPlan &training = *plan_.training;
-  std::vector<c10::IValue>
-      mine; // pairs: number of the parameter, or of the micro-batch; norm, loss
+  std::unique_ptr<Device::Scope> stream = device().enter(main().stream());
+  std::vector<c10::IValue> mine;
   std::vector<at::Tensor> gradients;
-  std::string lossStage;
-  llvm::Error error = guardTorchVoid(ExitCode::Other, "the norm of the gradients", [&] {
-    sumTransmitted();
-    for (size_t p = 0; p < training.parameters.size(); ++p) {
-      // Each copy of a weight is clipped; the norm counts one, that of the first stage.
-      const std::vector<PortRef> &uses = training.parameters[p].uses;
-      for (const PortRef &use : uses) {
-        if (!isMine(use.stage) || plan_.stages[use.stage].attributes[use.port].channel)
-          continue;
-        const at::Tensor &gradient = stages_[use.stage]->gradient(use.port);
-        if (!gradient.defined())
-          continue;
-        gradients.push_back(gradient);
-        if (use == training.owner(p, plan_.stages))
-          mine.push_back(tupleOf({static_cast<int64_t>(p), gradientNorm(gradient)}));
-      }
-    }
-    for (size_t s = 0; s < plan_.stages.size(); ++s)
-      for (const StageOutput &output : plan_.stages[s].outputs)
-        if (isMine(s) && llvm::is_contained(output.leaves, training.loss))
-          for (size_t k = 0; k < leaves.size(); ++k)
-            if (const at::Tensor &loss = leaves[k][training.loss].toTensor(); !isFiniteNumber(loss))
-              mine.push_back(tupleOf({-1 - static_cast<int64_t>(k), loss.detach()}));
-  });
-  if (error)
+  if (llvm::Error error = guardTorchVoid(ExitCode::Other, "the norm of the gradients", [&] {
+        sumTransmitted();
+        gradients = collectNumbers(leaves, mine);
+      }))
     return error;
   llvm::Expected<std::vector<c10::IValue>> all =
       collectives_.gather(step.group, rank_, tupleOf(std::move(mine)));
   if (!all)
     return all.takeError();
   return guardTorchError(ExitCode::Other, "the norm of the gradients", [&]() -> llvm::Error {
-    StepNumbers numbers;
     for (const c10::IValue &message : *all)
       for (const c10::IValue &pair : message.toTupleRef().elements())
-        numbers[pair.toTupleRef().elements()[0].toInt()] =
+        numbers_[pair.toTupleRef().elements()[0].toInt()] =
             pair.toTupleRef().elements()[1].toTensor();
-    llvm::Expected<StepNorm> judged = judge(numbers, data.skipsNan, [&](size_t parameter) {
-      return fmt::format("parameter {} of stage {}", training.parameters[parameter].name,
-                         training.owner(parameter, plan_.stages).stage);
-    });
-    if (!judged)
-      return judged.takeError();
-    skips_ = !judged->isFinite;
-    if (!skips_ && data.clipNorm > 0) {
-      if (data.keepsGradients)
-        for (size_t s = 0; s < stages_.size(); ++s)
-          if (isMine(s))
-            stages_[s]->keepGradients();
-      clipGradients(gradients, judged->total, data.clipNorm);
+    isDecided_ = false;
+    if (device().hasStreams()) {
+      total_ = normOf(numbers_);
+      isFinite_ = allFinite(numbers_);
+    } else if (llvm::Error error = decide(data)) {
+      return error;
     }
-    if (rank_ == 0) {
-      data.gradientNorm = judged->total;
-      data.skipped = skips_;
-    }
+    if (!skips_ && data.clipNorm > 0)
+      clip(gradients, data);
+    normed_ = device().mark();
+    if (rank_ == 0)
+      data.gradientNorm = total_;
     return llvm::Error::success();
   });
 }
 
-llvm::Error RankTraining::optimize(const Step &step, const TrainingData &data) {
+void RankTraining::clip(const std::vector<at::Tensor> &gradients, const TrainingData &data) {
+  if (data.keepsGradients)
+    for (size_t s = 0; s < stages_.size(); ++s)
+      if (isMine(s))
+        stages_[s]->keepGradients();
+  // Gradients of a step that will be skipped stay as they are.
+  const at::Tensor factor = clipFactor(total_, data.clipNorm);
+  clipGradients(gradients,
+                isFinite_.defined() ? at::where(isFinite_, factor, at::ones_like(factor)) : factor);
+}
+
+/// Whether the step counts. On a device with streams the host waits here for all backwards: once in
+/// a step, and after the norm and the clipping were issued.
+llvm::Error RankTraining::decide(TrainingData &data) {
+  if (isDecided_)
+    return llvm::Error::success();
+  isDecided_ = true;
+  if (isFinite_.defined() && isFinite_.item<bool>())
+    return llvm::Error::success();
+  const TrainingPlan &training = *plan_.training;
+  llvm::Expected<StepNorm> judged = judge(numbers_, data.skipsNan, [&](size_t parameter) {
+    return fmt::format("parameter {} of stage {}", training.parameters[parameter].name,
+                       training.owner(parameter, plan_.stages).stage);
+  });
+  if (!judged)
+    return judged.takeError();
+  total_ = judged->total;
+  skips_ = !judged->isFinite;
+  if (rank_ == 0)
+    data.skipped = skips_;
+  return llvm::Error::success();
+}
+
+llvm::Error RankTraining::optimize(const Step &step, TrainingData &data) {
+  if (llvm::Error error = end(data))
+    return error;
   if (skips_)
     return llvm::Error::success();
   updated_ = true;
-  return stages_[step.stage]->optimize(data.learningRate);
+  return stages_[step.stage]->optimize(data.learningRate, normed_);
+}
+
+llvm::Error RankTraining::end(TrainingData &data) {
+  return guardTorchError(ExitCode::Other, "the norm of the gradients", [&] {
+    std::unique_ptr<Device::Scope> stream = device().enter(main().stream());
+    return decide(data);
+  });
 }
 
 } // namespace pipec

@@ -4,6 +4,7 @@
 
 #include "runtime/RankProgram.h"
 #include "runtime/StageTraining.h"
+#include "runtime/training/StepNumbers.h"
 #include "runtime/transport/Collectives.h"
 
 #include <map>
@@ -41,11 +42,11 @@ public:
 
   /// The weight of a weight channel: of its owner, and its arrival at the readers on this rank.
   c10::IValue weight(size_t channel) const;
-  void takeWeight(size_t channel, const c10::IValue &value);
+  void takeWeight(size_t channel, const c10::IValue &value, const Fence &ready);
   /// The gradients that this rank found for a weight of another rank's stage, to be sent to its
   /// owner, and their arrival there.
   c10::IValue weightGradients(size_t channel) const;
-  void takeWeightGradients(size_t channel, const c10::IValue &message);
+  void takeWeightGradients(size_t channel, const c10::IValue &message, const Fence &ready);
 
   /// Sums the gradients of the copies of a weight, with all ranks that have one.
   llvm::Error reduceTie(const Step &step);
@@ -53,7 +54,9 @@ public:
   /// naming the parameter, or the micro-batch whose loss is not finite.
   llvm::Error norm(const Step &step, const std::vector<std::vector<c10::IValue>> &leaves,
                    TrainingData &data);
-  llvm::Error optimize(const Step &step, const TrainingData &data);
+  llvm::Error optimize(const Step &step, TrainingData &data);
+  /// After the last step of a rank's program. Errors: those of norm, if nothing else found them.
+  llvm::Error end(TrainingData &data);
 
   /// Of all results a training only needs the loss.
   bool keepsLeaf(size_t leaf) const { return leaf == plan_.training->loss; }
@@ -64,12 +67,19 @@ public:
   StageTraining &stage(size_t index) { return *stages_[index]; }
 
 private:
-  using Parts = std::map<size_t, at::Tensor>; // by stage
+  using Parts = std::map<size_t, ReadyTensor>; // by stage
   /// The attribute of the stage that has the gradient of this attribute's tensor.
   size_t trainedPort(const PortRef &port) const { return trainedPort_[port.stage][port.port]; }
-  void addParts(const c10::IValue &message, Parts &parts) const;
+  void addParts(const c10::IValue &message, const Fence &ready, Parts &parts) const;
   void sumTransmitted();
+  std::vector<at::Tensor> collectNumbers(const std::vector<std::vector<c10::IValue>> &leaves,
+                                         std::vector<c10::IValue> &mine);
+  void clip(const std::vector<at::Tensor> &gradients, const TrainingData &data);
+  llvm::Error decide(TrainingData &data);
   bool isMine(size_t stage) const { return plan_.stages[stage].rank == rank_; }
+  /// The stage on whose stream this rank does what concerns all of its stages.
+  StageExecutor &main() const { return stages_[mainStage_]->executor(); }
+  Device &device() const { return main().device(); }
 
   size_t rank_;
   const Plan &plan_;
@@ -77,6 +87,13 @@ private:
   Collectives &collectives_;
   std::vector<std::vector<size_t>> trainedPort_; // per stage and attribute
   std::map<size_t, Parts> arrived_;              // by weight channel
+  size_t mainStage_ = 0;
+
+  // Of this step, after NORM.
+  StepNumbers numbers_;
+  at::Tensor total_, isFinite_; // isFinite_: on a device with streams until decide()
+  bool isDecided_ = true;
+  Fence normed_; // in the main stage's stream
   bool skips_ = false, updated_ = false;
 };
 

@@ -104,8 +104,8 @@ llvm::Expected<c10::IValue> Reference::Impl::run(jit::Module &on, std::vector<c1
     jit::Stack stack;
     stack.reserve(inputs.size());
     for (c10::IValue &input : inputs)
-      stack.push_back(device->where().is_cpu() ? std::move(input)
-                                               : device->bringInput(std::move(input)));
+      stack.push_back(device->hasStreams() ? device->bringInput(std::move(input))
+                                           : std::move(input));
     before = device->mark();
     static const std::vector<int64_t> inOrder;
     std::optional<RandomScope> random;
@@ -259,8 +259,42 @@ const std::vector<std::string> &Reference::notes() const { return impl_->notes; 
 const std::vector<std::string> &Reference::warnings() const { return impl_->warnings; }
 int64_t Reference::peakMemoryBytes() const { return impl_->device->memory().peakBytes; }
 
+llvm::Error Reference::Impl::finishDevice() {
+  return guardTorchVoid(ExitCode::Other, "device " + device->name(), [&] { device->finish(); });
+}
+
+llvm::Error Reference::Impl::onStream(llvm::function_ref<llvm::Error()> body) {
+  return guardTorchError(ExitCode::Other, "device " + device->name(), [&] {
+    std::unique_ptr<Device::Scope> scope = device->enter(stream);
+    return body();
+  });
+}
+
 llvm::Expected<c10::IValue> Reference::infer(const std::vector<c10::IValue> &inputs,
                                              StepStats *stats) {
+  if (llvm::Error error = impl_->finishDevice()) // the caller may have made the inputs on it
+    return std::move(error);
+  c10::IValue result;
+  llvm::Error error = impl_->onStream([&]() -> llvm::Error {
+    llvm::Expected<c10::IValue> found = inferOrRestore(inputs, stats);
+    if (!found)
+      return found.takeError();
+    result = std::move(*found);
+    return llvm::Error::success();
+  });
+  if (error)
+    return std::move(error);
+  error = guardTorchVoid(ExitCode::Other, "device " + impl_->device->name(), [&] {
+    result = impl_->device->bring(std::move(result), *impl_->device);
+    impl_->device->finish();
+  });
+  if (error)
+    return std::move(error);
+  return result;
+}
+
+llvm::Expected<c10::IValue> Reference::inferOrRestore(const std::vector<c10::IValue> &inputs,
+                                                      StepStats *stats) {
   std::optional<ModuleStateCopy> before;
   if (impl_->keepsState)
     if (llvm::Error error = guardTorchVoid(ExitCode::Other, "copying the model's state",

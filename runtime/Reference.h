@@ -79,6 +79,10 @@ public:
 
 private:
   struct Impl;
+  llvm::Expected<TrainedStep> stepOrRestore(const std::vector<c10::IValue> &inputs,
+                                            StepStats *stats);
+  llvm::Expected<c10::IValue> inferOrRestore(const std::vector<c10::IValue> &inputs,
+                                             StepStats *stats);
   llvm::Expected<TrainedStep> stepOnce(const std::vector<c10::IValue> &inputs, StepStats *stats);
   llvm::Expected<c10::IValue> inferOnce(const std::vector<c10::IValue> &inputs, StepStats *stats);
   explicit Reference(std::unique_ptr<Impl> impl);

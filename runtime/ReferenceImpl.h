@@ -1,6 +1,7 @@
 // The data of a reference. Only for runtime/.
 #pragma once
 
+#include "llvm/ADT/STLExtras.h"
 #include "runtime/Device.h"
 #include "runtime/Reference.h"
 
@@ -34,6 +35,9 @@ struct Reference::Impl {
 
   llvm::Expected<jit::Module> freshModule() const;
   llvm::Error readSignature();
+  llvm::Error finishDevice();
+  /// Everything that a call computes is on the model's stream.
+  llvm::Error onStream(llvm::function_ref<llvm::Error()> body);
   llvm::Expected<c10::IValue> run(jit::Module &on, std::vector<c10::IValue> inputs,
                                   uint64_t microBatch, int64_t *busyNs);
   llvm::Expected<std::vector<c10::IValue>> runFresh(std::vector<std::vector<c10::IValue>> inOrder);

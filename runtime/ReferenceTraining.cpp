@@ -51,9 +51,6 @@ void describeLeaves(Signature &signature, const std::vector<c10::IValue> &leaves
 } // namespace
 
 llvm::Error Reference::train(const TrainingOptions &options) {
-  if (!impl_->device->where().is_cpu())
-    return makeError(ExitCode::Usage, "--train: expected device cpu, got " + impl_->device->name(),
-                     "this version trains on CPUs only");
   auto training = std::make_shared<ReferenceTraining>();
   training->options = options;
   training->tensors = trainedTensors(*impl_->module);
@@ -97,6 +94,25 @@ llvm::Expected<TrainedStep> Reference::step(const std::vector<c10::IValue> &inpu
     return makeError(ExitCode::Other,
                      "the reference is unusable: the failed step has updated some weights",
                      "load the model again");
+  if (llvm::Error error = impl_->finishDevice())
+    return std::move(error);
+  std::optional<TrainedStep> done;
+  llvm::Error error = impl_->onStream([&]() -> llvm::Error {
+    llvm::Expected<TrainedStep> result = stepOrRestore(inputs, stats);
+    if (!result)
+      return result.takeError();
+    done = *result;
+    return llvm::Error::success();
+  });
+  if (error)
+    return std::move(error);
+  if (llvm::Error unfinished = impl_->finishDevice())
+    return std::move(unfinished);
+  return *done;
+}
+
+llvm::Expected<TrainedStep> Reference::stepOrRestore(const std::vector<c10::IValue> &inputs,
+                                                     StepStats *stats) {
   std::optional<ModuleStateCopy> before;
   if (impl_->keepsState)
     if (llvm::Error error = guardTorchVoid(ExitCode::Other, "copying the model's state",
@@ -205,7 +221,7 @@ llvm::Expected<TrainedStep> Reference::stepOnce(const std::vector<c10::IValue> &
           if (training.options.keepGradients)
             for (const at::Tensor &gradient : training.gradients)
               training.kept.push_back(gradient.defined() ? gradient.clone() : gradient);
-          clipGradients(training.gradients, judged->total, training.options.clipNorm);
+          clipGradients(training.gradients, clipFactor(judged->total, training.options.clipNorm));
         }
         result.learningRate = training.rates.at(impl.calls);
         if (training.optimizer)
@@ -236,17 +252,17 @@ ValueTree Reference::gradients() const {
       training.kept.empty() ? training.gradients : training.kept;
   for (size_t i = 0; i < gradients.size(); ++i)
     if (gradients[i].defined())
-      dict.insert(training.tensors[i].names.front(), denseGradient(gradients[i]));
+      dict.insert(training.tensors[i].names.front(), denseGradient(gradients[i]).cpu());
   return ValueTree::of(dict);
 }
 
 ValueTree Reference::state() const {
   c10::impl::GenericDict dict(c10::StringType::get(), c10::TensorType::get());
   for (const auto &[name, value] : impl_->module->named_parameters(/*recurse=*/true))
-    dict.insert(name, value.detach());
+    dict.insert(name, value.detach().cpu());
   for (const auto &[name, value] : impl_->module->named_buffers(/*recurse=*/true))
     if (value.defined())
-      dict.insert(name, value.detach());
+      dict.insert(name, value.detach().cpu());
   return ValueTree::of(dict);
 }
 

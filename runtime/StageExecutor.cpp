@@ -96,12 +96,17 @@ llvm::Error StageExecutor::onStream(int64_t microBatch, const char *what,
              : llvm::Error::success();
 }
 
+void StageExecutor::receive(ReadyValue &input) {
+  device_->waitFor(input.ready);
+  input.value = device_->bring(std::move(input.value), *device_);
+}
+
 std::vector<c10::IValue> StageExecutor::bringAll(std::vector<ReadyValue> inputs) {
   std::vector<c10::IValue> values;
   values.reserve(inputs.size());
   for (ReadyValue &input : inputs) {
-    device_->waitFor(input.ready);
-    values.push_back(device_->bring(std::move(input.value), *device_));
+    receive(input);
+    values.push_back(std::move(input.value));
   }
   return values;
 }

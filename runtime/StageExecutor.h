@@ -55,6 +55,9 @@ public:
   void keepState() { before_.reset(); }
   llvm::Error restoreState();
 
+  /// Makes a value of another stream of the device usable on the current one.
+  void receive(ReadyValue &input);
+
   /// "stage 2 (encoder.layers.3..encoder.layers.5)"
   const std::string &title() const { return title_; }
   size_t stream() const { return stream_; }

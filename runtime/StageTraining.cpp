@@ -65,6 +65,8 @@ llvm::Expected<std::vector<c10::IValue>> StageTraining::forward(const RandomKey 
   const WeightUses uses = shape.split && canSplit_ ? WeightUses::Apart : WeightUses::Together;
   if (shape.recompute) // the stage may write into its inputs and its state
     if (llvm::Error error = executor_.onStream(microBatch, "copying its inputs", [&] {
+          for (ReadyValue &input : inputs)
+            executor_.receive(input);
           again_[microBatch] = {key, ownInputs(inputs), copiesThatShare(executor_.state()), uses};
           return llvm::Error::success();
         }))
@@ -139,9 +141,10 @@ llvm::Error StageTraining::weightGradients(int64_t microBatch, std::pair<Fence, 
                  microBatch);
   const bool isWhole = whole->second;
   whole_.erase(whole);
-  busy.first = busy.second = executor_.device().mark();
-  if (isWhole)
+  if (isWhole) {
+    busy.first = busy.second = ready();
     return llvm::Error::success();
+  }
   llvm::Expected<StageTape *> tape = tapeOf(microBatch, "W");
   if (!tape)
     return tape.takeError();
@@ -185,11 +188,21 @@ llvm::Error StageTraining::addOne(std::vector<ValueGradients> found) {
   return llvm::Error::success();
 }
 
-void StageTraining::share(size_t attribute, const std::map<size_t, at::Tensor> &parts) {
+Fence StageTraining::ready() {
+  std::unique_ptr<Device::Scope> stream = executor_.device().enter(executor_.stream());
+  return executor_.device().mark();
+}
+
+void StageTraining::share(size_t attribute, const std::map<size_t, ReadyTensor> &parts) {
   c10::AutoGradMode noGrad(false);
+  Device &device = executor_.device();
+  std::unique_ptr<Device::Scope> stream = device.enter(executor_.stream());
   at::Tensor sum;
-  for (const auto &[stage, part] : llvm::reverse(parts))
-    accumulateGradient(sum, part, executor_.module().attribute(attribute).toTensor());
+  for (const auto &[stage, part] : llvm::reverse(parts)) {
+    device.waitFor(part.ready);
+    accumulateGradient(sum, device.bring(part.tensor, device).toTensor(),
+                       executor_.module().attribute(attribute).toTensor());
+  }
   sums_[attribute] = std::move(sum);
 }
 
@@ -198,11 +211,12 @@ void StageTraining::keepGradients() {
     kept_.push_back(sum.defined() ? sum.clone() : at::Tensor());
 }
 
-llvm::Error StageTraining::optimize(double learningRate) {
+llvm::Error StageTraining::optimize(double learningRate, const Fence &ready) {
   if (!optimizer_)
     return llvm::Error::success();
   return guardTorchVoid(ExitCode::Other, executor_.title() + ": the optimizer", [&] {
     std::unique_ptr<Device::Scope> stream = executor_.device().enter(executor_.stream());
+    executor_.device().waitFor(ready);
     std::vector<at::Tensor> gradients;
     for (size_t attribute : owned_)
       gradients.push_back(sums_[attribute]);

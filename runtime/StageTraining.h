@@ -13,6 +13,12 @@
 
 namespace pipec {
 
+/// A tensor with the point after which it is ready.
+struct ReadyTensor {
+  at::Tensor tensor;
+  Fence ready;
+};
+
 /// What a forward prepares for.
 struct ForwardShape {
   bool split = false;     // the backward comes in two parts, I and W
@@ -62,7 +68,9 @@ public:
   const at::Tensor &gradient(size_t attribute) const { return sums_[attribute]; }
   /// Replaces it by the sum over `parts`, which are by stage: added from the last stage to the
   /// first. The result has memory of its own.
-  void share(size_t attribute, const std::map<size_t, at::Tensor> &parts);
+  void share(size_t attribute, const std::map<size_t, ReadyTensor> &parts);
+  /// A fence after all work of the stage so far.
+  Fence ready();
 
   /// From here on firstGradient() is what gradient() is now, whatever clipping does to it.
   void keepGradients();
@@ -70,8 +78,8 @@ public:
     return kept_.empty() ? sums_[attribute] : kept_[attribute];
   }
 
-  /// OPT. Errors: LibTorch's message.
-  llvm::Error optimize(double learningRate);
+  /// OPT, after `ready`. Errors: LibTorch's message.
+  llvm::Error optimize(double learningRate, const Fence &ready);
 
   StageExecutor &executor() { return executor_; }
 

@@ -23,8 +23,11 @@ at::Tensor totalNorm(llvm::ArrayRef<at::Tensor> norms) {
   return at::linalg_vector_norm(at::stack(alike), 2.0);
 }
 
-void clipGradients(llvm::ArrayRef<at::Tensor> gradients, const at::Tensor &totalNorm, double most) {
-  const at::Tensor factor = totalNorm.add(1e-6).reciprocal().mul(most).clamp_max(1.0);
+at::Tensor clipFactor(const at::Tensor &totalNorm, double most) {
+  return totalNorm.add(1e-6).reciprocal().mul(most).clamp_max(1.0);
+}
+
+void clipGradients(llvm::ArrayRef<at::Tensor> gradients, const at::Tensor &factor) {
   for (const at::Tensor &gradient : gradients)
     if (gradient.defined())
       at::Tensor(gradient).mul_(factor.to(gradient.device()));

@@ -12,7 +12,9 @@ at::Tensor gradientNorm(const at::Tensor &gradient);
 /// The norm of all gradients from the norms of each; 0 for none. The order of the norms affects the
 /// last bits.
 at::Tensor totalNorm(llvm::ArrayRef<at::Tensor> norms);
-/// Scales gradients in place so that their total norm is at most `most`.
-void clipGradients(llvm::ArrayRef<at::Tensor> gradients, const at::Tensor &totalNorm, double most);
+/// By what gradients are multiplied so that their total norm is at most `most`.
+at::Tensor clipFactor(const at::Tensor &totalNorm, double most);
+/// Multiplies gradients in place.
+void clipGradients(llvm::ArrayRef<at::Tensor> gradients, const at::Tensor &factor);
 
 } // namespace pipec

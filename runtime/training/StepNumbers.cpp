@@ -3,12 +3,35 @@
 #include "runtime/training/GradientNorm.h"
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/stack.h>
 
 #include <cmath>
 
 namespace pipec {
 
 bool isFiniteNumber(const at::Tensor &number) { return std::isfinite(number.item<double>()); }
+
+at::Tensor normOf(const StepNumbers &numbers) {
+  std::vector<at::Tensor> norms;
+  for (const auto &[number, value] : numbers)
+    if (number >= 0)
+      norms.push_back(value);
+  return totalNorm(norms);
+}
+
+at::Tensor allFinite(const StepNumbers &numbers) {
+  std::map<at::ScalarType, std::vector<at::Tensor>> byType; // a smaller type could overflow
+  for (const auto &[number, value] : numbers)
+    byType[value.scalar_type()].push_back(value.reshape({}));
+  at::Tensor flag;
+  for (const auto &[type, values] : byType) {
+    const at::Tensor all = at::isfinite(at::stack(values)).all();
+    flag = flag.defined() ? flag.logical_and(all) : all;
+  }
+  return flag.defined() ? flag : at::ones({}, at::kBool);
+}
 
 llvm::Error SkippedSteps::note(bool skipped, int64_t most) {
   inARow_ = skipped ? inARow_ + 1 : 0;
@@ -24,11 +47,8 @@ llvm::Error SkippedSteps::note(bool skipped, int64_t most) {
 llvm::Expected<StepNorm> judge(const StepNumbers &numbers, bool skipsNan,
                                const std::function<std::string(size_t parameter)> &nameOf) {
   StepNorm result;
-  std::vector<at::Tensor> norms;
   for (const auto &[number, value] : numbers) {
-    if (number >= 0)
-      norms.push_back(value);
-    if (number >= 0 && isFiniteNumber(value))
+    if (isFiniteNumber(value))
       continue;
     result.isFinite = false;
     if (!skipsNan)
@@ -40,7 +60,7 @@ llvm::Expected<StepNorm> judge(const StepNumbers &numbers, bool skipsNan,
                                          nameOf(static_cast<size_t>(number)), value.item<double>()),
                        "--on-nan skip leaves such a step out");
   }
-  result.total = totalNorm(norms);
+  result.total = normOf(numbers);
   return result;
 }
 

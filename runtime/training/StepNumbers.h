@@ -11,7 +11,7 @@
 namespace pipec {
 
 /// The norm of each parameter's gradient by the number of the parameter, in the model's order, and
-/// under -1 - k the loss of micro-batch k if it is not finite.
+/// under -1 - k the loss of micro-batch k, at least if it is not finite.
 using StepNumbers = std::map<int64_t, at::Tensor>;
 
 struct StepNorm {
@@ -23,6 +23,11 @@ struct StepNorm {
 /// LibTorch's exceptions.
 llvm::Expected<StepNorm> judge(const StepNumbers &numbers, bool skipsNan,
                                const std::function<std::string(size_t parameter)> &nameOf);
+
+/// The norm of all gradients, as judge() finds it.
+at::Tensor normOf(const StepNumbers &numbers);
+/// Whether all numbers are finite, as one flag on their device: the host does not wait.
+at::Tensor allFinite(const StepNumbers &numbers);
 
 /// Steps in a row that were not finite.
 class SkippedSteps {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ir/support/Error.h"
+#include "runtime/Device.h"
 
 #include <ATen/core/ivalue.h>
 
@@ -21,7 +22,8 @@ public:
 
   /// Gives `value` to all members and returns those of all members, in the order of the group's
   /// ranks. Waits for the slowest member. Tensors are handed over by reference: their memory must
-  /// not change afterwards. Errors: the one given to abort.
+  /// not change afterwards. Devices: a value is given in the order of work of the caller's current
+  /// stream, and may be used on the current streams of all. Errors: the one given to abort.
   virtual llvm::Expected<std::vector<c10::IValue>> gather(size_t group, size_t rank,
                                                           c10::IValue value) = 0;
 
@@ -32,7 +34,8 @@ public:
   virtual void reset() = 0;
 };
 
-/// Between ranks that are threads of one process.
-std::unique_ptr<Collectives> makeInProcessCollectives(std::vector<std::vector<size_t>> groups);
+/// Between ranks that are threads of one process. `devices`: one per rank.
+std::unique_ptr<Collectives> makeInProcessCollectives(std::vector<std::vector<size_t>> groups,
+                                                      std::vector<std::shared_ptr<Device>> devices);
 
 } // namespace pipec

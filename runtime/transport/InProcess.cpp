@@ -101,7 +101,7 @@ public:
     queue.changed.notify_all();
     const Device &from = *devices_.at(queue.lane.from);
     Device &to = *devices_.at(queue.lane.to);
-    if (from.where().is_cpu() && to.where().is_cpu())
+    if (!from.hasStreams() && !to.hasStreams())
       return std::move(message.value);
     return guardTorch(ExitCode::Other, "taking", [&] {
       to.waitFor(message.ready);

@@ -1,3 +1,4 @@
+#include "ir/TorchError.h"
 #include "llvm/ADT/STLExtras.h"
 #include "runtime/transport/Collectives.h"
 
@@ -14,20 +15,29 @@ namespace {
 struct Meeting {
   std::vector<size_t> ranks;
   std::vector<c10::IValue> values;
+  std::vector<Fence> ready; // of each value, in its rank's stream
   size_t given = 0, fetched = 0;
 };
 
 class InProcessCollectives : public Collectives {
 public:
-  explicit InProcessCollectives(std::vector<std::vector<size_t>> groups) {
+  InProcessCollectives(std::vector<std::vector<size_t>> groups,
+                       std::vector<std::shared_ptr<Device>> devices)
+      : devices_(std::move(devices)) {
     for (std::vector<size_t> &ranks : groups)
-      meetings_.push_back({std::move(ranks), {}, 0, 0});
-    for (Meeting &meeting : meetings_)
+      meetings_.push_back({std::move(ranks), {}, {}, 0, 0});
+    for (Meeting &meeting : meetings_) {
       meeting.values.resize(meeting.ranks.size());
+      meeting.ready.resize(meeting.ranks.size());
+    }
   }
 
   llvm::Expected<std::vector<c10::IValue>> gather(size_t group, size_t rank,
                                                   c10::IValue value) override {
+    Fence ready;
+    if (llvm::Error error = guardTorchVoid(ExitCode::Other, "a collective",
+                                           [&] { ready = devices_.at(rank)->mark(); }))
+      return std::move(error);
     std::unique_lock<std::mutex> lock(mutex_);
     Meeting &meeting = meetings_.at(group);
     const size_t size = meeting.ranks.size();
@@ -37,18 +47,23 @@ public:
     if (error_)
       return makeError(error_->code, error_->message, error_->help);
     meeting.values.at(member) = std::move(value);
+    meeting.ready.at(member) = std::move(ready);
     if (++meeting.given == size)
       changed_.notify_all();
     changed_.wait(lock, [&] { return error_ || meeting.given == size; });
     if (error_)
       return makeError(error_->code, error_->message, error_->help);
     std::vector<c10::IValue> all = meeting.values;
+    const std::vector<Fence> fences = meeting.ready;
     if (++meeting.fetched == size) {
       for (c10::IValue &each : meeting.values)
         each = c10::IValue();
       meeting.given = meeting.fetched = 0;
       changed_.notify_all();
     }
+    lock.unlock();
+    if (llvm::Error error = receive(meeting.ranks, rank, fences, all))
+      return std::move(error);
     return all;
   }
 
@@ -70,6 +85,22 @@ public:
   }
 
 private:
+  /// Makes the values of other members usable on the current stream.
+  llvm::Error receive(const std::vector<size_t> &ranks, size_t rank,
+                      const std::vector<Fence> &fences, std::vector<c10::IValue> &all) {
+    Device &to = *devices_.at(rank);
+    return guardTorchVoid(ExitCode::Other, "a collective", [&] {
+      for (size_t i = 0; i < ranks.size(); ++i) {
+        const Device &from = *devices_.at(ranks[i]);
+        if (ranks[i] == rank || (!from.hasStreams() && !to.hasStreams()))
+          continue;
+        to.waitFor(fences[i]);
+        all[i] = to.bring(std::move(all[i]), from);
+      }
+    });
+  }
+
+  std::vector<std::shared_ptr<Device>> devices_; // per rank
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Meeting> meetings_;
@@ -78,8 +109,10 @@ private:
 
 } // namespace
 
-std::unique_ptr<Collectives> makeInProcessCollectives(std::vector<std::vector<size_t>> groups) {
-  return std::make_unique<InProcessCollectives>(std::move(groups));
+std::unique_ptr<Collectives>
+makeInProcessCollectives(std::vector<std::vector<size_t>> groups,
+                         std::vector<std::shared_ptr<Device>> devices) {
+  return std::make_unique<InProcessCollectives>(std::move(groups), std::move(devices));
 }
 
 } // namespace pipec

@@ -3,6 +3,7 @@
     train_grid.py                  pairs of schedules, stages, micro-batches and recompute, each at least once per model
     train_grid.py --all [MODEL...] every combination
     train_grid.py --table FILE     also writes a row per combination
+    train_grid.py --device DEVICE  with "test" or "test:any" of a test build, the order of streams is checked, too; needs a GPU: "cuda"
 
 Each cell trains two steps with momentum and compares the gradients of the last step and all weights and buffers with
 `pipe-run MODEL.pt --train`. Bits must be equal; where a weight is tied over stages, its sum is made in another order, and everything may
@@ -78,6 +79,7 @@ class TrainGrid(e2e.Case):
     def test(self):
         arguments = list(e2e.NAMES)
         file = arguments.pop(arguments.index("--table") + 1) if "--table" in arguments else None
+        self.device = arguments.pop(arguments.index("--device") + 1) if "--device" in arguments else "cpu"
         names = [name for name in arguments if not name.startswith("--")] or list(training_models.MODELS)
         rows = cells(names, "--all" in arguments)
         self.made = {}
@@ -89,7 +91,7 @@ class TrainGrid(e2e.Case):
                     self.pipec(0, "pipe-compile", model, "--train", "--stages", stages, "--inputs", batch, "--cost", "analytic", "--schedule", "1f1b",
                                "--recompute", recompute, "-o", f"{name}.{stages}.{recompute}.pipe", "--force")
             for micro in MICRO_BATCHES:
-                self.pipec(0, "pipe-run", model, "--train", "--inputs", batch, "--microbatches", micro, *OPTIMIZER, "--emit-grads",
+                self.pipec(0, "pipe-run", model, "--train", "--inputs", batch, "--microbatches", micro, *OPTIMIZER, *self.on(), "--emit-grads",
                            f"{name}.{micro}.grads.pt", "--output", f"{name}.{micro}.state.pt", "--force")
         with ThreadPoolExecutor(2) as pool:
             found = list(pool.map(self.one, rows))
@@ -103,11 +105,15 @@ class TrainGrid(e2e.Case):
               file=sys.stderr)
         self.assertFalse(wrong, "\n".join(wrong))
 
+    def on(self):
+        """The reference is on the same kind of device: a GPU rounds differently."""
+        return ["--device", self.device] if self.device.startswith("cuda") else []
+
     def one(self, row):
         name, stages, recompute, schedule, micro = row
         out = "-".join(map(str, row))
         done = e2e.run("pipe-run", f"{name}.{stages}.{recompute}.pipe", "--train", "--inputs", self.made[name][1], "--microbatches", micro, "--schedule",
-                       schedule, *OPTIMIZER, "--emit-grads", f"{out}.grads.pt", "--output", f"{out}.state.pt", "--force")
+                       schedule, "--device", self.device, *OPTIMIZER, "--emit-grads", f"{out}.grads.pt", "--output", f"{out}.state.pt", "--force")
         if done.code:
             return f"wrong: exit {done.code}: {done.err.strip()}"
         worst = None

@@ -10,10 +10,17 @@
 namespace pipec {
 namespace {
 
+std::vector<std::shared_ptr<Device>> cpus(size_t ranks) {
+  std::vector<std::shared_ptr<Device>> devices;
+  for (size_t rank = 0; rank < ranks; ++rank)
+    devices.push_back(take(makeDevice("cpu")));
+  return devices;
+}
+
 TEST(Collectives, EveryMemberGetsAllValuesInTheOrderOfRanks) {
   constexpr int kCalls = 500;
   const std::vector<size_t> members = {1, 4, 6};
-  const std::unique_ptr<Collectives> all = makeInProcessCollectives({{0, 9}, members});
+  const std::unique_ptr<Collectives> all = makeInProcessCollectives({{0, 9}, members}, cpus(10));
   std::vector<std::thread> threads;
   std::atomic<int> right = 0;
   for (size_t rank : members)
@@ -33,7 +40,7 @@ TEST(Collectives, EveryMemberGetsAllValuesInTheOrderOfRanks) {
 }
 
 TEST(Collectives, AnAbortEndsAWait) {
-  const std::unique_ptr<Collectives> all = makeInProcessCollectives({{0, 1}});
+  const std::unique_ptr<Collectives> all = makeInProcessCollectives({{0, 1}}, cpus(2));
   ErrorText got{ExitCode::Success, "", ""};
   std::thread waiting([&] { got = errorOf(all->gather(0, 0, int64_t(1))); });
   all->abort({ExitCode::OutOfMemory, "rank 1 has no memory", ""});

@@ -5,9 +5,13 @@
 #include "runtime/RandomKey.h"
 #include "runtime/Reference.h"
 #include "tests/runtime/SmallPipeline.h"
+#include "tests/runtime/SmallTraining.h"
 #include "tests/support/Matchers.h"
 
 #include <ATen/ATen.h>
+#include <ATen/record_function.h>
+
+#include <atomic>
 
 namespace pipec {
 namespace {
@@ -81,6 +85,77 @@ TEST_F(Cuda, KeyedDrawsRepeat) {
   at::Tensor first = draw(1);
   EXPECT_TRUE(at::equal(first, draw(1)));
   EXPECT_FALSE(at::equal(first, draw(2)));
+}
+
+/// Schedules with whole and split backwards, recomputation, shared weights sent and copied.
+TEST_F(Cuda, TrainingHasTheBitsOfTheUnsplitModel) {
+  for (const Training &how :
+       {Training{"1f1b", {"cuda:0"}}, Training{"zb-h1", {"cuda:0"}, Tie::Mode::Replicate},
+        Training{"interleaved-1f1b", {"cuda:0"}, Tie::Mode::Transmit, RecomputeChoice::Always},
+        Training{"zb-v", {"cuda:0"}, Tie::Mode::Replicate, RecomputeChoice::Always}}) {
+    std::string model;
+    auto pipeline = Pipeline::load(compileTrained(how, &model), runTrained(how));
+    ASSERT_TRUE(succeeded(pipeline));
+    ReferenceOptions plain;
+    plain.microBatches = 4;
+    plain.device = "cuda:0";
+    auto reference = Reference::load(model, plain);
+    ASSERT_TRUE(succeeded(reference));
+    ASSERT_TRUE(succeeded(reference->train(*runTrained(how).training)));
+    for (int step = 0; step < 3; ++step) {
+      auto expected = reference->step(trainingBatch());
+      auto actual = pipeline->step(trainingBatch());
+      ASSERT_TRUE(succeeded(expected));
+      ASSERT_TRUE(succeeded(actual));
+      EXPECT_NEAR(expected->loss, actual->loss, 1e-6 * std::abs(expected->loss)) << how.schedule;
+    }
+    // The sum of the shared weight is made in another order.
+    EXPECT_TRUE(
+        compare(reference->gradients().ivalue(), pipeline->gradients().ivalue(), 1e-4, 1e-6).equal)
+        << how.schedule;
+  }
+}
+
+std::atomic<int64_t> hostWaits = 0;
+
+/// Operators that return a number to the host, or a size that depends on data.
+std::unique_ptr<at::ObserverContext> noteHostWait(const at::RecordFunction &function) {
+  for (const char *name : {"aten::_local_scalar_dense", "aten::nonzero", "aten::equal"})
+    if (function.name() == std::string_view(name) && !function.inputs().empty() &&
+        function.inputs().back().isTensor() && function.inputs().back().toTensor().is_cuda())
+      ++hostWaits;
+  return nullptr;
+}
+
+/// A rank looks once whether all is finite; the caller reads the loss and the norm.
+TEST_F(Cuda, TheHostWaitsOncePerRankAndStep) {
+  const Training how{"1f1b", {"cuda:0"}};
+  auto pipeline = Pipeline::load(compileTrained(how), runTrained(how));
+  ASSERT_TRUE(succeeded(pipeline));
+  ASSERT_TRUE(succeeded(pipeline->step(trainingBatch())));
+  hostWaits = 0;
+  const at::CallbackHandle handle = at::addGlobalCallback(at::RecordFunctionCallback(&noteHostWait)
+                                                              .needsInputs(true)
+                                                              .scopes({at::RecordScope::FUNCTION}));
+  EXPECT_TRUE(succeeded(pipeline->step(trainingBatch())));
+  at::removeCallback(handle);
+  EXPECT_EQ(hostWaits, 4 + 2);
+}
+
+/// Dropout and attention with dropout, drawn again as for a recompute.
+TEST_F(Cuda, DrawsOfOperatorsWithoutGeneratorRepeat) {
+  const std::vector<int64_t> inOrder;
+  const at::Tensor x = at::ones({2, 4, 64, 32}, at::kCUDA);
+  auto draw = [&](uint64_t microBatch) {
+    RandomScope scope({7, 1, microBatch}, inOrder);
+    return std::vector<at::Tensor>{std::get<0>(at::native_dropout(x, 0.5, true)),
+                                   at::scaled_dot_product_attention(x, x, x, {}, 0.5)};
+  };
+  const std::vector<at::Tensor> first = draw(0), again = draw(0), other = draw(1);
+  for (size_t i = 0; i < first.size(); ++i) {
+    EXPECT_TRUE(at::equal(first[i], again[i])) << i;
+    EXPECT_FALSE(at::equal(first[i], other[i])) << i;
+  }
 }
 
 TEST_F(Cuda, AGpuThatIsNotThereIsAUsageError) {

@@ -110,9 +110,9 @@ TEST(StepNumbers, SkippedStepsInARow) {
 TEST(GradientNorm, ClipsAllByOneFactor) {
   std::vector<at::Tensor> gradients = {at::full({1}, 3.0), at::Tensor(), at::full({1}, 4.0)};
   const at::Tensor total = totalNorm({gradientNorm(gradients[0]), gradientNorm(gradients[2])});
-  clipGradients(gradients, total, 10);
+  clipGradients(gradients, clipFactor(total, 10));
   EXPECT_EQ(gradients[0].item<float>(), 3);
-  clipGradients(gradients, total, 1);
+  clipGradients(gradients, clipFactor(total, 1));
   EXPECT_NEAR(gradients[0].item<float>(), 0.6, 1e-6);
   EXPECT_NEAR(gradients[2].item<float>(), 0.8, 1e-6);
 }

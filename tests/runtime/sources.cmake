@@ -7,9 +7,13 @@ list(APPEND PIPEC_RUNTIME_SOURCES
   runtime/RankThreadsTest.cpp
   runtime/ReferenceTest.cpp
   runtime/SmallPipeline.cpp
+  runtime/SmallTraining.cpp
   support/TestModels.cpp
   runtime/CudaTest.cpp
   runtime/TransportConformance.cpp
   runtime/FailedCallsTest.cpp
   runtime/TrainingSettingsTest.cpp
-  runtime/CollectivesTest.cpp)
+  runtime/CollectivesTest.cpp
+  runtime/StreamOrderTest.cpp
+  support/streams/StreamDevice.cpp
+  support/streams/StreamMonitor.cpp)

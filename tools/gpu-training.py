@@ -1,0 +1,84 @@
+"""Part of tools/gpu-check: trains small models in stages and unsplit on one device, compares their gradients, and times both in turn. BIN WORK [DEVICE]"""
+import json
+import os
+import statistics
+import subprocess
+import sys
+
+import torch
+
+TURNS, STEPS, WARMUP = 3, 12, 4
+LIMIT = 1e-4  # relative L2 of gradients: kernels of a GPU may add in an order that changes
+
+
+def run(*command):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{os.path.basename(str(command[0]))} {command[1]}: {done.stderr.strip() or done.stdout.strip()}")
+    return done.stdout
+
+
+def distance(expected, actual):
+    """None: equal bits; else the largest relative L2 distance of two dicts of tensors."""
+    if set(expected) != set(actual):
+        raise RuntimeError(f"gradients of other names: {sorted(set(expected) ^ set(actual))[:4]}")
+    worst = None
+    for name, a in expected.items():
+        if not torch.equal(a, actual[name]):
+            a, b = a.double(), actual[name].double()
+            worst = max(worst or 0.0, ((a - b).norm() / (a.norm() + 1e-30)).item())
+    return worst
+
+
+def train(bin, what, batch, device, grads, *options, steps=2):
+    """Milliseconds of a step, and the report."""
+    out = run(f"{bin}/pipe-run", what, "--train", "--inputs", batch, "--microbatches", 4, "--device", device, "--optimizer", "adamw,lr=0.001",
+              "--clip-norm", 1, "--steps", steps, "--emit-grads", grads, "--force", "--json", *options)
+    lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    times = [line["step_ms"] for line in lines if "step" in line and isinstance(line.get("step_ms"), (int, float))]
+    return statistics.median(times[WARMUP:] or times), lines[-1]
+
+
+def check(bin, work, device, name, model, batch, stages, recompute):
+    artifact = f"{work}/{name}.{stages}.{recompute}.pipe"
+    run(f"{bin}/pipe-compile", model, "--train", "--stages", stages, "--inputs", batch, "--cost", "analytic", "--schedule", "1f1b", "--recompute",
+        recompute, "-o", artifact, "--force")
+    expected, actual = f"{work}/{name}.expected.pt", f"{work}/{name}.actual.pt"
+    train(bin, model, batch, device, expected)
+    worst = None
+    for schedule in ("1f1b", "zb-h1"):
+        train(bin, artifact, batch, device, actual, "--schedule", schedule)
+        worst = max(filter(None, (worst, distance(torch.load(expected), torch.load(actual)))), default=None)
+    turns = [(train(bin, model, batch, device, expected, steps=STEPS)[0], train(bin, artifact, batch, device, actual, steps=STEPS))
+             for _ in range(TURNS)]
+    unsplit = statistics.median(turn[0] for turn in turns)
+    staged = statistics.median(turn[1][0] for turn in turns)
+    actions = 4 * stages * (3 if recompute == "always" else 2)  # F and B, and R
+    peak = max(turns[-1][1][1].get("peak_memory_bytes", [0]))
+    say = "equal bits" if worst is None else f"within {worst:.0e}"
+    line = (f"unsplit {unsplit:8.3f} ms   staged {staged:8.3f} ms   ratio {staged / unsplit:.3f}   {1000 * staged / actions:7.1f} us per action   "
+            f"peak {peak / 2**20:.0f} MiB   gradients {say}")
+    if worst is not None and worst > LIMIT:
+        raise RuntimeError(line)
+    return line
+
+
+def main(bin, work, device="cuda:0"):
+    sys.path.insert(0, "tests/support")
+    import training_models
+    print(f"trainings on {device}, 4 micro-batches, 1f1b and zb-h1: medians over {TURNS} turns of {STEPS - WARMUP} steps each", flush=True)
+    os.chdir(work)
+    failed = 0
+    for name in training_models.MODELS:
+        model, batch = training_models.save(name)
+        for stages, recompute in ((1, "never"), (2, "never"), (4, "never"), (4, "always")):
+            what = f"  {name:11} {stages} stages{', recomputed' if recompute == 'always' else '':13}"
+            try:
+                print(f"{what} {check(bin, work, device, name, model, batch, stages, recompute)}", flush=True)
+            except RuntimeError as error:
+                failed += 1
+                print(f"{what} FAILED: {error}", flush=True)
+    return 1 if failed else 0
+
+
+sys.exit(main(*sys.argv[1:]))
