@@ -37,6 +37,9 @@ public:
   /// Makes the stage print nothing and warn of nothing. Call before the first run.
   void silence();
 
+  /// Lets `edit` change the operators that run() runs. Call before the first run.
+  void rewrite(llvm::function_ref<void(torch::jit::Block &)> edit);
+
   /// Whether the stage may draw random numbers that concurrent runs on other threads would change.
   bool mayUseGenerator() const;
 

@@ -16,6 +16,7 @@ set_tests_properties(e2e-zoo e2e-training-zoo PROPERTIES RESOURCE_LOCK zoo)
 pipec_e2e_test(e2e-train-runs e2e/train_runs.py)
 pipec_e2e_test(e2e-train-losses e2e/train_losses.py)
 pipec_e2e_test(e2e-train-precision e2e/train_precision.py)
+pipec_e2e_test(e2e-train-norms e2e/train_norms.py)
 pipec_e2e_test(e2e-train-grid e2e/train_grid.py)
 # How batches, micro-batches, memory and devices that do not fit are refused; nested values in C++.
 pipec_e2e_test(e2e-first-calls e2e/first_calls.py)
