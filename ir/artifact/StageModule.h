@@ -2,12 +2,14 @@
 #pragma once
 
 #include "ir/plan/Plan.h"
+#include "llvm/ADT/STLExtras.h"
 
 #include <ATen/core/ivalue.h>
 
 #include <memory>
 
 namespace torch::jit {
+struct Block;
 struct Module;
 }
 
