@@ -11,7 +11,7 @@
 namespace torch::jit {
 struct Block;
 struct Module;
-}
+} // namespace torch::jit
 
 namespace pipec {
 
