@@ -82,7 +82,11 @@ llvm::Expected<TrainedStep> Pipeline::Impl::step(std::vector<BatchParts> batches
   data.clipNorm = options.clipNorm;
   data.keepsGradients = options.keepGradients;
   data.skipsNan = options.onNan == OnNan::Skip;
-  llvm::Error error = endCall(runBatches(batches, stats));
+  llvm::Error error = runBatches(batches, stats);
+  for (auto &executor : core->executors)
+    if (!error)
+      error = executor->updateNorms();
+  error = endCall(std::move(error));
   core->data.first = 0;
   core->data.isLast = true;
   if (error)

@@ -4,6 +4,7 @@
 #include "ir/TorchError.h"
 #include "ir/autograd/GradSum.h"
 #include "ir/values/Values.h"
+#include "runtime/training/DeferredNorm.h"
 #include "runtime/training/Freeze.h"
 #include "runtime/training/LossCount.h"
 #include "runtime/training/RootScale.h"
@@ -31,11 +32,16 @@ llvm::Error Pipeline::Impl::startTraining(const TrainingOptions &options) {
   llvm::Expected<std::vector<bool>> isFrozen = frozen(options.freeze, names);
   if (!isFrozen)
     return isFrozen.takeError();
+  size_t norms = 0;
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     core->executors[s]->setPrecision(options.precision);
+    if (options.batchNorm == BatchNorm::Deferred)
+      norms += core->executors[s]->deferNorms();
     core->trainings.push_back(std::make_unique<StageTraining>(*core->executors[s], plan.stages[s],
                                                               trained.whyWhole[s].empty()));
   }
+  if (options.batchNorm == BatchNorm::Deferred && norms == 0)
+    return noBatchNorm();
   std::vector<std::vector<size_t>> owned(plan.stages.size());
   for (size_t p = 0; p < trained.parameters.size(); ++p)
     for (const PortRef &use : trained.parameters[p].uses) {

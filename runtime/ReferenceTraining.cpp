@@ -10,9 +10,11 @@
 #include "ir/batch/TensorSpecs.h"
 #include "ir/plan/LossLeaf.h"
 #include "ir/values/Values.h"
+#include "runtime/ReferenceNorms.h"
 #include "runtime/StateCopy.h"
 #include "runtime/ThreadSettings.h"
 #include "runtime/training/Autocast.h"
+#include "runtime/training/DeferredNorm.h"
 #include "runtime/training/Freeze.h"
 #include "runtime/training/GradientNorm.h"
 #include "runtime/training/LossCount.h"
@@ -64,6 +66,8 @@ llvm::Error Reference::train(const TrainingOptions &options) {
       training->tensors[i].tensor.requires_grad_(false);
       training->tensors.erase(training->tensors.begin() + static_cast<int64_t>(i));
     }
+  if (options.batchNorm == BatchNorm::Deferred && training->norms.defer(*impl_->module) == 0)
+    return noBatchNorm();
   if (llvm::Error error = training->rates.set(options.learningRates, options.steps))
     return error;
   if (!options.optimizer.empty()) {
@@ -206,15 +210,19 @@ llvm::Expected<TrainedStep> Reference::stepOnce(BatchParts &parts, StepStats *st
   double count = 0; // of a loss that is a pair
   training.gradients.assign(training.tensors.size(), at::Tensor());
   training.kept.clear();
+  training.norms.beginStep();
   int64_t busyNs = 0;
   const auto start = std::chrono::steady_clock::now();
   for (size_t k = 0; k < parts.inputs.size(); ++k) {
+    training.norms.beginMicroBatch(*impl.module);
+    NormCalls norms;
     llvm::Expected<c10::IValue> value = [&] {
       const AutocastScope autocast(training.options.precision);
       return impl.run(*impl.module, parts.inputs[k], k, &busyNs);
     }();
     if (!value)
       return withArguments(value.takeError(), impl.signature, parts.inputs[k]);
+    training.norms.note(norms.take());
     if (!training.loss && impl.options.microBatches == 1)
       describeResult(impl.signature, *value);
     llvm::Expected<std::vector<c10::IValue>> leaves = flattenOutputs(impl.signature, *value);
@@ -260,6 +268,7 @@ llvm::Expected<TrainedStep> Reference::stepOnce(BatchParts &parts, StepStats *st
   TrainedStep result;
   if (llvm::Error error = guardTorchError(ExitCode::Other, "ending the step", [&]() -> llvm::Error {
         c10::AutoGradMode noGrad(false);
+        training.norms.endStep();
         const bool isPair = training.loss->count.has_value();
         result.loss = totalLoss(losses, scales, isPair ? std::optional(count) : std::nullopt);
         const bool isCounted = !isPair || isUsableCount(count);

@@ -4,6 +4,7 @@
 #include "ir/autograd/ModelGradients.h"
 #include "ir/plan/LossLeaf.h"
 #include "runtime/ReferenceImpl.h"
+#include "runtime/ReferenceNorms.h"
 #include "runtime/training/LearningRates.h"
 #include "runtime/training/Optimizer.h"
 #include "runtime/training/StepNumbers.h"
@@ -17,6 +18,7 @@ struct ReferenceTraining {
   std::optional<Optimizer> optimizer;
   StepRates rates;
   SkippedSteps skipped;
+  ReferenceNorms norms;
   bool updating = false;          // an optimizer has begun and not ended
   std::optional<LossLeaves> loss; // known after the first micro-batch
   std::vector<bool> used;         // per tensor: some step gave it a gradient

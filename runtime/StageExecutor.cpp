@@ -57,6 +57,7 @@ void StageExecutor::copyState() {
 }
 
 llvm::Error StageExecutor::restoreState() {
+  forgetNorms();
   if (!before_)
     return llvm::Error::success();
   llvm::Error error = guardTorchVoid(ExitCode::Other, title_ + ": restoring its state", [&] {
@@ -195,6 +196,7 @@ llvm::Expected<StageTape> StageExecutor::record(const RandomKey &key,
         copyState();
         if (writesInPlace_)
           renewState();
+        beginNorms();
         std::vector<TapedAttribute> attributes;
         attributes.reserve(plan_->attributes.size());
         for (size_t i = 0; i < plan_->attributes.size(); ++i)
@@ -203,6 +205,7 @@ llvm::Expected<StageTape> StageExecutor::record(const RandomKey &key,
         std::optional<RandomScope> random;
         if (!plan_->effects.randomOps.empty())
           random.emplace(key, plan_->effects.randomOps);
+        NormCalls norms;
         const AutocastScope autocast(precision_);
         llvm::Expected<StageTape> tape = StageTape::record(
             values, attributes, enteredWeights(attributes, uses),
@@ -211,6 +214,9 @@ llvm::Expected<StageTape> StageExecutor::record(const RandomKey &key,
             });
         if (!tape)
           return tape.takeError();
+        if (llvm::Error notes =
+                noteNorms(static_cast<int64_t>(key.microBatch), norms.take(), attributes))
+          return notes;
         busy.second = device_->mark();
         result.emplace(std::move(*tape));
         return llvm::Error::success();
@@ -218,6 +224,75 @@ llvm::Expected<StageTape> StageExecutor::record(const RandomKey &key,
   if (error)
     return std::move(error);
   return std::move(*result);
+}
+
+size_t StageExecutor::deferNorms() {
+  defersNorms_ = true;
+  size_t count = 0;
+  module_.rewrite([&](torch::jit::Block &block) { count = deferBatchNorms(block); });
+  return count;
+}
+
+/// Every micro-batch of a step counts from the same number.
+void StageExecutor::beginNorms() {
+  if (!defersNorms_)
+    return;
+  for (size_t a : written_) {
+    const c10::IValue &value = module_.attribute(a);
+    if (!countsBatches(plan_->attributes[a].name) || !value.isTensor())
+      continue;
+    const auto [before, isFirst] = countedBefore_.try_emplace(a);
+    if (isFirst)
+      before->second = value.toTensor().detach().clone();
+    else
+      at::Tensor(value.toTensor()).copy_(before->second);
+  }
+}
+
+/// A recompute notes the same calls again.
+llvm::Error StageExecutor::noteNorms(int64_t microBatch, std::vector<NormCall> calls,
+                                     llvm::ArrayRef<TapedAttribute> attributes) {
+  if (!defersNorms_)
+    return llvm::Error::success();
+  auto portOf = [&](const at::Tensor &tensor) -> std::optional<size_t> {
+    for (size_t a = 0; a < attributes.size(); ++a)
+      if (const c10::IValue &value = attributes[a].value;
+          value.isTensor() && value.toTensor().is_same(tensor))
+        return a;
+    return std::nullopt;
+  };
+  auto &noted = normCalls_[microBatch];
+  noted.clear();
+  for (NormCall &call : calls) {
+    const std::optional<size_t> mean = portOf(call.runningMean), var = portOf(call.runningVar);
+    if (!mean || !var)
+      return makeError(ExitCode::Usage,
+                       "--batch-norm deferred: expected running statistics that are buffers of the "
+                       "model, got computed ones",
+                       "--batch-norm per-micro-batch trains this model");
+    call.runningMean = call.runningVar = at::Tensor();
+    noted.push_back({{*mean, *var}, std::move(call)});
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error StageExecutor::updateNorms() {
+  if (!defersNorms_)
+    return llvm::Error::success();
+  return guardTorchVoid(ExitCode::Other, title_ + ": updating running statistics", [&] {
+    std::map<NormPorts, std::vector<NormCall>> byNorm;
+    for (const auto &[microBatch, calls] : normCalls_)
+      for (const auto &[ports, call] : calls)
+        byNorm[ports].push_back(call);
+    for (const auto &[ports, calls] : byNorm)
+      updateStatistics(module_.attribute(ports.first).toTensor(),
+                       module_.attribute(ports.second).toTensor(), calls);
+  });
+}
+
+void StageExecutor::forgetNorms() {
+  normCalls_.clear();
+  countedBefore_.clear();
 }
 
 } // namespace pipec

@@ -7,7 +7,9 @@
 #include "runtime/RandomKey.h"
 #include "runtime/StateCopy.h"
 #include "runtime/TrainingOptions.h"
+#include "runtime/training/DeferredNorm.h"
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -44,6 +46,12 @@ public:
   /// Of record() from now on.
   void setPrecision(Precision precision) { precision_ = precision; }
 
+  /// BatchNorm::Deferred from now on: returns how many batch norms the stage has. Call before the
+  /// first record(). updateNorms() ends a step, after all its backwards. Errors: BadArtifact for
+  /// statistics that are no attributes of the stage.
+  size_t deferNorms();
+  llvm::Error updateNorms();
+
   /// The state that the stage writes, by plan.effects.stateWrites; its memory is not copied.
   std::vector<c10::IValue> state() const;
   void setState(std::vector<c10::IValue> state);
@@ -56,7 +64,10 @@ public:
   /// The first forward of a call copies the state that the stage writes. keepState ends a
   /// successful call and drops the copy. restoreState ends a failed call and restores the state;
   /// the stage's stream must be idle. Errors: those of copying.
-  void keepState() { before_.reset(); }
+  void keepState() {
+    before_.reset();
+    forgetNorms();
+  }
   llvm::Error restoreState();
 
   /// Makes a value of another stream of the device usable on the current one.
@@ -73,6 +84,10 @@ private:
   std::shared_ptr<const EnteredWeights> enteredWeights(llvm::ArrayRef<TapedAttribute> attributes,
                                                        WeightUses uses);
   void copyState();
+  void beginNorms();
+  llvm::Error noteNorms(int64_t microBatch, std::vector<NormCall> calls,
+                        llvm::ArrayRef<TapedAttribute> attributes);
+  void forgetNorms();
   bool isStateApart() const;
   void renewState();
   /// Copies outputs that later micro-batches would change by writing the stage's state.
@@ -90,6 +105,12 @@ private:
   bool writesInPlace_ = false;
   std::shared_ptr<const EnteredWeights> weights_; // of the last tape
   Precision precision_ = Precision::Full;
+  bool defersNorms_ = false;
+  /// Of a step: the calls of each batch norm, by the attributes of its statistics, and what counted
+  /// its updates before the step.
+  using NormPorts = std::pair<size_t, size_t>;                               // mean, variance
+  std::map<int64_t, std::vector<std::pair<NormPorts, NormCall>>> normCalls_; // by micro-batch
+  std::map<size_t, at::Tensor> countedBefore_;                               // by attribute
   std::optional<StateCopy> before_; // of the call in progress
 };
 

@@ -20,6 +20,13 @@ enum class OnNan {
   Skip, // the weights stay as they are in this step
 };
 
+/// When batch norms update their running statistics. They normalise each micro-batch by its own
+/// statistics either way.
+enum class BatchNorm {
+  PerMicroBatch, // in each micro-batch, in order, as the unsplit model does
+  Deferred,      // once per step, from all its micro-batches together
+};
+
 /// What operators compute in. Weights, gradients and optimizer are float32 either way.
 enum class Precision {
   Full, // the model's own dtypes
@@ -41,6 +48,7 @@ struct TrainingOptions {
   /// Absent: Mean. A loss that is a pair (sum, count) is weighted by its counts and takes none.
   std::optional<LossReduction> reduction;
   Precision precision = Precision::Full;
+  BatchNorm batchNorm = BatchNorm::PerMicroBatch;
   OnNan onNan = OnNan::Stop;
   int64_t mostSkipped = 0; // OnNan::Skip: this many steps in a row fail; 0: no limit
   std::string lossOutput; // of a reference: the path of the loss, or of sum and count with a comma,

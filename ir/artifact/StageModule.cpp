@@ -168,6 +168,11 @@ llvm::Error StageModule::prepare() {
 
 void StageModule::silence() { removePrints(impl_->graph->block()); }
 
+void StageModule::rewrite(llvm::function_ref<void(jit::Block &)> edit) {
+  edit(*impl_->graph->block());
+  impl_->code.reset();
+}
+
 bool StageModule::mayUseGenerator() const {
   return anyNodeInside(impl_->graph->block(), pipec::mayUseGenerator);
 }

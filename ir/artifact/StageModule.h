@@ -2,14 +2,16 @@
 #pragma once
 
 #include "ir/plan/Plan.h"
+#include "llvm/ADT/STLExtras.h"
 
 #include <ATen/core/ivalue.h>
 
 #include <memory>
 
 namespace torch::jit {
+struct Block;
 struct Module;
-}
+} // namespace torch::jit
 
 namespace pipec {
 
@@ -36,6 +38,9 @@ public:
 
   /// Makes the stage print nothing and warn of nothing. Call before the first run.
   void silence();
+
+  /// Lets `edit` change the operators that run() runs. Call before the first run.
+  void rewrite(llvm::function_ref<void(torch::jit::Block &)> edit);
 
   /// Whether the stage may draw random numbers that concurrent runs on other threads would change.
   bool mayUseGenerator() const;

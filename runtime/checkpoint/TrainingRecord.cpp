@@ -32,6 +32,11 @@ const Setting kSettings[] = {
      [](const TrainingRecord &record) {
        return std::string(record.options.precision == Precision::Bf16 ? "bf16" : "f32");
      }},
+    {"batch_norm", "--batch-norm",
+     [](const TrainingRecord &record) {
+       return std::string(record.options.batchNorm == BatchNorm::Deferred ? "deferred"
+                                                                          : "per-micro-batch");
+     }},
     {"microbatches", "--microbatches",
      [](const TrainingRecord &record) { return std::to_string(record.microBatches); }},
     {"threads", "--threads",

@@ -18,6 +18,7 @@ pipec_e2e_test(e2e-train-losses e2e/train_losses.py)
 pipec_e2e_test(e2e-evaluation e2e/evaluation.py)
 pipec_e2e_test(e2e-checkpoints e2e/checkpoints.py)
 pipec_e2e_test(e2e-train-precision e2e/train_precision.py)
+pipec_e2e_test(e2e-train-norms e2e/train_norms.py)
 pipec_e2e_test(e2e-train-grid e2e/train_grid.py)
 # How batches, micro-batches, memory and devices that do not fit are refused; nested values in C++.
 pipec_e2e_test(e2e-first-calls e2e/first_calls.py)

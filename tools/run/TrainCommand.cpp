@@ -84,6 +84,12 @@ StringOption
                    "finite, or skip the update of such a step, but stop at the N-th in a row "
                    "(default: stop)"),
           cl::value_desc("stop|skip[:N]"), cl::init("stop"), cl::cat(category));
+StringOption batchNorm(
+    "batch-norm",
+    cl::desc("with --train: batch norms update their running statistics in each micro-batch, or "
+             "deferred: once per step, from all its micro-batches together (default: "
+             "per-micro-batch)"),
+    cl::value_desc("per-micro-batch|deferred"), cl::init("per-micro-batch"), cl::cat(category));
 StringOption precision(
     "precision",
     cl::desc("with --train: what operators compute in. bf16: bfloat16 where PyTorch's autocast has "
@@ -177,6 +183,7 @@ void noteOptions(llvm::json::Object &options, int64_t count) {
   options["train"] = true;
   options["steps"] = count;
   options["on_nan"] = onNan.getValue();
+  options["batch_norm"] = batchNorm.getValue();
   options["precision"] = precision.getValue();
   options["accumulate"] = accumulate.getValue().value;
   options["presplit"] = presplit.getValue();
@@ -316,11 +323,11 @@ llvm::Error sayComplete(int64_t done, int64_t count) {
 
 llvm::Expected<bool> TrainCommand::isWanted(bool hasInputs, bool replaces) {
   cl::Option *const ofTraining[] = {
-      &targets,  &data,      &batch,        &epochs,     &shuffle,
-      &steps,    &optimizer, &lrSchedule,   &clipNorm,   std::addressof(freeze),
-      &onNan,    &reduction, &loss,         &lossOutput, &emitGrads,
-      &evalData, &evalEvery, &evalArtifact, &accumulate, &presplit,
-      &precision};
+      &targets,   &data,      &batch,        &epochs,     &shuffle,
+      &steps,     &optimizer, &lrSchedule,   &clipNorm,   std::addressof(freeze),
+      &onNan,     &reduction, &loss,         &lossOutput, &emitGrads,
+      &evalData,  &evalEvery, &evalArtifact, &accumulate, &presplit,
+      &precision, &batchNorm};
   std::vector<const cl::Option *> all(std::begin(ofTraining), std::end(ofTraining));
   llvm::append_range(all, TrainCheckpoints::options());
   for (const cl::Option *option : all)
@@ -379,6 +386,9 @@ llvm::Expected<bool> TrainCommand::isWanted(bool hasInputs, bool replaces) {
   if (reduction != "mean" && reduction != "sum")
     return failf(ExitCode::Usage, "--loss-reduction: expected mean or sum, got {}",
                  reduction.getValue());
+  if (batchNorm != "per-micro-batch" && batchNorm != "deferred")
+    return failf(ExitCode::Usage, "--batch-norm: expected per-micro-batch or deferred, got {}",
+                 batchNorm.getValue());
   if (llvm::Error error = checkPrecision())
     return std::move(error);
   return true;
@@ -395,6 +405,7 @@ llvm::Expected<TrainingOptions> TrainCommand::options() {
   options.freeze = freeze;
   if (given(reduction))
     options.reduction = reduction == "sum" ? LossReduction::Sum : LossReduction::Mean;
+  options.batchNorm = batchNorm == "deferred" ? BatchNorm::Deferred : BatchNorm::PerMicroBatch;
   options.precision = precision == "bf16" ? Precision::Bf16 : Precision::Full;
   options.onNan = nan->first;
   options.mostSkipped = nan->second;
