@@ -10,6 +10,7 @@
 #include "ir/artifact/Discharge.h"
 #include "ir/artifact/LineDifference.h"
 #include "ir/artifact/Relink.h"
+#include "ir/support/Try.h"
 #include "ir/text/CanonicalText.h"
 #include "passes/PassManager.h"
 #include "passes/analysis/TopLevel.h"
@@ -102,10 +103,7 @@ llvm::Expected<bool> splitOnce(AnyModel &model, const PassManagerOptions &option
 /// in a tuple can be split only once the tuple is gone. The source was split as often as its
 /// compilation could, which its tree of outputs shows.
 llvm::Expected<Model> readBack(const std::string &path, const Signature &expected) {
-  llvm::Expected<Model> imported = importModel(path, expected.method);
-  if (!imported)
-    return imported.takeError();
-  AnyModel model = std::move(*imported);
+  AnyModel model = TRY(importModel(path, expected.method));
   PassManagerOptions options;
   options.checkHonesty = false;
   PassManager manager(options);
@@ -115,10 +113,8 @@ llvm::Expected<Model> readBack(const std::string &path, const Signature &expecte
     return changed.takeError();
   OutputTree outputs = treeToCompare(expected);
   for (bool more = true; more && !(std::get<Model>(model).signature.outputs == outputs);) {
-    llvm::Expected<bool> changed = splitOnce(model, options);
-    if (!changed)
-      return changed.takeError();
-    more = *changed;
+    bool changed = TRY(splitOnce(model, options));
+    more = changed;
   }
   return std::get<Model>(std::move(model));
 }
@@ -186,34 +182,30 @@ llvm::Expected<MergeReport> mergeArtifact(const std::string &directory, const st
                                           bool force) {
   if (llvm::Error error = checkMergeOutput(output, force))
     return std::move(error);
-  llvm::Expected<Artifact> artifact = openArtifact(directory);
-  if (!artifact)
-    return artifact.takeError();
-  llvm::Expected<Relinked> stages = linked(*artifact);
-  if (!stages)
-    return stages.takeError();
-  if (llvm::Error error = checkArgumentTypes(stages->model))
+  Artifact artifact = TRY(openArtifact(directory));
+  Relinked stages = TRY(linked(artifact));
+  if (llvm::Error error = checkArgumentTypes(stages.model))
     return std::move(error);
   if (llvm::Error error = guardTorchVoid(ExitCode::Internal, "sharing tied weights",
-                                         [&] { shareTies(stages->model, artifact->plan); }))
+                                         [&] { shareTies(stages.model, artifact.plan); }))
     return std::move(error);
   NewFile file(output);
   if (file.error())
     return cannotWriteMerged(output, file.error());
-  if (llvm::Error error = emitModel(stages->model, file))
+  if (llvm::Error error = emitModel(stages.model, file))
     return std::move(error);
   if (file.error())
     return cannotWriteMerged(output, file.error());
   if (llvm::Error error = guardTorchError(ExitCode::Internal, "reading the merged model back",
-                                          [&] { return compareWithStages(file.path(), *stages); }))
+                                          [&] { return compareWithStages(file.path(), stages); }))
     return std::move(error);
   MergeReport report;
-  report.operators = topLevelOf(stages->model).operators.size();
-  report.weights = stages->model.attributes.size();
+  report.operators = topLevelOf(stages.model).operators.size();
+  report.weights = stages.model.attributes.size();
   std::error_code ignored;
   report.bytes = static_cast<int64_t>(fs::file_size(file.path(), ignored));
-  report.warnings = artifact->warnings;
-  report.plan = std::move(artifact->plan);
+  report.warnings = artifact.warnings;
+  report.plan = std::move(artifact.plan);
   if (llvm::Error error = publishMerged(file, output, force))
     return std::move(error);
   return report;

@@ -7,6 +7,7 @@
 #include "ir/support/Json.h"
 #include "ir/support/Llvm.h"
 #include "ir/support/ShownStream.h"
+#include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "llvm/Support/raw_ostream.h"
 #include "tools/ArtifactCase.h"
@@ -120,10 +121,8 @@ llvm::Error checkAgainst(ArtifactCheck &check) {
             "no difference from " + against.getValue());
     return llvm::Error::success();
   }
-  llvm::Expected<Compiler> compiler = Compiler::load(against);
-  if (!compiler)
-    return compiler.takeError();
-  llvm::Expected<std::vector<Finding>> findings = compiler->compareWith(artifact);
+  Compiler compiler = TRY(Compiler::load(against));
+  llvm::Expected<std::vector<Finding>> findings = compiler.compareWith(artifact);
   if (!findings)
     return withContext(findings.takeError(), "--against");
   addStep(check, "against", std::move(*findings),
@@ -135,12 +134,10 @@ llvm::Error checkCase(ArtifactCheck &check) {
   llvm::Expected<ArtifactCase> recorded = readCase(caseOption);
   if (!recorded)
     return withContext(recorded.takeError(), "--case");
-  llvm::Expected<Artifact> opened = openArtifactPlan(artifact);
-  if (!opened)
-    return opened.takeError();
-  const bool samePipec = opened->plan.toolVersion == recorded->toolVersion;
+  Artifact opened = TRY(openArtifactPlan(artifact));
+  const bool samePipec = opened.plan.toolVersion == recorded->toolVersion;
   std::string context = "--case";
-  if (opened->plan.sourceDigest != recorded->sourceDigest) {
+  if (opened.plan.sourceDigest != recorded->sourceDigest) {
     const std::string what =
         samePipec ? std::string("another model, or with this one compiled with other options")
                   : fmt::format("another source or another pipec ({})", recorded->toolVersion);

@@ -9,6 +9,7 @@
 #include "ir/artifact/LineDifference.h"
 #include "ir/artifact/Relink.h"
 #include "ir/support/Sha256.h"
+#include "ir/support/Try.h"
 #include "ir/text/CanonicalText.h"
 #include "ir/text/ContentText.h"
 #include "llvm/ADT/STLExtras.h"
@@ -268,26 +269,24 @@ llvm::Expected<std::optional<SourceDifference>> compareWithSource(const std::str
                                                                   const Plan &plan,
                                                                   const SourceRecord &source,
                                                                   ReadBack large) {
-  llvm::Expected<Relinked> linked = relink(directory, plan, source.weights,
-                                           large == ReadBack::Ends ? source.stable.get() : nullptr);
-  if (!linked)
-    return linked.takeError();
+  Relinked linked = TRY(relink(directory, plan, source.weights,
+                               large == ReadBack::Ends ? source.stable.get() : nullptr));
   using Result = std::optional<SourceDifference>;
-  if (std::optional<size_t> line = firstDifferentLine(source.lines, linked->lines))
+  if (std::optional<size_t> line = firstDifferentLine(source.lines, linked.lines))
     return Result({"",
-                   "the stages are not the source: " + firstDifference(source.lines, linked->lines),
+                   "the stages are not the source: " + firstDifference(source.lines, linked.lines),
                    line});
   llvm::Expected<Result> weight = guardTorch(ExitCode::Internal, "comparing weights",
-                                             [&] { return compareWeights(source, *linked); });
+                                             [&] { return compareWeights(source, linked); });
   if (!weight || *weight)
     return weight;
-  if (linked->digest != source.digest)
-    return Result({"", "expected digest " + source.digest + ", got " + linked->digest, {}});
-  if (llvm::Error error = discharge(plan, linked->stages, &source.wholeNumberOps))
+  if (linked.digest != source.digest)
+    return Result({"", "expected digest " + source.digest + ", got " + linked.digest, {}});
+  if (llvm::Error error = discharge(plan, linked.stages, &source.wholeNumberOps))
     return Result({"", describe(std::move(error)).message, {}});
-  if (llvm::Error error = compareOrder(plan, *linked))
+  if (llvm::Error error = compareOrder(plan, linked))
     return Result({"", describe(std::move(error)).message, {}});
-  if (llvm::Error error = comparePlan(plan, *linked, source))
+  if (llvm::Error error = comparePlan(plan, linked, source))
     return Result({"", describe(std::move(error)).message, {}});
   return Result();
 }
