@@ -66,14 +66,14 @@ void shareTies(Model &model, const Plan &plan) {
     const std::vector<int64_t> memory = storageIds(tensors);
     std::map<std::string, std::pair<ptrdiff_t, c10::IValue>> byContent; // sharers, the copy
     for (size_t i = 0; i < tied.size(); ++i) {
-      auto &[sharers, copy] = byContent[contentText(tied[i]->value, Objects::ByState)];
+      auto &[sharers, copy] = byContent[contentText(tied[i]->value, Detail::Exact)];
       if (const ptrdiff_t count = llvm::count(memory, memory[i]); count > sharers) {
         sharers = count;
         copy = tied[i]->value;
       }
     }
     for (Attribute *attribute : tied)
-      attribute->value = byContent.at(contentText(attribute->value, Objects::ByState)).second;
+      attribute->value = byContent.at(contentText(attribute->value, Detail::Exact)).second;
   }
 }
 
@@ -128,8 +128,8 @@ llvm::Error compareMergedWeights(const Relinked &stages, const Model &merged) {
   for (const Attribute &attribute : merged.attributes) {
     const std::string content = contentText(attribute.value);
     actual[attribute.name] = attributeLine(attribute.name, attribute.kind, content);
-    if (holdsObject(attribute.value))
-      objects[attribute.name] = contentText(attribute.value, Objects::ByState);
+    if (hasExactText(attribute.value))
+      objects[attribute.name] = contentText(attribute.value, Detail::Exact);
     for (const std::string &name : attribute.otherNames) // other names of an attribute that the
                                                          // graph no longer reads
       actual[name] = attributeLine(name, attribute.kind, content);

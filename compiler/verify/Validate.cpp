@@ -173,12 +173,13 @@ SourceDifference otherWeight(const std::string &name, const std::string &expecte
           std::nullopt};
 }
 
-/// The lines of weights, whose digest plans hold, say of an object its type only.
-std::optional<SourceDifference> compareObjects(const SourceRecord &source, const Relinked &linked) {
+/// The lines of weights, whose digest plans hold, say of an object its type only, and of an empty
+/// list nothing.
+std::optional<SourceDifference> compareExactly(const SourceRecord &source, const Relinked &linked) {
   for (const auto &[name, weight] : source.weights) {
-    if (!holdsObject(weight.value))
+    if (!hasExactText(weight.value))
       continue;
-    const std::string expected = contentText(weight.value, Objects::ByState);
+    const std::string expected = contentText(weight.value, Detail::Exact);
     auto found = linked.objects.find(name);
     if (found == linked.objects.end() || found->second != expected)
       return otherWeight(name, name + " " + expected,
@@ -197,7 +198,7 @@ std::optional<SourceDifference> compareWeights(const SourceRecord &source, const
   for (const auto &[name, line] : linked.weights)
     if (!source.weights.count(name))
       return otherWeight(name, "", line);
-  return compareObjects(source, linked);
+  return compareExactly(source, linked);
 }
 
 /// The linked stages have the source's order again, by what the plan says of it: may what stages

@@ -73,19 +73,6 @@ llvm::Expected<ValueTree> ValueTree::tensor(const TensorView &view) {
 
 llvm::Error ValueTree::write(const std::string &path) const { return writeValue(path, *value_); }
 
-llvm::Expected<std::string> viewableDtype(const at::Tensor &tensor) {
-  llvm::Expected<std::string> dtype = dtypeText(tensor.scalar_type());
-  if (dtype && tensor.layout() != at::kStrided)
-    return refuseWith(Refusal::NoTextForm, "a tensor of layout " + c10::str(tensor.layout()));
-  return dtype;
-}
-
-llvm::Expected<at::Tensor> plainTensor(const at::Tensor &tensor) {
-  return guardTorch(ExitCode::Other, "copying a tensor to the CPU", [&] {
-    return tensor.detach().cpu().resolve_conj().resolve_neg().contiguous();
-  });
-}
-
 llvm::Error ValueTree::forEachTensor(llvm::function_ref<void(const TensorView &)> visit) const {
   llvm::Error first = llvm::Error::success();
   pipec::forEachTensor(*value_, [&](const at::Tensor &tensor) {
