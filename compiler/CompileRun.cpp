@@ -8,6 +8,7 @@
 #include "compiler/verify/CompareGradients.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/schedule/Program.h"
+#include "ir/support/Try.h"
 #include "ir/support/Version.h"
 #include "ir/support/Words.h"
 #include "passes/analysis/TopLevel.h"
@@ -72,20 +73,14 @@ CompileRun::CompileRun(const std::string &path, const CompileOptions &options,
       frontEnd_(path, options, dumps_, phases_, hook_->passes()) {}
 
 llvm::Error CompileRun::compile(ArtifactWriter &writer) {
-  llvm::Expected<Staged> staged = stage();
-  if (!staged)
-    return staged.takeError();
-  if (llvm::Error error = writeStages(*staged, writer))
+  Staged staged = TRY(stage());
+  if (llvm::Error error = writeStages(staged, writer))
     return error;
-  Plan plan = planOf(staged->model);
+  Plan plan = planOf(staged.model);
   if (loss_) {
-    llvm::Expected<TrainingPlan> training =
-        trainingPlanOf(staged->model, plan, *loss_, path_, frontEnd_.sourceMode());
-    if (!training)
-      return training.takeError();
-    plan.training = std::move(*training);
+    plan.training = TRY(trainingPlanOf(staged.model, plan, *loss_, path_, frontEnd_.sourceMode()));
   }
-  if (llvm::Error error = prove(*staged, plan, writer))
+  if (llvm::Error error = prove(staged, plan, writer))
     return error;
   if (llvm::Error error = planning_.placeStages(plan, report_))
     return error;
@@ -110,29 +105,25 @@ llvm::Expected<CompileRun::Staged> CompileRun::stage() {
   if (!options_.dumpDir.empty())
     if (llvm::Error error = dumps_.prepare(options_.replaceDumps))
       return std::move(error);
-  llvm::Expected<Source> source = frontEnd_.study();
-  if (!source)
-    return source.takeError();
-  if (llvm::Error error = findLoss(source->model.signature))
+  Source source = TRY(frontEnd_.study());
+  if (llvm::Error error = findLoss(source.model.signature))
     return std::move(error);
-  if (llvm::Error error = plan(*source))
+  if (llvm::Error error = plan(source))
     return std::move(error);
   phases_.begin("cutting");
-  SourceRecord record = recordSource(source->model);
-  decisions_ = std::move(source->model.answers.decisions);
+  SourceRecord record = recordSource(source.model);
+  decisions_ = std::move(source.model.answers.decisions);
   if (!options_.dumpDir.empty() || !options_.printAfter.empty()) {
     finish(record); // the following passes need its text
-    source->model.sourceDigest = record.digest;
+    source.model.sourceDigest = record.digest;
   }
   phases_.end("record the source");
-  llvm::Expected<StagedModel> staged = cut(std::move(source->model));
-  if (!staged)
-    return staged.takeError();
-  report_.notes.insert(report_.notes.end(), staged->notes.begin(), staged->notes.end());
-  report_.results = std::move(source->study.results);
-  report_.sizeLinks = std::move(source->study.sizeLinks);
-  report_.warnings.insert(report_.warnings.end(), staged->warnings.begin(), staged->warnings.end());
-  return Staged{std::move(*staged), std::move(source->study.runs), std::move(record)};
+  StagedModel staged = TRY(cut(std::move(source.model)));
+  report_.notes.insert(report_.notes.end(), staged.notes.begin(), staged.notes.end());
+  report_.results = std::move(source.study.results);
+  report_.sizeLinks = std::move(source.study.sizeLinks);
+  report_.warnings.insert(report_.warnings.end(), staged.warnings.begin(), staged.warnings.end());
+  return Staged{std::move(staged), std::move(source.study.runs), std::move(record)};
 }
 
 llvm::Error CompileRun::plan(Source &source) {
@@ -140,22 +131,15 @@ llvm::Error CompileRun::plan(Source &source) {
     return llvm::Error::success();
   std::optional<std::vector<size_t>> given;
   if (planning_.trainsAsCut(source.model)) {
-    llvm::Expected<std::vector<size_t>> cuts = givenCuts(source.model);
-    if (!cuts)
-      return cuts.takeError();
-    given = std::move(*cuts);
+    given = TRY(givenCuts(source.model));
   }
-  llvm::Expected<bool> known = planning_.findCosts(source.model, source.inputs, report_);
+  bool known = TRY(planning_.findCosts(source.model, source.inputs, report_));
   if (!known)
-    return known.takeError();
-  if (!*known)
     return llvm::Error::success();
   phases_.end(planning_.isMeasured() ? "measure costs" : "estimate costs");
   phases_.begin("planning the cuts");
-  llvm::Expected<bool> planned = planning_.planCuts(source.model, given, report_);
-  if (!planned)
-    return planned.takeError();
-  if (*planned)
+  bool planned = TRY(planning_.planCuts(source.model, given, report_));
+  if (planned)
     phases_.end("plan the cuts");
   return llvm::Error::success();
 }
@@ -302,32 +286,29 @@ llvm::Error CompileRun::proveGradients(const std::vector<ExampleRun> &runs, Plan
   if (!loss_)
     return llvm::Error::success();
   phases_.begin("comparing gradients");
-  llvm::Expected<ComparedGradients> compared =
-      compareGradients(path_, frontEnd_.sourceMode(), writer.directory(), plan, loss_->loss, runs);
-  if (!compared)
-    return compared.takeError();
+  ComparedGradients compared =
+      TRY(compareGradients(path_, frontEnd_.sourceMode(), writer.directory(), plan, loss_->loss, runs));
   const size_t whole =
-      llvm::count_if(compared->whyWhole, [](const std::string &why) { return !why.empty(); });
+      llvm::count_if(compared.whyWhole, [](const std::string &why) { return !why.empty(); });
   report_.tested.push_back(fmt::format("the loss and {} have the same bits as the source's, in {}, "
                                        "with split backwards in the first",
-                                       counted(compared->gradients, "gradient"),
-                                       countedRuns(runs)));
-  if (compared->tied > 0)
+                                       counted(compared.gradients, "gradient"), countedRuns(runs)));
+  if (compared.tied > 0)
     report_.tested.back() += fmt::format("; {} summed over several stages: equal within 1e-6",
-                                         counted(compared->tied, "gradient"));
-  for (size_t s = 0; s < compared->whyWhole.size() && whole > 0; ++s)
-    if (!compared->whyWhole[s].empty())
+                                         counted(compared.tied, "gradient"));
+  for (size_t s = 0; s < compared.whyWhole.size() && whole > 0; ++s)
+    if (!compared.whyWhole[s].empty())
       report_.notes.push_back(
-          fmt::format("stage {} cannot split its backward: {}", s, compared->whyWhole[s]));
-  plan.training->whyWhole = compared->whyWhole;
-  if (compared->gradients == 0)
+          fmt::format("stage {} cannot split its backward: {}", s, compared.whyWhole[s]));
+  plan.training->whyWhole = compared.whyWhole;
+  if (compared.gradients == 0)
     return makeError(ExitCode::Usage,
                      "--train: expected a loss that has gradients, got one that no parameter of "
                      "the model leads to",
                      "turn requires_grad of the parameters on before saving the model, and compute "
                      "the loss with gradients");
-  report_.warnings.insert(report_.warnings.end(), compared->warnings.begin(),
-                          compared->warnings.end());
+  report_.warnings.insert(report_.warnings.end(), compared.warnings.begin(),
+                          compared.warnings.end());
   phases_.end("compare gradients");
   return llvm::Error::success();
 }
@@ -348,11 +329,9 @@ llvm::Error CompileRun::writePlan(Plan &plan, ArtifactWriter &writer) {
     return withContext(program.takeError(), "--schedule");
   if (llvm::Error error = emitPlan(plan, *schedule, writer))
     return error;
-  llvm::Expected<Plan> readBack = readBackPlan(writer.directory(), plan);
-  if (!readBack)
-    return readBack.takeError();
+  Plan readBack = TRY(readBackPlan(writer.directory(), plan));
   phases_.end("write the plan and read it back");
-  report_.plan = std::move(*readBack);
+  report_.plan = std::move(readBack);
   return planning_.forecast(report_, *schedule);
 }
 

@@ -2,6 +2,7 @@
 #include "compiler/Compiler.h"
 #include "ir/artifact/ArtifactDir.h"
 #include "ir/artifact/Manifest.h"
+#include "ir/support/Try.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 #include <filesystem>
@@ -38,18 +39,16 @@ Compiled::Compiled(Compiled &&) = default;
 Compiled::~Compiled() = default;
 
 llvm::Error Compiled::save(const std::string &dir, bool force) const {
-  llvm::Expected<ArtifactWriter> writer = ArtifactWriter::create(dir, force);
-  if (!writer)
-    return writer.takeError();
-  if (llvm::Error error = copyFiles(files_->directory(), writer->directory()))
+  ArtifactWriter writer = TRY(ArtifactWriter::create(dir, force));
+  if (llvm::Error error = copyFiles(files_->directory(), writer.directory()))
     return error;
-  if (llvm::Error error = writer->writeManifest())
+  if (llvm::Error error = writer.writeManifest())
     return error;
   // The proof holds for the files as they were at the end of the compile.
-  if (manifestOf(writer->directory()) != manifestOf(files_->directory()))
+  if (manifestOf(writer.directory()) != manifestOf(files_->directory()))
     return failf(ExitCode::IO, "{}: the copies differ from the files in {}", dir,
                  files_->directory());
-  return writer->publish();
+  return writer.publish();
 }
 
 } // namespace pipec

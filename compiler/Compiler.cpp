@@ -5,6 +5,7 @@
 #include "compiler/GivenSchedule.h"
 #include "ir/TorchError.h"
 #include "ir/support/PeakMemory.h"
+#include "ir/support/Try.h"
 #include "ir/support/WriteFile.h"
 #include "ir/torchfile/JoinLoss.h"
 
@@ -63,12 +64,10 @@ llvm::Error traceInto(const std::string &path, const CompileOptions &options,
 /// left.
 llvm::Expected<std::string> reproduce(const std::string &path, const CompileOptions &options,
                                       const InternalOptions &internal, const ErrorText &text) {
-  llvm::Expected<Reproducer> made = beginReproducer(path, options, internal.command, text);
-  if (!made)
-    return made.takeError();
-  if (llvm::Error failed = traceInto(path, options, internal, made->directory()))
+  Reproducer made = TRY(beginReproducer(path, options, internal.command, text));
+  if (llvm::Error failed = traceInto(path, options, internal, made.directory()))
     return std::move(failed);
-  return made->publish();
+  return made.publish();
 }
 
 llvm::Error withReproducer(llvm::Error error, const std::string &path,
@@ -94,21 +93,17 @@ llvm::Expected<Result> compileInto(const std::string &path, const CompileOptions
                      fmt::format("--dump-ir: expected a directory outside the artifact, got {}",
                                  options.dumpDir),
                      "choose a path outside the artifact");
-  llvm::Expected<CompileOptions> agreed = withScheduleTable(options);
-  if (!agreed)
-    return agreed.takeError();
-  llvm::Expected<ArtifactWriter> writer = ArtifactWriter::create(target, force);
-  if (!writer)
-    return writer.takeError();
-  CompileRun run(path, *agreed, internal);
+  CompileOptions agreed = TRY(withScheduleTable(options));
+  ArtifactWriter writer = TRY(ArtifactWriter::create(target, force));
+  CompileRun run(path, agreed, internal);
   if (llvm::Error error = guardTorchError(ExitCode::Internal, "compiling", [&] {
-        if (llvm::Error failed = run.compile(*writer))
+        if (llvm::Error failed = run.compile(writer))
           return failed;
-        return publish ? run.publish(*writer) : llvm::Error::success();
+        return publish ? run.publish(writer) : llvm::Error::success();
       }))
-    return withReproducer(std::move(error), path, *agreed, internal);
+    return withReproducer(std::move(error), path, agreed, internal);
   run.report().peakMemoryBytes = peakMemoryBytes();
-  return Result{std::move(run.report()), std::move(*writer)};
+  return Result{std::move(run.report()), std::move(writer)};
 }
 
 /// How the artifact was compiled. The plan names the method of a joined model only.
@@ -136,28 +131,20 @@ llvm::Expected<CompileOptions> optionsFor(const Plan &plan, const InternalOption
 /// Compares an artifact with its possible source.
 llvm::Error compareSource(const std::string &path, const Artifact &artifact,
                           const InternalOptions &internal, std::vector<Finding> &findings) {
-  llvm::Expected<CompileOptions> options = optionsFor(artifact.plan, internal);
-  if (!options)
-    return options.takeError();
-  llvm::Expected<std::vector<NormaliseAgain>> ways = waysToNormalise(artifact.plan);
-  if (!ways)
-    return ways.takeError();
-  for (const NormaliseAgain &how : *ways) {
+  const CompileOptions options = TRY(optionsFor(artifact.plan, internal));
+  std::vector<NormaliseAgain> ways = TRY(waysToNormalise(artifact.plan));
+  for (const NormaliseAgain &how : ways) {
     CompileReport ignored;
     PassDumps dumps;
     Phases phases(ignored);
-    llvm::Expected<Model> model = FrontEnd(path, *options, dumps, phases).normalise(how);
-    if (!model)
-      return model.takeError();
-    llvm::Expected<std::optional<Finding>> found = compareModel(artifact, *model);
-    if (!found)
-      return found.takeError();
-    if (!*found) {
+    Model model = TRY(FrontEnd(path, options, dumps, phases).normalise(how));
+    std::optional<Finding> found = TRY(compareModel(artifact, model));
+    if (!found) {
       findings.clear();
       return llvm::Error::success();
     }
     if (findings.empty()) // of the way that the compile took
-      findings.push_back(**found);
+      findings.push_back(*found);
   }
   if (!decisionsAreNumbers(artifact.plan))
     return llvm::Error::success();
@@ -193,20 +180,15 @@ Compiler::~Compiler() = default;
 
 llvm::Expected<CompileReport> Compiler::compile(const CompileOptions &options,
                                                 const std::string &outDir, bool force) {
-  llvm::Expected<Result> result =
-      compileInto(impl_->path, options, impl_->internal, outDir, force, true);
-  if (!result)
-    return result.takeError();
-  return std::move(result->report);
+  Result result = TRY(compileInto(impl_->path, options, impl_->internal, outDir, force, true));
+  return std::move(result.report);
 }
 
 llvm::Expected<Compiled> Compiler::compile(const CompileOptions &options) {
-  llvm::Expected<Result> result =
-      compileInto(impl_->path, options, impl_->internal, scratchTarget(), false, false);
-  if (!result)
-    return result.takeError();
-  return Compiled(std::move(result->report),
-                  std::make_unique<ArtifactWriter>(std::move(result->files)));
+  Result result =
+      TRY(compileInto(impl_->path, options, impl_->internal, scratchTarget(), false, false));
+  return Compiled(std::move(result.report),
+                  std::make_unique<ArtifactWriter>(std::move(result.files)));
 }
 
 llvm::Error Compiler::trace(const CompileOptions &options, const std::string &directory) {
@@ -214,12 +196,10 @@ llvm::Error Compiler::trace(const CompileOptions &options, const std::string &di
 }
 
 llvm::Expected<std::vector<Finding>> Compiler::compareWith(const std::string &artifact) {
-  llvm::Expected<Artifact> opened = openArtifact(artifact);
-  if (!opened)
-    return opened.takeError();
+  Artifact opened = TRY(openArtifact(artifact));
   std::vector<Finding> findings;
   if (llvm::Error error = guardTorchError(ExitCode::Internal, "comparing with the model", [&] {
-        return compareSource(impl_->path, *opened, impl_->internal, findings);
+        return compareSource(impl_->path, opened, impl_->internal, findings);
       }))
     return std::move(error);
   return findings;

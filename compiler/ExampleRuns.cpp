@@ -11,6 +11,7 @@
 #include "ir/batch/SizeTrust.h"
 #include "ir/batch/TrialSpecs.h"
 #include "ir/plan/PlanNames.h"
+#include "ir/support/Try.h"
 #include "ir/values/Values.h"
 #include "llvm/ADT/StringExtras.h"
 #include "passes/analysis/OperatorFacts.h"
@@ -57,10 +58,8 @@ bool mayTryOtherSizes(const Model &model) {
 llvm::Expected<std::vector<ExampleRun>> runsOf(const CutTrial &trial, const Signature &signature) {
   std::vector<ExampleRun> runs;
   for (const Experiment *experiment : trial.experiments()) {
-    llvm::Expected<std::vector<Values>> leaves = leavesOf(signature, *experiment);
-    if (!leaves)
-      return leaves.takeError();
-    runs.push_back({false, trial.samplesOf(*experiment), experiment->calls, std::move(*leaves)});
+    std::vector<Values> leaves = TRY(leavesOf(signature, *experiment));
+    runs.push_back({false, trial.samplesOf(*experiment), experiment->calls, std::move(leaves)});
   }
   return runs;
 }
@@ -83,9 +82,7 @@ llvm::Error addExample(Signature &signature, const Values &example, ModelRunner 
   llvm::Expected<std::vector<c10::IValue>> results = run({ownCopies(example)});
   if (!results)
     return withArguments(results.takeError(), signature, example);
-  llvm::Expected<Values> leaves = flattenOutputs(signature, results->front());
-  if (!leaves)
-    return leaves.takeError();
+  Values leaves = TRY(flattenOutputs(signature, results->front()));
   if (!decidesAlike(example))
     return makeError(ExitCode::Usage,
                      "the model runs other operators on it than on the first example, because "
@@ -93,17 +90,15 @@ llvm::Error addExample(Signature &signature, const Values &example, ModelRunner 
                      "compile one artifact per example");
   int64_t samples = 0;
   if (isCut(signature)) {
-    llvm::Expected<int64_t> size = batchSize(signature, example);
-    if (!size)
-      return size.takeError();
-    samples = *size;
+    int64_t size = TRY(batchSize(signature, example));
+    samples = size;
     if (!signature.batchSymbolic && samples != signature.batchSize)
       return failf(ExitCode::Usage,
                    "expected {} samples as in the first example (the model's constants fix the "
                    "batch), got {}",
                    signature.batchSize, samples);
   }
-  SizeRun other{ownCopies(example), std::move(*leaves)};
+  SizeRun other{ownCopies(example), std::move(leaves)};
   widen(signature, other, samples);
   runs.push_back({true, {samples}, {std::move(other.inputs)}, {std::move(other.leaves)}});
   return llvm::Error::success();
@@ -136,17 +131,13 @@ llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode
   options.trustsSizes = holdsAny(model, mayRunForEverAtOtherSizes);
   options.writesState =
       llvm::any_of(model.attributes, [](const Attribute &one) { return one.written; });
-  llvm::Expected<BatchDiscovery> found = discoverBatch(model.signature, inputs, options, runAll);
-  if (!found)
-    return found.takeError();
-  llvm::append_range(model.notes, found->notes);
-  llvm::append_range(model.warnings, found->warnings);
+  BatchDiscovery found = TRY(discoverBatch(model.signature, inputs, options, runAll));
+  llvm::append_range(model.notes, found.notes);
+  llvm::append_range(model.warnings, found.warnings);
   noteState(model);
-  llvm::Expected<std::vector<ExampleRun>> runs = runsOf(found->trial, model.signature);
-  if (!runs)
-    return runs.takeError();
+  std::vector<ExampleRun> runs = TRY(runsOf(found.trial, model.signature));
   for (size_t k = 1; k < examples.size(); ++k)
-    if (llvm::Error error = addExample(model.signature, examples[k], run, decidesAlike, *runs))
+    if (llvm::Error error = addExample(model.signature, examples[k], run, decidesAlike, runs))
       return withContext(std::move(error), fmt::format("example {}", k + 1));
   std::vector<SizeRun> others;
   if (mayTryOtherSizes(model))
@@ -155,8 +146,8 @@ llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode
   const int64_t samples =
       model.signature.batchSymbolic ? kVariedSamples : model.signature.batchSize;
   for (SizeRun &other : others)
-    runs->push_back({true, {samples}, {std::move(other.inputs)}, {std::move(other.leaves)}});
-  return ExampleStudy{std::move(*runs), std::move(found->results),
+    runs.push_back({true, {samples}, {std::move(other.inputs)}, {std::move(other.leaves)}});
+  return ExampleStudy{std::move(runs), std::move(found.results),
                       examples.size() > 1 ? sizeLinks(model.signature, examples) : ""};
 }
 

@@ -10,6 +10,7 @@
 #include "ir/batch/FixedBatch.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/plan/PlanNames.h"
+#include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "ir/text/CanonicalText.h"
 #include "ir/torchfile/JoinLoss.h"
@@ -92,15 +93,13 @@ llvm::Expected<Model> FrontEnd::flatten(TypeAnswers answers) {
   if (llvm::Error error = checkNames(options_))
     return std::move(error);
   phases_.begin("reading the model");
-  llvm::Expected<Model> imported =
-      importModel(path_, options_.loss.empty() ? options_.method : kLossMethod, sourceMode());
-  if (!imported)
-    return imported.takeError();
-  imported->mode = options_.mode;
-  imported->answers = std::move(answers);
+  Model imported =
+      TRY(importModel(path_, options_.loss.empty() ? options_.method : kLossMethod, sourceMode()));
+  imported.mode = options_.mode;
+  imported.answers = std::move(answers);
   phases_.end("import");
   phases_.begin("normalising the model");
-  AnyModel model = std::move(*imported);
+  AnyModel model = std::move(imported);
   if (llvm::Error error = runPasses(frontPipeline(options_), model).takeError())
     return std::move(error);
   // Before anything runs, because inputs that a run writes must be copies.
@@ -113,10 +112,8 @@ llvm::Expected<std::vector<c10::IValue>> FrontEnd::exampleInputs(const Model &mo
                                                                  const std::string &inputs) const {
   if (inputs.empty())
     return std::vector<c10::IValue>{};
-  llvm::Expected<Arguments> arguments = argumentsFromOption(inputs);
-  if (!arguments)
-    return arguments.takeError();
-  return bindArguments(model.signature, argumentTypes(model), *arguments);
+  Arguments arguments = TRY(argumentsFromOption(inputs));
+  return bindArguments(model.signature, argumentTypes(model), arguments);
 }
 
 llvm::Expected<std::vector<Values>> FrontEnd::allExamples(const Model &model,
@@ -206,11 +203,9 @@ llvm::Expected<Model> FrontEnd::normalise(const NormaliseAgain &how) {
 llvm::Expected<ExampleStudy> FrontEnd::runExample(Model &model,
                                                   const std::vector<c10::IValue> &inputs,
                                                   DecidesAlike decidesAlike) {
-  llvm::Expected<std::vector<bool>> given = applyBatchDims(model.signature, options_.batchDims);
-  if (!given)
-    return given.takeError();
+  std::vector<bool> given = TRY(applyBatchDims(model.signature, options_.batchDims));
   if (options_.inputs.empty()) {
-    assumeBatchFirst(model.signature, *given);
+    assumeBatchFirst(model.signature, given);
     model.notes.push_back("without --inputs, merge rules are not tested: tensors are concatenated "
                           "along dimension 0, other results become lists");
     if (llvm::Error error = giveMerges(model.signature, options_.merges))
@@ -221,53 +216,45 @@ llvm::Expected<ExampleStudy> FrontEnd::runExample(Model &model,
                                  {ResultCheck::Equal::NotTried, "no example inputs"}),
         ""};
   }
-  llvm::Expected<std::vector<Values>> examples = allExamples(model, inputs);
-  if (!examples)
-    return examples.takeError();
+  std::vector<Values> examples = TRY(allExamples(model, inputs));
   phases_.begin("running the source on the example");
   llvm::Expected<ExampleStudy> study =
-      runSource(path_, sourceMode(), model, *examples, {*given, options_.merges}, decidesAlike,
+      runSource(path_, sourceMode(), model, examples, {given, options_.merges}, decidesAlike,
                 phases_.progress());
   if (!study)
     return study.takeError();
-  noteFixedBatch(model, inputs, *given);
+  noteFixedBatch(model, inputs, given);
   phases_.end("run the source on the example");
   return study;
 }
 
 llvm::Expected<Source> FrontEnd::study() {
-  llvm::Expected<Model> model = flatten();
-  if (!model)
-    return model.takeError();
+  Model model = TRY(flatten());
   if (options_.mode == Mode::Infer)
-    if (std::string note = noteOnTrainingMode(*model, options_.trainingFlag == TrainingFlag::False);
+    if (std::string note = noteOnTrainingMode(model, options_.trainingFlag == TrainingFlag::False);
         !note.empty())
-      model->notes.push_back(std::move(note));
-  llvm::Expected<std::vector<c10::IValue>> inputs = exampleInputs(*model, options_.inputs);
-  if (!inputs)
-    return inputs.takeError();
+      model.notes.push_back(std::move(note));
+  std::vector<c10::IValue> inputs = TRY(exampleInputs(model, options_.inputs));
   Model flat, simplified; // before and after decisions by types
   if (!options_.inputs.empty()) {
     phases_.begin("finding types by running the operators on the example");
-    flat = withOwnGraph(*model);
-    if (llvm::Error error = simplifyWithTypes(*model, *inputs))
+    flat = withOwnGraph(model);
+    if (llvm::Error error = simplifyWithTypes(model, inputs))
       return explained(
-          blameNormalForm(std::move(error), path_, sourceMode(), model->signature, *inputs), *model,
-          *inputs);
-    simplified = withOwnGraph(*model);
+          blameNormalForm(std::move(error), path_, sourceMode(), model.signature, inputs), model,
+          inputs);
+    simplified = withOwnGraph(model);
     phases_.end("infer types");
   }
   phases_.begin("writing and reading the normal form");
-  if (llvm::Error error = writeAndRead(*model))
+  if (llvm::Error error = writeAndRead(model))
     return std::move(error);
   phases_.end("normalise by writing and reading");
   auto decidesAlike = [&](llvm::ArrayRef<c10::IValue> others) {
     return simplifiesAlike(flat, simplified, others);
   };
-  llvm::Expected<ExampleStudy> found = runExample(*model, *inputs, decidesAlike);
-  if (!found)
-    return found.takeError();
-  return Source{std::move(*model), std::move(*inputs), std::move(*found)};
+  ExampleStudy found = TRY(runExample(model, inputs, decidesAlike));
+  return Source{std::move(model), std::move(inputs), std::move(found)};
 }
 
 } // namespace pipec

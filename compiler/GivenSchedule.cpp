@@ -1,6 +1,7 @@
 #include "compiler/GivenSchedule.h"
 
 #include "ir/schedule/TableCheck.h"
+#include "ir/support/Try.h"
 #include "ir/support/Words.h"
 
 namespace pipec {
@@ -51,16 +52,14 @@ llvm::Expected<CompileOptions> withScheduleTable(CompileOptions options) {
     const ErrorText text = describe(schedule.takeError());
     return makeError(ExitCode::Unreadable, "--schedule: " + text.message, text.help);
   }
-  llvm::Expected<TableShape> shape = shapeOfTable(*schedule, options.mode);
-  if (!shape)
-    return shape.takeError();
+  TableShape shape = TRY(shapeOfTable(*schedule, options.mode));
   if (llvm::Error error = agree(options.ranks, schedule->ranks.size(), "--ranks", "rank"))
     return std::move(error);
   if (llvm::Error error =
-          agree(options.microBatches, shape->microBatches, "--microbatches", "micro-batch"))
+          agree(options.microBatches, shape.microBatches, "--microbatches", "micro-batch"))
     return std::move(error);
   if (options.cuts.empty() || options.stages) // the number of stages of named cuts is known later
-    if (llvm::Error error = agree(options.stages, shape->stages, "--stages", "stage"))
+    if (llvm::Error error = agree(options.stages, shape.stages, "--stages", "stage"))
       return std::move(error);
   return std::move(options);
 }

@@ -8,6 +8,7 @@
 #include "ir/artifact/StageModule.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/support/Llvm.h"
+#include "ir/support/Try.h"
 #include "ir/torchfile/TorchFile.h"
 #include "ir/values/Values.h"
 #include "passes/analysis/AliasAnalysis.h"
@@ -27,17 +28,13 @@ namespace pipec {
 
 llvm::Expected<Model> importModel(const std::string &path, const std::string &method,
                                   const SourceMode &mode) {
-  llvm::Expected<torch::jit::Module> module = loadJoined(path, mode);
-  if (!module)
-    return module.takeError();
-  llvm::Expected<torch::jit::Method> found = methodOf(*module, path, method);
-  if (!found)
-    return found.takeError();
+  torch::jit::Module module = TRY(loadJoined(path, mode));
+  torch::jit::Method found = TRY(methodOf(module, path, method));
   return guardTorch(ExitCode::Unreadable, path + ": LibTorch cannot read method " + method, [&] {
     Model model;
-    model.graph = torch::jit::toGraphFunction(found->function()).graph()->copy();
-    model.signature = signatureOf(found->function().getSchema(), method);
-    model.self = module->_ivalue();
+    model.graph = torch::jit::toGraphFunction(found.function()).graph()->copy();
+    model.signature = signatureOf(found.function().getSchema(), method);
+    model.self = module._ivalue();
     return model;
   });
 }
@@ -169,18 +166,16 @@ struct SourceRunner::Impl {
     const bool isKnown = keepsState.has_value();
     if (keepsState == true)
       lock.unlock();
-    llvm::Expected<torch::jit::Module> module = loadSource(path, mode);
-    if (!module)
-      return module.takeError();
+    torch::jit::Module module = TRY(loadSource(path, mode));
     if (isQuiet)
-      removePrints(*module);
+      removePrints(module);
     if (!isKnown)
-      keepsState = anyNodeInside(*module, [&](torch::jit::Node *node) {
-        return mayWriteAnything(node) || callsForeignObject(node, *module);
+      keepsState = anyNodeInside(module, [&](torch::jit::Node *node) {
+        return mayWriteAnything(node) || callsForeignObject(node, module);
       });
-    if (lock.owns_lock() && !*keepsState && (isQuiet || !anyNodeInside(*module, isPrint)))
-      shared = *module;
-    return Copy{*module, *keepsState};
+    if (lock.owns_lock() && !*keepsState && (isQuiet || !anyNodeInside(module, isPrint)))
+      shared = module;
+    return Copy{module, *keepsState};
   }
 
   /// Runs the first job on `first`, the others on their own copies or on the shared one.

@@ -11,6 +11,7 @@
 #include "ir/artifact/Discharge.h"
 #include "ir/artifact/LineDifference.h"
 #include "ir/artifact/Relink.h"
+#include "ir/support/Try.h"
 #include "ir/text/CanonicalText.h"
 #include "passes/PassManager.h"
 #include "passes/analysis/TopLevel.h"
@@ -66,14 +67,14 @@ void shareTies(Model &model, const Plan &plan) {
     const std::vector<int64_t> memory = storageIds(tensors);
     std::map<std::string, std::pair<ptrdiff_t, c10::IValue>> byContent; // sharers, the copy
     for (size_t i = 0; i < tied.size(); ++i) {
-      auto &[sharers, copy] = byContent[contentText(tied[i]->value, Objects::ByState)];
+      auto &[sharers, copy] = byContent[contentText(tied[i]->value, Detail::Exact)];
       if (const ptrdiff_t count = llvm::count(memory, memory[i]); count > sharers) {
         sharers = count;
         copy = tied[i]->value;
       }
     }
     for (Attribute *attribute : tied)
-      attribute->value = byContent.at(contentText(attribute->value, Objects::ByState)).second;
+      attribute->value = byContent.at(contentText(attribute->value, Detail::Exact)).second;
   }
 }
 
@@ -103,10 +104,7 @@ llvm::Expected<bool> splitOnce(AnyModel &model, const PassManagerOptions &option
 /// in a tuple can be split only once the tuple is gone. The source was split as often as its
 /// compilation could, which its tree of outputs shows.
 llvm::Expected<Model> readBack(const std::string &path, const Signature &expected) {
-  llvm::Expected<Model> imported = importModel(path, expected.method);
-  if (!imported)
-    return imported.takeError();
-  AnyModel model = std::move(*imported);
+  AnyModel model = TRY(importModel(path, expected.method));
   PassManagerOptions options;
   options.checkHonesty = false;
   PassManager manager(options);
@@ -116,10 +114,8 @@ llvm::Expected<Model> readBack(const std::string &path, const Signature &expecte
     return changed.takeError();
   OutputTree outputs = treeToCompare(expected);
   for (bool more = true; more && !(std::get<Model>(model).signature.outputs == outputs);) {
-    llvm::Expected<bool> changed = splitOnce(model, options);
-    if (!changed)
-      return changed.takeError();
-    more = *changed;
+    bool changed = TRY(splitOnce(model, options));
+    more = changed;
   }
   return std::get<Model>(std::move(model));
 }
@@ -133,8 +129,8 @@ llvm::Error compareMergedWeights(const Relinked &stages, const Model &merged) {
   for (const Attribute &attribute : merged.attributes) {
     const std::string content = contentText(attribute.value);
     actual[attribute.name] = attributeLine(attribute.name, attribute.kind, content);
-    if (holdsObject(attribute.value))
-      objects[attribute.name] = contentText(attribute.value, Objects::ByState);
+    if (hasExactText(attribute.value))
+      objects[attribute.name] = contentText(attribute.value, Detail::Exact);
     for (const std::string &name : attribute.otherNames) // other names of an attribute that the
                                                          // graph no longer reads
       actual[name] = attributeLine(name, attribute.kind, content);
@@ -187,41 +183,35 @@ llvm::Expected<MergeReport> mergeArtifact(const std::string &directory, const st
                                           bool force, const std::string &checkpoint) {
   if (llvm::Error error = checkMergeOutput(output, force))
     return std::move(error);
-  llvm::Expected<Artifact> artifact = openArtifact(directory);
-  if (!artifact)
-    return artifact.takeError();
-  llvm::Expected<Relinked> stages = linked(*artifact);
-  if (!stages)
-    return stages.takeError();
+  Artifact artifact = TRY(openArtifact(directory));
+  Relinked stages = TRY(linked(artifact));
   if (!checkpoint.empty()) {
-    llvm::Expected<CheckpointValues> values = valuesOf(checkpoint, artifact->warnings);
-    if (!values)
-      return values.takeError();
-    if (llvm::Error error = fillStages(*stages, *values))
+    const CheckpointValues values = TRY(valuesOf(checkpoint, artifact.warnings));
+    if (llvm::Error error = fillStages(stages, values))
       return withContext(std::move(error), directory);
   }
-  if (llvm::Error error = checkArgumentTypes(stages->model))
+  if (llvm::Error error = checkArgumentTypes(stages.model))
     return std::move(error);
   if (llvm::Error error = guardTorchVoid(ExitCode::Internal, "sharing tied weights",
-                                         [&] { shareTies(stages->model, artifact->plan); }))
+                                         [&] { shareTies(stages.model, artifact.plan); }))
     return std::move(error);
   NewFile file(output);
   if (file.error())
     return cannotWriteMerged(output, file.error());
-  if (llvm::Error error = emitModel(stages->model, file))
+  if (llvm::Error error = emitModel(stages.model, file))
     return std::move(error);
   if (file.error())
     return cannotWriteMerged(output, file.error());
   if (llvm::Error error = guardTorchError(ExitCode::Internal, "reading the merged model back",
-                                          [&] { return compareWithStages(file.path(), *stages); }))
+                                          [&] { return compareWithStages(file.path(), stages); }))
     return std::move(error);
   MergeReport report;
-  report.operators = topLevelOf(stages->model).operators.size();
-  report.weights = stages->model.attributes.size();
+  report.operators = topLevelOf(stages.model).operators.size();
+  report.weights = stages.model.attributes.size();
   std::error_code ignored;
   report.bytes = static_cast<int64_t>(fs::file_size(file.path(), ignored));
-  report.warnings = artifact->warnings;
-  report.plan = std::move(artifact->plan);
+  report.warnings = artifact.warnings;
+  report.plan = std::move(artifact.plan);
   if (llvm::Error error = publishMerged(file, output, force))
     return std::move(error);
   return report;

@@ -7,6 +7,7 @@
 #include "ir/artifact/ArtifactDir.h"
 #include "ir/artifact/Relink.h"
 #include "ir/support/NewFile.h"
+#include "ir/support/Try.h"
 #include "ir/torchfile/TorchFile.h"
 #include "ir/values/Values.h"
 
@@ -28,13 +29,11 @@ namespace {
 using Weights = std::map<std::string, at::Tensor>;
 
 llvm::Expected<Weights> weightsOfFile(const std::string &path) {
-  llvm::Expected<c10::IValue> value = readValue(path);
-  if (!value)
-    return value.takeError();
+  c10::IValue value = TRY(readValue(path));
   Weights weights;
-  bool isState = value->isGenericDict();
+  bool isState = value.isGenericDict();
   if (isState)
-    for (const auto &entry : value->toGenericDict()) {
+    for (const auto &entry : value.toGenericDict()) {
       isState = isState && entry.key().isString() && entry.value().isTensor();
       if (isState)
         weights.emplace(entry.key().toStringRef(), entry.value().toTensor());
@@ -47,10 +46,8 @@ llvm::Expected<Weights> weightsOfFile(const std::string &path) {
 }
 
 llvm::Expected<Weights> weightsOfArtifact(const std::string &directory) {
-  llvm::Expected<Artifact> artifact = openArtifact(directory);
-  if (!artifact)
-    return artifact.takeError();
-  llvm::Expected<Relinked> stages = relink(artifact->directory, artifact->plan);
+  Artifact artifact = TRY(openArtifact(directory));
+  llvm::Expected<Relinked> stages = relink(artifact.directory, artifact.plan);
   if (!stages)
     return withContext(stages.takeError(), directory);
   Weights weights;
@@ -144,17 +141,12 @@ llvm::Expected<MergeIntoReport> mergeInto(const std::string &directory, const st
                                           bool force) {
   if (llvm::Error error = checkMergeOutput(output, force))
     return std::move(error);
-  llvm::Expected<Weights> weights =
-      state.empty() ? weightsOfArtifact(directory) : weightsOfFile(state);
-  if (!weights)
-    return weights.takeError();
-  llvm::Expected<torch::jit::Module> module = loadSource(model, SourceMode());
-  if (!module)
-    return module.takeError();
+  Weights weights = TRY(state.empty() ? weightsOfArtifact(directory) : weightsOfFile(state));
+  torch::jit::Module module = TRY(loadSource(model, SourceMode()));
   MergeIntoReport report;
-  if (llvm::Error error = replaceAll(*module, model, *weights, report))
+  if (llvm::Error error = replaceAll(module, model, weights, report))
     return std::move(error);
-  if (llvm::Error error = writeModule(*module, output, force, report))
+  if (llvm::Error error = writeModule(module, output, force, report))
     return std::move(error);
   return report;
 }

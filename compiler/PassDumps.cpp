@@ -1,5 +1,6 @@
 #include "compiler/PassDumps.h"
 
+#include "ir/support/Try.h"
 #include "ir/support/WriteFile.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -82,11 +83,9 @@ llvm::Error PassDumps::write(const PassRun &run) {
 llvm::Error PassDumps::writeFile(const PassRun &run) {
   if (std::error_code code = llvm::sys::fs::create_directories(directory_))
     return failf(ExitCode::IO, "--dump-ir {}: cannot create: {}", directory_, code.message());
-  llvm::Expected<std::string> content = text(*run.model);
-  if (!content)
-    return content.takeError();
+  std::string content = TRY(text(*run.model));
   std::string path = directory_ + "/" + fileName(++count_, *run.info);
-  std::error_code code = pipec::writeFile(path, *content);
+  std::error_code code = pipec::writeFile(path, content);
   return code ? cannotDump(path, code) : llvm::Error::success();
 }
 

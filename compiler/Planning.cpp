@@ -7,6 +7,7 @@
 #include "compiler/cost/Predict.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Runs.h"
+#include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "ir/values/Values.h"
 #include "passes/analysis/TopLevel.h"
@@ -28,10 +29,8 @@ llvm::Expected<double> stepShare(const CutPlan &cuts, ForwardProblem problem) {
   problem.plan = cuts.sketch;
   problem.stageNs = cuts.stageNs;
   problem.stageBytes = cuts.stageBytes;
-  llvm::Expected<ForwardPlan> plan = planForward(problem);
-  if (!plan)
-    return plan.takeError();
-  return double(plan->stepNs) / double(plan->microBatches);
+  ForwardPlan plan = TRY(planForward(problem));
+  return double(plan.stepNs) / double(plan.microBatches);
 }
 
 /// On tensors without elements every operator costs nothing, so no cut is better than another.
@@ -201,16 +200,14 @@ llvm::Expected<bool> Planning::findCosts(Model &model, const std::vector<c10::IV
     options_->progress({isMeasured() ? "timing the operators" : "estimating the cost of operators",
                         "", 0, 0, isMeasured() ? budgetNs : -1});
   }
-  llvm::Expected<CostTable> table =
-      pipec::findCosts(model, inputs, costSource(), *options_, device, ranks(model));
-  if (!table)
-    return table.takeError();
+  CostTable table =
+      TRY(pipec::findCosts(model, inputs, costSource(), *options_, device, ranks(model)));
   costsKnown_ = true;
   memoryBytes_ = options_->memoryLimit ? options_->memoryLimit : device.memoryBytes;
   ofThisRun_ = !std::holds_alternative<AnalyticCosts>(costSource());
   if (ofThisRun_ || options_->listCosts)
-    report.costTable = toJson(*table);
-  table_ = std::move(*table);
+    report.costTable = toJson(table);
+  table_ = std::move(table);
   return true;
 }
 
@@ -229,12 +226,10 @@ llvm::Error Planning::planTraining(const Model &model,
   wishes.cuts = given;
   if (!options_->cluster.empty())
     wishes.cluster = cluster_;
-  llvm::Expected<PlannedTraining> plan = pipec::planTraining(table_, wishes);
-  if (!plan)
-    return plan.takeError();
+  PlannedTraining plan = TRY(pipec::planTraining(table_, wishes));
   if (!given)
-    planned_.emplace().boundaries = plan->boundaries;
-  training_ = std::make_shared<const PlannedTraining>(std::move(*plan));
+    planned_.emplace().boundaries = plan.boundaries;
+  training_ = std::make_shared<const PlannedTraining>(std::move(plan));
   return llvm::Error::success();
 }
 
@@ -339,14 +334,12 @@ llvm::Error Planning::placeStages(Plan &plan, CompileReport &report) const {
   if (planned_)
     problem.stageBytes = planned_->stageBytes;
   problem.order = devices;
-  llvm::Expected<ForwardPlan> found = planForward(problem);
-  if (!found)
-    return found.takeError();
+  ForwardPlan found = TRY(planForward(problem));
   for (size_t s = 0; s < plan.stages.size(); ++s)
-    plan.stages[s].rank = found->rankOfStage[s];
+    plan.stages[s].rank = found.rankOfStage[s];
   plan.ranks = problem.ranks;
-  plan.microBatches = found->microBatches;
-  report.schedule = {found->placements, found->stepNs, found->lowerBoundNs, found->bubble};
+  plan.microBatches = found.microBatches;
+  report.schedule = {found.placements, found.stepNs, found.lowerBoundNs, found.bubble};
   return llvm::Error::success();
 }
 

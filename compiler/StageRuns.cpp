@@ -8,6 +8,7 @@
 #include "ir/batch/SizeTrial.h"
 #include "ir/batch/TensorSpecs.h"
 #include "ir/plan/OutputPath.h"
+#include "ir/support/Try.h"
 #include "ir/values/Values.h"
 
 #include <ATen/Context.h>
@@ -37,10 +38,7 @@ public:
 
   llvm::Error run(const ProgressCallback &callback) {
     InferenceSettings settings(/*intraOpThreads=*/1); // as the source ran
-    llvm::Expected<SerialRunner> loaded = SerialRunner::load(directory_, plan_);
-    if (!loaded)
-      return loaded.takeError();
-    runner_ = std::move(*loaded);
+    runner_ = TRY(SerialRunner::load(directory_, plan_));
     makeJobs();
     const size_t threads = runner_->mayUseGenerator() ? 1 : threadsForRuns();
     RunProgress progress(callback, "running the stages", elements_);

@@ -3,6 +3,7 @@
 #include "ir/Refusals.h"
 #include "ir/TensorKey.h"
 #include "ir/autograd/ModelGradients.h"
+#include "ir/support/Try.h"
 #include "ir/text/TensorText.h"
 #include "ir/torchfile/TorchFile.h"
 #include "ir/values/Values.h"
@@ -75,13 +76,11 @@ llvm::Error refuseTrainedContainers(const StagedModel &model) {
 llvm::Expected<TrainingPlan> trainingPlanOf(const StagedModel &model, const Plan &plan,
                                             const LossLeaves &loss, const std::string &path,
                                             const SourceMode &mode) {
-  llvm::Expected<torch::jit::Module> source = loadSource(path, mode);
-  if (!source)
-    return source.takeError();
-  const std::vector<TrainedTensor> tensors = trainedTensors(*source);
+  torch::jit::Module source = TRY(loadSource(path, mode));
+  const std::vector<TrainedTensor> tensors = trainedTensors(source);
   if (llvm::Error error = refuseTrainedContainers(model))
     return std::move(error);
-  if (llvm::Error error = refuseOverlaps(*source))
+  if (llvm::Error error = refuseOverlaps(source))
     return std::move(error);
   const std::map<std::string, std::vector<PortRef>> uses = usesByName(plan);
   TrainingPlan training;

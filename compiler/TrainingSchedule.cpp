@@ -4,6 +4,7 @@
 #include "compiler/planner/PlanTraining.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/schedule/NamedSchedule.h"
+#include "ir/support/Try.h"
 
 namespace pipec {
 
@@ -55,13 +56,10 @@ llvm::Expected<Schedule> trainingSchedule(const CompileOptions &options,
     return planned->schedule;
   if (microBatches == 0)
     microBatches = kMicroBatchesPerRank * static_cast<int64_t>(ranks ? ranks : stages);
-  llvm::Expected<PlacedSchedule> placed =
-      namedSchedule(plan.scheduleName, stages, ranks, microBatches);
-  if (!placed)
-    return placed.takeError();
-  place(*placed, plan);
+  PlacedSchedule placed = TRY(namedSchedule(plan.scheduleName, stages, ranks, microBatches));
+  place(placed, plan);
   plan.microBatches = microBatches;
-  return std::move(placed->schedule);
+  return std::move(placed.schedule);
 }
 
 } // namespace pipec

@@ -6,6 +6,7 @@
 #include "ir/TorchError.h"
 #include "ir/support/Llvm.h"
 #include "ir/support/StringSwitch.h"
+#include "ir/support/Try.h"
 #include "llvm/ADT/StringExtras.h"
 #include "passes/Passes.h"
 #include "passes/analysis/ModuleNames.h"
@@ -54,10 +55,8 @@ private:
     for (Node *node = *block.nodes().begin(); node != *block.nodes().end();) {
       notePath(node);
       if (node->kind() == c10::prim::CallMethod || isInlinableFunctionCall(node)) {
-        llvm::Expected<Node *> next = paste(node);
-        if (!next)
-          return next.takeError();
-        node = *next;
+        Node *next = TRY(paste(node));
+        node = next;
         continue;
       }
       if (node->kind() == c10::prim::awaitable)
@@ -136,13 +135,11 @@ private:
                           node->input(0)->type()->annotation_str());
       return graphOf(type->getMethod(method), node, outerScope);
     }
-    llvm::Expected<torch::jit::Module> module = moduleAt(known->second);
-    if (!module)
-      return module.takeError();
+    torch::jit::Module module = TRY(moduleAt(known->second));
     const bool isForward = isForwardName(method);
     if (known->second.empty() || !isForward || withoutCallNumbers(outerScope) == known->second)
-      return graphOf(module->type()->getMethod(method), node, outerScope);
-    return graphOf(module->type()->getMethod(method), node, scopeOfCall(known->second));
+      return graphOf(module.type()->getMethod(method), node, outerScope);
+    return graphOf(module.type()->getMethod(method), node, scopeOfCall(known->second));
   }
 
   /// The path with the ordinal of this call on its last component, and the ordinals of the
@@ -183,9 +180,7 @@ private:
 
   /// Returns the node to continue with: the first pasted one.
   llvm::Expected<Node *> paste(Node *call) {
-    llvm::Expected<Callee> callee = calleeOf(call);
-    if (!callee)
-      return callee.takeError();
+    Callee callee = TRY(calleeOf(call));
     changed_ = true;
     Graph &graph = *call->owningGraph();
     Node *before = call->prev();
@@ -196,10 +191,10 @@ private:
     std::vector<Value *> results;
     {
       torch::jit::WithInsertPoint guard(call);
-      results = torch::jit::insertGraph(graph, *callee->graph, arguments, valueMap);
+      results = torch::jit::insertGraph(graph, *callee.graph, arguments, valueMap);
     }
     for (Node *node = before->next(); node != call; node = node->next())
-      stamp(node, callee->scope);
+      stamp(node, callee.scope);
     for (size_t i = 0; i < results.size(); ++i)
       call->output(i)->replaceAllUsesWith(results[i]);
     Node *next = before->next();

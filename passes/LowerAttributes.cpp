@@ -5,6 +5,7 @@
 #include "ir/Refusals.h"
 #include "ir/TensorKey.h"
 #include "ir/TorchError.h"
+#include "ir/support/Try.h"
 #include "ir/torchfile/TorchFile.h"
 #include "llvm/ADT/StringSet.h"
 #include "passes/Passes.h"
@@ -298,10 +299,8 @@ private:
         undecided_[path].push_back(same);
         continue;
       }
-      llvm::Expected<Value *> value = valueOf(node, entry);
-      if (!value)
-        return value.takeError();
-      node->output()->replaceAllUsesWith(*value);
+      Value *value = TRY(valueOf(node, entry));
+      node->output()->replaceAllUsesWith(value);
       node->destroy();
     }
     return llvm::Error::success();
@@ -323,28 +322,23 @@ private:
       const bool changed = entry != entryOf_.end() && !entries_[entry->second].saved.isNone();
       saved.push_back(changed ? entries_[entry->second].saved : attribute.value);
     }
-    llvm::Expected<std::vector<bool>> written = writtenAttributes(*model_, saved);
-    if (!written)
-      return written.takeError();
+    std::vector<bool> written = TRY(writtenAttributes(*model_, saved));
     const size_t arguments = model_->argumentCount();
     for (size_t i = model_->attributes.size(); i-- > 0;) {
       Attribute &attribute = model_->attributes[i];
-      attribute.written = attribute.written || (*written)[i];
+      attribute.written = attribute.written || written[i];
       auto reads = undecided_.find(attribute.name);
       if (reads == undecided_.end())
         continue;
       const Entry &entry = entries_[entryOf_[attribute.name]];
       for (Node *read : reads->second) {
         torch::jit::WithInsertPoint guard(read);
-        llvm::Expected<Value *> value =
-            (*written)[i] ? read->input(0)
-                          : spelledConstant(entry.value, entry.type, entry.path, read);
-        if (!value)
-          return value.takeError();
-        read->output()->replaceAllUsesWith(*value);
+        Value *value = TRY(written[i] ? read->input(0)
+                                      : spelledConstant(entry.value, entry.type, entry.path, read));
+        read->output()->replaceAllUsesWith(value);
         read->destroy();
       }
-      if (!(*written)[i])
+      if (!written[i])
         eraseAttribute(i, arguments + i);
     }
     return llvm::Error::success();

@@ -2,6 +2,7 @@
 
 #include "ir/Verify.h"
 #include "ir/support/ShownStream.h"
+#include "ir/support/Try.h"
 #include "llvm/Support/raw_ostream.h"
 #include "passes/PassOptions.h"
 #include "passes/support/Fingerprint.h"
@@ -55,13 +56,8 @@ struct Runner {
                                    "module",
                                    text),
                        "run inline,lower-attributes before it");
-    llvm::Expected<std::unique_ptr<SplitPass>> pass = make(step.options);
-    if (!pass)
-      return pass.takeError();
-    llvm::Expected<StagedModel> staged = (*pass)->run(std::move(std::get<Model>(model)));
-    if (!staged)
-      return staged.takeError();
-    model = std::move(*staged);
+    std::unique_ptr<SplitPass> pass = TRY(make(step.options));
+    model = TRY(pass->run(std::move(std::get<Model>(model))));
     return true;
   }
   llvm::Expected<bool> operator()(const PassGroup &) { llvm_unreachable("groups are opened"); }
@@ -121,10 +117,8 @@ llvm::Error PassManager::add(const PipelineStep &step) {
 }
 
 llvm::Error PassManager::addPipeline(llvm::StringRef text) {
-  llvm::Expected<std::vector<PipelineStep>> steps = parsePipeline(text);
-  if (!steps)
-    return steps.takeError();
-  for (const PipelineStep &step : *steps)
+  std::vector<PipelineStep> steps = TRY(parsePipeline(text));
+  for (const PipelineStep &step : steps)
     if (llvm::Error error = add(step))
       return error;
   return llvm::Error::success();
@@ -142,10 +136,8 @@ llvm::Expected<bool> PassManager::run(AnyModel &model) {
 llvm::Expected<bool> PassManager::runSteps(llvm::ArrayRef<PipelineStep> steps, AnyModel &model) {
   bool changed = false;
   for (const PipelineStep &step : steps) {
-    llvm::Expected<bool> stepChanged = runStep(step, model);
-    if (!stepChanged)
-      return stepChanged.takeError();
-    changed |= *stepChanged;
+    bool stepChanged = TRY(runStep(step, model));
+    changed |= stepChanged;
   }
   return changed;
 }
@@ -192,12 +184,10 @@ llvm::Expected<bool> PassManager::runGroup(const PipelineStep &group, AnyModel &
   for (int round = 0; round < kMaxRounds; ++round) {
     bool changed = false;
     for (const PipelineStep &step : group.body) {
-      llvm::Expected<bool> stepChanged = runStep(step, model);
-      if (!stepChanged)
-        return stepChanged.takeError();
-      if (*stepChanged)
+      bool stepChanged = TRY(runStep(step, model));
+      if (stepChanged)
         last = step.name;
-      changed |= *stepChanged;
+      changed |= stepChanged;
     }
     if (!changed)
       return changedEver;

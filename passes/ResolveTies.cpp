@@ -3,6 +3,7 @@
 #include "ir/TensorKey.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Error.h"
+#include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "passes/Passes.h"
 #include "passes/support/StageInputs.h"
@@ -31,10 +32,8 @@ public:
     for (Tie &tie : findTies(model)) {
       if (llvm::any_of(model.ties, [&](const Tie &known) { return known.names == tie.names; }))
         continue; // found by an earlier run
-      llvm::Expected<Tie::Mode> mode = modeOf(model, tie);
-      if (!mode)
-        return mode.takeError();
-      tie.mode = *mode;
+      Tie::Mode mode = TRY(modeOf(model, tie));
+      tie.mode = mode;
       if (tie.mode == Tie::Mode::Transmit)
         transmit(model, tie);
       model.ties.push_back(std::move(tie));

@@ -7,6 +7,7 @@
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Json.h"
 #include "ir/support/JsonReader.h"
+#include "ir/support/Try.h"
 #include "ir/support/VersionText.h"
 #include "llvm/ADT/STLExtras.h"
 #include "runtime/Pipeline.h"
@@ -132,10 +133,8 @@ std::vector<c10::IValue> batchOf(const Signature &signature,
 } // namespace
 
 llvm::Expected<ArtifactCase> readCase(const std::string &directory) {
-  llvm::Expected<FileHandle> opened = openDirectory(directory);
-  if (!opened)
-    return opened.takeError();
-  llvm::Expected<FileHandle> file = openForReading(*opened, kCaseName);
+  FileHandle opened = TRY(openDirectory(directory));
+  llvm::Expected<FileHandle> file = openForReading(opened, kCaseName);
   if (!file)
     return withContext(file.takeError(), directory);
   llvm::Expected<std::string> text = readAll(*file, kCaseName, kMaxCaseBytes);
@@ -144,11 +143,9 @@ llvm::Expected<ArtifactCase> readCase(const std::string &directory) {
   JsonLimits limits;
   limits.what = directory + "/" + kCaseName;
   limits.code = ExitCode::Unreadable;
-  llvm::Expected<llvm::json::Value> document = parseJson(*text, limits);
-  if (!document)
-    return document.takeError();
+  llvm::json::Value document = TRY(parseJson(*text, limits));
   JsonReading reading;
-  JsonObject object(reading, &*document, "");
+  JsonObject object(reading, &document, "");
   ArtifactCase case_ = caseFrom(object);
   if (!reading.error.empty())
     return makeError(ExitCode::Unreadable, limits.what + ": " + reading.error);
@@ -157,27 +154,19 @@ llvm::Expected<ArtifactCase> readCase(const std::string &directory) {
 
 llvm::Expected<Comparison> runCase(const std::string &artifact, const std::string &directory,
                                    const ArtifactCase &case_) {
-  llvm::Expected<Arguments> arguments = readArguments(directory + "/" + case_.inputs);
-  if (!arguments)
-    return arguments.takeError();
-  llvm::Expected<c10::IValue> expected = readValue(directory + "/" + case_.outputs);
-  if (!expected)
-    return expected.takeError();
+  Arguments arguments = TRY(readArguments(directory + "/" + case_.inputs));
+  c10::IValue expected = TRY(readValue(directory + "/" + case_.outputs));
   PipelineOptions options;
   options.microBatches = case_.microBatches;
   options.threads = case_.threads;
   options.seed = static_cast<uint64_t>(case_.seed);
-  llvm::Expected<Pipeline> pipeline = Pipeline::load(artifact, options);
-  if (!pipeline)
-    return pipeline.takeError();
-  auto inputs = pipeline->bind(*arguments);
+  Pipeline pipeline = TRY(Pipeline::load(artifact, options));
+  auto inputs = pipeline.bind(arguments);
   if (!inputs)
     return inputs.takeError();
-  llvm::Expected<c10::IValue> result = pipeline->infer(*inputs);
-  if (!result)
-    return result.takeError();
+  c10::IValue result = TRY(pipeline.infer(*inputs));
   return guardTorch(ExitCode::Other, "comparing the outputs",
-                    [&] { return compare(*expected, *result, case_.rtol, case_.atol); });
+                    [&] { return compare(expected, result, case_.rtol, case_.atol); });
 }
 
 llvm::Expected<CaseWriter> CaseWriter::create(const std::string &directory, bool force) {
@@ -208,21 +197,15 @@ llvm::Error CaseWriter::record(const Plan &plan, const CaseSource &source) {
   const bool splits = isCut(plan.signature);
   options.microBatches = splits ? plan.microBatches : 1;
   options.merges = source.merges;
-  llvm::Expected<Reference> reference = Reference::load(source.model, options);
-  if (!reference)
-    return reference.takeError();
-  llvm::Expected<Arguments> arguments = argumentsFromOption(source.inputs);
-  if (!arguments)
-    return arguments.takeError();
-  auto example = bindArguments(plan.signature, reference->inputTypes(), *arguments);
+  Reference reference = TRY(Reference::load(source.model, options));
+  Arguments arguments = TRY(argumentsFromOption(source.inputs));
+  auto example = bindArguments(plan.signature, reference.inputTypes(), arguments);
   if (!example)
     return example.takeError();
   int64_t samples = 0;
   if (splits) {
-    llvm::Expected<int64_t> size = batchSize(plan.signature, *example);
-    if (!size)
-      return size.takeError();
-    samples = *size * options.microBatches;
+    int64_t size = TRY(batchSize(plan.signature, *example));
+    samples = size * options.microBatches;
   }
   auto batch = guardTorch(ExitCode::Other, "making the batch of the case",
                           [&] { return batchOf(plan.signature, *example, samples); });
@@ -231,22 +214,18 @@ llvm::Error CaseWriter::record(const Plan &plan, const CaseSource &source) {
   if (llvm::Error error =
           writeValue(temporary_.path() + "/inputs.pt", c10::ivalue::Tuple::create(*batch)))
     return error;
-  llvm::Expected<c10::IValue> result = reference->infer(*batch);
-  if (!result)
-    return result.takeError();
-  if (llvm::Error error = writeValue(temporary_.path() + "/outputs.pt", *result))
+  c10::IValue result = TRY(reference.infer(*batch));
+  if (llvm::Error error = writeValue(temporary_.path() + "/outputs.pt", result))
     return error;
   ArtifactCase case_;
   case_.sourceDigest = plan.sourceDigest;
   case_.toolVersion = plan.toolVersion;
   case_.torchVersion = plan.torchVersion;
   case_.microBatches = options.microBatches;
-  llvm::Expected<FileHandle> directory = openDirectory(temporary_.path());
-  if (!directory)
-    return directory.takeError();
-  if (llvm::Error error = writeNewFile(*directory, kCaseName, toJson(case_)))
+  FileHandle directory = TRY(openDirectory(temporary_.path()));
+  if (llvm::Error error = writeNewFile(directory, kCaseName, toJson(case_)))
     return withContext(std::move(error), target_);
-  return sync(*directory, temporary_.path());
+  return sync(directory, temporary_.path());
 }
 
 llvm::Error CaseWriter::publish() {

@@ -8,6 +8,7 @@
 #include "ir/support/Json.h"
 #include "ir/support/Llvm.h"
 #include "ir/support/ShownStream.h"
+#include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "llvm/Support/raw_ostream.h"
 #include "tools/ArtifactCase.h"
@@ -133,10 +134,8 @@ llvm::Error checkAgainst(ArtifactCheck &check) {
   InternalOptions internal;
   internal.loss = loss;
   internal.method = method;
-  llvm::Expected<Compiler> compiler = loadWith(against, std::move(internal));
-  if (!compiler)
-    return compiler.takeError();
-  llvm::Expected<std::vector<Finding>> findings = compiler->compareWith(artifact);
+  Compiler compiler = TRY(loadWith(against, std::move(internal)));
+  llvm::Expected<std::vector<Finding>> findings = compiler.compareWith(artifact);
   if (!findings)
     return withContext(findings.takeError(), "--against");
   addStep(check, "against", std::move(*findings),
@@ -148,12 +147,10 @@ llvm::Error checkCase(ArtifactCheck &check) {
   llvm::Expected<ArtifactCase> recorded = readCase(caseOption);
   if (!recorded)
     return withContext(recorded.takeError(), "--case");
-  llvm::Expected<Artifact> opened = openArtifactPlan(artifact);
-  if (!opened)
-    return opened.takeError();
-  const bool samePipec = opened->plan.toolVersion == recorded->toolVersion;
+  Artifact opened = TRY(openArtifactPlan(artifact));
+  const bool samePipec = opened.plan.toolVersion == recorded->toolVersion;
   std::string context = "--case";
-  if (opened->plan.sourceDigest != recorded->sourceDigest) {
+  if (opened.plan.sourceDigest != recorded->sourceDigest) {
     const std::string what =
         samePipec ? std::string("another model, or with this one compiled with other options")
                   : fmt::format("another source or another pipec ({})", recorded->toolVersion);

@@ -2,6 +2,7 @@
 #include "compiler/CompileReproducer.h"
 #include "ir/support/NewFile.h"
 #include "ir/support/ShownStream.h"
+#include "ir/support/Try.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 #include "passes/PassTable.h"
@@ -24,10 +25,8 @@ std::vector<std::string> commandLine; // as it was typed, for a reproducer
 llvm::Expected<std::optional<CaseWriter>> beginCase(const CompileCommand &command) {
   if (!command.recordCase)
     return std::nullopt;
-  llvm::Expected<CaseWriter> writer = CaseWriter::create(*command.recordCase, command.force);
-  if (!writer)
-    return writer.takeError();
-  return std::optional<CaseWriter>(std::move(*writer));
+  CaseWriter writer = TRY(CaseWriter::create(*command.recordCase, command.force));
+  return std::optional<CaseWriter>(std::move(writer));
 }
 
 llvm::Error finishCase(CaseWriter &writer, const Plan &plan, const CompileCommand &command) {
@@ -62,10 +61,8 @@ llvm::Expected<CompileReport> compileOrTry(Compiler &compiler, CompileCommand &c
   }
   if (!command.dryRun)
     return compiler.compile(command.options, command.target, command.force);
-  llvm::Expected<Compiled> compiled = compiler.compile(command.options);
-  if (!compiled)
-    return compiled.takeError();
-  return compiled->report();
+  Compiled compiled = TRY(compiler.compile(command.options));
+  return compiled.report();
 }
 
 std::string lastLine(const CompileCommand &command) {
@@ -77,50 +74,42 @@ std::string lastLine(const CompileCommand &command) {
 }
 
 llvm::Expected<ExitCode> run() {
-  llvm::Expected<CompileCommand> command = readCompileCommand(commandLine);
-  if (!command)
-    return command.takeError();
-  if (command->printPipeline) {
-    toStdout() << Compiler::pipelineText(command->options) << '\n';
+  CompileCommand command = TRY(readCompileCommand(commandLine));
+  if (command.printPipeline) {
+    toStdout() << Compiler::pipelineText(command.options) << '\n';
     return ExitCode::Success;
   }
-  for (const std::string &library : command->libraries)
+  for (const std::string &library : command.libraries)
     if (llvm::Error error = loadLibrary(library))
       return std::move(error);
   sendModelPrintsToStderr();
   keepFreedMemory();
-  if (command->emitCosts && !command->force && llvm::sys::fs::is_regular_file(*command->emitCosts))
-    return makeError(ExitCode::Usage, fmt::format("--emit-costs: {} exists", *command->emitCosts),
+  if (command.emitCosts && !command.force && llvm::sys::fs::is_regular_file(*command.emitCosts))
+    return makeError(ExitCode::Usage, fmt::format("--emit-costs: {} exists", *command.emitCosts),
                      "pass --force to replace it");
-  llvm::Expected<Compiler> compiler = loadWith(command->model, command->internal);
-  if (!compiler)
-    return compiler.takeError();
-  llvm::Expected<std::optional<CaseWriter>> caseWriter = beginCase(*command);
-  if (!caseWriter)
-    return caseWriter.takeError();
-  llvm::Expected<CompileReport> report = compileOrTry(*compiler, *command);
-  if (!report)
-    return report.takeError();
-  if (*caseWriter)
-    if (llvm::Error error = finishCase(**caseWriter, report->plan, *command))
+  Compiler compiler = TRY(loadWith(command.model, command.internal));
+  std::optional<CaseWriter> caseWriter = TRY(beginCase(command));
+  CompileReport report = TRY(compileOrTry(compiler, command));
+  if (caseWriter)
+    if (llvm::Error error = finishCase(*caseWriter, report.plan, command))
       return std::move(error);
-  if (command->emitCosts)
-    if (llvm::Error error = writeCosts(*report, *command->emitCosts, command->force))
+  if (command.emitCosts)
+    if (llvm::Error error = writeCosts(report, *command.emitCosts, command.force))
       return std::move(error);
-  for (const std::string &warning : report->warnings)
+  for (const std::string &warning : report.warnings)
     printWarning(warning);
-  for (const std::string &note : report->notes)
+  for (const std::string &note : report.notes)
     printNote(note);
-  if (command->json) {
-    llvm::json::Object document = reportJson(*report);
-    document["options"] = optionsJson(command->target, *report);
+  if (command.json) {
+    llvm::json::Object document = reportJson(report);
+    document["options"] = optionsJson(command.target, report);
     toStdout() << llvm::formatv("{0:2}", llvm::json::Value(std::move(document))) << '\n';
     return ExitCode::Success;
   }
-  printReport(toStdout(), *report);
-  toStdout() << '\n' << lastLine(*command) << '\n';
-  if (command->recordCase)
-    toStdout() << "recorded " << *command->recordCase << '\n';
+  printReport(toStdout(), report);
+  toStdout() << '\n' << lastLine(command) << '\n';
+  if (command.recordCase)
+    toStdout() << "recorded " << *command.recordCase << '\n';
   return ExitCode::Success;
 }
 
@@ -134,15 +123,13 @@ ReproducerParts reproducerParts() {
 }
 
 llvm::Error traceInto(const std::string &directory) {
-  llvm::Expected<CompileCommand> command = readCompileCommand(commandLine);
-  if (!command)
-    return command.takeError();
-  for (const std::string &library : command->libraries)
+  CompileCommand command = TRY(readCompileCommand(commandLine));
+  for (const std::string &library : command.libraries)
     if (llvm::Error error = loadLibrary(library))
       return error;
   sendModelPrintsToStderr();
-  llvm::Expected<Compiler> compiler = loadWith(command->model, command->internal);
-  return compiler ? compiler->trace(command->options, directory) : compiler.takeError();
+  llvm::Expected<Compiler> compiler = loadWith(command.model, command.internal);
+  return compiler ? compiler->trace(command.options, directory) : compiler.takeError();
 }
 
 } // namespace

@@ -6,6 +6,7 @@
 #include "ir/support/CannotRead.h"
 #include "ir/support/Json.h"
 #include "ir/support/ShownStream.h"
+#include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -111,21 +112,17 @@ llvm::Expected<std::optional<CostTable>> costsIn(const std::string &directory) {
 }
 
 llvm::Expected<std::string> drawSchedule(const Plan &plan, const Schedule &rows) {
-  llvm::Expected<PlanTiming> timed = timePlan(plan, rows, plan.microBatches);
-  if (!timed)
-    return timed.takeError();
-  llvm::Expected<std::optional<CostTable>> costs = costsIn(model);
-  if (!costs)
-    return costs.takeError();
-  timed->atOnce = *costs ? (*costs)->atOnce : 0;
-  if (!timed->known)
+  PlanTiming timed = TRY(timePlan(plan, rows, plan.microBatches));
+  std::optional<CostTable> costs = TRY(costsIn(model));
+  timed.atOnce = costs ? costs->atOnce : 0;
+  if (!timed.known)
     return drawTimeline(rows, plan);
-  const Timing &timing = timed->timing;
+  const Timing &timing = timed.timing;
   return fmt::format(
       "{}\n  step {}, bubble {:.1f} %, lower bound {}: predicted from {}\n",
       drawTimeChart(rows, timing, {100, usesColour(toStdout()), "--html FILE draws every name"}),
       formatDuration(timing.makespan), 100 * timing.bubbleMakespan(),
-      formatDuration(timed->lowerBound), whatTimesRestOn(*timed));
+      formatDuration(timed.lowerBound), whatTimesRestOn(timed));
 }
 
 llvm::json::Value actionRows(const Schedule &rows) {
@@ -153,29 +150,21 @@ llvm::Expected<MeasuredRun> readTrace(const Plan &plan) {
 llvm::Expected<ExitCode> writePage(const Artifact &artifact, const Schedule &rows) {
   if (llvm::Error error = refuseExisting(html, force))
     return std::move(error);
-  llvm::Expected<std::optional<CostTable>> costs = costsIn(model);
-  if (!costs)
-    return costs.takeError();
+  std::optional<CostTable> costs = TRY(costsIn(model));
   constexpr int64_t kMostActions = 20'000; // with more, browsers get slow
   const auto stages = static_cast<int64_t>(artifact.plan.stages.size());
-  llvm::Expected<PlanTiming> timing =
-      timePlan(artifact.plan, rows, std::max<int64_t>(1, kMostActions / stages));
-  if (!timing)
-    return timing.takeError();
-  timing->atOnce = *costs ? (*costs)->atOnce : 0;
+  PlanTiming timing =
+      TRY(timePlan(artifact.plan, rows, std::max<int64_t>(1, kMostActions / stages)));
+  timing.atOnce = costs ? costs->atOnce : 0;
   const ArtifactCheck check = checkArtifact(model);
-  const WholeModule modules = wholeTree(artifact.plan, *costs);
+  const WholeModule modules = wholeTree(artifact.plan, costs);
   std::optional<MeasuredRun> measured;
-  if (given(trace)) {
-    llvm::Expected<MeasuredRun> read = readTrace(artifact.plan);
-    if (!read)
-      return read.takeError();
-    measured = std::move(*read);
-  }
+  if (given(trace))
+    measured = TRY(readTrace(artifact.plan));
   llvm::StringRef name = llvm::StringRef(model).rtrim('/');
   if (llvm::Error error =
           writeFileFor(html,
-                       htmlPage({llvm::sys::path::filename(name).str(), artifact, check, *timing,
+                       htmlPage({llvm::sys::path::filename(name).str(), artifact, check, timing,
                                  modules, measured ? &*measured : nullptr}),
                        force))
     return std::move(error);
@@ -213,23 +202,19 @@ llvm::Expected<ExitCode> inspectArtifact() {
   // Compares every digest, because a damaged artifact may describe itself wrongly. So may one whose
   // MANIFEST was forged, so the stages are checked too, except for the page, which shows the
   // problems.
-  llvm::Expected<Artifact> artifact = openArtifact(model);
-  if (!artifact)
-    return artifact.takeError();
+  Artifact artifact = TRY(openArtifact(model));
   if (!given(html))
-    if (llvm::Error error = checkParts(*artifact, artifact->warnings))
+    if (llvm::Error error = checkParts(artifact, artifact.warnings))
       return std::move(error);
-  for (const std::string &warning : artifact->warnings)
+  for (const std::string &warning : artifact.warnings)
     printWarning(warning);
-  const Plan &plan = artifact->plan;
-  llvm::Expected<Schedule> rows = scheduleFromCsv(artifact->scheduleCsv);
-  if (!rows)
-    return rows.takeError();
+  const Plan &plan = artifact.plan;
+  Schedule rows = TRY(scheduleFromCsv(artifact.scheduleCsv));
   if (given(comms))
-    if (llvm::Error error = writeTorchComms(plan, *rows))
+    if (llvm::Error error = writeTorchComms(plan, rows))
       return std::move(error);
   if (given(html)) {
-    llvm::Expected<ExitCode> written = writePage(*artifact, *rows);
+    llvm::Expected<ExitCode> written = writePage(artifact, rows);
     if (!written)
       return written;
   }
@@ -238,7 +223,7 @@ llvm::Expected<ExitCode> inspectArtifact() {
         llvm::json::Object{{"schema_version", 1},
                            {"options", llvm::json::Object{{"model", model.getValue()},
                                                           {"schedule", schedule.getValue()}}},
-                           {"id", artifact->id},
+                           {"id", artifact.id},
                            {"source_digest", plan.sourceDigest},
                            {"mode", toString(plan.mode)},
                            {"stages", stagesJson(plan)},
@@ -248,17 +233,15 @@ llvm::Expected<ExitCode> inspectArtifact() {
                            {"batch", batchJson(plan)},
                            {"schedule", llvm::json::Object{{"name", plan.scheduleName},
                                                            {"microbatches", plan.microBatches},
-                                                           {"actions", actionRows(*rows)}}}});
+                                                           {"actions", actionRows(rows)}}}});
     return ExitCode::Success;
   }
   std::string timeline;
   if (schedule) {
-    llvm::Expected<std::string> drawn = drawSchedule(plan, *rows);
-    if (!drawn)
-      return drawn.takeError();
-    timeline = *drawn;
+    std::string drawn = TRY(drawSchedule(plan, rows));
+    timeline = drawn;
   }
-  printArtifact(*artifact, timeline);
+  printArtifact(artifact, timeline);
   return ExitCode::Success;
 }
 
@@ -329,21 +312,16 @@ llvm::Expected<ExitCode> inspectModel() {
   for (const std::string &library : libraries)
     if (llvm::Error error = loadLibrary(library))
       return error;
-  llvm::Expected<std::vector<ModuleNode>> modules = readModuleTree(model);
-  if (!modules)
-    return modules.takeError();
+  std::vector<ModuleNode> modules = TRY(readModuleTree(model));
   std::optional<Costs> costs;
   if (given(inputs)) {
     sendModelPrintsToStderr();
-    llvm::Expected<Costs> estimated = moduleCosts(model, method, inputs);
-    if (!estimated)
-      return estimated.takeError();
-    costs = std::move(*estimated);
+    costs = TRY(moduleCosts(model, method, inputs));
   }
   if (json)
-    printModulesJson(*modules, costs);
+    printModulesJson(modules, costs);
   else
-    printModules(*modules, costs);
+    printModules(modules, costs);
   return ExitCode::Success;
 }
 

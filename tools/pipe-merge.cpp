@@ -3,6 +3,7 @@
 #include "compiler/MergeInto.h"
 #include "ir/support/Json.h"
 #include "ir/support/ShownStream.h"
+#include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -77,17 +78,15 @@ void printText(const MergeReport &report) {
 
 /// Puts weights into the author's file instead of merging the stages.
 llvm::Error runInto() {
-  llvm::Expected<MergeIntoReport> report =
-      given(checkpoint) ? mergeCheckpointInto(checkpoint, into, output, force)
-                        : mergeInto(artifact, state, into, output, force);
-  if (!report)
-    return report.takeError();
-  for (const std::string &warning : report->warnings)
+  MergeIntoReport report = TRY(given(checkpoint)
+                                   ? mergeCheckpointInto(checkpoint, into, output, force)
+                                   : mergeInto(artifact, state, into, output, force));
+  for (const std::string &warning : report.warnings)
     printWarning(warning);
-  if (!report->kept.empty())
+  if (!report.kept.empty())
     printNote(fmt::format("{} of {} {} as they were, for the compiled method does not use them: {}",
-                          counted(report->kept.size(), "tensor"), into.getValue(),
-                          report->kept.size() == 1 ? "is" : "are", someOf(report->kept)));
+                          counted(report.kept.size(), "tensor"), into.getValue(),
+                          report.kept.size() == 1 ? "is" : "are", someOf(report.kept)));
   if (json)
     toStdout() << printJson(llvm::json::Object{
         {"schema_version", 1},
@@ -98,12 +97,12 @@ llvm::Error runInto() {
                                        {"o", output.getValue()},
                                        {"force", force.getValue()},
                                        {"load_library", llvm::json::Array(libraries)}}},
-        {"tensors", static_cast<int64_t>(report->tensors)},
-        {"kept", llvm::json::Array(report->kept)},
-        {"bytes", report->bytes}});
+        {"tensors", static_cast<int64_t>(report.tensors)},
+        {"kept", llvm::json::Array(report.kept)},
+        {"bytes", report.bytes}});
   else
-    toStdout() << "replaced " << counted(report->tensors, "tensor") << " of " << into << "\nwrote "
-               << output << " (" << formatBytes(report->bytes) << ")\n";
+    toStdout() << "replaced " << counted(report.tensors, "tensor") << " of " << into << "\nwrote "
+               << output << " (" << formatBytes(report.bytes) << ")\n";
   return llvm::Error::success();
 }
 
@@ -130,15 +129,13 @@ llvm::Expected<ExitCode> run() {
       return std::move(error);
     return ExitCode::Success;
   }
-  llvm::Expected<MergeReport> report = mergeArtifact(artifact, output, force, checkpoint);
-  if (!report)
-    return report.takeError();
-  for (const std::string &warning : report->warnings)
+  MergeReport report = TRY(mergeArtifact(artifact, output, force, checkpoint));
+  for (const std::string &warning : report.warnings)
     printWarning(warning);
   if (json)
-    printDocument(*report);
+    printDocument(report);
   else
-    printText(*report);
+    printText(report);
   return ExitCode::Success;
 }
 

@@ -5,6 +5,7 @@
 #include "ir/support/CannotRead.h"
 #include "ir/support/Llvm.h"
 #include "ir/support/ShownStream.h"
+#include "ir/support/Try.h"
 #include "ir/support/WriteFile.h"
 #include "ir/text/ScriptSource.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -230,22 +231,16 @@ llvm::Expected<ExitCode> run() {
         nearest.empty() ? "pipe-opt --list-passes names them" : "did you mean " + nearest + "?");
   if (printPipeline)
     toStderr() << manager.text() << "\n";
-  llvm::Expected<std::vector<ParsedModel>> models = readInput();
-  if (!models)
-    return models.takeError();
+  std::vector<ParsedModel> models = TRY(readInput());
   TextOptions text;
   text.scopes = printScopes;
   text.digests = printDigests;
   bool first = true;
-  for (ParsedModel &parsed : *models) {
-    llvm::Expected<bool> changed = manager.run(parsed.model);
-    if (!changed)
-      return changed.takeError();
+  for (ParsedModel &parsed : models) {
+    bool changed = TRY(manager.run(parsed.model));
     text.notes = &parsed.notes;
-    llvm::Expected<std::string> out = toText(parsed.model, text);
-    if (!out)
-      return out.takeError();
-    toStdout() << (first ? "" : "# -----\n") << *out;
+    std::string out = TRY(toText(parsed.model, text));
+    toStdout() << (first ? "" : "# -----\n") << out;
     first = false;
   }
   if (timing)

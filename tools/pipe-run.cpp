@@ -8,6 +8,7 @@
 #include "ir/support/CannotRead.h"
 #include "ir/support/Llvm.h"
 #include "ir/support/ShownStream.h"
+#include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "ir/torchfile/JoinLoss.h"
 #include "ir/values/Values.h"
@@ -289,10 +290,8 @@ llvm::Expected<Runner> pipelineRunner(RunReport &report,
   options.seed = static_cast<uint64_t>(seed.getValue());
   if (llvm::Error error = readSchedule(options, training.has_value()))
     return error;
-  llvm::Expected<Pipeline> loaded = Pipeline::load(model, options);
-  if (!loaded)
-    return loaded.takeError();
-  auto pipeline = std::make_shared<Pipeline>(std::move(*loaded));
+  Pipeline loaded = TRY(Pipeline::load(model, options));
+  auto pipeline = std::make_shared<Pipeline>(std::move(loaded));
   for (const std::string &warning : pipeline->warnings())
     printWarning(warning);
   for (const StagePlan &stage : pipeline->plan().stages)
@@ -349,14 +348,8 @@ llvm::Expected<Runner> referenceRunner(RunReport &report,
     return failf(ExitCode::Usage, "--device: expected one device for a .pt, got {}", names.size());
   if (!names.empty())
     options.device = names[0];
-  llvm::Expected<BatchDims> dims = parseBatchDims(batchDim);
-  if (!dims)
-    return dims.takeError();
-  options.batchDims = std::move(*dims);
-  llvm::Expected<Merges> merges = parseMerges(merge);
-  if (!merges)
-    return merges.takeError();
-  options.merges = std::move(*merges);
+  options.batchDims = TRY(parseBatchDims(batchDim));
+  options.merges = TRY(parseMerges(merge));
   if (infer)
     options.mode.training = false;
   if (training) {
@@ -368,10 +361,8 @@ llvm::Expected<Runner> referenceRunner(RunReport &report,
     options.threads = std::max(options.threads, 1); // numbers depend on it
   }
   options.mode.keepEval = keepEval;
-  llvm::Expected<Reference> loaded = Reference::load(model, options);
-  if (!loaded)
-    return loaded.takeError();
-  auto reference = std::make_shared<Reference>(std::move(*loaded));
+  Reference loaded = TRY(Reference::load(model, options));
+  auto reference = std::make_shared<Reference>(std::move(loaded));
   if (training)
     if (llvm::Error error = reference->train(*training))
       return std::move(error);
@@ -410,10 +401,7 @@ llvm::Expected<Runner> referenceRunner(RunReport &report,
 llvm::Expected<std::vector<c10::IValue>> readInputs(const Runner &runner) {
   Arguments arguments;
   if (given(inputsOption)) {
-    llvm::Expected<Arguments> read = argumentsFromOption(inputsOption);
-    if (!read)
-      return read.takeError();
-    arguments = std::move(*read);
+    arguments = TRY(argumentsFromOption(inputsOption));
   }
   auto values = runner.bind(arguments);
   if (values || given(inputsOption))
@@ -430,15 +418,13 @@ llvm::Expected<c10::IValue> runAll(const Runner &runner, const std::vector<c10::
   std::optional<c10::IValue> first;
   for (int64_t i = 0; i < warmup + repeat; ++i) {
     StepStats stats;
-    llvm::Expected<c10::IValue> result = runner.infer(inputs, stats);
-    if (!result)
-      return result.takeError();
+    c10::IValue result = TRY(runner.infer(inputs, stats));
     if (i >= warmup) {
       report.durationsNs.push_back(stats.makespanNs);
       report.steps.push_back(std::move(stats));
     }
     if (!first)
-      first = std::move(*result);
+      first = std::move(result);
   }
   return guardTorch(ExitCode::Other, "reading the outputs", [&] {
     return mapTensors(*first, [](const at::Tensor &tensor) {
@@ -475,10 +461,8 @@ void noteOptions(RunReport &report) {
 llvm::Error checkDeviceNumber(bool isArtifact) {
   if (!isArtifact || deviceList().size() < 2 || given(schedule)) // which places the stages anew
     return llvm::Error::success();
-  llvm::Expected<Artifact> artifact = openArtifactPlan(model);
-  if (!artifact)
-    return artifact.takeError();
-  return deviceNames(deviceList(), artifact->plan.ranks, artifact->plan.stages.size()).takeError();
+  Artifact artifact = TRY(openArtifactPlan(model));
+  return deviceNames(deviceList(), artifact.plan.ranks, artifact.plan.stages.size()).takeError();
 }
 
 /// Without --microbatches, the batch decides how many there are.
@@ -551,17 +535,12 @@ llvm::Error refuseWithTraining() {
 }
 
 llvm::Expected<ExitCode> run() {
-  llvm::Expected<bool> isTraining = TrainCommand::isWanted(given(inputsOption), force);
-  if (!isTraining)
-    return isTraining.takeError();
+  bool isTraining = TRY(TrainCommand::isWanted(given(inputsOption), force));
   std::optional<TrainingOptions> training;
-  if (*isTraining) {
+  if (isTraining) {
     if (llvm::Error error = refuseWithTraining())
       return std::move(error);
-    llvm::Expected<TrainingOptions> read = TrainCommand::options();
-    if (!read)
-      return read.takeError();
-    training = std::move(*read);
+    training = TRY(TrainCommand::options());
   }
   bool isArtifact = llvm::sys::fs::is_directory(model);
   if (llvm::Error error = checkOptions(isArtifact))
@@ -577,46 +556,37 @@ llvm::Expected<ExitCode> run() {
       return error;
   std::optional<c10::IValue> expected;
   if (given(expect)) { // before the run, so that a missing file is found at once
-    llvm::Expected<c10::IValue> value = readValue(expect);
-    if (!value)
-      return value.takeError();
-    expected = std::move(*value);
+    expected = TRY(readValue(expect));
   }
   sendModelPrintsToStderr();
   keepFreedMemory();
   RunReport report;
-  llvm::Expected<Runner> runner =
-      isArtifact ? pipelineRunner(report, training) : referenceRunner(report, training);
-  if (!runner)
-    return runner.takeError();
+  Runner runner =
+      TRY(isArtifact ? pipelineRunner(report, training) : referenceRunner(report, training));
   if (training) {
-    if (llvm::Error error = trainAll(*runner, report))
+    if (llvm::Error error = trainAll(runner, report))
       return std::move(error);
     return ExitCode::Success;
   }
-  llvm::Expected<std::vector<c10::IValue>> inputs = readInputs(*runner);
-  if (!inputs)
-    return inputs.takeError();
-  llvm::Expected<c10::IValue> result = runAll(*runner, *inputs, report);
-  if (!result)
-    return result.takeError();
-  for (const std::string &note : runner->notes())
+  std::vector<c10::IValue> inputs = TRY(readInputs(runner));
+  c10::IValue result = TRY(runAll(runner, inputs, report));
+  for (const std::string &note : runner.notes())
     printNote(note);
   if (given(output))
-    if (llvm::Error error = writeValue(output, *result))
+    if (llvm::Error error = writeValue(output, result))
       return error;
 
-  report.microBatches = runner->microBatches();
+  report.microBatches = runner.microBatches();
   noteOptions(report);
-  report.samples = batchSizeOr(0, runner->signature(), *inputs); // 0: nothing is cut
-  noteMicroBatches(*runner, report.samples);
-  report.peakMemoryBytes = runner->peakMemory();
-  report.outputs = describeOutputs(*result);
-  if (llvm::Error error = noteTimes(*runner, report))
+  report.samples = batchSizeOr(0, runner.signature(), inputs); // 0: nothing is cut
+  noteMicroBatches(runner, report.samples);
+  report.peakMemoryBytes = runner.peakMemory();
+  report.outputs = describeOutputs(result);
+  if (llvm::Error error = noteTimes(runner, report))
     return std::move(error);
   if (expected)
     report.comparison =
-        compare(*expected, *result, given(rtol) ? std::optional<double>(rtol) : std::nullopt,
+        compare(*expected, result, given(rtol) ? std::optional<double>(rtol) : std::nullopt,
                 given(atol) ? std::optional<double>(atol) : std::nullopt);
   if (json)
     printJson(report, toStdout());

@@ -3,6 +3,7 @@
 #include "ir/schedule/TorchComms.h"
 #include "ir/support/Json.h"
 #include "ir/support/ShownStream.h"
+#include "ir/support/Try.h"
 #include "llvm/Support/raw_ostream.h"
 #include "tools/cli/OutputFile.h"
 #include "tools/cli/ToolMain.h"
@@ -159,33 +160,31 @@ llvm::Expected<ExitCode> listSchedules(bool json) {
 }
 
 llvm::Expected<ExitCode> run() {
-  llvm::Expected<ScheduleCommand> command = readScheduleCommand();
-  if (!command)
-    return command.takeError();
-  if (command->list)
-    return listSchedules(command->json);
-  const TrialRequest &request = command->request;
-  const std::vector<std::string> &names = command->names;
+  ScheduleCommand command = TRY(readScheduleCommand());
+  if (command.list)
+    return listSchedules(command.json);
+  const TrialRequest &request = command.request;
+  const std::vector<std::string> &names = command.names;
   if (request.costs.operators) {
     llvm::Expected<TrainingWishes> wishes = readWishes(request, names);
     if (!wishes)
-      return noneFits(*command, wishes.takeError());
+      return noneFits(command, wishes.takeError());
     llvm::Expected<PlannedTraining> training = planTraining(*request.costs.operators, *wishes);
     if (!training)
-      return noneFits(*command, training.takeError());
-    if (llvm::Error error = writeFiles(*command, trialOf(*training), /*inBytes=*/true))
+      return noneFits(command, training.takeError());
+    if (llvm::Error error = writeFiles(command, trialOf(*training), /*inBytes=*/true))
       return std::move(error);
-    return planned(*command, *training);
+    return planned(command, *training);
   }
   if (llvm::is_contained(names, "auto")) {
     if (names.size() > 1)
       return failf(ExitCode::Usage, "auto: expected it alone, got {} schedules", names.size());
     llvm::Expected<AutoTrial> found = searchSchedules(request);
     if (!found)
-      return noneFits(*command, found.takeError());
-    if (llvm::Error error = writeFiles(*command, found->trial, request.costs.inBytes))
+      return noneFits(command, found.takeError());
+    if (llvm::Error error = writeFiles(command, found->trial, request.costs.inBytes))
       return std::move(error);
-    return best(*command, *found, request.costs.inBytes);
+    return best(command, *found, request.costs.inBytes);
   }
   std::vector<Trial> trials;
   for (const std::string &name : names) {
@@ -203,10 +202,10 @@ llvm::Expected<ExitCode> run() {
   }
   const bool inBytes = request.costs.inBytes;
   if (trials.size() > 1)
-    return several(*command, trials, inBytes);
-  if (llvm::Error error = writeFiles(*command, trials[0], inBytes))
+    return several(command, trials, inBytes);
+  if (llvm::Error error = writeFiles(command, trials[0], inBytes))
     return std::move(error);
-  return one(*command, trials[0], inBytes);
+  return one(command, trials[0], inBytes);
 }
 
 std::vector<std::string> generatorNames() {

@@ -2,6 +2,7 @@
 
 #include "compiler/cost/MeasureCosts.h"
 #include "compiler/planner/SketchPlan.h"
+#include "ir/support/Try.h"
 #include "passes/analysis/OperatorOrder.h"
 #include "passes/support/LinearPartition.h"
 
@@ -46,17 +47,13 @@ CutsInOrder::CutsInOrder(const Model &model, const CutRequest &request)
 
 llvm::Expected<CutPlan> CutsInOrder::best() const {
   // The incumbent: even stages, little traffic, no memory.
-  llvm::Expected<std::vector<size_t>> even = partitionByCost(model_, top_, legal_, request_.stages);
-  if (!even)
-    return even.takeError();
-  std::vector<size_t> chosen = *even;
+  std::vector<size_t> even = TRY(partitionByCost(model_, top_, legal_, request_.stages));
+  std::vector<size_t> chosen = even;
   PartitionOptions options;
   if (request_.memoryLimit)
     options.firstBegins = memory_.firstBegins(limit());
-  llvm::Expected<PartitionResult> exact = partitionInOrder(problem_, options);
-  if (!exact)
-    return exact.takeError();
-  const std::vector<size_t> shortest = filled(boundariesOf(*exact));
+  PartitionResult exact = TRY(partitionInOrder(problem_, options));
+  const std::vector<size_t> shortest = filled(boundariesOf(exact));
   if (!fits(chosen) || bottleneck(chosen) > kAsGood * bottleneck(shortest))
     chosen = shortest;
   CutPlan plan;

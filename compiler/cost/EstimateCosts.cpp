@@ -3,6 +3,7 @@
 #include "compiler/cost/EvaluateGraph.h"
 #include "ir/plan/Cluster.h"
 #include "ir/support/StringSwitch.h"
+#include "ir/support/Try.h"
 #include "ir/values/Values.h"
 
 #include <ATen/core/Tensor.h>
@@ -92,11 +93,9 @@ llvm::Expected<std::vector<OperatorWork>> countWork(Model &model, std::vector<c1
 }
 
 llvm::Error estimateCosts(Model &model, std::vector<c10::IValue> inputs) {
-  llvm::Expected<std::vector<OperatorWork>> work = countWork(model, std::move(inputs));
-  if (!work)
-    return work.takeError();
+  std::vector<OperatorWork> work = TRY(countWork(model, std::move(inputs)));
   model.nodeCosts.clear();
-  for (const OperatorWork &row : *work)
+  for (const OperatorWork &row : work)
     model.nodeCosts.push_back(
         {row.arithmetic.coreFlops + kCoreFlopsPerByte * row.bytesMoved, row.outputBytes});
   return llvm::Error::success();

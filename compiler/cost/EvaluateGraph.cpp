@@ -164,9 +164,9 @@ private:
 
   /// A branch that types decide runs operator by operator, so that types are followed into it.
   void runNode(Node *node, PreparedNode &prepared, torch::jit::Stack &stack) {
-    if (node->kind() == c10::aten::lstm)
-      checkLstmState(valueOf(node->input(0)), valueOf(node->input(1)),
-                     valueOf(node->inputs().back()));
+    if (node->kind() == c10::aten::lstm && valueOf(node->input(1)).isTensorList())
+      checkLstmState(valueOf(node->input(0)).toTensor(), valueOf(node->input(1)).toTensorVector(),
+                     valueOf(node->inputs().back()).toBool());
     if (!decided_ || node->kind() != c10::prim::If || !decided_->holds(node->input(0))) {
       runner_.run(node, prepared, stack, [&](Value *value) { return valueOf(value); });
       if (decided_)

@@ -8,6 +8,7 @@
 #include "ir/batch/MicroBatch.h"
 #include "ir/support/CannotRead.h"
 #include "ir/support/Llvm.h"
+#include "ir/support/Try.h"
 #include "ir/values/Values.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -32,14 +33,12 @@ int64_t coreFlops(const Arithmetic &work, int64_t bytesMoved, const ClusterDevic
 
 llvm::Expected<CostTable> countedCosts(Model &model, const std::vector<c10::IValue> &inputs,
                                        const ClusterDevice &device, bool backward) {
-  llvm::Expected<std::vector<OperatorWork>> work = countWork(model, ownCopies(inputs), backward);
-  if (!work)
-    return work.takeError();
+  std::vector<OperatorWork> work = TRY(countWork(model, ownCopies(inputs), backward));
   CostTable table = emptyTable(model);
   std::set<std::string> without; // a formula
   model.nodeCosts.clear();
-  for (size_t i = 0; i < work->size(); ++i) {
-    const OperatorWork &row = (*work)[i];
+  for (size_t i = 0; i < work.size(); ++i) {
+    const OperatorWork &row = work[i];
     auto ns = [&](const OperatorWork::Walk &walk) {
       return coreFlops(walk.arithmetic, walk.bytesMoved, device) / kFlopsPerNs;
     };

@@ -4,6 +4,7 @@
 #include "compiler/cost/EstimateCosts.h"
 #include "ir/NodeInfo.h"
 #include "ir/TorchError.h"
+#include "ir/support/Try.h"
 #include "ir/values/Values.h"
 #include "passes/analysis/ModuleNames.h"
 #include "passes/analysis/TopLevel.h"
@@ -29,22 +30,18 @@ llvm::Error measure(const std::string &path, const std::string &method, const st
   CompileReport ignored;
   PassDumps dumps;
   Phases phases(ignored);
-  llvm::Expected<Model> model = FrontEnd(path, options, dumps, phases).flatten();
-  if (!model)
-    return model.takeError();
-  llvm::Expected<Arguments> arguments = argumentsFromOption(inputs);
-  if (!arguments)
-    return arguments.takeError();
-  auto values = bindArguments(model->signature, argumentTypes(*model), *arguments);
+  Model model = TRY(FrontEnd(path, options, dumps, phases).flatten());
+  Arguments arguments = TRY(argumentsFromOption(inputs));
+  auto values = bindArguments(model.signature, argumentTypes(model), arguments);
   if (!values)
     return values.takeError();
   std::vector<c10::IValue> given = *values; // copies, because the model may write into them
-  if (llvm::Error error = estimateCosts(*model, std::move(*values)))
-    return explainExample(withArguments(std::move(error), model->signature, given), path, {},
-                          model->signature, given, std::vector<bool>(given.size()));
-  TopLevel top = topLevelOf(*model);
+  if (llvm::Error error = estimateCosts(model, std::move(*values)))
+    return explainExample(withArguments(std::move(error), model.signature, given), path, {},
+                          model.signature, given, std::vector<bool>(given.size()));
+  TopLevel top = topLevelOf(model);
   for (size_t i = 0; i < top.operators.size(); ++i)
-    add(costs, withoutCallNumbers(modulePathOf(top.operators[i])), model->nodeCosts[i].flops);
+    add(costs, withoutCallNumbers(modulePathOf(top.operators[i])), model.nodeCosts[i].flops);
   return llvm::Error::success();
 }
 

@@ -5,6 +5,7 @@
 #include "compiler/cost/WeightStorages.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/support/Quantities.h"
+#include "ir/support/Try.h"
 #include "llvm/Support/Threading.h"
 
 #include <ATen/core/Tensor.h>
@@ -165,18 +166,14 @@ private:
   }
 
   llvm::Error timeOnce(Samples &samples) {
-    llvm::Expected<std::vector<int64_t>> times = timer_.operators(ownCopies(inputs_));
-    if (!times)
-      return times.takeError();
-    for (size_t i = 0; i < times->size(); ++i)
-      samples.operators[i].push_back((*times)[i]);
-    samples.sums.push_back(std::accumulate(times->begin(), times->end(), int64_t(0)));
+    std::vector<int64_t> times = TRY(timer_.operators(ownCopies(inputs_)));
+    for (size_t i = 0; i < times.size(); ++i)
+      samples.operators[i].push_back(times[i]);
+    samples.sums.push_back(std::accumulate(times.begin(), times.end(), int64_t(0)));
     if (!comparesWhole_)
       return llvm::Error::success();
-    llvm::Expected<int64_t> whole = timer_.whole(ownCopies(inputs_));
-    if (!whole)
-      return whole.takeError();
-    samples.wholes.push_back(*whole);
+    int64_t whole = TRY(timer_.whole(ownCopies(inputs_)));
+    samples.wholes.push_back(whole);
     return llvm::Error::success();
   }
 

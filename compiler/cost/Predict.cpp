@@ -4,6 +4,7 @@
 #include "compiler/cost/SharedTime.h"
 #include "compiler/planner/ForwardSearch.h"
 #include "ir/schedule/Timing.h"
+#include "ir/support/Try.h"
 
 #include <algorithm>
 
@@ -48,19 +49,15 @@ llvm::Error predictTurns(CompileReport &report, const Cluster &cluster, const Sc
   std::vector<int64_t> stageNs;
   for (const StagePlan &stage : plan.stages)
     stageNs.push_back(stage.costFlops / kFlopsPerNs);
-  llvm::Expected<Program> program = lower(schedule, plan, run);
-  if (!program)
-    return program.takeError();
-  llvm::Expected<SimulatedRun> simulated =
-      simulate(*program, plan, run, forwardCosts(plan, *program, stageNs, cluster), false);
-  if (!simulated)
-    return simulated.takeError();
+  Program program = TRY(lower(schedule, plan, run));
+  SimulatedRun simulated =
+      TRY(simulate(program, plan, run, forwardCosts(plan, program, stageNs, cluster), false));
   std::vector<int64_t> busy(cluster.devices.size(), 0);
-  for (size_t rank = 0; rank < simulated->busy.size(); ++rank)
-    busy[rank % busy.size()] += simulated->busy[rank];
-  report.prediction.stepNs = simulated->makespan;
+  for (size_t rank = 0; rank < simulated.busy.size(); ++rank)
+    busy[rank % busy.size()] += simulated.busy[rank];
+  report.prediction.stepNs = simulated.makespan;
   report.prediction.bubble = 1 - static_cast<double>(*std::max_element(busy.begin(), busy.end())) /
-                                     static_cast<double>(std::max<int64_t>(1, simulated->makespan));
+                                     static_cast<double>(std::max<int64_t>(1, simulated.makespan));
   return llvm::Error::success();
 }
 
@@ -82,12 +79,10 @@ llvm::Error predict(CompileReport &report, const Cluster &cluster, const CostTab
         {static_cast<int64_t>(static_cast<double>(ns) * aloneShare(table, boundaries, s)), ns});
   }
   costs.latency = hopOf(plan, cluster);
-  llvm::Expected<Timing> timing = timeSchedule(schedule, costs);
-  if (!timing)
-    return timing.takeError();
+  Timing timing = TRY(timeSchedule(schedule, costs));
   report.prediction.known = true;
-  report.prediction.stepNs = timing->makespan;
-  report.prediction.bubble = timing->bubbleMakespan();
+  report.prediction.stepNs = timing.makespan;
+  report.prediction.bubble = timing.bubbleMakespan();
   if (table.atOnce <= 1 && plan.ranks > cluster.devices.size())
     return predictTurns(report, cluster, schedule);
   if (table.atOnce > 1) {

@@ -2,6 +2,7 @@
 
 #include "compiler/emit/StageEmitter.h"
 #include "ir/schedule/Program.h"
+#include "ir/support/Try.h"
 #include "ir/text/GraphText.h"
 
 #include <deque>
@@ -54,10 +55,8 @@ private:
   llvm::Error settleFirst() {
     File file = std::move(files_.front());
     files_.pop_front();
-    llvm::Expected<std::string> digest = file.digest.get();
-    if (!digest)
-      return digest.takeError();
-    writer_.settle(file.name, std::move(*digest));
+    std::string digest = TRY(file.digest.get());
+    writer_.settle(file.name, std::move(digest));
     return llvm::Error::success();
   }
 

@@ -1,6 +1,7 @@
 #include "compiler/planner/CandidateTrial.h"
 
 #include "ir/schedule/OpMemory.h"
+#include "ir/support/Try.h"
 
 #include <algorithm>
 
@@ -84,11 +85,9 @@ llvm::Expected<bool> CandidateTrial::tryOnce(const Generator &generator,
   if (!work.shape.train) // what no backward reads is dropped at once
     for (StageCosts &stage : costs.stages)
       stage.heldByForward = stage.freedByInputGrad = 0;
-  llvm::Expected<Timing> timing = timeSchedule(*schedule, costs);
-  if (!timing)
-    return timing.takeError();
-  candidate.atLeast = std::max(candidate.atLeast, timing->makespan);
-  candidate.needBytes = timing->peakBytes;
+  Timing timing = TRY(timeSchedule(*schedule, costs));
+  candidate.atLeast = std::max(candidate.atLeast, timing.makespan);
+  candidate.needBytes = timing.peakBytes;
   for (size_t r = 0; r < work.plan.ranks; ++r)
     candidate.needBytes[r] += work.fixed(r); // and what messages and R hold: the program says
   if (!judgeMemory(candidate))
@@ -116,10 +115,8 @@ llvm::Expected<bool> CandidateTrial::simulateCandidate(Schedule schedule,
   RunShape shape = work.shape;
   shape.recompute = candidate.recompute;
   WorkClock::spend(kPassesToSimulate * actionsOf(work));
-  llvm::Expected<Program> program = lower(schedule, work.plan, shape);
-  if (!program)
-    return program.takeError();
-  const std::vector<MemoryPeak> peaks = memoryPeaks(*program, work.plan, shape, work.costs);
+  Program program = TRY(lower(schedule, work.plan, shape));
+  const std::vector<MemoryPeak> peaks = memoryPeaks(program, work.plan, shape, work.costs);
   for (size_t r = 0; r < work.plan.ranks; ++r)
     candidate.needBytes[r] = peaks[r].bytes + work.fixed(r);
   if (!judgeMemory(candidate)) {
@@ -129,14 +126,11 @@ llvm::Expected<bool> CandidateTrial::simulateCandidate(Schedule schedule,
   }
   if (best_ && candidate.atLeast >= *best_->candidate.step)
     return true;
-  llvm::Expected<SimulatedRun> run =
-      simulate(*program, work.plan, shape, work.costs, /*keepIntervals=*/false);
-  if (!run)
-    return run.takeError();
-  candidate.step = run->makespan;
-  if (best_ && *best_->candidate.step <= run->makespan)
+  SimulatedRun run = TRY(simulate(program, work.plan, shape, work.costs, /*keepIntervals=*/false));
+  candidate.step = run.makespan;
+  if (best_ && *best_->candidate.step <= run.makespan)
     return true;
-  best_ = {candidate, std::move(schedule), std::move(*run)};
+  best_ = {candidate, std::move(schedule), std::move(run)};
   return true;
 }
 

@@ -2,6 +2,7 @@
 
 #include "ir/support/Check.h"
 #include "ir/support/Quantities.h"
+#include "ir/support/Try.h"
 #include "ir/support/Words.h"
 
 #include <algorithm>
@@ -253,20 +254,16 @@ private:
     const ScheduleShape shape{stages_, microBatches_, rankOfStage, problem_.ranks};
     RunShape run;
     run.microBatches = microBatches_;
-    llvm::Expected<Program> program = lower(forwardOnly(shape), plan, run);
-    if (!program)
-      return program.takeError();
-    llvm::Expected<SimulatedRun> simulated =
-        simulate(*program, plan, run,
-                 forwardCosts(plan, *program, problem_.stageNs, problem_.cluster), false);
-    if (!simulated)
-      return simulated.takeError();
-    if (best_ && simulated->makespan >= best_->stepNs)
+    Program program = TRY(lower(forwardOnly(shape), plan, run));
+    SimulatedRun simulated =
+        TRY(simulate(program, plan, run,
+                     forwardCosts(plan, program, problem_.stageNs, problem_.cluster), false));
+    if (best_ && simulated.makespan >= best_->stepNs)
       return llvm::Error::success();
     best_.emplace();
     best_->rankOfStage = rankOfStage;
-    best_->stepNs = simulated->makespan;
-    best_->bubble = idlePart(*simulated);
+    best_->stepNs = simulated.makespan;
+    best_->bubble = idlePart(simulated);
     return llvm::Error::success();
   }
 

@@ -4,6 +4,7 @@
 #include "compiler/planner/LeastLimit.h"
 #include "compiler/planner/TrainingCuts.h"
 #include "ir/support/Check.h"
+#include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -48,10 +49,7 @@ public:
       return nothingFits();
     if (llvm::Error error = search_.add(refined(), ScheduleEffort::Searched))
       return std::move(error);
-    llvm::Expected<SearchOutcome> outcome = search_.take();
-    if (!outcome)
-      return outcome.takeError();
-    result_.search = std::move(*outcome);
+    result_.search = TRY(search_.take());
     return finished(result_.search.complete && !movesCutShort_);
   }
 
@@ -193,10 +191,8 @@ private:
 
   llvm::Error tryPatterns() {
     for (size_t index : pointsBy(bounds_.size(), [&](size_t i) { return bounds_[i]; })) {
-      llvm::Expected<bool> more = tryPoint(index, ScheduleEffort::Patterns);
+      bool more = TRY(tryPoint(index, ScheduleEffort::Patterns));
       if (!more)
-        return more.takeError();
-      if (!*more)
         break;
     }
     return llvm::Error::success();

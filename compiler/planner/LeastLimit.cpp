@@ -2,6 +2,7 @@
 
 #include "compiler/planner/Bounds.h"
 #include "ir/support/Quantities.h"
+#include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -69,10 +70,8 @@ public:
     for (bool again = true; again;) {
       if (llvm::Error error = descend())
         return std::move(error);
-      llvm::Expected<bool> less = probe();
-      if (!less)
-        return less.takeError();
-      again = *less;
+      bool less = TRY(probe());
+      again = less;
     }
     if (fits_)
       return std::move(*fits_);
@@ -91,10 +90,8 @@ private:
     for (int64_t step = 1; canBeLess();) {
       const int64_t bytes = std::max(known_.bytes - step, tooLittle_ + 1);
       const bool isLast = bytes == known_.bytes - 1;
-      llvm::Expected<bool> found = lowerTo(bytes);
-      if (!found)
-        return found.takeError();
-      if (*found)
+      bool found = TRY(lowerTo(bytes));
+      if (found)
         step = step > 1 ? kLarger * step : known_.bytes / kFirstStep + 1;
       else if (isLast)
         break;

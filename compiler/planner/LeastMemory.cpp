@@ -1,6 +1,7 @@
 #include "compiler/planner/LeastMemory.h"
 
 #include "compiler/planner/RecomputeChoices.h"
+#include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace pipec {
@@ -39,10 +40,8 @@ findLeastMemory(CandidateTrial &trial, std::vector<ScheduleCandidate> candidates
       ScheduleCandidate again = *candidate;
       again.work = work;
       trial.forgetBest();
-      llvm::Expected<bool> fits = trial.tryCandidate(*findGenerator(again.schedule), again);
-      if (!fits)
-        return fits.takeError();
-      if (!*fits || !again.valid() || again.mostBytes() >= leastBytes)
+      bool fits = TRY(trial.tryCandidate(*findGenerator(again.schedule), again));
+      if (!fits || !again.valid() || again.mostBytes() >= leastBytes)
         continue;
       leastBytes = again.mostBytes();
       smallest = candidate;

@@ -5,6 +5,7 @@
 #include "compiler/planner/Slicing.h"
 #include "compiler/planner/ThresholdSearch.h"
 #include "ir/support/Check.h"
+#include "ir/support/Try.h"
 
 #include <algorithm>
 #include <cmath>
@@ -219,13 +220,11 @@ private:
     }
     bytes.outCost.assign(bytes.nodes(), 0);
     PIPEC_ASSERT(limit > 0, "nothing is limited and nothing fits");
-    llvm::Expected<PartitionResult> least = ContiguousSearch(bytes, options_).run();
-    if (!least)
-      return least.takeError();
+    PartitionResult least = TRY(ContiguousSearch(bytes, options_).run());
     return makeError(
         ExitCode::NoPlan,
         fmt::format("memory: expected {}{:.0f} bytes on a device, got {:.0f}",
-                    least->proved ? "at least " : "", std::ceil(least->bottleneck), limit),
+                    least.proved ? "at least " : "", std::ceil(least.bottleneck), limit),
         certain ? "" : "the search stopped at its time limit; more time may find a plan");
   }
 

@@ -1,6 +1,7 @@
 #include "compiler/planner/PlanTraining.h"
 
 #include "compiler/planner/Bounds.h"
+#include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -167,25 +168,21 @@ llvm::Expected<JointRequest> requestOf(const CostTable &table, const TrainingWis
     return makeError(ExitCode::Usage,
                      "training plan: expected a cost table with backward costs, got one without",
                      "pipe-compile --train --emit-costs FILE writes one");
-  llvm::Expected<size_t> ranks = ranksOf(wishes);
-  if (!ranks)
-    return ranks.takeError();
-  llvm::Expected<WaysToCut> ways = waysToCut(wishes, table.batch, *ranks);
-  if (!ways)
-    return ways.takeError();
+  size_t ranks = TRY(ranksOf(wishes));
+  WaysToCut ways = TRY(waysToCut(wishes, table.batch, ranks));
   JointRequest request;
   request.problem.table = wishes.cuts ? cutAsGiven(table, *wishes.cuts) : table;
   request.problem.tied = wishes.tiedByName;
-  request.problem.ranks = *ranks;
-  request.problem.cluster = wishes.cluster ? *wishes.cluster : defaultCluster(*ranks);
+  request.problem.ranks = ranks;
+  request.problem.cluster = wishes.cluster ? *wishes.cluster : defaultCluster(ranks);
   request.problem.memoryLimit = wishes.memoryLimit;
-  request.microBatchings = std::move(ways->toTry);
-  request.smallest = ways->smallest;
+  request.microBatchings = std::move(ways.toTry);
+  request.smallest = ways.smallest;
   request.recompute = wishes.recompute;
   request.tied = wishes.tied;
   request.schedule = wishes.schedule;
   if (wishes.stages)
-    request.chunks = {wishes.stages / *ranks};
+    request.chunks = {wishes.stages / ranks};
   else
     for (size_t chunks = 1; chunks <= kMostStagesPerRank; ++chunks)
       request.chunks.push_back(chunks);
@@ -221,15 +218,10 @@ llvm::Error layOut(const ScheduleCandidate &best, PlannedTraining &plan) {
   plan.plan = best.work->plan;
   plan.shape = best.work->shape;
   plan.shape.recompute = best.recompute;
-  llvm::Expected<Program> program = lower(plan.schedule, plan.plan, plan.shape);
-  if (!program)
-    return program.takeError();
-  plan.program = std::move(*program);
-  llvm::Expected<SimulatedRun> run =
-      simulate(plan.program, plan.plan, plan.shape, best.work->costs);
-  if (!run)
-    return run.takeError();
-  plan.timing = actionTiming(plan.schedule, plan.program, *run);
+  Program program = TRY(lower(plan.schedule, plan.plan, plan.shape));
+  plan.program = std::move(program);
+  SimulatedRun run = TRY(simulate(plan.program, plan.plan, plan.shape, best.work->costs));
+  plan.timing = actionTiming(plan.schedule, plan.program, run);
   plan.timing.peakBytes = plan.peakBytes;
   return llvm::Error::success();
 }
@@ -258,37 +250,31 @@ llvm::Expected<JointOutcome> search(JointRequest &request) {
 } // namespace
 
 llvm::Expected<PlannedTraining> planTraining(const CostTable &table, const TrainingWishes &asked) {
-  llvm::Expected<TrainingWishes> wishes = withStagesOfCuts(table, asked);
-  if (!wishes)
-    return wishes.takeError();
-  llvm::Expected<JointRequest> request = requestOf(table, *wishes);
-  if (!request)
-    return request.takeError();
-  llvm::Expected<JointOutcome> outcome = search(*request);
-  if (!outcome)
-    return outcome.takeError();
-  const ScheduleCandidate &best = outcome->search.best();
-  const TrainingPoint &point = outcome->best();
+  TrainingWishes wishes = TRY(withStagesOfCuts(table, asked));
+  JointRequest request = TRY(requestOf(table, wishes));
+  JointOutcome outcome = TRY(search(request));
+  const ScheduleCandidate &best = outcome.search.best();
+  const TrainingPoint &point = outcome.best();
   PlannedTraining plan;
   plan.scheduleName = best.schedule;
-  plan.stages = stagesOf(*request, *outcome);
+  plan.stages = stagesOf(request, outcome);
   plan.boundaries = point.boundaries;
-  plan.ranks = request->problem.ranks;
+  plan.ranks = request.problem.ranks;
   plan.microBatches = point.microBatches;
   plan.samples = static_cast<int64_t>(double(table.batch) * point.share + 0.5);
   const auto isFree = [&](const SharedWeight &weight) {
-    return !wishes->tiedByName.count(weight.name);
+    return !wishes.tiedByName.count(weight.name);
   };
   if (!best.work->plan.ties.empty() && llvm::any_of(table.shared, isFree))
     plan.tied = point.tied;
   plan.peakBytes = best.needBytes;
   plan.stepNs = *best.step;
-  plan.lowerBoundNs = outcome->lowerBound;
-  plan.everyCut = outcome->everyCut;
-  plan.complete = outcome->search.complete;
-  plan.pipelines = outcome->pipelines;
-  plan.schedules = outcome->search.candidates.size();
-  plan.schedule = outcome->search.schedule;
+  plan.lowerBoundNs = outcome.lowerBound;
+  plan.everyCut = outcome.everyCut;
+  plan.complete = outcome.search.complete;
+  plan.pipelines = outcome.pipelines;
+  plan.schedules = outcome.search.candidates.size();
+  plan.schedule = outcome.search.schedule;
   if (llvm::Error error = layOut(best, plan))
     return std::move(error);
   return plan;

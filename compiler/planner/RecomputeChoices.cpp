@@ -1,5 +1,6 @@
 #include "compiler/planner/RecomputeChoices.h"
 
+#include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <bit>
@@ -37,10 +38,8 @@ llvm::Error tryChoices(CandidateTrial &trial, const Generator &generator,
     other.atLeast = lowerBoundOf(*candidate.work);
     for (size_t s = 0; s < stages; ++s)
       other.recompute.push_back(set >> s & 1);
-    llvm::Expected<bool> fits = trial.tryCandidate(generator, other);
-    if (!fits)
-      return fits.takeError();
-    if (*fits && other.valid())
+    bool fits = TRY(trial.tryCandidate(generator, other));
+    if (fits && other.valid())
       fitting.push_back(set);
     if (order(other) < order(candidate))
       candidate = std::move(other);

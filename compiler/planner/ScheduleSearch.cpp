@@ -2,6 +2,7 @@
 
 #include "compiler/planner/RecomputeChoices.h"
 #include "ir/support/Check.h"
+#include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -75,10 +76,8 @@ struct ScheduleSearch::Impl {
       candidate.recompute.assign(work->plan.stages.size(), true);
     const bool choose = options.recompute == RecomputeChoice::Auto && work->shape.train;
     while (true) {
-      llvm::Expected<bool> fits = trial.tryCandidate(generator, candidate);
-      if (!fits)
-        return fits.takeError();
-      if (*fits || !choose || candidate.needBytes.empty())
+      bool fits = TRY(trial.tryCandidate(generator, candidate));
+      if (fits || !choose || candidate.needBytes.empty())
         break;
       if (triesEveryChoice(generator, *work)) {
         if (llvm::Error error = tryChoices(trial, generator, candidate))
@@ -139,12 +138,10 @@ struct ScheduleSearch::Impl {
 
   llvm::Error noPlan() {
     trial.restartTime(); // the answer needs some of its own
-    llvm::Expected<std::optional<LeastMemory>> found =
-        findLeastMemory(trial, result.candidates, options.recompute == RecomputeChoice::Auto);
-    if (!found)
-      return found.takeError();
-    if (*found) {
-      least = std::move(*found);
+    std::optional<LeastMemory> found =
+        TRY(findLeastMemory(trial, result.candidates, options.recompute == RecomputeChoice::Auto));
+    if (found) {
+      least = std::move(found);
       const auto &[leastBytes, smallest] = *least;
       const std::vector<int64_t> &limits = smallest.work->limitBytes;
       return makeError(ExitCode::NoPlan,

@@ -6,6 +6,7 @@
 #include "ir/autograd/TrainingSettings.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/plan/OutputPath.h"
+#include "ir/support/Try.h"
 #include "ir/values/Values.h"
 
 #include <ATen/Context.h>
@@ -113,31 +114,27 @@ public:
 
 private:
   llvm::Error compareRun(const ExampleRun &run) {
-    llvm::Expected<std::vector<SourceStep>> expected = trainSource(run);
-    if (!expected)
-      return expected.takeError();
+    std::vector<SourceStep> expected = TRY(trainSource(run));
     const std::vector<bool> none(plan_.stages.size(), false);
-    if (llvm::Error error = trainStages(run, *expected, none))
+    if (llvm::Error error = trainStages(run, expected, none))
       return error;
     if (std::exchange(hasSplit_, true))
       return llvm::Error::success();
     std::vector<bool> split;
     for (const std::string &why : whyWhole_)
       split.push_back(why.empty());
-    if (llvm::Error error = trainStages(run, *expected, split))
+    if (llvm::Error error = trainStages(run, expected, split))
       return error;
     return llvm::Error::success();
   }
 
   llvm::Expected<std::vector<SourceStep>> trainSource(const ExampleRun &run) {
-    llvm::Expected<SourceTrainer> source = SourceTrainer::load(path_, mode_);
-    if (!source)
-      return source.takeError();
+    SourceTrainer source = TRY(SourceTrainer::load(path_, mode_));
     std::vector<SourceStep> steps;
     for (const std::vector<c10::IValue> &call : run.calls) {
       at::manual_seed(kExampleSeed);
       llvm::Expected<SourceStep> step =
-          source->run(plan_.signature, ownCopies(call), loss_, scale(run, steps.size()));
+          source.run(plan_.signature, ownCopies(call), loss_, scale(run, steps.size()));
       if (!step)
         return withContext(step.takeError(), "--train");
       steps.push_back(std::move(*step));
@@ -153,14 +150,12 @@ private:
   /// what a backward of theirs sums in which order is another question.
   llvm::Error trainStages(const ExampleRun &run, llvm::ArrayRef<SourceStep> expected,
                           std::vector<bool> split) {
-    llvm::Expected<SerialTrainer> trainer = SerialTrainer::load(directory_, plan_);
-    if (!trainer)
-      return trainer.takeError();
+    SerialTrainer trainer = TRY(SerialTrainer::load(directory_, plan_));
     bool again = false;
     for (size_t c = 0; c < run.calls.size() && !again; ++c) {
       at::manual_seed(kExampleSeed);
       llvm::Expected<TrainedMicroBatch> step =
-          trainer->run(ownCopies(run.calls[c]), loss_, scale(run, c), split);
+          trainer.run(ownCopies(run.calls[c]), loss_, scale(run, c), split);
       if (!step)
         return withContext(internal(step.takeError()), "training the stages on the example inputs");
       for (size_t s = 0; s < split.size(); ++s)
@@ -172,7 +167,7 @@ private:
       noteFlags(*step);
       const bool isSplit = llvm::is_contained(split, true);
       if (!again)
-        if (llvm::Error error = compareStep(expected[c], *trainer, *step, run.batch[c], isSplit))
+        if (llvm::Error error = compareStep(expected[c], trainer, *step, run.batch[c], isSplit))
           return error;
     }
     return again && llvm::is_contained(split, true) ? trainStages(run, expected, split)

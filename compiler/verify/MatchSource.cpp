@@ -1,6 +1,7 @@
 #include "compiler/verify/MatchSource.h"
 
 #include "compiler/verify/Validate.h"
+#include "ir/support/Try.h"
 #include "ir/support/Version.h"
 #include "ir/text/CanonicalText.h"
 #include "llvm/ADT/STLExtras.h"
@@ -105,11 +106,9 @@ llvm::Expected<std::vector<NormaliseAgain>> waysToNormalise(const Plan &plan) {
   };
   bool answered = false;
   if (!decisionsAreNumbers(plan)) {
-    llvm::Expected<TypeDecisions> decisions = parseDecisions(plan.normalisation.forms);
-    if (!decisions)
-      return decisions.takeError();
+    TypeDecisions decisions = TRY(parseDecisions(plan.normalisation.forms));
     TypeAnswers &recorded = add(hadExample(plan));
-    recorded.decisions = std::move(*decisions);
+    recorded.decisions = std::move(decisions);
     llvm::copy_if(plan.obligations, std::back_inserter(recorded.facts), isFact);
     answered = !recorded.facts.empty() || !recorded.decisions.empty();
   }
@@ -126,13 +125,11 @@ llvm::Expected<std::optional<Finding>> compareModel(const Artifact &artifact, Mo
     forgetFields(source.signature.outputs);
   SourceRecord record = recordSource(source);
   finish(record);
-  llvm::Expected<std::optional<SourceDifference>> difference =
-      compareWithSource(artifact.directory, artifact.plan, record);
+  std::optional<SourceDifference> difference =
+      TRY(compareWithSource(artifact.directory, artifact.plan, record));
   if (!difference)
-    return difference.takeError();
-  if (!*difference)
     return std::optional<Finding>();
-  return std::optional<Finding>(findingOf(**difference, source, artifact.plan));
+  return std::optional<Finding>(findingOf(*difference, source, artifact.plan));
 }
 
 } // namespace pipec

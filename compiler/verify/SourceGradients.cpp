@@ -4,6 +4,7 @@
 #include "ir/artifact/StageModule.h"
 #include "ir/autograd/ModelGradients.h"
 #include "ir/batch/MergeOutputs.h"
+#include "ir/support/Try.h"
 #include "ir/torchfile/TorchFile.h"
 
 #include <ATen/core/Tensor.h>
@@ -21,11 +22,9 @@ SourceTrainer &SourceTrainer::operator=(SourceTrainer &&) = default;
 SourceTrainer::~SourceTrainer() = default;
 
 llvm::Expected<SourceTrainer> SourceTrainer::load(const std::string &path, const SourceMode &mode) {
-  llvm::Expected<torch::jit::Module> module = loadSource(path, mode);
-  if (!module)
-    return module.takeError();
-  removePrints(*module);
-  return SourceTrainer(std::make_unique<Impl>(Impl{std::move(*module)}));
+  torch::jit::Module module = TRY(loadSource(path, mode));
+  removePrints(module);
+  return SourceTrainer(std::make_unique<Impl>(Impl{std::move(module)}));
 }
 
 llvm::Expected<SourceStep> SourceTrainer::run(const Signature &signature,
@@ -36,12 +35,10 @@ llvm::Expected<SourceStep> SourceTrainer::run(const Signature &signature,
   });
   if (!result)
     return result.takeError();
-  llvm::Expected<std::vector<c10::IValue>> leaves = flattenOutputs(signature, *result);
-  if (!leaves)
-    return leaves.takeError();
+  std::vector<c10::IValue> leaves = TRY(flattenOutputs(signature, *result));
   return guardTorch(ExitCode::Usage, "the model's backward", [&] {
     SourceStep step;
-    step.leaves = std::move(*leaves);
+    step.leaves = std::move(leaves);
     const std::vector<TrainedTensor> tensors = trainedTensors(impl_->module);
     std::vector<at::Tensor> found = gradientsFrom(step.leaves[loss].toTensor(), scale, tensors);
     for (size_t i = 0; i < tensors.size(); ++i)

@@ -9,6 +9,7 @@
 #include "ir/artifact/LineDifference.h"
 #include "ir/artifact/Relink.h"
 #include "ir/support/Sha256.h"
+#include "ir/support/Try.h"
 #include "ir/text/CanonicalText.h"
 #include "ir/text/ContentText.h"
 #include "llvm/ADT/STLExtras.h"
@@ -172,12 +173,13 @@ SourceDifference otherWeight(const std::string &name, const std::string &expecte
           std::nullopt};
 }
 
-/// The lines of weights, whose digest plans hold, say of an object its type only.
-std::optional<SourceDifference> compareObjects(const SourceRecord &source, const Relinked &linked) {
+/// The lines of weights, whose digest plans hold, say of an object its type only, and of an empty
+/// list nothing.
+std::optional<SourceDifference> compareExactly(const SourceRecord &source, const Relinked &linked) {
   for (const auto &[name, weight] : source.weights) {
-    if (!holdsObject(weight.value))
+    if (!hasExactText(weight.value))
       continue;
-    const std::string expected = contentText(weight.value, Objects::ByState);
+    const std::string expected = contentText(weight.value, Detail::Exact);
     auto found = linked.objects.find(name);
     if (found == linked.objects.end() || found->second != expected)
       return otherWeight(name, name + " " + expected,
@@ -196,7 +198,7 @@ std::optional<SourceDifference> compareWeights(const SourceRecord &source, const
   for (const auto &[name, line] : linked.weights)
     if (!source.weights.count(name))
       return otherWeight(name, "", line);
-  return compareObjects(source, linked);
+  return compareExactly(source, linked);
 }
 
 /// The linked stages have the source's order again, by what the plan says of it: may what stages
@@ -268,26 +270,24 @@ llvm::Expected<std::optional<SourceDifference>> compareWithSource(const std::str
                                                                   const Plan &plan,
                                                                   const SourceRecord &source,
                                                                   ReadBack large) {
-  llvm::Expected<Relinked> linked = relink(directory, plan, source.weights,
-                                           large == ReadBack::Ends ? source.stable.get() : nullptr);
-  if (!linked)
-    return linked.takeError();
+  Relinked linked = TRY(relink(directory, plan, source.weights,
+                               large == ReadBack::Ends ? source.stable.get() : nullptr));
   using Result = std::optional<SourceDifference>;
-  if (std::optional<size_t> line = firstDifferentLine(source.lines, linked->lines))
+  if (std::optional<size_t> line = firstDifferentLine(source.lines, linked.lines))
     return Result({"",
-                   "the stages are not the source: " + firstDifference(source.lines, linked->lines),
+                   "the stages are not the source: " + firstDifference(source.lines, linked.lines),
                    line});
   llvm::Expected<Result> weight = guardTorch(ExitCode::Internal, "comparing weights",
-                                             [&] { return compareWeights(source, *linked); });
+                                             [&] { return compareWeights(source, linked); });
   if (!weight || *weight)
     return weight;
-  if (linked->digest != source.digest)
-    return Result({"", "expected digest " + source.digest + ", got " + linked->digest, {}});
-  if (llvm::Error error = discharge(plan, linked->stages, &source.wholeNumberOps))
+  if (linked.digest != source.digest)
+    return Result({"", "expected digest " + source.digest + ", got " + linked.digest, {}});
+  if (llvm::Error error = discharge(plan, linked.stages, &source.wholeNumberOps))
     return Result({"", describe(std::move(error)).message, {}});
-  if (llvm::Error error = compareOrder(plan, *linked))
+  if (llvm::Error error = compareOrder(plan, linked))
     return Result({"", describe(std::move(error)).message, {}});
-  if (llvm::Error error = comparePlan(plan, *linked, source))
+  if (llvm::Error error = comparePlan(plan, linked, source))
     return Result({"", describe(std::move(error)).message, {}});
   return Result();
 }

@@ -3,6 +3,7 @@
 #include "ir/artifact/Discharge.h"
 #include "ir/artifact/StageModule.h"
 #include "ir/schedule/Program.h"
+#include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -135,14 +136,12 @@ llvm::Error checkParts(const Artifact &artifact, std::vector<std::string> &unche
 }
 
 llvm::Error proveStages(const std::string &directory, const Plan &plan) {
-  llvm::Expected<Relinked> linked = relink(directory, plan);
-  if (!linked)
-    return linked.takeError();
-  if (linked->digest != plan.sourceDigest)
+  Relinked linked = TRY(relink(directory, plan));
+  if (linked.digest != plan.sourceDigest)
     return failf(ExitCode::BadArtifact,
                  "the stages linked together are not the source: expected {}, got {}",
-                 plan.sourceDigest, linked->digest);
-  return discharge(plan, linked->stages);
+                 plan.sourceDigest, linked.digest);
+  return discharge(plan, linked.stages);
 }
 
 ArtifactCheck checkArtifact(const std::string &directory) { return Check(directory).run(); }

@@ -4,6 +4,7 @@
 #include "ir/artifact/LineDifference.h"
 #include "ir/artifact/Relink.h"
 #include "ir/plan/PlanNames.h"
+#include "ir/support/Try.h"
 #include "ir/text/CanonicalText.h"
 #include "ir/text/PlanText.h"
 #include "llvm/ADT/STLExtras.h"
@@ -21,13 +22,11 @@ struct Side {
 };
 
 llvm::Expected<Side> openSide(const std::string &directory) {
-  llvm::Expected<Artifact> artifact = openArtifact(directory);
-  if (!artifact)
-    return artifact.takeError();
-  llvm::Expected<Relinked> linked = relink(directory, artifact->plan);
+  Artifact artifact = TRY(openArtifact(directory));
+  llvm::Expected<Relinked> linked = relink(directory, artifact.plan);
   if (!linked)
     return withContext(linked.takeError(), directory);
-  return Side{std::move(*artifact), std::move(*linked)};
+  return Side{std::move(artifact), std::move(*linked)};
 }
 
 /// The identity of a channel in both artifacts, and the parts that may differ.
@@ -174,14 +173,10 @@ private:
 
 llvm::Expected<ArtifactDifferences> compareArtifacts(const std::string &now,
                                                      const std::string &old) {
-  llvm::Expected<Side> second = openSide(now);
-  if (!second)
-    return second.takeError();
-  llvm::Expected<Side> first = openSide(old);
-  if (!first)
-    return first.takeError();
+  Side second = TRY(openSide(now));
+  Side first = TRY(openSide(old));
   return guardTorch(ExitCode::BadArtifact, "comparing the artifacts",
-                    [&] { return ArtifactComparison(*second, *first).run(); });
+                    [&] { return ArtifactComparison(second, first).run(); });
 }
 
 } // namespace pipec

@@ -6,6 +6,7 @@
 #include "ir/support/FileKind.h"
 #include "ir/support/Sha256.h"
 #include "ir/support/ShownText.h"
+#include "ir/support/Try.h"
 #include "ir/support/Version.h"
 #include "ir/support/VersionText.h"
 
@@ -129,10 +130,8 @@ public:
   explicit PlanReader(const std::string &path) : path_(path) {}
 
   llvm::Expected<Artifact> run() {
-    llvm::Expected<FileHandle> directory = openDirectory(path_);
-    if (!directory)
-      return directory.takeError();
-    directory_ = std::move(*directory);
+    FileHandle directory = TRY(openDirectory(path_));
+    directory_ = std::move(directory);
     Artifact artifact;
     artifact.directory = path_;
     llvm::Error error = read(artifact);
@@ -143,10 +142,8 @@ public:
 
 private:
   llvm::Expected<std::string> readFile(const std::string &name, uint64_t maxBytes) {
-    llvm::Expected<FileHandle> file = openForReading(directory_, name);
-    if (!file)
-      return file.takeError();
-    return readAll(*file, name, maxBytes);
+    FileHandle file = TRY(openForReading(directory_, name));
+    return readAll(file, name, maxBytes);
   }
 
   /// A file that MANIFEST lists.
@@ -161,21 +158,12 @@ private:
   }
 
   llvm::Error read(Artifact &artifact) {
-    llvm::Expected<std::string> text = readFile(kManifestName, kMaxManifestBytes);
-    if (!text)
-      return text.takeError();
-    artifact.id = sha256Hex(*text);
-    llvm::Expected<Manifest> manifest = manifestFromText(*text);
-    if (!manifest)
-      return manifest.takeError();
-    manifest_ = std::move(*manifest);
-    llvm::Expected<std::string> planText = readListed("plan.json", kMaxPlanBytes);
-    if (!planText)
-      return planText.takeError();
-    llvm::Expected<Plan> plan = planFromJson(*planText, artifact.warnings);
-    if (!plan)
-      return plan.takeError();
-    artifact.plan = std::move(*plan);
+    std::string text = TRY(readFile(kManifestName, kMaxManifestBytes));
+    artifact.id = sha256Hex(text);
+    manifest_ = TRY(manifestFromText(text));
+    std::string planText = TRY(readListed("plan.json", kMaxPlanBytes));
+    Plan plan = TRY(planFromJson(planText, artifact.warnings));
+    artifact.plan = std::move(plan);
     if (!isSameRelease(artifact.plan.torchVersion, torchVersion()))
       artifact.warnings.push_back(fmt::format("{}: compiled with LibTorch {}, this is LibTorch {}: "
                                               "numbers may differ in their last bits",
@@ -185,10 +173,7 @@ private:
         return failf(ExitCode::BadArtifact,
                      "plan.json: stage {} is in {}, which MANIFEST does not list", s,
                      artifact.plan.stages[s].file);
-    llvm::Expected<std::string> csv = readListed("schedule.csv", kMaxScheduleBytes);
-    if (!csv)
-      return csv.takeError();
-    artifact.scheduleCsv = std::move(*csv);
+    artifact.scheduleCsv = TRY(readListed("schedule.csv", kMaxScheduleBytes));
     return llvm::Error::success();
   }
 

@@ -10,6 +10,7 @@
 #include "ir/artifact/ArtifactDir.h"
 #include "ir/artifact/Manifest.h"
 #include "ir/artifact/SafeFile.h"
+#include "ir/support/Try.h"
 #include "ir/support/UnfinishedOutputs.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -58,17 +59,13 @@ llvm::Error checkReplaceable(const std::string &target) {
     return refuse("expected a directory, got a symbolic link");
   if (!known || !S_ISDIR(status.st_mode))
     return refuse("expected a directory, got a file");
-  llvm::Expected<FileHandle> directory = openDirectory(target);
-  if (!directory)
-    return directory.takeError();
-  llvm::Expected<std::vector<std::string>> names = listDirectory(*directory, target);
-  if (!names)
-    return names.takeError();
+  FileHandle directory = TRY(openDirectory(target));
+  std::vector<std::string> names = TRY(listDirectory(directory, target));
   for (const char *needed : {kManifestName, "plan.json"})
-    if (!llvm::is_contained(*names, needed))
+    if (!llvm::is_contained(names, needed))
       return refuse(fmt::format("it has no {}", needed));
   Manifest listed;
-  if (llvm::Expected<FileHandle> file = openForReading(*directory, kManifestName)) {
+  if (llvm::Expected<FileHandle> file = openForReading(directory, kManifestName)) {
     llvm::Expected<std::string> text = readAll(*file, kManifestName, kMaxManifestBytes);
     llvm::Expected<Manifest> manifest = text ? manifestFromText(*text) : text.takeError();
     if (manifest)
@@ -78,8 +75,8 @@ llvm::Error checkReplaceable(const std::string &target) {
   } else {
     llvm::consumeError(file.takeError());
   }
-  for (const std::string &name : *names) {
-    bool flat = ::fstatat(directory->get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+  for (const std::string &name : names) {
+    bool flat = ::fstatat(directory.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
                 !S_ISDIR(status.st_mode);
     if (!flat || (!isOurs(name) && !listed.count(name)))
       return refuse(fmt::format("it holds {}", name));
@@ -98,10 +95,8 @@ std::string parentOf(const std::string &path) {
 }
 
 llvm::Error checkTarget(const std::string &target, bool force) {
-  llvm::Expected<TargetState> state = stateOf(target);
-  if (!state)
-    return state.takeError();
-  if (*state == TargetState::Absent)
+  TargetState state = TRY(stateOf(target));
+  if (state == TargetState::Absent)
     return llvm::Error::success();
   if (llvm::Error error = checkReplaceable(target)) // fails even with --force
     return error;
@@ -124,10 +119,8 @@ llvm::Error renameNew(const std::string &temporary, const std::string &target) {
     return existsError(target);
   if (!lacksFlag(errno))
     return renameError(target, errno);
-  llvm::Expected<TargetState> state = stateOf(target);
-  if (!state)
-    return state.takeError();
-  if (*state == TargetState::Present)
+  TargetState state = TRY(stateOf(target));
+  if (state == TargetState::Present)
     return existsError(target);
   return ::rename(temporary.c_str(), target.c_str()) == 0 ? llvm::Error::success()
                                                           : renameError(target, errno);
@@ -199,10 +192,8 @@ ArtifactWriter::~ArtifactWriter() {
 llvm::Error ArtifactWriter::write(llvm::StringRef name, llvm::StringRef bytes) {
   if (!isArtifactFileName(name))
     return failf(ExitCode::Internal, "\"{}\" cannot be the name of an artifact's file", name.str());
-  llvm::Expected<FileHandle> directory = openDirectory(temporary_.path());
-  if (!directory)
-    return directory.takeError();
-  return withContext(writeNewFile(*directory, name.str(), bytes), target_);
+  FileHandle directory = TRY(openDirectory(temporary_.path()));
+  return withContext(writeNewFile(directory, name.str(), bytes), target_);
 }
 
 namespace {
@@ -210,15 +201,13 @@ namespace {
 /// The digest of a file that we wrote, once it is safe on disk. `known`: its digest, or empty.
 llvm::Expected<std::string> syncedDigest(const FileHandle &directory, const std::string &name,
                                          std::string known = "") {
-  llvm::Expected<FileHandle> file = openForReading(directory, name);
-  if (!file)
-    return file.takeError();
+  FileHandle file = TRY(openForReading(directory, name));
   // The disk works while the digest is computed; a refusal costs time only.
-  ::sync_file_range(file->get(), 0, 0, SYNC_FILE_RANGE_WRITE);
-  llvm::Expected<std::string> digest = known.empty() ? sha256Of(*file, name) : std::move(known);
+  ::sync_file_range(file.get(), 0, 0, SYNC_FILE_RANGE_WRITE);
+  llvm::Expected<std::string> digest = known.empty() ? sha256Of(file, name) : std::move(known);
   if (!digest)
     return digest;
-  if (llvm::Error error = sync(*file, name))
+  if (llvm::Error error = sync(file, name))
     return std::move(error);
   return digest;
 }
@@ -229,33 +218,27 @@ void ArtifactWriter::settle(const std::string &name, std::string sha256) {
   settling_[name] = std::async(
       std::launch::async,
       [directory = directory(), name, known = std::move(sha256)]() -> llvm::Expected<std::string> {
-        llvm::Expected<FileHandle> opened = openDirectory(directory);
-        if (!opened)
-          return opened.takeError();
-        return syncedDigest(*opened, name, known);
+        FileHandle opened = TRY(openDirectory(directory));
+        return syncedDigest(opened, name, known);
       });
 }
 
 llvm::Error ArtifactWriter::writeManifest() {
-  llvm::Expected<FileHandle> directory = openDirectory(temporary_.path());
-  if (!directory)
-    return directory.takeError();
-  llvm::Expected<std::vector<std::string>> names = listDirectory(*directory, temporary_.path());
-  if (!names)
-    return names.takeError();
+  FileHandle directory = TRY(openDirectory(temporary_.path()));
+  std::vector<std::string> names = TRY(listDirectory(directory, temporary_.path()));
   Manifest manifest;
-  for (const std::string &name : *names) {
+  for (const std::string &name : names) {
     auto settling = settling_.find(name);
     llvm::Expected<std::string> digest =
-        settling != settling_.end() ? settling->second.get() : syncedDigest(*directory, name);
+        settling != settling_.end() ? settling->second.get() : syncedDigest(directory, name);
     if (!digest)
       return withContext(digest.takeError(), target_);
     manifest[name] = *digest;
   }
   settling_.clear();
-  if (llvm::Error error = writeNewFile(*directory, kManifestName, toString(manifest)))
+  if (llvm::Error error = writeNewFile(directory, kManifestName, toString(manifest)))
     return withContext(std::move(error), target_);
-  return withContext(sync(*directory, temporary_.path()), target_);
+  return withContext(sync(directory, temporary_.path()), target_);
 }
 
 llvm::Error ArtifactWriter::publish() {
@@ -264,20 +247,16 @@ llvm::Error ArtifactWriter::publish() {
     return failf(ExitCode::Other, "{}: not published: the process is ending", target_);
   if (llvm::Error error = checkTarget(target_, force_))
     return error;
-  llvm::Expected<TargetState> state = stateOf(target_);
-  if (!state)
-    return state.takeError();
-  const bool replaces = *state == TargetState::Present;
+  TargetState state = TRY(stateOf(target_));
+  const bool replaces = state == TargetState::Present;
   const std::string temporary = directory();
   if (llvm::Error error = (replaces ? swapInPlace : renameNew)(temporary, target_))
     return error;
   temporary_.release();
   if (replaces)
     removeTree(temporary);
-  llvm::Expected<FileHandle> parent = openDirectory(parentOf(target_));
-  if (!parent)
-    return parent.takeError();
-  return sync(*parent, parentOf(target_));
+  FileHandle parent = TRY(openDirectory(parentOf(target_)));
+  return sync(parent, parentOf(target_));
 }
 
 } // namespace pipec

@@ -127,9 +127,9 @@ private:
   }
 
   llvm::Error noteObjects(size_t s, const std::string &name, const c10::IValue &value) {
-    if (!holdsObject(value))
+    if (!hasExactText(value))
       return llvm::Error::success();
-    const std::string text = contentText(value, Objects::ByState);
+    const std::string text = contentText(value, Detail::Exact);
     auto [known, inserted] = objects_.try_emplace(name, text);
     return inserted || known->second == text ? llvm::Error::success()
                                              : differentCopy(s, name, known->second, text);

@@ -4,6 +4,7 @@
 #include "ir/TensorBytes.h"
 #include "ir/TensorKey.h"
 #include "ir/TorchError.h"
+#include "ir/WholeNumbers.h"
 #include "ir/text/CanonicalText.h"
 
 #include <torch/csrc/jit/api/function_impl.h>

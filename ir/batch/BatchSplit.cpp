@@ -4,6 +4,7 @@
 #include "ir/batch/InputCheck.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/plan/PlanNames.h"
+#include "ir/support/Try.h"
 #include "ir/values/Values.h"
 
 #include <ATen/core/Tensor.h>
@@ -59,15 +60,13 @@ llvm::Expected<BatchParts> splitBatch(const Signature &signature,
     parts.inputs.push_back(whole(signature, inputs));
     parts.samples.push_back(batchSizeOr(1, signature, inputs));
   } else {
-    llvm::Expected<int64_t> size = batchSize(signature, inputs);
-    if (!size)
-      return size.takeError();
+    int64_t size = TRY(batchSize(signature, inputs));
     auto cut = splitInputs(signature, inputs, microBatches);
     if (!cut)
       return cut.takeError();
     parts.inputs = std::move(*cut);
     for (int64_t k = 0; k < microBatches; ++k)
-      parts.samples.push_back(*size / microBatches + (k < *size % microBatches));
+      parts.samples.push_back(size / microBatches + (k < size % microBatches));
   }
   for (size_t k = 0; k < parts.inputs.size(); ++k)
     if (llvm::Error error =

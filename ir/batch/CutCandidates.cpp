@@ -1,6 +1,7 @@
 #include "ir/batch/CutCandidates.h"
 
 #include "ir/batch/MicroBatch.h"
+#include "ir/support/Try.h"
 #include "ir/values/Values.h"
 
 #include <fmt/format.h>
@@ -170,10 +171,8 @@ llvm::Expected<std::vector<CutCandidate>> cutCandidates(const Signature &signatu
     const std::optional<size_t> leader = leaderOf(inputs, taken);
     int64_t batch = 0;
     if (named) {
-      llvm::Expected<int64_t> size = batchSize(cut, inputs);
-      if (!size)
-        return size.takeError();
-      batch = *size;
+      int64_t size = TRY(batchSize(cut, inputs));
+      batch = size;
     } else if (leader) {
       batch = tensorsWithDims(inputs[*leader]).front().size(0);
     }

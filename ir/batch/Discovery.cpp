@@ -12,6 +12,7 @@
 #include "ir/batch/TrialSpecs.h"
 #include "ir/plan/OutputPath.h"
 #include "ir/support/Check.h"
+#include "ir/support/Try.h"
 #include "ir/values/Values.h"
 
 #include <ATen/core/Tensor.h>
@@ -66,11 +67,9 @@ public:
         named_(anyDimGiven(untried, options.batchDimGiven)) {}
 
   llvm::Expected<BatchDiscovery> discover(Signature &signature) {
-    llvm::Expected<std::vector<CutCandidate>> candidates =
-        cutCandidates(untried_, inputs_, options_.batchDimGiven);
-    if (!candidates)
-      return candidates.takeError();
-    if (llvm::Error error = tryGroups(*candidates))
+    std::vector<CutCandidate> candidates =
+        TRY(cutCandidates(untried_, inputs_, options_.batchDimGiven));
+    if (llvm::Error error = tryGroups(candidates))
       return std::move(error);
     if (best_ && best_->mayBeTime() && !options_.trustsSizes)
       if (auto second = secondDimension(untried_, inputs_, options_.batchDimGiven))
@@ -102,11 +101,9 @@ private:
   llvm::Error tryGroup(llvm::ArrayRef<CutCandidate> candidates) {
     std::optional<Way> best;
     for (const CutCandidate &candidate : candidates) {
-      llvm::Expected<std::optional<Way>> way = tryWay(candidate);
-      if (!way)
-        return way.takeError();
-      if (*way && (!best || (*way)->fit < best->fit))
-        best = std::move(**way);
+      std::optional<Way> way = TRY(tryWay(candidate));
+      if (way && (!best || way->fit < best->fit))
+        best = std::move(*way);
       if (best && best->fit == CutFit::Equal)
         break;
     }
@@ -123,12 +120,10 @@ private:
   /// A dimension that the user did not name must fit in every respect, and a result with rows must
   /// show it: a single number, such as a loss, is the same sum along any dimension.
   llvm::Error tryOther(const CutCandidate &candidate) {
-    llvm::Expected<std::optional<Way>> way = tryWay(candidate);
-    if (!way)
-      return way.takeError();
-    if (*way && (*way)->fit == CutFit::Equal && (*way)->allFollow() &&
-        llvm::any_of((*way)->signature.leaves, hasRows))
-      best_ = std::move(**way);
+    std::optional<Way> way = TRY(tryWay(candidate));
+    if (way && way->fit == CutFit::Equal && way->allFollow() &&
+        llvm::any_of(way->signature.leaves, hasRows))
+      best_ = std::move(*way);
     return llvm::Error::success();
   }
 
@@ -192,17 +187,15 @@ private:
             varyExample(trial, runAll_);
           if (options_.findsTree)
             describeResults(signature, trial);
-          llvm::Expected<TrialLeaves> leaves = leavesOf(signature, trial);
-          if (!leaves)
-            return leaves.takeError();
+          TrialLeaves leaves = TRY(leavesOf(signature, trial));
           describeInputs(signature, trial);
           std::vector<size_t> doubtful;
           for (size_t l = 0; l < signature.leaves.size(); ++l) {
-            LeafEvidence evidence = evidenceOf(trial, *leaves, l);
+            LeafEvidence evidence = evidenceOf(trial, leaves, l);
             evidence.drawsRandom = options_.drawsRandom();
             signature.leaves[l].merge = findMergeRule(
                 evidence, trial.runs() ? std::nullopt : std::optional(trial.candidate.batch));
-            signature.leaves[l].tensor = specOver(evidence.seen, leaves->example.front()[l]);
+            signature.leaves[l].tensor = specOver(evidence.seen, leaves.example.front()[l]);
             if (trial.runs() && isDoubtfulSum(evidence, signature.leaves[l].merge))
               doubtful.push_back(l);
           }
@@ -210,9 +203,9 @@ private:
             return error;
           if (llvm::Error error = giveMerges(signature, options_.merges))
             return error;
-          way.checks = checkResults(signature, *leaves, notTried(trial));
+          way.checks = checkResults(signature, leaves, notTried(trial));
           if (trial.runs())
-            way.mixing = crossTalk(signature, *leaves, outputPaths(signature));
+            way.mixing = crossTalk(signature, leaves, outputPaths(signature));
           way.fit = fitOf(way);
           return llvm::Error::success();
         });
@@ -226,10 +219,7 @@ private:
       TrialLeaves leaves;
       for (auto [experiment, into] :
            {std::pair(&halves.whole, &leaves.whole), std::pair(&halves.parts, &leaves.parts)}) {
-        llvm::Expected<std::vector<Values>> flat = leavesOf(signature, *experiment);
-        if (!flat)
-          return flat.takeError();
-        *into = std::move(*flat);
+        *into = TRY(leavesOf(signature, *experiment));
       }
       const std::vector<ResultCheck> checks = checkResults(signature, leaves, "");
       for (size_t leaf : doubtful)

@@ -4,6 +4,7 @@
 #include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Check.h"
+#include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "ir/values/Values.h"
 
@@ -101,10 +102,8 @@ llvm::Expected<c10::IValue> mapElements(const Values &parts, MergeColumn merge) 
       Values column;
       for (const c10::IValue &part : parts)
         column.push_back(part.toGenericDict().at(entry.key()));
-      llvm::Expected<c10::IValue> value = merge(column);
-      if (!value)
-        return value.takeError();
-      merged.insert(entry.key(), std::move(*value));
+      c10::IValue value = TRY(merge(column));
+      merged.insert(entry.key(), std::move(value));
     }
     return merged;
   }
@@ -113,10 +112,8 @@ llvm::Expected<c10::IValue> mapElements(const Values &parts, MergeColumn merge) 
     Values column;
     for (const c10::IValue &part : parts)
       column.push_back(elements(part)[i]);
-    llvm::Expected<c10::IValue> value = merge(column);
-    if (!value)
-      return value.takeError();
-    merged.push_back(std::move(*value));
+    c10::IValue value = TRY(merge(column));
+    merged.push_back(std::move(value));
   }
   if (first.isTuple())
     return c10::ivalue::Tuple::create(std::move(merged));
@@ -386,10 +383,8 @@ llvm::Expected<c10::IValue> mergeOutputs(const Signature &signature,
     const bool unknown = signature.batchSize == 0 && (rule.kind == MergeRule::Kind::List ||
                                                       rule.kind == MergeRule::Kind::Concat);
     if (unknown && areListsOfSamples(parts, samples)) {
-      llvm::Expected<c10::IValue> all = joined(parts, 0);
-      if (!all)
-        return all.takeError();
-      merged.push_back(std::move(*all));
+      c10::IValue all = TRY(joined(parts, 0));
+      merged.push_back(std::move(all));
       continue;
     }
     if (rule.kind == MergeRule::Kind::List) {

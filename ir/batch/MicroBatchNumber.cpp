@@ -3,6 +3,7 @@
 #include "ir/batch/FixedBatch.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/plan/PlanNames.h"
+#include "ir/support/Try.h"
 #include "ir/support/Words.h"
 
 #include <fmt/format.h>
@@ -13,34 +14,30 @@ llvm::Expected<int64_t> microBatchNumber(const Plan &plan, llvm::ArrayRef<c10::I
   const Signature &signature = plan.signature;
   if (!isCut(signature))
     return 1;
-  llvm::Expected<int64_t> samples = batchSize(signature, inputs);
-  if (!samples)
-    return samples.takeError();
+  int64_t samples = TRY(batchSize(signature, inputs));
   if (signature.batchSymbolic || signature.batchSize == 0)
-    return std::max<int64_t>(1, std::min(plan.microBatches, *samples));
-  if (*samples == 0 || *samples % signature.batchSize != 0)
+    return std::max<int64_t>(1, std::min(plan.microBatches, samples));
+  if (samples == 0 || samples % signature.batchSize != 0)
     return makeError(
         ExitCode::Usage,
         fmt::format("batch: expected a multiple of {} (the model's constants fix the size of a "
                     "micro-batch), got {}",
-                    counted(static_cast<size_t>(signature.batchSize), "sample"), *samples),
+                    counted(static_cast<size_t>(signature.batchSize), "sample"), samples),
         howToFreeBatch());
-  return *samples / signature.batchSize;
+  return samples / signature.batchSize;
 }
 
 llvm::Error checkScheduledNumber(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
                                  int64_t microBatches) {
   if (!isCut(signature) || microBatches == 1)
     return llvm::Error::success();
-  llvm::Expected<int64_t> samples = batchSize(signature, inputs);
-  if (!samples)
-    return samples.takeError();
-  if (*samples >= microBatches)
+  int64_t samples = TRY(batchSize(signature, inputs));
+  if (samples >= microBatches)
     return llvm::Error::success();
   return makeError(
       ExitCode::Usage,
       fmt::format("batch: expected at least {}, one sample per micro-batch of the schedule, got {}",
-                  counted(static_cast<size_t>(microBatches), "sample"), *samples),
+                  counted(static_cast<size_t>(microBatches), "sample"), samples),
       "--schedule forward-only accepts any number of micro-batches");
 }
 

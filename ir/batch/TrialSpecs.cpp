@@ -4,6 +4,7 @@
 #include "ir/batch/MicroBatch.h"
 #include "ir/batch/ResultTree.h"
 #include "ir/batch/TensorSpecs.h"
+#include "ir/support/Try.h"
 #include "ir/values/Values.h"
 
 #include <ATen/core/Tensor.h>
@@ -34,10 +35,8 @@ llvm::Expected<std::vector<Values>> leavesOf(const Signature &signature,
                                              const Experiment &experiment) {
   std::vector<Values> leaves;
   for (const c10::IValue &result : experiment.results) {
-    llvm::Expected<Values> flat = flattenOutputs(signature, result);
-    if (!flat)
-      return flat.takeError();
-    leaves.push_back(std::move(*flat));
+    Values flat = TRY(flattenOutputs(signature, result));
+    leaves.push_back(std::move(flat));
   }
   return leaves;
 }
@@ -49,10 +48,7 @@ llvm::Expected<TrialLeaves> leavesOf(const Signature &signature, const CutTrial 
       {&leaves.parts, &trial.parts},     {&leaves.varied, &trial.varied},
       {&leaves.poked, &trial.poked},     {&leaves.small, &trial.small}};
   for (const auto &[into, experiment] : all) {
-    llvm::Expected<std::vector<Values>> flat = leavesOf(signature, *experiment);
-    if (!flat)
-      return flat.takeError();
-    *into = std::move(*flat);
+    *into = TRY(leavesOf(signature, *experiment));
   }
   return leaves;
 }

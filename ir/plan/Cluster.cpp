@@ -3,6 +3,7 @@
 #include "ir/support/CannotRead.h"
 #include "ir/support/Json.h"
 #include "ir/support/JsonReader.h"
+#include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "llvm/Support/MemoryBuffer.h"
 
@@ -148,12 +149,10 @@ llvm::Expected<Cluster> clusterFromJson(llvm::StringRef text, const std::string 
   limits.what = name;
   limits.code = ExitCode::Usage;
   limits.maxBytes = 16u << 20;
-  llvm::Expected<llvm::json::Value> value = parseJson(text, limits);
-  if (!value)
-    return value.takeError();
+  llvm::json::Value value = TRY(parseJson(text, limits));
   JsonReading reading;
   Cluster cluster;
-  JsonObject top(reading, &*value, "");
+  JsonObject top(reading, &value, "");
   top.integer("schema_version", 1, 1);
   std::set<std::string> names;
   top.objects("devices", [&](JsonObject &object) { readDevice(object, cluster, names); });

@@ -2,6 +2,7 @@
 
 #include "ir/support/Json.h"
 #include "ir/support/JsonReader.h"
+#include "ir/support/Try.h"
 
 namespace pipec {
 
@@ -101,12 +102,10 @@ llvm::Expected<CostTable> costTableFromJson(llvm::StringRef text, const std::str
   limits.what = name;
   limits.code = ExitCode::Usage;
   limits.maxBytes = 1u << 30; // a million operators
-  llvm::Expected<llvm::json::Value> value = parseJson(text, limits);
-  if (!value)
-    return value.takeError();
+  llvm::json::Value value = TRY(parseJson(text, limits));
   JsonReading reading;
   CostTable table;
-  JsonObject top(reading, &*value, "");
+  JsonObject top(reading, &value, "");
   top.integer("schema_version", 1, 1);
   if (top.has("at_once"))
     table.atOnce = top.integer("at_once", 1, 1 << 20);

@@ -6,6 +6,7 @@
 #include "ir/support/Json.h"
 #include "ir/support/JsonReader.h"
 #include "ir/support/Llvm.h"
+#include "ir/support/Try.h"
 #include "ir/support/VersionText.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -345,11 +346,9 @@ void readBody(JsonObject &object, Plan &plan) {
 llvm::Expected<Plan> planFromJson(llvm::StringRef text, std::vector<std::string> &warnings) {
   JsonLimits limits;
   limits.what = "plan.json";
-  llvm::Expected<Value> document = parseJson(text, limits);
-  if (!document)
-    return document.takeError();
+  Value document = TRY(parseJson(text, limits));
   JsonReading reading;
-  JsonObject object(reading, &*document, "");
+  JsonObject object(reading, &document, "");
   Plan plan;
   if (llvm::Error error = readVersion(object, plan))
     return error;

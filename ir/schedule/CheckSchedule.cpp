@@ -1,16 +1,15 @@
 #include "ir/schedule/NamedSchedule.h"
+#include "ir/support/Try.h"
 
 namespace pipec {
 
 llvm::Expected<Program> checkSchedule(llvm::StringRef csv, const Plan &plan) {
-  llvm::Expected<Schedule> schedule = scheduleFromCsv(csv);
-  if (!schedule)
-    return schedule.takeError();
+  Schedule schedule = TRY(scheduleFromCsv(csv));
   RunShape shape;
   shape.microBatches = plan.microBatches;
   if (plan.training)
     shape = trainingShape(plan, plan.microBatches, /*optimizer=*/true);
-  llvm::Expected<Program> program = lower(*schedule, plan, shape);
+  llvm::Expected<Program> program = lower(schedule, plan, shape);
   if (!program) // lower() treats the schedule as a user's choice; here it is a part of the artifact
     return makeError(ExitCode::BadArtifact, describe(program.takeError()).message);
   if (llvm::Error error = check(*program, plan, shape))

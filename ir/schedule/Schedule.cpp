@@ -1,5 +1,6 @@
 #include "ir/schedule/Schedule.h"
 
+#include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -125,10 +126,8 @@ llvm::Error readCell(llvm::StringRef cell, std::vector<Action> &actions) {
     actions.push_back(*b);
     return llvm::Error::success();
   }
-  llvm::Expected<Action> action = parseAction(cell);
-  if (!action)
-    return action.takeError();
-  actions.push_back(*action);
+  Action action = TRY(parseAction(cell));
+  actions.push_back(action);
   return llvm::Error::success();
 }
 

@@ -1,6 +1,7 @@
 #include "ir/schedule/Timing.h"
 
 #include "ir/schedule/TableCheck.h"
+#include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
@@ -256,17 +257,15 @@ double Timing::bubbleLongestSpan() const {
 
 llvm::Expected<Timing> timeSchedule(const Schedule &schedule, const ScheduleCosts &costs,
                                     PairRule pairs) {
-  llvm::Expected<TableShape> shape = checkTable(schedule, nullptr);
-  if (!shape)
-    return shape.takeError();
-  if (costs.stages.size() != shape->stages)
+  TableShape shape = TRY(checkTable(schedule, nullptr));
+  if (costs.stages.size() != shape.stages)
     return failf(ExitCode::Usage, "costs: expected {} stages as the schedule has, got {}",
-                 shape->stages, costs.stages.size());
+                 shape.stages, costs.stages.size());
   for (auto [from, to] : costs.skips)
-    if (from >= to || to >= shape->stages)
+    if (from >= to || to >= shape.stages)
       return failf(ExitCode::Usage, "costs: skip {} -> {}: expected a later one of {} stages", from,
-                   to, shape->stages);
-  return Timer(schedule, costs, *shape, pairs).run();
+                   to, shape.stages);
+  return Timer(schedule, costs, shape, pairs).run();
 }
 
 int64_t makespanLowerBound(const ScheduleCosts &costs, const std::vector<size_t> &rankOfStage,

@@ -1,6 +1,7 @@
 #include "ir/support/Json.h"
 
 #include "ir/support/Llvm.h"
+#include "ir/support/Try.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -114,10 +115,8 @@ private:
     llvm::StringRef token = text_.slice(start, at_);
     std::string name = token.drop_front().drop_back().str();
     if (token.contains('\\')) { // "a" and "\u0061" are the same key
-      llvm::Expected<llvm::json::Value> decoded = llvm::json::parse(token);
-      if (!decoded)
-        return decoded.takeError();
-      name = decoded->getAsString()->str();
+      llvm::json::Value decoded = TRY(llvm::json::parse(token));
+      name = decoded.getAsString()->str();
     }
     if (!open_.back().keys.insert(name).second) {
       at_ = start;

@@ -1,5 +1,8 @@
 #include "ir/support/StreamDigest.h"
 
+#include <algorithm>
+#include <future>
+
 namespace pipec {
 
 StreamDigest::StreamDigest(std::shared_ptr<StableBytes> stable, Also also)
@@ -14,21 +17,24 @@ void StreamDigest::append(llvm::StringRef bytes) {
 }
 
 void StreamDigest::hash(llvm::StringRef bytes) {
-  auto inSteps = [&](llvm::function_ref<void(llvm::StringRef)> update) {
-    constexpr size_t kStep = size_t(128) << 10; // stays in a core's own cache
-    for (; !bytes.empty(); bytes = bytes.drop_front(std::min(bytes.size(), kStep))) {
-      const llvm::StringRef step = bytes.take_front(kStep);
-      if (also_)
-        also_(step);
-      update(step);
-    }
-  };
   stable_->digestIfFirst(bytes, [&] {
-    Sha256 own;
-    inSteps([&](llvm::StringRef step) { Sha256::updateBoth(whole_, own, step); });
-    return own.hex();
+    std::future<std::string> own =
+        std::async(std::launch::async, [bytes] { return sha256Hex(bytes); });
+    addToWhole(bytes);
+    bytes = {};
+    return own.get();
   });
-  inSteps([&](llvm::StringRef step) { whole_.update(step); }); // what is left: all or nothing
+  addToWhole(bytes);
+}
+
+void StreamDigest::addToWhole(llvm::StringRef bytes) {
+  constexpr size_t kStep = size_t(128) << 10; // stays in a core's own cache
+  for (; !bytes.empty(); bytes = bytes.drop_front(std::min(bytes.size(), kStep))) {
+    const llvm::StringRef step = bytes.take_front(kStep);
+    if (also_)
+      also_(step);
+    whole_.update(step);
+  }
 }
 
 std::string StreamDigest::finish() {

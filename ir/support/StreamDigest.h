@@ -11,7 +11,7 @@
 namespace pipec {
 
 /// sha256 of bytes that arrive in pieces, computed on another thread. A piece that is in `stable`
-/// is not copied, and the same work also gives its own digest.
+/// is not copied, and its own digest is computed at the same time, on a thread of its own.
 class StreamDigest {
 public:
   using Also = std::function<void(llvm::StringRef)>;
@@ -27,6 +27,7 @@ public:
 
 private:
   void hash(llvm::StringRef bytes);
+  void addToWhole(llvm::StringRef bytes);
 
   std::shared_ptr<StableBytes> stable_;
   Also also_;

@@ -4,6 +4,7 @@
 #include "ir/TensorBytes.h"
 #include "ir/support/Json.h"
 #include "ir/support/Llvm.h"
+#include "ir/support/Try.h"
 #include "ir/support/WriteFile.h"
 #include "ir/text/GraphText.h"
 #include "ir/text/PlanText.h"
@@ -105,11 +106,9 @@ AttributePrinter::AttributePrinter(const std::vector<Attribute> &attributes,
 
 llvm::Expected<std::string> AttributePrinter::text(const Attribute &attribute) const {
   const bool isTensor = attribute.value.isTensor() && attribute.value.toTensor().defined();
-  llvm::Expected<std::string> what = isTensor ? tensorText(attribute) : valueText(attribute);
-  if (!what)
-    return what.takeError();
+  std::string what = TRY(isTensor ? tensorText(attribute) : valueText(attribute));
   return fmt::format("attribute {} {} {}{}", quotedWord(attribute.name),
-                     toString(attribute.kind).str(), *what,
+                     toString(attribute.kind).str(), what,
                      attribute.otherNames.empty() ? "" : " also=" + listText(attribute.otherNames));
 }
 
@@ -127,10 +126,8 @@ AttributePrinter::elementsOf(const at::Tensor &tensor, const std::string &name) 
     return Elements{digest, "bytes(" + hexText(elementBytes(tensor)) + ")"};
   if (options_.data != TextOptions::Data::Directory)
     return Elements{digest, "none"};
-  llvm::Expected<std::string> file = writeData(tensor, digest, options_.directory);
-  if (!file)
-    return file.takeError();
-  return Elements{digest, *file};
+  std::string file = TRY(writeData(tensor, digest, options_.directory));
+  return Elements{digest, file};
 }
 
 llvm::Expected<std::string> AttributePrinter::tensorText(const Attribute &attribute) const {
@@ -145,11 +142,9 @@ llvm::Expected<std::string> AttributePrinter::tensorText(const Attribute &attrib
     out += fmt::format(" storage={}", attribute.storage);
   if (isDense(tensor) && tensor.storage_offset() != 0)
     out += fmt::format(" offset={}", tensor.storage_offset());
-  llvm::Expected<Elements> elements = elementsOf(tensor, attribute.name);
-  if (!elements)
-    return elements.takeError();
-  if (!elements->data.empty())
-    out += fmt::format(" sha256={} data={}", elements->sha256, elements->data);
+  Elements elements = TRY(elementsOf(tensor, attribute.name));
+  if (!elements.data.empty())
+    out += fmt::format(" sha256={} data={}", elements.sha256, elements.data);
   return out;
 }
 
@@ -186,12 +181,10 @@ llvm::Expected<json::Value> AttributePrinter::innerTensor(const at::Tensor &tens
     object["storage"] = number->second;
   if (tensor.storage_offset() != 0)
     object["offset"] = tensor.storage_offset();
-  llvm::Expected<Elements> elements = elementsOf(tensor, name);
-  if (!elements)
-    return elements.takeError();
-  if (!elements->data.empty()) {
-    object["sha256"] = elements->sha256;
-    object["data"] = elements->data;
+  Elements elements = TRY(elementsOf(tensor, name));
+  if (!elements.data.empty()) {
+    object["sha256"] = elements.sha256;
+    object["data"] = elements.data;
   }
   return json::Value(std::move(object));
 }
@@ -251,10 +244,8 @@ llvm::Expected<std::vector<Attribute>> AttributeReader::build() {
 }
 
 llvm::Error AttributeReader::addTensor(Row &row) {
-  llvm::Expected<TensorHead> head = tensorHeadFromText(row.type);
-  if (!head)
-    return head.takeError();
-  row.tensor.head = *head;
+  TensorHead head = TRY(tensorHeadFromText(row.type));
+  row.tensor.head = head;
   if (row.strides) {
     row.tensor.strides.emplace();
     for (const std::string &text : *row.strides) {
@@ -264,10 +255,8 @@ llvm::Error AttributeReader::addTensor(Row &row) {
       row.tensor.strides->push_back(stride);
     }
   }
-  llvm::Expected<at::Tensor> tensor = tensors_.add(row.tensor);
-  if (!tensor)
-    return tensor.takeError();
-  row.attribute.value = *tensor;
+  at::Tensor tensor = TRY(tensors_.add(row.tensor));
+  row.attribute.value = tensor;
   return llvm::Error::success();
 }
 
@@ -308,10 +297,8 @@ llvm::Expected<at::Tensor> AttributeReader::addInner(const json::Value &value,
   row.line = line;
   for (const auto &[key, part] : *object) {
     if (key == "tensor") {
-      llvm::Expected<TensorHead> head = tensorHeadFromText(*part.getAsString());
-      if (!head)
-        return head.takeError();
-      row.head = *head;
+      TensorHead head = TRY(tensorHeadFromText(*part.getAsString()));
+      row.head = head;
     } else if (key == "strides" && part.getAsArray()) {
       row.strides.emplace();
       for (const json::Value &stride : *part.getAsArray())

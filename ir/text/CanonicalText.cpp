@@ -43,6 +43,17 @@ std::string textsOf(const List &values, const Print &print) {
   return "[" + text + "]";
 }
 
+/// A quote inside the text does not end it.
+std::string inQuotes(llvm::StringRef text) {
+  std::string result = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\')
+      result += '\\';
+    result += c;
+  }
+  return result + '"';
+}
+
 /// Every kind has a text that distinguishes its values. The switch has no default, so a new kind of
 /// a later LibTorch does not compile until it has a text.
 std::string attributeText(Node *node, c10::Symbol name) {
@@ -52,7 +63,7 @@ std::string attributeText(Node *node, c10::Symbol name) {
   auto ofType = [](const c10::TypePtr &type) { return canonicalType(type); };
   switch (node->kindOf(name)) {
   case Kind::s:
-    return "\"" + node->s(name) + "\"";
+    return inQuotes(node->s(name));
   case Kind::ss:
     return textsOf(node->ss(name), ofContent);
   case Kind::i:
@@ -80,7 +91,7 @@ std::string attributeText(Node *node, c10::Symbol name) {
   case Kind::tys:
     return textsOf(node->tys(name), ofType);
   case Kind::ival:
-    return contentText(node->ival(name));
+    return contentText(node->ival(name), Detail::Exact);
   }
   llvm_unreachable("covered switch");
 }
@@ -91,58 +102,6 @@ std::string shortened(const std::string &expression) {
   if (expression.size() <= kLimit)
     return expression;
   return expression.substr(0, expression.find('(')) + "#" + sha256Hex(expression).substr(0, 32);
-}
-
-bool isWhole(const c10::Type &type) {
-  switch (type.kind()) {
-  case c10::TypeKind::IntType:
-  case c10::TypeKind::BoolType:
-    return true;
-  case c10::TypeKind::ListType:
-    return isWhole(*type.containedTypes()[0]);
-  default:
-    return false;
-  }
-}
-
-bool writes(const torch::jit::Use &use) {
-  const c10::FunctionSchema *schema = use.user->maybeSchema();
-  if (!schema || use.offset >= schema->arguments().size())
-    return false;
-  const c10::AliasInfo *alias = schema->arguments()[use.offset].alias_info();
-  return alias && alias->isWrite();
-}
-
-/// Adds the names that a value gets if a loop carries it or a branch returns it.
-void addOtherNames(const torch::jit::Use &use, llvm::SetVector<Value *> &names) {
-  constexpr size_t kLoopsOwn = 2; // the number of rounds, and whether there is a first
-  Node *node = use.user, *owner = node->owningBlock()->owningNode();
-  if (node->kind() == c10::prim::Loop && use.offset >= kLoopsOwn) {
-    names.insert(node->blocks()[0]->inputs()[use.offset - kLoopsOwn + 1]);
-    names.insert(node->outputs()[use.offset - kLoopsOwn]);
-  }
-  if (node->kind() != c10::prim::Return || !owner)
-    return;
-  if (owner->kind() == c10::prim::If)
-    names.insert(owner->outputs()[use.offset]);
-  if (owner->kind() == c10::prim::Loop && use.offset > 0) {
-    names.insert(owner->blocks()[0]->inputs()[use.offset]);
-    names.insert(owner->outputs()[use.offset - 1]);
-  }
-}
-
-/// A list that an operator fills or changes is an object, not a value. All its writers are in the
-/// stage that makes it.
-bool isChanged(Value *value) {
-  llvm::SetVector<Value *> names;
-  names.insert(value);
-  for (size_t i = 0; i < names.size(); ++i)
-    for (const torch::jit::Use &use : names[i]->uses()) {
-      if (writes(use))
-        return true;
-      addOtherNames(use, names);
-    }
-  return false;
 }
 
 /// Equal texts have one number; numbers are in the order of the texts.
@@ -161,34 +120,6 @@ size_t countOf(const std::vector<size_t> &ranks) {
 }
 
 } // namespace
-
-bool isWholeNumberOp(Node *node) {
-  if (node->kind() == c10::prim::Uninitialized)
-    return true;
-  if (!node->blocks().empty() || node->outputs().size() != 1 || !isWhole(*node->output()->type()) ||
-      isChanged(node->output()))
-    return false;
-  bool exact = StringSwitch<bool>(node->kind().toQualString())
-                   .Cases({"aten::size", "aten::len", "aten::dim", "prim::ListConstruct",
-                           "aten::__getitem__"},
-                          true)
-                   .Cases({"aten::add", "aten::sub", "aten::mul", "aten::floordiv", "aten::neg",
-                           "aten::remainder"},
-                          true)
-                   .Cases({"aten::eq", "aten::ne", "aten::lt", "aten::le", "aten::gt", "aten::ge",
-                           "aten::__not__"},
-                          true)
-                   .Cases({"prim::min", "prim::max", "aten::__and__", "aten::__or__"}, true)
-                   .Default(false);
-  if (!exact)
-    return false;
-  bool readsShape = node->kind() == c10::aten::size || node->kind() == c10::aten::len ||
-                    node->kind() == c10::aten::dim;
-  return llvm::all_of(node->inputs(), [&](Value *input) {
-    return isWhole(*input->type()) ||
-           (readsShape && input->type()->kind() == c10::TypeKind::TensorType);
-  });
-}
 
 struct CanonicalWriter::Impl {
   // Looked up by pointer only.
@@ -368,7 +299,8 @@ std::string CanonicalWriter::nameOf(Value *value) {
     text = "None";
   else
     text = canonicalType(value->type()) + " " +
-           (content ? contentText(*content) : impl_->operationOf(value->node()));
+           (content ? contentText(*content, holdsObject(*content) ? Detail::Exact : Detail::Digest)
+                    : impl_->operationOf(value->node()));
   return text;
 }
 
@@ -442,21 +374,6 @@ std::string describeLine(const Model &model, size_t line) {
   writeModel(model, writer);
   Node *node = writer.nodeOf(line);
   return node ? describeNode(node) : "";
-}
-
-void countWholeNumberOps(const Block &block, std::map<std::string, int64_t> &counts) {
-  for (const Node *node : block.nodes()) {
-    if (isWholeNumberOp(const_cast<Node *>(node)))
-      ++counts[node->kind().toQualString()];
-    for (const Block *inner : node->blocks())
-      countWholeNumberOps(*inner, counts);
-  }
-}
-
-std::map<std::string, int64_t> countWholeNumberOps(const Model &model) {
-  std::map<std::string, int64_t> counts;
-  countWholeNumberOps(*model.graph->block(), counts);
-  return counts;
 }
 
 std::string attributeLine(const std::string &name, AttributeKind kind, const std::string &content) {

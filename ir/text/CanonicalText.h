@@ -52,11 +52,6 @@ std::vector<std::string> canonicalNames(const Model &model,
 /// for a line of inputs or results.
 std::string describeLine(const Model &model, size_t line);
 
-/// Counts, by kind, the operators that canonical lines omit because their values are named by
-/// content. Blocks are included.
-std::map<std::string, int64_t> countWholeNumberOps(const Model &model);
-void countWholeNumberOps(const torch::jit::Block &block, std::map<std::string, int64_t> &counts);
-
 /// "sha256:<hex>" over canonical lines and one line per attribute (name, kind, content) sorted by
 /// name.
 std::string contentDigest(const std::vector<std::string> &lines,

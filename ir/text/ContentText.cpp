@@ -1,6 +1,7 @@
 #include "ir/text/ContentText.h"
 
 #include "ir/TensorBytes.h"
+#include "ir/TorchError.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <fmt/ranges.h>
@@ -16,11 +17,10 @@ namespace pipec {
 
 namespace {
 
-std::string sequenceText(llvm::ArrayRef<c10::IValue> values, char open, char close,
-                         Objects objects) {
+std::string sequenceText(llvm::ArrayRef<c10::IValue> values, char open, char close, Detail detail) {
   std::string text(1, open);
   for (const c10::IValue &value : values)
-    text += contentText(value, objects) + ",";
+    text += contentText(value, detail) + ",";
   return text + close;
 }
 
@@ -30,9 +30,43 @@ std::string stateText(const c10::IValue &value) {
   if (!value.isObject())
     return equalToNothing(type);
   const c10::ivalue::Object &object = value.toObjectRef();
-  if (torch::jit::Function *getState = object.type()->findMethod("__getstate__"))
-    return type + " " + contentText((*getState)({value}), Objects::ByState);
-  return type + " " + sequenceText(object.slots(), '<', '>', Objects::ByState);
+  if (torch::jit::Function *getState = object.type()->findMethod("__getstate__")) {
+    llvm::Expected<c10::IValue> state =
+        guardTorch(ExitCode::Internal, "__getstate__", [&] { return (*getState)({value}); });
+    if (!state) {
+      llvm::consumeError(state.takeError()); // its message is not the user's concern here
+      return equalToNothing(type);
+    }
+    return type + " " + contentText(*state, Detail::Exact);
+  }
+  return type + " " + sequenceText(object.slots(), '<', '>', Detail::Exact);
+}
+
+/// What the elements of a quantised tensor, which are whole numbers, stand for.
+std::string scalesText(const at::Tensor &tensor) {
+  if (!tensor.is_quantized())
+    return "";
+  if (tensor.qscheme() == at::kPerTensorAffine)
+    return fmt::format("scale={:a} zero_point={} ", tensor.q_scale(), tensor.q_zero_point());
+  if (tensor.qscheme() == at::kPerChannelAffine ||
+      tensor.qscheme() == at::kPerChannelAffineFloatQParams)
+    return fmt::format(
+        "scales={} zero_points={} axis={} ", tensorDigest(tensor.q_per_channel_scales()),
+        tensorDigest(tensor.q_per_channel_zero_points()), tensor.q_per_channel_axis());
+  return equalToNothing("quantised") + " ";
+}
+
+/// Strides, or the layout of a tensor that has none: two layouts may hold the same elements.
+std::string layoutText(const at::Tensor &tensor) {
+  if (tensor.layout() == at::kStrided && tensor.has_storage())
+    return fmt::format("[{}]", fmt::join(tensor.strides(), ","));
+  std::ostringstream os;
+  os << tensor.layout();
+  return "opaque " + os.str();
+}
+
+std::string typeOfElements(const c10::IValue &container, Detail detail) {
+  return detail == Detail::Exact ? canonicalType(container.type()) + " " : "";
 }
 
 std::string tensorText(const at::Tensor &tensor) {
@@ -57,15 +91,12 @@ std::string canonicalType(llvm::StringRef text) {
 }
 
 std::string contentText(const at::Tensor &tensor, const std::string &digest) {
-  std::string strides = tensor.layout() == at::kStrided && tensor.has_storage()
-                            ? fmt::format("[{}]", fmt::join(tensor.strides(), ","))
-                            : "opaque";
-  return fmt::format("tensor({} [{}] {}{} {})", c10::toString(tensor.scalar_type()),
-                     fmt::join(tensor.sizes(), ","), strides,
-                     tensor.requires_grad() ? " requires_grad" : "", digest);
+  return fmt::format("tensor({} [{}] {}{} {}{})", c10::toString(tensor.scalar_type()),
+                     fmt::join(tensor.sizes(), ","), layoutText(tensor),
+                     tensor.requires_grad() ? " requires_grad" : "", scalesText(tensor), digest);
 }
 
-std::string contentText(const c10::IValue &value, Objects objects) {
+std::string contentText(const c10::IValue &value, Detail detail) {
   if (value.isDouble()) // every bit counts: -0.0 and denormals included
     return fmt::format("{:a}", value.toDouble());
   if (value.isString())
@@ -76,19 +107,25 @@ std::string contentText(const c10::IValue &value, Objects objects) {
     return fmt::format("{:a}{:+a}j", value.toComplexDouble().real(),
                        value.toComplexDouble().imag());
   if (value.isTuple())
-    return sequenceText(value.toTupleRef().elements().vec(), '(', ')', objects);
+    return sequenceText(value.toTupleRef().elements().vec(), '(', ')', detail);
   if (value.isList())
-    return sequenceText(value.toListRef().vec(), '[', ']', objects);
+    return typeOfElements(value, detail) + sequenceText(value.toListRef().vec(), '[', ']', detail);
   if (value.isGenericDict()) {
     std::vector<c10::IValue> items;
     for (const auto &item : value.toGenericDict()) {
       items.push_back(item.key());
       items.push_back(item.value());
     }
-    return sequenceText(items, '{', '}', objects);
+    return typeOfElements(value, detail) + sequenceText(items, '{', '}', detail);
   }
   if (value.isObject() || value.isCapsule())
-    return objects == Objects::ByState ? stateText(value) : "object " + canonicalType(value.type());
+    return detail == Detail::Exact ? stateText(value) : "object " + canonicalType(value.type());
+  if (value.isEnum()) // the text of LibTorch lacks the value
+    return fmt::format("enum {} {} {}", canonicalType(value.type()), value.toEnumHolder()->name(),
+                       contentText(value.toEnumHolder()->value(), detail));
+  const bool hasText = value.isNone() || value.isInt() || value.isBool() || value.isDevice();
+  if (!hasText)
+    return equalToNothing(value.tagKind());
   std::ostringstream os;
   os << value;
   return os.str();
@@ -99,13 +136,19 @@ std::string equalToNothing(llvm::StringRef what) {
   return fmt::format("{} #{}", what.str(), count++);
 }
 
-bool holdsObject(const c10::IValue &value) {
+static bool holds(const c10::IValue &value, bool (*isOne)(const c10::IValue &)) {
   bool any = false;
-  value.visit([&](const c10::IValue &inner) {
-    any = any || inner.isObject() || inner.isCapsule();
-    return any;
-  });
+  value.visit([&](const c10::IValue &inner) { return any = any || isOne(inner); });
   return any;
+}
+
+bool holdsObject(const c10::IValue &value) {
+  return holds(value, [](const c10::IValue &v) { return v.isObject() || v.isCapsule(); });
+}
+
+bool hasExactText(const c10::IValue &value) {
+  return holdsObject(value) ||
+         holds(value, [](const c10::IValue &v) { return v.isList() || v.isGenericDict(); });
 }
 
 } // namespace pipec

@@ -5,6 +5,7 @@
 #include "ir/TorchError.h"
 #include "ir/support/Json.h"
 #include "ir/support/Llvm.h"
+#include "ir/support/Try.h"
 #include "ir/text/TextLine.h"
 #include "ir/text/ValueText.h"
 #include "llvm/ADT/StringExtras.h"
@@ -244,21 +245,19 @@ llvm::Error fillConstants(Block *block) {
     llvm::Expected<llvm::json::Value> json = llvm::json::parse(node->s(key));
     if (!json)
       return makeError(ExitCode::Unreadable, "constant: " + llvm::toString(json.takeError()));
-    llvm::Expected<c10::IValue> value = valueFromJson(*json, node->output()->type());
-    if (!value)
-      return value.takeError();
+    c10::IValue value = TRY(valueFromJson(*json, node->output()->type()));
     node->removeAttribute(key);
     const c10::Symbol attr = c10::attr::value;
-    if (value->isDouble())
-      node->f_(attr, value->toDouble());
-    else if (value->isComplexDouble())
-      node->c_(attr, value->toComplexDouble());
-    else if (value->isString())
-      node->s_(attr, value->toStringRef());
-    else if (value->isTensor())
-      node->t_(attr, value->toTensor());
+    if (value.isDouble())
+      node->f_(attr, value.toDouble());
+    else if (value.isComplexDouble())
+      node->c_(attr, value.toComplexDouble());
+    else if (value.isString())
+      node->s_(attr, value.toStringRef());
+    else if (value.isTensor())
+      node->t_(attr, value.toTensor());
     else
-      node->ival_(attr, *value);
+      node->ival_(attr, value);
   }
   return llvm::Error::success();
 }

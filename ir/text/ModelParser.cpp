@@ -1,6 +1,7 @@
 // The reading half of ir/text/ModelText.h.
 #include "ir/MarkerOps.h"
 #include "ir/support/Llvm.h"
+#include "ir/support/Try.h"
 #include "ir/text/GraphText.h"
 #include "ir/text/ModelText.h"
 #include "ir/text/PlanText.h"
@@ -35,10 +36,8 @@ public:
   llvm::Expected<std::vector<ParsedModel>> parseAll() {
     std::vector<ParsedModel> models;
     while (skipToContent()) {
-      llvm::Expected<ParsedModel> model = parseOne();
-      if (!model)
-        return model.takeError();
-      models.push_back(std::move(*model));
+      ParsedModel model = TRY(parseOne());
+      models.push_back(std::move(model));
     }
     return models;
   }
@@ -110,11 +109,9 @@ llvm::Expected<ParsedModel> ModelParser::parseOne() {
   if (llvm::Error error =
           parseBody(common, attributes, isModel ? &model : nullptr, isModel ? nullptr : &staged))
     return error;
-  llvm::Expected<std::vector<Attribute>> built = attributes.build();
-  if (!built)
-    return built.takeError();
+  std::vector<Attribute> built = TRY(attributes.build());
   const auto adopt = [&](auto &target) {
-    target.attributes = std::move(*built);
+    target.attributes = std::move(built);
     target.obligations = std::move(common.obligations);
     target.sourceDigest = std::move(common.sourceDigest);
     target.mode = common.mode;
@@ -143,19 +140,14 @@ llvm::Error ModelParser::parseBody(Common &common, AttributeReader &attributes, 
     if (model && startsWith(current(), "graph(")) {
       if (model->graph)
         return textError(lineNumber(), 1, "the model has a second graph");
-      llvm::Expected<std::shared_ptr<torch::jit::Graph>> graph = parseGraphHere();
-      if (!graph)
-        return graph.takeError();
-      model->graph = std::move(*graph);
+      model->graph = TRY(parseGraphHere());
       continue;
     }
     std::string keyword;
     TextLine line = takeLine(keyword);
     if (staged && keyword == "stage") {
-      llvm::Expected<Stage> stage = parseStageHere(line, staged->stages.size());
-      if (!stage)
-        return stage.takeError();
-      staged->stages.push_back(std::move(*stage));
+      Stage stage = TRY(parseStageHere(line, staged->stages.size()));
+      staged->stages.push_back(std::move(stage));
       continue;
     }
     if (staged && keyword == "channel")
@@ -232,10 +224,7 @@ llvm::Expected<Stage> ModelParser::parseStageHere(TextLine &line, size_t index) 
       return stage;
     }
     if (startsWith(current(), "graph(")) {
-      llvm::Expected<std::shared_ptr<torch::jit::Graph>> graph = parseGraphHere();
-      if (!graph)
-        return graph.takeError();
-      stage.graph = std::move(*graph);
+      stage.graph = TRY(parseGraphHere());
       continue;
     }
     std::string keyword;
@@ -292,12 +281,10 @@ llvm::Error ModelParser::finishModel(Model &model, const Common &common) {
 template <typename Kind>
 llvm::Expected<Kind> parseSingle(llvm::StringRef text, const std::string &directory,
                                  const char *what) {
-  llvm::Expected<std::vector<ParsedModel>> all = parseModels(text, directory);
-  if (!all)
-    return all.takeError();
-  if (all->size() != 1 || !std::holds_alternative<Kind>(all->front().model))
-    return failf(ExitCode::Unreadable, "expected one {}, got {} models", what, all->size());
-  return std::move(std::get<Kind>(all->front().model));
+  std::vector<ParsedModel> all = TRY(parseModels(text, directory));
+  if (all.size() != 1 || !std::holds_alternative<Kind>(all.front().model))
+    return failf(ExitCode::Unreadable, "expected one {}, got {} models", what, all.size());
+  return std::move(std::get<Kind>(all.front().model));
 }
 
 } // namespace

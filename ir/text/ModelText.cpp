@@ -1,5 +1,6 @@
 #include "ir/text/ModelText.h"
 
+#include "ir/support/Try.h"
 #include "ir/text/GraphText.h"
 #include "ir/text/PlanText.h"
 #include "llvm/ADT/StringExtras.h"
@@ -25,10 +26,8 @@ llvm::Error printCommon(const AnyKind &model, llvm::raw_ostream &os, const TextO
     os << "  " << leafText(signature.leaves[i], i) << "\n";
   const AttributePrinter printer(model.attributes, options);
   for (const Attribute &attribute : model.attributes) {
-    llvm::Expected<std::string> text = printer.text(attribute);
-    if (!text)
-      return text.takeError();
-    os << "  " << *text << "\n";
+    std::string text = TRY(printer.text(attribute));
+    os << "  " << text << "\n";
   }
   for (const Obligation &obligation : model.obligations)
     os << "  obligation " << llvm::json::Value(llvm::json::fixUTF8(toString(obligation))) << "\n";

@@ -3,6 +3,7 @@
 #include "ir/MarkerOps.h"
 #include "ir/ModelSignature.h"
 #include "ir/TorchError.h"
+#include "ir/support/Try.h"
 #include "ir/text/AttributeText.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -44,14 +45,12 @@ public:
   llvm::Expected<Module> build() {
     if (llvm::Error error = readLines())
       return error;
-    llvm::Expected<std::vector<Attribute>> attributes = attributes_.build();
-    if (!attributes)
-      return attributes.takeError();
+    std::vector<Attribute> attributes = TRY(attributes_.build());
     return guardTorch(ExitCode::Unreadable, "compiling the source", [&] {
       moduleAt("");
       for (const auto &[path, text] : sections_)
         moduleAt(path);
-      for (const Attribute &attribute : *attributes)
+      for (const Attribute &attribute : attributes)
         declare(attribute);
       for (auto &[path, module] : modules_)
         if (!module.hasattr("training"))
@@ -163,17 +162,15 @@ private:
 
 llvm::Expected<Model> modelFromSource(llvm::StringRef source, const std::string &method) {
   registerMarkerOps();
-  llvm::Expected<Module> module = SourceBuilder(source).build();
-  if (!module)
-    return module.takeError();
-  const std::optional<torch::jit::Method> found = module->find_method(method);
+  Module module = TRY(SourceBuilder(source).build());
+  const std::optional<torch::jit::Method> found = module.find_method(method);
   if (!found)
     return failf(ExitCode::Unreadable, "the source has no method {}", method);
   return guardTorch(ExitCode::Unreadable, "reading method " + method, [&] {
     Model model;
     model.graph = torch::jit::toGraphFunction(found->function()).graph()->copy();
     model.signature = signatureOf(found->function().getSchema(), method);
-    model.self = module->_ivalue();
+    model.self = module._ivalue();
     return model;
   });
 }

@@ -4,6 +4,7 @@
 #include "ir/TorchError.h"
 #include "ir/support/CannotRead.h"
 #include "ir/support/Llvm.h"
+#include "ir/support/Try.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 #include <ATen/ops/empty.h>
@@ -45,11 +46,9 @@ llvm::Error inAttribute(llvm::Error error, const std::string &name, size_t line)
 llvm::Expected<at::Tensor> TensorRows::add(TensorRow row) {
   std::vector<int64_t> strides =
       row.strides ? *row.strides : at::IntArrayRef(c10::contiguous_strides(row.head.sizes)).vec();
-  llvm::Expected<int64_t> extent = extentOfRow(row, strides);
-  if (!extent)
-    return extent.takeError();
+  int64_t extent = TRY(extentOfRow(row, strides));
   at::Tensor tensor = at::empty({0}, at::TensorOptions(row.head.dtype));
-  entries_.push_back({std::move(row), std::move(strides), *extent, -1, tensor});
+  entries_.push_back({std::move(row), std::move(strides), extent, -1, tensor});
   return tensor;
 }
 

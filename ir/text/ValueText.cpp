@@ -3,6 +3,7 @@
 #include "ir/Refusals.h"
 #include "ir/support/Json.h"
 #include "ir/support/Llvm.h"
+#include "ir/support/Try.h"
 #include "ir/text/TensorText.h"
 
 #include <ATen/core/Dict.h>
@@ -43,10 +44,8 @@ template <typename Elements>
 llvm::Expected<json::Value> elementsToJson(const Elements &elements, TensorWriter tensors) {
   json::Array array;
   for (const c10::IValue &element : elements) {
-    llvm::Expected<json::Value> part = valueToJson(element, tensors);
-    if (!part)
-      return part.takeError();
-    array.push_back(std::move(*part));
+    json::Value part = TRY(valueToJson(element, tensors));
+    array.push_back(std::move(part));
   }
   return json::Value(std::move(array));
 }
@@ -92,15 +91,13 @@ llvm::Expected<at::Tensor> tensorFromJson(const json::Value &value) {
   const std::optional<std::string> data = bytes ? parseHex(*bytes) : std::nullopt;
   if (!head || !strides || !data)
     return mismatch(value, c10::TensorType::get());
-  llvm::Expected<TensorHead> parsed = tensorHeadFromText(*head);
-  if (!parsed)
-    return parsed.takeError();
+  TensorHead parsed = TRY(tensorHeadFromText(*head));
   std::vector<int64_t> steps;
   for (const json::Value &stride : *strides)
     steps.push_back(valueOr(stride.getAsInteger(), -1));
-  if (steps.size() != parsed->sizes.size() || llvm::any_of(steps, [](int64_t s) { return s < 0; }))
+  if (steps.size() != parsed.sizes.size() || llvm::any_of(steps, [](int64_t s) { return s < 0; }))
     return mismatch(value, c10::TensorType::get());
-  at::Tensor tensor = at::empty_strided(parsed->sizes, steps, at::TensorOptions(parsed->dtype));
+  at::Tensor tensor = at::empty_strided(parsed.sizes, steps, at::TensorOptions(parsed.dtype));
   if (llvm::Error error = setElements(tensor, *data))
     return error;
   return tensor;
@@ -114,10 +111,8 @@ llvm::Expected<c10::IValue> listFromJson(const json::Value &value, const c10::Ty
   const c10::TypePtr element = type->expectRef<c10::ListType>().getElementType();
   c10::impl::GenericList list(element);
   for (const json::Value &part : *array) {
-    llvm::Expected<c10::IValue> item = valueFromJson(part, element, tensors);
-    if (!item)
-      return item.takeError();
-    list.push_back(*item);
+    c10::IValue item = TRY(valueFromJson(part, element, tensors));
+    list.push_back(item);
   }
   return c10::IValue(list);
 }
@@ -130,10 +125,8 @@ llvm::Expected<c10::IValue> tupleFromJson(const json::Value &value, const c10::T
     return mismatch(value, type);
   std::vector<c10::IValue> items;
   for (size_t i = 0; i < elements.size(); ++i) {
-    llvm::Expected<c10::IValue> item = valueFromJson((*array)[i], elements[i], tensors);
-    if (!item)
-      return item.takeError();
-    items.push_back(*item);
+    c10::IValue item = TRY(valueFromJson((*array)[i], elements[i], tensors));
+    items.push_back(item);
   }
   return c10::IValue(c10::ivalue::Tuple::create(std::move(items)));
 }
@@ -149,13 +142,9 @@ llvm::Expected<c10::IValue> dictFromJson(const json::Value &value, const c10::Ty
     const json::Array *parts = pair.getAsArray();
     if (!parts || parts->size() != 2)
       return mismatch(value, type);
-    llvm::Expected<c10::IValue> key = valueFromJson((*parts)[0], dictType.getKeyType(), tensors);
-    if (!key)
-      return key.takeError();
-    llvm::Expected<c10::IValue> item = valueFromJson((*parts)[1], dictType.getValueType(), tensors);
-    if (!item)
-      return item.takeError();
-    dict.insert(*key, *item);
+    c10::IValue key = TRY(valueFromJson((*parts)[0], dictType.getKeyType(), tensors));
+    c10::IValue item = TRY(valueFromJson((*parts)[1], dictType.getValueType(), tensors));
+    dict.insert(key, item);
   }
   return c10::IValue(dict);
 }
@@ -253,10 +242,8 @@ llvm::Expected<c10::IValue> valueFromJson(const json::Value &value, const c10::T
   if (kind == Kind::DeviceObjType && value.getAsString())
     return c10::IValue(c10::Device(value.getAsString()->str()));
   if (kind == Kind::TensorType) {
-    llvm::Expected<at::Tensor> tensor = tensors(value);
-    if (!tensor)
-      return tensor.takeError();
-    return c10::IValue(*tensor);
+    at::Tensor tensor = TRY(tensors(value));
+    return c10::IValue(tensor);
   }
   if (kind == Kind::ListType)
     return listFromJson(value, type, tensors);

@@ -1,6 +1,7 @@
 #include "ir/torchfile/JoinLoss.h"
 
 #include "ir/TorchError.h"
+#include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <torch/csrc/jit/api/function_impl.h>
@@ -75,14 +76,11 @@ llvm::Error joinLoss(jit::Module &model, const std::string &method, jit::Module 
   const c10::FunctionSchema &ofModel = model.get_method(method).function().getSchema();
   const c10::FunctionSchema &ofLoss = loss.get_method("forward").function().getSchema();
   const auto taken = llvm::ArrayRef<c10::Argument>(ofLoss.arguments()).drop_front(); // self
-  llvm::Expected<std::vector<c10::TypePtr>> results =
-      takenApart(ofModel.returns()[0].type(), taken);
-  if (!results)
-    return results.takeError();
+  std::vector<c10::TypePtr> results = TRY(takenApart(ofModel.returns()[0].type(), taken));
   const std::string name = freeName(model, "loss");
   model.register_module(name, loss);
   const std::vector<c10::Argument> arguments =
-      joinedArguments(ofModel.arguments(), taken.drop_front(results->size()));
+      joinedArguments(ofModel.arguments(), taken.drop_front(results.size()));
 
   auto graph = std::make_shared<jit::Graph>();
   std::vector<jit::Value *> given; // of the model, self first
@@ -101,7 +99,7 @@ llvm::Error joinLoss(jit::Module &model, const std::string &method, jit::Module 
       jit::toGraphFunction(loss.get_method("forward").function()).graph()->copy();
   jit::Inline(*body);
   std::vector<jit::Value *> passed = {graph->insertGetAttr(self, name)};
-  if (results->size() == 1) {
+  if (results.size() == 1) {
     passed.push_back(call->output());
   } else {
     jit::Node *apart = graph->insertNode(graph->createTupleUnpack(call->output()));

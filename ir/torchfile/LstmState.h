@@ -3,7 +3,7 @@
 // constant.
 #pragma once
 
-#include <ATen/core/ivalue.h>
+#include <ATen/core/Tensor.h>
 
 namespace torch::jit {
 struct Block;
@@ -15,8 +15,7 @@ namespace pipec {
 void insertLstmStateChecks(torch::jit::Block *block);
 
 /// The check itself, for who calls the operator's kernel with these arguments: the first, the
-/// second and the last. Throws what the inserted one raises.
-void checkLstmState(const c10::IValue &input, const c10::IValue &state,
-                    const c10::IValue &batchFirst);
+/// second and the last. Throws what a graph with the check throws.
+void checkLstmState(const at::Tensor &input, at::TensorList state, bool batchFirst);
 
 } // namespace pipec

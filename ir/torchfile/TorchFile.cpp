@@ -6,6 +6,7 @@
 #include "ir/TorchError.h"
 #include "ir/support/FirstLine.h"
 #include "ir/support/Llvm.h"
+#include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "ir/torchfile/JoinLoss.h"
 #include "ir/torchfile/LstmState.h"
@@ -335,11 +336,9 @@ llvm::Expected<std::set<std::string>> keptModules(const jit::Module &module,
 static llvm::Error setMode(jit::Module &module, const SourceMode &mode) {
   if (mode.training)
     module.train(*mode.training);
-  llvm::Expected<std::set<std::string>> kept = keptModules(module, mode.keepEval);
-  if (!kept)
-    return kept.takeError();
+  std::set<std::string> kept = TRY(keptModules(module, mode.keepEval));
   for (const auto &inner : module.named_modules())
-    if (kept->count(inner.name))
+    if (kept.count(inner.name))
       jit::Module(inner.value).eval();
   return llvm::Error::success();
 }
@@ -372,9 +371,7 @@ llvm::Expected<jit::Module> loadJoined(const std::string &path, const SourceMode
   llvm::Expected<jit::Module> loss = loadMapped(mode.loss);
   if (!loss)
     return withContext(loss.takeError(), "--loss");
-  llvm::Expected<jit::Method> method = methodOf(*module, path, mode.lossMethod);
-  if (!method)
-    return method.takeError();
+  jit::Method method = TRY(methodOf(*module, path, mode.lossMethod));
   if (llvm::Expected<jit::Method> forward = methodOf(*loss, mode.loss, "forward"); !forward)
     return withContext(forward.takeError(), "--loss");
   if (llvm::Error error = guardTorchError(ExitCode::Unreadable, "--loss " + mode.loss, [&] {

@@ -2,6 +2,7 @@
 
 #include "ir/Refusals.h"
 #include "ir/TorchError.h"
+#include "ir/support/Try.h"
 #include "ir/text/TensorText.h"
 #include "ir/values/TensorViews.h"
 #include "ir/values/Values.h"
@@ -44,13 +45,11 @@ ValueTree ValueTree::of(const c10::IValue &value) {
 }
 
 llvm::Expected<ValueTree> ValueTree::read(const std::string &fileOrDescription) {
-  llvm::Expected<Arguments> arguments = argumentsFromOption(fileOrDescription);
-  if (!arguments)
-    return arguments.takeError();
-  if (arguments->keyword.empty())
-    return of(c10::ivalue::Tuple::create(std::move(arguments->positional)));
+  Arguments arguments = TRY(argumentsFromOption(fileOrDescription));
+  if (arguments.keyword.empty())
+    return of(c10::ivalue::Tuple::create(std::move(arguments.positional)));
   c10::impl::GenericDict dict(c10::StringType::get(), c10::AnyType::get());
-  for (auto &[name, value] : arguments->keyword)
+  for (auto &[name, value] : arguments.keyword)
     dict.insert(name, std::move(value));
   return of(dict);
 }
@@ -68,26 +67,11 @@ llvm::Expected<ValueTree> ValueTree::ofTensors(llvm::ArrayRef<TensorView> tensor
 }
 
 llvm::Expected<ValueTree> ValueTree::tensor(const TensorView &view) {
-  llvm::Expected<at::Tensor> tensor = tensorOfView(view, "tensor");
-  if (!tensor)
-    return tensor.takeError();
-  return of(*tensor);
+  at::Tensor tensor = TRY(tensorOfView(view, "tensor"));
+  return of(tensor);
 }
 
 llvm::Error ValueTree::write(const std::string &path) const { return writeValue(path, *value_); }
-
-llvm::Expected<std::string> viewableDtype(const at::Tensor &tensor) {
-  llvm::Expected<std::string> dtype = dtypeText(tensor.scalar_type());
-  if (dtype && tensor.layout() != at::kStrided)
-    return refuseWith(Refusal::NoTextForm, "a tensor of layout " + c10::str(tensor.layout()));
-  return dtype;
-}
-
-llvm::Expected<at::Tensor> plainTensor(const at::Tensor &tensor) {
-  return guardTorch(ExitCode::Other, "copying a tensor to the CPU", [&] {
-    return tensor.detach().cpu().resolve_conj().resolve_neg().contiguous();
-  });
-}
 
 llvm::Error ValueTree::forEachTensor(llvm::function_ref<void(const TensorView &)> visit) const {
   llvm::Error first = llvm::Error::success();

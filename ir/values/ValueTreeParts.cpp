@@ -1,4 +1,5 @@
 // Building trees of values, and taking them apart by paths.
+#include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "ir/text/TensorText.h"
 #include "ir/values/TensorViews.h"
@@ -253,12 +254,10 @@ llvm::Expected<TensorView> ValueTree::tensorOfDtype(llvm::StringRef path,
 }
 
 llvm::Error ValueTree::copyTensor(llvm::StringRef path, void *to, size_t bytes) const {
-  llvm::Expected<TensorView> view = tensorAt(path);
-  if (!view)
-    return view.takeError();
-  if (view->bytes != bytes)
+  TensorView view = TRY(tensorAt(path));
+  if (view.bytes != bytes)
     return failf(ExitCode::Usage, "{}: expected memory of {} bytes for {}, got {}", nameOf(path),
-                 view->bytes, describeValue(*findPart(*value_, path)), bytes);
+                 view.bytes, describeValue(*findPart(*value_, path)), bytes);
   llvm::Expected<at::Tensor> plain = plainTensor(findPart(*value_, path)->toTensor());
   if (!plain)
     return withContext(plain.takeError(), nameOf(path));

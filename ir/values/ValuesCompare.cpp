@@ -172,6 +172,8 @@ private:
                     c10::getDtypeNames(actual.scalar_type()).first);
     if (expected.sizes() != actual.sizes())
       return differ(path, "size " + text(expected.sizes()), text(actual.sizes()));
+    if (expected.layout() != actual.layout())
+      return differ(path, "layout " + text(expected.layout()), text(actual.layout()));
     result.numbers += expected.numel();
     at::Tensor left = comparable(expected), right = comparable(actual);
     if (left.scalar_type() == at::kDouble)

@@ -13,7 +13,7 @@
 
 namespace pipec {
 
-/// Defined in FoldConstants.cpp, what concerns facts in FoldFacts.cpp.
+/// What concerns facts is defined in FoldFacts.cpp.
 class Folding {
 public:
   using Node = torch::jit::Node;

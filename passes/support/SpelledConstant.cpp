@@ -2,6 +2,7 @@
 
 #include "ir/NodeInfo.h"
 #include "ir/Refusals.h"
+#include "ir/support/Try.h"
 #include "llvm/ADT/ArrayRef.h"
 
 #include <torch/csrc/jit/ir/constants.h>
@@ -31,10 +32,8 @@ llvm::Expected<torch::jit::Value *> spelledConstant(const c10::IValue &value,
                       auto typeOf) -> llvm::Expected<std::vector<Value *>> {
     std::vector<Value *> result;
     for (size_t i = 0; i < values.size(); ++i) {
-      llvm::Expected<Value *> element = spelledConstant(values[i], typeOf(i), path, read);
-      if (!element)
-        return element.takeError();
-      result.push_back(*element);
+      Value *element = TRY(spelledConstant(values[i], typeOf(i), path, read));
+      result.push_back(element);
     }
     return result;
   };

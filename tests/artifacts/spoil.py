@@ -9,7 +9,7 @@ KEPT = Path(__file__).parent / "v1-mlp" / "model.pipe"
 
 
 def manifest(artifact):
-    """As whoever wrote these files would have written it: what is wrong is not a digest."""
+    """Files as their author would have written them: their digests are right."""
     files = sorted(path for path in artifact.iterdir() if path.name != "MANIFEST")
     (artifact / "MANIFEST").write_text("".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files))
 

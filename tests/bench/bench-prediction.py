@@ -221,7 +221,7 @@ class Bench:
                        for rule, artifact in artifacts.items()}
                 for rule, ms in new.items():
                     times[rule].append(ms)
-                self.keep(what, times)  # whole rounds only, whenever somebody stops it
+                self.keep(what, times)  # whole rounds only, even if the user stops it
 
     def otherCuts(self, name, samples):
         """The rules whose stages are not those of the planned cut, to the byte."""

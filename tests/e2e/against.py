@@ -20,7 +20,7 @@ class Block(nn.Module):
 
     def forward(self, x):
         y = torch.relu(self.fc(x))
-        y += x  # without types nobody knows that this needs no memory of its own
+        y += x  # only types show that this needs no memory of its own
         if y.dim() == 2:
             y = y * self.constant
         return y

@@ -505,7 +505,7 @@ class GivenCache(Stack):
 
 
 class GivenDict(Stack):
-    """The caller's dict, whose keys nobody knows, copied and extended."""
+    """The caller's dict, with unknown keys, copied and extended."""
 
     def forward(self, x: Tensor, given: Dict[str, Tensor]) -> Dict[str, Tensor]:
         out: Dict[str, Tensor] = {}

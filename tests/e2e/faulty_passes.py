@@ -5,7 +5,7 @@
     faulty_passes.py --random COUNT     what each pass may do wrong, until each was found in COUNT random models (seeds from 0 on)
 
 The proof that the stages are the normalised source says nothing of the passes that normalise: these faults are in what they hand on. Exit 77 where the build
-has none. A fault that changes no bit of any result is nobody's to find: in random models it counts as having no effect.
+has none. A fault that changes no bit of any result cannot be found by a run: in random models it counts as having no effect.
 """
 import os
 import re

@@ -158,7 +158,7 @@ class Signatures(Merge):
             self.sameWeights(source, merged)
 
     def testPartOfAWeightSharesItsMemory(self):
-        """Where some stage has both; else nobody writes either."""
+        """Memory is shared if a stage has both tensors; otherwise no stage writes either."""
         model, x = self.save(odd_models.PartOfAWeight), torch.randn(3, 6)
         for cuts in ("again", "last", "again,last"):
             with self.subTest(cuts):

@@ -33,7 +33,7 @@ class Messages(e2e.Case):
 
 class Failures(Messages):
     def testReasonIsInTheFirstLine(self):
-        """Whoever runs the model: the compiler, the reference, a stage."""
+        """The same message from the compiler, the reference and a stage."""
         model = self.save(odd_models.WantsThree)
         self.compiled(model, "three.pipe", "--at", "b", "--inputs", "f32[3,8]")
         for command in (["pipe-compile", model, "--at", "b", "--inputs", "f32[2,8]", "--dry-run"],
@@ -50,7 +50,7 @@ class Failures(Messages):
         self.assertNotIn("<--- HERE", result.err)
 
     def testArgumentsAreShown(self):
-        """Whoever runs the model on inputs that it does not take: what they were."""
+        """A message about inputs that the model does not take describes them."""
         model = self.save(odd_models.WithState)
         torch.save((torch.ones(4, 6, 8, dtype=torch.int64), [torch.ones(1, 4, 8)] * 2), "int-in.pt")
         for command in (["pipe-compile", model, "--at", "b", "--dry-run"], ["pipe-run", model], ["pipe-inspect", model]):
@@ -103,7 +103,7 @@ class BatchDimensions(Messages):
                        saying="PASSED")
 
     def testSizesThatAgreeByChance(self):
-        """As many samples as layers, or as steps: the dimensions that nobody named are still found."""
+        """As many samples as layers, or as steps: the dimensions without a name are still found."""
         model = self.save(odd_models.StepsFirst)
         for steps, samples in ((5, 2), (4, 4), (2, 2), (5, 8)):
             torch.save((torch.randn(steps, samples, 8), torch.randn(2, samples, 8), torch.rand(samples, steps)), "chance-in.pt")

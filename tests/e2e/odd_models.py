@@ -273,7 +273,7 @@ class DrawsAreOff(nn.Module):
 
 
 class DrawsBesideAFork(nn.Module):
-    """Draws in a forked call and after it, and a result that nobody uses but something is written into."""
+    """Draws in a forked call and after it, and writes into a result that has no other use."""
 
     def __init__(self):
         super().__init__()
@@ -292,7 +292,7 @@ class DrawsBesideAFork(nn.Module):
 
 
 class DrawsInVain(nn.Module):
-    """Calls that draw and whose results nobody uses, one of them beside a check: they run all the same, and later draws are others for it."""
+    """Calls that draw and whose results are unused, one of them beside a check: they still run, which changes later draws."""
 
     def __init__(self):
         super().__init__()

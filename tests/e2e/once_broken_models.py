@@ -70,7 +70,7 @@ class MaybeAResult(nn.Module):
 
 
 class EncoderWithoutMask(nn.Module):
-    """Masks that nobody gives: a branch makes one of its own, writes it, and it meets the argument behind the branch."""
+    """Masks that the caller leaves out: a branch makes one of its own, writes it, and it meets the argument behind the branch."""
 
     def __init__(self):
         super().__init__()

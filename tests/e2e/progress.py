@@ -62,7 +62,7 @@ class Progress(e2e.Case):
         while True:
             try:
                 part = os.read(master, 65536)
-            except OSError:  # nobody writes any more
+            except OSError:  # the writer has closed it
                 break
             if not part:
                 break

@@ -133,7 +133,7 @@ class Reproducers(e2e.Case):
         self.assertEqual(e2e.leftovers(self.directory, []), [])
 
     def testCrashThatWasNone(self):
-        """What somebody else writes into the variable that tells of a crash is no crash, and removes nothing."""
+        """A foreign value in the variable that reports a crash is no crash, and removes nothing."""
         (self.directory / "kept").mkdir()
         self.pipec(0, "pipe-inspect", MODEL, env={"PIPEC_AFTER_CRASH": f"11\n{self.directory / 'kept'}"})
         self.assertTrue((self.directory / "kept").exists())
@@ -175,7 +175,7 @@ class Reproducers(e2e.Case):
         self.assertEqual(operators.findall(replayed), operators.findall((made / "passes" / texts[-1]).read_text()))
 
     def testWeightsOnRequest(self):
-        """Whoever may show the model leaves it there, too, and pipe-opt starts from it."""
+        """With --reproducer-weights the model is there too, and pipe-opt starts from it."""
         result = self.pipec(INTERNAL, "pipe-compile", MODEL, "--at", "layers.8", "-o", "out.pipe", "--planted-fault", "wrong-weight", "--reproducer-weights",
                             cwd=self.directory, saying="./pipec-reproducer-1, which holds the model and its weights")
         made = self.directory / "pipec-reproducer-1"

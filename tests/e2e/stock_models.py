@@ -26,7 +26,7 @@ class EncoderPadding(Encoder):
 
 
 class EncoderUnchecked(EncoderPadding):
-    """Always nested: nobody looks whether the mask is one of padding."""
+    """Always nested: the mask is not tested for padding."""
 
     def __init__(self):
         super().__init__(checked=False)

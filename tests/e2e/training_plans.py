@@ -178,7 +178,7 @@ class TrainingPlans(e2e.Case):
         self.assertEqual(report["prediction"]["stages"][1]["modules"][1], "third")
 
     def testTiedByName(self):
-        """Any name of a weight says how it is kept; where nobody says, the plan does."""
+        """Any name of a weight selects how it is kept; the plan decides for the others."""
         names = ["model.bert.embeddings.word_embeddings.weight", "model.cls.predictions.decoder.weight"]
         for name in names:
             for mode in ("transmit", "replicate"):

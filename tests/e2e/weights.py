@@ -47,7 +47,7 @@ class OnDisk(e2e.Case):
         self.compile(INTERNAL, "--planted-fault", "flipped-bit-on-disk", saying="a weight of the stages is not the source's: 0.weight")
 
     def testNotReadBack(self):
-        """The compile says so, and whoever reads the artifact finds it."""
+        """The compile reports it, and reading the artifact finds it."""
         large = ["--past-cache-from", "1MiB"]
         self.compile(0, *large, saying="and their ends read back")
         self.pipec(0, "pipe-check", "large.pipe", "--against", "large.pt", saying="PASSED")

@@ -30,7 +30,7 @@ def stringCrosses(w):
 def futureCrosses(w):
     a, f = w.pick(), w.fresh("f")
     called = w.linear()
-    w.emit(f"{f} = torch.jit.fork({called}, {a} * 1.0)")  # a copy: nobody writes into it meanwhile
+    w.emit(f"{f} = torch.jit.fork({called}, {a} * 1.0)")  # a copy, which is not written meanwhile
     yield
     w.let("t", f"torch.jit.wait({f}) + {w.pick()}")
 

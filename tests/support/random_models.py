@@ -189,7 +189,7 @@ def binary(w):
 
 def inplace(w):
     target = w.own()
-    if w.rng.random() < 0.65:  # often on a value that nobody else sees yet
+    if w.rng.random() < 0.65:  # often on a value without other uses so far
         target = w.let("t", f"{target} * 1.25")
     others = [name for name in w.pools["t"] if name != target]
     w.emit(w.rng.choice(INPLACE).format(a=target, b=w.rng.choice(others)))

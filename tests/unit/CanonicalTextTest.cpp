@@ -4,8 +4,8 @@
 #include "ir/text/ModelText.h"
 #include "tests/support/Matchers.h"
 
-#include <ATen/ops/ones.h>
-#include <ATen/ops/zeros.h>
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
 
 #include <functional>
 
@@ -121,6 +121,75 @@ TEST(CanonicalLines, EveryKindOfAttributeCounts) {
     EXPECT_EQ(linesWith(each.first), linesWith(each.first));
     EXPECT_NE(linesWith(each.first), linesWith(each.second));
   }
+}
+
+std::string textOf(const c10::IValue &value) { return contentText(value, Detail::Exact); }
+
+/// Values that differ in one property each: an equal text for two of them would let the proof take
+/// one for the other.
+TEST(ContentText, EveryPropertyOfAValueCounts) {
+  const at::Tensor ones = at::ones({2, 2});
+  auto quantised = [&](double scale, int64_t zeroPoint) {
+    return at::_make_per_tensor_quantized_tensor(ones.to(at::kChar), scale, zeroPoint);
+  };
+  auto perChannel = [&](std::vector<double> scales, int64_t axis) {
+    return at::_make_per_channel_quantized_tensor(
+        ones.to(at::kChar), at::tensor(scales, at::kDouble), at::zeros({2}, at::kLong), axis);
+  };
+  const at::Tensor trained = at::ones({2, 2}).requires_grad_(true);
+  const std::vector<std::pair<c10::IValue, c10::IValue>> rows = {
+      {0.0, -0.0},
+      {1, 1.0},
+      {1, true},
+      {at::zeros({1}), at::zeros({1}).neg()},
+      {ones, trained},
+      {ones, ones.to(at::kDouble)},
+      {ones, at::ones({4})},
+      {at::arange(4).view({2, 2}), at::arange(4).view({2, 2}).t().contiguous().t()},
+      {ones, ones.to_sparse()},
+      {ones.to_sparse(), ones.to_sparse_csr()},
+      {quantised(0.5, 0), quantised(0.25, 0)},
+      {quantised(0.5, 0), quantised(0.5, 1)},
+      {perChannel({1, 2}, 0), perChannel({1, 3}, 0)},
+      {perChannel({1, 1}, 0), perChannel({1, 1}, 1)},
+      {c10::List<int64_t>(), c10::List<double>()},
+      {c10::List<at::Tensor>(), c10::List<int64_t>()},
+      {c10::Dict<std::string, int64_t>(), c10::Dict<std::string, double>()},
+      {c10::List<std::string>({"a", "b"}), c10::List<std::string>({"a,b"})},
+      {c10::Device("cpu"), c10::Device("cuda:0")},
+      {c10::Device("cuda:0"), c10::Device("cuda:1")},
+      {c10::IValue(), std::string("None")},
+      {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()},
+  };
+  for (const auto &[first, second] : rows) {
+    SCOPED_TRACE(textOf(first));
+    EXPECT_EQ(textOf(first), textOf(first));
+    EXPECT_NE(textOf(first), textOf(second));
+  }
+  const at::Tensor nan = at::full({1}, std::numeric_limits<double>::quiet_NaN());
+  EXPECT_EQ(textOf(nan), textOf(nan.clone())) << "NaN is compared by its bits";
+}
+
+/// LibTorch prints every generator alike.
+TEST(ContentText, WhatHasNoTextEqualsNothing) {
+  const c10::IValue generator(at::detail::createCPUGenerator(1));
+  EXPECT_NE(textOf(generator), textOf(generator));
+  const c10::IValue capsule =
+      c10::IValue::make_capsule(c10::make_intrusive<torch::CustomClassHolder>());
+  EXPECT_NE(textOf(capsule), textOf(capsule));
+}
+
+/// A quote in a text is no end of the text.
+TEST(CanonicalLines, QuotesInAttributesCount) {
+  auto withTexts = [](const std::string &a, const std::optional<std::string> &b) {
+    return linesWith([&](torch::jit::Node *node, c10::Symbol name) {
+      node->s_(name, a);
+      if (b)
+        node->s_(c10::Symbol::attr("b"), *b);
+    });
+  };
+  EXPECT_NE(withTexts("1][b=\"2\"", std::nullopt), withTexts("1\"][b=\"2", std::nullopt));
+  EXPECT_NE(withTexts("1", "2"), withTexts("1\"][b=\"2", std::nullopt));
 }
 
 /// A value that nothing defines has no name that another one could have, too.

@@ -3,6 +3,7 @@
 #include "ir/schedule/Generators.h"
 #include "ir/support/CannotRead.h"
 #include "ir/support/Llvm.h"
+#include "ir/support/Try.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -172,14 +173,8 @@ SizeOption pastCacheFrom(
 llvm::Error readLists(CompileOptions &options) {
   for (const std::string &name : at)
     options.cuts.push_back(AtModule{name});
-  llvm::Expected<BatchDims> dims = parseBatchDims(batchDim);
-  if (!dims)
-    return dims.takeError();
-  options.batchDims = std::move(*dims);
-  llvm::Expected<Merges> merges = parseMerges(merge);
-  if (!merges)
-    return merges.takeError();
-  options.merges = std::move(*merges);
+  options.batchDims = TRY(parseBatchDims(batchDim));
+  options.merges = TRY(parseMerges(merge));
   for (llvm::StringRef text : tied) {
     auto [name, value] =
         text.contains('=') ? text.rsplit('=') : std::make_pair(llvm::StringRef(), text);
@@ -404,15 +399,11 @@ std::optional<std::string> asGiven(const StringOption &option) {
 } // namespace
 
 llvm::Expected<CompileCommand> readCompileCommand(const std::vector<std::string> &words) {
-  llvm::Expected<CompileOptions> options = readOptions();
-  if (!options)
-    return options.takeError();
-  llvm::Expected<InternalOptions> internal = readInternal(words);
-  if (!internal)
-    return internal.takeError();
+  CompileOptions options = TRY(readOptions());
+  InternalOptions internal = TRY(readInternal(words));
   CompileCommand command;
-  command.options = std::move(*options);
-  command.internal = std::move(*internal);
+  command.options = std::move(options);
+  command.internal = std::move(internal);
   command.model = model;
   command.target = output;
   if (command.target.empty()) {

@@ -2,6 +2,7 @@
 
 #include "ir/support/Reproducer.h"
 #include "ir/support/ShownStream.h"
+#include "ir/support/Try.h"
 #include "ir/support/Version.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Config/llvm-config.h"
@@ -37,18 +38,16 @@ void printError(const ErrorText &text) {
 llvm::Expected<std::string> leaveReproducer(const ErrorText &error,
                                             llvm::ArrayRef<const char *> arguments,
                                             const ToolInfo &info) {
-  llvm::Expected<Reproducer> made = Reproducer::begin(".");
-  if (!made)
-    return made.takeError();
+  Reproducer made = TRY(Reproducer::begin("."));
   ReproducerParts parts = info.reproducer ? info.reproducer() : ReproducerParts();
   std::vector<std::string> command(arguments.begin(), arguments.end());
   parts.files.emplace_back("README.txt", reproducerReadme(error, command, parts.about));
   for (const auto &[name, text] : parts.files)
-    if (llvm::Error failed = made->write(name, text))
+    if (llvm::Error failed = made.write(name, text))
       return std::move(failed);
   if (info.trace)
-    runWhatMayCrash([&] { llvm::consumeError(info.trace(made->directory())); });
-  return made->publish();
+    runWhatMayCrash([&] { llvm::consumeError(info.trace(made.directory())); });
+  return made.publish();
 }
 
 ExitCode report(llvm::Error error, llvm::ArrayRef<const char *> arguments, const ToolInfo &info,
@@ -75,10 +74,8 @@ llvm::Expected<ExitCode> runBody(const ToolInfo &info, ExceptionGuard *guard,
                                  llvm::function_ref<llvm::Expected<ExitCode>()> body) {
   ExitCode code = ExitCode::Success;
   if (llvm::Error error = guard(info.name, [&]() -> llvm::Error {
-        llvm::Expected<ExitCode> done = body();
-        if (!done)
-          return done.takeError();
-        code = *done;
+        ExitCode done = TRY(body());
+        code = done;
         if (testEnd)
           testEnd();
         return llvm::Error::success();

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "ir/support/Error.h"
+#include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/CommandLine.h"
 
@@ -116,10 +117,8 @@ chooseByName(llvm::StringRef option, llvm::StringRef value,
   std::vector<llvm::StringRef> names;
   for (const auto &choice : choices)
     names.push_back(choice.first);
-  llvm::Expected<size_t> index = chooseByName(option, value, names);
-  if (!index)
-    return index.takeError();
-  return choices.begin()[*index].second;
+  size_t index = TRY(chooseByName(option, value, names));
+  return choices.begin()[index].second;
 }
 
 /// Reads one value; an error is kept for toolMain to print.

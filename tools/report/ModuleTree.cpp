@@ -2,6 +2,7 @@
 
 #include "ir/TensorBytes.h"
 #include "ir/TorchError.h"
+#include "ir/support/Try.h"
 #include "ir/torchfile/TorchFile.h"
 
 #include <set>
@@ -60,12 +61,10 @@ private:
 } // namespace
 
 llvm::Expected<std::vector<ModuleNode>> readModuleTree(const std::string &path) {
-  llvm::Expected<torch::jit::Module> module = loadMapped(path);
-  if (!module)
-    return module.takeError();
+  torch::jit::Module module = TRY(loadMapped(path));
   return guardTorch(ExitCode::Unreadable, path + ": listing the modules", [&] {
     Walk walk;
-    walk.visit(*module, "", 0);
+    walk.visit(module, "", 0);
     return walk.take();
   });
 }

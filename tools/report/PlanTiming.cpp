@@ -4,6 +4,7 @@
 #include "ir/schedule/NamedSchedule.h"
 #include "ir/schedule/Simulate.h"
 #include "ir/support/Error.h"
+#include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace pipec {
@@ -66,12 +67,10 @@ llvm::Expected<PlanTiming> timePlan(const Plan &plan, const Schedule &schedule,
   llvm::Expected<Program> program = lower(result.schedule, plan, shape);
   if (!program)
     return makeError(ExitCode::BadArtifact, describe(program.takeError()).message);
-  llvm::Expected<SimulatedRun> run = simulate(*program, plan, shape, costs);
-  if (!run)
-    return run.takeError();
-  result.timing = actionTiming(result.schedule, *program, *run);
-  result.lowerBound = run->lowerBound;
-  result.inFlight = run->peakBytes;
+  SimulatedRun run = TRY(simulate(*program, plan, shape, costs));
+  result.timing = actionTiming(result.schedule, *program, run);
+  result.lowerBound = run.lowerBound;
+  result.inFlight = run.peakBytes;
   return result;
 }
 

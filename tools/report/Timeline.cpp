@@ -1,5 +1,7 @@
 #include "tools/report/Timeline.h"
 
+#include "ir/support/Try.h"
+
 #include <map>
 
 namespace pipec {
@@ -44,17 +46,15 @@ llvm::Expected<std::vector<std::vector<size_t>>> startSteps(const Schedule &sche
 }
 
 llvm::Expected<std::string> drawTimeline(const Schedule &schedule, const Plan &plan, size_t width) {
-  llvm::Expected<std::vector<std::vector<size_t>>> starts = startSteps(schedule, plan);
-  if (!starts)
-    return starts.takeError();
+  std::vector<std::vector<size_t>> starts = TRY(startSteps(schedule, plan));
   size_t steps = 0, cell = 1;
   std::vector<std::map<size_t, std::string>> rows(schedule.ranks.size());
   for (size_t r = 0; r < schedule.ranks.size(); ++r)
     for (size_t i = 0; i < schedule.ranks[r].size(); ++i) {
       std::string text = toString(schedule.ranks[r][i]);
       cell = std::max(cell, text.size());
-      steps = std::max(steps, (*starts)[r][i] + 1);
-      rows[r][(*starts)[r][i]] = std::move(text);
+      steps = std::max(steps, starts[r][i] + 1);
+      rows[r][starts[r][i]] = std::move(text);
     }
   size_t label = fmt::format("rank {}", schedule.ranks.size() - 1).size();
   size_t perBlock = std::max<size_t>(1, (width - std::min(width, label + 2)) / (cell + 2));

@@ -1,5 +1,6 @@
 #include "tools/schedule/ScheduleAuto.h"
 
+#include "ir/support/Try.h"
 #include "tools/report/Table.h"
 #include "tools/schedule/ScheduleReport.h"
 
@@ -22,33 +23,25 @@ llvm::Expected<AutoTrial> searchSchedules(const TrialRequest &asked) {
   if (asked.pairs != PairRule::Split)
     return makeError(ExitCode::Usage, "auto: expected --pairs split, got another",
                      "programs run a pair one after the other; name a schedule instead of auto");
-  llvm::Expected<AutoShape> shape = autoShape(asked);
-  if (!shape)
-    return shape.takeError();
+  AutoShape shape = TRY(autoShape(asked));
   SearchOptions options;
   options.recompute = RecomputeChoice::Never;
   options.memoryText =
       asked.costs.inBytes ? formatBytes : [](int64_t memory) { return memoryText(memory, false); };
-  options.helpWithMemory = helpWithMemory(asked, *shape);
+  options.helpWithMemory = helpWithMemory(asked, shape);
   ScheduleSearch search(options);
-  for (StagedWork &work : worksOf(asked, *shape))
+  for (StagedWork &work : worksOf(asked, shape))
     if (llvm::Error error = search.add(std::move(work)))
       return std::move(error);
-  llvm::Expected<SearchOutcome> outcome = search.take();
-  if (!outcome)
-    return outcome.takeError();
+  SearchOutcome outcome = TRY(search.take());
   // Runs the trial again, so that every result is judged and drawn in the same way.
   TrialRequest again = asked;
   again.timeAsProgram = true;
-  again.ranks = shape->ranks;
-  again.stages = shape->ranks * outcome->best().work->chunks;
-  llvm::Expected<Trial> trial = tryMade(outcome->best().schedule, outcome->schedule, again);
-  if (!trial)
-    return trial.takeError();
-  llvm::Expected<StepBound> bound = stepBound(asked);
-  if (!bound)
-    return bound.takeError();
-  return AutoTrial{std::move(*trial), std::move(*outcome), *bound};
+  again.ranks = shape.ranks;
+  again.stages = shape.ranks * outcome.best().work->chunks;
+  Trial trial = TRY(tryMade(outcome.best().schedule, outcome.schedule, again));
+  StepBound bound = TRY(stepBound(asked));
+  return AutoTrial{std::move(trial), std::move(outcome), bound};
 }
 
 void printCandidates(llvm::raw_ostream &out, const AutoTrial &found, bool inBytes) {

@@ -1,6 +1,7 @@
 #include "tools/schedule/ScheduleBound.h"
 
 #include "compiler/planner/SketchPlan.h"
+#include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "tools/report/Table.h"
 
@@ -36,10 +37,8 @@ StagedWork workOf(const TrialRequest &asked, const AutoShape &shape, size_t chun
 } // namespace
 
 llvm::Expected<AutoShape> autoShape(const TrialRequest &asked) {
-  llvm::Expected<size_t> said = stagesAsked(asked);
-  if (!said)
-    return said.takeError();
-  const size_t stages = *said;
+  size_t said = TRY(stagesAsked(asked));
+  const size_t stages = said;
   AutoShape shape;
   shape.ranks = asked.ranks ? asked.ranks : stages ? stages : kUsualRanksOfAuto;
   if (stages % shape.ranks != 0)
@@ -63,13 +62,11 @@ std::vector<StagedWork> worksOf(const TrialRequest &asked, const AutoShape &shap
 }
 
 llvm::Expected<StepBound> stepBound(const TrialRequest &asked) {
-  llvm::Expected<AutoShape> shape = autoShape(asked);
-  if (!shape)
-    return shape.takeError();
+  AutoShape shape = TRY(autoShape(asked));
   StepBound bound;
-  bound.fewestChunks = shape->chunks.front();
-  bound.mostChunks = shape->chunks.back();
-  for (const StagedWork &work : worksOf(asked, *shape)) {
+  bound.fewestChunks = shape.chunks.front();
+  bound.mostChunks = shape.chunks.back();
+  for (const StagedWork &work : worksOf(asked, shape)) {
     const int64_t least = lowerBoundOf(work);
     bound.time = bound.time ? std::min(bound.time, least) : least;
   }

@@ -1,5 +1,6 @@
 #include "tools/schedule/ScheduleCommand.h"
 
+#include "ir/support/Try.h"
 #include "llvm/ADT/StringExtras.h"
 #include "tools/cli/CommandLine.h"
 
@@ -113,34 +114,25 @@ llvm::Error expectOperators(const CostsText &read) {
 }
 
 llvm::Expected<TrialRequest> readRequest() {
-  llvm::Expected<CostsText> read = readCosts(costs);
-  if (!read)
-    return read.takeError();
-  if (llvm::Error error = expectOperators(*read))
+  CostsText read = TRY(readCosts(costs));
+  if (llvm::Error error = expectOperators(read))
     return std::move(error);
   if (given(cluster)) {
-    if (read->latency || read->bytesPerSecond || read->exactTransfers.bytesPerSecond ||
-        (read->exact && read->exact->latency))
+    if (read.latency || read.bytesPerSecond || read.exactTransfers.bytesPerSecond ||
+        (read.exact && read.exact->latency))
       return makeError(ExitCode::Usage, "--cluster: expected costs without comm and rate, got both",
                        "the cluster file gives the cost of links");
-    llvm::Expected<Cluster> devices = readCluster(cluster);
-    if (!devices)
-      return devices.takeError();
-    read->cluster = std::move(*devices);
+    read.cluster = TRY(readCluster(cluster));
   }
   TrialRequest request;
-  request.costs = std::move(*read);
+  request.costs = std::move(read);
   request.program = given(programFile) || given(comms);
   for (auto [option, number] : {std::pair{&ranks, &request.ranks}, {&stages, &request.stages}}) {
-    llvm::Expected<size_t> count = countOf(*option);
-    if (!count)
-      return count.takeError();
-    *number = *count;
+    size_t count = TRY(countOf(*option));
+    *number = count;
   }
-  llvm::Expected<size_t> count = countOf(microBatches);
-  if (!count)
-    return count.takeError();
-  request.microBatches = static_cast<int64_t>(*count);
+  size_t count = TRY(countOf(microBatches));
+  request.microBatches = static_cast<int64_t>(count);
   // So many actions take minutes, and such a table is too large to read; a program has ten ops per
   // action.
   const bool isAuto = schedules == "auto";
@@ -153,10 +145,8 @@ llvm::Expected<TrialRequest> readRequest() {
     return failf(ExitCode::Usage, "--microbatches: expected at most {} for {} stages{}, got {}{}",
                  size_t(mostCells) / wide, wide, asProgram ? " as a program" : "", cut,
                  request.microBatches ? "" : ", two per rank");
-  llvm::Expected<int64_t> limit = limitOf(request.costs);
-  if (!limit)
-    return limit.takeError();
-  request.memoryLimit = *limit;
+  int64_t limit = TRY(limitOf(request.costs));
+  request.memoryLimit = limit;
   llvm::Expected<size_t> rule = chooseByName("pairs", pairs, {"split", "fused", "concurrent"});
   if (!rule)
     return rule.takeError();
@@ -214,10 +204,7 @@ llvm::Expected<ScheduleCommand> readScheduleCommand() {
   if (schedules.empty())
     return makeError(ExitCode::Usage, "missing argument NAME|FILE.csv",
                      "pipe-schedule --list names the schedules");
-  llvm::Expected<TrialRequest> request = readRequest();
-  if (!request)
-    return request.takeError();
-  command.request = std::move(*request);
+  command.request = TRY(readRequest());
   command.names = askedFor();
   for (const StringOption *option : {&comms, &csv, &svg, &trace, &programFile})
     if (given(*option) && command.names.size() > 1)
@@ -253,10 +240,8 @@ llvm::Expected<TrainingWishes> readWishes(const TrialRequest &request,
   wishes.cluster = request.costs.cluster;
   if (given(memoryLimit))
     wishes.memoryLimit = request.memoryLimit;
-  llvm::Expected<size_t> samples = countOf(batch);
-  if (!samples)
-    return samples.takeError();
-  wishes.batch = static_cast<int64_t>(*samples);
+  size_t samples = TRY(countOf(batch));
+  wishes.batch = static_cast<int64_t>(samples);
   llvm::Expected<size_t> again = chooseByName("recompute", recompute, {"never", "always", "auto"});
   if (!again)
     return again.takeError();

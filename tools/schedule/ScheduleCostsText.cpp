@@ -3,6 +3,7 @@
 #include "ir/support/CannotRead.h"
 #include "ir/support/Json.h"
 #include "ir/support/JsonReader.h"
+#include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "tools/cli/ToolMain.h"
@@ -83,16 +84,14 @@ llvm::Expected<CostsText> costsFromJson(llvm::StringRef text, const std::string 
   JsonLimits limits;
   limits.what = name;
   limits.code = ExitCode::Usage;
-  llvm::Expected<llvm::json::Value> value = parseJson(text, limits);
-  if (!value)
-    return value.takeError();
+  llvm::json::Value value = TRY(parseJson(text, limits));
   JsonReading reading;
   CostsText result;
   result.inBytes = true;
   ScheduleCosts &costs = result.exact.emplace();
   TransferCosts &transfers = result.exactTransfers;
   bool sends = false, updates = false;
-  JsonObject top(reading, &*value, name);
+  JsonObject top(reading, &value, name);
   top.integer("schema_version", 1, 1);
   if (top.has("latency_ns"))
     costs.latency = top.integer("latency_ns", 0, kMostNs);

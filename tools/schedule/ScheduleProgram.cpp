@@ -1,6 +1,7 @@
 #include "tools/schedule/ScheduleProgram.h"
 
 #include "ir/support/Error.h"
+#include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -64,11 +65,9 @@ llvm::Expected<ScheduleProgram> asProgram(const Schedule &schedule, const TableS
   result.shape.microBatches = table.microBatches;
   result.shape.train = table.backward;
   result.shape.optimizer = !transfers.optimizeNs.empty();
-  llvm::Expected<std::vector<bool>> again = recomputed(schedule, table);
-  if (!again)
-    return again.takeError();
+  std::vector<bool> again = TRY(recomputed(schedule, table));
   if (table.backward)
-    result.shape.recompute = std::move(*again);
+    result.shape.recompute = std::move(again);
   llvm::Expected<Program> program = lower(schedule, result.plan, result.shape);
   if (!program)
     return makeError(ExitCode::BadArtifact, describe(program.takeError()).message);
@@ -105,10 +104,8 @@ llvm::Expected<std::pair<Timing, int64_t>> timeProgram(const Schedule &schedule,
                                                        const ScheduleCosts &costs,
                                                        const TransferCosts &transfers) {
   const ProgramCosts all = programCosts(of.plan, costs, transfers);
-  llvm::Expected<SimulatedRun> run = simulate(of.program, of.plan, of.shape, all);
-  if (!run)
-    return run.takeError();
-  return std::pair(actionTiming(schedule, of.program, *run), run->lowerBound);
+  SimulatedRun run = TRY(simulate(of.program, of.plan, of.shape, all));
+  return std::pair(actionTiming(schedule, of.program, run), run.lowerBound);
 }
 
 } // namespace pipec

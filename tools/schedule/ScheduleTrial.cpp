@@ -2,6 +2,7 @@
 
 #include "ir/support/CannotRead.h"
 #include "ir/support/Llvm.h"
+#include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -17,10 +18,8 @@ constexpr int64_t kUsualMicroBatchesPerRank = 2;
 
 /// Ranks and stages per rank from what was said, from what the costs are of, else usual ones.
 llvm::Expected<ScheduleRequest> shapeFor(const Generator &generator, const TrialRequest &asked) {
-  llvm::Expected<size_t> said = stagesAsked(asked);
-  if (!said)
-    return said.takeError();
-  const size_t stages = *said;
+  size_t said = TRY(stagesAsked(asked));
+  const size_t stages = said;
   ScheduleRequest request;
   request.ranks = asked.ranks ? asked.ranks
                   : !stages   ? kUsualRanks
@@ -105,11 +104,8 @@ llvm::Error timeAsProgram(Trial &trial, const TrialRequest &asked) {
   const TransferCosts transfers = asked.costs.transfers(trial.shape->rankOfStage);
   if (!transfers.any() && !asked.program && !asked.timeAsProgram)
     return llvm::Error::success();
-  llvm::Expected<ScheduleProgram> program =
-      asProgram(*trial.schedule, *trial.shape, trial.costs, transfers);
-  if (!program)
-    return program.takeError();
-  trial.program = std::move(*program);
+  ScheduleProgram program = TRY(asProgram(*trial.schedule, *trial.shape, trial.costs, transfers));
+  trial.program = std::move(program);
   if (!transfers.any() && !asked.timeAsProgram)
     return llvm::Error::success();
   if (asked.pairs != PairRule::Split)
@@ -125,10 +121,8 @@ llvm::Error timeAsProgram(Trial &trial, const TrialRequest &asked) {
 
 /// The checks that are no matter of where the schedule came from.
 llvm::Error judge(Trial &trial, const TrialRequest &asked) {
-  llvm::Expected<TableShape> shape = checkTable(*trial.schedule, &trial.warnings);
-  if (!shape)
-    return shape.takeError();
-  trial.shape = std::move(*shape);
+  TableShape shape = TRY(checkTable(*trial.schedule, &trial.warnings));
+  trial.shape = std::move(shape);
   if (llvm::Error error = checkAsked(trial, asked))
     return error;
   if (!trial.generated)
@@ -136,10 +130,8 @@ llvm::Error judge(Trial &trial, const TrialRequest &asked) {
   if (!trial.shape->backward) // what no backward reads is dropped at once
     for (StageCosts &stage : trial.costs.stages)
       stage.heldByForward = stage.freedByInputGrad = 0;
-  llvm::Expected<Timing> timing = timeSchedule(*trial.schedule, trial.costs, asked.pairs);
-  if (!timing)
-    return timing.takeError();
-  trial.timing = std::move(*timing);
+  Timing timing = TRY(timeSchedule(*trial.schedule, trial.costs, asked.pairs));
+  trial.timing = std::move(timing);
   trial.lowerBound = lowerBoundOf(trial, asked.pairs);
   if (llvm::Error error = timeAsProgram(trial, asked))
     return error;
@@ -153,12 +145,10 @@ llvm::Error judge(Trial &trial, const TrialRequest &asked) {
 }
 
 llvm::Error generate(const Generator &generator, const TrialRequest &asked, Trial &trial) {
-  llvm::Expected<ScheduleRequest> request = shapeFor(generator, asked);
-  if (!request)
-    return request.takeError();
-  trial.costs = request->costs;
+  ScheduleRequest request = TRY(shapeFor(generator, asked));
+  trial.costs = request.costs;
   trial.generated = true;
-  llvm::Expected<Schedule> schedule = makeSchedule(generator, *request);
+  llvm::Expected<Schedule> schedule = makeSchedule(generator, request);
   if (schedule) {
     trial.schedule = std::move(*schedule);
     return llvm::Error::success();
@@ -213,10 +203,8 @@ llvm::Expected<Trial> tryMade(const std::string &generator, Schedule schedule,
   Trial trial;
   trial.name = generator;
   trial.generated = true;
-  llvm::Expected<ScheduleRequest> shape = shapeFor(*findGenerator(generator), request);
-  if (!shape)
-    return shape.takeError();
-  trial.costs = shape->costs;
+  ScheduleRequest shape = TRY(shapeFor(*findGenerator(generator), request));
+  trial.costs = shape.costs;
   trial.schedule = std::move(schedule);
   return judged(std::move(trial), request);
 }

@@ -6,6 +6,7 @@
 
 #include "compiler/planner/hybrid/HybridStages.h"
 #include "ir/support/Check.h"
+#include "ir/support/Try.h"
 
 #include <algorithm>
 #include <cmath>
@@ -288,10 +289,8 @@ private:
 llvm::Expected<HybridPlan> planHybrid(const HybridProblem &problem, const HybridOptions &options) {
   if (llvm::Error error = checkHybrid(problem))
     return std::move(error);
-  llvm::Expected<Items> items = itemsOf(problem);
-  if (!items)
-    return items.takeError();
-  return HybridSearch(problem, options, *items).run();
+  Items items = TRY(itemsOf(problem));
+  return HybridSearch(problem, options, items).run();
 }
 
 } // namespace pipec

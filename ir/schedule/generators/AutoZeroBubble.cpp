@@ -5,6 +5,7 @@
 // part.
 #include "ir/schedule/generators/All.h"
 #include "ir/schedule/generators/Search.h"
+#include "ir/support/Try.h"
 
 namespace pipec {
 
@@ -14,10 +15,8 @@ llvm::Expected<Schedule> best(const ScheduleRequest &request, Placement placemen
                               std::initializer_list<decltype(Generator::make)> byHand) {
   Search search(request, placement);
   for (auto make : byHand) {
-    llvm::Expected<Schedule> schedule = make(request);
-    if (!schedule)
-      return schedule.takeError();
-    if (llvm::Error error = search.consider(std::move(*schedule)))
+    Schedule schedule = TRY(make(request));
+    if (llvm::Error error = search.consider(std::move(schedule)))
       return std::move(error);
   }
   return search.best();

@@ -12,6 +12,7 @@
 #include "ir/schedule/generators/All.h"
 #include "ir/schedule/generators/FillGaps.h"
 #include "ir/schedule/generators/Search.h"
+#include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <array>
@@ -60,11 +61,9 @@ llvm::Expected<Schedule> fromBlocks(const ScheduleRequest &request, OffsetsOf of
   const auto p = static_cast<int64_t>(request.ranks);
   for (int64_t i = 0; i < p; ++i)
     blocks.ranks.push_back(rankOf(i, request, offsetsOf(p, i)));
-  llvm::Expected<Scored> scored = score(blocks, request);
-  if (!scored)
-    return scored.takeError();
+  Scored scored = TRY(score(blocks, request));
   ScheduleRequest within = request;
-  within.memoryLimit = scored->peak();
+  within.memoryLimit = scored.peak();
   Search search(within, Placement::V);
   if (llvm::Error error = search.consider(blocks))
     return std::move(error);

@@ -1,5 +1,6 @@
 #include "ir/schedule/generators/Player.h"
 
+#include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
@@ -230,10 +231,8 @@ int64_t Scored::peak() const {
 }
 
 llvm::Expected<Scored> score(Schedule schedule, const ScheduleRequest &request) {
-  llvm::Expected<Timing> timing = timeSchedule(schedule, request.costs);
-  if (!timing)
-    return timing.takeError();
-  return Scored{std::move(schedule), std::move(*timing)};
+  Timing timing = TRY(timeSchedule(schedule, request.costs));
+  return Scored{std::move(schedule), std::move(timing)};
 }
 
 } // namespace pipec

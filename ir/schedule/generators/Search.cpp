@@ -1,6 +1,7 @@
 #include "ir/schedule/generators/Search.h"
 
 #include "ir/support/Quantities.h"
+#include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace pipec {
@@ -17,15 +18,13 @@ constexpr size_t kRefined = 32; // policies, from the best
 llvm::Error Search::consider(Schedule schedule) { return take(std::move(schedule)).takeError(); }
 
 llvm::Expected<std::optional<Search::Value>> Search::take(Schedule schedule) {
-  llvm::Expected<Scored> candidate = score(std::move(schedule), request_);
-  if (!candidate)
-    return candidate.takeError();
-  leastPeak_ = std::min(leastPeak_, candidate->peak());
-  if (candidate->peak() > request_.memoryLimit)
+  Scored candidate = TRY(score(std::move(schedule), request_));
+  leastPeak_ = std::min(leastPeak_, candidate.peak());
+  if (candidate.peak() > request_.memoryLimit)
     return std::nullopt;
-  const Value value = candidate->value();
+  const Value value = candidate.value();
   if (!found_ || value < found_->value())
-    found_ = std::move(*candidate);
+    found_ = std::move(candidate);
   return value;
 }
 
@@ -35,11 +34,9 @@ llvm::Expected<std::optional<Search::Value>> Search::tryPolicy(const Policy &pol
 }
 
 llvm::Error Search::tryNew(Policy policy) {
-  llvm::Expected<std::optional<Value>> value = tryPolicy(policy);
-  if (!value)
-    return value.takeError();
-  if (*value)
-    tried_.push_back({**value, std::move(policy)});
+  std::optional<Value> value = TRY(tryPolicy(policy));
+  if (value)
+    attempts_.push_back({*value, std::move(policy)});
   return llvm::Error::success();
 }
 
@@ -80,8 +77,8 @@ llvm::Error Search::tryOrder(const Schedule &schedule) {
 llvm::Error Search::refine() {
   const size_t actions = 3 * request_.stages() * static_cast<size_t>(request_.microBatches);
   size_t plays = request_.refineActions / actions;
-  llvm::stable_sort(tried_, llvm::less_first());
-  for (auto &[value, policy] : llvm::MutableArrayRef(tried_).take_front(kRefined))
+  llvm::stable_sort(attempts_, llvm::less_first());
+  for (auto &[value, policy] : llvm::MutableArrayRef(attempts_).take_front(kRefined))
     for (size_t r = request_.ranks; r-- > 0;) // from the last: gradients come from there
       for (int64_t gap : kGaps)
         for (int64_t extra : kExtras) {
@@ -90,11 +87,9 @@ llvm::Error Search::refine() {
           Policy changed = policy;
           changed.gapPercent[r] = gap;
           changed.extra[r] = extra;
-          llvm::Expected<std::optional<Value>> reached = tryPolicy(changed);
-          if (!reached)
-            return reached.takeError();
-          if (*reached && **reached < value) {
-            value = **reached;
+          std::optional<Value> reached = TRY(tryPolicy(changed));
+          if (reached && *reached < value) {
+            value = *reached;
             policy = std::move(changed);
           }
         }

@@ -37,7 +37,7 @@ private:
   const ScheduleRequest &request_;
   Placement placement_;
   std::optional<Scored> found_;
-  std::vector<std::pair<Value, Policy>> tried_;
+  std::vector<std::pair<Value, Policy>> attempts_;
   int64_t leastPeak_ = std::numeric_limits<int64_t>::max();
 };
 

@@ -27,7 +27,7 @@ EFFECTS = {"prim::Print", "prim::RaiseException", "aten::warn"}
 
 # --- the normal form ----------------------------------------------------------------------------------------------------------------
 def constantAttributes(graph, module):
-    """Reads of numbers, strings and None that nobody assigns become constants, as freezing does."""
+    """Reads of numbers, strings and None that are never assigned become constants, as freezing does."""
     assigned = {node.s("name") for node in graph.findAllNodes("prim::SetAttr", True)}
     owners = {next(graph.inputs()).debugName(): module}
     for node in graph.findAllNodes("prim::GetAttr", True):
@@ -58,7 +58,7 @@ def lowered(graph):
 
 
 def foldTables(graph, module):
-    """Look-ups by constant keys in dicts of plain values that nobody writes: names of layers, mostly."""
+    """Look-ups by constant keys in dicts of plain values that are never written: names of layers, mostly."""
     owners = {next(graph.inputs()).debugName(): module}
     tables = {}
     for node in graph.findAllNodes("prim::GetAttr", True):

@@ -1,4 +1,4 @@
-"""Families of transformers for text that the first lists do not have, each with a small random configuration: what somebody else would try first."""
+"""Families of transformers for text that the first lists do not have, each with a small random configuration."""
 
 import torch
 from torch import nn, randint, randn

@@ -1,4 +1,4 @@
-#include "ir/support/Error.h"
+#include "ir/support/Failure.h"
 
 namespace pipec {
 
