@@ -7,7 +7,6 @@
 #include "ir/batch/MergeOutputs.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/batch/SizeLinks.h"
-#include "ir/batch/SizeTrial.h"
 #include "ir/batch/SizeTrust.h"
 #include "ir/batch/TrialSpecs.h"
 #include "ir/plan/PlanNames.h"
@@ -33,10 +32,10 @@ bool mayUseGenerators(const torch::jit::Node *node) {
   return mayUseGenerator(const_cast<torch::jit::Node *>(node));
 }
 
-/// Nine calls on batches of 2 to 5 samples, the example among them, then some at other sizes.
+/// Nine calls on batches of 2 to 5 samples, the example among them, then two at other sizes.
 void expectRuns(SourceRunner &source, llvm::ArrayRef<c10::IValue> inputs) {
-  constexpr size_t kCalls = 13;
-  constexpr int64_t kSamples = 36;
+  constexpr size_t kCalls = 11;
+  constexpr int64_t kSamples = 32;
   int64_t samples = 1;
   for (const c10::IValue &input : inputs)
     if (samples == 1 && input.isTensor() && input.toTensor().defined() &&
@@ -79,14 +78,14 @@ void noteState(Model &model) {
 
 /// Adds an example of other sizes: sizes that differ may vary.
 llvm::Error addExample(Signature &signature, const Values &example, ModelRunner run,
-                       DecidesAlike decidesAlike, std::vector<ExampleRun> &runs) {
+                       RunNormalForm runNormalForm, std::vector<ExampleRun> &runs) {
   llvm::Expected<std::vector<c10::IValue>> results = run({ownCopies(example)});
   if (!results)
     return withArguments(results.takeError(), signature, example);
   llvm::Expected<Values> leaves = flattenOutputs(signature, results->front());
   if (!leaves)
     return leaves.takeError();
-  if (!decidesAlike(example))
+  if (!runNormalForm(example).decidesAlike)
     return makeError(ExitCode::Usage,
                      "the model runs other operators on it than on the first example, because "
                      "dtypes, numbers of dimensions or memory layouts differ",
@@ -113,14 +112,14 @@ llvm::Error addExample(Signature &signature, const Values &example, ModelRunner 
 
 llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode &mode,
                                        Model &model, const std::vector<Values> &examples,
-                                       const ExampleChoices &choices, DecidesAlike decidesAlike,
+                                       const ExampleChoices &choices, RunNormalForm runNormalForm,
                                        const ProgressCallback &progress) {
   const Values &inputs = examples.front();
   SourceRunner source(path, model.signature.method, mode, holdsAny(model, mayUseGenerators),
                       ModelOutput::OfFirstRun, progress);
   expectRuns(source, inputs);
-  auto runAll = [&](std::vector<std::vector<Values>> experiments) {
-    std::vector<llvm::Expected<Values>> all = source.runAll(std::move(experiments));
+  auto runAll = [&](std::vector<std::vector<Values>> experiments, size_t deciding) {
+    std::vector<llvm::Expected<Values>> all = source.runAll(std::move(experiments), deciding);
     for (llvm::Expected<Values> &results : all)
       for (size_t k = 0; results && k < results->size(); ++k)
         if (llvm::Error error = flattenOutputs(model.signature, (*results)[k]).takeError())
@@ -145,12 +144,12 @@ llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode
   if (!runs)
     return runs.takeError();
   for (size_t k = 1; k < examples.size(); ++k)
-    if (llvm::Error error = addExample(model.signature, examples[k], run, decidesAlike, *runs))
+    if (llvm::Error error = addExample(model.signature, examples[k], run, runNormalForm, *runs))
       return withContext(std::move(error), fmt::format("example {}", k + 1));
   std::vector<SizeRun> others;
   if (mayTryOtherSizes(model))
     others =
-        sizeTrial(model.signature, inputs, holdsAny(model, trustsLastSize), runAll, decidesAlike);
+        sizeTrial(model.signature, inputs, holdsAny(model, trustsLastSize), runAll, runNormalForm);
   const int64_t samples =
       model.signature.batchSymbolic ? kVariedSamples : model.signature.batchSize;
   for (SizeRun &other : others)
