@@ -115,8 +115,11 @@ llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode
                                        const ExampleChoices &choices, RunNormalForm runNormalForm,
                                        const ProgressCallback &progress) {
   const Values &inputs = examples.front();
+  const bool writesState =
+      !model.stateOutputs.empty() ||
+      llvm::any_of(model.attributes, [](const Attribute &one) { return one.written; });
   SourceRunner source(path, model.signature.method, mode, holdsAny(model, mayUseGenerators),
-                      ModelOutput::OfFirstRun, progress);
+                      ModelOutput::OfFirstRun, progress, writesState);
   expectRuns(source, inputs);
   auto runAll = [&](std::vector<std::vector<Values>> experiments, size_t deciding) {
     std::vector<llvm::Expected<Values>> all = source.runAll(std::move(experiments), deciding);
@@ -132,8 +135,7 @@ llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode
   options.merges = choices.merges;
   options.drawsRandom = [draws = holdsAny(model, mayDraw)] { return draws; };
   options.trustsSizes = holdsAny(model, mayRunForEverAtOtherSizes);
-  options.writesState =
-      llvm::any_of(model.attributes, [](const Attribute &one) { return one.written; });
+  options.writesState = writesState;
   llvm::Expected<BatchDiscovery> found = discoverBatch(model.signature, inputs, options, runAll);
   if (!found)
     return found.takeError();

@@ -147,6 +147,7 @@ struct SourceRunner::Impl {
   bool draws;
   ProgressCallback progress;
   bool quiet;
+  std::optional<bool> writesState; // as the normal form shows
   std::mutex mutex = {};
   std::optional<bool> keepsState = {};           // once a copy was loaded
   std::optional<torch::jit::Module> shared = {}; // for a model without state
@@ -179,7 +180,7 @@ struct SourceRunner::Impl {
       removePrints(*module);
     if (!isKnown)
       keepsState = anyNodeInside(*module, [&](torch::jit::Node *node) {
-        return mayWriteAnything(node) || callsForeignObject(node, *module);
+        return writesState.value_or(mayWriteAnything(node)) || callsForeignObject(node, *module);
       });
     if (lock.owns_lock() && !*keepsState && (isQuiet || !anyNodeInside(*module, isPrint)))
       shared = *module;
@@ -285,8 +286,9 @@ struct SourceRunner::Impl {
 
 SourceRunner::SourceRunner(const std::string &path, const std::string &method,
                            const SourceMode &mode, bool draws, ModelOutput output,
-                           const ProgressCallback &progress)
-    : impl_(new Impl{path, method, mode, draws, progress, output == ModelOutput::None}) {}
+                           const ProgressCallback &progress, std::optional<bool> writesState)
+    : impl_(new Impl{path, method, mode, draws, progress, output == ModelOutput::None,
+                     writesState}) {}
 
 SourceRunner::~SourceRunner() = default;
 
