@@ -158,7 +158,7 @@ llvm::Expected<TrialRequest> readRequest() {
     return count.takeError();
   request.microBatches = static_cast<int64_t>(*count);
   // So many actions take minutes, and such a table is too large to read; a program has ten ops per
-  // action.
+  // action. Several schedules share the limit.
   const bool isAuto = schedules == "auto";
   const bool asProgram = isAuto || request.program || request.costs.transfers({0}).any();
   const size_t several = isAuto ? 1 : askedFor().size(); // of schedules
