@@ -272,10 +272,13 @@ llvm::Error Pipeline::Impl::runStep(const std::vector<c10::IValue> &inputs) {
 
 /// The calling thread waits for all devices, and they for what it has begun on them.
 llvm::Error Pipeline::Impl::finishDevices() {
-  for (const std::shared_ptr<Device> &device : core->devices)
+  for (const std::shared_ptr<Device> &device : core->devices) {
+    if (!device->hasStreams())
+      continue;
     if (llvm::Error error =
             guardTorchVoid(ExitCode::Other, "device " + device->name(), [&] { device->finish(); }))
       return error;
+  }
   return llvm::Error::success();
 }
 

@@ -380,6 +380,8 @@ llvm::Error RankTraining::optimize(const Step &step, TrainingData &data) {
 }
 
 llvm::Error RankTraining::end(TrainingData &data) {
+  if (isDecided_)
+    return llvm::Error::success();
   return guardTorchError(ExitCode::Other, "the norm of the gradients", [&] {
     std::unique_ptr<Device::Scope> stream = device().enter(main().stream());
     return decide(data);

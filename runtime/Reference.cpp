@@ -270,6 +270,8 @@ const std::vector<std::string> &Reference::warnings() const { return impl_->warn
 int64_t Reference::peakMemoryBytes() const { return impl_->device->memory().peakBytes; }
 
 llvm::Error Reference::Impl::finishDevice() {
+  if (!device->hasStreams())
+    return llvm::Error::success();
   return guardTorchVoid(ExitCode::Other, "device " + device->name(), [&] { device->finish(); });
 }
 
