@@ -394,6 +394,9 @@ llvm::Expected<Pipeline> Pipeline::load(const std::string &directory,
       return error;
   if (llvm::Error error = proveStages(directory, core.artifact.plan))
     return withContext(std::move(error), directory);
+  if (options.training && !options.training->evaluation.empty())
+    if (llvm::Error error = impl->startEvaluation(options))
+      return std::move(error);
   impl->startThreads(options);
   return Pipeline(std::move(impl));
 }

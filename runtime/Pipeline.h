@@ -34,6 +34,13 @@ struct StepStats {
   double bubbleLongestSpan = 0; // the same with the longest span of a rank
 };
 
+/// What a model in eval mode computes with the weights of a training.
+struct Evaluation {
+  ValueTree outputs;          // of the whole batch
+  std::optional<double> loss; // as TrainedStep::loss; nothing: no result of eval mode is the loss
+  int64_t samples = 0;
+};
+
 /// A running pipeline. It owns its rank threads, its copies of the stages and their state, and the
 /// mapping of the artifact's weights. The mapped files must not change while it lives (a new
 /// artifact in the same place does no harm). Call it from one thread at a time, possibly another
@@ -117,6 +124,13 @@ public:
                                    StepStats *stats = nullptr);
   /// Replaces TrainingOptions::learningRates from the next step on. Errors: Usage.
   llvm::Error setLearningRates(const std::string &text, int64_t steps);
+
+  /// Runs one batch in eval mode on the current weights and state: dropout is off, running
+  /// statistics are used. It has the bits of Reference::evaluate. It changes nothing: the steps
+  /// after it compute the same bits as without it, and every evaluation draws the same random
+  /// numbers. Needs TrainingOptions::evaluation. Arguments and errors as for infer().
+  llvm::Expected<Evaluation> evaluate(const ValueTree &arguments);
+  llvm::Expected<Evaluation> evaluate(const std::vector<c10::IValue> &inputs);
 
   /// Of a training: the gradients of the last step before clipping (after it, unless
   /// TrainingOptions::keepGradients), by the first name of each parameter; parameters and buffers

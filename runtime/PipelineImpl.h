@@ -9,6 +9,7 @@
 namespace pipec {
 
 struct PipelineTraining;
+struct PipelineEvaluation;
 
 struct Pipeline::Impl {
   std::shared_ptr<PipelineCore> core;
@@ -20,9 +21,10 @@ struct Pipeline::Impl {
   uint64_t calls = 0;       // successful calls
   bool failed = false;      // the last call failed, and its state is not completely restored
   std::optional<ErrorText> unusable;
-  bool isPlanned = true;                      // schedule.csv is for the plan's ranks
-  std::string scheduleName;                   // of the generator, while anyNumber
-  std::shared_ptr<PipelineTraining> training; // null: inference
+  bool isPlanned = true;                          // schedule.csv is for the plan's ranks
+  std::string scheduleName;                       // of the generator, while anyNumber
+  std::shared_ptr<PipelineTraining> training;     // null: inference
+  std::shared_ptr<PipelineEvaluation> evaluation; // null: none
 
   llvm::Error openDevices(const PipelineOptions &options);
   llvm::Error loadStages();
@@ -33,6 +35,7 @@ struct Pipeline::Impl {
   llvm::Expected<Schedule> generatedSchedule(int64_t number) const;
   llvm::Error placeRanks(const PipelineOptions &options);
   llvm::Error startTraining(const TrainingOptions &options);
+  llvm::Error startEvaluation(const PipelineOptions &options);
   llvm::Expected<BatchParts> split(const std::vector<c10::IValue> &inputs);
   llvm::Error runStep(const std::vector<c10::IValue> &inputs);
   llvm::Error runBatch(BatchParts &parts, const std::vector<c10::IValue> &inputs, StepStats *stats);

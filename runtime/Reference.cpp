@@ -284,6 +284,14 @@ llvm::Expected<c10::IValue> Reference::infer(const std::vector<c10::IValue> &inp
 
 llvm::Expected<c10::IValue> Reference::inferOnce(const std::vector<c10::IValue> &inputs,
                                                  StepStats *stats) {
+  llvm::Expected<Inferred> inferred = inferLeaves(inputs, stats);
+  if (!inferred)
+    return inferred.takeError();
+  return mergeOutputs(impl_->signature, inferred->leaves, inferred->samples);
+}
+
+llvm::Expected<Reference::Inferred> Reference::inferLeaves(const std::vector<c10::IValue> &inputs,
+                                                           StepStats *stats) {
   Impl &impl = *impl_;
   if (inputs.size() != impl.signature.inputs.size())
     return failf(ExitCode::Usage, "inputs: expected {}, got {}", impl.signature.inputs.size(),
@@ -329,7 +337,7 @@ llvm::Expected<c10::IValue> Reference::inferOnce(const std::vector<c10::IValue> 
             : 0;
     *stats = {makespanNs, {busyNs}, idle, idle};
   }
-  return mergeOutputs(impl.signature, *leaves, parts->samples);
+  return Inferred{std::move(*leaves), std::move(parts->samples)};
 }
 
 } // namespace pipec

@@ -69,6 +69,11 @@ public:
   llvm::Expected<TrainedStep> step(const std::vector<c10::IValue> &inputs,
                                    StepStats *stats = nullptr);
 
+  /// Runs one batch in eval mode on the current weights and state, in micro-batches as step() does
+  /// (as many as there are samples, if these are fewer). It changes nothing, and draws the random
+  /// numbers of the first infer(). Errors: those of infer().
+  llvm::Expected<Evaluation> evaluate(const std::vector<c10::IValue> &inputs);
+
   /// Replaces TrainingOptions::learningRates from the next step on. Errors: Usage.
   llvm::Error setLearningRates(const std::string &text, int64_t steps);
 
@@ -81,6 +86,11 @@ private:
   struct Impl;
   llvm::Expected<TrainedStep> stepOnce(const std::vector<c10::IValue> &inputs, StepStats *stats);
   llvm::Expected<c10::IValue> inferOnce(const std::vector<c10::IValue> &inputs, StepStats *stats);
+  struct Inferred;
+  llvm::Expected<Inferred> inferLeaves(const std::vector<c10::IValue> &inputs, StepStats *stats);
+  llvm::Error readFrom(const Reference &trained);
+  llvm::Error mergeInto(Evaluation &result, const Inferred &inferred,
+                        const TrainingOptions &options);
   explicit Reference(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

@@ -14,6 +14,17 @@ namespace jit = torch::jit;
 
 struct ReferenceTraining;
 
+/// What the micro-batches of one call computed.
+struct Reference::Inferred {
+  std::vector<std::vector<c10::IValue>> leaves; // per micro-batch
+  std::vector<int64_t> samples;
+};
+
+/// Adds to `signature` the description of tensors in a result, as lossLeaf() needs it.
+void describeLeaves(Signature &signature, const std::vector<c10::IValue> &leaves);
+
+const TrainingOptions &optionsOf(const ReferenceTraining &training);
+
 struct Reference::Impl {
   std::string path;
   ReferenceOptions options;
@@ -31,6 +42,7 @@ struct Reference::Impl {
   std::vector<std::string> notes, warnings;
   uint64_t calls = 0;
   std::shared_ptr<ReferenceTraining> training; // null: inference
+  std::shared_ptr<Reference> evaluation;       // the model in eval mode; null: not evaluated yet
 
   llvm::Expected<jit::Module> freshModule() const;
   llvm::Error readSignature();

@@ -36,9 +36,6 @@ struct ReferenceTraining {
   std::optional<size_t> loss; // output leaf, known after the first micro-batch
 };
 
-namespace {
-
-/// The description of tensors in a result, as lossLeaf() needs it.
 void describeLeaves(Signature &signature, const std::vector<c10::IValue> &leaves) {
   for (size_t l = 0; l < leaves.size(); ++l) {
     if (!leaves[l].isTensor() || !leaves[l].toTensor().defined())
@@ -48,7 +45,7 @@ void describeLeaves(Signature &signature, const std::vector<c10::IValue> &leaves
   }
 }
 
-} // namespace
+const TrainingOptions &optionsOf(const ReferenceTraining &training) { return training.options; }
 
 llvm::Error Reference::train(const TrainingOptions &options) {
   if (!impl_->device->where().is_cpu())

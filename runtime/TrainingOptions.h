@@ -35,6 +35,9 @@ struct TrainingOptions {
   OnNan onNan = OnNan::Stop;
   int64_t mostSkipped = 0; // OnNan::Skip: this many steps in a row fail; 0: no limit
   std::string lossOutput;  // of a reference: the path of the loss in the model's result
+  /// Of a pipeline, for evaluate(): the directory of an artifact of the same model that was
+  /// compiled with --infer. Its stages read the weights of the training; memory holds them once.
+  std::string evaluation;
 };
 
 /// What one step of a training did.

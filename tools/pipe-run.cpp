@@ -164,6 +164,8 @@ llvm::Error checkOptions(bool isArtifact) {
     if (isArtifact && given(option))
       return makeError(ExitCode::Usage, fmt::format("--{}: expected a .pt, got an artifact", name),
                        fmt::format("an artifact keeps what pipe-compile --{} chose", name));
+  if (llvm::Error error = TrainCommand::checkEvaluation(isArtifact))
+    return error;
   if (isArtifact && !TrainCommand::lossFile().empty())
     return makeError(ExitCode::Usage, "--loss: expected a .pt, got an artifact",
                      "an artifact keeps what pipe-compile --loss joined");
@@ -232,6 +234,7 @@ template <typename Trained> Trainer trainerOf(std::shared_ptr<Trained> trained) 
           [trained](const std::string &text, int64_t steps) {
             return trained->setLearningRates(text, steps);
           },
+          [trained](const std::vector<c10::IValue> &values) { return trained->evaluate(values); },
           [trained] { return c10::IValue(trained->gradients().ivalue()); },
           [trained] { return c10::IValue(trained->state().ivalue()); },
           {},

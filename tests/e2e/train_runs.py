@@ -367,7 +367,7 @@ class TrainRuns(e2e.Case):
                     ([*SGD, "--lr-schedule", "step"], "every: expected a whole number of at least 1, got 0"),
                     (["--on-nan", "ignore"], "--on-nan: expected stop, skip or skip:N, got ignore"),
                     (["--steps", 0], "--steps: expected at least 1, got 0"),
-                    (["--batch", 4], "--batch: expected --data with it"),
+                    (["--batch", 4], "--batch: expected --data or --eval-data with it"),
                     (["--loss-reduction", "max"], "--loss-reduction: expected mean or sum, got max"),
                     (["--repeat", 3], "--repeat: expected it without --train"),
             ):

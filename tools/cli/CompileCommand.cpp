@@ -73,7 +73,7 @@ StringOption
     loss("loss",
          cl::desc("compile for training with the loss in this file: a module whose forward "
                   "takes the model's results and then targets, which become further "
-                  "arguments"),
+                  "arguments; with --infer in eval mode, for evaluations of such a training"),
          cl::value_desc("LOSS.pt"), cl::cat(category));
 StringOption lossOutput("loss-output",
                         cl::desc("with --train: the result that is the loss, one floating-point "
@@ -239,14 +239,18 @@ llvm::Error readSchedule(CompileOptions &options) {
   return llvm::Error::success();
 }
 
+bool isTraining() { return train || (given(loss) && !infer); }
+
 llvm::Error readTraining(CompileOptions &options) {
   for (const cl::Option *option :
        {static_cast<cl::Option *>(&batch), static_cast<cl::Option *>(&recompute),
         static_cast<cl::Option *>(&lossOutput)})
-    if (given(*option) && !train && !given(loss))
+    if (given(*option) && (infer || !given(loss)) && !train)
       return makeError(ExitCode::Usage,
                        fmt::format("{}: expected --train with it", spelledOption(option->ArgStr)));
-  if (!train && !given(loss))
+  if (!train && infer) // the loss in eval mode, for evaluations between the steps of a training
+    options.loss = loss;
+  if (!isTraining())
     return readSchedule(options);
   if (infer)
     return makeError(ExitCode::Usage, "--train: expected it without --infer, got both",
@@ -435,12 +439,12 @@ llvm::json::Object optionsJson(const std::string &target, const CompileReport &r
       {"merge", llvm::json::Array(merge)},
       {"tied", llvm::json::Array(tied)},
       {"infer", infer.getValue()},
-      {"train", train || given(loss)},
+      {"train", isTraining()},
       {"keep_eval", llvm::json::Array(keepEval)},
       {"verify", verifyHow.getValue()},
       {"microbatches", report.plan.microBatches},
       {"ranks", static_cast<int64_t>(report.plan.ranks)},
-      {"schedule", (train || given(loss)) && !given(schedule) ? "auto" : schedule.getValue()},
+      {"schedule", isTraining() && !given(schedule) ? "auto" : schedule.getValue()},
       {"load_library", llvm::json::Array(libraries)},
       {"dry_run", dryRun.getValue()},
       {"force", force.getValue()}};

@@ -173,6 +173,8 @@ void printJson(const RunReport &report, llvm::raw_ostream &out) {
   };
   if (report.losses)
     document["loss"] = llvm::json::Array(*report.losses);
+  if (report.evaluations)
+    document["eval"] = llvm::json::Array(*report.evaluations);
   if (report.comparison) {
     bool any = report.comparison->numbers > 0;
     document["compare"] = llvm::json::Object{

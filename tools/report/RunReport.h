@@ -30,8 +30,9 @@ struct RunReport {
   std::vector<int64_t> durationsNs;
   std::vector<StepStats> steps; // one per duration
   std::vector<int64_t> peakMemoryBytes;
-  std::optional<llvm::json::Array> losses; // of a training, one per step
-  std::vector<std::string> outputs;        // "logits: float32[8, 1000]"
+  std::optional<llvm::json::Array> losses;      // of a training, one per step
+  std::optional<llvm::json::Array> evaluations; // of a training with --eval-data
+  std::vector<std::string> outputs;             // "logits: float32[8, 1000]"
   std::optional<Comparison> comparison;
 };
 

@@ -6,6 +6,7 @@
 #include "ir/support/Words.h"
 #include "runtime/training/LearningRates.h"
 #include "tools/report/Table.h"
+#include "tools/run/EvalRuns.h"
 #include "tools/run/TrainingBatches.h"
 
 #include <ATen/core/Dict.h>
@@ -40,6 +41,17 @@ FlagOption shuffle("shuffle",
 IntegerOption steps("steps",
                     cl::desc("with --train: number of steps (default: 1, or those of --epochs)"),
                     cl::value_desc("N"), cl::cat(category));
+StringOption evalData("eval-data",
+                      cl::desc("with --train: samples for evaluations, a file as that of --data: "
+                               "the loss in eval mode, with dropout off, after the last step"),
+                      cl::value_desc("FILE"), cl::cat(category));
+IntegerOption evalEvery("eval-every",
+                        cl::desc("with --eval-data: evaluate after every N-th step, too"),
+                        cl::value_desc("N"), cl::cat(category));
+StringOption evalArtifact("eval-artifact",
+                          cl::desc("with --eval-data and an artifact: the same model compiled with "
+                                   "--infer; it computes with the weights that are trained"),
+                          cl::value_desc("MODEL.pipe"), cl::cat(category));
 StringOption
     optimizer("optimizer",
               cl::desc("with --train: what updates the weights, with PyTorch's names and defaults "
@@ -142,16 +154,19 @@ void noteOptions(llvm::json::Object &options, int64_t count) {
   options["loss_reduction"] = reduction.getValue();
   options["freeze"] = llvm::json::Array(freeze);
   const std::pair<const char *, const StringOption &> texts[] = {
-      {"targets", targets},        {"data", data}, {"optimizer", optimizer},
-      {"lr_schedule", lrSchedule}, {"loss", loss}, {"loss_output", lossOutput},
-      {"emit_grads", emitGrads}};
+      {"targets", targets},        {"data", data},          {"optimizer", optimizer},
+      {"lr_schedule", lrSchedule}, {"loss", loss},          {"loss_output", lossOutput},
+      {"emit_grads", emitGrads},   {"eval_data", evalData}, {"eval_artifact", evalArtifact}};
   for (const auto &[name, option] : texts)
     if (given(option))
       options[name] = option.getValue();
   if (given(clipNorm))
     options["clip_norm"] = clipNorm.getValue().value;
-  if (given(data)) {
+  if (given(evalEvery))
+    options["eval_every"] = evalEvery.getValue().value;
+  if (given(batch))
     options["batch"] = batch.getValue().value;
+  if (given(data)) {
     options["epochs"] = epochs.getValue().value;
     options["shuffle"] = shuffle.getValue();
   }
@@ -190,27 +205,34 @@ llvm::Expected<TrainingBatches> batchesFor(const Trainer &trainer, const std::st
 
 llvm::Expected<bool> TrainCommand::isWanted(bool hasInputs, bool replaces) {
   cl::Option *const ofTraining[] = {
-      &targets, &data,      &batch,      &epochs,     &shuffle,
-      &steps,   &optimizer, &lrSchedule, &clipNorm,   std::addressof(freeze),
-      &onNan,   &reduction, &loss,       &lossOutput, &emitGrads};
+      &targets,  &data,      &batch,       &epochs,     &shuffle,
+      &steps,    &optimizer, &lrSchedule,  &clipNorm,   std::addressof(freeze),
+      &onNan,    &reduction, &loss,        &lossOutput, &emitGrads,
+      &evalData, &evalEvery, &evalArtifact};
   for (const cl::Option *option : ofTraining)
     if (!train && given(*option))
       return failf(ExitCode::Usage, "{}: expected --train with it, got none",
                    spelledOption(option->ArgStr));
   if (!train)
     return false;
-  for (const IntegerOption *option : {&batch, &epochs, &steps})
+  for (const cl::Option *option :
+       {static_cast<cl::Option *>(&evalEvery), static_cast<cl::Option *>(&evalArtifact)})
+    if (given(*option) && !given(evalData))
+      return failf(ExitCode::Usage, "{}: expected --eval-data with it, got none",
+                   spelledOption(option->ArgStr));
+  for (const IntegerOption *option : {&batch, &epochs, &steps, &evalEvery})
     if (llvm::Error error = atLeastOne(*option))
       return std::move(error);
   if (given(data) && !given(batch))
     return makeError(ExitCode::Usage, "--data: expected --batch with it, got none",
                      "pass the number of samples of a step");
   for (const cl::Option *option :
-       {static_cast<cl::Option *>(&batch), static_cast<cl::Option *>(&epochs),
-        static_cast<cl::Option *>(&shuffle)})
+       {static_cast<cl::Option *>(&epochs), static_cast<cl::Option *>(&shuffle)})
     if (given(*option) && !given(data))
       return failf(ExitCode::Usage, "{}: expected --data with it, got none",
                    spelledOption(option->ArgStr));
+  if (given(batch) && !given(data) && !given(evalData))
+    return makeError(ExitCode::Usage, "--batch: expected --data or --eval-data with it, got none");
   if (given(data) && hasInputs)
     return makeError(ExitCode::Usage, "--data: expected it without --inputs, got both",
                      "the file of --data holds a pair (inputs, targets)");
@@ -249,10 +271,22 @@ llvm::Expected<TrainingOptions> TrainCommand::options() {
   options.onNan = nan->first;
   options.mostSkipped = nan->second;
   options.lossOutput = lossOutput;
+  options.evaluation = evalArtifact;
   return options;
 }
 
 std::string TrainCommand::lossFile() { return loss; }
+
+llvm::Error TrainCommand::checkEvaluation(bool isArtifact) {
+  if (isArtifact && given(evalData) && !given(evalArtifact))
+    return makeError(ExitCode::Usage,
+                     "--eval-data: expected --eval-artifact with it for an artifact, got none",
+                     "compile the model with --infer, too, and pass that artifact");
+  if (!isArtifact && given(evalArtifact))
+    return makeError(ExitCode::Usage, "--eval-artifact: expected an artifact to train, got a .pt",
+                     "leave it out: a .pt is evaluated itself");
+  return llvm::Error::success();
+}
 
 llvm::Error TrainCommand::run(const Trainer &trainer, const std::string &inputs,
                               const std::string &output, uint64_t seed, int64_t microBatches,
@@ -266,6 +300,15 @@ llvm::Error TrainCommand::run(const Trainer &trainer, const std::string &inputs,
   if (given(lrSchedule))
     if (llvm::Error error = trainer.setLearningRates(lrSchedule, count))
       return error;
+  std::optional<EvalRuns> evaluations;
+  if (given(evalData)) {
+    llvm::Expected<EvalRuns> read =
+        EvalRuns::read(trainer, evalData, given(batch) ? batch.getValue().value : 0,
+                       reduction == "sum" ? LossReduction::Sum : LossReduction::Mean);
+    if (!read)
+      return withContext(read.takeError(), "--eval-data");
+    evaluations = std::move(*read);
+  }
   llvm::json::Array losses;
   for (int64_t step = 0; step < count; ++step) {
     llvm::Expected<std::vector<c10::IValue>> values =
@@ -283,6 +326,10 @@ llvm::Error TrainCommand::run(const Trainer &trainer, const std::string &inputs,
     report.samples = line.samples;
     report.durationsNs.push_back(stats.makespanNs);
     report.steps.push_back(std::move(stats));
+    const bool isDue = given(evalEvery) && (step + 1) % evalEvery.getValue().value == 0;
+    if (evaluations && (isDue || step + 1 == count))
+      if (llvm::Error error = evaluations->run(trainer, step + 1, json))
+        return withContext(std::move(error), fmt::format("evaluation after step {}", step + 1));
   }
   if (given(emitGrads))
     if (llvm::Error error = writeValue(emitGrads, trainer.gradients()))
@@ -292,6 +339,8 @@ llvm::Error TrainCommand::run(const Trainer &trainer, const std::string &inputs,
       return error;
   noteOptions(report.options, count);
   report.losses = std::move(losses);
+  if (evaluations)
+    report.evaluations = evaluations->takeLines();
   return llvm::Error::success();
 }
 

@@ -14,6 +14,7 @@ namespace pipec {
 struct Trainer {
   std::function<llvm::Expected<TrainedStep>(const std::vector<c10::IValue> &, StepStats &)> step;
   std::function<llvm::Error(const std::string &text, int64_t steps)> setLearningRates;
+  std::function<llvm::Expected<Evaluation>(const std::vector<c10::IValue> &)> evaluate;
   std::function<c10::IValue()> gradients, state;
   std::function<const Signature &()> signature;
   std::function<llvm::Expected<std::vector<c10::IValue>>(const Arguments &)> bind;
@@ -27,6 +28,8 @@ public:
   static llvm::Expected<bool> isWanted(bool hasInputs, bool replaces);
   /// Without learning rates, whose steps only run() knows.
   static llvm::Expected<TrainingOptions> options();
+  /// Errors: Usage for options of an evaluation that do not fit what is trained.
+  static llvm::Error checkEvaluation(bool isArtifact);
   /// Of --loss; empty: not given.
   static std::string lossFile();
   /// Trains, prints each step, writes what was asked for. `output`: empty, or a file for parameters

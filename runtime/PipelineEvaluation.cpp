@@ -1,0 +1,309 @@
+// Evaluation between the steps of a training: a second pipeline, compiled in eval mode, that reads
+// the weights of the one that trains.
+#include "ir/TensorBytes.h"
+#include "ir/TorchError.h"
+#include "ir/batch/MergeOutputs.h"
+#include "ir/batch/MicroBatch.h"
+#include "ir/plan/LossLeaf.h"
+#include "ir/plan/OutputPath.h"
+#include "ir/values/Values.h"
+#include "runtime/PipelineImpl.h"
+#include "runtime/training/RootScale.h"
+
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <map>
+
+namespace pipec {
+
+/// An attribute of an evaluating stage that gets a new value before each evaluation.
+struct LentAttribute {
+  size_t stage = 0, port = 0;
+  bool written = false;                      // the evaluation gets a copy
+  c10::IValue own;                           // as its file has it
+  std::optional<PortRef> whole;              // the training's attribute, if it is no tensor
+  std::vector<std::optional<PortRef>> parts; // otherwise, per tensor in `own`; none: its own
+};
+
+struct PipelineEvaluation {
+  Pipeline pipeline;
+  std::vector<LentAttribute> lent;
+  std::optional<size_t> loss; // output leaf
+};
+
+namespace {
+
+/// The attributes of the training's stages. Of several copies, the one that its stage writes.
+class TrainedAttributes {
+public:
+  explicit TrainedAttributes(const PipelineCore &core) : core_(core) {
+    const std::vector<StagePlan> &stages = core.artifact.plan.stages;
+    for (size_t s = 0; s < stages.size(); ++s)
+      for (size_t a = 0; a < stages[s].attributes.size(); ++a) {
+        add(stages[s].attributes[a].name, {s, a});
+        for (const std::string &other : stages[s].attributes[a].otherNames)
+          add(other, {s, a});
+      }
+  }
+
+  std::optional<PortRef> find(const StageAttribute &attribute) const {
+    std::vector<std::string> names = {attribute.name};
+    names.insert(names.end(), attribute.otherNames.begin(), attribute.otherNames.end());
+    for (const std::string &name : names)
+      if (auto found = byName_.find(name); found != byName_.end())
+        return found->second;
+    return std::nullopt;
+  }
+
+  /// Attributes with the bits of `tensor`, one per name, in the order of names.
+  std::vector<std::pair<std::string, PortRef>> equalTo(const at::Tensor &tensor) const {
+    std::vector<std::pair<std::string, PortRef>> equal;
+    for (const auto &[name, port] : byName_)
+      if (const c10::IValue &value = core_.executors[port.stage]->module().attribute(port.port);
+          value.isTensor() && isSame(value.toTensor(), tensor) &&
+          llvm::none_of(equal, [&port = port](const auto &known) { return known.second == port; }))
+        equal.emplace_back(name, port);
+    return equal;
+  }
+
+  const c10::IValue &value(const PortRef &port) const {
+    return core_.executors[port.stage]->module().attribute(port.port);
+  }
+  bool isWritten(const PortRef &port) const {
+    return core_.artifact.plan.stages[port.stage].attributes[port.port].written;
+  }
+
+  static bool isSame(const at::Tensor &a, const at::Tensor &b) {
+    if (!a.defined() || !b.defined())
+      return a.defined() == b.defined();
+    if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes() || a.layout() != b.layout())
+      return false;
+    return haveSameBits(a.detach(), b.detach()) || tensorDigest(a) == tensorDigest(b);
+  }
+
+private:
+  void add(const std::string &name, PortRef port) {
+    auto [known, isNew] = byName_.try_emplace(name, port);
+    if (!isNew && isWritten(port) && !isWritten(known->second))
+      known->second = port;
+  }
+
+  const PipelineCore &core_;
+  std::map<std::string, PortRef> byName_;
+};
+
+bool hasTensor(const c10::IValue &value) {
+  bool has = false;
+  forEachTensor(value, [&](const at::Tensor &) { has = true; });
+  return has;
+}
+
+llvm::Error notSame(const std::string &name) {
+  return makeError(ExitCode::Usage,
+                   "the artifact for evaluations: expected the weights of the one that trains, got "
+                   "other ones: " +
+                       name,
+                   "compile both from the same file, one with --train and one with --infer");
+}
+
+/// Per tensor in a list of weights: LSTM and GRU hold their weights in one.
+llvm::Error findParts(const TrainedAttributes &trained, const std::string &name,
+                      LentAttribute &lent) {
+  llvm::Error error = llvm::Error::success();
+  forEachTensor(lent.own, [&](const at::Tensor &tensor) {
+    lent.parts.emplace_back();
+    if (error || !tensor.defined())
+      return;
+    const auto equal = trained.equalTo(tensor);
+    if (equal.size() == 1)
+      lent.parts.back() = equal.front().second;
+    if (equal.size() > 1)
+      error = makeError(
+          ExitCode::Usage,
+          fmt::format("the artifact for evaluations: expected weights in {} that differ from one "
+                      "another, got element {}, which is equal to {} and to {}",
+                      name, lent.parts.size() - 1, equal[0].first, equal[1].first),
+          "give the weights different values before saving the model");
+  });
+  return error;
+}
+
+/// What the evaluation gets of the training for one attribute; nothing: the file's value is right.
+llvm::Expected<std::optional<LentAttribute>>
+lend(const TrainedAttributes &trained, const StageAttribute &attribute, const c10::IValue &own) {
+  LentAttribute lent;
+  lent.written = attribute.written;
+  lent.own = own;
+  if (const std::optional<PortRef> port = trained.find(attribute)) {
+    const c10::IValue &value = trained.value(*port);
+    if (own.isTensor() && value.isTensor()) {
+      if (!TrainedAttributes::isSame(value.toTensor(), own.toTensor()))
+        return notSame(attribute.name);
+      lent.parts = {*port};
+      return std::optional(std::move(lent));
+    }
+    if (attribute.written || trained.isWritten(*port)) {
+      lent.whole = *port;
+      return std::optional(std::move(lent));
+    }
+  }
+  if (!own.isTensor() && hasTensor(own)) {
+    if (llvm::Error error = findParts(trained, attribute.name, lent))
+      return std::move(error);
+  } else if (own.isTensor()) {
+    lent.parts = {std::nullopt};
+  }
+  const bool changes =
+      attribute.written || llvm::any_of(lent.parts, [](const auto &part) { return bool(part); });
+  return changes ? std::optional(std::move(lent)) : std::nullopt;
+}
+
+c10::IValue valueNow(const TrainedAttributes &trained, const LentAttribute &lent) {
+  if (lent.whole)
+    return trained.value(*lent.whole).deepcopy();
+  if (lent.parts.empty())
+    return lent.own.deepcopy();
+  size_t next = 0;
+  return mapTensors(lent.own, [&](const at::Tensor &own) {
+    const std::optional<PortRef> &part = lent.parts[next++];
+    if (!own.defined() || (!part && !lent.written))
+      return own;
+    const at::Tensor tensor = (part ? trained.value(*part).toTensor() : own).detach();
+    // The bits of some operators depend on the flag.
+    return (lent.written ? tensor.clone() : tensor).set_requires_grad(own.requires_grad());
+  });
+}
+
+/// Both take the same arguments: the same values are given to both.
+llvm::Error compareArguments(const Signature &training, const Signature &evaluation) {
+  auto textOf = [](const Signature &signature) {
+    std::string text = signature.method + "(";
+    for (const InputSpec &input : signature.inputs)
+      text += (&input == &signature.inputs.front() ? "" : ", ") + input.name;
+    return text + ")";
+  };
+  if (textOf(training) == textOf(evaluation))
+    return llvm::Error::success();
+  return makeError(ExitCode::Usage,
+                   "the artifact for evaluations: expected " + textOf(training) + ", got " +
+                       textOf(evaluation),
+                   training.method == evaluation.method ? "compile both from the same file"
+                   : training.method == "forward_with_loss"
+                       ? "compile it with --infer and the --loss of the training"
+                       : "compile both from the same file and method");
+}
+
+/// The leaf of the loss in eval mode, if the model returns it there.
+std::optional<size_t> lossOf(const Plan &training, const Signature &evaluation) {
+  llvm::Expected<size_t> leaf =
+      lossLeaf(evaluation, training.signature.leaves.size() == 1 && evaluation.leaves.size() == 1
+                               ? ""
+                               : outputPath(training.signature, training.training->loss));
+  if (leaf)
+    return *leaf;
+  llvm::consumeError(leaf.takeError());
+  return std::nullopt;
+}
+
+} // namespace
+
+llvm::Error Pipeline::Impl::startEvaluation(const PipelineOptions &options) {
+  PipelineOptions same;
+  same.threads = std::max(options.threads, 1);
+  same.devices = {"cpu"};
+  same.seed = options.seed;
+  llvm::Expected<Pipeline> loaded = Pipeline::load(options.training->evaluation, same);
+  if (!loaded)
+    return loaded.takeError();
+  PipelineEvaluation made{std::move(*loaded), {}, std::nullopt};
+  const Plan &plan = made.pipeline.plan();
+  if (llvm::Error error = compareArguments(core->artifact.plan.signature, plan.signature))
+    return withContext(std::move(error), options.training->evaluation);
+  made.loss = lossOf(core->artifact.plan, plan.signature);
+  const TrainedAttributes trained(*core);
+  for (size_t s = 0; s < plan.stages.size(); ++s)
+    for (size_t a = 0; a < plan.stages[s].attributes.size(); ++a) {
+      const c10::IValue &own = made.pipeline.impl_->core->executors[s]->module().attribute(a);
+      llvm::Expected<std::optional<LentAttribute>> lent =
+          lend(trained, plan.stages[s].attributes[a], own);
+      if (!lent)
+        return withContext(lent.takeError(), options.training->evaluation);
+      if (!*lent)
+        continue;
+      (*lent)->stage = s;
+      (*lent)->port = a;
+      made.lent.push_back(std::move(**lent));
+    }
+  evaluation = std::make_shared<PipelineEvaluation>(std::move(made));
+  return llvm::Error::success();
+}
+
+llvm::Expected<Evaluation> Pipeline::evaluate(const ValueTree &arguments) {
+  llvm::Expected<Arguments> given = argumentsOfValue("arguments", arguments.ivalue());
+  if (!given)
+    return given.takeError();
+  auto inputs = bind(*given);
+  if (!inputs)
+    return inputs.takeError();
+  return evaluate(*inputs);
+}
+
+llvm::Expected<Evaluation> Pipeline::evaluate(const std::vector<c10::IValue> &inputs) {
+  if (!impl_->evaluation)
+    return makeError(ExitCode::Usage,
+                     "evaluate: expected a training with an artifact for evaluations, got none",
+                     "set TrainingOptions::evaluation (--eval-artifact) to an artifact of the same "
+                     "model compiled with --infer");
+  if (llvm::Error error = impl_->usableAgain())
+    return std::move(error);
+  const PipelineEvaluation &evaluation = *impl_->evaluation;
+  Impl &run = *evaluation.pipeline.impl_;
+  if (llvm::Error error = run.usableAgain())
+    return std::move(error);
+  const TrainedAttributes trained(*impl_->core);
+  if (llvm::Error error = guardTorchVoid(ExitCode::Other, "lending the weights", [&] {
+        c10::AutoGradMode noGrad(false);
+        for (const LentAttribute &lent : evaluation.lent)
+          run.core->executors[lent.stage]->module().setAttribute(lent.port,
+                                                                 valueNow(trained, lent));
+      }))
+    return std::move(error);
+  const Signature &signature = run.core->artifact.plan.signature;
+  run.calls = 0; // every evaluation draws the same numbers
+  if (run.anyNumber && signature.batchSymbolic)
+    run.wanted =
+        std::min(impl_->wanted ? impl_->wanted
+                               : std::max<int64_t>(impl_->core->artifact.plan.microBatches, 1),
+                 std::max<int64_t>(batchSizeOr(1, signature, inputs), 1));
+  llvm::Expected<BatchParts> parts = run.split(inputs);
+  if (!parts)
+    return parts.takeError();
+  llvm::Error error = run.runBatch(*parts, inputs, nullptr);
+  Evaluation result;
+  if (!error) {
+    const std::vector<std::vector<c10::IValue>> leaves = std::move(run.core->data.leaves);
+    error = guardTorchError(ExitCode::Other, "merging the results", [&]() -> llvm::Error {
+      c10::AutoGradMode noGrad(false);
+      if (evaluation.loss) {
+        std::vector<at::Tensor> losses;
+        for (const std::vector<c10::IValue> &each : leaves)
+          losses.push_back(each[*evaluation.loss].toTensor());
+        result.loss =
+            totalLoss(losses, rootScales(parts->samples, impl_->core->training->reduction));
+      }
+      for (int64_t samples : parts->samples)
+        result.samples += samples;
+      llvm::Expected<c10::IValue> merged = mergeOutputs(signature, leaves, parts->samples);
+      if (!merged)
+        return merged.takeError();
+      result.outputs = ValueTree::of(*merged);
+      return llvm::Error::success();
+    });
+  }
+  if (llvm::Error ended = run.endCall(std::move(error)))
+    return std::move(ended);
+  return result;
+}
+
+} // namespace pipec

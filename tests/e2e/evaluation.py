@@ -1,0 +1,190 @@
+"""evaluation.py: evaluation between the steps of a training: what it computes, that it changes nothing, what it refuses."""
+import json
+import sys
+from typing import List
+
+import torch
+from torch import Tensor, nn
+
+import e2e
+
+sys.path.insert(0, str(e2e.SOURCE / "tests" / "support"))
+import training_models  # noqa: E402
+
+USAGE = 2
+SGD = ["--optimizer", "sgd,lr=0.1,momentum=0.9"]
+
+
+class Modes(nn.Module):
+    """Dropout, batch norm, a branch on the mode, a shared weight, and state that both modes write."""
+
+    counts: List[int]
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.mid, self.b = nn.Linear(6, 6), nn.Linear(6, 6), nn.Linear(6, 6)
+        self.b.weight = self.a.weight
+        self.norm, self.drop = nn.BatchNorm1d(6), nn.Dropout(0.3)
+        self.register_buffer("seen", torch.zeros(1))
+        self.counts = [0]
+
+    def forward(self, x: Tensor, target: Tensor) -> Tensor:
+        self.counts[0] += 1
+        self.seen += 1
+        y = self.drop(torch.tanh(self.norm(self.a(x))))
+        if self.training:
+            y = y + 0.1 * torch.sin(self.mid(y))
+        else:
+            y = y * (1.0 + self.seen) / (1.0 + self.counts[0])
+        return ((self.b(y) - target) ** 2).mean()
+
+
+class NoLoss(nn.Module):
+    """The loss in training mode, the result in eval mode."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(6, 6), nn.Linear(6, 6)
+
+    def forward(self, x: Tensor, target: Tensor) -> Tensor:
+        y = self.b(torch.tanh(self.a(x)))
+        if self.training:
+            return ((y - target) ** 2).mean()
+        return y
+
+
+class Memory(nn.Module):
+    """Recurrent weights, which an artifact for inference holds in one list."""
+
+    def __init__(self):
+        super().__init__()
+        self.lstm, self.head = nn.LSTM(6, 5, batch_first=True, dropout=0.4, num_layers=2), nn.Linear(5, 6)
+
+    def forward(self, x: Tensor, target: Tensor) -> Tensor:
+        y, _ = self.lstm(x.unsqueeze(1).repeat(1, 3, 1))
+        return ((self.head(y[:, -1]) - target) ** 2).mean()
+
+
+class Body(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.drop, self.b = nn.Linear(6, 6), nn.Dropout(0.5), nn.Linear(6, 6)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.b(self.drop(torch.tanh(self.a(x))))
+
+
+def inPython(path, state, x, target, size, parts):
+    """The loss of all samples in eval mode, in plain PyTorch."""
+    torch.set_num_threads(1)
+    model = torch.jit.load(path).eval()
+    model.load_state_dict(state, strict=False)
+    total = 0.0
+    with torch.no_grad(), torch.jit.optimized_execution(False):
+        for begin in range(0, len(x), size):
+            xs, targets = x[begin:begin + size], target[begin:begin + size]
+            pieces = min(parts, len(xs))
+            loss = torch.zeros(())
+            for a, b in zip(xs.tensor_split(pieces), targets.tensor_split(pieces)):
+                part = model(a, b) * torch.tensor(len(a) / len(xs))
+                loss = part if a is xs.tensor_split(pieces)[0] else loss + part
+            total += loss.item() * len(xs)
+    return total / len(x)
+
+
+class Evaluations(e2e.Case):
+    def artifacts(self, model, batch, *options, stages=3):
+        common = ["--stages", stages, "--inputs", batch, "--cost", "analytic", "--force", *options]
+        self.pipec(0, "pipe-compile", model, "--train", "--schedule", "1f1b", "-o", "train.pipe", *common)
+        self.pipec(0, "pipe-compile", model, "--infer", "-o", "eval.pipe", *common)
+
+    def saved(self, make):
+        torch.manual_seed(0)
+        torch.jit.script(make()).save("m.pt")
+        torch.save((torch.randn(6, 6), torch.randn(6, 6)), "batch.pt")
+        torch.manual_seed(1)
+        x, target = torch.randn(23, 6), torch.randn(23, 6)
+        torch.save((x, target), "eval.pt")
+        return x, target
+
+    def evaluated(self, what, *options, steps=4, parts=3):
+        """The evaluations of a training, and the state after it."""
+        artifact = ["--eval-artifact", "eval.pipe"] if what.endswith(".pipe") else []
+        done = self.pipec(0, "pipe-run", what, "--train", "--inputs", "batch.pt", "--microbatches", parts, "--steps", steps, *SGD, "--eval-data", "eval.pt",
+                          *artifact, "--output", "state.pt", "--force", "--json", *options)
+        return json.loads(done.out[done.out.index("{\n"):])["eval"], torch.load("state.pt"), done
+
+    def testEqualsTheUnsplitModelAndChangesNothing(self):
+        for make in (Modes, Memory):
+            x, target = self.saved(make)
+            self.artifacts("m.pt", "batch.pt", "--tied", "replicate")
+            for what in ("m.pt", "m.pt", "train.pipe"):
+                plain = ["pipe-run", what, "--train", "--inputs", "batch.pt", "--microbatches", 3, "--steps", 4, *SGD, "--output", "plain.pt", "--force"]
+                self.pipec(0, *plain)
+                lines, state, _ = self.evaluated(what, "--eval-every", 2, "--batch", 10)
+                self.sameBits(torch.load("plain.pt"), state, f"{make.__name__}: a training of {what} with evaluations and without")
+                self.assertEqual([(line["step"], line["samples"]) for line in lines], [(2, 23), (4, 23)])
+                if make is Memory:
+                    self.assertEqual(lines[-1]["loss"], inPython("m.pt", state, x, target, 10, 3), what)
+                if what == "m.pt":
+                    expected = [line["loss"] for line in lines]
+                else:  # the weights of several stages are summed in another order
+                    for got, known in zip(lines, expected):
+                        self.assertAlmostEqual(got["loss"], known, delta=0 if make is Memory else 1e-5 * known)
+
+    def testEveryFamily(self):
+        for name in ("resnet", "lstm", "unet"):
+            model, batch = training_models.save(name)
+            self.artifacts(model, batch)
+            torch.save(tuple(torch.load(batch)), "eval.pt")
+            torch.save(tuple(torch.load(batch)), "batch.pt")
+            losses = [[line["loss"] for line in self.evaluated(what, "--eval-every", 1, steps=3)[0]] for what in (model, "train.pipe")]
+            self.assertEqual(losses[0], losses[1], name)
+            self.assertEqual(len(set(losses[0])), 3, f"{name}: weights that change")
+
+    def testALossInItsOwnFile(self):
+        x, _ = self.saved(Body)
+        torch.save(x, "x.pt")
+        torch.jit.script(nn.MSELoss()).save("loss.pt")
+        self.artifacts("m.pt", "batch.pt", "--loss", "loss.pt", stages=2)
+        expected = self.evaluated("m.pt", "--loss", "loss.pt")[0][0]["loss"]
+        self.assertEqual(self.evaluated("train.pipe")[0][0]["loss"], expected)
+        self.pipec(0, "pipe-compile", "m.pt", "--infer", "--stages", 2, "--inputs", "x.pt", "--cost", "analytic", "-o", "eval.pipe", "--force")
+        self.refused(USAGE, ["expected forward_with_loss(x, target), got forward(x)", "--infer and the --loss of the training"], "pipe-run", "train.pipe",
+                     "--train", "--inputs", "batch.pt", "--eval-data", "eval.pt", "--eval-artifact", "eval.pipe")
+
+    def testEvalModeWithoutALoss(self):
+        self.saved(NoLoss)
+        self.artifacts("m.pt", "batch.pt", stages=2)
+        for what in ("m.pt", "train.pipe"):
+            self.pipec(USAGE, "pipe-run", what, "--train", "--inputs", "batch.pt", "--eval-data", "eval.pt",
+                       *(["--eval-artifact", "eval.pipe"] if what != "m.pt" else []),
+                       saying="error: evaluation after step 1: expected the loss among the results of eval mode, got none")
+
+    def testTextLines(self):
+        self.saved(Modes)
+        done = self.pipec(0, "pipe-run", "m.pt", "--train", "--inputs", "batch.pt", "--steps", 2, *SGD, "--eval-data", "eval.pt")
+        self.assertRegex(done.out, r"step 2/2 [^\n]*\nevaluation after step 2  loss [\d.]+  23 samples  [\d.]+ \w+\n")
+        self.assertNotIn("after step 1", done.out)
+
+    def testRefusals(self):
+        self.saved(Modes)
+        self.artifacts("m.pt", "batch.pt", "--tied", "replicate")
+        run = ["--train", "--inputs", "batch.pt"]
+        self.refused(USAGE, ["--eval-data: expected --eval-artifact with it for an artifact, got none", "--infer"], "pipe-run", "train.pipe", *run,
+                     "--eval-data", "eval.pt")
+        self.refused(USAGE, "--eval-artifact: expected an artifact to train, got a .pt", "pipe-run", "m.pt", *run, "--eval-data", "eval.pt",
+                     "--eval-artifact", "eval.pipe")
+        self.refused(USAGE, "--eval-every: expected --eval-data with it, got none", "pipe-run", "m.pt", *run, "--eval-every", 2)
+        self.refused(USAGE, "--eval-every: expected at least 1, got 0", "pipe-run", "m.pt", *run, "--eval-data", "eval.pt", "--eval-every", 0)
+        self.refused(USAGE, "expected an artifact compiled for inference, got one compiled for training", "pipe-run", "train.pipe", *run, "--eval-data",
+                     "eval.pt", "--eval-artifact", "train.pipe")
+        torch.manual_seed(5)
+        torch.jit.script(Modes()).save("other.pt")
+        self.pipec(0, "pipe-compile", "other.pt", "--infer", "--stages", 2, "--inputs", "batch.pt", "--cost", "analytic", "-o", "other.pipe")
+        self.refused(USAGE, "expected the weights of the one that trains, got other ones", "pipe-run", "train.pipe", *run, "--eval-data", "eval.pt",
+                     "--eval-artifact", "other.pipe")
+
+
+if __name__ == "__main__":
+    e2e.main()

@@ -1,0 +1,68 @@
+#include "tools/run/EvalRuns.h"
+
+#include "ir/TorchError.h"
+#include "ir/support/ShownStream.h"
+#include "ir/support/Words.h"
+#include "tools/report/Table.h"
+
+#include <chrono>
+#include <limits>
+
+namespace pipec {
+
+llvm::Expected<EvalRuns> EvalRuns::read(const Trainer &trainer, const std::string &path,
+                                        int64_t batch, LossReduction reduction) {
+  llvm::Expected<Arguments> arguments = readSamples(path);
+  if (!arguments)
+    return arguments.takeError();
+  llvm::Expected<std::vector<c10::IValue>> values = trainer.bind(*arguments);
+  if (!values)
+    return values.takeError();
+  llvm::Expected<TrainingBatches> batches = TrainingBatches::cut(
+      trainer.signature(), std::move(*values), batch ? batch : std::numeric_limits<int64_t>::max(),
+      /*shuffle=*/false, /*seed=*/0);
+  if (!batches)
+    return batches.takeError();
+  return EvalRuns(std::move(*batches), reduction);
+}
+
+llvm::Error EvalRuns::run(const Trainer &trainer, int64_t step, bool json) {
+  double loss = 0;
+  int64_t samples = 0;
+  const auto start = std::chrono::steady_clock::now();
+  for (int64_t b = 0; b < batches_.stepsPerEpoch(); ++b) {
+    llvm::Expected<std::vector<c10::IValue>> values =
+        guardTorch(ExitCode::Usage, "taking a batch", [&] { return batches_.batch(b); });
+    if (!values)
+      return values.takeError();
+    llvm::Expected<Evaluation> done = trainer.evaluate(*values);
+    if (!done)
+      return done.takeError();
+    if (!done->loss)
+      return makeError(ExitCode::Usage,
+                       "expected the loss among the results of eval mode, got none",
+                       "return the loss in eval mode as in training mode");
+    loss += reduction_ == LossReduction::Mean ? *done->loss * static_cast<double>(done->samples)
+                                              : *done->loss;
+    samples += done->samples;
+  }
+  if (reduction_ == LossReduction::Mean && samples > 0)
+    loss /= static_cast<double>(samples);
+  const int64_t ns = (std::chrono::steady_clock::now() - start) / std::chrono::nanoseconds(1);
+  llvm::json::Object line{{"step", step},
+                          {"loss", numberOrNull(loss)},
+                          {"samples", samples},
+                          {"eval_ms", inMilliseconds(static_cast<double>(ns))}};
+  if (json)
+    toStdout() << llvm::formatv("{0}", llvm::json::Value(
+                                           llvm::json::Object{{"eval", llvm::json::Object(line)}}))
+               << '\n';
+  else
+    toStdout() << fmt::format("evaluation after step {}  loss {:.6g}  {}  {}\n", step, loss,
+                              counted(static_cast<size_t>(samples), "sample"), formatDuration(ns));
+  toStdout().flush();
+  lines_.push_back(std::move(line));
+  return llvm::Error::success();
+}
+
+} // namespace pipec
