@@ -222,14 +222,11 @@ private:
   bool changed_ = false;
 };
 
-size_t countForks(Block &block) {
-  size_t forks = 0;
-  for (Node *node : block.nodes()) {
-    forks += node->kind() == c10::prim::fork ? 1 : 0;
-    for (Block *inner : node->blocks())
-      forks += countForks(*inner);
-  }
-  return forks;
+bool hasForks(Block &block) {
+  return llvm::any_of(block.nodes(), [](Node *node) {
+    return node->kind() == c10::prim::fork ||
+           llvm::any_of(node->blocks(), [](Block *inner) { return hasForks(*inner); });
+  });
 }
 
 /// The type with every future replaced by its element type, also inside containers.
@@ -352,12 +349,12 @@ public:
     if (!model.self.isObject())
       return false;
     Inliner inliner{torch::jit::Module(model.self.toObject())};
-    const size_t forks = countForks(*model.graph->block());
-    bool dropped = false;
+    bool dropped = false, forks = false;
     if (llvm::Error error =
             guardTorchError(ExitCode::Internal, "inlining the model's calls", [&]() -> llvm::Error {
               if (llvm::Error failed = inliner.run(*model.graph))
                 return failed;
+              forks = hasForks(*model.graph->block()); // of called modules, too
               if (forks)
                 computeForks(*model.graph->block());
               llvm::Expected<bool> lowered = lowerGradRegions(model);
@@ -370,7 +367,7 @@ public:
       return std::move(error);
     if (inliner.changed()) // a second run must not forget the notes of the first
       model.moduleCalls = inliner.takeModuleCalls();
-    return inliner.changed() || dropped || countForks(*model.graph->block()) != forks;
+    return inliner.changed() || dropped || forks;
   }
 };
 

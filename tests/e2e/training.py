@@ -204,12 +204,13 @@ class Training(e2e.Case):
 
     def testAFaultThatForwardsDoNotShow(self):
         model = self.saved(Losses, torch.randn(4, 8))
-        how = [*model, "--stages", 2, "--planted-fault", "lost-gradient", "--force"]
-        if e2e.run("pipe-compile", *how, "--train", "--loss-output", "1", "--verify", "none").code == USAGE:
-            self.skipTest("a build without planted faults")
-        self.pipec(0, "pipe-compile", *how, "--verify", "none", "-o", "silent.pipe")  # no forward finds it
-        self.pipec(INTERNAL, "pipe-compile", *how, "--train", "--loss-output", "1", "--verify", "none", "-o", "never.pipe",
-                   saying=["do not have the gradients of the model", "expected one, got none"])
+        for fault, saying in (("lost-gradient", "expected one, got none"), ("doubled-gradient", "do not have the gradients of the model")):
+            how = [*model, "--stages", 2, "--planted-fault", fault, "--force"]
+            if e2e.run("pipe-compile", *how, "--train", "--loss-output", "1", "--verify", "none").code == USAGE:
+                self.skipTest("a build without planted faults")
+            self.pipec(0, "pipe-compile", *how, "--verify", "none", "-o", "silent.pipe")  # no forward finds it
+            self.pipec(INTERNAL, "pipe-compile", *how, "--train", "--loss-output", "1", "--verify", "none", "-o", "never.pipe",
+                       saying=["do not have the gradients of the model", saying])
 
 
 if __name__ == "__main__":

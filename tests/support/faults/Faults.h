@@ -39,6 +39,7 @@ bool swappedAttributes(Model &model);
 
 // The way back: forwards are as they were.
 bool lostGradient(StagedModel &model);
+bool doubledGradient(StagedModel &model);
 
 // Ports, channels and state.
 bool swappedPorts(StagedModel &model);

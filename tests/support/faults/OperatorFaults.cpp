@@ -171,6 +171,23 @@ bool lostGradient(StagedModel &model) {
   });
 }
 
+/// y + (y - y.detach()): the elements of y, and twice its gradient.
+bool doubledGradient(StagedModel &model) {
+  return firstNode(graphsOf(model), [](Node *node) {
+    if (!isOp(node, {"aten::linear"}))
+      return false;
+    Value *result = node->output();
+    torch::jit::WithInsertPoint guard(node->next());
+    torch::jit::Graph &graph = *node->owningGraph();
+    Value *one = graph.insertConstant(1);
+    Node *detach = graph.insertNode(graph.create(c10::aten::detach, {result}));
+    Node *nothing = graph.insertNode(graph.create(c10::aten::sub, {result, detach->output(), one}));
+    Node *twice = graph.insertNode(graph.create(c10::aten::add, {result, nothing->output(), one}));
+    result->replaceAllUsesAfterNodeWith(twice, twice->output());
+    return true;
+  });
+}
+
 bool duplicatedRandom(Graphs graphs) {
   return firstNode(graphs, [](Node *node) {
     if (!isOp(node, {"aten::dropout"}))

@@ -66,6 +66,8 @@ constexpr Fault<Model &> kModelFaults[] = {
 /// In the stages.
 constexpr Fault<StagedModel &> kStageFaults[] = {
     {"lost-gradient", "a result is detached, which no forward shows", faults::lostGradient},
+    {"doubled-gradient", "a result has twice its gradient, which no forward shows",
+     faults::doubledGradient},
     {"swapped-ports", "a stage takes two of its inputs for one another", faults::swappedPorts},
     {"swapped-outputs", "a stage returns two of its outputs for one another",
      faults::swappedOutputs},
