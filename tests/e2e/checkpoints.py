@@ -273,7 +273,7 @@ class Checkpoints(e2e.Case):
         self.refused(DAMAGED, "expected a checkpoint, got an artifact", *command, f"--resume={pipe}")
         for options, text in ((["--checkpoint-every", 2], "--checkpoint-every: expected --checkpoint with it"), (["--keep", 2], "--keep: expected --checkpoint with it"),
                               (["--resume"], "--resume: expected a directory or --checkpoint with it"), (["--checkpoint", "d", "--keep", 0], "--keep: expected at least 1, got 0"),
-                              (["--checkpoint", ""], "--checkpoint: expected a directory, got none")):
+                              (["--checkpoint", ""], "--checkpoint: expected a value, got none")):
             self.refused(USAGE, text, *command, *options)
         self.refused(USAGE, "--resume: expected --train with it", "pipe-run", pipe, "--resume=c", "--inputs", "micro.pt")
         self.assertEqual(e2e.files("c"), before)
@@ -328,10 +328,10 @@ class Checkpoints(e2e.Case):
             "not listed": (text(b'"stage-0.pt"', b'"stage-9.pt"'), DAMAGED, "stage-0.pt: checkpoint.json does not name it"),
             "version": (text(b'"major": 1', b'"major": 2'), VERSION, "format version: expected 1.x, got 2.0"),
             "feature": (text(b'"required_features": []', b'"required_features": ["magic"]'), VERSION, 'needs feature "magic"'),
-            "key": (text(b'"seed"', b'"sead"'), DAMAGED, "sead"),
+            "key": (text(b'"seed"', b'"sead"'), DAMAGED, "checkpoint.json: seed: "),
             "number": (text(b'"step": 1', b'"step": -1'), DAMAGED, "step"),
             "shape": (text(b'"shape": [6, 6]', b'"shape": [7, 6]'), DAMAGED, "expected float32[7, 6], got float32[6, 6]"),
-            "state": (text(b'"optimizer": ["exp_avg", ', b'"optimizer": ["exp_bvg", '), DAMAGED, "expected exp_bvg of the optimizer, got none"),
+            "state": (text(b'"optimizer": ["exp_avg", ', b'"optimizer": ["exp_avf", '), DAMAGED, "expected exp_avf of the optimizer, got none"),
             "twice": (text(b'"name": "a.weight"', b'"name": "a.bias"'), DAMAGED, "listed twice"),
             "not values": (lambda: changed("stage-0.pt", lambda content: b"x" * 100), DAMAGED, "stage-0.pt"),
             "other values": (lambda: (torch.save([1, 2], bad / "stage-0.pt"), changed("stage-0.pt", lambda content: content)), DAMAGED, "not the values of a checkpoint"),

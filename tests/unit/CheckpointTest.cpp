@@ -71,8 +71,9 @@ TEST(CheckpointText, SurvivesDamage) {
       std::string bad = good;
       bad[at] = byte;
       llvm::Expected<CheckpointText> read = checkpointFromJson(bad, warnings);
-      if (read)
+      if (read) {
         EXPECT_FALSE(toJson(*read).empty());
+      }
       llvm::consumeError(read.takeError());
     }
 }
