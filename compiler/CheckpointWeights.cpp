@@ -63,7 +63,7 @@ llvm::Error fillStages(Relinked &stages, const CheckpointValues &values) {
       if (llvm::Error error = checkFits(*saved, attribute.value.toTensor()))
         return error;
     if (attribute.value.isNone() != saved->value.isNone())
-      return makeError(ExitCode::Unsupported,
+      return makeError(ExitCode::Usage,
                        fmt::format("checkpoint: {}: expected a value of the kind that the artifact "
                                    "has, {}, got {}",
                                    attribute.name, attribute.value.type()->annotation_str(),

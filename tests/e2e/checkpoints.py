@@ -456,7 +456,7 @@ class Checkpoints(e2e.Case):
         merged = torch.jit.load("merged.pt")
         self.assertEqual(merged.counts, [6])
         self.assertEqual(tuple(merged.last.shape), (2, 6))
-        self.refused(4, ["last: expected a value of the kind that the artifact has, NoneType, got Tensor", "--into MODEL.pt"], "pipe-merge", pipe, "--checkpoint",
+        self.refused(USAGE, ["last: expected a value of the kind that the artifact has, NoneType, got Tensor", "--into MODEL.pt"], "pipe-merge", pipe, "--checkpoint",
                      "c", "-o", "x.pt")
         self.refused(USAGE, "--state: expected it without --checkpoint, got both", "pipe-merge", "--into", model, "--state", "state.pt", "--checkpoint", "c", "-o", "x.pt")
         self.refused(USAGE, ["missing argument MODEL.pipe", "needs no artifact"], "pipe-merge", "--checkpoint", "c", "-o", "x.pt")
