@@ -62,6 +62,13 @@ llvm::Error fillStages(Relinked &stages, const CheckpointValues &values) {
     if (attribute.kind == AttributeKind::Parameter && isTensor)
       if (llvm::Error error = checkFits(*saved, attribute.value.toTensor()))
         return error;
+    if (attribute.value.isNone() != saved->value.isNone())
+      return makeError(ExitCode::Usage,
+                       fmt::format("checkpoint: {}: expected a value of the kind that the artifact "
+                                   "has, {}, got {}",
+                                   attribute.name, attribute.value.type()->annotation_str(),
+                                   saved->value.type()->annotation_str()),
+                       "put the checkpoint into the author's file: --into MODEL.pt");
     places.emplace_back(i, saved);
   }
   if (llvm::Error error = checkNoneIsLeft(values, all))

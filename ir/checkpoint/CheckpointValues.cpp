@@ -64,7 +64,7 @@ llvm::Error checkReadable(const SavedValue &saved) {
   forEachTensor(saved.value, look);
   if (isReadable)
     return llvm::Error::success();
-  return makeError(ExitCode::Unsupported,
+  return makeError(ExitCode::Usage,
                    fmt::format("checkpoint: {}: expected a dtype that LibTorch reads from files, "
                                "got {}",
                                saved.about.name, saved.about.dtype),

@@ -25,7 +25,7 @@ struct SavedValue {
 };
 
 /// Writes one file into the directory of a CheckpointWriter, synced, and returns its description.
-/// Any thread. Errors: IO; Unsupported naming a value that has no form in a file.
+/// Any thread. Errors: IO; Usage naming a value that has no form in a file.
 llvm::Expected<CheckpointFile> writeSaved(const std::string &directory, const std::string &name,
                                           std::vector<SavedValue> values);
 

@@ -19,6 +19,11 @@ std::string shownTensor(const at::Tensor &tensor) {
                      fmt::join(tensor.sizes().begin(), tensor.sizes().end(), ", "));
 }
 
+/// Also of a sparse tensor.
+bool fits(const at::Tensor &tensor, const at::Tensor &parameter) {
+  return tensor.scalar_type() == parameter.scalar_type() && tensor.sizes() == parameter.sizes();
+}
+
 } // namespace
 
 llvm::Error checkFits(const SavedValue &saved, const at::Tensor &model) {
@@ -38,8 +43,7 @@ llvm::Error checkStateFits(const SavedValue &saved, const at::Tensor &parameter)
   for (const auto &[key, value] : saved.optimizer) {
     if (value.isInt() && value.toInt() >= 0)
       continue;
-    if (value.isTensor() && (shownTensor(value.toTensor()) == shownTensor(parameter) ||
-                             shownTensor(value.toTensor()) == shownTensor(real)))
+    if (value.isTensor() && (fits(value.toTensor(), parameter) || fits(value.toTensor(), real)))
       continue;
     return failf(ExitCode::BadArtifact, "checkpoint: {}: {} of the optimizer: expected {}, got {}",
                  saved.about.name, key, shownTensor(parameter),

@@ -62,7 +62,7 @@ private:
         !(attribute.written || isTensorWeight(attribute, value)))
       return llvm::Error::success();
     if (attribute.kind == AttributeKind::Object)
-      return failf(ExitCode::Unsupported,
+      return failf(ExitCode::Usage,
                    "checkpoint: {}: expected state of tensors, numbers, texts and their "
                    "containers, got an object",
                    attribute.name);

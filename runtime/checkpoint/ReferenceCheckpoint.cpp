@@ -24,7 +24,7 @@ std::unordered_map<const void *, size_t> numbersOf(const ReferenceTraining &trai
 }
 
 llvm::Error noForm(const std::string &name) {
-  return failf(ExitCode::Unsupported,
+  return failf(ExitCode::Usage,
                "checkpoint: {}: expected state of tensors, numbers, texts and their containers, "
                "got an object",
                name);

@@ -9,7 +9,7 @@
 namespace pipec {
 namespace {
 
-CheckpointText sample() {
+CheckpointText sampleCheckpoint() {
   CheckpointText text;
   text.toolVersion = "0.1.0";
   text.torchVersion = "2.11.0";
@@ -39,8 +39,8 @@ CheckpointText sample() {
 }
 
 TEST(CheckpointText, PrintsAndParses) {
-  for (const CheckpointText &text : {sample(), [] {
-                                       CheckpointText empty = sample();
+  for (const CheckpointText &text : {sampleCheckpoint(), [] {
+                                       CheckpointText empty = sampleCheckpoint();
                                        empty.files.clear();
                                        empty.settings.clear();
                                        empty.program.clear();
@@ -58,7 +58,7 @@ TEST(CheckpointText, PrintsAndParses) {
 
 /// Every prefix, and every text with one byte changed: an error, or a description that prints.
 TEST(CheckpointText, SurvivesDamage) {
-  const std::string good = toJson(sample());
+  const std::string good = toJson(sampleCheckpoint());
   std::vector<std::string> warnings;
   for (size_t length = 0; length + 1 < good.size(); ++length) {
     llvm::Expected<CheckpointText> read =
@@ -71,15 +71,16 @@ TEST(CheckpointText, SurvivesDamage) {
       std::string bad = good;
       bad[at] = byte;
       llvm::Expected<CheckpointText> read = checkpointFromJson(bad, warnings);
-      if (read)
+      if (read) {
         EXPECT_FALSE(toJson(*read).empty());
+      }
       llvm::consumeError(read.takeError());
     }
 }
 
 /// A checkpoint of files that hold no values: none is read here.
-void writeChecked(const std::string &directory, int64_t step, int64_t keep) {
-  CheckpointText text = sample();
+void writeSampleCheckpoint(const std::string &directory, int64_t step, int64_t keep) {
+  CheckpointText text = sampleCheckpoint();
   text.step = step;
   llvm::Expected<CheckpointWriter> writer = CheckpointWriter::create(directory, step);
   ASSERT_TRUE(bool(writer)) << describe(writer.takeError()).message;
@@ -92,7 +93,7 @@ void writeChecked(const std::string &directory, int64_t step, int64_t keep) {
 /// Every byte of every file changed, and every file cut off at every byte.
 TEST(CheckpointFolder, FindsEveryChangedByte) {
   TempDir directory;
-  writeChecked(directory.path("c"), 12, 0);
+  writeSampleCheckpoint(directory.path("c"), 12, 0);
   const std::string path = checkpointPath(directory.path("c"), 12);
   llvm::Expected<OpenedCheckpoint> good = openCheckpoint(path);
   ASSERT_TRUE(bool(good)) << describe(good.takeError()).message;
@@ -132,7 +133,7 @@ TEST(CheckpointFolder, RemovesWhatIsOld) {
   std::filesystem::create_directories(directory.path("c/.step-7.tmp-4711"));
   std::filesystem::create_directories(directory.path("c/step-09"));
   for (int64_t step : {1, 2, 10, 3})
-    writeChecked(directory.path("c"), step, step == 3 ? 2 : 0);
+    writeSampleCheckpoint(directory.path("c"), step, step == 3 ? 2 : 0);
   llvm::Expected<std::vector<int64_t>> steps = checkpointSteps(directory.path("c"));
   ASSERT_TRUE(bool(steps));
   EXPECT_EQ(*steps, (std::vector<int64_t>{3, 10}));

@@ -65,8 +65,6 @@ llvm::Error TrainCheckpoints::checkOptions() {
       return failf(ExitCode::Usage, "{}: expected at least 1, got {}",
                    spelledOption(option->ArgStr), option->getValue().value);
   }
-  if (given(checkpointOption) && checkpointOption.empty())
-    return makeError(ExitCode::Usage, "--checkpoint: expected a directory, got none");
   if (given(resumeOption) && (resumeOption.empty() || resumeOption == "auto") &&
       !given(checkpointOption))
     return makeError(ExitCode::Usage,
