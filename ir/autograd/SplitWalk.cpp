@@ -53,6 +53,10 @@ SplitWalk::SplitWalk(const ag::edge_list &outputs, const ag::edge_list &inputs,
   for (const ag::Edge &input : inputs_)
     if (const std::optional<size_t> node = graph.find(input))
       todo.push_back(*node);
+  // An output that only weights reach is a middle, too, and so is the way from it to other outputs.
+  for (const ag::Edge &edge : outputs)
+    if (const std::optional<size_t> node = graph.find(edge))
+      todo.push_back(*node);
   while (!todo.empty()) {
     const size_t node = todo.back();
     todo.pop_back();
@@ -61,9 +65,6 @@ SplitWalk::SplitWalk(const ag::edge_list &outputs, const ag::edge_list &inputs,
     onWay[node] = true;
     llvm::append_range(todo, graph.usersOf(node));
   }
-  for (const ag::Edge &edge : outputs) // reached by a weight without any input
-    if (const std::optional<size_t> node = graph.find(edge))
-      onWay[*node] = true;
   findMiddles(graph, onWay);
 }
 

@@ -58,7 +58,7 @@ private:
     std::vector<size_t> users, firstUser;
   };
 
-  /// `onWay`: nodes between an input and an output.
+  /// `onWay`: outputs, and what leads from them to an input or another output.
   void findMiddles(const Graph &graph, const std::vector<bool> &onWay);
   void divideEdges(const Graph &graph, const std::vector<bool> &behind);
 

@@ -91,6 +91,27 @@ TEST_F(StageTapeTest, sumsAndCastsAreTheEngines) {
   }
 }
 
+/// A first stage: the result that is sent early leads on to the last one.
+llvm::Expected<Values> twoResults(Values in, Values w) {
+  const at::Tensor early = at::add(w[0].toTensor(), w[1].toTensor());
+  const at::Tensor h = at::matmul(in[0].toTensor(), at::matmul(early, w[2].toTensor()));
+  return Values{early, at::tanh(h)};
+}
+
+TEST_F(StageTapeTest, aResultMayLeadToAnotherOne) {
+  const at::Tensor x = at::randn({3, 4}), ga = at::randn({4, 4}), gb = at::randn({3, 4});
+  const std::vector<at::Tensor> w = {weight({4, 4}), weight({4, 4}), weight({4, 4})};
+  Values plain = llvm::cantFail(twoResults({x}, {w[0], w[1], w[2]}));
+  const auto expected =
+      torch::autograd::grad({plain[0].toTensor(), plain[1].toTensor()}, w, {ga, gb});
+  StageTape split = record({x}, {{w[0], 1}, {w[1], 1}, {w[2], 1}}, WeightUses::Apart, twoResults);
+  ASSERT_EQ(split.whyWhole(), "");
+  llvm::cantFail(split.inputGradients({{ga}, {gb}}, {{}}));
+  const std::vector<ValueGradients> found = llvm::cantFail(split.weightGradients());
+  for (size_t k = 0; k < 3; ++k)
+    EXPECT_TRUE(sameBits(found[k][0], expected[k])) << k;
+}
+
 // Graphs that only LibTorch's engine walks.
 TEST_F(StageTapeTest, hooksOfTheModelRun) {
   const at::Tensor x = weight({3, 4}), a = weight({4, 4}), gy = at::ones({3, 4});

@@ -1,0 +1,278 @@
+// bench-actions: what an action of the runtime costs beyond LibTorch's own calls.
+//
+//   bench-actions DIRECTORY [--actions N]
+//
+// A stage with one weight, sum(x * w), is compiled in DIRECTORY. Each action runs N times (default
+// 100,000) on one thread; a line has medians in microseconds. "bare": the same operators called as
+// LibTorch allows it (InterpreterState on ready Code, the autograd engine). "more": the action less
+// the bare call. "news": calls of operator new in one action less those of the bare call, median.
+// "step": a whole call of the pipeline with one rank, divided by its micro-batches, so with
+// splitting and merging of the batch.
+#include "compiler/Compiler.h"
+#include "ir/autograd/TrainingSettings.h"
+#include "runtime/Pipeline.h"
+#include "runtime/StageTraining.h"
+#include "runtime/transport/InProcess.h"
+#include "tests/support/TestModels.h"
+
+#include <fmt/format.h>
+
+#include <ATen/Functions.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/runtime/interpreter.h>
+#include <torch/csrc/jit/serialization/import.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <new>
+
+using namespace pipec;
+
+namespace ag = torch::autograd;
+namespace jit = torch::jit;
+
+namespace {
+
+thread_local size_t news = 0;
+
+void *counted(std::size_t size, std::size_t alignment) {
+  ++news;
+  void *memory = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+  if (!memory)
+    throw std::bad_alloc();
+  return memory;
+}
+
+} // namespace
+
+void *operator new(std::size_t size) { return counted(size, 16); }
+void *operator new[](std::size_t size) { return counted(size, 16); }
+void *operator new(std::size_t size, std::align_val_t alignment) {
+  return counted(size, static_cast<std::size_t>(alignment));
+}
+void operator delete(void *memory) noexcept { std::free(memory); }
+void operator delete[](void *memory) noexcept { std::free(memory); }
+void operator delete(void *memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void *memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void *memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void *memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace {
+
+/// The median time and number of calls of operator new of one kind of action.
+class Meter {
+public:
+  template <typename Body> auto run(Body &&body) {
+    const size_t before = news;
+    const auto start = std::chrono::steady_clock::now();
+    auto result = body();
+    const auto end = std::chrono::steady_clock::now();
+    const auto calls = static_cast<double>(news - before);
+    times_.push_back(static_cast<double>((end - start) / std::chrono::nanoseconds(1)) / 1e3);
+    news_.push_back(calls);
+    return result;
+  }
+  double time() { return median(times_); }
+  double calls() { return median(news_); }
+
+private:
+  static double median(std::vector<double> &values) {
+    std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+    return values[values.size() / 2];
+  }
+  std::vector<double> times_, news_;
+};
+
+void print(const char *name, Meter &bare, Meter &action) {
+  fmt::print("{:<10}{:>10.2f}{:>10.2f}{:>10.2f}{:>8.0f}\n", name, bare.time(), action.time(),
+             action.time() - bare.time(), action.calls() - bare.calls());
+  std::fflush(stdout);
+}
+
+/// Compiles the model in one stage.
+std::string compiled(const std::string &directory, Mode mode) {
+  const std::string model = directory + "/model.pt";
+  std::ofstream(model, std::ios::binary)
+      << test::bytesOf({.name = "Model",
+                        .parameters = {{"w", at::ones({1, 1}).set_requires_grad(true)}},
+                        .source = "def forward(self, x):\n    return torch.sum(x * self.w)\n"});
+  CompileOptions options;
+  options.mode = mode;
+  options.stages = 1;
+  options.cost = AnalyticCosts();
+  options.inputs = "float32[1,1]";
+  options.recompute = RecomputeChoice::Never;
+  options.microBatches = 1;
+  const std::string artifact = directory + (mode == Mode::Train ? "/train.pipe" : "/infer.pipe");
+  Compiler compiler = llvm::cantFail(Compiler::load(model));
+  llvm::cantFail(compiler.compile(options, artifact, /*force=*/true));
+  return artifact;
+}
+
+struct Stage {
+  explicit Stage(const std::string &artifact)
+      : opened(llvm::cantFail(openArtifact(artifact))),
+        executor(llvm::cantFail(StageExecutor::load(artifact + "/" + plan().file, plan(), 0,
+                                                    llvm::cantFail(makeDevice("cpu"))))),
+        code(jit::load(artifact + "/" + plan().file).get_method("pipec_forward").graph(), "bare") {}
+  const StagePlan &plan() const { return opened.plan.stages[0]; }
+
+  /// The bare call of the forward.
+  at::Tensor call(const at::Tensor &x, const at::Tensor &w) {
+    jit::Stack stack{executor->module().attribute(0), x, w};
+    stack.front() = c10::IValue();
+    jit::InterpreterState(code).run(stack);
+    return stack.front().toTensor();
+  }
+
+  Artifact opened;
+  std::unique_ptr<StageExecutor> executor;
+  jit::Code code;
+};
+
+void inference(const std::string &artifact, size_t actions) {
+  InferenceSettings settings(1);
+  Stage stage(artifact);
+  const at::Tensor x = at::ones({1, 1}), w = at::ones({1, 1});
+  Meter bare, action;
+  std::pair<Fence, Fence> busy;
+  for (size_t i = 0; i < actions; ++i) {
+    bare.run([&] { return stage.call(x, w); });
+    action.run([&] {
+      std::vector<ReadyValue> inputs;
+      inputs.push_back({x, {}});
+      return llvm::cantFail(stage.executor->forward({0, 0, i}, std::move(inputs), busy));
+    });
+  }
+  print("F", bare, action);
+}
+
+/// The bare calls of one micro-batch: forward, whole backward or its two parts.
+struct BareMeters {
+  Meter forward, backward, toInput, toWeight;
+};
+
+void bareTraining(Stage &stage, const at::Tensor &x, const at::Tensor &w, bool split,
+                  BareMeters &meters) {
+  ag::Engine &engine = ag::Engine::get_default_engine();
+  at::Tensor in = x.detach().requires_grad_(), leaf = w.detach().requires_grad_();
+  const at::Tensor y = meters.forward.run([&] { return stage.call(in, leaf); });
+  const ag::variable_list seed = {at::ones_like(y)};
+  const ag::edge_list root = {ag::impl::gradient_edge(y)};
+  const ag::Edge toInput = ag::impl::gradient_edge(in), toWeight = ag::impl::gradient_edge(leaf);
+  if (!split) {
+    meters.backward.run([&] {
+      return engine.execute(root, seed, false, false, false, {toInput, toWeight});
+    });
+    return;
+  }
+  const ag::Edge middle(y.grad_fn()->next_edge(0).function, 0); // the product
+  const ag::variable_list found = meters.toInput.run([&] {
+    return engine.execute(root, seed, true, false, false, {toInput, middle});
+  });
+  meters.toWeight.run(
+      [&] { return engine.execute({middle}, {found[1]}, false, false, false, {toWeight}); });
+}
+
+void training(const std::string &artifact, size_t actions) {
+  TrainingSettings settings(1);
+  Stage stage(artifact);
+  StageTraining trained(*stage.executor, stage.plan(), /*canSplit=*/true);
+  const at::Tensor x = at::ones({1, 1}).set_requires_grad(true), w = at::ones({1, 1});
+  const at::Tensor one = at::ones({});
+  BareMeters bare;
+  Meter forward, backward, splitForward, toInput, toWeight;
+  std::pair<Fence, Fence> busy;
+  for (bool split : {false, true}) {
+    trained.begin();
+    for (size_t i = 0; i < actions; ++i) {
+      bareTraining(stage, x, w, split, bare);
+      const auto k = static_cast<int64_t>(i);
+      (split ? splitForward : forward).run([&] {
+        std::vector<ReadyValue> inputs;
+        inputs.push_back({x, {}});
+        return llvm::cantFail(trained.forward({0, 0, i}, std::move(inputs), {split, false}, busy));
+      });
+      (split ? toInput : backward).run([&] {
+        return llvm::cantFail(trained.backward(k, split, {{one}}, {{}}, busy));
+      });
+      if (split)
+        toWeight.run([&] {
+          llvm::cantFail(trained.weightGradients(k, busy));
+          return 0;
+        });
+    }
+  }
+  print("F, before B", bare.forward, forward);
+  print("F, before I", bare.forward, splitForward);
+  print("B", bare.backward, backward);
+  print("I", bare.toInput, toInput);
+  print("W", bare.toWeight, toWeight);
+}
+
+void handOver(size_t actions) {
+  const std::vector<std::shared_ptr<Device>> devices(2, llvm::cantFail(makeDevice("cpu")));
+  std::unique_ptr<Transport> transport =
+      makeInProcessTransport({{.from = 0, .to = 1, .window = 2}}, devices);
+  const at::Tensor x = at::ones({1, 1});
+  Meter nothing, both;
+  for (size_t i = 0; i < actions; ++i) {
+    nothing.run([&] { return c10::IValue(x); });
+    both.run([&] {
+      llvm::cantFail(transport->send(0, 0, 0, x));
+      return llvm::cantFail(transport->take(0, 0, 0));
+    });
+  }
+  print("send, take", nothing, both);
+}
+
+void steps(const std::string &artifact, bool train, size_t actions) {
+  for (const size_t microBatches : {size_t(1), size_t(100)}) {
+    PipelineOptions options;
+    options.threads = 1;
+    options.microBatches = static_cast<int64_t>(microBatches);
+    if (train) {
+      options.training.emplace();
+      options.scheduleName = "1f1b";
+    }
+    Pipeline pipeline = llvm::cantFail(Pipeline::load(artifact, options));
+    const std::vector<c10::IValue> batch = {at::ones({static_cast<int64_t>(microBatches), 1})};
+    Meter step;
+    for (size_t i = 0; i < std::max<size_t>(actions / 100, 100); ++i)
+      step.run([&] {
+        if (train)
+          llvm::cantFail(pipeline.step(batch));
+        else
+          llvm::cantFail(pipeline.infer(batch));
+        return 0;
+      });
+    fmt::print("step, {}, {:>3} micro-batches: {:>8.1f} us in all, {:.2f} per micro-batch\n",
+               train ? "F B" : "F  ", microBatches, step.time(),
+               step.time() / static_cast<double>(microBatches));
+  }
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  if (argc != 2 && !(argc == 4 && std::string(argv[2]) == "--actions")) {
+    fmt::print(stderr, "usage: bench-actions DIRECTORY [--actions N]\n");
+    return 2;
+  }
+  const size_t actions = argc == 4 ? std::strtoull(argv[3], nullptr, 10) : 100000;
+  std::filesystem::create_directories(argv[1]);
+  const std::string infer = compiled(argv[1], Mode::Infer), train = compiled(argv[1], Mode::Train);
+  fmt::print("us, medians of {}\n{:<10}{:>10}{:>10}{:>10}{:>8}\n", actions, "action", "bare",
+             "action", "more", "news");
+  inference(infer, actions);
+  training(train, actions);
+  handOver(actions);
+  steps(infer, false, actions);
+  steps(train, true, actions);
+}
