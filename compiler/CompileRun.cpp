@@ -286,8 +286,8 @@ llvm::Error CompileRun::proveGradients(const std::vector<ExampleRun> &runs, Plan
   if (!loss_)
     return llvm::Error::success();
   phases_.begin("comparing gradients");
-  ComparedGradients compared =
-      TRY(compareGradients(path_, frontEnd_.sourceMode(), writer.directory(), plan, loss_->loss, runs));
+  ComparedGradients compared = TRY(
+      compareGradients(path_, frontEnd_.sourceMode(), writer.directory(), plan, loss_->loss, runs));
   const size_t whole =
       llvm::count_if(compared.whyWhole, [](const std::string &why) { return !why.empty(); });
   report_.tested.push_back(fmt::format("the loss and {} have the same bits as the source's, in {}, "
