@@ -1,5 +1,6 @@
 #include "compiler/Merge.h"
 
+#include "compiler/CheckpointWeights.h"
 #include "compiler/Import.h"
 #include "compiler/MergeOutput.h"
 #include "compiler/emit/StageEmitter.h"
@@ -183,7 +184,7 @@ llvm::Error compareWithStages(const std::string &path, const Relinked &stages) {
 } // namespace
 
 llvm::Expected<MergeReport> mergeArtifact(const std::string &directory, const std::string &output,
-                                          bool force) {
+                                          bool force, const std::string &checkpoint) {
   if (llvm::Error error = checkMergeOutput(output, force))
     return std::move(error);
   llvm::Expected<Artifact> artifact = openArtifact(directory);
@@ -192,6 +193,13 @@ llvm::Expected<MergeReport> mergeArtifact(const std::string &directory, const st
   llvm::Expected<Relinked> stages = linked(*artifact);
   if (!stages)
     return stages.takeError();
+  if (!checkpoint.empty()) {
+    llvm::Expected<CheckpointValues> values = valuesOf(checkpoint, artifact->warnings);
+    if (!values)
+      return values.takeError();
+    if (llvm::Error error = fillStages(*stages, *values))
+      return withContext(std::move(error), directory);
+  }
   if (llvm::Error error = checkArgumentTypes(stages->model))
     return std::move(error);
   if (llvm::Error error = guardTorchVoid(ExitCode::Internal, "sharing tied weights",

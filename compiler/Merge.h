@@ -19,14 +19,17 @@ struct MergeReport {
 
 /// Writes the model of the artifact in `directory` to `output`: the compiled method, with its
 /// arguments, defaults and result tree; every weight under all its names, ties as one tensor; state
-/// as in the source. The file appears complete or not at all: before it appears, it is read back
-/// and compared with the linked stages. The same artifact gives the same bytes. Errors:
-///   Usage 2        `output` exists without `force`, is a directory, or would lie in an artifact
+/// as in the source. `checkpoint`: empty, or the weights and state of one of this artifact, or of
+/// the newest good one in a directory, in place of the artifact's. The file appears complete or not
+/// at all: before it appears, it is read back and compared with the linked stages. The same
+/// artifact gives the same bytes. Errors:
+///   Usage 2        `output` exists without `force`, is a directory, or would lie in an artifact;
+///                  the checkpoint is of another model
 ///   BadArtifact 5  damaged, or not what its plan says
 ///   Unsupported 4  an argument that no stage reads has a type that only its class could describe
 ///   Version 6, IO 8, OutOfMemory 10
 ///   Internal 70    the written file differs from the stages
 llvm::Expected<MergeReport> mergeArtifact(const std::string &directory, const std::string &output,
-                                          bool force = false);
+                                          bool force = false, const std::string &checkpoint = "");
 
 } // namespace pipec

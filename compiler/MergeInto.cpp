@@ -1,5 +1,6 @@
 #include "compiler/MergeInto.h"
 
+#include "compiler/CheckpointWeights.h"
 #include "compiler/MergeOutput.h"
 #include "ir/SourceMode.h"
 #include "ir/TorchError.h"
@@ -117,6 +118,27 @@ llvm::Error replaceAll(torch::jit::Module &module, const std::string &model, con
 
 } // namespace
 
+namespace {
+
+llvm::Error writeModule(const torch::jit::Module &module, const std::string &output, bool force,
+                        MergeIntoReport &report) {
+  NewFile file(output);
+  if (file.error())
+    return cannotWriteMerged(output, file.error());
+  if (llvm::Error error = guardTorchVoid(ExitCode::IO, output + ": cannot write", [&] {
+        torch::jit::ExportModule(module, [&](const void *bytes, size_t size) {
+          file.write(bytes, size);
+          return size;
+        });
+      }))
+    return error;
+  std::error_code ignored;
+  report.bytes = static_cast<int64_t>(std::filesystem::file_size(file.path(), ignored));
+  return publishMerged(file, output, force);
+}
+
+} // namespace
+
 llvm::Expected<MergeIntoReport> mergeInto(const std::string &directory, const std::string &state,
                                           const std::string &model, const std::string &output,
                                           bool force) {
@@ -132,19 +154,26 @@ llvm::Expected<MergeIntoReport> mergeInto(const std::string &directory, const st
   MergeIntoReport report;
   if (llvm::Error error = replaceAll(*module, model, *weights, report))
     return std::move(error);
-  NewFile file(output);
-  if (file.error())
-    return cannotWriteMerged(output, file.error());
-  if (llvm::Error error = guardTorchVoid(ExitCode::IO, output + ": cannot write", [&] {
-        torch::jit::ExportModule(*module, [&](const void *bytes, size_t size) {
-          file.write(bytes, size);
-          return size;
-        });
-      }))
+  if (llvm::Error error = writeModule(*module, output, force, report))
     return std::move(error);
-  std::error_code ignored;
-  report.bytes = static_cast<int64_t>(std::filesystem::file_size(file.path(), ignored));
-  if (llvm::Error error = publishMerged(file, output, force))
+  return report;
+}
+
+llvm::Expected<MergeIntoReport> mergeCheckpointInto(const std::string &path,
+                                                    const std::string &model,
+                                                    const std::string &output, bool force) {
+  if (llvm::Error error = checkMergeOutput(output, force))
+    return std::move(error);
+  MergeIntoReport report;
+  llvm::Expected<CheckpointValues> values = valuesOf(path, report.warnings);
+  if (!values)
+    return values.takeError();
+  llvm::Expected<torch::jit::Module> module = loadSource(model, SourceMode());
+  if (!module)
+    return module.takeError();
+  if (llvm::Error error = fillModel(*module, *values, report))
+    return withContext(std::move(error), model);
+  if (llvm::Error error = writeModule(*module, output, force, report))
     return std::move(error);
   return report;
 }

@@ -12,6 +12,7 @@ struct MergeIntoReport {
   size_t tensors = 0;            // that were replaced; one with several names counts once
   std::vector<std::string> kept; // parameters and buffers of the file that are as they were
   int64_t bytes = 0;             // of the new file
+  std::vector<std::string> warnings;
 };
 
 /// Writes `model`, the author's file, to `output` with other weights: those of `state`, a dict by
@@ -25,5 +26,12 @@ struct MergeIntoReport {
 llvm::Expected<MergeIntoReport> mergeInto(const std::string &directory, const std::string &state,
                                           const std::string &model, const std::string &output,
                                           bool force = false);
+
+/// The same with the weights and the state of a checkpoint: one, or the newest good one of a
+/// directory, which the report's warnings say. Errors: those of mergeInto; BadArtifact for a
+/// damaged checkpoint.
+llvm::Expected<MergeIntoReport> mergeCheckpointInto(const std::string &path,
+                                                    const std::string &model,
+                                                    const std::string &output, bool force = false);
 
 } // namespace pipec

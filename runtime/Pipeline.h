@@ -3,6 +3,7 @@
 
 #include "ir/plan/Plan.h"
 #include "ir/values/ValueTree.h"
+#include "runtime/Checkpointing.h"
 #include "runtime/TrainingOptions.h"
 
 #include <memory>
@@ -123,6 +124,26 @@ public:
   /// by all their names. The tensors are the pipeline's own: the next step changes them.
   ValueTree gradients() const;
   ValueTree state() const;
+
+  /// Of a training, between steps: writes directory/step-N, where N is the number of steps taken:
+  /// parameters and state by their original names, the optimizer's state, the key of random
+  /// operators, the settings. It appears complete or not at all, and no other checkpoint changes
+  /// before. docs/checkpoints.md describes the files. Errors:
+  ///   Usage 2        no training; a checkpoint of this step is there; `directory` is an artifact;
+  ///                  state that has no form in a file
+  ///   Other 1        another process writes a checkpoint there
+  ///   IO 8           with the free bytes of a full disk; the training can go on
+  llvm::Error saveCheckpoint(const std::string &directory, const CheckpointOptions &options = {});
+  /// Makes this the training that wrote the checkpoint: the next steps compute the same bits as if
+  /// it had not stopped. Stages, ranks and schedule may be others, and a Reference may have written
+  /// it; values find their places by name. `path` is one checkpoint, or a directory of checkpoints,
+  /// whose newest one counts; passOverDamaged: whose newest good one counts. A resume that fails
+  /// changes nothing. Errors:
+  ///   Usage 2        no training; another optimizer or setting of it than lr; a parameter is
+  ///                  missing, or has another shape or dtype
+  ///   BadArtifact 5  the checkpoint is damaged
+  ///   Version 6, IO 8 (none is there)
+  llvm::Expected<ResumedTraining> resume(const std::string &path, bool passOverDamaged = false);
 
 private:
   struct Impl;

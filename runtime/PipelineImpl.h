@@ -9,6 +9,7 @@
 namespace pipec {
 
 struct PipelineTraining;
+struct TrainingRecord;
 
 struct Pipeline::Impl {
   std::shared_ptr<PipelineCore> core;
@@ -38,6 +39,7 @@ struct Pipeline::Impl {
   llvm::Error runBatch(BatchParts &parts, const std::vector<c10::IValue> &inputs, StepStats *stats);
   llvm::Error endCall(llvm::Error error);
   llvm::Error restore();
+  TrainingRecord record(); // of a training
   void measure(StepStats &stats, int64_t makespanNs);
 };
 

@@ -1,22 +1,15 @@
-// The training of a pipeline.
+#include "runtime/PipelineTraining.h"
+
 #include "ir/TorchError.h"
 #include "ir/autograd/GradSum.h"
 #include "ir/values/Values.h"
-#include "runtime/PipelineImpl.h"
 #include "runtime/training/Freeze.h"
-#include "runtime/training/LearningRates.h"
 #include "runtime/training/RootScale.h"
-#include "runtime/training/StepNumbers.h"
 
 #include <ATen/core/Dict.h>
 #include <ATen/core/jit_type.h>
 
 namespace pipec {
-
-struct PipelineTraining {
-  StepRates rates;
-  SkippedSteps skipped;
-};
 
 llvm::Error Pipeline::Impl::startTraining(const TrainingOptions &options) {
   const Plan &plan = core->artifact.plan;

@@ -77,6 +77,10 @@ public:
   ValueTree gradients() const;
   ValueTree state() const;
 
+  /// As of a Pipeline, whose checkpoints it reads, too.
+  llvm::Error saveCheckpoint(const std::string &directory, const CheckpointOptions &options = {});
+  llvm::Expected<ResumedTraining> resume(const std::string &path, bool passOverDamaged = false);
+
 private:
   struct Impl;
   llvm::Expected<TrainedStep> stepOnce(const std::vector<c10::IValue> &inputs, StepStats *stats);

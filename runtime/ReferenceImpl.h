@@ -13,6 +13,7 @@ namespace pipec {
 namespace jit = torch::jit;
 
 struct ReferenceTraining;
+struct TrainingRecord;
 
 struct Reference::Impl {
   std::string path;
@@ -33,6 +34,7 @@ struct Reference::Impl {
   std::shared_ptr<ReferenceTraining> training; // null: inference
 
   llvm::Expected<jit::Module> freshModule() const;
+  TrainingRecord record(); // of a training
   llvm::Error readSignature();
   llvm::Expected<c10::IValue> run(jit::Module &on, std::vector<c10::IValue> inputs,
                                   uint64_t microBatch, int64_t *busyNs);

@@ -1,7 +1,8 @@
 // The training of an unsplit model: what every trained pipeline must equal.
+#include "runtime/ReferenceTraining.h"
+
 #include "ir/TorchError.h"
 #include "ir/autograd/GradSum.h"
-#include "ir/autograd/ModelGradients.h"
 #include "ir/autograd/TrainingSettings.h"
 #include "ir/batch/BatchSplit.h"
 #include "ir/batch/MergeOutputs.h"
@@ -9,32 +10,17 @@
 #include "ir/batch/TensorSpecs.h"
 #include "ir/plan/LossLeaf.h"
 #include "ir/values/Values.h"
-#include "runtime/ReferenceImpl.h"
 #include "runtime/StateCopy.h"
 #include "runtime/ThreadSettings.h"
 #include "runtime/training/Freeze.h"
 #include "runtime/training/GradientNorm.h"
-#include "runtime/training/LearningRates.h"
-#include "runtime/training/Optimizer.h"
 #include "runtime/training/RootScale.h"
-#include "runtime/training/StepNumbers.h"
 
 #include <c10/core/GradMode.h>
 
 #include <chrono>
 
 namespace pipec {
-
-struct ReferenceTraining {
-  TrainingOptions options;
-  std::vector<TrainedTensor> tensors;
-  std::vector<at::Tensor> gradients, kept; // per tensor; kept: copies from before clipping
-  std::optional<Optimizer> optimizer;
-  StepRates rates;
-  SkippedSteps skipped;
-  bool updating = false;      // an optimizer has begun and not ended
-  std::optional<size_t> loss; // output leaf, known after the first micro-batch
-};
 
 namespace {
 
@@ -120,6 +106,22 @@ llvm::Expected<TrainedStep> Reference::step(const std::vector<c10::IValue> &inpu
   return result;
 }
 
+llvm::Error ReferenceTraining::noteUse() {
+  used.resize(tensors.size());
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (!gradients[i].defined())
+      continue;
+    if (i < absent.size() && absent[i])
+      return makeError(ExitCode::Usage,
+                       fmt::format("parameter {} has a gradient: expected it in the checkpoint, "
+                                   "got none",
+                                   tensors[i].names.front()),
+                       "pass the model that the checkpoint was trained from");
+    used[i] = true;
+  }
+  return llvm::Error::success();
+}
+
 llvm::Expected<TrainedStep> Reference::stepOnce(const std::vector<c10::IValue> &inputs,
                                                 StepStats *stats) {
   Impl &impl = *impl_;
@@ -180,6 +182,8 @@ llvm::Expected<TrainedStep> Reference::stepOnce(const std::vector<c10::IValue> &
       return std::move(error);
     losses.push_back(loss.detach());
   }
+  if (llvm::Error error = training.noteUse())
+    return std::move(error);
   TrainedStep result;
   if (llvm::Error error = guardTorchError(ExitCode::Other, "ending the step", [&]() -> llvm::Error {
         c10::AutoGradMode noGrad(false);

@@ -198,6 +198,19 @@ void StageTraining::keepGradients() {
     kept_.push_back(sum.defined() ? sum.clone() : at::Tensor());
 }
 
+OptimizerState StageTraining::optimizerState(size_t attribute) const {
+  const auto found = llvm::find(owned_, attribute);
+  return optimizer_ && found != owned_.end()
+             ? optimizer_->state(static_cast<size_t>(found - owned_.begin()))
+             : OptimizerState();
+}
+
+void StageTraining::setOptimizerState(size_t attribute, const OptimizerState &state) {
+  const auto found = llvm::find(owned_, attribute);
+  if (optimizer_ && found != owned_.end())
+    optimizer_->setState(static_cast<size_t>(found - owned_.begin()), state);
+}
+
 llvm::Error StageTraining::optimize(double learningRate) {
   if (!optimizer_)
     return llvm::Error::success();

@@ -73,6 +73,12 @@ public:
   /// OPT. Errors: LibTorch's message.
   llvm::Error optimize(double learningRate);
 
+  /// The optimizer's state of an attribute's tensor, for a checkpoint; empty: none.
+  OptimizerState optimizerState(size_t attribute) const;
+  /// As Optimizer::setState; without an optimizer of this attribute nothing happens. Throws
+  /// LibTorch's exceptions.
+  void setOptimizerState(size_t attribute, const OptimizerState &state);
+
   StageExecutor &executor() { return executor_; }
 
 private:

@@ -16,7 +16,7 @@ namespace cl = llvm::cl;
 
 namespace {
 
-StringOption artifact(cl::Positional, cl::Required, cl::value_desc("MODEL.pipe"),
+StringOption artifact(cl::Positional, cl::value_desc("MODEL.pipe"),
                       cl::desc("the artifact that pipe-compile wrote"));
 StringOption output("o", cl::value_desc("MODEL.pt"), cl::desc("the TorchScript file to write"));
 StringOption into("into", cl::value_desc("MODEL.pt"),
@@ -26,6 +26,10 @@ StringOption
     state("state", cl::value_desc("FILE"),
           cl::desc("with --into: the weights that pipe-run --train --output wrote (default: "
                    "those of the artifact)"));
+StringOption checkpoint("checkpoint", cl::value_desc("DIR"),
+                        cl::desc("the weights and state of a checkpoint of pipe-run --train, or "
+                                 "of the newest good one in a directory (default: the "
+                                 "artifact's)"));
 FlagOption force("force", cl::desc("replace an existing file"));
 FlagOption json("json", cl::desc("print one JSON document"));
 StringListOption libraries("load-library", cl::value_desc("LIB.so"),
@@ -44,6 +48,7 @@ void printDocument(const MergeReport &report) {
       {"schema_version", 1},
       {"options", llvm::json::Object{{"artifact", artifact.getValue()},
                                      {"o", output.getValue()},
+                                     {"checkpoint", checkpoint.getValue()},
                                      {"force", force.getValue()},
                                      {"load_library", llvm::json::Array(libraries)}}},
       {"method", report.plan.signature.method},
@@ -64,16 +69,21 @@ void printText(const MergeReport &report) {
                 std::to_string(report.operators), std::to_string(report.weights),
                 formatBytes(report.bytes)});
   table.print(toStdout());
-  toStdout() << "\nverified: read back, it equals the stages linked together, "
-             << llvm::StringRef(report.plan.sourceDigest).take_front(19) << "...\nwrote " << output
-             << '\n';
+  toStdout() << "\nverified: read back, it equals the stages linked together"
+             << (given(checkpoint) ? std::string(", with the values of the checkpoint")
+                                   : ", " + report.plan.sourceDigest.substr(0, 19) + "...")
+             << "\nwrote " << output << '\n';
 }
 
 /// Puts weights into the author's file instead of merging the stages.
 llvm::Error runInto() {
-  llvm::Expected<MergeIntoReport> report = mergeInto(artifact, state, into, output, force);
+  llvm::Expected<MergeIntoReport> report =
+      given(checkpoint) ? mergeCheckpointInto(checkpoint, into, output, force)
+                        : mergeInto(artifact, state, into, output, force);
   if (!report)
     return report.takeError();
+  for (const std::string &warning : report->warnings)
+    printWarning(warning);
   if (!report->kept.empty())
     printNote(fmt::format("{} of {} {} as they were, for the compiled method does not use them: {}",
                           counted(report->kept.size(), "tensor"), into.getValue(),
@@ -84,6 +94,7 @@ llvm::Error runInto() {
         {"options", llvm::json::Object{{"artifact", artifact.getValue()},
                                        {"into", into.getValue()},
                                        {"state", state.getValue()},
+                                       {"checkpoint", checkpoint.getValue()},
                                        {"o", output.getValue()},
                                        {"force", force.getValue()},
                                        {"load_library", llvm::json::Array(libraries)}}},
@@ -97,6 +108,11 @@ llvm::Error runInto() {
 }
 
 llvm::Expected<ExitCode> run() {
+  if (artifact.empty() && !(given(into) && (given(state) || given(checkpoint))))
+    return makeError(ExitCode::Usage, "missing argument MODEL.pipe",
+                     given(checkpoint) || given(into)
+                         ? "only --into with --state or --checkpoint needs no artifact"
+                         : "usage: pipe-merge MODEL.pipe -o MODEL.pt [options]");
   if (output.empty())
     return makeError(ExitCode::Usage, "-o: expected the file to write, got none",
                      "pass -o MODEL.pt");
@@ -106,12 +122,15 @@ llvm::Expected<ExitCode> run() {
   if (given(state) && !given(into))
     return makeError(ExitCode::Usage, "--state: expected --into with it, got none",
                      "pass --into with the model that was compiled");
+  if (given(state) && given(checkpoint))
+    return makeError(ExitCode::Usage, "--state: expected it without --checkpoint, got both",
+                     "both have the weights");
   if (given(into)) {
     if (llvm::Error error = runInto())
       return std::move(error);
     return ExitCode::Success;
   }
-  llvm::Expected<MergeReport> report = mergeArtifact(artifact, output, force);
+  llvm::Expected<MergeReport> report = mergeArtifact(artifact, output, force, checkpoint);
   if (!report)
     return report.takeError();
   for (const std::string &warning : report->warnings)
@@ -131,7 +150,8 @@ int main(int argc, char **argv) {
                    "makes one ordinary TorchScript model from an artifact's stages",
                    "MODEL.pipe -o MODEL.pt [options]",
                    {"pipe-merge model.pipe -o merged.pt",
-                    "pipe-merge model.pipe --state trained.pt --into model.pt -o trained-model.pt"},
+                    "pipe-merge model.pipe --state trained.pt --into model.pt -o trained-model.pt",
+                    "pipe-merge --checkpoint checkpoints --into model.pt -o trained-model.pt"},
                    [] { return artifactParts(artifact); }},
                   run);
 }

@@ -235,7 +235,13 @@ template <typename Trained> Trainer trainerOf(std::shared_ptr<Trained> trained) 
           [trained] { return c10::IValue(trained->gradients().ivalue()); },
           [trained] { return c10::IValue(trained->state().ivalue()); },
           {},
-          {}};
+          {},
+          [trained](const std::string &directory, const CheckpointOptions &options) {
+            return trained->saveCheckpoint(directory, options);
+          },
+          [trained](const std::string &path, bool passOverDamaged) {
+            return trained->resume(path, passOverDamaged);
+          }};
 }
 
 llvm::Expected<Runner> pipelineRunner(RunReport &report,
@@ -400,7 +406,7 @@ void noteOptions(RunReport &report) {
   report.options["microbatches"] = report.microBatches;
   report.options["device"] = llvm::json::Array(report.devices);
   report.options["threads"] = report.threads;
-  report.options["seed"] = static_cast<int64_t>(seed);
+  report.options.try_emplace("seed", static_cast<int64_t>(seed)); // a resume has its own
   report.options["repeat"] = static_cast<int64_t>(repeat);
   report.options["warmup"] = static_cast<int64_t>(warmup);
 }
@@ -434,16 +440,20 @@ void noteMicroBatches(const Runner &runner, int64_t samples) {
 llvm::Error trainAll(Runner &runner, RunReport &report) {
   runner.trainer->signature = runner.signature;
   runner.trainer->bind = runner.bind;
-  if (llvm::Error error = TrainCommand::run(
-          *runner.trainer, inputsOption, output, static_cast<uint64_t>(seed.getValue()),
-          given(microBatches) ? microBatches.getValue().value : 0, json, report))
+  if (llvm::Error error =
+          TrainCommand::run(*runner.trainer, inputsOption, output,
+                            given(seed) ? std::optional<uint64_t>(seed.getValue()) : std::nullopt,
+                            given(microBatches) ? microBatches.getValue().value : 0, json, report))
     return error;
   for (const std::string &note : runner.notes())
     printNote(note);
   report.microBatches = runner.microBatches();
   noteOptions(report);
   report.peakMemoryBytes = runner.peakMemory();
-  json ? printJson(report, toStdout()) : printText(report, toStdout());
+  if (json)
+    printJson(report, toStdout());
+  else if (!report.durationsNs.empty())
+    printText(report, toStdout());
   return llvm::Error::success();
 }
 

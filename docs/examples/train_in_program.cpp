@@ -43,6 +43,23 @@ llvm::Error train(const std::string &model, const std::string &batch, const std:
       return done.takeError();
     llvm::outs() << "loss " << done->loss << '\n';
   }
+  // Another process could continue here; its next step has the bits of this one's.
+  const std::string checkpoints = artifact + ".checkpoints";
+  if (llvm::Error error = pipeline->saveCheckpoint(checkpoints))
+    return error;
+  llvm::Expected<Pipeline> again = Pipeline::load(artifact, running);
+  if (!again)
+    return again.takeError();
+  llvm::Expected<ResumedTraining> resumed = again->resume(checkpoints);
+  if (!resumed)
+    return resumed.takeError();
+  llvm::outs() << "continuing after step " << resumed->step << '\n';
+  for (Pipeline *each : {&*pipeline, &*again}) {
+    llvm::Expected<TrainedStep> done = each->step(*arguments);
+    if (!done)
+      return done.takeError();
+    llvm::outs() << "loss " << done->loss << '\n';
+  }
   // A dict for torch.load and load_state_dict.
   return pipeline->state().write(artifact + ".state.pt");
 }

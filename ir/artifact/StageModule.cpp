@@ -243,6 +243,10 @@ void StageModule::setAttribute(size_t index, c10::IValue value) {
   impl_->attributes.at(index) = std::move(value);
 }
 
+c10::TypePtr StageModule::attributeType(size_t index) const {
+  return typeAt(impl_->module, impl_->plan.attributes.at(index).name);
+}
+
 std::vector<c10::TypePtr> StageModule::inputTypes() const { return impl_->inputTypes; }
 
 llvm::Error StageModule::moveTo(const std::string &device) {

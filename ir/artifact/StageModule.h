@@ -56,6 +56,8 @@ public:
 
   const c10::IValue &attribute(size_t index) const;
   void setAttribute(size_t index, c10::IValue value);
+  /// Its declared type; null if the file does not hold it.
+  c10::TypePtr attributeType(size_t index) const;
   /// Declared type of each input port.
   std::vector<c10::TypePtr> inputTypes() const;
   /// Moves attributes to a device and points device constants of the graph at it.

@@ -47,6 +47,10 @@ llvm::Expected<std::vector<c10::IValue>> bindArguments(const Signature &signatur
                                                        llvm::ArrayRef<c10::TypePtr> types,
                                                        const Arguments &arguments);
 
+/// The value as a declared type has it: a generic list becomes List[Tensor]. Nothing: it has
+/// another type.
+std::optional<c10::IValue> asDeclared(const c10::IValue &value, const c10::TypePtr &type);
+
 /// The given arguments on one line: "x: int64[2, 64], more: [float32[3], ... 12 in all], n: 3".
 std::string argumentsText(const Signature &signature, llvm::ArrayRef<c10::IValue> values);
 /// Adds that line to a failure of kind Usage that came from running the model. Other errors stay

@@ -159,6 +159,10 @@ llvm::Error placeKeywords(const Signature &signature, const Arguments &arguments
 
 } // namespace
 
+std::optional<c10::IValue> asDeclared(const c10::IValue &value, const c10::TypePtr &type) {
+  return convert(value, type);
+}
+
 llvm::Expected<std::vector<c10::IValue>> bindArguments(const Signature &signature,
                                                        llvm::ArrayRef<c10::TypePtr> types,
                                                        const Arguments &arguments) {

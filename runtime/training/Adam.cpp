@@ -1,5 +1,7 @@
 #include "runtime/training/Adam.h"
 
+#include "runtime/training/OptimizerState.h"
+
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/view_as_real.h>
@@ -19,6 +21,31 @@ void Adam::step(double learningRate, const std::vector<at::Tensor> &gradients) {
   for (size_t i = 0; i < parameters_.size(); ++i)
     if (gradients[i].defined())
       stepOne(learningRate, parameters_[i], gradients[i], states_[i]);
+}
+
+OptimizerState Adam::state(size_t parameter) const {
+  const State &own = states_[parameter];
+  OptimizerState saved;
+  if (own.steps == 0)
+    return saved;
+  saved.emplace_back("exp_avg", own.average);
+  saved.emplace_back("exp_avg_sq", own.squares);
+  if (amsgrad_)
+    saved.emplace_back("max_exp_avg_sq", own.largest);
+  saved.emplace_back("step", own.steps);
+  return saved;
+}
+
+void Adam::setState(size_t parameter, const OptimizerState &state) {
+  State own;
+  if (!state.empty()) {
+    own.steps = valueOf(state, "step").toInt();
+    own.average = valueOf(state, "exp_avg").toTensor();
+    own.squares = valueOf(state, "exp_avg_sq").toTensor();
+    if (amsgrad_)
+      own.largest = valueOf(state, "max_exp_avg_sq").toTensor();
+  }
+  states_[parameter] = std::move(own);
 }
 
 void Adam::stepOne(double learningRate, at::Tensor parameter, at::Tensor gradient,

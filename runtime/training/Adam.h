@@ -1,6 +1,7 @@
 // Adam and AdamW with the operators of torch.optim in Python.
 #pragma once
 
+#include "ir/checkpoint/CheckpointValues.h"
 #include "runtime/training/OptimizerText.h"
 
 #include <ATen/core/Tensor.h>
@@ -20,6 +21,10 @@ public:
 
   /// As Optimizer::step.
   void step(double learningRate, const std::vector<at::Tensor> &gradients);
+
+  /// As Optimizer::state and Optimizer::setState.
+  OptimizerState state(size_t parameter) const;
+  void setState(size_t parameter, const OptimizerState &state);
 
 private:
   /// Of one parameter; tensors are made by its first step.

@@ -20,6 +20,8 @@ public:
 
   /// step: from 0.
   double factorAt(int64_t step) const;
+  /// With all settings, as parse() reads it.
+  std::string text() const { return toString(settings_); }
 
 private:
   NamedSettings settings_{"constant", {{"warmup", 0}}};

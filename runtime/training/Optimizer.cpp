@@ -1,6 +1,7 @@
 #include "runtime/training/Optimizer.h"
 
 #include "ir/support/Check.h"
+#include "runtime/training/OptimizerState.h"
 
 #include <c10/core/GradMode.h>
 #include <torch/optim/adagrad.h>
@@ -41,7 +42,7 @@ std::unique_ptr<optim::Optimizer> make(const NamedSettings &with,
 } // namespace
 
 Optimizer::Optimizer(const NamedSettings &settings, std::vector<at::Tensor> parameters)
-    : parameters_(std::move(parameters)) {
+    : name_(settings.name), parameters_(std::move(parameters)) {
   if (settings.name == "adam" || settings.name == "adamw")
     adam_.emplace(settings, parameters_);
   else
@@ -65,6 +66,24 @@ void Optimizer::step(double learningRate, const std::vector<at::Tensor> &gradien
   optimizer_->step();
   for (at::Tensor &parameter : parameters_)
     parameter.mutable_grad().reset();
+}
+
+OptimizerState Optimizer::state(size_t parameter) const {
+  if (adam_)
+    return adam_->state(parameter);
+  const auto &states = optimizer_->state();
+  const auto found = states.find(parameters_[parameter].unsafeGetTensorImpl());
+  return found == states.end() ? OptimizerState() : stateOf(name_, *found->second);
+}
+
+void Optimizer::setState(size_t parameter, const OptimizerState &state) {
+  if (adam_)
+    return adam_->setState(parameter, state);
+  void *const key = parameters_[parameter].unsafeGetTensorImpl();
+  if (!state.empty())
+    optimizer_->state()[key] = paramStateOf(name_, state);
+  else if (name_ != "adagrad") // which has one from the start
+    optimizer_->state().erase(key);
 }
 
 } // namespace pipec

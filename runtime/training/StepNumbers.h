@@ -29,6 +29,8 @@ class SkippedSteps {
 public:
   /// most: this many in a row are too many; 0: no limit. Errors: NotFinite.
   llvm::Error note(bool skipped, int64_t most);
+  int64_t inARow() const { return inARow_; }
+  void setInARow(int64_t number) { inARow_ = number; }
 
 private:
   int64_t inARow_ = 0;

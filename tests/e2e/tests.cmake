@@ -14,6 +14,7 @@ pipec_e2e_test(e2e-training-zoo e2e/training_zoo.py)
 set_tests_properties(e2e-zoo e2e-training-zoo PROPERTIES RESOURCE_LOCK zoo)
 # Trainings that run, and every schedule against the unsplit model; all combinations: e2e/train_grid.py --all.
 pipec_e2e_test(e2e-train-runs e2e/train_runs.py)
+pipec_e2e_test(e2e-checkpoints e2e/checkpoints.py)
 pipec_e2e_test(e2e-train-grid e2e/train_grid.py)
 # How batches, micro-batches, memory and devices that do not fit are refused; nested values in C++.
 pipec_e2e_test(e2e-first-calls e2e/first_calls.py)

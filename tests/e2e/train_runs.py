@@ -443,8 +443,9 @@ class TrainRuns(e2e.Case):
         done = e2e.run(e2e.BIN / "pipec-training-example", model, batch, "example.pipe")
         self.assertEqual(done.code, 0, done)
         losses = [float(text) for text in re.findall(r"loss (\S+)", done.out)]
-        self.assertEqual(len(losses), 5)
+        self.assertEqual(len(losses), 7)
         self.assertLess(losses[-1], losses[0])
+        self.assertEqual(losses[5], losses[6])  # with and without a stop before it
         state = torch.load("example.pipe.state.pt")
         torch.jit.load(model).load_state_dict(state)  # the author's model takes it
         # And so does his file.

@@ -51,3 +51,4 @@ list(APPEND PIPEC_SCHEDULE_SOURCES unit/ShownTextTest.cpp)
 list(APPEND PIPEC_UNIT_SOURCES unit/FileKindTest.cpp)
 
 list(APPEND PIPEC_UNIT_SOURCES unit/ParallelRunsTest.cpp unit/ProgressLineTest.cpp)
+list(APPEND PIPEC_UNIT_SOURCES unit/CheckpointTest.cpp)

@@ -1,5 +1,6 @@
 #include "tools/cli/Signals.h"
 
+#include "ir/support/ShownStream.h"
 #include "ir/support/UnfinishedOutputs.h"
 #include "tools/cli/Crashes.h"
 #include "tools/cli/ProgressLine.h"
@@ -27,22 +28,49 @@ void dieBy(int number) {
   ::raise(number);
 }
 
-/// Normal code in a normal thread: locks and file operations are allowed here, unlike in a signal
-/// handler.
-void waitForSignal(sigset_t signals) {
-  int number = 0;
-  while (sigwait(&signals, &number) != 0) {
-  }
+/// What GracefulStop promises; null: none exists.
+std::atomic<const std::string *> promised = nullptr;
+std::atomic<int> asked = 0; // the signal that it waits with
+
+bool isRequest(int number) {
+  return number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGUSR1 ||
+         number == SIGUSR2 || number == SIGXCPU;
+}
+
+/// Not through stdio: the main thread may hold its lock.
+void writeLine(const std::string &line) {
+  [[maybe_unused]] ssize_t ignored = ::write(STDERR_FILENO, line.data(), line.size());
+}
+
+/// Whether the signal is left to a GracefulStop.
+bool isLeft(int number) {
+  const std::string *promise = promised;
+  if (!promise || !isRequest(number) || asked == number)
+    return false;
+  int none = 0;
+  if (asked.compare_exchange_strong(none, number))
+    writeLine("note: signal " + std::to_string(number) + ": " + *promise + "\n");
+  return true;
+}
+
+[[noreturn]] void endBy(int number) {
   stopping = true;
   endWhatMayCrash();
   abandonUnfinishedOutputs();
   endProgress();
-  std::string line = "error: stopped by signal " + std::to_string(number) + "\n";
-  // Not through stdio: the main thread may hold its lock.
-  [[maybe_unused]] ssize_t ignored = ::write(STDERR_FILENO, line.data(), line.size());
+  writeLine("error: stopped by signal " + std::to_string(number) + "\n");
   if (number == SIGQUIT) // Ctrl-\ asks for a core file, which only the signal itself leaves
     dieBy(number);
   ::_exit(128 + number);
+}
+
+/// Normal code in a normal thread: locks and file operations are allowed here, unlike in a signal
+/// handler.
+void waitForSignal(sigset_t signals) {
+  int number = 0;
+  while (sigwait(&signals, &number) != 0 || isLeft(number)) {
+  }
+  endBy(number);
 }
 
 } // namespace
@@ -74,6 +102,17 @@ void handleSignals() {
 void waitIfStopping() {
   while (stopping)
     ::pause();
+}
+
+// The signal thread may be reading the last promise: texts live as long as the process.
+GracefulStop::GracefulStop(const std::string &promise) { promised = new std::string(promise); }
+GracefulStop::~GracefulStop() { promised = nullptr; }
+
+bool GracefulStop::isAsked() const { return asked != 0; }
+
+void GracefulStop::end() {
+  flushStdout();
+  endBy(asked);
 }
 
 } // namespace pipec

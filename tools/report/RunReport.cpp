@@ -87,6 +87,8 @@ void addLines(std::vector<std::string> &lines, const std::string &path, const c1
 } // namespace
 
 DurationStats statsOf(std::vector<int64_t> durations) {
+  if (durations.empty())
+    return {};
   std::sort(durations.begin(), durations.end());
   auto at = [&](double share) {
     size_t rank = static_cast<size_t>(std::ceil(share * static_cast<double>(durations.size())));

@@ -11,7 +11,7 @@ namespace pipec {
 struct DurationStats {
   int64_t min = 0, median = 0, p95 = 0, max = 0;
 };
-/// Nearest rank. Needs at least one duration.
+/// Nearest rank; zeros for no durations.
 DurationStats statsOf(std::vector<int64_t> durations);
 
 struct StageLine {

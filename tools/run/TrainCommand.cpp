@@ -6,6 +6,7 @@
 #include "ir/support/Words.h"
 #include "runtime/training/LearningRates.h"
 #include "tools/report/Table.h"
+#include "tools/run/TrainCheckpoints.h"
 #include "tools/run/TrainingBatches.h"
 
 #include <ATen/core/Dict.h>
@@ -120,7 +121,7 @@ void printLine(const StepLine &line) {
   if (line.samples)
     text += fmt::format("  {:.1f} samples/s", line.samplesPerSecond());
   toStdout() << text << '\n';
-  toStdout().flush();
+  flushStdout();
 }
 
 void printJsonLine(const StepLine &line) {
@@ -132,7 +133,7 @@ void printJsonLine(const StepLine &line) {
                             {"grad_norm", numberOrNull(line.result.gradientNorm)},
                             {"skipped", line.result.skipped}};
   toStdout() << llvm::formatv("{0}", llvm::json::Value(std::move(object))) << '\n';
-  toStdout().flush();
+  flushStdout();
 }
 
 void noteOptions(llvm::json::Object &options, int64_t count) {
@@ -186,6 +187,20 @@ llvm::Expected<TrainingBatches> batchesFor(const Trainer &trainer, const std::st
   return TrainingBatches::cut(trainer.signature(), std::move(*values), batch, shuffle, seed);
 }
 
+/// Nothing is left to do. Errors: Usage where a result of a step was asked for.
+llvm::Error sayComplete(int64_t done, int64_t count) {
+  if (given(emitGrads))
+    return makeError(ExitCode::Usage,
+                     fmt::format("--emit-grads: expected a step to run, got none: the checkpoint "
+                                 "is of step {}, and {} are asked for",
+                                 done, count),
+                     "pass more --steps or --epochs");
+  printNote(fmt::format("the training is complete: the checkpoint is of step {}, and {} are asked "
+                        "for; --steps counts those before a resume, too",
+                        done, count));
+  return llvm::Error::success();
+}
+
 } // namespace
 
 llvm::Expected<bool> TrainCommand::isWanted(bool hasInputs, bool replaces) {
@@ -193,12 +208,16 @@ llvm::Expected<bool> TrainCommand::isWanted(bool hasInputs, bool replaces) {
       &targets, &data,      &batch,      &epochs,     &shuffle,
       &steps,   &optimizer, &lrSchedule, &clipNorm,   std::addressof(freeze),
       &onNan,   &reduction, &loss,       &lossOutput, &emitGrads};
-  for (const cl::Option *option : ofTraining)
+  std::vector<const cl::Option *> all(std::begin(ofTraining), std::end(ofTraining));
+  llvm::append_range(all, TrainCheckpoints::options());
+  for (const cl::Option *option : all)
     if (!train && given(*option))
       return failf(ExitCode::Usage, "{}: expected --train with it, got none",
                    spelledOption(option->ArgStr));
   if (!train)
     return false;
+  if (llvm::Error error = TrainCheckpoints::checkOptions())
+    return std::move(error);
   for (const IntegerOption *option : {&batch, &epochs, &steps})
     if (llvm::Error error = atLeastOne(*option))
       return std::move(error);
@@ -255,9 +274,9 @@ llvm::Expected<TrainingOptions> TrainCommand::options() {
 std::string TrainCommand::lossFile() { return loss; }
 
 llvm::Error TrainCommand::run(const Trainer &trainer, const std::string &inputs,
-                              const std::string &output, uint64_t seed, int64_t microBatches,
-                              bool json, RunReport &report) {
-  llvm::Expected<TrainingBatches> batches = batchesFor(trainer, inputs, seed);
+                              const std::string &output, std::optional<uint64_t> seed,
+                              int64_t microBatches, bool json, RunReport &report) {
+  llvm::Expected<TrainingBatches> batches = batchesFor(trainer, inputs, seed.value_or(0));
   if (!batches)
     return batches.takeError();
   const int64_t count =
@@ -266,8 +285,15 @@ llvm::Error TrainCommand::run(const Trainer &trainer, const std::string &inputs,
   if (given(lrSchedule))
     if (llvm::Error error = trainer.setLearningRates(lrSchedule, count))
       return error;
+  TrainCheckpoints checkpoints(trainer);
+  llvm::Expected<int64_t> first = checkpoints.begin(*batches, seed);
+  if (!first)
+    return first.takeError();
+  if (*first >= count)
+    if (llvm::Error error = sayComplete(*first, count))
+      return error;
   llvm::json::Array losses;
-  for (int64_t step = 0; step < count; ++step) {
+  for (int64_t step = *first; step < count; ++step) {
     llvm::Expected<std::vector<c10::IValue>> values =
         guardTorch(ExitCode::Usage, "taking a batch", [&] { return batches->batch(step); });
     if (!values)
@@ -283,6 +309,8 @@ llvm::Error TrainCommand::run(const Trainer &trainer, const std::string &inputs,
     report.samples = line.samples;
     report.durationsNs.push_back(stats.makespanNs);
     report.steps.push_back(std::move(stats));
+    if (llvm::Error error = checkpoints.afterStep(step + 1, count, *batches))
+      return error;
   }
   if (given(emitGrads))
     if (llvm::Error error = writeValue(emitGrads, trainer.gradients()))
@@ -291,6 +319,7 @@ llvm::Error TrainCommand::run(const Trainer &trainer, const std::string &inputs,
     if (llvm::Error error = writeValue(output, trainer.state()))
       return error;
   noteOptions(report.options, count);
+  checkpoints.note(report.options);
   report.losses = std::move(losses);
   return llvm::Error::success();
 }

@@ -17,6 +17,10 @@ struct Trainer {
   std::function<c10::IValue()> gradients, state;
   std::function<const Signature &()> signature;
   std::function<llvm::Expected<std::vector<c10::IValue>>(const Arguments &)> bind;
+  std::function<llvm::Error(const std::string &directory, const CheckpointOptions &options)>
+      saveCheckpoint;
+  std::function<llvm::Expected<ResumedTraining>(const std::string &path, bool passOverDamaged)>
+      resume;
 };
 
 /// The options of a training. Others of pipe-run it refuses.
@@ -30,10 +34,11 @@ public:
   /// Of --loss; empty: not given.
   static std::string lossFile();
   /// Trains, prints each step, writes what was asked for. `output`: empty, or a file for parameters
-  /// and buffers. microBatches: 0: not given.
+  /// and buffers. seed: given by the user. microBatches: 0: not given. Without a step the report
+  /// has no durations: a checkpoint was of the last one.
   static llvm::Error run(const Trainer &trainer, const std::string &inputs,
-                         const std::string &output, uint64_t seed, int64_t microBatches, bool json,
-                         RunReport &report);
+                         const std::string &output, std::optional<uint64_t> seed,
+                         int64_t microBatches, bool json, RunReport &report);
 };
 
 } // namespace pipec

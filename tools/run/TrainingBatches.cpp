@@ -97,6 +97,36 @@ std::vector<c10::IValue> TrainingBatches::batch(int64_t step) const {
   return result;
 }
 
+std::map<std::string, std::string> TrainingBatches::position(int64_t steps) const {
+  if (size_ == 0)
+    return {{"data", "one batch"}};
+  return {{"data", "samples"},
+          {"samples", std::to_string(samples_)},
+          {"batch", std::to_string(size_)},
+          {"shuffle", shuffle_ ? "true" : "false"},
+          {"epoch", std::to_string(steps / stepsPerEpoch())},
+          {"step_of_epoch", std::to_string(steps % stepsPerEpoch())}};
+}
+
+llvm::Error TrainingBatches::checkPosition(const std::map<std::string, std::string> &saved) const {
+  const std::map<std::string, std::string> now = position(0);
+  const std::pair<const char *, const char *> fixed[] = {
+      {"data", "--data"}, {"samples", "--data"}, {"batch", "--batch"}, {"shuffle", "--shuffle"}};
+  for (const auto &[key, option] : fixed) {
+    const auto before = saved.find(key), after = now.find(key);
+    const std::string expected = before == saved.end() ? "none" : before->second;
+    const std::string got = after == now.end() ? "none" : after->second;
+    if (expected != got)
+      return makeError(ExitCode::Usage,
+                       fmt::format("{}: {}: expected {}, as in the checkpoint, got {}", option, key,
+                                   expected, got),
+                       "the position in the data counts steps of the same samples; to train on "
+                       "with others, merge the checkpoint into the model (pipe-merge "
+                       "--checkpoint) and begin anew");
+  }
+  return llvm::Error::success();
+}
+
 llvm::Expected<Arguments> readSamples(const std::string &path) {
   llvm::Expected<c10::IValue> value = readValue(path);
   if (!value)

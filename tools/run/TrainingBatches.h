@@ -3,6 +3,7 @@
 
 #include "ir/values/Values.h"
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,14 @@ public:
   int64_t stepsPerEpoch() const;
   /// step: from 0. Throws LibTorch's exceptions.
   std::vector<c10::IValue> batch(int64_t step) const;
+
+  /// How samples are cut, and the place after `steps` steps, for a checkpoint.
+  std::map<std::string, std::string> position(int64_t steps) const;
+  /// Errors: Usage if a checkpoint has other samples or steps than these, whose place would mean
+  /// something else here.
+  llvm::Error checkPosition(const std::map<std::string, std::string> &saved) const;
+  /// Of the order: before the first batch.
+  void setSeed(uint64_t seed) { seed_ = seed; }
 
 private:
   void drawOrder(int64_t epoch) const;

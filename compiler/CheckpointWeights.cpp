@@ -1,0 +1,123 @@
+#include "compiler/CheckpointWeights.h"
+
+#include "ir/TorchError.h"
+#include "ir/checkpoint/ModelState.h"
+#include "ir/checkpoint/Restore.h"
+#include "ir/text/CanonicalText.h"
+#include "ir/values/Values.h"
+
+#include <c10/core/GradMode.h>
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/ir/ir.h>
+
+namespace pipec {
+
+namespace {
+
+const SavedValue *savedUnderAny(const CheckpointValues &values,
+                                const std::vector<std::string> &names) {
+  for (const std::string &name : names)
+    if (const SavedValue *saved = values.find(name))
+      return saved;
+  return nullptr;
+}
+
+llvm::Error notInCheckpoint(const std::string &name) {
+  return makeError(ExitCode::Usage,
+                   fmt::format("checkpoint: {}: expected it in the checkpoint, got none", name),
+                   "pass the model that the checkpoint was trained from");
+}
+
+/// Whether training wrote it.
+bool isParameterOrBuffer(const Attribute &attribute) {
+  return attribute.kind == AttributeKind::Parameter || attribute.kind == AttributeKind::Buffer;
+}
+
+} // namespace
+
+llvm::Expected<CheckpointValues> valuesOf(const std::string &path,
+                                          std::vector<std::string> &warnings) {
+  llvm::Expected<OpenedCheckpoint> checkpoint = someCheckpoint(path, WhichCheckpoint::NewestGood);
+  if (!checkpoint)
+    return checkpoint.takeError();
+  warnings.insert(warnings.end(), checkpoint->warnings.begin(), checkpoint->warnings.end());
+  return CheckpointValues::read(*checkpoint);
+}
+
+llvm::Error fillStages(Relinked &stages, const CheckpointValues &values) {
+  std::vector<std::string> all;
+  std::vector<std::pair<size_t, const SavedValue *>> places; // by attribute
+  Model &model = stages.model;
+  for (size_t i = 0; i < model.attributes.size(); ++i) {
+    const Attribute &attribute = model.attributes[i];
+    std::vector<std::string> names = {attribute.name};
+    names.insert(names.end(), attribute.otherNames.begin(), attribute.otherNames.end());
+    all.insert(all.end(), names.begin(), names.end());
+    const SavedValue *saved = savedUnderAny(values, names);
+    const bool isTensor = attribute.value.isTensor() && attribute.value.toTensor().defined();
+    if (!saved && isParameterOrBuffer(attribute) && isTensor)
+      return notInCheckpoint(attribute.name);
+    if (!saved)
+      continue;
+    if (attribute.kind == AttributeKind::Parameter && isTensor)
+      if (llvm::Error error = checkFits(*saved, attribute.value.toTensor()))
+        return error;
+    if (attribute.value.isNone() != saved->value.isNone())
+      return makeError(ExitCode::Usage,
+                       fmt::format("checkpoint: {}: expected a value of the kind that the artifact "
+                                   "has, {}, got {}",
+                                   attribute.name, attribute.value.type()->annotation_str(),
+                                   saved->value.type()->annotation_str()),
+                       "put the checkpoint into the author's file: --into MODEL.pt");
+    places.emplace_back(i, saved);
+  }
+  if (llvm::Error error = checkNoneIsLeft(values, all))
+    return error;
+  return guardTorchVoid(ExitCode::BadArtifact, "putting the checkpoint into the model", [&] {
+    c10::AutoGradMode noGrad(false);
+    for (const auto &[number, saved] : places) {
+      c10::IValue &value = model.attributes[number].value;
+      const size_t input = model.signature.inputs.size() + number;
+      value = restored(saved->value, value, model.graph->inputs()[input]->type());
+    }
+    stages.lines = canonicalLines(stages.model);
+    for (const Attribute &attribute : stages.model.attributes) {
+      const std::string content = contentText(attribute.value);
+      stages.weights[attribute.name] = attributeLine(attribute.name, attribute.kind, content);
+    }
+  });
+}
+
+llvm::Error fillModel(torch::jit::Module &module, const CheckpointValues &values,
+                      MergeIntoReport &report) {
+  std::vector<std::string> objects, all;
+  std::vector<std::pair<ModelValue, const SavedValue *>> places;
+  for (ModelValue &each : modelState(module, objects)) {
+    all.insert(all.end(), each.names.begin(), each.names.end());
+    const SavedValue *saved = savedUnderAny(values, each.names);
+    if (!saved) {
+      if (each.kind != AttributeKind::Value)
+        report.kept.push_back(each.names.front());
+      continue;
+    }
+    if (each.kind == AttributeKind::Parameter)
+      if (llvm::Error error = checkFits(*saved, each.value.toTensor()))
+        return error;
+    places.emplace_back(std::move(each), saved);
+  }
+  if (llvm::Error error = checkNoneIsLeft(values, all))
+    return error;
+  return guardTorchVoid(ExitCode::BadArtifact, "putting the checkpoint into the model", [&] {
+    c10::AutoGradMode noGrad(false);
+    for (const auto &[each, saved] : places) {
+      report.tensors += each.kind != AttributeKind::Value;
+      const c10::IValue value =
+          restored(saved->value, each.value, typeOfAttribute(module, each.names.front()));
+      if (!value.is(each.value))
+        for (const std::string &name : each.names)
+          setAttribute(module, name, value);
+    }
+  });
+}
+
+} // namespace pipec

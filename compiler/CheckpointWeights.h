@@ -1,0 +1,22 @@
+// The values of a checkpoint in place of those of an artifact or of a model.
+#pragma once
+
+#include "compiler/MergeInto.h"
+#include "ir/artifact/Relink.h"
+#include "ir/checkpoint/CheckpointValues.h"
+
+namespace pipec {
+
+/// Of one checkpoint, or of the newest good one in a directory. Errors: those of someCheckpoint and
+/// CheckpointValues::read.
+llvm::Expected<CheckpointValues> valuesOf(const std::string &path,
+                                          std::vector<std::string> &warnings);
+
+/// Replaces what the checkpoint has. Errors: Usage if it is of another model: a parameter is
+/// missing, or has another shape or dtype.
+llvm::Error fillStages(Relinked &stages, const CheckpointValues &values);
+/// The same for the author's model; the report gets the numbers.
+llvm::Error fillModel(torch::jit::Module &module, const CheckpointValues &values,
+                      MergeIntoReport &report);
+
+} // namespace pipec

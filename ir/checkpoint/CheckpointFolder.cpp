@@ -1,0 +1,305 @@
+#include "ir/checkpoint/CheckpointFolder.h"
+
+#include "ir/artifact/Manifest.h"
+#include "ir/support/CannotRead.h"
+#include "ir/support/Llvm.h"
+#include "ir/support/Version.h"
+#include "ir/support/VersionText.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <cerrno>
+#include <filesystem>
+#include <set>
+#include <sys/file.h>
+
+namespace pipec {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr uint64_t kMaxTextBytes = uint64_t(64) << 20;
+constexpr llvm::StringLiteral kPrefix = "step-";
+
+/// The step of a name that pipec gives; nothing for all others.
+std::optional<int64_t> stepOf(llvm::StringRef name) {
+  int64_t step = 0;
+  if (!name.consume_front(kPrefix) || name.getAsInteger(10, step) || step < 0 ||
+      std::to_string(step) != name.str())
+    return std::nullopt;
+  return step;
+}
+
+bool isOneCheckpoint(const std::string &path) {
+  std::error_code ignored;
+  return fs::exists(path + "/" + kCheckpointTextName, ignored) ||
+         fs::exists(path + "/" + kManifestName, ignored) ||
+         stepOf(fs::path(llvm::StringRef(path).rtrim('/').str()).filename().string());
+}
+
+llvm::Error damaged(const std::string &path, const std::string &what, ExitCode code) {
+  return makeError(code, path + ": " + what,
+                   code == ExitCode::BadArtifact
+                       ? "--resume=auto takes the newest checkpoint that is not damaged"
+                       : "");
+}
+
+llvm::Expected<CheckpointText> readText(const FileHandle &directory,
+                                        std::vector<std::string> &warnings) {
+  llvm::Expected<FileHandle> file = openForReading(directory, kCheckpointTextName);
+  if (!file)
+    return file.takeError();
+  llvm::Expected<std::string> text = readAll(*file, kCheckpointTextName, kMaxTextBytes);
+  if (!text)
+    return text.takeError();
+  return checkpointFromJson(*text, warnings);
+}
+
+/// MANIFEST must list the files that checkpoint.json names, and no others.
+llvm::Error checkFiles(const FileHandle &directory, const std::string &path,
+                       const CheckpointText &text) {
+  llvm::Expected<std::vector<std::string>> names = listDirectory(directory, path);
+  if (!names)
+    return names.takeError();
+  std::set<std::string> expected = {kManifestName, kCheckpointTextName};
+  for (const CheckpointFile &file : text.files)
+    expected.insert(file.name);
+  for (const std::string &name : *names)
+    if (!expected.erase(name))
+      return failf(ExitCode::BadArtifact, "{}: {} does not name it", name, kCheckpointTextName);
+  if (!expected.empty())
+    return failf(ExitCode::BadArtifact, "{}: missing: {} names it", *expected.begin(),
+                 kCheckpointTextName);
+  return llvm::Error::success();
+}
+
+llvm::Error openInto(OpenedCheckpoint &checkpoint) {
+  const std::string &path = checkpoint.directory;
+  std::vector<Finding> findings = checkIntegrity(path);
+  if (!findings.empty()) {
+    const Finding &first = findings.front();
+    return makeError(
+        first.exitCode,
+        first.code == "no-artifact" && first.where == kManifestName
+            ? fmt::format("{}: missing: not a checkpoint, or an unfinished one", kManifestName)
+            : first.message);
+  }
+  llvm::Expected<FileHandle> directory = openDirectory(path);
+  if (!directory)
+    return directory.takeError();
+  std::error_code ignored;
+  if (fs::exists(path + "/plan.json", ignored))
+    return makeError(ExitCode::BadArtifact, "expected a checkpoint, got an artifact");
+  llvm::Expected<CheckpointText> text = readText(*directory, checkpoint.warnings);
+  if (!text)
+    return text.takeError();
+  checkpoint.text = std::move(*text);
+  if (!isSameRelease(checkpoint.text.torchVersion, torchVersion()))
+    checkpoint.warnings.push_back(fmt::format("{}: written with LibTorch {}, this is LibTorch {}: "
+                                              "numbers may differ in their last bits",
+                                              path, checkpoint.text.torchVersion, torchVersion()));
+  return checkFiles(*directory, path, checkpoint.text);
+}
+
+} // namespace
+
+std::string checkpointPath(const std::string &directory, int64_t step) {
+  return fmt::format("{}/{}{}", llvm::StringRef(directory).rtrim('/').str(), kPrefix.str(), step);
+}
+
+llvm::Expected<OpenedCheckpoint> openCheckpoint(const std::string &path) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored))
+    return cannotRead(path, std::make_error_code(std::errc::no_such_file_or_directory),
+                      "pass a directory that pipe-run --checkpoint wrote");
+  OpenedCheckpoint checkpoint;
+  checkpoint.directory = path;
+  llvm::Error error = openInto(checkpoint);
+  if (!error)
+    return checkpoint;
+  ErrorText text = describe(std::move(error));
+  return damaged(path, text.message, text.code);
+}
+
+llvm::Expected<std::vector<int64_t>> checkpointSteps(const std::string &directory) {
+  std::vector<int64_t> steps;
+  std::error_code code;
+  if (!fs::exists(directory, code))
+    return steps;
+  llvm::Expected<FileHandle> opened = openDirectory(directory);
+  if (!opened)
+    return opened.takeError();
+  llvm::Expected<std::vector<std::string>> names = listDirectory(*opened, directory);
+  if (!names)
+    return names.takeError();
+  for (const std::string &name : *names)
+    if (std::optional<int64_t> step = stepOf(name))
+      steps.push_back(*step);
+  llvm::sort(steps);
+  return steps;
+}
+
+llvm::Expected<std::optional<OpenedCheckpoint>> findCheckpoint(const std::string &path,
+                                                               WhichCheckpoint which) {
+  if (isOneCheckpoint(path)) {
+    llvm::Expected<OpenedCheckpoint> one = openCheckpoint(path);
+    if (!one)
+      return one.takeError();
+    return std::optional(std::move(*one));
+  }
+  llvm::Expected<std::vector<int64_t>> steps = checkpointSteps(path);
+  if (!steps)
+    return steps.takeError();
+  std::vector<std::string> warnings;
+  for (int64_t step : llvm::reverse(*steps)) {
+    llvm::Expected<OpenedCheckpoint> one = openCheckpoint(checkpointPath(path, step));
+    if (one) {
+      one->warnings.insert(one->warnings.begin(), warnings.begin(), warnings.end());
+      return std::optional(std::move(*one));
+    }
+    if (which == WhichCheckpoint::Newest)
+      return one.takeError();
+    ErrorText text = describe(one.takeError());
+    if (text.code != ExitCode::BadArtifact) // a disk that cannot be read now, a newer pipec
+      return makeError(text.code, text.message, text.help);
+    warnings.push_back("this checkpoint is damaged and not used: " + text.message);
+  }
+  if (!steps->empty())
+    return makeError(ExitCode::BadArtifact,
+                     fmt::format("{}: expected a checkpoint that is not damaged, got {} damaged; "
+                                 "the newest: {}",
+                                 path, steps->size(), warnings.front()),
+                     "to begin anew, pass another --checkpoint directory");
+  return std::optional<OpenedCheckpoint>();
+}
+
+llvm::Expected<OpenedCheckpoint> someCheckpoint(const std::string &path, WhichCheckpoint which) {
+  llvm::Expected<std::optional<OpenedCheckpoint>> found = findCheckpoint(path, which);
+  if (!found)
+    return found.takeError();
+  if (!*found)
+    return makeError(ExitCode::IO, path + ": expected a checkpoint, got none",
+                     "pass a directory that pipe-run --checkpoint wrote");
+  return std::move(**found);
+}
+
+namespace {
+
+llvm::Error cannotMake(const std::string &path, const std::error_code &code) {
+  return failf(ExitCode::IO, "{}: cannot make the directory: {}", path,
+               systemMessage(code.value()));
+}
+
+/// Where a directory is new its parent is synced, too, or a power failure could take it away.
+llvm::Error makeDirectory(const std::string &path) {
+  std::error_code code;
+  const bool isNew = fs::create_directories(path, code);
+  if (code)
+    return cannotMake(path, code);
+  if (!isNew)
+    return llvm::Error::success();
+  const std::string parent = fs::absolute(path, code).parent_path().string();
+  llvm::Expected<FileHandle> opened = openDirectory(parent);
+  return opened ? sync(*opened, parent) : opened.takeError();
+}
+
+/// Some network file systems cannot lock a directory: then nothing is locked.
+llvm::Expected<FileHandle> lockDirectory(const std::string &path) {
+  llvm::Expected<FileHandle> directory = openDirectory(path);
+  if (!directory || ::flock(directory->get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+    return directory;
+  return makeError(ExitCode::Other, path + ": another process writes a checkpoint there",
+                   "give each training its own --checkpoint directory");
+}
+
+/// Directories that only a process which is gone can have left: who writes has the lock.
+llvm::Error removeLeftOvers(const FileHandle &directory, const std::string &path) {
+  llvm::Expected<std::vector<std::string>> names = listDirectory(directory, path);
+  if (!names)
+    return names.takeError();
+  for (llvm::StringRef name : *names) {
+    auto [target, process] = name.split(".tmp-");
+    if (target.consume_front(".") && stepOf(target) && !process.empty() &&
+        process.find_first_not_of("0123456789-") == llvm::StringRef::npos)
+      removeTree(path + "/" + name.str());
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error moveAside(const std::string &target) {
+  std::string aside = target + ".damaged";
+  std::error_code code;
+  for (int number = 2; fs::exists(fs::symlink_status(aside, code)); ++number)
+    aside = fmt::format("{}.damaged-{}", target, number);
+  fs::rename(target, aside, code);
+  return code ? failf(ExitCode::IO, "{}: cannot rename it to {}: {}", target, aside,
+                      systemMessage(code.value()))
+              : llvm::Error::success();
+}
+
+/// Removes all but the newest checkpoints, of which one was just written. Each gets another name
+/// first, so a process that is killed meanwhile leaves no damaged checkpoint.
+llvm::Error keepNewest(const std::string &directory, size_t keep) {
+  llvm::Expected<std::vector<int64_t>> steps = checkpointSteps(directory);
+  if (!steps)
+    return steps.takeError();
+  for (int64_t step :
+       llvm::drop_begin(llvm::reverse(*steps), std::min<size_t>(keep, steps->size()))) {
+    const std::string path = checkpointPath(directory, step);
+    const std::string away = fmt::format("{}/.{}{}.tmp-0", directory, kPrefix.str(), step);
+    std::error_code code;
+    fs::rename(path, away, code);
+    if (code)
+      return failf(ExitCode::IO, "{}: cannot remove it: {}", path, systemMessage(code.value()));
+    removeTree(away);
+  }
+  return llvm::Error::success();
+}
+
+} // namespace
+
+llvm::Expected<CheckpointWriter> CheckpointWriter::create(const std::string &directory,
+                                                          int64_t step) {
+  const std::string parent = llvm::StringRef(directory).rtrim('/').str();
+  std::error_code ignored;
+  if (isOneCheckpoint(directory))
+    return makeError(
+        ExitCode::Usage,
+        fmt::format("{}: expected a directory of checkpoints, got {}", directory,
+                    fs::exists(parent + "/plan.json", ignored) ? "an artifact" : "one checkpoint"),
+        "pass the directory above it, or another one");
+  if (llvm::Error error = makeDirectory(parent))
+    return std::move(error);
+  llvm::Expected<FileHandle> lock = lockDirectory(parent);
+  if (!lock)
+    return lock.takeError();
+  if (llvm::Error error = removeLeftOvers(*lock, parent))
+    return std::move(error);
+  const std::string target = checkpointPath(parent, step);
+  if (fs::exists(fs::symlink_status(target, ignored))) {
+    llvm::Expected<OpenedCheckpoint> old = openCheckpoint(target);
+    if (old)
+      return makeError(
+          ExitCode::Usage, target + ": expected no checkpoint of this step, got one",
+          "pass another --checkpoint directory, or --resume to continue this training");
+    llvm::consumeError(old.takeError());
+    if (llvm::Error error = moveAside(target))
+      return std::move(error);
+  }
+  llvm::Expected<ArtifactWriter> writer = ArtifactWriter::create(target, /*force=*/false);
+  if (!writer)
+    return writer.takeError();
+  return CheckpointWriter(parent, std::move(*lock), std::move(*writer));
+}
+
+llvm::Error CheckpointWriter::finish(const CheckpointText &text, int64_t keep) {
+  if (llvm::Error error = writer_.write(kCheckpointTextName, toJson(text)))
+    return error;
+  if (llvm::Error error = writer_.writeManifest())
+    return error;
+  if (llvm::Error error = writer_.publish())
+    return error;
+  return keep > 0 ? keepNewest(parent_, static_cast<size_t>(keep)) : llvm::Error::success();
+}
+
+} // namespace pipec

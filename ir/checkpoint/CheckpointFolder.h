@@ -1,0 +1,68 @@
+// The checkpoints of one training on disk: DIR/step-10, DIR/step-20, ... No LibTorch.
+#pragma once
+
+#include "ir/artifact/ArtifactDir.h"
+#include "ir/artifact/SafeFile.h"
+#include "ir/checkpoint/CheckpointText.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pipec {
+
+/// A checkpoint whose bytes agree with its MANIFEST and whose checkpoint.json is valid. Its stage
+/// files are not read yet.
+struct OpenedCheckpoint {
+  std::string directory;
+  CheckpointText text;
+  std::vector<std::string> warnings;
+};
+
+/// One checkpoint. Errors: BadArtifact for anything that is missing, changed or not what
+/// checkpoint.json says; Version; IO.
+llvm::Expected<OpenedCheckpoint> openCheckpoint(const std::string &path);
+
+/// The steps of the checkpoints in a directory, ascending; none if it does not exist. They may be
+/// damaged. Errors: IO.
+llvm::Expected<std::vector<int64_t>> checkpointSteps(const std::string &directory);
+/// DIR/step-10.
+std::string checkpointPath(const std::string &directory, int64_t step);
+
+enum class WhichCheckpoint {
+  Newest,     // a damaged one is an error
+  NewestGood, // damaged ones are passed over, which `warnings` says
+};
+/// The checkpoint to resume from. `path`: one checkpoint, or a directory of checkpoints. Nothing if
+/// the directory has none or does not exist. Errors: those of openCheckpoint; BadArtifact if all
+/// are damaged.
+llvm::Expected<std::optional<OpenedCheckpoint>> findCheckpoint(const std::string &path,
+                                                               WhichCheckpoint which);
+/// The same where there must be one. Errors: also IO if there is none.
+llvm::Expected<OpenedCheckpoint> someCheckpoint(const std::string &path, WhichCheckpoint which);
+
+/// A checkpoint that is being written. Until finish() it is DIR/.step-N.tmp-PID, which is removed
+/// with this object or when a signal ends the process. Each file in it may have another writer;
+/// one closes them all.
+class CheckpointWriter {
+public:
+  /// Makes DIR where it is missing, and removes what killed processes left in it. A damaged
+  /// checkpoint of this step is renamed to step-N.damaged. Errors: Usage if there is a good one of
+  /// this step, or if DIR is an artifact; Other if another process writes a checkpoint there; IO.
+  static llvm::Expected<CheckpointWriter> create(const std::string &directory, int64_t step);
+
+  /// Where the files are written.
+  const std::string &directory() const { return writer_.directory(); }
+  /// Writes checkpoint.json and MANIFEST, syncs everything and renames it to DIR/step-N. After that
+  /// only the `keep` newest checkpoints stay; 0: all. Errors: IO.
+  llvm::Error finish(const CheckpointText &text, int64_t keep);
+
+private:
+  CheckpointWriter(std::string parent, FileHandle lock, ArtifactWriter writer)
+      : parent_(std::move(parent)), lock_(std::move(lock)), writer_(std::move(writer)) {}
+  std::string parent_;
+  FileHandle lock_; // of the directory: released after the writer
+  ArtifactWriter writer_;
+};
+
+} // namespace pipec

@@ -1,0 +1,47 @@
+// The numbers of a checkpoint: one file per stage, a dict that torch.load reads.
+//
+//     {"state": {NAME: tensor or value}, "optimizer": {NAME: {KEY: tensor or number}}}
+#pragma once
+
+#include "ir/checkpoint/CheckpointFolder.h"
+
+#include <ATen/core/ivalue.h>
+
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace pipec {
+
+/// The optimizer's state of one parameter, ascending by key. The keys are those of PyTorch's
+/// optimizers in Python.
+using OptimizerState = std::vector<std::pair<std::string, c10::IValue>>;
+
+/// What is saved of one parameter, buffer or other value.
+struct SavedValue {
+  CheckpointEntry about; // dtype, shape and optimizer are filled by writeSaved()
+  c10::IValue value;
+  OptimizerState optimizer;
+};
+
+/// Writes one file into the directory of a CheckpointWriter, synced, and returns its description.
+/// Any thread. Errors: IO; Usage naming a value that has no form in a file.
+llvm::Expected<CheckpointFile> writeSaved(const std::string &directory, const std::string &name,
+                                          std::vector<SavedValue> values);
+
+/// All that a checkpoint holds. Tensors have memory of their own.
+class CheckpointValues {
+public:
+  /// Reads every file. Errors: IO; BadArtifact for content that is not what checkpoint.json says.
+  static llvm::Expected<CheckpointValues> read(const OpenedCheckpoint &checkpoint);
+
+  const std::vector<SavedValue> &all() const { return values_; }
+  /// By any of its names; null: none.
+  const SavedValue *find(const std::string &name) const;
+
+private:
+  std::vector<SavedValue> values_;
+  std::map<std::string, size_t> byName_;
+};
+
+} // namespace pipec

@@ -1,0 +1,247 @@
+// The checkpoints of a pipeline: one file per stage.
+#include "ir/TorchError.h"
+#include "ir/checkpoint/CheckpointFolder.h"
+#include "ir/checkpoint/Restore.h"
+#include "llvm/ADT/STLExtras.h"
+#include "runtime/PipelineTraining.h"
+#include "runtime/checkpoint/TrainingRecord.h"
+
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <set>
+
+namespace pipec {
+
+namespace {
+
+bool isDefinedTensor(const c10::IValue &value) {
+  return value.isTensor() && value.toTensor().defined();
+}
+
+bool isTensorWeight(const StageAttribute &attribute, const c10::IValue &value) {
+  return (attribute.kind == AttributeKind::Parameter || attribute.kind == AttributeKind::Buffer) &&
+         isDefinedTensor(value);
+}
+
+/// Collects what each stage saves. A tensor of several stages is saved once: a parameter by the
+/// stage that counts in the norm, state by the stage that writes it.
+class StageStates {
+public:
+  explicit StageStates(const PipelineCore &core)
+      : core_(core), plan_(core.artifact.plan), ofStages_(plan_.stages.size()) {}
+
+  llvm::Expected<std::vector<std::vector<SavedValue>>> collect() {
+    for (size_t p = 0; p < plan_.training->parameters.size(); ++p)
+      addTrained(p);
+    for (bool written : {true, false})
+      for (size_t s = 0; s < plan_.stages.size(); ++s)
+        for (size_t a = 0; a < plan_.stages[s].attributes.size(); ++a)
+          if (plan_.stages[s].attributes[a].written == written)
+            if (llvm::Error error = addAttribute(s, a))
+              return std::move(error);
+    return std::move(ofStages_);
+  }
+
+private:
+  void addTrained(size_t number) {
+    const TrainedParameter &parameter = plan_.training->parameters[number];
+    const PortRef owner = plan_.training->owner(number, plan_.stages);
+    SavedValue saved;
+    saved.about.name = parameter.name;
+    saved.about.otherNames = parameter.otherNames;
+    saved.value = core_.executors[owner.stage]->module().attribute(owner.port).toTensor().detach();
+    saved.optimizer = core_.trainings[owner.stage]->optimizerState(owner.port);
+    note(owner.stage, std::move(saved));
+  }
+
+  llvm::Error addAttribute(size_t stage, size_t port) {
+    const StageAttribute &attribute = plan_.stages[stage].attributes[port];
+    const c10::IValue &value = core_.executors[stage]->module().attribute(port);
+    if (attribute.channel || names_.count(attribute.name) ||
+        !(attribute.written || isTensorWeight(attribute, value)))
+      return llvm::Error::success();
+    if (attribute.kind == AttributeKind::Object)
+      return failf(ExitCode::Usage,
+                   "checkpoint: {}: expected state of tensors, numbers, texts and their "
+                   "containers, got an object",
+                   attribute.name);
+    SavedValue saved;
+    saved.about.name = attribute.name;
+    for (const std::string &other : attribute.otherNames)
+      if (!names_.count(other))
+        saved.about.otherNames.push_back(other);
+    saved.about.kind = isTensorWeight(attribute, value) ? attribute.kind : AttributeKind::Value;
+    saved.value = isDefinedTensor(value) ? c10::IValue(value.toTensor().detach()) : value;
+    note(stage, std::move(saved));
+    return llvm::Error::success();
+  }
+
+  void note(size_t stage, SavedValue saved) {
+    names_.insert(saved.about.name);
+    names_.insert(saved.about.otherNames.begin(), saved.about.otherNames.end());
+    ofStages_[stage].push_back(std::move(saved));
+  }
+
+  const PipelineCore &core_;
+  const Plan &plan_;
+  std::vector<std::vector<SavedValue>> ofStages_;
+  std::set<std::string> names_;
+};
+
+/// Finds the place of every value, and fills them when all have one.
+class StageRestore {
+public:
+  StageRestore(PipelineCore &core, const OpenedCheckpoint &checkpoint,
+               const CheckpointValues &values)
+      : core_(core), plan_(core.artifact.plan), checkpoint_(checkpoint), values_(values) {}
+
+  llvm::Error prepare() {
+    for (const TrainedParameter &parameter : plan_.training->parameters)
+      addNames(parameter.name, parameter.otherNames);
+    for (size_t s = 0; s < plan_.stages.size(); ++s)
+      for (size_t a = 0; a < plan_.stages[s].attributes.size(); ++a) {
+        addNames(plan_.stages[s].attributes[a].name, plan_.stages[s].attributes[a].otherNames);
+        if (llvm::Error error = prepareAttribute(s, a))
+          return error;
+      }
+    return checkNoneIsLeft(values_, names_);
+  }
+
+  /// Throws LibTorch's exceptions.
+  void fill() {
+    for (const auto &[stage, port, saved] : places_) {
+      StageModule &module = core_.executors[stage]->module();
+      module.setAttribute(
+          port, restored(saved->value, module.attribute(port), module.attributeType(port)));
+      OptimizerState state = saved->optimizer;
+      for (auto &[key, value] : state)
+        if (value.isTensor()) // copies of a weight have states of their own
+          value = value.toTensor().clone();
+      core_.trainings[stage]->setOptimizerState(port, state);
+    }
+  }
+
+private:
+  struct Place {
+    size_t stage, port;
+    const SavedValue *saved;
+  };
+
+  void addNames(const std::string &name, const std::vector<std::string> &others) {
+    names_.push_back(name);
+    names_.insert(names_.end(), others.begin(), others.end());
+  }
+
+  const SavedValue *find(const StageAttribute &attribute) const {
+    if (const SavedValue *saved = values_.find(attribute.name))
+      return saved;
+    for (const std::string &other : attribute.otherNames)
+      if (const SavedValue *saved = values_.find(other))
+        return saved;
+    return nullptr;
+  }
+
+  llvm::Error prepareAttribute(size_t stage, size_t port) {
+    const StageAttribute &attribute = plan_.stages[stage].attributes[port];
+    const c10::IValue &value = core_.executors[stage]->module().attribute(port);
+    if (attribute.channel || !(attribute.written || isTensorWeight(attribute, value)))
+      return llvm::Error::success();
+    const SavedValue *saved = find(attribute);
+    if (!saved)
+      return missingIn(checkpoint_, attribute.name);
+    if (!attribute.written || attribute.kind == AttributeKind::Parameter) {
+      if (llvm::Error error = checkFits(*saved, value.toTensor()))
+        return error;
+      if (llvm::Error error = checkStateFits(*saved, value.toTensor()))
+        return error;
+    }
+    places_.push_back({stage, port, saved});
+    return llvm::Error::success();
+  }
+
+  PipelineCore &core_;
+  const Plan &plan_;
+  const OpenedCheckpoint &checkpoint_;
+  const CheckpointValues &values_;
+  std::vector<Place> places_;
+  std::vector<std::string> names_;
+};
+
+llvm::Error pipelineInfers(const char *what) {
+  return makeError(ExitCode::Usage,
+                   std::string(what) + ": expected a pipeline with training options, got one "
+                                       "without",
+                   "set PipelineOptions::training");
+}
+
+} // namespace
+
+TrainingRecord Pipeline::Impl::record() {
+  const int64_t planned = std::max<int64_t>(core->artifact.plan.microBatches, 1);
+  return {*core->training, training->rates,           training->skipped, calls,
+          core->data.seed, wanted ? wanted : planned, threadsPerRank};
+}
+
+llvm::Error Pipeline::saveCheckpoint(const std::string &directory,
+                                     const CheckpointOptions &options) {
+  Impl &impl = *impl_;
+  if (!impl.training)
+    return pipelineInfers("a checkpoint");
+  if (llvm::Error error = impl.usableAgain())
+    return error;
+  std::vector<std::vector<SavedValue>> states;
+  if (llvm::Error error =
+          guardTorchError(ExitCode::Other, "collecting a checkpoint", [&]() -> llvm::Error {
+            llvm::Expected<std::vector<std::vector<SavedValue>>> found =
+                StageStates(*impl.core).collect();
+            if (!found)
+              return found.takeError();
+            states = std::move(*found);
+            return llvm::Error::success();
+          }))
+    return error;
+  CheckpointText text = describeTraining(impl.record(), options);
+  llvm::Expected<CheckpointWriter> writer = CheckpointWriter::create(directory, text.step);
+  if (!writer)
+    return writer.takeError();
+  for (size_t s = 0; s < states.size(); ++s) {
+    llvm::Expected<CheckpointFile> file =
+        writeSaved(writer->directory(), fmt::format("stage-{}.pt", s), std::move(states[s]));
+    if (!file)
+      return file.takeError();
+    text.files.push_back(std::move(*file));
+  }
+  return writer->finish(text, options.keep);
+}
+
+llvm::Expected<ResumedTraining> Pipeline::resume(const std::string &path, bool passOverDamaged) {
+  Impl &impl = *impl_;
+  if (!impl.training)
+    return pipelineInfers("a resume");
+  if (llvm::Error error = impl.usableAgain())
+    return std::move(error);
+  llvm::Expected<OpenedCheckpoint> checkpoint =
+      someCheckpoint(path, passOverDamaged ? WhichCheckpoint::NewestGood : WhichCheckpoint::Newest);
+  if (!checkpoint)
+    return checkpoint.takeError();
+  TrainingRecord record = impl.record();
+  llvm::Expected<std::vector<std::string>> differences = compareSettings(checkpoint->text, record);
+  if (!differences)
+    return withContext(differences.takeError(), checkpoint->directory);
+  llvm::Expected<CheckpointValues> values = CheckpointValues::read(*checkpoint);
+  if (!values)
+    return values.takeError();
+  StageRestore places(*impl.core, *checkpoint, *values);
+  if (llvm::Error error = places.prepare())
+    return std::move(error);
+  if (llvm::Error error =
+          guardTorchVoid(ExitCode::BadArtifact, checkpoint->directory + ": restoring", [&] {
+            c10::AutoGradMode noGrad(false);
+            places.fill();
+          }))
+    return std::move(error);
+  return resumeRecord(*checkpoint, record, std::move(*differences));
+}
+
+} // namespace pipec

@@ -1,0 +1,180 @@
+// The checkpoints of a reference: one file.
+#include "ir/TorchError.h"
+#include "ir/checkpoint/CheckpointFolder.h"
+#include "ir/checkpoint/ModelState.h"
+#include "ir/checkpoint/Restore.h"
+#include "llvm/ADT/STLExtras.h"
+#include "runtime/ReferenceTraining.h"
+#include "runtime/checkpoint/TrainingRecord.h"
+
+#include <c10/core/GradMode.h>
+
+#include <unordered_map>
+
+namespace pipec {
+
+namespace {
+
+/// The number of each trained tensor.
+std::unordered_map<const void *, size_t> numbersOf(const ReferenceTraining &training) {
+  std::unordered_map<const void *, size_t> numbers; // only looked up
+  for (size_t i = 0; i < training.tensors.size(); ++i)
+    numbers.emplace(training.tensors[i].tensor.unsafeGetTensorImpl(), i);
+  return numbers;
+}
+
+llvm::Error noForm(const std::string &name) {
+  return failf(ExitCode::Usage,
+               "checkpoint: {}: expected state of tensors, numbers, texts and their containers, "
+               "got an object",
+               name);
+}
+
+std::vector<SavedValue> savedOf(std::vector<ModelValue> values, const ReferenceTraining &training) {
+  const std::unordered_map<const void *, size_t> numbers = numbersOf(training);
+  std::vector<SavedValue> result;
+  for (ModelValue &each : values) {
+    SavedValue saved;
+    saved.about.name = each.names.front();
+    saved.about.otherNames.assign(each.names.begin() + 1, each.names.end());
+    saved.about.kind = each.kind;
+    saved.about.used = false;
+    saved.value = each.value.isTensor() ? c10::IValue(each.value.toTensor().detach()) : each.value;
+    const auto number = each.kind == AttributeKind::Parameter
+                            ? numbers.find(each.value.toTensor().unsafeGetTensorImpl())
+                            : numbers.end();
+    if (number != numbers.end()) {
+      saved.about.used = number->second < training.used.size() && training.used[number->second];
+      if (training.optimizer)
+        saved.optimizer = training.optimizer->state(number->second);
+    }
+    result.push_back(std::move(saved));
+  }
+  return result;
+}
+
+const SavedValue *savedUnderAny(const CheckpointValues &values,
+                                const std::vector<std::string> &names) {
+  for (const std::string &name : names)
+    if (const SavedValue *saved = values.find(name))
+      return saved;
+  return nullptr;
+}
+
+/// What the checkpoint has for each value of the model; null: it stays as it is.
+llvm::Expected<std::vector<const SavedValue *>> placesOf(const std::vector<ModelValue> &values,
+                                                         const CheckpointValues &checkpoint) {
+  std::vector<const SavedValue *> places;
+  std::vector<std::string> names;
+  for (const ModelValue &each : values) {
+    names.insert(names.end(), each.names.begin(), each.names.end());
+    const SavedValue *saved = savedUnderAny(checkpoint, each.names);
+    places.push_back(saved);
+    if (!saved || each.kind != AttributeKind::Parameter)
+      continue;
+    if (llvm::Error error = checkFits(*saved, each.value.toTensor()))
+      return std::move(error);
+    if (llvm::Error error = checkStateFits(*saved, each.value.toTensor()))
+      return std::move(error);
+  }
+  if (llvm::Error error = checkNoneIsLeft(checkpoint, names))
+    return std::move(error);
+  return places;
+}
+
+/// Throws LibTorch's exceptions.
+void fillReference(torch::jit::Module &module, const std::vector<ModelValue> &values,
+                   const std::vector<const SavedValue *> &places, ReferenceTraining &training) {
+  const std::unordered_map<const void *, size_t> numbers = numbersOf(training);
+  training.used.assign(training.tensors.size(), false);
+  training.absent.assign(training.tensors.size(), false);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const ModelValue &each = values[i];
+    const SavedValue *saved = places[i];
+    const auto number = each.kind == AttributeKind::Parameter
+                            ? numbers.find(each.value.toTensor().unsafeGetTensorImpl())
+                            : numbers.end();
+    if (number != numbers.end()) {
+      training.absent[number->second] = !saved;
+      training.used[number->second] = saved && saved->about.used;
+      if (training.optimizer)
+        training.optimizer->setState(number->second, saved ? saved->optimizer : OptimizerState());
+    }
+    if (!saved)
+      continue;
+    const c10::IValue value =
+        restored(saved->value, each.value, typeOfAttribute(module, each.names.front()));
+    if (!value.is(each.value))
+      for (const std::string &name : each.names)
+        setAttribute(module, name, value);
+  }
+}
+
+llvm::Error referenceInfers(const char *what) {
+  return makeError(ExitCode::Usage,
+                   std::string(what) + ": expected a reference that trains, got one that infers",
+                   "call train() first");
+}
+
+} // namespace
+
+TrainingRecord Reference::Impl::record() {
+  return {training->options,    training->rates, training->skipped, calls, options.seed,
+          options.microBatches, threads};
+}
+
+llvm::Error Reference::saveCheckpoint(const std::string &directory,
+                                      const CheckpointOptions &options) {
+  Impl &impl = *impl_;
+  if (!impl.training)
+    return referenceInfers("a checkpoint");
+  std::vector<SavedValue> values;
+  std::vector<std::string> objects;
+  if (llvm::Error error = guardTorchVoid(ExitCode::Other, "collecting a checkpoint", [&] {
+        values = savedOf(modelState(*impl.module, objects), *impl.training);
+      }))
+    return error;
+  if (impl.keepsState && !objects.empty())
+    return noForm(objects.front());
+  CheckpointText text = describeTraining(impl.record(), options);
+  llvm::Expected<CheckpointWriter> writer = CheckpointWriter::create(directory, text.step);
+  if (!writer)
+    return writer.takeError();
+  llvm::Expected<CheckpointFile> file =
+      writeSaved(writer->directory(), "stage-0.pt", std::move(values));
+  if (!file)
+    return file.takeError();
+  text.files.push_back(std::move(*file));
+  return writer->finish(text, options.keep);
+}
+
+llvm::Expected<ResumedTraining> Reference::resume(const std::string &path, bool passOverDamaged) {
+  Impl &impl = *impl_;
+  if (!impl.training)
+    return referenceInfers("a resume");
+  llvm::Expected<OpenedCheckpoint> checkpoint =
+      someCheckpoint(path, passOverDamaged ? WhichCheckpoint::NewestGood : WhichCheckpoint::Newest);
+  if (!checkpoint)
+    return checkpoint.takeError();
+  TrainingRecord record = impl.record();
+  llvm::Expected<std::vector<std::string>> differences = compareSettings(checkpoint->text, record);
+  if (!differences)
+    return withContext(differences.takeError(), checkpoint->directory);
+  llvm::Expected<CheckpointValues> values = CheckpointValues::read(*checkpoint);
+  if (!values)
+    return values.takeError();
+  std::vector<std::string> objects;
+  const std::vector<ModelValue> own = modelState(*impl.module, objects);
+  llvm::Expected<std::vector<const SavedValue *>> places = placesOf(own, *values);
+  if (!places)
+    return places.takeError();
+  if (llvm::Error error =
+          guardTorchVoid(ExitCode::BadArtifact, checkpoint->directory + ": restoring", [&] {
+            c10::AutoGradMode noGrad(false);
+            fillReference(*impl.module, own, *places, *impl.training);
+          }))
+    return std::move(error);
+  return resumeRecord(*checkpoint, record, std::move(*differences));
+}
+
+} // namespace pipec

@@ -1,0 +1,78 @@
+#include "runtime/training/OptimizerState.h"
+
+#include "ir/support/Check.h"
+#include "llvm/ADT/STLExtras.h"
+
+#include <torch/optim/adagrad.h>
+#include <torch/optim/rmsprop.h>
+#include <torch/optim/sgd.h>
+
+namespace pipec {
+
+namespace optim = torch::optim;
+
+namespace {
+
+void addTensor(OptimizerState &state, const char *key, const at::Tensor &tensor) {
+  if (tensor.defined())
+    state.emplace_back(key, tensor);
+}
+
+at::Tensor tensorOrNone(const OptimizerState &state, llvm::StringRef key) {
+  for (const auto &[name, value] : state)
+    if (name == key)
+      return value.toTensor();
+  return at::Tensor();
+}
+
+} // namespace
+
+const c10::IValue &valueOf(const OptimizerState &state, llvm::StringRef key) {
+  const auto found = llvm::find_if(state, [&](const auto &entry) { return entry.first == key; });
+  TORCH_CHECK(found != state.end(), "expected ", key.str(), " of the optimizer, got none");
+  return found->second;
+}
+
+OptimizerState stateOf(const std::string &name, const optim::OptimizerParamState &state) {
+  OptimizerState saved;
+  if (name == "sgd") {
+    addTensor(saved, "momentum_buffer",
+              static_cast<const optim::SGDParamState &>(state).momentum_buffer());
+  } else if (name == "rmsprop") {
+    const auto &own = static_cast<const optim::RMSpropParamState &>(state);
+    addTensor(saved, "grad_avg", own.grad_avg());
+    addTensor(saved, "momentum_buffer", own.momentum_buffer());
+    addTensor(saved, "square_avg", own.square_avg());
+    saved.emplace_back("step", own.step());
+  } else {
+    PIPEC_ASSERT(name == "adagrad", "an optimizer of the table");
+    const auto &own = static_cast<const optim::AdagradParamState &>(state);
+    saved.emplace_back("step", own.step());
+    addTensor(saved, "sum", own.sum());
+  }
+  return saved;
+}
+
+std::unique_ptr<optim::OptimizerParamState> paramStateOf(const std::string &name,
+                                                         const OptimizerState &state) {
+  if (name == "sgd") {
+    auto own = std::make_unique<optim::SGDParamState>();
+    own->momentum_buffer(valueOf(state, "momentum_buffer").toTensor());
+    return own;
+  }
+  if (name == "rmsprop") {
+    auto own = std::make_unique<optim::RMSpropParamState>();
+    own->step(valueOf(state, "step").toInt());
+    own->square_avg(valueOf(state, "square_avg").toTensor());
+    own->momentum_buffer(tensorOrNone(state, "momentum_buffer"));
+    own->grad_avg(tensorOrNone(state, "grad_avg"));
+    return own;
+  }
+  PIPEC_ASSERT(name == "adagrad", "an optimizer of the table");
+  auto own = std::make_unique<optim::AdagradParamState>();
+  own->step(valueOf(state, "step").toInt());
+  own->sum(valueOf(state, "sum").toTensor());
+  return own;
+}
+
+} // namespace pipec

@@ -1,0 +1,193 @@
+#include "tools/run/TrainCheckpoints.h"
+
+#include "ir/checkpoint/CheckpointFolder.h"
+#include "tools/cli/CommandLine.h"
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace pipec {
+
+namespace cl = llvm::cl;
+namespace fs = std::filesystem;
+
+namespace {
+
+cl::OptionCategory checkpointCategory("checkpoints");
+StringOption
+    checkpointOption("checkpoint",
+                     cl::desc("with --train: write checkpoints DIR/step-N, one after the last "
+                              "step and when a signal ends the run"),
+                     cl::value_desc("DIR"), cl::cat(checkpointCategory));
+IntegerOption everyOption("checkpoint-every",
+                          cl::desc("with --checkpoint: one after each N-th step, too"),
+                          cl::value_desc("N"), cl::cat(checkpointCategory));
+IntegerOption
+    keepOption("keep",
+               cl::desc("with --checkpoint: keep the N newest, and remove older ones when a "
+                        "new one is complete (default: all)"),
+               cl::value_desc("N"), cl::cat(checkpointCategory));
+StringOption
+    resumeOption("resume", cl::ValueOptional,
+                 cl::desc("with --train: continue from a checkpoint: DIR or the newest one in "
+                          "it (default: that of --checkpoint); auto: the newest good one of "
+                          "--checkpoint, or step 0 if there is none"),
+                 cl::value_desc("DIR|auto"), cl::cat(checkpointCategory));
+
+/// Set by a launcher that starts a job again: torchrun, Slurm.
+bool isRestarted() {
+  for (const char *name : {"TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT"})
+    if (const char *text = std::getenv(name)) {
+      int64_t count = 0;
+      if (!llvm::StringRef(text).getAsInteger(10, count) && count > 0)
+        return true;
+    }
+  return false;
+}
+
+bool isAuto() {
+  return resumeOption == "auto" ||
+         (!given(resumeOption) && given(checkpointOption) && isRestarted());
+}
+
+} // namespace
+
+std::vector<const cl::Option *> TrainCheckpoints::options() {
+  return {&checkpointOption, &everyOption, &keepOption, &resumeOption};
+}
+
+llvm::Error TrainCheckpoints::checkOptions() {
+  for (const IntegerOption *option : {&everyOption, &keepOption}) {
+    if (given(*option) && !given(checkpointOption))
+      return failf(ExitCode::Usage, "{}: expected --checkpoint with it, got none",
+                   spelledOption(option->ArgStr));
+    if (given(*option) && *option < 1)
+      return failf(ExitCode::Usage, "{}: expected at least 1, got {}",
+                   spelledOption(option->ArgStr), option->getValue().value);
+  }
+  if (given(resumeOption) && (resumeOption.empty() || resumeOption == "auto") &&
+      !given(checkpointOption))
+    return makeError(ExitCode::Usage,
+                     "--resume: expected a directory or --checkpoint with it, got none",
+                     "pass --resume=DIR");
+  return llvm::Error::success();
+}
+
+/// What this run writes must not stand among checkpoints of another one.
+llvm::Error TrainCheckpoints::refuseOthers() const {
+  llvm::Expected<std::vector<int64_t>> steps = checkpointSteps(checkpointOption);
+  if (!steps)
+    return steps.takeError();
+  if (steps->empty())
+    return llvm::Error::success();
+  if (!resumed_)
+    return makeError(ExitCode::Usage,
+                     fmt::format("--checkpoint: {}: expected no checkpoint there, got one of step "
+                                 "{}",
+                                 checkpointOption.getValue(), steps->back()),
+                     "pass --resume to continue that training, or another directory");
+  std::error_code ignored;
+  const fs::path parent = fs::path(llvm::StringRef(resumed_->path).rtrim('/').str()).parent_path();
+  const bool isOwn =
+      fs::equivalent(parent.empty() ? "." : parent, checkpointOption.getValue(), ignored);
+  for (int64_t step : *steps) {
+    if (isOwn && step <= resumed_->step)
+      continue;
+    llvm::Expected<OpenedCheckpoint> other = openCheckpoint(checkpointPath(checkpointOption, step));
+    if (other)
+      return makeError(ExitCode::Usage,
+                       fmt::format("--checkpoint: {}: expected no checkpoint {}, got one of step "
+                                   "{}",
+                                   checkpointOption.getValue(),
+                                   isOwn ? fmt::format("after step {}", resumed_->step)
+                                         : std::string("of another training"),
+                                   step),
+                       "pass another directory");
+    llvm::consumeError(other.takeError());
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error TrainCheckpoints::resumeFrom(const std::string &path, bool passOverDamaged,
+                                         TrainingBatches &batches, std::optional<uint64_t> seed) {
+  llvm::Expected<ResumedTraining> resumed = trainer_.resume(path, passOverDamaged);
+  if (!resumed)
+    return withContext(resumed.takeError(), "--resume");
+  for (const std::string &warning : resumed->warnings)
+    printWarning(warning);
+  if (seed && *seed != resumed->seed)
+    return makeError(
+        ExitCode::Usage,
+        fmt::format("--seed: expected {}, that of the checkpoint, got {}", resumed->seed, *seed),
+        "leave it out: a resume takes the seed of the checkpoint");
+  if (llvm::Error error = batches.checkPosition(resumed->program))
+    return error;
+  batches.setSeed(resumed->seed);
+  for (const std::string &difference : resumed->differences)
+    printWarning(difference);
+  printNote(fmt::format("continuing after step {} from {}", resumed->step, resumed->path));
+  resumed_ = std::move(*resumed);
+  return llvm::Error::success();
+}
+
+llvm::Expected<int64_t> TrainCheckpoints::begin(TrainingBatches &batches,
+                                                std::optional<uint64_t> seed) {
+  if (isAuto()) {
+    llvm::Expected<std::vector<int64_t>> steps = checkpointSteps(checkpointOption);
+    if (!steps)
+      return steps.takeError();
+    if (steps->empty())
+      printNote(checkpointOption + " has no checkpoint yet: starting at step 0");
+    else if (llvm::Error error = resumeFrom(checkpointOption, true, batches, seed))
+      return std::move(error);
+  } else if (given(resumeOption)) {
+    if (llvm::Error error = resumeFrom(resumeOption.empty() ? checkpointOption : resumeOption,
+                                       false, batches, seed))
+      return std::move(error);
+  }
+  const int64_t first = resumed_ ? resumed_->step : 0;
+  if (!given(checkpointOption))
+    return first;
+  if (llvm::Error error = refuseOthers())
+    return std::move(error);
+  // Now, and not after hours of training.
+  llvm::Expected<CheckpointWriter> trial = CheckpointWriter::create(checkpointOption, first + 1);
+  if (!trial)
+    return withContext(trial.takeError(), "--checkpoint");
+  stop_.emplace("stopping after this step, with a checkpoint; the same signal again stops at once");
+  return first;
+}
+
+llvm::Error TrainCheckpoints::afterStep(int64_t done, int64_t count,
+                                        const TrainingBatches &batches) {
+  if (!given(checkpointOption))
+    return llvm::Error::success();
+  const bool isAsked = stop_->isAsked();
+  if (done == count || isAsked || (given(everyOption) && done % everyOption == 0)) {
+    CheckpointOptions options;
+    options.keep = given(keepOption) ? keepOption.getValue().value : 0;
+    options.program = batches.position(done);
+    if (llvm::Error error = trainer_.saveCheckpoint(checkpointOption, options))
+      return withContext(std::move(error), "--checkpoint");
+    printNote("wrote " + checkpointPath(checkpointOption, done));
+  }
+  if (isAsked && done < count)
+    stop_->end();
+  return llvm::Error::success();
+}
+
+void TrainCheckpoints::note(llvm::json::Object &options) const {
+  if (given(checkpointOption))
+    options["checkpoint"] = checkpointOption.getValue();
+  if (given(everyOption))
+    options["checkpoint_every"] = everyOption.getValue().value;
+  if (given(keepOption))
+    options["keep"] = keepOption.getValue().value;
+  if (!resumed_)
+    return;
+  options["resume"] = resumed_->path;
+  options["resumed_after_step"] = resumed_->step;
+  options["seed"] = static_cast<int64_t>(resumed_->seed);
+}
+
+} // namespace pipec
