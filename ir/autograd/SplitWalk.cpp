@@ -125,6 +125,11 @@ void SplitWalk::divideEdges(const Graph &graph, const std::vector<bool> &behind)
     }
 }
 
+size_t SplitWalk::readersOf(const ag::Edge &edge) const {
+  const auto found = users_.find(edge.function.get());
+  return found == users_.end() ? 0 : found->second.size();
+}
+
 std::vector<at::Tensor> SplitWalk::walkToInputs(StartNode::Roots roots) {
   ag::edge_list wanted = inputs_;
   for (Middle &middle : middles_) {

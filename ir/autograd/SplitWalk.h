@@ -35,6 +35,9 @@ public:
   /// Why the parts cannot be walked one after the other; empty: they can.
   const std::string &whyWhole() const { return whyWhole_; }
 
+  /// How many operators read what enters at `edge`, in one run: more than one in a loop.
+  size_t readersOf(const torch::autograd::Edge &edge) const;
+
   /// I: gradients at `inputs`. Throws LibTorch's exceptions. Afterwards what only I reads is free.
   std::vector<at::Tensor> walkToInputs(StartNode::Roots roots);
   /// W: gradients at `weights`, undefined where none arrives. Throws LibTorch's exceptions.

@@ -229,6 +229,12 @@ std::string StageTape::whyWhole() const {
       llvm::append_range(outputs, port);
     split_.emplace(outputs, inputEdges(), weightEdges());
   }
+  // In a loop the engine adds the uses of one round before those of the next.
+  for (const Weight &weight : weights_)
+    if (weight.uses.size() > 1)
+      for (const GradLeaf &use : weight.uses)
+        if (split_->readersOf(use.edge) > 1)
+          return "one use of a weight feeds several operators";
   return split_->whyWhole();
 }
 

@@ -56,6 +56,22 @@ class Twice(nn.Module):
         return mse(self.a(torch.tanh(self.a(x))))
 
 
+class Rounds(nn.Module):
+    """A weight at two places of a loop, in a stage whose inputs have no gradient."""
+
+    def __init__(self, width: int = 8):
+        super().__init__()
+        self.a, self.b = nn.Linear(width, width), nn.Linear(width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        done = 0
+        while done < int(x.size(0) > 1) + 4:
+            x = x + 0.25 * torch.tanh(self.a(x))
+            x = x + 0.5 * torch.sin(self.a(x))
+            done += 1
+        return mse(self.b(x))
+
+
 class Recurrent(nn.Module):
     def __init__(self, width: int = 8):
         super().__init__()
@@ -166,6 +182,11 @@ class Training(e2e.Case):
         count, report = self.trained(*model, "--at", "b")
         self.assertEqual(count, 4)
         self.assertEqual(self.wholeStages(report), ["stage 1 cannot split its backward: one use of a weight feeds several operators"])
+
+    def testAWeightTwiceInALoop(self):
+        count, report = self.trained(*self.saved(Rounds, torch.randn(4, 8)), "--at", "b")
+        self.assertEqual(count, 4)
+        self.assertEqual(self.wholeStages(report), ["stage 0 cannot split its backward: one use of a weight feeds several operators"])
 
     def testListsOfWeights(self):
         x = torch.randn(4, 5, 8)
