@@ -4,7 +4,6 @@
 #include "compiler/Import.h"
 #include "compiler/Progress.h"
 #include "ir/batch/Discovery.h"
-#include "ir/batch/SizeTrial.h"
 
 namespace pipec {
 
@@ -17,8 +16,8 @@ struct ExampleRun {
   std::vector<std::vector<c10::IValue>> leaves; // of each call
 };
 
-/// Runs the model in normal form on inputs of other sizes.
-using RunNormalForm = llvm::function_ref<NormalFormRun(llvm::ArrayRef<c10::IValue>)>;
+/// Whether all decisions that were taken from the example also hold for these inputs.
+using DecidesAlike = llvm::function_ref<bool(llvm::ArrayRef<c10::IValue>)>;
 
 /// What running the source showed.
 struct ExampleStudy {
@@ -41,7 +40,7 @@ struct ExampleChoices {
 /// Usage for an example that the model refuses or computes in another way than the first one.
 llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode &mode,
                                        Model &model, const std::vector<Values> &examples,
-                                       const ExampleChoices &choices, RunNormalForm runNormalForm,
+                                       const ExampleChoices &choices, DecidesAlike decidesAlike,
                                        const ProgressCallback &progress = {});
 
 /// Adds to an error of running the model on `inputs` the batch size that the model's constants fix,
