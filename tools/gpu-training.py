@@ -34,7 +34,10 @@ def train(bin, what, batch, device, grads, *options, steps=2):
     """Milliseconds of a step, and the report."""
     out = run(f"{bin}/pipe-run", what, "--train", "--inputs", batch, "--microbatches", 4, "--device", device, "--optimizer", "adamw,lr=0.001",
               "--clip-norm", 1, "--steps", steps, "--emit-grads", grads, "--force", "--json", *options)
-    lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    lines, at = [], 0
+    while (at := out.find("{", at)) >= 0:  # one document per step, and the report
+        document, at = json.JSONDecoder().raw_decode(out, at)
+        lines.append(document)
     times = [line["step_ms"] for line in lines if "step" in line and isinstance(line.get("step_ms"), (int, float))]
     return statistics.median(times[WARMUP:] or times), lines[-1]
 
@@ -75,7 +78,7 @@ def main(bin, work, device="cuda:0"):
             what = f"  {name:11} {stages} stages{', recomputed' if recompute == 'always' else '':13}"
             try:
                 print(f"{what} {check(bin, work, device, name, model, batch, stages, recompute)}", flush=True)
-            except RuntimeError as error:
+            except (RuntimeError, KeyError, ValueError) as error:
                 failed += 1
                 print(f"{what} FAILED: {error}", flush=True)
     return 1 if failed else 0
