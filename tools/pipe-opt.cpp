@@ -237,7 +237,8 @@ llvm::Expected<ExitCode> run() {
   text.digests = printDigests;
   bool first = true;
   for (ParsedModel &parsed : models) {
-    bool changed = TRY(manager.run(parsed.model));
+    if (llvm::Error error = manager.run(parsed.model).takeError())
+      return std::move(error);
     text.notes = &parsed.notes;
     std::string out = TRY(toText(parsed.model, text));
     toStdout() << (first ? "" : "# -----\n") << out;
