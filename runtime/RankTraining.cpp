@@ -320,8 +320,8 @@ llvm::Error RankTraining::norm(const Step &step,
     if (device().hasStreams()) {
       total_ = normOf(numbers_);
       isFinite_ = allFinite(numbers_);
-    } else if (llvm::Error error = decide(data)) {
-      return error;
+    } else if (llvm::Error failed = decide(data)) {
+      return failed;
     }
     if (!skips_ && data.clipNorm > 0)
       clip(gradients, data);

@@ -278,10 +278,10 @@ llvm::Expected<TrainedStep> Reference::stepOnce(BatchParts &parts, StepStats *st
           divideGradients(training.gradients, count);
         if (training.rates.optimizer)
           for (size_t i = 0; i < training.gradients.size(); ++i)
-            if (llvm::Error error =
+            if (llvm::Error sparse =
                     checkSparse(training.gradients[i], whatNeedsDense(*training.rates.optimizer),
                                 training.tensors[i].names.front()))
-              return error;
+              return sparse;
         StepNumbers numbers;
         for (size_t k = 0; k < losses.size(); ++k)
           if (!isFiniteNumber(losses[k]))

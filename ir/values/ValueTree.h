@@ -2,7 +2,6 @@
 #pragma once
 
 #include "ir/support/Failure.h"
-#include "ir/support/Try.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
@@ -94,9 +93,11 @@ public:
   /// The elements of a tensor of the dtype T: float, double, integers of 8 to 64 bits. uint8_t also
   /// reads a tensor of booleans.
   template <typename T> llvm::Expected<std::vector<T>> elementsAt(llvm::StringRef path) const {
-    TensorView view = TRY(tensorOfDtype(path, dtypeName<T>()));
-    std::vector<T> elements(view.bytes / sizeof(T));
-    if (llvm::Error error = copyTensor(path, elements.data(), view.bytes))
+    llvm::Expected<TensorView> view = tensorOfDtype(path, dtypeName<T>());
+    if (!view)
+      return view.takeError();
+    std::vector<T> elements(view->bytes / sizeof(T));
+    if (llvm::Error error = copyTensor(path, elements.data(), view->bytes))
       return std::move(error);
     return elements;
   }

@@ -83,7 +83,8 @@ TEST(RootScale, CountsSamples) {
   EXPECT_EQ(mean[1].item<float>(), 0.25f);
   EXPECT_EQ(rootScales({3, 1}, LossReduction::Sum)[0].item<float>(), 1.f);
   const std::vector<at::Tensor> losses = {at::scalar_tensor(2.0), at::scalar_tensor(4.0)};
-  EXPECT_EQ(totalLoss(losses, mean), 2.5);
+  EXPECT_EQ(totalLoss(losses, mean, std::nullopt), 2.5);
+  EXPECT_EQ(totalLoss(losses, rootScalesOfSums(2), 4), 1.5); // sums over four counts
 }
 
 TEST(StepNumbers, TheFirstThatIsNotFiniteIsNamed) {
