@@ -3,6 +3,7 @@
 #include "ir/artifact/Discharge.h"
 #include "ir/artifact/StageModule.h"
 #include "ir/schedule/Program.h"
+#include "ir/support/Error.h"
 #include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "llvm/ADT/STLExtras.h"

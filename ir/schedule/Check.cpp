@@ -7,6 +7,7 @@
 #include "ir/schedule/ProgramText.h"
 #include "ir/schedule/check/BoundedRun.h"
 #include "ir/schedule/check/RankReader.h"
+#include "ir/support/Error.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <map>

@@ -1,5 +1,7 @@
 #include "ir/schedule/FitCheck.h"
 
+#include "ir/support/Error.h"
+
 namespace pipec {
 namespace {
 

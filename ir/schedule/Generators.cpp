@@ -1,6 +1,7 @@
 #include "ir/schedule/Generators.h"
 
 #include "ir/schedule/generators/All.h"
+#include "ir/support/Error.h"
 #include "ir/support/Words.h"
 #include "llvm/ADT/STLExtras.h"
 

@@ -1,6 +1,7 @@
 #include "ir/schedule/NamedSchedule.h"
 
 #include "ir/schedule/Generators.h"
+#include "ir/support/Error.h"
 
 namespace pipec {
 

@@ -17,6 +17,7 @@
 #include "ir/schedule/ProgramText.h"
 
 #include "ir/schedule/Program.h"
+#include "ir/support/Error.h"
 #include "ir/support/Llvm.h"
 #include "llvm/ADT/StringExtras.h"
 

@@ -1,5 +1,6 @@
 #include "ir/schedule/Schedule.h"
 
+#include "ir/support/Error.h"
 #include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"

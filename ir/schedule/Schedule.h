@@ -2,7 +2,7 @@
 // PyTorch reads and writes.
 #pragma once
 
-#include "ir/support/Error.h"
+#include "ir/support/Failure.h"
 
 #include <cstdint>
 #include <string>

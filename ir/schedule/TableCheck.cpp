@@ -1,5 +1,6 @@
 #include "ir/schedule/TableCheck.h"
 
+#include "ir/support/Error.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <array>

@@ -1,6 +1,7 @@
 #include "ir/schedule/Timing.h"
 
 #include "ir/schedule/TableCheck.h"
+#include "ir/support/Error.h"
 #include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 

@@ -1,5 +1,6 @@
 #include "ir/schedule/TorchComms.h"
 
+#include "ir/support/Error.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <map>

@@ -9,6 +9,7 @@
 //              cost and at the 12 cost sets
 #include "ir/schedule/Generators.h"
 #include "ir/schedule/TableCheck.h"
+#include "ir/support/Error.h"
 #include "ir/support/Llvm.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"

@@ -1,5 +1,6 @@
 #include "tools/report/ScheduleSvg.h"
 
+#include "ir/support/Error.h"
 #include "llvm/ADT/STLExtras.h"
 #include "tools/report/Markup.h"
 

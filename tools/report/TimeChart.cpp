@@ -1,5 +1,6 @@
 #include "tools/report/TimeChart.h"
 
+#include "ir/support/Error.h"
 #include "tools/report/Table.h"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 #include "tools/report/Timeline.h"
 
+#include "ir/support/Error.h"
 #include "ir/support/Try.h"
 
 #include <map>

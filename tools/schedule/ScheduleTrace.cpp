@@ -1,5 +1,6 @@
 #include "tools/schedule/ScheduleTrace.h"
 
+#include "ir/support/Error.h"
 #include "tools/report/TraceEvents.h"
 
 #include <map>

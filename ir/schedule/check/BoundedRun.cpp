@@ -1,6 +1,7 @@
 #include "ir/schedule/check/BoundedRun.h"
 
 #include "ir/schedule/check/RankReader.h"
+#include "ir/support/Error.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <deque>

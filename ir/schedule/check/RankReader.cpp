@@ -1,6 +1,7 @@
 #include "ir/schedule/check/RankReader.h"
 
 #include "ir/schedule/ProgramText.h"
+#include "ir/support/Error.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace pipec {

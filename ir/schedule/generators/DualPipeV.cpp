@@ -8,6 +8,7 @@
 // W takes the weight gradient that has waited longest.
 #include "ir/schedule/generators/All.h"
 #include "ir/support/Check.h"
+#include "ir/support/Error.h"
 
 #include <array>
 #include <deque>

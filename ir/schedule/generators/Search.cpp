@@ -1,5 +1,6 @@
 #include "ir/schedule/generators/Search.h"
 
+#include "ir/support/Error.h"
 #include "ir/support/Quantities.h"
 #include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
