@@ -53,8 +53,12 @@ llvm::Error Pipeline::Impl::runBatches(std::vector<BatchParts> &batches, StepSta
       return error;
     data.isLast = b + 1 == batches.size();
     const std::vector<c10::IValue> first = data.inputs[data.first];
+    if (llvm::Error error = finishDevices()) // the caller's work on them may have made the inputs
+      return error;
     const auto start = std::chrono::steady_clock::now();
     if (llvm::Error error = runStep(first))
+      return error;
+    if (llvm::Error error = finishDevices())
       return error;
     StepStats one;
     measure(one, (std::chrono::steady_clock::now() - start) / std::chrono::nanoseconds(1));
