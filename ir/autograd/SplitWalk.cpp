@@ -70,12 +70,14 @@ SplitWalk::SplitWalk(const ag::edge_list &outputs, const ag::edge_list &inputs,
 
 void SplitWalk::findMiddles(const Graph &graph, const std::vector<bool> &onWay) {
   constexpr size_t kNever = ~size_t(0);
+  readers_.assign(weights_.size(), 0);
   std::vector<bool> behind(graph.nodes.size()), isMiddle(graph.nodes.size());
   std::vector<size_t> seenBy(graph.nodes.size(), kNever); // the last weight that came through
   for (size_t k = 0; k < weights_.size(); ++k) {
     const std::optional<size_t> start = graph.find(weights_[k]);
     if (!start)
       continue;
+    readers_[k] = graph.usersOf(*start).size();
     if (onWay[*start]) { // the weight is an output
       whyWhole_ = "a weight is a result of the stage";
       return;
@@ -123,11 +125,6 @@ void SplitWalk::divideEdges(const Graph &graph, const std::vector<bool> &behind)
       middle.toInputs.push_back(isWeight ? ag::Edge() : edge);
       middle.toWeights.push_back(isWeight ? edge : ag::Edge());
     }
-}
-
-size_t SplitWalk::readersOf(const ag::Edge &edge) const {
-  const auto found = users_.find(edge.function.get());
-  return found == users_.end() ? 0 : found->second.size();
 }
 
 std::vector<at::Tensor> SplitWalk::walkToInputs(StartNode::Roots roots) {

@@ -35,8 +35,9 @@ public:
   /// Why the parts cannot be walked one after the other; empty: they can.
   const std::string &whyWhole() const { return whyWhole_; }
 
-  /// How many operators read what enters at `edge`, in one run: more than one in a loop.
-  size_t readersOf(const torch::autograd::Edge &edge) const;
+  /// How many operators of the run read a weight by this number of its edge: more than one in a
+  /// loop.
+  size_t readersOf(size_t weight) const { return readers_[weight]; }
 
   /// I: gradients at `inputs`. Throws LibTorch's exceptions. Afterwards what only I reads is free.
   std::vector<at::Tensor> walkToInputs(StartNode::Roots roots);
@@ -72,6 +73,7 @@ private:
   };
 
   torch::autograd::edge_list inputs_, weights_;
+  std::vector<size_t> readers_; // per weight
   std::vector<NodePtr> others_; // what only I walks through
   std::vector<Middle> middles_;
   std::string whyWhole_;

@@ -102,6 +102,12 @@ EnteredWeights::EnteredWeights(llvm::ArrayRef<TapedAttribute> attributes, Weight
   }
 }
 
+static bool isSameView(const at::Tensor &a, const at::Tensor &b) {
+  return a.has_storage() && b.has_storage() && a.is_alias_of(b) &&
+         a.storage_offset() == b.storage_offset() && a.sizes() == b.sizes() &&
+         a.strides() == b.strides();
+}
+
 bool EnteredWeights::fits(llvm::ArrayRef<TapedAttribute> attributes, WeightUses uses) const {
   if (!isReusable_ || uses != kind_ || attributes.size() != trained_.size())
     return false;
@@ -110,6 +116,11 @@ bool EnteredWeights::fits(llvm::ArrayRef<TapedAttribute> attributes, WeightUses 
     const bool isSame = value.isTensor() && value.toTensor().is_same(trained_[a]);
     if (isTrained(value) != trained_[a].defined() || (trained_[a].defined() && !isSame) ||
         countTensors(value) != tensorsIn_[a])
+      return false;
+    // A tensor may have been given other memory since.
+    if (trained_[a].defined() && !llvm::all_of(entered_[a], [&](const c10::IValue &alias) {
+          return isSameView(alias.toTensor(), value.toTensor());
+        }))
       return false;
   }
   return llvm::all_of(aliases_, [](const std::pair<at::Tensor, ag::Edge> &alias) {
@@ -230,11 +241,11 @@ std::string StageTape::whyWhole() const {
     split_.emplace(outputs, inputEdges(), weightEdges());
   }
   // In a loop the engine adds the uses of one round before those of the next.
-  for (const Weight &weight : weights_)
-    if (weight.uses.size() > 1)
-      for (const GradLeaf &use : weight.uses)
-        if (split_->readersOf(use.edge) > 1)
-          return "one use of a weight feeds several operators";
+  size_t edge = 0;
+  for (const EnteredWeights::Weight &weight : weights_->weights_)
+    for (size_t use = 0; use < weight.uses.size(); ++use, ++edge)
+      if (weight.uses.size() > 1 && split_->readersOf(edge) > 1)
+        return "one use of a weight feeds several operators";
   return split_->whyWhole();
 }
 

@@ -13,8 +13,9 @@ bool mayRunForEverAtOtherSizes(const torch::jit::Node *node) {
     const std::optional<c10::IValue> rounds = torch::jit::toIValue(node->input(0));
     return rounds && rounds->isInt() && rounds->toInt() == std::numeric_limits<int64_t>::max();
   }
+  const std::string ns = kind.ns().toUnqualString();
   if (!kind.is_aten() && !kind.is_prim())
-    return std::string(kind.ns().toUnqualString()) != "quantized";
+    return ns != "quantized" && ns != "pipec";
   const std::string name = kind.toUnqualString();
   if (name != "remainder" && name != "fmod" && name != "mod" && name != "__modulo__")
     return false;

@@ -55,7 +55,7 @@ public:
     for (size_t r = 0; r < program_.ranks.size(); ++r)
       for (size_t i = 0; i < program_.ranks[r].size(); ++i)
         if (const Op &op = program_.ranks[r][i]; op.kind == OpKind::Send)
-          sent[messageOf(op)] = {firstPid + r, times[r][i].end};
+          sent[messageOf(op)] = {firstPid + r, times[r][i].start};
     for (size_t r = 0; r < program_.ranks.size(); ++r) {
       const size_t pid = firstPid + r;
       events_.process(pid, fmt::format("rank {}{}", r, suffix), 2 * r + place);
