@@ -152,8 +152,8 @@ class Checkpoints(e2e.Case):
         _, model = self.everything()
         run = ["--data", "data.pt", "--batch", 10, "--shuffle", "--microbatches", 2, "--optimizer", "adamw,lr=0.01"]
         expected = self.straight("m.pipe", *run)
-        self.sameBits({name: expected[name] for name in expected}, {name: value for name, value in self.straight(model, *run, name="unsplit").items()
-                                                                      if name in expected}, "the reference itself")
+        unsplit = self.straight(model, *run, name="unsplit")
+        self.sameBits(expected, {name: unsplit[name] for name in expected}, "the reference itself")
         for number in (2, 4):
             self.pipec(0, "pipe-compile", model, "--train", "--stages", number, "--inputs", "micro.pt", "--schedule", "1f1b", "-o", f"{number}.pipe", "--force")
         shapes = [("m.pipe", "whole/step-4", ["--schedule", "gpipe"]), ("2.pipe", "whole/step-4", []), ("4.pipe", "whole/step-4", ["--schedule", "interleaved-1f1b"]),
@@ -255,7 +255,7 @@ class Checkpoints(e2e.Case):
             self.refused(USAGE, ["a.weight: expected float32[7, 6], as in the model, got float32[6, 6]", "help: pass the model"], "pipe-run", what, "--train", *run,
                          "--steps", 6, "--resume=c")
         for what in self.saved(lambda: Other(6), *data, 2, "narrow"):
-            self.refused(USAGE, "checkpoint: parameter b.weight: expected it in the model, got none", "pipe-run", what, "--train", *run, "--steps", 6, "--resume=c")
+            self.refused(USAGE, ["checkpoint: parameter ", ".weight: expected it in the model, got none"], "pipe-run", what, "--train", *run, "--steps", 6, "--resume=c")
         self.train("narrow.pipe", *run, "--steps", 1, "--checkpoint", self.fresh("narrow"))
         self.refused(USAGE, "narrow/step-1: b.weight: expected it in the checkpoint, got none", "pipe-run", pipe, "--train", *run, "--resume=narrow", "--steps", 6)
         # Only the first step shows that the unsplit model needs more than the checkpoint has.
@@ -333,7 +333,7 @@ class Checkpoints(e2e.Case):
             "not listed": (text(b'"stage-0.pt"', b'"stage-9.pt"'), DAMAGED, "stage-0.pt: checkpoint.json does not name it"),
             "version": (text(b'"major": 1', b'"major": 2'), VERSION, "format version: expected 1.x, got 2.0"),
             "feature": (text(b'"required_features": []', b'"required_features": ["magic"]'), VERSION, 'needs feature "magic"'),
-            "key": (text(b'"seed"', b'"sead"'), DAMAGED, "checkpoint.json: seed: "),
+            "key": (text(b'"seed"', b'"sead"'), DAMAGED, 'checkpoint.json: top level: missing key "seed"'),
             "number": (text(b'"step": 1', b'"step": -1'), DAMAGED, "step"),
             "shape": (text(b'"shape": [6, 6]', b'"shape": [7, 6]'), DAMAGED, "expected float32[7, 6], got float32[6, 6]"),
             "state": (text(b'"optimizer": ["exp_avg", ', b'"optimizer": ["exp_avf", '), DAMAGED, "expected exp_avf of the optimizer, got none"),

@@ -9,7 +9,8 @@ from pathlib import Path
 import e2e
 
 COMMANDS = ["pipe-check", "pipe-compile", "pipe-inspect", "pipe-merge", "pipe-opt", "pipe-run", "pipe-schedule"]
-HEADERS = [f"{name}.h" for name in ("Compiler", "Failure", "Finding", "Obligation", "Pipeline", "Plan", "Progress", "RecomputeChoice", "ResultCheck", "TrainingOptions", "ValueTree")]
+HEADERS = [f"{name}.h" for name in ("Checkpointing", "Compiler", "Failure", "Finding", "Obligation", "Pipeline", "Plan", "Program", "Progress", "RecomputeChoice",
+                                    "ResultCheck", "RunTrace", "Schedule", "Timing", "TrainingOptions", "ValueTree")]
 PROJECT = """cmake_minimum_required(VERSION 3.25)
 project(consumer LANGUAGES CXX)
 set(CMAKE_CXX_STANDARD 20)
