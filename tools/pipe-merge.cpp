@@ -78,9 +78,9 @@ void printText(const MergeReport &report) {
 
 /// Puts weights into the author's file instead of merging the stages.
 llvm::Error runInto() {
-  MergeIntoReport report = TRY(given(checkpoint)
-                                   ? mergeCheckpointInto(checkpoint, into, output, force)
-                                   : mergeInto(artifact, state, into, output, force));
+  MergeIntoReport report =
+      TRY(given(checkpoint) ? mergeCheckpointInto(checkpoint, into, output, force)
+                            : mergeInto(artifact, state, into, output, force));
   for (const std::string &warning : report.warnings)
     printWarning(warning);
   if (!report.kept.empty())
