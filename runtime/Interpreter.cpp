@@ -16,11 +16,15 @@ int64_t nowNs() {
 
 Interpreter::Interpreter(RankProgram program,
                          const std::vector<std::unique_ptr<StageExecutor>> &executors,
-                         Transport &transport, Device &device,
-                         std::unique_ptr<RankTraining> training)
-    : program_(std::move(program)), executors_(executors), transport_(transport), device_(device),
-      training_(std::move(training)), slots_(program_.slots), busy_(program_.steps.size()),
-      reachedNs_(program_.steps.size() + 1) {}
+                         Transport &transport, size_t rank, Device &device,
+                         std::unique_ptr<RankTraining> training, int64_t inFlight)
+    : program_(std::move(program)), executors_(executors), transport_(transport), rank_(rank),
+      device_(device), training_(std::move(training)), slots_(program_.slots),
+      busy_(program_.steps.size()), hostTimes_(program_.steps.size()) {
+  if (inFlight > 0)
+    ready_.emplace(program_, inFlight);
+  order_.reserve(program_.steps.size());
+}
 
 llvm::Error Interpreter::run(StepData &data) {
   failedMicroBatch_.reset();
@@ -38,19 +42,53 @@ llvm::Error Interpreter::run(StepData &data) {
 }
 
 llvm::Error Interpreter::runSteps(StepData &data) {
-  reachedNs_[0] = nowNs();
-  for (size_t i = 0; i < program_.steps.size(); ++i) {
-    const Step &step = program_.steps[i];
-    if (data.failed)
-      return makeError(ExitCode::Other, "another rank failed");
-    if (llvm::Error error = runStep(step, data, busy_[i])) {
-      if (isCompute(step.kind))
-        failedMicroBatch_ = data.first + step.microBatch;
-      return error;
+  order_.clear();
+  if (!ready_) {
+    int64_t reached = nowNs();
+    for (size_t i = 0; i < program_.steps.size(); ++i) {
+      hostTimes_[i].start = reached;
+      if (llvm::Error error = runNext(i, data))
+        return error;
+      reached = hostTimes_[i].end;
     }
-    reachedNs_[i + 1] = nowNs();
+    return llvm::Error::success();
+  }
+  ready_->begin();
+  while (!ready_->isFinished()) {
+    llvm::Expected<size_t> next = nextReady();
+    if (!next)
+      return next.takeError();
+    hostTimes_[*next].start = nowNs();
+    if (llvm::Error error = runNext(*next, data))
+      return error;
+    ready_->done(*next);
   }
   return llvm::Error::success();
+}
+
+llvm::Error Interpreter::runNext(size_t index, StepData &data) {
+  const Step &step = program_.steps[index];
+  if (data.failed)
+    return makeError(ExitCode::Other, "another rank failed");
+  if (llvm::Error error = runStep(step, data, busy_[index])) {
+    if (isCompute(step.kind))
+      failedMicroBatch_ = data.first + step.microBatch;
+    return error;
+  }
+  hostTimes_[index].end = nowNs();
+  order_.push_back(index);
+  return llvm::Error::success();
+}
+
+/// Waits for other ranks until a step of this one is ready.
+llvm::Expected<size_t> Interpreter::nextReady() {
+  for (;;) {
+    const uint64_t seen = transport_.changes(rank_);
+    if (const auto next = ready_->next([&](size_t lane) { return transport_.holds(lane); }))
+      return *next;
+    if (llvm::Error error = transport_.waitForChange(rank_, seen))
+      return std::move(error);
+  }
 }
 
 llvm::Error Interpreter::runStep(const Step &step, StepData &data, std::pair<Fence, Fence> &busy) {
@@ -189,11 +227,11 @@ llvm::Error Interpreter::take(const Step &step) {
 
 std::vector<Timing::Interval> Interpreter::times() {
   std::vector<Timing::Interval> times;
-  times.reserve(program_.steps.size());
+  times.reserve(order_.size());
   const Fence *first = nullptr; // all others are placed from it: a GPU's events have no host time
-  for (size_t i = 0; i < program_.steps.size(); ++i) {
+  for (size_t i : order_) {
     if (!isCompute(program_.steps[i].kind)) {
-      times.push_back({reachedNs_[i], reachedNs_[i + 1]});
+      times.push_back(hostTimes_[i]);
       continue;
     }
     first = first ? first : &busy_[i].first;
@@ -205,7 +243,7 @@ std::vector<Timing::Interval> Interpreter::times() {
 
 int64_t Interpreter::addTimes(std::vector<int64_t> &stageBusyNs) {
   const std::pair<Fence, Fence> *first = nullptr, *last = nullptr;
-  for (size_t i = 0; i < program_.steps.size(); ++i) {
+  for (size_t i : order_) {
     if (!isCompute(program_.steps[i].kind))
       continue;
     stageBusyNs[program_.steps[i].stage] += device_.nsBetween(busy_[i].first, busy_[i].second);

@@ -1,7 +1,8 @@
-// The only loop of the runtime: a rank walks through its program.
+// The only loop of the runtime: a rank walks through its program, or takes what is ready of it.
 #pragma once
 
 #include "ir/schedule/Timing.h"
+#include "runtime/DynamicOrder.h"
 #include "runtime/RankProgram.h"
 #include "runtime/RankTraining.h"
 #include "runtime/StageExecutor.h"
@@ -30,10 +31,12 @@ struct StepData {
 /// Runs the program of one rank. Belongs to the rank's thread after construction.
 class Interpreter {
 public:
-  /// `executors[s]` is set for the stages of this rank. `training`: null for an inference. All
-  /// referenced objects must outlive the interpreter.
+  /// `executors[s]` is set for the stages of this rank. `training`: null for an inference.
+  /// inFlight: 0 for the program's order; else see DynamicOrder. All referenced objects must
+  /// outlive the interpreter.
   Interpreter(RankProgram program, const std::vector<std::unique_ptr<StageExecutor>> &executors,
-              Transport &transport, Device &device, std::unique_ptr<RankTraining> training);
+              Transport &transport, size_t rank, Device &device,
+              std::unique_ptr<RankTraining> training, int64_t inFlight);
 
   /// Runs one step. Errors: the first failure, or that another rank failed; the slots are then
   /// emptied.
@@ -55,11 +58,15 @@ public:
   /// first start to the last end.
   int64_t addTimes(std::vector<int64_t> &stageBusyNs);
 
-  /// Times of the steps of the last run, on the clock of Fence::hostNs.
+  /// The steps of the last run in their order, as indices of the program.
+  const std::vector<size_t> &order() const { return order_; }
+  /// Their times in this order, on the clock of Fence::hostNs.
   std::vector<Timing::Interval> times();
 
 private:
   llvm::Error runSteps(StepData &data);
+  llvm::Expected<size_t> nextReady();
+  llvm::Error runNext(size_t index, StepData &data);
   llvm::Error runStep(const Step &step, StepData &data, std::pair<Fence, Fence> &busy);
   llvm::Error endStep(const Step &step, StepData &data);
   llvm::Expected<std::vector<ReadyValue>> inputsOf(const Step &step, const StepData &data);
@@ -71,12 +78,15 @@ private:
   RankProgram program_;
   const std::vector<std::unique_ptr<StageExecutor>> &executors_;
   Transport &transport_;
+  size_t rank_;
   Device &device_;
   std::unique_ptr<RankTraining> training_;
   std::vector<ReadyValue> slots_;
   std::optional<int64_t> failedMicroBatch_;
-  std::vector<std::pair<Fence, Fence>> busy_; // one per step; only those that compute fill theirs
-  std::vector<int64_t> reachedNs_;            // when each step began; one more: when the last ended
+  std::optional<DynamicOrder> ready_;
+  std::vector<size_t> order_;
+  std::vector<std::pair<Fence, Fence>> busy_; // by step; only those that compute fill theirs
+  std::vector<Timing::Interval> hostTimes_;   // by step
 };
 
 } // namespace pipec

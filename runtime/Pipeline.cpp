@@ -392,8 +392,9 @@ Pipeline::~Pipeline() = default;
 
 llvm::Expected<Pipeline> Pipeline::load(const std::string &directory,
                                         const PipelineOptions &options) {
-  if (options.microBatches < 0 || options.threads < 0)
-    return makeError(ExitCode::Usage, "micro-batches and threads: expected at least 1");
+  if (options.microBatches < 0 || options.threads < 0 || options.dynamic < 0)
+    return makeError(ExitCode::Usage,
+                     "micro-batches, threads and dynamic: expected at least 1, or 0 for none");
   llvm::Expected<Artifact> artifact = openArtifact(directory);
   if (!artifact)
     return artifact.takeError();
@@ -407,6 +408,7 @@ llvm::Expected<Pipeline> Pipeline::load(const std::string &directory,
   PipelineCore &core = *impl->core;
   core.artifact = std::move(*artifact);
   core.data.seed = options.seed;
+  core.inFlight = options.dynamic;
   if (options.training)
     core.training = *options.training;
   // The program first: a schedule that does not fit is refused before any stage file is read.
@@ -457,9 +459,13 @@ llvm::Expected<RunTrace> Pipeline::trace() const {
   const ReadyProgram &ready = *impl_->core->program;
   RunTrace trace = ready.run;
   int64_t begin = std::numeric_limits<int64_t>::max();
-  for (const auto &interpreter : ready.interpreters)
-    for (const Timing::Interval &time : trace.ranks.emplace_back(interpreter->times()))
+  for (size_t rank = 0; rank < ready.interpreters.size(); ++rank) {
+    Interpreter &interpreter = *ready.interpreters[rank];
+    for (size_t i = 0; i < interpreter.order().size(); ++i)
+      trace.program.ranks[rank][i] = ready.run.program.ranks[rank][interpreter.order()[i]];
+    for (const Timing::Interval &time : trace.ranks.emplace_back(interpreter.times()))
       begin = std::min(begin, time.start);
+  }
   for (std::vector<Timing::Interval> &rank : trace.ranks)
     for (Timing::Interval &time : rank)
       time = {time.start - begin, time.end - begin};

@@ -24,7 +24,10 @@ struct PipelineOptions {
   std::string scheduleName;         // "forward-only", of a training the name of any other schedule:
                                     // generated for the micro-batches; empty: scheduleCsv
   std::string scheduleCsv;          // text of a schedule; empty: the plan's schedule
-  uint64_t seed = 0;                // key of random operators
+  /// 0: every rank runs the ops of the schedule in its order. Else what is ready runs, with at most
+  /// this many micro-batches in flight in each stage. The results have the same bits.
+  int64_t dynamic = 0;
+  uint64_t seed = 0;                       // key of random operators
   std::optional<TrainingOptions> training; // of an artifact compiled for training
 };
 

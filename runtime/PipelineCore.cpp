@@ -2,6 +2,7 @@
 
 #include "ir/TorchError.h"
 #include "ir/schedule/NamedSchedule.h"
+#include "ir/schedule/SeparateLanes.h"
 #include "runtime/transport/InProcess.h"
 
 namespace pipec {
@@ -17,6 +18,8 @@ llvm::Error PipelineCore::prepare(const Schedule &schedule, int64_t microBatches
     return lowered.takeError();
   if (llvm::Error error = check(*lowered, plan, shape))
     return error;
+  if (inFlight > 0)
+    *lowered = separateLanes(*lowered);
   ReadyProgram ready;
   ready.microBatches = microBatches;
   ready.transport = makeInProcessTransport(lowered->lanes, devices);
@@ -28,8 +31,9 @@ llvm::Error PipelineCore::prepare(const Schedule &schedule, int64_t microBatches
     std::unique_ptr<RankTraining> ofRank;
     if (training)
       ofRank = std::make_unique<RankTraining>(rank, plan, trainings, *ready.collectives);
-    ready.interpreters.push_back(std::make_unique<Interpreter>(
-        std::move(*resolved), executors, *ready.transport, *devices[rank], std::move(ofRank)));
+    ready.interpreters.push_back(
+        std::make_unique<Interpreter>(std::move(*resolved), executors, *ready.transport, rank,
+                                      *devices[rank], std::move(ofRank), inFlight));
   }
   ready.run = {std::move(*lowered), std::move(shape), {}};
   program = std::move(ready);

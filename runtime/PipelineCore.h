@@ -29,6 +29,7 @@ struct PipelineCore {
   std::vector<std::unique_ptr<StageExecutor>> executors; // per stage
   std::optional<TrainingOptions> training;
   std::vector<std::unique_ptr<StageTraining>> trainings; // per stage; empty: inference
+  int64_t inFlight = 0;                                  // see PipelineOptions::dynamic
   std::optional<ReadyProgram> program;
   StepData data;
 

@@ -80,9 +80,9 @@ llvm::Expected<TrainedStep> Pipeline::Impl::step(std::vector<BatchParts> batches
   TrainingData &data = core->data.training;
   data = TrainingData();
   data.scales = training->scalesOf(*core->artifact.plan.training, samples);
-  data.learningRate = training->rates.at(calls);
-  if (training->rates.optimizer)
-    data.needsDense = whatNeedsDense(*training->rates.optimizer);
+  const double learningRate = training->rates.at(calls);
+  data.rateFactor = training->rates.factorAt(calls);
+  data.needsDense = training->needsDense;
   data.clipNorm = options.clipNorm;
   data.keepsGradients = options.keepGradients;
   data.skipsNan = options.onNan == OnNan::Skip;
@@ -102,7 +102,7 @@ llvm::Expected<TrainedStep> Pipeline::Impl::step(std::vector<BatchParts> batches
   if (llvm::Error tooMany = training->skipped.note(data.skipped, options.mostSkipped))
     return std::move(tooMany);
   return TrainedStep{totalLoss(losses, data.scales, data.count), data.gradientNorm.item<double>(),
-                     data.skipped ? 0 : data.learningRate, data.skipped};
+                     data.skipped ? 0 : learningRate, data.skipped};
 }
 
 /// Micro-batches that were cut before.

@@ -5,9 +5,10 @@
 #include "ir/autograd/GradSum.h"
 #include "ir/values/Values.h"
 #include "runtime/training/DeferredNorm.h"
-#include "runtime/training/Freeze.h"
 #include "runtime/training/LossCount.h"
+#include "runtime/training/ParameterGroups.h"
 #include "runtime/training/RootScale.h"
+#include "runtime/training/SparseGradients.h"
 
 #include <ATen/core/Dict.h>
 #include <ATen/core/jit_type.h>
@@ -23,7 +24,7 @@ llvm::Error Pipeline::Impl::startTraining(const TrainingOptions &options) {
   training->reduction = options.reduction.value_or(LossReduction::Mean);
   if (llvm::Error error = training->rates.set(options.learningRates, options.steps))
     return error;
-  std::vector<std::vector<std::string>> names;
+  ParameterNames names;
   for (const TrainedParameter &parameter : trained.parameters) {
     names.push_back({parameter.name});
     names.back().insert(names.back().end(), parameter.otherNames.begin(),
@@ -42,28 +43,31 @@ llvm::Error Pipeline::Impl::startTraining(const TrainingOptions &options) {
   }
   if (options.batchNorm == BatchNorm::Deferred && norms == 0)
     return noBatchNorm();
+  llvm::Expected<OptimizerSettings> settings = optimizerSettings(options, names);
+  if (!settings)
+    return settings.takeError();
+  training->rates.optimizer = settings->common;
+  training->needsDense = whatNeedsDense(settings->each);
   std::vector<std::vector<size_t>> owned(plan.stages.size());
+  std::vector<std::vector<NamedSettings>> ownedSettings(plan.stages.size());
   for (size_t p = 0; p < trained.parameters.size(); ++p)
     for (const PortRef &use : trained.parameters[p].uses) {
       if (plan.stages[use.stage].attributes[use.port].channel)
         continue;
-      if ((*isFrozen)[p])
+      if ((*isFrozen)[p]) {
         core->trainings[use.stage]->freeze(use.port);
-      else
-        owned[use.stage].push_back(use.port);
+        continue;
+      }
+      owned[use.stage].push_back(use.port);
+      if (settings->common)
+        ownedSettings[use.stage].push_back(settings->each[p]);
     }
-  if (options.optimizer.empty())
+  if (!settings->common)
     return llvm::Error::success();
-  llvm::Expected<NamedSettings> settings = parseOptimizer(options.optimizer);
-  if (!settings)
-    return settings.takeError();
-  if (llvm::Error error = guardTorchVoid(ExitCode::Other, "making the optimizer", [&] {
-        for (size_t s = 0; s < plan.stages.size(); ++s)
-          core->trainings[s]->setOptimizer(*settings, owned[s]);
-      }))
-    return error;
-  training->rates.optimizer = std::move(*settings);
-  return llvm::Error::success();
+  return guardTorchVoid(ExitCode::Other, "making the optimizer", [&] {
+    for (size_t s = 0; s < plan.stages.size(); ++s)
+      core->trainings[s]->setOptimizer(ownedSettings[s], owned[s]);
+  });
 }
 
 llvm::Error Pipeline::setLearningRates(const std::string &text, int64_t steps) {

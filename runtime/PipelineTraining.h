@@ -11,6 +11,7 @@ namespace pipec {
 struct PipelineTraining {
   StepRates rates;
   SkippedSteps skipped;
+  std::vector<std::string> needsDense; // of each parameter: see whatNeedsDense()
   LossReduction reduction = LossReduction::Mean;
 
   std::vector<at::Tensor> scalesOf(const TrainingPlan &plan,

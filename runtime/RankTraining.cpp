@@ -260,7 +260,9 @@ llvm::Error RankTraining::collectNumbers(const std::vector<std::vector<c10::IVal
       const at::Tensor &gradient = stages_[use.stage]->gradient(use.port);
       if (!gradient.defined())
         continue;
-      if (llvm::Error sparse = checkSparse(gradient, data.needsDense, training.parameters[p].name))
+      if (llvm::Error sparse =
+              checkSparse(gradient, data.needsDense.empty() ? "" : data.needsDense[p],
+                          training.parameters[p].name))
         return sparse;
       device().bring(gradient, device());
       if (count)
@@ -376,7 +378,7 @@ llvm::Error RankTraining::optimize(const Step &step, TrainingData &data) {
   if (skips_)
     return llvm::Error::success();
   updated_ = true;
-  return stages_[step.stage]->optimize(data.learningRate, normed_);
+  return stages_[step.stage]->optimize(data.rateFactor, normed_);
 }
 
 llvm::Error RankTraining::end(TrainingData &data) {

@@ -15,9 +15,9 @@
 #include "runtime/ThreadSettings.h"
 #include "runtime/training/Autocast.h"
 #include "runtime/training/DeferredNorm.h"
-#include "runtime/training/Freeze.h"
 #include "runtime/training/GradientNorm.h"
 #include "runtime/training/LossCount.h"
+#include "runtime/training/ParameterGroups.h"
 #include "runtime/training/RootScale.h"
 #include "runtime/training/SparseGradients.h"
 
@@ -55,34 +55,38 @@ llvm::Error Reference::train(const TrainingOptions &options) {
   auto training = std::make_shared<ReferenceTraining>();
   training->options = options;
   training->tensors = trainedTensors(*impl_->module);
-  std::vector<std::vector<std::string>> names;
+  ParameterNames names;
   for (const TrainedTensor &each : training->tensors)
     names.push_back(each.names);
   llvm::Expected<std::vector<bool>> isFrozen = frozen(options.freeze, names);
   if (!isFrozen)
     return isFrozen.takeError();
+  llvm::Expected<OptimizerSettings> settings = optimizerSettings(options, names);
+  if (!settings)
+    return settings.takeError();
   for (size_t i = isFrozen->size(); i-- > 0;)
     if ((*isFrozen)[i]) {
+      const auto at = static_cast<int64_t>(i);
       training->tensors[i].tensor.requires_grad_(false);
-      training->tensors.erase(training->tensors.begin() + static_cast<int64_t>(i));
+      training->tensors.erase(training->tensors.begin() + at);
+      if (settings->common)
+        settings->each.erase(settings->each.begin() + at);
     }
   if (options.batchNorm == BatchNorm::Deferred && training->norms.defer(*impl_->module) == 0)
     return noBatchNorm();
   if (llvm::Error error = training->rates.set(options.learningRates, options.steps))
     return error;
-  if (!options.optimizer.empty()) {
-    llvm::Expected<NamedSettings> settings = parseOptimizer(options.optimizer);
-    if (!settings)
-      return settings.takeError();
+  if (settings->common) {
     std::vector<at::Tensor> parameters;
     for (const TrainedTensor &each : training->tensors)
       parameters.push_back(each.tensor);
     if (!parameters.empty())
       if (llvm::Error error = guardTorchVoid(ExitCode::Other, "making the optimizer", [&] {
-            training->optimizer.emplace(*settings, std::move(parameters));
+            training->optimizer.emplace(settings->each, std::move(parameters));
           }))
         return error;
-    training->rates.optimizer = std::move(*settings);
+    training->needsDense = whatNeedsDense(settings->each);
+    training->rates.optimizer = std::move(settings->common);
   }
   impl_->training = std::move(training);
   return llvm::Error::success();
@@ -276,12 +280,10 @@ llvm::Expected<TrainedStep> Reference::stepOnce(BatchParts &parts, StepStats *st
           return unusableCount(count);
         if (isPair && isCounted)
           divideGradients(training.gradients, count);
-        if (training.rates.optimizer)
-          for (size_t i = 0; i < training.gradients.size(); ++i)
-            if (llvm::Error sparse =
-                    checkSparse(training.gradients[i], whatNeedsDense(*training.rates.optimizer),
-                                training.tensors[i].names.front()))
-              return sparse;
+        for (size_t i = 0; i < training.needsDense.size(); ++i)
+          if (llvm::Error sparse = checkSparse(training.gradients[i], training.needsDense[i],
+                                               training.tensors[i].names.front()))
+            return sparse;
         StepNumbers numbers;
         for (size_t k = 0; k < losses.size(); ++k)
           if (!isFiniteNumber(losses[k]))
@@ -307,7 +309,7 @@ llvm::Expected<TrainedStep> Reference::stepOnce(BatchParts &parts, StepStats *st
         }
         result.learningRate = training.rates.at(impl.calls);
         if (training.optimizer)
-          training.optimizer->step(result.learningRate, training.gradients);
+          training.optimizer->step(training.rates.factorAt(impl.calls), training.gradients);
         return llvm::Error::success();
       }))
     return std::move(error);

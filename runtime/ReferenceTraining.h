@@ -17,6 +17,7 @@ struct ReferenceTraining {
   std::vector<at::Tensor> gradients, kept; // per tensor; kept: copies from before clipping
   std::optional<Optimizer> optimizer;
   StepRates rates;
+  std::vector<std::string> needsDense; // of each tensor: see whatNeedsDense()
   SkippedSteps skipped;
   ReferenceNorms norms;
   bool updating = false;          // an optimizer has begun and not ended

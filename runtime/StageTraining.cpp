@@ -31,7 +31,8 @@ void StageTraining::freeze(size_t attribute) {
   tensor.requires_grad_(false);
 }
 
-void StageTraining::setOptimizer(const NamedSettings &settings, std::vector<size_t> owned) {
+void StageTraining::setOptimizer(const std::vector<NamedSettings> &settings,
+                                 std::vector<size_t> owned) {
   std::vector<at::Tensor> tensors;
   for (size_t attribute : owned)
     tensors.push_back(executor_.module().attribute(attribute).toTensor());
@@ -224,7 +225,7 @@ void StageTraining::setOptimizerState(size_t attribute, const OptimizerState &st
     optimizer_->setState(static_cast<size_t>(found - owned_.begin()), state);
 }
 
-llvm::Error StageTraining::optimize(double learningRate, const Fence &ready) {
+llvm::Error StageTraining::optimize(double rateFactor, const Fence &ready) {
   if (!optimizer_)
     return llvm::Error::success();
   return guardTorchVoid(ExitCode::Other, executor_.title() + ": the optimizer", [&] {
@@ -233,7 +234,7 @@ llvm::Error StageTraining::optimize(double learningRate, const Fence &ready) {
     std::vector<at::Tensor> gradients;
     for (size_t attribute : owned_)
       gradients.push_back(sums_[attribute]);
-    optimizer_->step(learningRate, gradients);
+    optimizer_->step(rateFactor, gradients);
   });
 }
 

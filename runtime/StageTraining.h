@@ -40,8 +40,8 @@ public:
 
   /// Ends the use of `parameters` that are not trained: attributes. Call before the first step.
   void freeze(size_t attribute);
-  /// Call once. `owned`: the attributes whose tensors this stage updates.
-  void setOptimizer(const NamedSettings &settings, std::vector<size_t> owned);
+  /// Call once. `owned`: the attributes whose tensors this stage updates; settings: one for each.
+  void setOptimizer(const std::vector<NamedSettings> &settings, std::vector<size_t> owned);
 
   /// Forgets what is left of a step.
   void begin();
@@ -79,7 +79,7 @@ public:
   }
 
   /// OPT, after `ready`. Errors: LibTorch's message.
-  llvm::Error optimize(double learningRate, const Fence &ready);
+  llvm::Error optimize(double rateFactor, const Fence &ready);
 
   /// The optimizer's state of an attribute's tensor, for a checkpoint; empty: none.
   OptimizerState optimizerState(size_t attribute) const;

@@ -37,14 +37,19 @@ struct TrainingOptions {
   /// A name and settings that differ from PyTorch's defaults: "adamw,lr=1e-3,weight_decay=0.1".
   /// docs/training.md lists them. Empty: gradients only, the weights stay as they are.
   std::string optimizer;
+  /// Parameters whose settings differ: "*.bias,weight_decay=0" is a pattern of names, in which *
+  /// stands for any characters, and what differs from `optimizer`. A parameter belongs to the first
+  /// group that matches it. A learning rate follows `learningRates`, too.
+  std::vector<std::string> groups;
   /// "cosine,warmup=100,steps=1000": see docs/training.md. Empty: constant.
   std::string learningRates;
   /// The gradients are scaled so that their norm is at most this, as torch.nn.utils.clip_grad_norm_
   /// does. 0: no clipping.
   double clipNorm = 0;
   int64_t steps = 0; // of the run, for learning rates that end with it; 0: they must say it
-  bool keepGradients = false;      // gradients() has those before clipping
-  std::vector<std::string> freeze; // names of parameters that are not trained; may end in *
+  bool keepGradients = false; // gradients() has those before clipping
+  std::vector<std::string>
+      freeze; // names of parameters that are not trained; * stands for any characters
   /// Absent: Mean. A loss that is a pair (sum, count) is weighted by its counts and takes none.
   std::optional<LossReduction> reduction;
   Precision precision = Precision::Full;

@@ -60,6 +60,10 @@ StringOption
              cl::desc("schedule by name, or a CSV file (default: the plan's); with --train "
                       "any that pipe-schedule --list prints"),
              cl::value_desc("forward-only|NAME|FILE.csv"), cl::cat(category));
+IntegerOption dynamic("dynamic",
+                      cl::desc("run what is ready, with at most N micro-batches in flight in each "
+                               "stage, instead of the schedule's order; same results"),
+                      cl::value_desc("N"), cl::cat(category));
 StringOption
     device("device",
            cl::desc("device for all ranks, or one per rank such as cuda:0,cuda:1 (default: cpu)"),
@@ -160,14 +164,18 @@ llvm::Error checkOptions(bool isArtifact) {
     llvm::StringRef name;
     int64_t least, most;
   };
-  for (const Range &range :
-       {Range{microBatches, "microbatches", 1, kMostMicroBatches},
-        Range{threads, "threads", 1, kMaxThreads}, Range{repeat, "repeat", 1, kMany},
-        Range{warmup, "warmup", 0, kMany}, Range{seed, "seed", 0, kMany}})
+  for (const Range &range : {Range{microBatches, "microbatches", 1, kMostMicroBatches},
+                             Range{threads, "threads", 1, kMaxThreads},
+                             Range{dynamic, "dynamic", 1, kMany}, Range{repeat, "repeat", 1, kMany},
+                             Range{warmup, "warmup", 0, kMany}, Range{seed, "seed", 0, kMany}})
     if (llvm::Error error = within(range.option, range.name, range.least, range.most))
       return error;
   if (!isArtifact && given(schedule))
     return makeError(ExitCode::Usage, "--schedule: expected an artifact, got a .pt, which has none",
+                     "leave it out, or compile the model first");
+  if (!isArtifact && given(dynamic))
+    return makeError(ExitCode::Usage,
+                     "--dynamic: expected an artifact, got a .pt, which has no stages",
                      "leave it out, or compile the model first");
   if (!isArtifact && given(trace))
     return makeError(ExitCode::Usage,
@@ -286,6 +294,7 @@ llvm::Expected<Runner> pipelineRunner(RunReport &report,
   options.training = training;
   options.microBatches = microBatches;
   options.threads = static_cast<int>(threads);
+  options.dynamic = dynamic;
   options.devices = deviceList();
   options.seed = static_cast<uint64_t>(seed.getValue());
   if (llvm::Error error = readSchedule(options, training.has_value()))

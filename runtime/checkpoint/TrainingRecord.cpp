@@ -43,8 +43,12 @@ const Setting kSettings[] = {
      [](const TrainingRecord &record) { return std::to_string(record.threads); }},
 };
 
+/// "adamw,lr=0.01,...,group *.bias,weight_decay=0".
 std::string optimizerText(const TrainingRecord &record) {
-  return record.rates.optimizer ? toString(*record.rates.optimizer) : "none";
+  std::string text = record.rates.optimizer ? toString(*record.rates.optimizer) : "none";
+  for (const std::string &group : record.options.groups)
+    text += ",group " + group;
+  return text;
 }
 
 /// "adamw,lr=0.01,..." without the learning rate, which a run may change.
@@ -83,7 +87,7 @@ llvm::Expected<std::vector<std::string>> compareSettings(const CheckpointText &t
     return makeError(
         ExitCode::Usage,
         fmt::format("--optimizer: expected that of the checkpoint, {}, got {}", saved->second, now),
-        "only lr may differ; to train on with another optimizer, merge the checkpoint "
+        "only learning rates may differ; to train on with another optimizer, merge the checkpoint "
         "into the model (pipe-merge --checkpoint) and begin anew");
   auto compare = [&](const char *option, const std::string &before, const std::string &after) {
     if (before != after)

@@ -2,7 +2,6 @@
 
 #include "runtime/training/OptimizerState.h"
 
-#include <ATen/core/Tensor.h>
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/view_as_real.h>
 #include <ATen/ops/zeros_like.h>
@@ -11,45 +10,33 @@
 
 namespace pipec {
 
-Adam::Adam(const NamedSettings &settings, std::vector<at::Tensor> parameters)
+Adam::Adam(const NamedSettings &settings)
     : beta1_(settings["beta1"]), beta2_(settings["beta2"]), eps_(settings["eps"]),
       weightDecay_(settings["weight_decay"]), decoupled_(settings.name == "adamw"),
-      amsgrad_(settings["amsgrad"] == 1), parameters_(std::move(parameters)),
-      states_(parameters_.size()) {}
+      amsgrad_(settings["amsgrad"] == 1) {}
 
-void Adam::step(double learningRate, const std::vector<at::Tensor> &gradients) {
-  for (size_t i = 0; i < parameters_.size(); ++i)
-    if (gradients[i].defined())
-      stepOne(learningRate, parameters_[i], gradients[i], states_[i]);
-}
-
-OptimizerState Adam::state(size_t parameter) const {
-  const State &own = states_[parameter];
+OptimizerState Adam::state() const {
   OptimizerState saved;
-  if (own.steps == 0)
+  if (steps_ == 0)
     return saved;
-  saved.emplace_back("exp_avg", own.average);
-  saved.emplace_back("exp_avg_sq", own.squares);
+  saved.emplace_back("exp_avg", average_);
+  saved.emplace_back("exp_avg_sq", squares_);
   if (amsgrad_)
-    saved.emplace_back("max_exp_avg_sq", own.largest);
-  saved.emplace_back("step", own.steps);
+    saved.emplace_back("max_exp_avg_sq", largest_);
+  saved.emplace_back("step", steps_);
   return saved;
 }
 
-void Adam::setState(size_t parameter, const OptimizerState &state) {
-  State own;
-  if (!state.empty()) {
-    own.steps = valueOf(state, "step").toInt();
-    own.average = valueOf(state, "exp_avg").toTensor();
-    own.squares = valueOf(state, "exp_avg_sq").toTensor();
-    if (amsgrad_)
-      own.largest = valueOf(state, "max_exp_avg_sq").toTensor();
-  }
-  states_[parameter] = std::move(own);
+void Adam::setState(const OptimizerState &state) {
+  Adam read(*this); // a state that lacks something changes nothing
+  read.steps_ = state.empty() ? 0 : valueOf(state, "step").toInt();
+  read.average_ = tensorOf(state, "exp_avg");
+  read.squares_ = tensorOf(state, "exp_avg_sq");
+  read.largest_ = amsgrad_ ? tensorOf(state, "max_exp_avg_sq") : at::Tensor();
+  *this = std::move(read);
 }
 
-void Adam::stepOne(double learningRate, at::Tensor parameter, at::Tensor gradient,
-                   State &state) const {
+void Adam::step(double learningRate, at::Tensor parameter, at::Tensor gradient) {
   TORCH_CHECK(!gradient.is_sparse(), "Adam does not support sparse gradients; use sgd or adagrad");
   if (weightDecay_ != 0 && decoupled_)
     parameter.mul_(1 - learningRate * weightDecay_);
@@ -59,21 +46,21 @@ void Adam::stepOne(double learningRate, at::Tensor parameter, at::Tensor gradien
     parameter = at::view_as_real(parameter);
     gradient = at::view_as_real(gradient);
   }
-  if (state.steps++ == 0) {
-    state.average = at::zeros_like(parameter);
-    state.squares = at::zeros_like(parameter);
-    state.largest = amsgrad_ ? at::zeros_like(parameter) : at::Tensor();
+  if (steps_++ == 0) {
+    average_ = at::zeros_like(parameter);
+    squares_ = at::zeros_like(parameter);
+    largest_ = amsgrad_ ? at::zeros_like(parameter) : at::Tensor();
   }
-  state.average.lerp_(gradient, 1 - beta1_);
-  state.squares.mul_(beta2_).addcmul_(gradient, gradient, 1 - beta2_);
+  average_.lerp_(gradient, 1 - beta1_);
+  squares_.mul_(beta2_).addcmul_(gradient, gradient, 1 - beta2_);
   if (amsgrad_)
-    state.largest = at::maximum(state.largest, state.squares);
-  const auto steps = static_cast<double>(state.steps);
+    largest_ = at::maximum(largest_, squares_);
+  const auto steps = static_cast<double>(steps_);
   const double correction1 = 1 - std::pow(beta1_, steps);
   const double correction2 = 1 - std::pow(beta2_, steps);
   const at::Tensor divisor =
-      (amsgrad_ ? state.largest : state.squares).sqrt().div(std::sqrt(correction2)).add_(eps_);
-  parameter.addcdiv_(state.average, divisor, -(learningRate / correction1));
+      (amsgrad_ ? largest_ : squares_).sqrt().div(std::sqrt(correction2)).add_(eps_);
+  parameter.addcdiv_(average_, divisor, -(learningRate / correction1));
 }
 
 } // namespace pipec

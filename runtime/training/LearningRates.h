@@ -32,9 +32,10 @@ struct StepRates {
   std::optional<NamedSettings> optimizer; // absent: none, the rate is 0
   LearningRates rates;
 
-  double at(uint64_t step) const {
-    return optimizer ? (*optimizer)["lr"] * rates.factorAt(static_cast<int64_t>(step)) : 0;
-  }
+  /// What the learning rate of each parameter is multiplied with.
+  double factorAt(uint64_t step) const { return rates.factorAt(static_cast<int64_t>(step)); }
+  /// The learning rate of parameters without a group.
+  double at(uint64_t step) const { return optimizer ? (*optimizer)["lr"] * factorAt(step) : 0; }
   /// Replaces the rates. Errors: those of LearningRates::parse.
   llvm::Error set(llvm::StringRef text, int64_t runSteps);
 };

@@ -1,13 +1,9 @@
-// Optimizers on a list of tensors: LibTorch's own, and Adam.
+// An optimizer on a list of tensors: LibTorch's own, or those of TensorOptimizer.
 #pragma once
 
-#include "ir/checkpoint/CheckpointValues.h"
-#include "runtime/training/Adam.h"
-
-#include <ATen/core/Tensor.h>
+#include "runtime/training/TensorOptimizer.h"
 
 #include <memory>
-#include <optional>
 #include <vector>
 
 namespace torch::optim {
@@ -21,14 +17,15 @@ namespace pipec {
 /// thread at a time.
 class Optimizer {
 public:
-  Optimizer(const NamedSettings &settings, std::vector<at::Tensor> parameters);
+  /// settings: one per parameter, all of one optimizer.
+  Optimizer(const std::vector<NamedSettings> &settings, std::vector<at::Tensor> parameters);
   Optimizer(Optimizer &&);
   Optimizer &operator=(Optimizer &&);
   ~Optimizer();
 
-  /// Updates the parameters in place. gradients: one per parameter; undefined: this parameter stays
-  /// as it is. Throws LibTorch's exceptions.
-  void step(double learningRate, const std::vector<at::Tensor> &gradients);
+  /// Updates the parameters in place, with the learning rate of each times `rateFactor`. gradients:
+  /// one per parameter; undefined: this parameter stays as it is. Throws LibTorch's exceptions.
+  void step(double rateFactor, const std::vector<at::Tensor> &gradients);
 
   /// The state of one parameter, for a checkpoint: its tensors are the optimizer's own. Empty: none
   /// yet.
@@ -38,10 +35,11 @@ public:
   void setState(size_t parameter, const OptimizerState &state);
 
 private:
-  std::unique_ptr<torch::optim::Optimizer> optimizer_; // null: adam_
-  std::optional<Adam> adam_;
   std::string name_;
   std::vector<at::Tensor> parameters_;
+  std::vector<double> rates_;                          // per parameter
+  std::vector<std::unique_ptr<TensorOptimizer>> own_;  // per parameter; empty: optimizer_
+  std::unique_ptr<torch::optim::Optimizer> optimizer_; // has a group per parameter
 };
 
 } // namespace pipec

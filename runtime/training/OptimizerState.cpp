@@ -4,7 +4,6 @@
 #include "llvm/ADT/STLExtras.h"
 
 #include <torch/optim/adagrad.h>
-#include <torch/optim/rmsprop.h>
 #include <torch/optim/sgd.h>
 
 namespace pipec {
@@ -18,13 +17,6 @@ void addTensor(OptimizerState &state, const char *key, const at::Tensor &tensor)
     state.emplace_back(key, tensor);
 }
 
-at::Tensor tensorOrNone(const OptimizerState &state, llvm::StringRef key) {
-  for (const auto &[name, value] : state)
-    if (name == key)
-      return value.toTensor();
-  return at::Tensor();
-}
-
 } // namespace
 
 const c10::IValue &valueOf(const OptimizerState &state, llvm::StringRef key) {
@@ -33,17 +25,15 @@ const c10::IValue &valueOf(const OptimizerState &state, llvm::StringRef key) {
   return found->second;
 }
 
+at::Tensor tensorOf(const OptimizerState &state, llvm::StringRef key) {
+  return state.empty() ? at::Tensor() : valueOf(state, key).toTensor();
+}
+
 OptimizerState stateOf(const std::string &name, const optim::OptimizerParamState &state) {
   OptimizerState saved;
   if (name == "sgd") {
     addTensor(saved, "momentum_buffer",
               static_cast<const optim::SGDParamState &>(state).momentum_buffer());
-  } else if (name == "rmsprop") {
-    const auto &own = static_cast<const optim::RMSpropParamState &>(state);
-    addTensor(saved, "grad_avg", own.grad_avg());
-    addTensor(saved, "momentum_buffer", own.momentum_buffer());
-    addTensor(saved, "square_avg", own.square_avg());
-    saved.emplace_back("step", own.step());
   } else {
     PIPEC_ASSERT(name == "adagrad", "an optimizer of the table");
     const auto &own = static_cast<const optim::AdagradParamState &>(state);
@@ -58,14 +48,6 @@ std::unique_ptr<optim::OptimizerParamState> paramStateOf(const std::string &name
   if (name == "sgd") {
     auto own = std::make_unique<optim::SGDParamState>();
     own->momentum_buffer(valueOf(state, "momentum_buffer").toTensor());
-    return own;
-  }
-  if (name == "rmsprop") {
-    auto own = std::make_unique<optim::RMSpropParamState>();
-    own->step(valueOf(state, "step").toInt());
-    own->square_avg(valueOf(state, "square_avg").toTensor());
-    own->momentum_buffer(tensorOrNone(state, "momentum_buffer"));
-    own->grad_avg(tensorOrNone(state, "grad_avg"));
     return own;
   }
   PIPEC_ASSERT(name == "adagrad", "an optimizer of the table");

@@ -11,7 +11,7 @@ class OptimizerParamState;
 
 namespace pipec {
 
-/// The state under PyTorch's keys. The tensors are the optimizer's own. name: "sgd", "rmsprop" or
+/// The state under PyTorch's keys. The tensors are the optimizer's own. name: "sgd" or
 /// "adagrad".
 OptimizerState stateOf(const std::string &name, const torch::optim::OptimizerParamState &state);
 
@@ -22,5 +22,7 @@ std::unique_ptr<torch::optim::OptimizerParamState> paramStateOf(const std::strin
 
 /// The value of a key. Throws LibTorch's exception if there is none.
 const c10::IValue &valueOf(const OptimizerState &state, llvm::StringRef key);
+/// The tensor of a key, undefined for an empty state. Throws as valueOf.
+at::Tensor tensorOf(const OptimizerState &state, llvm::StringRef key);
 
 } // namespace pipec

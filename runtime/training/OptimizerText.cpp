@@ -25,6 +25,43 @@ template <typename Row, typename Name> std::string listed(const std::vector<Row>
   return llvm::join(names, ", ");
 }
 
+/// Reads "key=number" into one of the settings.
+llvm::Error readSetting(llvm::StringRef word, llvm::StringRef option, NamedSettings &result) {
+  auto [key, number] = word.split('=');
+  std::string wanted = key.trim().str();
+  std::replace(wanted.begin(), wanted.end(), '-', '_');
+  const auto entry =
+      llvm::find_if(result.settings, [&](const auto &each) { return each.first == wanted; });
+  if (entry == result.settings.end())
+    return failf(ExitCode::Usage, "{}: expected settings of {}: {}, got \"{}\"", option.str(),
+                 result.name, listed(result.settings, [](const auto &each) { return each.first; }),
+                 word.trim().str());
+  if (number.trim().getAsDouble(entry->second) || !std::isfinite(entry->second))
+    return failf(ExitCode::Usage, "{}: expected a number for {}, got \"{}\"", option.str(), wanted,
+                 number.trim().str());
+  return llvm::Error::success();
+}
+
+/// Errors: Usage for a number that the optimizer does not accept.
+llvm::Error checkOptimizer(const NamedSettings &settings, llvm::StringRef option) {
+  for (const auto &[key, value] : settings.settings) {
+    const bool isBeta = key == "beta1" || key == "beta2";
+    const bool isFlag = key == "nesterov" || key == "amsgrad" || key == "centered";
+    if (value < 0 || (isBeta && value >= 1) || (isFlag && value != 0 && value != 1))
+      return failf(ExitCode::Usage, "{}: {}: expected {}, got {}", option.str(), key,
+                   isBeta   ? "at least 0 and less than 1"
+                   : isFlag ? "0 or 1"
+                            : "at least 0",
+                   value);
+  }
+  if (settings.name == "sgd" && settings["nesterov"] == 1 &&
+      (settings["momentum"] == 0 || settings["dampening"] != 0))
+    return makeError(ExitCode::Usage,
+                     option.str() + ": nesterov=1: expected a momentum and no dampening",
+                     "write sgd,lr=0.1,momentum=0.9,nesterov=1");
+  return llvm::Error::success();
+}
+
 } // namespace
 
 llvm::Expected<NamedSettings> parseSettings(llvm::StringRef text, llvm::StringRef option,
@@ -37,20 +74,9 @@ llvm::Expected<NamedSettings> parseSettings(llvm::StringRef text, llvm::StringRe
     return failf(ExitCode::Usage, "{}: expected one of {}, got \"{}\"", option.str(),
                  listed(rows, [](const SettingsRow &each) { return each.name; }), name);
   NamedSettings result{name, row->defaults};
-  for (llvm::StringRef word : llvm::drop_begin(words)) {
-    auto [key, number] = word.split('=');
-    std::string wanted = key.trim().str();
-    std::replace(wanted.begin(), wanted.end(), '-', '_');
-    const auto entry =
-        llvm::find_if(result.settings, [&](const auto &each) { return each.first == wanted; });
-    if (entry == result.settings.end())
-      return failf(ExitCode::Usage, "{}: expected settings of {}: {}, got \"{}\"", option.str(),
-                   name, listed(row->defaults, [](const auto &each) { return each.first; }),
-                   word.trim().str());
-    if (number.trim().getAsDouble(entry->second) || !std::isfinite(entry->second))
-      return failf(ExitCode::Usage, "{}: expected a number for {}, got \"{}\"", option.str(),
-                   wanted, number.trim().str());
-  }
+  for (llvm::StringRef word : llvm::drop_begin(words))
+    if (llvm::Error error = readSetting(word, option, result))
+      return std::move(error);
   return result;
 }
 
@@ -97,25 +123,23 @@ const std::vector<SettingsRow> &optimizerRows() {
 
 llvm::Expected<NamedSettings> parseOptimizer(llvm::StringRef text) {
   llvm::Expected<NamedSettings> parsed = parseSettings(text, "--optimizer", optimizerRows());
-  if (!parsed)
-    return parsed;
-  for (const auto &[key, value] : parsed->settings) {
-    const bool isBeta = key == "beta1" || key == "beta2";
-    const bool isFlag = key == "nesterov" || key == "amsgrad" || key == "centered";
-    if (value < 0 || (isBeta && value >= 1) || (isFlag && value != 0 && value != 1))
-      return failf(ExitCode::Usage, "--optimizer: {}: expected {}, got {}", key,
-                   isBeta   ? "at least 0 and less than 1"
-                   : isFlag ? "0 or 1"
-                            : "at least 0",
-                   value);
-  }
-  const NamedSettings &settings = *parsed;
-  if (settings.name == "sgd" && settings["nesterov"] == 1 &&
-      (settings["momentum"] == 0 || settings["dampening"] != 0))
-    return makeError(ExitCode::Usage,
-                     "--optimizer: nesterov=1: expected a momentum and no dampening",
-                     "write sgd,lr=0.1,momentum=0.9,nesterov=1");
+  if (parsed)
+    if (llvm::Error error = checkOptimizer(*parsed, "--optimizer"))
+      return std::move(error);
   return parsed;
+}
+
+llvm::Expected<NamedSettings> changedOptimizer(const NamedSettings &settings,
+                                               llvm::StringRef changes, llvm::StringRef option) {
+  NamedSettings result = settings;
+  llvm::SmallVector<llvm::StringRef, 8> words;
+  changes.split(words, ',');
+  for (llvm::StringRef word : words)
+    if (llvm::Error error = readSetting(word, option, result))
+      return std::move(error);
+  if (llvm::Error error = checkOptimizer(result, option))
+    return std::move(error);
+  return result;
 }
 
 } // namespace pipec

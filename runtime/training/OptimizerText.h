@@ -36,5 +36,8 @@ std::string toString(const NamedSettings &settings);
 const std::vector<SettingsRow> &optimizerRows();
 /// Errors: those of parseSettings; Usage for a number that the optimizer does not accept.
 llvm::Expected<NamedSettings> parseOptimizer(llvm::StringRef text);
+/// `settings` with other numbers: "lr=1e-4,weight_decay=0". Errors: as parseOptimizer.
+llvm::Expected<NamedSettings> changedOptimizer(const NamedSettings &settings,
+                                               llvm::StringRef changes, llvm::StringRef option);
 
 } // namespace pipec

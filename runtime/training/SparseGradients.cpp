@@ -4,10 +4,14 @@
 
 namespace pipec {
 
-std::string whatNeedsDense(const NamedSettings &optimizer) {
-  if (optimizer.name != "sgd" && optimizer.name != "adagrad")
-    return optimizer.name;
-  return optimizer["weight_decay"] != 0 ? optimizer.name + " with weight_decay" : "";
+std::vector<std::string> whatNeedsDense(const std::vector<NamedSettings> &settings) {
+  std::vector<std::string> result;
+  for (const NamedSettings &each : settings)
+    if (each.name != "sgd" && each.name != "adagrad")
+      result.push_back(each.name);
+    else
+      result.push_back(each["weight_decay"] != 0 ? each.name + " with weight_decay" : "");
+  return result;
 }
 
 llvm::Error checkSparse(const at::Tensor &gradient, const std::string &needsDense,

@@ -9,8 +9,9 @@ class Tensor;
 
 namespace pipec {
 
-/// What of the optimizer takes dense gradients only, as "adam"; empty: nothing.
-std::string whatNeedsDense(const NamedSettings &optimizer);
+/// For the optimizer's settings of each parameter, what takes dense gradients only, as "adam";
+/// empty: nothing does.
+std::vector<std::string> whatNeedsDense(const std::vector<NamedSettings> &settings);
 
 /// Errors: Usage if the gradient of `parameter` is sparse and `needsDense` is not empty. Before
 /// anything is updated.

@@ -40,6 +40,22 @@ struct Queue {
   std::atomic<size_t> count = 0; // written under the mutex; read without it while spinning
 };
 
+/// Where a rank waits that takes what is there.
+struct Watch {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::atomic<uint64_t> changes = 0;
+  std::atomic<bool> isWaiting = false;
+
+  void change() {
+    ++changes;
+    if (!isWaiting)
+      return;
+    std::lock_guard<std::mutex> lock(mutex);
+    changed.notify_all();
+  }
+};
+
 class InProcess : public Transport {
 public:
   InProcess(const std::vector<Lane> &lanes, std::vector<std::shared_ptr<Device>> devices)
@@ -49,6 +65,8 @@ public:
       queues_.back()->lane = lane;
       queues_.back()->ring.resize(std::max<size_t>(lane.window, 1));
     }
+    for (size_t rank = 0; rank < devices_.size(); ++rank)
+      watches_.push_back(std::make_unique<Watch>());
   }
 
   llvm::Error post(size_t, size_t, int64_t) override {
@@ -73,6 +91,7 @@ public:
       ++queue.count;
     }
     queue.changed.notify_all();
+    watches_[queue.lane.to]->change();
     return llvm::Error::success();
   }
 
@@ -99,6 +118,7 @@ public:
       --queue.count;
     }
     queue.changed.notify_all();
+    watches_[queue.lane.from]->change();
     const Device &from = *devices_.at(queue.lane.from);
     Device &to = *devices_.at(queue.lane.to);
     if (!from.hasStreams() && !to.hasStreams())
@@ -107,6 +127,24 @@ public:
       to.waitFor(message.ready);
       return to.bring(std::move(message.value), from);
     });
+  }
+
+  bool holds(size_t lane) const override {
+    return queues_.at(lane)->count.load(std::memory_order_acquire) > 0;
+  }
+
+  uint64_t changes(size_t rank) const override { return watches_.at(rank)->changes; }
+
+  llvm::Error waitForChange(size_t rank, uint64_t seen) override {
+    Watch &watch = *watches_.at(rank);
+    spinWhile([&] { return watch.changes == seen; });
+    {
+      std::unique_lock<std::mutex> lock(watch.mutex);
+      watch.isWaiting = true; // before the count is read: who changes it afterwards sees this
+      watch.changed.wait(lock, [&] { return aborted_ || watch.changes != seen; });
+      watch.isWaiting = false;
+    }
+    return aborted_ ? abortError() : llvm::Error::success();
   }
 
   void abort(const ErrorText &error) override {
@@ -121,6 +159,10 @@ public:
       // A thread that read the flag before it was set is asleep once we own the mutex.
       std::lock_guard<std::mutex> lock(queue->mutex);
       queue->changed.notify_all();
+    }
+    for (auto &watch : watches_) {
+      std::lock_guard<std::mutex> lock(watch->mutex);
+      watch->changed.notify_all();
     }
   }
 
@@ -148,6 +190,7 @@ private:
   }
 
   std::vector<std::unique_ptr<Queue>> queues_;
+  std::vector<std::unique_ptr<Watch>> watches_; // by rank
   std::vector<std::shared_ptr<Device>> devices_;
   std::atomic<bool> aborted_ = false;
   std::mutex errorMutex_;

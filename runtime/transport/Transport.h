@@ -32,6 +32,14 @@ public:
   /// message is not of that channel and micro-batch (it stays in the lane).
   virtual llvm::Expected<c10::IValue> take(size_t lane, size_t channel, int64_t microBatch) = 0;
 
+  /// For ranks that take what is there: whether the lane has a message that was not taken. Any
+  /// thread.
+  virtual bool holds(size_t lane) const = 0;
+  /// How often a message was sent to the rank, or one from it was taken.
+  virtual uint64_t changes(size_t rank) const = 0;
+  /// Waits while changes() is `seen`. Errors: the one given to abort.
+  virtual llvm::Error waitForChange(size_t rank, uint64_t seen) = 0;
+
   /// Ends all waiting calls and all later calls with `error`. The first abort wins.
   virtual void abort(const ErrorText &error) = 0;
 

@@ -10,6 +10,7 @@
 // splitting and merging of the batch.
 #include "compiler/Compiler.h"
 #include "ir/autograd/TrainingSettings.h"
+#include "llvm/Support/Error.h"
 #include "runtime/Pipeline.h"
 #include "runtime/StageTraining.h"
 #include "runtime/transport/InProcess.h"
@@ -33,6 +34,8 @@
 #include <new>
 
 using namespace pipec;
+
+llvm::ExitOnError must; // a benchmark that fails says why
 
 namespace ag = torch::autograd;
 namespace jit = torch::jit;
@@ -106,20 +109,20 @@ std::string compiled(const std::string &directory, Mode mode) {
   options.mode = mode;
   options.stages = 1;
   options.cost = AnalyticCosts();
-  options.inputs = "float32[1,1]";
+  options.inputs = "f32[1,1]";
   options.recompute = RecomputeChoice::Never;
   options.microBatches = 1;
   const std::string artifact = directory + (mode == Mode::Train ? "/train.pipe" : "/infer.pipe");
-  Compiler compiler = llvm::cantFail(Compiler::load(model));
-  llvm::cantFail(compiler.compile(options, artifact, /*force=*/true));
+  Compiler compiler = must(Compiler::load(model));
+  must(compiler.compile(options, artifact, /*force=*/true));
   return artifact;
 }
 
 struct Stage {
   explicit Stage(const std::string &artifact)
-      : opened(llvm::cantFail(openArtifact(artifact))),
-        executor(llvm::cantFail(StageExecutor::load(artifact + "/" + plan().file, plan(), 0,
-                                                    llvm::cantFail(makeDevice("cpu"))))),
+      : opened(must(openArtifact(artifact))),
+        executor(must(
+            StageExecutor::load(artifact + "/" + plan().file, plan(), 0, must(makeDevice("cpu"))))),
         code(jit::load(artifact + "/" + plan().file).get_method("pipec_forward").graph(), "bare") {}
   const StagePlan &plan() const { return opened.plan.stages[0]; }
 
@@ -147,7 +150,7 @@ void inference(const std::string &artifact, size_t actions) {
     action.run([&] {
       std::vector<ReadyValue> inputs;
       inputs.push_back({x, {}});
-      return llvm::cantFail(stage.executor->forward({0, 0, i}, std::move(inputs), busy));
+      return must(stage.executor->forward({0, 0, i}, std::move(inputs), busy));
     });
   }
   print("F", bare, action);
@@ -197,14 +200,14 @@ void training(const std::string &artifact, size_t actions) {
       (split ? splitForward : forward).run([&] {
         std::vector<ReadyValue> inputs;
         inputs.push_back({x, {}});
-        return llvm::cantFail(trained.forward({0, 0, i}, std::move(inputs), {split, false}, busy));
+        return must(trained.forward({0, 0, i}, std::move(inputs), {split, false}, busy));
       });
       (split ? toInput : backward).run([&] {
-        return llvm::cantFail(trained.backward(k, split, {{one}}, {{}}, busy));
+        return must(trained.backward(k, split, {{one}}, {{}}, busy));
       });
       if (split)
         toWeight.run([&] {
-          llvm::cantFail(trained.weightGradients(k, busy));
+          must(trained.weightGradients(k, busy));
           return 0;
         });
     }
@@ -217,7 +220,7 @@ void training(const std::string &artifact, size_t actions) {
 }
 
 void handOver(size_t actions) {
-  const std::vector<std::shared_ptr<Device>> devices(2, llvm::cantFail(makeDevice("cpu")));
+  const std::vector<std::shared_ptr<Device>> devices(2, must(makeDevice("cpu")));
   std::unique_ptr<Transport> transport =
       makeInProcessTransport({{.from = 0, .to = 1, .window = 2}}, devices);
   const at::Tensor x = at::ones({1, 1});
@@ -225,8 +228,8 @@ void handOver(size_t actions) {
   for (size_t i = 0; i < actions; ++i) {
     nothing.run([&] { return c10::IValue(x); });
     both.run([&] {
-      llvm::cantFail(transport->send(0, 0, 0, x));
-      return llvm::cantFail(transport->take(0, 0, 0));
+      must(transport->send(0, 0, 0, x));
+      return must(transport->take(0, 0, 0));
     });
   }
   print("send, take", nothing, both);
@@ -241,15 +244,15 @@ void steps(const std::string &artifact, bool train, size_t actions) {
       options.training.emplace();
       options.scheduleName = "1f1b";
     }
-    Pipeline pipeline = llvm::cantFail(Pipeline::load(artifact, options));
+    Pipeline pipeline = must(Pipeline::load(artifact, options));
     const std::vector<c10::IValue> batch = {at::ones({static_cast<int64_t>(microBatches), 1})};
     Meter step;
     for (size_t i = 0; i < std::max<size_t>(actions / 100, 100); ++i)
       step.run([&] {
         if (train)
-          llvm::cantFail(pipeline.step(batch));
+          must(pipeline.step(batch));
         else
-          llvm::cantFail(pipeline.infer(batch));
+          must(pipeline.infer(batch));
         return 0;
       });
     fmt::print("step, {}, {:>3} micro-batches: {:>8.1f} us in all, {:.2f} per micro-batch\n",

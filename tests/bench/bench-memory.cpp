@@ -9,6 +9,7 @@
 // part of it, they are mapped files.
 #include "compiler/Compiler.h"
 #include "ir/values/ValueTree.h"
+#include "llvm/Support/Error.h"
 #include "runtime/Pipeline.h"
 #include "tests/support/TestModels.h"
 
@@ -26,6 +27,8 @@
 #include <mutex>
 
 using namespace pipec;
+
+llvm::ExitOnError must; // a benchmark that fails says why
 
 namespace {
 
@@ -105,13 +108,13 @@ std::string compiled(const std::string &directory, size_t stages, size_t layers)
   options.mode = Mode::Train;
   options.recompute = RecomputeChoice::Never;
   options.cost = AnalyticCosts();
-  options.inputs = fmt::format("float32[{},{}]", kSamples, kWidth);
+  options.inputs = fmt::format("f32[{},{}]", kSamples, kWidth);
   for (size_t s = 1; s < stages; ++s)
     options.cuts.push_back(AtModule{fmt::format("l{}", s * layers / stages)});
   options.schedule = NamedSchedule{"gpipe"};
   const std::string artifact = fmt::format("{}/{}.pipe", directory, stages);
-  Compiler compiler = llvm::cantFail(Compiler::load(model));
-  llvm::cantFail(compiler.compile(options, artifact, /*force=*/true));
+  Compiler compiler = must(Compiler::load(model));
+  must(compiler.compile(options, artifact, /*force=*/true));
   return artifact;
 }
 
@@ -126,13 +129,13 @@ int64_t mostOf(const std::string &artifact, const std::string &schedule, int64_t
   }
   const std::vector<c10::IValue> batch = {
       at::ones({kSamples * microBatches, static_cast<int64_t>(kWidth)})};
-  Pipeline pipeline = llvm::cantFail(Pipeline::load(artifact, options));
-  llvm::cantFail(pipeline.step(batch));
+  Pipeline pipeline = must(Pipeline::load(artifact, options));
+  must(pipeline.step(batch));
   std::vector<int64_t> mosts;
   for (int step = 0; step < 5; ++step) {
     for (const std::shared_ptr<Count> &count : counts)
       count->most = count->live.load();
-    llvm::cantFail(pipeline.step(batch));
+    must(pipeline.step(batch));
     int64_t most = 0;
     for (const std::shared_ptr<Count> &count : counts)
       if (count != ownCount())

@@ -237,7 +237,7 @@ class Checkpoints(e2e.Case):
         run = ["--data", "data.pt", "--batch", 10, "--microbatches", 2, "--optimizer", "adamw,lr=0.01"]
         self.train(pipe, *run, "--steps", 4, "--seed", 7, "--checkpoint", self.fresh("c"))
         again = lambda *options: ["pipe-run", pipe, "--train", *options, "--steps", 6, "--resume=c"]
-        self.refused(USAGE, ["--optimizer: expected that of the checkpoint, adamw,lr=0.01,", "got sgd,", "only lr may differ"], *again(*run[:-1], "sgd"))
+        self.refused(USAGE, ["--optimizer: expected that of the checkpoint, adamw,lr=0.01,", "got sgd,", "only learning rates may differ"], *again(*run[:-1], "sgd"))
         self.refused(USAGE, "--optimizer: expected that of the checkpoint", *again(*run[:-1], "adamw,lr=0.01,beta1=0.8"))
         self.refused(USAGE, "got none", *again(*run[:-2]))
         self.refused(USAGE, "--seed: expected 7, that of the checkpoint, got 8", *again(*run, "--seed", 8))

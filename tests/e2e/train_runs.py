@@ -45,6 +45,7 @@ OPTIMIZERS = {
     "adam,lr=0.01,amsgrad=1,beta1=0.8": lambda p: torch.optim.Adam(p, 0.01, amsgrad=True, betas=(0.8, 0.999)),
     "adamw,lr=0.01": lambda p: torch.optim.AdamW(p, 0.01),
     "rmsprop,lr=0.01,momentum=0.5": lambda p: torch.optim.RMSprop(p, 0.01, momentum=0.5),
+    "rmsprop,lr=0.01,centered=1,weight_decay=0.1": lambda p: torch.optim.RMSprop(p, 0.01, centered=True, weight_decay=0.1),
     "adagrad,lr=0.01,lr_decay=0.1": lambda p: torch.optim.Adagrad(p, 0.01, lr_decay=0.1),
 }
 
@@ -243,6 +244,56 @@ class TrainRuns(e2e.Case):
         self.sameBits(states[0][1], states[1][1], "gradients")
         self.refused(USAGE, ["--freeze: expected names of parameters, got wrods", "the first parameter is words.weight"], "pipe-run", pipe, "--train",
                      "--inputs", batch, "--freeze", "wrods")
+
+    def testGroups(self):
+        """Parameters with settings of their own: PyTorch's parameter groups."""
+        model, pipe, batch = self.family("resnet")
+        inputs = torch.load(batch)
+        names = [name for name, _ in torch.jit.load(model).named_parameters()]
+        biases, firsts = [name for name in names if name.endswith(".bias")], [name for name in names if name.startswith(names[0].split(".")[0])]
+        self.assertTrue(set(firsts) - set(biases) and set(firsts) & set(biases) and len(set(biases) | set(firsts)) < len(names))
+        halves = [0.5 ** (s // 2) for s in range(4)]
+        for text, make, own in (("sgd,lr=0.1,momentum=0.9,weight_decay=0.1", torch.optim.SGD, {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.1}),
+                                ("adamw,lr=0.01,weight_decay=0.1", torch.optim.AdamW, {"lr": 0.01, "weight_decay": 0.1}),
+                                ("rmsprop,lr=0.01,weight_decay=0.1", torch.optim.RMSprop, {"lr": 0.01, "weight_decay": 0.1})):
+            def grouped(parameters):
+                by = dict(zip(names, parameters))
+                groups = [{"params": [by[name] for name in biases], "weight_decay": 0.0},
+                          {"params": [by[name] for name in firsts if name not in biases], "lr": own["lr"] * 3},
+                          {"params": [by[name] for name in names if name not in biases and name not in firsts]}]
+                optimizer = make(groups, **own)
+                starts = [group["lr"] for group in optimizer.param_groups]
+
+                def rate(step):
+                    for group, start in zip(optimizer.param_groups, starts):
+                        group["lr"] = start * halves[step]
+                optimizer.rate = rate
+                return optimizer
+
+            def make_with_rates(parameters):
+                optimizer, taken = grouped(parameters), [0]
+                plain = optimizer.step
+
+                def step():
+                    optimizer.rate(taken[0])
+                    taken[0] += 1
+                    plain()
+                optimizer.step = step
+                return optimizer
+            expected = inPython(model, inputs, 3, 4, make_with_rates)
+            run = ["--train", "--inputs", batch, "--microbatches", 3, "--steps", 4, "--optimizer", text, "--group", "*.bias,weight_decay=0",
+                   "--group", f"{names[0].split('.')[0]}*,lr={own['lr'] * 3!r}", "--lr-schedule", "step,every=2,gamma=0.5"]
+            for what in (model, pipe):
+                state, _ = self.trained(what, *run)
+                self.sameBits(dict(expected), {name: state[name] for name in expected}, f"{text} of {what}")
+        train = ("pipe-run", pipe, "--train", "--inputs", batch)
+        self.refused(USAGE, ["--group: expected --optimizer with it, got none"], *train, "--group", "*.bias,lr=0")
+        self.refused(USAGE, ["--group: expected names of parameters, got nothing*", f"the first parameter is {names[0]}"], *train, *SGD, "--group", "nothing*,lr=0")
+        self.refused(USAGE, ["--group: expected a parameter of its own for *.bias, got none", "the first group that matches"], *train, *SGD,
+                     "--group", "*,lr=0", "--group", "*.bias,lr=1")
+        self.refused(USAGE, ["--group: expected settings of sgd: lr, momentum", 'got "beta1=0"'], *train, *SGD, "--group", "*.bias,beta1=0")
+        self.refused(USAGE, ["--group: expected settings of sgd: lr, momentum", 'got ""'], *train, *SGD, "--group", "*.bias")
+        self.refused(USAGE, ["--group: lr: expected at least 0, got -1"], *train, *SGD, "--group", "*.bias,lr=-1")
 
     def testTiesStayOne(self):
         """Copies of a weight in several stages stay equal, and near the unsplit model's."""

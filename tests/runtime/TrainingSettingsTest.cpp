@@ -1,8 +1,8 @@
 // The texts of optimizers and learning rates, frozen names, and the numbers of a step.
-#include "runtime/training/Freeze.h"
 #include "runtime/training/GradientNorm.h"
 #include "runtime/training/LearningRates.h"
 #include "runtime/training/OptimizerText.h"
+#include "runtime/training/ParameterGroups.h"
 #include "runtime/training/RootScale.h"
 #include "runtime/training/StepNumbers.h"
 #include "tests/support/Matchers.h"
@@ -67,14 +67,35 @@ TEST(LearningRates, FactorsFollowTheirFormulas) {
   EXPECT_EQ(errorOf(LearningRates::parse("cosine", 0)).code, ExitCode::Usage); // of how many steps?
 }
 
-TEST(Freeze, NamesAndBeginnings) {
-  const std::vector<std::vector<std::string>> names = {
-      {"a.weight", "tied.weight"}, {"a.bias"}, {"b"}};
+const ParameterNames names = {{"a.weight", "tied.weight"}, {"a.bias"}, {"b"}};
+
+TEST(ParameterNames, PatternsChooseFrozenParameters) {
   EXPECT_EQ(take(frozen({}, names)), std::vector<bool>({false, false, false}));
   EXPECT_EQ(take(frozen({"a.*"}, names)), std::vector<bool>({true, true, false}));
+  EXPECT_EQ(take(frozen({"*.weight"}, names)), std::vector<bool>({true, false, false}));
   EXPECT_EQ(take(frozen({"tied.weight", "b"}, names)), std::vector<bool>({true, false, true}));
   EXPECT_EQ(take(frozen({"*"}, names)), std::vector<bool>({true, true, true}));
   EXPECT_NE(errorOf(frozen({"a"}, names)).message.find("got a"), std::string::npos);
+}
+
+TEST(ParameterGroups, TheFirstGroupThatMatchesDecides) {
+  TrainingOptions options;
+  options.optimizer = "sgd,lr=1,momentum=0.5";
+  options.groups = {"*bias,lr=2", "a.*,lr=3,momentum=0"};
+  const OptimizerSettings settings = take(optimizerSettings(options, names));
+  ASSERT_EQ(settings.each.size(), 3u);
+  EXPECT_EQ(settings.each[0]["lr"], 3);
+  EXPECT_EQ(settings.each[0]["momentum"], 0);
+  EXPECT_EQ(settings.each[1]["lr"], 2);
+  EXPECT_EQ(settings.each[1]["momentum"], 0.5);
+  EXPECT_EQ(settings.each[2], *settings.common);
+  options.groups.push_back("a.bias,lr=4"); // the first group has it already
+  EXPECT_EQ(errorOf(optimizerSettings(options, names)).code, ExitCode::Usage);
+  options.groups = {"c,lr=4"};
+  EXPECT_EQ(errorOf(optimizerSettings(options, names)).code, ExitCode::Usage);
+  options.groups = {"b,lr=4"};
+  options.optimizer.clear();
+  EXPECT_EQ(errorOf(optimizerSettings(options, names)).code, ExitCode::Usage);
 }
 
 TEST(RootScale, CountsSamples) {

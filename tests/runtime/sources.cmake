@@ -14,6 +14,7 @@ list(APPEND PIPEC_RUNTIME_SOURCES
   runtime/FailedCallsTest.cpp
   runtime/TrainingSettingsTest.cpp
   runtime/CollectivesTest.cpp
+  runtime/DynamicOrderTest.cpp
   runtime/StreamOrderTest.cpp
   support/streams/StreamDevice.cpp
   support/streams/StreamMonitor.cpp)

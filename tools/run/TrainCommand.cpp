@@ -66,6 +66,11 @@ StringOption
               cl::desc("with --train: what updates the weights, with PyTorch's names and defaults "
                        "(default: none, only gradients are computed)"),
               cl::value_desc("sgd|adam|adamw|rmsprop|adagrad[,lr=X,...]"), cl::cat(category));
+StringListOption group("group",
+                       cl::desc("with --optimizer: parameters with other settings of it; * in a "
+                                "name stands for any characters, the first group that matches a "
+                                "parameter counts"),
+                       cl::value_desc("NAME,lr=X,..."), cl::cat(category));
 StringOption lrSchedule("lr-schedule",
                         cl::desc("with --optimizer: how its learning rate changes (default: "
                                  "constant)"),
@@ -75,8 +80,8 @@ NumberOption clipNorm("clip-norm",
                       cl::desc("with --optimizer: the norm of all gradients together is at most X"),
                       cl::value_desc("X"), cl::cat(category));
 StringListOption freeze("freeze",
-                        cl::desc("with --train: parameters that are not trained; a name may end "
-                                 "in *"),
+                        cl::desc("with --train: parameters that are not trained; * in a name "
+                                 "stands for any characters"),
                         cl::value_desc("NAME,..."), cl::CommaSeparated, cl::cat(category));
 StringOption
     onNan("on-nan",
@@ -188,6 +193,7 @@ void noteOptions(llvm::json::Object &options, int64_t count) {
   options["accumulate"] = accumulate.getValue().value;
   options["presplit"] = presplit.getValue();
   options["freeze"] = llvm::json::Array(freeze);
+  options["groups"] = llvm::json::Array(group);
   const std::pair<const char *, const StringOption &> texts[] = {
       {"targets", targets},         {"data", data},          {"optimizer", optimizer},
       {"lr_schedule", lrSchedule},  {"loss", loss},          {"loss_output", lossOutput},
@@ -322,12 +328,29 @@ llvm::Error sayComplete(int64_t done, int64_t count) {
 } // namespace
 
 llvm::Expected<bool> TrainCommand::isWanted(bool hasInputs, bool replaces) {
-  cl::Option *const ofTraining[] = {
-      &targets,   &data,      &batch,        &epochs,     &shuffle,
-      &steps,     &optimizer, &lrSchedule,   &clipNorm,   std::addressof(freeze),
-      &onNan,     &reduction, &loss,         &lossOutput, &emitGrads,
-      &evalData,  &evalEvery, &evalArtifact, &accumulate, &presplit,
-      &precision, &batchNorm};
+  cl::Option *const ofTraining[] = {&targets,
+                                    &data,
+                                    &batch,
+                                    &epochs,
+                                    &shuffle,
+                                    &steps,
+                                    &optimizer,
+                                    &lrSchedule,
+                                    &clipNorm,
+                                    std::addressof(freeze),
+                                    &onNan,
+                                    &reduction,
+                                    &loss,
+                                    &lossOutput,
+                                    &emitGrads,
+                                    &evalData,
+                                    &evalEvery,
+                                    &evalArtifact,
+                                    &accumulate,
+                                    &presplit,
+                                    &precision,
+                                    &batchNorm,
+                                    std::addressof(group)};
   std::vector<const cl::Option *> all(std::begin(ofTraining), std::end(ofTraining));
   llvm::append_range(all, TrainCheckpoints::options());
   for (const cl::Option *option : all)
@@ -371,7 +394,8 @@ llvm::Expected<bool> TrainCommand::isWanted(bool hasInputs, bool replaces) {
     return makeError(ExitCode::Usage, "--targets: expected it without --data, got both",
                      "the file of --data holds a pair (inputs, targets)");
   for (const cl::Option *option :
-       {static_cast<cl::Option *>(&lrSchedule), static_cast<cl::Option *>(&clipNorm)})
+       {static_cast<cl::Option *>(&lrSchedule), static_cast<cl::Option *>(&clipNorm),
+        static_cast<cl::Option *>(std::addressof(group))})
     if (given(*option) && !given(optimizer))
       return failf(ExitCode::Usage, "{}: expected --optimizer with it, got none",
                    spelledOption(option->ArgStr));
@@ -403,6 +427,7 @@ llvm::Expected<TrainingOptions> TrainCommand::options() {
   options.clipNorm = clipNorm;
   options.keepGradients = given(emitGrads);
   options.freeze = freeze;
+  options.groups = group;
   if (given(reduction))
     options.reduction = reduction == "sum" ? LossReduction::Sum : LossReduction::Mean;
   options.batchNorm = batchNorm == "deferred" ? BatchNorm::Deferred : BatchNorm::PerMicroBatch;

@@ -1,0 +1,56 @@
+#include "runtime/training/ParameterGroups.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+namespace pipec {
+
+namespace {
+
+/// Gives the parameters that the group matches, and no earlier one has, their settings.
+llvm::Error addGroup(llvm::StringRef group, const ParameterNames &names, std::vector<bool> &isTaken,
+                     OptimizerSettings &settings) {
+  const auto [pattern, changes] = group.split(',');
+  llvm::Expected<NamedSettings> changed = changedOptimizer(*settings.common, changes, "--group");
+  if (!changed)
+    return changed.takeError();
+  llvm::Expected<std::vector<bool>> matched = matching(pattern, "--group", names);
+  if (!matched)
+    return matched.takeError();
+  bool hasAny = false;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (!(*matched)[i] || isTaken[i])
+      continue;
+    isTaken[i] = hasAny = true;
+    settings.each[i] = *changed;
+  }
+  return hasAny ? llvm::Error::success()
+                : makeError(ExitCode::Usage,
+                            fmt::format("--group: expected a parameter of its own for {}, got none",
+                                        pattern.str()),
+                            "a parameter belongs to the first group that matches it, and earlier "
+                            "groups have all that match this one");
+}
+
+} // namespace
+
+llvm::Expected<OptimizerSettings> optimizerSettings(const TrainingOptions &options,
+                                                    const ParameterNames &names) {
+  OptimizerSettings settings;
+  if (options.optimizer.empty()) {
+    if (!options.groups.empty())
+      return makeError(ExitCode::Usage, "--group: expected --optimizer with it, got none");
+    return settings;
+  }
+  llvm::Expected<NamedSettings> common = parseOptimizer(options.optimizer);
+  if (!common)
+    return common.takeError();
+  settings.common = *common;
+  settings.each.assign(names.size(), *common);
+  std::vector<bool> isTaken(names.size(), false);
+  for (const std::string &group : options.groups)
+    if (llvm::Error error = addGroup(group, names, isTaken, settings))
+      return std::move(error);
+  return settings;
+}
+
+} // namespace pipec

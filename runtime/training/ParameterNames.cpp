@@ -1,0 +1,39 @@
+#include "runtime/training/ParameterNames.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/GlobPattern.h"
+
+namespace pipec {
+
+llvm::Expected<std::vector<bool>> matching(llvm::StringRef pattern, llvm::StringRef option,
+                                           const ParameterNames &names) {
+  llvm::Expected<llvm::GlobPattern> glob = llvm::GlobPattern::create(pattern);
+  if (!glob)
+    return failf(ExitCode::Usage, "{}: expected a pattern of names, got {}: {}", option.str(),
+                 pattern.str(), llvm::toString(glob.takeError()));
+  std::vector<bool> result;
+  for (const std::vector<std::string> &all : names)
+    result.push_back(llvm::any_of(all, [&](const std::string &name) { return glob->match(name); }));
+  if (llvm::is_contained(result, true))
+    return result;
+  return makeError(
+      ExitCode::Usage,
+      fmt::format("{}: expected names of parameters, got {}", option.str(), pattern.str()),
+      names.empty() ? "the model has no parameters that are trained"
+                    : "the first parameter is " + names.front().front());
+}
+
+llvm::Expected<std::vector<bool>> frozen(const std::vector<std::string> &patterns,
+                                         const ParameterNames &names) {
+  std::vector<bool> result(names.size(), false);
+  for (const std::string &pattern : patterns) {
+    llvm::Expected<std::vector<bool>> matched = matching(pattern, "--freeze", names);
+    if (!matched)
+      return matched;
+    for (size_t i = 0; i < result.size(); ++i)
+      result[i] = result[i] || (*matched)[i];
+  }
+  return result;
+}
+
+} // namespace pipec
