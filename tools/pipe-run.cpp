@@ -461,6 +461,8 @@ void noteOptions(RunReport &report) {
   report.options["microbatches"] = report.microBatches;
   report.options["device"] = llvm::json::Array(report.devices);
   report.options["threads"] = report.threads;
+  if (given(dynamic))
+    report.options["dynamic"] = dynamic.getValue().value;
   report.options.try_emplace("seed", static_cast<int64_t>(seed)); // a resume has its own
   report.options["repeat"] = static_cast<int64_t>(repeat);
   report.options["warmup"] = static_cast<int64_t>(warmup);

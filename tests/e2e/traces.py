@@ -115,6 +115,35 @@ class Traces(e2e.Case):
         for key in "bubble_makespan", "bubble_longest_span":
             self.assertTrue(0 <= report[key]["predicted"] < 1, report[key])
 
+    def testADynamicOrderKeepsItsLimitAndTheBits(self):
+        """Micro-batches of a stage that are between F and the end of their backward: at most N, and with a large N more than the schedule has."""
+        self.compiled("loss.pt", "dynamic.pipe", "--train", "--stages", "3", "--ranks", "3", "--inputs", "micro.pt")
+        run = ["pipe-run", "dynamic.pipe", "--train", "--inputs", "batch.pt", "--steps", "2", "--microbatches", "8", "--schedule", "zb-h1",
+               "--optimizer", "sgd", "--force"]
+        self.pipec(0, *run, "--output", "static.pt")
+        expected = torch.load("static.pt")
+        for most in 1, 2, 100:
+            result = self.pipec(0, *run, "--dynamic", most, "--output", "dynamic.pt", "--trace", "dynamic.json", "--json")
+            self.assertIn(f'"dynamic":{most}', result.out.replace(" ", ""))
+            actual = torch.load("dynamic.pt")
+            self.assertTrue(all(torch.equal(expected[name], actual[name]) for name in expected), most)
+            _, rows, ranks = self.read("dynamic.json")
+            self.assertEqual(len(self.actions(rows, ranks)), 3 * 8 * 3)
+            for rank in range(ranks):
+                open_, highest = 0, 0
+                for event in rows[rank]:
+                    open_ += {"F": 1, "W": -1}.get(event["cat"], 0)
+                    highest = max(highest, open_)
+                self.assertTrue(1 <= highest <= min(most, 8), (rank, most, highest))
+
+    def testADynamicInferenceHasTheSameResults(self):
+        self.compiled("net.pt", "ready.pipe", "--stages", "3", "--ranks", "2", "--inputs", "f32[2,32]")
+        batch = ["--inputs", "batch.inputs.pt", "--microbatches", "4", "--force"]
+        torch.save((torch.load("batch.pt")[0],), "batch.inputs.pt")
+        self.pipec(0, "pipe-run", "ready.pipe", *batch, "--output", "static.pt")
+        for most in 1, 3:
+            self.pipec(0, "pipe-run", "ready.pipe", *batch, "--dynamic", most, "--repeat", "3", "--expect", "static.pt")
+
     def testThePredictionIsTheSimulationOfTheMeasuredStages(self):
         """One rank: the step is the sum of what its stages took, in both rows."""
         self.compiled("net.pt", "one.pipe", "--stages", "2", "--ranks", "1", "--inputs", "f32[2,32]")
@@ -152,6 +181,8 @@ class Traces(e2e.Case):
         self.compiled("net.pt", "refused.pipe", "--stages", "2", "--inputs", "f32[2,32]")
         run = ["pipe-run", "refused.pipe", "--inputs", "f32[8,32]"]
         self.refused(USAGE, "--trace: expected an artifact, got a .pt", "pipe-run", "net.pt", "--inputs", "f32[8,32]", "--trace", "x.json")
+        self.refused(USAGE, "--dynamic: expected an artifact, got a .pt", "pipe-run", "net.pt", "--inputs", "f32[8,32]", "--dynamic", "2")
+        self.refused(USAGE, "--dynamic: expected at least 1, got 0", *run, "--dynamic", "0")
         Path("there.json").write_text("{}", encoding="utf-8")
         self.refused(USAGE, "--trace", *run, "--trace", "there.json")
         self.refused(USAGE, "--trace: expected --html with it, got none", "pipe-inspect", "refused.pipe", "--trace", "there.json")

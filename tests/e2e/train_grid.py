@@ -1,7 +1,7 @@
 """train_grid.py: trainings under every schedule give the loss, the gradients and the weights of the unsplit model.
 
-    train_grid.py                  pairs of schedules, stages, micro-batches and recompute, each at least once per model
-    train_grid.py --all [MODEL...] every combination
+    train_grid.py                  pairs of schedules, stages, micro-batches, recompute and order, each at least once per model
+    train_grid.py --all [MODEL...] every combination in the schedule's order
     train_grid.py --table FILE     also writes a row per combination
     train_grid.py --device DEVICE  with "test" or "test:any" of a test build, the order of streams is checked, too; needs a GPU: "cuda"
 
@@ -27,6 +27,7 @@ SCHEDULES = ["gpipe", "1f1b", "eager-1f1b", "interleaved-1f1b", "interleaved-zb"
 STAGES = [1, 2, 3, 4, 8]
 MICRO_BATCHES = [1, 2, 3, 5, 8]  # of 10 samples: even and uneven
 RECOMPUTE = ["never", "always"]
+ORDERS = [0, 1, 3]  # 0: the schedule's; else --dynamic N
 OPTIMIZER = ["--steps", 2, "--optimizer", "sgd,lr=0.1,momentum=0.9"]
 TOLERANCE = 1e-5
 
@@ -41,10 +42,11 @@ def fits(schedule, stages, micro):
 
 
 def cells(names, everything):
-    """Combinations of (model, stages, recompute, schedule, micro-batches); without `everything` so many that each pair of values comes once."""
+    """Combinations of (model, stages, recompute, schedule, micro-batches, order); without `everything` so many that each pair of values comes once."""
     rows = []
     for name in names:
-        all_cells = [cell for cell in itertools.product([name], STAGES, RECOMPUTE, SCHEDULES, MICRO_BATCHES) if fits(cell[3], cell[1], cell[4])]
+        all_cells = [cell for cell in itertools.product([name], STAGES, RECOMPUTE, SCHEDULES, MICRO_BATCHES, ORDERS[:1] if everything else ORDERS)
+                     if fits(cell[3], cell[1], cell[4])]
         if everything:
             rows += all_cells
             continue
@@ -98,7 +100,7 @@ class TrainGrid(e2e.Case):
         if file:
             with open(file, "w", newline="", encoding="utf-8") as out:
                 csv.writer(out, lineterminator="\n").writerows(
-                    [["model", "stages", "recompute", "schedule", "micro_batches", "outcome"], *[[*row, outcome] for row, outcome in zip(rows, found)]])
+                    [["model", "stages", "recompute", "schedule", "micro_batches", "dynamic", "outcome"], *[[*row, outcome] for row, outcome in zip(rows, found)]])
         wrong = [f"{row}: {outcome}" for row, outcome in zip(rows, found) if outcome.startswith("wrong")]
         equal = sum(outcome == "equal" for outcome in found)
         print(f"{len(rows)} cells: {equal} with equal bits, {len(rows) - equal - len(wrong)} within {TOLERANCE} for tied weights, {len(wrong)} wrong",
@@ -110,10 +112,11 @@ class TrainGrid(e2e.Case):
         return ["--device", self.device] if self.device.startswith("cuda") else []
 
     def one(self, row):
-        name, stages, recompute, schedule, micro = row
+        name, stages, recompute, schedule, micro, order = row
         out = "-".join(map(str, row))
         done = e2e.run("pipe-run", f"{name}.{stages}.{recompute}.pipe", "--train", "--inputs", self.made[name][1], "--microbatches", micro, "--schedule",
-                       schedule, "--device", self.device, *OPTIMIZER, "--emit-grads", f"{out}.grads.pt", "--output", f"{out}.state.pt", "--force")
+                       schedule, "--device", self.device, *OPTIMIZER, *(["--dynamic", order] if order else []), "--emit-grads", f"{out}.grads.pt", "--output",
+                       f"{out}.state.pt", "--force")
         if done.code:
             return f"wrong: exit {done.code}: {done.err.strip()}"
         worst = None
