@@ -29,8 +29,11 @@ llvm::Expected<PlacedSchedule> namedSchedule(llvm::StringRef name, size_t stages
   request.ranks = ranks;
   request.chunks = stages / ranks;
   request.microBatches = microBatches;
-  // Only the ratios matter, and only to generators that choose by time.
-  request.costs.stages.assign(stages, {4, 4, 4, 1, 1});
+  // Only the ratios matter, and only to generators that choose by time and memory. What a forward
+  // leaves counts as held until W: if I freed it, any number of W could wait. With twice as many
+  // micro-batches as ranks the bubble can be zero ("Zero Bubble Pipeline Parallelism", ZB-2p).
+  request.costs.stages.assign(stages, {4, 4, 4, 1, 0});
+  request.memoryLimit = static_cast<int64_t>(2 * stages);
   request.costs.latency = 1;
   llvm::Expected<Schedule> schedule = makeSchedule(*generator, request);
   if (!schedule)

@@ -86,7 +86,9 @@ private:
 constexpr size_t kWidth = 64, kLayersPerStage = 2;
 constexpr int64_t kSamples = 256;
 
-void writeModel(const std::string &path, size_t layers) {
+/// After tanh, F holds one value per layer: the result of one layer is what the next one keeps.
+/// After silu it holds two, of which I frees one.
+void writeModel(const std::string &path, const std::string &activation, size_t layers) {
   test::SavedModule model{.name = "Chain"};
   std::string source = "def forward(self, x):\n";
   for (size_t i = 0; i < layers; ++i) {
@@ -94,16 +96,18 @@ void writeModel(const std::string &path, size_t layers) {
         {fmt::format("l{}", i),
          {.name = fmt::format("Layer{}", i),
           .parameters = {{"w", at::eye(kWidth).set_requires_grad(true)}},
-          .source = "def forward(self, x):\n    return torch.tanh(torch.matmul(x, self.w))\n"}});
+          .source = fmt::format("def forward(self, x):\n    return {}(torch.matmul(x, self.w))\n",
+                                activation)}});
     source += fmt::format("    x = self.l{}.forward(x)\n", i);
   }
   model.source = source + "    return torch.mean(x * x)\n";
   std::ofstream(path, std::ios::binary) << test::bytesOf(model);
 }
 
-std::string compiled(const std::string &directory, size_t stages, size_t layers) {
+std::string compiled(const std::string &directory, const std::string &activation, size_t stages,
+                     size_t layers) {
   const std::string model = directory + "/chain.pt";
-  writeModel(model, layers);
+  writeModel(model, activation, layers);
   CompileOptions options;
   options.mode = Mode::Train;
   options.recompute = RecomputeChoice::Never;
@@ -158,16 +162,18 @@ int main(int argc, char **argv) {
   static CountingAllocator counting(*c10::GetCPUAllocator());
   c10::SetCPUAllocator(&counting, 1);
   const size_t layers = 2 * ranks * kLayersPerStage;
-  const std::string one = compiled(argv[1], ranks, layers),
-                    two = compiled(argv[1], 2 * ranks, layers);
-  fmt::print("{} ranks, {} layers; a result of a layer has {} KiB\n{:<18}{:>14}{:>12}\n", ranks,
-             layers, kSamples * kWidth * 4 / 1024, "schedule", "micro-batches", "most, KiB");
-  for (const int64_t m : {8, 64})
-    for (const char *schedule :
-         {"gpipe", "1f1b", "zb-h1", "zb-h2", "interleaved-1f1b", "zb-v", "v-half", "v-min"}) {
-      const std::string name = schedule;
-      const bool isDouble = name == "interleaved-1f1b" || name[0] == 'v' || name == "zb-v";
-      fmt::print("{:<18}{:>14}{:>12}\n", name, m, mostOf(isDouble ? two : one, name, m) / 1024);
-      std::fflush(stdout);
-    }
+  for (const char *activation : {"torch.tanh", "torch.silu"}) {
+    const std::string one = compiled(argv[1], activation, ranks, layers),
+                      two = compiled(argv[1], activation, 2 * ranks, layers);
+    fmt::print("{} ranks, {} layers with {}; a result of a layer has {} KiB\n{:<18}{:>14}{:>12}\n",
+               ranks, layers, activation, kSamples * kWidth * 4 / 1024, "schedule", "micro-batches",
+               "most, KiB");
+    for (const int64_t m : {8, 64})
+      for (const std::string name :
+           {"gpipe", "1f1b", "zb-h1", "zb-h2", "interleaved-1f1b", "zb-v", "v-half", "v-min"}) {
+        const bool isDouble = name == "interleaved-1f1b" || name[0] == 'v' || name == "zb-v";
+        fmt::print("{:<18}{:>14}{:>12}\n", name, m, mostOf(isDouble ? two : one, name, m) / 1024);
+        std::fflush(stdout);
+      }
+  }
 }

@@ -2,6 +2,7 @@
 // the zero-bubble papers and simulators that share no code with pipec give them.
 #include "ir/schedule/Generators.h"
 
+#include "ir/schedule/NamedSchedule.h"
 #include "ir/schedule/TableCheck.h"
 #include "ir/support/Llvm.h"
 #include "tests/support/Matchers.h"
@@ -200,6 +201,38 @@ TEST(Generators, autoZeroBubbleReachesTheTightestPublishedRate) {
   llvm::Expected<Timing> timing = timeSchedule(made("zb-auto", request), request.costs);
   ASSERT_TRUE(succeeded(timing));
   EXPECT_LE(timing->bubbleLongestSpan(), 0.0433 + 0.5e-4);
+}
+
+/// The most forwards of one rank that wait for their weight gradients.
+int64_t mostHeld(const Schedule &schedule) {
+  int64_t most = 0;
+  for (const std::vector<Action> &rank : schedule.ranks) {
+    int64_t held = 0;
+    for (const Action &action : rank) {
+      if (action.kind == ActionKind::Forward)
+        most = std::max(most, ++held);
+      else if (action.kind != ActionKind::InputGrad)
+        --held;
+    }
+  }
+  return most;
+}
+
+TEST(NamedSchedule, memoryDoesNotGrowWithMicroBatches) {
+  for (const char *name : {"1f1b", "eager-1f1b", "zb-h1", "zb-h2", "zb-auto"}) {
+    const auto held = [&](int64_t m) {
+      return mostHeld(take(namedSchedule(name, 4, 4, m)).schedule);
+    };
+    EXPECT_EQ(held(16), held(64)) << name;
+  }
+  for (const char *name : {"interleaved-1f1b", "interleaved-zb", "zb-v", "zb-v-auto", "v-half",
+                           "v-min", "dualpipev"}) {
+    const auto held = [&](int64_t m) {
+      return mostHeld(take(namedSchedule(name, 8, 4, m)).schedule);
+    };
+    EXPECT_EQ(held(16), held(64)) << name;
+  }
+  EXPECT_EQ(mostHeld(take(namedSchedule("v-half", 8, 4, 64)).schedule), 6); // of 8 in 1f1b
 }
 
 TEST(Generators, namesAreFound) {
