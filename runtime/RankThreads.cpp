@@ -1,7 +1,9 @@
 #include "runtime/RankThreads.h"
 
 #include "ir/support/Check.h"
+#include "runtime/transport/Spin.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -11,16 +13,18 @@ namespace pipec {
 /// Shared with the threads, so that an abandoned thread uses nothing that is destroyed.
 struct RankThreads::State {
   std::mutex mutex;
-  std::condition_variable wake; // for the threads: a new job, or the end
-  std::condition_variable done; // for the owner
-  uint64_t jobNumber = 0;
+  std::condition_variable wake;        // for the threads: a new job, or the end
+  std::condition_variable done;        // for the owner
+  std::atomic<uint64_t> jobNumber = 0; // changed under the mutex
   std::shared_ptr<const std::function<void(size_t)>> job;
   std::vector<uint64_t> finished; // per rank: number of the last job it did
   size_t started = 0;
   size_t ended = 0;
-  bool stop = false;
+  std::atomic<bool> stop = false; // changed under the mutex
   std::vector<std::thread> threads;
+  const Spin spin;
 
+  explicit State(size_t ranks) : finished(ranks, 0), spin(ranks) {}
   void serve(size_t rank);
   std::vector<size_t> unfinished() const;
   bool allFinished() const { return unfinished().empty(); }
@@ -39,6 +43,9 @@ void RankThreads::State::serve(size_t rank) {
   ++started;
   done.notify_all();
   for (uint64_t seen = 0;; ++seen) {
+    lock.unlock();
+    spin.whileTrue([&] { return !stop && jobNumber == seen; }); // the next step may begin at once
+    lock.lock();
     wake.wait(lock, [&] { return stop || jobNumber > seen; });
     if (stop)
       return;
@@ -54,8 +61,7 @@ void RankThreads::State::serve(size_t rank) {
 
 RankThreads::RankThreads(size_t ranks,
                          std::function<void(const std::function<void()> &serve)> around)
-    : state_(std::make_shared<State>()) {
-  state_->finished.assign(ranks, 0);
+    : state_(std::make_shared<State>(ranks)) {
   for (size_t rank = 0; rank < ranks; ++rank)
     state_->threads.emplace_back([state = state_, rank, around] {
       around([&] { state->serve(rank); });

@@ -1,27 +1,15 @@
 #include "runtime/transport/InProcess.h"
 
 #include "ir/TorchError.h"
+#include "runtime/transport/Spin.h"
 
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
-#include <thread>
 
 namespace pipec {
 
 namespace {
-
-/// Long enough for a peer that is about to send, and short enough to cost little when there are
-/// more threads than cores.
-constexpr int kSpins = 200;
-
-void pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#else
-  std::this_thread::yield();
-#endif
-}
 
 struct Message {
   size_t channel = 0;
@@ -59,7 +47,7 @@ struct Watch {
 class InProcess : public Transport {
 public:
   InProcess(const std::vector<Lane> &lanes, std::vector<std::shared_ptr<Device>> devices)
-      : devices_(std::move(devices)) {
+      : devices_(std::move(devices)), spin_(devices_.size()) {
     for (const Lane &lane : lanes) {
       queues_.push_back(std::make_unique<Queue>());
       queues_.back()->lane = lane;
@@ -179,9 +167,8 @@ public:
   }
 
 private:
-  template <typename Condition> void spinWhile(Condition &&condition) const {
-    for (int i = 0; i < kSpins && !aborted_ && condition(); ++i)
-      pause();
+  template <typename Condition> void spinWhile(Condition &&waits) const {
+    spin_.whileTrue([&] { return !aborted_ && waits(); });
   }
 
   llvm::Error abortError() {
@@ -192,6 +179,7 @@ private:
   std::vector<std::unique_ptr<Queue>> queues_;
   std::vector<std::unique_ptr<Watch>> watches_; // by rank
   std::vector<std::shared_ptr<Device>> devices_;
+  Spin spin_;
   std::atomic<bool> aborted_ = false;
   std::mutex errorMutex_;
   ErrorText error_{ExitCode::Other, "", ""};

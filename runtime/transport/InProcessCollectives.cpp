@@ -1,7 +1,9 @@
 #include "ir/TorchError.h"
 #include "llvm/ADT/STLExtras.h"
 #include "runtime/transport/Collectives.h"
+#include "runtime/transport/Spin.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
@@ -23,7 +25,7 @@ class InProcessCollectives : public Collectives {
 public:
   InProcessCollectives(std::vector<std::vector<size_t>> groups,
                        std::vector<std::shared_ptr<Device>> devices)
-      : devices_(std::move(devices)) {
+      : devices_(std::move(devices)), spin_(devices_.size()) {
     for (std::vector<size_t> &ranks : groups)
       meetings_.push_back({std::move(ranks), {}, {}, 0, 0});
     for (Meeting &meeting : meetings_) {
@@ -43,14 +45,14 @@ public:
     const size_t size = meeting.ranks.size();
     const size_t member =
         static_cast<size_t>(llvm::find(meeting.ranks, rank) - meeting.ranks.begin());
-    changed_.wait(lock, [&] { return error_ || meeting.given < size; }); // the last call is over
+    wait(lock, [&] { return error_ || meeting.given < size; }); // the last call is over
     if (error_)
       return makeError(error_->code, error_->message, error_->help);
     meeting.values.at(member) = std::move(value);
     meeting.ready.at(member) = std::move(ready);
     if (++meeting.given == size)
-      changed_.notify_all();
-    changed_.wait(lock, [&] { return error_ || meeting.given == size; });
+      noteChange();
+    wait(lock, [&] { return error_ || meeting.given == size; });
     if (error_)
       return makeError(error_->code, error_->message, error_->help);
     std::vector<c10::IValue> all = meeting.values;
@@ -59,7 +61,7 @@ public:
       for (c10::IValue &each : meeting.values)
         each = c10::IValue();
       meeting.given = meeting.fetched = 0;
-      changed_.notify_all();
+      noteChange();
     }
     lock.unlock();
     if (llvm::Error error = receive(meeting.ranks, rank, fences, all))
@@ -71,7 +73,7 @@ public:
     std::lock_guard<std::mutex> lock(mutex_);
     if (!error_)
       error_ = error;
-    changed_.notify_all();
+    noteChange();
   }
 
   void reset() override {
@@ -85,6 +87,22 @@ public:
   }
 
 private:
+  /// With the mutex.
+  void noteChange() {
+    ++changes_;
+    changed_.notify_all();
+  }
+
+  template <typename Condition> void wait(std::unique_lock<std::mutex> &lock, Condition &&until) {
+    if (until())
+      return;
+    const uint64_t seen = changes_;
+    lock.unlock();
+    spin_.whileTrue([&] { return changes_ == seen; });
+    lock.lock();
+    changed_.wait(lock, until);
+  }
+
   /// Makes the values of other members usable on the current stream.
   llvm::Error receive(const std::vector<size_t> &ranks, size_t rank,
                       const std::vector<Fence> &fences, std::vector<c10::IValue> &all) {
@@ -101,8 +119,10 @@ private:
   }
 
   std::vector<std::shared_ptr<Device>> devices_; // per rank
+  Spin spin_;
   std::mutex mutex_;
   std::condition_variable changed_;
+  std::atomic<uint64_t> changes_ = 0;
   std::vector<Meeting> meetings_;
   std::optional<ErrorText> error_;
 };
