@@ -2,11 +2,13 @@
 
 #include "compiler/GivenSchedule.h"
 #include "compiler/Pipelines.h"
+#include "compiler/StageRuns.h"
 #include "compiler/TrainedParameters.h"
 #include "compiler/TrainingSchedule.h"
 #include "compiler/cost/EvaluateGraph.h"
 #include "compiler/verify/CompareGradients.h"
 #include "ir/plan/PlanNames.h"
+#include "ir/schedule/CheckSchedule.h"
 #include "ir/schedule/Program.h"
 #include "ir/support/Try.h"
 #include "ir/support/Version.h"
@@ -112,17 +114,17 @@ llvm::Expected<CompileRun::Staged> CompileRun::stage() {
     return std::move(error);
   phases_.begin("cutting");
   SourceRecord record = recordSource(source.model);
-  decisions_ = std::move(source.model.answers.decisions);
+  decisions_ = std::move(source.context.answers.decisions);
   if (!options_.dumpDir.empty() || !options_.printAfter.empty()) {
     finish(record); // the following passes need its text
     source.model.sourceDigest = record.digest;
   }
   phases_.end("record the source");
-  StagedModel staged = TRY(cut(std::move(source.model)));
-  report_.notes.insert(report_.notes.end(), staged.notes.begin(), staged.notes.end());
+  StagedModel staged = TRY(cut(std::move(source.model), source.context));
+  llvm::append_range(report_.notes, source.context.notes);
   report_.results = std::move(source.study.results);
   report_.sizeLinks = std::move(source.study.sizeLinks);
-  report_.warnings.insert(report_.warnings.end(), staged.warnings.begin(), staged.warnings.end());
+  llvm::append_range(report_.warnings, source.context.warnings);
   return Staged{std::move(staged), std::move(source.study.runs), std::move(record)};
 }
 
@@ -131,14 +133,14 @@ llvm::Error CompileRun::plan(Source &source) {
     return llvm::Error::success();
   std::optional<std::vector<size_t>> given;
   if (planning_.trainsAsCut(source.model)) {
-    given = TRY(givenCuts(source.model));
+    given = TRY(givenCuts(source));
   }
-  bool known = TRY(planning_.findCosts(source.model, source.inputs, report_));
+  bool known = TRY(planning_.findCosts(source.model, source.context, source.inputs, report_));
   if (!known)
     return llvm::Error::success();
   phases_.end(planning_.isMeasured() ? "measure costs" : "estimate costs");
   phases_.begin("planning the cuts");
-  bool planned = TRY(planning_.planCuts(source.model, given, report_));
+  bool planned = TRY(planning_.planCuts(source.model, source.context.costs, given, report_));
   if (planned)
     phases_.end("plan the cuts");
   return llvm::Error::success();
@@ -155,17 +157,18 @@ void CompileRun::markWherePredicatesSay(Model &model) const {
 
 /// The places of given cuts, for a plan around them. The passes choose them again once the plan is
 /// known.
-llvm::Expected<std::vector<size_t>> CompileRun::givenCuts(const Model &model) {
-  Model copy = withOwnGraph(model);
+llvm::Expected<std::vector<size_t>> CompileRun::givenCuts(const Source &source) {
+  Model copy = withOwnGraph(source.model);
+  PassContext context = source.context;
   markWherePredicatesSay(copy);
   AnyModel any = std::move(copy);
   if (llvm::Error error =
-          frontEnd_.runPasses(cutPipeline(options_), any, /*quietly=*/true).takeError())
+          frontEnd_.runPasses(cutPipeline(options_), any, context, /*quietly=*/true).takeError())
     return std::move(error);
   return topLevelOf(std::get<Model>(any)).boundaries;
 }
 
-llvm::Expected<StagedModel> CompileRun::cut(Model model) {
+llvm::Expected<StagedModel> CompileRun::cut(Model model, PassContext &context) {
   markWherePredicatesSay(model);
   AnyModel any = std::move(model);
   CompileOptions asked = options_;
@@ -176,7 +179,7 @@ llvm::Expected<StagedModel> CompileRun::cut(Model model) {
   }
   const size_t stages = stagesAsked(asked, std::get<Model>(any));
   if (llvm::Error error =
-          frontEnd_.runPasses(stagePipeline(asked, planning_.cuts()), any).takeError())
+          frontEnd_.runPasses(stagePipeline(asked, planning_.cuts()), any, context).takeError())
     return std::move(error);
   StagedModel staged = std::get<StagedModel>(std::move(any));
   if (staged.stages.size() != stages)

@@ -39,8 +39,8 @@ private:
   llvm::Expected<Staged> stage();
   llvm::Error plan(Source &source);
   void markWherePredicatesSay(Model &model) const;
-  llvm::Expected<std::vector<size_t>> givenCuts(const Model &model);
-  llvm::Expected<StagedModel> cut(Model model);
+  llvm::Expected<std::vector<size_t>> givenCuts(const Source &source);
+  llvm::Expected<StagedModel> cut(Model model, PassContext &context);
   llvm::Error writeStages(Staged &staged, ArtifactWriter &writer);
   llvm::Error prove(Staged &staged, Plan &plan, const ArtifactWriter &writer);
   llvm::Error writePlan(Plan &plan, ArtifactWriter &writer);

@@ -3,6 +3,7 @@
 #include "compiler/CompileReproducer.h"
 #include "compiler/CompileRun.h"
 #include "compiler/GivenSchedule.h"
+#include "compiler/Pipelines.h"
 #include "ir/TorchError.h"
 #include "ir/support/PeakMemory.h"
 #include "ir/support/Try.h"
@@ -171,6 +172,10 @@ llvm::Expected<Compiler> Compiler::load(const std::string &modelPath) {
 
 llvm::Expected<Compiler> loadWith(const std::string &modelPath, InternalOptions internal) {
   return Compiler(std::make_unique<Compiler::Impl>(Compiler::Impl{modelPath, std::move(internal)}));
+}
+
+std::string Compiler::pipelineText(const CompileOptions &options) {
+  return wholePipeline(options, {});
 }
 
 Compiler::Compiler(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

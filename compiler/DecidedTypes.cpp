@@ -2,6 +2,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
+#include "passes/PassContext.h"
 #include "passes/analysis/OperatorFacts.h"
 
 #include <torch/csrc/jit/ir/ir.h>
@@ -197,15 +198,15 @@ static bool mayStayAbsent(const c10::Type &type, bool isWritten) {
          (isWritten && type.containedTypes()[0]->kind() == c10::TypeKind::ListType);
 }
 
-void decideAbsent(Model &model, llvm::ArrayRef<c10::IValue> example) {
+void decideAbsent(Model &model, PassContext &context, llvm::ArrayRef<c10::IValue> example) {
   for (size_t i = 0; i < model.argumentCount(); ++i) {
     Value *argument = model.graph->inputs()[i];
     InputSpec &input = model.signature.inputs[i];
     if (!mayStayAbsent(*argument->type(), input.written))
       continue;
     Obligation fact = Obligation::fact("input " + input.name, "value", "None");
-    if (model.answers.given ? !llvm::is_contained(model.answers.facts, fact)
-                            : i >= example.size() || !example[i].isNone())
+    if (context.answers.given ? !llvm::is_contained(context.answers.facts, fact)
+                              : i >= example.size() || !example[i].isNone())
       continue;
     argument->setType(c10::NoneType::get());
     input.type = "NoneType";
@@ -214,9 +215,10 @@ void decideAbsent(Model &model, llvm::ArrayRef<c10::IValue> example) {
       argument->replaceAllUsesWith(model.graph->insertConstant(c10::IValue()));
     }
     model.obligations.push_back(std::move(fact));
-    model.notes.push_back("argument " + input.name +
-                          " is always None, as in the example inputs; for an artifact that accepts "
-                          "it, pass example inputs that contain it");
+    context.notes.push_back(
+        "argument " + input.name +
+        " is always None, as in the example inputs; for an artifact that accepts "
+        "it, pass example inputs that contain it");
   }
 }
 

@@ -13,6 +13,8 @@ struct Value;
 
 namespace pipec {
 
+struct PassContext;
+
 /// One run shows a dtype and a rank of every tensor, but squeeze(), a branch on data or a list of
 /// unknown length would show others for other inputs. A value is decided if it depends only on
 /// dtype and rank of the model's inputs and attributes, and on constants. This concerns the dtype
@@ -39,8 +41,8 @@ private:
 /// Handles an argument that the example leaves None although it could hold a dict or a list that
 /// the model writes. From here on it is None: its type becomes NoneType, tests of it fold, and the
 /// obligations get a fact about it. Otherwise all values made from the argument would have to stay
-/// in one stage. If the model has given answers, they name these arguments.
-void decideAbsent(Model &model, llvm::ArrayRef<c10::IValue> example);
+/// in one stage. If the context has given answers, they name these arguments.
+void decideAbsent(Model &model, PassContext &context, llvm::ArrayRef<c10::IValue> example);
 
 /// A result that only such an argument could provide is None itself, in the signature too.
 void decideAbsentResults(Model &model);

@@ -65,15 +65,16 @@ llvm::Expected<std::vector<ExampleRun>> runsOf(const CutTrial &trial, const Sign
 }
 
 /// Attributes that micro-batches write one after the other.
-void noteState(Model &model) {
+void noteState(const Model &model, PassContext &context) {
   std::vector<std::string> names;
   for (const Attribute &attribute : model.attributes)
     if (attribute.written)
       names.push_back(attribute.name);
   if (!names.empty() && isCut(model.signature))
-    model.notes.push_back(fmt::format("the model writes state ({}): each micro-batch writes it in "
-                                      "order, whereas the whole batch writes it once",
-                                      llvm::join(names, ", ")));
+    context.notes.push_back(
+        fmt::format("the model writes state ({}): each micro-batch writes it in "
+                    "order, whereas the whole batch writes it once",
+                    llvm::join(names, ", ")));
 }
 
 /// Adds an example of other sizes: sizes that differ may vary.
@@ -107,7 +108,8 @@ llvm::Error addExample(Signature &signature, const Values &example, ModelRunner 
 } // namespace
 
 llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode &mode,
-                                       Model &model, const std::vector<Values> &examples,
+                                       Model &model, PassContext &context,
+                                       const std::vector<Values> &examples,
                                        const ExampleChoices &choices, DecidesAlike decidesAlike,
                                        const ProgressCallback &progress) {
   const Values &inputs = examples.front();
@@ -132,9 +134,9 @@ llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode
   options.writesState =
       llvm::any_of(model.attributes, [](const Attribute &one) { return one.written; });
   BatchDiscovery found = TRY(discoverBatch(model.signature, inputs, options, runAll));
-  llvm::append_range(model.notes, found.notes);
-  llvm::append_range(model.warnings, found.warnings);
-  noteState(model);
+  llvm::append_range(context.notes, found.notes);
+  llvm::append_range(context.warnings, found.warnings);
+  noteState(model, context);
   std::vector<ExampleRun> runs = TRY(runsOf(found.trial, model.signature));
   for (size_t k = 1; k < examples.size(); ++k)
     if (llvm::Error error = addExample(model.signature, examples[k], run, decidesAlike, runs))

@@ -4,6 +4,7 @@
 #include "compiler/Import.h"
 #include "compiler/Progress.h"
 #include "ir/batch/Discovery.h"
+#include "passes/PassContext.h"
 
 namespace pipec {
 
@@ -33,13 +34,15 @@ struct ExampleChoices {
 };
 
 /// Runs the source at the example's batch size and, if it accepts them, at other sizes, and sets
-/// batch dimensions, merge rules and specs of model.signature, see discoverBatch. Then runs it on
-/// the other examples, whose sizes vary from now on, and at sizes of its own choice, see sizeTrial.
-/// The file is mapped anew for each run, so state starts as saved. Random operators draw from the
-/// same seed each time. The first of `examples` shows the batch. Errors: those of discoverBatch;
-/// Usage for an example that the model refuses or computes in another way than the first one.
+/// batch dimensions, merge rules and specs of model.signature, see discoverBatch; notes and
+/// warnings go to the context. Then runs it on the other examples, whose sizes vary from now on,
+/// and at sizes of its own choice, see sizeTrial. The file is mapped anew for each run, so state
+/// starts as saved. Random operators draw from the same seed each time. The first of `examples`
+/// shows the batch. Errors: those of discoverBatch; Usage for an example that the model refuses or
+/// computes in another way than the first one.
 llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode &mode,
-                                       Model &model, const std::vector<Values> &examples,
+                                       Model &model, PassContext &context,
+                                       const std::vector<Values> &examples,
                                        const ExampleChoices &choices, DecidesAlike decidesAlike,
                                        const ProgressCallback &progress = {});
 
@@ -53,15 +56,5 @@ llvm::Error explainExample(llvm::Error error, const std::string &path, const Sou
 /// inputs. Otherwise the error stays as it is.
 llvm::Error blameNormalForm(llvm::Error error, const std::string &path, const SourceMode &mode,
                             const Signature &signature, const std::vector<c10::IValue> &inputs);
-
-/// The runs by which the stages are tried: all; of large models without state one call per set of
-/// sizes, as one takes seconds.
-std::vector<ExampleRun> runsToRepeat(std::vector<ExampleRun> runs, const Plan &plan);
-
-/// Runs the stages in `directory` on the same inputs, several runs at once where they cannot
-/// disturb each other: every leaf must be bit-identical. Fills the specs of plan.channels. Errors:
-/// Internal naming the first output, index and both values of the first run that differs.
-llvm::Error runStages(const std::string &directory, Plan &plan, const std::vector<ExampleRun> &runs,
-                      const ProgressCallback &progress = {});
 
 } // namespace pipec

@@ -8,6 +8,7 @@
 #include "ir/ModelSignature.h"
 #include "ir/batch/CutCandidates.h"
 #include "ir/batch/FixedBatch.h"
+#include "ir/batch/GivenMerges.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Try.h"
@@ -47,17 +48,16 @@ void assumeBatchFirst(Signature &signature, const std::vector<bool> &given) {
 }
 
 /// Notes, for a model with a fixed batch size, how to free it.
-void noteFixedBatch(Model &model, llvm::ArrayRef<c10::IValue> inputs,
-                    const std::vector<bool> &given) {
-  const Signature &signature = model.signature;
+void noteFixedBatch(const Signature &signature, PassContext &context,
+                    llvm::ArrayRef<c10::IValue> inputs, const std::vector<bool> &given) {
   if (signature.batchSymbolic || signature.batchSize == 0 || !isCut(signature))
     return;
   if (std::string dims = suggestBatchDims(signature, inputs);
       !dims.empty() && !anyDimGiven(signature, given))
-    model.notes.push_back("the sizes of the example inputs suggest --batch-dim " + dims +
-                          "; without it the model accepts only this batch size");
+    context.notes.push_back("the sizes of the example inputs suggest --batch-dim " + dims +
+                            "; without it the model accepts only this batch size");
   else
-    model.notes.push_back(
+    context.notes.push_back(
         fmt::format("the model accepts only batches of {}{}: {}",
                     counted(static_cast<size_t>(signature.batchSize), "sample"),
                     anyDimGiven(signature, given) ? ", or --batch-dim does not name its batch" : "",
@@ -75,7 +75,7 @@ llvm::Error writeAndRead(Model &model) {
 } // namespace
 
 llvm::Expected<bool> FrontEnd::runPasses(const std::string &pipeline, AnyModel &model,
-                                         bool quietly) {
+                                         PassContext &context, bool quietly) {
   PassManagerOptions options;
   options.checkHonesty = false; // pipe-opt and the tests check it; texts of whole models take long
   options.registry = registry_;
@@ -86,21 +86,20 @@ llvm::Expected<bool> FrontEnd::runPasses(const std::string &pipeline, AnyModel &
   PassManager manager(options);
   if (llvm::Error error = manager.addPipeline(pipeline))
     return std::move(error);
-  return manager.run(model);
+  return manager.run(model, context);
 }
 
-llvm::Expected<Model> FrontEnd::flatten(TypeAnswers answers) {
+llvm::Expected<Model> FrontEnd::flatten(PassContext &context) {
   if (llvm::Error error = checkNames(options_))
     return std::move(error);
   phases_.begin("reading the model");
   Model imported =
       TRY(importModel(path_, options_.loss.empty() ? options_.method : kLossMethod, sourceMode()));
   imported.mode = options_.mode;
-  imported.answers = std::move(answers);
   phases_.end("import");
   phases_.begin("normalising the model");
   AnyModel model = std::move(imported);
-  if (llvm::Error error = runPasses(frontPipeline(options_), model).takeError())
+  if (llvm::Error error = runPasses(frontPipeline(options_), model, context).takeError())
     return std::move(error);
   // Before anything runs, because inputs that a run writes must be copies.
   noteWrites(std::get<Model>(model));
@@ -130,16 +129,16 @@ llvm::Expected<std::vector<Values>> FrontEnd::allExamples(const Model &model,
 
 /// Types show which branches are taken for every accepted input. Folding these brings operators to
 /// the top level, whose types show more. If a plan has given the answers, nothing runs.
-llvm::Error FrontEnd::simplifyWithTypes(Model &model, const std::vector<c10::IValue> &inputs,
-                                        bool quietly) {
-  decideAbsent(model, inputs);
+llvm::Error FrontEnd::simplifyWithTypes(Model &model, PassContext &context,
+                                        const std::vector<c10::IValue> &inputs, bool quietly) {
+  decideAbsent(model, context, inputs);
   for (int round = 0; round < kTypedRounds; ++round) {
-    ++model.answers.round;
-    if (!model.answers.given)
+    ++context.answers.round;
+    if (!context.answers.given)
       if (llvm::Error error = inferTypes(model, ownCopies(inputs)))
         return withArguments(std::move(error), model.signature, inputs);
     AnyModel any = std::move(model);
-    llvm::Expected<bool> changed = runPasses(typedPipeline(), any, quietly);
+    llvm::Expected<bool> changed = runPasses(typedPipeline(), any, context, quietly);
     model = std::get<Model>(std::move(any));
     if (!changed)
       return changed.takeError();
@@ -153,18 +152,20 @@ llvm::Error FrontEnd::simplifyWithTypes(Model &model, const std::vector<c10::IVa
 
 /// Whether inputs of other sizes give the same graph with the same answers: then no decision that
 /// the example's types made depends on these sizes.
-bool FrontEnd::simplifiesAlike(const Model &flat, const Model &simplified,
+bool FrontEnd::simplifiesAlike(const Snapshot &flat, const Snapshot &simplified,
                                llvm::ArrayRef<c10::IValue> inputs) {
-  if (simplified.obligations.empty() && simplified.answers.decisions.empty())
+  const TypeDecisions &decisions = simplified.context.answers.decisions;
+  if (simplified.model.obligations.empty() && decisions.empty())
     return true; // types decided nothing
-  Model other = withOwnGraph(flat);
-  if (llvm::Error error = simplifyWithTypes(other, inputs.vec(), /*quietly=*/true)) {
+  Model other = withOwnGraph(flat.model);
+  PassContext context = flat.context;
+  if (llvm::Error error = simplifyWithTypes(other, context, inputs.vec(), /*quietly=*/true)) {
     llvm::consumeError(std::move(error)); // only the sizes are refused
     return false;
   }
-  return other.answers.decisions == simplified.answers.decisions &&
-         other.obligations == simplified.obligations &&
-         canonicalLines(other) == canonicalLines(simplified);
+  return context.answers.decisions == decisions &&
+         other.obligations == simplified.model.obligations &&
+         canonicalLines(other) == canonicalLines(simplified.model);
 }
 
 SourceMode FrontEnd::sourceMode() const {
@@ -189,25 +190,28 @@ llvm::Error FrontEnd::explained(llvm::Error error, const Model &model,
 }
 
 llvm::Expected<Model> FrontEnd::normalise(const NormaliseAgain &how) {
-  llvm::Expected<Model> model = flatten(how.answers);
+  PassContext context;
+  context.answers = how.answers;
+  llvm::Expected<Model> model = flatten(context);
   if (!model)
     return model;
   if (how.withExample)
-    if (llvm::Error error = simplifyWithTypes(*model, {}))
+    if (llvm::Error error = simplifyWithTypes(*model, context, {}))
       return std::move(error);
   if (llvm::Error error = writeAndRead(*model))
     return std::move(error);
   return model;
 }
 
-llvm::Expected<ExampleStudy> FrontEnd::runExample(Model &model,
+llvm::Expected<ExampleStudy> FrontEnd::runExample(Model &model, PassContext &context,
                                                   const std::vector<c10::IValue> &inputs,
                                                   DecidesAlike decidesAlike) {
   std::vector<bool> given = TRY(applyBatchDims(model.signature, options_.batchDims));
   if (options_.inputs.empty()) {
     assumeBatchFirst(model.signature, given);
-    model.notes.push_back("without --inputs, merge rules are not tested: tensors are concatenated "
-                          "along dimension 0, other results become lists");
+    context.notes.push_back(
+        "without --inputs, merge rules are not tested: tensors are concatenated "
+        "along dimension 0, other results become lists");
     if (llvm::Error error = giveMerges(model.signature, options_.merges))
       return std::move(error);
     return ExampleStudy{
@@ -219,31 +223,32 @@ llvm::Expected<ExampleStudy> FrontEnd::runExample(Model &model,
   std::vector<Values> examples = TRY(allExamples(model, inputs));
   phases_.begin("running the source on the example");
   llvm::Expected<ExampleStudy> study =
-      runSource(path_, sourceMode(), model, examples, {given, options_.merges}, decidesAlike,
-                phases_.progress());
+      runSource(path_, sourceMode(), model, context, examples, {given, options_.merges},
+                decidesAlike, phases_.progress());
   if (!study)
     return study.takeError();
-  noteFixedBatch(model, inputs, given);
+  noteFixedBatch(model.signature, context, inputs, given);
   phases_.end("run the source on the example");
   return study;
 }
 
 llvm::Expected<Source> FrontEnd::study() {
-  Model model = TRY(flatten());
+  PassContext context;
+  Model model = TRY(flatten(context));
   if (options_.mode == Mode::Infer)
     if (std::string note = noteOnTrainingMode(model, options_.trainingFlag == TrainingFlag::False);
         !note.empty())
-      model.notes.push_back(std::move(note));
+      context.notes.push_back(std::move(note));
   std::vector<c10::IValue> inputs = TRY(exampleInputs(model, options_.inputs));
-  Model flat, simplified; // before and after decisions by types
+  Snapshot flat, simplified; // before and after decisions by types
   if (!options_.inputs.empty()) {
     phases_.begin("finding types by running the operators on the example");
-    flat = withOwnGraph(model);
-    if (llvm::Error error = simplifyWithTypes(model, inputs))
+    flat = {withOwnGraph(model), context};
+    if (llvm::Error error = simplifyWithTypes(model, context, inputs))
       return explained(
           blameNormalForm(std::move(error), path_, sourceMode(), model.signature, inputs), model,
           inputs);
-    simplified = withOwnGraph(model);
+    simplified = {withOwnGraph(model), context};
     phases_.end("infer types");
   }
   phases_.begin("writing and reading the normal form");
@@ -253,8 +258,8 @@ llvm::Expected<Source> FrontEnd::study() {
   auto decidesAlike = [&](llvm::ArrayRef<c10::IValue> others) {
     return simplifiesAlike(flat, simplified, others);
   };
-  ExampleStudy found = TRY(runExample(model, inputs, decidesAlike));
-  return Source{std::move(model), std::move(inputs), std::move(found)};
+  ExampleStudy found = TRY(runExample(model, context, inputs, decidesAlike));
+  return Source{std::move(model), std::move(context), std::move(inputs), std::move(found)};
 }
 
 } // namespace pipec

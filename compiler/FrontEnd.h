@@ -13,6 +13,7 @@ namespace pipec {
 /// The source with the results of its analysis.
 struct Source {
   Model model;                     // in normal form
+  PassContext context;             // what the steps so far noted
   std::vector<c10::IValue> inputs; // one value per argument; empty: no example was given
   ExampleStudy study;              // of the source on them
 };
@@ -27,7 +28,7 @@ public:
   /// The method as operators, as far as that is possible without an example. Errors: those of
   /// importModel and of the passes; Usage for names of modules and weights that the pipeline text
   /// cannot hold.
-  llvm::Expected<Model> flatten(TypeAnswers answers = {});
+  llvm::Expected<Model> flatten(PassContext &context);
 
   /// The same in normal form, with the answers of `how` in place of types: nothing runs. Errors: as
   /// flatten.
@@ -39,7 +40,7 @@ public:
 
   /// Runs `pipeline` on `model`. Unless `quietly`, it makes the dumps and prints that the options
   /// ask for. Errors: those of the passes.
-  llvm::Expected<bool> runPasses(const std::string &pipeline, AnyModel &model,
+  llvm::Expected<bool> runPasses(const std::string &pipeline, AnyModel &model, PassContext &context,
                                  bool quietly = false);
 
   /// How the source runs, as the options say.
@@ -49,11 +50,17 @@ private:
   llvm::Expected<std::vector<c10::IValue>> exampleInputs(const Model &model,
                                                          const std::string &inputs) const;
   llvm::Expected<std::vector<Values>> allExamples(const Model &model, const Values &first) const;
-  llvm::Error simplifyWithTypes(Model &model, const std::vector<c10::IValue> &inputs,
-                                bool quietly = false);
-  bool simplifiesAlike(const Model &flat, const Model &simplified,
+  /// A state of the source that later steps compare with or start from.
+  struct Snapshot {
+    Model model;
+    PassContext context;
+  };
+  llvm::Error simplifyWithTypes(Model &model, PassContext &context,
+                                const std::vector<c10::IValue> &inputs, bool quietly = false);
+  bool simplifiesAlike(const Snapshot &flat, const Snapshot &simplified,
                        llvm::ArrayRef<c10::IValue> inputs);
-  llvm::Expected<ExampleStudy> runExample(Model &model, const std::vector<c10::IValue> &inputs,
+  llvm::Expected<ExampleStudy> runExample(Model &model, PassContext &context,
+                                          const std::vector<c10::IValue> &inputs,
                                           DecidesAlike decidesAlike);
   llvm::Error explained(llvm::Error error, const Model &model,
                         const std::vector<c10::IValue> &inputs) const;

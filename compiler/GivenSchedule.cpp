@@ -1,5 +1,6 @@
 #include "compiler/GivenSchedule.h"
 
+#include "ir/schedule/ForwardOnly.h"
 #include "ir/schedule/TableCheck.h"
 #include "ir/support/Try.h"
 #include "ir/support/Words.h"

@@ -29,8 +29,10 @@ std::string PassDumps::fileName(size_t number, const PassInfo &pass) {
   return fmt::format("{:02}-{}.ir", number, pass.name.str());
 }
 
-llvm::Expected<std::string> PassDumps::text(const AnyModel &model) {
+llvm::Expected<std::string> PassDumps::text(const AnyModel &model,
+                                            const std::vector<NodeCost> &costs) {
   TextOptions options;
+  options.costs = &costs;
   options.data = TextOptions::Data::None;
   options.digests = false;
   options.scopes = true;
@@ -83,7 +85,7 @@ llvm::Error PassDumps::write(const PassRun &run) {
 llvm::Error PassDumps::writeFile(const PassRun &run) {
   if (std::error_code code = llvm::sys::fs::create_directories(directory_))
     return failf(ExitCode::IO, "--dump-ir {}: cannot create: {}", directory_, code.message());
-  std::string content = TRY(text(*run.model));
+  std::string content = TRY(text(*run.model, run.context->costs));
   std::string path = directory_ + "/" + fileName(++count_, *run.info);
   std::error_code code = pipec::writeFile(path, content);
   return code ? cannotDump(path, code) : llvm::Error::success();

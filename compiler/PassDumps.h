@@ -24,7 +24,8 @@ public:
   /// "01-inline.ir"
   static std::string fileName(size_t number, const PassInfo &pass);
   /// The content of such a file: weights are described, not written.
-  static llvm::Expected<std::string> text(const AnyModel &model);
+  static llvm::Expected<std::string> text(const AnyModel &model,
+                                          const std::vector<NodeCost> &costs = {});
 
 private:
   llvm::Error writeFile(const PassRun &run);

@@ -171,8 +171,4 @@ std::string wholePipeline(const CompileOptions &options, const PlannedCuts &cuts
   return text + stagePipeline(options, cuts);
 }
 
-std::string Compiler::pipelineText(const CompileOptions &options) {
-  return wholePipeline(options, {});
-}
-
 } // namespace pipec

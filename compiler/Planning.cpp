@@ -125,7 +125,7 @@ size_t Planning::ranks(const Model &model) const {
 
 /// The device that every stage can be planned for: different devices are used like the slowest of
 /// them.
-ClusterDevice Planning::leastDevice(Model &model) const {
+ClusterDevice Planning::leastDevice(PassContext &context) const {
   ClusterDevice least = cluster_.devices[0];
   bool same = true;
   for (const ClusterDevice &device : cluster_.devices) {
@@ -138,14 +138,14 @@ ClusterDevice Planning::leastDevice(Model &model) const {
       least.memoryBytes = device.memoryBytes;
   }
   if (!same)
-    model.notes.push_back("the cluster's devices differ: if there is one device per stage, each "
-                          "stage is planned for its device; otherwise all stages are planned for "
-                          "the slowest rates and the smallest memory");
+    context.notes.push_back("the cluster's devices differ: if there is one device per stage, each "
+                            "stage is planned for its device; otherwise all stages are planned for "
+                            "the slowest rates and the smallest memory");
   return least;
 }
 
-/// Where nobody says: measured for automatic cuts, if this machine has what will run them. With
-/// given cuts nothing measured enters the artifact.
+/// The default without --cost: measured for automatic cuts, if the cluster has only CPUs, which
+/// this machine can time. With given cuts nothing measured enters the artifact.
 CostSource Planning::costSource() const {
   if (options_->cost)
     return *options_->cost;
@@ -182,7 +182,8 @@ llvm::Error Planning::checkAsked(const Model &model) const {
   return llvm::Error::success();
 }
 
-llvm::Expected<bool> Planning::findCosts(Model &model, const std::vector<c10::IValue> &inputs,
+llvm::Expected<bool> Planning::findCosts(Model &model, PassContext &context,
+                                         const std::vector<c10::IValue> &inputs,
                                          CompileReport &report) {
   cutsGiven_ = areCutsGiven(model);
   cutsByCost_ = isCutByCost(model);
@@ -193,7 +194,7 @@ llvm::Expected<bool> Planning::findCosts(Model &model, const std::vector<c10::IV
     return false;
   if (llvm::Error error = expectSamples(model.signature, inputs))
     return std::move(error);
-  const ClusterDevice device = leastDevice(model);
+  const ClusterDevice device = leastDevice(context);
   if (options_->progress) {
     const int64_t budgetNs =
         options_->costBudgetNs ? options_->costBudgetNs : TimingRequest().budgetNs;
@@ -201,7 +202,7 @@ llvm::Expected<bool> Planning::findCosts(Model &model, const std::vector<c10::IV
                         "", 0, 0, isMeasured() ? budgetNs : -1});
   }
   CostTable table =
-      TRY(pipec::findCosts(model, inputs, costSource(), *options_, device, ranks(model)));
+      TRY(pipec::findCosts(model, context, inputs, costSource(), *options_, device, ranks(model)));
   costsKnown_ = true;
   memoryBytes_ = options_->memoryLimit ? options_->memoryLimit : device.memoryBytes;
   ofThisRun_ = !std::holds_alternative<AnalyticCosts>(costSource());
@@ -254,7 +255,7 @@ void Planning::addDevices(CutRequest &request) const {
     request.devices.clear();
 }
 
-llvm::Expected<bool> Planning::planCuts(const Model &model,
+llvm::Expected<bool> Planning::planCuts(const Model &model, const std::vector<NodeCost> &costs,
                                         const std::optional<std::vector<size_t>> &given,
                                         CompileReport &report) {
   if (isTraining()) {
@@ -280,7 +281,7 @@ llvm::Expected<bool> Planning::planCuts(const Model &model,
                           ? std::vector<CutDevice>(devices.begin(), devices.begin() + count)
                           : std::vector<CutDevice>();
     request.memoryLimit = memoryBytes_ / static_cast<int64_t>(count / counts.front());
-    llvm::Expected<CutPlan> cuts = pipec::planCuts(model, request);
+    llvm::Expected<CutPlan> cuts = pipec::planCuts(model, costs, request);
     auto shareOfCuts = [&]() -> llvm::Expected<double> {
       if (!cuts)
         return cuts.takeError();

@@ -10,6 +10,7 @@
 #include "ir/Model.h"
 #include "ir/plan/Cluster.h"
 #include "ir/plan/CostTable.h"
+#include "passes/PassContext.h"
 
 #include <optional>
 
@@ -32,15 +33,16 @@ public:
   /// True if a training is planned around given cuts: by name, or by the model's markers.
   bool trainsAsCut(const Model &model) const;
 
-  /// Fills model.nodeCosts if the options need them; returns false if they do not. Errors: Usage
+  /// Fills context.costs if the options need them; returns false if they do not. Errors: Usage
   /// for a memory limit or a time budget for measurements together with given cuts, for a training
   /// whose number of ranks is unknown, and for inputs without elements; those of pipec::findCosts.
-  llvm::Expected<bool> findCosts(Model &model, const std::vector<c10::IValue> &inputs,
-                                 CompileReport &report);
+  llvm::Expected<bool> findCosts(Model &model, PassContext &context,
+                                 const std::vector<c10::IValue> &inputs, CompileReport &report);
 
   /// Chooses automatic cuts, after findCosts. Returns false if the cuts are given; a training is
   /// then planned around `given`. Errors: those of pipec::planCuts and pipec::planTraining.
-  llvm::Expected<bool> planCuts(const Model &model, const std::optional<std::vector<size_t>> &given,
+  llvm::Expected<bool> planCuts(const Model &model, const std::vector<NodeCost> &costs,
+                                const std::optional<std::vector<size_t>> &given,
                                 CompileReport &report);
 
   /// The mode of weights that several stages read, if the plan of a training chose it and the
@@ -80,7 +82,7 @@ private:
   std::string whyFewerRanks(const Plan &plan) const;
   bool isCutByCost(const Model &model) const;
   size_t ranks(const Model &model) const; // as many as will run, as far as it is known yet
-  ClusterDevice leastDevice(Model &model) const;
+  ClusterDevice leastDevice(PassContext &context) const;
   void addDevices(CutRequest &request) const;
 
   const CompileOptions *options_ = nullptr;

@@ -1,4 +1,5 @@
-// Runs the stages of an artifact on the inputs of the source's runs.
+#include "compiler/StageRuns.h"
+
 #include "compiler/ExampleRuns.h"
 #include "compiler/ParallelRuns.h"
 #include "compiler/RunProgress.h"

@@ -1,7 +1,6 @@
 // What a model IS between the passes: one flat graph, a table of attributes, a signature.
 #pragma once
 
-#include "ir/TypeAnswers.h"
 #include "ir/plan/Plan.h"
 
 #include <ATen/core/ivalue.h>
@@ -29,12 +28,6 @@ struct Attribute {
   c10::IValue value;    // tensors are views of the mapped source file: valid while the model lives
 };
 
-/// Estimated cost of one top-level operator at the example size.
-struct NodeCost {
-  int64_t flops = 0;       // arithmetic plus memory traffic expressed in operations
-  int64_t outputBytes = 0; // of the tensors it makes
-};
-
 /// Graph inputs: signature.inputs.size() arguments of the method, then one input per attribute in
 /// order (an unread attribute's input has no uses). Graph outputs: one per output leaf, then one
 /// per entry of stateOutputs. No prim::GetAttr, SetAttr, CallMethod or CallFunction is left once
@@ -49,16 +42,6 @@ struct Model {
   std::string sourceDigest;
   Mode mode = Mode::Infer;
   c10::IValue self; // the module object, from import to lower-attributes; None afterwards
-
-  // What later steps need of earlier ones. Of these only costs are in the text form.
-  std::vector<std::string>
-      moduleCalls; // path of each module call in program order, as modulePathOf has it
-  std::vector<NodeCost>
-      nodeCosts; // per top-level operator (constants and boundaries left out); empty: not measured
-  std::vector<std::string> askedBy; // per boundary of the top level, what asked for a cut there, as
-                                    // "--at encoder.layers.6"; empty: no option named it
-  std::vector<std::string> notes, warnings; // sentences for the report
-  TypeAnswers answers;                      // of the types of an example run
 
   size_t argumentCount() const { return signature.inputs.size(); }
 };
@@ -80,7 +63,6 @@ struct StagedModel {
   std::vector<Attribute> attributes;
   Signature signature;
   std::vector<Obligation> obligations;
-  std::vector<std::string> notes, warnings; // sentences for the report; not in the text form
   std::string sourceDigest;
   Mode mode = Mode::Infer;
 

@@ -11,7 +11,7 @@
 #include "passes/analysis/CutLegality.h"
 #include "passes/analysis/ModuleNames.h"
 #include "passes/analysis/OperatorOrder.h"
-#include "passes/support/LinearPartition.h"
+#include "passes/support/CutsByCost.h"
 
 #include <map>
 
@@ -39,20 +39,20 @@ public:
       : cutter_(cutter), names_(std::move(names)), stages_(stages), places_(std::move(places)),
         order_(std::move(order)), mayMove_(mayMove) {}
 
-  llvm::Expected<bool> run(Model &model) override {
+  llvm::Expected<bool> run(Model &model, PassContext &context) override {
     TopLevel top = topLevelOf(model);
-    model.askedBy.clear();
-    size_t notesBefore = model.notes.size();
+    context.askedBy.clear();
+    size_t notesBefore = context.notes.size();
     const Cutter cutter = cutterFor(model, top);
     llvm::Expected<std::vector<size_t>> boundaries = std::vector<size_t>{};
     if (!places_.empty())
       boundaries = fromPlaces(top);
     else if (cutter == Cutter::Markers)
-      boundaries = fromMarkers(model, top);
+      boundaries = fromMarkers(model, context, top);
     else if (cutter == Cutter::Names)
-      boundaries = fromNames(model, top);
+      boundaries = fromNames(context, top);
     else
-      boundaries = fromCost(model, top);
+      boundaries = fromCost(model, context, top);
     if (!boundaries)
       return boundaries.takeError();
     if (stages_ != 0 && cutter != Cutter::Cost && boundaries->size() + 1 != stages_)
@@ -64,10 +64,10 @@ public:
                       counted(boundaries->size() + 1, "stage")),
           "leave --stages out, or let --split auto choose the cuts");
     if (order_.empty() && *boundaries == top.boundaries && !findNestedBoundary(model))
-      return model.notes.size() != notesBefore; // the markers are at their final places
+      return context.notes.size() != notesBefore; // the markers are at their final places
     removeNestedBoundaries(model);
     removeBoundaries(model);
-    if (llvm::Error error = reorder(model))
+    if (llvm::Error error = reorder(model, context))
       return std::move(error);
     top = topLevelOf(model);
     for (size_t boundary : *boundaries)
@@ -88,7 +88,7 @@ private:
 
   /// Puts the operators into the order that the planner chose. An obligation in the model records
   /// the order, so that the proof can put the operators back.
-  llvm::Error reorder(Model &model) const {
+  llvm::Error reorder(Model &model, PassContext &context) const {
     if (order_.empty())
       return llvm::Error::success();
     const TopLevel top = topLevelOf(model);
@@ -107,16 +107,18 @@ private:
       if (!isWholeNumberOp(top.operators[index]))
         moved.push_back(number[index]);
     reorderOperators(model, order_);
+    context.costs = reordered(context.costs, order_);
     if (movedIn(moved) > 0)
       model.obligations.push_back(Obligation::reorder(moved));
     return llvm::Error::success();
   }
 
-  llvm::Expected<std::vector<size_t>> fromMarkers(Model &model, const TopLevel &top) {
+  llvm::Expected<std::vector<size_t>> fromMarkers(const Model &model, PassContext &context,
+                                                  const TopLevel &top) {
     if (!mayMove_)
       if (llvm::Error error = refuseMarkersInBlocks(model))
         return std::move(error);
-    const std::vector<size_t> asked = withNestedMarkers(model, top);
+    const std::vector<size_t> asked = withNestedMarkers(context, top);
     if (asked.empty() && cutter_ == Cutter::Markers)
       return makeError(ExitCode::Usage, "--split markers: the model has no pipe_split marker",
                        "call pipe_split(x) where stages meet, or use --at or --stages");
@@ -124,7 +126,7 @@ private:
     for (size_t boundary : asked) {
       if (boundary == 0 || boundary >= top.operators.size() ||
           (!boundaries.empty() && boundaries.back() == boundary)) {
-        model.notes.push_back("a pipe_split marker with nothing before or after it was dropped");
+        context.notes.push_back("a pipe_split marker with nothing before or after it was dropped");
         continue;
       }
       boundaries.push_back(boundary);
@@ -133,14 +135,14 @@ private:
   }
 
   /// All markers. Those inside control flow count as before it.
-  static std::vector<size_t> withNestedMarkers(Model &model, const TopLevel &top) {
+  static std::vector<size_t> withNestedMarkers(PassContext &context, const TopLevel &top) {
     std::vector<size_t> boundaries = top.boundaries;
     for (size_t i = 0; i < top.operators.size(); ++i)
       if (torch::jit::Node *marker = firstInside(top.operators[i], [](torch::jit::Node *node) {
             return node->kind() == cutSymbol();
           })) {
         const std::string line = sourceLineOf(marker);
-        model.warnings.push_back(
+        context.warnings.push_back(
             fmt::format("pipe_split {}is not possible: it is inside {}; cut before that instead",
                         line.empty() ? "" : "at " + line + " ", describeNode(top.operators[i])));
         boundaries.insert(llvm::lower_bound(boundaries, i), i);
@@ -148,20 +150,20 @@ private:
     return boundaries;
   }
 
-  llvm::Expected<std::vector<size_t>> fromNames(Model &model, const TopLevel &top) {
+  llvm::Expected<std::vector<size_t>> fromNames(PassContext &context, const TopLevel &top) {
     std::map<size_t, std::string> places;
     for (const std::string &name : names_) {
-      llvm::Expected<NamedPlace> place = findModule(model, top, name, mayMove_);
+      llvm::Expected<NamedPlace> place = findModule(context.moduleCalls, top, name, mayMove_);
       if (!place)
         return withContext(place.takeError(), "--at");
       if (!place->around.empty())
-        model.warnings.push_back(
+        context.warnings.push_back(
             fmt::format("--at {} is not possible: it begins inside {}; cut before that operator "
                         "instead",
                         name, place->around));
       else if (!place->instead.empty())
-        model.notes.push_back("--at " + name + ": none of its operators are left; cut before " +
-                              place->instead);
+        context.notes.push_back("--at " + name + ": none of its operators are left; cut before " +
+                                place->instead);
       if (place->index == 0)
         return makeError(ExitCode::Usage,
                          "--at: a cut before " + name + " leaves the first stage empty",
@@ -175,7 +177,7 @@ private:
     std::vector<size_t> boundaries;
     for (const auto &[index, name] : places) {
       boundaries.push_back(index);
-      model.askedBy.push_back("--at " + name);
+      context.askedBy.push_back("--at " + name);
     }
     return boundaries;
   }
@@ -188,7 +190,8 @@ private:
     return places_;
   }
 
-  llvm::Expected<std::vector<size_t>> fromCost(Model &model, const TopLevel &top) {
+  llvm::Expected<std::vector<size_t>> fromCost(const Model &model, const PassContext &context,
+                                               const TopLevel &top) {
     if (stages_ == 0)
       return makeError(ExitCode::Usage, "no cuts are requested",
                        "pass --stages N, name modules with --at, or mark the model with "
@@ -196,13 +199,13 @@ private:
                        "function, torch.jit.freeze and optimize_for_inference drop every marker");
     if (stages_ == 1)
       return std::vector<size_t>{};
-    if (model.nodeCosts.size() != top.operators.size())
+    if (context.costs.size() != top.operators.size())
       return makeError(ExitCode::Usage, "automatic cuts need the cost of every operator",
                        "pass example inputs with --inputs");
     CutLegality legality(model, top);
     if (llvm::Error error = legality.enoughFor(stages_ - 1))
       return std::move(error);
-    return partitionByCost(model, top, legality.all(), stages_);
+    return cutsByCost(top, context.costs, legality.all(), stages_);
   }
 
   std::optional<Cutter> cutter_; // nullopt: by what there is

@@ -51,7 +51,7 @@ bool isArithmetic(const Node *node) {
 
 class CommonSubexpression : public ModelPass {
 public:
-  llvm::Expected<bool> run(Model &model) override {
+  llvm::Expected<bool> run(Model &model, PassContext &) override {
     AliasAnalysis alias(model);
     alias_ = &alias;
     changed_ = false;

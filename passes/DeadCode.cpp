@@ -160,7 +160,7 @@ private:
 
 class DeadCode : public ModelPass {
 public:
-  llvm::Expected<bool> run(Model &model) override {
+  llvm::Expected<bool> run(Model &model, PassContext &) override {
     AliasAnalysis alias(model);
     Liveness live(model, alias);
     changed_ = false;

@@ -278,7 +278,7 @@ bool copyChangedArguments(Model &model, const AliasAnalysis &alias) {
 
 class FunctionaliseContainers : public ModelPass {
 public:
-  llvm::Expected<bool> run(Model &model) override {
+  llvm::Expected<bool> run(Model &model, PassContext &) override {
     const AliasAnalysis alias(model);
     if (copyChangedArguments(model, alias))
       return true;

@@ -312,25 +312,25 @@ bool isIdleContext(Node *object) {
   });
 }
 
-void noteAutocast(Model &model) {
+void noteAutocast(PassContext &context) {
   const std::string note =
       "torch.autocast in the model has no effect: in a script only LibTorch's graph optimiser "
       "applies it, and pipec does not run that; cast explicitly";
-  if (!llvm::is_contained(model.notes, note))
-    model.notes.push_back(note);
+  if (!llvm::is_contained(context.notes, note))
+    context.notes.push_back(note);
 }
 
-bool dropIdleContexts(Block &block, Model &model) {
+bool dropIdleContexts(Block &block, PassContext &context) {
   bool changed = false;
   for (auto it = block.nodes().begin(); it != block.nodes().end();) {
     Node *node = *it;
     ++it;
     for (Block *inner : node->blocks())
-      changed |= dropIdleContexts(*inner, model);
+      changed |= dropIdleContexts(*inner, context);
     if (!isIdleContext(node))
       continue;
     if (endsWith(classOf(node->output()), ".autocast"))
-      noteAutocast(model);
+      noteAutocast(context);
     while (!node->output()->uses().empty()) {
       Node *user = node->output()->uses()[0].user;
       if (it != block.nodes().end() && *it == user)
@@ -345,7 +345,7 @@ bool dropIdleContexts(Block &block, Model &model) {
 
 class Inline : public ModelPass {
 public:
-  llvm::Expected<bool> run(Model &model) override {
+  llvm::Expected<bool> run(Model &model, PassContext &context) override {
     if (!model.self.isObject())
       return false;
     Inliner inliner{torch::jit::Module(model.self.toObject())};
@@ -360,13 +360,13 @@ public:
               llvm::Expected<bool> lowered = lowerGradRegions(model);
               if (!lowered)
                 return lowered.takeError();
-              dropped = dropIdleContexts(*model.graph->block(), model) || *lowered;
+              dropped = dropIdleContexts(*model.graph->block(), context) || *lowered;
               nameOrigins(*model.graph);
               return llvm::Error::success();
             }))
       return std::move(error);
     if (inliner.changed()) // a second run must not forget the notes of the first
-      model.moduleCalls = inliner.takeModuleCalls();
+      context.moduleCalls = inliner.takeModuleCalls();
     return inliner.changed() || dropped || forks;
   }
 };

@@ -23,11 +23,11 @@ using torch::jit::Value;
 
 class InsertTransfers : public SplitPass {
 public:
-  llvm::Expected<StagedModel> run(Model model) override {
+  llvm::Expected<StagedModel> run(Model model, PassContext &context) override {
     model_ = &model;
-    for (std::string &warning : longStageWarnings(model))
-      model.warnings.push_back(std::move(warning));
-    drafts_ = draftStages(model);
+    for (std::string &warning : longStageWarnings(model, context.costs))
+      context.warnings.push_back(std::move(warning));
+    drafts_ = draftStages(model, context.costs);
     StagedModel staged;
     for (size_t stage = 0; stage < drafts_.stages.size(); ++stage)
       staged.stages.push_back(build(stage));
@@ -36,8 +36,6 @@ public:
     staged.attributes = std::move(model.attributes);
     staged.signature = std::move(model.signature);
     staged.obligations = std::move(model.obligations);
-    staged.notes = std::move(model.notes);
-    staged.warnings = std::move(model.warnings);
     staged.sourceDigest = model.sourceDigest;
     staged.mode = model.mode;
     return staged;

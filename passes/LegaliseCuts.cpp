@@ -27,7 +27,7 @@ class LegaliseCuts : public ModelPass {
 public:
   explicit LegaliseCuts(bool mayMove) : mayMove_(mayMove) {}
 
-  llvm::Expected<bool> run(Model &model) override {
+  llvm::Expected<bool> run(Model &model, PassContext &context) override {
     TopLevel top = topLevelOf(model);
     if (top.boundaries.empty())
       return false;
@@ -37,14 +37,14 @@ public:
       return std::move(error);
     std::vector<size_t> moved = nearest(legal, top.boundaries);
     for (size_t i = 0; i < moved.size(); ++i) {
-      const std::string what = whoAsked(model, top, i), why = legality.why(top.boundaries[i]);
+      const std::string what = whoAsked(context, top, i), why = legality.why(top.boundaries[i]);
       if (!mayMove_ && !why.empty())
         return refuseWith(Refusal::CutNotPossible, what, why, placeBefore(top, moved[i]));
       if (moved[i] == top.boundaries[i])
         continue;
-      model.warnings.push_back(fmt::format("{} is not possible: {}; cut before {} instead", what,
-                                           why.empty() ? "another cut must move there" : why,
-                                           placeBefore(top, moved[i])));
+      context.warnings.push_back(fmt::format("{} is not possible: {}; cut before {} instead", what,
+                                             why.empty() ? "another cut must move there" : why,
+                                             placeBefore(top, moved[i])));
     }
     if (moved == top.boundaries)
       return false;
@@ -84,9 +84,9 @@ private:
     return places;
   }
 
-  static std::string whoAsked(const Model &model, const TopLevel &top, size_t cut) {
-    if (model.askedBy.size() == top.boundaries.size())
-      return model.askedBy[cut];
+  static std::string whoAsked(const PassContext &context, const TopLevel &top, size_t cut) {
+    if (context.askedBy.size() == top.boundaries.size())
+      return context.askedBy[cut];
     if (top.boundaries[cut] >= top.operators.size())
       return "a cut at the end";
     return "a cut before " + describeNode(top.operators[top.boundaries[cut]]);

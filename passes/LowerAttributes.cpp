@@ -39,7 +39,7 @@ public:
   LowerAttributes(std::optional<bool> training, std::vector<std::string> keepEval)
       : training_(training), keepEval_(std::move(keepEval)) {}
 
-  llvm::Expected<bool> run(Model &model) override {
+  llvm::Expected<bool> run(Model &model, PassContext &) override {
     if (!model.self.isObject())
       return false;
     if (llvm::Error error = guardTorchError(ExitCode::Internal, "lowering the model's attributes",

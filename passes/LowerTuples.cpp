@@ -26,7 +26,7 @@ std::vector<c10::TypePtr> elementTypes(Value *value) {
 
 class LowerTuples : public ModelPass {
 public:
-  llvm::Expected<bool> run(Model &model) override {
+  llvm::Expected<bool> run(Model &model, PassContext &) override {
     graph_ = model.graph.get();
     bool any = false;
     // A round opens one level of nesting, so the number of rounds is the depth of the deepest

@@ -16,7 +16,7 @@ namespace {
 
 class OpenWeightLists : public ModelPass {
 public:
-  llvm::Expected<bool> run(Model &model) override {
+  llvm::Expected<bool> run(Model &model, PassContext &) override {
     const size_t arguments = model.argumentCount();
     std::map<TensorKey, size_t> tensors; // the first attribute that is this tensor
     for (size_t i = 0; i < model.attributes.size(); ++i)

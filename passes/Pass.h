@@ -6,13 +6,16 @@
 //   - It keeps what the model computes: for every input that the model accepts, the results and the
 //     written state keep their bits, in a training also the gradients. verify() does not check
 //     this. The tests of the pass do, and the run on the example at the end of a compile.
-//   - It reports truly whether it changed anything. The manager verifies only after a change,
+//   - What it has to tell the report or later passes goes into the context (passes/PassContext.h).
+//   - It reports truly whether it changed anything, the context included. The manager verifies only
+//   after a change,
 //     and repeats the passes of fixpoint(...) until none reports one.
 //   - After an error the model is in an unknown state, and the pipeline stops.
 #pragma once
 
 #include "ir/Model.h"
 #include "llvm/ADT/StringRef.h"
+#include "passes/PassContext.h"
 
 #include <functional>
 #include <map>
@@ -31,7 +34,7 @@ public:
   virtual ~ModelPass() = default;
   /// Returns true if the model changed. It may rely on verify(const Model &), and its result must
   /// pass it.
-  virtual llvm::Expected<bool> run(Model &model) = 0;
+  virtual llvm::Expected<bool> run(Model &model, PassContext &context) = 0;
 };
 
 /// A transformation of a staged model. The manager makes a new object for each run.
@@ -40,7 +43,7 @@ public:
   virtual ~StagedPass() = default;
   /// Returns true if the staged model changed. It may rely on verify(const StagedModel &), and its
   /// result must pass it: ports, channels, attributes and ties of all stages still fit together.
-  virtual llvm::Expected<bool> run(StagedModel &model) = 0;
+  virtual llvm::Expected<bool> run(StagedModel &model, PassContext &context) = 0;
 };
 
 /// The one step from a model to stages. It consumes the model; its result shares the attributes'
@@ -50,7 +53,7 @@ public:
   virtual ~SplitPass() = default;
   /// It may rely on verify(const Model &) and on lowered attributes. Its result must pass
   /// verify(const StagedModel &).
-  virtual llvm::Expected<StagedModel> run(Model model) = 0;
+  virtual llvm::Expected<StagedModel> run(Model model, PassContext &context) = 0;
 };
 
 /// A name for several passes: the manager runs them at every place where a pipeline has the name.

@@ -20,10 +20,6 @@ llvm::Error verifyAny(const AnyModel &model) {
   return std::visit([](const auto &kind) { return verify(kind); }, model);
 }
 
-std::string structureOf(const AnyModel &model) {
-  return std::visit([](const auto &kind) { return structureText(kind); }, model);
-}
-
 llvm::Error wrongKind(const std::string &pass, bool staged) {
   return makeError(ExitCode::Usage,
                    fmt::format("pass {} works on {}, got {}", pass,
@@ -35,6 +31,7 @@ llvm::Error wrongKind(const std::string &pass, bool staged) {
 /// Runs a new pass on its kind of model.
 struct Runner {
   AnyModel &model;
+  PassContext &context;
   const PipelineStep &step;
   const std::string text = pipelineText(step);
 
@@ -57,7 +54,7 @@ struct Runner {
                                    text),
                        "run inline,lower-attributes before it");
     std::unique_ptr<SplitPass> pass = TRY(make(step.options));
-    model = TRY(pass->run(std::move(std::get<Model>(model))));
+    model = TRY(pass->run(std::move(std::get<Model>(model)), context));
     return true;
   }
   llvm::Expected<bool> operator()(const PassGroup &) { llvm_unreachable("groups are opened"); }
@@ -69,7 +66,7 @@ private:
     auto pass = make(step.options);
     if (!pass)
       return pass.takeError();
-    return (*pass)->run(std::get<Kind>(model));
+    return (*pass)->run(std::get<Kind>(model), context);
   }
 };
 
@@ -124,12 +121,13 @@ llvm::Error PassManager::addPipeline(llvm::StringRef text) {
   return llvm::Error::success();
 }
 
-llvm::Expected<bool> PassManager::run(AnyModel &model) {
+llvm::Expected<bool> PassManager::run(AnyModel &model, PassContext &context) {
+  context_ = &context;
   if (options_.verifyEach)
     if (llvm::Error error = verifyAny(model))
       return withContext(std::move(error), "before the first pass");
   if (options_.checkHonesty)
-    fingerprint_ = fingerprint(model);
+    fingerprint_ = fingerprint(model, context);
   return runSteps(steps_, model);
 }
 
@@ -142,9 +140,9 @@ llvm::Expected<bool> PassManager::runSteps(llvm::ArrayRef<PipelineStep> steps, A
   return changed;
 }
 
-llvm::Expected<bool> PassManager::run(Model &model) {
+llvm::Expected<bool> PassManager::run(Model &model, PassContext &context) {
   AnyModel any = std::move(model);
-  llvm::Expected<bool> changed = run(any);
+  llvm::Expected<bool> changed = run(any, context);
   if (!std::holds_alternative<Model>(any)) {
     llvm::consumeError(changed.takeError());
     return failf(ExitCode::Usage, "pipeline {} splits the model: run it on a model of any kind",
@@ -154,11 +152,14 @@ llvm::Expected<bool> PassManager::run(Model &model) {
   return changed;
 }
 
-llvm::Expected<bool> PassManager::run(StagedModel &model) {
-  AnyModel any = std::move(model);
-  llvm::Expected<bool> changed = run(any);
-  model = std::move(std::get<StagedModel>(any));
-  return changed;
+llvm::Expected<bool> PassManager::run(AnyModel &model) {
+  PassContext context;
+  return run(model, context);
+}
+
+llvm::Expected<bool> PassManager::run(Model &model) {
+  PassContext context;
+  return run(model, context);
 }
 
 llvm::Expected<bool> PassManager::runStep(const PipelineStep &step, AnyModel &model) {
@@ -203,8 +204,9 @@ llvm::Expected<bool> PassManager::runPass(const PipelineStep &step, AnyModel &mo
   run.text = pipelineText(step);
   run.info = findPass(options_.registry, step.name);
   run.model = &model;
+  run.context = context_;
   const auto start = std::chrono::steady_clock::now();
-  llvm::Expected<bool> changed = std::visit(Runner{model, step}, run.info->make);
+  llvm::Expected<bool> changed = std::visit(Runner{model, *context_, step}, run.info->make);
   run.ns =
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start)
           .count();
@@ -236,7 +238,7 @@ llvm::Error PassManager::checkAfter(const PassRun &run) {
 /// Both false reports are costly: a hidden change is neither verified nor printed, and a pass that
 /// always reports a change keeps its group from settling.
 llvm::Error PassManager::checkHonesty(const PassRun &run) {
-  std::string after = fingerprint(*run.model);
+  std::string after = fingerprint(*run.model, *run.context);
   const bool changed = after != fingerprint_;
   fingerprint_ = std::move(after);
   if (changed && !run.changed)
@@ -267,7 +269,7 @@ void PassManager::printAfter(const PassRun &run) {
 void PassManager::print(const std::string &step, bool changed, const AnyModel &model) const {
   llvm::raw_ostream &out = options_.out ? *options_.out : toStderr();
   out << "# after " << step << (changed ? "" : ": no change") << "\n"
-      << structureOf(model) << "# -----\n";
+      << structureText(model, &context_->costs) << "# -----\n";
 }
 
 } // namespace pipec

@@ -15,7 +15,8 @@ struct PassRun {
   const PassInfo *info = nullptr;
   bool changed = false;
   int64_t ns = 0;
-  const AnyModel *model = nullptr; // after the pass; valid during the call
+  const AnyModel *model = nullptr; // after the pass; valid during the call, like the context
+  const PassContext *context = nullptr;
 };
 
 struct PassManagerOptions {
@@ -51,9 +52,11 @@ public:
   /// Runs all passes. Returns true if any changed the model. On failure the model is in an unknown
   /// state. Errors: those of the pass; Internal naming the pass that broke the model or misreported
   /// a change; Usage if a pass gets the wrong kind of model (a staged pass before the split).
+  llvm::Expected<bool> run(AnyModel &model, PassContext &context);
+  llvm::Expected<bool> run(Model &model, PassContext &context);
+  /// For a caller that needs nothing of the context.
   llvm::Expected<bool> run(AnyModel &model);
   llvm::Expected<bool> run(Model &model);
-  llvm::Expected<bool> run(StagedModel &model);
 
   /// Times of all runs so far, summed by pass in order of first run.
   struct Timing {
@@ -78,6 +81,7 @@ private:
 
   PassManagerOptions options_;
   std::vector<PipelineStep> steps_;
+  PassContext *context_ = nullptr; // of the current run
   std::vector<Timing> timings_;
   std::string fingerprint_; // of the model before the next pass; only with checkHonesty
 };

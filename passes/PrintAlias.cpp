@@ -12,7 +12,7 @@ namespace {
 
 class PrintAlias : public ModelPass {
 public:
-  llvm::Expected<bool> run(Model &model) override {
+  llvm::Expected<bool> run(Model &model, PassContext &) override {
     std::string text;
     llvm::raw_string_ostream os(text);
     AliasAnalysis(model).print(os);

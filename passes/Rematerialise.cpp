@@ -23,7 +23,7 @@ constexpr size_t kMaxChain = 32;
 
 class Rematerialise : public ModelPass {
 public:
-  llvm::Expected<bool> run(Model &model) override {
+  llvm::Expected<bool> run(Model &model, PassContext &context) override {
     TopLevel top = topLevelOf(model);
     if (top.boundaries.empty())
       return false;
@@ -32,7 +32,7 @@ public:
     assign(top);
     for (size_t stage = 1; stage <= top.boundaries.size(); ++stage)
       fillStage(stage, top);
-    extendCosts(model);
+    extendCosts(model, context.costs);
     for (const auto &[where, times] : repeated_)
       model.obligations.push_back(Obligation::recompute(where.second, times, where.first));
     return !copies_.empty();
@@ -128,14 +128,14 @@ private:
   }
 
   /// The cost of the repeated operators is negligible.
-  void extendCosts(Model &model) const {
-    if (copies_.empty() || model.nodeCosts.empty())
+  void extendCosts(const Model &model, std::vector<NodeCost> &costs) const {
+    if (copies_.empty() || costs.empty())
       return;
-    std::vector<NodeCost> costs;
+    std::vector<NodeCost> all;
     size_t next = 0;
     for (Node *node : topLevelOf(model).operators)
-      costs.push_back(copies_.count(node) ? NodeCost{} : model.nodeCosts[next++]);
-    model.nodeCosts = std::move(costs);
+      all.push_back(copies_.count(node) ? NodeCost{} : costs[next++]);
+    costs = std::move(all);
   }
 
   const AliasAnalysis *alias_ = nullptr;

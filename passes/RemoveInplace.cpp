@@ -47,13 +47,14 @@ constexpr size_t kMostWriters = 256;
 
 class RemoveInplace : public ModelPass {
 public:
-  llvm::Expected<bool> run(Model &model) override {
+  llvm::Expected<bool> run(Model &model, PassContext &context) override {
     AliasAnalysis alias(model);
     alias_ = &alias;
     model_ = &model;
     if (joinHandedOn(model.graph->block()))
       return true; // the analysis knows of values that are gone
-    writes_.emplace(model, [this](Node *made, Node *writer) { readers_->placeAs(made, writer); });
+    writes_.emplace(model, context.answers,
+                    [this](Node *made, Node *writer) { readers_->placeAs(made, writer); });
     readers_.emplace(model, alias);
     const size_t memories = alias.memories().size();
     leave_.assign(memories, false);

@@ -52,7 +52,7 @@ Block *branchOf(Node *inner, const Node *choice) {
 
 class RemoveListMutation : public ModelPass {
 public:
-  llvm::Expected<bool> run(Model &model) override {
+  llvm::Expected<bool> run(Model &model, PassContext &) override {
     graph_ = model.graph.get();
     AliasAnalysis alias(model);
     alias_ = &alias;

@@ -45,7 +45,7 @@ bool onlyMarks(Node *node) {
 
 class ResolveMarkers : public ModelPass {
 public:
-  llvm::Expected<bool> run(Model &model) override {
+  llvm::Expected<bool> run(Model &model, PassContext &) override {
     registerMarkerOps();
     bool changed = false;
     if (llvm::Error error = resolve(*model.graph->block(), changed))

@@ -21,7 +21,7 @@ public:
   ResolveTies(std::optional<Tie::Mode> fallback, std::map<std::string, Tie::Mode> byName)
       : fallback_(fallback), byName_(std::move(byName)) {}
 
-  llvm::Expected<bool> run(StagedModel &model) override {
+  llvm::Expected<bool> run(StagedModel &model, PassContext &context) override {
     for (size_t i = 0; i < model.attributes.size(); ++i)
       indexOf_[model.attributes[i].name] = i;
     for (const auto &[name, mode] : byName_)
@@ -39,7 +39,7 @@ public:
       model.ties.push_back(std::move(tie));
       changed = true;
     }
-    noteUntied(model);
+    noteUntied(model, context);
     return changed;
   }
 
@@ -89,12 +89,12 @@ private:
   }
 
   /// Notes a given name that is not a tie of any stage.
-  void noteUntied(StagedModel &model) const {
+  void noteUntied(const StagedModel &model, PassContext &context) const {
     for (const auto &[name, mode] : byName_)
       if (llvm::none_of(model.ties,
                         [&](const Tie &tie) { return llvm::is_contained(tie.names, name); }))
-        model.notes.push_back("--tied " + name + "=" + toString(mode).str() +
-                              " changes nothing: no two stages use this weight");
+        context.notes.push_back("--tied " + name + "=" + toString(mode).str() +
+                                " changes nothing: no two stages use this weight");
   }
 
   llvm::Expected<Tie::Mode> modeOf(const StagedModel &model, const Tie &tie) const {

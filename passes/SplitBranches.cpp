@@ -34,7 +34,7 @@ using torch::jit::Value;
 
 class SplitBranches : public ModelPass {
 public:
-  llvm::Expected<bool> run(Model &model) override {
+  llvm::Expected<bool> run(Model &model, PassContext &) override {
     model_ = &model;
     bool changed = false;
     for (auto it = model.graph->nodes().begin(); it != model.graph->nodes().end();) {

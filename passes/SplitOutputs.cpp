@@ -40,7 +40,7 @@ std::optional<std::vector<std::string>> constantStringKeys(Node *dict) {
 
 class SplitOutputs : public ModelPass {
 public:
-  llvm::Expected<bool> run(Model &model) override {
+  llvm::Expected<bool> run(Model &model, PassContext &) override {
     graph_ = model.graph.get();
     std::vector<Value *> outputs = graph_->outputs().vec();
     std::vector<Value *> states(outputs.begin() + model.signature.leaves.size(), outputs.end());

@@ -38,7 +38,7 @@ class UnrollLoops : public ModelPass {
 public:
   explicit UnrollLoops(int64_t growth) : left_(growth) {}
 
-  llvm::Expected<bool> run(Model &model) override {
+  llvm::Expected<bool> run(Model &model, PassContext &) override {
     graph_ = model.graph.get();
     changed_ = false;
     visit(graph_->block());

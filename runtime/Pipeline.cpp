@@ -2,6 +2,8 @@
 #include "ir/autograd/TrainingSettings.h"
 #include "ir/batch/MergeOutputs.h"
 #include "ir/batch/MicroBatchNumber.h"
+#include "ir/schedule/CheckSchedule.h"
+#include "ir/schedule/ForwardOnly.h"
 #include "ir/schedule/NamedSchedule.h"
 #include "ir/schedule/TableCheck.h"
 #include "ir/text/GraphText.h"

@@ -1,7 +1,9 @@
 #include "runtime/PipelineCore.h"
 
 #include "ir/TorchError.h"
+#include "ir/schedule/Lower.h"
 #include "ir/schedule/NamedSchedule.h"
+#include "ir/schedule/ProgramCheck.h"
 #include "ir/schedule/SeparateLanes.h"
 #include "runtime/transport/InProcess.h"
 

@@ -1,6 +1,7 @@
 #include "runtime/RankProgram.h"
 
-#include "ir/schedule/ProgramText.h"
+#include "ir/schedule/PlanGradients.h"
+#include "ir/schedule/Program.h"
 
 #include <algorithm>
 #include <set>

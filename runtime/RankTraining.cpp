@@ -2,6 +2,7 @@
 
 #include "ir/TorchError.h"
 #include "ir/autograd/GradSum.h"
+#include "ir/schedule/PlanGradients.h"
 #include "llvm/ADT/STLExtras.h"
 #include "runtime/training/GradientNorm.h"
 #include "runtime/training/LossCount.h"

@@ -6,6 +6,7 @@
 #include "ir/batch/BatchSplit.h"
 #include "ir/batch/Discovery.h"
 #include "ir/batch/FixedBatch.h"
+#include "ir/batch/GivenMerges.h"
 #include "ir/batch/MergeOutputs.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/batch/ResultSnapshots.h"

@@ -2,6 +2,7 @@
 #include "compiler/cost/ModuleCosts.h"
 #include "ir/artifact/ArtifactCheck.h"
 #include "ir/plan/PlanNames.h"
+#include "ir/schedule/Lower.h"
 #include "ir/schedule/TorchComms.h"
 #include "ir/support/CannotRead.h"
 #include "ir/support/Json.h"

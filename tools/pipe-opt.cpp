@@ -7,6 +7,7 @@
 #include "ir/support/ShownStream.h"
 #include "ir/support/Try.h"
 #include "ir/support/WriteFile.h"
+#include "ir/text/ModelParser.h"
 #include "ir/text/ScriptSource.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -75,7 +76,7 @@ llvm::Expected<std::vector<ParsedModel>> readModule(llvm::Expected<Model> model)
   if (!model)
     return model.takeError();
   std::vector<ParsedModel> models;
-  models.push_back({std::move(*model), {}});
+  models.push_back({std::move(*model), {}, {}});
   return models;
 }
 
@@ -138,7 +139,7 @@ std::string textWithoutWeights() {
   }
   std::string all;
   for (const ParsedModel &parsed : *models)
-    if (llvm::Expected<std::string> text = PassDumps::text(parsed.model))
+    if (llvm::Expected<std::string> text = PassDumps::text(parsed.model, parsed.costs))
       all += (all.empty() ? "" : "# -----\n") + *text;
     else
       llvm::consumeError(text.takeError());
@@ -237,9 +238,12 @@ llvm::Expected<ExitCode> run() {
   text.digests = printDigests;
   bool first = true;
   for (ParsedModel &parsed : models) {
-    if (llvm::Error error = manager.run(parsed.model).takeError())
+    PassContext context;
+    context.costs = std::move(parsed.costs);
+    if (llvm::Error error = manager.run(parsed.model, context).takeError())
       return std::move(error);
     text.notes = &parsed.notes;
+    text.costs = &context.costs;
     std::string out = TRY(toText(parsed.model, text));
     toStdout() << (first ? "" : "# -----\n") << out;
     first = false;

@@ -4,7 +4,7 @@
 #include "compiler/planner/SketchPlan.h"
 #include "ir/support/Try.h"
 #include "passes/analysis/OperatorOrder.h"
-#include "passes/support/LinearPartition.h"
+#include "passes/support/CutsByCost.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -28,26 +28,26 @@ std::vector<size_t> boundariesOf(const PartitionResult &result) {
   return boundaries;
 }
 
-std::vector<int64_t> outputBytes(const Model &model, size_t operators) {
+std::vector<int64_t> outputBytes(const std::vector<NodeCost> &costs) {
   std::vector<int64_t> bytes;
-  for (size_t i = 0; i < operators; ++i)
-    bytes.push_back(model.nodeCosts[i].outputBytes);
+  for (const NodeCost &cost : costs)
+    bytes.push_back(cost.outputBytes);
   return bytes;
 }
 
 } // namespace
 
-CutsInOrder::CutsInOrder(const Model &model, const CutRequest &request)
-    : model_(model), request_(request), top_(topLevelOf(model)), legality_(model, top_),
+CutsInOrder::CutsInOrder(const Model &model, const std::vector<NodeCost> &costs,
+                         const CutRequest &request)
+    : costs_(costs), request_(request), top_(topLevelOf(model)), legality_(model, top_),
       legal_(legality_.all()), graph_(operatorGraph(model)),
-      weights_(weightStorages(model, graph_)),
-      memory_(graph_, weights_, outputBytes(model, size())) {
+      weights_(weightStorages(model, graph_)), memory_(graph_, weights_, outputBytes(costs)) {
   makeProblem();
 }
 
 llvm::Expected<CutPlan> CutsInOrder::best() const {
   // The incumbent: even stages, little traffic, no memory.
-  std::vector<size_t> even = TRY(partitionByCost(model_, top_, legal_, request_.stages));
+  std::vector<size_t> even = TRY(cutsByCost(top_, costs_, legal_, request_.stages));
   std::vector<size_t> chosen = even;
   PartitionOptions options;
   if (request_.memoryLimit)
@@ -73,7 +73,7 @@ void CutsInOrder::makeProblem() {
   kind.count = request_.stages;
   problem_.time.emplace_back();
   for (size_t i = 0; i < size(); ++i) {
-    const NodeCost &cost = model_.nodeCosts[i];
+    const NodeCost &cost = costs_[i];
     problem_.time[0].push_back(double(cost.flops) / double(kFlopsPerNs));
     // Numbers and lists travel together with other values, at no extra cost.
     problem_.outCost.push_back(
@@ -182,7 +182,7 @@ void CutsInOrder::describeStages(CutPlan &plan) const {
       readers[maker].insert(stages[reader]);
   for (const auto &[maker, consumers] : readers)
     addChannel(plan.sketch, stages[maker], {consumers.begin(), consumers.end()},
-               model_.nodeCosts[maker].outputBytes);
+               costs_[maker].outputBytes);
 }
 
 } // namespace pipec

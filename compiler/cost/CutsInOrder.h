@@ -1,4 +1,4 @@
-// Cuts of a model that keep the order of its operators, by model.nodeCosts.
+// Cuts of a model that keep the order of its operators, by their costs.
 #pragma once
 
 #include "compiler/cost/PlanCuts.h"
@@ -11,7 +11,7 @@ namespace pipec {
 /// Keeps references to its constructor's arguments. One thread at a time.
 class CutsInOrder {
 public:
-  CutsInOrder(const Model &model, const CutRequest &request);
+  CutsInOrder(const Model &model, const std::vector<NodeCost> &costs, const CutRequest &request);
 
   /// The best cut; its lower bound holds for this order. Errors: NoPlan if there are too few
   /// places, or if memory suffices for none.
@@ -40,7 +40,7 @@ private:
   /// Splits the longest divisible stage until the requested count is reached.
   std::vector<size_t> filled(std::vector<size_t> boundaries) const;
 
-  const Model &model_;
+  const std::vector<NodeCost> &costs_;
   const CutRequest &request_;
   TopLevel top_;
   CutLegality legality_;

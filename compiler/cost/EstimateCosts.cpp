@@ -92,13 +92,13 @@ llvm::Expected<std::vector<OperatorWork>> countWork(Model &model, std::vector<c1
   return work;
 }
 
-llvm::Error estimateCosts(Model &model, std::vector<c10::IValue> inputs) {
+llvm::Expected<std::vector<NodeCost>> estimateCosts(Model &model, std::vector<c10::IValue> inputs) {
   std::vector<OperatorWork> work = TRY(countWork(model, std::move(inputs)));
-  model.nodeCosts.clear();
+  std::vector<NodeCost> costs;
   for (const OperatorWork &row : work)
-    model.nodeCosts.push_back(
+    costs.push_back(
         {row.arithmetic.coreFlops + kCoreFlopsPerByte * row.bytesMoved, row.outputBytes});
-  return llvm::Error::success();
+  return costs;
 }
 
 } // namespace pipec

@@ -3,6 +3,7 @@
 
 #include "compiler/cost/FlopCounter.h"
 #include "ir/Model.h"
+#include "ir/NodeCost.h"
 
 namespace pipec {
 
@@ -33,11 +34,11 @@ int64_t outputBytesOf(const OperatorRun &run);
 llvm::Expected<std::vector<OperatorWork>> countWork(Model &model, std::vector<c10::IValue> inputs,
                                                     bool backward = false);
 
-/// Runs the flat graph once, operator by operator, and fills model.nodeCosts: the flops of matrix
+/// Runs the flat graph once, operator by operator. Returns per operator the flops of matrix
 /// products, convolutions, attention and recurrent layers that really ran (inside blocks too), plus
 /// the bytes that memory-bound operators move, converted to the flops of a CPU core in the same
 /// time. Deterministic: nothing is timed. `inputs` has one value per argument of the method.
 /// Errors: Other with LibTorch's message, naming the operator that failed.
-llvm::Error estimateCosts(Model &model, std::vector<c10::IValue> inputs);
+llvm::Expected<std::vector<NodeCost>> estimateCosts(Model &model, std::vector<c10::IValue> inputs);
 
 } // namespace pipec

@@ -31,19 +31,20 @@ int64_t coreFlops(const Arithmetic &work, int64_t bytesMoved, const ClusterDevic
   return static_cast<int64_t>(seconds * static_cast<double>(kCoreFlopsPerSecond) + 0.5);
 }
 
-llvm::Expected<CostTable> countedCosts(Model &model, const std::vector<c10::IValue> &inputs,
+llvm::Expected<CostTable> countedCosts(Model &model, PassContext &context,
+                                       const std::vector<c10::IValue> &inputs,
                                        const ClusterDevice &device, bool backward) {
   std::vector<OperatorWork> work = TRY(countWork(model, ownCopies(inputs), backward));
   CostTable table = emptyTable(model);
   std::set<std::string> without; // a formula
-  model.nodeCosts.clear();
+  context.costs.clear();
   for (size_t i = 0; i < work.size(); ++i) {
     const OperatorWork &row = work[i];
     auto ns = [&](const OperatorWork::Walk &walk) {
       return coreFlops(walk.arithmetic, walk.bytesMoved, device) / kFlopsPerNs;
     };
     const int64_t flops = coreFlops(row.arithmetic, row.bytesMoved, device);
-    model.nodeCosts.push_back({flops, row.outputBytes});
+    context.costs.push_back({flops, row.outputBytes});
     table.rows[i].forwardNs = flops / kFlopsPerNs;
     table.rows[i].outputBytes = row.outputBytes;
     table.rows[i].inputGradNs = ns(row.inputGrad);
@@ -55,8 +56,8 @@ llvm::Expected<CostTable> countedCosts(Model &model, const std::vector<c10::IVal
       without.insert(op.str());
   }
   if (!without.empty())
-    model.notes.push_back("no cost formula for " + llvm::join(without, ", ") +
-                          "; estimated from memory traffic (--cost measured times them)");
+    context.notes.push_back("no cost formula for " + llvm::join(without, ", ") +
+                            "; estimated from memory traffic (--cost measured times them)");
   return table;
 }
 
@@ -92,30 +93,32 @@ llvm::Expected<CostTable> costsFromFile(const Model &model, const std::string &p
   return table;
 }
 
-void keep(Model &model, const CostTable &table) {
-  model.nodeCosts.clear();
+std::vector<NodeCost> costsOf(const CostTable &table) {
+  std::vector<NodeCost> costs;
   for (const CostRow &row : table.rows)
-    model.nodeCosts.push_back({row.forwardNs * kFlopsPerNs, row.outputBytes});
+    costs.push_back({row.forwardNs * kFlopsPerNs, row.outputBytes});
+  return costs;
 }
 
 } // namespace
 
-llvm::Expected<CostTable> findCosts(Model &model, const std::vector<c10::IValue> &inputs,
-                                    const CostSource &cost, const CompileOptions &options,
-                                    const ClusterDevice &device, size_t ranks) {
+llvm::Expected<CostTable> findCosts(Model &model, PassContext &context,
+                                    const std::vector<c10::IValue> &inputs, const CostSource &cost,
+                                    const CompileOptions &options, const ClusterDevice &device,
+                                    size_t ranks) {
   const bool training = options.mode == Mode::Train,
              counted = std::holds_alternative<AnalyticCosts>(cost);
   llvm::Expected<CostTable> table =
-      counted ? countedCosts(model, inputs, device, training)
+      counted ? countedCosts(model, context, inputs, device, training)
       : std::holds_alternative<MeasuredCosts>(cost)
-          ? timeOperators(model, inputs,
+          ? timeOperators(model, context.notes, inputs,
                           {options.costBudgetNs ? options.costBudgetNs : TimingRequest().budgetNs,
                            ranks, training})
           : costsFromFile(model, std::get<CostFile>(cost).path, training);
   if (!table)
     return table;
   if (!counted)
-    keep(model, *table);
+    context.costs = costsOf(*table);
   if (training)
     describeTraining(model, inputs, *table);
   return table;

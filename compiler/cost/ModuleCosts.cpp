@@ -30,18 +30,20 @@ llvm::Error measure(const std::string &path, const std::string &method, const st
   CompileReport ignored;
   PassDumps dumps;
   Phases phases(ignored);
-  Model model = TRY(FrontEnd(path, options, dumps, phases).flatten());
+  PassContext context;
+  Model model = TRY(FrontEnd(path, options, dumps, phases).flatten(context));
   Arguments arguments = TRY(argumentsFromOption(inputs));
   auto values = bindArguments(model.signature, argumentTypes(model), arguments);
   if (!values)
     return values.takeError();
   std::vector<c10::IValue> given = *values; // copies, because the model may write into them
-  if (llvm::Error error = estimateCosts(model, std::move(*values)))
-    return explainExample(withArguments(std::move(error), model.signature, given), path, {},
+  llvm::Expected<std::vector<NodeCost>> estimated = estimateCosts(model, std::move(*values));
+  if (!estimated)
+    return explainExample(withArguments(estimated.takeError(), model.signature, given), path, {},
                           model.signature, given, std::vector<bool>(given.size()));
   TopLevel top = topLevelOf(model);
   for (size_t i = 0; i < top.operators.size(); ++i)
-    add(costs, withoutCallNumbers(modulePathOf(top.operators[i])), model.nodeCosts[i].flops);
+    add(costs, withoutCallNumbers(modulePathOf(top.operators[i])), (*estimated)[i].flops);
   return llvm::Error::success();
 }
 

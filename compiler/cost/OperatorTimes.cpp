@@ -111,8 +111,9 @@ struct Samples {
 
 class OperatorTimer {
 public:
-  OperatorTimer(Model &model, const std::vector<c10::IValue> &inputs, const TimingRequest &request)
-      : model_(model), inputs_(inputs), budgetNs_(request.budgetNs),
+  OperatorTimer(Model &model, std::vector<std::string> &notes,
+                const std::vector<c10::IValue> &inputs, const TimingRequest &request)
+      : model_(model), notes_(notes), inputs_(inputs), budgetNs_(request.budgetNs),
         mostBytes_(request.mostBytes ? request.mostBytes : halfOfMemory()),
         backward_(request.backward), timer_(model), table_(emptyTable(model)) {
     const size_t cores = llvm::hardware_concurrency().compute_thread_count();
@@ -257,22 +258,22 @@ private:
       compare("backwards", all.inputGradNs + all.weightGradNs, "the whole model's takes",
               medianOf(wholeBackwards_));
     else
-      model_.notes.push_back(
-          "the operators' backward times were not compared with the whole model's: " +
-          wholeBackwardFailed_);
+      notes_.push_back("the operators' backward times were not compared with the whole model's: " +
+                       wholeBackwardFailed_);
   }
 
   void compare(const char *what, int64_t sum, const char *of, int64_t whole) {
     const double off =
         static_cast<double>(sum - whole) / static_cast<double>(std::max<int64_t>(1, whole));
     if (std::abs(off) > kTolerated)
-      model_.notes.push_back(fmt::format("the operators' {} add up to {:.3f} ms, {} {:.3f} ms "
-                                         "({:+.0f} %): predicted times are off by about as much",
-                                         what, static_cast<double>(sum) / 1e6, of,
-                                         static_cast<double>(whole) / 1e6, 100 * off));
+      notes_.push_back(fmt::format("the operators' {} add up to {:.3f} ms, {} {:.3f} ms "
+                                   "({:+.0f} %): predicted times are off by about as much",
+                                   what, static_cast<double>(sum) / 1e6, of,
+                                   static_cast<double>(whole) / 1e6, 100 * off));
   }
 
   Model &model_;
+  std::vector<std::string> &notes_;
   const std::vector<c10::IValue> &inputs_;
   int64_t budgetNs_;
   const int64_t mostBytes_;
@@ -299,9 +300,10 @@ CostTable emptyTable(const Model &model) {
   return table;
 }
 
-llvm::Expected<CostTable> timeOperators(Model &model, const std::vector<c10::IValue> &inputs,
+llvm::Expected<CostTable> timeOperators(Model &model, std::vector<std::string> &notes,
+                                        const std::vector<c10::IValue> &inputs,
                                         const TimingRequest &request) {
-  return OperatorTimer(model, inputs, request).run();
+  return OperatorTimer(model, notes, inputs, request).run();
 }
 
 } // namespace pipec

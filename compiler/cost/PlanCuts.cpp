@@ -24,8 +24,8 @@ constexpr size_t kMostBytesForSearch = size_t(256) << 20;
 
 class CutPlanner {
 public:
-  CutPlanner(const Model &model, const CutRequest &request)
-      : model_(model), request_(request), program_(model, request) {}
+  CutPlanner(const Model &model, const std::vector<NodeCost> &costs, const CutRequest &request)
+      : model_(model), costs_(costs), request_(request), program_(model, costs, request) {}
 
   /// The best cut of all equivalent orders, or of program order if that is as good.
   llvm::Expected<CutPlan> run() {
@@ -65,9 +65,10 @@ public:
       if (moves && !mayMove())
         return std::nullopt;
       const Model moved = moves ? movedModel(plan.order) : withOwnGraph(model_);
+      const std::vector<NodeCost> costs = moves ? reordered(costs_, plan.order) : costs_;
       if (!moves)
         plan.order.clear();
-      const CutsInOrder other(moved, request_);
+      const CutsInOrder other(moved, costs, request_);
       if (!other.isLegal(plan.boundaries))
         return std::nullopt;
       other.describeStages(plan);
@@ -165,7 +166,8 @@ private:
         continue;
       std::vector<size_t> order = orderOf(*any);
       const Model moved = movedModel(order);
-      const CutsInOrder other(moved, request_);
+      const std::vector<NodeCost> costs = reordered(costs_, order);
+      const CutsInOrder other(moved, costs, request_);
       if (other.places() + 1 < request_.stages)
         continue;
       least = std::min(least, other.leastMemory());
@@ -223,7 +225,8 @@ private:
     if (!mayMove())
       return;
     const Model moved = movedModel(order);
-    llvm::Expected<CutPlan> other = CutsInOrder(moved, request_).best();
+    const std::vector<NodeCost> costs = reordered(costs_, order);
+    llvm::Expected<CutPlan> other = CutsInOrder(moved, costs, request_).best();
     if (!other) {
       llvm::consumeError(other.takeError());
       return;
@@ -235,14 +238,16 @@ private:
   }
 
   const Model &model_;
+  const std::vector<NodeCost> &costs_;
   const CutRequest &request_;
   const CutsInOrder program_;
 };
 
 } // namespace
 
-llvm::Expected<CutPlan> planCuts(const Model &model, const CutRequest &request) {
-  CutPlanner planner(model, request);
+llvm::Expected<CutPlan> planCuts(const Model &model, const std::vector<NodeCost> &costs,
+                                 const CutRequest &request) {
+  CutPlanner planner(model, costs, request);
   if (!request.devices.empty())
     if (std::optional<CutPlan> plan = planner.onUnlikeDevices())
       return std::move(*plan);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ir/Model.h"
+#include "ir/NodeCost.h"
 #include "ir/plan/Cluster.h"
 #include "ir/plan/Plan.h"
 
@@ -39,11 +40,12 @@ struct CutPlan {
 };
 
 /// Chooses, over all equivalent orders of operators (see OperatorOrder), the cut with the least
-/// busy stage by model.nodeCosts and under the memory limit, as far as the effort goes. Program
+/// busy stage by `costs` and under the memory limit, as far as the effort goes. Program
 /// order wins if it is at most 1 % worse, and a cut with more even stages if its busiest is at most
 /// 2 % worse. The result is the same on every run. Errors: NoPlan if there are too few places, or
 /// with the least memory that would suffice: in program order, or in the order of the shortest or
 /// smallest stages.
-llvm::Expected<CutPlan> planCuts(const Model &model, const CutRequest &request);
+llvm::Expected<CutPlan> planCuts(const Model &model, const std::vector<NodeCost> &costs,
+                                 const CutRequest &request);
 
 } // namespace pipec

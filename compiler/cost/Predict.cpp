@@ -3,6 +3,7 @@
 #include "compiler/cost/MeasureCosts.h"
 #include "compiler/cost/SharedTime.h"
 #include "compiler/planner/ForwardSearch.h"
+#include "ir/schedule/Lower.h"
 #include "ir/schedule/Timing.h"
 #include "ir/support/Try.h"
 

@@ -1,6 +1,7 @@
 #include "compiler/emit/ArtifactEmitter.h"
 
 #include "compiler/emit/StageEmitter.h"
+#include "ir/schedule/CheckSchedule.h"
 #include "ir/schedule/Program.h"
 #include "ir/support/Try.h"
 #include "ir/text/GraphText.h"

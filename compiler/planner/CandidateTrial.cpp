@@ -1,5 +1,6 @@
 #include "compiler/planner/CandidateTrial.h"
 
+#include "ir/schedule/Lower.h"
 #include "ir/schedule/OpMemory.h"
 #include "ir/support/Try.h"
 

@@ -1,6 +1,10 @@
 #include "compiler/planner/ForwardSearch.h"
 
+#include "ir/schedule/ClusterCosts.h"
+#include "ir/schedule/ForwardOnly.h"
+#include "ir/schedule/Lower.h"
 #include "ir/support/Check.h"
+#include "ir/support/ListCut.h"
 #include "ir/support/Quantities.h"
 #include "ir/support/Try.h"
 #include "ir/support/Words.h"
@@ -133,29 +137,18 @@ private:
     return placements;
   }
 
-  /// Neighbouring stages on each rank, the busiest with the least to do: stage by stage the least
-  /// largest load of the first ranks.
+  /// Neighbouring stages on each rank, the busiest with the least to do.
   std::vector<size_t> balancedBlocks(const std::vector<size_t> &order) const {
-    const size_t ranks = order.size();
-    std::vector<std::vector<double>> least(ranks + 1, std::vector<double>(stages_ + 1, 1e300));
-    std::vector<std::vector<size_t>> from(ranks + 1, std::vector<size_t>(stages_ + 1, 0));
-    least[0][0] = 0;
-    for (size_t r = 1; r <= ranks; ++r)
-      for (size_t end = r; end <= stages_; ++end) {
-        double load = 0;
-        for (size_t begin = end; begin-- > r - 1;) {
-          load += timeOn(begin, order[r - 1]);
-          const double largest = std::max(least[r - 1][begin], load);
-          if (largest < least[r][end]) {
-            least[r][end] = largest;
-            from[r][end] = begin;
-          }
-        }
-      }
+    std::vector<int64_t> before(stages_ + 1, 0);
+    std::partial_sum(problem_.stageNs.begin(), problem_.stageNs.end(), before.begin() + 1);
+    auto load = [&](size_t block, size_t begin, size_t end) {
+      return double(before[end] - before[begin]) * slow_[order[block]];
+    };
+    const std::optional<std::vector<size_t>> begins = cutList({stages_, order.size(), load});
+    PIPEC_ASSERT(begins, "there are no more ranks than stages");
     std::vector<size_t> rankOf(stages_);
-    for (size_t r = ranks, end = stages_; r > 0; end = from[r][end], --r)
-      for (size_t s = from[r][end]; s < end; ++s)
-        rankOf[s] = order[r - 1];
+    for (size_t s = 0; s < stages_; ++s)
+      rankOf[s] = order[std::upper_bound(begins->begin(), begins->end(), s) - begins->begin()];
     return rankOf;
   }
 

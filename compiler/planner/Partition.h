@@ -82,7 +82,8 @@ llvm::Expected<PartitionResult> partitionContiguous(const PartitionProblem &prob
 /// The best partition among those that cut the nodes in the order of their numbers (after a colour
 /// class was moved to its first node; `order` may not contradict), over the devices of the first
 /// kind. For graphs of any size: n log n time, linear memory, bottleneck within 1e-9 of the best of
-/// this list. Errors: as above.
+/// this list. Errors: as above. Not cutList of ir/support: what a stage sends and receives depends
+/// on both its ends, so that a shorter stage may cost more.
 llvm::Expected<PartitionResult> partitionInOrder(const PartitionProblem &problem,
                                                  const PartitionOptions &options = {});
 

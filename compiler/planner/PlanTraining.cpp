@@ -1,6 +1,8 @@
 #include "compiler/planner/PlanTraining.h"
 
 #include "compiler/planner/Bounds.h"
+#include "ir/schedule/ActionTiming.h"
+#include "ir/schedule/Lower.h"
 #include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "llvm/ADT/STLExtras.h"

@@ -1,5 +1,8 @@
 #include "compiler/planner/StagedWork.h"
 
+#include "ir/schedule/ProgramCosts.h"
+#include "ir/support/Error.h"
+
 #include <set>
 
 namespace pipec {

@@ -1,6 +1,7 @@
 #include "compiler/planner/TrainingStages.h"
 
 #include "compiler/planner/SketchPlan.h"
+#include "ir/schedule/ClusterCosts.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>

@@ -3,6 +3,7 @@
 
 #include "compiler/Compiler.h"
 #include "ir/Model.h"
+#include "ir/TypeAnswers.h"
 #include "ir/artifact/ArtifactDir.h"
 
 namespace pipec {
@@ -12,8 +13,8 @@ Normalisation normalisationOf(const CompileOptions &options, const TypeDecisions
 /// The other way: what to ask a compile for, as far as it normalises.
 CompileOptions optionsOf(const Plan &plan);
 
-/// Before format 1.2 a plan counted its decisions in the order in which the passes of that pipec
-/// took them: nobody can tell any more what they were about.
+/// Before format 1.2 a plan numbered its decisions in the order in which the passes of that pipec
+/// took them. Other passes take other decisions, so the numbers say nothing to this pipec.
 bool decisionsAreNumbers(const Plan &plan);
 
 /// One way to normalise without a run.

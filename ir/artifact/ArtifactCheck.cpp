@@ -2,6 +2,7 @@
 
 #include "ir/artifact/Discharge.h"
 #include "ir/artifact/StageModule.h"
+#include "ir/schedule/CheckSchedule.h"
 #include "ir/schedule/Program.h"
 #include "ir/support/Error.h"
 #include "ir/support/Try.h"

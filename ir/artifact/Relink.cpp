@@ -4,6 +4,7 @@
 #include "ir/TensorKey.h"
 #include "ir/TorchError.h"
 #include "ir/artifact/SourceOrder.h"
+#include "ir/artifact/StageCheck.h"
 #include "ir/artifact/StageMethods.h"
 #include "ir/text/CanonicalText.h"
 #include "ir/text/GraphText.h"

@@ -1,6 +1,6 @@
-// Compares the plan's description of a stage with its file.
+#include "ir/artifact/StageCheck.h"
+
 #include "ir/artifact/ArgumentNames.h"
-#include "ir/artifact/StageFacts.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Error.h"
 #include "ir/text/CanonicalText.h"

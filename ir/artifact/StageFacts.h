@@ -45,8 +45,4 @@ struct StageFacts {
 /// Errors: BadArtifact when there is no pipec_forward, or none with the plan's number of results.
 llvm::Expected<StageFacts> stageFacts(const torch::jit::Module &module, const StagePlan &plan);
 
-/// Compares all that the plan says of one stage with its file. Errors: BadArtifact naming the thing
-/// and both values.
-llvm::Error checkStage(const StagePlan &plan, const StageFacts &facts);
-
 } // namespace pipec

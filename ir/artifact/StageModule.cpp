@@ -3,6 +3,7 @@
 #include "ir/NodeInfo.h"
 #include "ir/Refusals.h"
 #include "ir/TorchError.h"
+#include "ir/artifact/StageCheck.h"
 #include "ir/artifact/StageFacts.h"
 #include "ir/torchfile/LstmState.h"
 #include "ir/torchfile/TorchFile.h"

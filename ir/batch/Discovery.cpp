@@ -4,6 +4,7 @@
 #include "ir/batch/CheckResults.h"
 #include "ir/batch/DiscoveryNotes.h"
 #include "ir/batch/FixedBatch.h"
+#include "ir/batch/GivenMerges.h"
 #include "ir/batch/MergeRules.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/batch/ResultTree.h"

@@ -3,14 +3,12 @@
 #pragma once
 
 #include "ir/batch/CutTrial.h"
+#include "ir/batch/GivenMerges.h"
 #include "ir/batch/ResultCheck.h"
 
 #include <functional>
 
 namespace pipec {
-
-/// A merge rule that the user gave: the path of a result, or of a part of the result tree.
-using GivenMerge = std::pair<std::string, MergeRule>;
 
 struct DiscoveryOptions {
   std::vector<bool> batchDimGiven; // by argument; the dimension is in the signature
@@ -45,12 +43,5 @@ struct BatchDiscovery {
 /// if the example fails, with the dimension or the batch size that would help.
 llvm::Expected<BatchDiscovery> discoverBatch(Signature &signature, const Values &inputs,
                                              const DiscoveryOptions &options, ModelRuns runAll);
-
-/// Sets the rules of `merges`. Errors: Usage for an unknown path, or for a rule that fits no value
-/// of the leaf's type.
-llvm::Error giveMerges(Signature &signature, llvm::ArrayRef<GivenMerge> merges);
-
-/// For each leaf, whether `merges` names it.
-std::vector<bool> givenLeaves(const Signature &signature, llvm::ArrayRef<GivenMerge> merges);
 
 } // namespace pipec

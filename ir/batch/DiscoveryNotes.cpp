@@ -1,5 +1,6 @@
 #include "ir/batch/DiscoveryNotes.h"
 
+#include "ir/batch/GivenMerges.h"
 #include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/values/Values.h"

@@ -1,5 +1,5 @@
-// Merge rules that a user gave by the path of a result.
-#include "ir/batch/Discovery.h"
+#include "ir/batch/GivenMerges.h"
+
 #include "ir/plan/MergeBySizes.h"
 #include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"

@@ -3,6 +3,7 @@
 #include "ir/batch/CutTrial.h"
 #include "ir/batch/Rounding.h"
 #include "ir/batch/TensorSpecs.h"
+#include "ir/plan/MergeBySizes.h"
 #include "ir/values/Values.h"
 
 #include <ATen/core/Tensor.h>

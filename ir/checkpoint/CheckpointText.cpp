@@ -1,6 +1,7 @@
 #include "ir/checkpoint/CheckpointText.h"
 
 #include "ir/artifact/Manifest.h"
+#include "ir/plan/PlanNames.h"
 #include "ir/support/Error.h"
 #include "ir/support/Json.h"
 #include "ir/support/JsonReader.h"

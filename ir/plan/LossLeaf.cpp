@@ -1,6 +1,7 @@
 #include "ir/plan/LossLeaf.h"
 
 #include "ir/plan/OutputPath.h"
+#include "ir/plan/PlanNames.h"
 #include "ir/support/Error.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"

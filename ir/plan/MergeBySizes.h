@@ -9,6 +9,10 @@ namespace pipec {
 /// tensors with sizes, and rules given by a user.
 inline constexpr llvm::StringLiteral kMergeRulesFeature = "merge-rules";
 
+/// The dimension that is a multiple of the batch if no other dimension depends on the batch;
+/// otherwise nothing.
+std::optional<int64_t> growingDim(const TensorSpec &spec);
+
 /// Why the sizes contradict the rule; empty if they allow it. A tensor with one size that is a
 /// multiple of the batch is concatenated along it, a single float is averaged, and any other value
 /// is the same or a list.

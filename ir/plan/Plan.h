@@ -23,8 +23,6 @@ struct Dim {
   int64_t at(int64_t batch) const { return perBatch * batch + constant; }
   bool operator==(const Dim &) const = default;
 };
-std::string toString(const Dim &dim);
-llvm::Expected<Dim> parseDim(llvm::StringRef text);
 
 /// What is known of the tensor that passes through a port. `known` is false if the compile had no
 /// example inputs.
@@ -38,10 +36,6 @@ struct TensorSpec {
 
   bool operator==(const TensorSpec &) const = default;
 };
-
-/// The dimension that is a multiple of the batch if no other dimension depends on the batch;
-/// otherwise nothing.
-std::optional<int64_t> growingDim(const TensorSpec &spec);
 
 /// How the values of one output leaf, one per micro-batch, become one value.
 ///   concat  tensors concatenated along dimension `dim`
@@ -131,8 +125,6 @@ struct StageOutput {
 };
 
 enum class AttributeKind { Parameter, Buffer, Constant, Value, Object };
-llvm::StringRef toString(AttributeKind kind);
-llvm::Expected<AttributeKind> parseAttributeKind(llvm::StringRef text);
 
 /// A weight or other attribute that a stage holds or receives.
 struct StageAttribute {
@@ -217,7 +209,7 @@ struct Normalisation {
   std::string training = "saved";    // the value of the training flags: as saved, "true" or "false"
   std::vector<std::string> keepEval; // modules whose flags were folded to false
   /// What only the types of the example run decided, as printDecisions of ir/TypeAnswers.h writes
-  /// it. In format 1.1 numbers, which nobody can read any more.
+  /// it. In format 1.1 numbers, which can no longer be read.
   std::vector<std::string> forms;
 
   bool operator==(const Normalisation &) const = default;

@@ -11,6 +11,7 @@ llvm::StringRef toString(StageInput::Kind kind); // input channel
 llvm::StringRef toString(Channel::Kind kind);    // activation weight
 llvm::StringRef toString(Tie::Mode mode);        // transmit replicate
 llvm::StringRef toString(Mode mode);             // infer train
+llvm::StringRef toString(AttributeKind kind);    // parameter buffer constant value object
 
 /// Schedules that a plan can name: those that every runtime can generate for any number of
 /// micro-batches, and "table" for one that exists only in schedule.csv.
@@ -21,6 +22,11 @@ llvm::Expected<MergeRule::Kind> parseMergeKind(llvm::StringRef text);
 llvm::Expected<Channel::Kind> parseChannelKind(llvm::StringRef text);
 llvm::Expected<Tie::Mode> parseTieMode(llvm::StringRef text);
 llvm::Expected<Mode> parseMode(llvm::StringRef text);
+llvm::Expected<AttributeKind> parseAttributeKind(llvm::StringRef text);
+
+/// "8", "2*B+1", "?"
+std::string toString(const Dim &dim);
+llvm::Expected<Dim> parseDim(llvm::StringRef text);
 
 /// "concat:1", "same", "list", "mean", "sum", "join", "join:1" (of lists one level down).
 std::string toString(const MergeRule &rule);

@@ -1,4 +1,5 @@
-#include "ir/schedule/Simulate.h"
+#include "ir/schedule/ActionTiming.h"
+
 #include "ir/support/Check.h"
 
 namespace pipec {

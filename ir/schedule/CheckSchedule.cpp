@@ -1,4 +1,8 @@
+#include "ir/schedule/CheckSchedule.h"
+
+#include "ir/schedule/Lower.h"
 #include "ir/schedule/NamedSchedule.h"
+#include "ir/schedule/ProgramCheck.h"
 #include "ir/support/Try.h"
 
 namespace pipec {

@@ -1,5 +1,4 @@
-// The links and devices of a cluster in the simulator's form.
-#include "ir/schedule/Simulate.h"
+#include "ir/schedule/ClusterCosts.h"
 
 namespace pipec {
 namespace {

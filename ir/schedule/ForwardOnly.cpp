@@ -6,7 +6,7 @@
 // Two ranks:
 //   stages 0 to 3 on 0 0 1 1   rank 0: 0F0 1F0 0F1 1F1   rank 1: 2F0 3F0 2F1 3F1
 //   stages 0 to 3 on 0 1 0 1   rank 0: 0F0 0F1 2F0 2F1   rank 1: 1F0 1F1 3F0 3F1
-#include "ir/schedule/Schedule.h"
+#include "ir/schedule/ForwardOnly.h"
 
 #include <queue>
 

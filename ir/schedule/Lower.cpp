@@ -10,7 +10,11 @@
 // gradients are reduced (unless they are tied), and tied weights' gradients return. At the end, on
 // every rank in the same order: returned gradients, replicated ties, remaining reductions, norm,
 // finite check, optimizer. Replicas are copies of one another.
+#include "ir/schedule/Lower.h"
+
 #include "ir/schedule/FitCheck.h"
+#include "ir/schedule/PlanGradients.h"
+#include "ir/schedule/ProgramCheck.h"
 #include "ir/schedule/Routes.h"
 #include "ir/schedule/Simulate.h"
 #include "llvm/ADT/STLExtras.h"

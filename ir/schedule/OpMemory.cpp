@@ -1,6 +1,7 @@
 #include "ir/schedule/OpMemory.h"
 
-#include "ir/schedule/ProgramText.h"
+#include "ir/schedule/Program.h"
+#include "ir/support/Error.h"
 #include "ir/support/Quantities.h"
 
 #include <deque>

@@ -1,6 +1,6 @@
-// What a plan says about gradients, for programs of a training.
+#include "ir/schedule/PlanGradients.h"
+
 #include "ir/plan/PlanNames.h"
-#include "ir/schedule/Program.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace pipec {

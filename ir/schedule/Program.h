@@ -73,6 +73,8 @@ struct Program {
   bool operator==(const Program &) const = default;
 };
 
+/// "F 2 mb=0", "TAKE ch=3 mb=0 lane=1": as in a program's text.
+std::string toString(const Op &op);
 std::string toString(const Program &program);
 llvm::Expected<Program> programFromText(llvm::StringRef text);
 
@@ -91,37 +93,5 @@ struct RunShape {
     return train && stage < recompute.size() && recompute[stage];
   }
 };
-
-/// Whether a gradient returns along the channel. If the plan does not know the channel's tensor:
-/// whether the channel carries a tensor.
-bool carriesGradient(const Plan &plan, const Channel &channel);
-/// Whether the gradients of a tie's copies must be summed: true only for replicated ties.
-bool sumsGradient(const Plan &plan, const Tie &tie);
-
-/// Lowers a schedule to a program. A value that several stages of one other rank read is sent to
-/// that rank once. Its gradient goes from the last consumer stage to the one before, and so on to
-/// the producer; each adds its own. Channels inside a rank need no op. A program of an inference
-/// has no weight channels: weights are delivered once at load time. In training they are sent at
-/// the start of the run, and their gradients return after the last backward of the receiving rank.
-/// Reductions, norm, finite check and optimizer follow, each as soon as its gradients are final.
-/// Sends and receives in the schedule are ignored. A lane holds the messages of `lookAhead`
-/// micro-batches, or of more if the schedule would block otherwise. Errors: Usage if the schedule
-/// does not fit the plan (stage on two ranks, missing or repeated action), naming the first
-/// problem.
-llvm::Expected<Program> lower(const Schedule &schedule, const Plan &plan, const RunShape &shape,
-                              size_t lookAhead = 0);
-/// The same for an inference.
-llvm::Expected<Program> lower(const Schedule &schedule, const Plan &plan, int64_t microBatches);
-
-/// Checks a program, independently of lower(): every action comes once and after the actions that
-/// it reads, every TAKE has its SEND in lane order, gradients are final before they are reduced and
-/// used, collectives come in one order on all members, and no ranks wait in a cycle with lanes
-/// bounded by their windows. Errors: BadArtifact naming rank, op and, for a deadlock, the cycle.
-llvm::Error check(const Program &program, const Plan &plan, const RunShape &shape);
-llvm::Error check(const Program &program, const Plan &plan, int64_t microBatches);
-
-/// Reads the text of an artifact's schedule, lowers it for the plan's number of micro-batches, and
-/// checks it. Errors: BadArtifact for any problem.
-llvm::Expected<Program> checkSchedule(llvm::StringRef csv, const Plan &plan);
 
 } // namespace pipec

@@ -1,5 +1,5 @@
-// The costs of messages and collectives, and the lower bound for every schedule.
-#include "ir/schedule/Simulate.h"
+#include "ir/schedule/ProgramCosts.h"
+
 #include "ir/schedule/check/Demands.h"
 
 #include <algorithm>

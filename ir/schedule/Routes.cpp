@@ -1,5 +1,6 @@
 #include "ir/schedule/Routes.h"
 
+#include "ir/schedule/PlanGradients.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <map>

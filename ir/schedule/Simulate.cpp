@@ -5,10 +5,12 @@
 #include "ir/schedule/Simulate.h"
 
 #include "ir/schedule/OpMemory.h"
-#include "ir/schedule/ProgramText.h"
+#include "ir/schedule/Program.h"
+#include "ir/schedule/ProgramCosts.h"
 #include "ir/schedule/simulate/CostsFit.h"
 #include "ir/schedule/simulate/Links.h"
 #include "ir/schedule/simulate/Rounds.h"
+#include "ir/support/Error.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <deque>

@@ -1,5 +1,6 @@
 #include "ir/schedule/Timing.h"
 
+#include "ir/schedule/ForwardOnly.h"
 #include "ir/schedule/TableCheck.h"
 #include "ir/support/Error.h"
 #include "ir/support/Try.h"

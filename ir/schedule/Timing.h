@@ -2,6 +2,7 @@
 // they hold.
 #pragma once
 
+#include "ir/schedule/ForwardOnly.h"
 #include "ir/schedule/Schedule.h"
 
 #include <utility>

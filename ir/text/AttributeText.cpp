@@ -2,6 +2,7 @@
 
 #include "ir/Refusals.h"
 #include "ir/TensorBytes.h"
+#include "ir/plan/PlanNames.h"
 #include "ir/support/Json.h"
 #include "ir/support/Llvm.h"
 #include "ir/support/Try.h"

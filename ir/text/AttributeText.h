@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ir/Model.h"
+#include "ir/NodeCost.h"
 #include "ir/TensorKey.h"
 #include "ir/text/TensorRows.h"
 #include "ir/text/TextLine.h"
@@ -19,6 +20,7 @@ struct TextOptions {
   bool digests = true;   // false: no sha256, for prints of large models between passes
   bool scopes = false;   // true: nodes end in a comment with their module path
   const AttributeNotes *notes = nullptr;
+  const std::vector<NodeCost> *costs = nullptr; // of a model, for its line `costs`
 };
 
 /// Prints the attributes of one model. Tensors inside lists, tuples and dicts have storage numbers

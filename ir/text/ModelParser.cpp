@@ -1,9 +1,9 @@
-// The reading half of ir/text/ModelText.h.
+#include "ir/text/ModelParser.h"
+
 #include "ir/MarkerOps.h"
 #include "ir/support/Llvm.h"
 #include "ir/support/Try.h"
 #include "ir/text/GraphText.h"
-#include "ir/text/ModelText.h"
 #include "ir/text/PlanText.h"
 
 namespace pipec {
@@ -82,6 +82,7 @@ private:
   llvm::Error finishModel(Model &model, const Common &common);
 
   std::string directory_;
+  std::vector<NodeCost> costs_; // of the current model
   llvm::SmallVector<llvm::StringRef, 0> lines_;
   size_t next_ = 0;
 };
@@ -102,6 +103,7 @@ llvm::Expected<ParsedModel> ModelParser::parseOne() {
   if (llvm::Error error = line.finish())
     return error;
 
+  costs_.clear();
   AttributeReader attributes(directory_);
   Model model;
   StagedModel staged;
@@ -120,11 +122,11 @@ llvm::Expected<ParsedModel> ModelParser::parseOne() {
     adopt(model);
     if (llvm::Error error = finishModel(model, common))
       return error;
-    return ParsedModel{std::move(model), attributes.takeNotes()};
+    return ParsedModel{std::move(model), attributes.takeNotes(), std::move(costs_)};
   }
   adopt(staged);
   staged.signature = std::move(common.signature);
-  return ParsedModel{std::move(staged), attributes.takeNotes()};
+  return ParsedModel{std::move(staged), attributes.takeNotes(), {}};
 }
 
 llvm::Error ModelParser::parseBody(Common &common, AttributeReader &attributes, Model *model,
@@ -157,7 +159,7 @@ llvm::Error ModelParser::parseBody(Common &common, AttributeReader &attributes, 
     else if (model && keyword == "state")
       common.states.emplace_back(line.word("the name of an attribute"), line.number());
     else if (model && keyword == "costs")
-      model->nodeCosts = parseCosts(line);
+      costs_ = parseCosts(line);
     else if (!parseCommonLine(keyword, line, common, attributes))
       return textError(line.number(), 1, fmt::format("a {} has no entity {}", what, keyword));
     if (llvm::Error error = line.finish())

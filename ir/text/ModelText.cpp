@@ -91,8 +91,8 @@ llvm::Error print(const Model &model, llvm::raw_ostream &os, const TextOptions &
   os << "model";
   if (llvm::Error error = printCommon(model, os, options))
     return error;
-  if (!model.nodeCosts.empty())
-    os << "  " << costsText(model.nodeCosts) << "\n";
+  if (options.costs && !options.costs->empty())
+    os << "  " << costsText(*options.costs) << "\n";
   for (const size_t index : model.stateOutputs)
     os << "  state "
        << (index < model.attributes.size() ? quotedWord(model.attributes[index].name) : "?")
@@ -133,11 +133,14 @@ std::string structureText(const Model &model) {
   return os.str();
 }
 
-std::string structureText(const StagedModel &model) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  llvm::consumeError(print(model, os, structureOptions()));
-  return os.str();
+std::string structureText(const AnyModel &model, const std::vector<NodeCost> *costs) {
+  TextOptions options = structureOptions();
+  options.costs = costs;
+  llvm::Expected<std::string> text = toText(model, options);
+  if (text)
+    return std::move(*text);
+  llvm::consumeError(text.takeError()); // without data nothing can fail
+  return "";
 }
 
 } // namespace pipec

@@ -1,5 +1,5 @@
 // Models and staged models as text: our entities around LibTorch's graphs. docs/ir.md describes the
-// form.
+// form, ir/text/ModelParser.h reads it.
 //
 //   model method=forward mode=infer {
 //     input x : Tensor batch_dim=0
@@ -35,23 +35,6 @@ llvm::Expected<std::string> toText(const AnyModel &model, const TextOptions &opt
 /// Text without digests of weights. It shows whether a pass changed anything, at a cost that does
 /// not depend on the weights.
 std::string structureText(const Model &model);
-std::string structureText(const StagedModel &model);
-
-struct ParsedModel {
-  AnyModel model;
-  AttributeNotes notes; // pass them to TextOptions to print what was read
-};
-
-/// All models of a text, separated by lines `# -----`. Lines that start with # are comments. A
-/// model without `input` or `output` lines gets them from its graph. `directory` holds the files of
-/// data=@NAME. Errors: Unreadable with line and column, Unsupported, IO.
-llvm::Expected<std::vector<ParsedModel>> parseModels(llvm::StringRef text,
-                                                     const std::string &directory = "");
-
-/// The only model of a text. Errors: as above, and Unreadable if the text does not have exactly one
-/// model of that kind.
-llvm::Expected<Model> parseModel(llvm::StringRef text, const std::string &directory = "");
-llvm::Expected<StagedModel> parseStagedModel(llvm::StringRef text,
-                                             const std::string &directory = "");
+std::string structureText(const AnyModel &model, const std::vector<NodeCost> *costs);
 
 } // namespace pipec

@@ -41,15 +41,15 @@ llvm::Error noSuchCall(const std::string &name, const std::vector<std::string> &
       (calls.size() == 1 ? "write " : "they are ") + names);
 }
 
-llvm::Error noSuchModule(const Model &model, const std::string &name) {
+llvm::Error noSuchModule(const std::vector<std::string> &moduleCalls, const std::string &name) {
   std::vector<std::string> calls;
-  for (const std::string &call : model.moduleCalls)
+  for (const std::string &call : moduleCalls)
     if (withoutCallNumbers(call) == withoutCallNumbers(name))
       calls.push_back(call);
   if (!calls.empty())
     return noSuchCall(name, calls);
   std::set<std::string> names;
-  for (const std::string &call : model.moduleCalls)
+  for (const std::string &call : moduleCalls)
     for (std::string path = withoutCallNumbers(call); !path.empty();
          path = path.find('.') == std::string::npos ? "" : path.substr(0, path.rfind('.')))
       names.insert(path);
@@ -96,8 +96,8 @@ bool isInModule(llvm::StringRef path, llvm::StringRef name) {
   return true;
 }
 
-llvm::Expected<NamedPlace> findModule(const Model &model, const TopLevel &top,
-                                      const std::string &name, bool mayMove) {
+llvm::Expected<NamedPlace> findModule(const std::vector<std::string> &moduleCalls,
+                                      const TopLevel &top, const std::string &name, bool mayMove) {
   if (llvm::Error error = checkModuleName(name))
     return std::move(error);
   auto operatorOf = [&](llvm::StringRef module) -> std::optional<std::pair<size_t, Node *>> {
@@ -114,11 +114,11 @@ llvm::Expected<NamedPlace> findModule(const Model &model, const TopLevel &top,
       return refuseWith(Refusal::ModuleInBlock, name, describeNode(top.operators[index]));
     return NamedPlace{index, "", isFirst ? "" : describeNode(top.operators[index])};
   }
-  auto call = llvm::find_if(model.moduleCalls,
-                            [&](const std::string &path) { return isInModule(path, name); });
-  if (call == model.moduleCalls.end())
-    return noSuchModule(model, name);
-  for (++call; call != model.moduleCalls.end(); ++call)
+  auto call =
+      llvm::find_if(moduleCalls, [&](const std::string &path) { return isInModule(path, name); });
+  if (call == moduleCalls.end())
+    return noSuchModule(moduleCalls, name);
+  for (++call; call != moduleCalls.end(); ++call)
     if (auto found = operatorOf(*call))
       return NamedPlace{found->first, *call, ""};
   return makeError(ExitCode::Usage,

@@ -24,8 +24,9 @@ struct NamedPlace {
 /// `mayMove` allows the operator around the block instead. Errors: Usage if there is no such module
 /// (with the nearest name) or call (with the number of calls), or if nothing follows; Unsupported
 /// if the place would have to move and may not.
-llvm::Expected<NamedPlace> findModule(const Model &model, const TopLevel &top,
-                                      const std::string &name, bool mayMove = false);
+llvm::Expected<NamedPlace> findModule(const std::vector<std::string> &moduleCalls,
+                                      const TopLevel &top, const std::string &name,
+                                      bool mayMove = false);
 
 /// The module's name without call numbers: "a.b" for "a#2.b".
 std::string withoutCallNumbers(llvm::StringRef path);

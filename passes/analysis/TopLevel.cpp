@@ -130,12 +130,16 @@ void reorderOperators(Model &model, const std::vector<size_t> &order) {
     nodes.push_back(top.operators[index]);
   for (Node *node : nodes)
     node->moveBefore(model.graph->return_node());
-  if (model.nodeCosts.size() != order.size())
-    return;
-  std::vector<NodeCost> costs;
+}
+
+std::vector<NodeCost> reordered(const std::vector<NodeCost> &costs,
+                                const std::vector<size_t> &order) {
+  if (costs.size() != order.size())
+    return costs;
+  std::vector<NodeCost> result;
   for (size_t index : order)
-    costs.push_back(model.nodeCosts[index]);
-  model.nodeCosts = std::move(costs);
+    result.push_back(costs[index]);
+  return result;
 }
 
 bool isInside(const Node *node, const Block *block) {

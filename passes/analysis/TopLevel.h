@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ir/Model.h"
+#include "ir/NodeCost.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace torch::jit {
@@ -62,9 +63,11 @@ bool isFirstInBlocks(torch::jit::Node *node, torch::jit::Node *topLevel);
 /// Pairs (maker, reader) by index, each once, ascending by reader.
 std::vector<std::pair<uint32_t, uint32_t>> readsOf(const TopLevel &top);
 
-/// Reorders all operators of the top level, with their costs; constants come first. There must be
-/// no boundaries.
+/// Reorders all operators of the top level; constants come first. There must be no boundaries.
 void reorderOperators(Model &model, const std::vector<size_t> &order);
+/// The costs of these operators in that order; costs of another number of operators stay.
+std::vector<NodeCost> reordered(const std::vector<NodeCost> &costs,
+                                const std::vector<size_t> &order);
 
 /// Inserts pipec::cut() before `operator_`.
 void insertBoundary(torch::jit::Node *operator_);

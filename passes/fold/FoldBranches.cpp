@@ -3,6 +3,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "passes/analysis/KnownConditions.h"
 #include "passes/analysis/TopLevel.h"
+#include "passes/fold/FoldOperator.h"
 
 namespace pipec {
 

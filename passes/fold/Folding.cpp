@@ -6,7 +6,8 @@ using torch::jit::Block;
 using torch::jit::Node;
 using torch::jit::Value;
 
-Folding::Folding(Model &model) : model_(model), alias_(model), names_(*model.graph) {
+Folding::Folding(Model &model, TypeAnswers &answers)
+    : model_(model), answers_(answers), alias_(model), names_(*model.graph) {
   for (const Obligation &known : model.obligations)
     if (known.kind == Obligation::Kind::Fact)
       facts_.insert(toString(known));

@@ -13,14 +13,14 @@
 
 namespace pipec {
 
-/// What concerns facts is defined in FoldFacts.cpp.
+/// What concerns facts is defined in FoldingFacts.cpp.
 class Folding {
 public:
   using Node = torch::jit::Node;
   using Value = torch::jit::Value;
   using Block = torch::jit::Block;
 
-  explicit Folding(Model &model);
+  Folding(Model &model, TypeAnswers &answers);
 
   /// Applies `rule` to every node until it changes nothing more. The rule returns true if it
   /// changed something.
@@ -65,7 +65,7 @@ public:
   Model &model() { return model_; }
 
 private:
-  /// What types told when the answers were noted that the model is given.
+  /// What types told when the given answers were noted.
   std::optional<std::string> given(const Value *value, const std::string &property) const;
   std::optional<std::string> given(const TypeQuestion &question) const;
   /// Notes what types tell where the notes so far would say something else.
@@ -78,16 +78,12 @@ private:
   void forget(Block *block);
 
   Model &model_;
+  TypeAnswers &answers_;
   AliasAnalysis alias_;
   std::vector<Node *> work_;
   llvm::DenseSet<Node *> queued_, gone_;
   mutable OperatorNames names_;
   std::set<std::string> facts_; // among the obligations
 };
-
-/// The node's result for these arguments, if it may be computed at compile time: operators of
-/// LibTorch on numbers, strings and None without effects.
-std::optional<c10::IValue> computedFor(const Folding &folding, torch::jit::Node *node,
-                                       torch::jit::Stack arguments); // FoldConstants.cpp
 
 } // namespace pipec

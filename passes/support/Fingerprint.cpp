@@ -20,22 +20,18 @@ std::string contentOf(const Attribute &attribute) {
   return text + "\n";
 }
 
-template <typename Kind> std::string common(const Kind &model) {
+template <typename Kind> std::string beyondText(const Kind &model) {
   std::string text;
   for (const Attribute &attribute : model.attributes)
     text += contentOf(attribute);
-  return text + llvm::join(model.notes, "\n");
+  return text;
 }
-
-std::string beyondText(const Model &model) {
-  return common(model) + "\n" + llvm::join(model.moduleCalls, "\n");
-}
-std::string beyondText(const StagedModel &model) { return common(model); }
 
 } // namespace
 
-std::string fingerprint(const AnyModel &model) {
+std::string fingerprint(const AnyModel &model, const PassContext &context) {
   TextOptions options;
+  options.costs = &context.costs;
   options.data = TextOptions::Data::None;
   options.digests = false;
   options.scopes = true;
@@ -43,7 +39,8 @@ std::string fingerprint(const AnyModel &model) {
   std::string all = text ? *text : ""; // without data nothing can fail
   if (!text)
     llvm::consumeError(text.takeError());
-  return all + std::visit([](const auto &kind) { return beyondText(kind); }, model);
+  all += std::visit([](const auto &kind) { return beyondText(kind); }, model);
+  return all + llvm::join(context.notes, "\n") + "\n" + llvm::join(context.moduleCalls, "\n");
 }
 
 } // namespace pipec

@@ -2,12 +2,13 @@
 #pragma once
 
 #include "ir/text/ModelText.h"
+#include "passes/PassContext.h"
 
 namespace pipec {
 
 /// Two fingerprints are equal exactly if graph, module paths, signature, attributes with their
 /// elements, costs and notes are equal. The hash of the elements is not cryptographic, because it
 /// only has to catch mistakes. Reads every weight.
-std::string fingerprint(const AnyModel &model);
+std::string fingerprint(const AnyModel &model, const PassContext &context);
 
 } // namespace pipec

@@ -18,13 +18,14 @@ namespace {
 
 class LongStages {
 public:
-  explicit LongStages(const Model &model) : model_(model), top_(topLevelOf(model)) {}
+  LongStages(const Model &model, const std::vector<NodeCost> &costs)
+      : model_(model), costs_(costs), top_(topLevelOf(model)) {}
 
   std::vector<std::string> warnings() const {
     const size_t stages = top_.boundaries.size() + 1;
     const double total = cost(0, top_.operators.size());
     std::vector<std::string> sentences;
-    if (model_.nodeCosts.size() != top_.operators.size() || total <= 0)
+    if (costs_.size() != top_.operators.size() || total <= 0)
       return sentences;
     const double mean = total / static_cast<double>(stages);
     for (size_t s = 0; s < stages; ++s) {
@@ -45,8 +46,8 @@ private:
 
   double cost(size_t begin, size_t end) const {
     double sum = 0;
-    for (size_t i = begin; i < end && i < model_.nodeCosts.size(); ++i)
-      sum += static_cast<double>(model_.nodeCosts[i].flops);
+    for (size_t i = begin; i < end && i < costs_.size(); ++i)
+      sum += static_cast<double>(costs_[i].flops);
     return sum;
   }
 
@@ -102,13 +103,14 @@ private:
   }
 
   const Model &model_;
+  const std::vector<NodeCost> &costs_;
   const TopLevel top_;
 };
 
 } // namespace
 
-std::vector<std::string> longStageWarnings(const Model &model) {
-  return LongStages(model).warnings();
+std::vector<std::string> longStageWarnings(const Model &model, const std::vector<NodeCost> &costs) {
+  return LongStages(model, costs).warnings();
 }
 
 } // namespace pipec

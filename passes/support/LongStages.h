@@ -1,6 +1,8 @@
 // Stages that cost more than twice the mean: their content, and possible remedies.
 #pragma once
 
+#include "ir/NodeCost.h"
+
 #include <string>
 #include <vector>
 
@@ -10,6 +12,6 @@ struct Model;
 
 /// Returns one sentence per such stage of a model with legal boundaries and operator costs. Without
 /// costs it finds none.
-std::vector<std::string> longStageWarnings(const Model &model);
+std::vector<std::string> longStageWarnings(const Model &model, const std::vector<NodeCost> &costs);
 
 } // namespace pipec

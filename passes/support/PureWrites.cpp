@@ -43,8 +43,9 @@ bool keepsFormWith(const Layout &layout, const c10::Type &other, const Node *wri
 
 } // namespace
 
-PureWrites::PureWrites(Model &model, std::function<void(Node *, Node *)> noteMade)
-    : answers_(model.answers), names_(*model.graph), noteMade_(std::move(noteMade)) {}
+PureWrites::PureWrites(Model &model, TypeAnswers &answers,
+                       std::function<void(Node *, Node *)> noteMade)
+    : answers_(answers), names_(*model.graph), noteMade_(std::move(noteMade)) {}
 
 Value *PureWrites::pure(Node *writer, Value *target) {
   std::string name = writer->kind().toUnqualString();

@@ -28,7 +28,7 @@ public:
   using Value = torch::jit::Value;
 
   /// noteMade(made, writer) hears of every node that is made.
-  PureWrites(Model &model, std::function<void(Node *, Node *)> noteMade);
+  PureWrites(Model &model, TypeAnswers &answers, std::function<void(Node *, Node *)> noteMade);
 
   // Nodes before the writer; null where operators have no such form.
 
@@ -44,8 +44,8 @@ public:
   // What operators and types tell.
 
   // `untyped` is the answer that operators alone give. If the types of values give another one,
-  // that one counts, and the model's TypeAnswers note it. If the TypeAnswers are given, they are
-  // used and types are not asked. `asker` is the operator that writes the value or is a view of it;
+  // that one counts, and the TypeAnswers note it. If the TypeAnswers are given, they are used and
+  // types are not asked. `asker` is the operator that writes the value or is a view of it;
   // the question has its name.
 
   bool isContiguous(bool untyped, Node *asker, const Value *value);

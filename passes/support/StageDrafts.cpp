@@ -12,7 +12,8 @@ namespace {
 
 class StageDrafter {
 public:
-  explicit StageDrafter(const Model &model) : model_(&model) {}
+  StageDrafter(const Model &model, const std::vector<NodeCost> &costs)
+      : model_(&model), costs_(costs) {}
 
   StageDrafts draft() {
     assignStages();
@@ -35,8 +36,8 @@ private:
         ++boundary;
       }
       drafts_.back().operators.push_back(top.operators[i]);
-      if (model_->nodeCosts.size() == top.operators.size())
-        drafts_.back().flops += model_->nodeCosts[i].flops;
+      if (costs_.size() == top.operators.size())
+        drafts_.back().flops += costs_[i].flops;
       for (torch::jit::Value *output : top.operators[i]->outputs())
         definedIn_[output] = {drafts_.size() - 1, order_++};
     }
@@ -217,6 +218,7 @@ private:
     size_t order;
   };
   const Model *model_;
+  const std::vector<NodeCost> &costs_;
   std::vector<StageDraft> drafts_;
   std::map<torch::jit::Value *, Place> definedIn_;
   std::map<torch::jit::Value *, size_t> inputIndex_, channelOf_;
@@ -234,6 +236,8 @@ c10::TypePtr portType(torch::jit::Value *value) {
                                                             : value->type();
 }
 
-StageDrafts draftStages(const Model &model) { return StageDrafter(model).draft(); }
+StageDrafts draftStages(const Model &model, const std::vector<NodeCost> &costs) {
+  return StageDrafter(model, costs).draft();
+}
 
 } // namespace pipec

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ir/Model.h"
+#include "ir/NodeCost.h"
 
 #include <map>
 #include <set>
@@ -35,7 +36,7 @@ struct StageDrafts {
   std::vector<size_t> leafStage, stateStage;       // the stage that each output leaves from
 };
 
-/// Drafts the stages of a lowered model between its boundaries.
-StageDrafts draftStages(const Model &model);
+/// Drafts the stages of a lowered model between its boundaries. `costs`: of its operators, or none.
+StageDrafts draftStages(const Model &model, const std::vector<NodeCost> &costs);
 
 } // namespace pipec

@@ -1,5 +1,6 @@
 // bench-piper DIR [--plans DIR]: the instances of Piper, for every number of devices and memory of
 // the authors' experiments: a line each, rechecked by scoreHybrid.
+#include "compiler/planner/hybrid/HybridScore.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/raw_ostream.h"

@@ -4,7 +4,9 @@
 //                                       micro-batches per rank: generated, lowered, checked,
 //                                       simulated
 #include "ir/schedule/Generators.h"
-#include "ir/schedule/ProgramText.h"
+#include "ir/schedule/Lower.h"
+#include "ir/schedule/Program.h"
+#include "ir/schedule/ProgramCheck.h"
 #include "ir/schedule/Simulate.h"
 #include "llvm/Support/raw_ostream.h"
 #include "tests/support/BoundedExecutor.h"

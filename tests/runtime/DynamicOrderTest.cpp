@@ -2,6 +2,8 @@
 // stage above its limit.
 #include "runtime/DynamicOrder.h"
 
+#include "ir/schedule/ForwardOnly.h"
+#include "ir/schedule/Lower.h"
 #include "ir/schedule/NamedSchedule.h"
 #include "ir/schedule/SeparateLanes.h"
 #include "tests/support/Matchers.h"

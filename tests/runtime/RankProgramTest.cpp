@@ -1,6 +1,8 @@
 // Names become indices: slots, their last reader, and values without readers.
 #include "runtime/RankProgram.h"
 
+#include "ir/schedule/ForwardOnly.h"
+#include "ir/schedule/Lower.h"
 #include "tests/runtime/SmallPipeline.h"
 #include "tests/support/Matchers.h"
 #include "tests/support/SamplePlan.h"

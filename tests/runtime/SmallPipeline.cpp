@@ -2,6 +2,7 @@
 
 #include "ir/artifact/ArtifactDir.h"
 #include "ir/artifact/Relink.h"
+#include "ir/schedule/ForwardOnly.h"
 #include "ir/schedule/Schedule.h"
 #include "ir/values/Values.h"
 #include "llvm/Support/FileSystem.h"

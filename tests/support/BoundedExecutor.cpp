@@ -1,6 +1,7 @@
 #include "tests/support/BoundedExecutor.h"
 
-#include "ir/schedule/ProgramText.h"
+#include "ir/schedule/PlanGradients.h"
+#include "ir/schedule/Program.h"
 
 #include <array>
 #include <deque>

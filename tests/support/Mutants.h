@@ -1,6 +1,7 @@
 // Programs with one small mistake, or none: what a bad lowering or a damaged file could contain.
 #pragma once
 
+#include "ir/schedule/Lower.h"
 #include "tests/support/RandomPrograms.h"
 
 namespace pipec {

@@ -1,6 +1,7 @@
 // What is a difference between two graphs for the compiler's proof, and what is none.
 #include "ir/text/CanonicalText.h"
 
+#include "ir/text/ModelParser.h"
 #include "ir/text/ModelText.h"
 #include "tests/support/Matchers.h"
 

@@ -2,6 +2,8 @@
 #include "compiler/planner/ForwardSearch.h"
 
 #include "compiler/planner/SketchPlan.h"
+#include "ir/schedule/ForwardOnly.h"
+#include "ir/schedule/Lower.h"
 #include "tests/support/Matchers.h"
 #include "tests/support/RandomPrograms.h"
 

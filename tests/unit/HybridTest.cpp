@@ -2,6 +2,7 @@
 // published instance.
 #include "compiler/planner/hybrid/Hybrid.h"
 
+#include "compiler/planner/hybrid/HybridScore.h"
 #include "compiler/planner/hybrid/VariantChoice.h"
 #include "tests/support/Matchers.h"
 #include "tests/support/piper/ReadPiper.h"

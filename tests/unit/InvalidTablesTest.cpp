@@ -1,5 +1,6 @@
 // Ten tiny tables, each with one mistake or none that matters, kept from a published collection of
 // schedules: what must be refused is, by name, and what runs is lowered and runs.
+#include "ir/schedule/Lower.h"
 #include "ir/schedule/TableCheck.h"
 #include "tests/support/BoundedExecutor.h"
 #include "tests/support/Matchers.h"

@@ -3,6 +3,7 @@
 #include "compiler/planner/JointSearch.h"
 
 #include "compiler/planner/TrainingCuts.h"
+#include "ir/schedule/Lower.h"
 #include "ir/schedule/OpMemory.h"
 #include "llvm/ADT/STLExtras.h"
 #include "tests/support/Matchers.h"

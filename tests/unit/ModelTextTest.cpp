@@ -3,6 +3,7 @@
 
 #include "ir/TensorBytes.h"
 #include "ir/text/GraphText.h"
+#include "ir/text/ModelParser.h"
 #include "ir/text/TensorText.h"
 #include "ir/text/ValueText.h"
 #include "llvm/Support/FileSystem.h"
@@ -56,6 +57,7 @@ model method=forward mode=train {
 std::string textOf(const ParsedModel &parsed) {
   TextOptions options;
   options.notes = &parsed.notes;
+  options.costs = &parsed.costs;
   llvm::Expected<std::string> text = toText(parsed.model, options);
   EXPECT_TRUE(succeeded(text));
   return text ? *text : "";
@@ -87,9 +89,12 @@ TEST(ModelText, RoundTripKeepsEveryField) {
   EXPECT_EQ(again->mode, Mode::Train);
   EXPECT_EQ(again->sourceDigest, "sha256:0123");
   EXPECT_EQ(again->stateOutputs, std::vector<size_t>{1});
-  ASSERT_EQ(again->nodeCosts.size(), 2u);
-  EXPECT_EQ(again->nodeCosts[0].flops, 10);
-  EXPECT_EQ(again->nodeCosts[0].outputBytes, 8);
+  llvm::Expected<std::vector<ParsedModel>> parsed = parseModels(text);
+  ASSERT_TRUE(succeeded(parsed));
+  const std::vector<NodeCost> &costs = parsed->front().costs;
+  ASSERT_EQ(costs.size(), 2u);
+  EXPECT_EQ(costs[0].flops, 10);
+  EXPECT_EQ(costs[0].outputBytes, 8);
   ASSERT_EQ(again->obligations.size(), 1u);
   EXPECT_EQ(toString(again->obligations[0]), "recompute aten::size 2 times in stage 1");
   ASSERT_EQ(again->attributes.size(), 6u);

@@ -1,6 +1,7 @@
 // Pipelines as text, and the manager that keeps passes honest.
 #include "passes/PassManager.h"
 
+#include "ir/text/ModelParser.h"
 #include "llvm/Support/raw_ostream.h"
 #include "passes/PassTable.h"
 #include "passes/Passes.h"
@@ -11,13 +12,15 @@ namespace {
 
 /// What the passes below do: each registry row holds one of these.
 struct ScriptedPass : ModelPass {
-  explicit ScriptedPass(std::function<llvm::Expected<bool>(Model &)> body_)
-      : body(std::move(body_)) {}
-  llvm::Expected<bool> run(Model &model) override { return body(model); }
-  std::function<llvm::Expected<bool>(Model &)> body;
+  using Body = std::function<llvm::Expected<bool>(Model &, PassContext &)>;
+  explicit ScriptedPass(Body body_) : body(std::move(body_)) {}
+  llvm::Expected<bool> run(Model &model, PassContext &context) override {
+    return body(model, context);
+  }
+  Body body;
 };
 
-PassInfo row(llvm::StringRef name, std::function<llvm::Expected<bool>(Model &)> body) {
+PassInfo row(llvm::StringRef name, ScriptedPass::Body body) {
   PassInfo info;
   info.name = name;
   info.make = [body](const PassOptions &options) -> llvm::Expected<std::unique_ptr<ModelPass>> {
@@ -37,7 +40,7 @@ bool rename(Model &model) {
 }
 
 struct Split : SplitPass {
-  llvm::Expected<StagedModel> run(Model model) override { return StagedModel(); }
+  llvm::Expected<StagedModel> run(Model, PassContext &) override { return StagedModel(); }
 };
 
 class PassManagerTest : public testing::Test {
@@ -65,42 +68,43 @@ protected:
   }
 
   std::vector<PassInfo> table = {
-      row("nothing", [](Model &) { return false; }),
-      row("rename", [](Model &m) { return rename(m); }),
-      row("rename-thrice", [](Model &m) { return m.sourceDigest.size() < 3 && rename(m); }),
+      row("nothing", [](Model &, PassContext &) { return false; }),
+      row("rename", [](Model &m, PassContext &) { return rename(m); }),
+      row("rename-thrice",
+          [](Model &m, PassContext &) { return m.sourceDigest.size() < 3 && rename(m); }),
       row("liar",
-          [](Model &m) {
+          [](Model &m, PassContext &) {
             rename(m);
             return false;
           }),
-      row("boaster", [](Model &) { return true; }),
+      row("boaster", [](Model &, PassContext &) { return true; }),
       row("weights",
-          [](Model &m) {
+          [](Model &m, PassContext &) {
             m.attributes[0].value.toTensor().data_ptr<float>()[1] += 1;
             return false;
           }),
       row("inner-weights",
-          [](Model &m) {
+          [](Model &m, PassContext &) {
             m.attributes[1].value.toListRef()[0].toTensor().data_ptr<int64_t>()[299] = 1;
             return false;
           }),
       row("flag",
-          [](Model &m) {
+          [](Model &m, PassContext &) {
             m.attributes[0].value.toTensor().set_requires_grad(true);
             return false;
           }),
       row("notes",
-          [](Model &m) {
-            m.notes.push_back("a sentence for the report");
+          [](Model &, PassContext &context) {
+            context.notes.push_back("a sentence for the report");
             return false;
           }),
       row("breaker",
-          [](Model &m) {
+          [](Model &m, PassContext &) {
             m.signature.outputs.leaf = 5;
             return true;
           }),
       row("refuses",
-          [](Model &) -> llvm::Expected<bool> {
+          [](Model &, PassContext &) -> llvm::Expected<bool> {
             return failf(ExitCode::Unsupported, "no cut fits");
           }),
   };

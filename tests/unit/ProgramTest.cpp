@@ -2,6 +2,9 @@
 // named.
 #include "ir/schedule/Program.h"
 
+#include "ir/schedule/ForwardOnly.h"
+#include "ir/schedule/Lower.h"
+#include "ir/schedule/ProgramCheck.h"
 #include "tests/support/Matchers.h"
 #include "tests/support/SamplePlan.h"
 

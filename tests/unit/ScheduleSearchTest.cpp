@@ -2,6 +2,7 @@
 #include "compiler/planner/ScheduleSearch.h"
 
 #include "compiler/planner/SketchPlan.h"
+#include "ir/schedule/Lower.h"
 #include "ir/schedule/OpMemory.h"
 #include "tests/support/Matchers.h"
 #include "tests/support/RandomPrograms.h"

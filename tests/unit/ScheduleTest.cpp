@@ -1,6 +1,7 @@
 // Compute schedules: actions and CSV as PyTorch has them, and the forward-only generator.
 #include "ir/schedule/Schedule.h"
 
+#include "ir/schedule/ForwardOnly.h"
 #include "tests/support/Matchers.h"
 
 namespace pipec {

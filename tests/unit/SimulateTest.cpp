@@ -1,7 +1,11 @@
 // The simulator of programs: by hand on small cases, against the simulator of tables where both
 // apply, and against its own certificates.
+#include "ir/schedule/ActionTiming.h"
+#include "ir/schedule/ClusterCosts.h"
 #include "ir/schedule/Generators.h"
+#include "ir/schedule/Lower.h"
 #include "ir/schedule/OpMemory.h"
+#include "ir/schedule/ProgramCosts.h"
 #include "tests/support/Matchers.h"
 #include "tests/support/RandomPrograms.h"
 

@@ -2,6 +2,7 @@
 #include "ir/schedule/TorchComms.h"
 
 #include "ir/schedule/Generators.h"
+#include "ir/schedule/Lower.h"
 #include "ir/schedule/TableCheck.h"
 #include "tests/support/Matchers.h"
 #include "tests/support/RandomPrograms.h"

@@ -1,5 +1,7 @@
 // Programs of a training: lowering shown in full for small plans, the checker's findings, and both
 // against an executor that shares no code with them.
+#include "ir/schedule/Lower.h"
+#include "ir/schedule/ProgramCheck.h"
 #include "tests/support/BoundedExecutor.h"
 #include "tests/support/Matchers.h"
 #include "tests/support/Mutants.h"

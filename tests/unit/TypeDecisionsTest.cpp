@@ -3,6 +3,7 @@
 #include "compiler/cost/EvaluateGraph.h"
 #include "ir/NodeOrigin.h"
 #include "ir/text/CanonicalText.h"
+#include "ir/text/ModelParser.h"
 #include "ir/text/ModelText.h"
 #include "passes/PassManager.h"
 #include "tests/support/Matchers.h"
@@ -73,23 +74,24 @@ struct Normal {
 Normal normalise(const char *pipeline, const TypeDecisions *given) {
   AnyModel any = take(parseModel(kDecisions));
   nameOrigins(*std::get<Model>(any).graph);
-  std::get<Model>(any).answers.given = given != nullptr;
+  PassContext context;
+  context.answers.given = given != nullptr;
   if (given)
-    std::get<Model>(any).answers.decisions = *given;
+    context.answers.decisions = *given;
   PassManager manager{PassManagerOptions{}};
   EXPECT_TRUE(succeeded(manager.addPipeline(pipeline)));
-  EXPECT_TRUE(succeeded(manager.run(any)));
+  EXPECT_TRUE(succeeded(manager.run(any, context)));
   for (bool changed = true; changed;) {
     Model &model = std::get<Model>(any);
-    ++model.answers.round;
+    ++context.answers.round;
     if (!given) {
       EXPECT_TRUE(succeeded(inferTypes(model, {at::ones({2, 4})})));
     }
-    changed = take(manager.run(any));
+    changed = take(manager.run(any, context));
   }
   Model &model = std::get<Model>(any);
   eraseTypes(model);
-  return {canonicalLines(model), model.answers.decisions};
+  return {canonicalLines(model), context.answers.decisions};
 }
 
 TEST(TypeDecisions, ReplayWhateverTheOrderOfPasses) {

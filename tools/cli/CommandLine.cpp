@@ -6,21 +6,10 @@
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/raw_ostream.h"
+#include "tools/cli/Units.h"
 
 namespace pipec {
 namespace {
-
-/// What a parser of ours says about a value; read once llvm::cl has returned.
-std::string &valueError() {
-  static std::string error;
-  return error;
-}
-
-bool reject(llvm::StringRef option, const std::string &message) {
-  if (valueError().empty())
-    valueError() = spelledOption(option) + ": " + message;
-  return true;
-}
 
 llvm::cl::Option *findOwn(llvm::StringRef name) {
   auto &options = llvm::cl::getRegisteredOptions();
@@ -188,10 +177,11 @@ llvm::Error readCommandLine(llvm::ArrayRef<const char *> arguments) {
                                               /*VFS=*/nullptr, /*EnvVar=*/nullptr,
                                               /*LongOptionsUseDoubleDash=*/true);
 #endif
-  if (ok && valueError().empty())
+  std::string why = takeValueError();
+  if (ok && why.empty())
     return llvm::Error::success();
-  std::string why =
-      valueError().empty() ? llvm::StringRef(stream.str()).trim().str() : valueError();
+  if (why.empty())
+    why = llvm::StringRef(stream.str()).trim().str();
   return makeError(ExitCode::Usage, why.empty() ? "bad command line" : why);
 }
 
@@ -202,32 +192,6 @@ bool asksFor(llvm::ArrayRef<const char *> arguments, llvm::StringRef option) {
     if (argument == option)
       return true;
   }
-  return false;
-}
-
-bool parseOptionValue(llvm::StringRef name, llvm::StringRef text, IntegerValue &value) {
-  return text.getAsInteger(10, value.value) &&
-         reject(name, fmt::format("expected a whole number, got \"{}\"", text.str()));
-}
-
-bool parseOptionValue(llvm::StringRef name, llvm::StringRef text, NumberValue &value) {
-  return text.getAsDouble(value.value) &&
-         reject(name, fmt::format("expected a number, got \"{}\"", text.str()));
-}
-
-bool parseOptionValue(llvm::StringRef name, llvm::StringRef text, SizeValue &value) {
-  llvm::Expected<int64_t> size = parseSize(text);
-  if (!size)
-    return reject(name, describe(size.takeError()).message);
-  value = *size;
-  return false;
-}
-
-bool parseOptionValue(llvm::StringRef name, llvm::StringRef text, DurationValue &value) {
-  llvm::Expected<int64_t> duration = parseDuration(text);
-  if (!duration)
-    return reject(name, describe(duration.takeError()).message);
-  value = *duration;
   return false;
 }
 

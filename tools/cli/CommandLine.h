@@ -30,8 +30,4 @@ llvm::Error readCommandLine(llvm::ArrayRef<const char *> arguments);
 /// Whether an option like --help is among the arguments (before "--").
 bool asksFor(llvm::ArrayRef<const char *> arguments, llvm::StringRef option);
 
-/// The text of --help. Options are sorted by name within their category, so the text depends only
-/// on the declarations.
-std::string helpText(const ToolInfo &info);
-
 } // namespace pipec

@@ -1,8 +1,7 @@
-// Completion for bash, zsh and fish. Each file is self-contained: the shell reads it when the
-// command is first completed, and it does not run the command.
+#include "tools/cli/Completion.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "tools/cli/CommandLine.h"
-#include "tools/cli/Pages.h"
 
 namespace pipec {
 namespace {

@@ -1,4 +1,5 @@
-// --help: usage, arguments, options by category, examples.
+#include "tools/cli/Help.h"
+
 #include "tools/cli/CommandLine.h"
 #include "tools/cli/OptionTable.h"
 

@@ -1,7 +1,7 @@
-// The manual page of a command.
+#include "tools/cli/ManPage.h"
+
 #include "ir/support/Version.h"
 #include "tools/cli/CommandLine.h"
-#include "tools/cli/Pages.h"
 
 namespace pipec {
 namespace {

@@ -3,6 +3,8 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
+#include "tools/cli/Completion.h"
+#include "tools/cli/ManPage.h"
 
 namespace pipec {
 namespace {

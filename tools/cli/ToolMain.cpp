@@ -9,6 +9,7 @@
 #include "llvm/Support/raw_ostream.h"
 #include "tools/cli/CommandLine.h"
 #include "tools/cli/Crashes.h"
+#include "tools/cli/Help.h"
 #include "tools/cli/Pages.h"
 #include "tools/cli/Signals.h"
 
@@ -168,14 +169,5 @@ void printVerdict(bool passed, llvm::StringRef why, bool jsonOnStdout) {
 
 void printNote(llvm::StringRef note) { toStderr() << "note: " << note << "\n"; }
 void printWarning(llvm::StringRef warning) { toStderr() << "warning: " << warning << "\n"; }
-
-llvm::Expected<size_t> chooseByName(llvm::StringRef option, llvm::StringRef value,
-                                    llvm::ArrayRef<llvm::StringRef> names) {
-  for (size_t i = 0; i < names.size(); ++i)
-    if (names[i] == value)
-      return i;
-  return failf(ExitCode::Usage, "{}: expected one of {}, got \"{}\"", spelledOption(option),
-               llvm::join(names, ", "), value.str());
-}
 
 } // namespace pipec

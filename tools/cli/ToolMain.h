@@ -13,7 +13,7 @@
 #include "ir/support/Error.h"
 #include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/CommandLine.h"
+#include "tools/cli/OptionValues.h"
 
 #include <functional>
 #include <map>
@@ -79,71 +79,4 @@ void printWarning(llvm::StringRef warning);
 /// Whether `option` was given on the command line.
 inline bool given(const llvm::cl::Option &option) { return option.getNumOccurrences() > 0; }
 
-/// 64, 64B, 10kB, 64KiB, 1.5GiB. Errors: Usage.
-llvm::Expected<int64_t> parseSize(llvm::StringRef text);
-/// Nanoseconds of 90s, 1.5ms, 10us, 3ns, 5min, 2h. A plain number is seconds. Errors: Usage.
-llvm::Expected<int64_t> parseDuration(llvm::StringRef text);
-
-/// Values of options whose texts are checked with our own messages. Each converts to its number.
-///   IntegerOption stages("stages", cl::value_desc("N"), cl::desc("number of stages"));  ...
-///   int64_t n = stages;
-template <typename Number, int Kind> struct OptionNumber {
-  Number value = 0;
-  OptionNumber(Number number = 0) : value(number) {}
-  operator Number() const { return value; }
-};
-using IntegerValue = OptionNumber<int64_t, 0>;
-using SizeValue = OptionNumber<int64_t, 1>;     // bytes
-using DurationValue = OptionNumber<int64_t, 2>; // nanoseconds
-using NumberValue = OptionNumber<double, 3>;
-using IntegerOption = llvm::cl::opt<IntegerValue>;
-using SizeOption = llvm::cl::opt<SizeValue>;
-using DurationOption = llvm::cl::opt<DurationValue>;
-using NumberOption = llvm::cl::opt<NumberValue>;
-using StringOption = llvm::cl::opt<std::string>;
-using StringListOption = llvm::cl::list<std::string>;
-using FlagOption = llvm::cl::opt<bool>;
-
-/// The index in `names` of the value of an option that chooses by name. Errors: Usage listing the
-/// names.
-llvm::Expected<size_t> chooseByName(llvm::StringRef option, llvm::StringRef value,
-                                    llvm::ArrayRef<llvm::StringRef> names);
-
-/// The same for a type: the value beside the name.
-template <typename Value>
-llvm::Expected<Value>
-chooseByName(llvm::StringRef option, llvm::StringRef value,
-             std::initializer_list<std::pair<llvm::StringRef, Value>> choices) {
-  std::vector<llvm::StringRef> names;
-  for (const auto &choice : choices)
-    names.push_back(choice.first);
-  size_t index = TRY(chooseByName(option, value, names));
-  return choices.begin()[index].second;
-}
-
-/// Reads one value; an error is kept for toolMain to print.
-bool parseOptionValue(llvm::StringRef name, llvm::StringRef text, IntegerValue &value);
-bool parseOptionValue(llvm::StringRef name, llvm::StringRef text, SizeValue &value);
-bool parseOptionValue(llvm::StringRef name, llvm::StringRef text, DurationValue &value);
-bool parseOptionValue(llvm::StringRef name, llvm::StringRef text, NumberValue &value);
-
 } // namespace pipec
-
-namespace llvm::cl {
-
-template <typename Number, int Kind>
-class parser<pipec::OptionNumber<Number, Kind>>
-    : public basic_parser<pipec::OptionNumber<Number, Kind>> {
-public:
-  using Value = pipec::OptionNumber<Number, Kind>;
-  parser(Option &option) : basic_parser<Value>(option) {}
-  bool parse(Option &, StringRef name, StringRef text, Value &value) {
-    return pipec::parseOptionValue(name, text, value);
-  }
-  void printOptionDiff(const Option &option, const Value &, const OptionValue<Value> &,
-                       size_t width) const {
-    this->printOptionNoValue(option, width);
-  }
-};
-
-} // namespace llvm::cl

@@ -1,6 +1,6 @@
-// Sizes and times with units, in options and reports.
+#include "tools/cli/Units.h"
+
 #include "llvm/ADT/StringExtras.h"
-#include "tools/cli/ToolMain.h"
 
 #include <cmath>
 

@@ -1,6 +1,8 @@
 #include "tools/report/PlanTiming.h"
 
 #include "ir/plan/Cluster.h"
+#include "ir/schedule/ActionTiming.h"
+#include "ir/schedule/Lower.h"
 #include "ir/schedule/NamedSchedule.h"
 #include "ir/schedule/Simulate.h"
 #include "ir/support/Error.h"

@@ -1,6 +1,6 @@
 #include "tools/run/TraceFile.h"
 
-#include "ir/schedule/ProgramText.h"
+#include "ir/schedule/Program.h"
 #include "tools/report/TraceEvents.h"
 
 #include <map>

@@ -3,6 +3,7 @@
 #include "ir/support/Try.h"
 #include "llvm/ADT/StringExtras.h"
 #include "tools/cli/CommandLine.h"
+#include "tools/cli/Units.h"
 
 namespace pipec {
 

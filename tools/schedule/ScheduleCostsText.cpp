@@ -7,6 +7,7 @@
 #include "ir/support/Words.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "tools/cli/ToolMain.h"
+#include "tools/cli/Units.h"
 
 namespace pipec {
 namespace {

@@ -1,5 +1,9 @@
 #include "tools/schedule/ScheduleProgram.h"
 
+#include "ir/schedule/ActionTiming.h"
+#include "ir/schedule/ClusterCosts.h"
+#include "ir/schedule/Lower.h"
+#include "ir/schedule/ProgramCheck.h"
 #include "ir/support/Error.h"
 #include "ir/support/Try.h"
 #include "ir/support/Words.h"

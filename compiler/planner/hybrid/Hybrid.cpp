@@ -4,6 +4,7 @@
 // fewest copies that will do are enough; T is halved towards the best.
 #include "compiler/planner/hybrid/Hybrid.h"
 
+#include "compiler/planner/hybrid/HybridScore.h"
 #include "compiler/planner/hybrid/HybridStages.h"
 #include "ir/support/Check.h"
 #include "ir/support/Try.h"

@@ -79,9 +79,4 @@ struct HybridOptions {
 llvm::Expected<HybridPlan> planHybrid(const HybridProblem &problem,
                                       const HybridOptions &options = {});
 
-/// What a plan is worth, and every rule checked; shares no code with the search. Errors:
-/// BadArtifact naming the rule that is broken; NoPlan for too little memory.
-llvm::Expected<HybridScore> scoreHybrid(const HybridProblem &problem,
-                                        const std::vector<HybridStage> &stages);
-
 } // namespace pipec

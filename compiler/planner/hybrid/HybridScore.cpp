@@ -1,4 +1,4 @@
-#include "compiler/planner/hybrid/Hybrid.h"
+#include "compiler/planner/hybrid/HybridScore.h"
 
 #include <algorithm>
 

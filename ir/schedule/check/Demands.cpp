@@ -1,5 +1,7 @@
 #include "ir/schedule/check/Demands.h"
 
+#include "ir/schedule/PlanGradients.h"
+
 #include <algorithm>
 #include <set>
 

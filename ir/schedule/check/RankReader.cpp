@@ -1,6 +1,7 @@
 #include "ir/schedule/check/RankReader.h"
 
-#include "ir/schedule/ProgramText.h"
+#include "ir/schedule/PlanGradients.h"
+#include "ir/schedule/Program.h"
 #include "ir/support/Error.h"
 #include "llvm/ADT/STLExtras.h"
 

@@ -1,3 +1,5 @@
+#include "ir/schedule/ForwardOnly.h"
+
 #include "ir/schedule/generators/All.h"
 
 namespace pipec {

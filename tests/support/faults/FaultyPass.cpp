@@ -27,8 +27,8 @@ template <typename Pass, typename Any> struct FaultyInPlace : Pass {
   FaultyInPlace(std::unique_ptr<Pass> good, Plant toPlant)
       : pass(std::move(good)), plant(std::move(toPlant)) {}
 
-  llvm::Expected<bool> run(Any &model) override {
-    llvm::Expected<bool> changed = pass->run(model);
+  llvm::Expected<bool> run(Any &model, PassContext &context) override {
+    llvm::Expected<bool> changed = pass->run(model, context);
     if (!changed)
       return changed;
     llvm::Expected<bool> broken = plant.tryOn(model);
@@ -44,8 +44,8 @@ struct FaultySplit : SplitPass {
   FaultySplit(std::unique_ptr<SplitPass> good, Plant toPlant)
       : pass(std::move(good)), plant(std::move(toPlant)) {}
 
-  llvm::Expected<StagedModel> run(Model model) override {
-    llvm::Expected<StagedModel> staged = pass->run(std::move(model));
+  llvm::Expected<StagedModel> run(Model model, PassContext &context) override {
+    llvm::Expected<StagedModel> staged = pass->run(std::move(model), context);
     if (!staged)
       return staged;
     if (llvm::Expected<bool> broken = plant.tryOn(*staged); !broken)

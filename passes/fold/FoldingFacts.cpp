@@ -55,33 +55,31 @@ TypeQuestion Folding::question(const Value *value, const std::string &property) 
 }
 
 std::optional<std::string> Folding::given(const Value *value, const std::string &property) const {
-  const TypeAnswers &answers = model_.answers;
-  if (!answers.decisions.empty())
+  if (!answers_.decisions.empty())
     return given(question(value, property));
   // Before format 1.2: one fact for all of a description.
   const std::string of = describeValue(model_, value);
-  auto found = llvm::find_if(answers.facts, [&](const Obligation &fact) {
+  auto found = llvm::find_if(answers_.facts, [&](const Obligation &fact) {
     return fact.of == of && fact.property == property;
   });
-  return found == answers.facts.end() ? std::nullopt : std::optional(found->value);
+  return found == answers_.facts.end() ? std::nullopt : std::optional(found->value);
 }
 
 std::optional<std::string> Folding::given(const TypeQuestion &question) const {
-  const std::string *noted = model_.answers.given ? model_.answers.find(question) : nullptr;
+  const std::string *noted = answers_.given ? answers_.find(question) : nullptr;
   return noted && *noted != kNotKnown ? std::optional(*noted) : std::nullopt;
 }
 
 void Folding::noteOther(const TypeQuestion &question, const std::string &seen) const {
-  TypeAnswers &answers = model_.answers;
-  if (const std::string *noted = answers.find(question); noted && *noted != seen)
-    answers.decisions[question].try_emplace(answers.round, seen); // what was relied on stays
+  if (const std::string *noted = answers_.find(question); noted && *noted != seen)
+    answers_.decisions[question].try_emplace(answers_.round, seen); // what was relied on stays
 }
 
 std::optional<int64_t> Folding::rankOf(const Value *tensor) const {
   auto type = tensor->type()->cast<c10::TensorType>();
   if (!type)
     return std::nullopt;
-  if (model_.answers.given)
+  if (answers_.given)
     return rankFrom(given(tensor, "rank"));
   const std::optional<size_t> rank = type->dim();
   noteOther(question(tensor, "rank"), rank ? std::to_string(*rank) : kNotKnown.str());
@@ -92,7 +90,7 @@ std::optional<c10::ScalarType> Folding::dtypeOf(const Value *tensor) const {
   auto type = tensor->type()->cast<c10::TensorType>();
   if (!type)
     return std::nullopt;
-  if (model_.answers.given)
+  if (answers_.given)
     return dtypeFrom(given(tensor, "dtype"));
   const std::optional<c10::ScalarType> dtype = type->scalarType();
   noteOther(question(tensor, "dtype"), dtype ? c10::getDtypeNames(*dtype).first : kNotKnown.str());
@@ -109,18 +107,18 @@ std::optional<c10::ScalarType> Folding::givenDtype(Node *asker) const {
 
 void Folding::noteAnswer(Node *asker, const std::string &property,
                          const std::optional<std::string> &answer) {
-  if (model_.answers.given)
+  if (answers_.given)
     return;
   const TypeQuestion asked = names_.question(asker, property);
   if (answer)
-    model_.answers.note(asked, *answer);
+    answers_.note(asked, *answer);
   else
     noteOther(asked, kNotKnown.str());
 }
 
 void Folding::relyOn(const Value *value, const std::string &property, const std::string &is) {
-  if (!model_.answers.given)
-    model_.answers.note(question(value, property), is);
+  if (!answers_.given)
+    answers_.note(question(value, property), is);
   Obligation fact = Obligation::fact(describeValue(model_, value), property, is);
   if (facts_.insert(toString(fact)).second)
     model_.obligations.push_back(std::move(fact));

@@ -14,9 +14,8 @@
 //     POST ch=0 mb=0 lane=0
 //     TAKE ch=0 mb=0 lane=0
 //     F 1 mb=0
-#include "ir/schedule/ProgramText.h"
-
 #include "ir/schedule/Program.h"
+
 #include "ir/support/Error.h"
 #include "ir/support/Llvm.h"
 #include "llvm/ADT/StringExtras.h"

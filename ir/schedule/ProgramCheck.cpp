@@ -4,7 +4,8 @@
 // First, every rank's ops are read once in order: each op must be known, and come after its inputs.
 // Then both ends of every lane and all members of every collective are compared. Then the ranks run
 // together with bounded lanes and without times: if a rank cannot continue, ranks wait in a cycle.
-#include "ir/schedule/ProgramText.h"
+#include "ir/schedule/ProgramCheck.h"
+
 #include "ir/schedule/check/BoundedRun.h"
 #include "ir/schedule/check/RankReader.h"
 #include "ir/support/Error.h"

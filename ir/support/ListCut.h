@@ -1,0 +1,30 @@
+// The best cut of a list into consecutive parts.
+#pragma once
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <vector>
+
+namespace pipec {
+
+/// What makes a cut good.
+struct ListCut {
+  size_t items = 0, parts = 1; // no part is empty
+  /// Of the items from `begin` to before `end` as part number `part`; infinity: not allowed.
+  llvm::function_ref<double(size_t part, size_t begin, size_t end)> cost;
+  enum class Least { Largest, Sum } least = Least::Largest; // of the costs of the parts
+  /// True if the best begin of a last part never moves back as its end grows. This holds for every
+  /// cost that is the same for all parts and is a sum over the items, or convex in such a sum, plus
+  /// a term that only depends on the end.
+  bool monotone = false;
+};
+
+/// The items before which parts 1, 2, ... begin; nullopt if no cut is allowed. Of equally good last
+/// parts it takes the shortest for the largest cost, the longest for the sum. Takes parts * items
+/// evaluations of the cost, times log(items) where it is monotone, times items otherwise.
+std::optional<std::vector<size_t>> cutList(const ListCut &list);
+
+} // namespace pipec

@@ -1,0 +1,25 @@
+// What passes tell later steps besides the model: it is no part of what the model computes.
+#pragma once
+
+#include "ir/NodeCost.h"
+#include "ir/TypeAnswers.h"
+
+#include <string>
+#include <vector>
+
+namespace pipec {
+
+/// One per model, from its import to the report. Of this only costs are in the text form.
+struct PassContext {
+  /// The path of each module call in program order, as modulePathOf has it: `inline` fills it.
+  std::vector<std::string> moduleCalls;
+  /// Per top-level operator (constants and boundaries left out); empty: not measured.
+  std::vector<NodeCost> costs;
+  /// Per boundary of the top level, what asked for a cut there, as "--at encoder.layers.6"; empty:
+  /// no option named it.
+  std::vector<std::string> askedBy;
+  std::vector<std::string> notes, warnings; // sentences for the report
+  TypeAnswers answers;                      // of the types of an example run
+};
+
+} // namespace pipec

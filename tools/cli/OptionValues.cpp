@@ -1,0 +1,61 @@
+#include "tools/cli/OptionValues.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "tools/cli/CommandLine.h"
+#include "tools/cli/Units.h"
+
+namespace pipec {
+namespace {
+
+/// What a parser of ours says about a value; read once llvm::cl has returned.
+std::string &valueError() {
+  static std::string error;
+  return error;
+}
+
+bool reject(llvm::StringRef option, const std::string &message) {
+  if (valueError().empty())
+    valueError() = spelledOption(option) + ": " + message;
+  return true;
+}
+
+} // namespace
+
+llvm::Expected<size_t> chooseByName(llvm::StringRef option, llvm::StringRef value,
+                                    llvm::ArrayRef<llvm::StringRef> names) {
+  for (size_t i = 0; i < names.size(); ++i)
+    if (names[i] == value)
+      return i;
+  return failf(ExitCode::Usage, "{}: expected one of {}, got \"{}\"", spelledOption(option),
+               llvm::join(names, ", "), value.str());
+}
+
+bool parseOptionValue(llvm::StringRef name, llvm::StringRef text, IntegerValue &value) {
+  return text.getAsInteger(10, value.value) &&
+         reject(name, fmt::format("expected a whole number, got \"{}\"", text.str()));
+}
+
+bool parseOptionValue(llvm::StringRef name, llvm::StringRef text, NumberValue &value) {
+  return text.getAsDouble(value.value) &&
+         reject(name, fmt::format("expected a number, got \"{}\"", text.str()));
+}
+
+bool parseOptionValue(llvm::StringRef name, llvm::StringRef text, SizeValue &value) {
+  llvm::Expected<int64_t> size = parseSize(text);
+  if (!size)
+    return reject(name, describe(size.takeError()).message);
+  value = *size;
+  return false;
+}
+
+bool parseOptionValue(llvm::StringRef name, llvm::StringRef text, DurationValue &value) {
+  llvm::Expected<int64_t> duration = parseDuration(text);
+  if (!duration)
+    return reject(name, describe(duration.takeError()).message);
+  value = *duration;
+  return false;
+}
+
+std::string takeValueError() { return std::exchange(valueError(), ""); }
+
+} // namespace pipec
