@@ -3,6 +3,7 @@
 #include "ir/values/Values.h"
 #include "runtime/PipelineImpl.h"
 #include "runtime/PipelineTraining.h"
+#include "runtime/SplitCheck.h"
 #include "runtime/training/SparseGradients.h"
 
 #include <chrono>
@@ -77,6 +78,9 @@ llvm::Expected<TrainedStep> Pipeline::Impl::step(std::vector<BatchParts> batches
   std::vector<int64_t> samples;
   for (const BatchParts &batch : batches)
     samples.insert(samples.end(), batch.samples.begin(), batch.samples.end());
+  if (std::exchange(training->mustVerifySplit, false))
+    if (llvm::Error error = checkSplitBackwards(core->artifact, batches.front().inputs.front()))
+      return std::move(error);
   TrainingData &data = core->data.training;
   data = TrainingData();
   data.scales = training->scalesOf(*core->artifact.plan.training, samples);

@@ -21,6 +21,7 @@ llvm::Error Pipeline::Impl::startTraining(const TrainingOptions &options) {
   if (trained.count && options.reduction)
     return pairWithReduction();
   training = std::make_shared<PipelineTraining>();
+  training->mustVerifySplit = options.verifySplit;
   training->reduction = options.reduction.value_or(LossReduction::Mean);
   if (llvm::Error error = training->rates.set(options.learningRates, options.steps))
     return error;

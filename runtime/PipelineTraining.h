@@ -11,6 +11,7 @@ namespace pipec {
 struct PipelineTraining {
   StepRates rates;
   SkippedSteps skipped;
+  bool mustVerifySplit = false;
   std::vector<std::string> needsDense; // of each parameter: see whatNeedsDense()
   LossReduction reduction = LossReduction::Mean;
 

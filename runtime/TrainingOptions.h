@@ -55,6 +55,9 @@ struct TrainingOptions {
   Precision precision = Precision::Full;
   BatchNorm batchNorm = BatchNorm::PerMicroBatch;
   OnNan onNan = OnNan::Stop;
+  /// Of a pipeline: before the first step, its first micro-batch shows that I and W give the
+  /// gradients of B in each stage. See checkSplitBackwards().
+  bool verifySplit = false;
   int64_t mostSkipped = 0; // OnNan::Skip: this many steps in a row fail; 0: no limit
   std::string lossOutput; // of a reference: the path of the loss, or of sum and count with a comma,
                           // in the model's result; empty: the only one, or a pair

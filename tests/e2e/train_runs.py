@@ -402,6 +402,16 @@ class TrainRuns(e2e.Case):
         self.refused(USAGE, ["expected an artifact compiled for training, got one compiled for inference", "pipe-compile --train"], "pipe-run", "infer.pipe",
                      "--train", "--inputs", batch)
 
+    def testTheCheckOfSplitBackwardsChangesNothing(self):
+        """Dropout: the check draws numbers of its own, and leaves those of the run as they are."""
+        _, pipe, batch = self.family("gpt")
+        run = ["pipe-run", pipe, "--train", "--inputs", batch, "--schedule", "zb-h1", "--microbatches", 2, *SGD, "--force", "--output"]
+        self.pipec(0, *run, "without.pt")
+        done = self.pipec(0, *run, "with.pt", "--verify", "run", "--json")
+        self.assertIn('"verify":"run"', done.out.replace(" ", ""))
+        without, with_ = torch.load("without.pt"), torch.load("with.pt")
+        self.assertTrue(all(torch.equal(without[name], with_[name]) for name in without))
+
     def testOptionsThatDoNotFit(self):
         model, pipe, batch = self.family("mlp")
         run = ["--train", "--inputs", batch]
@@ -421,8 +431,10 @@ class TrainRuns(e2e.Case):
                     (["--batch", 4], "--batch: expected --data or --eval-data with it"),
                     (["--loss-reduction", "max"], "--loss-reduction: expected mean or sum, got max"),
                     (["--repeat", 3], "--repeat: expected it without --train"),
+                    (["--verify", "graph"], "--verify: expected none or run, got graph"),
             ):
                 self.refused(USAGE, saying, "pipe-run", what, *run, *options)
+        self.refused(USAGE, "--verify run: expected an artifact, got a .pt", "pipe-run", model, *run, "--verify", "run")
         self.refused(USAGE, "--data: expected it without --inputs", "pipe-run", pipe, *run, "--data", batch, "--batch", 2)
         Path("there.pt").write_text("")
         self.refused(USAGE, "--emit-grads: expected a new file, got there.pt", "pipe-run", pipe, *run, "--emit-grads", "there.pt")

@@ -15,6 +15,7 @@ list(APPEND PIPEC_RUNTIME_SOURCES
   runtime/TrainingSettingsTest.cpp
   runtime/CollectivesTest.cpp
   runtime/DynamicOrderTest.cpp
+  runtime/SplitCheckTest.cpp
   runtime/StreamOrderTest.cpp
   support/streams/StreamDevice.cpp
   support/streams/StreamMonitor.cpp)

@@ -95,6 +95,12 @@ StringOption batchNorm(
              "deferred: once per step, from all its micro-batches together (default: "
              "per-micro-batch)"),
     cl::value_desc("per-micro-batch|deferred"), cl::init("per-micro-batch"), cl::cat(category));
+StringOption
+    verifyOption("verify",
+                 cl::desc("with --train: run compares, before the first step, the gradients of "
+                          "split backwards (I and W) with those of whole ones (B), per stage, "
+                          "on the first micro-batch (default: none)"),
+                 cl::value_desc("none|run"), cl::init("none"), cl::cat(category));
 StringOption precision(
     "precision",
     cl::desc("with --train: what operators compute in. bf16: bfloat16 where PyTorch's autocast has "
@@ -195,10 +201,10 @@ void noteOptions(llvm::json::Object &options, int64_t count) {
   options["freeze"] = llvm::json::Array(freeze);
   options["groups"] = llvm::json::Array(group);
   const std::pair<const char *, const StringOption &> texts[] = {
-      {"targets", targets},         {"data", data},          {"optimizer", optimizer},
-      {"lr_schedule", lrSchedule},  {"loss", loss},          {"loss_output", lossOutput},
-      {"emit_grads", emitGrads},    {"eval_data", evalData}, {"eval_artifact", evalArtifact},
-      {"loss_reduction", reduction}};
+      {"targets", targets},          {"data", data},          {"optimizer", optimizer},
+      {"lr_schedule", lrSchedule},   {"loss", loss},          {"loss_output", lossOutput},
+      {"emit_grads", emitGrads},     {"eval_data", evalData}, {"eval_artifact", evalArtifact},
+      {"loss_reduction", reduction}, {"verify", verifyOption}};
   for (const auto &[name, option] : texts)
     if (given(option))
       options[name] = option.getValue();
@@ -328,29 +334,18 @@ llvm::Error sayComplete(int64_t done, int64_t count) {
 } // namespace
 
 llvm::Expected<bool> TrainCommand::isWanted(bool hasInputs, bool replaces) {
-  cl::Option *const ofTraining[] = {&targets,
-                                    &data,
-                                    &batch,
-                                    &epochs,
-                                    &shuffle,
-                                    &steps,
-                                    &optimizer,
-                                    &lrSchedule,
-                                    &clipNorm,
-                                    std::addressof(freeze),
-                                    &onNan,
-                                    &reduction,
-                                    &loss,
-                                    &lossOutput,
-                                    &emitGrads,
-                                    &evalData,
-                                    &evalEvery,
-                                    &evalArtifact,
-                                    &accumulate,
-                                    &presplit,
-                                    &precision,
-                                    &batchNorm,
-                                    std::addressof(group)};
+  cl::Option *const ofTraining[] = {&targets,      &data,
+                                    &batch,        &epochs,
+                                    &shuffle,      &steps,
+                                    &optimizer,    &lrSchedule,
+                                    &clipNorm,     std::addressof(freeze),
+                                    &onNan,        &reduction,
+                                    &loss,         &lossOutput,
+                                    &emitGrads,    &evalData,
+                                    &evalEvery,    &evalArtifact,
+                                    &accumulate,   &presplit,
+                                    &precision,    &batchNorm,
+                                    &verifyOption, std::addressof(group)};
   std::vector<const cl::Option *> all(std::begin(ofTraining), std::end(ofTraining));
   llvm::append_range(all, TrainCheckpoints::options());
   for (const cl::Option *option : all)
@@ -413,6 +408,9 @@ llvm::Expected<bool> TrainCommand::isWanted(bool hasInputs, bool replaces) {
   if (batchNorm != "per-micro-batch" && batchNorm != "deferred")
     return failf(ExitCode::Usage, "--batch-norm: expected per-micro-batch or deferred, got {}",
                  batchNorm.getValue());
+  if (verifyOption != "none" && verifyOption != "run")
+    return failf(ExitCode::Usage, "--verify: expected none or run, got {}",
+                 verifyOption.getValue());
   if (llvm::Error error = checkPrecision())
     return std::move(error);
   return true;
@@ -432,6 +430,7 @@ llvm::Expected<TrainingOptions> TrainCommand::options() {
     options.reduction = reduction == "sum" ? LossReduction::Sum : LossReduction::Mean;
   options.batchNorm = batchNorm == "deferred" ? BatchNorm::Deferred : BatchNorm::PerMicroBatch;
   options.precision = precision == "bf16" ? Precision::Bf16 : Precision::Full;
+  options.verifySplit = verifyOption == "run";
   options.onNan = nan->first;
   options.mostSkipped = nan->second;
   options.lossOutput = lossOutput;
@@ -446,6 +445,10 @@ llvm::Error TrainCommand::checkEvaluation(bool isArtifact) {
     return makeError(ExitCode::Usage,
                      "--eval-data: expected --eval-artifact with it for an artifact, got none",
                      "compile the model with --infer, too, and pass that artifact");
+  if (!isArtifact && verifyOption == "run")
+    return makeError(ExitCode::Usage,
+                     "--verify run: expected an artifact, got a .pt, which has no stages",
+                     "leave it out, or compile the model first");
   if (!isArtifact && given(evalArtifact))
     return makeError(ExitCode::Usage, "--eval-artifact: expected an artifact to train, got a .pt",
                      "leave it out: a .pt is evaluated itself");

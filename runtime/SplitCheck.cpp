@@ -1,0 +1,89 @@
+#include "runtime/SplitCheck.h"
+
+#include "ir/autograd/TrainingSettings.h"
+#include "ir/values/Values.h"
+#include "runtime/StateCopy.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/ones.h>
+
+namespace pipec {
+
+namespace {
+
+/// While alive, this process draws what follows a seed; afterwards it draws what it would have
+/// drawn.
+class SameDraws {
+public:
+  SameDraws() : generator_(at::detail::getDefaultCPUGenerator()) {
+    std::lock_guard<std::mutex> lock(generator_.mutex());
+    before_ = generator_.get_state();
+    generator_.set_current_seed(0);
+  }
+  ~SameDraws() {
+    std::lock_guard<std::mutex> lock(generator_.mutex());
+    generator_.set_state(before_);
+  }
+  SameDraws(const SameDraws &) = delete;
+  SameDraws &operator=(const SameDraws &) = delete;
+
+private:
+  at::Generator generator_;
+  at::Tensor before_;
+};
+
+llvm::Expected<TrainedMicroBatch> trained(const Artifact &artifact,
+                                          const std::vector<c10::IValue> &microBatch,
+                                          const std::vector<bool> &split) {
+  llvm::Expected<SerialTrainer> trainer = SerialTrainer::load(artifact.directory, artifact.plan);
+  if (!trainer)
+    return trainer.takeError();
+  const SameDraws draws;
+  return trainer->run(copiesThatShare(microBatch), artifact.plan.training->loss, at::ones({}),
+                      split);
+}
+
+bool isSame(const at::Tensor &a, const at::Tensor &b) {
+  if (!a.defined() || !b.defined())
+    return a.defined() == b.defined();
+  return compare(a, b, 0.0, 0.0).equal;
+}
+
+} // namespace
+
+llvm::Error compareBackwards(const Plan &plan, const TrainedMicroBatch &whole,
+                             const TrainedMicroBatch &split) {
+  for (size_t s = 0; s < plan.stages.size(); ++s)
+    for (size_t a = 0; a < plan.stages[s].attributes.size(); ++a) {
+      const ValueGradients &expected = whole.gradients[s][a], &found = split.gradients[s][a];
+      bool same = expected.size() == found.size();
+      for (size_t t = 0; same && t < expected.size(); ++t)
+        same = isSame(expected[t], found[t]);
+      if (!same)
+        return makeError(ExitCode::Mismatch,
+                         fmt::format("--verify run: stage {}: expected the gradient of {} that the "
+                                     "whole backward has, got another one from I and W",
+                                     s, plan.stages[s].attributes[a].name),
+                         "train with a schedule whose backwards are whole, such as 1f1b");
+    }
+  return llvm::Error::success();
+}
+
+llvm::Error checkSplitBackwards(const Artifact &artifact,
+                                const std::vector<c10::IValue> &microBatch) {
+  const TrainingPlan &plan = *artifact.plan.training;
+  std::vector<bool> split;
+  for (const std::string &why : plan.whyWhole)
+    split.push_back(why.empty());
+  const TrainingSettings settings;
+  llvm::Expected<TrainedMicroBatch> whole =
+      trained(artifact, microBatch, std::vector<bool>(split.size(), false));
+  if (!whole)
+    return withContext(whole.takeError(), "--verify run");
+  llvm::Expected<TrainedMicroBatch> parts = trained(artifact, microBatch, split);
+  if (!parts)
+    return withContext(parts.takeError(), "--verify run");
+  return compareBackwards(artifact.plan, *whole, *parts);
+}
+
+} // namespace pipec
