@@ -30,7 +30,7 @@ endfunction()
 
 # LibTorch's headers are read once, with the code of pipec_ir. Even so the templates that they use take 4 s in each file that is
 # compiled, more than our own code takes, so five files are compiled as one: pipec_join_sources(OUT NAME SOURCE...). A file includes
-# what it needs all the same, and its names that nobody else sees differ from those of its folder. (CMake's UNITY_BUILD writes the
+# what it needs all the same, and the names in its anonymous namespace differ from those of the other files in its folder. (CMake's UNITY_BUILD writes the
 # clone's own path into the joined files, and ccache would not serve them to the next clone.) A file with definitions of its own stays alone.
 function(pipec_join_sources out name)
   set(result "")

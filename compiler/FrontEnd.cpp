@@ -1,11 +1,12 @@
 #include "compiler/FrontEnd.h"
 
 #include "compiler/DecidedTypes.h"
+#include "compiler/ExampleTypes.h"
 #include "compiler/Pipelines.h"
 #include "compiler/TrainingMode.h"
-#include "compiler/cost/EvaluateGraph.h"
 #include "compiler/emit/RoundTrip.h"
 #include "ir/ModelSignature.h"
+#include "ir/OwnGraph.h"
 #include "ir/batch/CutCandidates.h"
 #include "ir/batch/FixedBatch.h"
 #include "ir/batch/GivenMerges.h"

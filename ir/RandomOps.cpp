@@ -1,7 +1,5 @@
 #include "ir/RandomOps.h"
 
-#include "llvm/ADT/SmallVector.h"
-
 #include <algorithm>
 #include <iterator>
 
@@ -11,8 +9,8 @@ namespace {
 
 // All operators of LibTorch 2.11 that take a generator, and those that draw from the default one
 // through such an operator (dropouts, recurrent networks and attention with dropout).
-// Sorted; tests/runtime/RandomKey.cpp compares it with LibTorch's own registry.
-constexpr llvm::StringLiteral kNames[] = {
+// Sorted; tests/runtime/RandomKeyTest.cpp compares it with LibTorch's own registry.
+constexpr llvm::StringRef kNames[] = {
     "aten::_cudnn_attention_forward",
     "aten::_cudnn_rnn",
     "aten::_efficient_attention_forward",
@@ -77,9 +75,10 @@ constexpr llvm::StringLiteral kNames[] = {
 
 } // namespace
 
+llvm::ArrayRef<llvm::StringRef> randomOps() { return kNames; }
+
 bool isRandomOp(llvm::StringRef qualifiedName) {
-  return std::binary_search(std::begin(kNames), std::end(kNames), qualifiedName,
-                            [](llvm::StringRef a, llvm::StringRef b) { return a < b; });
+  return std::binary_search(std::begin(kNames), std::end(kNames), qualifiedName);
 }
 
 namespace {
@@ -109,11 +108,6 @@ Draws drawsWith(llvm::StringRef qualifiedName,
     unknown = unknown || found.state == Argument::State::Unknown;
   }
   return unknown ? Draws::Unknown : Draws::Always;
-}
-
-llvm::ArrayRef<llvm::StringRef> randomOps() {
-  static const llvm::SmallVector<llvm::StringRef, 64> names(std::begin(kNames), std::end(kNames));
-  return names;
 }
 
 } // namespace pipec

@@ -2,9 +2,11 @@
 // tests, fixed lists, taken branches.
 #include "passes/Passes.h"
 #include "passes/fold/FoldBranches.h"
+#include "passes/fold/FoldContainers.h"
+#include "passes/fold/FoldControl.h"
 #include "passes/fold/FoldOperator.h"
-#include "passes/fold/FoldRules.h"
 #include "passes/fold/FoldSurroundings.h"
+#include "passes/fold/FoldTypes.h"
 #include "passes/fold/Folding.h"
 
 namespace pipec {

@@ -10,6 +10,7 @@
 #include "llvm/ADT/StringSet.h"
 #include "passes/Passes.h"
 #include "passes/analysis/MemoryTypes.h"
+#include "passes/support/LeftoverRefusals.h"
 #include "passes/support/ModuleEntries.h"
 #include "passes/support/ObjectValues.h"
 #include "passes/support/SpelledConstant.h"
@@ -76,12 +77,12 @@ private:
       return inputOf_[entry.path];
     });
     removeModules(*graph.block());
-    if (llvm::Error error = refuseObjects(*graph.block()))
+    if (llvm::Error error = refuseObjects(*graph.block(), paths_, tuples_))
       return error;
-    if (!graph.inputs()[0]->uses().empty())
-      return refuseWith(Refusal::ModuleAsValue, describeNode(userOfModule(graph.inputs()[0])));
+    if (llvm::Error error = refuseModuleAsValue(graph.inputs()[0]))
+      return error;
     graph.eraseInput(0);
-    if (llvm::Error error = refuseAttributes())
+    if (llvm::Error error = refuseAttributes(model.attributes))
       return error;
     numberStorages();
     if (llvm::Error error = settleWrites())
@@ -107,55 +108,6 @@ private:
       entry.value = tuples_.tupleValue(entry.value, entry.type);
       entry.type = type;
       entry.kind = AttributeKind::Value;
-    }
-    return llvm::Error::success();
-  }
-
-  static bool isAccess(const torch::jit::Use &use) {
-    return use.user->kind() == c10::prim::GetAttr || use.user->kind() == c10::prim::SetAttr;
-  }
-
-  /// Refuses remaining reads and writes of attributes: their object is more than its attributes.
-  llvm::Error refuseObjects(Block &block) {
-    for (Node *node : block.nodes()) {
-      if (isAccess({node, 0}) && !node->input(0)->type()->is_module())
-        return refuseWith(Refusal::ObjectAttribute, describeNode(node), node->s(c10::attr::name),
-                          node->input(0)->type()->annotation_str(),
-                          tuples_.whyItStays(node->input(0)->type()));
-      if (node->kind() == c10::prim::GetAttr && paths_.count(node->output()) &&
-          !node->output()->type()->is_module() && node->hasUses())
-        return refuseWith(Refusal::ObjectAttribute, describeNode(node->output()->uses()[0].user),
-                          node->s(c10::attr::name), node->output()->type()->annotation_str(),
-                          tuples_.whyItStays(node->output()->type()));
-      // An object without attributes; others are refused for their attributes.
-      if (node->kind() == c10::prim::CreateObject && node->hasUses() &&
-          llvm::none_of(node->output()->uses(), isAccess))
-        return refuseWith(Refusal::ObjectAttribute, describeNode(node->output()->uses()[0].user),
-                          "what is", node->output()->type()->annotation_str(),
-                          tuples_.whyItStays(node->output()->type()));
-      for (Block *inner : node->blocks())
-        if (llvm::Error error = refuseObjects(*inner))
-          return error;
-    }
-    return llvm::Error::success();
-  }
-
-  /// A node that uses a module, or a submodule of it, other than to read it.
-  static Node *userOfModule(Value *module) {
-    Node *user = module->uses()[0].user;
-    const bool reads = user->kind() == c10::prim::GetAttr && user->output()->type()->is_module();
-    return reads && user->hasUses() ? userOfModule(user->output()) : user;
-  }
-
-  /// Refuses attributes that no stage file can hold.
-  llvm::Error refuseAttributes() {
-    for (const Attribute &attribute : model_->attributes) {
-      if (attribute.value.isTensor() && attribute.value.toTensor().defined() &&
-          attribute.value.toTensor().is_meta())
-        return refuseWith(Refusal::MetaTensor, attribute.name);
-      const std::string first = llvm::StringRef(attribute.name).split('.').first.str();
-      if (first == "forward" || first == "pipec_forward")
-        return refuseWith(Refusal::ReservedName, attribute.name, first);
     }
     return llvm::Error::success();
   }

@@ -8,8 +8,7 @@
 //     this. The tests of the pass do, and the run on the example at the end of a compile.
 //   - What it has to tell the report or later passes goes into the context (passes/PassContext.h).
 //   - It reports truly whether it changed anything, the context included. The manager verifies only
-//   after a change,
-//     and repeats the passes of fixpoint(...) until none reports one.
+//     after a change, and repeats the passes of fixpoint(...) until none reports one.
 //   - After an error the model is in an unknown state, and the pipeline stops.
 #pragma once
 

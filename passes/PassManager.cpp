@@ -102,10 +102,6 @@ llvm::Error PassManager::checkStep(const PipelineStep &step) const {
   return std::visit(TryToMake{*info, step.options}, info->make);
 }
 
-llvm::Error PassManager::add(llvm::StringRef name, const PassOptions &options) {
-  return add(PipelineStep{name.str(), options, {}});
-}
-
 llvm::Error PassManager::add(const PipelineStep &step) {
   if (llvm::Error error = checkStep(step))
     return error;
@@ -153,11 +149,6 @@ llvm::Expected<bool> PassManager::run(Model &model, PassContext &context) {
 }
 
 llvm::Expected<bool> PassManager::run(AnyModel &model) {
-  PassContext context;
-  return run(model, context);
-}
-
-llvm::Expected<bool> PassManager::run(Model &model) {
   PassContext context;
   return run(model, context);
 }

@@ -40,11 +40,9 @@ class PassManager {
 public:
   explicit PassManager(PassManagerOptions options = {}) : options_(std::move(options)) {}
 
-  /// Errors: Usage (unknown pass, naming the nearest; bad options).
-  llvm::Error add(llvm::StringRef name, const PassOptions &options = {});
-  /// Appends the passes of a pipeline text. Errors: Usage.
+  /// Appends the passes of a pipeline text. Errors: Usage (unknown pass, naming the nearest; bad
+  /// options).
   llvm::Error addPipeline(llvm::StringRef text);
-  llvm::Error add(const PipelineStep &step);
 
   /// The pipeline in addPipeline's form.
   std::string text() const { return pipelineText(steps_); }
@@ -56,7 +54,6 @@ public:
   llvm::Expected<bool> run(Model &model, PassContext &context);
   /// For a caller that needs nothing of the context.
   llvm::Expected<bool> run(AnyModel &model);
-  llvm::Expected<bool> run(Model &model);
 
   /// Times of all runs so far, summed by pass in order of first run.
   struct Timing {
@@ -67,6 +64,7 @@ public:
   const std::vector<Timing> &timings() const { return timings_; }
 
 private:
+  llvm::Error add(const PipelineStep &step);
   llvm::Error checkStep(const PipelineStep &step) const;
   llvm::Expected<bool> runSteps(llvm::ArrayRef<PipelineStep> steps, AnyModel &model);
   llvm::Expected<bool> runStep(const PipelineStep &step, AnyModel &model);

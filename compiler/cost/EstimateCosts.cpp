@@ -1,6 +1,7 @@
 #include "compiler/cost/EstimateCosts.h"
 
-#include "compiler/cost/EvaluateGraph.h"
+#include "compiler/cost/GraphEvaluator.h"
+#include "compiler/cost/OperatorGraph.h"
 #include "ir/plan/Cluster.h"
 #include "ir/support/StringSwitch.h"
 #include "ir/support/Try.h"
@@ -86,7 +87,7 @@ llvm::Expected<std::vector<OperatorWork>> countWork(Model &model, std::vector<c1
     row.outputBytes = outputBytesOf(run);
     countBackward(run, row);
   };
-  llvm::Error error = evaluateGraph(model, std::move(inputs), count, backward);
+  llvm::Error error = GraphEvaluator(model).run(std::move(inputs), count, backward);
   if (error)
     return std::move(error);
   return work;

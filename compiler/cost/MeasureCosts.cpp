@@ -1,8 +1,8 @@
 #include "compiler/cost/MeasureCosts.h"
 
 #include "compiler/cost/EstimateCosts.h"
-#include "compiler/cost/EvaluateGraph.h"
 #include "compiler/cost/MemoryBoundOperators.h"
+#include "compiler/cost/OperatorGraph.h"
 #include "compiler/cost/OperatorTimes.h"
 #include "compiler/cost/TrainingTable.h"
 #include "ir/batch/MicroBatch.h"

@@ -16,7 +16,7 @@ constexpr int64_t kFlopsPerNs = kCoreFlopsPerSecond / 1'000'000'000;
 /// context.notes. Counted costs are work against the rates of
 /// `device`: deterministic. Measured ones are medians of runs on this machine within
 /// options.costBudgetNs, with one thread, as on one of `ranks`. `inputs`: one value per argument.
-/// Errors: Usage for a table of another model; IO; those of evaluateGraph.
+/// Errors: Usage for a table of another model; IO; those of GraphEvaluator.
 llvm::Expected<CostTable> findCosts(Model &model, PassContext &context,
                                     const std::vector<c10::IValue> &inputs, const CostSource &cost,
                                     const CompileOptions &options, const ClusterDevice &device,

@@ -1,7 +1,8 @@
 #include "compiler/cost/OperatorTimes.h"
 
 #include "compiler/cost/EstimateCosts.h"
-#include "compiler/cost/EvaluateGraph.h"
+#include "compiler/cost/GraphTimer.h"
+#include "compiler/cost/OperatorGraph.h"
 #include "compiler/cost/WeightStorages.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/support/Quantities.h"

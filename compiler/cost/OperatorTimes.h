@@ -20,7 +20,7 @@ struct TimingRequest {
 /// the operators' times, or of their backwards, is more than 10 % off that of the whole model, or
 /// why its backward was not timed. The whole model's forward is timed where eight passes over the
 /// model fit the budget. `inputs`: one value per argument.
-/// Errors: those of evaluateGraph.
+/// Errors: those of GraphEvaluator.
 llvm::Expected<CostTable> timeOperators(Model &model, std::vector<std::string> &notes,
                                         const std::vector<c10::IValue> &inputs,
                                         const TimingRequest &request);

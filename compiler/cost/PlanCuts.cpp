@@ -2,6 +2,7 @@
 
 #include "compiler/cost/CutBounds.h"
 #include "compiler/cost/CutsInOrder.h"
+#include "ir/OwnGraph.h"
 #include "ir/support/Check.h"
 #include "ir/support/Quantities.h"
 #include "ir/support/Words.h"

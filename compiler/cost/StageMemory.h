@@ -2,7 +2,7 @@
 // of their results.
 #pragma once
 
-#include "compiler/cost/EvaluateGraph.h"
+#include "compiler/cost/OperatorGraph.h"
 #include "compiler/cost/WeightStorages.h"
 
 #include <cstdint>

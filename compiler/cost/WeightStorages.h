@@ -2,7 +2,7 @@
 // recurrent modules read theirs as one list.
 #pragma once
 
-#include "compiler/cost/EvaluateGraph.h"
+#include "compiler/cost/OperatorGraph.h"
 
 #include <set>
 

@@ -22,6 +22,7 @@ constexpr llvm::StringRef kLocalHeader("PK\3\4", 4), kDescriptor("PK\7\10", 4),
 constexpr size_t kLocalHeaderSize = 30, kDirectoryEntrySize = 46, kDescriptorSize = 16,
                  kWideDescriptorSize = 24; // with sizes of 64 bits
 
+/// LibTorch's writer calls put() and takes no error back, so this throws through it.
 void require(bool holds, const char *what) {
   if (!holds)
     throw std::runtime_error(

@@ -2,6 +2,7 @@
 
 #include "compiler/emit/ModuleBuilder.h"
 #include "ir/Model.h"
+#include "ir/support/Try.h"
 #include "ir/values/Values.h"
 
 #include <torch/csrc/jit/api/module.h>
@@ -19,14 +20,15 @@ public:
   explicit ModelEmitter(const Model &model)
       : ModuleBuilder("__torch__.pipec.Model", /*training=*/false), model_(model) {}
 
-  torch::jit::Module build() {
+  llvm::Expected<torch::jit::Module> build() {
     for (size_t i = 0; i < model_.attributes.size(); ++i) {
       const Attribute &attribute = model_.attributes[i];
       registerAs(attribute.name, attribute.kind, attribute.value, inputOf(i)->type());
       for (const std::string &other : attribute.otherNames)
         registerAs(other, attribute.kind, attribute.value, inputOf(i)->type());
     }
-    addMethod();
+    if (llvm::Error error = addMethod())
+      return std::move(error);
     return module_;
   }
 
@@ -35,7 +37,7 @@ private:
     return model_.graph->inputs()[model_.argumentCount() + attribute];
   }
 
-  void addMethod() {
+  llvm::Error addMethod() {
     std::shared_ptr<torch::jit::Graph> graph = beginMethod();
     std::vector<torch::jit::Value *> values;
     for (size_t i = 0; i < model_.argumentCount(); ++i)
@@ -49,33 +51,34 @@ private:
     for (size_t i = 0; i < model_.stateOutputs.size(); ++i)
       storeAttribute(*graph, model_.attributes[model_.stateOutputs[i]].name, results_[leaves + i]);
     torch::jit::Value *result = tree(*graph, model_.signature.outputs);
-    torch::jit::Function *function = finish(model_.signature.method, graph, result);
-    function->setSchema(withDefaults(function->getSchema()));
+    torch::jit::Function *function = TRY(finish(model_.signature.method, graph, result));
+    c10::FunctionSchema schema = TRY(withDefaults(function->getSchema()));
+    function->setSchema(std::move(schema));
+    return llvm::Error::success();
   }
 
   /// The names and default values of the source's arguments.
-  c10::FunctionSchema withDefaults(const c10::FunctionSchema &schema) const {
+  llvm::Expected<c10::FunctionSchema> withDefaults(const c10::FunctionSchema &schema) const {
     std::vector<c10::Argument> arguments = schema.arguments();
     for (size_t i = 0; i < model_.argumentCount(); ++i) {
       const InputSpec &input = model_.signature.inputs[i];
       c10::Argument &argument = arguments[i + 1];
-      argument =
-          c10::Argument(input.name, argument.type(), std::nullopt, defaultOf(input, argument));
+      std::optional<c10::IValue> value = TRY(defaultOf(input, argument));
+      argument = c10::Argument(input.name, argument.type(), std::nullopt, std::move(value));
     }
     return schema.cloneWithArguments(std::move(arguments));
   }
 
-  static std::optional<c10::IValue> defaultOf(const InputSpec &input,
-                                              const c10::Argument &argument) {
+  static llvm::Expected<std::optional<c10::IValue>> defaultOf(const InputSpec &input,
+                                                              const c10::Argument &argument) {
     if (!input.defaultValue)
       return std::nullopt;
     Signature one;
     one.inputs = {input};
     llvm::Expected<std::vector<c10::IValue>> bound = bindArguments(one, {argument.type()}, {});
-    if (bound)
-      return (*bound)[0];
-    std::string why = describe(bound.takeError()).message;
-    TORCH_CHECK(false, "default of ", input.name, ": ", why);
+    if (!bound)
+      return withContext(bound.takeError(), "default of " + input.name);
+    return (*bound)[0];
   }
 
   /// Builds the result from its parts, as the source does.
@@ -134,6 +137,8 @@ private:
 
 } // namespace
 
-torch::jit::Module moduleOf(const Model &model) { return ModelEmitter(model).build(); }
+llvm::Expected<torch::jit::Module> moduleOf(const Model &model) {
+  return ModelEmitter(model).build();
+}
 
 } // namespace pipec

@@ -7,8 +7,6 @@
 #include <torch/csrc/jit/api/compilation_unit.h>
 #include <torch/csrc/jit/ir/ir.h>
 
-#include <stdexcept>
-
 namespace pipec {
 
 namespace {
@@ -109,14 +107,14 @@ void ModuleBuilder::storeAttribute(torch::jit::Graph &graph, llvm::StringRef pat
       ->s_(c10::attr::name, leaf.str());
 }
 
-torch::jit::Function *ModuleBuilder::finish(const std::string &method,
-                                            const std::shared_ptr<torch::jit::Graph> &graph,
-                                            torch::jit::Value *result) {
+llvm::Expected<torch::jit::Function *>
+ModuleBuilder::finish(const std::string &method, const std::shared_ptr<torch::jit::Graph> &graph,
+                      torch::jit::Value *result) {
   graph->registerOutput(result);
   stripSourceRanges(*graph->block());
   nameResultsInOrder(*graph);
   if (llvm::Error error = lintGraph(*graph))
-    throw std::runtime_error(describe(std::move(error)).message);
+    return std::move(error);
   torch::jit::Function *function =
       unit_->create_function(c10::QualifiedName(*module_.type()->name(), method), graph);
   module_.type()->addMethod(function);

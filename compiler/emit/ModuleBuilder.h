@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ir/artifact/ArgumentNames.h"
+#include "ir/support/Error.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <torch/csrc/jit/api/module.h>
@@ -39,9 +40,10 @@ protected:
                               const c10::TypePtr &type);
   torch::jit::Value *loadAttribute(torch::jit::Graph &graph, llvm::StringRef path);
   void storeAttribute(torch::jit::Graph &graph, llvm::StringRef path, torch::jit::Value *value);
-  torch::jit::Function *finish(const std::string &method,
-                               const std::shared_ptr<torch::jit::Graph> &graph,
-                               torch::jit::Value *result);
+  /// Adds the method. Errors: those of lintGraph.
+  llvm::Expected<torch::jit::Function *> finish(const std::string &method,
+                                                const std::shared_ptr<torch::jit::Graph> &graph,
+                                                torch::jit::Value *result);
 
   std::string className_;
   bool training_;

@@ -5,6 +5,7 @@
 #include "compiler/emit/ModuleBuilder.h"
 #include "compiler/emit/StageWeights.h"
 #include "ir/TorchError.h"
+#include "ir/support/Try.h"
 #include "ir/torchfile/TorchFileTime.h"
 
 #include <torch/csrc/jit/api/module.h>
@@ -25,9 +26,11 @@ public:
       : ModuleBuilder("__torch__.pipec.Stage" + std::to_string(index), /*training=*/true),
         model_(model), stage_(model.stages[index]), values_(stageWeights(model, index)) {}
 
-  Module build() {
+  llvm::Expected<Module> build() {
     addAttributes();
-    addForward(addPipecForward());
+    const torch::jit::Function *pipecForward = TRY(addPipecForward());
+    if (llvm::Error error = addForward(*pipecForward))
+      return std::move(error);
     return module_;
   }
 
@@ -49,7 +52,7 @@ private:
 
   /// forward calls `pipecForward` with the module's own weights, so the file holds the stage's code
   /// once.
-  void addForward(const torch::jit::Function &pipecForward) {
+  llvm::Error addForward(const torch::jit::Function &pipecForward) {
     std::shared_ptr<Graph> graph = beginMethod();
     std::vector<Value *> arguments = {graph->inputs()[0]};
     llvm::append_range(arguments, addPorts(*graph));
@@ -72,7 +75,7 @@ private:
     }
     for (size_t channel : stage_.plan.weightChannelsOut)
       outputs.push_back(attributes[ownedBy(channel)]);
-    finish("forward", graph, packed(*graph, outputs));
+    return finish("forward", graph, packed(*graph, outputs)).takeError();
   }
 
   /// The values of the stage's outputs in the caller.
@@ -88,7 +91,7 @@ private:
     return graph.insertNode(graph.createTupleUnpack(result))->outputs().vec();
   }
 
-  const torch::jit::Function &addPipecForward() {
+  llvm::Expected<torch::jit::Function *> addPipecForward() {
     std::shared_ptr<Graph> graph = beginMethod();
     std::vector<Value *> arguments = addPorts(*graph);
     std::vector<std::vector<Value *>> perUse(stage_.plan.attributes.size());
@@ -104,7 +107,7 @@ private:
     std::vector<Value *> results = torch::jit::insertGraph(*graph, *stage_.graph, arguments);
     for (std::vector<Value *> &uses : perUse)
       giveEachUseItsArgument(uses);
-    return *finish("pipec_forward", graph, packed(*graph, results));
+    return finish("pipec_forward", graph, packed(*graph, results));
   }
 
   /// How many arguments of pipec_forward an attribute fills.
@@ -158,9 +161,13 @@ private:
 };
 
 /// Writes the result of `build`. Errors: Internal; the sink reports errors of writing the bytes.
-llvm::Error writeModule(Sink &sink, const std::string &what, llvm::function_ref<Module()> build) {
-  return guardTorchError(ExitCode::Internal, "writing " + what, [&] {
-    Module module = build();
+llvm::Error writeModule(Sink &sink, const std::string &what,
+                        llvm::function_ref<llvm::Expected<Module>()> build) {
+  return guardTorchError(ExitCode::Internal, "writing " + what, [&]() -> llvm::Error {
+    llvm::Expected<Module> module = build();
+    if (!module)
+      return makeError(ExitCode::Internal,
+                       "writing " + what + ": " + describe(module.takeError()).message);
     TorchFileTimer timer;
     ArchiveChecksums checksums([&](llvm::StringRef bytes) { sink.put(bytes); });
     Sink checked([&](llvm::StringRef bytes) { checksums.put(bytes); });
@@ -172,7 +179,7 @@ llvm::Error writeModule(Sink &sink, const std::string &what, llvm::function_ref<
             return n;
           },
           /*compute_crc32=*/false);
-      torch::jit::ScriptModuleSerializer(writer).serialize(module, {}, /*bytecode_format=*/false,
+      torch::jit::ScriptModuleSerializer(writer).serialize(*module, {}, /*bytecode_format=*/false,
                                                            /*save_mobile_debug_info=*/false);
     }
     llvm::Error error = checked.takeError();

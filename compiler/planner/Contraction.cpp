@@ -67,7 +67,7 @@ public:
     }
   }
 
-  /// The neighbour from which all others of `item` can be reached; `item` where there is none.
+  /// The neighbour from which all others of `item` can be reached; `item` if no neighbour is one.
   uint32_t onlyOne(uint32_t item) const {
     for (uint32_t one : next_[item])
       if (std::all_of(next_[item].begin(), next_[item].end(), [&](uint32_t other) {

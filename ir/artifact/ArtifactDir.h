@@ -73,7 +73,4 @@ llvm::Expected<Artifact> openArtifact(const std::string &directory);
 /// files are not opened.
 llvm::Expected<Artifact> openArtifactPlan(const std::string &directory);
 
-/// The sha256 of a file, read as a stream. Errors: IO.
-llvm::Expected<std::string> sha256File(const std::string &path);
-
 } // namespace pipec

@@ -184,13 +184,6 @@ private:
 
 } // namespace
 
-llvm::Expected<std::string> sha256File(const std::string &path) {
-  FileHandle file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.isOpen())
-    return failf(ExitCode::IO, "{}: cannot open: {}", path, systemMessage(errno));
-  return sha256Of(file, path);
-}
-
 std::vector<Finding> checkIntegrity(const std::string &directory) {
   return IntegrityCheck(directory).run();
 }

@@ -12,7 +12,7 @@
 namespace pipec {
 
 /// The gradient of a tensor that enters a stage arrives at `edge`. Nothing is accumulated there:
-/// whoever walks back asks for it. A walk may also start there, with what other stages found.
+/// the walk asks for it. A walk may also start there, with what other stages found.
 struct GradLeaf {
   torch::autograd::Edge edge; // no node: the tensor has no gradient
   bool isAlias = false;       // of a tensor that entered before, whose leaf has the gradient

@@ -50,7 +50,6 @@ struct CostTable {
 
   /// The operators [begin, end) added up: a stage.
   CostRow sum(size_t begin, size_t end) const;
-  int64_t totalNs() const { return sum(0, rows.size()).forwardNs; }
 };
 
 /// parse(print(x)) == x. Beyond op, module, forward_ns and output_bytes, a row has only the keys

@@ -387,10 +387,4 @@ llvm::Expected<Program> lower(const Schedule &schedule, const Plan &plan, const 
   }
 }
 
-llvm::Expected<Program> lower(const Schedule &schedule, const Plan &plan, int64_t microBatches) {
-  RunShape shape;
-  shape.microBatches = microBatches;
-  return lower(schedule, plan, shape);
-}
-
 } // namespace pipec

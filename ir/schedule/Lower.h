@@ -18,7 +18,5 @@ namespace pipec {
 /// problem.
 llvm::Expected<Program> lower(const Schedule &schedule, const Plan &plan, const RunShape &shape,
                               size_t lookAhead = 0);
-/// The same for an inference.
-llvm::Expected<Program> lower(const Schedule &schedule, const Plan &plan, int64_t microBatches);
 
 } // namespace pipec

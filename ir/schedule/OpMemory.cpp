@@ -98,15 +98,4 @@ std::vector<MemoryPeak> memoryPeaks(const Program &program, const Plan &plan, co
   return peaks;
 }
 
-llvm::Error checkMemory(const Program &program, const Plan &plan, const RunShape &shape,
-                        const ProgramCosts &costs, const std::vector<int64_t> &limitOfRank) {
-  const std::vector<MemoryPeak> peaks = memoryPeaks(program, plan, shape, costs);
-  for (size_t r = 0; r < peaks.size(); ++r)
-    if (r < limitOfRank.size() && peaks[r].bytes > limitOfRank[r])
-      return failf(ExitCode::NoPlan, "program: rank {}, op {} ({}): needs {}, the limit is {}", r,
-                   peaks[r].op, toString(program.ranks[r][peaks[r].op]), exactBytes(peaks[r].bytes),
-                   exactBytes(limitOfRank[r]));
-  return llvm::Error::success();
-}
-
 } // namespace pipec

@@ -53,8 +53,4 @@ struct MemoryPeak {
 std::vector<MemoryPeak> memoryPeaks(const Program &program, const Plan &plan, const RunShape &shape,
                                     const ProgramCosts &costs);
 
-/// Errors: NoPlan naming the first rank over its limit, the op, and both numbers.
-llvm::Error checkMemory(const Program &program, const Plan &plan, const RunShape &shape,
-                        const ProgramCosts &costs, const std::vector<int64_t> &limitOfRank);
-
 } // namespace pipec

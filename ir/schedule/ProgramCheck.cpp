@@ -153,10 +153,4 @@ llvm::Error check(const Program &program, const Plan &plan, const RunShape &shap
   return Checker(program, plan, shape).run();
 }
 
-llvm::Error check(const Program &program, const Plan &plan, int64_t microBatches) {
-  RunShape shape;
-  shape.microBatches = microBatches;
-  return check(program, plan, shape);
-}
-
 } // namespace pipec

@@ -10,6 +10,5 @@ namespace pipec {
 /// used, collectives come in one order on all members, and no ranks wait in a cycle with lanes
 /// bounded by their windows. Errors: BadArtifact naming rank, op and, for a deadlock, the cycle.
 llvm::Error check(const Program &program, const Plan &plan, const RunShape &shape);
-llvm::Error check(const Program &program, const Plan &plan, int64_t microBatches);
 
 } // namespace pipec

@@ -280,28 +280,11 @@ llvm::Error ModelParser::finishModel(Model &model, const Common &common) {
   return llvm::Error::success();
 }
 
-template <typename Kind>
-llvm::Expected<Kind> parseSingle(llvm::StringRef text, const std::string &directory,
-                                 const char *what) {
-  std::vector<ParsedModel> all = TRY(parseModels(text, directory));
-  if (all.size() != 1 || !std::holds_alternative<Kind>(all.front().model))
-    return failf(ExitCode::Unreadable, "expected one {}, got {} models", what, all.size());
-  return std::move(std::get<Kind>(all.front().model));
-}
-
 } // namespace
 
 llvm::Expected<std::vector<ParsedModel>> parseModels(llvm::StringRef text,
                                                      const std::string &directory) {
   return ModelParser(text, directory).parseAll();
-}
-
-llvm::Expected<Model> parseModel(llvm::StringRef text, const std::string &directory) {
-  return parseSingle<Model>(text, directory, "model");
-}
-
-llvm::Expected<StagedModel> parseStagedModel(llvm::StringRef text, const std::string &directory) {
-  return parseSingle<StagedModel>(text, directory, "staged model");
 }
 
 } // namespace pipec

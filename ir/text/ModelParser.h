@@ -17,10 +17,4 @@ struct ParsedModel {
 llvm::Expected<std::vector<ParsedModel>> parseModels(llvm::StringRef text,
                                                      const std::string &directory = "");
 
-/// The only model of a text. Errors: as above, and Unreadable if the text does not have exactly one
-/// model of that kind.
-llvm::Expected<Model> parseModel(llvm::StringRef text, const std::string &directory = "");
-llvm::Expected<StagedModel> parseStagedModel(llvm::StringRef text,
-                                             const std::string &directory = "");
-
 } // namespace pipec

@@ -126,13 +126,6 @@ llvm::Expected<std::string> toText(const AnyModel &model, const TextOptions &opt
   return os.str();
 }
 
-std::string structureText(const Model &model) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  llvm::consumeError(print(model, os, structureOptions())); // without data nothing can fail
-  return os.str();
-}
-
 std::string structureText(const AnyModel &model, const std::vector<NodeCost> *costs) {
   TextOptions options = structureOptions();
   options.costs = costs;

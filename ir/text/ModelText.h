@@ -34,7 +34,6 @@ llvm::Expected<std::string> toText(const AnyModel &model, const TextOptions &opt
 
 /// Text without digests of weights. It shows whether a pass changed anything, at a cost that does
 /// not depend on the weights.
-std::string structureText(const Model &model);
-std::string structureText(const AnyModel &model, const std::vector<NodeCost> *costs);
+std::string structureText(const AnyModel &model, const std::vector<NodeCost> *costs = nullptr);
 
 } // namespace pipec

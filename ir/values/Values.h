@@ -36,8 +36,6 @@ llvm::Expected<Arguments> argumentsFromOption(const std::string &text);
 /// atomically; the same value gives the same bytes. Errors: IO; Unsupported for a value without a
 /// plain form (a device, an object).
 llvm::Error writeValue(const std::string &path, const c10::IValue &value);
-/// The bytes of such a file.
-llvm::Expected<std::string> valueBytes(const c10::IValue &value);
 
 /// Returns one value per input of the signature, in order: positional first, then keywords, then
 /// defaults. Each is converted to the declared type (a generic list becomes List[Tensor], a dict

@@ -241,19 +241,6 @@ llvm::Expected<Arguments> argumentsOfValue(const std::string &what, const c10::I
   return arguments;
 }
 
-llvm::Expected<std::string> valueBytes(const c10::IValue &value) {
-  if (llvm::Error error = checkPlain("writing values", value))
-    return std::move(error);
-  return guardTorch(ExitCode::Other, "writing values", [&] {
-    std::string bytes;
-    writeArchive(value, [&](const void *data, size_t n) {
-      bytes.append(static_cast<const char *>(data), n);
-      return n;
-    });
-    return bytes;
-  });
-}
-
 llvm::Error writeValue(const std::string &path, const c10::IValue &value) {
   if (llvm::Error error = checkDense(value))
     return withContext(std::move(error), path);

@@ -17,11 +17,6 @@ std::optional<size_t> AliasAnalysis::memoryOf(const torch::jit::Value *value) co
   return found->second;
 }
 
-bool AliasAnalysis::mayAlias(const torch::jit::Value *a, const torch::jit::Value *b) const {
-  std::optional<size_t> left = memoryOf(a), right = memoryOf(b);
-  return left && right && *left == *right;
-}
-
 bool AliasAnalysis::isWritten(const torch::jit::Value *value) const {
   std::optional<size_t> memory = memoryOf(value);
   return memory && memories_[*memory].written();

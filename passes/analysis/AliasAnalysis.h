@@ -77,7 +77,6 @@ public:
   llvm::ArrayRef<Memory> memories() const { return memories_; }
   /// Absent for values without memory.
   std::optional<size_t> memoryOf(const torch::jit::Value *value) const;
-  bool mayAlias(const torch::jit::Value *a, const torch::jit::Value *b) const;
   /// Whether any node writes the value's memory. False for values without memory.
   bool isWritten(const torch::jit::Value *value) const;
   /// Whether the memory of the value, or of anything that it holds at any depth, is written after

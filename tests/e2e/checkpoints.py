@@ -314,7 +314,7 @@ class Checkpoints(e2e.Case):
 
         def changed(name, edit, manifest=True):
             (bad / name).write_bytes(edit((bad / name).read_bytes()))
-            if manifest:  # a MANIFEST that agrees: somebody wrote this checkpoint on purpose
+            if manifest:  # a MANIFEST that agrees: this checkpoint was made on purpose
                 lines = [line.split("  ", 1)[1] for line in (bad / "MANIFEST").read_text().splitlines()]
                 (bad / "MANIFEST").write_text("".join(f"{hashlib.sha256((bad / each).read_bytes()).hexdigest()}  {each}\n" for each in lines))
 

@@ -14,7 +14,7 @@ TOOLS = [*INSPECT, ("pipe-run", ["--inputs", e2e.MODELS / "mlp.inputs4.pt"])] + 
 
 
 def manifest(artifact):
-    """Makes MANIFEST true again, as someone who edits an artifact would."""
+    """Makes MANIFEST true again, as an edit by hand could."""
     names = sorted(name for name in os.listdir(artifact) if name != "MANIFEST")
     lines = [f"{hashlib.sha256((artifact / name).read_bytes()).hexdigest()}  {name}\n" for name in names]
     (artifact / "MANIFEST").write_text("".join(lines))
@@ -149,11 +149,11 @@ EDITS = {
     "channel to a stage that is not there": lambda plan: plan["channels"][0]["to"][0].update(stage=7),
     "channel to a port that is not there": lambda plan: plan["channels"][0]["to"][0].update(port=3),
     "channel that leads back": lambda plan: plan["channels"][1].update({"from": {"stage": 2, "port": 0}, "to": [{"stage": 1, "port": 0}]}),
-    "channel that nobody sends": lambda plan: plan["stages"][0]["outputs"][0].update(channels=[]),
+    "channel without a sender": lambda plan: plan["stages"][0]["outputs"][0].update(channels=[]),
     "input of a channel that is not there": lambda plan: plan["stages"][1]["inputs"][0].update(channel=5),
     "input that is not the model's": lambda plan: plan["stages"][0]["inputs"][0].update(input=4),
     "leaf that is made twice": lambda plan: plan["stages"][0]["outputs"][0].update(leaves=[0]),
-    "leaf that nobody makes": lambda plan: plan["stages"][2]["outputs"][0].update(leaves=[]),
+    "leaf without a maker": lambda plan: plan["stages"][2]["outputs"][0].update(leaves=[]),
     "stage on a rank that is not there": lambda plan: plan["stages"][1].update(rank=9),
     "rank without a stage": lambda plan: plan.update(ranks=4),
     "two stages in one file": lambda plan: plan["stages"][1].update(file="stage-0.pt"),

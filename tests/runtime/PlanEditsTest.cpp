@@ -1,4 +1,4 @@
-// A plan that somebody edited, with MANIFEST made true again: whatever does not fit the stage files
+// An edited plan, with MANIFEST made true again: whatever does not fit the stage files
 // or the rest of the plan is refused before anything runs, by the check and by the pipeline.
 #include "tests/runtime/PlanEdits.h"
 

@@ -5,6 +5,7 @@
 #include "ir/schedule/Lower.h"
 #include "tests/runtime/SmallPipeline.h"
 #include "tests/support/Matchers.h"
+#include "tests/support/RunShapes.h"
 #include "tests/support/SamplePlan.h"
 
 namespace pipec {
@@ -17,7 +18,7 @@ llvm::Expected<RankProgram> resolved(size_t ranks, size_t rank, int64_t microBat
   ScheduleShape shape{3, microBatches, {}, ranks};
   for (const StagePlan &stage : plan.stages)
     shape.rankOfStage.push_back(stage.rank);
-  auto program = lower(forwardOnly(shape), plan, microBatches);
+  auto program = lower(forwardOnly(shape), plan, inferenceOf(microBatches));
   if (!program)
     return program.takeError();
   return resolve(*program, rank, plan, microBatches);

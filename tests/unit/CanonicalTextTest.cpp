@@ -1,9 +1,9 @@
 // What is a difference between two graphs for the compiler's proof, and what is none.
 #include "ir/text/CanonicalText.h"
 
-#include "ir/text/ModelParser.h"
 #include "ir/text/ModelText.h"
 #include "tests/support/Matchers.h"
+#include "tests/support/ParseModel.h"
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>

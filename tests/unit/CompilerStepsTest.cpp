@@ -1,8 +1,8 @@
 // The steps between the passes, one by one: types and costs from a run, and the form that writing
 // and reading leaves alone.
 #include "compiler/Compiler.h"
+#include "compiler/ExampleTypes.h"
 #include "compiler/cost/EstimateCosts.h"
-#include "compiler/cost/EvaluateGraph.h"
 #include "compiler/cost/MeasureCosts.h"
 #include "compiler/cost/OperatorTimes.h"
 #include "compiler/cost/SharedTime.h"
@@ -11,10 +11,10 @@
 #include "ir/schedule/ForwardOnly.h"
 #include "ir/schedule/Timing.h"
 #include "ir/text/CanonicalText.h"
-#include "ir/text/ModelParser.h"
 #include "ir/text/ModelText.h"
 #include "llvm/ADT/StringExtras.h"
 #include "tests/support/Matchers.h"
+#include "tests/support/ParseModel.h"
 #include "tests/support/TestModels.h"
 #include "tests/unit/TempDir.h"
 

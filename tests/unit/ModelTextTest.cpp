@@ -3,13 +3,13 @@
 
 #include "ir/TensorBytes.h"
 #include "ir/text/GraphText.h"
-#include "ir/text/ModelParser.h"
 #include "ir/text/TensorText.h"
 #include "ir/text/ValueText.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 #include "tests/support/Matchers.h"
+#include "tests/support/ParseModel.h"
 
 #include <limits>
 

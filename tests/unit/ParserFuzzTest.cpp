@@ -12,6 +12,7 @@
 #include "ir/text/ModelText.h"
 #include "ir/values/Values.h"
 #include "tests/support/Matchers.h"
+#include "tests/support/RunShapes.h"
 #include "tests/support/SamplePlan.h"
 
 #include <chrono>
@@ -122,11 +123,11 @@ TEST(ParserFuzz, Program) {
   Plan plan = chainPlan({0, 1, 0});
   ScheduleShape shape{3, 2, {0, 1, 0}, 2};
   fuzz(
-      toString(take(lower(forwardOnly(shape), plan, 2))),
+      toString(take(lower(forwardOnly(shape), plan, inferenceOf(2)))),
       [&](llvm::StringRef text) {
         llvm::Expected<Program> program = programFromText(text);
         if (program)
-          llvm::consumeError(check(*program, plan, 2));
+          llvm::consumeError(check(*program, plan, inferenceOf(2)));
         else
           return llvm::consumeError(program.takeError()), false;
         return true;

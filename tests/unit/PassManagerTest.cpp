@@ -1,11 +1,11 @@
 // Pipelines as text, and the manager that keeps passes honest.
 #include "passes/PassManager.h"
 
-#include "ir/text/ModelParser.h"
 #include "llvm/Support/raw_ostream.h"
 #include "passes/PassTable.h"
 #include "passes/Passes.h"
 #include "tests/support/Matchers.h"
+#include "tests/support/ParseModel.h"
 
 namespace pipec {
 namespace {
@@ -218,7 +218,9 @@ TEST_F(PassManagerTest, KindsOfModelsMeetTheirPasses) {
   PassManager manager(options);
   ASSERT_TRUE(succeeded(manager.addPipeline("split")));
   AnyModel any = model();
-  EXPECT_TRUE(failedWith(manager.run(std::get<Model>(any)), ExitCode::Usage, "splits the model"));
+  PassContext context;
+  EXPECT_TRUE(
+      failedWith(manager.run(std::get<Model>(any), context), ExitCode::Usage, "splits the model"));
 }
 
 TEST(Pipeline, TextAndBack) {

@@ -6,6 +6,7 @@
 #include "ir/schedule/Lower.h"
 #include "ir/schedule/ProgramCheck.h"
 #include "tests/support/Matchers.h"
+#include "tests/support/RunShapes.h"
 #include "tests/support/SamplePlan.h"
 
 namespace pipec {
@@ -22,7 +23,7 @@ Schedule scheduleOf(const Plan &plan, int64_t microBatches) {
 }
 
 Program lowered(const Plan &plan, int64_t microBatches) {
-  return llvm::cantFail(lower(scheduleOf(plan, microBatches), plan, microBatches));
+  return llvm::cantFail(lower(scheduleOf(plan, microBatches), plan, inferenceOf(microBatches)));
 }
 
 TEST(Lower, chainOfTwo) {
@@ -96,17 +97,17 @@ TEST(Lower, refusesSchedulesThatDoNotFit) {
       {"0F0,0F1\n1F0,1F1,1B0\n", "schedule: rank 1: 1B0: only forward actions"},
   };
   for (const Case &c : cases)
-    EXPECT_TRUE(failedWith(lower(llvm::cantFail(scheduleFromCsv(c.csv)), plan, 2), ExitCode::Usage,
-                           c.message))
+    EXPECT_TRUE(failedWith(lower(llvm::cantFail(scheduleFromCsv(c.csv)), plan, inferenceOf(2)),
+                           ExitCode::Usage, c.message))
         << c.csv;
 }
 
 TEST(Lower, stateReachesMicroBatchesInTheirOrder) {
   Plan plan = chainPlan({0, 1});
   const Schedule schedule = llvm::cantFail(scheduleFromCsv("0F1,0F0\n1F1,1F0\n"));
-  EXPECT_TRUE(succeeded(lower(schedule, plan, 2)));
+  EXPECT_TRUE(succeeded(lower(schedule, plan, inferenceOf(2))));
   plan.stages[1].effects.stateWrites = {"norm.running_mean"};
-  EXPECT_TRUE(failedWith(lower(schedule, plan, 2), ExitCode::Usage,
+  EXPECT_TRUE(failedWith(lower(schedule, plan, inferenceOf(2)), ExitCode::Usage,
                          "schedule: rank 1: 1F1: stage 1 writes state (norm.running_mean), so its "
                          "forwards come in the order of micro-batches: expected micro-batch 0, got "
                          "1"));
@@ -116,13 +117,13 @@ TEST(Lower, refusesAScheduleThatDeadlocks) {
   Plan plan = chainPlan({0, 1, 0});
   llvm::Expected<Schedule> schedule = scheduleFromCsv("2F0,0F0\n1F0\n");
   ASSERT_TRUE(succeeded(schedule));
-  EXPECT_TRUE(failedWith(lower(*schedule, plan, 1), ExitCode::Usage,
+  EXPECT_TRUE(failedWith(lower(*schedule, plan, inferenceOf(1)), ExitCode::Usage,
                          "deadlock: rank 0, op 1 (TAKE ch=1 mb=0 lane=1) waits for rank 1, op 1 "
                          "(TAKE ch=0 mb=0 lane=0) waits for rank 0"));
   // Within a rank the same mistake is no deadlock but an order that can never work.
-  EXPECT_TRUE(failedWith(lower(llvm::cantFail(scheduleFromCsv("1F0,0F0\n")), chainPlan({0, 0}), 1),
-                         ExitCode::Usage,
-                         "rank 0, op 0 (F 1 mb=0): input c0 (channel 0) is not there yet"));
+  EXPECT_TRUE(failedWith(
+      lower(llvm::cantFail(scheduleFromCsv("1F0,0F0\n")), chainPlan({0, 0}), inferenceOf(1)),
+      ExitCode::Usage, "rank 0, op 0 (F 1 mb=0): input c0 (channel 0) is not there yet"));
 }
 
 /// All micro-batches of stage 0 before any of stage 2: the skip values need more look-ahead than a
@@ -138,9 +139,9 @@ TEST(Lower, widensLanesForBreadthFirst) {
                       "3F2,3F3,3F4,3F5,3F6,3F7\n"
                       "2F0,2F1,2F2,2F3,2F4,2F5,2F6,2F7\n");
   ASSERT_TRUE(succeeded(schedule));
-  llvm::Expected<Program> program = lower(*schedule, plan, 8);
+  llvm::Expected<Program> program = lower(*schedule, plan, inferenceOf(8));
   ASSERT_TRUE(succeeded(program));
-  EXPECT_TRUE(succeeded(check(*program, plan, 8)));
+  EXPECT_TRUE(succeeded(check(*program, plan, inferenceOf(8))));
 }
 
 TEST(Program, randomPlansLowerCheckAndRoundTrip) {
@@ -148,9 +149,10 @@ TEST(Program, randomPlansLowerCheckAndRoundTrip) {
   for (int i = 0; i < 300; ++i) {
     Plan plan = randomPlan(random);
     int64_t microBatches = 1 + i % 5;
-    llvm::Expected<Program> program = lower(scheduleOf(plan, microBatches), plan, microBatches);
+    llvm::Expected<Program> program =
+        lower(scheduleOf(plan, microBatches), plan, inferenceOf(microBatches));
     ASSERT_TRUE(succeeded(program)) << toJson(plan);
-    EXPECT_TRUE(succeeded(check(*program, plan, microBatches)));
+    EXPECT_TRUE(succeeded(check(*program, plan, inferenceOf(microBatches))));
     llvm::Expected<Program> back = programFromText(toString(*program));
     ASSERT_TRUE(succeeded(back));
     EXPECT_EQ(*back, *program);
@@ -231,11 +233,12 @@ TEST(Check, namesRankAndOp) {
        [](Program &p) { std::swap(p.lanes[0].from, p.lanes[0].to); }},
   };
   Plan plan = chainPlan({0, 1});
-  ASSERT_TRUE(succeeded(check(lowered(plan, 2), plan, 2)));
+  ASSERT_TRUE(succeeded(check(lowered(plan, 2), plan, inferenceOf(2))));
   for (const Case &c : cases) {
     Program program = lowered(plan, 2);
     c.edit(program);
-    EXPECT_TRUE(failedWith(check(program, plan, 2), ExitCode::BadArtifact, c.message)) << c.message;
+    EXPECT_TRUE(failedWith(check(program, plan, inferenceOf(2)), ExitCode::BadArtifact, c.message))
+        << c.message;
   }
 }
 
@@ -262,8 +265,8 @@ TEST(Check, namesADeadlockOfFullLanes) {
     }
     return program;
   };
-  EXPECT_TRUE(succeeded(check(make(3), plan, 3)));
-  EXPECT_TRUE(failedWith(check(make(4), plan, 4), ExitCode::BadArtifact,
+  EXPECT_TRUE(succeeded(check(make(3), plan, inferenceOf(3))));
+  EXPECT_TRUE(failedWith(check(make(4), plan, inferenceOf(4)), ExitCode::BadArtifact,
                          "program: deadlock: rank 0, op 7 (SEND ch=0 mb=3 lane=0) waits for rank "
                          "1, op 7 (SEND ch=1 mb=1 lane=1) "
                          "waits for rank 0"));
@@ -281,16 +284,18 @@ TEST(Check, mutationsAreCaught) {
       for (size_t k = 0; k < program.ranks[r].size(); ++k) {
         Program without = program;
         without.ranks[r].erase(without.ranks[r].begin() + static_cast<long>(k));
-        EXPECT_FALSE(succeeded(check(without, plan, 3))) << toString(program) << r << " " << k;
+        EXPECT_FALSE(succeeded(check(without, plan, inferenceOf(3))))
+            << toString(program) << r << " " << k;
         Program twice = program;
         twice.ranks[r].insert(twice.ranks[r].begin() + static_cast<long>(k), program.ranks[r][k]);
-        EXPECT_FALSE(succeeded(check(twice, plan, 3))) << toString(program) << r << " " << k;
+        EXPECT_FALSE(succeeded(check(twice, plan, inferenceOf(3))))
+            << toString(program) << r << " " << k;
         if (k + 1 == program.ranks[r].size())
           continue;
         Program swapped = program;
         std::swap(swapped.ranks[r][k], swapped.ranks[r][k + 1]);
         ++swaps;
-        llvm::Error error = check(swapped, plan, 3);
+        llvm::Error error = check(swapped, plan, inferenceOf(3));
         swapsAccepted += !error;
         llvm::consumeError(std::move(error));
       }

@@ -14,14 +14,15 @@ bool run(Model &model, PassInfo info) {
   PassManagerOptions options;
   options.verifyEach = options.checkHonesty = false; // the texts of large models take long
   PassManager manager(options);
-  llvm::cantFail(manager.add(info.name));
-  llvm::Expected<bool> changed = manager.run(model);
+  llvm::cantFail(manager.addPipeline(info.name));
+  PassContext context;
+  llvm::Expected<bool> changed = manager.run(model, context);
   if (!changed) {
     ADD_FAILURE() << llvm::toString(changed.takeError());
     return false;
   }
   test::lint(model);
-  llvm::Expected<bool> again = manager.run(model);
+  llvm::Expected<bool> again = manager.run(model, context);
   EXPECT_TRUE(again && !*again) << info.name.str() << " is not done after one run:\n"
                                 << test::textOf(model);
   return *changed;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <unistd.h>
 #include <vector>
@@ -22,6 +24,11 @@ public:
     std::filesystem::remove_all(root_, ignored);
   }
   std::string path(const std::string &name) const { return root_ + "/" + name; }
+  /// The bytes of a file.
+  std::string read(const std::string &name) const {
+    std::ifstream file(path(name), std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
   /// Names in the directory, sorted.
   std::vector<std::string> entries() const {
     std::vector<std::string> names;

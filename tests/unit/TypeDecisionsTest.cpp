@@ -1,12 +1,13 @@
 // What the types of an example decide, noted in a plan: the same answers lead to the same graph
 // whatever the order of the passes.
-#include "compiler/cost/EvaluateGraph.h"
+#include "compiler/ExampleTypes.h"
 #include "ir/NodeOrigin.h"
+#include "ir/OwnGraph.h"
 #include "ir/text/CanonicalText.h"
-#include "ir/text/ModelParser.h"
 #include "ir/text/ModelText.h"
 #include "passes/PassManager.h"
 #include "tests/support/Matchers.h"
+#include "tests/support/ParseModel.h"
 
 #include <gmock/gmock.h>
 

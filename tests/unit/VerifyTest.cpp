@@ -2,9 +2,9 @@
 #include "ir/Verify.h"
 
 #include "ir/GraphVerify.h"
-#include "ir/text/ModelParser.h"
 #include "ir/text/ModelText.h"
 #include "tests/support/Matchers.h"
+#include "tests/support/ParseModel.h"
 #include "tests/support/TestModels.h"
 
 #include <functional>

@@ -1,0 +1,238 @@
+#include "compiler/cost/GraphEvaluator.h"
+
+#include "compiler/DecidedTypes.h"
+#include "compiler/cost/WeightStorages.h"
+#include "ir/InferenceSettings.h"
+#include "ir/NodeInfo.h"
+#include "ir/TorchError.h"
+#include "ir/torchfile/LstmState.h"
+
+#include <torch/csrc/jit/ir/constants.h>
+#include <torch/csrc/jit/ir/ir.h>
+
+namespace pipec {
+
+using torch::jit::Block;
+using torch::jit::Node;
+using torch::jit::Value;
+
+namespace {
+
+bool wantsGradient(const c10::IValue &value) {
+  bool any = false;
+  forEachTensor(value, [&](const at::Tensor &tensor) {
+    any = any || (tensor.defined() && tensor.requires_grad());
+  });
+  return any;
+}
+
+/// LibTorch failed before it reached the inputs.
+llvm::Error cannotRun(Node *node, llvm::Error error) {
+  ErrorText text = describe(std::move(error));
+  return failf(ExitCode::Internal, "LibTorch cannot run {} on its own: {}", describeNode(node),
+               text.message);
+}
+
+} // namespace
+
+c10::IValue privateCopy(const Attribute &attribute) {
+  return attribute.written ? attribute.value.deepcopy() : attribute.value;
+}
+
+GraphEvaluator::GraphEvaluator(Model &model, bool countsFlops, DecidedTypes *decided)
+    : model_(model), top_(topLevelOf(model)), decided_(decided), countsFlops_(countsFlops) {
+  for (size_t i = 0; i < top_.operators.size(); ++i)
+    forEachOuterUse(top_.operators[i], [&](Value *value) { lastUse_[value] = i; });
+}
+
+llvm::Error GraphEvaluator::run(std::vector<c10::IValue> inputs, Observe observe, bool backward) {
+  observe_ = observe;
+  backward_ = backward;
+  values_.clear();
+  needGrad_.clear();
+  kept_.clear();
+  for (size_t i = 0; i < inputs.size(); ++i)
+    values_[model_.graph->inputs()[i]] = std::move(inputs[i]);
+  for (size_t i = 0; i < model_.attributes.size(); ++i)
+    values_[model_.graph->inputs()[model_.argumentCount() + i]] = privateCopy(model_.attributes[i]);
+  for (size_t i = 0; i < model_.attributes.size(); ++i)
+    if (isTrained(model_.attributes[i]))
+      weights_.insert(model_.graph->inputs()[model_.argumentCount() + i]);
+  InferenceSettings settings(
+      /*intraOpThreads=*/1); // fast enough for an example, and the same on every machine
+  for (size_t i = 0; i < top_.operators.size(); ++i)
+    if (llvm::Error error = runOne(i))
+      return error;
+  return llvm::Error::success();
+}
+
+llvm::Error GraphEvaluator::runOne(size_t index) {
+  Node *node = top_.operators[index];
+  PreparedNode &prepared = preparedFor(node);
+  const std::vector<Value *> &used = prepared.used;
+  std::vector<c10::IValue> inputs;
+  for (Value *value : used)
+    inputs.push_back(valueOf(value));
+  OperatorBackward backward;
+  const bool isWeights = backward_ && handsOnWeights(node, used);
+  if (backward_ && !isWeights)
+    backward = differentiate(node, prepared);
+  const int64_t kept = firstKept(node, used, backward);
+  std::optional<FlopCounter> counter;
+  if (countsFlops_)
+    counter.emplace();
+  torch::jit::Stack stack;
+  llvm::Error error =
+      guardTorchVoid(ExitCode::Usage, "running " + describeNode(node) + " on the example inputs",
+                     [&] { runNode(node, prepared, stack); });
+  if (error && runner_.preparing())
+    return cannotRun(node, std::move(error));
+  if (error)
+    return error;
+  observe_({node, std::move(inputs), stack, counter ? counter->total() : Arithmetic(), runner_.ns(),
+            std::move(backward), kept});
+  for (size_t i = 0; i < node->outputs().size(); ++i) {
+    if (isWeights && wantsGradient(stack[i]))
+      weights_.insert(node->output(i));
+    values_[node->output(i)] = std::move(stack[i]);
+  }
+  for (Value *value : used)
+    if (lastUse_[value] == index)
+      values_.erase(value);
+  return llvm::Error::success();
+}
+
+/// Whether it puts weights into a list or takes them out of one: they are still weights.
+bool GraphEvaluator::handsOnWeights(Node *node, const std::vector<Value *> &used) const {
+  const c10::Symbol kind = node->kind();
+  const bool isStructure = kind == c10::prim::ListConstruct || kind == c10::prim::ListUnpack ||
+                           kind == c10::prim::TupleConstruct || kind == c10::prim::TupleUnpack ||
+                           kind == c10::prim::TupleIndex || kind == c10::aten::__getitem__;
+  return isStructure && llvm::any_of(used, [&](Value *value) { return weights_.count(value); }) &&
+         llvm::none_of(used, [&](Value *value) { return needGrad_.count(value); });
+}
+
+/// Whether the value exists before the node runs: it is from an earlier node, or a constant
+/// outside its blocks.
+bool GraphEvaluator::isKnownTo(Node *node, Value *value) const {
+  if (value->node()->kind() != c10::prim::Constant)
+    return values_.count(value);
+  for (const Block *block = node->owningBlock(); block;
+       block = block->owningNode() ? block->owningNode()->owningBlock() : nullptr)
+    if (value->node()->owningBlock() == block)
+      return true;
+  return false;
+}
+
+PreparedNode &GraphEvaluator::preparedFor(Node *node) {
+  auto [place, isNew] = prepared_.try_emplace(node);
+  if (isNew)
+    place->second = NodeRunner::prepare(node, usedBy(node));
+  return place->second;
+}
+
+/// Outer values that the node and its blocks use, each once.
+std::vector<Value *> GraphEvaluator::usedBy(Node *node) const {
+  std::vector<Value *> used;
+  forEachOuterUse(node, [&](Value *value) {
+    if (!llvm::is_contained(used, value) && isKnownTo(node, value))
+      used.push_back(value);
+  });
+  return used;
+}
+
+/// A branch that types decide runs operator by operator, so that types are followed into it.
+void GraphEvaluator::runNode(Node *node, PreparedNode &prepared, torch::jit::Stack &stack) {
+  if (node->kind() == c10::aten::lstm && valueOf(node->input(1)).isTensorList())
+    checkLstmState(valueOf(node->input(0)).toTensor(), valueOf(node->input(1)).toTensorVector(),
+                   valueOf(node->inputs().back()).toBool());
+  if (!decided_ || node->kind() != c10::prim::If || !decided_->holds(node->input(0))) {
+    runner_.run(node, prepared, stack, [&](Value *value) { return valueOf(value); });
+    if (decided_)
+      decided_->visit(node);
+    return;
+  }
+  Block *taken = node->blocks()[valueOf(node->input(0)).toBool() ? 0 : 1];
+  for (Node *inner : taken->nodes())
+    if (inner->kind() != c10::prim::Constant)
+      runInner(inner);
+  for (Value *output : taken->outputs())
+    stack.push_back(valueOf(output));
+  decided_->visit(node, taken);
+  for (Node *inner : taken->nodes())
+    for (Value *output : inner->outputs())
+      values_.erase(output);
+}
+
+void GraphEvaluator::runInner(Node *node) {
+  torch::jit::Stack stack;
+  runNode(node, preparedFor(node), stack);
+  for (size_t i = 0; i < node->outputs().size(); ++i)
+    values_[node->output(i)] = std::move(stack[i]);
+}
+
+c10::IValue GraphEvaluator::valueOf(Value *value) {
+  auto known = values_.find(value);
+  return known != values_.end() ? known->second : torch::jit::toIValue(value).value();
+}
+
+/// Before the operator itself runs; it writes into copies here.
+OperatorBackward GraphEvaluator::differentiate(Node *node, PreparedNode &prepared) {
+  std::vector<BackwardInput> inputs;
+  std::vector<std::optional<c10::IValue>> before; // absent: constants
+  bool wanted = false;
+  for (Value *value : prepared.used) {
+    auto known = values_.find(value);
+    before.push_back(known == values_.end() ? std::nullopt : std::optional(known->second));
+    BackwardInput &input = inputs.emplace_back();
+    input.value = valueOf(value);
+    if (weights_.count(value))
+      input.kind = BackwardInput::Kind::Weight;
+    else if (needGrad_.count(value))
+      input.kind = BackwardInput::Kind::Activation;
+    wanted |= input.kind != BackwardInput::Kind::Fixed;
+  }
+  if (!wanted)
+    return {};
+  auto restore = [&] {
+    for (size_t i = 0; i < before.size(); ++i)
+      if (before[i])
+        values_[prepared.used[i]] = *before[i];
+      else
+        values_.erase(prepared.used[i]);
+  };
+  OperatorBackward result = timeBackward(
+      inputs, prepared.writes, countsFlops_, [&](const std::vector<c10::IValue> &values) {
+        for (size_t i = 0; i < values.size(); ++i) {
+          const bool isCopied = inputs[i].kind == BackwardInput::Kind::Fixed &&
+                                (prepared.writes || prepared.writesState);
+          values_[prepared.used[i]] = isCopied ? values[i].deepcopy() : values[i];
+        }
+        torch::jit::Stack stack;
+        runner_.run(node, prepared, stack, [&](Value *value) { return valueOf(value); });
+        restore(); // after that, only the graph still holds values
+        return stack;
+      });
+  restore(); // if it threw
+  for (size_t i = 0; i < result.hasGradient.size(); ++i)
+    if (result.hasGradient[i])
+      needGrad_.insert(node->output(i));
+  return result;
+}
+
+/// A value that the backwards of several operators need counts once.
+int64_t GraphEvaluator::firstKept(Node *node, const std::vector<Value *> &used,
+                                  const OperatorBackward &backward) {
+  int64_t bytes = 0;
+  auto count = [&](Value *value, int64_t kept) {
+    if (kept > 0 && kept_.insert(value).second)
+      bytes += kept;
+  };
+  for (size_t i = 0; i < backward.keptOfRead.size(); ++i)
+    count(used[i], backward.keptOfRead[i]);
+  for (size_t i = 0; i < backward.keptOfMade.size(); ++i)
+    count(node->output(i), backward.keptOfMade[i]);
+  return bytes;
+}
+
+} // namespace pipec

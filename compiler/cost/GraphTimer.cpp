@@ -1,0 +1,90 @@
+#include "compiler/cost/GraphTimer.h"
+
+#include "compiler/cost/WeightStorages.h"
+#include "ir/InferenceSettings.h"
+#include "ir/TorchError.h"
+#include "ir/torchfile/TorchFile.h"
+
+#include <ATen/ops/ones_like.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/jit/ir/ir.h>
+#include <torch/csrc/jit/runtime/interpreter.h>
+
+#include <chrono>
+
+namespace pipec {
+
+struct GraphTimer::Impl {
+  explicit Impl(Model &given) : model(given), evaluator(given, /*countsFlops=*/false) {}
+
+  torch::jit::Code &prepared() {
+    if (!code) {
+      std::shared_ptr<torch::jit::Graph> quiet = model.graph->copy();
+      removePrints(quiet->block());
+      code.emplace(quiet, "pipec_model");
+    }
+    return *code;
+  }
+
+  Model &model;
+  GraphEvaluator evaluator;
+  std::optional<torch::jit::Code> code;
+};
+
+GraphTimer::GraphTimer(Model &model) : impl_(std::make_unique<Impl>(model)) {}
+GraphTimer::~GraphTimer() = default;
+
+llvm::Expected<std::vector<int64_t>>
+GraphTimer::operators(std::vector<c10::IValue> inputs,
+                      llvm::function_ref<void(const OperatorRun &)> observe, bool backward) {
+  std::vector<int64_t> times;
+  auto note = [&](const OperatorRun &run) {
+    times.push_back(run.ns);
+    if (observe)
+      observe(run);
+  };
+  if (llvm::Error error = impl_->evaluator.run(std::move(inputs), note, backward))
+    return std::move(error);
+  return times;
+}
+
+llvm::Expected<int64_t> GraphTimer::whole(std::vector<c10::IValue> inputs) {
+  InferenceSettings settings(/*intraOpThreads=*/1);
+  torch::jit::Stack stack = std::move(inputs);
+  for (const Attribute &attribute : impl_->model.attributes)
+    stack.push_back(privateCopy(attribute));
+  return guardTorch(ExitCode::Usage, "running the model on the example inputs", [&] {
+    torch::jit::Code &code = impl_->prepared();
+    const auto start = std::chrono::steady_clock::now();
+    torch::jit::InterpreterState(code).run(stack);
+    return static_cast<int64_t>(
+        std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count());
+  });
+}
+
+llvm::Expected<int64_t> GraphTimer::wholeBackward(std::vector<c10::IValue> inputs) {
+  InferenceSettings settings(/*intraOpThreads=*/1);
+  torch::jit::Stack stack = std::move(inputs);
+  for (const Attribute &attribute : impl_->model.attributes)
+    stack.push_back(withLeaves(attribute, privateCopy(attribute)));
+  return guardTorch(ExitCode::Usage, "running the model's backward on the example inputs", [&] {
+    c10::AutoGradMode withGradients(true);
+    torch::jit::InterpreterState(impl_->prepared()).run(stack);
+    std::vector<at::Tensor> roots, gradients;
+    for (const c10::IValue &value : stack)
+      forEachTensor(value, [&](const at::Tensor &tensor) {
+        if (!tensor.defined() || !tensor.requires_grad())
+          return;
+        roots.push_back(tensor);
+        gradients.push_back(at::ones_like(tensor));
+      });
+    if (roots.empty())
+      return int64_t(0);
+    const auto start = std::chrono::steady_clock::now();
+    torch::autograd::backward(roots, gradients);
+    return static_cast<int64_t>(
+        std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count());
+  });
+}
+
+} // namespace pipec

@@ -1,0 +1,35 @@
+// Times of the operators of a flat graph, and of the whole graph.
+#pragma once
+
+#include "compiler/cost/GraphEvaluator.h"
+
+#include <memory>
+
+namespace pipec {
+
+/// Runs a graph repeatedly, as GraphEvaluator does, without counting flops. The first run also does
+/// the preparations. One thread at a time; several timers of one model may run in parallel after
+/// the first run of each. The model must outlive it.
+class GraphTimer {
+public:
+  explicit GraphTimer(Model &model);
+  ~GraphTimer();
+
+  /// Nanoseconds of each top-level operator. `observe` (may be empty) is called after each.
+  /// `backward`: each operator runs once more with gradients, and backward. Errors: those of
+  /// GraphEvaluator.
+  llvm::Expected<std::vector<int64_t>>
+  operators(std::vector<c10::IValue> inputs,
+            llvm::function_ref<void(const OperatorRun &)> observe = nullptr, bool backward = false);
+  /// Nanoseconds of the whole graph. Errors: the same.
+  llvm::Expected<int64_t> whole(std::vector<c10::IValue> inputs);
+  /// Nanoseconds of the backward through the whole graph, to every trained weight; 0 if there is
+  /// none. It holds the memory that the backwards of all operators need. Errors: the same.
+  llvm::Expected<int64_t> wholeBackward(std::vector<c10::IValue> inputs);
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace pipec

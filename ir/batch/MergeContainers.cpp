@@ -1,0 +1,137 @@
+#include "ir/batch/MergeContainers.h"
+
+#include "ir/support/Try.h"
+
+#include <ATen/core/Dict.h>
+#include <ATen/core/List.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/core/jit_type.h>
+
+namespace pipec {
+
+static Values elements(const c10::IValue &value) {
+  return value.isTuple() ? value.toTupleRef().elements().vec() : value.toListRef().vec();
+}
+
+llvm::Error differentTrees() {
+  return makeError(ExitCode::Other, "the micro-batches returned results of different structure");
+}
+
+c10::IValue listOf(const Values &values) {
+  bool tensors = llvm::all_of(values, [](const c10::IValue &value) { return value.isTensor(); });
+  c10::impl::GenericList list(tensors ? c10::TypePtr(c10::TensorType::get())
+                                      : c10::TypePtr(c10::AnyType::get()));
+  for (const c10::IValue &value : values)
+    list.push_back(value);
+  return list;
+}
+
+bool areAlike(const Values &parts) {
+  const c10::IValue &first = parts.front();
+  return llvm::all_of(parts, [&](const c10::IValue &part) {
+    if (part.tagKind() != first.tagKind())
+      return false;
+    if (first.isTuple())
+      return part.toTupleRef().elements().size() == first.toTupleRef().elements().size();
+    if (first.isList())
+      return part.toListRef().size() == first.toListRef().size();
+    if (!first.isGenericDict() || part.toGenericDict().size() != first.toGenericDict().size())
+      return false;
+    const c10::impl::GenericDict dict = part.toGenericDict();
+    return llvm::all_of(first.toGenericDict(),
+                        [&](const auto &entry) { return dict.contains(entry.key()); });
+  });
+}
+
+c10::IValue listed(const Values &parts) {
+  const c10::IValue &first = parts.front();
+  if (!areAlike(parts))
+    return listOf(parts);
+  auto column = [&](llvm::function_ref<c10::IValue(const c10::IValue &)> element) {
+    Values values;
+    for (const c10::IValue &part : parts)
+      values.push_back(element(part));
+    return listed(values);
+  };
+  if (first.isGenericDict()) {
+    c10::impl::GenericDict dict(first.toGenericDict().keyType(), c10::AnyType::get());
+    for (const auto &entry : first.toGenericDict())
+      dict.insert(entry.key(), column([&](const c10::IValue &part) {
+                    return part.toGenericDict().at(entry.key());
+                  }));
+    return dict;
+  }
+  Values elements;
+  if (first.isTuple()) {
+    for (size_t i = 0; i < first.toTupleRef().elements().size(); ++i)
+      elements.push_back(
+          column([&](const c10::IValue &part) { return part.toTupleRef().elements()[i]; }));
+    return c10::ivalue::Tuple::create(std::move(elements));
+  }
+  c10::impl::GenericList list(c10::AnyType::get());
+  for (size_t i = 0; i < first.toListRef().size(); ++i)
+    list.push_back(column([&](const c10::IValue &part) { return part.toListRef()[i]; }));
+  return list;
+}
+
+llvm::Expected<c10::IValue> mapElements(const Values &parts, MergeColumn merge) {
+  const c10::IValue &first = parts.front();
+  if (first.isGenericDict()) {
+    const c10::impl::GenericDict dict = first.toGenericDict();
+    c10::impl::GenericDict merged(dict.keyType(), dict.valueType());
+    for (const auto &entry : dict) {
+      Values column;
+      for (const c10::IValue &part : parts)
+        column.push_back(part.toGenericDict().at(entry.key()));
+      c10::IValue value = TRY(merge(column));
+      merged.insert(entry.key(), std::move(value));
+    }
+    return merged;
+  }
+  Values merged;
+  for (size_t i = 0; i < elements(first).size(); ++i) {
+    Values column;
+    for (const c10::IValue &part : parts)
+      column.push_back(elements(part)[i]);
+    c10::IValue value = TRY(merge(column));
+    merged.push_back(std::move(value));
+  }
+  if (first.isTuple())
+    return c10::ivalue::Tuple::create(std::move(merged));
+  c10::impl::GenericList list(first.toList().elementType());
+  for (c10::IValue &value : merged)
+    list.push_back(std::move(value));
+  return list;
+}
+
+llvm::Expected<c10::IValue> joined(const Values &parts, int64_t depth) {
+  const c10::IValue &first = parts.front();
+  if (depth == 0) {
+    if (!llvm::all_of(parts, [](const c10::IValue &part) { return part.isList(); }))
+      return differentTrees();
+    c10::impl::GenericList list(first.toList().elementType());
+    for (const c10::IValue &part : parts)
+      for (const c10::IValue &entry : part.toListRef())
+        list.push_back(entry);
+    return list;
+  }
+  if (!areAlike(parts))
+    return differentTrees();
+  return mapElements(parts, [&](const Values &column) { return joined(column, depth - 1); });
+}
+
+bool areListsOfSamples(const Values &parts, llvm::ArrayRef<int64_t> samples) {
+  for (size_t k = 0; k < parts.size(); ++k) {
+    if (!parts[k].isList() || static_cast<int64_t>(parts[k].toListRef().size()) != samples[k])
+      return false;
+    const bool batches = llvm::all_of(parts[k].toListRef(), [&](const c10::IValue &entry) {
+      return entry.isTensor() && entry.toTensor().dim() > 0 &&
+             entry.toTensor().size(0) == samples[k];
+    });
+    if (batches)
+      return false;
+  }
+  return true;
+}
+
+} // namespace pipec

@@ -1,0 +1,43 @@
+// Lists, tuples and dicts of the results of micro-batches.
+#pragma once
+
+#include "ir/support/Error.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLExtras.h"
+
+#include <ATen/core/ivalue.h>
+
+#include <vector>
+
+namespace pipec {
+
+using Values = std::vector<c10::IValue>;
+
+/// The error of values that no rule can merge.
+llvm::Error differentTrees();
+
+/// A list of tensors if all are tensors, otherwise of any values.
+c10::IValue listOf(const Values &values);
+
+/// Whether all are lists or tuples of one length, or dicts with the same keys.
+bool areAlike(const Values &parts);
+
+/// One list over the micro-batches per number, string or tensor, in their container. For containers
+/// that are not alike: a list of these.
+c10::IValue listed(const Values &parts);
+
+using MergeColumn = llvm::function_ref<llvm::Expected<c10::IValue>(const Values &)>;
+
+/// A container like `parts`, which are alike. Each element is the `merge` of the elements at the
+/// same place.
+llvm::Expected<c10::IValue> mapElements(const Values &parts, MergeColumn merge);
+
+/// Joins lists: the values, or the lists `depth` levels inside containers that are alike. Errors:
+/// Other for other values.
+llvm::Expected<c10::IValue> joined(const Values &parts, int64_t depth);
+
+/// Whether all are lists with an entry per sample, and the entries are not tensors of a whole
+/// micro-batch. Without an example only this shows how they are merged.
+bool areListsOfSamples(const Values &parts, llvm::ArrayRef<int64_t> samples);
+
+} // namespace pipec
