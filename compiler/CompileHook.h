@@ -1,4 +1,4 @@
-// Where a test build may step into a compile. The product has no hook.
+// The points at which a test build changes a compile. The product has no hook.
 #pragma once
 
 #include "passes/Pass.h"

@@ -36,7 +36,7 @@ enum class Verify { None, Graph, Run };
 /// The value that the modules' training flags are folded to.
 enum class TrainingFlag { Saved, False, True };
 
-/// Where the cuts come from: chosen by cost, the model's markers, or the modules that are named.
+/// The source of the cuts: chosen by cost, the model's markers, or the modules that are named.
 enum class CutSource { Auto, Markers, At };
 
 /// What operators cost: operation counts and the rates of devices, the same on every run; times on
@@ -50,11 +50,11 @@ using CostSource = std::variant<AnalyticCosts, MeasuredCosts, CostFile>;
 
 /// Stages per rank, ranks of stages and the number of micro-batches are chosen where not given.
 struct AutoSchedule {};
-/// Of Mode::Train: a generator's. What it leaves free is chosen.
+/// For Mode::Train: a generator. Numbers that it leaves free are chosen.
 struct NamedSchedule {
   std::string name;
 };
-/// Of Mode::Infer: a table of forward actions, which says ranks of stages and micro-batches, too.
+/// For Mode::Infer: a table of forward actions. It also sets ranks of stages and micro-batches.
 struct ScheduleTable {
   std::string csv;
 };
@@ -76,8 +76,9 @@ struct CompileOptions {
   std::vector<std::pair<std::string, MergeRule>> merges;
   std::vector<std::pair<std::string, Tie::Mode>> tied; // name "" is the default for all
   Mode mode = Mode::Infer; // Train: cuts and all else are planned for training
-  /// Of Mode::Train: a file with a module whose forward takes the model's results and then targets,
-  /// and returns the loss. It becomes a part of the model; empty: the model returns its loss.
+  /// For Mode::Train: a file with a module whose forward takes the model's results and then
+  /// targets, and returns the loss. It becomes a part of the model; empty: the model returns its
+  /// loss.
   std::string loss;
   std::string
       lossOutput;        // of Mode::Train: path of the result that is the loss; empty: the only one

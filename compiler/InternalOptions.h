@@ -11,12 +11,12 @@ struct InternalOptions {
   std::function<std::unique_ptr<CompileHook>()> makeHook; // called once per compile; empty: no hook
   int64_t pastCacheFrom = int64_t(1) << 30; // bytes of weights from which on they are written past
                                             // the kernel's cache, and only their ends read back
-  // Of Compiler::compareWith, which the plan does not say.
+  // For Compiler::compareWith, because the plan does not have them.
   std::string loss;               // the file that --loss joined to the model; empty: none
   std::string method = "forward"; // the model's own method below that loss
 };
 
-/// As Compiler::load. The internal options apply to every compile and trace of this compiler.
+/// Like Compiler::load. The internal options apply to every compile and trace of this compiler.
 llvm::Expected<Compiler> loadWith(const std::string &modelPath, InternalOptions internal);
 
 } // namespace pipec

@@ -9,7 +9,7 @@
 
 namespace pipec {
 
-/// One per model, from its import to the report. Of this only costs are in the text form.
+/// One per model, from its import to the report. Only `costs` has a text form.
 struct PassContext {
   /// The path of each module call in program order, as modulePathOf has it: `inline` fills it.
   std::vector<std::string> moduleCalls;

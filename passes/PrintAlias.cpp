@@ -16,7 +16,7 @@ public:
     std::string text;
     llvm::raw_string_ostream os(text);
     AliasAnalysis(model).print(os);
-    // As comments, so that what pipe-opt prints still parses.
+    // Comments, so that the output of pipe-opt still parses.
     std::istringstream lines(os.str());
     for (std::string line; std::getline(lines, line);)
       toStdout() << "# " << line << "\n";

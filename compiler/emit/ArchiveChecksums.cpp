@@ -112,7 +112,7 @@ void ArchiveChecksums::putDescriptor(llvm::StringRef bytes) {
   inData_ = false;
 }
 
-/// Nothing if the data so far is not a complete stream of this many bytes.
+/// Returns nullopt if the data so far is not a complete stream of this many bytes.
 std::optional<uint32_t> ArchiveChecksums::crcOfDeflated(uint64_t size) const {
   constexpr uint64_t kMostPerByte = 1032; // limit for the bytes that a byte of a deflated stream
                                           // represents

@@ -54,7 +54,7 @@ private:
   /// The value of the module at this path. A method reads each module once.
   torch::jit::Value *holderValue(torch::jit::Graph &graph, llvm::StringRef path);
 
-  // Of the method in progress:
+  // The method in progress:
   ArgumentNames names_;                                // of its arguments
   std::map<std::string, torch::jit::Value *> holders_; // modules already read, by path
 };

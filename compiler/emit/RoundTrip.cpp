@@ -150,7 +150,7 @@ void insertCheckOf(Node *draw) {
   torch::jit::WithInsertPoint inside(raises);
   graph.insert(c10::prim::RaiseException, {graph.insertConstant("a tensor of negative size"),
                                            graph.insertConstant("builtins.RuntimeError")});
-  // Where the draw came from, for messages.
+  // The origin of the draw, for messages.
   for (Node *node = draw->next(); node != branch->next(); node = node->next())
     node->copyMetadata(draw);
 }

@@ -260,7 +260,7 @@ private:
     return llvm::Error::success();
   }
 
-  /// Of the busiest device, whose ranks take turns.
+  /// The idle part of the busiest device. Ranks of one device take turns.
   double idlePart(const SimulatedRun &run) const {
     std::vector<int64_t> busy(problem_.cluster.devices.size(), 0);
     for (size_t rank = 0; rank < run.busy.size(); ++rank)

@@ -40,7 +40,7 @@ void raiseMemory(TrainingProblem &problem, int64_t bytes) {
       device.memoryBytes = std::max(device.memoryBytes, bytes);
 }
 
-/// Of the devices that have too little for it; 0: there are none.
+/// The largest need of a device whose memory is too small for it; 0: all have enough.
 int64_t memoryToRaiseTo(const TrainingProblem &problem, const ScheduleCandidate &candidate) {
   int64_t most = 0;
   for (size_t r = 0; r < problem.ranks; ++r) {
@@ -101,8 +101,8 @@ private:
     return llvm::Error::success();
   }
 
-  /// Where devices differ, a search may find nothing though one with less does: in its cuts, the
-  /// first ranks of which have much memory leave too little of the model to the others.
+  /// If devices differ, a search with more memory may find nothing although one with less does: its
+  /// first ranks have much memory, and their stages leave too little of the model to the others.
   llvm::Expected<bool> probe() {
     if (areDevicesAlike(request_.problem))
       return false;

@@ -52,7 +52,7 @@ CostTable cutAsGiven(CostTable table, const std::vector<size_t> &cuts) {
   return table;
 }
 
-/// Where the given cuts make numbers of stages that ranks cannot share alike.
+/// The error of given cuts whose number of stages is no multiple of the number of ranks.
 llvm::Error cannotShare(size_t stages, size_t ranks, bool isAsked) {
   const char *why = "training schedules have the same number of stages on every rank";
   if (isAsked)
@@ -100,7 +100,7 @@ MicroBatching wayOf(int64_t batch, int64_t microBatches, int64_t ofTable) {
 /// With as many samples as the table shows the costs of: nothing shows what smaller ones cost.
 int64_t mostMicroBatches(int64_t batch, int64_t ofTable) { return samplesOf(batch, ofTable); }
 
-/// Of the numbers with equally large micro-batches the least; 0: too many micro-batches.
+/// The least number whose micro-batches are as large; 0: the table does not show their cost.
 int64_t worthTrying(int64_t batch, int64_t ofTable, int64_t number) {
   const int64_t samples = samplesOf(batch, number);
   const bool isShown =
@@ -228,7 +228,8 @@ llvm::Error layOut(const ScheduleCandidate &best, PlannedTraining &plan) {
   return llvm::Error::success();
 }
 
-/// Where nothing fits, the smallest micro-batches need least. Both searches have the time of one.
+/// If nothing fits, searches again with the smallest micro-batches, which need least memory. Both
+/// searches share one time limit.
 llvm::Expected<JointOutcome> search(JointRequest &request) {
   constexpr double kSecondsAgain = 1;
   const Deadline clock(request.seconds, TimeCount::Work);
@@ -242,7 +243,7 @@ llvm::Expected<JointOutcome> search(JointRequest &request) {
     return makeError(why.code, why.message, why.help);
   request.seconds = std::max(kSecondsAgain, clock.limit() - clock.elapsed());
   request.least = LeastWanted::OfAll;
-  // As large as the largest of them.
+  // Its share rounded up to whole samples.
   const double ofTable = double(request.problem.table.batch);
   request.microBatchings = {{request.smallest->microBatches,
                              std::ceil(request.smallest->share * ofTable - 1e-6) / ofTable}};

@@ -252,7 +252,7 @@ private:
   std::vector<uint32_t> place_, changeStart_;
   std::vector<uint32_t> firstBegin_; // of a stage that ends at a boundary
   std::vector<Change> changes_;      // by the j that brings them
-  // Of one sweep.
+  // The state of one sweep.
   std::vector<double> key_, shared_;
   std::vector<uint32_t> stages_, from_, inWindow_, hint_;
   std::vector<std::vector<Least>> least_;

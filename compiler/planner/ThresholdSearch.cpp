@@ -148,8 +148,8 @@ private:
     return false;
   }
 
-  /// Where the scan for ends of a stage from a position begins: before it too much is left to do
-  /// for all devices but the fewest that are in use so far.
+  /// The first end of a stage from this position that the scan tries. Before it, more work is left
+  /// than the unused devices can do, whichever devices are in use.
   uint32_t firstCandidate(uint32_t position) const {
     double most = 0;
     for (const Label &label : labels_[byWork_[position]])

@@ -33,7 +33,7 @@ struct TrainingProblem {
   int64_t sharing(size_t rank) const;
 };
 
-/// Where stages begin, and how they run: one point of the joint search.
+/// The begins of stages and how they run: one point of the joint search.
 struct TrainingPoint {
   Placement placement = Placement::Loop;
   size_t chunks = 1;

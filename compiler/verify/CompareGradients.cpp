@@ -41,7 +41,7 @@ public:
     at::Tensor gradient;
     size_t stages = 0; // that a gradient came from
   };
-  /// Of a tensor with these names.
+  /// The sum for a tensor with these names.
   Sum of(llvm::ArrayRef<std::string> names) const {
     Sum sum;
     std::map<size_t, at::Tensor> byOrder; // a stage may know it by another name

@@ -13,8 +13,8 @@ struct ComparedGradients {
   std::vector<std::string> warnings; // of losses that are not finite
 };
 
-/// Those that compareGradients() is given: the example, and the first ones that have other batch
-/// sizes. That values of equal sizes give equal bits is shown by forwards.
+/// The runs for compareGradients(): the example, and the first run of each other batch size. The
+/// forwards already show that other values of the same sizes give equal bits.
 std::vector<ExampleRun> runsToTrain(llvm::ArrayRef<ExampleRun> runs);
 
 /// Trains the stages in `directory`, one after the other, and the source on the same micro-batches;

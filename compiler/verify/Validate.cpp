@@ -77,7 +77,7 @@ llvm::Error compareSharing(const StagePlan &stage, const StageFacts &facts,
     const size_t inStage = firstOfStage.try_emplace(facts.storages[a], a).first->second;
     if (inSource == inStage)
       continue;
-    // Of the two it is the earlier one that only one side shares with.
+    // The earlier of the two shares memory on one side only.
     return differs(fmt::format("{}: {} and {} share memory: expected {}, got {}", where,
                                stage.attributes[std::min(inSource, inStage)].name,
                                stage.attributes[a].name, inSource < inStage, inStage < inSource));

@@ -215,7 +215,7 @@ private:
       sharers_.push_back(sharersOf(s, i));
     }
     Attribute &attribute = model_.attributes[known->second];
-    // Of several copies, one that shares memory as the source's tensor does, if there is one.
+    // Among several copies, prefer one that shares memory as the source's tensor does.
     if (const size_t sharers = sharersOf(s, i); !inserted && sharers >= sharers_[known->second]) {
       attribute.value = values_[s][i];
       sharers_[known->second] = sharers;

@@ -16,7 +16,7 @@ void addGradient(at::Tensor &sum, const at::Tensor &more);
 /// `parameter`; later ones are added in place. Undefined: changes nothing. Grad mode must be off.
 void accumulateGradient(at::Tensor &sum, at::Tensor more, const at::Tensor &parameter);
 
-/// As users get it: a sparse gradient, as of embeddings, has no form in a file.
+/// The form for users: a sparse gradient, as that of an embedding, has no form in a file.
 at::Tensor denseGradient(const at::Tensor &gradient);
 
 } // namespace pipec

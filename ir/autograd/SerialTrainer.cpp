@@ -59,8 +59,8 @@ namespace {
 /// Gradients on their way back, by channel: the sum of what the stages so far found.
 using ChannelGradients = std::vector<ValueGradients>;
 
-/// Of a stage's outputs: from the channels they were sent on, and the loss. A value that has
-/// several channels gets their sum, that of the channel made last first.
+/// The gradients of a stage's outputs, from their channels and the loss. A value with several
+/// channels gets the sum over them, added from the channel made last to the first.
 std::vector<ValueGradients> ofOutputs(const StagePlan &stage, ChannelGradients &channels,
                                       size_t loss, const at::Tensor &scale) {
   std::vector<ValueGradients> result;

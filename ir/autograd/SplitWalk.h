@@ -23,7 +23,7 @@ namespace pipec {
 ///                            |
 ///                            +-------> weights               W
 ///
-/// As in "Zero Bubble Pipeline Parallelism" (Qi et al., ICLR 2024), on nodes of autograd. All walks
+/// After "Zero Bubble Pipeline Parallelism" (Qi et al., ICLR 2024), on nodes of autograd. All walks
 /// go in visit order: no result depends on addresses.
 class SplitWalk {
 public:

@@ -128,8 +128,8 @@ private:
     return llvm::Error::success();
   }
 
-  /// Nothing if the example does not run in this way; the first such error is kept. Errors: those
-  /// of the comparison.
+  /// Returns nullopt if the example does not run in this way, and keeps the first such error.
+  /// Errors: those of the comparison.
   llvm::Expected<std::optional<Way>> tryWay(CutCandidate candidate) {
     if (candidate.batch < options_.microBatches && (best_ || firstError_))
       return std::nullopt;

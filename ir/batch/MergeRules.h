@@ -11,7 +11,7 @@ namespace pipec {
 /// What the runs showed of one output leaf.
 struct LeafEvidence {
   std::vector<std::pair<int64_t, c10::IValue>> seen; // samples, and the value
-  /// Of a whole batch, and of micro-batches of kPartSamples samples each; empty: not tried.
+  /// Results of a whole batch, and of micro-batches of kPartSamples samples; empty: not tried.
   std::vector<c10::IValue> whole, parts;
   bool drawsRandom = false; // whole and parts also differ by random draws
 };

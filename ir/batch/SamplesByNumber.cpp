@@ -50,7 +50,7 @@ bool runsReduced(int64_t size, const std::vector<bool> &reduced, const Signature
   return runs;
 }
 
-/// Of the inputs whose numbers may point `beyond` the size, those that must stay below it.
+/// The marked inputs whose numbers must stay below the size; all marked ones if no single one must.
 std::vector<std::string> namesOf(std::vector<bool> beyond, const Signature &signature,
                                  llvm::ArrayRef<c10::IValue> inputs, int64_t size,
                                  ModelRunner run) {

@@ -72,7 +72,7 @@ private:
   }
 };
 
-/// Of the first tensor that has one.
+/// The first dimension of the first tensor that has dimensions.
 int64_t firstDimension(const c10::IValue &value) {
   std::optional<int64_t> size;
   forEachTensor(value, [&](const at::Tensor &tensor) {

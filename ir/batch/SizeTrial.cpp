@@ -130,7 +130,7 @@ private:
     return true;
   }
 
-  /// Nothing where the model refused the inputs, which is no error of the user's.
+  /// Returns nullopt if the model refused the inputs, which is not an error of the user.
   std::optional<Values> leavesOf(llvm::Expected<Values> results) const {
     llvm::Expected<Values> leaves =
         results ? flattenOutputs(signature_, results->front()) : results.takeError();
@@ -176,7 +176,7 @@ private:
     return SizeRun{std::move(*inputs), std::move(*leaves)};
   }
 
-  /// Nothing where the example cannot be resized so.
+  /// Returns nullopt if the example cannot be resized in this way.
   std::optional<Values> inputsAt(llvm::ArrayRef<Found> found, std::optional<size_t> which) const {
     Values resized = base_;
     llvm::Error error = guardTorchVoid(ExitCode::Other, "resizing", [&] {

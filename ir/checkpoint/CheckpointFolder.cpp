@@ -190,7 +190,7 @@ llvm::Error cannotMake(const std::string &path, const std::error_code &code) {
                systemMessage(code.value()));
 }
 
-/// Where a directory is new its parent is synced, too, or a power failure could take it away.
+/// Syncs the parent of a new directory, too: otherwise a power failure could remove it.
 llvm::Error makeDirectory(const std::string &path) {
   std::error_code code;
   const bool isNew = fs::create_directories(path, code);

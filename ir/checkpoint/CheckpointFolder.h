@@ -51,7 +51,7 @@ public:
   /// this step, or if DIR is an artifact; Other if another process writes a checkpoint there; IO.
   static llvm::Expected<CheckpointWriter> create(const std::string &directory, int64_t step);
 
-  /// Where the files are written.
+  /// The directory that the files are written into.
   const std::string &directory() const { return writer_.directory(); }
   /// Writes checkpoint.json and MANIFEST, syncs everything and renames it to DIR/step-N. After that
   /// only the `keep` newest checkpoints stay; 0: all. Errors: IO.

@@ -44,7 +44,7 @@ std::string describeLeaf(const OutputLeaf &leaf) {
   return fmt::format("{}[{}]", leaf.tensor.dtype, fmt::join(sizes, ","));
 }
 
-/// Those that could be meant.
+/// The results that could be the loss, for the message.
 std::string lossesOf(const Signature &signature) {
   std::vector<std::string> names;
   const std::vector<std::string> paths = outputPaths(signature);

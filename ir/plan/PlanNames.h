@@ -30,7 +30,7 @@ llvm::Expected<Dim> parseDim(llvm::StringRef text);
 
 /// "concat:1", "same", "list", "mean", "sum", "join", "join:1" (of lists one level down).
 std::string toString(const MergeRule &rule);
-/// Nothing for other texts.
+/// Returns nullopt for other texts.
 std::optional<MergeRule> parseMergeRule(llvm::StringRef text);
 
 /// Whether any argument is cut into micro-batches.

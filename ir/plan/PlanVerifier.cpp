@@ -80,7 +80,7 @@ private:
       return bad("expected at least one stage, got none");
     if (plan_.microBatches < 1)
       return bad("micro-batches: expected at least 1, got {}", plan_.microBatches);
-    // Of a training any generated one, whose table is in schedule.csv.
+    // A training has any generated schedule, whose table is in schedule.csv.
     const bool isTraining = plan_.training && isScheduleName(plan_.scheduleName);
     if (!isTraining && !llvm::is_contained(scheduleNames(), llvm::StringRef(plan_.scheduleName)))
       return bad("schedule: expected {}, got \"{}\"", llvm::join(scheduleNames(), " or "),

@@ -13,7 +13,7 @@ namespace pipec {
 /// What makes a cut good.
 struct ListCut {
   size_t items = 0, parts = 1; // no part is empty
-  /// Of the items from `begin` to before `end` as part number `part`; infinity: not allowed.
+  /// The cost of the items begin .. end - 1 as part number `part`; infinity: not allowed.
   llvm::function_ref<double(size_t part, size_t begin, size_t end)> cost;
   enum class Least { Largest, Sum } least = Least::Largest; // of the costs of the parts
   /// True if the best begin of a last part never moves back as its end grows. This holds for every

@@ -5,11 +5,11 @@
 
 namespace pipec {
 
-/// Of data.pkl in a file of torch.save: a module, a state dict, a checkpoint, values.
+/// What data.pkl in a file of torch.save holds: a module, a state dict, a checkpoint, values.
 FileKind kindOfTorchSave(llvm::StringRef pickle);
 
-/// Of a file that is a bare pickle, as torch.save wrote before PyTorch 1.6 or as pickle.dump does;
-/// unknown where it is none.
+/// What a bare pickle holds, as torch.save wrote before PyTorch 1.6 or as pickle.dump writes;
+/// unknown for other files.
 FileKind kindOfPickle(llvm::StringRef file);
 
 } // namespace pipec

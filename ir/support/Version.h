@@ -5,9 +5,9 @@
 
 namespace pipec {
 
-/// Of the project, as "0.1.0".
+/// The version of the project, as "0.1.0".
 std::string pipecVersion();
-/// Of the LibTorch that this program was built with, as "2.11.0".
+/// The version of the LibTorch that this program was built with, as "2.11.0".
 std::string torchVersion();
 
 } // namespace pipec

@@ -16,7 +16,7 @@ constexpr size_t kEndBytes = 22, kLocatorBytes = 20, kEntryBytes = 46, kHeaderBy
 /// Little-endian numbers of a record that lies in the file as a whole.
 class Record {
 public:
-  /// Nothing if it is not inside the file: offsets of a damaged archive may point anywhere.
+  /// Returns nullopt if it is not inside the file: a damaged archive may have any offset.
   static std::optional<Record> at(llvm::StringRef file, uint64_t offset, size_t bytes,
                                   llvm::StringRef mark) {
     if (offset > file.size() || file.size() - offset < bytes ||

@@ -13,7 +13,7 @@ namespace pipec {
 
 struct TextOptions {
   enum class Data { None, Small, Directory };
-  /// Where elements are written. None: nowhere. Small: up to 256 bytes as hex digits, larger ones
+  /// The place of the elements. None: nowhere. Small: up to 256 bytes as hex digits, larger ones
   /// nowhere. Directory: larger ones as files in `directory`.
   Data data = Data::Small;
   std::string directory; // of Data::Directory; a parser looks for data=@NAME there

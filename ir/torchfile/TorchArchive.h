@@ -40,12 +40,12 @@ private:
   std::unique_ptr<caffe2::serialize::PyTorchStreamReader> reader_;
 };
 
-/// Where in a file the bytes of a tensor begin.
+/// The place in a file at which the bytes of a tensor begin.
 struct FilePlace {
   FileId file;
   uint64_t offset = 0;
 };
-/// Of a tensor in a view that an archive gave; none of one that has memory of its own.
+/// The place of a tensor in a view that an archive gave; nullopt for a tensor with own memory.
 std::optional<FilePlace> placeInFile(const at::Tensor &tensor);
 /// All of such a tensor will be read, though few reads were expected.
 void expectReadOf(const at::Tensor &tensor);

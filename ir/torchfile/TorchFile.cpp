@@ -33,8 +33,8 @@ namespace jit = torch::jit;
 
 namespace {
 
-/// Where a line of serialized TorchScript came from in the author's files: the .debug_pkl records
-/// of an archive. LibTorch's own decoder is not exported. Format: ("FORMAT_WITH_STRING_TABLE",
+/// The origin of lines of serialized TorchScript in the author's files: the .debug_pkl records of
+/// an archive. LibTorch's own decoder is not exported. Format: ("FORMAT_WITH_STRING_TABLE",
 /// (text...), ((byte offset, range, tag)...)), or only the last tuple in files of older versions.
 /// range = (source, start, end); source = (text, file name, first line), where with a table text is
 /// a list of indices and the file name is an index.

@@ -31,7 +31,7 @@ private:
   std::vector<at::Tensor> tensors_;
 };
 
-/// Where torch.save put such a tensor.
+/// The record in which torch.save put such a tensor.
 struct NewDtypeTensor {
   std::string record; // "data/1"; empty: the pickle has another form
   std::string dtype;  // "uint32"

@@ -127,7 +127,7 @@ std::string kindWithoutPlainForm(const c10::IValue &value) {
   return "";
 }
 
-/// Where a type did not tell before the run.
+/// The check of a value, for types that do not decide it before the run.
 llvm::Error checkPlain(const std::string &where, const c10::IValue &value) {
   std::string kind = kindWithoutPlainForm(value);
   if (kind.empty())

@@ -118,7 +118,7 @@ private:
     return computedFor(folding_, node_, std::move(arguments));
   }
 
-  /// Of `leaf is None` and `leaf is not None`.
+  /// The value of `leaf is None` or `leaf is not None`; nullopt: not known.
   std::optional<c10::IValue> identityFor(const c10::Type &leaf, bool is) const {
     if (node_->input(1 - operand_)->type()->kind() != c10::TypeKind::NoneType)
       return std::nullopt;

@@ -31,7 +31,7 @@ public:
   bool replace(Value *old, Value *by);
   /// Replaces one use by `by` and queues its user again.
   void replaceUse(torch::jit::Use use, Value *by);
-  /// As replace, with a new constant before the node of `old`.
+  /// Like replace, with a new constant before the node of `old`.
   bool replaceByConstant(Value *old, const c10::IValue &constant);
   /// Narrows the type of the value and queues its users again.
   void refine(Value *value, const c10::TypePtr &type);

@@ -13,7 +13,7 @@ struct Value;
 
 namespace pipec {
 
-/// Of one run of a pass, which may change the graph meanwhile.
+/// The names for one run of a pass, which may change the graph meanwhile.
 class OperatorNames {
 public:
   explicit OperatorNames(const torch::jit::Graph &graph) : graph_(graph) {}

@@ -21,7 +21,7 @@ struct Layout;
 struct Model;
 struct TypeAnswers;
 
-/// Of one run of the pass.
+/// The state of one run of the pass.
 class PureWrites {
 public:
   using Node = torch::jit::Node;

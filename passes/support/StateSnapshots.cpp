@@ -161,7 +161,7 @@ private:
            node->input(1)->type()->kind() == c10::TypeKind::NoneType;
   }
 
-  /// Of the run before, by what they copy: they stand right behind the write.
+  /// The copies that an earlier run made, by what they copy: they stand right after the write.
   llvm::DenseMap<Value *, Node *> copiesBehind(Node *last) const {
     llvm::DenseMap<Value *, Node *> copies;
     for (Node *node = last->next(); node != model_.graph->return_node(); node = node->next()) {

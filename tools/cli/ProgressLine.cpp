@@ -21,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kFirst(300); // shorter steps do not need a line
 constexpr std::chrono::milliseconds kAgain(500);
 
-/// Of this process: there is one terminal.
+/// The one line of this process, because there is one terminal.
 struct Line {
   std::mutex mutex;
   std::condition_variable changed;

@@ -18,7 +18,7 @@ constexpr double kLeft = 84, kRight = 190, kTop = 78, kLane = 30, kGap = 6, kAxi
 constexpr double kLeastBox = 19, kLeastWidth = 720, kMostWidth = 6000, kPageWidth = 860,
                  kDigit = 6.6, kPad = 4;
 
-// As attributes, because a page's style overrides them.
+// Attributes and not styles, because a page's style overrides them.
 constexpr char kInk[] = "class=\"ink\" fill=\"#1a1a1a\"",
                kSoft[] = "class=\"soft\" fill=\"#555555\"", kNumber[] = "fill=\"#1a1a1a\"";
 

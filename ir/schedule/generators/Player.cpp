@@ -29,7 +29,7 @@ public:
       mostAhead_.push_back(mostAhead(s));
   }
 
-  /// Nothing when the ranks block each other under this policy and limit.
+  /// Returns nullopt if the ranks block each other under this policy and limit.
   std::optional<Schedule> play() {
     using Event = std::pair<int64_t, size_t>; // time, rank
     std::priority_queue<Event, std::vector<Event>, std::greater<>> events;

@@ -25,7 +25,7 @@ private:
 
   /// The schedule's value; nothing if it is over the memory limit.
   llvm::Expected<std::optional<Value>> take(Schedule schedule);
-  /// Nothing also if the ranks block each other.
+  /// Returns nullopt also if the ranks block each other.
   llvm::Expected<std::optional<Value>> tryPolicy(const Policy &policy);
   llvm::Error tryNew(Policy policy);
   llvm::Error tryFreeOrders();
