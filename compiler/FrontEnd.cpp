@@ -129,15 +129,21 @@ llvm::Expected<std::vector<Values>> FrontEnd::allExamples(const Model &model,
 }
 
 /// Types show which branches are taken for every accepted input. Folding these brings operators to
-/// the top level, whose types show more. If a plan has given the answers, nothing runs.
-llvm::Error FrontEnd::simplifyWithTypes(Model &model, const std::vector<c10::IValue> &inputs,
-                                        bool quietly) {
+/// the top level, whose types show more. If a plan has given the answers, nothing runs; otherwise
+/// the output leaves of the last run are returned.
+llvm::Expected<std::optional<Values>>
+FrontEnd::simplifyWithTypes(Model &model, const std::vector<c10::IValue> &inputs, bool quietly) {
+  std::optional<Values> leaves;
   decideAbsent(model, inputs);
+  OperatorMemo memo; // rounds differ in few operators
   for (int round = 0; round < kTypedRounds; ++round) {
     ++model.answers.round;
-    if (!model.answers.given)
-      if (llvm::Error error = inferTypes(model, ownCopies(inputs)))
-        return withArguments(std::move(error), model.signature, inputs);
+    if (!model.answers.given) {
+      llvm::Expected<Values> results = inferTypes(model, ownCopies(inputs), &memo);
+      if (!results)
+        return withArguments(results.takeError(), model.signature, inputs);
+      leaves = std::move(*results);
+    }
     AnyModel any = std::move(model);
     llvm::Expected<bool> changed = runPasses(typedPipeline(), any, quietly);
     model = std::get<Model>(std::move(any));
@@ -148,23 +154,26 @@ llvm::Error FrontEnd::simplifyWithTypes(Model &model, const std::vector<c10::IVa
   }
   eraseTypes(model);
   decideAbsentResults(model);
-  return llvm::Error::success();
+  return leaves;
 }
 
-/// Whether inputs of other sizes give the same graph with the same answers: then no decision that
-/// the example's types made depends on these sizes.
-bool FrontEnd::simplifiesAlike(const Model &flat, const Model &simplified,
-                               llvm::ArrayRef<c10::IValue> inputs) {
+/// If inputs of other sizes give the same graph with the same answers, no decision that the
+/// example's types made depends on these sizes.
+NormalFormRun FrontEnd::runNormalForm(const Model &flat, const Model &simplified,
+                                      llvm::ArrayRef<c10::IValue> inputs) {
   if (simplified.obligations.empty() && simplified.answers.decisions.empty())
-    return true; // types decided nothing
+    return {}; // types decided nothing
   Model other = withOwnGraph(flat);
-  if (llvm::Error error = simplifyWithTypes(other, inputs.vec(), /*quietly=*/true)) {
-    llvm::consumeError(std::move(error)); // only the sizes are refused
-    return false;
+  llvm::Expected<std::optional<Values>> leaves =
+      simplifyWithTypes(other, inputs.vec(), /*quietly=*/true);
+  if (!leaves) {
+    llvm::consumeError(leaves.takeError()); // only the sizes are refused
+    return {false, std::nullopt};
   }
-  return other.answers.decisions == simplified.answers.decisions &&
-         other.obligations == simplified.obligations &&
-         canonicalLines(other) == canonicalLines(simplified);
+  return {other.answers.decisions == simplified.answers.decisions &&
+              other.obligations == simplified.obligations &&
+              canonicalLines(other) == canonicalLines(simplified),
+          std::move(*leaves)};
 }
 
 SourceMode FrontEnd::sourceMode() const {
@@ -193,7 +202,7 @@ llvm::Expected<Model> FrontEnd::normalise(const NormaliseAgain &how) {
   if (!model)
     return model;
   if (how.withExample)
-    if (llvm::Error error = simplifyWithTypes(*model, {}))
+    if (llvm::Error error = simplifyWithTypes(*model, {}).takeError())
       return std::move(error);
   if (llvm::Error error = writeAndRead(*model))
     return std::move(error);
@@ -202,7 +211,7 @@ llvm::Expected<Model> FrontEnd::normalise(const NormaliseAgain &how) {
 
 llvm::Expected<ExampleStudy> FrontEnd::runExample(Model &model,
                                                   const std::vector<c10::IValue> &inputs,
-                                                  DecidesAlike decidesAlike) {
+                                                  RunNormalForm runNormalForm) {
   std::vector<bool> given = TRY(applyBatchDims(model.signature, options_.batchDims));
   if (options_.inputs.empty()) {
     assumeBatchFirst(model.signature, given);
@@ -219,7 +228,7 @@ llvm::Expected<ExampleStudy> FrontEnd::runExample(Model &model,
   std::vector<Values> examples = TRY(allExamples(model, inputs));
   phases_.begin("running the source on the example");
   llvm::Expected<ExampleStudy> study =
-      runSource(path_, sourceMode(), model, examples, {given, options_.merges}, decidesAlike,
+      runSource(path_, sourceMode(), model, examples, {given, options_.merges}, runNormalForm,
                 phases_.progress());
   if (!study)
     return study.takeError();
@@ -239,7 +248,7 @@ llvm::Expected<Source> FrontEnd::study() {
   if (!options_.inputs.empty()) {
     phases_.begin("finding types by running the operators on the example");
     flat = withOwnGraph(model);
-    if (llvm::Error error = simplifyWithTypes(model, inputs))
+    if (llvm::Error error = simplifyWithTypes(model, inputs).takeError())
       return explained(
           blameNormalForm(std::move(error), path_, sourceMode(), model.signature, inputs), model,
           inputs);
@@ -250,10 +259,10 @@ llvm::Expected<Source> FrontEnd::study() {
   if (llvm::Error error = writeAndRead(model))
     return std::move(error);
   phases_.end("normalise by writing and reading");
-  auto decidesAlike = [&](llvm::ArrayRef<c10::IValue> others) {
-    return simplifiesAlike(flat, simplified, others);
+  auto atOtherSizes = [&](llvm::ArrayRef<c10::IValue> others) {
+    return runNormalForm(flat, simplified, others);
   };
-  ExampleStudy found = TRY(runExample(model, inputs, decidesAlike));
+  ExampleStudy found = TRY(runExample(model, inputs, atOtherSizes));
   return Source{std::move(model), std::move(inputs), std::move(found)};
 }
 

@@ -49,12 +49,12 @@ private:
   llvm::Expected<std::vector<c10::IValue>> exampleInputs(const Model &model,
                                                          const std::string &inputs) const;
   llvm::Expected<std::vector<Values>> allExamples(const Model &model, const Values &first) const;
-  llvm::Error simplifyWithTypes(Model &model, const std::vector<c10::IValue> &inputs,
-                                bool quietly = false);
-  bool simplifiesAlike(const Model &flat, const Model &simplified,
-                       llvm::ArrayRef<c10::IValue> inputs);
+  llvm::Expected<std::optional<Values>>
+  simplifyWithTypes(Model &model, const std::vector<c10::IValue> &inputs, bool quietly = false);
+  NormalFormRun runNormalForm(const Model &flat, const Model &simplified,
+                              llvm::ArrayRef<c10::IValue> inputs);
   llvm::Expected<ExampleStudy> runExample(Model &model, const std::vector<c10::IValue> &inputs,
-                                          DecidesAlike decidesAlike);
+                                          RunNormalForm runNormalForm);
   llvm::Error explained(llvm::Error error, const Model &model,
                         const std::vector<c10::IValue> &inputs) const;
 

@@ -159,13 +159,23 @@ llvm::Error Reference::Impl::learn(const std::vector<c10::IValue> &inputs) {
   how.drawsRandom = [this] { return drew; };
   how.writesState = anyNodeInside(*module, assigns);
   how.trustsSizes = anyNodeInside(*module, mayRunForEverAtOtherSizes);
-  llvm::Expected<BatchDiscovery> found =
-      discoverBatch(signature, inputs, how, [this](std::vector<std::vector<Values>> experiments) {
-        std::vector<llvm::Expected<Values>> results;
-        for (std::vector<Values> &experiment : experiments)
-          results.push_back(runFresh(std::move(experiment)));
-        return results;
-      });
+  auto runAll = [this](std::vector<std::vector<Values>> experiments, size_t deciding) {
+    std::vector<llvm::Expected<Values>> results;
+    std::optional<ErrorText> refused;
+    for (size_t e = 0; e < experiments.size(); ++e) {
+      if (refused && e >= deciding) {
+        results.push_back(makeError(refused->code, refused->message, refused->help));
+        continue;
+      }
+      results.push_back(runFresh(std::move(experiments[e])));
+      if (e < deciding && !results.back()) {
+        refused = describe(results.back().takeError());
+        results.back() = makeError(refused->code, refused->message, refused->help);
+      }
+    }
+    return results;
+  };
+  llvm::Expected<BatchDiscovery> found = discoverBatch(signature, inputs, how, runAll);
   if (!found)
     return found.takeError();
   notes = std::move(found->notes);

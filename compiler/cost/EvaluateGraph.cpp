@@ -45,6 +45,19 @@ public:
       : model_(model), top_(topLevelOf(model)), decided_(decided), countsFlops_(countsFlops) {
     for (size_t i = 0; i < top_.operators.size(); ++i)
       forEachOuterUse(top_.operators[i], [&](Value *value) { lastUse_[value] = i; });
+    for (Value *output : model.graph->outputs())
+      lastUse_.erase(output); // kept for leaves()
+  }
+
+  /// Expensive operators that `memo` knows do not run. Not for models that write attributes.
+  void use(OperatorMemo *memo) { memo_ = memo; }
+
+  /// After run().
+  std::vector<c10::IValue> leaves() {
+    std::vector<c10::IValue> leaves;
+    for (Value *output : model_.graph->outputs().slice(0, model_.signature.leaves.size()))
+      leaves.push_back(valueOf(output));
+    return leaves;
   }
 
   /// May be called again: nodes are prepared once.
@@ -103,7 +116,7 @@ private:
       values_[node->output(i)] = std::move(stack[i]);
     }
     for (Value *value : used)
-      if (lastUse_[value] == index)
+      if (auto last = lastUse_.find(value); last != lastUse_.end() && last->second == index)
         values_.erase(value);
     return llvm::Error::success();
   }
@@ -168,7 +181,7 @@ private:
       checkLstmState(valueOf(node->input(0)).toTensor(), valueOf(node->input(1)).toTensorVector(),
                      valueOf(node->inputs().back()).toBool());
     if (!decided_ || node->kind() != c10::prim::If || !decided_->holds(node->input(0))) {
-      runner_.run(node, prepared, stack, [&](Value *value) { return valueOf(value); });
+      runOrRecall(node, prepared, stack);
       if (decided_)
         decided_->visit(node);
       return;
@@ -183,6 +196,23 @@ private:
     for (Node *inner : taken->nodes())
       for (Value *output : inner->outputs())
         values_.erase(output);
+  }
+
+  void runOrRecall(Node *node, PreparedNode &prepared, torch::jit::Stack &stack) {
+    auto run = [&] {
+      runner_.run(node, prepared, stack, [&](Value *value) { return valueOf(value); });
+    };
+    if (!memo_ || prepared.writes || prepared.writesState || !OperatorMemo::suits(node))
+      return run();
+    std::vector<c10::IValue> inputs;
+    for (Value *input : node->inputs())
+      inputs.push_back(valueOf(input));
+    if (std::optional<torch::jit::Stack> known = memo_->recall(node, inputs)) {
+      stack = std::move(*known);
+      return;
+    }
+    run();
+    memo_->keep(node, std::move(inputs), stack, runner_.ns());
   }
 
   void runInner(Node *node) {
@@ -260,6 +290,7 @@ private:
   TopLevel top_;
   llvm::function_ref<void(const OperatorRun &)> observe_ = nullptr;
   DecidedTypes *decided_;
+  OperatorMemo *memo_ = nullptr;
   bool countsFlops_;
   bool backward_ = false;
   NodeRunner runner_;
@@ -344,6 +375,10 @@ GraphTimer::operators(std::vector<c10::IValue> inputs,
   return times;
 }
 
+llvm::Error GraphTimer::prepare() {
+  return guardTorchVoid(ExitCode::Usage, "preparing the model", [&] { impl_->prepared(); });
+}
+
 llvm::Expected<int64_t> GraphTimer::whole(std::vector<c10::IValue> inputs) {
   InferenceSettings settings(/*intraOpThreads=*/1);
   torch::jit::Stack stack = std::move(inputs);
@@ -421,7 +456,8 @@ OperatorGraph operatorGraph(const Model &model) {
   return graph;
 }
 
-llvm::Error inferTypes(Model &model, std::vector<c10::IValue> inputs) {
+llvm::Expected<std::vector<c10::IValue>> inferTypes(Model &model, std::vector<c10::IValue> inputs,
+                                                    OperatorMemo *memo) {
   DecidedTypes decided(model);
   auto annotateInput = [&](size_t index, const c10::IValue &content) {
     if (decided.holds(model.graph->inputs()[index]))
@@ -441,13 +477,15 @@ llvm::Error inferTypes(Model &model, std::vector<c10::IValue> inputs) {
         annotate(run.node->output(i), run.outputs[i]);
     }
   };
-  if (llvm::Error error =
-          GraphEvaluator(model, /*countsFlops=*/true, &decided).run(std::move(inputs), observe))
-    return error;
+  GraphEvaluator evaluator(model, /*countsFlops=*/true, &decided);
+  if (llvm::none_of(model.attributes, [](const Attribute &one) { return one.written; }))
+    evaluator.use(memo);
+  if (llvm::Error error = evaluator.run(std::move(inputs), observe))
+    return std::move(error);
   if (!nested.empty())
     return refuseWith(Refusal::ResultWithoutForm, nested, "a nested tensor",
                       "one that has no sizes");
-  return llvm::Error::success();
+  return evaluator.leaves();
 }
 
 Model withOwnGraph(const Model &model) {

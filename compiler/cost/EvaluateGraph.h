@@ -4,6 +4,7 @@
 
 #include "compiler/cost/Backward.h"
 #include "compiler/cost/FlopCounter.h"
+#include "compiler/cost/OperatorMemo.h"
 #include "ir/Model.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -53,6 +54,8 @@ public:
   explicit GraphTimer(Model &model);
   ~GraphTimer();
 
+  /// The preparations for whole(). Errors: those of evaluateGraph.
+  llvm::Error prepare();
   /// Nanoseconds of each top-level operator. `observe` (may be empty) is called after each.
   /// `backward`: each operator runs once more with gradients, and backward. Errors: those of
   /// evaluateGraph.
@@ -70,11 +73,13 @@ private:
   std::unique_ptr<Impl> impl_;
 };
 
-/// Runs the graph once and sets dtype, rank, sizes and strides of each top-level tensor to those at
-/// the example size. Simplification uses dtype and rank only, and only where dtype and rank of the
+/// Runs the graph once, returns its output leaves, and sets dtype, rank, sizes and strides of each
+/// top-level tensor to those at the example size. Expensive operators that `memo`, if given, knows
+/// do not run again. Simplification uses dtype and rank only, and only where dtype and rank of the
 /// inputs determine them: a runtime refuses inputs of another dtype or rank. Errors: those of
 /// evaluateGraph.
-llvm::Error inferTypes(Model &model, std::vector<c10::IValue> inputs);
+llvm::Expected<std::vector<c10::IValue>> inferTypes(Model &model, std::vector<c10::IValue> inputs,
+                                                    OperatorMemo *memo = nullptr);
 
 /// A copy of the model with its own graph; attributes are shared.
 Model withOwnGraph(const Model &model);

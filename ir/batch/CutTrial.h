@@ -51,10 +51,12 @@ struct CutTrial {
 };
 
 /// `example` has the arguments of one micro-batch of candidate.batch samples, `exampleResult` the
-/// model's result for them. Tries no batch of one sample: its sizes show too little, and some
-/// models refuse it.
-CutTrial tryCut(const CutCandidate &candidate, const Values &example, c10::IValue exampleResult,
-                ModelRuns runAll);
+/// model's result for them, if it is known. All experiments run at once, because each of them may
+/// take seconds on one thread; if the model refuses the whole batch, the others do not count. Tries
+/// no batch of one sample: its sizes show too little, and some models refuse it. Errors: the
+/// model's, if the example fails.
+llvm::Expected<CutTrial> tryCut(const CutCandidate &candidate, const Values &example,
+                                std::optional<c10::IValue> exampleResult, ModelRuns runAll);
 
 /// Two more whole batches, of 6 and of 4 samples, each with its two halves. A number that adds up
 /// over 5 = 3 + 2 by coincidence, such as x.size(0) // 2, does not add up over both.

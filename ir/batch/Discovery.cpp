@@ -139,29 +139,21 @@ private:
         candidate.batch = std::max<int64_t>(2, candidate.batch);
       example = firstSamples(inputs_, candidate.dims, candidate.batch);
     }
-    llvm::Expected<c10::IValue> result = runExample(example);
-    if (!result) {
-      keepError(result.takeError(), example, candidate);
+    // One run of the inputs themselves is enough for all ways.
+    const bool isWhole = options_.microBatches == 1;
+    llvm::Expected<CutTrial> trial =
+        tryCut(candidate, example, isWhole ? whole_ : std::nullopt, runAll_);
+    if (!trial) {
+      keepError(trial.takeError(), example, candidate);
       return std::nullopt;
     }
+    if (isWhole)
+      whole_ = trial->example.results.front();
     Way way;
-    way.trial = tryCut(candidate, example, *result, runAll_);
+    way.trial = std::move(*trial);
     if (llvm::Error error = judge(way))
       return std::move(error);
     return way;
-  }
-
-  /// One run for all ways whose example is the inputs themselves.
-  llvm::Expected<c10::IValue> runExample(const Values &example) {
-    const bool isWhole = options_.microBatches == 1;
-    if (isWhole && whole_)
-      return *whole_;
-    llvm::Expected<std::vector<c10::IValue>> results = run_({ownCopies(example)});
-    if (!results)
-      return results.takeError();
-    if (isWhole)
-      whole_ = results->front();
-    return results->front();
   }
 
   void keepError(llvm::Error error, const Values &example, const CutCandidate &candidate) {
@@ -279,15 +271,15 @@ private:
   llvm::Error runUncut() {
     if (firstError_)
       return explainFailure();
-    llvm::Expected<c10::IValue> result = runExample(inputs_);
-    if (!result)
-      return withArguments(result.takeError(), untried_, inputs_);
+    llvm::Expected<std::vector<c10::IValue>> results = run_({ownCopies(inputs_)});
+    if (!results)
+      return withArguments(results.takeError(), untried_, inputs_);
     Way way;
     way.trial.candidate = {CutDims(inputs_.size()), 0, 0, true};
     for (size_t i = 0; i < inputs_.size(); ++i)
       if (options_.batchDimGiven[i])
         way.trial.candidate.dims[i] = untried_.inputs[i].batchDim;
-    way.trial.example = {{ownCopies(inputs_)}, {*result}};
+    way.trial.example = {{ownCopies(inputs_)}, {results->front()}};
     way.trial.refusal = "no argument has a dimension to cut";
     if (llvm::Error error = judge(way))
       return error;

@@ -291,6 +291,22 @@ TEST(Discovery, GivenRulesWin) {
             "--merge 0=concat:3: concat is for tensors with dimensions, got a single number");
 }
 
+/// The error of the example is the model's own, whatever the other experiments gave.
+TEST(Discovery, AnExampleThatFailsIsTheError) {
+  Signature signature;
+  signature.inputs = {input("x")};
+  signature.leaves.resize(1);
+  auto run = [&](std::vector<Values> calls) -> llvm::Expected<Values> {
+    if (calls.back()[0].toTensor().size(0) == 4)
+      return makeError(ExitCode::Usage, "no batches of 4");
+    return Values{calls.back()[0]};
+  };
+  const ErrorText text =
+      describe(discover(signature, {at::randn({4, 3})}, {false}, run).takeError());
+  EXPECT_EQ(text.code, ExitCode::Usage);
+  EXPECT_NE(text.message.find("no batches of 4"), std::string::npos) << text.message;
+}
+
 TEST(Discovery, TheExampleMayBeAMicroBatch) {
   DiscoveryOptions options;
   options.microBatches = 3;
