@@ -2,6 +2,7 @@
 #include "ir/NodeInfo.h"
 #include "ir/RandomOps.h"
 #include "ir/TorchError.h"
+#include "ir/TrainingModules.h"
 #include "ir/artifact/StageModule.h"
 #include "ir/batch/BatchSplit.h"
 #include "ir/batch/Discovery.h"
@@ -146,6 +147,7 @@ void Reference::Impl::guessBatch(const std::vector<c10::IValue> &inputs) {
   llvm::Expected<std::vector<CutCandidate>> ways = cutCandidates(signature, inputs, batchDimGiven);
   if (ways && !ways->empty())
     setCut(signature, ways->front().dims);
+  // Without a guess nothing is cut, as for one micro-batch anyway; learn() reports the error.
   llvm::consumeError(ways.takeError());
 }
 
@@ -178,10 +180,26 @@ llvm::Error Reference::Impl::learn(const std::vector<c10::IValue> &inputs) {
   llvm::Expected<BatchDiscovery> found = discoverBatch(signature, inputs, how, runAll);
   if (!found)
     return found.takeError();
-  notes = std::move(found->notes);
+  llvm::append_range(notes, found->notes);
   warnings = std::move(found->warnings);
   known = true;
   return llvm::Error::success();
+}
+
+/// Before the first call of an inference: the modules that a user may have meant to be in eval
+/// mode.
+llvm::Error Reference::Impl::noteTrainingMode() {
+  if (calls > 0 || training || options.mode.training == true)
+    return llvm::Error::success();
+  return guardTorchVoid(ExitCode::Internal, path + ": reading training flags", [&] {
+    const TrainingModules found = trainingModules(*module, options.method);
+    if (!found.empty())
+      notes.push_back(found.note(
+          options.mode.training == false
+              ? "the file stores the mode as a constant, which --infer does not change; save the "
+                "model after model.eval()"
+              : "--infer runs them in eval mode"));
+  });
 }
 
 /// The whole batch does not run: the model's constants may fix another size.
@@ -343,6 +361,9 @@ llvm::Expected<Reference::Inferred> Reference::inferLeaves(const std::vector<c10
     return failf(ExitCode::Usage, "inputs: expected {}, got {}", impl.signature.inputs.size(),
                  inputs.size());
   ThreadSettings settings(impl.threads);
+  if (!std::exchange(impl.saidMode, true))
+    if (llvm::Error error = impl.noteTrainingMode())
+      return std::move(error);
   const bool isWhole = impl.options.microBatches == 1;
   if (isWhole)
     impl.guessBatch(inputs);
