@@ -75,6 +75,19 @@ void noteState(Model &model) {
                                       llvm::join(names, ", ")));
 }
 
+/// The model may need a multiple of some number, which is not an option of an artifact.
+std::string whyFixed(const CutTrial &trial) {
+  if (trial.runs())
+    return "";
+  const std::string doubled =
+      trial.runsDoubled
+          ? fmt::format("; it runs with {0} samples: an example of {0} gives micro-batches of {0}",
+                        2 * trial.candidate.batch)
+          : "";
+  return fmt::format("a test run with another number of samples failed ({}){}", trial.refusal,
+                     doubled);
+}
+
 /// Adds an example of other sizes: sizes that differ may vary.
 llvm::Error addExample(Signature &signature, const Values &example, ModelRunner run,
                        RunNormalForm runNormalForm, std::vector<ExampleRun> &runs) {
@@ -149,7 +162,8 @@ llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode
   for (SizeRun &other : others)
     runs.push_back({true, {samples}, {std::move(other.inputs)}, {std::move(other.leaves)}});
   return ExampleStudy{std::move(runs), std::move(found.results),
-                      examples.size() > 1 ? sizeLinks(model.signature, examples) : ""};
+                      examples.size() > 1 ? sizeLinks(model.signature, examples) : "",
+                      whyFixed(found.trial)};
 }
 
 llvm::Error explainExample(llvm::Error error, const std::string &path, const SourceMode &mode,

@@ -25,6 +25,7 @@ struct ExampleStudy {
   std::vector<ExampleRun> runs;
   std::vector<ResultCheck> results; // per output leaf
   std::string sizeLinks;            // how sizes of several examples are linked
+  std::string fixedBatch;           // why the batch has one size; empty: it has any
 };
 
 /// The user's choices for arguments and results.

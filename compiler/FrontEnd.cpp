@@ -46,9 +46,9 @@ void assumeBatchFirst(Signature &signature, const std::vector<bool> &given) {
                                              : MergeRule{MergeRule::Kind::List, 0};
 }
 
-/// Notes, for a model with a fixed batch size, how to free it.
+/// Notes, for a model with a fixed batch size, why it is fixed and how to free it.
 void noteFixedBatch(Model &model, llvm::ArrayRef<c10::IValue> inputs,
-                    const std::vector<bool> &given) {
+                    const std::vector<bool> &given, const std::string &why) {
   const Signature &signature = model.signature;
   if (signature.batchSymbolic || signature.batchSize == 0 || !isCut(signature))
     return;
@@ -58,10 +58,10 @@ void noteFixedBatch(Model &model, llvm::ArrayRef<c10::IValue> inputs,
                           "; without it the model accepts only this batch size");
   else
     model.notes.push_back(
-        fmt::format("the model accepts only batches of {}{}: {}",
+        fmt::format("the model accepts only batches of {}{}: {}{}",
                     counted(static_cast<size_t>(signature.batchSize), "sample"),
                     anyDimGiven(signature, given) ? ", or --batch-dim does not name its batch" : "",
-                    howToFreeBatch()));
+                    why.empty() ? "" : why + "; ", howToFreeBatch()));
 }
 
 /// Brings the graph into the form of the files. Reading also folds: a result may become None.
@@ -223,6 +223,7 @@ llvm::Expected<ExampleStudy> FrontEnd::runExample(Model &model,
         {},
         std::vector<ResultCheck>(model.signature.leaves.size(),
                                  {ResultCheck::Equal::NotTried, "no example inputs"}),
+        "",
         ""};
   }
   std::vector<Values> examples = TRY(allExamples(model, inputs));
@@ -232,7 +233,7 @@ llvm::Expected<ExampleStudy> FrontEnd::runExample(Model &model,
                 phases_.progress());
   if (!study)
     return study.takeError();
-  noteFixedBatch(model, inputs, given);
+  noteFixedBatch(model, inputs, given, study->fixedBatch);
   phases_.end("run the source on the example");
   return study;
 }

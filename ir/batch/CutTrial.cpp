@@ -140,6 +140,15 @@ public:
 
   /// Makes repeated samples differ, if the model accepts that.
   void tryAll() {
+    trySizes();
+    if (trial_.runs() || exampleError_)
+      return;
+    Experiment doubled;
+    trial_.runsDoubled =
+        refusalOf(doubled, {resized(example_, dims_, 2 * trial_.candidate.batch)}).empty();
+  }
+
+  void trySizes() {
     const Values plain = resized(example_, dims_, kWholeSamples);
     const int64_t samples = trial_.candidate.batch;
     for (Spread how : {Spread::Counts, Spread::Order}) {
@@ -171,17 +180,20 @@ public:
     refusalOfVaried(example_, {{0.5, -0.5}, {0.5}, {-0.5}, {}});
   }
 
-  std::vector<Halves> halves() {
+  HalvesTrial halves() {
     constexpr int64_t kHalves[] = {3, 2};
-    std::vector<Halves> found(std::size(kHalves));
+    HalvesTrial found;
+    found.ran.resize(std::size(kHalves));
     std::vector<Asked> asked;
-    for (size_t k = 0; k < found.size(); ++k) {
+    for (size_t k = 0; k < found.ran.size(); ++k) {
       const Values whole = resized(example_, dims_, 2 * kHalves[k]);
-      asked.push_back({&found[k].whole, {whole}});
-      asked.push_back({&found[k].parts, twoParts(whole, kHalves[k], kHalves[k])});
+      asked.push_back({&found.ran[k].whole, {whole}});
+      asked.push_back({&found.ran[k].parts, twoParts(whole, kHalves[k], kHalves[k])});
     }
-    run(asked, 0);
-    llvm::erase_if(found, [](const Halves &one) {
+    for (const std::string &refusal : run(asked, 0))
+      if (found.refusal.empty())
+        found.refusal = refusal;
+    llvm::erase_if(found.ran, [](const Halves &one) {
       return one.whole.results.empty() || one.parts.results.empty();
     });
     return found;
@@ -245,6 +257,8 @@ private:
       return false;
     }
     trial_.partsRefusal = refusals[deciding + 1];
+    // If only the poked sample is refused, the comparison of parts with the whole still shows
+    // samples that affect each other.
     trial_.refusal = refusals.size() > deciding + 3 ? refusals[deciding + 3] : "";
     if (!refusals[deciding].empty() && trial_.runs())
       trial_.refusal = refusalOfVaried(calm, {{0.5}, {-0.5}, {}});
@@ -335,12 +349,15 @@ llvm::Expected<CutTrial> tryCut(const CutCandidate &candidate, const Values &exa
 }
 
 void varyExample(CutTrial &trial, ModelRuns runAll) {
+  // A refusal is dropped: the report says of every result that only the example was tried.
   guarded([&] { Trial(trial, runAll).vary(); });
 }
 
-std::vector<Halves> tryHalves(CutTrial &trial, ModelRuns runAll) {
-  std::vector<Halves> found;
-  guarded([&] { found = Trial(trial, runAll).halves(); });
+HalvesTrial tryHalves(CutTrial &trial, ModelRuns runAll) {
+  HalvesTrial found;
+  if (std::string refusal = guarded([&] { found = Trial(trial, runAll).halves(); });
+      !refusal.empty())
+    found.refusal = std::move(refusal);
   return found;
 }
 

@@ -38,6 +38,8 @@ inline constexpr int64_t kPokedSample = 1; // of kVariedSamples: there are resul
 struct CutTrial {
   CutCandidate candidate;
   std::string refusal;      // why the model refuses another size; empty: it does not
+  bool runsDoubled = false; // with `refusal`: a batch twice as large as the example runs, as of a
+                            // model that needs an even number of samples
   std::string partsRefusal; // why parts do not run alone; empty: they do
   bool distinct = true;     // the samples of `whole` differ
   int64_t variedSamples = kVariedSamples;
@@ -63,8 +65,11 @@ llvm::Expected<CutTrial> tryCut(const CutCandidate &candidate, const Values &exa
 struct Halves {
   Experiment whole, parts;
 };
-/// Returns the pairs that run.
-std::vector<Halves> tryHalves(CutTrial &trial, ModelRuns runAll);
+struct HalvesTrial {
+  std::vector<Halves> ran;
+  std::string refusal; // why one of the two did not run; empty: both did
+};
+HalvesTrial tryHalves(CutTrial &trial, ModelRuns runAll);
 
 /// Runs `varied` at the size of the example, for a model that runs at one size only.
 void varyExample(CutTrial &trial, ModelRuns runAll);

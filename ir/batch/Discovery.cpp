@@ -157,7 +157,7 @@ private:
   }
 
   void keepError(llvm::Error error, const Values &example, const CutCandidate &candidate) {
-    if (firstError_) {
+    if (firstError_) { // the first candidate is the likeliest: its error is the one to explain
       llvm::consumeError(std::move(error));
       return;
     }
@@ -191,11 +191,14 @@ private:
             if (trial.runs() && isDoubtfulSum(evidence, signature.leaves[l].merge))
               doubtful.push_back(l);
           }
-          if (llvm::Error error = checkSums(signature, trial, doubtful))
-            return error;
+          std::string unconfirmed = TRY(checkSums(signature, trial, doubtful));
           if (llvm::Error error = giveMerges(signature, options_.merges))
             return error;
           way.checks = checkResults(signature, leaves, notTried(trial));
+          for (size_t l : doubtful)
+            if (!unconfirmed.empty() && way.checks[l].equal == ResultCheck::Equal::Yes &&
+                signature.leaves[l].merge.kind == Kind::Sum)
+              way.checks[l] = {ResultCheck::Equal::NotTried, unconfirmed};
           if (trial.runs())
             way.mixing = crossTalk(signature, leaves, outputPaths(signature));
           way.fit = fitOf(way);
@@ -203,11 +206,14 @@ private:
         });
   }
 
-  /// Sums that do not add up at other sizes are no sums.
-  llvm::Error checkSums(Signature &signature, CutTrial &trial, llvm::ArrayRef<size_t> doubtful) {
+  /// Sums that do not add up at other sizes are no sums. Returns why the others may be none either;
+  /// empty: they were tried at all sizes.
+  llvm::Expected<std::string> checkSums(Signature &signature, CutTrial &trial,
+                                        llvm::ArrayRef<size_t> doubtful) {
     if (doubtful.empty())
-      return llvm::Error::success();
-    for (const Halves &halves : tryHalves(trial, runAll_)) {
+      return std::string();
+    const HalvesTrial tried = tryHalves(trial, runAll_);
+    for (const Halves &halves : tried.ran) {
       TrialLeaves leaves;
       for (auto [experiment, into] :
            {std::pair(&halves.whole, &leaves.whole), std::pair(&halves.parts, &leaves.parts)}) {
@@ -218,7 +224,10 @@ private:
         if (checks[leaf].equal == ResultCheck::Equal::No)
           signature.leaves[leaf].merge = {};
     }
-    return llvm::Error::success();
+    return tried.refusal.empty()
+               ? std::string()
+               : "it adds up over 5 = 3 + 2 samples, but batches of 6 and 4 do not run: " +
+                     tried.refusal;
   }
 
   std::string notTried(const CutTrial &trial) const {
@@ -294,7 +303,7 @@ private:
     const bool cut = options_.microBatches > 1;
     if (cut && !named_) {
       const std::string why = reasonOfWhole();
-      if (!why.empty()) {
+      if (!why.empty()) { // says more than the model's own message
         llvm::consumeError(std::move(error));
         return notCutError(why, options_.microBatches);
       }
@@ -314,7 +323,7 @@ private:
   /// The whole batch may run although its parts do not.
   std::string reasonOfWhole() {
     if (llvm::Error error = run_({ownCopies(inputs_)}).takeError()) {
-      llvm::consumeError(std::move(error));
+      llvm::consumeError(std::move(error)); // then the error of the part is reported
       return "";
     }
     return reasonOf(failedCandidate_.dims, inputs_);

@@ -206,7 +206,7 @@ private:
                                              otherSizes(one.group.size)[which.value_or(one.which)]);
       resized = ownCopies(resized);
     });
-    const bool fits = !error;
+    const bool fits = !error; // otherwise the size stays as in the example
     llvm::consumeError(std::move(error));
     return fits ? std::optional(std::move(resized)) : std::nullopt;
   }

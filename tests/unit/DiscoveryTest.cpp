@@ -307,6 +307,20 @@ TEST(Discovery, AnExampleThatFailsIsTheError) {
   EXPECT_NE(text.message.find("no batches of 4"), std::string::npos) << text.message;
 }
 
+TEST(Discovery, ASumThatTooFewSizesConfirmIsSaid) {
+  const Found found = discoverLeaves({at::randn({2, 3})}, 2, [](const Values &in) -> Values {
+    const at::Tensor x = in[0].toTensor();
+    if (x.size(0) > 5)
+      throw std::runtime_error("at most 5 samples");
+    return {x * 2, x.gt(0).sum()};
+  });
+  EXPECT_EQ(found.rule(1), rule(Kind::Sum));
+  EXPECT_EQ(found.equal(1), Equal::NotTried);
+  EXPECT_NE(found.notes().find("batches of 6 and 4 do not run: at most 5 samples"),
+            std::string::npos)
+      << found.notes();
+}
+
 TEST(Discovery, TheExampleMayBeAMicroBatch) {
   DiscoveryOptions options;
   options.microBatches = 3;
