@@ -7,7 +7,6 @@
 #include "ir/batch/MergeOutputs.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/batch/SizeLinks.h"
-#include "ir/batch/SizeTrial.h"
 #include "ir/batch/SizeTrust.h"
 #include "ir/batch/TrialSpecs.h"
 #include "ir/plan/PlanNames.h"
@@ -34,10 +33,10 @@ bool mayUseGenerators(const torch::jit::Node *node) {
   return mayUseGenerator(const_cast<torch::jit::Node *>(node));
 }
 
-/// Nine calls on batches of 2 to 5 samples, the example among them, then some at other sizes.
+/// Nine calls on batches of 2 to 5 samples, the example among them, then two at other sizes.
 void expectRuns(SourceRunner &source, llvm::ArrayRef<c10::IValue> inputs) {
-  constexpr size_t kCalls = 13;
-  constexpr int64_t kSamples = 36;
+  constexpr size_t kCalls = 11;
+  constexpr int64_t kSamples = 32;
   int64_t samples = 1;
   for (const c10::IValue &input : inputs)
     if (samples == 1 && input.isTensor() && input.toTensor().defined() &&
@@ -77,14 +76,27 @@ void noteState(const Model &model, PassContext &context) {
                     llvm::join(names, ", ")));
 }
 
+/// The model may need a multiple of some number, which is not an option of an artifact.
+std::string whyFixed(const CutTrial &trial) {
+  if (trial.runs())
+    return "";
+  const std::string doubled =
+      trial.runsDoubled
+          ? fmt::format("; it runs with {0} samples: an example of {0} gives micro-batches of {0}",
+                        2 * trial.candidate.batch)
+          : "";
+  return fmt::format("a test run with another number of samples failed ({}){}", trial.refusal,
+                     doubled);
+}
+
 /// Adds an example of other sizes: sizes that differ may vary.
 llvm::Error addExample(Signature &signature, const Values &example, ModelRunner run,
-                       DecidesAlike decidesAlike, std::vector<ExampleRun> &runs) {
+                       RunNormalForm runNormalForm, std::vector<ExampleRun> &runs) {
   llvm::Expected<std::vector<c10::IValue>> results = run({ownCopies(example)});
   if (!results)
     return withArguments(results.takeError(), signature, example);
   Values leaves = TRY(flattenOutputs(signature, results->front()));
-  if (!decidesAlike(example))
+  if (!runNormalForm(example).decidesAlike)
     return makeError(ExitCode::Usage,
                      "the model runs other operators on it than on the first example, because "
                      "dtypes, numbers of dimensions or memory layouts differ",
@@ -110,14 +122,17 @@ llvm::Error addExample(Signature &signature, const Values &example, ModelRunner 
 llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode &mode,
                                        Model &model, PassContext &context,
                                        const std::vector<Values> &examples,
-                                       const ExampleChoices &choices, DecidesAlike decidesAlike,
+                                       const ExampleChoices &choices, RunNormalForm runNormalForm,
                                        const ProgressCallback &progress) {
   const Values &inputs = examples.front();
+  const bool writesState =
+      !model.stateOutputs.empty() ||
+      llvm::any_of(model.attributes, [](const Attribute &one) { return one.written; });
   SourceRunner source(path, model.signature.method, mode, holdsAny(model, mayUseGenerators),
-                      ModelOutput::OfFirstRun, progress);
+                      ModelOutput::OfFirstRun, progress, writesState);
   expectRuns(source, inputs);
-  auto runAll = [&](std::vector<std::vector<Values>> experiments) {
-    std::vector<llvm::Expected<Values>> all = source.runAll(std::move(experiments));
+  auto runAll = [&](std::vector<std::vector<Values>> experiments, size_t deciding) {
+    std::vector<llvm::Expected<Values>> all = source.runAll(std::move(experiments), deciding);
     for (llvm::Expected<Values> &results : all)
       for (size_t k = 0; results && k < results->size(); ++k)
         if (llvm::Error error = flattenOutputs(model.signature, (*results)[k]).takeError())
@@ -131,26 +146,26 @@ llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode
   options.drawsRandom = [draws = holdsAny(model, mayDraw)] { return draws; };
   options.trains = mode.training == true;
   options.trustsSizes = holdsAny(model, mayRunForEverAtOtherSizes);
-  options.writesState =
-      llvm::any_of(model.attributes, [](const Attribute &one) { return one.written; });
+  options.writesState = writesState;
   BatchDiscovery found = TRY(discoverBatch(model.signature, inputs, options, runAll));
   llvm::append_range(context.notes, found.notes);
   llvm::append_range(context.warnings, found.warnings);
   noteState(model, context);
   std::vector<ExampleRun> runs = TRY(runsOf(found.trial, model.signature));
   for (size_t k = 1; k < examples.size(); ++k)
-    if (llvm::Error error = addExample(model.signature, examples[k], run, decidesAlike, runs))
+    if (llvm::Error error = addExample(model.signature, examples[k], run, runNormalForm, runs))
       return withContext(std::move(error), fmt::format("example {}", k + 1));
   std::vector<SizeRun> others;
   if (mayTryOtherSizes(model))
     others =
-        sizeTrial(model.signature, inputs, holdsAny(model, trustsLastSize), runAll, decidesAlike);
+        sizeTrial(model.signature, inputs, holdsAny(model, trustsLastSize), runAll, runNormalForm);
   const int64_t samples =
       model.signature.batchSymbolic ? kVariedSamples : model.signature.batchSize;
   for (SizeRun &other : others)
     runs.push_back({true, {samples}, {std::move(other.inputs)}, {std::move(other.leaves)}});
   return ExampleStudy{std::move(runs), std::move(found.results),
-                      examples.size() > 1 ? sizeLinks(model.signature, examples) : ""};
+                      examples.size() > 1 ? sizeLinks(model.signature, examples) : "",
+                      whyFixed(found.trial)};
 }
 
 llvm::Error explainExample(llvm::Error error, const std::string &path, const SourceMode &mode,

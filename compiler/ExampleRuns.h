@@ -4,6 +4,7 @@
 #include "compiler/Import.h"
 #include "compiler/Progress.h"
 #include "ir/batch/Discovery.h"
+#include "ir/batch/SizeTrial.h"
 #include "passes/PassContext.h"
 
 namespace pipec {
@@ -17,14 +18,15 @@ struct ExampleRun {
   std::vector<std::vector<c10::IValue>> leaves; // of each call
 };
 
-/// Whether all decisions that were taken from the example also hold for these inputs.
-using DecidesAlike = llvm::function_ref<bool(llvm::ArrayRef<c10::IValue>)>;
+/// Runs the model in normal form on inputs of other sizes.
+using RunNormalForm = llvm::function_ref<NormalFormRun(llvm::ArrayRef<c10::IValue>)>;
 
 /// What running the source showed.
 struct ExampleStudy {
   std::vector<ExampleRun> runs;
   std::vector<ResultCheck> results; // per output leaf
   std::string sizeLinks;            // how sizes of several examples are linked
+  std::string fixedBatch;           // why the batch has one size; empty: it has any
 };
 
 /// The user's choices for arguments and results.
@@ -43,7 +45,7 @@ struct ExampleChoices {
 llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode &mode,
                                        Model &model, PassContext &context,
                                        const std::vector<Values> &examples,
-                                       const ExampleChoices &choices, DecidesAlike decidesAlike,
+                                       const ExampleChoices &choices, RunNormalForm runNormalForm,
                                        const ProgressCallback &progress = {});
 
 /// Adds to an error of running the model on `inputs` the batch size that the model's constants fix,

@@ -46,7 +46,8 @@ void eraseFrom(Block &block) {
 
 } // namespace
 
-llvm::Error inferTypes(Model &model, std::vector<c10::IValue> inputs) {
+llvm::Expected<std::vector<c10::IValue>> inferTypes(Model &model, std::vector<c10::IValue> inputs,
+                                                    OperatorMemo *memo) {
   DecidedTypes decided(model);
   auto annotateInput = [&](size_t index, const c10::IValue &content) {
     if (decided.holds(model.graph->inputs()[index]))
@@ -66,13 +67,15 @@ llvm::Error inferTypes(Model &model, std::vector<c10::IValue> inputs) {
         annotate(run.node->output(i), run.outputs[i]);
     }
   };
-  if (llvm::Error error =
-          GraphEvaluator(model, /*countsFlops=*/true, &decided).run(std::move(inputs), observe))
-    return error;
+  GraphEvaluator evaluator(model, /*countsFlops=*/true, &decided);
+  if (llvm::none_of(model.attributes, [](const Attribute &one) { return one.written; }))
+    evaluator.use(memo);
+  if (llvm::Error error = evaluator.run(std::move(inputs), observe))
+    return std::move(error);
   if (!nested.empty())
     return refuseWith(Refusal::ResultWithoutForm, nested, "a nested tensor",
                       "one that has no sizes");
-  return llvm::Error::success();
+  return evaluator.leaves();
 }
 
 void eraseTypes(Model &model) { eraseFrom(*model.graph->block()); }

@@ -48,9 +48,10 @@ void assumeBatchFirst(Signature &signature, const std::vector<bool> &given) {
                                              : MergeRule{MergeRule::Kind::List, 0};
 }
 
-/// Notes, for a model with a fixed batch size, how to free it.
+/// Notes, for a model with a fixed batch size, why it is fixed and how to free it.
 void noteFixedBatch(const Signature &signature, PassContext &context,
-                    llvm::ArrayRef<c10::IValue> inputs, const std::vector<bool> &given) {
+                    llvm::ArrayRef<c10::IValue> inputs, const std::vector<bool> &given,
+                    const std::string &why) {
   if (signature.batchSymbolic || signature.batchSize == 0 || !isCut(signature))
     return;
   if (std::string dims = suggestBatchDims(signature, inputs);
@@ -59,10 +60,10 @@ void noteFixedBatch(const Signature &signature, PassContext &context,
                             "; without it the model accepts only this batch size");
   else
     context.notes.push_back(
-        fmt::format("the model accepts only batches of {}{}: {}",
+        fmt::format("the model accepts only batches of {}{}: {}{}",
                     counted(static_cast<size_t>(signature.batchSize), "sample"),
                     anyDimGiven(signature, given) ? ", or --batch-dim does not name its batch" : "",
-                    howToFreeBatch()));
+                    why.empty() ? "" : why + "; ", howToFreeBatch()));
 }
 
 /// Brings the graph into the form of the files. Reading also folds: a result may become None.
@@ -129,15 +130,22 @@ llvm::Expected<std::vector<Values>> FrontEnd::allExamples(const Model &model,
 }
 
 /// Types show which branches are taken for every accepted input. Folding these brings operators to
-/// the top level, whose types show more. If a plan has given the answers, nothing runs.
-llvm::Error FrontEnd::simplifyWithTypes(Model &model, PassContext &context,
-                                        const std::vector<c10::IValue> &inputs, bool quietly) {
+/// the top level, whose types show more. If a plan has given the answers, nothing runs; otherwise
+/// the output leaves of the last run are returned.
+llvm::Expected<std::optional<Values>>
+FrontEnd::simplifyWithTypes(Model &model, PassContext &context,
+                            const std::vector<c10::IValue> &inputs, bool quietly) {
+  std::optional<Values> leaves;
   decideAbsent(model, context, inputs);
+  OperatorMemo memo; // rounds differ in few operators
   for (int round = 0; round < kTypedRounds; ++round) {
     ++context.answers.round;
-    if (!context.answers.given)
-      if (llvm::Error error = inferTypes(model, ownCopies(inputs)))
-        return withArguments(std::move(error), model.signature, inputs);
+    if (!context.answers.given) {
+      llvm::Expected<Values> results = inferTypes(model, ownCopies(inputs), &memo);
+      if (!results)
+        return withArguments(results.takeError(), model.signature, inputs);
+      leaves = std::move(*results);
+    }
     AnyModel any = std::move(model);
     llvm::Expected<bool> changed = runPasses(typedPipeline(), any, context, quietly);
     model = std::get<Model>(std::move(any));
@@ -148,25 +156,28 @@ llvm::Error FrontEnd::simplifyWithTypes(Model &model, PassContext &context,
   }
   eraseTypes(model);
   decideAbsentResults(model);
-  return llvm::Error::success();
+  return leaves;
 }
 
-/// Whether inputs of other sizes give the same graph with the same answers: then no decision that
-/// the example's types made depends on these sizes.
-bool FrontEnd::simplifiesAlike(const Snapshot &flat, const Snapshot &simplified,
-                               llvm::ArrayRef<c10::IValue> inputs) {
+/// If inputs of other sizes give the same graph with the same answers, no decision that the
+/// example's types made depends on these sizes.
+NormalFormRun FrontEnd::runNormalForm(const Snapshot &flat, const Snapshot &simplified,
+                                      llvm::ArrayRef<c10::IValue> inputs) {
   const TypeDecisions &decisions = simplified.context.answers.decisions;
   if (simplified.model.obligations.empty() && decisions.empty())
-    return true; // types decided nothing
+    return {}; // types decided nothing
   Model other = withOwnGraph(flat.model);
   PassContext context = flat.context;
-  if (llvm::Error error = simplifyWithTypes(other, context, inputs.vec(), /*quietly=*/true)) {
-    llvm::consumeError(std::move(error)); // only the sizes are refused
-    return false;
+  llvm::Expected<std::optional<Values>> leaves =
+      simplifyWithTypes(other, context, inputs.vec(), /*quietly=*/true);
+  if (!leaves) {
+    llvm::consumeError(leaves.takeError()); // only the sizes are refused
+    return {false, std::nullopt};
   }
-  return context.answers.decisions == decisions &&
-         other.obligations == simplified.model.obligations &&
-         canonicalLines(other) == canonicalLines(simplified.model);
+  return {context.answers.decisions == decisions &&
+              other.obligations == simplified.model.obligations &&
+              canonicalLines(other) == canonicalLines(simplified.model),
+          std::move(*leaves)};
 }
 
 SourceMode FrontEnd::sourceMode() const {
@@ -197,7 +208,7 @@ llvm::Expected<Model> FrontEnd::normalise(const NormaliseAgain &how) {
   if (!model)
     return model;
   if (how.withExample)
-    if (llvm::Error error = simplifyWithTypes(*model, context, {}))
+    if (llvm::Error error = simplifyWithTypes(*model, context, {}).takeError())
       return std::move(error);
   if (llvm::Error error = writeAndRead(*model))
     return std::move(error);
@@ -206,7 +217,7 @@ llvm::Expected<Model> FrontEnd::normalise(const NormaliseAgain &how) {
 
 llvm::Expected<ExampleStudy> FrontEnd::runExample(Model &model, PassContext &context,
                                                   const std::vector<c10::IValue> &inputs,
-                                                  DecidesAlike decidesAlike) {
+                                                  RunNormalForm runNormalForm) {
   std::vector<bool> given = TRY(applyBatchDims(model.signature, options_.batchDims));
   if (options_.inputs.empty()) {
     assumeBatchFirst(model.signature, given);
@@ -219,16 +230,17 @@ llvm::Expected<ExampleStudy> FrontEnd::runExample(Model &model, PassContext &con
         {},
         std::vector<ResultCheck>(model.signature.leaves.size(),
                                  {ResultCheck::Equal::NotTried, "no example inputs"}),
+        "",
         ""};
   }
   std::vector<Values> examples = TRY(allExamples(model, inputs));
   phases_.begin("running the source on the example");
   llvm::Expected<ExampleStudy> study =
       runSource(path_, sourceMode(), model, context, examples, {given, options_.merges},
-                decidesAlike, phases_.progress());
+                runNormalForm, phases_.progress());
   if (!study)
     return study.takeError();
-  noteFixedBatch(model.signature, context, inputs, given);
+  noteFixedBatch(model.signature, context, inputs, given, study->fixedBatch);
   phases_.end("run the source on the example");
   return study;
 }
@@ -245,7 +257,7 @@ llvm::Expected<Source> FrontEnd::study() {
   if (!options_.inputs.empty()) {
     phases_.begin("finding types by running the operators on the example");
     flat = {withOwnGraph(model), context};
-    if (llvm::Error error = simplifyWithTypes(model, context, inputs))
+    if (llvm::Error error = simplifyWithTypes(model, context, inputs).takeError())
       return explained(
           blameNormalForm(std::move(error), path_, sourceMode(), model.signature, inputs), model,
           inputs);
@@ -256,10 +268,10 @@ llvm::Expected<Source> FrontEnd::study() {
   if (llvm::Error error = writeAndRead(model))
     return std::move(error);
   phases_.end("normalise by writing and reading");
-  auto decidesAlike = [&](llvm::ArrayRef<c10::IValue> others) {
-    return simplifiesAlike(flat, simplified, others);
+  auto atOtherSizes = [&](llvm::ArrayRef<c10::IValue> others) {
+    return runNormalForm(flat, simplified, others);
   };
-  ExampleStudy found = TRY(runExample(model, context, inputs, decidesAlike));
+  ExampleStudy found = TRY(runExample(model, context, inputs, atOtherSizes));
   return Source{std::move(model), std::move(context), std::move(inputs), std::move(found)};
 }
 

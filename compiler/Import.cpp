@@ -10,6 +10,7 @@
 #include "ir/support/Llvm.h"
 #include "ir/support/Try.h"
 #include "ir/torchfile/TorchFile.h"
+#include "ir/values/SameBits.h"
 #include "ir/values/Values.h"
 #include "passes/analysis/AliasAnalysis.h"
 #include "passes/analysis/OperatorFacts.h"
@@ -143,6 +144,7 @@ struct SourceRunner::Impl {
   bool draws;
   ProgressCallback progress;
   bool quiet;
+  std::optional<bool> writesState; // as the normal form shows
   std::mutex mutex = {};
   std::optional<bool> keepsState = {};           // once a copy was loaded
   std::optional<torch::jit::Module> shared = {}; // for a model without state
@@ -154,7 +156,9 @@ struct SourceRunner::Impl {
   /// Calls on one copy.
   struct Job {
     llvm::MutableArrayRef<Values> calls;
-    std::optional<llvm::Expected<Values>> results;
+    bool decides = false;       // whether others start
+    std::optional<size_t> same; // an earlier job with the same arguments, which runs for this one
+    std::optional<llvm::Expected<Values>> results = {};
   };
 
   /// For one run.
@@ -171,7 +175,7 @@ struct SourceRunner::Impl {
       removePrints(module);
     if (!isKnown)
       keepsState = anyNodeInside(module, [&](torch::jit::Node *node) {
-        return mayWriteAnything(node) || callsForeignObject(node, module);
+        return writesState.value_or(mayWriteAnything(node)) || callsForeignObject(node, module);
       });
     if (lock.owns_lock() && !*keepsState && (isQuiet || !anyNodeInside(module, isPrint)))
       shared = module;
@@ -180,18 +184,30 @@ struct SourceRunner::Impl {
 
   /// Runs the first job on `first`, the others on their own copies or on the shared one.
   void runJobs(llvm::MutableArrayRef<Job> jobs, Copy &first) {
+    std::vector<size_t> distinct; // the jobs that run
     std::vector<int64_t> elements;
-    for (const Job &job : jobs) {
+    for (size_t j = 0; j < jobs.size(); ++j) {
+      if (jobs[j].same)
+        continue;
+      distinct.push_back(j);
       elements.push_back(0);
-      for (const Values &inputs : job.calls)
+      for (const Values &inputs : jobs[j].calls)
         elements.back() += countElements(inputs);
     }
     const auto start = std::chrono::steady_clock::now();
     std::mutex telling;
+    std::optional<ErrorText> refused; // by a job that decides
     llvm::Error error =
         forEachParallel(elements, draws ? 1 : threadsForRuns(), [&](size_t index) -> llvm::Error {
-          Job &job = jobs[index];
+          Job &job = jobs[distinct[index]];
           const size_t calls = job.calls.size();
+          {
+            std::lock_guard lock(telling);
+            if (refused && !job.decides) {
+              job.results.emplace(makeError(refused->code, refused->message, refused->help));
+              return llvm::Error::success();
+            }
+          }
           if (index == 0) {
             job.results.emplace(call(first, job.calls));
           } else if (llvm::Expected<Copy> own = copy()) {
@@ -200,18 +216,43 @@ struct SourceRunner::Impl {
             job.results.emplace(own.takeError());
           }
           std::lock_guard lock(telling);
+          if (job.decides && !*job.results) {
+            refused = describe(job.results->takeError());
+            job.results.emplace(makeError(refused->code, refused->message, refused->help));
+          }
           doneCalls += calls;
           doneElements += elements[index];
           tell(spent + (std::chrono::steady_clock::now() - start));
           return llvm::Error::success();
         });
     spent += std::chrono::steady_clock::now() - start;
-    if (!error)
-      return;
-    const ErrorText text = describe(std::move(error)); // out of memory, outside of the model
+    const bool failed = static_cast<bool>(error);
+    const ErrorText text =
+        failed ? describe(std::move(error)) : ErrorText(); // out of memory, outside of the model
+    for (size_t j : distinct)
+      if (!jobs[j].results)
+        jobs[j].results.emplace(makeError(text.code, text.message, text.help));
     for (Job &job : jobs)
-      if (!job.results)
-        job.results.emplace(makeError(text.code, text.message, text.help));
+      if (job.same)
+        repeat(*jobs[*job.same].results, job);
+  }
+
+  static void repeat(llvm::Expected<Values> &results, Job &job) {
+    if (results) {
+      job.results.emplace(ownCopies(*results));
+      return;
+    }
+    const ErrorText text = describe(results.takeError());
+    results = makeError(text.code, text.message, text.help);
+    job.results.emplace(makeError(text.code, text.message, text.help));
+  }
+
+  /// Calls of a model without state and draws give the same results for the same arguments.
+  static void findRepeated(llvm::MutableArrayRef<Job> jobs) {
+    for (size_t j = 1; j < jobs.size(); ++j)
+      for (size_t before = 0; before < j && !jobs[j].same; ++before)
+        if (!jobs[before].same && haveSameBits(jobs[before].calls.front(), jobs[j].calls.front()))
+          jobs[j].same = before;
   }
 
   void tell(std::chrono::steady_clock::duration soFar) const {
@@ -240,8 +281,9 @@ struct SourceRunner::Impl {
 
 SourceRunner::SourceRunner(const std::string &path, const std::string &method,
                            const SourceMode &mode, bool draws, ModelOutput output,
-                           const ProgressCallback &progress)
-    : impl_(new Impl{path, method, mode, draws, progress, output == ModelOutput::None}) {}
+                           const ProgressCallback &progress, std::optional<bool> writesState)
+    : impl_(new Impl{path, method, mode, draws, progress, output == ModelOutput::None,
+                     writesState}) {}
 
 SourceRunner::~SourceRunner() = default;
 
@@ -257,7 +299,7 @@ void SourceRunner::expect(size_t calls, int64_t elements) {
 }
 
 std::vector<llvm::Expected<SourceRunner::Values>>
-SourceRunner::runAll(std::vector<std::vector<Values>> runs) {
+SourceRunner::runAll(std::vector<std::vector<Values>> runs, size_t deciding) {
   InferenceSettings settings(/*intraOpThreads=*/1); // fast enough, and the same on every machine
   std::vector<llvm::Expected<Values>> results;
   llvm::Expected<Impl::Copy> first = impl_->copy();
@@ -268,11 +310,13 @@ SourceRunner::runAll(std::vector<std::vector<Values>> runs) {
     return results;
   }
   std::vector<Impl::Job> jobs;
-  for (std::vector<Values> &calls : runs)
-    for (size_t c = 0; c < calls.size(); c += jobs.back().calls.size())
+  for (size_t r = 0; r < runs.size(); ++r)
+    for (size_t c = 0; c < runs[r].size(); c += jobs.back().calls.size())
       jobs.push_back(
-          {llvm::MutableArrayRef<Values>(calls).slice(c, first->keepsState ? calls.size() : 1),
-           std::nullopt});
+          {llvm::MutableArrayRef<Values>(runs[r]).slice(c, first->keepsState ? runs[r].size() : 1),
+           r < deciding, std::nullopt});
+  if (!first->keepsState && !impl_->draws)
+    Impl::findRepeated(jobs);
   impl_->runJobs(jobs, *first);
   auto job = jobs.begin();
   for (std::vector<Values> &calls : runs) {

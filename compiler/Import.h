@@ -6,6 +6,7 @@
 #include "ir/Model.h"
 #include "ir/SourceMode.h"
 
+#include <optional>
 #include <set>
 
 namespace pipec {
@@ -42,10 +43,13 @@ class SourceRunner {
 public:
   using Values = std::vector<c10::IValue>;
 
-  /// `draws`: the model may draw random numbers, so its runs cannot go on in parallel. `path` must
-  /// outlive the runner.
+  /// `draws`: the model may draw random numbers, so its runs cannot go on in parallel.
+  /// `writesState`: whether the method, in normal form, writes attributes; false spares each run a
+  /// copy of the model. Where that is not known, the functions in the file decide, also those that
+  /// never run: every scripted nn.Embedding has one that writes. `path` must outlive the runner.
   SourceRunner(const std::string &path, const std::string &method, const SourceMode &mode,
-               bool draws, ModelOutput output, const ProgressCallback &progress = {});
+               bool draws, ModelOutput output, const ProgressCallback &progress = {},
+               std::optional<bool> writesState = std::nullopt);
   ~SourceRunner();
 
   /// For the progress: the approximate number of calls to come, and of elements in all their
@@ -60,8 +64,11 @@ public:
   /// Several such runs, in parallel if possible. If nothing in the file can write, all of their
   /// calls go on in parallel on one copy; otherwise each run has its own copy. Results are in the
   /// order of `runs` and have the same bits as runs one after the other. A failing run does not
-  /// affect a run whose calls all succeed.
-  std::vector<llvm::Expected<Values>> runAll(std::vector<std::vector<Values>> runs);
+  /// affect a run whose calls all succeed, unless it is one of the first `deciding`: after its
+  /// failure no further runs start, and those fail with its error. Of calls with the same bits,
+  /// which all start from the same state and seed, one runs for all.
+  std::vector<llvm::Expected<Values>> runAll(std::vector<std::vector<Values>> runs,
+                                             size_t deciding = 0);
 
 private:
   struct Impl;

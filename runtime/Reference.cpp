@@ -2,6 +2,7 @@
 #include "ir/NodeInfo.h"
 #include "ir/RandomOps.h"
 #include "ir/TorchError.h"
+#include "ir/TrainingModules.h"
 #include "ir/artifact/StageModule.h"
 #include "ir/batch/BatchSplit.h"
 #include "ir/batch/Discovery.h"
@@ -147,6 +148,7 @@ void Reference::Impl::guessBatch(const std::vector<c10::IValue> &inputs) {
   llvm::Expected<std::vector<CutCandidate>> ways = cutCandidates(signature, inputs, batchDimGiven);
   if (ways && !ways->empty())
     setCut(signature, ways->front().dims);
+  // Without a guess nothing is cut, as for one micro-batch anyway; learn() reports the error.
   llvm::consumeError(ways.takeError());
 }
 
@@ -160,19 +162,45 @@ llvm::Error Reference::Impl::learn(const std::vector<c10::IValue> &inputs) {
   how.drawsRandom = [this] { return drew; };
   how.writesState = anyNodeInside(*module, assigns);
   how.trustsSizes = anyNodeInside(*module, mayRunForEverAtOtherSizes);
-  llvm::Expected<BatchDiscovery> found =
-      discoverBatch(signature, inputs, how, [this](std::vector<std::vector<Values>> experiments) {
-        std::vector<llvm::Expected<Values>> results;
-        for (std::vector<Values> &experiment : experiments)
-          results.push_back(runFresh(std::move(experiment)));
-        return results;
-      });
+  auto runAll = [this](std::vector<std::vector<Values>> experiments, size_t deciding) {
+    std::vector<llvm::Expected<Values>> results;
+    std::optional<ErrorText> refused;
+    for (size_t e = 0; e < experiments.size(); ++e) {
+      if (refused && e >= deciding) {
+        results.push_back(makeError(refused->code, refused->message, refused->help));
+        continue;
+      }
+      results.push_back(runFresh(std::move(experiments[e])));
+      if (e < deciding && !results.back()) {
+        refused = describe(results.back().takeError());
+        results.back() = makeError(refused->code, refused->message, refused->help);
+      }
+    }
+    return results;
+  };
+  llvm::Expected<BatchDiscovery> found = discoverBatch(signature, inputs, how, runAll);
   if (!found)
     return found.takeError();
-  notes = std::move(found->notes);
+  llvm::append_range(notes, found->notes);
   warnings = std::move(found->warnings);
   known = true;
   return llvm::Error::success();
+}
+
+/// Before the first call of an inference: the modules that a user may have meant to be in eval
+/// mode.
+llvm::Error Reference::Impl::noteTrainingMode() {
+  if (calls > 0 || training || options.mode.training == true)
+    return llvm::Error::success();
+  return guardTorchVoid(ExitCode::Internal, path + ": reading training flags", [&] {
+    const TrainingModules found = trainingModules(*module, options.method);
+    if (!found.empty())
+      notes.push_back(found.note(
+          options.mode.training == false
+              ? "the file stores the mode as a constant, which --infer does not change; save the "
+                "model after model.eval()"
+              : "--infer runs them in eval mode"));
+  });
 }
 
 /// The whole batch does not run: the model's constants may fix another size.
@@ -334,6 +362,9 @@ llvm::Expected<Reference::Inferred> Reference::inferLeaves(const std::vector<c10
     return failf(ExitCode::Usage, "inputs: expected {}, got {}", impl.signature.inputs.size(),
                  inputs.size());
   ThreadSettings settings(impl.threads);
+  if (!std::exchange(impl.saidMode, true))
+    if (llvm::Error error = impl.noteTrainingMode())
+      return std::move(error);
   const bool isWhole = impl.options.microBatches == 1;
   if (isWhole)
     impl.guessBatch(inputs);

@@ -47,8 +47,8 @@ public:
   std::string device() const;
   int64_t peakMemoryBytes() const;
 
-  /// Messages of infer() for the user: how arguments are cut, and which results differ from those
-  /// of the whole batch.
+  /// Messages of infer() for the user: which modules are in training mode, how arguments are cut,
+  /// and which results differ from those of the whole batch.
   const std::vector<std::string> &notes() const;
   const std::vector<std::string> &warnings() const;
 

@@ -40,8 +40,9 @@ struct Reference::Impl {
   Signature signature;
   std::vector<bool> batchDimGiven;
   std::vector<c10::TypePtr> types;
-  bool known = false; // outputs and batch dimensions
-  bool drew = false;  // any random number so far
+  bool known = false;    // outputs and batch dimensions
+  bool drew = false;     // any random number so far
+  bool saidMode = false; // noteTrainingMode() was called
   std::vector<std::string> notes, warnings;
   uint64_t calls = 0;
   std::shared_ptr<ReferenceTraining> training; // null: inference
@@ -57,6 +58,7 @@ struct Reference::Impl {
                                   uint64_t microBatch, int64_t *busyNs);
   llvm::Expected<std::vector<c10::IValue>> runFresh(std::vector<std::vector<c10::IValue>> inOrder);
   void guessBatch(const std::vector<c10::IValue> &inputs);
+  llvm::Error noteTrainingMode();
   llvm::Error learn(const std::vector<c10::IValue> &inputs);
   llvm::Error explained(llvm::Error error, const std::vector<c10::IValue> &inputs);
   llvm::Expected<std::vector<std::vector<c10::IValue>>>

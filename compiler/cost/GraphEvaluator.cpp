@@ -43,6 +43,15 @@ GraphEvaluator::GraphEvaluator(Model &model, bool countsFlops, DecidedTypes *dec
     : model_(model), top_(topLevelOf(model)), decided_(decided), countsFlops_(countsFlops) {
   for (size_t i = 0; i < top_.operators.size(); ++i)
     forEachOuterUse(top_.operators[i], [&](Value *value) { lastUse_[value] = i; });
+  for (Value *output : model.graph->outputs())
+    lastUse_.erase(output); // kept for leaves()
+}
+
+std::vector<c10::IValue> GraphEvaluator::leaves() {
+  std::vector<c10::IValue> leaves;
+  for (Value *output : model_.graph->outputs().slice(0, model_.signature.leaves.size()))
+    leaves.push_back(valueOf(output));
+  return leaves;
 }
 
 llvm::Error GraphEvaluator::run(std::vector<c10::IValue> inputs, Observe observe, bool backward) {
@@ -97,7 +106,7 @@ llvm::Error GraphEvaluator::runOne(size_t index) {
     values_[node->output(i)] = std::move(stack[i]);
   }
   for (Value *value : used)
-    if (lastUse_[value] == index)
+    if (auto last = lastUse_.find(value); last != lastUse_.end() && last->second == index)
       values_.erase(value);
   return llvm::Error::success();
 }
@@ -147,7 +156,7 @@ void GraphEvaluator::runNode(Node *node, PreparedNode &prepared, torch::jit::Sta
     checkLstmState(valueOf(node->input(0)).toTensor(), valueOf(node->input(1)).toTensorVector(),
                    valueOf(node->inputs().back()).toBool());
   if (!decided_ || node->kind() != c10::prim::If || !decided_->holds(node->input(0))) {
-    runner_.run(node, prepared, stack, [&](Value *value) { return valueOf(value); });
+    runOrRecall(node, prepared, stack);
     if (decided_)
       decided_->visit(node);
     return;
@@ -162,6 +171,23 @@ void GraphEvaluator::runNode(Node *node, PreparedNode &prepared, torch::jit::Sta
   for (Node *inner : taken->nodes())
     for (Value *output : inner->outputs())
       values_.erase(output);
+}
+
+void GraphEvaluator::runOrRecall(Node *node, PreparedNode &prepared, torch::jit::Stack &stack) {
+  auto run = [&] {
+    runner_.run(node, prepared, stack, [&](Value *value) { return valueOf(value); });
+  };
+  if (!memo_ || prepared.writes || prepared.writesState || !OperatorMemo::suits(node))
+    return run();
+  std::vector<c10::IValue> inputs;
+  for (Value *input : node->inputs())
+    inputs.push_back(valueOf(input));
+  if (std::optional<torch::jit::Stack> known = memo_->recall(node, inputs)) {
+    stack = std::move(*known);
+    return;
+  }
+  run();
+  memo_->keep(node, std::move(inputs), stack, runner_.ns());
 }
 
 void GraphEvaluator::runInner(Node *node) {

@@ -4,6 +4,7 @@
 #include "compiler/cost/Backward.h"
 #include "compiler/cost/FlopCounter.h"
 #include "compiler/cost/NodeRunner.h"
+#include "compiler/cost/OperatorMemo.h"
 #include "ir/Model.h"
 #include "passes/analysis/TopLevel.h"
 
@@ -34,12 +35,17 @@ public:
   /// the branches that they decide.
   explicit GraphEvaluator(Model &model, bool countsFlops = true, DecidedTypes *decided = nullptr);
 
+  /// Expensive operators that `memo` knows do not run. Not for models that write attributes.
+  void use(OperatorMemo *memo) { memo_ = memo; }
+
   /// Calls `observe` after each top-level operator. Values are dropped after their last use;
   /// attributes that the model writes are copied first. One intra-op thread, no gradients. With
   /// `backward` each operator runs once more with gradients and backward, and its arithmetic is
   /// counted. `inputs` has one value per argument of the method. The first run prepares the nodes.
   /// Errors: Usage with LibTorch's message, naming the operator that failed.
   llvm::Error run(std::vector<c10::IValue> inputs, Observe observe, bool backward = false);
+  /// The output leaves, after run().
+  std::vector<c10::IValue> leaves();
 
 private:
   llvm::Error runOne(size_t index);
@@ -48,6 +54,7 @@ private:
   PreparedNode &preparedFor(torch::jit::Node *node);
   std::vector<torch::jit::Value *> usedBy(torch::jit::Node *node) const;
   void runNode(torch::jit::Node *node, PreparedNode &prepared, torch::jit::Stack &stack);
+  void runOrRecall(torch::jit::Node *node, PreparedNode &prepared, torch::jit::Stack &stack);
   void runInner(torch::jit::Node *node);
   c10::IValue valueOf(torch::jit::Value *value);
   OperatorBackward differentiate(torch::jit::Node *node, PreparedNode &prepared);
@@ -58,6 +65,7 @@ private:
   TopLevel top_;
   Observe observe_ = nullptr;
   DecidedTypes *decided_;
+  OperatorMemo *memo_ = nullptr;
   bool countsFlops_;
   bool backward_ = false;
   NodeRunner runner_;

@@ -48,6 +48,10 @@ GraphTimer::operators(std::vector<c10::IValue> inputs,
   return times;
 }
 
+llvm::Error GraphTimer::prepare() {
+  return guardTorchVoid(ExitCode::Usage, "preparing the model", [&] { impl_->prepared(); });
+}
+
 llvm::Expected<int64_t> GraphTimer::whole(std::vector<c10::IValue> inputs) {
   InferenceSettings settings(/*intraOpThreads=*/1);
   torch::jit::Stack stack = std::move(inputs);

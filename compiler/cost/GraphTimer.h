@@ -15,6 +15,8 @@ public:
   explicit GraphTimer(Model &model);
   ~GraphTimer();
 
+  /// The preparations for whole(). Errors: those of GraphEvaluator.
+  llvm::Error prepare();
   /// Nanoseconds of each top-level operator. `observe` (may be empty) is called after each.
   /// `backward`: each operator runs once more with gradients, and backward. Errors: those of
   /// GraphEvaluator.

@@ -74,6 +74,10 @@ void ModuleBuilder::registerAs(const std::string &path, AttributeKind kind,
     return;
   if (kind == AttributeKind::Parameter)
     holder.register_parameter(leaf, value.toTensor(), /*is_buffer=*/false);
+  else if (value.isTensor() && kind == AttributeKind::Buffer &&
+           type->kind() == c10::TypeKind::OptionalType)
+    holder.register_attribute(leaf, type, value, /*is_param=*/false,
+                              /*is_buffer=*/true); // may become None
   else if (value.isTensor() && kind == AttributeKind::Buffer)
     holder.register_buffer(leaf, value.toTensor());
   else

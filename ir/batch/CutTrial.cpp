@@ -138,23 +138,41 @@ public:
       : trial_(trial), dims_(trial.candidate.dims), runAll_(runAll),
         example_(trial.example.calls.front()) {}
 
-  /// Runs the whole batch first: if it does not run, nothing else is tried.
+  /// Makes repeated samples differ, if the model accepts that.
   void tryAll() {
-    trial_.refusal = refusalOfWhole();
-    if (!trial_.runs())
+    trySizes();
+    if (trial_.runs() || exampleError_)
       return;
-    const Values calm = resized(example_, dims_, kVariedSamples);
-    std::vector<Asked> asked = {
-        {&trial_.varied, variedCalls(calm, {0.5, -0.5})},
-        {&trial_.parts, twoParts(trial_.whole.calls.front(), kPartSamples[0], kPartSamples[1])},
-        {&trial_.poked, {poke(calm, dims_, kPokedSample)}}};
-    if (trial_.candidate.batch != kSmallSamples)
-      asked.push_back({&trial_.small, {resized(example_, dims_, kSmallSamples)}});
-    const std::vector<std::string> refusals = run(asked);
-    trial_.partsRefusal = refusals[1];
-    trial_.refusal = refusals.size() > 3 ? refusals[3] : "";
-    if (!refusals[0].empty() && trial_.runs())
-      trial_.refusal = refusalOfVaried(calm, {{0.5}, {-0.5}, {}});
+    Experiment doubled;
+    trial_.runsDoubled =
+        refusalOf(doubled, {resized(example_, dims_, 2 * trial_.candidate.batch)}).empty();
+  }
+
+  void trySizes() {
+    const Values plain = resized(example_, dims_, kWholeSamples);
+    const int64_t samples = trial_.candidate.batch;
+    for (Spread how : {Spread::Counts, Spread::Order}) {
+      if (samples >= kWholeSamples)
+        break;
+      bool distinct = false;
+      const Values changed = spread(plain, dims_, samples, how, distinct);
+      trial_.distinct = samples > 1 || distinct;
+      if (tryWhole(changed))
+        return;
+    }
+    trial_.distinct = samples > 1;
+    tryWhole(plain);
+  }
+
+  /// Runs the example, unless its result is known. Errors: the model's.
+  llvm::Error runExample() {
+    if (trial_.example.results.empty() && !exampleError_) {
+      std::vector<Asked> asked = {{&trial_.example, {example_}}};
+      run(asked, 0);
+    }
+    return exampleError_
+               ? makeError(exampleError_->code, exampleError_->message, exampleError_->help)
+               : llvm::Error::success();
   }
 
   void vary() {
@@ -162,17 +180,20 @@ public:
     refusalOfVaried(example_, {{0.5, -0.5}, {0.5}, {-0.5}, {}});
   }
 
-  std::vector<Halves> halves() const {
+  HalvesTrial halves() {
     constexpr int64_t kHalves[] = {3, 2};
-    std::vector<Halves> found(std::size(kHalves));
+    HalvesTrial found;
+    found.ran.resize(std::size(kHalves));
     std::vector<Asked> asked;
-    for (size_t k = 0; k < found.size(); ++k) {
+    for (size_t k = 0; k < found.ran.size(); ++k) {
       const Values whole = resized(example_, dims_, 2 * kHalves[k]);
-      asked.push_back({&found[k].whole, {whole}});
-      asked.push_back({&found[k].parts, twoParts(whole, kHalves[k], kHalves[k])});
+      asked.push_back({&found.ran[k].whole, {whole}});
+      asked.push_back({&found.ran[k].parts, twoParts(whole, kHalves[k], kHalves[k])});
     }
-    run(asked);
-    llvm::erase_if(found, [](const Halves &one) {
+    for (const std::string &refusal : run(asked, 0))
+      if (found.refusal.empty())
+        found.refusal = refusal;
+    llvm::erase_if(found.ran, [](const Halves &one) {
       return one.whole.results.empty() || one.parts.results.empty();
     });
     return found;
@@ -185,8 +206,9 @@ private:
     std::vector<Values> calls;
   };
 
-  /// Why each experiment does not run; empty: it does.
-  std::vector<std::string> run(std::vector<Asked> &asked) const {
+  /// Why each experiment does not run; empty: it does. The first `deciding` decide about the
+  /// others, see ModelRuns.
+  std::vector<std::string> run(std::vector<Asked> &asked, size_t deciding) {
     std::vector<std::vector<Values>> copies;
     for (Asked &one : asked) {
       copies.emplace_back();
@@ -196,35 +218,56 @@ private:
       }
     }
     std::vector<std::string> refusals;
-    std::vector<llvm::Expected<std::vector<c10::IValue>>> results = runAll_(std::move(copies));
+    std::vector<llvm::Expected<std::vector<c10::IValue>>> results =
+        runAll_(std::move(copies), deciding);
     for (size_t k = 0; k < asked.size(); ++k) {
-      refusals.push_back(results[k] ? "" : firstLineOf(results[k].takeError()));
-      if (refusals.back().empty())
+      refusals.emplace_back();
+      if (results[k]) {
         *asked[k].into = {std::move(asked[k].calls), std::move(*results[k])};
+        continue;
+      }
+      const ErrorText error = describe(results[k].takeError());
+      refusals.back() = llvm::StringRef(error.message).split('\n').first.str();
+      if (asked[k].into == &trial_.example)
+        exampleError_ = error;
     }
     return refusals;
   }
 
-  std::string refusalOf(Experiment &experiment, std::vector<Values> calls) const {
-    std::vector<Asked> asked = {{&experiment, std::move(calls)}};
-    return run(asked).front();
+  /// Runs all experiments with this whole batch. False if the model refuses it.
+  bool tryWhole(const Values &given) {
+    const Values whole = ownCopies(given), calm = resized(example_, dims_, kVariedSamples);
+    std::vector<Asked> asked;
+    if (trial_.example.results.empty())
+      asked.push_back({&trial_.example, {example_}});
+    asked.push_back({&trial_.whole, {whole}});
+    const size_t deciding = asked.size();
+    asked.push_back({&trial_.varied, variedCalls(calm, {0.5, -0.5})});
+    asked.push_back({&trial_.parts, twoParts(whole, kPartSamples[0], kPartSamples[1])});
+    asked.push_back({&trial_.poked, {poke(calm, dims_, kPokedSample)}});
+    if (trial_.candidate.batch != kSmallSamples)
+      asked.push_back({&trial_.small, {resized(example_, dims_, kSmallSamples)}});
+    const std::vector<std::string> refusals = run(asked, deciding);
+    if (exampleError_)
+      return true; // no other batch is tried
+    trial_.refusal = refusals[deciding - 1];
+    if (!trial_.runs()) {
+      for (Experiment *one : {&trial_.varied, &trial_.parts, &trial_.poked, &trial_.small})
+        *one = {};
+      return false;
+    }
+    trial_.partsRefusal = refusals[deciding + 1];
+    // If only the poked sample is refused, the comparison of parts with the whole still shows
+    // samples that affect each other.
+    trial_.refusal = refusals.size() > deciding + 3 ? refusals[deciding + 3] : "";
+    if (!refusals[deciding].empty() && trial_.runs())
+      trial_.refusal = refusalOfVaried(calm, {{0.5}, {-0.5}, {}});
+    return true;
   }
 
-  /// Makes repeated samples differ, if the model accepts that.
-  std::string refusalOfWhole() {
-    const Values plain = resized(example_, dims_, kWholeSamples);
-    const int64_t samples = trial_.candidate.batch;
-    if (samples >= kWholeSamples)
-      return refusalOf(trial_.whole, {plain});
-    for (Spread how : {Spread::Counts, Spread::Order}) {
-      bool distinct = false;
-      const Values changed = spread(plain, dims_, samples, how, distinct);
-      trial_.distinct = samples > 1 || distinct;
-      if (refusalOf(trial_.whole, {changed}).empty())
-        return "";
-    }
-    trial_.distinct = samples > 1;
-    return refusalOf(trial_.whole, {plain});
+  std::string refusalOf(Experiment &experiment, std::vector<Values> calls) {
+    std::vector<Asked> asked = {{&experiment, std::move(calls)}};
+    return run(asked, 0).front();
   }
 
   std::vector<Values> twoParts(const Values &whole, int64_t first, int64_t second) const {
@@ -256,7 +299,8 @@ private:
   CutTrial &trial_;
   const CutDims &dims_;
   ModelRuns runAll_;
-  const Values &example_;
+  const Values example_; // its experiment is replaced when it has run
+  std::optional<ErrorText> exampleError_;
 };
 
 /// An exception of cutting or changing arguments counts as a refusal.
@@ -289,23 +333,31 @@ std::vector<int64_t> CutTrial::samplesOf(const Experiment &experiment) const {
   return std::vector<int64_t>(experiment.calls.size(), variedSamples);
 }
 
-CutTrial tryCut(const CutCandidate &candidate, const Values &example, c10::IValue exampleResult,
-                ModelRuns runAll) {
+llvm::Expected<CutTrial> tryCut(const CutCandidate &candidate, const Values &example,
+                                std::optional<c10::IValue> exampleResult, ModelRuns runAll) {
   CutTrial trial;
   trial.candidate = candidate;
-  trial.example = {{ownCopies(example)}, {std::move(exampleResult)}};
-  if (std::string refusal = guarded([&] { Trial(trial, runAll).tryAll(); }); !refusal.empty())
+  trial.example.calls = {ownCopies(example)};
+  if (exampleResult)
+    trial.example.results = {std::move(*exampleResult)};
+  Trial experiments(trial, runAll);
+  if (std::string refusal = guarded([&] { experiments.tryAll(); }); !refusal.empty())
     trial.refusal = std::move(refusal);
+  if (llvm::Error error = experiments.runExample())
+    return std::move(error);
   return trial;
 }
 
 void varyExample(CutTrial &trial, ModelRuns runAll) {
+  // A refusal is dropped: the report says of every result that only the example was tried.
   guarded([&] { Trial(trial, runAll).vary(); });
 }
 
-std::vector<Halves> tryHalves(CutTrial &trial, ModelRuns runAll) {
-  std::vector<Halves> found;
-  guarded([&] { found = Trial(trial, runAll).halves(); });
+HalvesTrial tryHalves(CutTrial &trial, ModelRuns runAll) {
+  HalvesTrial found;
+  if (std::string refusal = guarded([&] { found = Trial(trial, runAll).halves(); });
+      !refusal.empty())
+    found.refusal = std::move(refusal);
   return found;
 }
 

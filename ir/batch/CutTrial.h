@@ -38,6 +38,8 @@ inline constexpr int64_t kPokedSample = 1; // of kVariedSamples: there are resul
 struct CutTrial {
   CutCandidate candidate;
   std::string refusal;      // why the model refuses another size; empty: it does not
+  bool runsDoubled = false; // with `refusal`: a batch twice as large as the example runs, as of a
+                            // model that needs an even number of samples
   std::string partsRefusal; // why parts do not run alone; empty: they do
   bool distinct = true;     // the samples of `whole` differ
   int64_t variedSamples = kVariedSamples;
@@ -51,18 +53,23 @@ struct CutTrial {
 };
 
 /// `example` has the arguments of one micro-batch of candidate.batch samples, `exampleResult` the
-/// model's result for them. Tries no batch of one sample: its sizes show too little, and some
-/// models refuse it.
-CutTrial tryCut(const CutCandidate &candidate, const Values &example, c10::IValue exampleResult,
-                ModelRuns runAll);
+/// model's result for them, if it is known. All experiments run at once, because each of them may
+/// take seconds on one thread; if the model refuses the whole batch, the others do not count. Tries
+/// no batch of one sample: its sizes show too little, and some models refuse it. Errors: the
+/// model's, if the example fails.
+llvm::Expected<CutTrial> tryCut(const CutCandidate &candidate, const Values &example,
+                                std::optional<c10::IValue> exampleResult, ModelRuns runAll);
 
 /// Two more whole batches, of 6 and of 4 samples, each with its two halves. A number that adds up
 /// over 5 = 3 + 2 by coincidence, such as x.size(0) // 2, does not add up over both.
 struct Halves {
   Experiment whole, parts;
 };
-/// Returns the pairs that run.
-std::vector<Halves> tryHalves(CutTrial &trial, ModelRuns runAll);
+struct HalvesTrial {
+  std::vector<Halves> ran;
+  std::string refusal; // why one of the two did not run; empty: both did
+};
+HalvesTrial tryHalves(CutTrial &trial, ModelRuns runAll);
 
 /// Runs `varied` at the size of the example, for a model that runs at one size only.
 void varyExample(CutTrial &trial, ModelRuns runAll);

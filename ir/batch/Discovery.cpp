@@ -140,33 +140,25 @@ private:
         candidate.batch = std::max<int64_t>(2, candidate.batch);
       example = firstSamples(inputs_, candidate.dims, candidate.batch);
     }
-    llvm::Expected<c10::IValue> result = runExample(example);
-    if (!result) {
-      keepError(result.takeError(), example, candidate);
+    // One run of the inputs themselves is enough for all ways.
+    const bool isWhole = options_.microBatches == 1;
+    llvm::Expected<CutTrial> trial =
+        tryCut(candidate, example, isWhole ? whole_ : std::nullopt, runAll_);
+    if (!trial) {
+      keepError(trial.takeError(), example, candidate);
       return std::nullopt;
     }
+    if (isWhole)
+      whole_ = trial->example.results.front();
     Way way;
-    way.trial = tryCut(candidate, example, *result, runAll_);
+    way.trial = std::move(*trial);
     if (llvm::Error error = judge(way))
       return std::move(error);
     return way;
   }
 
-  /// One run for all ways whose example is the inputs themselves.
-  llvm::Expected<c10::IValue> runExample(const Values &example) {
-    const bool isWhole = options_.microBatches == 1;
-    if (isWhole && whole_)
-      return *whole_;
-    llvm::Expected<std::vector<c10::IValue>> results = run_({ownCopies(example)});
-    if (!results)
-      return results.takeError();
-    if (isWhole)
-      whole_ = results->front();
-    return results->front();
-  }
-
   void keepError(llvm::Error error, const Values &example, const CutCandidate &candidate) {
-    if (firstError_) {
+    if (firstError_) { // the first candidate is the likeliest: its error is the one to explain
       llvm::consumeError(std::move(error));
       return;
     }
@@ -200,11 +192,14 @@ private:
             if (trial.runs() && isDoubtfulSum(evidence, signature.leaves[l].merge))
               doubtful.push_back(l);
           }
-          if (llvm::Error error = checkSums(signature, trial, doubtful))
-            return error;
+          std::string unconfirmed = TRY(checkSums(signature, trial, doubtful));
           if (llvm::Error error = giveMerges(signature, options_.merges))
             return error;
           way.checks = checkResults(signature, leaves, notTried(trial));
+          for (size_t l : doubtful)
+            if (!unconfirmed.empty() && way.checks[l].equal == ResultCheck::Equal::Yes &&
+                signature.leaves[l].merge.kind == Kind::Sum)
+              way.checks[l] = {ResultCheck::Equal::NotTried, unconfirmed};
           if (trial.runs())
             way.mixing = crossTalk(signature, leaves, outputPaths(signature));
           way.fit = fitOf(way);
@@ -212,11 +207,14 @@ private:
         });
   }
 
-  /// Sums that do not add up at other sizes are no sums.
-  llvm::Error checkSums(Signature &signature, CutTrial &trial, llvm::ArrayRef<size_t> doubtful) {
+  /// Sums that do not add up at other sizes are no sums. Returns why the others may be none either;
+  /// empty: they were tried at all sizes.
+  llvm::Expected<std::string> checkSums(Signature &signature, CutTrial &trial,
+                                        llvm::ArrayRef<size_t> doubtful) {
     if (doubtful.empty())
-      return llvm::Error::success();
-    for (const Halves &halves : tryHalves(trial, runAll_)) {
+      return std::string();
+    const HalvesTrial tried = tryHalves(trial, runAll_);
+    for (const Halves &halves : tried.ran) {
       TrialLeaves leaves;
       for (auto [experiment, into] :
            {std::pair(&halves.whole, &leaves.whole), std::pair(&halves.parts, &leaves.parts)}) {
@@ -227,7 +225,10 @@ private:
         if (checks[leaf].equal == ResultCheck::Equal::No)
           signature.leaves[leaf].merge = {};
     }
-    return llvm::Error::success();
+    return tried.refusal.empty()
+               ? std::string()
+               : "it adds up over 5 = 3 + 2 samples, but batches of 6 and 4 do not run: " +
+                     tried.refusal;
   }
 
   std::string notTried(const CutTrial &trial) const {
@@ -280,15 +281,15 @@ private:
   llvm::Error runUncut() {
     if (firstError_)
       return explainFailure();
-    llvm::Expected<c10::IValue> result = runExample(inputs_);
-    if (!result)
-      return withArguments(result.takeError(), untried_, inputs_);
+    llvm::Expected<std::vector<c10::IValue>> results = run_({ownCopies(inputs_)});
+    if (!results)
+      return withArguments(results.takeError(), untried_, inputs_);
     Way way;
     way.trial.candidate = {CutDims(inputs_.size()), 0, 0, true};
     for (size_t i = 0; i < inputs_.size(); ++i)
       if (options_.batchDimGiven[i])
         way.trial.candidate.dims[i] = untried_.inputs[i].batchDim;
-    way.trial.example = {{ownCopies(inputs_)}, {*result}};
+    way.trial.example = {{ownCopies(inputs_)}, {results->front()}};
     way.trial.refusal = "no argument has a dimension to cut";
     if (llvm::Error error = judge(way))
       return error;
@@ -303,7 +304,7 @@ private:
     const bool cut = options_.microBatches > 1;
     if (cut && !named_) {
       const std::string why = reasonOfWhole();
-      if (!why.empty()) {
+      if (!why.empty()) { // says more than the model's own message
         llvm::consumeError(std::move(error));
         return notCutError(why, options_.microBatches);
       }
@@ -323,7 +324,7 @@ private:
   /// The whole batch may run although its parts do not.
   std::string reasonOfWhole() {
     if (llvm::Error error = run_({ownCopies(inputs_)}).takeError()) {
-      llvm::consumeError(std::move(error));
+      llvm::consumeError(std::move(error)); // then the error of the part is reported
       return "";
     }
     return reasonOf(failedCandidate_.dims, inputs_);

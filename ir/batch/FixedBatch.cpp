@@ -51,7 +51,7 @@ std::vector<int64_t> numbersIn(llvm::StringRef text) {
 
 bool runs(std::vector<c10::IValue> inputs, ModelRunner run) {
   llvm::Error error = run({std::move(inputs)}).takeError();
-  const bool does = !error;
+  const bool does = !error; // a refusal is one of the two answers
   llvm::consumeError(std::move(error));
   return does;
 }
@@ -77,7 +77,7 @@ bool runsWith(int64_t samples, int64_t batch, const Signature &signature,
       }
       part = ownCopies(part);
     });
-    all = !error && runs(std::move(part), run);
+    all = !error && runs(std::move(part), run); // what cannot be resized does not run
     llvm::consumeError(std::move(error));
   }
   return all;
@@ -101,7 +101,7 @@ llvm::Error explainFixedBatch(llvm::Error error, Signature signature,
   if (text.code != ExitCode::Usage)
     return unchanged();
   llvm::Expected<std::vector<CutCandidate>> ways = cutCandidates(signature, inputs, batchDimGiven);
-  if (!ways || ways->empty()) {
+  if (!ways || ways->empty()) { // the model's own error is the one to report
     llvm::consumeError(ways.takeError());
     return unchanged();
   }

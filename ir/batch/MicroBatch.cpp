@@ -144,7 +144,7 @@ int64_t batchSizeOr(int64_t otherwise, const Signature &signature,
   llvm::Expected<int64_t> size = batchSize(signature, inputs);
   if (size)
     return *size;
-  llvm::consumeError(size.takeError());
+  llvm::consumeError(size.takeError()); // callers that cut the batch have checked it before
   return otherwise;
 }
 

@@ -19,9 +19,10 @@ using ModelRunner =
     llvm::function_ref<llvm::Expected<std::vector<c10::IValue>>(std::vector<Values> calls)>;
 
 /// Runs several such experiments, each on its own copy, in parallel if possible. Returns the
-/// results of each experiment, in order.
+/// results of each experiment, in order. The first `deciding` experiments show whether the others
+/// matter: if one of them fails, others may be left out and then fail with that error.
 using ModelRuns = llvm::function_ref<std::vector<llvm::Expected<std::vector<c10::IValue>>>(
-    std::vector<std::vector<Values>> experiments)>;
+    std::vector<std::vector<Values>> experiments, size_t deciding)>;
 
 /// Runs one experiment with a runner of several. Errors: those of the model.
 llvm::Expected<std::vector<c10::IValue>> runOne(ModelRuns runAll, std::vector<Values> calls);

@@ -45,7 +45,7 @@ bool runsReduced(int64_t size, const std::vector<bool> &reduced, const Signature
   });
   if (!error)
     error = run({std::move(call)}).takeError();
-  const bool runs = !error;
+  const bool runs = !error; // a refusal is one of the two answers
   llvm::consumeError(std::move(error));
   return runs;
 }
@@ -77,7 +77,7 @@ std::string samplesByNumber(Signature signature, llvm::ArrayRef<c10::IValue> inp
     for (const c10::IValue &input : inputs)
       beyond.push_back(mayPointBeyond(input, sizes.front()));
   });
-  if (error || !llvm::is_contained(beyond, true)) {
+  if (error || !llvm::is_contained(beyond, true)) { // numbers that cannot be read name no sample
     llvm::consumeError(std::move(error));
     return "";
   }

@@ -103,7 +103,7 @@ std::string samplesInLists(const Signature &signature, llvm::ArrayRef<c10::IValu
     return "";
   auto after = run({ownCopies(call)});
   auto before = after ? run({ownCopies(inputs)}) : std::vector<c10::IValue>();
-  if (!after || !before) {
+  if (!after || !before) { // the list has a fixed length, so its entries are no samples
     llvm::consumeError(after.takeError());
     llvm::consumeError(before.takeError());
     return "";

@@ -79,53 +79,54 @@ public:
                           : inputs[i]);
   }
 
-  /// All that vary, in the run that shows it.
+  /// All that vary, in the runs that show it: at the sizes that are known, and at the longer sizes
+  /// where the model takes them. Both go on at once, because a long run takes time.
   std::vector<Found> find(llvm::ArrayRef<Group> groups) {
     std::vector<Found> found;
-    std::vector<SizeRun> first;
+    std::vector<std::vector<SizeRun>> first;
     for (const Group &group : groups)
-      if (std::optional<SizeRun> run = findIn(group, found))
-        first.push_back(std::move(*run));
+      if (std::vector<SizeRun> runs = findIn(group, found, groups.size() == 1); !runs.empty())
+        first.push_back(std::move(runs));
     if (found.empty())
       return found;
-    std::optional<SizeRun> all = found.size() > 1 ? at(found, std::nullopt) : std::nullopt;
-    if (!all) { // they do not vary together
+    runs_ = found.size() > 1 ? at(found, /*longer=*/true) : std::move(first.front());
+    if (runs_.empty()) { // they do not vary together
       found.resize(1);
-      all = std::move(first.front());
+      runs_ = std::move(first.front());
     }
-    runs_.push_back(std::move(*all));
+    if (runs_.size() == 1 && groups.size() > 1 && found.size() == 1)
+      addLonger(found);
     return found;
   }
 
-  /// Adds the run at the longer sizes where the model takes them. False where the same inputs, in
-  /// other memory, give other bits. All of it runs at once: a long run takes time.
-  bool confirm(llvm::ArrayRef<Found> found) {
-    std::vector<std::vector<Values>> experiments = {{ownCopies(runs_.front().inputs)}};
-    std::optional<Values> longer;
-    if (llvm::any_of(found, [](const Found &one) { return one.which == 0; }))
-      longer = inputsAt(found, 1);
-    for (int twice = 0; longer && twice < 2; ++twice)
-      experiments.push_back({ownCopies(*longer)});
-    std::vector<llvm::Expected<Values>> results = runAll_(std::move(experiments));
-    std::vector<std::optional<Values>> leaves;
-    for (llvm::Expected<Values> &result : results)
-      leaves.push_back(leavesOf(std::move(result)));
-    if (!isRepeated(runs_.front().leaves, leaves[0]))
-      return false;
-    if (!longer || !leaves[1])
-      return true;
-    runs_.push_back({std::move(*longer), std::move(*leaves[1])});
-    return isRepeated(runs_.back().leaves, leaves[2]);
+  /// Whether a second run in other memory gives the same bits. `again` has the results of another
+  /// run for each of runs(), where there is one.
+  bool isRepeated(llvm::ArrayRef<std::optional<Values>> again) const {
+    std::vector<std::vector<Values>> experiments;
+    std::vector<size_t> open;
+    for (size_t r = 0; r < runs_.size(); ++r) {
+      if (again[r] && haveSameBits(runs_[r].leaves, *again[r]))
+        continue;
+      experiments.push_back({ownCopies(runs_[r].inputs)});
+      open.push_back(r);
+    }
+    std::vector<llvm::Expected<Values>> results = runAll_(std::move(experiments), 0);
+    bool repeated = true;
+    for (size_t k = 0; k < open.size(); ++k) {
+      const std::optional<Values> leaves = leavesOf(std::move(results[k]));
+      repeated = repeated && leaves && haveSameBits(runs_[open[k]].leaves, *leaves);
+    }
+    return repeated;
   }
 
   std::vector<SizeRun> &runs() { return runs_; }
 
 private:
-  static bool isRepeated(const Values &first, const std::optional<Values> &again) {
-    if (!again || again->size() != first.size())
+  static bool haveSameBits(const Values &first, const Values &again) {
+    if (again.size() != first.size())
       return false;
     for (size_t l = 0; l < first.size(); ++l)
-      if (!compare(first[l], (*again)[l], 0.0, 0.0).equal)
+      if (!compare(first[l], again[l], 0.0, 0.0).equal)
         return false;
     return true;
   }
@@ -140,40 +141,59 @@ private:
     return std::nullopt;
   }
 
-  std::optional<SizeRun> findIn(const Group &group, std::vector<Found> &found) {
+  std::vector<SizeRun> findIn(const Group &group, std::vector<Found> &found, bool longer) {
     for (size_t which : {0, 1})
-      if (std::optional<SizeRun> run = tryOne({group, which}, found))
-        return run;
+      if (std::vector<SizeRun> runs = tryOne({group, which}, found, longer); !runs.empty())
+        return runs;
     // One of them may have that size by coincidence, such as the width of a token.
     for (size_t left = 0; left < group.places.size() && group.places.size() > 1; ++left) {
       Group others = group;
       others.places.erase(others.places.begin() + static_cast<ptrdiff_t>(left));
-      if (std::optional<SizeRun> run = tryOne({std::move(others), 0}, found))
-        return run;
+      if (std::vector<SizeRun> runs = tryOne({std::move(others), 0}, found, longer); !runs.empty())
+        return runs;
     }
-    return std::nullopt;
+    return {};
   }
 
-  std::optional<SizeRun> tryOne(const Found &candidate, std::vector<Found> &found) {
+  std::vector<SizeRun> tryOne(const Found &candidate, std::vector<Found> &found, bool longer) {
     if (trials_++ >= kMostTrials)
-      return std::nullopt;
-    std::optional<SizeRun> run = at({candidate}, std::nullopt);
-    if (run)
+      return {};
+    std::vector<SizeRun> runs = at({candidate}, longer);
+    if (!runs.empty())
       found.push_back(candidate);
-    return run;
+    return runs;
   }
 
-  /// The model with these groups at the sizes that are known, or at `which`; nothing where it
-  /// refuses them.
-  std::optional<SizeRun> at(llvm::ArrayRef<Found> found, std::optional<size_t> which) {
-    std::optional<Values> inputs = inputsAt(found, which);
-    if (!inputs)
-      return std::nullopt;
-    std::vector<std::vector<Values>> one = {{ownCopies(*inputs)}};
-    std::optional<Values> leaves = leavesOf(std::move(runAll_(std::move(one)).front()));
-    if (!leaves)
-      return std::nullopt;
-    return SizeRun{std::move(*inputs), std::move(*leaves)};
+  /// The model with these groups at the sizes that are known and, with `longer`, at the longer ones
+  /// if they are others. Nothing where it refuses the former.
+  std::vector<SizeRun> at(llvm::ArrayRef<Found> found, bool longer) const {
+    std::vector<Values> inputs;
+    if (std::optional<Values> known = inputsAt(found, std::nullopt))
+      inputs.push_back(std::move(*known));
+    else
+      return {};
+    if (longer && llvm::any_of(found, [](const Found &one) { return one.which == 0; }))
+      if (std::optional<Values> known = inputsAt(found, 1))
+        inputs.push_back(std::move(*known));
+    std::vector<std::vector<Values>> experiments;
+    for (const Values &one : inputs)
+      experiments.push_back({ownCopies(one)});
+    std::vector<llvm::Expected<Values>> results = runAll_(std::move(experiments), /*deciding=*/1);
+    std::vector<SizeRun> runs;
+    for (size_t k = 0; k < inputs.size(); ++k) {
+      std::optional<Values> leaves = leavesOf(std::move(results[k]));
+      if (leaves && runs.size() == k)
+        runs.push_back({std::move(inputs[k]), std::move(*leaves)});
+    }
+    return runs;
+  }
+
+  void addLonger(llvm::ArrayRef<Found> found) {
+    if (found.front().which != 0)
+      return;
+    Found longer = found.front();
+    longer.which = 1;
+    llvm::append_range(runs_, at({longer}, /*longer=*/false));
   }
 
   /// Returns nullopt if the example cannot be resized in this way.
@@ -186,7 +206,7 @@ private:
                                              otherSizes(one.group.size)[which.value_or(one.which)]);
       resized = ownCopies(resized);
     });
-    const bool fits = !error;
+    const bool fits = !error; // otherwise the size stays as in the example
     llvm::consumeError(std::move(error));
     return fits ? std::optional(std::move(resized)) : std::nullopt;
   }
@@ -200,19 +220,25 @@ private:
 
 } // namespace
 
-std::vector<SizeRun> sizeTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
-                               bool keepsFeatures, ModelRuns runAll,
-                               llvm::function_ref<bool(llvm::ArrayRef<c10::IValue>)> decidesAlike) {
+std::vector<SizeRun>
+sizeTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs, bool keepsFeatures,
+          ModelRuns runAll,
+          llvm::function_ref<NormalFormRun(llvm::ArrayRef<c10::IValue>)> runNormalForm) {
   const std::vector<Group> groups = groupsOf(signature, inputs, keepsFeatures);
   if (groups.empty())
     return {};
   Trial trial(signature, inputs, runAll);
-  const std::vector<Found> found = trial.find(groups);
-  if (found.empty() || !trial.confirm(found))
+  if (trial.find(groups).empty())
     return {};
-  for (const SizeRun &one : trial.runs())
-    if (!decidesAlike(one.inputs))
+  std::vector<std::optional<Values>> again;
+  for (const SizeRun &one : trial.runs()) {
+    NormalFormRun run = runNormalForm(one.inputs);
+    if (!run.decidesAlike)
       return {};
+    again.push_back(std::move(run.leaves));
+  }
+  if (!trial.isRepeated(again))
+    return {};
   const int64_t batch = signature.batchSymbolic ? kSamples : signature.batchSize;
   for (const SizeRun &one : trial.runs())
     widen(signature, one, batch);

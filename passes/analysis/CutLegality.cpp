@@ -258,7 +258,8 @@ void CutLegality::blockState(const Model &model, const TopLevel &top) {
     Value *changed = model.graph->outputs()[leaves + i];
     size_t first = operators_, last = 0;
     auto touch = [&](Node *node) {
-      if (node->kind() == c10::prim::Return || node->kind() == c10::prim::Param ||
+      // The return of a branch is a read by the operator that has the branch.
+      if (node == model.graph->return_node() || node->kind() == c10::prim::Param ||
           node->kind() == c10::prim::Constant)
         return;
       size_t index = indexOf(topLevelNode(node, *model.graph), top);

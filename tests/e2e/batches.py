@@ -158,10 +158,18 @@ class Batches(e2e.Case):
         self.assertEqual(self.results(result)["result"]["equals_whole_batch"], "not tried")
         _, result = self.compile(model, (torch.randn(4, 8),), "--infer")
         self.assertNotIn("training mode", result.err)
+        torch.save((torch.randn(4, 8),), "inputs.pt")
+        for microBatches in (1, 2):
+            result = self.pipec(0, "pipe-run", model, "--inputs", "inputs.pt", "--microbatches", microBatches)
+            self.assertRegex(result.err, r"note: norm, drop are in training mode \(batch_norm, dropout\).*--infer runs them in eval mode")
+            result = self.pipec(0, "pipe-run", model, "--inputs", "inputs.pt", "--microbatches", microBatches, "--infer")
+            self.assertNotIn("training mode", result.err)
         traced = torch.jit.trace(batch_models.Trains(), torch.randn(4, 8), check_trace=False)
         traced.save("traced.pt")
         _, result = self.compile(Path("traced.pt"), (torch.randn(4, 8),), "--infer")
         self.assertIn("save the model after model.eval()", result.err)
+        result = self.pipec(0, "pipe-run", "traced.pt", "--inputs", "inputs.pt", "--infer")
+        self.assertRegex(result.err, r"note: norm, drop are in training mode .*save the model after model.eval\(\)")
 
     def testTimeFirst(self):
         """Steps of a sequence affect each other, samples along the second dimension do not."""

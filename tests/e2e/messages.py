@@ -170,6 +170,14 @@ class FixedBatches(Messages):
             for build in (odd_models.BakedView, odd_models.BakedZeros, odd_models.BakedFlat, odd_models.BakedState):
                 torch.jit.trace(build().eval(), torch.randn(4, 8), check_trace=False).save(f"{build.__name__}.pt")
 
+    def testEvenBatchesAreSaid(self):
+        """A model that halves its batch: the reason why no other size was found, and the size that runs too."""
+        self.pipec(0, "pipe-compile", self.save(odd_models.EvenBatches), "--at", "b", "--inputs", "f32[4,8]", "-o", "even.pipe",
+                   saying=["note: the model accepts only batches of 4 samples: a test run with another number of samples failed (",
+                           "it runs with 8 samples: an example of 8 gives micro-batches of 8"])
+        self.pipec(0, "pipe-run", "even.pipe", "--inputs", "f32[8,8]", "--microbatches", 2)
+        self.pipec(0, "pipe-compile", "EvenBatches.pt", "--at", "b", "--inputs", "f32[6,8]", "-o", "six.pipe", saying="it runs with 12 samples")
+
     def testOtherSizesAreRefused(self):
         saying = ["expected a batch of 4 samples (the model's constants fix it), got 2: ", "x.size(0)", "len(x)", "torch.jit.script"]
         for model in ("BakedView.pt", "BakedZeros.pt", "BakedFlat.pt", "BakedState.pt"):

@@ -9,7 +9,8 @@ import state_models
 
 KEEPING = [state_models.WrittenIsReturned, state_models.WrittenIsAssigned, state_models.AssignedIsReadLater, state_models.ViewIsAssigned,
            state_models.AssignedIsWrittenLater, state_models.CountedInABranch, state_models.AssignedInTwoModules,
-           state_models.AddedAndReadFarBehind, state_models.WrittenInABranchAndReadFarBehind]
+           state_models.AddedAndReadFarBehind, state_models.WrittenInABranchAndReadFarBehind,
+           state_models.SetToNothing, state_models.SetToNothingAtOnce, state_models.SetToNothingLater]
 
 
 class State(e2e.Case):

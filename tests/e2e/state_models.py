@@ -1,6 +1,8 @@
 """Models that keep memory between calls and share it: assigned, written, returned, under a condition."""
+from typing import Optional
+
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 
 class Keeps(nn.Module):
@@ -231,3 +233,63 @@ class OfItsOwn(nn.Module):
     def forward(self, x):
         x = self.a(x)
         return self.b(x - x.mean(1, keepdim=True))
+
+
+class SetToNothing(Keeps):
+    """An attribute that holds a tensor when the model is saved, and is None after some calls."""
+
+    last: Optional[Tensor]
+
+    def __init__(self):
+        super().__init__()
+        self.last = torch.ones(4)
+
+    def forward(self, x):
+        x = self.a(x)
+        last = self.last
+        if last is not None:
+            x = x + last
+        if bool(x.sum() > 0):
+            self.last = None
+        else:
+            self.last = x[0]
+        return self.d(self.c(self.b(x)))
+
+
+class SetToNothingAtOnce(Keeps):
+    """The same, set to None before it is read, so that a branch returns the old value unread."""
+
+    last: Optional[Tensor]
+
+    def __init__(self):
+        super().__init__()
+        self.last = torch.ones(4)
+
+    def forward(self, x):
+        if bool(x[0, 0] > 0):
+            self.last = None
+        x = self.b(self.a(x))
+        last = self.last
+        if last is None:
+            last = torch.zeros(4)
+        self.last = last + 1
+        return self.d(self.c(x + last))
+
+
+class SetToNothingLater(Keeps):
+    """The same after some calls, read in a later stage than the one that counts them."""
+
+    last: Optional[Tensor]
+    calls: int
+
+    def __init__(self):
+        super().__init__()
+        self.last, self.calls = torch.ones(4), 0
+
+    def forward(self, x):
+        self.calls += 1
+        x = self.d(self.c(self.b(self.a(x))))
+        last = self.last
+        if self.calls > 2:
+            self.last = None
+        return x if last is None else x + last

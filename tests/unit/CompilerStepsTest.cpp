@@ -21,6 +21,7 @@
 #include <fmt/format.h>
 
 #include <ATen/ops/ones.h>
+#include <torch/csrc/jit/ir/ir.h>
 
 #include <fstream>
 
@@ -49,7 +50,7 @@ bool contains(const std::string &text, const std::string &part) {
 TEST(InferTypes, TypesAreThoseThatTheInputsDecide) {
   Model flat = take(parseModel(kStepsModel));
   const std::string before = structureText(flat);
-  ASSERT_TRUE(succeeded(inferTypes(flat, {at::ones({2, 8})})));
+  ASSERT_TRUE(succeeded(inferTypes(flat, {at::ones({2, 8})}).takeError()));
   const std::string typed = structureText(flat);
   EXPECT_TRUE(contains(typed, "Float(2, 4, strides=[4, 1]")) << typed;
   EXPECT_TRUE(contains(typed, "Float(1, 2, 4, strides=[8, 4, 1]")) << typed;
@@ -61,7 +62,37 @@ TEST(InferTypes, TypesAreThoseThatTheInputsDecide) {
 
 TEST(InferTypes, NamesTheOperatorThatFails) {
   Model flat = take(parseModel(kStepsModel));
-  EXPECT_TRUE(failedWith(inferTypes(flat, {at::ones({2, 7})}), ExitCode::Usage, "aten::mm"));
+  EXPECT_TRUE(
+      failedWith(inferTypes(flat, {at::ones({2, 7})}).takeError(), ExitCode::Usage, "aten::mm"));
+}
+
+TEST(InferTypes, GivesTheOutputLeaves) {
+  Model flat = take(parseModel(kStepsModel));
+  flat.signature.leaves.resize(1);
+  const std::vector<c10::IValue> leaves = take(inferTypes(flat, {at::ones({2, 8})}));
+  ASSERT_EQ(leaves.size(), 1u);
+  EXPECT_EQ(leaves[0].toTensor().sizes(), (std::vector<int64_t>{2, 4}));
+}
+
+TEST(OperatorMemo, KnowsResultsOfTheSameBitsUntilTheyAreWritten) {
+  Model flat = take(parseModel(kStepsModel));
+  torch::jit::Node *product = nullptr;
+  for (torch::jit::Node *node : flat.graph->nodes())
+    if (node->kind() == c10::aten::mm)
+      product = node;
+  ASSERT_TRUE(product);
+  EXPECT_TRUE(OperatorMemo::suits(product));
+  const at::Tensor x = at::ones({2, 8}), w = at::ones({8, 4}), y = x.mm(w);
+  OperatorMemo memo;
+  memo.keep(product, {x, w}, {y}, /*ns=*/1000);
+  EXPECT_FALSE(memo.recall(product, {x, w})); // a short run
+  memo.keep(product, {x, w}, {y}, /*ns=*/1'000'000'000);
+  ASSERT_TRUE(memo.recall(product, {x.clone(), w}));
+  EXPECT_TRUE(memo.recall(product, {x.clone(), w})->front().toTensor().is_same(y));
+  EXPECT_FALSE(memo.recall(product, {x.mul(2), w}));
+  EXPECT_FALSE(memo.recall(product, {x.t().contiguous().t(), w})); // other strides, other bits
+  y.mul_(2);
+  EXPECT_FALSE(memo.recall(product, {x, w}));
 }
 
 /// Not the fault of the inputs: LibTorch has no operator for what the graph says.
@@ -78,7 +109,7 @@ TEST(InferTypes, SaysWhatLibTorchCannotRun) {
     return (%x)
 }
 )"));
-  ErrorText error = describe(inferTypes(flat, {at::ones({2, 8})}));
+  ErrorText error = describe(inferTypes(flat, {at::ones({2, 8})}).takeError());
   EXPECT_EQ(error.code, ExitCode::Internal);
   EXPECT_TRUE(contains(error.message, "LibTorch cannot run prim::Loop on its own"))
       << error.message;

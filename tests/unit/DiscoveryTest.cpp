@@ -292,6 +292,36 @@ TEST(Discovery, GivenRulesWin) {
             "--merge 0=concat:3: concat is for tensors with dimensions, got a single number");
 }
 
+/// The error of the example is the model's own, whatever the other experiments gave.
+TEST(Discovery, AnExampleThatFailsIsTheError) {
+  Signature signature;
+  signature.inputs = {input("x")};
+  signature.leaves.resize(1);
+  auto run = [&](std::vector<Values> calls) -> llvm::Expected<Values> {
+    if (calls.back()[0].toTensor().size(0) == 4)
+      return makeError(ExitCode::Usage, "no batches of 4");
+    return Values{calls.back()[0]};
+  };
+  const ErrorText text =
+      describe(discover(signature, {at::randn({4, 3})}, {false}, run).takeError());
+  EXPECT_EQ(text.code, ExitCode::Usage);
+  EXPECT_NE(text.message.find("no batches of 4"), std::string::npos) << text.message;
+}
+
+TEST(Discovery, ASumThatTooFewSizesConfirmIsSaid) {
+  const Found found = discoverLeaves({at::randn({2, 3})}, 2, [](const Values &in) -> Values {
+    const at::Tensor x = in[0].toTensor();
+    if (x.size(0) > 5)
+      throw std::runtime_error("at most 5 samples");
+    return {x * 2, x.gt(0).sum()};
+  });
+  EXPECT_EQ(found.rule(1), rule(Kind::Sum));
+  EXPECT_EQ(found.equal(1), Equal::NotTried);
+  EXPECT_NE(found.notes().find("batches of 6 and 4 do not run: at most 5 samples"),
+            std::string::npos)
+      << found.notes();
+}
+
 TEST(Discovery, TheExampleMayBeAMicroBatch) {
   DiscoveryOptions options;
   options.microBatches = 3;

@@ -114,6 +114,22 @@ llvm::Error expectOperators(const CostsText &read) {
   return llvm::Error::success();
 }
 
+/// `all` leaves out forward-only, which is no training schedule.
+std::vector<std::string> askedFor() {
+  llvm::SmallVector<llvm::StringRef, 8> parts;
+  llvm::StringRef(schedules).split(parts, ',');
+  std::vector<std::string> names;
+  for (llvm::StringRef part : parts)
+    if (part == "all") {
+      for (const Generator &generator : generators())
+        if (!generator.inference)
+          names.push_back(generator.name.str());
+    } else {
+      names.push_back(part.str());
+    }
+  return names;
+}
+
 llvm::Expected<TrialRequest> readRequest() {
   CostsText read = TRY(readCosts(costs));
   if (llvm::Error error = expectOperators(read))
@@ -135,16 +151,21 @@ llvm::Expected<TrialRequest> readRequest() {
   size_t count = TRY(countOf(microBatches));
   request.microBatches = static_cast<int64_t>(count);
   // So many actions take minutes, and such a table is too large to read; a program has ten ops per
-  // action.
+  // action. Several schedules share the limit.
   const bool isAuto = schedules == "auto";
   const bool asProgram = isAuto || request.program || request.costs.transfers({0}).any();
-  const double mostCells = isAuto ? 1e6 : asProgram ? 1e7 : 1e8;
+  const size_t several = isAuto ? 1 : askedFor().size(); // of schedules
+  const double mostCells = isAuto        ? 1e6
+                           : asProgram   ? 1e7 / double(std::max<size_t>(1, several))
+                           : several > 1 ? 2e7 / double(several)
+                                         : 1e8;
   const size_t wide = std::max(request.ranks, request.stages);
   const int64_t cut = request.microBatches ? request.microBatches // else two per rank
                                            : 2 * static_cast<int64_t>(request.ranks);
   if (double(wide) * double(cut) > mostCells)
-    return failf(ExitCode::Usage, "--microbatches: expected at most {} for {} stages{}, got {}{}",
-                 size_t(mostCells) / wide, wide, asProgram ? " as a program" : "", cut,
+    return failf(ExitCode::Usage, "--microbatches: expected at most {} for {} stages{}{}, got {}{}",
+                 size_t(mostCells) / wide, wide, asProgram ? " as a program" : "",
+                 several > 1 ? fmt::format(" and {} schedules", several) : "", cut,
                  request.microBatches ? "" : ", two per rank");
   int64_t limit = TRY(limitOf(request.costs));
   request.memoryLimit = limit;
@@ -153,22 +174,6 @@ llvm::Expected<TrialRequest> readRequest() {
     return rule.takeError();
   request.pairs = static_cast<PairRule>(*rule);
   return request;
-}
-
-/// `all` leaves out forward-only, which is no training schedule.
-std::vector<std::string> askedFor() {
-  llvm::SmallVector<llvm::StringRef, 8> parts;
-  llvm::StringRef(schedules).split(parts, ',');
-  std::vector<std::string> names;
-  for (llvm::StringRef part : parts)
-    if (part == "all") {
-      for (const Generator &generator : generators())
-        if (!generator.inference)
-          names.push_back(generator.name.str());
-    } else {
-      names.push_back(part.str());
-    }
-  return names;
 }
 
 llvm::json::Object optionsAsGiven() {
