@@ -86,6 +86,8 @@ llvm::Error CompileRun::compile(ArtifactWriter &writer) {
     return error;
   if (llvm::Error error = planning_.placeStages(plan, report_))
     return error;
+  if (llvm::Error error = addEvaluation(staged.model, plan, writer))
+    return error;
   return writePlan(plan, writer);
 }
 
@@ -112,6 +114,10 @@ llvm::Expected<CompileRun::Staged> CompileRun::stage() {
     return std::move(error);
   if (llvm::Error error = plan(source))
     return std::move(error);
+  return cutSource(std::move(source));
+}
+
+llvm::Expected<CompileRun::Staged> CompileRun::cutSource(Source source) {
   phases_.begin("cutting");
   SourceRecord record = recordSource(source.model);
   decisions_ = std::move(source.context.answers.decisions);
@@ -172,14 +178,15 @@ llvm::Expected<StagedModel> CompileRun::cut(Model model, PassContext &context) {
   markWherePredicatesSay(model);
   AnyModel any = std::move(model);
   CompileOptions asked = options_;
-  asked.stages = planning_.stages();
+  asked.stages = given_ ? given_->places.size() + 1 : planning_.stages();
   if (const std::optional<Tie::Mode> tied = planning_.tied()) {
     llvm::erase_if(asked.tied, [](const auto &entry) { return entry.first.empty(); });
     asked.tied.emplace_back("", *tied);
   }
   const size_t stages = stagesAsked(asked, std::get<Model>(any));
   if (llvm::Error error =
-          frontEnd_.runPasses(stagePipeline(asked, planning_.cuts()), any, context).takeError())
+          frontEnd_.runPasses(stagePipeline(asked, given_.value_or(planning_.cuts())), any, context)
+              .takeError())
     return std::move(error);
   StagedModel staged = std::get<StagedModel>(std::move(any));
   if (staged.stages.size() != stages)
@@ -333,6 +340,8 @@ llvm::Error CompileRun::writePlan(Plan &plan, ArtifactWriter &writer) {
   if (llvm::Error error = emitPlan(plan, *schedule, writer))
     return error;
   Plan readBack = TRY(readBackPlan(writer.directory(), plan));
+  if (llvm::Error error = readBackEvaluation(writer))
+    return error;
   phases_.end("write the plan and read it back");
   report_.plan = std::move(readBack);
   return planning_.forecast(report_, *schedule);

@@ -1,6 +1,7 @@
 // One compile: from the model's file to the files of an artifact.
 #pragma once
 
+#include "compiler/EvaluationCuts.h"
 #include "compiler/FrontEnd.h"
 #include "compiler/InternalOptions.h"
 #include "compiler/Planning.h"
@@ -37,6 +38,7 @@ private:
     SourceRecord source;
   };
   llvm::Expected<Staged> stage();
+  llvm::Expected<Staged> cutSource(Source source);
   llvm::Error plan(Source &source);
   void markWherePredicatesSay(Model &model) const;
   llvm::Expected<std::vector<size_t>> givenCuts(const Source &source);
@@ -44,6 +46,10 @@ private:
   llvm::Error writeStages(Staged &staged, ArtifactWriter &writer);
   llvm::Error prove(Staged &staged, Plan &plan, const ArtifactWriter &writer);
   llvm::Error writePlan(Plan &plan, ArtifactWriter &writer);
+  llvm::Error addEvaluation(const StagedModel &model, const Plan &plan, ArtifactWriter &writer);
+  llvm::Expected<Plan> compileBeside(const StagedModel &training, const Plan &trained,
+                                     ArtifactWriter &writer);
+  llvm::Error readBackEvaluation(const ArtifactWriter &writer) const;
   llvm::Error placeRanks(StagedModel &model) const;
   Plan planOf(const StagedModel &model) const;
   llvm::Error findLoss(const Signature &signature);
@@ -59,8 +65,10 @@ private:
   Phases phases_;
   FrontEnd frontEnd_;
   Planning planning_;
-  TypeDecisions decisions_;        // of the types of the example
-  std::optional<LossLeaves> loss_; // of a training
+  TypeDecisions decisions_;          // of the types of the example
+  std::optional<LossLeaves> loss_;   // of a training
+  std::optional<PlannedCuts> given_; // of an evaluation: where the training is cut
+  std::optional<Plan> evaluation_;   // of a training, once it is written
 };
 
 } // namespace pipec

@@ -81,7 +81,10 @@ struct CompileOptions {
   /// loss.
   std::string loss;
   std::string
-      lossOutput;        // of Mode::Train: path of the result that is the loss; empty: the only one
+      lossOutput; // of Mode::Train: path of the result that is the loss; empty: the only one
+  /// Of Mode::Train: the artifact also has stages of the same model in eval mode, with weights of
+  /// their own on disk, for Pipeline::evaluate.
+  bool evaluation = false;
   bool planOnly = false; // of Mode::Train: a model without a loss can be planned, not saved
   TrainingFlag trainingFlag = TrainingFlag::Saved;
   std::vector<std::string> keepEval;

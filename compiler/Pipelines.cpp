@@ -115,7 +115,8 @@ llvm::Error checkNames(const CompileOptions &options) {
 }
 
 std::string frontPipeline(const CompileOptions &options) {
-  const bool trains = options.mode == Mode::Train;
+  // An evaluation names weights as its training does.
+  const bool trains = options.mode == Mode::Train || options.evaluation;
   return llvm::join(
       std::vector<std::string>{
           "inline",

@@ -400,15 +400,20 @@ llvm::Expected<Pipeline> Pipeline::load(const std::string &directory,
   llvm::Expected<Artifact> artifact = openArtifact(directory);
   if (!artifact)
     return artifact.takeError();
-  if (llvm::Error error = checkMode(directory, artifact->plan, options))
+  return Impl::load(std::move(*artifact), options);
+}
+
+llvm::Expected<Pipeline> Pipeline::Impl::load(Artifact artifact, const PipelineOptions &options) {
+  const std::string directory = artifact.directory;
+  if (llvm::Error error = checkMode(directory, artifact.plan, options))
     return std::move(error);
-  if (llvm::Expected<Program> program = checkSchedule(artifact->scheduleCsv, artifact->plan);
+  if (llvm::Expected<Program> program = checkSchedule(artifact.scheduleCsv, artifact.plan);
       !program)
     return withContext(program.takeError(), directory + ": schedule.csv");
   auto impl = std::make_unique<Impl>();
   impl->core = std::make_shared<PipelineCore>();
   PipelineCore &core = *impl->core;
-  core.artifact = std::move(*artifact);
+  core.artifact = std::move(artifact);
   core.data.seed = options.seed;
   core.inFlight = options.dynamic;
   if (options.training)

@@ -70,6 +70,9 @@ public:
   const c10::IValue &value(const PortRef &port) const {
     return core_.executors[port.stage]->module().attribute(port.port);
   }
+  const Device &deviceOf(const PortRef &port) const {
+    return core_.executors[port.stage]->device();
+  }
   bool isWritten(const PortRef &port) const {
     return core_.artifact.plan.stages[port.stage].attributes[port.port].written;
   }
@@ -79,7 +82,8 @@ public:
       return a.defined() == b.defined();
     if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes() || a.layout() != b.layout())
       return false;
-    return haveSameBits(a.detach(), b.detach()) || tensorDigest(a) == tensorDigest(b);
+    const at::Tensor here = a.detach().cpu(), there = b.detach().cpu(); // of GPUs
+    return haveSameBits(here, there) || tensorDigest(here) == tensorDigest(there);
   }
 
 private:
@@ -159,9 +163,13 @@ lend(const TrainedAttributes &trained, const StageAttribute &attribute, const c1
   return changes ? std::optional(std::move(lent)) : std::nullopt;
 }
 
-c10::IValue valueNow(const TrainedAttributes &trained, const LentAttribute &lent) {
+/// On the current stream of `device`.
+c10::IValue valueNow(const TrainedAttributes &trained, const LentAttribute &lent, Device &device) {
+  auto bring = [&](const PortRef &port) {
+    return device.bring(trained.value(port), trained.deviceOf(port));
+  };
   if (lent.whole)
-    return trained.value(*lent.whole).deepcopy();
+    return bring(*lent.whole).deepcopy();
   if (lent.parts.empty())
     return lent.own.deepcopy();
   size_t next = 0;
@@ -169,7 +177,7 @@ c10::IValue valueNow(const TrainedAttributes &trained, const LentAttribute &lent
     const std::optional<PortRef> &part = lent.parts[next++];
     if (!own.defined() || (!part && !lent.written))
       return own;
-    const at::Tensor tensor = (part ? trained.value(*part).toTensor() : own).detach();
+    const at::Tensor tensor = (part ? bring(*part).toTensor() : own).detach();
     // The bits of some operators depend on the flag.
     return (lent.written ? tensor.clone() : tensor).set_requires_grad(own.requires_grad());
   });
@@ -208,14 +216,55 @@ std::optional<LossLeaves> lossOf(const Plan &training, const Signature &evaluati
   return std::nullopt;
 }
 
+/// The stages in eval mode of the trained artifact itself, or of another one.
+llvm::Expected<Artifact> evaluationArtifact(const Artifact &training, const std::string &path) {
+  llvm::Expected<Artifact> opened =
+      path == training.directory ? llvm::Expected<Artifact>(training) : openArtifact(path);
+  if (!opened || opened->plan.mode == Mode::Infer)
+    return opened;
+  llvm::Expected<std::optional<Artifact>> evaluation = evaluationOf(*opened);
+  if (!evaluation)
+    return evaluation.takeError();
+  if (!*evaluation)
+    return makeError(ExitCode::Usage,
+                     path + ": expected an artifact with stages in eval mode, got one compiled "
+                            "with --train alone",
+                     "compile the model with --train --evaluation");
+  return std::move(**evaluation);
+}
+
+/// Puts stages on the ranks, and so the devices, of the training's stages, if there are as many.
+/// Otherwise all are on the training's first device. Returns the devices.
+std::vector<std::string> placeLike(const PipelineCore &training, Artifact &artifact) {
+  const Plan &trained = training.artifact.plan;
+  Plan &plan = artifact.plan;
+  if (plan.stages.size() != trained.stages.size() || plan.scheduleName != "forward-only")
+    return {training.devices.front()->name()};
+  ScheduleShape shape{plan.stages.size(), plan.microBatches, {}, trained.ranks};
+  for (size_t s = 0; s < plan.stages.size(); ++s) {
+    plan.stages[s].rank = trained.stages[s].rank;
+    shape.rankOfStage.push_back(trained.stages[s].rank);
+  }
+  plan.ranks = trained.ranks;
+  artifact.scheduleCsv = toCsv(forwardOnly(shape));
+  std::vector<std::string> names;
+  for (const auto &device : training.devices)
+    names.push_back(device->name());
+  return names;
+}
+
 } // namespace
 
 llvm::Error Pipeline::Impl::startEvaluation(const PipelineOptions &options) {
   PipelineOptions same;
   same.threads = std::max(options.threads, 1);
-  same.devices = {"cpu"};
   same.seed = options.seed;
-  llvm::Expected<Pipeline> loaded = Pipeline::load(options.training->evaluation, same);
+  llvm::Expected<Artifact> artifact =
+      evaluationArtifact(core->artifact, options.training->evaluation);
+  if (!artifact)
+    return artifact.takeError();
+  same.devices = placeLike(*core, *artifact);
+  llvm::Expected<Pipeline> loaded = load(std::move(*artifact), same);
   if (!loaded)
     return loaded.takeError();
   PipelineEvaluation made{std::move(*loaded), {}, std::nullopt};
@@ -255,8 +304,8 @@ llvm::Expected<Evaluation> Pipeline::evaluate(const std::vector<c10::IValue> &in
   if (!impl_->evaluation)
     return makeError(ExitCode::Usage,
                      "evaluate: expected a training with an artifact for evaluations, got none",
-                     "set TrainingOptions::evaluation (--eval-artifact) to an artifact of the same "
-                     "model compiled with --infer");
+                     "set TrainingOptions::evaluation to the artifact, if it was compiled with "
+                     "--evaluation, or to one of the same model compiled with --infer");
   if (llvm::Error error = impl_->usableAgain())
     return std::move(error);
   const PipelineEvaluation &evaluation = *impl_->evaluation;
@@ -264,11 +313,15 @@ llvm::Expected<Evaluation> Pipeline::evaluate(const std::vector<c10::IValue> &in
   if (llvm::Error error = run.usableAgain())
     return std::move(error);
   const TrainedAttributes trained(*impl_->core);
+  if (llvm::Error error = impl_->finishDevices()) // the last step may still write weights
+    return std::move(error);
   if (llvm::Error error = guardTorchVoid(ExitCode::Other, "lending the weights", [&] {
         c10::AutoGradMode noGrad(false);
-        for (const LentAttribute &lent : evaluation.lent)
-          run.core->executors[lent.stage]->module().setAttribute(lent.port,
-                                                                 valueNow(trained, lent));
+        for (const LentAttribute &lent : evaluation.lent) {
+          StageExecutor &user = *run.core->executors[lent.stage];
+          std::unique_ptr<Device::Scope> stream = user.device().enter(user.stream());
+          user.module().setAttribute(lent.port, valueNow(trained, lent, user.device()));
+        }
       }))
     return std::move(error);
   const Signature &signature = run.core->artifact.plan.signature;
@@ -296,6 +349,8 @@ llvm::Expected<Evaluation> Pipeline::evaluate(const std::vector<c10::IValue> &in
       llvm::Expected<c10::IValue> merged = mergeOutputs(signature, leaves, parts->samples);
       if (!merged)
         return merged.takeError();
+      if (llvm::Error failed = run.giveAway(*merged))
+        return failed;
       result.outputs = ValueTree::of(*merged);
       return llvm::Error::success();
     });

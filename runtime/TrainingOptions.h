@@ -61,8 +61,9 @@ struct TrainingOptions {
   int64_t mostSkipped = 0; // OnNan::Skip: this many steps in a row fail; 0: no limit
   std::string lossOutput; // of a reference: the path of the loss, or of sum and count with a comma,
                           // in the model's result; empty: the only one, or a pair
-  /// Of a pipeline, for evaluate(): the directory of an artifact of the same model that was
-  /// compiled with --infer. Its stages read the weights of the training; memory holds them once.
+  /// Of a pipeline, for evaluate(): the directory of the trained artifact itself, if it was
+  /// compiled with --evaluation, or of another one of the same model that was compiled with
+  /// --infer. Its stages read the weights of the training; memory holds them once.
   std::string evaluation;
 };
 

@@ -292,6 +292,8 @@ llvm::Expected<Runner> pipelineRunner(RunReport &report,
                                       const std::optional<TrainingOptions> &training) {
   PipelineOptions options;
   options.training = training;
+  if (training)
+    options.training->evaluation = TrainCommand::evaluationFor(model);
   options.microBatches = microBatches;
   options.threads = static_cast<int>(threads);
   options.dynamic = dynamic;

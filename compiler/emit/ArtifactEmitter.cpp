@@ -71,10 +71,12 @@ llvm::Error emitStages(const StagedModel &model, const std::shared_ptr<StableByt
                        int64_t pastCacheFrom, ArtifactWriter &writer) {
   const bool pastCache = stable->totalBytes() >= static_cast<size_t>(pastCacheFrom);
   // Before the large files, because syncing a small file may have to wait for those.
-  for (size_t i = 0; i < model.stages.size(); ++i)
-    if (llvm::Error error =
-            writer.write("stage-" + std::to_string(i) + ".ir", textOf(*model.stages[i].graph)))
+  for (const Stage &stage : model.stages) {
+    llvm::StringRef name = stage.plan.file;
+    name.consume_back(".pt");
+    if (llvm::Error error = writer.write(name.str() + ".ir", textOf(*stage.graph)))
       return error;
+  }
   FilesUnderWay files(writer);
   for (size_t i = 0; i < model.stages.size(); ++i) {
     const std::string &name = model.stages[i].plan.file;

@@ -19,17 +19,11 @@ llvm::Error train(const std::string &model, const std::string &batch, const std:
   CompileOptions options;
   options.mode = Mode::Train;
   options.trainingFlag = TrainingFlag::True;
+  options.evaluation = true; // stages in eval mode, for evaluations between steps
   options.stages = 4;
   options.cost = AnalyticCosts();
   options.inputs = batch;
   if (llvm::Expected<CompileReport> report = compiler->compile(options, artifact, /*force=*/true);
-      !report)
-    return report.takeError();
-  // The same model in eval mode, for evaluations between steps.
-  const std::string inEvalMode = artifact + ".eval";
-  options.mode = Mode::Infer;
-  options.trainingFlag = TrainingFlag::False;
-  if (llvm::Expected<CompileReport> report = compiler->compile(options, inEvalMode, /*force=*/true);
       !report)
     return report.takeError();
 
@@ -39,7 +33,7 @@ llvm::Error train(const std::string &model, const std::string &batch, const std:
   running.training.emplace();
   running.training->optimizer = "adamw,lr=0.01";
   running.training->clipNorm = 1;
-  running.training->evaluation = inEvalMode;
+  running.training->evaluation = artifact;
   llvm::Expected<Pipeline> pipeline = Pipeline::load(artifact, running);
   if (!pipeline)
     return pipeline.takeError();

@@ -96,32 +96,42 @@ private:
   }
 
   std::string stages() {
-    const Plan &plan = artifact_->plan;
-    for (size_t s = 0; s < plan.stages.size(); ++s) {
-      llvm::Expected<StageModule> module =
-          StageModule::load(artifact_->stagePath(s), plan.stages[s]);
-      if (!module)
-        fail("bad-stage", plan.stages[s].file, module.takeError());
-    }
+    loadStages(*artifact_);
+    llvm::Expected<std::optional<Artifact>> evaluation = evaluationOf(*artifact_);
+    if (!evaluation)
+      return fail("bad-plan", std::string(kEvaluationPrefix) + "plan.json", evaluation.takeError());
+    evaluation_ = std::move(*evaluation);
+    if (evaluation_)
+      loadStages(*evaluation_);
     return "every stage file loads and matches the plan";
+  }
+
+  void loadStages(const Artifact &artifact) {
+    for (size_t s = 0; s < artifact.plan.stages.size(); ++s) {
+      llvm::Expected<StageModule> module =
+          StageModule::load(artifact.stagePath(s), artifact.plan.stages[s]);
+      if (!module)
+        fail("bad-stage", artifact.plan.stages[s].file, module.takeError());
+    }
   }
 
   std::string proof() {
     if (llvm::Error error = proveStages(directory_, artifact_->plan))
       return fail("not-proved", "", std::move(error));
+    if (evaluation_)
+      if (llvm::Error error = proveStages(directory_, evaluation_->plan))
+        return fail("not-proved", "", withContext(std::move(error), "evaluation"));
     return fmt::format("the stages linked together are the source, {}...; {} discharged",
                        artifact_->plan.sourceDigest.substr(0, 19),
                        counted(artifact_->plan.obligations.size(), "obligation"));
   }
 
   std::string directory_;
-  std::optional<Artifact> artifact_;
+  std::optional<Artifact> artifact_, evaluation_;
   ArtifactCheck report_;
 };
 
-} // namespace
-
-llvm::Error checkParts(const Artifact &artifact, std::vector<std::string> &unchecked) {
+llvm::Error checkStages(const Artifact &artifact, std::vector<std::string> &unchecked) {
   const Plan &plan = artifact.plan;
   if (llvm::Expected<Program> program = checkSchedule(artifact.scheduleCsv, plan); !program)
     return withContext(program.takeError(), artifact.directory + "/schedule.csv");
@@ -135,6 +145,15 @@ llvm::Error checkParts(const Artifact &artifact, std::vector<std::string> &unche
     unchecked.push_back(text.message + "; " + text.help);
   }
   return llvm::Error::success();
+}
+
+} // namespace
+
+llvm::Error checkParts(const Artifact &artifact, std::vector<std::string> &unchecked) {
+  if (llvm::Error error = checkStages(artifact, unchecked))
+    return error;
+  std::optional<Artifact> evaluation = TRY(evaluationOf(artifact));
+  return evaluation ? checkStages(*evaluation, unchecked) : llvm::Error::success();
 }
 
 llvm::Error proveStages(const std::string &directory, const Plan &plan) {

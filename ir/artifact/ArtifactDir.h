@@ -8,6 +8,7 @@
 
 #include <future>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -68,6 +69,14 @@ struct Artifact {
 };
 /// Errors: IO, BadArtifact (first finding), Version.
 llvm::Expected<Artifact> openArtifact(const std::string &directory);
+
+/// Names of the files of the stages that evaluate begin with it: eval-plan.json, eval-0.pt, ...
+constexpr const char *kEvaluationPrefix = "eval-";
+
+/// The stages in eval mode beside those of a training (pipe-compile --evaluation), as an artifact
+/// of inference; nothing: it has none. Their schedule is made for their ranks. `training` must be
+/// what openArtifact or openArtifactPlan returned. Errors: IO, BadArtifact, Version.
+llvm::Expected<std::optional<Artifact>> evaluationOf(const Artifact &training);
 
 /// The same for callers that read only plan and schedule: their two digests are compared, stage
 /// files are not opened.

@@ -130,14 +130,25 @@ public:
   explicit PlanReader(const std::string &path) : path_(path) {}
 
   llvm::Expected<Artifact> run() {
-    FileHandle directory = TRY(openDirectory(path_));
-    directory_ = std::move(directory);
+    directory_ = TRY(openDirectory(path_));
     Artifact artifact;
     artifact.directory = path_;
     llvm::Error error = read(artifact);
     if (error)
       return withContext(std::move(error), path_);
     return artifact;
+  }
+
+  llvm::Expected<std::optional<Artifact>> evaluation(const std::string &id) {
+    directory_ = TRY(openDirectory(path_));
+    Artifact artifact;
+    artifact.directory = path_;
+    llvm::Expected<bool> has = readEvaluation(artifact, id);
+    if (!has)
+      return withContext(has.takeError(), path_);
+    if (!*has)
+      return std::nullopt;
+    return std::optional(std::move(artifact));
   }
 
 private:
@@ -158,22 +169,54 @@ private:
   }
 
   llvm::Error read(Artifact &artifact) {
-    std::string text = TRY(readFile(kManifestName, kMaxManifestBytes));
-    artifact.id = sha256Hex(text);
-    manifest_ = TRY(manifestFromText(text));
-    std::string planText = TRY(readListed("plan.json", kMaxPlanBytes));
-    Plan plan = TRY(planFromJson(planText, artifact.warnings));
-    artifact.plan = std::move(plan);
+    if (llvm::Error error = readManifest(artifact))
+      return error;
+    if (llvm::Error error = readPlan("plan.json", artifact))
+      return error;
     if (!isSameRelease(artifact.plan.torchVersion, torchVersion()))
       artifact.warnings.push_back(fmt::format("{}: compiled with LibTorch {}, this is LibTorch {}: "
                                               "numbers may differ in their last bits",
                                               path_, artifact.plan.torchVersion, torchVersion()));
+    artifact.scheduleCsv = TRY(readListed("schedule.csv", kMaxScheduleBytes));
+    return llvm::Error::success();
+  }
+
+  /// False: there is none.
+  llvm::Expected<bool> readEvaluation(Artifact &artifact, const std::string &id) {
+    if (llvm::Error error = readManifest(artifact))
+      return std::move(error);
+    if (artifact.id != id)
+      return makeError(ExitCode::BadArtifact, "changed while it was read", "run the command again");
+    const std::string name = std::string(kEvaluationPrefix) + "plan.json";
+    if (!manifest_.count(name))
+      return false;
+    if (llvm::Error error = readPlan(name, artifact))
+      return std::move(error);
+    const Plan &plan = artifact.plan;
+    if (plan.mode != Mode::Infer || plan.scheduleName != "forward-only")
+      return failf(ExitCode::BadArtifact, "{}: expected a plan of inference under forward-only",
+                   name);
+    ScheduleShape shape{plan.stages.size(), plan.microBatches, {}, plan.ranks};
+    for (const StagePlan &stage : plan.stages)
+      shape.rankOfStage.push_back(stage.rank);
+    artifact.scheduleCsv = toCsv(forwardOnly(shape));
+    return true;
+  }
+
+  llvm::Error readManifest(Artifact &artifact) {
+    std::string text = TRY(readFile(kManifestName, kMaxManifestBytes));
+    artifact.id = sha256Hex(text);
+    manifest_ = TRY(manifestFromText(text));
+    return llvm::Error::success();
+  }
+
+  llvm::Error readPlan(const std::string &name, Artifact &artifact) {
+    std::string text = TRY(readListed(name, kMaxPlanBytes));
+    artifact.plan = TRY(planFromJson(text, artifact.warnings));
     for (size_t s = 0; s < artifact.plan.stages.size(); ++s)
       if (!manifest_.count(artifact.plan.stages[s].file))
-        return failf(ExitCode::BadArtifact,
-                     "plan.json: stage {} is in {}, which MANIFEST does not list", s,
-                     artifact.plan.stages[s].file);
-    artifact.scheduleCsv = TRY(readListed("schedule.csv", kMaxScheduleBytes));
+        return failf(ExitCode::BadArtifact, "{}: stage {} is in {}, which MANIFEST does not list",
+                     name, s, artifact.plan.stages[s].file);
     return llvm::Error::success();
   }
 
@@ -214,6 +257,10 @@ llvm::Expected<Artifact> openArtifact(const std::string &directory) {
 
 llvm::Expected<Artifact> openArtifactPlan(const std::string &directory) {
   return PlanReader(directory).run();
+}
+
+llvm::Expected<std::optional<Artifact>> evaluationOf(const Artifact &training) {
+  return PlanReader(training.directory).evaluation(training.id);
 }
 
 } // namespace pipec

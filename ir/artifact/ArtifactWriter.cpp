@@ -39,9 +39,10 @@ llvm::Expected<TargetState> stateOf(const std::string &target) {
 /// replace an artifact with a damaged MANIFEST.
 bool isOurs(llvm::StringRef name) {
   if (name == kManifestName || name == "plan.json" || name == "schedule.csv" ||
-      name == "costs.json")
+      name == "costs.json" || name == std::string(kEvaluationPrefix) + "plan.json")
     return true;
-  if (!name.consume_front("stage-") || !(name.consume_back(".pt") || name.consume_back(".ir")))
+  if (!(name.consume_front("stage-") || name.consume_front(kEvaluationPrefix)) ||
+      !(name.consume_back(".pt") || name.consume_back(".ir")))
     return false;
   return !name.empty() && llvm::all_of(name, llvm::isDigit);
 }

@@ -1,6 +1,7 @@
 """evaluation.py: evaluation between the steps of a training: what it computes, that it changes nothing, what it refuses."""
 import json
 import sys
+from pathlib import Path
 from typing import List
 
 import torch
@@ -65,6 +66,14 @@ class Memory(nn.Module):
         return ((self.head(y[:, -1]) - target) ** 2).mean()
 
 
+class ZeroBiases(Memory):
+    def __init__(self):
+        super().__init__()
+        for name, weight in self.lstm.named_parameters():
+            if "bias" in name:
+                nn.init.zeros_(weight)
+
+
 class Body(nn.Module):
     def __init__(self):
         super().__init__()
@@ -95,7 +104,7 @@ def inPython(path, state, x, target, size, parts):
 class Evaluations(e2e.Case):
     def artifacts(self, model, batch, *options, stages=3):
         common = ["--stages", stages, "--inputs", batch, "--cost", "analytic", "--force", *options]
-        self.pipec(0, "pipe-compile", model, "--train", "--schedule", "1f1b", "-o", "train.pipe", *common)
+        self.pipec(0, "pipe-compile", model, "--train", "--evaluation", "--schedule", "1f1b", "-o", "train.pipe", *common)
         self.pipec(0, "pipe-compile", model, "--infer", "-o", "eval.pipe", *common)
 
     def saved(self, make):
@@ -107,9 +116,9 @@ class Evaluations(e2e.Case):
         torch.save((x, target), "eval.pt")
         return x, target
 
-    def evaluated(self, what, *options, steps=4, parts=3):
-        """The evaluations of a training, and the state after it."""
-        artifact = ["--eval-artifact", "eval.pipe"] if what.endswith(".pipe") else []
+    def evaluated(self, what, *options, steps=4, parts=3, other=""):
+        """The evaluations of a training, and the state after it. other: the artifact for them, if it is another one."""
+        artifact = ["--eval-artifact", other] if other else []
         done = self.pipec(0, "pipe-run", what, "--train", "--inputs", "batch.pt", "--microbatches", parts, "--steps", steps, *SGD, "--eval-data", "eval.pt",
                           *artifact, "--output", "state.pt", "--force", "--json", *options)
         return json.loads(done.out[done.out.index("{\n"):])["eval"], torch.load("state.pt"), done
@@ -122,6 +131,10 @@ class Evaluations(e2e.Case):
                 plain = ["pipe-run", what, "--train", "--inputs", "batch.pt", "--microbatches", 3, "--steps", 4, *SGD, "--output", "plain.pt", "--force"]
                 self.pipec(0, *plain)
                 lines, state, _ = self.evaluated(what, "--eval-every", 2, "--batch", 10)
+                if what == "train.pipe":
+                    others, otherState, _ = self.evaluated(what, "--eval-every", 2, "--batch", 10, other="eval.pipe")
+                    self.sameBits(state, otherState, "evaluations by another artifact")
+                    self.assertEqual([line["loss"] for line in lines], [line["loss"] for line in others])
                 self.sameBits(torch.load("plain.pt"), state, f"{make.__name__}: a training of {what} with evaluations and without")
                 self.assertEqual([(line["step"], line["samples"]) for line in lines], [(2, 23), (4, 23)])
                 if make is Memory:
@@ -141,6 +154,45 @@ class Evaluations(e2e.Case):
             losses = [[line["loss"] for line in self.evaluated(what, "--eval-every", 1, steps=3)[0]] for what in (model, "train.pipe")]
             self.assertEqual(losses[0], losses[1], name)
             self.assertEqual(len(set(losses[0])), 3, f"{name}: weights that change")
+
+    def testEverySchedule(self):
+        """Evaluations have the bits of plain PyTorch in eval mode with the weights of that step, wherever the stages are."""
+        for name in ("resnet", "gpt", "unet"):
+            model, batch = training_models.save(name)
+            for mode in ("replicate", "transmit"):
+                self.artifacts(model, batch, "--tied", mode, stages=4)
+                torch.save(tuple(torch.load(batch)), "eval.pt")
+                torch.save(tuple(torch.load(batch)), "batch.pt")
+                for schedule in ("gpipe", "zb-v"):
+                    lines, state, _ = self.evaluated("train.pipe", "--schedule", schedule, steps=2)
+                    x, target = torch.load(batch)
+                    self.assertEqual(lines[0]["loss"], inPython(model, state, x, target, len(x), 3), f"{name} {mode} {schedule}")
+                if name != "gpt":
+                    break
+
+    def testEqualBiasesOfALstm(self):
+        x, target = self.saved(ZeroBiases)
+        self.artifacts("m.pt", "batch.pt", stages=2)
+        lines, state, _ = self.evaluated("train.pipe")
+        self.assertEqual(lines[0]["loss"], inPython("m.pt", state, x, target, 23, 3))
+        self.refused(USAGE, ["that differ from one another", "give the weights different values"], "pipe-run", "train.pipe", "--train", "--inputs",
+                     "batch.pt", "--eval-data", "eval.pt", "--eval-artifact", "eval.pipe")
+
+    def testTheArtifactIsChecked(self):
+        model, batch = training_models.save("resnet")
+        torch.save(tuple(torch.load(batch)), "eval.pt")
+        torch.save(tuple(torch.load(batch)), "batch.pt")
+        self.artifacts(model, batch)
+        self.pipec(0, "pipe-check", "train.pipe")
+        plan = json.loads(Path("train.pipe/eval-plan.json").read_text())
+        self.assertEqual((plan["mode"], len(plan["stages"])), ("infer", 3))
+        self.assertEqual([stage["rank"] for stage in plan["stages"]],
+                         [stage["rank"] for stage in json.loads(Path("train.pipe/plan.json").read_text())["stages"]])
+        with open("train.pipe/eval-1.pt", "r+b") as file:
+            file.seek(100)
+            file.write(b"damage")
+        self.pipec(5, "pipe-check", "train.pipe", saying="eval-1.pt: changed")
+        self.pipec(5, "pipe-run", "train.pipe", "--train", "--inputs", "batch.pt", "--eval-data", "eval.pt", saying="eval-1.pt: changed")
 
     def testALossInItsOwnFile(self):
         x, _ = self.saved(Body)
@@ -168,7 +220,6 @@ class Evaluations(e2e.Case):
         self.artifacts("m.pt", "batch.pt", stages=2)
         for what in ("m.pt", "train.pipe"):
             self.pipec(USAGE, "pipe-run", what, "--train", "--inputs", "batch.pt", "--eval-data", "eval.pt",
-                       *(["--eval-artifact", "eval.pipe"] if what != "m.pt" else []),
                        saying="error: evaluation after step 1: expected the loss among the results of eval mode, got none")
 
     def testTextLines(self):
@@ -181,14 +232,15 @@ class Evaluations(e2e.Case):
         self.saved(Modes)
         self.artifacts("m.pt", "batch.pt", "--tied", "replicate")
         run = ["--train", "--inputs", "batch.pt"]
-        self.refused(USAGE, ["--eval-data: expected --eval-artifact with it for an artifact, got none", "--infer"], "pipe-run", "train.pipe", *run,
-                     "--eval-data", "eval.pt")
+        self.pipec(0, "pipe-compile", "m.pt", "--train", "--stages", 3, "--inputs", "batch.pt", "--cost", "analytic", "--tied", "replicate", "-o", "alone.pipe")
+        alone = ["alone.pipe: expected an artifact with stages in eval mode, got one compiled with --train alone", "--train --evaluation"]
+        self.refused(USAGE, alone, "pipe-run", "alone.pipe", *run, "--eval-data", "eval.pt")
+        self.refused(USAGE, alone, "pipe-run", "train.pipe", *run, "--eval-data", "eval.pt", "--eval-artifact", "alone.pipe")
+        self.refused(USAGE, "--evaluation: expected --train with it", "pipe-compile", "m.pt", "--evaluation", "--stages", 2, "-o", "no.pipe")
         self.refused(USAGE, "--eval-artifact: expected an artifact to train, got a .pt", "pipe-run", "m.pt", *run, "--eval-data", "eval.pt",
                      "--eval-artifact", "eval.pipe")
         self.refused(USAGE, "--eval-every: expected --eval-data with it, got none", "pipe-run", "m.pt", *run, "--eval-every", 2)
         self.refused(USAGE, "--eval-every: expected at least 1, got 0", "pipe-run", "m.pt", *run, "--eval-data", "eval.pt", "--eval-every", 0)
-        self.refused(USAGE, "expected an artifact compiled for inference, got one compiled for training", "pipe-run", "train.pipe", *run, "--eval-data",
-                     "eval.pt", "--eval-artifact", "train.pipe")
         torch.manual_seed(5)
         torch.jit.script(Modes()).save("other.pt")
         self.pipec(0, "pipe-compile", "other.pt", "--infer", "--stages", 2, "--inputs", "batch.pt", "--cost", "analytic", "-o", "other.pipe")

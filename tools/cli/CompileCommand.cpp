@@ -82,6 +82,11 @@ StringOption
                         "number, or PATH,PATH for a sum and its count (default: the model's "
                         "only result, or the pair of a sum and a whole number)"),
                cl::value_desc("PATH"), cl::cat(category));
+FlagOption evaluation("evaluation",
+                      cl::desc("with --train: the artifact also has stages in eval mode, for "
+                               "pipe-run --eval-data; they have weights of their own on disk, and "
+                               "none in memory"),
+                      cl::cat(category));
 StringListOption
     keepEval("keep-eval",
              cl::desc("modules to compile in eval mode, regardless of the file's flags"),
@@ -241,7 +246,8 @@ bool isTraining() { return train || (given(loss) && !infer); }
 llvm::Error readTraining(CompileOptions &options) {
   for (const cl::Option *option :
        {static_cast<cl::Option *>(&batch), static_cast<cl::Option *>(&recompute),
-        static_cast<cl::Option *>(&lossOutput)})
+        static_cast<cl::Option *>(&lossOutput),
+        static_cast<cl::Option *>(std::addressof(evaluation))})
     if (given(*option) && (infer || !given(loss)) && !train)
       return makeError(ExitCode::Usage,
                        fmt::format("{}: expected --train with it", spelledOption(option->ArgStr)));
@@ -270,6 +276,7 @@ llvm::Error readTraining(CompileOptions &options) {
     return again.takeError();
   options.mode = Mode::Train;
   options.batch = batch;
+  options.evaluation = evaluation;
   options.recompute = *again;
   if (given(recordCase))
     return makeError(ExitCode::Usage,
@@ -447,6 +454,8 @@ llvm::json::Object optionsJson(const std::string &target, const CompileReport &r
     object["cost_budget_ms"] = inMilliseconds(static_cast<double>(costBudget.getValue()));
   if (train)
     object["recompute"] = recompute.getValue();
+  if (evaluation)
+    object["evaluation"] = true;
   if (given(batch))
     object["batch"] = static_cast<int64_t>(batch);
   if (inputs.size() == 1)

@@ -57,10 +57,12 @@ StringOption evalData("eval-data",
 IntegerOption evalEvery("eval-every",
                         cl::desc("with --eval-data: evaluate after every N-th step, too"),
                         cl::value_desc("N"), cl::cat(category));
-StringOption evalArtifact("eval-artifact",
-                          cl::desc("with --eval-data and an artifact: the same model compiled with "
-                                   "--infer; it computes with the weights that are trained"),
-                          cl::value_desc("MODEL.pipe"), cl::cat(category));
+StringOption
+    evalArtifact("eval-artifact",
+                 cl::desc("with --eval-data and an artifact compiled without --evaluation: "
+                          "the same model compiled with --infer; it computes with the "
+                          "weights that are trained"),
+                 cl::value_desc("MODEL.pipe"), cl::cat(category));
 StringOption
     optimizer("optimizer",
               cl::desc("with --train: what updates the weights, with PyTorch's names and defaults "
@@ -434,17 +436,18 @@ llvm::Expected<TrainingOptions> TrainCommand::options() {
   options.onNan = nan->first;
   options.mostSkipped = nan->second;
   options.lossOutput = lossOutput;
-  options.evaluation = evalArtifact;
   return options;
+}
+
+std::string TrainCommand::evaluationFor(const std::string &artifact) {
+  if (!given(evalData))
+    return "";
+  return given(evalArtifact) ? evalArtifact.getValue() : artifact;
 }
 
 std::string TrainCommand::lossFile() { return loss; }
 
 llvm::Error TrainCommand::checkEvaluation(bool isArtifact) {
-  if (isArtifact && given(evalData) && !given(evalArtifact))
-    return makeError(ExitCode::Usage,
-                     "--eval-data: expected --eval-artifact with it for an artifact, got none",
-                     "compile the model with --infer, too, and pass that artifact");
   if (!isArtifact && verifyOption == "run")
     return makeError(ExitCode::Usage,
                      "--verify run: expected an artifact, got a .pt, which has no stages",

@@ -36,6 +36,8 @@ public:
   static llvm::Expected<TrainingOptions> options();
   /// Errors: Usage for options of an evaluation that do not fit what is trained.
   static llvm::Error checkEvaluation(bool isArtifact);
+  /// TrainingOptions::evaluation of a training of `artifact`.
+  static std::string evaluationFor(const std::string &artifact);
   /// Of --loss; empty: not given.
   static std::string lossFile();
   /// Trains, prints each step, writes what was asked for. `output`: empty, or a file for parameters

@@ -1,0 +1,108 @@
+// Stages in eval mode beside those of a training: a second compile of the same file into the same
+// artifact.
+#include "compiler/CompileRun.h"
+#include "ir/plan/PlanNames.h"
+#include "ir/schedule/CheckSchedule.h"
+#include "ir/support/Try.h"
+
+namespace pipec {
+
+namespace {
+
+CompileOptions evaluationOptions(const CompileOptions &training, const Plan &plan) {
+  CompileOptions options;
+  options.evaluation = true;
+  options.split = CutSource::Auto; // where the training's cuts are
+  options.inputs = training.inputs;
+  options.moreInputs = training.moreInputs;
+  options.method = training.method;
+  options.batchDims = training.batchDims;
+  options.merges = training.merges;
+  options.tied = training.tied;
+  options.loss = training.loss;
+  options.trainingFlag = TrainingFlag::False;
+  options.keepEval = training.keepEval;
+  options.verify = training.verify;
+  options.microBatches = plan.microBatches;
+  options.progress = training.progress;
+  return options;
+}
+
+/// A stage runs on the rank of the training's stage that it begins with, if all ranks have one.
+void placeLike(const Plan &training, const std::vector<size_t> &stageOf, Plan &plan) {
+  if (stageOf.size() != training.stages.size())
+    return;
+  for (size_t s = 0; s < plan.stages.size(); ++s)
+    plan.stages[s].rank = training.stages[stageOf[s]].rank;
+  plan.ranks = training.ranks;
+}
+
+} // namespace
+
+/// What it proves and tests is in this report, too; what it only says again is not.
+llvm::Error CompileRun::addEvaluation(const StagedModel &model, const Plan &plan,
+                                      ArtifactWriter &writer) {
+  if (!options_.evaluation)
+    return llvm::Error::success();
+  phases_.begin("compiling the stages that evaluate");
+  const CompileOptions options = evaluationOptions(options_, plan);
+  InternalOptions internal;
+  internal.pastCacheFrom = internal_.pastCacheFrom;
+  CompileRun run(path_, options, internal);
+  llvm::Expected<Plan> evaluation = run.compileBeside(model, plan, writer);
+  if (!evaluation)
+    return withContext(evaluation.takeError(), "--evaluation");
+  auto add = [](std::vector<std::string> &all, const std::vector<std::string> &more) {
+    for (const std::string &sentence : more)
+      if (!llvm::is_contained(all, sentence))
+        all.push_back("evaluation: " + sentence);
+  };
+  add(report_.notes, run.report_.notes);
+  add(report_.warnings, run.report_.warnings);
+  for (const std::string &sentence : run.report_.proved)
+    report_.proved.push_back("evaluation: " + sentence);
+  for (const std::string &sentence : run.report_.tested)
+    report_.tested.push_back("evaluation: " + sentence);
+  evaluation_ = std::move(*evaluation);
+  phases_.end("compile the evaluation");
+  return llvm::Error::success();
+}
+
+llvm::Expected<Plan> CompileRun::compileBeside(const StagedModel &training, const Plan &trained,
+                                               ArtifactWriter &writer) {
+  if (llvm::Error error = planning_.begin(options_))
+    return std::move(error);
+  Source source = TRY(frontEnd_.study());
+  EvaluationCuts like = cutsLike(training, source.model);
+  given_ = std::move(like.cuts);
+  Staged staged = TRY(cutSource(std::move(source)));
+  for (size_t s = 0; s < staged.model.stages.size(); ++s)
+    staged.model.stages[s].plan.file = kEvaluationPrefix + std::to_string(s) + ".pt";
+  if (llvm::Error error = writeStages(staged, writer))
+    return std::move(error);
+  Plan plan = planOf(staged.model);
+  if (llvm::Error error = prove(staged, plan, writer))
+    return std::move(error);
+  placeLike(trained, like.stageOf, plan);
+  plan.requiredFeatures = featuresOf(plan);
+  if (llvm::Error error = writer.write(std::string(kEvaluationPrefix) + "plan.json", toJson(plan)))
+    return std::move(error);
+  return plan;
+}
+
+/// Once MANIFEST is written.
+llvm::Error CompileRun::readBackEvaluation(const ArtifactWriter &writer) const {
+  if (!evaluation_)
+    return llvm::Error::success();
+  Artifact artifact = TRY(openArtifactPlan(writer.directory()));
+  std::optional<Artifact> read = TRY(evaluationOf(artifact));
+  if (!read || !(read->plan == *evaluation_))
+    return makeError(ExitCode::Internal,
+                     "the plan of the evaluation as read back is not the plan that was written");
+  if (llvm::Expected<Program> program = checkSchedule(read->scheduleCsv, read->plan); !program)
+    return makeError(ExitCode::Internal,
+                     "the schedule of the evaluation: " + describe(program.takeError()).message);
+  return llvm::Error::success();
+}
+
+} // namespace pipec
