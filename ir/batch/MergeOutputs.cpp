@@ -406,7 +406,7 @@ llvm::Expected<c10::IValue> mergeOutputs(const Signature &signature,
       warnings->push_back(
           fmt::format("{} has another structure in some micro-batch, so values of it are a list "
                       "with a value per micro-batch; --merge {}=list makes all of it such a list",
-                      resultName(signature, l), outputPath(signature, l)));
+                      resultName(outputPath(signature, l)), outputPath(signature, l)));
     merged.push_back(std::move(*value));
   }
   return buildTree(signature.outputs, merged);

@@ -192,6 +192,6 @@ class KeysByValue(Two):
     def forward(self, x: torch.Tensor) -> Dict[str, torch.Tensor]:
         y = self.b(torch.relu(self.a(x)))
         found = {"y": y}
-        if bool(x[0, 0] > 0):
+        if bool(x[0, 0] > 2):
             found["first"] = y * 2
         return found
