@@ -529,7 +529,8 @@ llvm::Expected<c10::IValue> Pipeline::infer(const std::vector<c10::IValue> &inpu
     std::vector<std::vector<c10::IValue>> leaves = std::move(impl.core->data.leaves);
     c10::AutoGradMode noGrad(false);
     llvm::Expected<c10::IValue> merged =
-        mergeOutputs(impl.core->artifact.plan.signature, leaves, parts->samples);
+        mergeOutputs(impl.core->artifact.plan.signature, leaves, parts->samples,
+                     stats ? &stats->warnings : nullptr);
     if (merged) {
       result = std::move(*merged);
       error = impl.giveAway(*result);

@@ -37,6 +37,9 @@ struct StepStats {
   std::vector<int64_t> stageBusyNs;
   double bubbleMakespan = 0;    // 1 - work / (ranks * makespan)
   double bubbleLongestSpan = 0; // the same with the longest span of a rank
+  /// Of infer(): results that could not be merged as the plan says, because their structure differs
+  /// between micro-batches.
+  std::vector<std::string> warnings = {};
 };
 
 /// What a model in eval mode computes with the weights of a training.

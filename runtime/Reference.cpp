@@ -352,7 +352,8 @@ llvm::Expected<c10::IValue> Reference::inferOnce(const std::vector<c10::IValue> 
   llvm::Expected<Inferred> inferred = inferLeaves(inputs, stats);
   if (!inferred)
     return inferred.takeError();
-  return mergeOutputs(impl_->signature, inferred->leaves, inferred->samples);
+  return mergeOutputs(impl_->signature, inferred->leaves, inferred->samples,
+                      stats ? &stats->warnings : nullptr);
 }
 
 llvm::Expected<Reference::Inferred> Reference::inferLeaves(const std::vector<c10::IValue> &inputs,

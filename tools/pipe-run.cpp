@@ -430,10 +430,13 @@ llvm::Expected<c10::IValue> runAll(const Runner &runner, const std::vector<c10::
   for (int64_t i = 0; i < warmup + repeat; ++i) {
     StepStats stats;
     c10::IValue result = TRY(runner.infer(inputs, stats));
+    const std::vector<std::string> said = first ? std::vector<std::string>() : stats.warnings;
     if (i >= warmup) {
       report.durationsNs.push_back(stats.makespanNs);
       report.steps.push_back(std::move(stats));
     }
+    for (const std::string &warning : said)
+      printWarning(warning);
     if (!first)
       first = std::move(result);
   }

@@ -27,7 +27,10 @@ class Merger {
 public:
   Merger(const MergeRule &rule, llvm::ArrayRef<int64_t> samples) : rule_(rule), samples_(samples) {}
 
-  llvm::Expected<c10::IValue> merge(const Values &parts) const {
+  /// Whether values that should be concatenated became a list. After merge().
+  bool foundUnlike() const { return foundUnlike_; }
+
+  llvm::Expected<c10::IValue> merge(const Values &parts) {
     const c10::IValue &first = parts.front();
     if (rule_.kind == MergeRule::Kind::Join)
       return joined(parts, rule_.dim);
@@ -61,9 +64,11 @@ public:
   }
 
 private:
-  llvm::Expected<c10::IValue> unlike(const Values &parts) const {
-    if (rule_.kind == MergeRule::Kind::Concat)
+  llvm::Expected<c10::IValue> unlike(const Values &parts) {
+    if (rule_.kind == MergeRule::Kind::Concat) {
+      foundUnlike_ = true;
       return listOf(parts);
+    }
     return rule_.kind == MergeRule::Kind::Same ? theSame(parts) : differentTrees();
   }
 
@@ -147,6 +152,7 @@ private:
 
   MergeRule rule_;
   llvm::ArrayRef<int64_t> samples_;
+  bool foundUnlike_ = false;
 };
 
 c10::IValue buildTree(const OutputTree &tree, const Values &leaves) {
@@ -229,7 +235,8 @@ bool fitsConcat(llvm::ArrayRef<c10::IValue> parts, int64_t dim) {
 
 llvm::Expected<c10::IValue> mergeOutputs(const Signature &signature,
                                          llvm::ArrayRef<std::vector<c10::IValue>> leaves,
-                                         llvm::ArrayRef<int64_t> samples) {
+                                         llvm::ArrayRef<int64_t> samples,
+                                         std::vector<std::string> *warnings) {
   PIPEC_ASSERT(!leaves.empty() && leaves.size() == samples.size(), "one entry per micro-batch");
   Values merged;
   for (size_t l = 0; l < signature.leaves.size(); ++l) {
@@ -254,9 +261,15 @@ llvm::Expected<c10::IValue> mergeOutputs(const Signature &signature,
       merged.push_back(listed(parts));
       continue;
     }
-    auto value = Merger(rule, samples).merge(parts);
+    Merger merger(rule, samples);
+    auto value = merger.merge(parts);
     if (!value)
       return withContext(value.takeError(), resultName(signature, l));
+    if (warnings && merger.foundUnlike())
+      warnings->push_back(
+          fmt::format("{} has another structure in some micro-batch, so values of it are a list "
+                      "with a value per micro-batch; --merge {}=list makes all of it such a list",
+                      resultName(outputPath(signature, l)), outputPath(signature, l)));
     merged.push_back(std::move(*value));
   }
   return buildTree(signature.outputs, merged);

@@ -9,11 +9,14 @@ namespace pipec {
 
 /// leaves[k][l]: value of output leaf l of micro-batch k; samples[k]: its samples, the weights of a
 /// mean. Builds the model's result tree (named tuples become tuples). A single micro-batch gives
-/// the model's own result, also for leaves with the rule List. Errors: Other when the
-/// micro-batches' values do not fit together, naming the leaf.
+/// the model's own result, also for leaves with the rule List. Values that should be concatenated
+/// but have another structure in some micro-batch, such as other keys of a dict, become a list with
+/// a value per micro-batch; `warnings`, if given, gets a sentence for each such leaf. Errors: Other
+/// when the micro-batches' values do not fit together, naming the leaf.
 llvm::Expected<c10::IValue> mergeOutputs(const Signature &signature,
                                          llvm::ArrayRef<std::vector<c10::IValue>> leaves,
-                                         llvm::ArrayRef<int64_t> samples);
+                                         llvm::ArrayRef<int64_t> samples,
+                                         std::vector<std::string> *warnings = nullptr);
 
 /// Whether tensors can be concatenated along `dim`: all other sizes agree. True for other values.
 bool fitsConcat(llvm::ArrayRef<c10::IValue> parts, int64_t dim);

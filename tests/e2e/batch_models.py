@@ -184,3 +184,14 @@ class TupleDecoder(Decoder):
     def forward(self, ids: torch.Tensor, mask: torch.Tensor, past: Tuple[torch.Tensor, torch.Tensor]):
         logits, keys, values = self.attend(ids, mask, past[0], past[1])
         return {"logits": logits, "past": (keys, values)}
+
+
+class KeysByValue(Two):
+    """A dict that has one key more for some batches."""
+
+    def forward(self, x: torch.Tensor) -> Dict[str, torch.Tensor]:
+        y = self.b(torch.relu(self.a(x)))
+        found = {"y": y}
+        if bool(x[0, 0] > 2):
+            found["first"] = y * 2
+        return found

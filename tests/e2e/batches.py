@@ -151,6 +151,17 @@ class Batches(e2e.Case):
         self.assertEqual({row["equals_whole_batch"] for row in self.results(result).values()}, {"no"})
         self.runBoth(model, artifact, (torch.randn(4, 8),), 2)
 
+    def testAnotherStructureInSomeMicroBatchIsSaid(self):
+        model, rows = self.save("KeysByValue"), torch.rand(4, 8)
+        artifact, result = self.compile(model, (rows,))
+        self.assertEqual({row["equals_whole_batch"] for row in self.results(result).values()}, {"yes"})
+        torch.save((torch.cat([rows + 3, rows]),), "mixed.pt")
+        result = self.pipec(0, "pipe-run", artifact, "--inputs", "mixed.pt", "--microbatches", 2, "--repeat", 2)
+        self.assertEqual(result.err.count("warning: the result has another structure in some micro-batch"), 1)
+        self.assertIn("--merge result=list", result.err)
+        result = self.pipec(0, "pipe-run", artifact, "--inputs", "example.pt", "--microbatches", 2)
+        self.assertNotIn("another structure", result.err)
+
     def testTrainingMode(self):
         model = self.save("Trains", training=True)
         _, result = self.compile(model, (torch.randn(4, 8),))
