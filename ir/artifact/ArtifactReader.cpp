@@ -2,6 +2,7 @@
 #include "ir/artifact/ArtifactDir.h"
 #include "ir/artifact/Manifest.h"
 #include "ir/artifact/SafeFile.h"
+#include "ir/schedule/ForwardOnly.h"
 #include "ir/support/CannotRead.h"
 #include "ir/support/FileKind.h"
 #include "ir/support/Sha256.h"
