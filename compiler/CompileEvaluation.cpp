@@ -4,6 +4,7 @@
 #include "ir/plan/PlanNames.h"
 #include "ir/schedule/CheckSchedule.h"
 #include "ir/support/Try.h"
+#include "ir/support/Words.h"
 
 namespace pipec {
 
@@ -64,6 +65,10 @@ llvm::Error CompileRun::addEvaluation(const StagedModel &model, const Plan &plan
   for (const std::string &sentence : run.report_.tested)
     report_.tested.push_back("evaluation: " + sentence);
   evaluation_ = std::move(*evaluation);
+  if (evaluation_->stages.size() != plan.stages.size())
+    report_.notes.push_back(
+        fmt::format("evaluation: {} in place of {}, because eval mode has fewer places for cuts",
+                    counted(evaluation_->stages.size(), "stage"), plan.stages.size()));
   phases_.end("compile the evaluation");
   return llvm::Error::success();
 }

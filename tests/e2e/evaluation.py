@@ -233,6 +233,8 @@ class Evaluations(e2e.Case):
         self.artifacts("m.pt", "batch.pt", "--tied", "replicate")
         run = ["--train", "--inputs", "batch.pt"]
         self.pipec(0, "pipe-compile", "m.pt", "--train", "--stages", 3, "--inputs", "batch.pt", "--cost", "analytic", "--tied", "replicate", "-o", "alone.pipe")
+        self.pipec(0, "pipe-compile", "m.pt", "--train", "--evaluation", "--stages", 3, "--inputs", "batch.pt", "--cost", "analytic", "-o", "fewer.pipe",
+                   saying="evaluation: 2 stages in place of 3, because eval mode has fewer places for cuts")
         alone = ["alone.pipe: expected an artifact with stages in eval mode, got one compiled with --train alone", "--train --evaluation"]
         self.refused(USAGE, alone, "pipe-run", "alone.pipe", *run, "--eval-data", "eval.pt")
         self.refused(USAGE, alone, "pipe-run", "train.pipe", *run, "--eval-data", "eval.pt", "--eval-artifact", "alone.pipe")

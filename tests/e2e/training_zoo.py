@@ -1,5 +1,5 @@
 """training_zoo.py [NAME...]: real models with a loss on top, in training mode, compile with --train to 4 stages, every gradient compared with the unsplit model's,
-and one step runs in threads under three schedules, its gradients and state compared with `pipe-run MODEL.pt --train`.
+and one step runs in threads under three schedules, its gradients, state and loss in eval mode compared with `pipe-run MODEL.pt --train`.
 
     training_zoo.py            the light ones
     training_zoo.py --all      all 48
@@ -82,7 +82,7 @@ class TrainingZoo(e2e.Case):
         except Exception as error:  # noqa: BLE001  whatever PyTorch says
             return "left out", 0, 0, "PyTorch: " + str(error).strip().splitlines()[-1][:120]
         model.save("loss.pt")
-        command = ["loss.pt", "--train", "--inputs", "inputs.pt", "--cost", "analytic", "-o", "loss.pipe", "--force", "--json", "--stages"]
+        command = ["loss.pt", "--train", "--evaluation", "--inputs", "inputs.pt", "--cost", "analytic", "-o", "loss.pipe", "--force", "--json", "--stages"]
         result = e2e.run("pipe-compile", *command, STAGES, timeout=1800)
         most = re.search(r"can be cut into at most (\d)", result.err)
         if result.code == 4 and most and int(most[1]) > 1:
@@ -101,6 +101,10 @@ class TrainingZoo(e2e.Case):
         self.runs(report)
         return outcome, expected, len(e2e.plan("loss.pipe")["stages"]) - len(whole), "; ".join(sorted({note.split(": ", 1)[1] for note in whole}))
 
+    @staticmethod
+    def lossInEvalMode(done):
+        return json.loads(done.out[done.out.index("{\n"):])["eval"][0]["loss"]
+
     def runs(self, report):
         """One step under each schedule; tensors of half precision and what ties touch may differ by their tolerance."""
         signature = e2e.plan("loss.pipe")["signature"]
@@ -112,10 +116,18 @@ class TrainingZoo(e2e.Case):
                 with_loss.gradients(torch.jit.load("loss.pt").train(), parts)
             except Exception:  # noqa: BLE001  as a batch norm with one value per channel
                 micro = 1
-        step = ["--train", "--inputs", "inputs.pt", "--microbatches", micro, "--optimizer", "sgd,lr=0.01", "--on-nan", "skip", "--force"]
-        self.pipec(0, "pipe-run", "loss.pt", *step, "--emit-grads", "expected.grads.pt", "--output", "expected.state.pt", timeout=900)
+        step = ["--train", "--inputs", "inputs.pt", "--microbatches", micro, "--optimizer", "sgd,lr=0.01", "--on-nan", "skip", "--force", "--json"]
+        inputs = torch.load("inputs.pt", weights_only=False)
+        isEvaluated = any(isinstance(value, torch.Tensor) and value.dim() for value in inputs)  # a file of samples has tensors
+        if isEvaluated:
+            torch.save((tuple(inputs), ()), "eval.pt")
+            step += ["--eval-data", "eval.pt"]
+        done = self.pipec(0, "pipe-run", "loss.pt", *step, "--emit-grads", "expected.grads.pt", "--output", "expected.state.pt", timeout=900)
+        expectedLoss = self.lossInEvalMode(done) if isEvaluated else None
         for schedule in SCHEDULES if len(e2e.plan("loss.pipe")["stages"]) == STAGES else ["1f1b", "zb-h1"]:
-            self.pipec(0, "pipe-run", "loss.pipe", *step, "--schedule", schedule, "--emit-grads", "grads.pt", "--output", "state.pt", timeout=900)
+            done = self.pipec(0, "pipe-run", "loss.pipe", *step, "--schedule", schedule, "--emit-grads", "grads.pt", "--output", "state.pt", timeout=900)
+            if isEvaluated and not e2e.plan("loss.pipe")["ties"]:  # with them a weight may differ by its tolerance
+                self.assertEqual(self.lossInEvalMode(done), expectedLoss, f"{schedule}: the loss in eval mode after the step")
             for kind in ("grads", "state"):
                 expected, actual = torch.load(f"expected.{kind}.pt", weights_only=False), torch.load(f"{kind}.pt", weights_only=False)
                 if kind == "grads":
