@@ -53,12 +53,14 @@ void OperatorMemo::keep(torch::jit::Node *node, std::vector<c10::IValue> inputs,
   if (ns < kLongNs)
     return;
   int64_t bytes = 0;
+  bool hasSizes = true;
   for (const c10::IValue &result : results)
     forEachTensor(result, [&](const at::Tensor &tensor) {
-      bytes += tensor.defined() ? static_cast<int64_t>(tensor.nbytes()) : 0;
+      hasSizes = hasSizes && !(tensor.defined() && tensor.is_nested());
+      bytes += tensor.defined() && hasSizes ? static_cast<int64_t>(tensor.nbytes()) : 0;
     });
   bytes *= 2; // inputs are results of others, or as large
-  if (bytes_ + bytes > kMostBytes)
+  if (!hasSizes || bytes_ + bytes > kMostBytes)
     return;
   bytes_ += bytes;
   std::vector<uint32_t> versions = versionsOf(inputs, results);

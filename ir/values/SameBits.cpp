@@ -12,7 +12,7 @@ namespace {
 
 bool isPlain(const at::Tensor &tensor) {
   return tensor.defined() && tensor.device().is_cpu() && tensor.layout() == at::kStrided &&
-         !tensor.is_quantized() && !tensor.is_conj() && !tensor.is_neg() &&
+         !tensor.is_nested() && !tensor.is_quantized() && !tensor.is_conj() && !tensor.is_neg() &&
          tensor.unsafeGetTensorImpl()->is_non_overlapping_and_dense();
 }
 

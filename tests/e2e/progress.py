@@ -1,4 +1,4 @@
-"""On a terminal pipe-compile says in one line what runs; the line is gone when it ends. Nowhere else is there such a line."""
+"""On a terminal pipe-compile and pipe-run --train say in one line what runs; the line is gone when they end. Nowhere else is there such a line."""
 import os
 import pty
 import re
@@ -26,6 +26,15 @@ class Slow(nn.Module):
         return self.b(x)
 
 
+class SlowLoss(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.slow = Slow()
+
+    def forward(self, x):
+        return self.slow(x).square().mean()
+
+
 def onScreen(text):
     """What a terminal shows at the end of it all, and every text that stood in the last line at some time."""
     rows, seen = [""], set()
@@ -50,12 +59,15 @@ class Progress(e2e.Case):
     def setUpClass(cls):
         torch.manual_seed(7)
         torch.jit.script(Slow().eval()).save("slow.pt")
+        torch.jit.script(SlowLoss()).save("loss.pt")
 
     def onTerminal(self, *more, env=None, stop=None):
+        return self.run_("pipe-compile", "slow.pt", "--at", "b", "--inputs", "f32[2,256,256]", "-o", "slow.pipe", "--force", *more, env=env, stop=stop)
+
+    def run_(self, command, *more, env=None, stop=None):
         """Exit code, stdout, and what the terminal at stderr got; with `stop` the signal is sent once that text was there."""
         master, slave = pty.openpty()
-        process = subprocess.Popen([e2e.BIN / "pipe-compile", "slow.pt", "--at", "b", "--inputs", "f32[2,256,256]", "-o", "slow.pipe", "--force", *more],
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=slave, env={**os.environ, "TERM": "xterm", **(env or {})},
+        process = subprocess.Popen([e2e.BIN / command, *more], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=slave, env={**os.environ, "TERM": "xterm", **(env or {})},
                                    preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         os.close(slave)
         text = b""
@@ -87,6 +99,18 @@ class Progress(e2e.Case):
         self.assertNotIn("\x1b[3", text)  # no colour
         self.assertIn("wrote slow.pipe", out)
         self.assertNotIn("running the", out)
+
+    def testATrainingSaysHowLongItGoesOn(self):
+        run = ["pipe-run", "loss.pt", "--train", "--inputs", "f32[1,64,256]", "--steps", "60"]
+        code, out, text = self.run_(*run)
+        self.assertEqual(code, 0, out + text)
+        rows, seen = onScreen(text)
+        self.assertTrue(any(re.fullmatch(r"training: \d+ of 60 steps, about \d+ s left", line) for line in seen), seen)
+        self.assertFalse(any("training:" in row for row in rows), rows)
+        self.assertEqual(sum(line.startswith("step ") for line in out.splitlines()), 60)
+        code, out, text = self.run_(*run, "--json")
+        self.assertEqual(code, 0, out + text)
+        self.assertNotIn("training:", text)
 
     def testIsGoneAfterCtrlC(self):
         code, out, text = self.onTerminal(stop=b"running the source")

@@ -3,6 +3,7 @@
 #include "ir/TorchError.h"
 #include "ir/support/ShownStream.h"
 #include "ir/support/Words.h"
+#include "tools/cli/ProgressLine.h"
 #include "tools/report/Table.h"
 
 #include <chrono>
@@ -61,14 +62,17 @@ llvm::Error EvalRuns::run(const Trainer &trainer, int64_t step, bool json) {
                           {"loss", numberOrNull(loss)},
                           {"samples", samples},
                           {"eval_ms", inMilliseconds(static_cast<double>(ns))}};
-  if (json)
-    toStdout() << llvm::formatv("{0}", llvm::json::Value(
-                                           llvm::json::Object{{"eval", llvm::json::Object(line)}}))
-               << '\n';
-  else
-    toStdout() << fmt::format("evaluation after step {}  loss {:.6g}  {}  {}\n", step, loss,
-                              counted(static_cast<size_t>(samples), "sample"), formatDuration(ns));
-  toStdout().flush();
+  aboveProgress([&] {
+    if (json)
+      toStdout() << llvm::formatv("{0}", llvm::json::Value(llvm::json::Object{
+                                             {"eval", llvm::json::Object(line)}}))
+                 << '\n';
+    else
+      toStdout() << fmt::format("evaluation after step {}  loss {:.6g}  {}  {}\n", step, loss,
+                                counted(static_cast<size_t>(samples), "sample"),
+                                formatDuration(ns));
+    toStdout().flush();
+  });
   lines_.push_back(std::move(line));
   return llvm::Error::success();
 }

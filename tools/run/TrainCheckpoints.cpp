@@ -2,6 +2,7 @@
 
 #include "ir/checkpoint/CheckpointFolder.h"
 #include "tools/cli/CommandLine.h"
+#include "tools/cli/ProgressLine.h"
 
 #include <cstdlib>
 #include <filesystem>
@@ -169,7 +170,7 @@ llvm::Error TrainCheckpoints::afterStep(int64_t done, int64_t count,
     options.program = batches.position(done);
     if (llvm::Error error = trainer_.saveCheckpoint(checkpointOption, options))
       return withContext(std::move(error), "--checkpoint");
-    printNote("wrote " + checkpointPath(checkpointOption, done));
+    aboveProgress([&] { printNote("wrote " + checkpointPath(checkpointOption, done)); });
   }
   if (isAsked && done < count)
     stop_->end();

@@ -5,6 +5,7 @@
 #include "ir/support/ShownStream.h"
 #include "ir/support/Words.h"
 #include "runtime/training/LearningRates.h"
+#include "tools/cli/ProgressLine.h"
 #include "tools/report/Table.h"
 #include "tools/run/EvalRuns.h"
 #include "tools/run/TrainCheckpoints.h"
@@ -12,6 +13,7 @@
 
 #include <ATen/core/Dict.h>
 
+#include <chrono>
 #include <filesystem>
 
 namespace pipec {
@@ -176,8 +178,10 @@ void printLine(const StepLine &line) {
   text += fmt::format("  grad norm {:.4g}  {}", line.result.gradientNorm, formatDuration(line.ns));
   if (line.samples)
     text += fmt::format("  {:.1f} samples/s", line.samplesPerSecond());
-  toStdout() << text << '\n';
-  flushStdout();
+  aboveProgress([&] {
+    toStdout() << text << '\n';
+    flushStdout();
+  });
 }
 
 void printJsonLine(const StepLine &line) {
@@ -191,6 +195,27 @@ void printJsonLine(const StepLine &line) {
   toStdout() << llvm::formatv("{0}", llvm::json::Value(std::move(object))) << '\n';
   flushStdout();
 }
+
+/// Shows how far the training is, and for how long it will go on if steps take what they took.
+class TrainingProgress {
+public:
+  TrainingProgress(int64_t first, int64_t count) : first_(first), count_(count) {}
+
+  /// After so many steps, with those of earlier runs.
+  void note(int64_t done) const {
+    if (!callback_)
+      return;
+    const auto ns = (std::chrono::steady_clock::now() - start_) / std::chrono::nanoseconds(1);
+    callback_({"training", "steps", static_cast<size_t>(done), static_cast<size_t>(count_),
+               done > first_ ? ns / (done - first_) * (count_ - done) : -1});
+  }
+
+private:
+  int64_t first_, count_;
+  ProgressLine line_;
+  ProgressCallback callback_ = line_.callback();
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
 
 void noteOptions(llvm::json::Object &options, int64_t count) {
   options["train"] = true;
@@ -491,6 +516,9 @@ llvm::Error TrainCommand::run(const Trainer &trainer, const std::string &inputs,
     if (llvm::Error error = sayComplete(*first, count))
       return error;
   llvm::json::Array losses;
+  std::optional<TrainingProgress> progress;
+  if (!json)
+    progress.emplace(*first, count);
   for (int64_t step = *first; step < count; ++step) {
     Given values = guardTorch(ExitCode::Usage, "taking a batch", [&] { return work->of(step); });
     if (!values)
@@ -505,6 +533,8 @@ llvm::Error TrainCommand::run(const Trainer &trainer, const std::string &inputs,
       line.samples += batchSizeOr(0, trainer.signature(), batch);
     json ? printJsonLine(line) : printLine(line);
     losses.push_back(numberOrNull(done->loss));
+    if (progress)
+      progress->note(step + 1);
     report.samples = line.samples;
     report.durationsNs.push_back(stats.makespanNs);
     report.steps.push_back(std::move(stats));
@@ -515,6 +545,7 @@ llvm::Error TrainCommand::run(const Trainer &trainer, const std::string &inputs,
     if (llvm::Error error = checkpoints.afterStep(step + 1, count, work->batches))
       return error;
   }
+  progress.reset();
   if (given(emitGrads))
     if (llvm::Error error = writeValue(emitGrads, trainer.gradients()))
       return error;

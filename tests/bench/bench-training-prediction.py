@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""Predicted against measured steps of trainings: five models, four schedules on two cores.
+
+    bench-training-prediction.py DIR [--models NAME,...] [--rounds N] [--bin BIN]
+
+Each model (those of bench-prediction.py, in training mode, with the mean square of its results as loss) is compiled once per schedule with
+measured costs: --schedule S --ranks 2, with 4 micro-batches. `plan` is the step that the compile expects, `run` the step that pipe-run expects from
+the stage times it saw, `measured` the median of its steps; the best round of N counts, because other work on the machine can only make a step
+longer. Then the order of the schedules by prediction is compared with the measured one, where two differ by more than 5 %. Ends with PASSED or FAILED.
+"""
+import argparse
+import importlib.util
+import itertools
+import json
+import os
+import statistics
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import torch
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "support"))
+SPEC = importlib.util.spec_from_file_location("bench_prediction", HERE / "bench-prediction.py")
+forwards = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(forwards)
+SCHEDULES = {"gpipe": 2, "1f1b": 2, "interleaved-1f1b": 4, "zb-h1": 2}  # and stages on two ranks
+MICRO_BATCHES, STEPS, WARMUP, BUDGET_S = 4, 12, 3, 3
+SAMPLES = {"resnet50": 2, "unet": 4, "gpt2": 2, "bert": 2, "vit": 2}  # of one micro-batch
+warnings.filterwarnings("ignore")
+
+
+class Loss(torch.nn.Module):
+    """The mean square of the result."""
+
+    def forward(self, result):
+        return result.float().square().mean()
+
+
+class Bench:
+    def __init__(self, directory, names, binaries):
+        self.directory, self.names, self.bin = directory, names, binaries
+        self.inputs = {}
+
+    def tool(self, name, *arguments):
+        done = subprocess.run([self.bin / name, *map(str, arguments)], capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(f"{name} {' '.join(map(str, arguments))}\n{done.stderr}")
+        return done.stdout
+
+    def save(self):
+        torch.set_num_threads(1)
+        torch.jit.save(torch.jit.script(Loss()), self.directory / "loss.pt")
+        for name in self.names:
+            torch.manual_seed(17)
+            module, self.inputs[name], _, kind = forwards.MODELS[name]()
+            module.train()
+            if kind == "trace":
+                count, length = self.inputs[name].count("[B"), int(self.inputs[name].split("]")[0].split(",")[-1])
+                example = tuple(torch.ones(2, length, dtype=torch.int64) for _ in range(count))
+                saved = torch.jit.trace(module, example, check_trace=False)
+            else:
+                saved = kind(module)
+            torch.jit.save(saved, self.directory / f"{name}.pt")
+
+    def compile(self, name, schedule):
+        """The step that the plan expects, in ms."""
+        report = json.loads(self.tool(
+            "pipe-compile", self.directory / f"{name}.pt", "--train", "--loss", self.directory / "loss.pt", "--inputs", self.batch(name, 1), "--stages",
+            SCHEDULES[schedule], "--ranks", 2, "--schedule", schedule, "--microbatches", MICRO_BATCHES, "--cost", "measured", "--cost-budget",
+            f"{BUDGET_S}s", "--recompute", "never", "--verify", "none", "--json", "--force", "-o", self.directory / f"{name}.{schedule}.pipe"))
+        return report["prediction"]["step_ms"]
+
+    def batch(self, name, count):
+        return self.inputs[name].replace("[B", f"[{SAMPLES[name] * count}")
+
+    def run(self, name, schedule):
+        """(predicted from the stages' times, measured), in ms."""
+        text = self.tool("pipe-run", self.directory / f"{name}.{schedule}.pipe", "--train", "--inputs", self.batch(name, MICRO_BATCHES), "--microbatches",
+                         MICRO_BATCHES, "--steps", STEPS, "--threads", 1, "--json")
+        steps = [json.loads(line)["step_ms"] for line in text.splitlines() if line.startswith('{"')]
+        report = json.loads(text[text.index("\n{\n"):])
+        return report["predicted_step_ms"], statistics.median(steps[WARMUP:])
+
+    def all(self, rounds):
+        """(model, schedule) -> plan, run, measured."""
+        found = {(name, schedule): [self.compile(name, schedule), None] for name in self.names for schedule in SCHEDULES}
+        for _ in range(rounds):
+            for cell, values in found.items():
+                new = self.run(*cell)
+                if values[1] is None or new[1] < values[1][1]:
+                    values[1] = new
+        return {cell: (plan, *both) for cell, (plan, both) in found.items()}
+
+
+def report(found):
+    errors = {"plan": [], "run": []}
+    print(f"{'model':10} {'schedule':18} {'plan ms':>9} {'run ms':>9} {'measured':>9} {'plan':>8} {'run':>8}")
+    for (name, schedule), (plan, run, measured) in found.items():
+        errors["plan"].append(plan / measured - 1)
+        errors["run"].append(run / measured - 1)
+        print(f"{name:10} {schedule:18} {plan:9.2f} {run:9.2f} {measured:9.2f} {errors['plan'][-1]:+8.1%} {errors['run'][-1]:+8.1%}")
+    good = True
+    for which, all_ in errors.items():
+        within = [sum(abs(error) <= limit for error in all_) for limit in (0.1, 0.2)]
+        print(f"{which}: of {len(all_)} cells {within[0]} within 10 %, {within[1]} within 20 %; mean {statistics.mean(all_):+.1%}, "
+              f"largest {max(all_, key=abs):+.1%}")
+        good = good and within[0] >= 0.9 * len(all_) and within[1] == len(all_)
+    pairs = [(a, b) for a, b in itertools.combinations(found, 2) if a[0] == b[0] and abs(found[a][2] / found[b][2] - 1) > 0.05]
+    right = sum((found[a][0] < found[b][0]) == (found[a][2] < found[b][2]) for a, b in pairs)
+    print(f"order: of {len(pairs)} pairs of schedules that differ by more than 5 %, {right} as the plan expects")
+    return good and right == len(pairs)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--models", default=",".join(forwards.MODELS))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--bin", type=Path, default=Path(os.environ.get("PIPEC_BIN", "build/release/bin")))
+    given = parser.parse_args()
+    given.directory.mkdir(parents=True, exist_ok=True)
+    bench = Bench(given.directory.resolve(), given.models.split(","), given.bin.resolve())
+    bench.save()
+    good = report(bench.all(given.rounds))
+    print("PASSED" if good else "FAILED")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
