@@ -46,8 +46,7 @@ void eraseFrom(Block &block) {
 
 } // namespace
 
-llvm::Expected<std::vector<c10::IValue>> inferTypes(Model &model, std::vector<c10::IValue> inputs,
-                                                    OperatorMemo *memo) {
+llvm::Expected<std::vector<c10::IValue>> inferTypes(Model &model, std::vector<c10::IValue> inputs) {
   DecidedTypes decided(model);
   auto annotateInput = [&](size_t index, const c10::IValue &content) {
     if (decided.holds(model.graph->inputs()[index]))
@@ -68,8 +67,6 @@ llvm::Expected<std::vector<c10::IValue>> inferTypes(Model &model, std::vector<c1
     }
   };
   GraphEvaluator evaluator(model, /*countsFlops=*/true, &decided);
-  if (llvm::none_of(model.attributes, [](const Attribute &one) { return one.written; }))
-    evaluator.use(memo);
   if (llvm::Error error = evaluator.run(std::move(inputs), observe))
     return std::move(error);
   if (!nested.empty())

@@ -137,11 +137,10 @@ FrontEnd::simplifyWithTypes(Model &model, PassContext &context,
                             const std::vector<c10::IValue> &inputs, bool quietly) {
   std::optional<Values> leaves;
   decideAbsent(model, context, inputs);
-  OperatorMemo memo; // rounds differ in few operators
   for (int round = 0; round < kTypedRounds; ++round) {
     ++context.answers.round;
     if (!context.answers.given) {
-      llvm::Expected<Values> results = inferTypes(model, ownCopies(inputs), &memo);
+      llvm::Expected<Values> results = inferTypes(model, ownCopies(inputs));
       if (!results)
         return withArguments(results.takeError(), model.signature, inputs);
       leaves = std::move(*results);

@@ -156,7 +156,7 @@ void GraphEvaluator::runNode(Node *node, PreparedNode &prepared, torch::jit::Sta
     checkLstmState(valueOf(node->input(0)).toTensor(), valueOf(node->input(1)).toTensorVector(),
                    valueOf(node->inputs().back()).toBool());
   if (!decided_ || node->kind() != c10::prim::If || !decided_->holds(node->input(0))) {
-    runOrRecall(node, prepared, stack);
+    runner_.run(node, prepared, stack, [&](Value *value) { return valueOf(value); });
     if (decided_)
       decided_->visit(node);
     return;
@@ -171,23 +171,6 @@ void GraphEvaluator::runNode(Node *node, PreparedNode &prepared, torch::jit::Sta
   for (Node *inner : taken->nodes())
     for (Value *output : inner->outputs())
       values_.erase(output);
-}
-
-void GraphEvaluator::runOrRecall(Node *node, PreparedNode &prepared, torch::jit::Stack &stack) {
-  auto run = [&] {
-    runner_.run(node, prepared, stack, [&](Value *value) { return valueOf(value); });
-  };
-  if (!memo_ || prepared.writes || prepared.writesState || !OperatorMemo::suits(node))
-    return run();
-  std::vector<c10::IValue> inputs;
-  for (Value *input : node->inputs())
-    inputs.push_back(valueOf(input));
-  if (std::optional<torch::jit::Stack> known = memo_->recall(node, inputs)) {
-    stack = std::move(*known);
-    return;
-  }
-  run();
-  memo_->keep(node, std::move(inputs), stack, runner_.ns());
 }
 
 void GraphEvaluator::runInner(Node *node) {

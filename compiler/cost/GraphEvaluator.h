@@ -4,7 +4,6 @@
 #include "compiler/cost/Backward.h"
 #include "compiler/cost/FlopCounter.h"
 #include "compiler/cost/NodeRunner.h"
-#include "compiler/cost/OperatorMemo.h"
 #include "ir/Model.h"
 #include "passes/analysis/TopLevel.h"
 
@@ -35,9 +34,6 @@ public:
   /// the branches that they decide.
   explicit GraphEvaluator(Model &model, bool countsFlops = true, DecidedTypes *decided = nullptr);
 
-  /// Expensive operators that `memo` knows do not run. Not for models that write attributes.
-  void use(OperatorMemo *memo) { memo_ = memo; }
-
   /// Calls `observe` after each top-level operator. Values are dropped after their last use;
   /// attributes that the model writes are copied first. One intra-op thread, no gradients. With
   /// `backward` each operator runs once more with gradients and backward, and its arithmetic is
@@ -54,7 +50,6 @@ private:
   PreparedNode &preparedFor(torch::jit::Node *node);
   std::vector<torch::jit::Value *> usedBy(torch::jit::Node *node) const;
   void runNode(torch::jit::Node *node, PreparedNode &prepared, torch::jit::Stack &stack);
-  void runOrRecall(torch::jit::Node *node, PreparedNode &prepared, torch::jit::Stack &stack);
   void runInner(torch::jit::Node *node);
   c10::IValue valueOf(torch::jit::Value *value);
   OperatorBackward differentiate(torch::jit::Node *node, PreparedNode &prepared);
@@ -65,7 +60,6 @@ private:
   TopLevel top_;
   Observe observe_ = nullptr;
   DecidedTypes *decided_;
-  OperatorMemo *memo_ = nullptr;
   bool countsFlops_;
   bool backward_ = false;
   NodeRunner runner_;

@@ -74,27 +74,6 @@ TEST(InferTypes, GivesTheOutputLeaves) {
   EXPECT_EQ(leaves[0].toTensor().sizes(), (std::vector<int64_t>{2, 4}));
 }
 
-TEST(OperatorMemo, KnowsResultsOfTheSameBitsUntilTheyAreWritten) {
-  Model flat = take(parseModel(kStepsModel));
-  torch::jit::Node *product = nullptr;
-  for (torch::jit::Node *node : flat.graph->nodes())
-    if (node->kind() == c10::aten::mm)
-      product = node;
-  ASSERT_TRUE(product);
-  EXPECT_TRUE(OperatorMemo::suits(product));
-  const at::Tensor x = at::ones({2, 8}), w = at::ones({8, 4}), y = x.mm(w);
-  OperatorMemo memo;
-  memo.keep(product, {x, w}, {y}, /*ns=*/1000);
-  EXPECT_FALSE(memo.recall(product, {x, w})); // a short run
-  memo.keep(product, {x, w}, {y}, /*ns=*/1'000'000'000);
-  ASSERT_TRUE(memo.recall(product, {x.clone(), w}));
-  EXPECT_TRUE(memo.recall(product, {x.clone(), w})->front().toTensor().is_same(y));
-  EXPECT_FALSE(memo.recall(product, {x.mul(2), w}));
-  EXPECT_FALSE(memo.recall(product, {x.t().contiguous().t(), w})); // other strides, other bits
-  y.mul_(2);
-  EXPECT_FALSE(memo.recall(product, {x, w}));
-}
-
 /// Not the fault of the inputs: LibTorch has no operator for what the graph says.
 TEST(InferTypes, SaysWhatLibTorchCannotRun) {
   Model flat = take(parseModel(R"(model {
