@@ -76,10 +76,7 @@ std::vector<size_t> ranksOfTable(const CompileOptions &options) {
 Schedule defaultSchedule(const CompileOptions &options, const Plan &plan) {
   if (const ScheduleTable *table = givenTable(options))
     return llvm::cantFail(scheduleFromCsv(table->csv));
-  ScheduleShape shape{plan.stages.size(), plan.microBatches, {}, plan.ranks};
-  for (const StagePlan &stage : plan.stages)
-    shape.rankOfStage.push_back(stage.rank);
-  return forwardOnly(shape);
+  return forwardOnly(plan, plan.microBatches);
 }
 
 } // namespace pipec

@@ -77,9 +77,9 @@ int64_t byteCount(const at::Tensor &tensor) {
 
 bool haveSameBits(const at::Tensor &a, const at::Tensor &b, bool copy) {
   auto isPlain = [](const at::Tensor &tensor) {
-    return tensor.defined() && tensor.layout() == at::kStrided && tensor.has_storage() &&
-           tensor.device().is_cpu() && !tensor.is_quantized() && !tensor.is_conj() &&
-           !tensor.is_neg() && tensor.is_non_overlapping_and_dense();
+    return tensor.defined() && tensor.layout() == at::kStrided && !tensor.is_nested() &&
+           tensor.has_storage() && tensor.device().is_cpu() && !tensor.is_quantized() &&
+           !tensor.is_conj() && !tensor.is_neg() && tensor.is_non_overlapping_and_dense();
   };
   return isPlain(a) && isPlain(b) && a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() &&
          a.strides() == b.strides() && a.requires_grad() == b.requires_grad() &&

@@ -200,10 +200,7 @@ llvm::Expected<Schedule> Pipeline::Impl::generatedSchedule(int64_t number) const
       return placed.takeError();
     return std::move(placed->schedule);
   }
-  ScheduleShape shape{plan.stages.size(), number, {}, plan.ranks};
-  for (const StagePlan &stage : plan.stages)
-    shape.rankOfStage.push_back(stage.rank);
-  return forwardOnly(shape);
+  return forwardOnly(plan, number);
 }
 
 void Pipeline::Impl::startThreads(const PipelineOptions &options) {

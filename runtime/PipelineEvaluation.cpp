@@ -240,13 +240,10 @@ std::vector<std::string> placeLike(const PipelineCore &training, Artifact &artif
   Plan &plan = artifact.plan;
   if (plan.stages.size() != trained.stages.size() || plan.scheduleName != "forward-only")
     return {training.devices.front()->name()};
-  ScheduleShape shape{plan.stages.size(), plan.microBatches, {}, trained.ranks};
-  for (size_t s = 0; s < plan.stages.size(); ++s) {
+  for (size_t s = 0; s < plan.stages.size(); ++s)
     plan.stages[s].rank = trained.stages[s].rank;
-    shape.rankOfStage.push_back(trained.stages[s].rank);
-  }
   plan.ranks = trained.ranks;
-  artifact.scheduleCsv = toCsv(forwardOnly(shape));
+  artifact.scheduleCsv = toCsv(forwardOnly(plan, plan.microBatches));
   std::vector<std::string> names;
   for (const auto &device : training.devices)
     names.push_back(device->name());

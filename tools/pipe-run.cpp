@@ -193,7 +193,7 @@ llvm::Error checkOptions(bool isArtifact) {
     if (isArtifact && given(option))
       return makeError(ExitCode::Usage, fmt::format("--{}: expected a .pt, got an artifact", name),
                        fmt::format("an artifact keeps what pipe-compile --{} chose", name));
-  if (llvm::Error error = TrainCommand::checkEvaluation(isArtifact))
+  if (llvm::Error error = TrainCommand::checkModelKind(isArtifact))
     return error;
   if (isArtifact && !TrainCommand::lossFile().empty())
     return makeError(ExitCode::Usage, "--loss: expected a .pt, got an artifact",

@@ -197,10 +197,7 @@ private:
     if (plan.mode != Mode::Infer || plan.scheduleName != "forward-only")
       return failf(ExitCode::BadArtifact, "{}: expected a plan of inference under forward-only",
                    name);
-    ScheduleShape shape{plan.stages.size(), plan.microBatches, {}, plan.ranks};
-    for (const StagePlan &stage : plan.stages)
-      shape.rankOfStage.push_back(stage.rank);
-    artifact.scheduleCsv = toCsv(forwardOnly(shape));
+    artifact.scheduleCsv = toCsv(forwardOnly(plan, plan.microBatches));
     return true;
   }
 

@@ -99,13 +99,14 @@ public:
     return found;
   }
 
-  /// Whether a second run in other memory gives the same bits. `again` has the results of another
-  /// run for each of runs(), where there is one.
+  /// Whether a second run in other memory gives the same bits. `again`, one entry per run of
+  /// runs(): results of the normal form, or nullopt if it did not run. Where they differ, the model
+  /// runs again.
   bool isRepeated(llvm::ArrayRef<std::optional<Values>> again) const {
     std::vector<std::vector<Values>> experiments;
     std::vector<size_t> open;
     for (size_t r = 0; r < runs_.size(); ++r) {
-      if (again[r] && haveSameBits(runs_[r].leaves, *again[r]))
+      if (again[r] && areEqual(runs_[r].leaves, *again[r]))
         continue;
       experiments.push_back({ownCopies(runs_[r].inputs)});
       open.push_back(r);
@@ -114,7 +115,7 @@ public:
     bool repeated = true;
     for (size_t k = 0; k < open.size(); ++k) {
       const std::optional<Values> leaves = leavesOf(std::move(results[k]));
-      repeated = repeated && leaves && haveSameBits(runs_[open[k]].leaves, *leaves);
+      repeated = repeated && leaves && areEqual(runs_[open[k]].leaves, *leaves);
     }
     return repeated;
   }
@@ -122,7 +123,7 @@ public:
   std::vector<SizeRun> &runs() { return runs_; }
 
 private:
-  static bool haveSameBits(const Values &first, const Values &again) {
+  static bool areEqual(const Values &first, const Values &again) {
     if (again.size() != first.size())
       return false;
     for (size_t l = 0; l < first.size(); ++l)

@@ -8,6 +8,8 @@
 //   stages 0 to 3 on 0 1 0 1   rank 0: 0F0 0F1 2F0 2F1   rank 1: 1F0 1F1 3F0 3F1
 #include "ir/schedule/ForwardOnly.h"
 
+#include "ir/plan/Plan.h"
+
 #include <queue>
 
 namespace pipec {
@@ -50,6 +52,13 @@ Schedule forwardOnly(const ScheduleShape &shape) {
     arriving.clear();
   }
   return schedule;
+}
+
+Schedule forwardOnly(const Plan &plan, int64_t microBatches) {
+  ScheduleShape shape{plan.stages.size(), microBatches, {}, plan.ranks};
+  for (const StagePlan &stage : plan.stages)
+    shape.rankOfStage.push_back(stage.rank);
+  return forwardOnly(shape);
 }
 
 } // namespace pipec

@@ -5,6 +5,8 @@
 
 namespace pipec {
 
+struct Plan;
+
 /// The input of forwardOnly. (A generator's input is ScheduleRequest in ir/schedule/Generators.h.)
 struct ScheduleShape {
   size_t stages = 1;
@@ -19,5 +21,8 @@ struct ScheduleShape {
 /// micro-batch passes through all of them before the next one starts. If they do not (0 1 0 1), the
 /// rank starts further micro-batches while it waits for the others.
 Schedule forwardOnly(const ScheduleShape &shape);
+
+/// The same for the stages of a plan, on its ranks.
+Schedule forwardOnly(const Plan &plan, int64_t microBatches);
 
 } // namespace pipec

@@ -85,6 +85,17 @@ MODELS = {make.__name__: make for make in (resnet50, unet, gpt2, bert, vit)}
 SAMPLES = {"resnet50": (1, 4), "unet": (2, 8), "gpt2": (1, 4), "bert": (1, 4), "vit": (1, 4)}  # of one micro-batch
 
 
+def scripted(module, inputs, save):
+    """The model as TorchScript: traced with two samples, or by its own function."""
+    import torch
+
+    if save != "trace":
+        return save(module)
+    shapes = [[int(n) for n in spec.split("]")[0][1:].split(",")] for spec in inputs.replace("B", "2").replace("i64", "").split(",[")
+              for spec in ["[" + spec.lstrip("[")]]
+    return torch.jit.trace(module, tuple(torch.randint(1, 2, shape) for shape in shapes), check_trace=False)
+
+
 class Bench:
     def __init__(self, directory, names, binaries):
         self.directory, self.names, self.bin = directory, names, binaries
@@ -135,13 +146,7 @@ class Bench:
             with torch.no_grad():
                 module, inputs, layers, save = MODELS[name]()
                 module.eval()
-                if save == "trace":
-                    shapes = [[int(n) for n in spec.split("]")[0][1:].split(",")] for spec in inputs.replace("B", "2").replace("i64", "").split(",[")
-                              for spec in ["[" + spec.lstrip("[")]]
-                    example = tuple(torch.randint(1, 2, shape) for shape in shapes)
-                    saved = torch.jit.trace(module, example, check_trace=False)
-                else:
-                    saved = save(module)
+                saved = scripted(module, inputs, save)
             torch.jit.save(saved, self.directory / f"{name}.pt")
             sizes = {key: value.numel() for key, value in module.named_parameters()}
             self.keep(name, {"inputs": inputs, "layers": layers, "parameters": sizes})

@@ -39,31 +39,15 @@ class Loss(torch.nn.Module):
         return result.float().square().mean()
 
 
-class Bench:
-    def __init__(self, directory, names, binaries):
-        self.directory, self.names, self.bin = directory, names, binaries
-        self.inputs = {}
-
-    def tool(self, name, *arguments):
-        done = subprocess.run([self.bin / name, *map(str, arguments)], capture_output=True, text=True)
-        if done.returncode:
-            sys.exit(f"{name} {' '.join(map(str, arguments))}\n{done.stderr}")
-        return done.stdout
-
+class Bench(forwards.Bench):
     def save(self):
         torch.set_num_threads(1)
         torch.jit.save(torch.jit.script(Loss()), self.directory / "loss.pt")
+        self.specs = {}
         for name in self.names:
             torch.manual_seed(17)
-            module, self.inputs[name], _, kind = forwards.MODELS[name]()
-            module.train()
-            if kind == "trace":
-                count, length = self.inputs[name].count("[B"), int(self.inputs[name].split("]")[0].split(",")[-1])
-                example = tuple(torch.ones(2, length, dtype=torch.int64) for _ in range(count))
-                saved = torch.jit.trace(module, example, check_trace=False)
-            else:
-                saved = kind(module)
-            torch.jit.save(saved, self.directory / f"{name}.pt")
+            module, self.specs[name], _, save = forwards.MODELS[name]()
+            torch.jit.save(forwards.scripted(module.train(), self.specs[name], save), self.directory / f"{name}.pt")
 
     def compile(self, name, schedule):
         """The step that the plan expects, in ms."""
@@ -74,7 +58,7 @@ class Bench:
         return report["prediction"]["step_ms"]
 
     def batch(self, name, count):
-        return self.inputs[name].replace("[B", f"[{SAMPLES[name] * count}")
+        return self.specs[name].replace("[B", f"[{SAMPLES[name] * count}")
 
     def run(self, name, schedule):
         """(predicted from the stages' times, measured), in ms."""
@@ -121,7 +105,6 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--bin", type=Path, default=Path(os.environ.get("PIPEC_BIN", "build/release/bin")))
     given = parser.parse_args()
-    given.directory.mkdir(parents=True, exist_ok=True)
     bench = Bench(given.directory.resolve(), given.models.split(","), given.bin.resolve())
     bench.save()
     good = report(bench.all(given.rounds))

@@ -15,10 +15,7 @@ llvm::Expected<RankProgram> resolved(size_t ranks, size_t rank, int64_t microBat
   SmallModel model;
   model.ranks = ranks;
   Plan plan = smallPlan(model);
-  ScheduleShape shape{3, microBatches, {}, ranks};
-  for (const StagePlan &stage : plan.stages)
-    shape.rankOfStage.push_back(stage.rank);
-  auto program = lower(forwardOnly(shape), plan, inferenceOf(microBatches));
+  auto program = lower(forwardOnly(plan, microBatches), plan, inferenceOf(microBatches));
   if (!program)
     return program.takeError();
   return resolve(*program, rank, plan, microBatches);

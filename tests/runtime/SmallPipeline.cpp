@@ -189,9 +189,6 @@ void writeSmallArtifact(const std::string &directory, const SmallModel &model) {
   Plan plan = smallPlan(unedited);
   auto writer = ArtifactWriter::create(directory, /*force=*/false);
   ASSERT_TRUE(succeeded(writer));
-  ScheduleShape shape{3, plan.microBatches, {}, plan.ranks};
-  for (const StagePlan &stage : plan.stages)
-    shape.rankOfStage.push_back(stage.rank);
   ASSERT_TRUE(succeeded(writer->write("stage-0.pt", bytesOf(stage0(model.startOfStage0)))));
   ASSERT_TRUE(succeeded(writer->write("stage-1.pt", bytesOf(stage1(model)))));
   ASSERT_TRUE(succeeded(writer->write(
@@ -204,7 +201,8 @@ void writeSmallArtifact(const std::string &directory, const SmallModel &model) {
   if (model.editPlan)
     model.editPlan(plan);
   ASSERT_TRUE(succeeded(writer->write("plan.json", toJson(plan))));
-  ASSERT_TRUE(succeeded(writer->write("schedule.csv", toCsv(forwardOnly(shape)))));
+  ASSERT_TRUE(
+      succeeded(writer->write("schedule.csv", toCsv(forwardOnly(plan, plan.microBatches)))));
   ASSERT_TRUE(succeeded(writer->writeManifest()));
   ASSERT_TRUE(succeeded(writer->publish()));
 }

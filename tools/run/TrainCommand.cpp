@@ -5,15 +5,15 @@
 #include "ir/support/ShownStream.h"
 #include "ir/support/Words.h"
 #include "runtime/training/LearningRates.h"
-#include "tools/cli/ProgressLine.h"
+#include "tools/cli/CommandLine.h"
 #include "tools/report/Table.h"
 #include "tools/run/EvalRuns.h"
+#include "tools/run/StepLines.h"
 #include "tools/run/TrainCheckpoints.h"
 #include "tools/run/TrainingBatches.h"
 
 #include <ATen/core/Dict.h>
 
-#include <chrono>
 #include <filesystem>
 
 namespace pipec {
@@ -157,65 +157,6 @@ llvm::Expected<std::pair<OnNan, int64_t>> readOnNan() {
                  onNan.getValue());
   return std::pair(OnNan::Skip, most);
 }
-
-/// A step as it was run.
-struct StepLine {
-  int64_t step = 0, of = 0; // from 1
-  TrainedStep result;
-  int64_t ns = 0, samples = 0;
-
-  double samplesPerSecond() const {
-    return ns > 0 ? static_cast<double>(samples) * 1e9 / static_cast<double>(ns) : 0;
-  }
-};
-
-void printLine(const StepLine &line) {
-  std::string text = fmt::format("step {}/{}  loss {:.6g}", line.step, line.of, line.result.loss);
-  if (line.result.skipped)
-    text += "  skipped: not finite";
-  else if (given(optimizer))
-    text += fmt::format("  lr {:.4g}", line.result.learningRate);
-  text += fmt::format("  grad norm {:.4g}  {}", line.result.gradientNorm, formatDuration(line.ns));
-  if (line.samples)
-    text += fmt::format("  {:.1f} samples/s", line.samplesPerSecond());
-  aboveProgress([&] {
-    toStdout() << text << '\n';
-    flushStdout();
-  });
-}
-
-void printJsonLine(const StepLine &line) {
-  llvm::json::Object object{{"step", line.step},
-                            {"loss", numberOrNull(line.result.loss)},
-                            {"lr", numberOrNull(line.result.learningRate)},
-                            {"step_ms", inMilliseconds(static_cast<double>(line.ns))},
-                            {"samples_per_s", numberOrNull(line.samplesPerSecond())},
-                            {"grad_norm", numberOrNull(line.result.gradientNorm)},
-                            {"skipped", line.result.skipped}};
-  toStdout() << llvm::formatv("{0}", llvm::json::Value(std::move(object))) << '\n';
-  flushStdout();
-}
-
-/// Shows how far the training is, and for how long it will go on if steps take what they took.
-class TrainingProgress {
-public:
-  TrainingProgress(int64_t first, int64_t count) : first_(first), count_(count) {}
-
-  /// After so many steps, with those of earlier runs.
-  void note(int64_t done) const {
-    if (!callback_)
-      return;
-    const auto ns = (std::chrono::steady_clock::now() - start_) / std::chrono::nanoseconds(1);
-    callback_({"training", "steps", static_cast<size_t>(done), static_cast<size_t>(count_),
-               done > first_ ? ns / (done - first_) * (count_ - done) : -1});
-  }
-
-private:
-  int64_t first_, count_;
-  ProgressLine line_;
-  ProgressCallback callback_ = line_.callback();
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
 
 void noteOptions(llvm::json::Object &options, int64_t count) {
   options["train"] = true;
@@ -472,7 +413,7 @@ std::string TrainCommand::evaluationFor(const std::string &artifact) {
 
 std::string TrainCommand::lossFile() { return loss; }
 
-llvm::Error TrainCommand::checkEvaluation(bool isArtifact) {
+llvm::Error TrainCommand::checkModelKind(bool isArtifact) {
   if (!isArtifact && verifyOption == "run")
     return makeError(ExitCode::Usage,
                      "--verify run: expected an artifact, got a .pt, which has no stages",
@@ -528,7 +469,7 @@ llvm::Error TrainCommand::run(const Trainer &trainer, const std::string &inputs,
                                                 : trainer.stepOnBatches(*values, stats);
     if (!done)
       return withContext(done.takeError(), fmt::format("step {}", step + 1));
-    StepLine line{step + 1, count, *done, stats.makespanNs, 0};
+    StepLine line{step + 1, count, *done, stats.makespanNs, 0, given(optimizer)};
     for (const std::vector<c10::IValue> &batch : *values)
       line.samples += batchSizeOr(0, trainer.signature(), batch);
     json ? printJsonLine(line) : printLine(line);

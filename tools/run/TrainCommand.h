@@ -34,8 +34,8 @@ public:
   static llvm::Expected<bool> isWanted(bool hasInputs, bool replaces);
   /// Without learning rates, whose steps only run() knows.
   static llvm::Expected<TrainingOptions> options();
-  /// Errors: Usage for options of an evaluation that do not fit what is trained.
-  static llvm::Error checkEvaluation(bool isArtifact);
+  /// Errors: Usage for options that an artifact, or a .pt, does not have.
+  static llvm::Error checkModelKind(bool isArtifact);
   /// TrainingOptions::evaluation of a training of `artifact`.
   static std::string evaluationFor(const std::string &artifact);
   /// Of --loss; empty: not given.
