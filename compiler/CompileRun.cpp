@@ -288,6 +288,8 @@ llvm::Error CompileRun::findLoss(const Signature &signature) {
   loss_ = *leaf;
   if (loss_->count && options_.lossOutput.empty())
     report_.notes.push_back(noteOnPair(signature, *loss_));
+  if (std::string onSum = warningOnSum(signature, *loss_); !onSum.empty())
+    report_.warnings.push_back(std::move(onSum));
   return llvm::Error::success();
 }
 

@@ -3,6 +3,7 @@
 
 #include "ir/TorchError.h"
 #include "ir/autograd/GradSum.h"
+#include "ir/plan/LossLeaf.h"
 #include "ir/values/Values.h"
 #include "runtime/training/DeferredNorm.h"
 #include "runtime/training/LossCount.h"
@@ -23,6 +24,9 @@ llvm::Error Pipeline::Impl::startTraining(const TrainingOptions &options) {
   training = std::make_shared<PipelineTraining>();
   training->mustVerifySplit = options.verifySplit;
   training->reduction = options.reduction.value_or(LossReduction::Mean);
+  const std::string onSum = warningOnSum(plan.signature, {trained.loss, trained.count});
+  if (!options.reduction && microBatches != 1 && !onSum.empty())
+    core->artifact.warnings.push_back(onSum);
   if (llvm::Error error = training->rates.set(options.learningRates, options.steps))
     return error;
   ParameterNames names;

@@ -28,7 +28,8 @@
 namespace pipec {
 
 llvm::Error ReferenceTraining::findLoss(const Signature &described,
-                                        std::vector<std::string> &notes) {
+                                        std::vector<std::string> &notes,
+                                        std::vector<std::string> &warnings) {
   llvm::Expected<LossLeaves> found = lossLeaves(described, options.lossOutput);
   if (!found)
     return found.takeError();
@@ -36,6 +37,9 @@ llvm::Error ReferenceTraining::findLoss(const Signature &described,
     return pairWithReduction();
   if (found->count && options.lossOutput.empty())
     notes.push_back(noteOnPair(described, *found));
+  if (const std::string onSum = warningOnSum(described, *found);
+      !options.reduction && !onSum.empty())
+    warnings.push_back(onSum);
   loss = *found;
   return llvm::Error::success();
 }
@@ -235,7 +239,7 @@ llvm::Expected<TrainedStep> Reference::stepOnce(BatchParts &parts, StepStats *st
     if (!training.loss) {
       Signature described = impl.signature;
       describeLeaves(described, *leaves);
-      if (llvm::Error error = training.findLoss(described, impl.notes))
+      if (llvm::Error error = training.findLoss(described, impl.notes, impl.warnings))
         return std::move(error);
     }
     if (k == 0)

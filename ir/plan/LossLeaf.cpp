@@ -148,4 +148,14 @@ std::string noteOnPair(const Signature &signature, const LossLeaves &leaves) {
                      sum, outputPath(signature, *leaves.count), sum, resultName(sum));
 }
 
+std::string warningOnSum(const Signature &signature, const LossLeaves &leaves) {
+  if (leaves.count || signature.leaves[leaves.loss].merge.kind != MergeRule::Kind::Sum)
+    return "";
+  return fmt::format("the loss ({}) is a sum over samples, of which a training takes the mean over "
+                     "micro-batches, weighted by samples, so its gradients depend on the number of "
+                     "micro-batches; pass --loss-reduction sum to pipe-run --train, or return a "
+                     "mean",
+                     resultName(outputPath(signature, leaves.loss)));
+}
+
 } // namespace pipec

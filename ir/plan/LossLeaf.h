@@ -24,4 +24,8 @@ llvm::Expected<LossLeaves> lossLeaves(const Signature &signature, const std::str
 /// What was understood, where no path said it.
 std::string noteOnPair(const Signature &signature, const LossLeaves &leaves);
 
+/// For a training that is not told how the losses of micro-batches combine, and takes their mean:
+/// a warning if the loss is known to be a sum over samples. Empty: it is not.
+std::string warningOnSum(const Signature &signature, const LossLeaves &leaves);
+
 } // namespace pipec

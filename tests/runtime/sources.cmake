@@ -16,6 +16,7 @@ list(APPEND PIPEC_RUNTIME_SOURCES
   runtime/CollectivesTest.cpp
   runtime/DynamicOrderTest.cpp
   runtime/SplitCheckTest.cpp
+  runtime/LiveBytesTest.cpp
   runtime/StreamOrderTest.cpp
   support/streams/StreamDevice.cpp
   support/streams/StreamMonitor.cpp)
