@@ -100,9 +100,9 @@ struct CompileOptions {
                             // many as the cluster has devices
   /// The artifact's default schedule. nullopt: forward-only, in Mode::Train as AutoSchedule.
   std::optional<ScheduleChoice> schedule;
-  int64_t batch = 0; // of Mode::Train: samples of a step; 0: see planTraining
-  RecomputeChoice recompute = RecomputeChoice::Auto; // of Mode::Train
-  std::string printAfter;                            // pass name, or "all"
+  int64_t batch = 0;         // of Mode::Train: samples of a step; 0: see planTraining
+  RecomputeWish recompute;   // of Mode::Train
+  std::string printAfter;    // pass name, or "all"
   std::string dumpDir;       // for the text after each pass that changed the model; empty: none
   bool replaceDumps = false; // those of an older compile; else they are an error
   std::string reproducers;   // directory for what an internal error leaves behind, see

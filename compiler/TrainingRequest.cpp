@@ -1,5 +1,6 @@
 #include "compiler/TrainingRequest.h"
 
+#include "compiler/GivenSchedule.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace pipec {
@@ -32,6 +33,8 @@ TrainingWishes trainingWishes(const CompileOptions &options, const Model &model,
   if (options.schedule)
     if (const auto *named = std::get_if<NamedSchedule>(&*options.schedule))
       wishes.schedule = named->name;
+  if (const ScheduleTable *given = givenTable(options))
+    wishes.table = llvm::cantFail(scheduleFromCsv(given->csv)); // it was read before
   for (const auto &[name, mode] : options.tied) {
     if (name.empty())
       wishes.tied = mode;

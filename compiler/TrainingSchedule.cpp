@@ -19,9 +19,18 @@ std::vector<size_t> recomputedStages(const CompileOptions &options, const Planne
   std::vector<size_t> recomputed;
   for (size_t s = 0; s < plan.stages.size(); ++s)
     if (!plan.stages[s].effects.prints &&
-        (planned ? planned->stages[s].recomputed : options.recompute == RecomputeChoice::Always))
+        (planned ? planned->stages[s].recomputed : options.recompute.names(s)))
       recomputed.push_back(s);
   return recomputed;
+}
+
+llvm::Error checkListed(const RecomputeWish &recompute, size_t stages) {
+  for (const size_t stage : recompute.stages)
+    if (stage >= stages)
+      return failf(ExitCode::Usage,
+                   "--recompute: expected stages below {}, the number of stages, got {}", stages,
+                   stage);
+  return llvm::Error::success();
 }
 
 std::vector<ExpectedCosts> expectedCosts(const PlannedTraining &planned) {
@@ -37,11 +46,15 @@ std::vector<ExpectedCosts> expectedCosts(const PlannedTraining &planned) {
 llvm::Expected<Schedule> trainingSchedule(const CompileOptions &options,
                                           const PlannedTraining *planned, Plan &plan) {
   const size_t stages = plan.stages.size();
-  if (givenTable(options)) // ranks and micro-batches follow from it
-    return defaultSchedule(options, plan);
+  if (llvm::Error error = checkListed(options.recompute, stages))
+    return std::move(error);
   plan.training->recompute = recomputedStages(options, planned, plan);
+  plan.training->recomputeExceptLast =
+      options.recompute.choice == RecomputeChoice::ExceptLast && !plan.training->recompute.empty();
   if (planned)
     plan.training->costs = expectedCosts(*planned);
+  if (givenTable(options)) // ranks and micro-batches follow from it
+    return defaultSchedule(options, plan);
   plan.scheduleName = kUsual;
   if (planned)
     plan.scheduleName = planned->scheduleName;

@@ -14,7 +14,7 @@ llvm::Error PipelineCore::prepare(const Schedule &schedule, int64_t microBatches
   RunShape shape;
   shape.microBatches = microBatches;
   if (training)
-    shape = trainingShape(plan, microBatches, !training->optimizer.empty());
+    shape = trainingShape(plan, schedule, microBatches, !training->optimizer.empty());
   llvm::Expected<Program> lowered = lower(schedule, plan, shape);
   if (!lowered)
     return lowered.takeError();

@@ -33,7 +33,8 @@ StageExecutor::StageExecutor(StageModule module, const StagePlan &plan, size_t i
   for (size_t i = 0; i < plan.attributes.size(); ++i)
     if (llvm::is_contained(plan.effects.stateWrites, plan.attributes[i].name))
       written_.push_back(i);
-  writesInPlace_ = !written_.empty() && module_.writesInPlace();
+  writesInPlace_ = module_.writesInPlace();
+  writesStateInPlace_ = !written_.empty() && writesInPlace_;
 }
 
 llvm::Expected<std::unique_ptr<StageExecutor>> StageExecutor::load(const std::string &path,
@@ -53,7 +54,7 @@ llvm::Expected<std::unique_ptr<StageExecutor>> StageExecutor::load(const std::st
 void StageExecutor::copyState() {
   if (before_ || written_.empty())
     return;
-  before_.emplace(state(), writesInPlace_);
+  before_.emplace(state(), writesStateInPlace_);
 }
 
 llvm::Error StageExecutor::restoreState() {
@@ -194,7 +195,7 @@ llvm::Expected<StageTape> StageExecutor::record(const RandomKey &key,
       onStream(static_cast<int64_t>(key.microBatch), "running", [&]() -> llvm::Error {
         std::vector<c10::IValue> values = bringAll(std::move(inputs));
         copyState();
-        if (writesInPlace_)
+        if (writesStateInPlace_)
           renewState();
         beginNorms();
         std::vector<TapedAttribute> attributes;

@@ -70,6 +70,9 @@ public:
   }
   llvm::Error restoreState();
 
+  /// Whether an operator of the stage may write into what it gets.
+  bool writesInPlace() const { return writesInPlace_; }
+
   /// Makes a value of another stream of the device usable on the current one.
   void receive(ReadyValue &input);
 
@@ -102,7 +105,7 @@ private:
   std::string title_;
   size_t stream_;
   std::vector<size_t> written_; // attributes
-  bool writesInPlace_ = false;
+  bool writesInPlace_ = false, writesStateInPlace_ = false;
   std::shared_ptr<const EnteredWeights> weights_; // of the last tape
   Precision precision_ = Precision::Full;
   bool defersNorms_ = false;

@@ -64,11 +64,12 @@ llvm::Expected<std::vector<c10::IValue>> StageTraining::forward(const RandomKey 
                                                                 std::pair<Fence, Fence> &busy) {
   const auto microBatch = static_cast<int64_t>(key.microBatch);
   const WeightUses uses = shape.split && canSplit_ ? WeightUses::Apart : WeightUses::Together;
-  if (shape.recompute) // the stage may write into its inputs and its state
+  if (shape.recompute)
     if (llvm::Error error = executor_.onStream(microBatch, "copying its inputs", [&] {
           for (ReadyValue &input : inputs)
             executor_.receive(input);
-          again_[microBatch] = {key, ownInputs(inputs), copiesThatShare(executor_.state()), uses};
+          again_[microBatch] = {key, executor_.writesInPlace() ? ownInputs(inputs) : inputs,
+                                copiesThatShare(executor_.state()), uses};
           return llvm::Error::success();
         }))
       return std::move(error);

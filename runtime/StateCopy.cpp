@@ -18,6 +18,15 @@ bool liesInPlainMemory(const at::Tensor &tensor) {
   return tensor.layout() == at::kStrided && tensor.has_storage();
 }
 
+/// The bytes [begin, end) of its storage that a tensor with elements uses.
+std::pair<int64_t, int64_t> rangeOf(const at::Tensor &tensor) {
+  const auto size = static_cast<int64_t>(tensor.element_size());
+  int64_t last = tensor.storage_offset();
+  for (int64_t d = 0; d < tensor.dim(); ++d)
+    last += (tensor.size(d) - 1) * tensor.stride(d);
+  return {tensor.storage_offset() * size, (last + 1) * size};
+}
+
 /// Bytes [begin, end) of a storage as a tensor.
 at::Tensor bytesOf(const c10::Storage &storage, int64_t begin, int64_t end) {
   at::Tensor view = at::empty({0}, at::TensorOptions(storage.device()).dtype(at::kByte));
@@ -50,11 +59,7 @@ at::Tensor StateCopy::keep(const at::Tensor &tensor) {
                      tensor.strides().vec()});
   if (tensor.numel() == 0)
     return tensor;
-  const int64_t size = static_cast<int64_t>(tensor.element_size());
-  int64_t last = tensor.storage_offset();
-  for (int64_t d = 0; d < tensor.dim(); ++d)
-    last += (tensor.size(d) - 1) * tensor.stride(d);
-  const int64_t begin = tensor.storage_offset() * size, end = (last + 1) * size;
+  const auto [begin, end] = rangeOf(tensor);
   auto known = llvm::find_if(bytes_, [&](const Bytes &part) {
     return part.storage.unsafeGetStorageImpl() == tensor.storage().unsafeGetStorageImpl();
   });
@@ -101,36 +106,71 @@ void ModuleStateCopy::restore() {
     slots_[i].first->setSlot(slots_[i].second, std::move(values[i]));
 }
 
-std::vector<c10::IValue> copiesThatShare(llvm::ArrayRef<c10::IValue> values) {
-  c10::AutoGradMode noGrad(false);
-  std::unordered_map<const void *, at::Tensor> tensors; // by identity; only looked up
-  std::unordered_map<const void *, at::Tensor> bytes;   // by storage; only looked up
-  auto copy = [&](const at::Tensor &tensor) {
+namespace {
+
+/// Copies of what some tensors use of their storages. A micro-batch is a view of the whole batch.
+class SharingCopies {
+public:
+  void add(const at::Tensor &tensor) {
+    if (!tensor.defined() || !isPlain(tensor) || tensor.numel() == 0)
+      return;
+    auto [begin, end] = rangeOf(tensor);
+    begin -= begin % kAlignment; // operators may compute other bits at other alignments
+    auto [known, isNew] = parts_.try_emplace(tensor.storage().unsafeGetStorageImpl());
+    Part &part = known->second;
+    part = isNew ? Part{tensor.storage(), begin, end, {}}
+                 : Part{part.storage, std::min(part.begin, begin), std::max(part.end, end), {}};
+  }
+
+  at::Tensor copyOf(const at::Tensor &tensor) {
     if (!tensor.defined())
       return tensor;
-    at::Tensor &result = tensors[tensor.unsafeGetTensorImpl()];
-    if (result.defined())
-      return result;
-    if (tensor.layout() != at::kStrided || tensor.is_quantized()) {
-      result = tensor.clone();
-    } else {
-      at::Tensor &memory = bytes[tensor.storage().unsafeGetStorageImpl()];
-      if (!memory.defined())
-        memory =
-            at::empty({0}, tensor.options().dtype(at::kByte).requires_grad(false))
-                .set_(tensor.storage(), 0, {static_cast<int64_t>(tensor.storage().nbytes())}, {1})
-                .clone();
-      result =
-          at::empty({0}, tensor.options().requires_grad(false))
-              .set_(memory.storage(), tensor.storage_offset(), tensor.sizes(), tensor.strides());
+    at::Tensor &result = tensors_[tensor.unsafeGetTensorImpl()];
+    if (!result.defined()) {
+      result = isPlain(tensor) && tensor.numel() > 0 ? onCopiedMemory(tensor) : tensor.clone();
+      if (tensor.requires_grad())
+        result.requires_grad_();
     }
-    if (tensor.requires_grad())
-      result.requires_grad_();
     return result;
+  }
+
+private:
+  static constexpr int64_t kAlignment = 64; // bytes; of memory from LibTorch
+  struct Part {
+    c10::Storage storage;
+    int64_t begin = 0, end = 0;
+    at::Tensor copy;
   };
+
+  static bool isPlain(const at::Tensor &tensor) {
+    return tensor.layout() == at::kStrided && !tensor.is_quantized();
+  }
+
+  at::Tensor onCopiedMemory(const at::Tensor &tensor) {
+    Part &part = parts_.find(tensor.storage().unsafeGetStorageImpl())->second;
+    if (!part.copy.defined())
+      part.copy = bytesOf(part.storage, part.begin, part.end).clone();
+    const int64_t skipped = part.begin / static_cast<int64_t>(tensor.element_size());
+    return at::empty({0}, tensor.options().requires_grad(false))
+        .set_(part.copy.storage(), tensor.storage_offset() - skipped, tensor.sizes(),
+              tensor.strides());
+  }
+
+  std::unordered_map<const void *, at::Tensor> tensors_; // by identity; only looked up
+  std::unordered_map<const void *, Part> parts_;         // by storage; only looked up
+};
+
+} // namespace
+
+std::vector<c10::IValue> copiesThatShare(llvm::ArrayRef<c10::IValue> values) {
+  c10::AutoGradMode noGrad(false);
+  SharingCopies copies;
+  for (const c10::IValue &value : values)
+    forEachTensor(value, [&](const at::Tensor &tensor) { copies.add(tensor); });
   std::vector<c10::IValue> results;
   for (const c10::IValue &value : values)
-    results.push_back(mapTensors(value, copy));
+    results.push_back(
+        mapTensors(value, [&](const at::Tensor &tensor) { return copies.copyOf(tensor); }));
   return results;
 }
 

@@ -26,7 +26,7 @@ struct JointRequest {
   /// numbers are tried. The lower bound then holds for the others too.
   std::optional<MicroBatching> smallest;
   std::vector<size_t> chunks; // stages per rank to try
-  RecomputeChoice recompute = RecomputeChoice::Auto;
+  RecomputeWish recompute;
   std::optional<Tie::Mode> tied; // absent: both are tried
   std::string schedule;          // the only one to try; empty: all
   double seconds = 30;

@@ -1,6 +1,7 @@
 #include "compiler/planner/PlanTraining.h"
 
 #include "compiler/planner/Bounds.h"
+#include "compiler/planner/TableTraining.h"
 #include "ir/schedule/ActionTiming.h"
 #include "ir/schedule/Lower.h"
 #include "ir/support/Try.h"
@@ -216,13 +217,10 @@ std::vector<PlannedStage> stagesOf(const JointRequest &request, const JointOutco
 }
 
 /// Once more, as the search did, now for the times of every action.
-llvm::Error layOut(const ScheduleCandidate &best, PlannedTraining &plan) {
-  plan.plan = best.work->plan;
-  plan.shape = best.work->shape;
-  plan.shape.recompute = best.recompute;
+llvm::Error layOut(const ProgramCosts &costs, PlannedTraining &plan) {
   Program program = TRY(lower(plan.schedule, plan.plan, plan.shape));
   plan.program = std::move(program);
-  SimulatedRun run = TRY(simulate(plan.program, plan.plan, plan.shape, best.work->costs));
+  SimulatedRun run = TRY(simulate(plan.program, plan.plan, plan.shape, costs));
   plan.timing = actionTiming(plan.schedule, plan.program, run);
   plan.timing.peakBytes = plan.peakBytes;
   return llvm::Error::success();
@@ -254,6 +252,9 @@ llvm::Expected<JointOutcome> search(JointRequest &request) {
 
 llvm::Expected<PlannedTraining> planTraining(const CostTable &table, const TrainingWishes &asked) {
   TrainingWishes wishes = TRY(withStagesOfCuts(table, asked));
+  if (wishes.table)
+    if (llvm::Error error = cutForTable(wishes))
+      return std::move(error);
   JointRequest request = TRY(requestOf(table, wishes));
   JointOutcome outcome = TRY(search(request));
   const ScheduleCandidate &best = outcome.search.best();
@@ -278,7 +279,14 @@ llvm::Expected<PlannedTraining> planTraining(const CostTable &table, const Train
   plan.pipelines = outcome.pipelines;
   plan.schedules = outcome.search.candidates.size();
   plan.schedule = outcome.search.schedule;
-  if (llvm::Error error = layOut(best, plan))
+  plan.plan = best.work->plan;
+  plan.shape = best.work->shape;
+  plan.shape.recompute = best.recompute;
+  ProgramCosts costs = best.work->costs;
+  if (wishes.table)
+    if (llvm::Error error = takeTable(wishes, *best.work, costs, plan))
+      return std::move(error);
+  if (llvm::Error error = layOut(costs, plan))
     return std::move(error);
   return plan;
 }

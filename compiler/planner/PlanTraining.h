@@ -14,13 +14,14 @@ struct TrainingWishes {
   int64_t batch = 0; // samples of a step
   int64_t microBatches = 0;
   int64_t memoryLimit = 0; // of every device, in bytes
-  RecomputeChoice recompute = RecomputeChoice::Auto;
+  RecomputeWish recompute;
   std::optional<Tie::Mode> tied;
   std::map<std::string, Tie::Mode> tiedByName; // of the table's shared weights; has precedence over
                                                // `tied`
   /// The first operators of all stages but the first: the cuts are given. Absent: they are free.
   std::optional<std::vector<size_t>> cuts;
-  std::string schedule; // of a generator
+  std::string schedule;          // of a generator
+  std::optional<Schedule> table; // the schedule itself: fixes stages, ranks and micro-batches
   std::optional<Cluster> cluster;
 };
 

@@ -31,6 +31,9 @@ struct ScheduleSearch::Impl {
       return error;
     auto work = std::make_shared<StagedWork>(std::move(given));
     work->shape.recompute.clear();
+    if (options.recompute.choice == RecomputeChoice::ExceptLast)
+      for (size_t s = 0; s < work->plan.stages.size(); ++s)
+        work->shape.kept.insert({s, work->shape.microBatches - 1});
     chunksTried.insert(work->chunks);
     ranks = work->plan.ranks;
     const int64_t bound = lowerBoundOf(*work);
@@ -72,9 +75,10 @@ struct ScheduleSearch::Impl {
       trial.setIncomplete();
       return llvm::Error::success();
     }
-    if (options.recompute == RecomputeChoice::Always && work->shape.train)
-      candidate.recompute.assign(work->plan.stages.size(), true);
-    const bool choose = options.recompute == RecomputeChoice::Auto && work->shape.train;
+    if (!options.recompute.isAuto() && work->shape.train)
+      for (size_t s = 0; s < work->plan.stages.size(); ++s)
+        candidate.recompute.push_back(options.recompute.names(s));
+    const bool choose = options.recompute.isAuto() && work->shape.train;
     while (true) {
       bool fits = TRY(trial.tryCandidate(generator, candidate));
       if (fits || !choose || candidate.needBytes.empty())
@@ -139,7 +143,7 @@ struct ScheduleSearch::Impl {
   llvm::Error noPlan() {
     trial.restartTime(); // the answer needs some of its own
     std::optional<LeastMemory> found =
-        TRY(findLeastMemory(trial, result.candidates, options.recompute == RecomputeChoice::Auto));
+        TRY(findLeastMemory(trial, result.candidates, options.recompute.isAuto()));
     if (found) {
       least = std::move(found);
       const auto &[leastBytes, smallest] = *least;

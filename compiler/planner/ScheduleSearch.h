@@ -14,7 +14,7 @@ struct SearchOptions {
   std::string schedule; // only this one; empty: every one
   /// Auto: of up to four stages every choice is tried (not by schedules that look at costs), of
   /// more the one that gives most bytes for its time comes first.
-  RecomputeChoice recompute = RecomputeChoice::Auto;
+  RecomputeWish recompute;
   double seconds =
       30; // of WorkClock; then no further schedule is tried, and the current one is cut short
   /// The form of memory in messages; null: "5 bytes".

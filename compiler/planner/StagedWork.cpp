@@ -52,7 +52,8 @@ ScheduleCosts tableCosts(const StagedWork &work, const std::vector<bool> &recomp
     if (!recompute[s])
       continue;
     StageCosts &stage = costs.stages[s];
-    stage.inputGrad += work.costs.recompute.empty() ? stage.forward : work.costs.recompute[s];
+    if (work.shape.kept.empty()) // the last micro-batch may be the one that decides
+      stage.inputGrad += work.costs.recompute.empty() ? stage.forward : work.costs.recompute[s];
     stage.heldByForward = work.costs.keptToRecompute.empty() ? 0 : work.costs.keptToRecompute[s];
     stage.freedByInputGrad = 0;
   }

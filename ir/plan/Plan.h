@@ -250,6 +250,7 @@ struct TrainingPlan {
   /// runs show.
   std::vector<std::string> whyWhole;
   std::vector<size_t> recompute; // stages whose forward runs again before their backward, ascending
+  bool recomputeExceptLast = false; // not for the last micro-batch of a step. Since 1.3
   std::vector<ExpectedCosts> costs; // per stage, as planned; empty: not known. Since 1.3
 
   /// The use that counts in the norm of all gradients: the first stage that holds the tensor.

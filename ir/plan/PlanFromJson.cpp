@@ -270,6 +270,8 @@ TrainingPlan trainingFrom(JsonObject object) {
   });
   training.whyWhole = object.strings("why_whole");
   training.recompute = object.indices("recompute");
+  if (object.has("recompute_except_last"))
+    training.recomputeExceptLast = object.boolean("recompute_except_last");
   if (object.has("costs"))
     object.objects("costs", [&](JsonObject &costs) {
       training.costs.push_back({costs.integer("forward_ns"), costs.integer("input_grad_ns"),

@@ -205,6 +205,8 @@ Value trainingValue(const TrainingPlan &training) {
                 {"parameters", listOf(training.parameters, parameterValue)},
                 {"why_whole", strings(training.whyWhole)},
                 {"recompute", indices(training.recompute)}};
+  if (training.recomputeExceptLast)
+    object["recompute_except_last"] = true;
   if (!training.costs.empty())
     object["costs"] = listOf(training.costs, expectedValue);
   if (training.count)

@@ -12,7 +12,7 @@ llvm::Expected<Program> checkSchedule(llvm::StringRef csv, const Plan &plan) {
   RunShape shape;
   shape.microBatches = plan.microBatches;
   if (plan.training)
-    shape = trainingShape(plan, plan.microBatches, /*optimizer=*/true);
+    shape = trainingShape(plan, schedule, plan.microBatches, /*optimizer=*/true);
   llvm::Expected<Program> program = lower(schedule, plan, shape);
   if (!program) // lower() treats the schedule as a user's choice; here it is a part of the artifact
     return makeError(ExitCode::BadArtifact, describe(program.takeError()).message);

@@ -56,7 +56,7 @@ private:
     if (plan_.stages[action.stage].rank != rank)
       return misfit("{}: the plan has stage {} on rank {}", here(), action.stage,
                     plan_.stages[action.stage].rank);
-    if (action.kind == ActionKind::Recompute && !shape_.recomputes(action.stage))
+    if (action.kind == ActionKind::Recompute && !shape_.recomputes(action.stage, action.microBatch))
       return misfit("{}: stage {} is not recomputed", here(), action.stage);
     uint8_t &seen = seen_[cell(action.stage, action.microBatch)];
     if (seen & bitOf(action.kind))

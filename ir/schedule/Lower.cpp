@@ -212,7 +212,7 @@ private:
         for (uint32_t route :
              (backward ? routes_.takesOfBackward : routes_.takesOfForward)[action.stage])
           take(route, action.microBatch);
-      if (backward && shape_.recomputes(action.stage) &&
+      if (backward && shape_.recomputes(action.stage, action.microBatch) &&
           !recomputed.count({action.stage, action.microBatch}))
         ops.push_back({OpKind::Recompute, action.stage, 0, 0, action.microBatch});
       ops.push_back({opOf(action.kind), action.stage, 0, 0, action.microBatch});
@@ -229,7 +229,8 @@ private:
       count += messages_[l].size() *
                ((program_.lanes[l].from == rank ? 1 : 0) + (program_.lanes[l].to == rank ? 2 : 0));
     for (const Action &action : schedule_.ranks[rank])
-      count += action.kind != ActionKind::Forward && shape_.recomputes(action.stage);
+      count +=
+          action.kind != ActionKind::Forward && shape_.recomputes(action.stage, action.microBatch);
     return count + stagesOf(rank).size() * (1 + shape_.buckets) + plan_.ties.size() + 2;
   }
 

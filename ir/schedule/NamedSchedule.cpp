@@ -3,6 +3,9 @@
 #include "ir/schedule/Generators.h"
 #include "ir/support/Error.h"
 
+#include <map>
+#include <set>
+
 namespace pipec {
 
 llvm::Expected<PlacedSchedule> namedSchedule(llvm::StringRef name, size_t stages, size_t ranks,
@@ -58,17 +61,38 @@ void place(const PlacedSchedule &placed, Plan &plan) {
     plan.stages[s].rank = placed.rankOfStage[s];
 }
 
-RunShape trainingShape(const Plan &plan, int64_t microBatches, bool optimizer) {
+RunShape trainingShape(const Plan &plan, const Schedule &schedule, int64_t microBatches,
+                       bool optimizer) {
   RunShape shape;
   shape.microBatches = microBatches;
   shape.train = true;
   shape.recompute.resize(plan.stages.size());
   if (plan.training)
-    for (size_t stage : plan.training->recompute)
+    for (size_t stage : plan.training->recompute) {
       shape.recompute[stage] = true;
+      if (plan.training->recomputeExceptLast)
+        shape.kept.insert({stage, microBatches - 1});
+    }
+  takeRecomputes(schedule, shape);
   shape.norm = true;
   shape.optimizer = optimizer;
   return shape;
+}
+
+void takeRecomputes(const Schedule &schedule, RunShape &shape) {
+  std::map<size_t, std::set<int64_t>> said; // by stage
+  for (const std::vector<Action> &actions : schedule.ranks)
+    for (const Action &action : actions)
+      if (action.kind == ActionKind::Recompute && action.stage < shape.recompute.size())
+        said[action.stage].insert(action.microBatch);
+  for (const auto &[stage, microBatches] : said) {
+    shape.recompute[stage] = true;
+    for (int64_t k = 0; k < shape.microBatches; ++k)
+      if (microBatches.count(k))
+        shape.kept.erase({stage, k});
+      else
+        shape.kept.insert({stage, k});
+  }
 }
 
 } // namespace pipec

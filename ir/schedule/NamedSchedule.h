@@ -25,7 +25,12 @@ size_t ranksThatFit(llvm::StringRef name, size_t stages, size_t preferred);
 /// Puts the stages of the plan where the schedule has them.
 void place(const PlacedSchedule &placed, Plan &plan);
 
-/// What a step of a training with this plan runs. optimizer: weights are updated.
-RunShape trainingShape(const Plan &plan, int64_t microBatches, bool optimizer);
+/// What a step of a training with this plan and schedule runs. A schedule with recomputes (R) of a
+/// stage says itself for which of its micro-batches. optimizer: weights are updated.
+RunShape trainingShape(const Plan &plan, const Schedule &schedule, int64_t microBatches,
+                       bool optimizer);
+
+/// Sets the recomputes that the schedule says itself.
+void takeRecomputes(const Schedule &schedule, RunShape &shape);
 
 } // namespace pipec

@@ -42,7 +42,7 @@ int64_t OpMemory::atStart(const Op &op) const {
     return whole - keptToRecompute(op.stage);
   if (!shape_.train)
     return 0;
-  return shape_.recomputes(op.stage) ? keptToRecompute(op.stage) : whole;
+  return shape_.recomputes(op.stage, op.microBatch) ? keptToRecompute(op.stage) : whole;
 }
 
 int64_t OpMemory::atEnd(size_t rank, const Op &op) {

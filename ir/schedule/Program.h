@@ -87,10 +87,12 @@ struct RunShape {
   size_t replicas = 1;
   size_t buckets = 1;          // gradient buckets of a stage; with one replica none is reduced
   std::vector<bool> recompute; // per stage; empty: no stage
+  std::set<std::pair<size_t, int64_t>> kept; // of these stages: (stage, micro-batch) that are not
   bool norm = false, finite = false, optimizer = true;
 
-  bool recomputes(size_t stage) const {
-    return train && stage < recompute.size() && recompute[stage];
+  bool recomputes(size_t stage, int64_t microBatch) const {
+    return train && stage < recompute.size() && recompute[stage] &&
+           !kept.count({stage, microBatch});
   }
 };
 

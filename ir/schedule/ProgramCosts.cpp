@@ -63,8 +63,12 @@ private:
   int64_t timeOf(const std::vector<int64_t> &list, size_t stage, int64_t otherwise) const {
     return list.empty() ? otherwise : list[stage];
   }
+  /// Of all micro-batches.
   int64_t recomputeOf(size_t s) const {
-    return shape_.recomputes(s) ? timeOf(costs_.recompute, s, costs_.stages[s].forward) : 0;
+    int64_t count = 0;
+    for (int64_t k = 0; k < shape_.microBatches; ++k)
+      count += shape_.recomputes(s, k);
+    return count * timeOf(costs_.recompute, s, costs_.stages[s].forward);
   }
   int64_t hop(const Need &need, size_t to) const {
     if (!need.edge)
@@ -107,10 +111,9 @@ private:
     for (size_t s : demands_.stagesOn(rank % plan_.ranks)) {
       const StageCosts &stage = costs_.stages[s];
       load.first = std::min(load.first, ready_[s]);
-      load.work +=
-          shape_.microBatches * (shape_.train ? stage.work() + recomputeOf(s) : stage.forward);
+      load.work += shape_.microBatches * (shape_.train ? stage.work() : stage.forward);
       if (shape_.train)
-        load.work += update(s);
+        load.work += recomputeOf(s) + update(s);
       load.after = std::min(load.after, shape_.train ? 0 : restAfter(s));
     }
     if (demands_.stagesOn(rank % plan_.ranks).empty() && load.first == INT64_MAX)

@@ -172,8 +172,7 @@ private:
     demand(mine(op.stage), Verdict::Misfit, "not a stage of this rank");
     const bool again = op.kind == OpKind::Recompute;
     if (again) {
-      demand(shape_.train && op.stage < shape_.recompute.size() && shape_.recompute[op.stage],
-             Verdict::Misfit, "not recomputed");
+      demand(shape_.recomputes(op.stage, op.microBatch), Verdict::Misfit, "not recomputed");
       demand(ran(OpKind::Forward, op.stage, op.microBatch) && !backwardRan(op.stage, op.microBatch),
              Verdict::MissingValue, "nothing kept to recompute from");
     }
@@ -204,7 +203,7 @@ private:
   void backward(const Op &op) {
     demand(mine(op.stage) && shape_.train, Verdict::Misfit, "not a stage of this rank");
     demand(ran(OpKind::Forward, op.stage, op.microBatch), Verdict::MissingValue, "no forward");
-    if (op.stage < shape_.recompute.size() && shape_.recompute[op.stage])
+    if (shape_.recomputes(op.stage, op.microBatch))
       demand(ran(OpKind::Recompute, op.stage, op.microBatch), Verdict::MissingValue, "not again");
     if (backwardRan(op.stage, op.microBatch))
       stop(Verdict::Repeated, "the backward was done before");

@@ -194,6 +194,7 @@ inline Plan trainedPlan() {
                          {"shared", {}, "float32", {2}, {1}, {{2, 1}, {0, 1}}}};
   training.whyWhole = {"", "", "one use of a weight feeds several operators"};
   training.recompute = {0, 2};
+  training.recomputeExceptLast = true;
   training.costs = {{100, 80, 60, 4096, 1024}, {200, 0, 0, 0, 0}, {300, 240, 180, 8192, 8192}};
   plan.requiredFeatures = featuresOf(plan);
   plan.scheduleName = "zb-h1";

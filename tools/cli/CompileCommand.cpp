@@ -140,8 +140,10 @@ IntegerOption batch("batch",
                     cl::value_desc("B"), cl::cat(category));
 StringOption recompute("recompute",
                        cl::desc("with --train: which stages run their forward again in the "
-                                "backward (default: auto, those for which memory is too small)"),
-                       cl::value_desc("never|always|auto"), cl::init("auto"), cl::cat(category));
+                                "backward: none, all, all but for the last micro-batch, those of "
+                                "a list (default: auto, those for which memory is too small)"),
+                       cl::value_desc("never|always|except-last|auto|I,J,..."), cl::init("auto"),
+                       cl::cat(category));
 StringListOption libraries("load-library", cl::desc("load custom operators; may be repeated"),
                            cl::value_desc("LIB.so"), cl::cat(category));
 StringOption recordCase("record-case",
@@ -267,17 +269,13 @@ llvm::Error readTraining(CompileOptions &options) {
                     "got {}",
                     schedule.getValue()),
         "pipe-schedule --list names them");
-  llvm::Expected<RecomputeChoice> again =
-      chooseByName<RecomputeChoice>("recompute", recompute,
-                                    {{"never", RecomputeChoice::Never},
-                                     {"always", RecomputeChoice::Always},
-                                     {"auto", RecomputeChoice::Auto}});
+  llvm::Expected<RecomputeWish> again = recomputeFromText(recompute);
   if (!again)
     return again.takeError();
   options.mode = Mode::Train;
   options.batch = batch;
   options.evaluation = evaluation;
-  options.recompute = *again;
+  options.recompute = std::move(*again);
   if (given(recordCase))
     return makeError(ExitCode::Usage,
                      "--record-case: expected a compile for inference, got --train",

@@ -1,5 +1,7 @@
 #include "tools/cli/OptionValues.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "tools/cli/CommandLine.h"
 #include "tools/cli/Units.h"
@@ -28,6 +30,31 @@ llvm::Expected<size_t> chooseByName(llvm::StringRef option, llvm::StringRef valu
       return i;
   return failf(ExitCode::Usage, "{}: expected one of {}, got \"{}\"", spelledOption(option),
                llvm::join(names, ", "), value.str());
+}
+
+llvm::Expected<RecomputeWish> recomputeFromText(llvm::StringRef text) {
+  static constexpr std::pair<const char *, RecomputeChoice> kChoices[] = {
+      {"never", RecomputeChoice::Never},
+      {"always", RecomputeChoice::Always},
+      {"except-last", RecomputeChoice::ExceptLast},
+      {"auto", RecomputeChoice::Auto}};
+  for (const auto &[name, choice] : kChoices)
+    if (text == name)
+      return RecomputeWish(choice);
+  std::vector<size_t> stages;
+  llvm::SmallVector<llvm::StringRef, 8> parts;
+  text.split(parts, ',');
+  for (llvm::StringRef part : parts)
+    if (size_t stage = 0; part.getAsInteger(10, stage))
+      return failf(ExitCode::Usage,
+                   "--recompute: expected never, always, except-last, auto or stages such as 0,2, "
+                   "got \"{}\"",
+                   text.str());
+    else
+      stages.push_back(stage);
+  llvm::sort(stages);
+  stages.erase(llvm::unique(stages), stages.end());
+  return RecomputeWish(std::move(stages));
 }
 
 bool parseOptionValue(llvm::StringRef name, llvm::StringRef text, IntegerValue &value) {

@@ -1,6 +1,7 @@
 // Values of options: numbers, sizes and times with our own messages, and choices by name.
 #pragma once
 
+#include "ir/plan/RecomputeChoice.h"
 #include "ir/support/Error.h"
 #include "ir/support/Try.h"
 #include "llvm/Support/CommandLine.h"
@@ -45,6 +46,9 @@ chooseByName(llvm::StringRef option, llvm::StringRef value,
   size_t index = TRY(chooseByName(option, value, names));
   return choices.begin()[index].second;
 }
+
+/// The value of --recompute: a choice, or stages. Errors: Usage.
+llvm::Expected<RecomputeWish> recomputeFromText(llvm::StringRef text);
 
 /// Reads one value; true: it is wrong, and the message is kept for takeValueError().
 bool parseOptionValue(llvm::StringRef name, llvm::StringRef text, IntegerValue &value);

@@ -52,7 +52,7 @@ llvm::Expected<PlanTiming> timePlan(const Plan &plan, const Schedule &schedule,
   shape.microBatches = result.microBatches;
   ProgramCosts costs;
   if (plan.training) {
-    shape = trainingShape(plan, result.microBatches, /*optimizer=*/true);
+    shape = trainingShape(plan, result.schedule, result.microBatches, /*optimizer=*/true);
     result.known = !plan.training->costs.empty();
     costs.stages = trainingCosts(plan);
   } else {

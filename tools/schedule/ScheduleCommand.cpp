@@ -38,9 +38,11 @@ IntegerOption batch("batch", cl::value_desc("B"),
                     cl::desc("with a table of operators: samples per step (default: two "
                              "micro-batches per rank, each of the table's size)"));
 StringOption
-    recompute("recompute", cl::value_desc("never|always|auto"), cl::init("auto"),
+    recompute("recompute", cl::value_desc("never|always|except-last|auto|I,J,..."),
+              cl::init("auto"),
               cl::desc("with a table of operators: which stages run their forward again in the "
-                       "backward (default: auto, those for which memory is too small)"));
+                       "backward: none, all, all but for the last micro-batch, those of a list "
+                       "(default: auto, those for which memory is too small)"));
 StringOption tied("tied", cl::value_desc("transmit|replicate"),
                   cl::desc("with a table of operators: how weights that several stages read are "
                            "kept (default: whichever is faster)"));
@@ -248,10 +250,7 @@ llvm::Expected<TrainingWishes> readWishes(const TrialRequest &request,
     wishes.memoryLimit = request.memoryLimit;
   size_t samples = TRY(countOf(batch));
   wishes.batch = static_cast<int64_t>(samples);
-  llvm::Expected<size_t> again = chooseByName("recompute", recompute, {"never", "always", "auto"});
-  if (!again)
-    return again.takeError();
-  wishes.recompute = static_cast<RecomputeChoice>(*again);
+  wishes.recompute = TRY(recomputeFromText(recompute));
   if (given(tied)) {
     llvm::Expected<size_t> mode = chooseByName("tied", tied, {"transmit", "replicate"});
     if (!mode)

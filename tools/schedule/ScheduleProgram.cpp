@@ -3,6 +3,7 @@
 #include "ir/schedule/ActionTiming.h"
 #include "ir/schedule/ClusterCosts.h"
 #include "ir/schedule/Lower.h"
+#include "ir/schedule/NamedSchedule.h"
 #include "ir/schedule/ProgramCheck.h"
 #include "ir/support/Error.h"
 #include "ir/support/Try.h"
@@ -40,25 +41,6 @@ Plan planOf(const TableShape &table, size_t ranks, const ScheduleCosts &costs) {
   return plan;
 }
 
-/// Per stage: is it recomputed? A program does it for all micro-batches or for none.
-llvm::Expected<std::vector<bool>> recomputed(const Schedule &schedule, const TableShape &table) {
-  std::vector<int64_t> times(table.stages, 0);
-  for (const std::vector<Action> &actions : schedule.ranks)
-    for (const Action &action : actions)
-      if (action.kind == ActionKind::Recompute)
-        ++times[action.stage];
-  std::vector<bool> stages;
-  for (size_t s = 0; s < table.stages; ++s) {
-    if (times[s] != 0 && times[s] != table.microBatches)
-      return makeError(ExitCode::Usage,
-                       fmt::format("schedule: stage {} is recomputed for {} of {}", s, times[s],
-                                   counted(static_cast<size_t>(table.microBatches), "micro-batch")),
-                       "a program recomputes a stage always or never");
-    stages.push_back(times[s] != 0);
-  }
-  return stages;
-}
-
 } // namespace
 
 llvm::Expected<ScheduleProgram> asProgram(const Schedule &schedule, const TableShape &table,
@@ -69,9 +51,10 @@ llvm::Expected<ScheduleProgram> asProgram(const Schedule &schedule, const TableS
   result.shape.microBatches = table.microBatches;
   result.shape.train = table.backward;
   result.shape.optimizer = !transfers.optimizeNs.empty();
-  std::vector<bool> again = TRY(recomputed(schedule, table));
-  if (table.backward)
-    result.shape.recompute = std::move(again);
+  if (table.backward) {
+    result.shape.recompute.resize(table.stages);
+    takeRecomputes(schedule, result.shape);
+  }
   llvm::Expected<Program> program = lower(schedule, result.plan, result.shape);
   if (!program)
     return makeError(ExitCode::BadArtifact, describe(program.takeError()).message);

@@ -122,7 +122,7 @@ llvm::Error RankReader::readCompute(size_t index) {
     done |= F;
     return llvm::Error::success();
   case OpKind::Recompute:
-    if (!shape_.recomputes(op.stage))
+    if (!shape_.recomputes(op.stage, op.microBatch))
       return bad(index, fmt::format("stage {} is not recomputed", op.stage));
     if (again(R))
       return bad(index, kAgain);
@@ -143,7 +143,7 @@ llvm::Error RankReader::readCompute(size_t index) {
       return bad(index, "its backward has run already");
     if (!(done & F))
       return bad(index, "its forward has not run yet");
-    if (shape_.recomputes(op.stage) && !(done & R))
+    if (shape_.recomputes(op.stage, op.microBatch) && !(done & R))
       return bad(index, "its forward has not been recomputed yet");
     if (llvm::Error error = readNeeds(index, demands_.of(op.stage).backward, true))
       return error;
