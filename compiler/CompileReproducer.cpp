@@ -1,7 +1,5 @@
 #include "compiler/CompileReproducer.h"
 
-#include "compiler/Pipelines.h"
-
 namespace pipec {
 
 namespace {

@@ -175,7 +175,7 @@ llvm::Expected<Compiler> loadWith(const std::string &modelPath, InternalOptions 
 }
 
 std::string Compiler::pipelineText(const CompileOptions &options) {
-  return wholePipeline(options, {});
+  return wholePipelineText(options, {});
 }
 
 Compiler::Compiler(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

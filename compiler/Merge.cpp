@@ -95,8 +95,7 @@ OutputTree treeToCompare(const Signature &signature) {
 /// Only the tuple around the result is dead.
 llvm::Expected<bool> splitOnce(AnyModel &model, const PassManagerOptions &options) {
   PassManager manager(options);
-  if (llvm::Error error = manager.addPipeline("split-outputs,dead-code"))
-    return std::move(error);
+  manager.add({"split-outputs", "dead-code"});
   return manager.run(model);
 }
 
@@ -108,8 +107,7 @@ llvm::Expected<Model> readBack(const std::string &path, const Signature &expecte
   PassManagerOptions options;
   options.checkHonesty = false;
   PassManager manager(options);
-  if (llvm::Error error = manager.addPipeline("lower-attributes"))
-    return std::move(error);
+  manager.add({"lower-attributes"});
   if (llvm::Expected<bool> changed = manager.run(model); !changed)
     return changed.takeError();
   OutputTree outputs = treeToCompare(expected);

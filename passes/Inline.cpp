@@ -389,7 +389,6 @@ PassInfo inlineCalls() {
     %y : Tensor = prim::CallMethod[name="forward"](%fc, %x)
     =>
     %y : Tensor = aten::linear(%x, %weight, %bias)  # in fc)",
-      .options = "",
       .make = withoutOptions<Inline>()};
 }
 

@@ -1,6 +1,8 @@
 // lower-attributes: removes `self`. Tensors, objects and written values become graph inputs with an
 // entry in the table of attributes. All other values become constants, and assignments become state
 // outputs.
+#include "passes/LowerAttributes.h"
+
 #include "ir/NodeInfo.h"
 #include "ir/Refusals.h"
 #include "ir/TensorKey.h"
@@ -37,8 +39,7 @@ using Entry = ModuleEntry;
 
 class LowerAttributes : public ModelPass {
 public:
-  LowerAttributes(std::optional<bool> training, std::vector<std::string> keepEval)
-      : training_(training), keepEval_(std::move(keepEval)) {}
+  explicit LowerAttributes(LowerAttributesOptions options) : options_(std::move(options)) {}
 
   llvm::Expected<bool> run(Model &model, PassContext &) override {
     if (!model.self.isObject())
@@ -54,7 +55,7 @@ private:
     model_ = &model;
     std::set<std::string> objects;
     entries_ = moduleEntries(model.self.toObjectRef(), objects);
-    auto kept = keptModules(torch::jit::Module(model.self.toObject()), keepEval_);
+    auto kept = keptModules(torch::jit::Module(model.self.toObject()), options_.keepEval);
     if (!kept)
       return kept.takeError();
     kept_ = std::move(*kept);
@@ -308,7 +309,7 @@ private:
       return entry.value;
     if (kept_.count(llvm::StringRef(entry.path).rsplit('.').first.str()))
       return false;
-    return training_ ? c10::IValue(*training_) : entry.value;
+    return options_.training ? c10::IValue(*options_.training) : entry.value;
   }
 
   /// GetAttr of submodules, inner ones last.
@@ -332,9 +333,8 @@ private:
       model_->attributes[i].storage = ids[i];
   }
 
-  Node *replaced_ = nullptr;     // assigns an object that is no entry
-  std::optional<bool> training_; // what flags are folded to; nullopt: as they are saved
-  std::vector<std::string> keepEval_;
+  const LowerAttributesOptions options_;
+  Node *replaced_ = nullptr;   // assigns an object that is no entry
   std::set<std::string> kept_; // paths of modules in eval mode
   Model *model_ = nullptr;
   std::vector<Entry> entries_;
@@ -347,17 +347,16 @@ private:
   TupleClasses tuples_;
 };
 
-llvm::Expected<std::unique_ptr<ModelPass>> makeLowerAttributes(const PassOptions &options) {
-  OptionReader read(options);
-  const auto training = read.choice<std::optional<bool>>(
-      "training", {{"saved", std::nullopt}, {"true", true}, {"false", false}}, std::nullopt);
-  std::vector<std::string> keepEval = read.list("keep-eval");
-  if (llvm::Error error = read.finish())
-    return std::move(error);
-  return std::make_unique<LowerAttributes>(training, keepEval);
-}
-
 } // namespace
+
+OptionFields<LowerAttributesOptions> LowerAttributesOptions::fields() {
+  return {choiceOption<LowerAttributesOptions, std::optional<bool>>(
+              "training=saved|true|false", "what training flags are folded to",
+              &LowerAttributesOptions::training,
+              {{"saved", std::nullopt}, {"true", true}, {"false", false}}),
+          listOption("keep-eval=A:B", "modules whose flags are folded to false",
+                     &LowerAttributesOptions::keepEval)};
+}
 
 PassInfo lowerAttributes() {
   return {.name = "lower-attributes",
@@ -372,9 +371,8 @@ PassInfo lowerAttributes() {
     %w : Tensor = prim::GetAttr[name="weight"](%self)
     =>
     graph(%x : Tensor, %weight : Tensor))",
-          .options = "training=saved|true|false: what training flags are folded to\nkeep-eval=A:B: "
-                     "modules whose flags are folded to false",
-          .make = makeLowerAttributes};
+          .options = optionsOf<LowerAttributesOptions>(),
+          .make = withOptions<LowerAttributes, LowerAttributesOptions>()};
 }
 
 } // namespace pipec

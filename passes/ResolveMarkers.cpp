@@ -110,7 +110,6 @@ PassInfo resolveMarkers() {
     %y : Tensor = pipec::pipe_split(%x)
     =>
     pipec::cut())",
-          .options = "",
           .make = withoutOptions<ResolveMarkers>()};
 }
 
