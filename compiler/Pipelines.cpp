@@ -1,5 +1,6 @@
 #include "compiler/Pipelines.h"
 
+#include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 #include "passes/ChooseCuts.h"
 #include "passes/LegaliseCuts.h"
@@ -65,20 +66,16 @@ llvm::Error checkNames(const CompileOptions &options) {
   };
   for (const Cut &cut : options.cuts)
     if (const auto *module = std::get_if<AtModule>(&cut)) {
-      if (llvm::Error error = check("--at", module->name))
-        return error;
+      TRY(check("--at", module->name));
       if (llvm::Error error = checkModuleName(module->name))
         return withContext(std::move(error), "--at");
     }
   for (const std::string &name : options.keepEval)
-    if (llvm::Error error = check("--keep-eval", name))
-      return error;
+    TRY(check("--keep-eval", name));
   ResolveTiesOptions ties;
   for (const auto &[name, mode] : options.tied) {
-    if (llvm::Error error = check("--tied", name))
-      return error;
-    if (llvm::Error error = ties.add(name, mode))
-      return error;
+    TRY(check("--tied", name));
+    TRY(ties.add(name, mode));
   }
   return llvm::Error::success();
 }

@@ -7,6 +7,7 @@
 #include "ir/Refusals.h"
 #include "ir/WholeNumbers.h"
 #include "ir/support/Runs.h"
+#include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "llvm/ADT/StringExtras.h"
 #include "passes/Passes.h"
@@ -64,8 +65,7 @@ public:
       return context.notes.size() != notesBefore; // the markers are at their final places
     removeNestedBoundaries(model);
     removeBoundaries(model);
-    if (llvm::Error error = reorder(model, context))
-      return std::move(error);
+    TRY(reorder(model, context));
     top = topLevelOf(model);
     for (size_t boundary : *boundaries)
       insertBoundary(top.operators[boundary]);
@@ -114,8 +114,7 @@ private:
   llvm::Expected<std::vector<size_t>> fromMarkers(const Model &model, PassContext &context,
                                                   const TopLevel &top) {
     if (!options_.nearest)
-      if (llvm::Error error = refuseMarkersInBlocks(model))
-        return std::move(error);
+      TRY(refuseMarkersInBlocks(model));
     const std::vector<size_t> asked = withNestedMarkers(context, top);
     if (asked.empty() && options_.split == CutSource::Markers)
       return makeError(ExitCode::Usage, "--split markers: the model has no pipe_split marker",
@@ -203,8 +202,7 @@ private:
       return makeError(ExitCode::Usage, "automatic cuts need the cost of every operator",
                        "pass example inputs with --inputs");
     CutLegality legality(model, top);
-    if (llvm::Error error = legality.enoughFor(options_.stages - 1))
-      return std::move(error);
+    TRY(legality.enoughFor(options_.stages - 1));
     return cutsByCost(top, context.costs, legality.all(), options_.stages);
   }
 

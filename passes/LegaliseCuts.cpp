@@ -4,6 +4,7 @@
 
 #include "ir/NodeInfo.h"
 #include "ir/Refusals.h"
+#include "ir/support/Try.h"
 #include "passes/Passes.h"
 #include "passes/analysis/CutLegality.h"
 
@@ -35,8 +36,7 @@ public:
       return false;
     CutLegality legality(model, top);
     std::vector<size_t> legal = legality.all();
-    if (llvm::Error error = legality.enoughFor(top.boundaries.size()))
-      return std::move(error);
+    TRY(legality.enoughFor(top.boundaries.size()));
     std::vector<size_t> moved = nearest(legal, top.boundaries);
     for (size_t i = 0; i < moved.size(); ++i) {
       const std::string what = whoAsked(context, top, i), why = legality.why(top.boundaries[i]);

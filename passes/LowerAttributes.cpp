@@ -55,52 +55,40 @@ private:
     model_ = &model;
     std::set<std::string> objects;
     entries_ = moduleEntries(model.self.toObjectRef(), objects);
-    auto kept = keptModules(torch::jit::Module(model.self.toObject()), options_.keepEval);
-    if (!kept)
-      return kept.takeError();
-    kept_ = std::move(*kept);
+    kept_ = TRY(keptModules(torch::jit::Module(model.self.toObject()), options_.keepEval));
     for (size_t i = 0; i < entries_.size(); ++i)
       entryOf_[entries_[i].path] = i;
     Graph &graph = *model.graph;
-    if (llvm::Error error = lowerObjects(objects))
-      return error;
+    TRY(lowerObjects(objects));
     paths_[graph.inputs()[0]] = "";
     scan(*graph.block());
     makeAttributes();
-    if (llvm::Error error = makeStateOutputs())
-      return error;
+    TRY(makeStateOutputs());
     tuples_.retype(*graph.block()); // classes determine the types of state that branches and loops
                                     // return
-    if (llvm::Error error = replaceReads(*graph.block()))
-      return error;
+    TRY(replaceReads(*graph.block()));
     lowerTensorConstants(model, *graph.block(), [&](const Entry &entry) {
       addAttribute(entry);
       return inputOf_[entry.path];
     });
     removeModules(*graph.block());
-    if (llvm::Error error = refuseObjects(*graph.block(), paths_, tuples_))
-      return error;
-    if (llvm::Error error = refuseModuleAsValue(graph.inputs()[0]))
-      return error;
+    TRY(refuseObjects(*graph.block(), paths_, tuples_));
+    TRY(refuseModuleAsValue(graph.inputs()[0]));
     graph.eraseInput(0);
-    if (llvm::Error error = refuseAttributes(model.attributes))
-      return error;
+    TRY(refuseAttributes(model.attributes));
     numberStorages();
-    if (llvm::Error error = settleWrites())
-      return error;
+    TRY(settleWrites());
     model.self = c10::IValue();
     return llvm::Error::success();
   }
 
   llvm::Error lowerObjects(const std::set<std::string> &objects) {
-    if (llvm::Error error = lowerLocalObjects(*model_->graph))
-      return error;
+    TRY(lowerLocalObjects(*model_->graph));
     for (const Entry &entry : entries_) {
       tuples_.note(entry.type);
       tuples_.noteStored(entry.type);
     }
-    if (llvm::Error error = lowerObjectValues(*model_->graph, objects, tuples_))
-      return error;
+    TRY(lowerObjectValues(*model_->graph, objects, tuples_));
     for (Entry &entry : entries_) {
       const c10::TypePtr type = tuples_.tupleType(entry.type);
       if (type == entry.type)
@@ -221,8 +209,7 @@ private:
                              " is assigned in the method but not known to the module");
       current[path] = inputOf_[path];
     }
-    if (llvm::Error error = threadState(*model_->graph->block(), paths_, current))
-      return error;
+    TRY(threadState(*model_->graph->block(), paths_, current));
     for (const auto &[path, value] : current) {
       model_->stateOutputs.push_back(attributeOf_[path]);
       model_->graph->registerOutput(value);
@@ -235,8 +222,7 @@ private:
       Node *node = *it;
       ++it;
       for (Block *inner : node->blocks())
-        if (llvm::Error error = replaceReads(*inner))
-          return error;
+        TRY(replaceReads(*inner));
       if (node->kind() != c10::prim::GetAttr)
         continue;
       bool known = false;

@@ -161,18 +161,15 @@ llvm::Expected<bool> PassManager::runPass(const PipelineStep &step, AnyModel &mo
   run.changed = *changed;
   note(run);
   printAfter(run);
-  if (llvm::Error error = checkAfter(run))
-    return error;
+  TRY(checkAfter(run));
   if (options_.afterPass)
-    if (llvm::Error error = options_.afterPass(run))
-      return error;
+    TRY(options_.afterPass(run));
   return run.changed;
 }
 
 llvm::Error PassManager::checkAfter(const PassRun &run) {
   if (options_.checkHonesty)
-    if (llvm::Error error = checkHonesty(run))
-      return error;
+    TRY(checkHonesty(run));
   if (!run.changed || !options_.verifyEach)
     return llvm::Error::success();
   if (llvm::Error error = verifyAny(*run.model))

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "ir/support/Error.h"
+#include "ir/support/Try.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -141,8 +142,7 @@ template <typename Options> OptionsOfPass optionsOf() {
     Options options;
     for (const OptionField<Options> &field : Options::fields())
       if (const auto found = texts.find(field.name()); found != texts.end())
-        if (llvm::Error error = field.parse(options, found->second))
-          return std::move(error);
+        TRY(field.parse(options, found->second));
     return std::make_shared<TypedOptions<Options>>(std::move(options));
   };
   return result;

@@ -28,8 +28,7 @@ public:
     blanks();
     if (text_.drop_front(at_).empty())
       return steps;
-    if (llvm::Error error = parseSteps(steps, 0))
-      return error;
+    TRY(parseSteps(steps, 0));
     if (at_ < text_.size())
       return wrong(fmt::format("expected a comma, got {}", text_[at_]));
     return steps;
@@ -82,15 +81,13 @@ private:
       if (step.name.empty())
         return wrong("expected the name of a pass");
       if (take('{'))
-        if (llvm::Error error = parseOptions(step))
-          return error;
+        TRY(parseOptions(step));
       if (step.isGroup()) {
         if (!take('('))
           return wrong("expected ( after fixpoint");
         if (depth >= kMaxDepth)
           return wrong("groups are nested too deep");
-        if (llvm::Error error = parseSteps(step.body, depth + 1))
-          return error;
+        TRY(parseSteps(step.body, depth + 1));
         if (!take(')'))
           return wrong("expected ) at the end of fixpoint");
       }

@@ -201,8 +201,7 @@ llvm::Error parseNames(ResolveTiesOptions &options, llvm::StringRef text) {
       return makeError(ExitCode::Usage,
                        "option names: expected NAME/transmit or NAME/replicate, got " + part.str());
     }
-    if (llvm::Error error = options.add(name.str(), *mode))
-      return error;
+    TRY(options.add(name.str(), *mode));
   }
   return llvm::Error::success();
 }

@@ -13,6 +13,7 @@
 #include "runtime/CudaDevice.h"
 
 #include "ir/TorchError.h"
+#include "ir/support/Try.h"
 #include "ir/values/Values.h"
 
 #include <ATen/Context.h>
@@ -159,8 +160,7 @@ llvm::Expected<int> cudaDeviceCount() {
   int count = c10::impl::VirtualGuardImpl(kCuda).deviceCount();
   if (count == 0)
     return makeError(ExitCode::Usage, "found no GPU, only cpu", "use --device cpu");
-  if (llvm::Error error = checkLoadedInTime())
-    return error;
+  TRY(checkLoadedInTime());
   return count;
 }
 

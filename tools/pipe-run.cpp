@@ -168,8 +168,7 @@ llvm::Error checkOptions(bool isArtifact) {
                              Range{threads, "threads", 1, kMaxThreads},
                              Range{dynamic, "dynamic", 1, kMany}, Range{repeat, "repeat", 1, kMany},
                              Range{warmup, "warmup", 0, kMany}, Range{seed, "seed", 0, kMany}})
-    if (llvm::Error error = within(range.option, range.name, range.least, range.most))
-      return error;
+    TRY(within(range.option, range.name, range.least, range.most));
   if (!isArtifact && given(schedule))
     return makeError(ExitCode::Usage, "--schedule: expected an artifact, got a .pt, which has none",
                      "leave it out, or compile the model first");
@@ -182,8 +181,7 @@ llvm::Error checkOptions(bool isArtifact) {
                      "--trace: expected an artifact, got a .pt, which has no ranks",
                      "leave it out, or compile the model first");
   if (given(trace))
-    if (llvm::Error error = refuseExisting(trace, force))
-      return error;
+    TRY(refuseExisting(trace, force));
   const std::pair<const char *, const cl::Option &> chosenByCompile[] = {{"method", method},
                                                                          {"batch-dim", batchDim},
                                                                          {"merge", merge},
@@ -193,8 +191,7 @@ llvm::Error checkOptions(bool isArtifact) {
     if (isArtifact && given(option))
       return makeError(ExitCode::Usage, fmt::format("--{}: expected a .pt, got an artifact", name),
                        fmt::format("an artifact keeps what pipe-compile --{} chose", name));
-  if (llvm::Error error = TrainCommand::checkModelKind(isArtifact))
-    return error;
+  TRY(TrainCommand::checkModelKind(isArtifact));
   if (isArtifact && !TrainCommand::lossFile().empty())
     return makeError(ExitCode::Usage, "--loss: expected a .pt, got an artifact",
                      "an artifact keeps what pipe-compile --loss joined");
@@ -258,10 +255,8 @@ llvm::Error readSchedule(PipelineOptions &options, bool isTraining) {
 
 /// The last call of `pipeline` has succeeded.
 llvm::Error noteTimes(const Pipeline &pipeline, RunTimes &times) {
-  llvm::Expected<RunTrace> run = pipeline.trace();
-  if (!run)
-    return run.takeError();
-  times.add(std::move(*run));
+  RunTrace run = TRY(pipeline.trace());
+  times.add(std::move(run));
   return llvm::Error::success();
 }
 
@@ -299,8 +294,7 @@ llvm::Expected<Runner> pipelineRunner(RunReport &report,
   options.dynamic = dynamic;
   options.devices = deviceList();
   options.seed = static_cast<uint64_t>(seed.getValue());
-  if (llvm::Error error = readSchedule(options, training.has_value()))
-    return error;
+  TRY(readSchedule(options, training.has_value()));
   Pipeline loaded = TRY(Pipeline::load(model, options));
   auto pipeline = std::make_shared<Pipeline>(std::move(loaded));
   for (const std::string &warning : pipeline->warnings())
@@ -322,8 +316,7 @@ llvm::Expected<Runner> pipelineRunner(RunReport &report,
                                                StepStats &stats) -> llvm::Expected<TrainedStep> {
         llvm::Expected<TrainedStep> done = inner(batches, stats);
         if (done)
-          if (llvm::Error error = noteTimes(*pipeline, *times))
-            return std::move(error);
+          TRY(noteTimes(*pipeline, *times));
         return done;
       };
   }
@@ -331,8 +324,7 @@ llvm::Expected<Runner> pipelineRunner(RunReport &report,
                                   StepStats &stats) -> llvm::Expected<c10::IValue> {
                   llvm::Expected<c10::IValue> result = pipeline->infer(values, &stats);
                   if (result)
-                    if (llvm::Error error = noteTimes(*pipeline, *times))
-                      return std::move(error);
+                    TRY(noteTimes(*pipeline, *times));
                   return result;
                 },
                 [pipeline]() -> const Signature & { return pipeline->plan().signature; },
@@ -375,8 +367,7 @@ llvm::Expected<Runner> referenceRunner(RunReport &report,
   Reference loaded = TRY(Reference::load(model, options));
   auto reference = std::make_shared<Reference>(std::move(loaded));
   if (training)
-    if (llvm::Error error = reference->train(*training))
-      return std::move(error);
+    TRY(reference->train(*training));
   std::optional<Trainer> trainer;
   if (training)
     trainer = trainerOf(reference);
@@ -500,17 +491,15 @@ void noteMicroBatches(const Runner &runner, int64_t samples) {
 llvm::Error noteTimes(const Runner &runner, RunReport &report) {
   if (!runner.times || !runner.times->last())
     return llvm::Error::success();
-  llvm::Expected<SimulatedRun> predicted = runner.times->simulated(runner.plan());
-  if (!predicted)
-    return predicted.takeError();
-  report.predicted = {predicted->makespan,
+  SimulatedRun predicted = TRY(runner.times->simulated(runner.plan()));
+  report.predicted = {predicted.makespan,
                       {},
-                      meanBubble(*predicted, predicted->makespan),
-                      meanBubble(*predicted, predicted->longestSpan)};
+                      meanBubble(predicted, predicted.makespan),
+                      meanBubble(predicted, predicted.longestSpan)};
   if (!given(trace))
     return llvm::Error::success();
   return writeFileFor(trace,
-                      traceFile(*runner.times->last(), *predicted,
+                      traceFile(*runner.times->last(), predicted,
                                 given(schedule) ? schedule.getValue() : runner.plan().scheduleName),
                       force);
 }
@@ -519,19 +508,17 @@ llvm::Error noteTimes(const Runner &runner, RunReport &report) {
 llvm::Error trainAll(Runner &runner, RunReport &report) {
   runner.trainer->signature = runner.signature;
   runner.trainer->bind = runner.bind;
-  if (llvm::Error error = TrainCommand::run(
-          *runner.trainer, inputsOption, output,
-          given(seed) ? std::optional<uint64_t>(seed.getValue()) : std::nullopt,
-          given(microBatches) ? microBatches.getValue().value : runner.fixedMicroBatches, json,
-          report))
-    return error;
+  TRY(TrainCommand::run(*runner.trainer, inputsOption, output,
+                        given(seed) ? std::optional<uint64_t>(seed.getValue()) : std::nullopt,
+                        given(microBatches) ? microBatches.getValue().value
+                                            : runner.fixedMicroBatches,
+                        json, report));
   for (const std::string &note : runner.notes())
     printNote(note);
   report.microBatches = runner.microBatches();
   noteOptions(report);
   report.peakMemoryBytes = runner.peakMemory();
-  if (llvm::Error error = noteTimes(runner, report))
-    return error;
+  TRY(noteTimes(runner, report));
   if (json)
     printJson(report, toStdout());
   else if (!report.durationsNs.empty())
@@ -554,22 +541,18 @@ llvm::Expected<ExitCode> run() {
   bool isTraining = TRY(TrainCommand::isWanted(given(inputsOption), force));
   std::optional<TrainingOptions> training;
   if (isTraining) {
-    if (llvm::Error error = refuseWithTraining())
-      return std::move(error);
+    TRY(refuseWithTraining());
     training = TRY(TrainCommand::options());
   }
   bool isArtifact = llvm::sys::fs::is_directory(model);
-  if (llvm::Error error = checkOptions(isArtifact))
-    return error;
-  if (llvm::Error error = checkDeviceNumber(isArtifact))
-    return error;
+  TRY(checkOptions(isArtifact));
+  TRY(checkDeviceNumber(isArtifact));
   for (const std::string &name : deviceList())
     if (name != "cpu") // a GPU library must be there before anything looks for it
       if (llvm::Expected<std::shared_ptr<Device>> opened = makeDevice(name); !opened)
         return withContext(opened.takeError(), "--device");
   for (const std::string &path : libraries)
-    if (llvm::Error error = loadLibrary(path))
-      return error;
+    TRY(loadLibrary(path));
   std::optional<c10::IValue> expected;
   if (given(expect)) { // before the run, so that a missing file is found at once
     expected = TRY(readValue(expect));
@@ -580,8 +563,7 @@ llvm::Expected<ExitCode> run() {
   Runner runner =
       TRY(isArtifact ? pipelineRunner(report, training) : referenceRunner(report, training));
   if (training) {
-    if (llvm::Error error = trainAll(runner, report))
-      return std::move(error);
+    TRY(trainAll(runner, report));
     return ExitCode::Success;
   }
   std::vector<c10::IValue> inputs = TRY(readInputs(runner));
@@ -589,8 +571,7 @@ llvm::Expected<ExitCode> run() {
   for (const std::string &note : runner.notes())
     printNote(note);
   if (given(output))
-    if (llvm::Error error = writeValue(output, result))
-      return error;
+    TRY(writeValue(output, result));
 
   report.microBatches = runner.microBatches();
   noteOptions(report);
@@ -598,8 +579,7 @@ llvm::Expected<ExitCode> run() {
   noteMicroBatches(runner, report.samples);
   report.peakMemoryBytes = runner.peakMemory();
   report.outputs = describeOutputs(result);
-  if (llvm::Error error = noteTimes(runner, report))
-    return std::move(error);
+  TRY(noteTimes(runner, report));
   if (expected)
     report.comparison =
         compare(*expected, result, given(rtol) ? std::optional<double>(rtol) : std::nullopt,

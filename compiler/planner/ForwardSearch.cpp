@@ -101,8 +101,7 @@ private:
       if (best_ && candidate.bound >= double(best_->stepNs))
         break;
       if (simulated[candidate.kind]++ < kMostSimulated)
-        if (llvm::Error error = consider(candidate.rankOfStage))
-          return std::move(error);
+        TRY(consider(candidate.rankOfStage));
     }
     if (!best_)
       return makeError(ExitCode::NoPlan,

@@ -68,8 +68,7 @@ public:
 
   llvm::Expected<JointOutcome> run() {
     for (bool again = true; again;) {
-      if (llvm::Error error = descend())
-        return std::move(error);
+      TRY(descend());
       bool less = TRY(probe());
       again = less;
     }

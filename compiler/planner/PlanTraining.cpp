@@ -220,8 +220,7 @@ llvm::Error layOut(const ScheduleCandidate &best, PlannedTraining &plan) {
   plan.plan = best.work->plan;
   plan.shape = best.work->shape;
   plan.shape.recompute = best.recompute;
-  Program program = TRY(lower(plan.schedule, plan.plan, plan.shape));
-  plan.program = std::move(program);
+  plan.program = TRY(lower(plan.schedule, plan.plan, plan.shape));
   SimulatedRun run = TRY(simulate(plan.program, plan.plan, plan.shape, best.work->costs));
   plan.timing = actionTiming(plan.schedule, plan.program, run);
   plan.timing.peakBytes = plan.peakBytes;
@@ -278,8 +277,7 @@ llvm::Expected<PlannedTraining> planTraining(const CostTable &table, const Train
   plan.pipelines = outcome.pipelines;
   plan.schedules = outcome.search.candidates.size();
   plan.schedule = outcome.search.schedule;
-  if (llvm::Error error = layOut(best, plan))
-    return std::move(error);
+  TRY(layOut(best, plan));
   return plan;
 }
 

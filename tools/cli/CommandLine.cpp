@@ -1,6 +1,7 @@
 #include "tools/cli/CommandLine.h"
 
 #include "ir/support/Llvm.h"
+#include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -57,8 +58,7 @@ public:
         onlyPositional_ = true;
         continue;
       }
-      if (llvm::Error error = option(argument))
-        return error;
+      TRY(option(argument));
     }
     return counts();
   }

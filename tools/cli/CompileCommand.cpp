@@ -267,24 +267,20 @@ llvm::Error readTraining(CompileOptions &options) {
                     "got {}",
                     schedule.getValue()),
         "pipe-schedule --list names them");
-  llvm::Expected<RecomputeChoice> again =
-      chooseByName<RecomputeChoice>("recompute", recompute,
-                                    {{"never", RecomputeChoice::Never},
-                                     {"always", RecomputeChoice::Always},
-                                     {"auto", RecomputeChoice::Auto}});
-  if (!again)
-    return again.takeError();
+  RecomputeChoice again = TRY(chooseByName<RecomputeChoice>("recompute", recompute,
+                                                            {{"never", RecomputeChoice::Never},
+                                                             {"always", RecomputeChoice::Always},
+                                                             {"auto", RecomputeChoice::Auto}}));
   options.mode = Mode::Train;
   options.batch = batch;
   options.evaluation = evaluation;
-  options.recompute = *again;
+  options.recompute = again;
   if (given(recordCase))
     return makeError(ExitCode::Usage,
                      "--record-case: expected a compile for inference, got --train",
                      "a case is a batch and its results; leave one of the two out");
   if (isTable) {
-    if (llvm::Error error = readTable(options))
-      return error;
+    TRY(readTable(options));
   } else if (given(schedule) && schedule != "auto") {
     options.schedule = NamedSchedule{schedule};
   } else {
@@ -299,31 +295,25 @@ llvm::Error readTraining(CompileOptions &options) {
 
 llvm::Expected<CompileOptions> readOptions() {
   CompileOptions options;
-  if (llvm::Error error =
-          llvm::joinErrors(checkNumber(stages, "stages"),
-                           llvm::joinErrors(checkNumber(microBatches, "microbatches"),
-                                            llvm::joinErrors(checkNumber(ranks, "ranks"),
-                                                             checkNumber(batch, "batch")))))
-    return std::move(error);
-  llvm::Expected<Verify> verify = chooseByName<Verify>(
+  TRY(llvm::joinErrors(checkNumber(stages, "stages"),
+                       llvm::joinErrors(checkNumber(microBatches, "microbatches"),
+                                        llvm::joinErrors(checkNumber(ranks, "ranks"),
+                                                         checkNumber(batch, "batch")))));
+  Verify verify = TRY(chooseByName<Verify>(
       "verify", verifyHow,
-      {{"none", Verify::None}, {"graph", Verify::Graph}, {"run", Verify::Run}});
-  if (!verify)
-    return verify.takeError();
+      {{"none", Verify::None}, {"graph", Verify::Graph}, {"run", Verify::Run}}));
   if (given(split)) {
-    llvm::Expected<CutSource> source = chooseByName<CutSource>(
+    CutSource source = TRY(chooseByName<CutSource>(
         "split", split,
-        {{"auto", CutSource::Auto}, {"markers", CutSource::Markers}, {"at", CutSource::At}});
-    if (!source)
-      return source.takeError();
-    options.split = *source;
+        {{"auto", CutSource::Auto}, {"markers", CutSource::Markers}, {"at", CutSource::At}}));
+    options.split = source;
   }
   if (std::string nearest;
       given(printAfter) && printAfter != "all" && !findPass(printAfter, &nearest))
     return makeError(
         ExitCode::Usage, "--print-after: expected a pass or all, got " + printAfter.getValue(),
         nearest.empty() ? "pipe-opt --list-passes names them" : "did you mean " + nearest + "?");
-  options.verify = *verify;
+  options.verify = verify;
   if (options.verify == Verify::Run && inputs.empty())
     return makeError(ExitCode::Usage, "--verify run: expected example inputs, got none",
                      "pass example inputs with --inputs");
@@ -377,10 +367,8 @@ llvm::Expected<CompileOptions> readOptions() {
   options.replaceDumps = force;
   options.reproducers = ".";
   options.reproducerWeights = reproducerWeights;
-  if (llvm::Error error = readLists(options))
-    return std::move(error);
-  if (llvm::Error error = readTraining(options))
-    return std::move(error);
+  TRY(readLists(options));
+  TRY(readTraining(options));
   return options;
 }
 

@@ -3,6 +3,7 @@
 #include "ir/TorchError.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/support/ShownStream.h"
+#include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "runtime/training/LearningRates.h"
 #include "tools/cli/CommandLine.h"
@@ -195,11 +196,9 @@ llvm::Expected<Arguments> argumentsOf(const std::string &inputs) {
   for (const std::string &text : {inputs, targets.getValue()}) {
     if (text.empty())
       continue;
-    llvm::Expected<Arguments> part = argumentsFromOption(text);
-    if (!part)
-      return part.takeError();
-    all.positional.insert(all.positional.end(), part->positional.begin(), part->positional.end());
-    all.keyword.insert(all.keyword.end(), part->keyword.begin(), part->keyword.end());
+    Arguments part = TRY(argumentsFromOption(text));
+    all.positional.insert(all.positional.end(), part.positional.begin(), part.positional.end());
+    all.keyword.insert(all.keyword.end(), part.keyword.begin(), part.keyword.end());
   }
   return all;
 }
@@ -209,26 +208,21 @@ using Given = llvm::Expected<Trainer::Batches>;
 
 /// The elements of a list in a file, each the arguments of one micro-batch.
 Given readPresplit(const Trainer &trainer, const std::string &path) {
-  llvm::Expected<c10::IValue> value = readValue(path);
-  if (!value)
-    return value.takeError();
+  c10::IValue value = TRY(readValue(path));
   std::vector<c10::IValue> elements;
-  if (value->isList())
-    elements = value->toListRef().vec();
-  else if (value->isTuple())
-    elements = value->toTupleRef().elements().vec();
+  if (value.isList())
+    elements = value.toListRef().vec();
+  else if (value.isTuple())
+    elements = value.toTupleRef().elements().vec();
   else
     return failf(ExitCode::Usage,
                  "--presplit: expected a list with the arguments of each micro-batch in {}, got a "
                  "{}",
-                 path, value->tagKind());
+                 path, value.tagKind());
   Trainer::Batches all;
   for (size_t k = 0; k < elements.size(); ++k) {
-    llvm::Expected<Arguments> arguments =
-        argumentsOfValue(fmt::format("micro-batch {}", k), elements[k]);
-    if (!arguments)
-      return arguments.takeError();
-    llvm::Expected<std::vector<c10::IValue>> bound = trainer.bind(*arguments);
+    Arguments arguments = TRY(argumentsOfValue(fmt::format("micro-batch {}", k), elements[k]));
+    llvm::Expected<std::vector<c10::IValue>> bound = trainer.bind(arguments);
     if (!bound)
       return withContext(bound.takeError(), fmt::format("micro-batch {}", k));
     all.push_back(std::move(*bound));
@@ -238,15 +232,11 @@ Given readPresplit(const Trainer &trainer, const std::string &path) {
 
 llvm::Expected<TrainingBatches> batchesFor(const Trainer &trainer, const std::string &inputs,
                                            uint64_t seed) {
-  llvm::Expected<Arguments> arguments = argumentsOf(inputs);
-  if (!arguments)
-    return arguments.takeError();
-  llvm::Expected<std::vector<c10::IValue>> values = trainer.bind(*arguments);
-  if (!values)
-    return values.takeError();
+  Arguments arguments = TRY(argumentsOf(inputs));
+  std::vector<c10::IValue> values = TRY(trainer.bind(arguments));
   if (!given(data))
-    return TrainingBatches::fixed(std::move(*values));
-  return TrainingBatches::cut(trainer.signature(), std::move(*values), batch, shuffle, seed);
+    return TrainingBatches::fixed(std::move(values));
+  return TrainingBatches::cut(trainer.signature(), std::move(values), batch, shuffle, seed);
 }
 
 /// All that the steps of a run need.
@@ -270,10 +260,7 @@ llvm::Expected<Work> workFor(const Trainer &trainer, const std::string &inputs, 
     work.presplit = std::move(*read);
     work.batches = TrainingBatches::fixed({});
   } else {
-    llvm::Expected<TrainingBatches> batches = batchesFor(trainer, inputs, seed);
-    if (!batches)
-      return batches.takeError();
-    work.batches = std::move(*batches);
+    work.batches = TRY(batchesFor(trainer, inputs, seed));
   }
   if (given(data) && !given(steps)) {
     work.last = epochs.getValue().value * work.batches.stepsPerEpoch();
@@ -327,11 +314,9 @@ llvm::Expected<bool> TrainCommand::isWanted(bool hasInputs, bool replaces) {
     if (given(*option) && !given(evalData))
       return failf(ExitCode::Usage, "{}: expected --eval-data with it, got none",
                    spelledOption(option->ArgStr));
-  if (llvm::Error error = TrainCheckpoints::checkOptions())
-    return std::move(error);
+  TRY(TrainCheckpoints::checkOptions());
   for (const IntegerOption *option : {&batch, &epochs, &steps, &accumulate, &evalEvery})
-    if (llvm::Error error = atLeastOne(*option))
-      return std::move(error);
+    TRY(atLeastOne(*option));
   if (given(data) && !given(batch))
     return makeError(ExitCode::Usage, "--data: expected --batch with it, got none",
                      "pass the number of samples of a step");
@@ -379,15 +364,12 @@ llvm::Expected<bool> TrainCommand::isWanted(bool hasInputs, bool replaces) {
   if (verifyOption != "none" && verifyOption != "run")
     return failf(ExitCode::Usage, "--verify: expected none or run, got {}",
                  verifyOption.getValue());
-  if (llvm::Error error = checkPrecision())
-    return std::move(error);
+  TRY(checkPrecision());
   return true;
 }
 
 llvm::Expected<TrainingOptions> TrainCommand::options() {
-  llvm::Expected<std::pair<OnNan, int64_t>> nan = readOnNan();
-  if (!nan)
-    return nan.takeError();
+  std::pair<OnNan, int64_t> nan = TRY(readOnNan());
   TrainingOptions options;
   options.optimizer = optimizer;
   options.clipNorm = clipNorm;
@@ -399,8 +381,8 @@ llvm::Expected<TrainingOptions> TrainCommand::options() {
   options.batchNorm = batchNorm == "deferred" ? BatchNorm::Deferred : BatchNorm::PerMicroBatch;
   options.precision = precision == "bf16" ? Precision::Bf16 : Precision::Full;
   options.verifySplit = verifyOption == "run";
-  options.onNan = nan->first;
-  options.mostSkipped = nan->second;
+  options.onNan = nan.first;
+  options.mostSkipped = nan.second;
   options.lossOutput = lossOutput;
   return options;
 }
@@ -427,19 +409,16 @@ llvm::Error TrainCommand::checkModelKind(bool isArtifact) {
 llvm::Error TrainCommand::run(const Trainer &trainer, const std::string &inputs,
                               const std::string &output, std::optional<uint64_t> seed,
                               int64_t microBatches, bool json, RunReport &report) {
-  llvm::Expected<Work> work = workFor(trainer, inputs, seed.value_or(0));
-  if (!work)
-    return work.takeError();
-  const int64_t count = work->steps;
-  if (work->batches.leastSamples() > 0 && microBatches > work->batches.leastSamples())
+  Work work = TRY(workFor(trainer, inputs, seed.value_or(0)));
+  const int64_t count = work.steps;
+  if (work.batches.leastSamples() > 0 && microBatches > work.batches.leastSamples())
     return makeError(ExitCode::Usage,
                      fmt::format("--microbatches: expected at most {}, the samples of the smallest "
                                  "batch of --data, got {}",
-                                 work->batches.leastSamples(), microBatches),
+                                 work.batches.leastSamples(), microBatches),
                      "choose --batch so that the last batch of an epoch has enough samples");
   if (given(lrSchedule))
-    if (llvm::Error error = trainer.setLearningRates(lrSchedule, count))
-      return error;
+    TRY(trainer.setLearningRates(lrSchedule, count));
   std::optional<EvalRuns> evaluations;
   if (given(evalData)) {
     llvm::Expected<EvalRuns> read =
@@ -450,18 +429,15 @@ llvm::Error TrainCommand::run(const Trainer &trainer, const std::string &inputs,
     evaluations = std::move(*read);
   }
   TrainCheckpoints checkpoints(trainer);
-  llvm::Expected<int64_t> first = checkpoints.begin(work->batches, seed);
-  if (!first)
-    return first.takeError();
-  if (*first >= count)
-    if (llvm::Error error = sayComplete(*first, count))
-      return error;
+  int64_t first = TRY(checkpoints.begin(work.batches, seed));
+  if (first >= count)
+    TRY(sayComplete(first, count));
   llvm::json::Array losses;
   std::optional<TrainingProgress> progress;
   if (!json)
-    progress.emplace(*first, count);
-  for (int64_t step = *first; step < count; ++step) {
-    Given values = guardTorch(ExitCode::Usage, "taking a batch", [&] { return work->of(step); });
+    progress.emplace(first, count);
+  for (int64_t step = first; step < count; ++step) {
+    Given values = guardTorch(ExitCode::Usage, "taking a batch", [&] { return work.of(step); });
     if (!values)
       return values.takeError();
     StepStats stats;
@@ -483,16 +459,13 @@ llvm::Error TrainCommand::run(const Trainer &trainer, const std::string &inputs,
     if (evaluations && (isDue || step + 1 == count))
       if (llvm::Error error = evaluations->run(trainer, step + 1, json))
         return withContext(std::move(error), fmt::format("evaluation after step {}", step + 1));
-    if (llvm::Error error = checkpoints.afterStep(step + 1, count, work->batches))
-      return error;
+    TRY(checkpoints.afterStep(step + 1, count, work.batches));
   }
   progress.reset();
   if (given(emitGrads))
-    if (llvm::Error error = writeValue(emitGrads, trainer.gradients()))
-      return error;
+    TRY(writeValue(emitGrads, trainer.gradients()));
   if (!output.empty())
-    if (llvm::Error error = writeValue(output, trainer.state()))
-      return error;
+    TRY(writeValue(output, trainer.state()));
   noteOptions(report.options, count);
   checkpoints.note(report.options);
   report.losses = std::move(losses);

@@ -1,5 +1,7 @@
 #include "tools/run/TrainingBatches.h"
 
+#include "ir/support/Try.h"
+
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/tensor.h>
 
@@ -143,20 +145,16 @@ llvm::Error TrainingBatches::checkPosition(const std::map<std::string, std::stri
 }
 
 llvm::Expected<Arguments> readSamples(const std::string &path) {
-  llvm::Expected<c10::IValue> value = readValue(path);
-  if (!value)
-    return value.takeError();
-  const bool isPair = value->isTuple() && value->toTupleRef().elements().size() == 2;
+  c10::IValue value = TRY(readValue(path));
+  const bool isPair = value.isTuple() && value.toTupleRef().elements().size() == 2;
   if (!isPair)
-    return argumentsOfValue(path, *value);
+    return argumentsOfValue(path, value);
   Arguments all;
-  for (const c10::IValue &part : value->toTupleRef().elements()) {
-    llvm::Expected<Arguments> arguments = argumentsOfValue(path, part);
-    if (!arguments)
-      return arguments.takeError();
-    all.positional.insert(all.positional.end(), arguments->positional.begin(),
-                          arguments->positional.end());
-    all.keyword.insert(all.keyword.end(), arguments->keyword.begin(), arguments->keyword.end());
+  for (const c10::IValue &part : value.toTupleRef().elements()) {
+    Arguments arguments = TRY(argumentsOfValue(path, part));
+    all.positional.insert(all.positional.end(), arguments.positional.begin(),
+                          arguments.positional.end());
+    all.keyword.insert(all.keyword.end(), arguments.keyword.begin(), arguments.keyword.end());
   }
   return all;
 }

@@ -60,8 +60,7 @@ llvm::Expected<CostsText> readPairs(llvm::StringRef text) {
     auto [key, value] = pair.split('=');
     if (!seen.insert(key.trim().str()).second)
       return failf(ExitCode::Usage, "--costs: {} appears twice", key.trim().str());
-    if (llvm::Error error = readKey(key.trim(), value.trim(), costs))
-      return std::move(error);
+    TRY(readKey(key.trim(), value.trim(), costs));
   }
   if (seen.count("mem_i") && !seen.count("mem"))
     return makeError(ExitCode::Usage, "--costs: mem_i: expected mem with it, got none",
