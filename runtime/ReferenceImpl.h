@@ -36,7 +36,8 @@ struct Reference::Impl {
   int threads = 1;
   std::optional<jit::Module> module;
   bool draws = false;
-  bool keepsState = false; // may write its attributes
+  bool keepsState = false;   // may write its attributes
+  bool assignsState = false; // assigns some of them
   Signature signature;
   std::vector<bool> batchDimGiven;
   std::vector<c10::TypePtr> types;
