@@ -7,7 +7,7 @@
 #include "llvm/Support/raw_ostream.h"
 #include "passes/PassTable.h"
 #include "tools/ArtifactCase.h"
-#include "tools/cli/CompileCommand.h"
+#include "tools/compile/CompileCommand.h"
 #include "tools/cli/FreedMemory.h"
 #include "tools/cli/LoadLibrary.h"
 #include "tools/cli/ModelPrints.h"

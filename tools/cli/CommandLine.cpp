@@ -195,4 +195,12 @@ bool asksFor(llvm::ArrayRef<const char *> arguments, llvm::StringRef option) {
   return false;
 }
 
+llvm::Error within(const IntegerOption &option, int64_t least, int64_t most) {
+  const int64_t number = option.getValue();
+  if (!given(option) || (number >= least && number <= most))
+    return llvm::Error::success();
+  return failf(ExitCode::Usage, "{}: expected at {} {}, got {}", spelledOption(option.ArgStr),
+               number < least ? "least" : "most", number < least ? least : most, number);
+}
+
 } // namespace pipec
