@@ -1,5 +1,7 @@
 #include "compiler/Pipelines.h"
 
+#include "ir/support/Error.h"
+#include "ir/support/Llvm.h"
 #include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 #include "passes/ChooseCuts.h"

@@ -68,7 +68,7 @@ struct PassInfo {
   llvm::StringRef requires_;   // the precondition
   llvm::StringRef guarantees;  // the postcondition
   llvm::StringRef example;     // before and after, at most ten lines
-  OptionsOfPass options;       // of optionsOf<MyPassOptions>(); a pass may have none
+  OptionsOfPass options = {};  // of optionsOf<MyPassOptions>(); a pass may have none
   using Factory =
       std::variant<MakePass<ModelPass>, MakePass<StagedPass>, MakePass<SplitPass>, PassGroup>;
   Factory make;

@@ -113,10 +113,10 @@ public:
     });
   }
 
-  DeviceMemory memory() override {
+  int64_t peakMemoryBytes() override {
     constexpr size_t kAggregate = 0;
     auto stats = c10::getDeviceAllocator(kCuda)->getDeviceStats(where().index());
-    return {stats.allocated_bytes[kAggregate].current, stats.allocated_bytes[kAggregate].peak};
+    return stats.allocated_bytes[kAggregate].peak;
   }
 
 private:

@@ -163,7 +163,7 @@ std::vector<std::string> Pipeline::devices() const {
 std::vector<int64_t> Pipeline::peakMemoryBytes() const {
   std::vector<int64_t> bytes;
   for (const auto &device : impl_->core->devices)
-    bytes.push_back(device->memory().peakBytes);
+    bytes.push_back(device->peakMemoryBytes());
   return bytes;
 }
 

@@ -2,6 +2,7 @@
 
 #include "ir/schedule/PlanGradients.h"
 #include "ir/schedule/Program.h"
+#include "ir/support/Error.h"
 #include "ir/support/Try.h"
 
 #include <algorithm>

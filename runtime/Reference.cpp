@@ -160,11 +160,9 @@ llvm::Expected<Reference> Reference::load(const std::string &path,
   impl->path = path;
   impl->options = options;
   impl->threads = options.threads > 0 ? options.threads : defaultThreads(1);
-  std::shared_ptr<Device> device = TRY(makeDevice(options.device));
-  impl->device = std::move(device);
-  impl->stream = impl->device.addStream();
-  jit::Module module = TRY(impl->freshModule());
-  impl->module = std::move(module);
+  impl->device = TRY(makeDevice(options.device));
+  impl->stream = impl->device->addStream();
+  impl->module = TRY(impl->freshModule());
   impl->draws = anyNodeInside(*impl->module, draws);
   TRY(impl->readSignature());
   return Reference(std::move(impl));
@@ -176,7 +174,7 @@ int Reference::threads() const { return impl_->threads; }
 std::string Reference::device() const { return impl_->device->name(); }
 const std::vector<std::string> &Reference::notes() const { return impl_->notes; }
 const std::vector<std::string> &Reference::warnings() const { return impl_->warnings; }
-int64_t Reference::peakMemoryBytes() const { return impl_->device->memory().peakBytes; }
+int64_t Reference::peakMemoryBytes() const { return impl_->device->peakMemoryBytes(); }
 
 llvm::Error Reference::Impl::finishDevice() {
   if (!device->hasStreams())

@@ -2,6 +2,7 @@
 
 #include "ir/TorchError.h"
 #include "ir/support/Try.h"
+#include "tools/cli/ToolMain.h"
 
 namespace pipec {
 
@@ -64,6 +65,8 @@ llvm::Expected<TrainSteps> TrainSteps::read(const Trainer &trainer, const StepSo
     steps.presplit_ = TRY(readPresplit(trainer, source.inputs));
   else
     steps.batches_ = TRY(readBatches(trainer, source, seed));
+  if (const std::string note = steps.batches_.noteWhole(trainer.signature()); !note.empty())
+    printNote(note);
   steps.accumulate_ = source.accumulate;
   steps.batches_.setGroup(source.accumulate);
   steps.count_ = source.steps.value_or(1);

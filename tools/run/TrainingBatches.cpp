@@ -50,16 +50,18 @@ int64_t TrainingBatches::leastSamples() const {
   return size_ == 0 ? 0 : samples_ % size_ == 0 ? size_ : samples_ % size_;
 }
 
-std::string TrainingBatches::describe(const Signature &signature) const {
-  std::string cut, whole;
-  for (size_t i = 0; i < dims_.size(); ++i) {
-    std::string &names = dims_[i] ? cut : whole;
-    names += (names.empty() ? "" : ", ") + signature.inputs[i].name;
-  }
+std::string TrainingBatches::noteWhole(const Signature &signature) const {
   if (!assumed_)
     return "";
-  return cut + " cut along dimension 0" + (whole.empty() ? "" : ", " + whole + " given whole") +
-         "; --batch-dim says otherwise";
+  std::string whole;
+  for (size_t i = 0; i < dims_.size(); ++i)
+    if (!dims_[i] && values_[i].isTensor())
+      whole += (whole.empty() ? "" : ", ") + signature.inputs[i].name;
+  if (whole.empty())
+    return "";
+  return fmt::format("--data: each step gets all of {}, whose first dimension is not that of the "
+                     "{} samples; --batch-dim names other dimensions",
+                     whole, samples_);
 }
 
 int64_t TrainingBatches::stepsPerEpoch() const {
