@@ -40,7 +40,7 @@ void placeLike(const Plan &training, const std::vector<size_t> &stageOf, Plan &p
 
 } // namespace
 
-/// What it proves and tests is in this report, too; what it only says again is not.
+/// Its proofs and tests are added to this report; its repeated notes are not.
 llvm::Error CompileRun::addEvaluation(const StagedModel &model, const Plan &plan,
                                       ArtifactWriter &writer) {
   if (!options_.evaluation)

@@ -37,8 +37,8 @@ enum class Verify { None, Graph, Run };
 /// The value that the modules' training flags are folded to.
 enum class TrainingFlag { Saved, False, True };
 
-/// What operators cost: operation counts and the rates of devices, the same on every run; times on
-/// this machine; a table of --emit-costs.
+/// The cost of operators: operation counts and the rates of devices, the same on every run; times
+/// on this machine; a table of --emit-costs.
 struct AnalyticCosts {};
 struct MeasuredCosts {};
 struct CostFile {

@@ -122,7 +122,7 @@ public:
   const Options value;
 };
 
-/// What the registry knows about the options of a pass.
+/// The options of a pass, in the registry.
 struct OptionsOfPass {
   std::vector<std::pair<std::string, std::string>> meanings; // {"stages=N", "number of stages"}
   /// Errors: Usage for a value that a field cannot have. Names are checked by parseOptions.

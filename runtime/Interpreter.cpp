@@ -116,7 +116,7 @@ llvm::Error Interpreter::runStep(const Step &step, StepData &data, std::pair<Fen
   return data.isLast ? endStep(step, data) : llvm::Error::success();
 }
 
-/// What comes once per step, after the gradients of all its micro-batches.
+/// The ops that come once per step, after the gradients of all its micro-batches.
 llvm::Error Interpreter::endStep(const Step &step, StepData &data) {
   if (step.kind == OpKind::TieReduce)
     return training_->reduceTie(step);

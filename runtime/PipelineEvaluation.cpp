@@ -134,7 +134,7 @@ llvm::Error findParts(const TrainedAttributes &trained, const std::string &name,
   return error;
 }
 
-/// What the evaluation gets of the training for one attribute; nothing: the file's value is right.
+/// The training's value that the evaluation gets for one attribute; nothing: the file's is right.
 llvm::Expected<std::optional<LentAttribute>>
 lend(const TrainedAttributes &trained, const StageAttribute &attribute, const c10::IValue &own) {
   LentAttribute lent;

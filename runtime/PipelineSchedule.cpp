@@ -83,7 +83,7 @@ llvm::Error Pipeline::Impl::prepareProgram(const PipelineOptions &options) {
 llvm::Expected<Schedule> Pipeline::Impl::generatedSchedule(int64_t number) const {
   const Plan &plan = core->artifact.plan;
   if (core->training) {
-    // What was planned for this number, with the costs of this model.
+    // The schedule that was planned for this number, with the costs of this model.
     if (scheduleName == plan.scheduleName && number == plan.microBatches && isPlanned)
       return scheduleFromCsv(core->artifact.scheduleCsv);
     PlacedSchedule placed =

@@ -17,7 +17,7 @@ namespace jit = torch::jit;
 struct ReferenceTraining;
 struct TrainingRecord;
 
-/// What the micro-batches of one call computed.
+/// The results of the micro-batches of one call.
 struct Reference::Inferred {
   std::vector<std::vector<c10::IValue>> leaves; // per micro-batch
   std::vector<int64_t> samples;

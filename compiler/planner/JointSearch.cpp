@@ -270,8 +270,8 @@ private:
   }
 
   /// By the pipelines that no limit had a part in, so that a search with this limit finds the same.
-  /// What fits after all was not tried before time was up: it is the answer. The search for the
-  /// least memory has as much time again.
+  /// If one fits after all, which was not tried before time was up, it is the answer. The search
+  /// for the least memory has as much time again.
   llvm::Expected<JointOutcome> nothingFits() {
     const Deadline answer(request_.seconds, TimeCount::Work);
     const size_t most = result_.everyCut ? kMostPoints : kMostSmallest;

@@ -132,7 +132,8 @@ private:
     }
     known_ = {bytes, need.what};
     isFound_ = true;
-    // What was found needs less, but with just that as the limit other cuts are looked at.
+    // The plan that was found needs less, but with that as the limit the search looks at other
+    // cuts.
     if (need.bytes < bytes) {
       llvm::Expected<JointOutcome> again = searchWith(need.bytes);
       if (again)

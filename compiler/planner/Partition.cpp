@@ -234,7 +234,7 @@ private:
   PartitionResult result_;
 };
 
-/// What was said of nodes, of items in this order: each holds what its last node may end.
+/// Turns a property of nodes into one of items, in this order: an item has that of its last node.
 std::vector<uint32_t> firstItems(const Items &items, const std::vector<uint32_t> &order,
                                  const std::vector<uint32_t> &firstNodes) {
   std::vector<uint32_t> lastNode(items.size(), 0), firstNode(items.size(), ~0u), result;

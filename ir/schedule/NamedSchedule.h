@@ -25,7 +25,7 @@ size_t ranksThatFit(llvm::StringRef name, size_t stages, size_t preferred);
 /// Puts the stages of the plan where the schedule has them.
 void place(const PlacedSchedule &placed, Plan &plan);
 
-/// What a step of a training with this plan runs. optimizer: weights are updated.
+/// The actions of one training step with this plan. optimizer: weights are updated.
 RunShape trainingShape(const Plan &plan, int64_t microBatches, bool optimizer);
 
 } // namespace pipec

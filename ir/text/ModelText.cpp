@@ -34,7 +34,7 @@ llvm::Error printCommon(const AnyKind &model, llvm::raw_ostream &os, const TextO
   return llvm::Error::success();
 }
 
-/// What graph inputs are called: `self` of a front model, the arguments, the attributes.
+/// The names of graph inputs: `self` of a front model, the arguments, the attributes.
 std::vector<std::string> inputNames(const Model &model) {
   std::vector<std::string> names;
   if (!model.self.isNone())

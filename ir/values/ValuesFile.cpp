@@ -252,7 +252,7 @@ llvm::Error writeValue(const std::string &path, const c10::IValue &value) {
     return failure();
   llvm::Error error =
       guardTorchVoid(ExitCode::Other, path + ": LibTorch cannot write these values", [&] {
-        // The writer's destructor throws after a short write: it is told that all went well, and
+        // The writer's destructor throws after a short write: pretend that all went well, and
         // the file remembers the truth.
         writeArchive(value, [&](const void *data, size_t n) {
           file.write(data, n);

@@ -297,7 +297,7 @@ private:
     }
   }
 
-  // What is left of them.
+  // Removes their remains.
 
   void indexTuples(Block &block) {
     for (auto it = block.nodes().begin(); it != block.nodes().end();) {

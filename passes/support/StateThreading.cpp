@@ -105,7 +105,7 @@ bool namesObject(const c10::TypePtr &type) {
   return type->kind() == c10::TypeKind::ClassType && !type->is_module();
 }
 
-/// What was put into a tuple in sight, or told to be no None; null: nothing of the kind.
+/// The value behind a visible tuple or a test for None; null: there is neither.
 Value *behind(Node *node, size_t output) {
   switch (node->kind()) {
   case c10::prim::unchecked_cast:

@@ -62,7 +62,7 @@ const SavedValue *savedUnderAny(const CheckpointValues &values,
   return nullptr;
 }
 
-/// What the checkpoint has for each value of the model; null: it stays as it is.
+/// The checkpoint's value for each value of the model; null: it stays as it is.
 llvm::Expected<std::vector<const SavedValue *>> placesOf(const std::vector<ModelValue> &values,
                                                          const CheckpointValues &checkpoint) {
   std::vector<const SavedValue *> places;

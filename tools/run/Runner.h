@@ -1,4 +1,4 @@
-// What pipe-run runs: a pipeline or a reference, behind one interface.
+// A pipeline or a reference behind one interface, as pipe-run runs it.
 #pragma once
 
 #include "tools/run/RunCommand.h"

@@ -75,7 +75,7 @@ llvm::Error TrainCheckpoints::checkOptions() {
   return llvm::Error::success();
 }
 
-/// What this run writes must not stand among checkpoints of another one.
+/// Refuses to mix the checkpoints of this run with those of another one.
 llvm::Error TrainCheckpoints::refuseOthers() const {
   std::vector<int64_t> steps = TRY(checkpointSteps(checkpointOption));
   if (steps.empty())

@@ -167,7 +167,7 @@ llvm::Error refuseWithoutTrain() {
   return llvm::Error::success();
 }
 
-/// What does not fit together, or cannot be.
+/// Errors: Usage for options that do not fit together, and for values that cannot be.
 llvm::Error checkTraining(bool hasInputs, bool replaces) {
   for (const cl::Option *option :
        {static_cast<cl::Option *>(&evalEvery), static_cast<cl::Option *>(&evalArtifact)})

@@ -29,7 +29,7 @@ public:
 
   /// All steps, with those before a resume.
   int64_t count() const { return count_; }
-  /// What a step runs on, one after the other: batches, or micro-batches that were cut before.
+  /// The batches of a step, or its micro-batches if they were cut before.
   /// step: from 0. Errors: Usage if LibTorch cannot cut the samples.
   llvm::Expected<Trainer::Batches> of(int64_t step) const;
 

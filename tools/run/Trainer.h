@@ -1,4 +1,4 @@
-// What pipe-run --train trains: a pipeline or a reference, behind one interface.
+// A pipeline or a reference behind one interface, as pipe-run --train trains it.
 #pragma once
 
 #include "ir/values/Values.h"

@@ -170,7 +170,7 @@ TransferCosts CostsText::transfers(const std::vector<size_t> &rankOfStage) const
     result.bytesPerSecond = bytesPerSecond;
     if (valueBytes)
       result.valueBytes.assign(rankOfStage.size(), valueBytes);
-    // What does not divide is the last stage's of the rank.
+    // The remainder belongs to the rank's last stage.
     std::map<size_t, int64_t> left, rest;
     for (size_t rank : rankOfStage)
       ++left[rank];

@@ -38,7 +38,7 @@ llvm::Expected<ScheduleRequest> shapeFor(const Generator &generator, const Trial
   return request;
 }
 
-/// What a file's table says against what was asked for.
+/// Compares a file's table with the options.
 llvm::Error checkAsked(const Trial &trial, const TrialRequest &asked) {
   auto differs = [](const char *option, size_t expected, size_t got) {
     return failf(ExitCode::BadArtifact, "schedule: {}: expected {}, got {}", option, expected, got);
@@ -99,7 +99,7 @@ int64_t lowerBoundOf(const Trial &trial, PairRule pairs) {
   return std::max(bound(hidden, trial.shape->microBatches), bound(trial.costs, 1));
 }
 
-/// What tables do not know decides: bytes, links, optimizer.
+/// Data that tables do not have: bytes, links, optimizer.
 llvm::Error timeAsProgram(Trial &trial, const TrialRequest &asked) {
   const TransferCosts transfers = asked.costs.transfers(trial.shape->rankOfStage);
   if (!transfers.any() && !asked.program && !asked.timeAsProgram)
