@@ -165,10 +165,10 @@ llvm::Error Interpreter::forward(const Step &step, StepData &data, std::pair<Fen
     TRY(checkFlags(step, outputs));
   for (size_t i = 0; i < outputs.size(); ++i) {
     for (size_t slot : step.outputs[i].slots)
-      slots_[slot] = {(outputs)[i], busy.second};
+      slots_[slot] = {outputs[i], busy.second};
     for (size_t leaf : step.outputs[i].leaves)
       if (!training_ || training_->keepsLeaf(leaf))
-        data.leaves[data.first + step.microBatch][leaf] = (outputs)[i];
+        data.leaves[data.first + step.microBatch][leaf] = outputs[i];
   }
   return llvm::Error::success();
 }

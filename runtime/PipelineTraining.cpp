@@ -55,7 +55,7 @@ llvm::Error Pipeline::Impl::startTraining(const TrainingOptions &options) {
     for (const PortRef &use : trained.parameters[p].uses) {
       if (plan.stages[use.stage].attributes[use.port].channel)
         continue;
-      if ((isFrozen)[p]) {
+      if (isFrozen[p]) {
         core->trainings[use.stage]->freeze(use.port);
         continue;
       }

@@ -127,7 +127,7 @@ llvm::Error RankTraining::backward(const Step &step, int64_t microBatch,
       microBatch, step.kind == OpKind::InputGrad, std::move(ofOutputs), std::move(later), busy));
   for (size_t i = 0; i < step.inputs.size(); ++i)
     if (step.inputs[i].index != kNoSlot)
-      slots[step.inputs[i].index] = {asMessage((found)[i]), busy.second};
+      slots[step.inputs[i].index] = {asMessage(found[i]), busy.second};
   return llvm::Error::success();
 }
 

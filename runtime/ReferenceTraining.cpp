@@ -63,7 +63,7 @@ llvm::Error Reference::train(const TrainingOptions &options) {
   std::vector<bool> isFrozen = TRY(frozen(options.freeze, names));
   OptimizerSettings settings = TRY(optimizerSettings(options, names));
   for (size_t i = isFrozen.size(); i-- > 0;)
-    if ((isFrozen)[i]) {
+    if (isFrozen[i]) {
       const auto at = static_cast<int64_t>(i);
       training->tensors[i].tensor.requires_grad_(false);
       training->tensors.erase(training->tensors.begin() + at);
@@ -229,13 +229,12 @@ llvm::Expected<TrainedStep> Reference::stepOnce(BatchParts &parts, StepStats *st
               ? rootScalesOfSums(parts.inputs.size())
               : rootScales(parts.samples, training.options.reduction.value_or(LossReduction::Mean));
     if (training.loss->count) {
-      double counted = TRY(lossCount((leaves)[*training.loss->count], k));
-      count += counted;
+      count += TRY(lossCount(leaves[*training.loss->count], k));
     }
-    if (!(leaves)[training.loss->loss].isTensor())
+    if (!leaves[training.loss->loss].isTensor())
       return failf(ExitCode::Usage, "micro-batch {}: expected the loss to be a tensor, got a {}", k,
-                   (leaves)[training.loss->loss].tagKind());
-    const at::Tensor loss = (leaves)[training.loss->loss].toTensor();
+                   leaves[training.loss->loss].tagKind());
+    const at::Tensor loss = leaves[training.loss->loss].toTensor();
     *value = c10::IValue();
     leaves.clear();
     if (llvm::Error error =

@@ -15,7 +15,7 @@ llvm::Error addGroup(llvm::StringRef group, const ParameterNames &names, std::ve
   std::vector<bool> matched = TRY(matching(pattern, "--group", names));
   bool hasAny = false;
   for (size_t i = 0; i < names.size(); ++i) {
-    if (!(matched)[i] || isTaken[i])
+    if (!matched[i] || isTaken[i])
       continue;
     isTaken[i] = hasAny = true;
     settings.each[i] = changed;

@@ -30,7 +30,7 @@ llvm::Expected<std::vector<bool>> frozen(const std::vector<std::string> &pattern
   for (const std::string &pattern : patterns) {
     std::vector<bool> matched = TRY(matching(pattern, "--freeze", names));
     for (size_t i = 0; i < result.size(); ++i)
-      result[i] = result[i] || (matched)[i];
+      result[i] = result[i] || matched[i];
   }
   return result;
 }
