@@ -3,6 +3,7 @@
 #include "ir/TorchError.h"
 #include "ir/checkpoint/ModelState.h"
 #include "ir/checkpoint/Restore.h"
+#include "ir/support/Try.h"
 #include "ir/text/CanonicalText.h"
 #include "ir/values/Values.h"
 
@@ -37,11 +38,9 @@ bool isParameterOrBuffer(const Attribute &attribute) {
 
 llvm::Expected<CheckpointValues> valuesOf(const std::string &path,
                                           std::vector<std::string> &warnings) {
-  llvm::Expected<OpenedCheckpoint> checkpoint = someCheckpoint(path, WhichCheckpoint::NewestGood);
-  if (!checkpoint)
-    return checkpoint.takeError();
-  warnings.insert(warnings.end(), checkpoint->warnings.begin(), checkpoint->warnings.end());
-  return CheckpointValues::read(*checkpoint);
+  OpenedCheckpoint checkpoint = TRY(someCheckpoint(path, WhichCheckpoint::NewestGood));
+  warnings.insert(warnings.end(), checkpoint.warnings.begin(), checkpoint.warnings.end());
+  return CheckpointValues::read(checkpoint);
 }
 
 llvm::Error fillStages(Relinked &stages, const CheckpointValues &values) {
@@ -60,8 +59,7 @@ llvm::Error fillStages(Relinked &stages, const CheckpointValues &values) {
     if (!saved)
       continue;
     if (attribute.kind == AttributeKind::Parameter && isTensor)
-      if (llvm::Error error = checkFits(*saved, attribute.value.toTensor()))
-        return error;
+      TRY(checkFits(*saved, attribute.value.toTensor()));
     if (attribute.value.isNone() != saved->value.isNone())
       return makeError(ExitCode::Usage,
                        fmt::format("checkpoint: {}: expected a value of the kind that the artifact "
@@ -71,8 +69,7 @@ llvm::Error fillStages(Relinked &stages, const CheckpointValues &values) {
                        "put the checkpoint into the author's file: --into MODEL.pt");
     places.emplace_back(i, saved);
   }
-  if (llvm::Error error = checkNoneIsLeft(values, all))
-    return error;
+  TRY(checkNoneIsLeft(values, all));
   return guardTorchVoid(ExitCode::BadArtifact, "putting the checkpoint into the model", [&] {
     c10::AutoGradMode noGrad(false);
     for (const auto &[number, saved] : places) {
@@ -101,12 +98,10 @@ llvm::Error fillModel(torch::jit::Module &module, const CheckpointValues &values
       continue;
     }
     if (each.kind == AttributeKind::Parameter)
-      if (llvm::Error error = checkFits(*saved, each.value.toTensor()))
-        return error;
+      TRY(checkFits(*saved, each.value.toTensor()));
     places.emplace_back(std::move(each), saved);
   }
-  if (llvm::Error error = checkNoneIsLeft(values, all))
-    return error;
+  TRY(checkNoneIsLeft(values, all));
   return guardTorchVoid(ExitCode::BadArtifact, "putting the checkpoint into the model", [&] {
     c10::AutoGradMode noGrad(false);
     for (const auto &[each, saved] : places) {

@@ -40,7 +40,7 @@ void placeLike(const Plan &training, const std::vector<size_t> &stageOf, Plan &p
 
 } // namespace
 
-/// What it proves and tests is in this report, too; what it only says again is not.
+/// Its proofs and tests are added to this report; its repeated notes are not.
 llvm::Error CompileRun::addEvaluation(const StagedModel &model, const Plan &plan,
                                       ArtifactWriter &writer) {
   if (!options_.evaluation)
@@ -75,23 +75,19 @@ llvm::Error CompileRun::addEvaluation(const StagedModel &model, const Plan &plan
 
 llvm::Expected<Plan> CompileRun::compileBeside(const StagedModel &training, const Plan &trained,
                                                ArtifactWriter &writer) {
-  if (llvm::Error error = planning_.begin(options_))
-    return std::move(error);
+  TRY(planning_.begin(options_));
   Source source = TRY(frontEnd_.study());
   EvaluationCuts like = cutsLike(training, source.model);
   given_ = std::move(like.cuts);
   Staged staged = TRY(cutSource(std::move(source)));
   for (size_t s = 0; s < staged.model.stages.size(); ++s)
     staged.model.stages[s].plan.file = kEvaluationPrefix + std::to_string(s) + ".pt";
-  if (llvm::Error error = writeStages(staged, writer))
-    return std::move(error);
+  TRY(writeStages(staged, writer));
   Plan plan = planOf(staged.model);
-  if (llvm::Error error = prove(staged, plan, writer))
-    return std::move(error);
+  TRY(prove(staged, plan, writer));
   placeLike(trained, like.stageOf, plan);
   plan.requiredFeatures = featuresOf(plan);
-  if (llvm::Error error = writer.write(std::string(kEvaluationPrefix) + "plan.json", toJson(plan)))
-    return std::move(error);
+  TRY(writer.write(std::string(kEvaluationPrefix) + "plan.json", toJson(plan)));
   return plan;
 }
 

@@ -1,6 +1,6 @@
 #include "compiler/CompileReproducer.h"
 
-#include "compiler/Pipelines.h"
+#include "ir/support/Try.h"
 
 namespace pipec {
 
@@ -34,12 +34,9 @@ llvm::Expected<Reproducer> beginReproducer(const std::string &modelPath,
                                            const CompileOptions &options,
                                            const std::vector<std::string> &command,
                                            const ErrorText &error) {
-  llvm::Expected<Reproducer> made = Reproducer::begin(options.reproducers);
-  if (!made)
-    return made;
-  if (llvm::Error failed = made->write(
-          "README.txt", reproducerReadme(error, command, reproducerAbout(modelPath, options))))
-    return std::move(failed);
+  Reproducer made = TRY(Reproducer::begin(options.reproducers));
+  TRY(made.write("README.txt",
+                 reproducerReadme(error, command, reproducerAbout(modelPath, options))));
   return made;
 }
 

@@ -100,7 +100,9 @@ llvm::Error CompileRun::publish(ArtifactWriter &writer) {
 
 llvm::Error CompileRun::stageOnly() { return stage().takeError(); }
 
-std::string CompileRun::pipelineText() const { return wholePipeline(options_, planning_.cuts()); }
+std::string CompileRun::pipelineText() const {
+  return wholePipelineText(options_, planning_.cuts());
+}
 
 /// Runs all passes, and the source on the example.
 llvm::Expected<CompileRun::Staged> CompileRun::stage() {

@@ -40,10 +40,8 @@ Compiled::~Compiled() = default;
 
 llvm::Error Compiled::save(const std::string &dir, bool force) const {
   ArtifactWriter writer = TRY(ArtifactWriter::create(dir, force));
-  if (llvm::Error error = copyFiles(files_->directory(), writer.directory()))
-    return error;
-  if (llvm::Error error = writer.writeManifest())
-    return error;
+  TRY(copyFiles(files_->directory(), writer.directory()));
+  TRY(writer.writeManifest());
   // The proof holds for the files as they were at the end of the compile.
   if (manifestOf(writer.directory()) != manifestOf(files_->directory()))
     return failf(ExitCode::IO, "{}: the copies differ from the files in {}", dir,

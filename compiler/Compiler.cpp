@@ -51,8 +51,7 @@ llvm::Error traceInto(const std::string &path, const CompileOptions &options,
     return failf(ExitCode::IO, "{}: cannot write: {}", kModelFile.str(), code.message());
   CompileRun second(path, again, internal);
   // Before anything runs, which may end the process.
-  if (llvm::Error failed = writePipeline(directory, second.pipelineText()))
-    return failed;
+  TRY(writePipeline(directory, second.pipelineText()));
   // The reason of the failure is known already.
   llvm::consumeError(
       guardTorchError(ExitCode::Internal, "compiling", [&] { return second.stageOnly(); }));
@@ -66,8 +65,7 @@ llvm::Error traceInto(const std::string &path, const CompileOptions &options,
 llvm::Expected<std::string> reproduce(const std::string &path, const CompileOptions &options,
                                       const InternalOptions &internal, const ErrorText &text) {
   Reproducer made = TRY(beginReproducer(path, options, internal.command, text));
-  if (llvm::Error failed = traceInto(path, options, internal, made.directory()))
-    return std::move(failed);
+  TRY(traceInto(path, options, internal, made.directory()));
   return made.publish();
 }
 
@@ -98,8 +96,7 @@ llvm::Expected<Result> compileInto(const std::string &path, const CompileOptions
   ArtifactWriter writer = TRY(ArtifactWriter::create(target, force));
   CompileRun run(path, agreed, internal);
   if (llvm::Error error = guardTorchError(ExitCode::Internal, "compiling", [&] {
-        if (llvm::Error failed = run.compile(writer))
-          return failed;
+        TRY(run.compile(writer));
         return publish ? run.publish(writer) : llvm::Error::success();
       }))
     return withReproducer(std::move(error), path, agreed, internal);
@@ -175,7 +172,7 @@ llvm::Expected<Compiler> loadWith(const std::string &modelPath, InternalOptions 
 }
 
 std::string Compiler::pipelineText(const CompileOptions &options) {
-  return wholePipeline(options, {});
+  return wholePipelineText(options, {});
 }
 
 Compiler::Compiler(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -4,6 +4,7 @@
 
 #include "compiler/Progress.h"
 #include "ir/batch/ResultCheck.h"
+#include "ir/plan/CutSource.h"
 #include "ir/plan/Finding.h"
 #include "ir/plan/Plan.h"
 #include "ir/plan/RecomputeChoice.h"
@@ -36,11 +37,8 @@ enum class Verify { None, Graph, Run };
 /// The value that the modules' training flags are folded to.
 enum class TrainingFlag { Saved, False, True };
 
-/// The source of the cuts: chosen by cost, the model's markers, or the modules that are named.
-enum class CutSource { Auto, Markers, At };
-
-/// What operators cost: operation counts and the rates of devices, the same on every run; times on
-/// this machine; a table of --emit-costs.
+/// The cost of operators: operation counts and the rates of devices, the same on every run; times
+/// on this machine; a table of --emit-costs.
 struct AnalyticCosts {};
 struct MeasuredCosts {};
 struct CostFile {

@@ -21,7 +21,7 @@ struct ExampleRun {
 /// Runs the model in normal form on inputs of other sizes.
 using RunNormalForm = llvm::function_ref<NormalFormRun(llvm::ArrayRef<c10::IValue>)>;
 
-/// What running the source showed.
+/// The findings of running the source.
 struct ExampleStudy {
   std::vector<ExampleRun> runs;
   std::vector<ResultCheck> results; // per output leaf

@@ -76,7 +76,7 @@ llvm::Error writeAndRead(Model &model) {
 
 } // namespace
 
-llvm::Expected<bool> FrontEnd::runPasses(const std::string &pipeline, AnyModel &model,
+llvm::Expected<bool> FrontEnd::runPasses(const PassPipeline &pipeline, AnyModel &model,
                                          PassContext &context, bool quietly) {
   PassManagerOptions options;
   options.checkHonesty = false; // pipe-opt and the tests check it; texts of whole models take long
@@ -86,8 +86,7 @@ llvm::Expected<bool> FrontEnd::runPasses(const std::string &pipeline, AnyModel &
   if (!quietly && !options_.dumpDir.empty())
     options.afterPass = [this](const PassRun &run) { return dumps_.write(run); };
   PassManager manager(options);
-  if (llvm::Error error = manager.addPipeline(pipeline))
-    return std::move(error);
+  manager.add(pipeline);
   return manager.run(model, context);
 }
 

@@ -40,8 +40,8 @@ public:
 
   /// Runs `pipeline` on `model`. Unless `quietly`, it makes the dumps and prints that the options
   /// ask for. Errors: those of the passes.
-  llvm::Expected<bool> runPasses(const std::string &pipeline, AnyModel &model, PassContext &context,
-                                 bool quietly = false);
+  llvm::Expected<bool> runPasses(const PassPipeline &pipeline, AnyModel &model,
+                                 PassContext &context, bool quietly = false);
 
   /// How the source runs, as the options say.
   SourceMode sourceMode() const;

@@ -54,14 +54,10 @@ llvm::Expected<CompileOptions> withScheduleTable(CompileOptions options) {
     return makeError(ExitCode::Unreadable, "--schedule: " + text.message, text.help);
   }
   TableShape shape = TRY(shapeOfTable(*schedule, options.mode));
-  if (llvm::Error error = agree(options.ranks, schedule->ranks.size(), "--ranks", "rank"))
-    return std::move(error);
-  if (llvm::Error error =
-          agree(options.microBatches, shape.microBatches, "--microbatches", "micro-batch"))
-    return std::move(error);
+  TRY(agree(options.ranks, schedule->ranks.size(), "--ranks", "rank"));
+  TRY(agree(options.microBatches, shape.microBatches, "--microbatches", "micro-batch"));
   if (options.cuts.empty() || options.stages) // the number of stages of named cuts is known later
-    if (llvm::Error error = agree(options.stages, shape.stages, "--stages", "stage"))
-      return std::move(error);
+    TRY(agree(options.stages, shape.stages, "--stages", "stage"));
   return std::move(options);
 }
 

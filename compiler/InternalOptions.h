@@ -1,4 +1,4 @@
-// What pipec's own commands and tests set besides CompileOptions. No public header.
+// Options that only pipec's own commands and tests set, besides CompileOptions. No public header.
 #pragma once
 
 #include "compiler/CompileHook.h"

@@ -95,8 +95,7 @@ OutputTree treeToCompare(const Signature &signature) {
 /// Only the tuple around the result is dead.
 llvm::Expected<bool> splitOnce(AnyModel &model, const PassManagerOptions &options) {
   PassManager manager(options);
-  if (llvm::Error error = manager.addPipeline("split-outputs,dead-code"))
-    return std::move(error);
+  manager.add({"split-outputs", "dead-code"});
   return manager.run(model);
 }
 
@@ -108,8 +107,7 @@ llvm::Expected<Model> readBack(const std::string &path, const Signature &expecte
   PassManagerOptions options;
   options.checkHonesty = false;
   PassManager manager(options);
-  if (llvm::Error error = manager.addPipeline("lower-attributes"))
-    return std::move(error);
+  manager.add({"lower-attributes"});
   if (llvm::Expected<bool> changed = manager.run(model); !changed)
     return changed.takeError();
   OutputTree outputs = treeToCompare(expected);
@@ -172,8 +170,7 @@ llvm::Error compareWithStages(const std::string &path, const Relinked &stages) {
   if (std::string difference = firstDifference(stages.lines, canonicalLines(*model));
       !difference.empty())
     return mergedDiffers(difference);
-  if (llvm::Error error = compareMergedWeights(stages, *model))
-    return error;
+  TRY(compareMergedWeights(stages, *model));
   return compareSignatures(stages.model.signature, model->signature);
 }
 
@@ -181,8 +178,7 @@ llvm::Error compareWithStages(const std::string &path, const Relinked &stages) {
 
 llvm::Expected<MergeReport> mergeArtifact(const std::string &directory, const std::string &output,
                                           bool force, const std::string &checkpoint) {
-  if (llvm::Error error = checkMergeOutput(output, force))
-    return std::move(error);
+  TRY(checkMergeOutput(output, force));
   Artifact artifact = TRY(openArtifact(directory));
   Relinked stages = TRY(linked(artifact));
   if (!checkpoint.empty()) {
@@ -190,16 +186,14 @@ llvm::Expected<MergeReport> mergeArtifact(const std::string &directory, const st
     if (llvm::Error error = fillStages(stages, values))
       return withContext(std::move(error), directory);
   }
-  if (llvm::Error error = checkArgumentTypes(stages.model))
-    return std::move(error);
+  TRY(checkArgumentTypes(stages.model));
   if (llvm::Error error = guardTorchVoid(ExitCode::Internal, "sharing tied weights",
                                          [&] { shareTies(stages.model, artifact.plan); }))
     return std::move(error);
   NewFile file(output);
   if (file.error())
     return cannotWriteMerged(output, file.error());
-  if (llvm::Error error = emitModel(stages.model, file))
-    return std::move(error);
+  TRY(emitModel(stages.model, file));
   if (file.error())
     return cannotWriteMerged(output, file.error());
   if (llvm::Error error = guardTorchError(ExitCode::Internal, "reading the merged model back",
@@ -212,8 +206,7 @@ llvm::Expected<MergeReport> mergeArtifact(const std::string &directory, const st
   report.bytes = static_cast<int64_t>(fs::file_size(file.path(), ignored));
   report.warnings = artifact.warnings;
   report.plan = std::move(artifact.plan);
-  if (llvm::Error error = publishMerged(file, output, force))
-    return std::move(error);
+  TRY(publishMerged(file, output, force));
   return report;
 }
 

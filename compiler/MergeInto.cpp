@@ -139,34 +139,25 @@ llvm::Error writeModule(const torch::jit::Module &module, const std::string &out
 llvm::Expected<MergeIntoReport> mergeInto(const std::string &directory, const std::string &state,
                                           const std::string &model, const std::string &output,
                                           bool force) {
-  if (llvm::Error error = checkMergeOutput(output, force))
-    return std::move(error);
+  TRY(checkMergeOutput(output, force));
   Weights weights = TRY(state.empty() ? weightsOfArtifact(directory) : weightsOfFile(state));
   torch::jit::Module module = TRY(loadSource(model, SourceMode()));
   MergeIntoReport report;
-  if (llvm::Error error = replaceAll(module, model, weights, report))
-    return std::move(error);
-  if (llvm::Error error = writeModule(module, output, force, report))
-    return std::move(error);
+  TRY(replaceAll(module, model, weights, report));
+  TRY(writeModule(module, output, force, report));
   return report;
 }
 
 llvm::Expected<MergeIntoReport> mergeCheckpointInto(const std::string &path,
                                                     const std::string &model,
                                                     const std::string &output, bool force) {
-  if (llvm::Error error = checkMergeOutput(output, force))
-    return std::move(error);
+  TRY(checkMergeOutput(output, force));
   MergeIntoReport report;
-  llvm::Expected<CheckpointValues> values = valuesOf(path, report.warnings);
-  if (!values)
-    return values.takeError();
-  llvm::Expected<torch::jit::Module> module = loadSource(model, SourceMode());
-  if (!module)
-    return module.takeError();
-  if (llvm::Error error = fillModel(*module, *values, report))
+  CheckpointValues values = TRY(valuesOf(path, report.warnings));
+  torch::jit::Module module = TRY(loadSource(model, SourceMode()));
+  if (llvm::Error error = fillModel(module, values, report))
     return withContext(std::move(error), model);
-  if (llvm::Error error = writeModule(*module, output, force, report))
-    return std::move(error);
+  TRY(writeModule(module, output, force, report));
   return report;
 }
 

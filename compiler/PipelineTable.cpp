@@ -3,7 +3,7 @@
 #include "compiler/Pipelines.h"
 #include "ir/support/Check.h"
 #include "llvm/Support/raw_ostream.h"
-#include "passes/Pipeline.h"
+#include "passes/Pass.h"
 
 namespace pipec {
 
@@ -15,13 +15,13 @@ void printStep(llvm::raw_ostream &os, const char *name, const char *what) {
 }
 
 /// The rows of passes come from the pipeline that a compile runs.
-void printPasses(llvm::raw_ostream &os, const std::string &pipeline, const char *remark = "") {
-  for (const PipelineStep &step : llvm::cantFail(parsePipeline(pipeline))) {
+void printPasses(llvm::raw_ostream &os, const PassPipeline &pipeline, const char *remark = "") {
+  for (const PipelineStep &step : pipeline) {
     const PassInfo *info = findPass(step.name);
     PIPEC_ASSERT(info, "our own pipeline has passes of the registry only");
     os << "| [" << step.name << "](#" << step.name << ")"
-       << (step.options.empty() ? "" : " `" + pipelineText(step) + "`") << " | yes | " << remark
-       << info->description << " |\n";
+       << (pipelineText(step) == step.name ? "" : " `" + pipelineText(step) + "`") << " | yes | "
+       << remark << info->description << " |\n";
   }
 }
 

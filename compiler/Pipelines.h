@@ -1,21 +1,19 @@
-// The one list of passes, as text in pipe-opt's form.
+// The pipelines of a compile: which passes run in which step, with which options.
 #pragma once
 
 #include "compiler/Compiler.h"
+#include "passes/PassPipeline.h"
 
 namespace pipec {
 
-/// Checks that the text can hold the given names of modules and weights. Errors: Usage for a name
-/// that it cannot hold.
+/// Checks that the text of a pipeline can hold the given names of modules and weights, so that
+/// --print-pipeline and reproducers can be read back. Errors: Usage for a name that it cannot hold.
 llvm::Error checkNames(const CompileOptions &options);
 
-/// The word that choose-cuts takes for it.
-llvm::StringRef toString(CutSource source);
-
 /// From the imported method to the normalised flat model.
-std::string frontPipeline(const CompileOptions &options);
+PassPipeline frontPipeline(const CompileOptions &options);
 /// The passes that run again whenever an example has shown more types, at most kTypedRounds times.
-std::string typedPipeline();
+PassPipeline typedPipeline();
 constexpr int kTypedRounds = 4;
 /// The cuts that a planner chose.
 struct PlannedCuts {
@@ -23,10 +21,11 @@ struct PlannedCuts {
   std::vector<size_t> order;  // of operators; empty: program order
 };
 /// From the normalised model to a model with cuts.
-std::string cutPipeline(const CompileOptions &options, const PlannedCuts &cuts = {});
+PassPipeline cutPipeline(const CompileOptions &options, const PlannedCuts &cuts = {});
 /// From the normalised model to stages.
-std::string stagePipeline(const CompileOptions &options, const PlannedCuts &cuts = {});
-/// The whole pipeline, as Compiler::pipelineText, with the planned cuts if they are known.
-std::string wholePipeline(const CompileOptions &options, const PlannedCuts &cuts);
+PassPipeline stagePipeline(const CompileOptions &options, const PlannedCuts &cuts = {});
+/// The text of the whole pipeline, as Compiler::pipelineText, with the planned cuts if they are
+/// known.
+std::string wholePipelineText(const CompileOptions &options, const PlannedCuts &cuts);
 
 } // namespace pipec

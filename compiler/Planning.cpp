@@ -187,13 +187,11 @@ llvm::Expected<bool> Planning::findCosts(Model &model, PassContext &context,
                                          CompileReport &report) {
   cutsGiven_ = areCutsGiven(model);
   cutsByCost_ = isCutByCost(model);
-  if (llvm::Error error = checkAsked(model))
-    return std::move(error);
+  TRY(checkAsked(model));
   if (!cutsByCost_ && !options_->cost && options_->cluster.empty() && !isAuto() &&
       !options_->listCosts)
     return false;
-  if (llvm::Error error = expectSamples(model.signature, inputs))
-    return std::move(error);
+  TRY(expectSamples(model.signature, inputs));
   const ClusterDevice device = leastDevice(context);
   if (options_->progress) {
     const int64_t budgetNs =
@@ -259,8 +257,7 @@ llvm::Expected<bool> Planning::planCuts(const Model &model, const std::vector<No
                                         const std::optional<std::vector<size_t>> &given,
                                         CompileReport &report) {
   if (isTraining()) {
-    if (llvm::Error error = planTraining(model, given))
-      return std::move(error);
+    TRY(planTraining(model, given));
     return true;
   }
   const std::vector<size_t> counts = stageCounts();
@@ -366,10 +363,8 @@ llvm::Error Planning::forecast(CompileReport &report, const Schedule &schedule) 
   if (planned_)
     for (size_t i = 0; i < planned_->order.size(); ++i)
       table.rows[i] = table_.rows[planned_->order[i]];
-  if (llvm::Error error =
-          predict(report, options_->cluster.empty() ? defaultCluster(report.plan.ranks) : cluster_,
-                  table, cuts().places, schedule))
-    return error;
+  TRY(predict(report, options_->cluster.empty() ? defaultCluster(report.plan.ranks) : cluster_,
+              table, cuts().places, schedule));
   // Measured ranks slow each other down, which only predict() models.
   if (table_.atOnce > 1)
     report.schedule.lowerBoundNs = 0;

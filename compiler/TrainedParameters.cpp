@@ -78,10 +78,8 @@ llvm::Expected<TrainingPlan> trainingPlanOf(const StagedModel &model, const Plan
                                             const SourceMode &mode) {
   torch::jit::Module source = TRY(loadSource(path, mode));
   const std::vector<TrainedTensor> tensors = trainedTensors(source);
-  if (llvm::Error error = refuseTrainedContainers(model))
-    return std::move(error);
-  if (llvm::Error error = refuseOverlaps(source))
-    return std::move(error);
+  TRY(refuseTrainedContainers(model));
+  TRY(refuseOverlaps(source));
   const std::map<std::string, std::vector<PortRef>> uses = usesByName(plan);
   TrainingPlan training;
   training.loss = loss.loss;

@@ -8,10 +8,10 @@
 
 namespace pipec {
 
-/// What a training of these stages needs. `loss`: the output leaves; `path`, `mode`: the source,
-/// whose module gives the order of the parameters. Every stage can split its backward, until a run
-/// shows another thing. Errors: those of loadSource; Unsupported for two different trained tensors
-/// that share memory and for trained tensors inside of lists and objects.
+/// The training part of the plan of these stages. `loss`: the output leaves; `path`, `mode`: the
+/// source, whose module gives the order of the parameters. Every stage can split its backward,
+/// until a run shows another thing. Errors: those of loadSource; Unsupported for two different
+/// trained tensors that share memory and for trained tensors inside of lists and objects.
 llvm::Expected<TrainingPlan> trainingPlanOf(const StagedModel &model, const Plan &plan,
                                             const LossLeaves &loss, const std::string &path,
                                             const SourceMode &mode);

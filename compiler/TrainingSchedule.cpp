@@ -46,8 +46,7 @@ std::vector<ExpectedCosts> expectedCosts(const PlannedTraining &planned) {
 llvm::Expected<Schedule> trainingSchedule(const CompileOptions &options,
                                           const PlannedTraining *planned, Plan &plan) {
   const size_t stages = plan.stages.size();
-  if (llvm::Error error = checkListed(options.recompute, stages))
-    return std::move(error);
+  TRY(checkListed(options.recompute, stages));
   plan.training->recompute = recomputedStages(options, planned, plan);
   plan.training->recomputeExceptLast =
       options.recompute.choice == RecomputeChoice::ExceptLast && !plan.training->recompute.empty();

@@ -1,6 +1,7 @@
 #include "ir/GraphVerify.h"
 
 #include "ir/NodeInfo.h"
+#include "ir/support/Try.h"
 #include "llvm/ADT/DenseSet.h"
 
 #include <torch/csrc/jit/ir/ir.h>
@@ -22,8 +23,7 @@ llvm::Error broken(const Node *node, const std::string &what) {
 class GraphLinter {
 public:
   llvm::Error run(const Graph &graph) {
-    if (llvm::Error error = visitBlock(*graph.block()))
-      return error;
+    TRY(visitBlock(*graph.block()));
     if (uses_.size() != operands_)
       return failf(ExitCode::Unreadable,
                    "graph: expected as many users of values as operands of nodes, got {} and {}",
@@ -33,13 +33,10 @@ public:
 
 private:
   llvm::Error visitBlock(const Block &block) {
-    if (llvm::Error error = visit(block.param_node(), block))
-      return error;
+    TRY(visit(block.param_node(), block));
     for (const Node *node : block.nodes())
-      if (llvm::Error error = visit(node, block))
-        return error;
-    if (llvm::Error error = visit(block.return_node(), block))
-      return error;
+      TRY(visit(node, block));
+    TRY(visit(block.return_node(), block));
     leave(block.param_node());
     for (const Node *node : block.nodes())
       leave(node);
@@ -63,12 +60,10 @@ private:
     for (const Block *inner : node->blocks()) {
       if (inner->owningNode() != node)
         return broken(node, "one of its blocks says that it is another node's");
-      if (llvm::Error error = visitBlock(*inner))
-        return error;
+      TRY(visitBlock(*inner));
     }
     for (size_t i = 0; i < node->outputs().size(); ++i)
-      if (llvm::Error error = define(node, node->outputs()[i], i))
-        return error;
+      TRY(define(node, node->outputs()[i], i));
     return llvm::Error::success();
   }
 
@@ -105,8 +100,7 @@ llvm::Error verifyNodes(const Block *block, bool lowered) {
                                    describeNode(node)),
                        "custom operators come with --load-library");
     for (const Block *inner : node->blocks())
-      if (llvm::Error error = verifyNodes(inner, lowered))
-        return error;
+      TRY(verifyNodes(inner, lowered));
   }
   return llvm::Error::success();
 }
@@ -116,8 +110,7 @@ llvm::Error verifyNodes(const Block *block, bool lowered) {
 llvm::Error lintGraph(const Graph &graph) { return GraphLinter().run(graph); }
 
 llvm::Error verifyGraph(const Graph &graph, bool lowered) {
-  if (llvm::Error error = lintGraph(graph))
-    return error;
+  TRY(lintGraph(graph));
   return verifyNodes(graph.block(), lowered);
 }
 

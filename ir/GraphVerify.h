@@ -22,7 +22,7 @@ llvm::Error lintGraph(const torch::jit::Graph &graph);
 /// reads a module. Errors: Unreadable naming the node.
 llvm::Error verifyGraph(const torch::jit::Graph &graph, bool lowered);
 
-/// What a graph looks like from outside: its inputs and how they are used.
+/// A graph seen from outside: its inputs and how they are used.
 struct GraphFace {
   std::vector<size_t> inputUses; // how often each input is read
   size_t outputs = 0;

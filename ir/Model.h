@@ -1,4 +1,4 @@
-// What a model IS between the passes: one flat graph, a table of attributes, a signature.
+// The model between the passes: one flat graph, a table of attributes, a signature.
 #pragma once
 
 #include "ir/plan/Plan.h"
@@ -54,7 +54,7 @@ struct Stage {
   std::shared_ptr<torch::jit::Graph> graph;
 };
 
-/// What insert-transfers and outline-stages make of a model. Attributes are shared with the model
+/// A model after insert-transfers: one graph per stage. Attributes are shared with the model
 /// they came from.
 struct StagedModel {
   std::vector<Stage> stages;

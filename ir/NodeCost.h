@@ -1,4 +1,4 @@
-// What an operator costs, as cost tables and planners count it.
+// The cost of an operator, as cost tables and planners count it.
 #pragma once
 
 #include <cstdint>

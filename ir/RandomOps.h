@@ -15,7 +15,7 @@ bool isRandomOp(llvm::StringRef qualifiedName);
 /// All names, sorted.
 llvm::ArrayRef<llvm::StringRef> randomOps();
 
-/// What is known of one argument of an operator.
+/// The known properties of one argument of an operator.
 struct Argument {
   enum class State { Absent, Unknown, Known } state = State::Absent;
   double value = 0; // Known: a number, or a bool as 0 or 1

@@ -1,4 +1,4 @@
-// What simplification learns from the types of an example run, stored as data. With it the same
+// The facts that simplification takes from the types of an example run, as data. With it the same
 // source can be normalised in the same way again, without running anything.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace pipec {
 
-/// What was asked of types: a property of a value, or of the tensor that an operator writes or
+/// A question about types: a property of a value, or of the tensor that an operator writes or
 /// views. The name tells an operator by its place in the source (ir/NodeOrigin.h), so that neither
 /// other decisions nor the order of passes change it.
 struct TypeQuestion {

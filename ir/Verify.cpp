@@ -2,6 +2,7 @@
 
 #include "ir/GraphVerify.h"
 #include "ir/plan/OutputPath.h"
+#include "ir/support/Try.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -27,8 +28,7 @@ llvm::Error verifyTree(const OutputTree &tree, const std::string &path, size_t &
     return invalid("outputs: expected {} keys of a dict, got {}", tree.children.size(),
                    tree.keys.size());
   for (size_t i = 0; i < tree.children.size(); ++i)
-    if (llvm::Error error = verifyTree(tree.children[i], childPath(path, tree, i), next))
-      return error;
+    TRY(verifyTree(tree.children[i], childPath(path, tree, i), next));
   return llvm::Error::success();
 }
 
@@ -58,8 +58,7 @@ llvm::Error verifyAttributes(const std::vector<Attribute> &attributes) {
 /// per child.
 llvm::Error verifySignature(const Signature &signature) {
   size_t leaves = 0;
-  if (llvm::Error error = verifyTree(signature.outputs, "", leaves))
-    return error;
+  TRY(verifyTree(signature.outputs, "", leaves));
   if (leaves != signature.leaves.size())
     return invalid("outputs: expected {} leaves in the tree, got {}", signature.leaves.size(),
                    leaves);
@@ -118,10 +117,8 @@ llvm::Error StageVerifier::run(std::vector<size_t> &leafCounts) {
                    face_.outputs);
   if (llvm::Error error = verifyGraph(*stage_.graph, /*lowered=*/true))
     return withContext(std::move(error), fmt::format("stage {}", index_));
-  if (llvm::Error error = inputs())
-    return error;
-  if (llvm::Error error = attributes())
-    return error;
+  TRY(inputs());
+  TRY(attributes());
   return outputs(leafCounts);
 }
 
@@ -271,12 +268,10 @@ llvm::Error verifyTie(const StagedModel &model, const Tie &tie, const llvm::Stri
 llvm::Error verify(const Model &model) {
   if (!model.graph)
     return invalid("the model has no graph");
-  if (llvm::Error error = verifySignature(model.signature))
-    return error;
+  TRY(verifySignature(model.signature));
   if (!model.self.isNone())
     return verifyFront(model);
-  if (llvm::Error error = verifyAttributes(model.attributes))
-    return error;
+  TRY(verifyAttributes(model.attributes));
   const size_t arguments = model.signature.inputs.size(), attributes = model.attributes.size();
   const GraphFace face = faceOf(*model.graph);
   if (face.inputUses.size() != arguments + attributes)
@@ -301,10 +296,8 @@ llvm::Error verify(const Model &model) {
 llvm::Error verify(const StagedModel &model) {
   if (model.stages.empty())
     return invalid("the staged model has no stage");
-  if (llvm::Error error = verifySignature(model.signature))
-    return error;
-  if (llvm::Error error = verifyAttributes(model.attributes))
-    return error;
+  TRY(verifySignature(model.signature));
+  TRY(verifyAttributes(model.attributes));
   llvm::StringSet<> attributeNames, allNames, channelNames;
   for (const Attribute &attribute : model.attributes) {
     attributeNames.insert(attribute.name);
@@ -314,14 +307,11 @@ llvm::Error verify(const StagedModel &model) {
   }
   std::vector<size_t> leafCounts(model.signature.leaves.size());
   for (size_t i = 0; i < model.stages.size(); ++i)
-    if (llvm::Error error = StageVerifier(model, attributeNames, i).run(leafCounts))
-      return error;
+    TRY(StageVerifier(model, attributeNames, i).run(leafCounts));
   for (size_t i = 0; i < model.channels.size(); ++i)
-    if (llvm::Error error = verifyChannel(model, i, channelNames))
-      return error;
+    TRY(verifyChannel(model, i, channelNames));
   for (const Tie &tie : model.ties)
-    if (llvm::Error error = verifyTie(model, tie, allNames))
-      return error;
+    TRY(verifyTie(model, tie, allNames));
   for (size_t i = 0; i < leafCounts.size(); ++i)
     if (leafCounts[i] != 1)
       return invalid("output {}: expected one stage to produce it, got {}",

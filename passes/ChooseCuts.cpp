@@ -1,10 +1,13 @@
 // choose-cuts: puts the boundaries at the author's markers, before named modules, or where the
 // estimated cost is balanced.
+#include "passes/ChooseCuts.h"
+
 #include "ir/MarkerOps.h"
 #include "ir/NodeInfo.h"
 #include "ir/Refusals.h"
 #include "ir/WholeNumbers.h"
 #include "ir/support/Runs.h"
+#include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "llvm/ADT/StringExtras.h"
 #include "passes/Passes.h"
@@ -29,46 +32,40 @@ llvm::Error refuseMarkersInBlocks(const Model &model) {
                     describeNode(marker->around));
 }
 
-/// What says where the cuts are.
-enum class Cutter { Cost, Markers, Names };
-
 class ChooseCuts : public ModelPass {
 public:
-  ChooseCuts(std::optional<Cutter> cutter, std::vector<std::string> names, size_t stages,
-             std::vector<size_t> places, std::vector<size_t> order, bool mayMove)
-      : cutter_(cutter), names_(std::move(names)), stages_(stages), places_(std::move(places)),
-        order_(std::move(order)), mayMove_(mayMove) {}
+  explicit ChooseCuts(ChooseCutsOptions options) : options_(std::move(options)) {}
 
   llvm::Expected<bool> run(Model &model, PassContext &context) override {
     TopLevel top = topLevelOf(model);
     context.askedBy.clear();
     size_t notesBefore = context.notes.size();
-    const Cutter cutter = cutterFor(model, top);
+    const CutSource source = sourceFor(model, top);
     llvm::Expected<std::vector<size_t>> boundaries = std::vector<size_t>{};
-    if (!places_.empty())
+    if (!options_.places.empty())
       boundaries = fromPlaces(top);
-    else if (cutter == Cutter::Markers)
+    else if (source == CutSource::Markers)
       boundaries = fromMarkers(model, context, top);
-    else if (cutter == Cutter::Names)
+    else if (source == CutSource::At)
       boundaries = fromNames(context, top);
     else
       boundaries = fromCost(model, context, top);
     if (!boundaries)
       return boundaries.takeError();
-    if (stages_ != 0 && cutter != Cutter::Cost && boundaries->size() + 1 != stages_)
+    if (options_.stages != 0 && source != CutSource::Auto &&
+        boundaries->size() + 1 != options_.stages)
       return makeError(
           ExitCode::Usage,
-          fmt::format("--stages {} conflicts with {} ({})", stages_,
+          fmt::format("--stages {} conflicts with {} ({})", options_.stages,
                       counted(boundaries->size(),
-                              cutter == Cutter::Names ? "--at cut" : "pipe_split marker"),
+                              source == CutSource::At ? "--at cut" : "pipe_split marker"),
                       counted(boundaries->size() + 1, "stage")),
           "leave --stages out, or let --split auto choose the cuts");
-    if (order_.empty() && *boundaries == top.boundaries && !findNestedBoundary(model))
+    if (options_.order.empty() && *boundaries == top.boundaries && !findNestedBoundary(model))
       return context.notes.size() != notesBefore; // the markers are at their final places
     removeNestedBoundaries(model);
     removeBoundaries(model);
-    if (llvm::Error error = reorder(model, context))
-      return std::move(error);
+    TRY(reorder(model, context));
     top = topLevelOf(model);
     for (size_t boundary : *boundaries)
       insertBoundary(top.operators[boundary]);
@@ -76,26 +73,27 @@ public:
   }
 
 private:
-  Cutter cutterFor(const Model &model, const TopLevel &top) const {
-    if (!places_.empty())
-      return Cutter::Cost;
-    if (cutter_)
-      return *cutter_;
-    if (!names_.empty())
-      return Cutter::Names;
-    return !top.boundaries.empty() || findNestedBoundary(model) ? Cutter::Markers : Cutter::Cost;
+  CutSource sourceFor(const Model &model, const TopLevel &top) const {
+    if (!options_.places.empty())
+      return CutSource::Auto;
+    if (options_.split)
+      return *options_.split;
+    if (!options_.at.empty())
+      return CutSource::At;
+    return !top.boundaries.empty() || findNestedBoundary(model) ? CutSource::Markers
+                                                                : CutSource::Auto;
   }
 
   /// Puts the operators into the order that the planner chose. An obligation in the model records
   /// the order, so that the proof can put the operators back.
   llvm::Error reorder(Model &model, PassContext &context) const {
-    if (order_.empty())
+    if (options_.order.empty())
       return llvm::Error::success();
     const TopLevel top = topLevelOf(model);
-    if (order_.size() != top.operators.size() || !isPermutation(order_))
+    if (options_.order.size() != top.operators.size() || !isPermutation(options_.order))
       return failf(ExitCode::Usage, "order: expected each of {} operators once, got {}",
-                   top.operators.size(), counted(order_.size(), "operator"));
-    const std::string why = OperatorOrder(top, CutLegality(model, top)).why(order_);
+                   top.operators.size(), counted(options_.order.size(), "operator"));
+    const std::string why = OperatorOrder(top, CutLegality(model, top)).why(options_.order);
     if (!why.empty())
       return failf(ExitCode::Usage, "order: expected one that computes the same, but {}", why);
     // Stages repeat whole-number arithmetic where they need it, so the proof does not count it.
@@ -103,11 +101,11 @@ private:
     size_t next = 0;
     for (torch::jit::Node *node : top.operators)
       number.push_back(isWholeNumberOp(node) ? 0 : next++);
-    for (size_t index : order_)
+    for (size_t index : options_.order)
       if (!isWholeNumberOp(top.operators[index]))
         moved.push_back(number[index]);
-    reorderOperators(model, order_);
-    context.costs = reordered(context.costs, order_);
+    reorderOperators(model, options_.order);
+    context.costs = reordered(context.costs, options_.order);
     if (movedIn(moved) > 0)
       model.obligations.push_back(Obligation::reorder(moved));
     return llvm::Error::success();
@@ -115,11 +113,10 @@ private:
 
   llvm::Expected<std::vector<size_t>> fromMarkers(const Model &model, PassContext &context,
                                                   const TopLevel &top) {
-    if (!mayMove_)
-      if (llvm::Error error = refuseMarkersInBlocks(model))
-        return std::move(error);
+    if (!options_.nearest)
+      TRY(refuseMarkersInBlocks(model));
     const std::vector<size_t> asked = withNestedMarkers(context, top);
-    if (asked.empty() && cutter_ == Cutter::Markers)
+    if (asked.empty() && options_.split == CutSource::Markers)
       return makeError(ExitCode::Usage, "--split markers: the model has no pipe_split marker",
                        "call pipe_split(x) where stages meet, or use --at or --stages");
     std::vector<size_t> boundaries;
@@ -152,8 +149,9 @@ private:
 
   llvm::Expected<std::vector<size_t>> fromNames(PassContext &context, const TopLevel &top) {
     std::map<size_t, std::string> places;
-    for (const std::string &name : names_) {
-      llvm::Expected<NamedPlace> place = findModule(context.moduleCalls, top, name, mayMove_);
+    for (const std::string &name : options_.at) {
+      llvm::Expected<NamedPlace> place =
+          findModule(context.moduleCalls, top, name, options_.nearest);
       if (!place)
         return withContext(place.takeError(), "--at");
       if (!place->around.empty())
@@ -183,63 +181,87 @@ private:
   }
 
   llvm::Expected<std::vector<size_t>> fromPlaces(const TopLevel &top) const {
-    for (size_t i = 0; i < places_.size(); ++i)
-      if (places_[i] <= (i ? places_[i - 1] : 0) || places_[i] >= top.operators.size())
+    for (size_t i = 0; i < options_.places.size(); ++i)
+      if (options_.places[i] <= (i ? options_.places[i - 1] : 0) ||
+          options_.places[i] >= top.operators.size())
         return failf(ExitCode::Usage, "places: expected ascending ones from 1 to {}, got {}",
-                     top.operators.size() - 1, places_[i]);
-    return places_;
+                     top.operators.size() - 1, options_.places[i]);
+    return options_.places;
   }
 
   llvm::Expected<std::vector<size_t>> fromCost(const Model &model, const PassContext &context,
                                                const TopLevel &top) {
-    if (stages_ == 0)
+    if (options_.stages == 0)
       return makeError(ExitCode::Usage, "no cuts are requested",
                        "pass --stages N, name modules with --at, or mark the model with "
                        "pipe_split, decorated with @torch.jit.script: tracing drops a plain Python "
                        "function, torch.jit.freeze and optimize_for_inference drop every marker");
-    if (stages_ == 1)
+    if (options_.stages == 1)
       return std::vector<size_t>{};
     if (context.costs.size() != top.operators.size())
       return makeError(ExitCode::Usage, "automatic cuts need the cost of every operator",
                        "pass example inputs with --inputs");
     CutLegality legality(model, top);
-    if (llvm::Error error = legality.enoughFor(stages_ - 1))
-      return std::move(error);
-    return cutsByCost(top, context.costs, legality.all(), stages_);
+    TRY(legality.enoughFor(options_.stages - 1));
+    return cutsByCost(top, context.costs, legality.all(), options_.stages);
   }
 
-  std::optional<Cutter> cutter_; // nullopt: by what there is
-  std::vector<std::string> names_;
-  size_t stages_;
-  std::vector<size_t> places_;
-  std::vector<size_t> order_; // of the operators, before they are cut; empty: program order
-  bool mayMove_;              // given cuts may move to the nearest place
+  const ChooseCutsOptions options_;
 };
 
-llvm::Expected<std::unique_ptr<ModelPass>> makeChooseCuts(const PassOptions &options) {
-  OptionReader read(options);
-  const auto cutter = read.choice<std::optional<Cutter>>(
-      "split", {{"auto", Cutter::Cost}, {"markers", Cutter::Markers}, {"at", Cutter::Names}},
-      std::nullopt);
-  std::vector<std::string> names = read.list("at");
-  size_t stages = read.count("stages", 0);
-  std::vector<size_t> places;
-  for (llvm::StringRef text : read.list("places"))
-    if (text.getAsInteger(10, places.emplace_back()))
-      return failf(ExitCode::Usage, "places: expected numbers of operators, got {}", text.str());
-  const std::vector<std::string> runs = read.list("order");
-  std::optional<std::vector<size_t>> order = numbersOfRuns(runs);
-  const bool mayMove = read.choice("place", {{"exact", false}, {"nearest", true}}, false);
-  if (!order || (places.empty() && !order->empty()))
+/// Errors: Usage for a text that is no list of numbers.
+llvm::Error parsePlaces(ChooseCutsOptions &options, llvm::StringRef text) {
+  for (llvm::StringRef place : listOfOption(text))
+    if (place.getAsInteger(10, options.places.emplace_back()))
+      return failf(ExitCode::Usage, "places: expected numbers of operators, got {}", place.str());
+  return llvm::Error::success();
+}
+
+std::string printPlaces(const ChooseCutsOptions &options) {
+  std::vector<std::string> texts;
+  for (size_t place : options.places)
+    texts.push_back(std::to_string(place));
+  return llvm::join(texts, ":");
+}
+
+/// Errors: Usage for a text that runsOf does not write, and for an order without places.
+llvm::Error parseOrder(ChooseCutsOptions &options, llvm::StringRef text) {
+  std::optional<std::vector<size_t>> order = numbersOfRuns(listOfOption(text));
+  if (!order || options.places.empty())
     return failf(ExitCode::Usage, "order: expected runs like 0-3:7:4-6, and places, got {}",
-                 llvm::join(runs, ":"));
-  if (llvm::Error error = read.finish())
-    return std::move(error);
-  return std::make_unique<ChooseCuts>(cutter, names, stages, std::move(places), std::move(*order),
-                                      mayMove);
+                 text.str());
+  options.order = std::move(*order);
+  return llvm::Error::success();
+}
+
+std::string printOrder(const ChooseCutsOptions &options) {
+  return llvm::join(runsOf(options.order), ":");
 }
 
 } // namespace
+
+OptionFields<ChooseCutsOptions> ChooseCutsOptions::fields() {
+  using Options = ChooseCutsOptions;
+  return {
+      choiceOption<Options, std::optional<CutSource>>(
+          "split=markers|at|auto",
+          "default at when names are given, markers when there are some, else auto",
+          &Options::split,
+          {{"auto", CutSource::Auto}, {"markers", CutSource::Markers}, {"at", CutSource::At}}),
+      listOption("at=A:B", "module names", &Options::at),
+      countOption("stages=N", "number of stages", &Options::stages),
+      {"places=I:J", "before the operators of these numbers, as a planner says", printPlaces,
+       parsePlaces},
+      {"order=I-J:K",
+       "before that, the operators are put into this order, which must compute the same",
+       printOrder, parseOrder},
+      choiceOption<Options, bool>(
+          "place=exact|nearest",
+          "nearest cuts before control flow that a named module or a marker is inside of; exact, "
+          "the default, refuses that",
+          &Options::nearest, {{"exact", false}, {"nearest", true}}),
+  };
+}
 
 PassInfo chooseCuts() {
   return {.name = "choose-cuts",
@@ -254,14 +276,8 @@ PassInfo chooseCuts() {
     => choose-cuts{at=second}
     pipec::cut()
     %y : Tensor = aten::relu(%h))",
-          .options = "split=markers|at|auto: default at when names are given, markers when there "
-                     "are some, else auto\n"
-                     "at=A:B: module names\nstages=N: number of stages\nplaces=I:J: before the "
-                     "operators of these numbers, as a planner says\norder=I-J:K: before that, "
-                     "the operators are put into this order, which must compute the same\n"
-                     "place=exact|nearest: nearest cuts before control flow that a named module or "
-                     "a marker is inside of; exact, the default, refuses that",
-          .make = makeChooseCuts};
+          .options = optionsOf<ChooseCutsOptions>(),
+          .make = withOptions<ChooseCuts, ChooseCutsOptions>()};
 }
 
 } // namespace pipec

@@ -164,7 +164,6 @@ PassInfo commonSubexpression() {
     =>
     %3 : int = aten::size(%x, %0)
     %5 : int = aten::add(%3, %3))",
-      .options = "",
       .make = withoutOptions<CommonSubexpression>()};
 }
 

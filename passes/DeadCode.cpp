@@ -247,7 +247,6 @@ PassInfo deadCode() {
     =>
     %2 : Tensor = aten::relu(%1)
     return (%2))",
-          .options = "",
           .make = withoutOptions<DeadCode>()};
 }
 

@@ -42,7 +42,6 @@ PassInfo foldConstants() {
     %3 : Tensor = prim::If(%2) ...
     =>
     the nodes of the second branch)",
-          .options = "",
           .make = withoutOptions<FoldConstants>()};
 }
 

@@ -321,7 +321,6 @@ PassInfo functionaliseContainers() {
       block0(): %3 : Tensor[] = aten::append(%5, %1) -> ()
       block1(): -> ()
     %4 : Tensor = aten::cat(%5, %z))",
-          .options = "",
           .make = withoutOptions<FunctionaliseContainers>()};
 }
 

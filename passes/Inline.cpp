@@ -61,8 +61,7 @@ private:
       }
       if (node->kind() == c10::prim::awaitable)
         return refuseWith(Refusal::Awaitable, describeNode(node));
-      if (llvm::Error error = inlineInside(node))
-        return error;
+      TRY(inlineInside(node));
       node = node->next();
     }
     return llvm::Error::success();
@@ -70,8 +69,7 @@ private:
 
   llvm::Error inlineInside(Node *node) {
     for (Block *inner : node->blocks())
-      if (llvm::Error error = inlineBlock(*inner))
-        return error;
+      TRY(inlineBlock(*inner));
     if (!node->hasAttribute(c10::attr::Subgraph))
       return llvm::Error::success();
     // A fork's body: its inputs are what the fork node captured.
@@ -352,15 +350,12 @@ public:
     bool dropped = false, forks = false;
     if (llvm::Error error =
             guardTorchError(ExitCode::Internal, "inlining the model's calls", [&]() -> llvm::Error {
-              if (llvm::Error failed = inliner.run(*model.graph))
-                return failed;
+              TRY(inliner.run(*model.graph));
               forks = hasForks(*model.graph->block()); // of called modules, too
               if (forks)
                 computeForks(*model.graph->block());
-              llvm::Expected<bool> lowered = lowerGradRegions(model);
-              if (!lowered)
-                return lowered.takeError();
-              dropped = dropIdleContexts(*model.graph->block(), context) || *lowered;
+              bool lowered = TRY(lowerGradRegions(model));
+              dropped = dropIdleContexts(*model.graph->block(), context) || lowered;
               nameOrigins(*model.graph);
               return llvm::Error::success();
             }))
@@ -389,7 +384,6 @@ PassInfo inlineCalls() {
     %y : Tensor = prim::CallMethod[name="forward"](%fc, %x)
     =>
     %y : Tensor = aten::linear(%x, %weight, %bias)  # in fc)",
-      .options = "",
       .make = withoutOptions<Inline>()};
 }
 

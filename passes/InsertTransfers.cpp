@@ -215,7 +215,6 @@ PassInfo insertTransfers() {
     %y : Tensor = aten::neg(%h)
     =>
     channel c0 0:0 -> 1:0 : Tensor)",
-          .options = "",
           .make = withoutOptions<InsertTransfers>()};
 }
 

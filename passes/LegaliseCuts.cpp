@@ -1,7 +1,10 @@
 // legalise-cuts: refuses boundaries at illegal places, or moves them to legal ones, as little as
 // possible.
+#include "passes/LegaliseCuts.h"
+
 #include "ir/NodeInfo.h"
 #include "ir/Refusals.h"
+#include "ir/support/Try.h"
 #include "passes/Passes.h"
 #include "passes/analysis/CutLegality.h"
 
@@ -25,7 +28,7 @@ std::string placeBefore(const TopLevel &top, size_t index) {
 
 class LegaliseCuts : public ModelPass {
 public:
-  explicit LegaliseCuts(bool mayMove) : mayMove_(mayMove) {}
+  explicit LegaliseCuts(const LegaliseCutsOptions &options) : mayMove_(options.nearest) {}
 
   llvm::Expected<bool> run(Model &model, PassContext &context) override {
     TopLevel top = topLevelOf(model);
@@ -33,8 +36,7 @@ public:
       return false;
     CutLegality legality(model, top);
     std::vector<size_t> legal = legality.all();
-    if (llvm::Error error = legality.enoughFor(top.boundaries.size()))
-      return std::move(error);
+    TRY(legality.enoughFor(top.boundaries.size()));
     std::vector<size_t> moved = nearest(legal, top.boundaries);
     for (size_t i = 0; i < moved.size(); ++i) {
       const std::string what = whoAsked(context, top, i), why = legality.why(top.boundaries[i]);
@@ -95,15 +97,14 @@ private:
   bool mayMove_;
 };
 
-llvm::Expected<std::unique_ptr<ModelPass>> makeLegaliseCuts(const PassOptions &options) {
-  OptionReader read(options);
-  const bool mayMove = read.choice("place", {{"exact", false}, {"nearest", true}}, false);
-  if (llvm::Error error = read.finish())
-    return std::move(error);
-  return std::make_unique<LegaliseCuts>(mayMove);
-}
-
 } // namespace
+
+OptionFields<LegaliseCutsOptions> LegaliseCutsOptions::fields() {
+  return {choiceOption<LegaliseCutsOptions, bool>(
+      "place=exact|nearest",
+      "nearest moves a boundary that is not possible; exact, the default, refuses it",
+      &LegaliseCutsOptions::nearest, {{"exact", false}, {"nearest", true}})};
+}
 
 PassInfo legaliseCuts() {
   return {.name = "legalise-cuts",
@@ -119,9 +120,8 @@ PassInfo legaliseCuts() {
     %h : Tensor = aten::linear(%x, %w, %b)
     %r : Tensor = aten::relu_(%h)
     pipec::cut())",
-          .options = "place=exact|nearest: nearest moves a boundary that is not possible; exact, "
-                     "the default, refuses it",
-          .make = makeLegaliseCuts};
+          .options = optionsOf<LegaliseCutsOptions>(),
+          .make = withOptions<LegaliseCuts, LegaliseCutsOptions>()};
 }
 
 } // namespace pipec

@@ -1,6 +1,8 @@
 // lower-attributes: removes `self`. Tensors, objects and written values become graph inputs with an
 // entry in the table of attributes. All other values become constants, and assignments become state
 // outputs.
+#include "passes/LowerAttributes.h"
+
 #include "ir/NodeInfo.h"
 #include "ir/Refusals.h"
 #include "ir/TensorKey.h"
@@ -37,8 +39,7 @@ using Entry = ModuleEntry;
 
 class LowerAttributes : public ModelPass {
 public:
-  LowerAttributes(std::optional<bool> training, std::vector<std::string> keepEval)
-      : training_(training), keepEval_(std::move(keepEval)) {}
+  explicit LowerAttributes(LowerAttributesOptions options) : options_(std::move(options)) {}
 
   llvm::Expected<bool> run(Model &model, PassContext &) override {
     if (!model.self.isObject())
@@ -54,52 +55,40 @@ private:
     model_ = &model;
     std::set<std::string> objects;
     entries_ = moduleEntries(model.self.toObjectRef(), objects);
-    auto kept = keptModules(torch::jit::Module(model.self.toObject()), keepEval_);
-    if (!kept)
-      return kept.takeError();
-    kept_ = std::move(*kept);
+    kept_ = TRY(keptModules(torch::jit::Module(model.self.toObject()), options_.keepEval));
     for (size_t i = 0; i < entries_.size(); ++i)
       entryOf_[entries_[i].path] = i;
     Graph &graph = *model.graph;
-    if (llvm::Error error = lowerObjects(objects))
-      return error;
+    TRY(lowerObjects(objects));
     paths_[graph.inputs()[0]] = "";
     scan(*graph.block());
     makeAttributes();
-    if (llvm::Error error = makeStateOutputs())
-      return error;
+    TRY(makeStateOutputs());
     tuples_.retype(*graph.block()); // classes determine the types of state that branches and loops
                                     // return
-    if (llvm::Error error = replaceReads(*graph.block()))
-      return error;
+    TRY(replaceReads(*graph.block()));
     lowerTensorConstants(model, *graph.block(), [&](const Entry &entry) {
       addAttribute(entry);
       return inputOf_[entry.path];
     });
     removeModules(*graph.block());
-    if (llvm::Error error = refuseObjects(*graph.block(), paths_, tuples_))
-      return error;
-    if (llvm::Error error = refuseModuleAsValue(graph.inputs()[0]))
-      return error;
+    TRY(refuseObjects(*graph.block(), paths_, tuples_));
+    TRY(refuseModuleAsValue(graph.inputs()[0]));
     graph.eraseInput(0);
-    if (llvm::Error error = refuseAttributes(model.attributes))
-      return error;
+    TRY(refuseAttributes(model.attributes));
     numberStorages();
-    if (llvm::Error error = settleWrites())
-      return error;
+    TRY(settleWrites());
     model.self = c10::IValue();
     return llvm::Error::success();
   }
 
   llvm::Error lowerObjects(const std::set<std::string> &objects) {
-    if (llvm::Error error = lowerLocalObjects(*model_->graph))
-      return error;
+    TRY(lowerLocalObjects(*model_->graph));
     for (const Entry &entry : entries_) {
       tuples_.note(entry.type);
       tuples_.noteStored(entry.type);
     }
-    if (llvm::Error error = lowerObjectValues(*model_->graph, objects, tuples_))
-      return error;
+    TRY(lowerObjectValues(*model_->graph, objects, tuples_));
     for (Entry &entry : entries_) {
       const c10::TypePtr type = tuples_.tupleType(entry.type);
       if (type == entry.type)
@@ -220,8 +209,7 @@ private:
                              " is assigned in the method but not known to the module");
       current[path] = inputOf_[path];
     }
-    if (llvm::Error error = threadState(*model_->graph->block(), paths_, current))
-      return error;
+    TRY(threadState(*model_->graph->block(), paths_, current));
     for (const auto &[path, value] : current) {
       model_->stateOutputs.push_back(attributeOf_[path]);
       model_->graph->registerOutput(value);
@@ -234,8 +222,7 @@ private:
       Node *node = *it;
       ++it;
       for (Block *inner : node->blocks())
-        if (llvm::Error error = replaceReads(*inner))
-          return error;
+        TRY(replaceReads(*inner));
       if (node->kind() != c10::prim::GetAttr)
         continue;
       bool known = false;
@@ -308,7 +295,7 @@ private:
       return entry.value;
     if (kept_.count(llvm::StringRef(entry.path).rsplit('.').first.str()))
       return false;
-    return training_ ? c10::IValue(*training_) : entry.value;
+    return options_.training ? c10::IValue(*options_.training) : entry.value;
   }
 
   /// GetAttr of submodules, inner ones last.
@@ -332,9 +319,8 @@ private:
       model_->attributes[i].storage = ids[i];
   }
 
-  Node *replaced_ = nullptr;     // assigns an object that is no entry
-  std::optional<bool> training_; // what flags are folded to; nullopt: as they are saved
-  std::vector<std::string> keepEval_;
+  const LowerAttributesOptions options_;
+  Node *replaced_ = nullptr;   // assigns an object that is no entry
   std::set<std::string> kept_; // paths of modules in eval mode
   Model *model_ = nullptr;
   std::vector<Entry> entries_;
@@ -347,17 +333,16 @@ private:
   TupleClasses tuples_;
 };
 
-llvm::Expected<std::unique_ptr<ModelPass>> makeLowerAttributes(const PassOptions &options) {
-  OptionReader read(options);
-  const auto training = read.choice<std::optional<bool>>(
-      "training", {{"saved", std::nullopt}, {"true", true}, {"false", false}}, std::nullopt);
-  std::vector<std::string> keepEval = read.list("keep-eval");
-  if (llvm::Error error = read.finish())
-    return std::move(error);
-  return std::make_unique<LowerAttributes>(training, keepEval);
-}
-
 } // namespace
+
+OptionFields<LowerAttributesOptions> LowerAttributesOptions::fields() {
+  return {choiceOption<LowerAttributesOptions, std::optional<bool>>(
+              "training=saved|true|false", "what training flags are folded to",
+              &LowerAttributesOptions::training,
+              {{"saved", std::nullopt}, {"true", true}, {"false", false}}),
+          listOption("keep-eval=A:B", "modules whose flags are folded to false",
+                     &LowerAttributesOptions::keepEval)};
+}
 
 PassInfo lowerAttributes() {
   return {.name = "lower-attributes",
@@ -372,9 +357,8 @@ PassInfo lowerAttributes() {
     %w : Tensor = prim::GetAttr[name="weight"](%self)
     =>
     graph(%x : Tensor, %weight : Tensor))",
-          .options = "training=saved|true|false: what training flags are folded to\nkeep-eval=A:B: "
-                     "modules whose flags are folded to false",
-          .make = makeLowerAttributes};
+          .options = optionsOf<LowerAttributesOptions>(),
+          .make = withOptions<LowerAttributes, LowerAttributesOptions>()};
 }
 
 } // namespace pipec

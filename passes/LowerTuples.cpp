@@ -221,7 +221,6 @@ PassInfo lowerTuples() {
     =>
     %3 : (Tensor, Tensor) = prim::TupleConstruct(%1, %2)
     %6 : Tensor = aten::add(%1, %2, %0))",
-      .options = "",
       .make = withoutOptions<LowerTuples>()};
 }
 

@@ -84,7 +84,6 @@ PassInfo openWeightLists() {
     =>
     %1 : Tensor[] = prim::ListConstruct(%weight_ih_l0, %weight_hh_l0)
     %r : Tensor = aten::lstm(%x, %h, %1, ...))",
-          .options = "",
           .make = withoutOptions<OpenWeightLists>()};
 }
 

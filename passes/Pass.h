@@ -15,17 +15,13 @@
 #include "ir/Model.h"
 #include "llvm/ADT/StringRef.h"
 #include "passes/PassContext.h"
+#include "passes/PassPipeline.h"
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <variant>
 
 namespace pipec {
-
-/// The options of one pass instance as text, in a fixed order: for cut-stages{stages=4} {"stages":
-/// "4"}.
-using PassOptions = std::map<std::string, std::string>;
 
 /// A transformation of a whole model. The manager makes a new object for each run.
 class ModelPass {
@@ -57,8 +53,12 @@ public:
 
 /// A name for several passes: the manager runs them at every place where a pipeline has the name.
 struct PassGroup {
-  llvm::StringRef pipeline; // in parsePipeline's form, of passes that have their own rows
+  PassPipeline steps; // of passes that have their own rows
 };
+
+/// Makes a pass from the options of a step; null: the defaults.
+template <typename Pass>
+using MakePass = std::function<std::unique_ptr<Pass>(const StepOptions *options)>;
 
 /// The row of a pass in the registry (passes/Registry.cpp), the only list of passes. docs/passes.md
 /// is generated from it.
@@ -68,12 +68,9 @@ struct PassInfo {
   llvm::StringRef requires_;   // the precondition
   llvm::StringRef guarantees;  // the postcondition
   llvm::StringRef example;     // before and after, at most ten lines
-  llvm::StringRef options;     // "stages=N: number of stages", one per line, or empty
+  OptionsOfPass options = {};  // of optionsOf<MyPassOptions>(); a pass may have none
   using Factory =
-      std::variant<std::function<llvm::Expected<std::unique_ptr<ModelPass>>(const PassOptions &)>,
-                   std::function<llvm::Expected<std::unique_ptr<StagedPass>>(const PassOptions &)>,
-                   std::function<llvm::Expected<std::unique_ptr<SplitPass>>(const PassOptions &)>,
-                   PassGroup>;
+      std::variant<MakePass<ModelPass>, MakePass<StagedPass>, MakePass<SplitPass>, PassGroup>;
   Factory make;
 };
 
@@ -84,5 +81,23 @@ llvm::ArrayRef<PassInfo> allPasses();
 const PassInfo *findPass(llvm::StringRef name, std::string *nearest = nullptr);
 const PassInfo *findPass(llvm::ArrayRef<PassInfo> table, llvm::StringRef name,
                          std::string *nearest = nullptr);
+
+template <typename Pass>
+using KindOfPass = std::conditional_t<
+    std::is_base_of_v<ModelPass, Pass>, ModelPass,
+    std::conditional_t<std::is_base_of_v<StagedPass, Pass>, StagedPass, SplitPass>>;
+
+/// `make` for a pass without options.
+template <typename Pass> PassInfo::Factory withoutOptions() {
+  return MakePass<KindOfPass<Pass>>([](const StepOptions *) { return std::make_unique<Pass>(); });
+}
+
+/// `make` for a pass that is constructed from its options.
+template <typename Pass, typename Options> PassInfo::Factory withOptions() {
+  return MakePass<KindOfPass<Pass>>([](const StepOptions *options) {
+    return std::make_unique<Pass>(
+        options ? dynamic_cast<const TypedOptions<Options> &>(*options).value : Options());
+  });
+}
 
 } // namespace pipec

@@ -1,4 +1,4 @@
-// What passes tell later steps besides the model: it is no part of what the model computes.
+// Messages of passes to later steps. They are no part of what the model computes.
 #pragma once
 
 #include "ir/NodeCost.h"

@@ -1,10 +1,10 @@
 #include "passes/PassManager.h"
 
 #include "ir/Verify.h"
+#include "ir/support/Check.h"
 #include "ir/support/ShownStream.h"
 #include "ir/support/Try.h"
 #include "llvm/Support/raw_ostream.h"
-#include "passes/PassOptions.h"
 #include "passes/support/Fingerprint.h"
 
 #include <chrono>
@@ -35,16 +35,11 @@ struct Runner {
   const PipelineStep &step;
   const std::string text = pipelineText(step);
 
-  llvm::Expected<bool> operator()(
-      const std::function<llvm::Expected<std::unique_ptr<ModelPass>>(const PassOptions &)> &make) {
-    return runOn<Model>(make);
-  }
-  llvm::Expected<bool> operator()(
-      const std::function<llvm::Expected<std::unique_ptr<StagedPass>>(const PassOptions &)> &make) {
+  llvm::Expected<bool> operator()(const MakePass<ModelPass> &make) { return runOn<Model>(make); }
+  llvm::Expected<bool> operator()(const MakePass<StagedPass> &make) {
     return runOn<StagedModel>(make);
   }
-  llvm::Expected<bool> operator()(
-      const std::function<llvm::Expected<std::unique_ptr<SplitPass>>(const PassOptions &)> &make) {
+  llvm::Expected<bool> operator()(const MakePass<SplitPass> &make) {
     if (!std::holds_alternative<Model>(model))
       return wrongKind(text, /*staged=*/true);
     if (!std::get<Model>(model).self.isNone())
@@ -53,8 +48,7 @@ struct Runner {
                                    "module",
                                    text),
                        "run inline,lower-attributes before it");
-    std::unique_ptr<SplitPass> pass = TRY(make(step.options));
-    model = TRY(pass->run(std::move(std::get<Model>(model)), context));
+    model = TRY(make(step.options.get())->run(std::move(std::get<Model>(model)), context));
     return true;
   }
   llvm::Expected<bool> operator()(const PassGroup &) { llvm_unreachable("groups are opened"); }
@@ -63,57 +57,17 @@ private:
   template <typename Kind, typename Make> llvm::Expected<bool> runOn(const Make &make) {
     if (!std::holds_alternative<Kind>(model))
       return wrongKind(text, std::holds_alternative<StagedModel>(model));
-    auto pass = make(step.options);
-    if (!pass)
-      return pass.takeError();
-    return (*pass)->run(std::get<Kind>(model), context);
-  }
-};
-
-/// Makes the pass once, to find wrong options before anything runs.
-struct TryToMake {
-  const PassInfo &info;
-  const PassOptions &options;
-
-  template <typename Make> llvm::Error operator()(const Make &make) const {
-    auto pass = make(options);
-    return pass ? llvm::Error::success() : withContext(pass.takeError(), "pass " + info.name.str());
-  }
-  llvm::Error operator()(const PassGroup &) const {
-    return withContext(refuseOptions(options), "pass " + info.name.str());
+    return make(step.options.get())->run(std::get<Kind>(model), context);
   }
 };
 
 } // namespace
 
-llvm::Error PassManager::checkStep(const PipelineStep &step) const {
-  if (step.isGroup()) {
-    for (const PipelineStep &inner : step.body)
-      if (llvm::Error error = checkStep(inner))
-        return error;
-    return llvm::Error::success();
-  }
-  std::string nearest;
-  const PassInfo *info = findPass(options_.registry, step.name, &nearest);
-  if (!info)
-    return makeError(ExitCode::Usage, fmt::format("there is no pass {}", step.name),
-                     nearest.empty() ? "pipe-opt --list-passes names them"
-                                     : fmt::format("did you mean {}?", nearest));
-  return std::visit(TryToMake{*info, step.options}, info->make);
-}
-
-llvm::Error PassManager::add(const PipelineStep &step) {
-  if (llvm::Error error = checkStep(step))
-    return error;
-  steps_.push_back(step);
-  return llvm::Error::success();
-}
+void PassManager::add(const PassPipeline &steps) { llvm::append_range(steps_, steps); }
 
 llvm::Error PassManager::addPipeline(llvm::StringRef text) {
-  std::vector<PipelineStep> steps = TRY(parsePipeline(text));
-  for (const PipelineStep &step : steps)
-    if (llvm::Error error = add(step))
-      return error;
+  const PassPipeline steps = TRY(parsePipeline(text, options_.registry));
+  add(steps);
   return llvm::Error::success();
 }
 
@@ -157,6 +111,7 @@ llvm::Expected<bool> PassManager::runStep(const PipelineStep &step, AnyModel &mo
   if (step.isGroup())
     return runGroup(step, model);
   const PassInfo *info = findPass(options_.registry, step.name);
+  PIPEC_ASSERT(info, "parsePipeline refuses unknown passes, and our own pipelines have none");
   const auto *group = std::get_if<PassGroup>(&info->make);
   return group ? runNamedGroup(*info, *group, model) : runPass(step, model);
 }
@@ -164,7 +119,7 @@ llvm::Expected<bool> PassManager::runStep(const PipelineStep &step, AnyModel &mo
 /// Runs, verifies and times its passes like any others.
 llvm::Expected<bool> PassManager::runNamedGroup(const PassInfo &info, const PassGroup &group,
                                                 AnyModel &model) {
-  llvm::Expected<bool> changed = runSteps(llvm::cantFail(parsePipeline(group.pipeline)), model);
+  llvm::Expected<bool> changed = runSteps(group.steps, model);
   if (changed && options_.printAfter == info.name)
     print(info.name.str(), *changed, model);
   return changed;
@@ -206,18 +161,15 @@ llvm::Expected<bool> PassManager::runPass(const PipelineStep &step, AnyModel &mo
   run.changed = *changed;
   note(run);
   printAfter(run);
-  if (llvm::Error error = checkAfter(run))
-    return error;
+  TRY(checkAfter(run));
   if (options_.afterPass)
-    if (llvm::Error error = options_.afterPass(run))
-      return error;
+    TRY(options_.afterPass(run));
   return run.changed;
 }
 
 llvm::Error PassManager::checkAfter(const PassRun &run) {
   if (options_.checkHonesty)
-    if (llvm::Error error = checkHonesty(run))
-      return error;
+    TRY(checkHonesty(run));
   if (!run.changed || !options_.verifyEach)
     return llvm::Error::success();
   if (llvm::Error error = verifyAny(*run.model))

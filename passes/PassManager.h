@@ -3,7 +3,6 @@
 
 #include "ir/text/ModelText.h"
 #include "passes/Pass.h"
-#include "passes/Pipeline.h"
 
 #include <functional>
 
@@ -40,8 +39,9 @@ class PassManager {
 public:
   explicit PassManager(PassManagerOptions options = {}) : options_(std::move(options)) {}
 
-  /// Appends the passes of a pipeline text. Errors: Usage (unknown pass, naming the nearest; bad
-  /// options).
+  /// Appends steps, whose passes are in the registry.
+  void add(const PassPipeline &steps);
+  /// Appends the passes of a pipeline text. Errors: those of parsePipeline.
   llvm::Error addPipeline(llvm::StringRef text);
 
   /// The pipeline in addPipeline's form.
@@ -64,8 +64,6 @@ public:
   const std::vector<Timing> &timings() const { return timings_; }
 
 private:
-  llvm::Error add(const PipelineStep &step);
-  llvm::Error checkStep(const PipelineStep &step) const;
   llvm::Expected<bool> runSteps(llvm::ArrayRef<PipelineStep> steps, AnyModel &model);
   llvm::Expected<bool> runStep(const PipelineStep &step, AnyModel &model);
   llvm::Expected<bool> runGroup(const PipelineStep &group, AnyModel &model);
@@ -78,7 +76,7 @@ private:
   void print(const std::string &step, bool changed, const AnyModel &model) const;
 
   PassManagerOptions options_;
-  std::vector<PipelineStep> steps_;
+  PassPipeline steps_;
   PassContext *context_ = nullptr; // of the current run
   std::vector<Timing> timings_;
   std::string fingerprint_; // of the model before the next pass; only with checkHonesty

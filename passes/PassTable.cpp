@@ -47,13 +47,10 @@ void printPassesMarkdown(llvm::raw_ostream &os) {
   for (const PassInfo &info : allPasses()) {
     os << "\n## " << info.name << "\n\n" << info.description << " (" << kindOf(info) << ").\n\n";
     os << "- Requires: " << info.requires_ << "\n- Guarantees: " << info.guarantees << "\n";
-    if (!info.options.empty()) {
+    if (!info.options.meanings.empty())
       os << "- Options:\n";
-      for (llvm::StringRef option : llvm::split(info.options, '\n')) {
-        const auto [name, meaning] = option.split(": ");
-        os << "  - `" << name << "`: " << meaning << "\n";
-      }
-    }
+    for (const auto &[form, meaning] : info.options.meanings)
+      os << "  - `" << form << "`: " << meaning << "\n";
     os << "\n```\n" << dedented(info.example) << "```\n";
   }
 }

@@ -7,8 +7,8 @@
 //   2. here: `PassInfo myPass();` at its place in the order of the pipeline
 //   3. passes/Registry.cpp: `myPass(),` at the same place
 //   4. passes/CMakeLists.txt: `MyPass.cpp`
-//   5. compiler/Pipelines.cpp: its name in the text of a pipeline, or passes/Simplify.cpp: its name
-//      in the text of the group. Without this only pipe-opt runs it.
+//   5. compiler/Pipelines.cpp: its step in a pipeline, or passes/Simplify.cpp: its step in the
+//      group. Without this only pipe-opt runs it.
 //   6. tests/passes/my-pass.ir (lit), and a row in tests/e2e/faulty_passes.py
 //   7. docs/passes.md: tools/make-docs writes it
 // The name in the row is kebab-case. Function and file have the same words, with two exceptions:
@@ -24,13 +24,13 @@
 //     %2 : Tensor = aten::relu(%1)
 //     =>
 //     ...)",
-//             .options = "",
 //             .make = withoutOptions<MyPass>()};
 //   }
+// A pass with options has them as a struct in passes/MyPass.h (passes/PassOptions.h says how), and
+// `.options = optionsOf<MyPassOptions>(), .make = withOptions<MyPass, MyPassOptions>()` in its row.
 #pragma once
 
 #include "passes/Pass.h"
-#include "passes/PassOptions.h"
 
 namespace pipec {
 

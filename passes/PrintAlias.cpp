@@ -38,7 +38,6 @@ PassInfo printAlias() {
     =>
     # memory 1: %2 %3 defined 0 touched 1..1 written 1..1 aten::relu_
     # together (0, 1] memory 1)",
-          .options = "",
           .make = withoutOptions<PrintAlias>()};
 }
 

@@ -164,7 +164,6 @@ PassInfo rematerialise() {
     pipec::cut()
     %n2 : int = aten::size(%x, %0)
     %y : Tensor = aten::add(%h, %x, %n2))",
-          .options = "",
           .make = withoutOptions<Rematerialise>()};
 }
 

@@ -377,7 +377,6 @@ PassInfo removeInplace() {
     %2 : Tensor = aten::linear(%1, %w, %b)
     %3 : Tensor = aten::relu(%2)
     return (%3))",
-          .options = "",
           .make = withoutOptions<RemoveInplace>()};
 }
 

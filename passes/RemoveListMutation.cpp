@@ -377,7 +377,6 @@ PassInfo removeListMutation() {
     =>
     %2 : Tensor[] = prim::ListConstruct(%0, %1)
     %4 : Tensor = aten::cat(%2, %z))",
-          .options = "",
           .make = withoutOptions<RemoveListMutation>()};
 }
 

@@ -2,6 +2,7 @@
 #include "ir/MarkerOps.h"
 #include "ir/NodeInfo.h"
 #include "ir/Refusals.h"
+#include "ir/support/Try.h"
 #include "passes/Passes.h"
 
 #include <torch/csrc/jit/api/function_impl.h>
@@ -48,8 +49,7 @@ public:
   llvm::Expected<bool> run(Model &model, PassContext &) override {
     registerMarkerOps();
     bool changed = false;
-    if (llvm::Error error = resolve(*model.graph->block(), changed))
-      return std::move(error);
+    TRY(resolve(*model.graph->block(), changed));
     return changed;
   }
 
@@ -59,12 +59,10 @@ private:
       Node *node = *it;
       ++it;
       for (Block *inner : node->blocks())
-        if (llvm::Error error = resolve(*inner, changed))
-          return error;
+        TRY(resolve(*inner, changed));
       if (!isMarker(node))
         continue;
-      if (llvm::Error error = replace(node))
-        return error;
+      TRY(replace(node));
       changed = true;
     }
     return llvm::Error::success();
@@ -110,7 +108,6 @@ PassInfo resolveMarkers() {
     %y : Tensor = pipec::pipe_split(%x)
     =>
     pipec::cut())",
-          .options = "",
           .make = withoutOptions<ResolveMarkers>()};
 }
 

@@ -1,5 +1,7 @@
 // resolve-ties: weights that several stages use are copied into each of them, or sent from the
 // first one.
+#include "passes/ResolveTies.h"
+
 #include "ir/TensorKey.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Error.h"
@@ -18,13 +20,12 @@ namespace {
 
 class ResolveTies : public StagedPass {
 public:
-  ResolveTies(std::optional<Tie::Mode> fallback, std::map<std::string, Tie::Mode> byName)
-      : fallback_(fallback), byName_(std::move(byName)) {}
+  explicit ResolveTies(ResolveTiesOptions options) : options_(std::move(options)) {}
 
   llvm::Expected<bool> run(StagedModel &model, PassContext &context) override {
     for (size_t i = 0; i < model.attributes.size(); ++i)
       indexOf_[model.attributes[i].name] = i;
-    for (const auto &[name, mode] : byName_)
+    for (const auto &[name, mode] : options_.byName)
       if (std::vector<std::string> names = allNames(model); !llvm::is_contained(names, name))
         return makeError(ExitCode::Usage, "--tied: expected a weight of the model, got " + name,
                          didYouMean(name, names, "use a name of the model's state dict"));
@@ -90,7 +91,7 @@ private:
 
   /// Notes a given name that is not a tie of any stage.
   void noteUntied(const StagedModel &model, PassContext &context) const {
-    for (const auto &[name, mode] : byName_)
+    for (const auto &[name, mode] : options_.byName)
       if (llvm::none_of(model.ties,
                         [&](const Tie &tie) { return llvm::is_contained(tie.names, name); }))
         context.notes.push_back("--tied " + name + "=" + toString(mode).str() +
@@ -98,11 +99,11 @@ private:
   }
 
   llvm::Expected<Tie::Mode> modeOf(const StagedModel &model, const Tie &tie) const {
-    std::optional<Tie::Mode> mode = fallback_;
+    std::optional<Tie::Mode> mode = options_.mode;
     std::string decider;
     for (const std::string &name : tie.names) {
-      auto given = byName_.find(name);
-      if (given == byName_.end())
+      auto given = options_.byName.find(name);
+      if (given == options_.byName.end())
         continue;
       if (!decider.empty() && mode != given->second)
         return failf(ExitCode::Usage,
@@ -186,37 +187,55 @@ private:
     return insertAttribute(stage, std::move(entry));
   }
 
-  std::optional<Tie::Mode> fallback_; // nullopt: the cheaper one
-  std::map<std::string, Tie::Mode> byName_;
+  const ResolveTiesOptions options_;
   std::map<std::string, size_t> indexOf_;
 };
 
-llvm::Expected<std::unique_ptr<StagedPass>> makeResolveTies(const PassOptions &options) {
-  OptionReader read(options);
-  const auto mode = read.choice<std::optional<Tie::Mode>>("mode",
-                                                          {{"transmit", Tie::Mode::Transmit},
-                                                           {"replicate", Tie::Mode::Replicate},
-                                                           {"cost", std::nullopt}},
-                                                          std::nullopt);
-  std::vector<std::string> names = read.list("names");
-  if (llvm::Error error = read.finish())
-    return std::move(error);
-  std::map<std::string, Tie::Mode> byName;
-  for (llvm::StringRef part : names) {
+/// Errors: Usage for a word that is no mode, and for two modes of one name.
+llvm::Error parseNames(ResolveTiesOptions &options, llvm::StringRef text) {
+  for (llvm::StringRef part : listOfOption(text)) {
     auto [name, value] = part.rsplit('/');
-    if (value != "transmit" && value != "replicate")
+    llvm::Expected<Tie::Mode> mode = parseTieMode(value);
+    if (!mode) {
+      llvm::consumeError(mode.takeError());
       return makeError(ExitCode::Usage,
                        "option names: expected NAME/transmit or NAME/replicate, got " + part.str());
-    const Tie::Mode one = value == "transmit" ? Tie::Mode::Transmit : Tie::Mode::Replicate;
-    auto [known, added] = byName.try_emplace(name.str(), one);
-    if (!added && known->second != one)
-      return failf(ExitCode::Usage, "--tied: expected one mode for {}, got {} and {}", name.str(),
-                   toString(known->second).str(), value.str());
+    }
+    TRY(options.add(name.str(), *mode));
   }
-  return std::make_unique<ResolveTies>(mode, byName);
+  return llvm::Error::success();
+}
+
+std::string printNames(const ResolveTiesOptions &options) {
+  std::vector<std::string> parts;
+  for (const auto &[name, mode] : options.byName)
+    parts.push_back(name + "/" + toString(mode).str());
+  return llvm::join(parts, ":");
 }
 
 } // namespace
+
+llvm::Error ResolveTiesOptions::add(const std::string &name, Tie::Mode one) {
+  const Tie::Mode known =
+      name.empty() ? mode.value_or(one) : byName.try_emplace(name, one).first->second;
+  if (known != one)
+    return failf(ExitCode::Usage, "--tied: expected one mode for {}, got {} and {}",
+                 name.empty() ? "all weights" : name, toString(known).str(), toString(one).str());
+  if (name.empty())
+    mode = one;
+  return llvm::Error::success();
+}
+
+OptionFields<ResolveTiesOptions> ResolveTiesOptions::fields() {
+  return {choiceOption<ResolveTiesOptions, std::optional<Tie::Mode>>(
+              "mode=transmit|replicate|cost",
+              "for all ties; default cost: copies when weights do not change",
+              &ResolveTiesOptions::mode,
+              {{"transmit", Tie::Mode::Transmit},
+               {"replicate", Tie::Mode::Replicate},
+               {"cost", std::nullopt}}),
+          {"names=NAME/MODE:NAME/MODE", "for single weights", printNames, parseNames}};
+}
 
 PassInfo resolveTies() {
   return {.name = "resolve-ties",
@@ -229,10 +248,8 @@ PassInfo resolveTies() {
     stage 0 uses emb.weight, stage 3 uses head.weight, one tensor in the source
     => resolve-ties{mode=transmit}
     channel w4 weight 0:0 -> 3:1)",
-          .options = "mode=transmit|replicate|cost: for all ties; default cost: copies when "
-                     "weights do not change\n"
-                     "names=NAME/MODE:NAME/MODE: for single weights",
-          .make = makeResolveTies};
+          .options = optionsOf<ResolveTiesOptions>(),
+          .make = withOptions<ResolveTies, ResolveTiesOptions>()};
 }
 
 } // namespace pipec

@@ -22,10 +22,10 @@ PassInfo simplify() {
     %3 : Tensor = prim::If(%2) ...
     =>
     the nodes of the branch that is taken)",
-          .options = "",
-          .make = PassGroup{"fixpoint(fixpoint(fold-constants,lower-tuples,unroll-loops,"
-                            "remove-list-mutation,cse,remove-inplace,dead-code),"
-                            "functionalise-containers)"}};
+          .make = PassGroup{
+              {fixpoint({fixpoint({"fold-constants", "lower-tuples", "unroll-loops",
+                                   "remove-list-mutation", "cse", "remove-inplace", "dead-code"}),
+                         "functionalise-containers"})}}};
 }
 
 } // namespace pipec

@@ -266,7 +266,6 @@ PassInfo splitBranches() {
     %y : Tensor = prim::If(%fast)
       block0(): %b : Tensor = aten::neg(%h) -> (%b)
       block1(): %d : Tensor = aten::abs(%h) -> (%d))",
-          .options = "",
           .make = withoutOptions<SplitBranches>()};
 }
 

@@ -129,7 +129,6 @@ PassInfo splitOutputs() {
     return (%t)
     =>
     return (%a, %b))",
-          .options = "",
           .make = withoutOptions<SplitOutputs>()};
 }
 

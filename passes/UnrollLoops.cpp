@@ -1,4 +1,6 @@
 // unroll-loops: a loop whose number of rounds is known becomes its body, that many times over.
+#include "passes/UnrollLoops.h"
+
 #include "ir/NodeOrigin.h"
 #include "llvm/ADT/DenseMap.h"
 #include "passes/Passes.h"
@@ -36,7 +38,8 @@ int64_t countNodes(Block *block) {
 
 class UnrollLoops : public ModelPass {
 public:
-  explicit UnrollLoops(int64_t growth) : left_(growth) {}
+  explicit UnrollLoops(const UnrollLoopsOptions &options)
+      : left_(static_cast<int64_t>(options.growth)) {}
 
   llvm::Expected<bool> run(Model &model, PassContext &) override {
     graph_ = model.graph.get();
@@ -124,6 +127,11 @@ private:
 
 } // namespace
 
+OptionFields<UnrollLoopsOptions> UnrollLoopsOptions::fields() {
+  return {countOption("growth=N", "how many nodes may be added in all (default 20000)",
+                      &UnrollLoopsOptions::growth)};
+}
+
 PassInfo unrollLoops() {
   return {.name = "unroll-loops",
           .description = "repeats the body of a loop whose number of iterations is known",
@@ -136,14 +144,8 @@ PassInfo unrollLoops() {
     =>
     %7 : Tensor = aten::relu(%1)
     %8 : Tensor = aten::relu(%7))",
-          .options = "growth=N: how many nodes may be added in all (default 20000)",
-          .make = [](const PassOptions &options) -> llvm::Expected<std::unique_ptr<ModelPass>> {
-            OptionReader read(options);
-            const size_t growth = read.count("growth", 20000);
-            if (llvm::Error error = read.finish())
-              return error;
-            return std::make_unique<UnrollLoops>(growth);
-          }};
+          .options = optionsOf<UnrollLoopsOptions>(),
+          .make = withOptions<UnrollLoops, UnrollLoopsOptions>()};
 }
 
 } // namespace pipec

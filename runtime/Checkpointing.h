@@ -14,7 +14,7 @@ struct CheckpointOptions {
   std::map<std::string, std::string> program;
 };
 
-/// What a resume found.
+/// The checkpoint that a resume found.
 struct ResumedTraining {
   std::string path;  // of the checkpoint
   int64_t step = 0;  // steps taken: the next one has this number, from 0

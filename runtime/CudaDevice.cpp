@@ -13,6 +13,7 @@
 #include "runtime/CudaDevice.h"
 
 #include "ir/TorchError.h"
+#include "ir/support/Try.h"
 #include "ir/values/Values.h"
 
 #include <ATen/Context.h>
@@ -112,10 +113,10 @@ public:
     });
   }
 
-  DeviceMemory memory() override {
+  int64_t peakMemoryBytes() override {
     constexpr size_t kAggregate = 0;
     auto stats = c10::getDeviceAllocator(kCuda)->getDeviceStats(where().index());
-    return {stats.allocated_bytes[kAggregate].current, stats.allocated_bytes[kAggregate].peak};
+    return stats.allocated_bytes[kAggregate].peak;
   }
 
 private:
@@ -159,8 +160,7 @@ llvm::Expected<int> cudaDeviceCount() {
   int count = c10::impl::VirtualGuardImpl(kCuda).deviceCount();
   if (count == 0)
     return makeError(ExitCode::Usage, "found no GPU, only cpu", "use --device cpu");
-  if (llvm::Error error = checkLoadedInTime())
-    return error;
+  TRY(checkLoadedInTime());
   return count;
 }
 

@@ -56,7 +56,7 @@ public:
       return copyWithStrides(tensor, [](const at::Tensor &dense) { return dense.to(at::kCPU); });
     });
   }
-  DeviceMemory memory() override { return {currentMemoryBytes(), peakMemoryBytes()}; }
+  int64_t peakMemoryBytes() override { return pipec::peakMemoryBytes(); }
 };
 
 } // namespace

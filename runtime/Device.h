@@ -19,11 +19,6 @@ struct Fence {
   std::shared_ptr<void> event; // null on the CPU
 };
 
-struct DeviceMemory {
-  int64_t currentBytes = 0;
-  int64_t peakBytes = 0;
-};
-
 /// A device of one rank. Work is issued to streams, one per stage; on the CPU a stream is the
 /// calling thread. Threads: addStream is called before the rank's thread starts, everything else on
 /// the rank's thread. waitFor and bring accept fences and values of other devices' threads.
@@ -66,8 +61,8 @@ public:
   /// Moves all tensors of a user's value to this device.
   virtual c10::IValue bringInput(c10::IValue value) = 0;
 
-  /// On the CPU the memory of the process, elsewhere that of the device's allocator.
-  virtual DeviceMemory memory() = 0;
+  /// The most bytes in use so far: on the CPU by the process, elsewhere in the device's allocator.
+  virtual int64_t peakMemoryBytes() = 0;
 
 protected:
   explicit Device(c10::Device where) : where_(where) {}

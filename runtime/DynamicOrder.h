@@ -26,7 +26,7 @@ namespace pipec {
 /// One thread at a time.
 class DynamicOrder {
 public:
-  /// What comes first when several steps are ready.
+  /// The order of steps that are ready at once.
   enum class Turn { Transfers, Backwards, Forwards, WeightGradients, Collectives };
 
   /// `program` must outlive it. inFlight: at least 1.

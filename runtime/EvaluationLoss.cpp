@@ -1,5 +1,6 @@
 #include "runtime/EvaluationLoss.h"
 
+#include "ir/support/Try.h"
 #include "runtime/training/LossCount.h"
 #include "runtime/training/RootScale.h"
 
@@ -14,10 +15,8 @@ llvm::Error addLoss(const LossLeaves &which, const std::vector<std::vector<c10::
     losses.push_back(leaves[k][which.loss].toTensor());
     if (!which.count)
       continue;
-    llvm::Expected<double> counted = lossCount(leaves[k][*which.count], k);
-    if (!counted)
-      return counted.takeError();
-    count += *counted;
+    double counted = TRY(lossCount(leaves[k][*which.count], k));
+    count += counted;
   }
   if (which.count) {
     result.count = count;

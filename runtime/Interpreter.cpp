@@ -1,6 +1,7 @@
 #include "runtime/Interpreter.h"
 
 #include "ir/TorchError.h"
+#include "ir/support/Try.h"
 
 #include <chrono>
 
@@ -47,21 +48,17 @@ llvm::Error Interpreter::runSteps(StepData &data) {
     int64_t reached = nowNs();
     for (size_t i = 0; i < program_.steps.size(); ++i) {
       hostTimes_[i].start = reached;
-      if (llvm::Error error = runNext(i, data))
-        return error;
+      TRY(runNext(i, data));
       reached = hostTimes_[i].end;
     }
     return llvm::Error::success();
   }
   ready_->begin();
   while (!ready_->isFinished()) {
-    llvm::Expected<size_t> next = nextReady();
-    if (!next)
-      return next.takeError();
-    hostTimes_[*next].start = nowNs();
-    if (llvm::Error error = runNext(*next, data))
-      return error;
-    ready_->done(*next);
+    size_t next = TRY(nextReady());
+    hostTimes_[next].start = nowNs();
+    TRY(runNext(next, data));
+    ready_->done(next);
   }
   return llvm::Error::success();
 }
@@ -86,8 +83,7 @@ llvm::Expected<size_t> Interpreter::nextReady() {
     const uint64_t seen = transport_.changes(rank_);
     if (const auto next = ready_->next([&](size_t lane) { return transport_.holds(lane); }))
       return *next;
-    if (llvm::Error error = transport_.waitForChange(rank_, seen))
-      return std::move(error);
+    TRY(transport_.waitForChange(rank_, seen));
   }
 }
 
@@ -120,7 +116,7 @@ llvm::Error Interpreter::runStep(const Step &step, StepData &data, std::pair<Fen
   return data.isLast ? endStep(step, data) : llvm::Error::success();
 }
 
-/// What comes once per step, after the gradients of all its micro-batches.
+/// The ops that come once per step, after the gradients of all its micro-batches.
 llvm::Error Interpreter::endStep(const Step &step, StepData &data) {
   if (step.kind == OpKind::TieReduce)
     return training_->reduceTie(step);
@@ -156,28 +152,23 @@ llvm::Expected<std::vector<ReadyValue>> Interpreter::inputsOf(const Step &step,
 
 llvm::Error Interpreter::forward(const Step &step, StepData &data, std::pair<Fence, Fence> &busy) {
   StageExecutor &executor = *executors_[step.stage];
-  llvm::Expected<std::vector<ReadyValue>> inputs = inputsOf(step, data);
-  if (!inputs)
-    return inputs.takeError();
+  std::vector<ReadyValue> inputs = TRY(inputsOf(step, data));
   RandomKey key{data.seed, data.step, static_cast<uint64_t>(data.first + step.microBatch)};
-  llvm::Expected<std::vector<c10::IValue>> outputs =
-      training_ ? training_->stage(step.stage)
-                      .forward(key, std::move(*inputs), {step.split, step.recompute}, busy)
-                : executor.forward(key, std::move(*inputs), busy);
-  if (!outputs)
-    return outputs.takeError();
-  if (outputs->size() != step.outputs.size())
+  std::vector<c10::IValue> outputs =
+      TRY(training_ ? training_->stage(step.stage)
+                          .forward(key, std::move(inputs), {step.split, step.recompute}, busy)
+                    : executor.forward(key, std::move(inputs), busy));
+  if (outputs.size() != step.outputs.size())
     return failf(ExitCode::BadArtifact, "{}: expected {} outputs, got {}", executor.title(),
-                 step.outputs.size(), outputs->size());
+                 step.outputs.size(), outputs.size());
   if (training_)
-    if (llvm::Error error = checkFlags(step, *outputs))
-      return error;
-  for (size_t i = 0; i < outputs->size(); ++i) {
+    TRY(checkFlags(step, outputs));
+  for (size_t i = 0; i < outputs.size(); ++i) {
     for (size_t slot : step.outputs[i].slots)
-      slots_[slot] = {(*outputs)[i], busy.second};
+      slots_[slot] = {outputs[i], busy.second};
     for (size_t leaf : step.outputs[i].leaves)
       if (!training_ || training_->keepsLeaf(leaf))
-        data.leaves[data.first + step.microBatch][leaf] = (*outputs)[i];
+        data.leaves[data.first + step.microBatch][leaf] = outputs[i];
   }
   return llvm::Error::success();
 }
@@ -213,15 +204,13 @@ llvm::Error Interpreter::send(const Step &step) {
 
 llvm::Error Interpreter::take(const Step &step) {
   std::unique_ptr<Device::Scope> stream = device_.enter(executors_[step.stage]->stream());
-  llvm::Expected<c10::IValue> value = transport_.take(step.lane, step.message, step.microBatch);
-  if (!value)
-    return value.takeError();
+  c10::IValue value = TRY(transport_.take(step.lane, step.message, step.microBatch));
   if (step.payload == Payload::Weight)
-    training_->takeWeight(step.channel, *value, device_.mark());
+    training_->takeWeight(step.channel, value, device_.mark());
   else if (step.payload == Payload::WeightGradient)
-    training_->takeWeightGradients(step.channel, *value, device_.mark());
+    training_->takeWeightGradients(step.channel, value, device_.mark());
   else
-    slots_[step.slot] = {std::move(*value), device_.mark()};
+    slots_[step.slot] = {std::move(value), device_.mark()};
   return llvm::Error::success();
 }
 

@@ -42,7 +42,7 @@ struct StepStats {
   std::vector<std::string> warnings = {};
 };
 
-/// What a model in eval mode computes with the weights of a training.
+/// The result of the model in eval mode with the weights of a training.
 struct Evaluation {
   ValueTree outputs;           // of the whole batch
   std::optional<double> loss;  // as TrainedStep::loss; nothing: no result of eval mode is the loss

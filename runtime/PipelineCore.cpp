@@ -5,6 +5,7 @@
 #include "ir/schedule/NamedSchedule.h"
 #include "ir/schedule/ProgramCheck.h"
 #include "ir/schedule/SeparateLanes.h"
+#include "ir/support/Try.h"
 #include "runtime/transport/InProcess.h"
 
 namespace pipec {
@@ -15,29 +16,24 @@ llvm::Error PipelineCore::prepare(const Schedule &schedule, int64_t microBatches
   shape.microBatches = microBatches;
   if (training)
     shape = trainingShape(plan, schedule, microBatches, !training->optimizer.empty());
-  llvm::Expected<Program> lowered = lower(schedule, plan, shape);
-  if (!lowered)
-    return lowered.takeError();
-  if (llvm::Error error = check(*lowered, plan, shape))
-    return error;
+  Program lowered = TRY(lower(schedule, plan, shape));
+  TRY(check(lowered, plan, shape));
   if (inFlight > 0)
-    *lowered = separateLanes(*lowered);
+    lowered = separateLanes(lowered);
   ReadyProgram ready;
   ready.microBatches = microBatches;
-  ready.transport = makeInProcessTransport(lowered->lanes, devices);
-  ready.collectives = makeInProcessCollectives(lowered->groups, devices);
+  ready.transport = makeInProcessTransport(lowered.lanes, devices);
+  ready.collectives = makeInProcessCollectives(lowered.groups, devices);
   for (size_t rank = 0; rank < plan.ranks; ++rank) {
-    llvm::Expected<RankProgram> resolved = resolve(*lowered, rank, plan, microBatches);
-    if (!resolved)
-      return resolved.takeError();
+    RankProgram resolved = TRY(resolve(lowered, rank, plan, microBatches));
     std::unique_ptr<RankTraining> ofRank;
     if (training)
       ofRank = std::make_unique<RankTraining>(rank, plan, trainings, *ready.collectives);
     ready.interpreters.push_back(
-        std::make_unique<Interpreter>(std::move(*resolved), executors, *ready.transport, rank,
+        std::make_unique<Interpreter>(std::move(resolved), executors, *ready.transport, rank,
                                       *devices[rank], std::move(ofRank), inFlight));
   }
-  ready.run = {std::move(*lowered), std::move(shape), {}};
+  ready.run = {std::move(lowered), std::move(shape), {}};
   program = std::move(ready);
   return llvm::Error::success();
 }

@@ -6,6 +6,7 @@
 #include "ir/batch/MicroBatch.h"
 #include "ir/plan/LossLeaf.h"
 #include "ir/plan/OutputPath.h"
+#include "ir/support/Try.h"
 #include "ir/values/Values.h"
 #include "runtime/EvaluationLoss.h"
 #include "runtime/PipelineImpl.h"
@@ -133,7 +134,7 @@ llvm::Error findParts(const TrainedAttributes &trained, const std::string &name,
   return error;
 }
 
-/// What the evaluation gets of the training for one attribute; nothing: the file's value is right.
+/// The training's value that the evaluation gets for one attribute; nothing: the file's is right.
 llvm::Expected<std::optional<LentAttribute>>
 lend(const TrainedAttributes &trained, const StageAttribute &attribute, const c10::IValue &own) {
   LentAttribute lent;
@@ -153,8 +154,7 @@ lend(const TrainedAttributes &trained, const StageAttribute &attribute, const c1
     }
   }
   if (!own.isTensor() && hasTensor(own)) {
-    if (llvm::Error error = findParts(trained, attribute.name, lent))
-      return std::move(error);
+    TRY(findParts(trained, attribute.name, lent));
   } else if (own.isTensor()) {
     lent.parts = {std::nullopt};
   }
@@ -222,15 +222,13 @@ llvm::Expected<Artifact> evaluationArtifact(const Artifact &training, const std:
       path == training.directory ? llvm::Expected<Artifact>(training) : openArtifact(path);
   if (!opened || opened->plan.mode == Mode::Infer)
     return opened;
-  llvm::Expected<std::optional<Artifact>> evaluation = evaluationOf(*opened);
+  std::optional<Artifact> evaluation = TRY(evaluationOf(*opened));
   if (!evaluation)
-    return evaluation.takeError();
-  if (!*evaluation)
     return makeError(ExitCode::Usage,
                      path + ": expected an artifact with stages in eval mode, got one compiled "
                             "with --train alone",
                      "compile the model with --train --evaluation");
-  return std::move(**evaluation);
+  return std::move(*evaluation);
 }
 
 /// Puts stages on the ranks, and so the devices, of the training's stages, if there are as many.
@@ -256,15 +254,10 @@ llvm::Error Pipeline::Impl::startEvaluation(const PipelineOptions &options) {
   PipelineOptions same;
   same.threads = std::max(options.threads, 1);
   same.seed = options.seed;
-  llvm::Expected<Artifact> artifact =
-      evaluationArtifact(core->artifact, options.training->evaluation);
-  if (!artifact)
-    return artifact.takeError();
-  same.devices = placeLike(*core, *artifact);
-  llvm::Expected<Pipeline> loaded = load(std::move(*artifact), same);
-  if (!loaded)
-    return loaded.takeError();
-  PipelineEvaluation made{std::move(*loaded), {}, std::nullopt};
+  Artifact artifact = TRY(evaluationArtifact(core->artifact, options.training->evaluation));
+  same.devices = placeLike(*core, artifact);
+  Pipeline loaded = TRY(load(std::move(artifact), same));
+  PipelineEvaluation made{std::move(loaded), {}, std::nullopt};
   const Plan &plan = made.pipeline.plan();
   if (llvm::Error error = compareArguments(core->artifact.plan.signature, plan.signature))
     return withContext(std::move(error), options.training->evaluation);
@@ -288,13 +281,9 @@ llvm::Error Pipeline::Impl::startEvaluation(const PipelineOptions &options) {
 }
 
 llvm::Expected<Evaluation> Pipeline::evaluate(const ValueTree &arguments) {
-  llvm::Expected<Arguments> given = argumentsOfValue("arguments", arguments.ivalue());
-  if (!given)
-    return given.takeError();
-  auto inputs = bind(*given);
-  if (!inputs)
-    return inputs.takeError();
-  return evaluate(*inputs);
+  Arguments given = TRY(argumentsOfValue("arguments", arguments.ivalue()));
+  auto inputs = TRY(bind(given));
+  return evaluate(inputs);
 }
 
 llvm::Expected<Evaluation> Pipeline::evaluate(const std::vector<c10::IValue> &inputs) {
@@ -303,12 +292,10 @@ llvm::Expected<Evaluation> Pipeline::evaluate(const std::vector<c10::IValue> &in
                      "evaluate: expected a training with an artifact for evaluations, got none",
                      "set TrainingOptions::evaluation to the artifact, if it was compiled with "
                      "--evaluation, or to one of the same model compiled with --infer");
-  if (llvm::Error error = impl_->usableAgain())
-    return std::move(error);
+  TRY(impl_->usableAgain());
   const PipelineEvaluation &evaluation = *impl_->evaluation;
   Impl &run = *evaluation.pipeline.impl_;
-  if (llvm::Error error = run.usableAgain())
-    return std::move(error);
+  TRY(run.usableAgain());
   const TrainedAttributes trained(*impl_->core);
   if (llvm::Error error = impl_->finishDevices()) // the last step may still write weights
     return std::move(error);
@@ -328,32 +315,24 @@ llvm::Expected<Evaluation> Pipeline::evaluate(const std::vector<c10::IValue> &in
         std::min(impl_->wanted ? impl_->wanted
                                : std::max<int64_t>(impl_->core->artifact.plan.microBatches, 1),
                  std::max<int64_t>(batchSizeOr(1, signature, inputs), 1));
-  llvm::Expected<BatchParts> parts = run.split(inputs);
-  if (!parts)
-    return parts.takeError();
-  llvm::Error error = run.runBatch(*parts, inputs, nullptr);
+  BatchParts parts = TRY(run.split(inputs));
+  llvm::Error error = run.runBatch(parts, inputs, nullptr);
   Evaluation result;
   if (!error) {
     const std::vector<std::vector<c10::IValue>> leaves = std::move(run.core->data.leaves);
     error = guardTorchError(ExitCode::Other, "merging the results", [&]() -> llvm::Error {
       c10::AutoGradMode noGrad(false);
       if (evaluation.loss)
-        if (llvm::Error failed =
-                addLoss(*evaluation.loss, leaves, parts->samples, *impl_->core->training, result))
-          return failed;
-      for (int64_t samples : parts->samples)
+        TRY(addLoss(*evaluation.loss, leaves, parts.samples, *impl_->core->training, result));
+      for (int64_t samples : parts.samples)
         result.samples += samples;
-      llvm::Expected<c10::IValue> merged = mergeOutputs(signature, leaves, parts->samples);
-      if (!merged)
-        return merged.takeError();
-      if (llvm::Error failed = run.giveAway(*merged))
-        return failed;
-      result.outputs = ValueTree::of(*merged);
+      c10::IValue merged = TRY(mergeOutputs(signature, leaves, parts.samples));
+      TRY(run.giveAway(merged));
+      result.outputs = ValueTree::of(merged);
       return llvm::Error::success();
     });
   }
-  if (llvm::Error ended = run.endCall(std::move(error)))
-    return std::move(ended);
+  TRY(run.endCall(std::move(error)));
   return result;
 }
 

@@ -1,5 +1,6 @@
 // The steps of a pipeline that trains: on a batch, on several, on micro-batches that were cut
 // before.
+#include "ir/support/Try.h"
 #include "ir/values/Values.h"
 #include "runtime/PipelineImpl.h"
 #include "runtime/PipelineTraining.h"
@@ -50,17 +51,14 @@ llvm::Error Pipeline::Impl::runBatches(std::vector<BatchParts> &batches, StepSta
   StepStats all;
   for (size_t b = 0; b < batches.size(); ++b) {
     const auto number = static_cast<int64_t>(batches[b].samples.size());
-    if (llvm::Error error = prepareFor(number))
-      return error;
+    TRY(prepareFor(number));
     data.isLast = b + 1 == batches.size();
     const std::vector<c10::IValue> first = data.inputs[data.first];
     if (llvm::Error error = finishDevices()) // the caller's work on them may have made the inputs
       return error;
     const auto start = std::chrono::steady_clock::now();
-    if (llvm::Error error = runStep(first))
-      return error;
-    if (llvm::Error error = finishDevices())
-      return error;
+    TRY(runStep(first));
+    TRY(finishDevices());
     StepStats one;
     measure(one, (std::chrono::steady_clock::now() - start) / std::chrono::nanoseconds(1));
     addStats(all, one);
@@ -79,8 +77,7 @@ llvm::Expected<TrainedStep> Pipeline::Impl::step(std::vector<BatchParts> batches
   for (const BatchParts &batch : batches)
     samples.insert(samples.end(), batch.samples.begin(), batch.samples.end());
   if (std::exchange(training->mustVerifySplit, false))
-    if (llvm::Error error = checkSplitBackwards(core->artifact, batches.front().inputs.front()))
-      return std::move(error);
+    TRY(checkSplitBackwards(core->artifact, batches.front().inputs.front()));
   TrainingData &data = core->data.training;
   data = TrainingData();
   data.scales = training->scalesOf(*core->artifact.plan.training, samples);
@@ -103,8 +100,7 @@ llvm::Expected<TrainedStep> Pipeline::Impl::step(std::vector<BatchParts> batches
   for (const std::vector<c10::IValue> &leaves : core->data.leaves)
     losses.push_back(leaves[core->artifact.plan.training->loss].toTensor());
   core->data.leaves.clear();
-  if (llvm::Error tooMany = training->skipped.note(data.skipped, options.mostSkipped))
-    return std::move(tooMany);
+  TRY(training->skipped.note(data.skipped, options.mostSkipped));
   return TrainedStep{totalLoss(losses, data.scales, data.count), data.gradientNorm.item<double>(),
                      data.skipped ? 0 : learningRate, data.skipped};
 }
@@ -116,19 +112,14 @@ llvm::Expected<BatchParts> Pipeline::Impl::given(const std::vector<std::vector<c
   if (number == 0 || (fixed != 0 && number != fixed))
     return failf(ExitCode::Usage, "micro-batches: expected {}, got {}",
                  fixed ? std::to_string(fixed) : "at least 1", number);
-  llvm::Expected<BatchParts> parts = checkMicroBatches(core->artifact.plan.signature, cut);
-  if (!parts)
-    return parts;
-  if (llvm::Error error = prepareFor(number))
-    return std::move(error);
+  BatchParts parts = TRY(checkMicroBatches(core->artifact.plan.signature, cut));
+  TRY(prepareFor(number));
   return parts;
 }
 
 llvm::Expected<TrainedStep> Pipeline::step(const ValueTree &arguments, StepStats *stats) {
-  llvm::Expected<std::vector<c10::IValue>> inputs = bindTree(arguments);
-  if (!inputs)
-    return inputs.takeError();
-  return step(*inputs, stats);
+  std::vector<c10::IValue> inputs = TRY(bindTree(arguments));
+  return step(inputs, stats);
 }
 
 llvm::Expected<TrainedStep> Pipeline::step(const std::vector<c10::IValue> &inputs,
@@ -137,66 +128,52 @@ llvm::Expected<TrainedStep> Pipeline::step(const std::vector<c10::IValue> &input
 }
 
 llvm::Expected<std::vector<c10::IValue>> Pipeline::bindTree(const ValueTree &arguments) const {
-  llvm::Expected<Arguments> given = argumentsOfValue("arguments", arguments.ivalue());
-  if (!given)
-    return given.takeError();
-  return bind(*given);
+  Arguments given = TRY(argumentsOfValue("arguments", arguments.ivalue()));
+  return bind(given);
 }
 
 llvm::Expected<std::vector<std::vector<c10::IValue>>>
 Pipeline::bindTrees(const std::vector<ValueTree> &trees) const {
   std::vector<std::vector<c10::IValue>> all;
   for (const ValueTree &tree : trees) {
-    llvm::Expected<std::vector<c10::IValue>> inputs = bindTree(tree);
-    if (!inputs)
-      return inputs.takeError();
-    all.push_back(std::move(*inputs));
+    std::vector<c10::IValue> inputs = TRY(bindTree(tree));
+    all.push_back(std::move(inputs));
   }
   return all;
 }
 
 llvm::Expected<TrainedStep> Pipeline::stepOnBatches(const std::vector<ValueTree> &batches,
                                                     StepStats *stats) {
-  llvm::Expected<std::vector<std::vector<c10::IValue>>> bound = bindTrees(batches);
-  if (!bound)
-    return bound.takeError();
-  return stepOnBatches(*bound, stats);
+  std::vector<std::vector<c10::IValue>> bound = TRY(bindTrees(batches));
+  return stepOnBatches(bound, stats);
 }
 
 llvm::Expected<TrainedStep>
 Pipeline::stepOnBatches(const std::vector<std::vector<c10::IValue>> &batches, StepStats *stats) {
-  if (llvm::Error error = impl_->canStep())
-    return std::move(error);
+  TRY(impl_->canStep());
   if (batches.empty())
     return makeError(ExitCode::Usage, "batches: expected at least 1, got 0");
   std::vector<BatchParts> parts;
   for (const std::vector<c10::IValue> &batch : batches) {
-    llvm::Expected<BatchParts> cut = impl_->split(batch);
-    if (!cut)
-      return cut.takeError();
-    parts.push_back(std::move(*cut));
+    BatchParts cut = TRY(impl_->split(batch));
+    parts.push_back(std::move(cut));
   }
   return impl_->step(std::move(parts), stats);
 }
 
 llvm::Expected<TrainedStep> Pipeline::stepOnMicroBatches(const std::vector<ValueTree> &microBatches,
                                                          StepStats *stats) {
-  llvm::Expected<std::vector<std::vector<c10::IValue>>> bound = bindTrees(microBatches);
-  if (!bound)
-    return bound.takeError();
-  return stepOnMicroBatches(*bound, stats);
+  std::vector<std::vector<c10::IValue>> bound = TRY(bindTrees(microBatches));
+  return stepOnMicroBatches(bound, stats);
 }
 
 llvm::Expected<TrainedStep>
 Pipeline::stepOnMicroBatches(const std::vector<std::vector<c10::IValue>> &microBatches,
                              StepStats *stats) {
-  if (llvm::Error error = impl_->canStep())
-    return std::move(error);
-  llvm::Expected<BatchParts> parts = impl_->given(microBatches);
-  if (!parts)
-    return parts.takeError();
+  TRY(impl_->canStep());
+  BatchParts parts = TRY(impl_->given(microBatches));
   std::vector<BatchParts> one;
-  one.push_back(std::move(*parts));
+  one.push_back(std::move(parts));
   return impl_->step(std::move(one), stats);
 }
 

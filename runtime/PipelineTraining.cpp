@@ -4,6 +4,7 @@
 #include "ir/TorchError.h"
 #include "ir/autograd/GradSum.h"
 #include "ir/plan/LossLeaf.h"
+#include "ir/support/Try.h"
 #include "ir/values/Values.h"
 #include "runtime/training/DeferredNorm.h"
 #include "runtime/training/LossCount.h"
@@ -27,17 +28,14 @@ llvm::Error Pipeline::Impl::startTraining(const TrainingOptions &options) {
   const std::string onSum = warningOnSum(plan.signature, {trained.loss, trained.count});
   if (!options.reduction && microBatches != 1 && !onSum.empty())
     core->artifact.warnings.push_back(onSum);
-  if (llvm::Error error = training->rates.set(options.learningRates, options.steps))
-    return error;
+  TRY(training->rates.set(options.learningRates, options.steps));
   ParameterNames names;
   for (const TrainedParameter &parameter : trained.parameters) {
     names.push_back({parameter.name});
     names.back().insert(names.back().end(), parameter.otherNames.begin(),
                         parameter.otherNames.end());
   }
-  llvm::Expected<std::vector<bool>> isFrozen = frozen(options.freeze, names);
-  if (!isFrozen)
-    return isFrozen.takeError();
+  std::vector<bool> isFrozen = TRY(frozen(options.freeze, names));
   size_t norms = 0;
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     core->executors[s]->setPrecision(options.precision);
@@ -48,26 +46,24 @@ llvm::Error Pipeline::Impl::startTraining(const TrainingOptions &options) {
   }
   if (options.batchNorm == BatchNorm::Deferred && norms == 0)
     return noBatchNorm();
-  llvm::Expected<OptimizerSettings> settings = optimizerSettings(options, names);
-  if (!settings)
-    return settings.takeError();
-  training->rates.optimizer = settings->common;
-  training->needsDense = whatNeedsDense(settings->each);
+  OptimizerSettings settings = TRY(optimizerSettings(options, names));
+  training->rates.optimizer = settings.common;
+  training->needsDense = whatNeedsDense(settings.each);
   std::vector<std::vector<size_t>> owned(plan.stages.size());
   std::vector<std::vector<NamedSettings>> ownedSettings(plan.stages.size());
   for (size_t p = 0; p < trained.parameters.size(); ++p)
     for (const PortRef &use : trained.parameters[p].uses) {
       if (plan.stages[use.stage].attributes[use.port].channel)
         continue;
-      if ((*isFrozen)[p]) {
+      if (isFrozen[p]) {
         core->trainings[use.stage]->freeze(use.port);
         continue;
       }
       owned[use.stage].push_back(use.port);
-      if (settings->common)
-        ownedSettings[use.stage].push_back(settings->each[p]);
+      if (settings.common)
+        ownedSettings[use.stage].push_back(settings.each[p]);
     }
-  if (!settings->common)
+  if (!settings.common)
     return llvm::Error::success();
   return guardTorchVoid(ExitCode::Other, "making the optimizer", [&] {
     for (size_t s = 0; s < plan.stages.size(); ++s)

@@ -2,6 +2,8 @@
 
 #include "ir/schedule/PlanGradients.h"
 #include "ir/schedule/Program.h"
+#include "ir/support/Error.h"
+#include "ir/support/Try.h"
 
 #include <algorithm>
 #include <set>
@@ -31,8 +33,7 @@ public:
     for (const Op &op : ops_)
       noteReads(op);
     for (const Op &op : ops_)
-      if (llvm::Error error = step(op))
-        return error;
+      TRY(step(op));
     markLastReads();
     return std::move(result_);
   }
@@ -77,8 +78,7 @@ private:
     step.channel = op.channel;
     switch (op.kind) {
     case OpKind::Forward:
-      if (llvm::Error error = forward(op, step))
-        return error;
+      TRY(forward(op, step));
       break;
     case OpKind::Backward:
     case OpKind::InputGrad:
@@ -91,8 +91,7 @@ private:
     case OpKind::Post:
     case OpKind::Send:
     case OpKind::Take:
-      if (llvm::Error error = transfer(op, step))
-        return error;
+      TRY(transfer(op, step));
       break;
     case OpKind::TieReduce:
       step.tie = op.tie();

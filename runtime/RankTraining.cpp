@@ -3,6 +3,7 @@
 #include "ir/TorchError.h"
 #include "ir/autograd/GradSum.h"
 #include "ir/schedule/PlanGradients.h"
+#include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 #include "runtime/training/GradientNorm.h"
 #include "runtime/training/LossCount.h"
@@ -122,13 +123,11 @@ llvm::Error RankTraining::backward(const Step &step, int64_t microBatch,
   });
   if (error)
     return error;
-  llvm::Expected<std::vector<ValueGradients>> found = stage.backward(
-      microBatch, step.kind == OpKind::InputGrad, std::move(ofOutputs), std::move(later), busy);
-  if (!found)
-    return found.takeError();
+  std::vector<ValueGradients> found = TRY(stage.backward(
+      microBatch, step.kind == OpKind::InputGrad, std::move(ofOutputs), std::move(later), busy));
   for (size_t i = 0; i < step.inputs.size(); ++i)
     if (step.inputs[i].index != kNoSlot)
-      slots[step.inputs[i].index] = {asMessage((*found)[i]), busy.second};
+      slots[step.inputs[i].index] = {asMessage(found[i]), busy.second};
   return llvm::Error::success();
 }
 
@@ -203,13 +202,11 @@ llvm::Error RankTraining::reduceTie(const Step &step) {
     for (const PortRef &use : parameter.uses)
       if (isMine(use.stage))
         mine.push_back(partOf(*stages_[use.stage], use.stage, use.port));
-    llvm::Expected<std::vector<c10::IValue>> all =
-        collectives_.gather(step.group, rank_, tupleOf(std::move(mine)));
-    if (!all)
-      return all.takeError();
+    std::vector<c10::IValue> all =
+        TRY(collectives_.gather(step.group, rank_, tupleOf(std::move(mine))));
     Parts parts;
     const Fence ready = device().mark();
-    for (const c10::IValue &message : *all)
+    for (const c10::IValue &message : all)
       addParts(message, ready, parts);
     for (const PortRef &use : parameter.uses)
       if (isMine(use.stage))
@@ -230,17 +227,13 @@ RankTraining::totalCount(const Step &step, const std::vector<std::vector<c10::IV
   std::vector<c10::IValue> mine;
   for (size_t s = 0; s < plan_.stages.size(); ++s)
     for (size_t k = 0; makesLeaf(s, *plan_.training->count) && k < leaves.size(); ++k) {
-      llvm::Expected<double> count = lossCount(leaves[k][*plan_.training->count], k);
-      if (!count)
-        return count;
-      mine.push_back(*count);
+      double count = TRY(lossCount(leaves[k][*plan_.training->count], k));
+      mine.push_back(count);
     }
-  llvm::Expected<std::vector<c10::IValue>> all =
-      collectives_.gather(step.group, rank_, tupleOf(std::move(mine)));
-  if (!all)
-    return all.takeError();
+  std::vector<c10::IValue> all =
+      TRY(collectives_.gather(step.group, rank_, tupleOf(std::move(mine))));
   double total = 0;
-  for (const c10::IValue &message : *all)
+  for (const c10::IValue &message : all)
     for (const c10::IValue &count : message.toTupleRef().elements())
       total += count.toDouble();
   return total;
@@ -261,10 +254,8 @@ llvm::Error RankTraining::collectNumbers(const std::vector<std::vector<c10::IVal
       const at::Tensor &gradient = stages_[use.stage]->gradient(use.port);
       if (!gradient.defined())
         continue;
-      if (llvm::Error sparse =
-              checkSparse(gradient, data.needsDense.empty() ? "" : data.needsDense[p],
-                          training.parameters[p].name))
-        return sparse;
+      TRY(checkSparse(gradient, data.needsDense.empty() ? "" : data.needsDense[p],
+                      training.parameters[p].name));
       device().bring(gradient, device());
       if (count)
         divideGradients({gradient}, *count);
@@ -293,12 +284,10 @@ llvm::Error RankTraining::norm(const Step &step,
       device().waitFor(stages_[s]->ready());
   std::optional<double> count; // the host waits for it: a division by zero must not come as late
   if (plan_.training->count) {
-    llvm::Expected<double> total = totalCount(step, leaves);
-    if (!total)
-      return total.takeError();
-    if (!isUsableCount(*total) && !data.skipsNan)
-      return unusableCount(*total);
-    count = *total;
+    double total = TRY(totalCount(step, leaves));
+    if (!isUsableCount(total) && !data.skipsNan)
+      return unusableCount(total);
+    count = total;
   }
   isCounted_ = !count || isUsableCount(*count);
   std::vector<c10::IValue> mine;
@@ -310,12 +299,10 @@ llvm::Error RankTraining::norm(const Step &step,
       });
   if (error)
     return error;
-  llvm::Expected<std::vector<c10::IValue>> all =
-      collectives_.gather(step.group, rank_, tupleOf(std::move(mine)));
-  if (!all)
-    return all.takeError();
+  std::vector<c10::IValue> all =
+      TRY(collectives_.gather(step.group, rank_, tupleOf(std::move(mine))));
   return guardTorchError(ExitCode::Other, "the norm of the gradients", [&]() -> llvm::Error {
-    for (const c10::IValue &message : *all)
+    for (const c10::IValue &message : all)
       for (const c10::IValue &pair : message.toTupleRef().elements())
         numbers_[pair.toTupleRef().elements()[0].toInt()] =
             pair.toTupleRef().elements()[1].toTensor();
@@ -374,8 +361,7 @@ llvm::Error RankTraining::decide(TrainingData &data) {
 }
 
 llvm::Error RankTraining::optimize(const Step &step, TrainingData &data) {
-  if (llvm::Error error = end(data))
-    return error;
+  TRY(end(data));
   if (skips_)
     return llvm::Error::success();
   updated_ = true;

@@ -1,5 +1,5 @@
-// What a rank does in a training besides forwards and transfers: backwards, sums of gradients over
-// stages, their norm, the optimizer.
+// The work of a rank in a training besides forwards and transfers: backwards, sums of gradients
+// over stages, their norm, the optimizer.
 #pragma once
 
 #include "runtime/RankProgram.h"

@@ -5,15 +5,11 @@
 #include "ir/TrainingModules.h"
 #include "ir/artifact/StageModule.h"
 #include "ir/batch/BatchSplit.h"
-#include "ir/batch/Discovery.h"
-#include "ir/batch/FixedBatch.h"
-#include "ir/batch/GivenMerges.h"
 #include "ir/batch/MergeOutputs.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/batch/ResultSnapshots.h"
 #include "ir/batch/ResultTree.h"
-#include "ir/batch/SizeTrust.h"
-#include "ir/plan/OutputPath.h"
+#include "ir/support/Try.h"
 #include "ir/torchfile/TorchFile.h"
 #include "ir/values/Values.h"
 #include "runtime/RandomKey.h"
@@ -77,24 +73,20 @@ llvm::Expected<jit::Module> Reference::Impl::freshModule() const {
 }
 
 llvm::Error Reference::Impl::readSignature() {
-  llvm::Expected<jit::Method> method = methodOf(*module, path, options.method);
-  if (!method)
-    return method.takeError();
-  const c10::FunctionSchema &schema = method->function().getSchema();
+  jit::Method method = TRY(methodOf(*module, path, options.method));
+  const c10::FunctionSchema &schema = method.function().getSchema();
   signature = signatureOf(schema, options.method);
   for (size_t i = 1; i < schema.arguments().size(); ++i)
     types.push_back(schema.arguments()[i].type());
   // A model that writes anything gets its own inputs in every micro-batch. Which inputs it writes
   // is not decided, because a branch may not have been taken yet.
   const bool writes = anyNodeInside(*module, mayWrite);
-  keepsState = writes || anyNodeInside(*module, assigns);
+  assignsState = anyNodeInside(*module, assigns);
+  keepsState = writes || assignsState;
   if (writes)
     for (InputSpec &input : signature.inputs)
       input.written = true;
-  llvm::Expected<std::vector<bool>> given = applyBatchDims(signature, options.batchDims);
-  if (!given)
-    return given.takeError();
-  batchDimGiven = std::move(*given);
+  batchDimGiven = TRY(applyBatchDims(signature, options.batchDims));
   return llvm::Error::success();
 }
 
@@ -128,63 +120,15 @@ llvm::Expected<c10::IValue> Reference::Impl::run(jit::Module &on, std::vector<c1
 /// Runs on a separate copy: the mapped weights are shared until the model writes into them.
 llvm::Expected<std::vector<c10::IValue>>
 Reference::Impl::runFresh(std::vector<std::vector<c10::IValue>> inOrder) {
-  llvm::Expected<jit::Module> fresh = freshModule();
-  if (!fresh)
-    return fresh.takeError();
-  removePrints(*fresh); // the micro-batches print already
+  jit::Module fresh = TRY(freshModule());
+  removePrints(fresh); // the micro-batches print already
   std::vector<c10::IValue> results;
   for (std::vector<c10::IValue> &inputs : inOrder) {
-    llvm::Expected<c10::IValue> value = run(*fresh, std::move(inputs), 0, nullptr);
-    if (!value)
-      return value.takeError();
-    results.push_back(keepsState || inOrder.size() > 1 ? ownCopies(*value).front()
-                                                       : std::move(*value));
+    c10::IValue value = TRY(run(fresh, std::move(inputs), 0, nullptr));
+    results.push_back(keepsState || inOrder.size() > 1 ? ownCopies(value).front()
+                                                       : std::move(value));
   }
   return results;
-}
-
-/// A whole batch is not cut, so sizes alone give the number of samples.
-void Reference::Impl::guessBatch(const std::vector<c10::IValue> &inputs) {
-  llvm::Expected<std::vector<CutCandidate>> ways = cutCandidates(signature, inputs, batchDimGiven);
-  if (ways && !ways->empty())
-    setCut(signature, ways->front().dims);
-  // Without a guess nothing is cut, as for one micro-batch anyway; learn() reports the error.
-  llvm::consumeError(ways.takeError());
-}
-
-/// Finds out how the batch is cut, before the first call with several micro-batches.
-llvm::Error Reference::Impl::learn(const std::vector<c10::IValue> &inputs) {
-  DiscoveryOptions how;
-  how.batchDimGiven = batchDimGiven;
-  how.merges = options.merges;
-  how.microBatches = options.microBatches;
-  how.findsTree = true;
-  how.drawsRandom = [this] { return drew; };
-  how.writesState = anyNodeInside(*module, assigns);
-  how.trustsSizes = anyNodeInside(*module, mayRunForEverAtOtherSizes);
-  auto runAll = [this](std::vector<std::vector<Values>> experiments, size_t deciding) {
-    std::vector<llvm::Expected<Values>> results;
-    std::optional<ErrorText> refused;
-    for (size_t e = 0; e < experiments.size(); ++e) {
-      if (refused && e >= deciding) {
-        results.push_back(makeError(refused->code, refused->message, refused->help));
-        continue;
-      }
-      results.push_back(runFresh(std::move(experiments[e])));
-      if (e < deciding && !results.back()) {
-        refused = describe(results.back().takeError());
-        results.back() = makeError(refused->code, refused->message, refused->help);
-      }
-    }
-    return results;
-  };
-  llvm::Expected<BatchDiscovery> found = discoverBatch(signature, inputs, how, runAll);
-  if (!found)
-    return found.takeError();
-  llvm::append_range(notes, found->notes);
-  warnings = std::move(found->warnings);
-  known = true;
-  return llvm::Error::success();
 }
 
 /// Before the first call of an inference: the modules that a user may have meant to be in eval
@@ -203,55 +147,6 @@ llvm::Error Reference::Impl::noteTrainingMode() {
   });
 }
 
-/// The whole batch does not run: the model's constants may fix another size.
-llvm::Error Reference::Impl::explained(llvm::Error error, const std::vector<c10::IValue> &inputs) {
-  return explainFixedBatch(withArguments(std::move(error), signature, inputs), signature, inputs,
-                           batchDimGiven, [this](std::vector<std::vector<c10::IValue>> inOrder) {
-                             return runFresh(std::move(inOrder));
-                           });
-}
-
-/// The leaves of each result. A list that has another length than in the trial becomes a leaf.
-llvm::Expected<std::vector<std::vector<c10::IValue>>>
-Reference::Impl::leavesOf(llvm::ArrayRef<c10::IValue> results) {
-  for (const c10::IValue &result : results)
-    agreeWithResult(signature, result);
-  std::vector<std::vector<c10::IValue>> leaves;
-  for (const c10::IValue &result : results) {
-    llvm::Expected<std::vector<c10::IValue>> flat = flattenOutputs(signature, result);
-    if (!flat)
-      return flat.takeError();
-    leaves.push_back(std::move(*flat));
-  }
-  return leaves;
-}
-
-/// The trial saw equal values, but these micro-batches have different ones. Without an example the
-/// rule becomes the one that a better example would have given: list.
-void Reference::Impl::correctRules(llvm::ArrayRef<std::vector<c10::IValue>> leaves) {
-  const std::vector<bool> given = givenLeaves(signature, options.merges);
-  for (size_t l = 0; l < signature.leaves.size(); ++l) {
-    MergeRule &rule = signature.leaves[l].merge;
-    if (given[l])
-      continue;
-    std::vector<c10::IValue> parts;
-    for (const std::vector<c10::IValue> &microBatch : leaves)
-      parts.push_back(microBatch[l]);
-    const bool fits = rule.kind == MergeRule::Kind::Same
-                          ? llvm::all_of(parts,
-                                         [&](const c10::IValue &part) {
-                                           return compare(parts.front(), part, 0.0, 0.0).equal;
-                                         })
-                          : rule.kind != MergeRule::Kind::Concat || fitsConcat(parts, rule.dim);
-    if (fits)
-      continue;
-    rule = {};
-    warnings.push_back(fmt::format("{} differs between micro-batches, so it becomes a list "
-                                   "of their values; --merge {}=same|list chooses the rule",
-                                   resultName(outputPath(signature, l)), outputPath(signature, l)));
-  }
-}
-
 Reference::Reference(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Reference::Reference(Reference &&) = default;
 Reference &Reference::operator=(Reference &&) = default;
@@ -265,18 +160,11 @@ llvm::Expected<Reference> Reference::load(const std::string &path,
   impl->path = path;
   impl->options = options;
   impl->threads = options.threads > 0 ? options.threads : defaultThreads(1);
-  llvm::Expected<std::shared_ptr<Device>> device = makeDevice(options.device);
-  if (!device)
-    return device.takeError();
-  impl->device = std::move(*device);
+  impl->device = TRY(makeDevice(options.device));
   impl->stream = impl->device->addStream();
-  llvm::Expected<jit::Module> module = impl->freshModule();
-  if (!module)
-    return module.takeError();
-  impl->module = std::move(*module);
+  impl->module = TRY(impl->freshModule());
   impl->draws = anyNodeInside(*impl->module, draws);
-  if (llvm::Error error = impl->readSignature())
-    return error;
+  TRY(impl->readSignature());
   return Reference(std::move(impl));
 }
 
@@ -286,7 +174,7 @@ int Reference::threads() const { return impl_->threads; }
 std::string Reference::device() const { return impl_->device->name(); }
 const std::vector<std::string> &Reference::notes() const { return impl_->notes; }
 const std::vector<std::string> &Reference::warnings() const { return impl_->warnings; }
-int64_t Reference::peakMemoryBytes() const { return impl_->device->memory().peakBytes; }
+int64_t Reference::peakMemoryBytes() const { return impl_->device->peakMemoryBytes(); }
 
 llvm::Error Reference::Impl::finishDevice() {
   if (!device->hasStreams())
@@ -307,10 +195,7 @@ llvm::Expected<c10::IValue> Reference::infer(const std::vector<c10::IValue> &inp
     return std::move(error);
   c10::IValue result;
   llvm::Error error = impl_->onStream([&]() -> llvm::Error {
-    llvm::Expected<c10::IValue> found = inferOrRestore(inputs, stats);
-    if (!found)
-      return found.takeError();
-    result = std::move(*found);
+    result = TRY(inferOrRestore(inputs, stats));
     return llvm::Error::success();
   });
   if (error)
@@ -349,10 +234,8 @@ llvm::Expected<c10::IValue> Reference::inferOrRestore(const std::vector<c10::IVa
 
 llvm::Expected<c10::IValue> Reference::inferOnce(const std::vector<c10::IValue> &inputs,
                                                  StepStats *stats) {
-  llvm::Expected<Inferred> inferred = inferLeaves(inputs, stats);
-  if (!inferred)
-    return inferred.takeError();
-  return mergeOutputs(impl_->signature, inferred->leaves, inferred->samples,
+  Inferred inferred = TRY(inferLeaves(inputs, stats));
+  return mergeOutputs(impl_->signature, inferred.leaves, inferred.samples,
                       stats ? &stats->warnings : nullptr);
 }
 
@@ -364,27 +247,23 @@ llvm::Expected<Reference::Inferred> Reference::inferLeaves(const std::vector<c10
                  inputs.size());
   ThreadSettings settings(impl.threads);
   if (!std::exchange(impl.saidMode, true))
-    if (llvm::Error error = impl.noteTrainingMode())
-      return std::move(error);
+    TRY(impl.noteTrainingMode());
   const bool isWhole = impl.options.microBatches == 1;
   if (isWhole)
     impl.guessBatch(inputs);
   else if (!impl.known)
-    if (llvm::Error error = impl.learn(inputs))
-      return error;
-  llvm::Expected<BatchParts> parts = splitBatch(impl.signature, inputs, impl.options.microBatches);
-  if (!parts)
-    return parts.takeError();
+    TRY(impl.learn(inputs));
+  BatchParts parts = TRY(splitBatch(impl.signature, inputs, impl.options.microBatches));
 
   std::vector<c10::IValue> results;
   int64_t busyNs = 0;
   auto start = std::chrono::steady_clock::now();
-  for (size_t k = 0; k < parts->inputs.size(); ++k) {
-    llvm::Expected<c10::IValue> value = impl.run(*impl.module, parts->inputs[k], k, &busyNs);
+  for (size_t k = 0; k < parts.inputs.size(); ++k) {
+    llvm::Expected<c10::IValue> value = impl.run(*impl.module, parts.inputs[k], k, &busyNs);
     if (!value)
-      return isWhole ? impl.explained(value.takeError(), parts->inputs[k])
-                     : withArguments(value.takeError(), impl.signature, parts->inputs[k]);
-    if (impl.keepsState && parts->inputs.size() > 1)
+      return isWhole ? impl.explained(value.takeError(), parts.inputs[k])
+                     : withArguments(value.takeError(), impl.signature, parts.inputs[k]);
+    if (impl.keepsState && parts.inputs.size() > 1)
       value = guardTorch(ExitCode::Other, "copying results",
                          [&] { return apartFrom(*value, c10::IValue(impl.module->_ivalue())); });
     if (!value)
@@ -395,10 +274,8 @@ llvm::Expected<Reference::Inferred> Reference::inferLeaves(const std::vector<c10
   ++impl.calls;
   if (isWhole)
     describeResult(impl.signature, results.front());
-  auto leaves = impl.leavesOf(results);
-  if (!leaves)
-    return leaves.takeError();
-  impl.correctRules(*leaves);
+  auto leaves = TRY(impl.leavesOf(results));
+  impl.correctRules(leaves);
   if (stats) {
     double idle =
         makespanNs > 0
@@ -406,7 +283,7 @@ llvm::Expected<Reference::Inferred> Reference::inferLeaves(const std::vector<c10
             : 0;
     *stats = {makespanNs, {busyNs}, idle, idle};
   }
-  return Inferred{std::move(*leaves), std::move(parts->samples)};
+  return Inferred{std::move(leaves), std::move(parts.samples)};
 }
 
 } // namespace pipec

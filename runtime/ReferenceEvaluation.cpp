@@ -4,6 +4,7 @@
 #include "ir/batch/MergeOutputs.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/plan/LossLeaf.h"
+#include "ir/support/Try.h"
 #include "ir/values/Values.h"
 #include "runtime/EvaluationLoss.h"
 #include "runtime/ReferenceImpl.h"
@@ -68,15 +69,12 @@ llvm::Expected<Evaluation> Reference::evaluate(const std::vector<c10::IValue> &i
     options.mode.training = false;
     options.mode.keepEval.clear();
     options.threads = impl_->threads;
-    llvm::Expected<Reference> loaded = load(impl_->path, options);
-    if (!loaded)
-      return loaded.takeError();
-    impl_->evaluation = std::make_shared<Reference>(std::move(*loaded));
+    Reference loaded = TRY(load(impl_->path, options));
+    impl_->evaluation = std::make_shared<Reference>(std::move(loaded));
   }
   Reference &evaluation = *impl_->evaluation;
   Impl &run = *evaluation.impl_;
-  if (llvm::Error error = evaluation.readFrom(*this))
-    return std::move(error);
+  TRY(evaluation.readFrom(*this));
   std::optional<ModuleStateCopy> before;
   if (run.keepsState)
     if (llvm::Error error = guardTorchVoid(ExitCode::Other, "copying the model's state",
@@ -111,16 +109,12 @@ llvm::Error Reference::mergeInto(Evaluation &result, const Inferred &inferred,
   Signature described = impl_->signature;
   describeLeaves(described, inferred.leaves.front());
   if (llvm::Expected<LossLeaves> which = lossLeaves(described, options.lossOutput)) {
-    if (llvm::Error error = addLoss(*which, inferred.leaves, inferred.samples, options, result))
-      return error;
+    TRY(addLoss(*which, inferred.leaves, inferred.samples, options, result));
   } else {
     llvm::consumeError(which.takeError()); // eval mode returns something else
   }
-  llvm::Expected<c10::IValue> merged =
-      mergeOutputs(impl_->signature, inferred.leaves, inferred.samples);
-  if (!merged)
-    return merged.takeError();
-  result.outputs = ValueTree::of(*merged);
+  c10::IValue merged = TRY(mergeOutputs(impl_->signature, inferred.leaves, inferred.samples));
+  result.outputs = ValueTree::of(merged);
   return llvm::Error::success();
 }
 

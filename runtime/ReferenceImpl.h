@@ -17,7 +17,7 @@ namespace jit = torch::jit;
 struct ReferenceTraining;
 struct TrainingRecord;
 
-/// What the micro-batches of one call computed.
+/// The results of the micro-batches of one call.
 struct Reference::Inferred {
   std::vector<std::vector<c10::IValue>> leaves; // per micro-batch
   std::vector<int64_t> samples;
@@ -36,7 +36,8 @@ struct Reference::Impl {
   int threads = 1;
   std::optional<jit::Module> module;
   bool draws = false;
-  bool keepsState = false; // may write its attributes
+  bool keepsState = false;   // may write its attributes
+  bool assignsState = false; // assigns some of them
   Signature signature;
   std::vector<bool> batchDimGiven;
   std::vector<c10::TypePtr> types;

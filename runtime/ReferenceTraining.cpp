@@ -9,6 +9,7 @@
 #include "ir/batch/ResultTree.h"
 #include "ir/batch/TensorSpecs.h"
 #include "ir/plan/LossLeaf.h"
+#include "ir/support/Try.h"
 #include "ir/values/Values.h"
 #include "runtime/ReferenceNorms.h"
 #include "runtime/StateCopy.h"
@@ -27,20 +28,17 @@
 
 namespace pipec {
 
-llvm::Error ReferenceTraining::findLoss(const Signature &described,
-                                        std::vector<std::string> &notes,
+llvm::Error ReferenceTraining::findLoss(const Signature &described, std::vector<std::string> &notes,
                                         std::vector<std::string> &warnings) {
-  llvm::Expected<LossLeaves> found = lossLeaves(described, options.lossOutput);
-  if (!found)
-    return found.takeError();
-  if (found->count && options.reduction)
+  LossLeaves found = TRY(lossLeaves(described, options.lossOutput));
+  if (found.count && options.reduction)
     return pairWithReduction();
-  if (found->count && options.lossOutput.empty())
-    notes.push_back(noteOnPair(described, *found));
-  if (const std::string onSum = warningOnSum(described, *found);
+  if (found.count && options.lossOutput.empty())
+    notes.push_back(noteOnPair(described, found));
+  if (const std::string onSum = warningOnSum(described, found);
       !options.reduction && !onSum.empty())
     warnings.push_back(onSum);
-  loss = *found;
+  loss = found;
   return llvm::Error::success();
 }
 
@@ -62,35 +60,30 @@ llvm::Error Reference::train(const TrainingOptions &options) {
   ParameterNames names;
   for (const TrainedTensor &each : training->tensors)
     names.push_back(each.names);
-  llvm::Expected<std::vector<bool>> isFrozen = frozen(options.freeze, names);
-  if (!isFrozen)
-    return isFrozen.takeError();
-  llvm::Expected<OptimizerSettings> settings = optimizerSettings(options, names);
-  if (!settings)
-    return settings.takeError();
-  for (size_t i = isFrozen->size(); i-- > 0;)
-    if ((*isFrozen)[i]) {
+  std::vector<bool> isFrozen = TRY(frozen(options.freeze, names));
+  OptimizerSettings settings = TRY(optimizerSettings(options, names));
+  for (size_t i = isFrozen.size(); i-- > 0;)
+    if (isFrozen[i]) {
       const auto at = static_cast<int64_t>(i);
       training->tensors[i].tensor.requires_grad_(false);
       training->tensors.erase(training->tensors.begin() + at);
-      if (settings->common)
-        settings->each.erase(settings->each.begin() + at);
+      if (settings.common)
+        settings.each.erase(settings.each.begin() + at);
     }
   if (options.batchNorm == BatchNorm::Deferred && training->norms.defer(*impl_->module) == 0)
     return noBatchNorm();
-  if (llvm::Error error = training->rates.set(options.learningRates, options.steps))
-    return error;
-  if (settings->common) {
+  TRY(training->rates.set(options.learningRates, options.steps));
+  if (settings.common) {
     std::vector<at::Tensor> parameters;
     for (const TrainedTensor &each : training->tensors)
       parameters.push_back(each.tensor);
     if (!parameters.empty())
       if (llvm::Error error = guardTorchVoid(ExitCode::Other, "making the optimizer", [&] {
-            training->optimizer.emplace(settings->each, std::move(parameters));
+            training->optimizer.emplace(settings.each, std::move(parameters));
           }))
         return error;
-    training->needsDense = whatNeedsDense(settings->each);
-    training->rates.optimizer = std::move(settings->common);
+    training->needsDense = whatNeedsDense(settings.each);
+    training->rates.optimizer = std::move(settings.common);
   }
   impl_->training = std::move(training);
   return llvm::Error::success();
@@ -107,12 +100,10 @@ Reference::stepOnBatches(const std::vector<std::vector<c10::IValue>> &batches, S
     return makeError(ExitCode::Usage, "batches: expected at least 1, got 0");
   BatchParts all;
   for (const std::vector<c10::IValue> &batch : batches) {
-    llvm::Expected<BatchParts> parts = split(batch);
-    if (!parts)
-      return parts.takeError();
-    for (size_t k = 0; k < parts->inputs.size(); ++k) {
-      all.inputs.push_back(std::move(parts->inputs[k]));
-      all.samples.push_back(parts->samples[k]);
+    BatchParts parts = TRY(split(batch));
+    for (size_t k = 0; k < parts.inputs.size(); ++k) {
+      all.inputs.push_back(std::move(parts.inputs[k]));
+      all.samples.push_back(parts.samples[k]);
     }
   }
   return stepOn(std::move(all), stats);
@@ -138,20 +129,16 @@ llvm::Expected<TrainedStep> Reference::stepOn(llvm::Expected<BatchParts> parts, 
     return makeError(ExitCode::Other,
                      "the reference is unusable: the failed step has updated some weights",
                      "load the model again");
-  if (llvm::Error error = impl_->finishDevice())
-    return std::move(error);
+  TRY(impl_->finishDevice());
   std::optional<TrainedStep> done;
   llvm::Error error = impl_->onStream([&]() -> llvm::Error {
-    llvm::Expected<TrainedStep> result = stepOrRestore(*parts, stats);
-    if (!result)
-      return result.takeError();
-    done = *result;
+    TrainedStep result = TRY(stepOrRestore(*parts, stats));
+    done = result;
     return llvm::Error::success();
   });
   if (error)
     return std::move(error);
-  if (llvm::Error unfinished = impl_->finishDevice())
-    return std::move(unfinished);
+  TRY(impl_->finishDevice());
   return *done;
 }
 
@@ -164,9 +151,7 @@ llvm::Expected<TrainedStep> Reference::stepOrRestore(BatchParts &parts, StepStat
   const uint64_t calls = impl_->calls;
   llvm::Expected<TrainedStep> result = stepOnce(parts, stats);
   if (result) {
-    if (llvm::Error error =
-            impl_->training->skipped.note(result->skipped, impl_->training->options.mostSkipped))
-      return std::move(error);
+    TRY(impl_->training->skipped.note(result->skipped, impl_->training->options.mostSkipped));
     return result;
   }
   impl_->calls = calls;
@@ -204,8 +189,7 @@ llvm::Expected<BatchParts> Reference::split(const std::vector<c10::IValue> &inpu
     impl.guessBatch(inputs);
   } else if (!impl.known) {
     ThreadSettings settings(impl.threads);
-    if (llvm::Error error = impl.learn(inputs))
-      return std::move(error);
+    TRY(impl.learn(inputs));
   }
   return splitBatch(impl.signature, inputs, impl.options.microBatches);
 }
@@ -233,14 +217,11 @@ llvm::Expected<TrainedStep> Reference::stepOnce(BatchParts &parts, StepStats *st
     training.norms.note(norms.take());
     if (!training.loss && impl.options.microBatches == 1)
       describeResult(impl.signature, *value);
-    llvm::Expected<std::vector<c10::IValue>> leaves = flattenOutputs(impl.signature, *value);
-    if (!leaves)
-      return leaves.takeError();
+    std::vector<c10::IValue> leaves = TRY(flattenOutputs(impl.signature, *value));
     if (!training.loss) {
       Signature described = impl.signature;
-      describeLeaves(described, *leaves);
-      if (llvm::Error error = training.findLoss(described, impl.notes, impl.warnings))
-        return std::move(error);
+      describeLeaves(described, leaves);
+      TRY(training.findLoss(described, impl.notes, impl.warnings));
     }
     if (k == 0)
       scales =
@@ -248,17 +229,14 @@ llvm::Expected<TrainedStep> Reference::stepOnce(BatchParts &parts, StepStats *st
               ? rootScalesOfSums(parts.inputs.size())
               : rootScales(parts.samples, training.options.reduction.value_or(LossReduction::Mean));
     if (training.loss->count) {
-      llvm::Expected<double> counted = lossCount((*leaves)[*training.loss->count], k);
-      if (!counted)
-        return counted.takeError();
-      count += *counted;
+      count += TRY(lossCount(leaves[*training.loss->count], k));
     }
-    if (!(*leaves)[training.loss->loss].isTensor())
+    if (!leaves[training.loss->loss].isTensor())
       return failf(ExitCode::Usage, "micro-batch {}: expected the loss to be a tensor, got a {}", k,
-                   (*leaves)[training.loss->loss].tagKind());
-    const at::Tensor loss = (*leaves)[training.loss->loss].toTensor();
+                   leaves[training.loss->loss].tagKind());
+    const at::Tensor loss = leaves[training.loss->loss].toTensor();
     *value = c10::IValue();
-    leaves->clear();
+    leaves.clear();
     if (llvm::Error error =
             guardTorchVoid(ExitCode::Usage, fmt::format("the backward of micro-batch {}", k), [&] {
               std::vector<at::Tensor> found = gradientsFrom(
@@ -271,8 +249,7 @@ llvm::Expected<TrainedStep> Reference::stepOnce(BatchParts &parts, StepStats *st
       return std::move(error);
     losses.push_back(loss.detach());
   }
-  if (llvm::Error error = training.noteUse())
-    return std::move(error);
+  TRY(training.noteUse());
   TrainedStep result;
   if (llvm::Error error = guardTorchError(ExitCode::Other, "ending the step", [&]() -> llvm::Error {
         c10::AutoGradMode noGrad(false);
@@ -285,9 +262,8 @@ llvm::Expected<TrainedStep> Reference::stepOnce(BatchParts &parts, StepStats *st
         if (isPair && isCounted)
           divideGradients(training.gradients, count);
         for (size_t i = 0; i < training.needsDense.size(); ++i)
-          if (llvm::Error sparse = checkSparse(training.gradients[i], training.needsDense[i],
-                                               training.tensors[i].names.front()))
-            return sparse;
+          TRY(checkSparse(training.gradients[i], training.needsDense[i],
+                          training.tensors[i].names.front()));
         StepNumbers numbers;
         for (size_t k = 0; k < losses.size(); ++k)
           if (!isFiniteNumber(losses[k]))

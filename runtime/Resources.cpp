@@ -1,10 +1,8 @@
 #include "runtime/Resources.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <sched.h>
 #include <thread>
-#include <unistd.h>
 
 namespace pipec {
 
@@ -18,16 +16,6 @@ int usableCores() {
 
 int defaultThreads(size_t ranks) {
   return std::max(1, usableCores() / static_cast<int>(std::max<size_t>(ranks, 1)));
-}
-
-int64_t currentMemoryBytes() {
-  long total = 0, resident = 0;
-  if (std::FILE *file = std::fopen("/proc/self/statm", "r")) {
-    if (std::fscanf(file, "%ld %ld", &total, &resident) != 2)
-      resident = 0;
-    std::fclose(file);
-  }
-  return static_cast<int64_t>(resident) * sysconf(_SC_PAGESIZE);
 }
 
 } // namespace pipec

@@ -1,4 +1,4 @@
-// The resources of this process: cores and memory.
+// The cores of this process.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,5 @@ int usableCores();
 
 /// Default of intra-op threads for each of `ranks` ranks: max(1, cores / ranks).
 int defaultThreads(size_t ranks);
-
-/// Resident set size of this process now.
-int64_t currentMemoryBytes();
 
 } // namespace pipec

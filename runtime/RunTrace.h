@@ -1,4 +1,4 @@
-// What the ranks of a pipeline did in one step, and when. No LibTorch header.
+// The ops of a pipeline's ranks in one step, with their times. No LibTorch header.
 #pragma once
 
 #include "ir/schedule/Program.h"

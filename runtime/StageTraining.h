@@ -19,7 +19,7 @@ struct ReadyTensor {
   Fence ready;
 };
 
-/// What a forward prepares for.
+/// The backward that a forward prepares for.
 struct ForwardShape {
   bool split = false;     // the backward comes in two parts, I and W
   bool recompute = false; // the tape is made by a recompute before the backward

@@ -14,7 +14,7 @@ enum class LossReduction {
   Sum,  // added: the loss of a micro-batch is a sum over its samples
 };
 
-/// What happens if a loss or a gradient is not finite.
+/// The reaction to a loss or a gradient that is not finite.
 enum class OnNan {
   Stop, // the step fails with exit code 11
   Skip, // the weights stay as they are in this step
@@ -27,7 +27,8 @@ enum class BatchNorm {
   Deferred,      // once per step, from all its micro-batches together
 };
 
-/// What operators compute in. Weights, gradients and optimizer are float32 either way.
+/// The precision in which operators compute. Weights, gradients and optimizer are float32 either
+/// way.
 enum class Precision {
   Full, // the model's own dtypes
   Bf16, // bfloat16 where LibTorch's autocast of the CPU has it
@@ -67,7 +68,7 @@ struct TrainingOptions {
   std::string evaluation;
 };
 
-/// What one step of a training did.
+/// The results of one training step.
 struct TrainedStep {
   double loss = 0;         // of the whole batch
   double gradientNorm = 0; // of all gradients together, before clipping

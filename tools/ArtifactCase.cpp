@@ -161,10 +161,8 @@ llvm::Expected<Comparison> runCase(const std::string &artifact, const std::strin
   options.threads = case_.threads;
   options.seed = static_cast<uint64_t>(case_.seed);
   Pipeline pipeline = TRY(Pipeline::load(artifact, options));
-  auto inputs = pipeline.bind(arguments);
-  if (!inputs)
-    return inputs.takeError();
-  c10::IValue result = TRY(pipeline.infer(*inputs));
+  auto inputs = TRY(pipeline.bind(arguments));
+  c10::IValue result = TRY(pipeline.infer(inputs));
   return guardTorch(ExitCode::Other, "comparing the outputs",
                     [&] { return compare(expected, result, case_.rtol, case_.atol); });
 }
@@ -178,8 +176,7 @@ llvm::Expected<CaseWriter> CaseWriter::create(const std::string &directory, bool
   if (name.empty() || name == "." || name == "..")
     return failf(ExitCode::Usage, "--record-case: expected the name of a directory, got \"{}\"",
                  directory);
-  if (llvm::Error error = checkCaseTarget(writer.target_, force))
-    return error;
+  TRY(checkCaseTarget(writer.target_, force));
   if (std::error_code code = writer.temporary_.make(
           (target.parent_path() / fmt::format(".{}.tmp-{}", name, ::getpid())).string()))
     return failf(ExitCode::IO, "{}: cannot make a directory beside it: {}", writer.target_,
@@ -199,24 +196,19 @@ llvm::Error CaseWriter::record(const Plan &plan, const CaseSource &source) {
   options.merges = source.merges;
   Reference reference = TRY(Reference::load(source.model, options));
   Arguments arguments = TRY(argumentsFromOption(source.inputs));
-  auto example = bindArguments(plan.signature, reference.inputTypes(), arguments);
-  if (!example)
-    return example.takeError();
+  auto example = TRY(bindArguments(plan.signature, reference.inputTypes(), arguments));
   int64_t samples = 0;
   if (splits) {
-    int64_t size = TRY(batchSize(plan.signature, *example));
+    int64_t size = TRY(batchSize(plan.signature, example));
     samples = size * options.microBatches;
   }
   auto batch = guardTorch(ExitCode::Other, "making the batch of the case",
-                          [&] { return batchOf(plan.signature, *example, samples); });
+                          [&] { return batchOf(plan.signature, example, samples); });
   if (!batch)
     return batch.takeError();
-  if (llvm::Error error =
-          writeValue(temporary_.path() + "/inputs.pt", c10::ivalue::Tuple::create(*batch)))
-    return error;
+  TRY(writeValue(temporary_.path() + "/inputs.pt", c10::ivalue::Tuple::create(*batch)));
   c10::IValue result = TRY(reference.infer(*batch));
-  if (llvm::Error error = writeValue(temporary_.path() + "/outputs.pt", result))
-    return error;
+  TRY(writeValue(temporary_.path() + "/outputs.pt", result));
   ArtifactCase case_;
   case_.sourceDigest = plan.sourceDigest;
   case_.toolVersion = plan.toolVersion;
@@ -232,8 +224,7 @@ llvm::Error CaseWriter::publish() {
   std::lock_guard lock(unfinishedOutputs().mutex);
   if (!temporary_.isOpen())
     return failf(ExitCode::Other, "{}: not published: the process is ending", target_);
-  if (llvm::Error error = checkCaseTarget(target_, force_))
-    return error;
+  TRY(checkCaseTarget(target_, force_));
   const std::string temporary = temporary_.path();
   std::error_code ignored;
   bool replaces = fs::exists(target_, ignored);

@@ -199,14 +199,11 @@ llvm::Expected<ExitCode> run() {
   if (given(method) && !given(loss))
     return makeError(ExitCode::Usage, "--method: expected --loss with it, got none",
                      "leave it out: the plan names the method");
-  if (llvm::Error error = refuseOtherThanArtifact(artifact))
-    return std::move(error);
+  TRY(refuseOtherThanArtifact(artifact));
   for (const std::string &library : libraries)
-    if (llvm::Error error = loadLibrary(library))
-      return error;
+    TRY(loadLibrary(library));
   ArtifactCheck check = checkArtifact(artifact);
-  if (llvm::Error error = checkMore(check))
-    return std::move(error);
+  TRY(checkMore(check));
   for (const std::string &warning : check.warnings)
     printWarning(warning);
   for (const std::string &note : notes)

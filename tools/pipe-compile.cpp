@@ -7,7 +7,7 @@
 #include "llvm/Support/raw_ostream.h"
 #include "passes/PassTable.h"
 #include "tools/ArtifactCase.h"
-#include "tools/cli/CompileCommand.h"
+#include "tools/compile/CompileCommand.h"
 #include "tools/cli/FreedMemory.h"
 #include "tools/cli/LoadLibrary.h"
 #include "tools/cli/ModelPrints.h"
@@ -80,8 +80,7 @@ llvm::Expected<ExitCode> run() {
     return ExitCode::Success;
   }
   for (const std::string &library : command.libraries)
-    if (llvm::Error error = loadLibrary(library))
-      return std::move(error);
+    TRY(loadLibrary(library));
   sendModelPrintsToStderr();
   keepFreedMemory();
   if (command.emitCosts && !command.force && llvm::sys::fs::is_regular_file(*command.emitCosts))
@@ -91,11 +90,9 @@ llvm::Expected<ExitCode> run() {
   std::optional<CaseWriter> caseWriter = TRY(beginCase(command));
   CompileReport report = TRY(compileOrTry(compiler, command));
   if (caseWriter)
-    if (llvm::Error error = finishCase(*caseWriter, report.plan, command))
-      return std::move(error);
+    TRY(finishCase(*caseWriter, report.plan, command));
   if (command.emitCosts)
-    if (llvm::Error error = writeCosts(report, *command.emitCosts, command.force))
-      return std::move(error);
+    TRY(writeCosts(report, *command.emitCosts, command.force));
   for (const std::string &warning : report.warnings)
     printWarning(warning);
   for (const std::string &note : report.notes)
@@ -125,8 +122,7 @@ ReproducerParts reproducerParts() {
 llvm::Error traceInto(const std::string &directory) {
   CompileCommand command = TRY(readCompileCommand(commandLine));
   for (const std::string &library : command.libraries)
-    if (llvm::Error error = loadLibrary(library))
-      return error;
+    TRY(loadLibrary(library));
   sendModelPrintsToStderr();
   llvm::Expected<Compiler> compiler = loadWith(command.model, command.internal);
   return compiler ? compiler->trace(command.options, directory) : compiler.takeError();

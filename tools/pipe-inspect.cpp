@@ -149,8 +149,7 @@ llvm::Expected<MeasuredRun> readTrace(const Plan &plan) {
 
 /// The page also shows the problems of an artifact.
 llvm::Expected<ExitCode> writePage(const Artifact &artifact, const Schedule &rows) {
-  if (llvm::Error error = refuseExisting(html, force))
-    return std::move(error);
+  TRY(refuseExisting(html, force));
   std::optional<CostTable> costs = TRY(costsIn(model));
   constexpr int64_t kMostActions = 20'000; // with more, browsers get slow
   const auto stages = static_cast<int64_t>(artifact.plan.stages.size());
@@ -163,12 +162,10 @@ llvm::Expected<ExitCode> writePage(const Artifact &artifact, const Schedule &row
   if (given(trace))
     measured = TRY(readTrace(artifact.plan));
   llvm::StringRef name = llvm::StringRef(model).rtrim('/');
-  if (llvm::Error error =
-          writeFileFor(html,
-                       htmlPage({llvm::sys::path::filename(name).str(), artifact, check, timing,
-                                 modules, measured ? &*measured : nullptr}),
-                       force))
-    return std::move(error);
+  TRY(writeFileFor(html,
+                   htmlPage({llvm::sys::path::filename(name).str(), artifact, check, timing,
+                             modules, measured ? &*measured : nullptr}),
+                   force));
   if (check.findings.empty())
     return ExitCode::Success;
   return makeError(ExitCode::BadArtifact, model + ": " + check.findings.front().message,
@@ -198,26 +195,21 @@ llvm::Expected<ExitCode> inspectArtifact() {
                            ": expected a TorchScript file, got an artifact",
                        "an artifact has the costs of its compile");
   for (const std::string &library : libraries)
-    if (llvm::Error error = loadLibrary(library))
-      return std::move(error);
+    TRY(loadLibrary(library));
   // Compares every digest, because a damaged artifact may describe itself wrongly. So may one whose
   // MANIFEST was forged, so the stages are checked too, except for the page, which shows the
   // problems.
   Artifact artifact = TRY(openArtifact(model));
   if (!given(html))
-    if (llvm::Error error = checkParts(artifact, artifact.warnings))
-      return std::move(error);
+    TRY(checkParts(artifact, artifact.warnings));
   for (const std::string &warning : artifact.warnings)
     printWarning(warning);
   const Plan &plan = artifact.plan;
   Schedule rows = TRY(scheduleFromCsv(artifact.scheduleCsv));
   if (given(comms))
-    if (llvm::Error error = writeTorchComms(plan, rows))
-      return std::move(error);
+    TRY(writeTorchComms(plan, rows));
   if (given(html)) {
-    llvm::Expected<ExitCode> written = writePage(artifact, rows);
-    if (!written)
-      return written;
+    ExitCode written = TRY(writePage(artifact, rows));
   }
   if (json) {
     toStdout() << printJson(
@@ -311,8 +303,7 @@ llvm::Expected<ExitCode> inspectModel() {
         ExitCode::Usage, "--method: expected --inputs with it, got none",
         "--method chooses which method gets the inputs; the modules are those of the file");
   for (const std::string &library : libraries)
-    if (llvm::Error error = loadLibrary(library))
-      return error;
+    TRY(loadLibrary(library));
   std::vector<ModuleNode> modules = TRY(readModuleTree(model));
   std::optional<Costs> costs;
   if (given(inputs)) {

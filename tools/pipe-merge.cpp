@@ -116,8 +116,7 @@ llvm::Expected<ExitCode> run() {
     return makeError(ExitCode::Usage, "-o: expected the file to write, got none",
                      "pass -o MODEL.pt");
   for (const std::string &library : libraries)
-    if (llvm::Error error = loadLibrary(library))
-      return error;
+    TRY(loadLibrary(library));
   if (given(state) && !given(into))
     return makeError(ExitCode::Usage, "--state: expected --into with it, got none",
                      "pass --into with the model that was compiled");
@@ -125,8 +124,7 @@ llvm::Expected<ExitCode> run() {
     return makeError(ExitCode::Usage, "--state: expected it without --checkpoint, got both",
                      "both have the weights");
   if (given(into)) {
-    if (llvm::Error error = runInto())
-      return std::move(error);
+    TRY(runInto());
     return ExitCode::Success;
   }
   MergeReport report = TRY(mergeArtifact(artifact, output, force, checkpoint));

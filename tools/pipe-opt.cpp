@@ -117,8 +117,7 @@ llvm::Expected<std::vector<ParsedModel>> readInput() {
                      "leave --torchscript out");
   if (readsModule())
     return readModule(importModel(file, method));
-  if (llvm::Error error = readText())
-    return std::move(error);
+  TRY(readText());
   const auto named = [&](llvm::Error error) { return withContext(std::move(error), file); };
   if (torchscript) {
     llvm::Expected<Model> model = modelFromSource(inputText, method);
@@ -188,8 +187,7 @@ ReproducerParts reproducerParts() {
 
 llvm::Error traceInto(const std::string &directory) {
   for (const std::string &library : libraries)
-    if (llvm::Error error = loadLibrary(library))
-      return error;
+    TRY(loadLibrary(library));
   if (readsModule())
     dumpPasses(directory);
   else if (namesWeights())
@@ -216,15 +214,13 @@ llvm::Expected<ExitCode> run() {
     return ExitCode::Success;
   }
   for (const std::string &library : libraries)
-    if (llvm::Error error = loadLibrary(library))
-      return error;
+    TRY(loadLibrary(library));
   PassManagerOptions options;
   options.verifyEach = verifyEach;
   options.printAfter = printAfter;
   options.printChanged = printChanged;
   PassManager manager(options);
-  if (llvm::Error error = manager.addPipeline(passes))
-    return error;
+  TRY(manager.addPipeline(passes));
   if (std::string nearest;
       !printAfter.empty() && printAfter != "all" && !findPass(printAfter, &nearest))
     return makeError(
@@ -240,8 +236,7 @@ llvm::Expected<ExitCode> run() {
   for (ParsedModel &parsed : models) {
     PassContext context;
     context.costs = std::move(parsed.costs);
-    if (llvm::Error error = manager.run(parsed.model, context).takeError())
-      return std::move(error);
+    TRY(manager.run(parsed.model, context).takeError());
     text.notes = &parsed.notes;
     text.costs = &context.costs;
     std::string out = TRY(toText(parsed.model, text));

@@ -20,28 +20,22 @@ namespace {
 
 llvm::Error writeFiles(const ScheduleCommand &command, const Trial &trial, bool inBytes) {
   if (command.csv && trial.schedule)
-    if (llvm::Error error = writeFileFor(*command.csv, toCsv(*trial.schedule), command.force))
-      return error;
+    TRY(writeFileFor(*command.csv, toCsv(*trial.schedule), command.force));
   if (command.program && trial.program)
-    if (llvm::Error error =
-            writeFileFor(*command.program, toString(trial.program->program), command.force))
-      return error;
+    TRY(writeFileFor(*command.program, toString(trial.program->program), command.force));
   if (command.comms && trial.program) {
     llvm::Expected<Schedule> table = toTorchComms(trial.program->program, trial.program->plan);
     if (!table)
       return withContext(table.takeError(), "--comms");
-    if (llvm::Error error = writeFileFor(*command.comms, toCsv(*table), command.force))
-      return error;
+    TRY(writeFileFor(*command.comms, toCsv(*table), command.force));
   }
   if (!trial.timing)
     return llvm::Error::success();
   if (command.svg)
-    if (llvm::Error error =
-            writeFileFor(*command.svg,
-                         drawSvg(*trial.schedule, *trial.timing,
-                                 {titleOf(trial), subtitleOf(trial), rankNotes(trial, inBytes)}),
-                         command.force))
-      return error;
+    TRY(writeFileFor(*command.svg,
+                     drawSvg(*trial.schedule, *trial.timing,
+                             {titleOf(trial), subtitleOf(trial), rankNotes(trial, inBytes)}),
+                     command.force));
   if (command.trace)
     return writeFileFor(*command.trace,
                         traceOf(*trial.schedule, *trial.timing, trial.costs, trial.name),
@@ -172,8 +166,7 @@ llvm::Expected<ExitCode> run() {
     llvm::Expected<PlannedTraining> training = planTraining(*request.costs.operators, *wishes);
     if (!training)
       return noneFits(command, training.takeError());
-    if (llvm::Error error = writeFiles(command, trialOf(*training), /*inBytes=*/true))
-      return std::move(error);
+    TRY(writeFiles(command, trialOf(*training), /*inBytes=*/true));
     return planned(command, *training);
   }
   if (llvm::is_contained(names, "auto")) {
@@ -182,8 +175,7 @@ llvm::Expected<ExitCode> run() {
     llvm::Expected<AutoTrial> found = searchSchedules(request);
     if (!found)
       return noneFits(command, found.takeError());
-    if (llvm::Error error = writeFiles(command, found->trial, request.costs.inBytes))
-      return std::move(error);
+    TRY(writeFiles(command, found->trial, request.costs.inBytes));
     return best(command, *found, request.costs.inBytes);
   }
   std::vector<Trial> trials;
@@ -203,8 +195,7 @@ llvm::Expected<ExitCode> run() {
   const bool inBytes = request.costs.inBytes;
   if (trials.size() > 1)
     return several(command, trials, inBytes);
-  if (llvm::Error error = writeFiles(command, trials[0], inBytes))
-    return std::move(error);
+  TRY(writeFiles(command, trials[0], inBytes));
   return one(command, trials[0], inBytes);
 }
 

@@ -169,8 +169,8 @@ int64_t elementsOfWindow(const char *name, Inputs inputs) {
   return elements;
 }
 
-// What takes a CPU longer than reading and writing says: LibTorch's pooling compares element by
-// element, 3 ns for each of a window; tanh and gelu take 2 and 0.2 ns for each. In operations of
+// Operators that take a CPU longer than their reads and writes: LibTorch's pooling compares element
+// by element, 3 ns for each of a window; tanh and gelu take 2 and 0.2 ns for each. In operations of
 // the usual core (kCoreFlopsPerSecond), measured with bench-prediction's models.
 constexpr int64_t kFlopsOfCompare = 300, kFlopsOfTanh = 200, kFlopsOfGelu = 20;
 

@@ -33,11 +33,9 @@ llvm::Error measure(const std::string &path, const std::string &method, const st
   PassContext context;
   Model model = TRY(FrontEnd(path, options, dumps, phases).flatten(context));
   Arguments arguments = TRY(argumentsFromOption(inputs));
-  auto values = bindArguments(model.signature, argumentTypes(model), arguments);
-  if (!values)
-    return values.takeError();
-  std::vector<c10::IValue> given = *values; // copies, because the model may write into them
-  llvm::Expected<std::vector<NodeCost>> estimated = estimateCosts(model, std::move(*values));
+  auto values = TRY(bindArguments(model.signature, argumentTypes(model), arguments));
+  std::vector<c10::IValue> given = values; // copies, because the model may write into them
+  llvm::Expected<std::vector<NodeCost>> estimated = estimateCosts(model, std::move(values));
   if (!estimated)
     return explainExample(withArguments(estimated.takeError(), model.signature, given), path, {},
                           model.signature, given, std::vector<bool>(given.size()));

@@ -5,6 +5,7 @@
 #include "ir/OwnGraph.h"
 #include "ir/support/Check.h"
 #include "ir/support/Quantities.h"
+#include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "passes/analysis/OperatorOrder.h"
 
@@ -30,21 +31,18 @@ public:
 
   /// The best cut of all equivalent orders, or of program order if that is as good.
   llvm::Expected<CutPlan> run() {
-    if (llvm::Error error = program_.enoughPlaces())
-      return std::move(error);
+    TRY(program_.enoughPlaces());
     if (program_.leastMemory() > program_.limit())
       return inAnyOrderThatFits();
-    llvm::Expected<CutPlan> plan = program_.best();
-    if (!plan)
-      return plan;
+    CutPlan plan = TRY(program_.best());
     double bound = simpleBound(problem(), request_.stages);
-    const double leastInOrder = plan->lowerBoundNs;
+    const double leastInOrder = plan.lowerBoundNs;
     if (std::optional<PartitionResult> any = inAnyOrder(problem())) {
       bound = std::max(bound, any->lowerBound);
       if (any->bottleneck < kWorthMoving * leastInOrder)
-        takeIfBetter(orderOf(*any), *plan);
+        takeIfBetter(orderOf(*any), plan);
     }
-    setBound(*plan, bound);
+    setBound(plan, bound);
     return plan;
   }
 
@@ -174,12 +172,10 @@ private:
       least = std::min(least, other.leastMemory());
       if (other.leastMemory() > program_.limit())
         continue;
-      llvm::Expected<CutPlan> plan = other.best();
-      if (!plan)
-        return plan;
-      plan->order = std::move(order);
+      CutPlan plan = TRY(other.best());
+      plan.order = std::move(order);
       const std::optional<PartitionResult> bound = inAnyOrder(problem());
-      setBound(*plan,
+      setBound(plan,
                std::max(simpleBound(problem(), request_.stages), bound ? bound->lowerBound : 0));
       return plan;
     }

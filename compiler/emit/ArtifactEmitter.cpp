@@ -48,8 +48,7 @@ private:
 
   llvm::Error settle(size_t left) {
     while (files_.size() > left)
-      if (llvm::Error error = settleFirst())
-        return error;
+      TRY(settleFirst());
     return llvm::Error::success();
   }
 
@@ -74,26 +73,21 @@ llvm::Error emitStages(const StagedModel &model, const std::shared_ptr<StableByt
   for (const Stage &stage : model.stages) {
     llvm::StringRef name = stage.plan.file;
     name.consume_back(".pt");
-    if (llvm::Error error = writer.write(name.str() + ".ir", textOf(*stage.graph)))
-      return error;
+    TRY(writer.write(name.str() + ".ir", textOf(*stage.graph)));
   }
   FilesUnderWay files(writer);
   for (size_t i = 0; i < model.stages.size(); ++i) {
     const std::string &name = model.stages[i].plan.file;
     auto file = std::make_unique<StageFile>(writer.directory() + "/" + name, stable, pastCache);
-    if (llvm::Error error = emitStage(model, i, file->sink()))
-      return error;
-    if (llvm::Error error = files.add(name, std::move(file)))
-      return error;
+    TRY(emitStage(model, i, file->sink()));
+    TRY(files.add(name, std::move(file)));
   }
   return files.settleAll();
 }
 
 llvm::Error emitPlan(const Plan &plan, const Schedule &schedule, ArtifactWriter &writer) {
-  if (llvm::Error error = writer.write("schedule.csv", toCsv(schedule)))
-    return error;
-  if (llvm::Error error = writer.write("plan.json", toJson(plan)))
-    return error;
+  TRY(writer.write("schedule.csv", toCsv(schedule)));
+  TRY(writer.write("plan.json", toJson(plan)));
   return writer.writeManifest();
 }
 

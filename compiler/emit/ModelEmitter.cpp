@@ -27,8 +27,7 @@ public:
       for (const std::string &other : attribute.otherNames)
         registerAs(other, attribute.kind, attribute.value, inputOf(i)->type());
     }
-    if (llvm::Error error = addMethod())
-      return std::move(error);
+    TRY(addMethod());
     return module_;
   }
 

@@ -2,6 +2,7 @@
 
 #include "compiler/emit/RoundTrip.h"
 #include "ir/GraphVerify.h"
+#include "ir/support/Try.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <torch/csrc/jit/api/compilation_unit.h>
@@ -117,8 +118,7 @@ ModuleBuilder::finish(const std::string &method, const std::shared_ptr<torch::ji
   graph->registerOutput(result);
   stripSourceRanges(*graph->block());
   nameResultsInOrder(*graph);
-  if (llvm::Error error = lintGraph(*graph))
-    return std::move(error);
+  TRY(lintGraph(*graph));
   torch::jit::Function *function =
       unit_->create_function(c10::QualifiedName(*module_.type()->name(), method), graph);
   module_.type()->addMethod(function);

@@ -3,6 +3,7 @@
 #include "ir/NodeInfo.h"
 #include "ir/RandomOps.h"
 #include "ir/TorchError.h"
+#include "ir/support/Try.h"
 #include "ir/text/CanonicalText.h"
 #include "ir/torchfile/TorchFileTime.h"
 #include "llvm/ADT/STLExtras.h"
@@ -213,8 +214,7 @@ llvm::Expected<bool> roundTrip(Model &model) {
         });
     if (!graph)
       return graph.takeError();
-    if (llvm::Error error = checkNoDrawIsLost(*model.graph, **graph))
-      return std::move(error);
+    TRY(checkNoDrawIsLost(*model.graph, **graph));
     std::shared_ptr<Graph> old = model.graph;
     model.graph = *graph;
     std::vector<std::string> after = canonicalLines(model);

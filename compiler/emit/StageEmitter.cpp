@@ -29,8 +29,7 @@ public:
   llvm::Expected<Module> build() {
     addAttributes();
     const torch::jit::Function *pipecForward = TRY(addPipecForward());
-    if (llvm::Error error = addForward(*pipecForward))
-      return std::move(error);
+    TRY(addForward(*pipecForward));
     return module_;
   }
 

@@ -1,6 +1,7 @@
 #include "compiler/emit/StageFile.h"
 
 #include "ir/TorchError.h"
+#include "ir/support/Try.h"
 
 #include <cstring>
 
@@ -38,8 +39,7 @@ StageFile::StageFile(std::string path, std::shared_ptr<StableBytes> stable, bool
       }) {}
 
 llvm::Expected<std::string> StageFile::finish() {
-  if (llvm::Error error = sink_.takeError())
-    return std::move(error);
+  TRY(sink_.takeError());
   llvm::Expected<std::string> digest =
       guardTorch(ExitCode::Internal, path_ + ": writing and digesting it", [&] {
         std::string sha256 = digest_.finish();

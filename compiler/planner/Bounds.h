@@ -10,8 +10,8 @@
 
 namespace pipec {
 
-/// What a limit counts. Questions: each question whether the time is up counts as a fixed time.
-/// Work: what WorkClock counts. The result of a search then does not depend on the machine.
+/// The unit that a limit counts. Questions: each question whether the time is up counts as a fixed
+/// time. Work: what WorkClock counts. The result of a search then does not depend on the machine.
 enum class TimeCount { Time, Questions, Work };
 
 /// A time limit with its start.

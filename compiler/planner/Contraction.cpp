@@ -182,7 +182,7 @@ bool joinFollowers(const PartitionProblem &problem, const Items &items, Groups &
   const bool memoryBinds = canMemoryBind(problem, items);
   const Reachability before(items.before, false), after(items.after, true);
   std::vector<uint32_t> node = firstNodes(items);
-  // What was said of an item holds while others grow, not once it has grown itself.
+  // A property of an item stays valid while others grow, until it grows itself.
   std::vector<bool> grown(items.size(), false);
   bool joined = false;
   for (uint32_t item = 0; item < items.size(); ++item) {

@@ -101,8 +101,7 @@ private:
       if (best_ && candidate.bound >= double(best_->stepNs))
         break;
       if (simulated[candidate.kind]++ < kMostSimulated)
-        if (llvm::Error error = consider(candidate.rankOfStage))
-          return std::move(error);
+        TRY(consider(candidate.rankOfStage));
     }
     if (!best_)
       return makeError(ExitCode::NoPlan,
@@ -157,7 +156,7 @@ private:
                                 : deviceOf(problem_.cluster, rank).memoryBytes;
   }
 
-  /// What devices lack, if anything, is remembered for the message.
+  /// The missing memory of devices is kept for the message.
   bool fits(const std::vector<size_t> &rankOfStage) {
     if (problem_.stageBytes.empty())
       return true;
@@ -213,7 +212,7 @@ private:
     return longest;
   }
 
-  /// What goes over it of one micro-batch.
+  /// The bytes of one micro-batch that go over it.
   double busiestLink(const std::vector<size_t> &rankOfStage) const {
     std::map<std::pair<std::string, std::string>, double> busy; // shared ones, or of two devices
     double most = 0;

@@ -121,7 +121,8 @@ bool Ideals::ready(uint32_t ideal, uint32_t item) const {
   return true;
 }
 
-/// What can be added to an ideal: what could be added to its parent, and what the item made ready.
+/// The items that can be added to an ideal: those of its parent, and those that the new item made
+/// ready.
 void Ideals::appendFrontier(uint32_t ideal) {
   auto add = [&](uint32_t item) { frontier_.push_back(item); };
   if (ideal == 0) {

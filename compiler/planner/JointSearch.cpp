@@ -34,21 +34,16 @@ public:
         search_(optionsOf(request)) {}
 
   llvm::Expected<JointOutcome> run() {
-    if (llvm::Error error = listPoints())
-      return std::move(error);
-    if (llvm::Error error = tryPatterns())
-      return std::move(error);
-    if (llvm::Error error = trySearched())
-      return std::move(error);
+    TRY(listPoints());
+    TRY(tryPatterns());
+    TRY(trySearched());
     if (!result_.everyCut)
-      if (llvm::Error error = moveBoundaries())
-        return std::move(error);
+      TRY(moveBoundaries());
     if (!search_.best() && request_.least == LeastWanted::None)
       return makeError(ExitCode::NoPlan, "no pipeline fits");
     if (!search_.best())
       return nothingFits();
-    if (llvm::Error error = search_.add(refined(), ScheduleEffort::Searched))
-      return std::move(error);
+    TRY(search_.add(refined(), ScheduleEffort::Searched));
     result_.search = TRY(search_.take());
     return finished(result_.search.complete && !movesCutShort_);
   }
@@ -178,8 +173,7 @@ private:
     work.tag = index;
     work.schedule = only.str();
     work.refineActions = kQuickActions;
-    if (llvm::Error error = search_.add(std::move(work), effort))
-      return std::move(error);
+    TRY(search_.add(std::move(work), effort));
     return true;
   }
 
@@ -276,8 +270,8 @@ private:
   }
 
   /// By the pipelines that no limit had a part in, so that a search with this limit finds the same.
-  /// What fits after all was not tried before time was up: it is the answer. The search for the
-  /// least memory has as much time again.
+  /// If one fits after all, which was not tried before time was up, it is the answer. The search
+  /// for the least memory has as much time again.
   llvm::Expected<JointOutcome> nothingFits() {
     const Deadline answer(request_.seconds, TimeCount::Work);
     const size_t most = result_.everyCut ? kMostPoints : kMostSmallest;
@@ -296,8 +290,7 @@ private:
       StagedWork work = stages_.workOf(result_.points[index]);
       work.tag = index;
       work.refineActions = kQuickActions;
-      if (llvm::Error error = small.add(std::move(work)))
-        return std::move(error);
+      TRY(small.add(std::move(work)));
       llvm::Expected<SearchOutcome> found = small.take();
       if (found && search_.complete())
         return failf(ExitCode::Internal, "a pipeline fits that was not found");

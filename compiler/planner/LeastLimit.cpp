@@ -68,8 +68,7 @@ public:
 
   llvm::Expected<JointOutcome> run() {
     for (bool again = true; again;) {
-      if (llvm::Error error = descend())
-        return std::move(error);
+      TRY(descend());
       bool less = TRY(probe());
       again = less;
     }
@@ -133,7 +132,8 @@ private:
     }
     known_ = {bytes, need.what};
     isFound_ = true;
-    // What was found needs less, but with just that as the limit other cuts are looked at.
+    // The plan that was found needs less, but with that as the limit the search looks at other
+    // cuts.
     if (need.bytes < bytes) {
       llvm::Expected<JointOutcome> again = searchWith(need.bytes);
       if (again)

@@ -37,8 +37,7 @@ llvm::Error checkProblem(const PartitionProblem &problem) {
         "{:.0f}",
         states - 1);
   for (const std::vector<double> &times : problem.time) {
-    if (llvm::Error error = sized("times", times.size()))
-      return error;
+    TRY(sized("times", times.size()));
     for (double time : times)
       if (!(time >= 0) || std::isinf(time))
         return failf(ExitCode::Usage, "times: expected 0 or more, got {}", time);
@@ -48,11 +47,9 @@ llvm::Error checkProblem(const PartitionProblem &problem) {
       if (!(number >= 0) || std::isinf(number))
         return failf(ExitCode::Usage, "memory and transfer costs: expected 0 or more, got {}",
                      number);
-  if (llvm::Error error = sized("transfer costs", problem.outCost.size()))
-    return error;
+  TRY(sized("transfer costs", problem.outCost.size()));
   if (!problem.color.empty())
-    if (llvm::Error error = sized("colours", problem.color.size()))
-      return error;
+    TRY(sized("colours", problem.color.size()));
   for (const auto *edges : {&problem.edges, &problem.order})
     for (auto [source, target] : *edges)
       if (source >= n || target >= n)
@@ -237,7 +234,7 @@ private:
   PartitionResult result_;
 };
 
-/// What was said of nodes, of items in this order: each holds what its last node may end.
+/// Turns a property of nodes into one of items, in this order: an item has that of its last node.
 std::vector<uint32_t> firstItems(const Items &items, const std::vector<uint32_t> &order,
                                  const std::vector<uint32_t> &firstNodes) {
   std::vector<uint32_t> lastNode(items.size(), 0), firstNode(items.size(), ~0u), result;
@@ -270,8 +267,7 @@ double loadOf(LoadRule rule, double compute, double transfers) {
 
 llvm::Expected<PartitionResult> partitionContiguous(const PartitionProblem &problem,
                                                     const PartitionOptions &options) {
-  if (llvm::Error error = checkProblem(problem))
-    return error;
+  TRY(checkProblem(problem));
   if (problem.nodes() == 0)
     return PartitionResult{};
   return ContiguousSearch(problem, options).run();
@@ -279,8 +275,7 @@ llvm::Expected<PartitionResult> partitionContiguous(const PartitionProblem &prob
 
 llvm::Expected<PartitionResult> partitionInOrder(const PartitionProblem &problem,
                                                  const PartitionOptions &options) {
-  if (llvm::Error error = checkProblem(problem))
-    return error;
+  TRY(checkProblem(problem));
   Deadline clock(options.seconds);
   Groups groups = colorGroups(problem);
   const Items items = makeItems(problem, groups);

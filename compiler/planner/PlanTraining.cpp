@@ -218,8 +218,7 @@ std::vector<PlannedStage> stagesOf(const JointRequest &request, const JointOutco
 
 /// Once more, as the search did, now for the times of every action.
 llvm::Error layOut(const ProgramCosts &costs, PlannedTraining &plan) {
-  Program program = TRY(lower(plan.schedule, plan.plan, plan.shape));
-  plan.program = std::move(program);
+  plan.program = TRY(lower(plan.schedule, plan.plan, plan.shape));
   SimulatedRun run = TRY(simulate(plan.program, plan.plan, plan.shape, costs));
   plan.timing = actionTiming(plan.schedule, plan.program, run);
   plan.timing.peakBytes = plan.peakBytes;
@@ -253,8 +252,7 @@ llvm::Expected<JointOutcome> search(JointRequest &request) {
 llvm::Expected<PlannedTraining> planTraining(const CostTable &table, const TrainingWishes &asked) {
   TrainingWishes wishes = TRY(withStagesOfCuts(table, asked));
   if (wishes.table)
-    if (llvm::Error error = cutForTable(wishes))
-      return std::move(error);
+    TRY(cutForTable(wishes));
   JointRequest request = TRY(requestOf(table, wishes));
   JointOutcome outcome = TRY(search(request));
   const ScheduleCandidate &best = outcome.search.best();
@@ -284,10 +282,8 @@ llvm::Expected<PlannedTraining> planTraining(const CostTable &table, const Train
   plan.shape.recompute = best.recompute;
   ProgramCosts costs = best.work->costs;
   if (wishes.table)
-    if (llvm::Error error = takeTable(wishes, *best.work, costs, plan))
-      return std::move(error);
-  if (llvm::Error error = layOut(costs, plan))
-    return std::move(error);
+    TRY(takeTable(wishes, *best.work, costs, plan));
+  TRY(layOut(costs, plan));
   return plan;
 }
 

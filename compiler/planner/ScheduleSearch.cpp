@@ -27,8 +27,7 @@ struct ScheduleSearch::Impl {
   }
 
   llvm::Error add(StagedWork given, ScheduleEffort effort) {
-    if (llvm::Error error = checkWork(given))
-      return error;
+    TRY(checkWork(given));
     auto work = std::make_shared<StagedWork>(std::move(given));
     work->shape.recompute.clear();
     if (options.recompute.choice == RecomputeChoice::ExceptLast)
@@ -45,8 +44,7 @@ struct ScheduleSearch::Impl {
         if (best() && bound >= *best()->step)
           return llvm::Error::success();
         if (generator.looksAtCosts == looksAtCosts)
-          if (llvm::Error error = tryGenerator(generator, work, bound))
-            return error;
+          TRY(tryGenerator(generator, work, bound));
       }
     }
     return llvm::Error::success();
@@ -84,8 +82,7 @@ struct ScheduleSearch::Impl {
       if (fits || !choose || candidate.needBytes.empty())
         break;
       if (triesEveryChoice(generator, *work)) {
-        if (llvm::Error error = tryChoices(trial, generator, candidate))
-          return error;
+        TRY(tryChoices(trial, generator, candidate));
         break;
       }
       if (!recomputeMore(candidate))

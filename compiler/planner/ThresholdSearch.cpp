@@ -161,7 +161,8 @@ private:
     return static_cast<uint32_t>(at - byWork_.begin());
   }
 
-  /// What is left when one more device is used, in the weights of row 0: the smallest weight goes.
+  /// The remaining weight when one more device is used, in the weights of row 0: the smallest one
+  /// goes.
   double rootCapacity(uint32_t state) const {
     double capacity = 0, least = kUnlimited;
     for (size_t kind = 0; kind < kinds_.size(); ++kind)

@@ -150,8 +150,7 @@ llvm::Error checkStages(const Artifact &artifact, std::vector<std::string> &unch
 } // namespace
 
 llvm::Error checkParts(const Artifact &artifact, std::vector<std::string> &unchecked) {
-  if (llvm::Error error = checkStages(artifact, unchecked))
-    return error;
+  TRY(checkStages(artifact, unchecked));
   std::optional<Artifact> evaluation = TRY(evaluationOf(artifact));
   return evaluation ? checkStages(*evaluation, unchecked) : llvm::Error::success();
 }

@@ -1,4 +1,4 @@
-// What changed between two artifacts, in words: plans, channels, operators, weights.
+// Describes the differences between two artifacts: plans, channels, operators, weights.
 #pragma once
 
 #include "ir/artifact/PlanDifferences.h"

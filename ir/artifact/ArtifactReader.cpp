@@ -170,10 +170,8 @@ private:
   }
 
   llvm::Error read(Artifact &artifact) {
-    if (llvm::Error error = readManifest(artifact))
-      return error;
-    if (llvm::Error error = readPlan("plan.json", artifact))
-      return error;
+    TRY(readManifest(artifact));
+    TRY(readPlan("plan.json", artifact));
     if (!isSameRelease(artifact.plan.torchVersion, torchVersion()))
       artifact.warnings.push_back(fmt::format("{}: compiled with LibTorch {}, this is LibTorch {}: "
                                               "numbers may differ in their last bits",
@@ -184,15 +182,13 @@ private:
 
   /// False: there is none.
   llvm::Expected<bool> readEvaluation(Artifact &artifact, const std::string &id) {
-    if (llvm::Error error = readManifest(artifact))
-      return std::move(error);
+    TRY(readManifest(artifact));
     if (artifact.id != id)
       return makeError(ExitCode::BadArtifact, "changed while it was read", "run the command again");
     const std::string name = std::string(kEvaluationPrefix) + "plan.json";
     if (!manifest_.count(name))
       return false;
-    if (llvm::Error error = readPlan(name, artifact))
-      return std::move(error);
+    TRY(readPlan(name, artifact));
     const Plan &plan = artifact.plan;
     if (plan.mode != Mode::Infer || plan.scheduleName != "forward-only")
       return failf(ExitCode::BadArtifact, "{}: expected a plan of inference under forward-only",
@@ -238,8 +234,7 @@ llvm::Expected<Artifact> openArtifact(const std::string &directory) {
   if (!std::filesystem::exists(directory, ignored))
     return cannotRead(directory, std::make_error_code(std::errc::no_such_file_or_directory),
                       "pass the directory that pipe-compile wrote");
-  if (llvm::Error error = refuseOtherThanArtifact(directory))
-    return std::move(error);
+  TRY(refuseOtherThanArtifact(directory));
   std::vector<Finding> findings = checkIntegrity(directory);
   if (!findings.empty()) {
     const Finding &first = findings.front();

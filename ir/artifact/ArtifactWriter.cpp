@@ -158,8 +158,7 @@ llvm::Expected<ArtifactWriter> ArtifactWriter::create(const std::string &target,
   if (name.empty() || name == "." || name == "..")
     return failf(ExitCode::Usage, "output \"{}\": expected the name of a directory to make",
                  target);
-  if (llvm::Error error = checkTarget(writer.target_, force))
-    return error;
+  TRY(checkTarget(writer.target_, force));
   if (std::filesystem::exists(parentOf(writer.target_) + "/MANIFEST") &&
       std::filesystem::exists(parentOf(writer.target_) + "/plan.json"))
     return makeError(ExitCode::Usage,
@@ -205,11 +204,8 @@ llvm::Expected<std::string> syncedDigest(const FileHandle &directory, const std:
   FileHandle file = TRY(openForReading(directory, name));
   // The disk works while the digest is computed; a refusal costs time only.
   ::sync_file_range(file.get(), 0, 0, SYNC_FILE_RANGE_WRITE);
-  llvm::Expected<std::string> digest = known.empty() ? sha256Of(file, name) : std::move(known);
-  if (!digest)
-    return digest;
-  if (llvm::Error error = sync(file, name))
-    return std::move(error);
+  std::string digest = TRY(known.empty() ? sha256Of(file, name) : std::move(known));
+  TRY(sync(file, name));
   return digest;
 }
 
@@ -246,13 +242,11 @@ llvm::Error ArtifactWriter::publish() {
   std::lock_guard lock(unfinishedOutputs().mutex);
   if (!temporary_.isOpen())
     return failf(ExitCode::Other, "{}: not published: the process is ending", target_);
-  if (llvm::Error error = checkTarget(target_, force_))
-    return error;
+  TRY(checkTarget(target_, force_));
   TargetState state = TRY(stateOf(target_));
   const bool replaces = state == TargetState::Present;
   const std::string temporary = directory();
-  if (llvm::Error error = (replaces ? swapInPlace : renameNew)(temporary, target_))
-    return error;
+  TRY((replaces ? swapInPlace : renameNew)(temporary, target_));
   temporary_.release();
   if (replaces)
     removeTree(temporary);

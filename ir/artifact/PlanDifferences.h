@@ -1,4 +1,4 @@
-// What changed between two plans, in words.
+// Describes the differences between two plans.
 #pragma once
 
 #include "ir/artifact/ArtifactDir.h"

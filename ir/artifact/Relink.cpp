@@ -6,6 +6,7 @@
 #include "ir/artifact/SourceOrder.h"
 #include "ir/artifact/StageCheck.h"
 #include "ir/artifact/StageMethods.h"
+#include "ir/support/Try.h"
 #include "ir/text/CanonicalText.h"
 #include "ir/text/GraphText.h"
 #include "ir/torchfile/TorchArchive.h"
@@ -88,8 +89,7 @@ private:
     if (llvm::Error error = checkStage(plan_.stages[s], *facts))
       return withContext(std::move(error), stageName(s));
     facts_.push_back(std::move(*facts));
-    if (llvm::Error error = noteWeights(s, module))
-      return error;
+    TRY(noteWeights(s, module));
     std::shared_ptr<Graph> graph = graphOf(module, "pipec_forward");
     if (graph->inputs()[0]->hasUses())
       return makeError(ExitCode::BadArtifact,
@@ -106,15 +106,13 @@ private:
       if (!value)
         return withContext(value.takeError(), stageName(s));
       values.push_back(*value);
-      if (llvm::Error error = checkOtherNames(s, entries[i], *value, module))
-        return error;
+      TRY(checkOtherNames(s, entries[i], *value, module));
       std::string line =
           attributeLine(entries[i].name, entries[i].kind, contentOf(entries[i].name, *value));
       auto [known, inserted] = weights_.try_emplace(entries[i].name, line);
       if (!inserted && known->second != line)
         return differentCopy(s, entries[i].name, known->second, line);
-      if (llvm::Error error = noteObjects(s, entries[i].name, *value))
-        return error;
+      TRY(noteObjects(s, entries[i].name, *value));
     }
     values_.push_back(std::move(values));
     return llvm::Error::success();

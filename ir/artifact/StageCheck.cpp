@@ -3,6 +3,7 @@
 #include "ir/artifact/ArgumentNames.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Error.h"
+#include "ir/support/Try.h"
 #include "ir/text/CanonicalText.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -87,8 +88,7 @@ llvm::Error checkEffects(const StagePlan &plan, const StageFacts &facts) {
 
 llvm::Error checkStage(const StagePlan &plan, const StageFacts &facts) {
   for (auto *check : {checkArguments, checkResults, checkAttributes, checkEffects})
-    if (llvm::Error error = check(plan, facts))
-      return error;
+    TRY(check(plan, facts));
   return llvm::Error::success();
 }
 

@@ -5,6 +5,7 @@
 #include "ir/TorchError.h"
 #include "ir/artifact/StageCheck.h"
 #include "ir/artifact/StageFacts.h"
+#include "ir/support/Try.h"
 #include "ir/torchfile/LstmState.h"
 #include "ir/torchfile/TorchFile.h"
 #include "ir/values/Values.h"
@@ -202,8 +203,7 @@ llvm::Expected<std::vector<c10::IValue>> StageModule::run(std::vector<c10::IValu
   std::move(inputs.begin(), inputs.end(), std::back_inserter(stack));
   std::move(uses.begin(), uses.end(), std::back_inserter(stack));
 
-  if (llvm::Error error = prepare())
-    return std::move(error);
+  TRY(prepare());
   if (llvm::Error error = guardTorchVoid(ExitCode::Usage, "running the stage", [&] {
         jit::InterpreterState(*impl_->code, runHere).run(stack);
       }))

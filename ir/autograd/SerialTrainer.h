@@ -7,7 +7,7 @@
 
 namespace pipec {
 
-/// What one micro-batch gave.
+/// The results of one micro-batch.
 struct TrainedMicroBatch {
   std::vector<c10::IValue> leaves;
   std::vector<c10::IValue> sent;                      // on each channel; None on weight channels

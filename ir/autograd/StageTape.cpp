@@ -3,6 +3,7 @@
 #include "ir/TorchError.h"
 #include "ir/autograd/GradSum.h"
 #include "ir/support/Check.h"
+#include "ir/support/Try.h"
 #include "ir/values/Values.h"
 
 #include <ATen/core/Tensor.h>
@@ -157,11 +158,9 @@ llvm::Expected<StageTape> StageTape::record(const std::vector<c10::IValue> &inpu
   for (const c10::IValue &input : inputs)
     arguments.push_back(entrance.enterAll(input, tape.inputs_.emplace_back()));
   tape.weights_ = std::move(weights);
-  llvm::Expected<std::vector<c10::IValue>> outputs =
-      run(std::move(arguments), tape.weights_->arguments(attributes));
-  if (!outputs)
-    return outputs.takeError();
-  for (const c10::IValue &output : *outputs)
+  std::vector<c10::IValue> outputs =
+      TRY(run(std::move(arguments), tape.weights_->arguments(attributes)));
+  for (const c10::IValue &output : outputs)
     tape.outputs_.push_back(exit.leaveAll(output, tape.made_.emplace_back()));
   return tape;
 }

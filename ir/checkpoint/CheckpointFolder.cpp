@@ -3,6 +3,7 @@
 #include "ir/artifact/Manifest.h"
 #include "ir/support/CannotRead.h"
 #include "ir/support/Llvm.h"
+#include "ir/support/Try.h"
 #include "ir/support/Version.h"
 #include "ir/support/VersionText.h"
 #include "llvm/ADT/StringExtras.h"
@@ -46,25 +47,19 @@ llvm::Error damaged(const std::string &path, const std::string &what, ExitCode c
 
 llvm::Expected<CheckpointText> readText(const FileHandle &directory,
                                         std::vector<std::string> &warnings) {
-  llvm::Expected<FileHandle> file = openForReading(directory, kCheckpointTextName);
-  if (!file)
-    return file.takeError();
-  llvm::Expected<std::string> text = readAll(*file, kCheckpointTextName, kMaxTextBytes);
-  if (!text)
-    return text.takeError();
-  return checkpointFromJson(*text, warnings);
+  FileHandle file = TRY(openForReading(directory, kCheckpointTextName));
+  std::string text = TRY(readAll(file, kCheckpointTextName, kMaxTextBytes));
+  return checkpointFromJson(text, warnings);
 }
 
 /// MANIFEST must list the files that checkpoint.json names, and no others.
 llvm::Error checkFiles(const FileHandle &directory, const std::string &path,
                        const CheckpointText &text) {
-  llvm::Expected<std::vector<std::string>> names = listDirectory(directory, path);
-  if (!names)
-    return names.takeError();
+  std::vector<std::string> names = TRY(listDirectory(directory, path));
   std::set<std::string> expected = {kManifestName, kCheckpointTextName};
   for (const CheckpointFile &file : text.files)
     expected.insert(file.name);
-  for (const std::string &name : *names)
+  for (const std::string &name : names)
     if (!expected.erase(name))
       return failf(ExitCode::BadArtifact, "{}: {} does not name it", name, kCheckpointTextName);
   if (!expected.empty())
@@ -84,21 +79,16 @@ llvm::Error openInto(OpenedCheckpoint &checkpoint) {
             ? fmt::format("{}: missing: not a checkpoint, or an unfinished one", kManifestName)
             : first.message);
   }
-  llvm::Expected<FileHandle> directory = openDirectory(path);
-  if (!directory)
-    return directory.takeError();
+  FileHandle directory = TRY(openDirectory(path));
   std::error_code ignored;
   if (fs::exists(path + "/plan.json", ignored))
     return makeError(ExitCode::BadArtifact, "expected a checkpoint, got an artifact");
-  llvm::Expected<CheckpointText> text = readText(*directory, checkpoint.warnings);
-  if (!text)
-    return text.takeError();
-  checkpoint.text = std::move(*text);
+  checkpoint.text = TRY(readText(directory, checkpoint.warnings));
   if (!isSameRelease(checkpoint.text.torchVersion, torchVersion()))
     checkpoint.warnings.push_back(fmt::format("{}: written with LibTorch {}, this is LibTorch {}: "
                                               "numbers may differ in their last bits",
                                               path, checkpoint.text.torchVersion, torchVersion()));
-  return checkFiles(*directory, path, checkpoint.text);
+  return checkFiles(directory, path, checkpoint.text);
 }
 
 } // namespace
@@ -126,13 +116,9 @@ llvm::Expected<std::vector<int64_t>> checkpointSteps(const std::string &director
   std::error_code code;
   if (!fs::exists(directory, code))
     return steps;
-  llvm::Expected<FileHandle> opened = openDirectory(directory);
-  if (!opened)
-    return opened.takeError();
-  llvm::Expected<std::vector<std::string>> names = listDirectory(*opened, directory);
-  if (!names)
-    return names.takeError();
-  for (const std::string &name : *names)
+  FileHandle opened = TRY(openDirectory(directory));
+  std::vector<std::string> names = TRY(listDirectory(opened, directory));
+  for (const std::string &name : names)
     if (std::optional<int64_t> step = stepOf(name))
       steps.push_back(*step);
   llvm::sort(steps);
@@ -142,16 +128,12 @@ llvm::Expected<std::vector<int64_t>> checkpointSteps(const std::string &director
 llvm::Expected<std::optional<OpenedCheckpoint>> findCheckpoint(const std::string &path,
                                                                WhichCheckpoint which) {
   if (isOneCheckpoint(path)) {
-    llvm::Expected<OpenedCheckpoint> one = openCheckpoint(path);
-    if (!one)
-      return one.takeError();
-    return std::optional(std::move(*one));
+    OpenedCheckpoint one = TRY(openCheckpoint(path));
+    return std::optional(std::move(one));
   }
-  llvm::Expected<std::vector<int64_t>> steps = checkpointSteps(path);
-  if (!steps)
-    return steps.takeError();
+  std::vector<int64_t> steps = TRY(checkpointSteps(path));
   std::vector<std::string> warnings;
-  for (int64_t step : llvm::reverse(*steps)) {
+  for (int64_t step : llvm::reverse(steps)) {
     llvm::Expected<OpenedCheckpoint> one = openCheckpoint(checkpointPath(path, step));
     if (one) {
       one->warnings.insert(one->warnings.begin(), warnings.begin(), warnings.end());
@@ -164,23 +146,21 @@ llvm::Expected<std::optional<OpenedCheckpoint>> findCheckpoint(const std::string
       return makeError(text.code, text.message, text.help);
     warnings.push_back("this checkpoint is damaged and not used: " + text.message);
   }
-  if (!steps->empty())
+  if (!steps.empty())
     return makeError(ExitCode::BadArtifact,
                      fmt::format("{}: expected a checkpoint that is not damaged, got {} damaged; "
                                  "the newest: {}",
-                                 path, steps->size(), warnings.front()),
+                                 path, steps.size(), warnings.front()),
                      "to begin anew, pass another --checkpoint directory");
   return std::optional<OpenedCheckpoint>();
 }
 
 llvm::Expected<OpenedCheckpoint> someCheckpoint(const std::string &path, WhichCheckpoint which) {
-  llvm::Expected<std::optional<OpenedCheckpoint>> found = findCheckpoint(path, which);
+  std::optional<OpenedCheckpoint> found = TRY(findCheckpoint(path, which));
   if (!found)
-    return found.takeError();
-  if (!*found)
     return makeError(ExitCode::IO, path + ": expected a checkpoint, got none",
                      "pass a directory that pipe-run --checkpoint wrote");
-  return std::move(**found);
+  return std::move(*found);
 }
 
 namespace {
@@ -214,10 +194,8 @@ llvm::Expected<FileHandle> lockDirectory(const std::string &path) {
 
 /// Directories that only a process which is gone can have left: who writes has the lock.
 llvm::Error removeLeftOvers(const FileHandle &directory, const std::string &path) {
-  llvm::Expected<std::vector<std::string>> names = listDirectory(directory, path);
-  if (!names)
-    return names.takeError();
-  for (llvm::StringRef name : *names) {
+  std::vector<std::string> names = TRY(listDirectory(directory, path));
+  for (llvm::StringRef name : names) {
     auto [target, process] = name.split(".tmp-");
     if (target.consume_front(".") && stepOf(target) && !process.empty() &&
         process.find_first_not_of("0123456789-") == llvm::StringRef::npos)
@@ -240,11 +218,9 @@ llvm::Error moveAside(const std::string &target) {
 /// Removes all but the newest checkpoints, of which one was just written. Each gets another name
 /// first, so a process that is killed meanwhile leaves no damaged checkpoint.
 llvm::Error keepNewest(const std::string &directory, size_t keep) {
-  llvm::Expected<std::vector<int64_t>> steps = checkpointSteps(directory);
-  if (!steps)
-    return steps.takeError();
+  std::vector<int64_t> steps = TRY(checkpointSteps(directory));
   for (int64_t step :
-       llvm::drop_begin(llvm::reverse(*steps), std::min<size_t>(keep, steps->size()))) {
+       llvm::drop_begin(llvm::reverse(steps), std::min<size_t>(keep, steps.size()))) {
     const std::string path = checkpointPath(directory, step);
     const std::string away = fmt::format("{}/.{}{}.tmp-0", directory, kPrefix.str(), step);
     std::error_code code;
@@ -268,13 +244,9 @@ llvm::Expected<CheckpointWriter> CheckpointWriter::create(const std::string &dir
         fmt::format("{}: expected a directory of checkpoints, got {}", directory,
                     fs::exists(parent + "/plan.json", ignored) ? "an artifact" : "one checkpoint"),
         "pass the directory above it, or another one");
-  if (llvm::Error error = makeDirectory(parent))
-    return std::move(error);
-  llvm::Expected<FileHandle> lock = lockDirectory(parent);
-  if (!lock)
-    return lock.takeError();
-  if (llvm::Error error = removeLeftOvers(*lock, parent))
-    return std::move(error);
+  TRY(makeDirectory(parent));
+  FileHandle lock = TRY(lockDirectory(parent));
+  TRY(removeLeftOvers(lock, parent));
   const std::string target = checkpointPath(parent, step);
   if (fs::exists(fs::symlink_status(target, ignored))) {
     llvm::Expected<OpenedCheckpoint> old = openCheckpoint(target);
@@ -283,22 +255,16 @@ llvm::Expected<CheckpointWriter> CheckpointWriter::create(const std::string &dir
           ExitCode::Usage, target + ": expected no checkpoint of this step, got one",
           "pass another --checkpoint directory, or --resume to continue this training");
     llvm::consumeError(old.takeError());
-    if (llvm::Error error = moveAside(target))
-      return std::move(error);
+    TRY(moveAside(target));
   }
-  llvm::Expected<ArtifactWriter> writer = ArtifactWriter::create(target, /*force=*/false);
-  if (!writer)
-    return writer.takeError();
-  return CheckpointWriter(parent, std::move(*lock), std::move(*writer));
+  ArtifactWriter writer = TRY(ArtifactWriter::create(target, /*force=*/false));
+  return CheckpointWriter(parent, std::move(lock), std::move(writer));
 }
 
 llvm::Error CheckpointWriter::finish(const CheckpointText &text, int64_t keep) {
-  if (llvm::Error error = writer_.write(kCheckpointTextName, toJson(text)))
-    return error;
-  if (llvm::Error error = writer_.writeManifest())
-    return error;
-  if (llvm::Error error = writer_.publish())
-    return error;
+  TRY(writer_.write(kCheckpointTextName, toJson(text)));
+  TRY(writer_.writeManifest());
+  TRY(writer_.publish());
   return keep > 0 ? keepNewest(parent_, static_cast<size_t>(keep)) : llvm::Error::success();
 }
 

@@ -5,6 +5,7 @@
 #include "ir/support/Error.h"
 #include "ir/support/Json.h"
 #include "ir/support/JsonReader.h"
+#include "ir/support/Try.h"
 #include "ir/support/VersionText.h"
 
 #include <set>
@@ -182,14 +183,11 @@ llvm::Expected<CheckpointText> checkpointFromJson(llvm::StringRef text,
                                                   std::vector<std::string> &warnings) {
   JsonLimits limits;
   limits.what = kCheckpointTextName;
-  llvm::Expected<Value> document = parseJson(text, limits);
-  if (!document)
-    return document.takeError();
+  Value document = TRY(parseJson(text, limits));
   JsonReading reading;
-  JsonObject object(reading, &*document, "");
+  JsonObject object(reading, &document, "");
   CheckpointText checkpoint;
-  if (llvm::Error error = readVersion(object, checkpoint))
-    return std::move(error);
+  TRY(readVersion(object, checkpoint));
   if (reading.error.empty())
     readBody(object, checkpoint);
   if (!reading.error.empty())

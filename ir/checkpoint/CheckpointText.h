@@ -45,7 +45,7 @@ struct CheckpointText {
   int64_t skippedInARow = 0; // steps that were not finite, up to this one
   /// Options of the training, by their names: "optimizer", "microbatches", ...
   std::map<std::string, std::string> settings;
-  /// What the program wants back, as the position in its data.
+  /// Data of the program, such as its position in the samples.
   std::map<std::string, std::string> program;
   std::vector<CheckpointFile> files;
 

@@ -3,6 +3,7 @@
 #include "ir/TorchError.h"
 #include "ir/batch/TensorSpecs.h"
 #include "ir/support/CannotRead.h"
+#include "ir/support/Try.h"
 #include "ir/values/NewDtypes.h"
 #include "ir/values/Values.h"
 
@@ -106,8 +107,7 @@ llvm::Expected<CheckpointFile> writeSaved(const std::string &directory, const st
     c10::AutoGradMode noGrad(false);
     for (SavedValue &saved : values) {
       describeSaved(saved);
-      if (llvm::Error refused = checkReadable(saved))
-        return refused;
+      TRY(checkReadable(saved));
       state.insert(saved.about.name, saved.value);
       Dict own = emptyDict();
       for (const auto &[key, value] : saved.optimizer)
@@ -145,11 +145,9 @@ public:
         return bad(entry.name, "expected a value, got none");
       saved.value = state_.at(entry.name);
       if (entry.kind != AttributeKind::Value)
-        if (llvm::Error error = checkTensor(entry, saved.value))
-          return error;
+        TRY(checkTensor(entry, saved.value));
       saved.value = mapTensors(saved.value, [](const at::Tensor &each) { return each.clone(); });
-      if (llvm::Error error = readOptimizer(entry, saved.optimizer))
-        return error;
+      TRY(readOptimizer(entry, saved.optimizer));
       optimized += !entry.optimizer.empty();
       values.push_back(std::move(saved));
     }

@@ -17,7 +17,7 @@ namespace pipec {
 /// optimizers in Python.
 using OptimizerState = std::vector<std::pair<std::string, c10::IValue>>;
 
-/// What is saved of one parameter, buffer or other value.
+/// The saved state of one parameter, buffer or other value.
 struct SavedValue {
   CheckpointEntry about; // dtype, shape and optimizer are filled by writeSaved()
   c10::IValue value;

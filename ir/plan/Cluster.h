@@ -1,5 +1,5 @@
-// What a pipeline runs on: devices and links, as --cluster reads them. docs/cluster.md is the
-// manual.
+// The machine that a pipeline runs on: devices and links, as --cluster reads them. docs/cluster.md
+// is the manual.
 #pragma once
 
 #include "ir/support/Error.h"

@@ -1,6 +1,7 @@
 #include "ir/plan/DefaultValue.h"
 
 #include "ir/support/Llvm.h"
+#include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -80,8 +81,7 @@ llvm::Error checkDefault(const llvm::json::Value &value) {
   const llvm::json::Array *list = value.getAsArray() ? value.getAsArray() : tupleFromDefault(value);
   if (list) {
     for (const llvm::json::Value &element : *list)
-      if (llvm::Error error = checkDefault(element))
-        return error;
+      TRY(checkDefault(element));
     return llvm::Error::success();
   }
   bool number = value.kind() == llvm::json::Value::Number;

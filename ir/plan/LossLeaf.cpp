@@ -3,6 +3,7 @@
 #include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Error.h"
+#include "ir/support/Try.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -116,10 +117,8 @@ std::string waysToName(const Signature &signature) {
 llvm::Expected<LossLeaves> lossLeaves(const Signature &signature, const std::string &path) {
   LossLeaves leaves;
   if (!path.empty()) {
-    llvm::Expected<LossLeaves> found = leavesOfPath(signature, path);
-    if (!found)
-      return found;
-    leaves = *found;
+    LossLeaves found = TRY(leavesOfPath(signature, path));
+    leaves = found;
   } else if (isPair(signature)) {
     leaves = {0, 1};
   } else if (signature.leaves.size() != 1) {

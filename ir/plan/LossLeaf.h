@@ -21,7 +21,7 @@ struct LossLeaves {
 /// number, and for an empty path with other results; each names the results.
 llvm::Expected<LossLeaves> lossLeaves(const Signature &signature, const std::string &path);
 
-/// What was understood, where no path said it.
+/// Describes the loss that was found without a given path.
 std::string noteOnPair(const Signature &signature, const LossLeaves &leaves);
 
 /// For a training that is not told how the losses of micro-batches combine, and takes their mean:

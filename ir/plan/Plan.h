@@ -24,7 +24,7 @@ struct Dim {
   bool operator==(const Dim &) const = default;
 };
 
-/// What is known of the tensor that passes through a port. `known` is false if the compile had no
+/// The tensor that passes through a port. `known` is false if the compile had no
 /// example inputs.
 struct TensorSpec {
   bool known = false;
@@ -208,8 +208,8 @@ enum class Mode { Infer, Train };
 struct Normalisation {
   std::string training = "saved";    // the value of the training flags: as saved, "true" or "false"
   std::vector<std::string> keepEval; // modules whose flags were folded to false
-  /// What only the types of the example run decided, as printDecisions of ir/TypeAnswers.h writes
-  /// it. In format 1.1 numbers, which can no longer be read.
+  /// The decisions that only the types of the example run made, as printDecisions of
+  /// ir/TypeAnswers.h writes it. In format 1.1 numbers, which can no longer be read.
   std::vector<std::string> forms;
 
   bool operator==(const Normalisation &) const = default;
@@ -229,7 +229,7 @@ struct TrainedParameter {
   bool operator==(const TrainedParameter &) const = default;
 };
 
-/// What a stage is expected to take for one micro-batch: nanoseconds and bytes. F keeps `kept`, and
+/// The expected cost of one micro-batch in a stage: nanoseconds and bytes. F keeps `kept`, and
 /// I frees a part of it.
 struct ExpectedCosts {
   int64_t forward = 0, inputGrad = 0, weightGrad = 0;
@@ -238,7 +238,7 @@ struct ExpectedCosts {
   bool operator==(const ExpectedCosts &) const = default;
 };
 
-/// What a training needs besides the stages. Since 1.2.
+/// The data that a training needs besides the stages. Since 1.2.
 struct TrainingPlan {
   size_t loss = 0; // output leaf
   /// The output leaf that says over how many elements the loss is a sum: the loss of a step is the

@@ -352,8 +352,7 @@ llvm::Expected<Plan> planFromJson(llvm::StringRef text, std::vector<std::string>
   JsonReading reading;
   JsonObject object(reading, &document, "");
   Plan plan;
-  if (llvm::Error error = readVersion(object, plan))
-    return error;
+  TRY(readVersion(object, plan));
   if (reading.error.empty())
     readBody(object, plan);
   if (!reading.error.empty())

@@ -3,6 +3,7 @@
 #include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/plan/VerifyParts.h"
+#include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -30,27 +31,18 @@ public:
   explicit Verifier(const Plan &plan) : plan_(plan), stages_(plan.stages.size()) {}
 
   llvm::Error run() {
-    if (llvm::Error error = header())
-      return error;
-    if (llvm::Error error = verifySignature(plan_))
-      return error;
-    if (llvm::Error error = features())
-      return error;
+    TRY(header());
+    TRY(verifySignature(plan_));
+    TRY(features());
     using Step = llvm::Error (Verifier::*)();
     for (Step step : {&Verifier::ranks, &Verifier::files, &Verifier::stagePorts})
-      if (llvm::Error error = (this->*step)())
-        return error;
-    if (llvm::Error error = verifyWeights(plan_))
-      return error;
+      TRY((this->*step)());
+    TRY(verifyWeights(plan_));
     for (Step step : {&Verifier::channels, &Verifier::leaves})
-      if (llvm::Error error = (this->*step)())
-        return error;
-    if (llvm::Error error = verifyTies(plan_))
-      return error;
-    if (llvm::Error error = verifyTraining(plan_))
-      return error;
-    if (llvm::Error error = chain())
-      return error;
+      TRY((this->*step)());
+    TRY(verifyTies(plan_));
+    TRY(verifyTraining(plan_));
+    TRY(chain());
     return verifyObligations(plan_);
   }
 
@@ -127,11 +119,9 @@ private:
     for (size_t s = 0; s < stages_; ++s) {
       const StagePlan &stage = plan_.stages[s];
       for (size_t p = 0; p < stage.inputs.size(); ++p)
-        if (llvm::Error error = inputPort(s, p))
-          return error;
+        TRY(inputPort(s, p));
       for (size_t p = 0; p < stage.outputs.size(); ++p)
-        if (llvm::Error error = outputPort(s, p))
-          return error;
+        TRY(outputPort(s, p));
     }
     return llvm::Error::success();
   }
@@ -211,17 +201,14 @@ private:
       const Channel &it = plan_.channels[c];
       if (it.name.empty() || !names.insert(it.name).second)
         return badAt(channel(c), "expected a name of its own");
-      if (llvm::Error error = verifyTensor(plan_, channel(c), it.tensor))
-        return error;
+      TRY(verifyTensor(plan_, channel(c), it.tensor));
       if (it.kind == Channel::Kind::Weight && (it.type != "Tensor" || it.tensor.known))
         return badAt(channel(c), "expected a weight without a description of its own, got {}",
                      it.type != "Tensor" ? "type " + it.type : "a tensor");
       if (it.tensor.known && holdsNoTensor(it.type))
         return badAt(channel(c), "type {} is not a tensor, but a tensor is described", it.type);
-      if (llvm::Error error = producer(c))
-        return error;
-      if (llvm::Error error = consumers(c))
-        return error;
+      TRY(producer(c));
+      TRY(consumers(c));
     }
     return llvm::Error::success();
   }

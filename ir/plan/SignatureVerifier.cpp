@@ -4,6 +4,7 @@
 #include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/plan/VerifyParts.h"
+#include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -93,18 +94,15 @@ public:
     if (signature_.batchSize < 0)
       return bad("batch size {} is negative", signature_.batchSize);
     for (size_t i = 0; i < signature_.inputs.size(); ++i)
-      if (llvm::Error error = input(i))
-        return error;
+      TRY(input(i));
     size_t seen = 0;
-    if (llvm::Error error = tree(signature_.outputs, "", seen))
-      return error;
+    TRY(tree(signature_.outputs, "", seen));
     if (seen != signature_.leaves.size())
       return bad("output tree: has {} leaves, but {} are described", seen,
                  signature_.leaves.size());
     // After the tree, which has the paths of the outputs.
     for (size_t l = 0; l < signature_.leaves.size(); ++l)
-      if (llvm::Error error = leaf(l))
-        return error;
+      TRY(leaf(l));
     return llvm::Error::success();
   }
 
@@ -129,8 +127,7 @@ private:
     }
     if (holdsNoTensor(spec.type) && (spec.tensor.known || spec.batchDim))
       return badAt(where, "type {} is not a tensor, but a tensor is described or cut", spec.type);
-    if (llvm::Error error = verifyTensor(plan_, where, spec.tensor))
-      return error;
+    TRY(verifyTensor(plan_, where, spec.tensor));
     return spec.tensor.known ? batchDim(where, spec) : llvm::Error::success();
   }
 
@@ -164,8 +161,7 @@ private:
       return badAt(where, "merge dimension {} is negative", it.merge.dim);
     if (holdsNoTensor(it.type) && (it.tensor.known || it.merge.kind == MergeRule::Kind::Concat))
       return badAt(where, "type {} is not a tensor, but a tensor is described or joined", it.type);
-    if (llvm::Error error = verifyTensor(plan_, where, it.tensor))
-      return error;
+    TRY(verifyTensor(plan_, where, it.tensor));
     return it.tensor.known || isNew(it.merge) ? merge(where, it) : llvm::Error::success();
   }
 
@@ -200,8 +196,7 @@ private:
       return bad("output tree: {} with {} values: expected {} distinct keys, got {}",
                  toString(node.kind).str(), node.children.size(), keys, distinct.size());
     for (size_t i = 0; i < node.children.size(); ++i)
-      if (llvm::Error error = tree(node.children[i], childPath(path, node, i), seen))
-        return error;
+      TRY(tree(node.children[i], childPath(path, node, i), seen));
     return llvm::Error::success();
   }
 

@@ -1,6 +1,7 @@
 // The training of a plan: its verifier and what follows from its data.
 #include "ir/plan/PlanNames.h"
 #include "ir/plan/VerifyParts.h"
+#include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <set>
@@ -82,8 +83,7 @@ llvm::Error planparts::verifyTraining(const Plan &plan) {
     if (parameter.shape.size() != parameter.strides.size())
       return badAt(where, "expected {} strides, got {}", parameter.shape.size(),
                    parameter.strides.size());
-    if (llvm::Error error = verifyUses(plan, where, parameter, seen))
-      return error;
+    TRY(verifyUses(plan, where, parameter, seen));
   }
   return llvm::Error::success();
 }

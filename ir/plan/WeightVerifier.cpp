@@ -2,6 +2,7 @@
 // them.
 #include "ir/plan/PlanNames.h"
 #include "ir/plan/VerifyParts.h"
+#include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <fmt/ranges.h>
@@ -21,8 +22,7 @@ public:
 
   llvm::Error run() {
     for (size_t s = 0; s < plan_.stages.size(); ++s)
-      if (llvm::Error error = stage(s))
-        return error;
+      TRY(stage(s));
     return llvm::Error::success();
   }
 
@@ -35,8 +35,7 @@ private:
     int64_t bytes = 0;
     std::vector<std::string> written;
     for (size_t a = 0; a < stage.attributes.size(); ++a) {
-      if (llvm::Error error = weight(s, a, names))
-        return error;
+      TRY(weight(s, a, names));
       const StageAttribute &it = stage.attributes[a];
       if (it.kind == AttributeKind::Parameter && !it.channel)
         __builtin_add_overflow(bytes, it.bytes, &bytes); // then it is not the sum either
@@ -103,12 +102,10 @@ public:
 
   llvm::Error run() {
     for (size_t t = 0; t < plan_.ties.size(); ++t)
-      if (llvm::Error error = tie(t))
-        return error;
+      TRY(tie(t));
     for (size_t s = 0; s < plan_.stages.size(); ++s)
       for (size_t a = 0; a < plan_.stages[s].attributes.size(); ++a)
-        if (llvm::Error error = shared(s, a))
-          return error;
+        TRY(shared(s, a));
     return llvm::Error::success();
   }
 
@@ -145,8 +142,7 @@ private:
         has = true;
         if (!isUser)
           return badAt(where, "stage {} holds {}, but is none of its stages", s, attribute.name);
-        if (llvm::Error error = member(tie, where, s, attribute))
-          return error;
+        TRY(member(tie, where, s, attribute));
         for (const std::string &name : namesOf(attribute))
           held.insert(name);
       }

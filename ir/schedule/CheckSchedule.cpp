@@ -16,8 +16,7 @@ llvm::Expected<Program> checkSchedule(llvm::StringRef csv, const Plan &plan) {
   llvm::Expected<Program> program = lower(schedule, plan, shape);
   if (!program) // lower() treats the schedule as a user's choice; here it is a part of the artifact
     return makeError(ExitCode::BadArtifact, describe(program.takeError()).message);
-  if (llvm::Error error = check(*program, plan, shape))
-    return std::move(error);
+  TRY(check(*program, plan, shape));
   return program;
 }
 

@@ -1,6 +1,7 @@
 #include "ir/schedule/FitCheck.h"
 
 #include "ir/support/Error.h"
+#include "ir/support/Try.h"
 
 namespace pipec {
 namespace {
@@ -34,8 +35,7 @@ public:
     seen_.assign(plan_.stages.size() * static_cast<size_t>(shape_.microBatches), 0);
     for (size_t r = 0; r < schedule_.ranks.size(); ++r)
       for (const Action &action : schedule_.ranks[r])
-        if (llvm::Error error = read(r, action))
-          return error;
+        TRY(read(r, action));
     return complete();
   }
 
@@ -63,8 +63,7 @@ private:
       return misfit("{} appears twice", here());
     seen |= bitOf(action.kind);
     if (action.kind == ActionKind::Forward)
-      if (llvm::Error error = readForward(action, here()))
-        return error;
+      TRY(readForward(action, here()));
     if ((seen & kWholeBit) && (seen & (kInputBit | kWeightBit)))
       return misfit("{}: the backward is whole (B) or in two pieces (I, W), got both", here());
     return llvm::Error::success();

@@ -2,6 +2,7 @@
 
 #include "ir/schedule/generators/All.h"
 #include "ir/support/Error.h"
+#include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -102,8 +103,7 @@ const Generator *findGenerator(llvm::StringRef name, std::string *nearest) {
 }
 
 llvm::Expected<Schedule> makeSchedule(const Generator &generator, const ScheduleRequest &request) {
-  if (llvm::Error error = checkRequest(generator, request))
-    return std::move(error);
+  TRY(checkRequest(generator, request));
   return generator.make(request);
 }
 

@@ -17,6 +17,7 @@
 #include "ir/schedule/ProgramCheck.h"
 #include "ir/schedule/Routes.h"
 #include "ir/schedule/Simulate.h"
+#include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <set>
@@ -365,8 +366,7 @@ private:
 
 llvm::Expected<Program> lower(const Schedule &schedule, const Plan &plan, const RunShape &shape,
                               size_t lookAhead) {
-  if (llvm::Error error = checkFit(schedule, plan, shape))
-    return std::move(error);
+  TRY(checkFit(schedule, plan, shape));
   auto misfitOf = [](llvm::Error error) {
     ErrorText text = describe(std::move(error));
     return makeError(ExitCode::Usage, "schedule: " + text.message, text.help);

@@ -1,4 +1,4 @@
-// What a plan says about gradients, for programs of a training.
+// The gradients of a plan, for programs of a training.
 #pragma once
 
 #include "ir/plan/Plan.h"

@@ -9,6 +9,7 @@
 #include "ir/schedule/check/BoundedRun.h"
 #include "ir/schedule/check/RankReader.h"
 #include "ir/support/Error.h"
+#include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <map>
@@ -24,16 +25,12 @@ public:
       : program_(program), plan_(plan), shape_(shape), demands_(plan, shape.train) {}
 
   llvm::Error run() {
-    if (llvm::Error error = ranksLanesGroups())
-      return error;
+    TRY(ranksLanesGroups());
     makeRoom();
     for (size_t r = 0; r < program_.ranks.size(); ++r)
-      if (llvm::Error error = RankReader(program_, plan_, shape_, demands_, records_, r).run())
-        return error;
-    if (llvm::Error error = laneOrders())
-      return error;
-    if (llvm::Error error = collectiveOrders())
-      return error;
+      TRY(RankReader(program_, plan_, shape_, demands_, records_, r).run());
+    TRY(laneOrders());
+    TRY(collectiveOrders());
     records_ = {};
     return runBounded(program_);
   }

@@ -11,6 +11,7 @@
 #include "ir/schedule/simulate/Links.h"
 #include "ir/schedule/simulate/Rounds.h"
 #include "ir/support/Error.h"
+#include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <deque>
@@ -333,8 +334,7 @@ private:
 llvm::Expected<SimulatedRun> simulate(const Program &program, const Plan &plan,
                                       const RunShape &shape, const ProgramCosts &costs,
                                       bool keepIntervals) {
-  if (llvm::Error error = checkCosts(program, plan, costs))
-    return std::move(error);
+  TRY(checkCosts(program, plan, costs));
   return Simulator(program, plan, shape, costs, keepIntervals).run();
 }
 

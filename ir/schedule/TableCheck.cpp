@@ -1,6 +1,7 @@
 #include "ir/schedule/TableCheck.h"
 
 #include "ir/support/Error.h"
+#include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <array>
@@ -28,15 +29,11 @@ public:
   explicit TableChecker(const Schedule &schedule) : schedule_(schedule) {}
 
   llvm::Expected<TableShape> run(std::vector<std::string> *warnings) {
-    if (llvm::Error error = measure())
-      return std::move(error);
-    if (llvm::Error error = readActions())
-      return std::move(error);
-    if (llvm::Error error = complete())
-      return std::move(error);
+    TRY(measure());
+    TRY(readActions());
+    TRY(complete());
     if (transfers_)
-      if (llvm::Error error = checkTransfers(warnings))
-        return std::move(error);
+      TRY(checkTransfers(warnings));
     return shape_;
   }
 
@@ -148,8 +145,7 @@ private:
   llvm::Error checkTransfers(std::vector<std::string> *warnings) {
     Lanes sent, received;
     for (size_t r = 0; r < schedule_.ranks.size(); ++r)
-      if (llvm::Error error = readTransfers(r, sent, received))
-        return error;
+      TRY(readTransfers(r, sent, received));
     for (const auto &[ends, messages] : received)
       sent.try_emplace(ends);
     for (const auto &[ends, messages] : sent) {

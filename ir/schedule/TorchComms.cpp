@@ -1,6 +1,7 @@
 #include "ir/schedule/TorchComms.h"
 
 #include "ir/support/Error.h"
+#include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <map>
@@ -155,8 +156,7 @@ private:
 } // namespace
 
 llvm::Expected<Schedule> toTorchComms(const Program &program, const Plan &plan) {
-  if (llvm::Error error = checkChannels(plan))
-    return std::move(error);
+  TRY(checkChannels(plan));
   for (size_t r = 0; r < plan.ranks; ++r)
     for (const Op &op : program.ranks[r])
       if (op.kind == OpKind::Recompute)

@@ -8,7 +8,7 @@
 
 namespace pipec {
 
-/// What the user had to give.
+/// The kind of file that was expected.
 enum class Wanted { Model, Inputs };
 
 /// The kind of a file as an error names it, with a fix for each wanted kind.

@@ -27,11 +27,9 @@ public:
       at_ = badByte;
       return error("invalid UTF-8");
     }
-    if (llvm::Error problem = value())
-      return problem;
+    TRY(value());
     while (!open_.empty())
-      if (llvm::Error problem = afterValue())
-        return problem;
+      TRY(afterValue());
     skipSpace();
     return at_ == text_.size() ? llvm::Error::success()
                                : error("text after the end of the document");
@@ -80,8 +78,7 @@ private:
       if (peek() == (c == '{' ? '}' : ']'))
         return close();
       if (c == '{')
-        if (llvm::Error problem = key())
-          return problem;
+        TRY(key());
     }
   }
 
@@ -100,8 +97,7 @@ private:
     if (!take(','))
       return error(object ? "expected ',' or '}'" : "expected ',' or ']'");
     if (object)
-      if (llvm::Error problem = key())
-        return problem;
+      TRY(key());
     return value();
   }
 
@@ -110,8 +106,7 @@ private:
     size_t start = at_;
     if (peek() != '"')
       return error("expected a key in double quotes");
-    if (llvm::Error problem = string())
-      return problem;
+    TRY(string());
     llvm::StringRef token = text_.slice(start, at_);
     std::string name = token.drop_front().drop_back().str();
     if (token.contains('\\')) { // "a" and "\u0061" are the same key
@@ -179,8 +174,7 @@ private:
       if (static_cast<unsigned char>(peek()) < 0x20)
         return error("control character in a string");
       if (take('\\')) {
-        if (llvm::Error problem = escape())
-          return problem;
+        TRY(escape());
         continue;
       }
       ++at_;
@@ -308,8 +302,7 @@ void append(const llvm::json::Value &value, size_t indent, size_t column, std::s
 } // namespace
 
 llvm::Expected<llvm::json::Value> parseJson(llvm::StringRef text, const JsonLimits &limits) {
-  if (llvm::Error error = Scanner(text, limits).run())
-    return error;
+  TRY(Scanner(text, limits).run());
   llvm::Expected<llvm::json::Value> value = llvm::json::parse(text);
   if (!value)
     return makeError(limits.code, limits.what + ": " + llvm::toString(value.takeError()));

@@ -10,7 +10,7 @@
 
 namespace pipec {
 
-/// What makes a cut good.
+/// The measure by which one cut is better than another.
 struct ListCut {
   size_t items = 0, parts = 1; // no part is empty
   /// The cost of the items begin .. end - 1 as part number `part`; infinity: not allowed.

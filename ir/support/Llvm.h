@@ -1,4 +1,4 @@
-// What LLVM 14 and newer ones write differently: each such call once.
+// Calls that LLVM 14 and newer versions spell differently, each wrapped once.
 #pragma once
 
 #include "llvm/ADT/ScopeExit.h"
@@ -13,7 +13,7 @@
 
 namespace pipec {
 
-/// What llvm::json returns for a value that may be absent.
+/// The type that llvm::json returns for a value that may be absent.
 #if LLVM_VERSION_MAJOR < 16
 template <typename T> using LlvmOptional = llvm::Optional<T>;
 #else

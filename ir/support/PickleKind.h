@@ -5,11 +5,12 @@
 
 namespace pipec {
 
-/// What data.pkl in a file of torch.save holds: a module, a state dict, a checkpoint, values.
+/// The kind of content of data.pkl in a file of torch.save: a module, a state dict, a checkpoint,
+/// values.
 FileKind kindOfTorchSave(llvm::StringRef pickle);
 
-/// What a bare pickle holds, as torch.save wrote before PyTorch 1.6 or as pickle.dump writes;
-/// unknown for other files.
+/// The kind of content of a bare pickle, as torch.save wrote before PyTorch 1.6 or as pickle.dump
+/// writes; unknown for other files.
 FileKind kindOfPickle(llvm::StringRef file);
 
 } // namespace pipec

@@ -1,4 +1,4 @@
-// Outputs that are not complete yet. They are removed if the process is told to stop.
+// Outputs that are not complete yet. They are removed if a signal ends the process.
 #pragma once
 
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -54,7 +54,7 @@ UnfinishedOutputs &unfinishedOutputs();
 /// Removes a file, or a directory with its content. Never follows a link.
 void removeTree(const std::string &path);
 
-/// A new directory that is removed with this object, or when the process is told to stop, unless it
+/// A new directory that is removed with this object, or when a signal ends the process, unless it
 /// was released. One thread at a time.
 class UnfinishedDirectory {
 public:

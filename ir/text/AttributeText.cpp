@@ -232,8 +232,7 @@ llvm::Expected<std::vector<Attribute>> AttributeReader::build() {
     if (!isTensorType(row.type))
       if (llvm::Error error = addValue(row))
         return named(std::move(error), row);
-  if (llvm::Error error = tensors_.build())
-    return std::move(error);
+  TRY(tensors_.build());
   std::vector<Attribute> attributes;
   size_t next = 0;
   for (Row &row : rows_) {
@@ -264,16 +263,13 @@ llvm::Error AttributeReader::addTensor(Row &row) {
 llvm::Error AttributeReader::addValue(Row &row) {
   if (row.value == "object")
     return refuseWith(Refusal::NoTextForm, "an object of type " + row.type);
-  llvm::Expected<c10::TypePtr> type = row.type == "None"
-                                          ? llvm::Expected<c10::TypePtr>(c10::NoneType::get())
-                                          : typeFromText(row.type);
-  if (!type)
-    return type.takeError();
+  c10::TypePtr type = TRY(row.type == "None" ? llvm::Expected<c10::TypePtr>(c10::NoneType::get())
+                                             : typeFromText(row.type));
   llvm::Expected<json::Value> parsed = json::parse(row.value);
   if (!parsed)
     return makeError(ExitCode::Unreadable, "value: " + llvm::toString(parsed.takeError()));
   size_t index = 0;
-  llvm::Expected<c10::IValue> value = valueFromJson(*parsed, *type, [&](const json::Value &tensor) {
+  llvm::Expected<c10::IValue> value = valueFromJson(*parsed, type, [&](const json::Value &tensor) {
     return addInner(tensor, innerName(row.tensor.name, index++), row.tensor.line);
   });
   if (!value)

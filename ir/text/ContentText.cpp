@@ -42,7 +42,7 @@ std::string stateText(const c10::IValue &value) {
   return type + " " + sequenceText(object.slots(), '<', '>', Detail::Exact);
 }
 
-/// What the elements of a quantised tensor, which are whole numbers, stand for.
+/// The numbers that the whole numbers of a quantised tensor stand for.
 std::string scalesText(const at::Tensor &tensor) {
   if (!tensor.is_quantized())
     return "";

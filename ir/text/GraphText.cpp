@@ -238,8 +238,7 @@ llvm::Error fillConstants(Block *block) {
   const c10::Symbol key = c10::Symbol::attr(kJson);
   for (Node *node : block->nodes()) {
     for (Block *inner : node->blocks())
-      if (llvm::Error error = fillConstants(inner))
-        return error;
+      TRY(fillConstants(inner));
     if (node->kind() != c10::prim::Constant || !node->hasAttribute(key))
       continue;
     llvm::Expected<llvm::json::Value> json = llvm::json::parse(node->s(key));

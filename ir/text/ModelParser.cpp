@@ -100,17 +100,14 @@ llvm::Expected<ParsedModel> ModelParser::parseOne() {
     line.complain("mode: expected infer or train, got " + mode);
   common.mode = mode == "train" ? Mode::Train : Mode::Infer;
   line.expectLast("{");
-  if (llvm::Error error = line.finish())
-    return error;
+  TRY(line.finish());
 
   costs_.clear();
   AttributeReader attributes(directory_);
   Model model;
   StagedModel staged;
   const bool isModel = keyword == "model";
-  if (llvm::Error error =
-          parseBody(common, attributes, isModel ? &model : nullptr, isModel ? nullptr : &staged))
-    return error;
+  TRY(parseBody(common, attributes, isModel ? &model : nullptr, isModel ? nullptr : &staged));
   std::vector<Attribute> built = TRY(attributes.build());
   const auto adopt = [&](auto &target) {
     target.attributes = std::move(built);
@@ -120,8 +117,7 @@ llvm::Expected<ParsedModel> ModelParser::parseOne() {
   };
   if (isModel) {
     adopt(model);
-    if (llvm::Error error = finishModel(model, common))
-      return error;
+    TRY(finishModel(model, common));
     return ParsedModel{std::move(model), attributes.takeNotes(), std::move(costs_)};
   }
   adopt(staged);
@@ -162,8 +158,7 @@ llvm::Error ModelParser::parseBody(Common &common, AttributeReader &attributes, 
       costs_ = parseCosts(line);
     else if (!parseCommonLine(keyword, line, common, attributes))
       return textError(line.number(), 1, fmt::format("a {} has no entity {}", what, keyword));
-    if (llvm::Error error = line.finish())
-      return error;
+    TRY(line.finish());
   }
   return missingEnd(what);
 }
@@ -216,8 +211,7 @@ llvm::Expected<Stage> ModelParser::parseStageHere(TextLine &line, size_t index) 
   Stage stage;
   stage.plan = parseStage(line, index);
   line.expectLast("{");
-  if (llvm::Error error = line.finish())
-    return error;
+  TRY(line.finish());
   while (skipToContent()) {
     if (current() == "}") {
       ++next_;
@@ -241,8 +235,7 @@ llvm::Expected<Stage> ModelParser::parseStageHere(TextLine &line, size_t index) 
       stage.plan.effects = parseEffects(inner);
     else
       return textError(inner.number(), 1, "a stage has no entity " + keyword);
-    if (llvm::Error error = inner.finish())
-      return error;
+    TRY(inner.finish());
   }
   return missingEnd("stage");
 }

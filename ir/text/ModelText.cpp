@@ -34,7 +34,7 @@ llvm::Error printCommon(const AnyKind &model, llvm::raw_ostream &os, const TextO
   return llvm::Error::success();
 }
 
-/// What graph inputs are called: `self` of a front model, the arguments, the attributes.
+/// The names of graph inputs: `self` of a front model, the arguments, the attributes.
 std::vector<std::string> inputNames(const Model &model) {
   std::vector<std::string> names;
   if (!model.self.isNone())
@@ -89,8 +89,7 @@ TextOptions structureOptions() {
 
 llvm::Error print(const Model &model, llvm::raw_ostream &os, const TextOptions &options) {
   os << "model";
-  if (llvm::Error error = printCommon(model, os, options))
-    return error;
+  TRY(printCommon(model, os, options));
   if (options.costs && !options.costs->empty())
     os << "  " << costsText(*options.costs) << "\n";
   for (const size_t index : model.stateOutputs)
@@ -105,8 +104,7 @@ llvm::Error print(const Model &model, llvm::raw_ostream &os, const TextOptions &
 
 llvm::Error print(const StagedModel &model, llvm::raw_ostream &os, const TextOptions &options) {
   os << "staged";
-  if (llvm::Error error = printCommon(model, os, options))
-    return error;
+  TRY(printCommon(model, os, options));
   for (size_t i = 0; i < model.stages.size(); ++i)
     printStage(model.stages[i], i, os, options);
   for (const Channel &channel : model.channels)

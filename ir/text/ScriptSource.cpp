@@ -43,8 +43,7 @@ public:
       : source_(source), unit_(std::make_shared<CompilationUnit>()) {}
 
   llvm::Expected<Module> build() {
-    if (llvm::Error error = readLines())
-      return error;
+    TRY(readLines());
     std::vector<Attribute> attributes = TRY(attributes_.build());
     return guardTorch(ExitCode::Unreadable, "compiling the source", [&] {
       moduleAt("");
@@ -91,8 +90,7 @@ private:
       } else {
         words.complain("expected attribute, function or module, got " + keyword);
       }
-      if (llvm::Error error = words.finish())
-        return error;
+      TRY(words.finish());
     }
     return llvm::Error::success();
   }

@@ -97,8 +97,7 @@ llvm::Error TensorRows::fill(Entry &entry) {
     const std::optional<std::string> bytes = parseHex(data);
     if (!bytes)
       return failf(ExitCode::Unreadable, "data: expected hex digits, got {}", data.str());
-    if (llvm::Error error = setElements(entry.tensor, *bytes))
-      return error;
+    TRY(setElements(entry.tensor, *bytes));
   } else if (data = row.data; data.consume_front("@")) {
     if (data.contains('/') || data.empty() || startsWith(data, "."))
       return failf(ExitCode::Unreadable,
@@ -107,8 +106,7 @@ llvm::Error TensorRows::fill(Entry &entry) {
     auto buffer = llvm::MemoryBuffer::getFile(path);
     if (!buffer)
       return cannotRead(path, buffer.getError());
-    if (llvm::Error error = setElements(entry.tensor, (*buffer)->getBuffer()))
-      return error;
+    TRY(setElements(entry.tensor, (*buffer)->getBuffer()));
   } else if (row.data != "none") {
     return failf(ExitCode::Unreadable, "data: expected seed(N), bytes(HEX), @FILE or none, got {}",
                  row.data);

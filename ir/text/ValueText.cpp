@@ -53,11 +53,9 @@ llvm::Expected<json::Value> elementsToJson(const Elements &elements, TensorWrite
 llvm::Expected<json::Value> dictToJson(const c10::IValue &value, TensorWriter tensors) {
   json::Array pairs;
   for (const auto &entry : value.toGenericDict()) {
-    llvm::Expected<json::Value> pair =
-        elementsToJson(std::vector<c10::IValue>{entry.key(), entry.value()}, tensors);
-    if (!pair)
-      return pair.takeError();
-    pairs.push_back(std::move(*pair));
+    json::Value pair =
+        TRY(elementsToJson(std::vector<c10::IValue>{entry.key(), entry.value()}, tensors));
+    pairs.push_back(std::move(pair));
   }
   return json::Value(std::move(pairs));
 }
@@ -98,8 +96,7 @@ llvm::Expected<at::Tensor> tensorFromJson(const json::Value &value) {
   if (steps.size() != parsed.sizes.size() || llvm::any_of(steps, [](int64_t s) { return s < 0; }))
     return mismatch(value, c10::TensorType::get());
   at::Tensor tensor = at::empty_strided(parsed.sizes, steps, at::TensorOptions(parsed.dtype));
-  if (llvm::Error error = setElements(tensor, *data))
-    return error;
+  TRY(setElements(tensor, *data));
   return tensor;
 }
 

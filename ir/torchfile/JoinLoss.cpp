@@ -16,7 +16,7 @@ namespace jit = torch::jit;
 
 namespace {
 
-/// What the loss takes: the model's result as it is, or the elements of the tuple that it is.
+/// The arguments of the loss: the model's result as it is, or the elements of the tuple that it is.
 llvm::Expected<std::vector<c10::TypePtr>> takenApart(const c10::TypePtr &result,
                                                      llvm::ArrayRef<c10::Argument> taken) {
   auto fits = [&](llvm::ArrayRef<c10::TypePtr> types) {

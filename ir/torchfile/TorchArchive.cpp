@@ -2,6 +2,7 @@
 
 #include "ir/TorchError.h"
 #include "ir/support/Llvm.h"
+#include "ir/support/Try.h"
 
 #include <caffe2/serialize/read_adapter_interface.h>
 
@@ -50,17 +51,14 @@ void releaseMapping(void *context) { delete static_cast<std::shared_ptr<MappedFi
 
 llvm::Expected<std::unique_ptr<TorchArchive>> TorchArchive::open(const std::string &path,
                                                                  Wanted wanted, bool fewReads) {
-  if (llvm::Error error = refuseDirectory(path, wanted))
-    return std::move(error);
-  auto file = MappedFile::open(path);
-  if (!file)
-    return file.takeError();
+  TRY(refuseDirectory(path, wanted));
+  auto file = TRY(MappedFile::open(path));
   if (fewReads)
-    (*file)->expectFewReads();
-  std::unique_ptr<TorchArchive> archive(new TorchArchive(path, *file));
+    file->expectFewReads();
+  std::unique_ptr<TorchArchive> archive(new TorchArchive(path, file));
   llvm::Error error = guardTorchVoid(ExitCode::Unreadable, "reading the archive", [&] {
     archive->reader_ = std::make_unique<caffe2::serialize::PyTorchStreamReader>(
-        std::make_shared<MappedAdapter>(*file));
+        std::make_shared<MappedAdapter>(file));
   });
   if (!error)
     return archive;

@@ -265,15 +265,12 @@ llvm::Error explainParserFailure(const std::string &path, llvm::Error error) {
 llvm::Expected<jit::Module> loadMapped(const std::string &path, bool fewReads) {
   registerMarkerOps(); // a model may call pipec::pipe_split
   TorchFileTimer timer;
-  auto archive = TorchArchive::open(path, Wanted::Model, fewReads);
-  if (!archive)
-    return archive.takeError();
-  if (llvm::Error error = checkKind(**archive))
-    return error;
+  auto archive = TRY(TorchArchive::open(path, Wanted::Model, fewReads));
+  TRY(checkKind(*archive));
   auto module = guardTorch(ExitCode::Unreadable, path + ": " + kCannotRead, [&] {
-    TORCH_CHECK(!(*archive)->has("byteorder") || (*archive)->text("byteorder") == "little",
+    TORCH_CHECK(!archive->has("byteorder") || archive->text("byteorder") == "little",
                 "expected little-endian weights, got big-endian");
-    return ModuleReader(**archive).read();
+    return ModuleReader(*archive).read();
   });
   if (!module)
     return explainParserFailure(path, module.takeError());
@@ -304,9 +301,8 @@ llvm::Expected<jit::Method> methodOf(const jit::Module &module, const std::strin
     for (jit::Node *node : function->graph()->nodes().reverse())
       if (line.empty())
         line = sourceLineOf(node);
-  if (llvm::Error error = checkResult(found->function().getSchema(),
-                                      name + " of " + path + (line.empty() ? "" : " at " + line)))
-    return std::move(error);
+  TRY(checkResult(found->function().getSchema(),
+                  name + " of " + path + (line.empty() ? "" : " at " + line)));
   return *found;
 }
 
@@ -382,15 +378,13 @@ llvm::Expected<jit::Module> loadJoined(const std::string &path, const SourceMode
 }
 
 llvm::Expected<jit::Module> loadSource(const std::string &path, const SourceMode &mode) {
-  llvm::Expected<jit::Module> module = loadJoined(path, mode);
-  if (!module)
-    return module;
+  jit::Module module = TRY(loadJoined(path, mode));
   if (llvm::Error error =
           guardTorchError(ExitCode::Unreadable, path + ": setting training flags", [&] {
-            for (jit::Function *function : module->_ivalue()->compilation_unit()->get_functions())
+            for (jit::Function *function : module._ivalue()->compilation_unit()->get_functions())
               if (auto *graphFunction = jit::tryToGraphFunction(*function))
                 insertLstmStateChecks(graphFunction->graph()->block());
-            return setMode(*module, mode);
+            return setMode(module, mode);
           }))
     return std::move(error);
   return module;

@@ -11,7 +11,7 @@ struct WallAndCpu {
   int64_t wall = 0, cpu = 0;
 };
 
-/// What this thread has spent in LibTorch's reading and writing of archives.
+/// The time that this thread has spent in LibTorch's reading and writing of archives.
 WallAndCpu torchFileNs();
 
 /// Counts the time of its own life into torchFileNs().

@@ -33,8 +33,7 @@ llvm::Expected<at::Tensor> tensorOfView(const TensorView &view, const std::strin
   if (!tensor)
     return tensor.takeError();
   llvm::StringRef elements(static_cast<const char *>(view.data), view.bytes);
-  if (llvm::Error error = setElements(*tensor, elements))
-    return std::move(error);
+  TRY(setElements(*tensor, elements));
   return tensor;
 }
 
@@ -57,11 +56,8 @@ llvm::Expected<ValueTree> ValueTree::read(const std::string &fileOrDescription) 
 llvm::Expected<ValueTree> ValueTree::ofTensors(llvm::ArrayRef<TensorView> tensors) {
   std::vector<c10::IValue> elements;
   for (const TensorView &view : tensors) {
-    llvm::Expected<at::Tensor> tensor =
-        tensorOfView(view, fmt::format("tensor {}", elements.size()));
-    if (!tensor)
-      return tensor.takeError();
-    elements.emplace_back(std::move(*tensor));
+    at::Tensor tensor = TRY(tensorOfView(view, fmt::format("tensor {}", elements.size())));
+    elements.emplace_back(std::move(tensor));
   }
   return of(c10::ivalue::Tuple::create(std::move(elements)));
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ir/support/Failure.h"
+#include "ir/support/Try.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
@@ -97,8 +98,7 @@ public:
     if (!view)
       return view.takeError();
     std::vector<T> elements(view->bytes / sizeof(T));
-    if (llvm::Error error = copyTensor(path, elements.data(), view->bytes))
-      return std::move(error);
+    TRY(copyTensor(path, elements.data(), view->bytes));
     return elements;
   }
 

@@ -205,38 +205,28 @@ std::vector<std::string> ValueTree::paths() const {
 }
 
 llvm::Expected<bool> ValueTree::boolAt(llvm::StringRef path) const {
-  llvm::Expected<c10::IValue> part = partOfKind(*value_, path, {Kind::Bool}, "a bool");
-  if (!part)
-    return part.takeError();
-  return part->toBool();
+  c10::IValue part = TRY(partOfKind(*value_, path, {Kind::Bool}, "a bool"));
+  return part.toBool();
 }
 
 llvm::Expected<int64_t> ValueTree::intAt(llvm::StringRef path) const {
-  llvm::Expected<c10::IValue> part = partOfKind(*value_, path, {Kind::Int}, "an int");
-  if (!part)
-    return part.takeError();
-  return part->toInt();
+  c10::IValue part = TRY(partOfKind(*value_, path, {Kind::Int}, "an int"));
+  return part.toInt();
 }
 
 llvm::Expected<double> ValueTree::floatAt(llvm::StringRef path) const {
-  auto part = partOfKind(*value_, path, {Kind::Int, Kind::Float}, "a float");
-  if (!part)
-    return part.takeError();
-  return part->isInt() ? static_cast<double>(part->toInt()) : part->toDouble();
+  auto part = TRY(partOfKind(*value_, path, {Kind::Int, Kind::Float}, "a float"));
+  return part.isInt() ? static_cast<double>(part.toInt()) : part.toDouble();
 }
 
 llvm::Expected<std::string> ValueTree::stringAt(llvm::StringRef path) const {
-  llvm::Expected<c10::IValue> part = partOfKind(*value_, path, {Kind::String}, "a string");
-  if (!part)
-    return part.takeError();
-  return part->toStringRef();
+  c10::IValue part = TRY(partOfKind(*value_, path, {Kind::String}, "a string"));
+  return part.toStringRef();
 }
 
 llvm::Expected<TensorView> ValueTree::tensorAt(llvm::StringRef path) const {
-  llvm::Expected<c10::IValue> part = partOfKind(*value_, path, {Kind::Tensor}, "a tensor");
-  if (!part)
-    return part.takeError();
-  const at::Tensor &tensor = part->toTensor();
+  c10::IValue part = TRY(partOfKind(*value_, path, {Kind::Tensor}, "a tensor"));
+  const at::Tensor &tensor = part.toTensor();
   llvm::Expected<std::string> dtype = viewableDtype(tensor);
   if (!dtype)
     return withContext(dtype.takeError(), nameOf(path));

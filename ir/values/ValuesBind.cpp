@@ -1,6 +1,7 @@
 #include "ir/TorchError.h"
 #include "ir/plan/DefaultValue.h"
 #include "ir/support/Check.h"
+#include "ir/support/Try.h"
 #include "ir/values/Values.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -172,8 +173,7 @@ llvm::Expected<std::vector<c10::IValue>> bindArguments(const Signature &signatur
                  signature.inputs.size(), listArguments(signature), arguments.positional.size());
   Slots slots(signature.inputs.size());
   llvm::copy(arguments.positional, slots.begin());
-  if (llvm::Error error = placeKeywords(signature, arguments, slots))
-    return error;
+  TRY(placeKeywords(signature, arguments, slots));
 
   std::vector<c10::IValue> values;
   for (size_t i = 0; i < slots.size(); ++i) {

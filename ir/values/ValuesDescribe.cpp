@@ -2,6 +2,7 @@
 #include "ir/support/Llvm.h"
 #include "ir/support/MachineMemory.h"
 #include "ir/support/Quantities.h"
+#include "ir/support/Try.h"
 #include "ir/values/Values.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -86,10 +87,8 @@ llvm::Expected<std::vector<Item>> parseDescription(llvm::StringRef text) {
   std::vector<Item> items;
   llvm::StringRef rest = text;
   do {
-    auto item = takeItem(text, rest);
-    if (!item)
-      return item.takeError();
-    items.push_back(std::move(*item));
+    auto item = TRY(takeItem(text, rest));
+    items.push_back(std::move(item));
   } while (rest.consume_front(","));
   if (!rest.empty())
     return wrong(text, fmt::format("expected a comma or the end at \"{}\"", rest.str()));
@@ -184,16 +183,13 @@ at::Tensor randomTensor(const Item &item, Random random) {
 } // namespace
 
 llvm::Expected<Arguments> describedArguments(llvm::StringRef text, uint64_t seed) {
-  auto items = parseDescription(text);
-  if (!items)
-    return items.takeError();
-  if (llvm::Error error = checkMemory(text, *items))
-    return std::move(error);
+  auto items = TRY(parseDescription(text));
+  TRY(checkMemory(text, items));
   Arguments arguments;
-  for (size_t i = 0; i < items->size(); ++i) {
+  for (size_t i = 0; i < items.size(); ++i) {
     Random position(seed + i); // one further step decorrelates neighbours
     auto tensor = guardTorch(ExitCode::Usage, "making inputs " + text.str(),
-                             [&] { return randomTensor((*items)[i], Random(position.bits())); });
+                             [&] { return randomTensor(items[i], Random(position.bits())); });
     if (!tensor)
       return tensor.takeError();
     arguments.positional.emplace_back(std::move(*tensor));

@@ -4,6 +4,7 @@
 #include "ir/support/FirstLine.h"
 #include "ir/support/Llvm.h"
 #include "ir/support/NewFile.h"
+#include "ir/support/Try.h"
 #include "ir/torchfile/TorchArchive.h"
 #include "ir/values/NewDtypes.h"
 #include "ir/values/Values.h"
@@ -187,27 +188,25 @@ llvm::Error refuseNewDtype(const std::string &path, const NewDtypeTensor &tensor
 } // namespace
 
 llvm::Expected<c10::IValue> readValue(const std::string &path) {
-  auto archive = TorchArchive::open(path, Wanted::Inputs);
-  if (!archive)
-    return archive.takeError();
-  if (!(*archive)->has("data.pkl") || (*archive)->has("constants.pkl"))
-    return notWanted(path, Wanted::Inputs, (*archive)->bytes(),
+  auto archive = TRY(TorchArchive::open(path, Wanted::Inputs));
+  if (!archive->has("data.pkl") || archive->has("constants.pkl"))
+    return notWanted(path, Wanted::Inputs, archive->bytes(),
                      "expected values that torch.save wrote, got a zip archive without data.pkl");
   auto pickle = guardTorch(ExitCode::Unreadable, path + ": " + kCannotReadValues,
-                           [&] { return (*archive)->text("data.pkl"); });
+                           [&] { return archive->text("data.pkl"); });
   if (!pickle)
-    return explainUnpickling(**archive, pickle.takeError());
+    return explainUnpickling(*archive, pickle.takeError());
   if (const auto tensor = findNewDtype(*pickle); tensor && !tensor->dtype.empty())
     return refuseNewDtype(path, *tensor);
   auto value = guardTorch(ExitCode::Unreadable, path + ": " + kCannotReadValues, [&] {
-    TORCH_CHECK(!(*archive)->has("byteorder") || (*archive)->text("byteorder") == "little",
+    TORCH_CHECK(!archive->has("byteorder") || archive->text("byteorder") == "little",
                 "expected little-endian tensors, got big-endian");
     // Tensors saved from any device arrive on the CPU.
     return torch::jit::readArchiveAndTensors("data", "", "", std::nullopt, std::nullopt,
-                                             at::Device(at::kCPU), (*archive)->reader());
+                                             at::Device(at::kCPU), archive->reader());
   });
   if (!value)
-    return explainUnpickling(**archive, value.takeError());
+    return explainUnpickling(*archive, value.takeError());
   return value;
 }
 
@@ -244,8 +243,7 @@ llvm::Expected<Arguments> argumentsOfValue(const std::string &what, const c10::I
 llvm::Error writeValue(const std::string &path, const c10::IValue &value) {
   if (llvm::Error error = checkDense(value))
     return withContext(std::move(error), path);
-  if (llvm::Error error = checkPlain(path, value))
-    return error;
+  TRY(checkPlain(path, value));
   NewFile file(path);
   auto failure = [&] {
     return failf(ExitCode::IO, "{}: cannot write: {}", path, std::strerror(file.error()));
@@ -254,7 +252,7 @@ llvm::Error writeValue(const std::string &path, const c10::IValue &value) {
     return failure();
   llvm::Error error =
       guardTorchVoid(ExitCode::Other, path + ": LibTorch cannot write these values", [&] {
-        // The writer's destructor throws after a short write: it is told that all went well, and
+        // The writer's destructor throws after a short write: pretend that all went well, and
         // the file remembers the truth.
         writeArchive(value, [&](const void *data, size_t n) {
           file.write(data, n);

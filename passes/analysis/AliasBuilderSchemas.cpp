@@ -1,4 +1,4 @@
-// What the schema of an operator says of its memory.
+// The memory of an operator's values, by its schema.
 #include "passes/analysis/AliasBuilder.h"
 #include "passes/analysis/MemoryTypes.h"
 #include "passes/analysis/OperatorFacts.h"

@@ -3,6 +3,7 @@
 #include "ir/NodeInfo.h"
 #include "ir/Refusals.h"
 #include "ir/support/Llvm.h"
+#include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -98,8 +99,7 @@ bool isInModule(llvm::StringRef path, llvm::StringRef name) {
 
 llvm::Expected<NamedPlace> findModule(const std::vector<std::string> &moduleCalls,
                                       const TopLevel &top, const std::string &name, bool mayMove) {
-  if (llvm::Error error = checkModuleName(name))
-    return std::move(error);
+  TRY(checkModuleName(name));
   auto operatorOf = [&](llvm::StringRef module) -> std::optional<std::pair<size_t, Node *>> {
     for (size_t i = 0; i < top.operators.size(); ++i)
       if (Node *found = firstInside(

@@ -52,7 +52,7 @@ std::optional<std::vector<int64_t>> inverseOf(const Value *dims) {
   return inverse;
 }
 
-/// What undoes a view; the elements of `part` in the form of the whole are the whole.
+/// The operator that undoes a view; the elements of `part` in the form of the whole are the whole.
 enum class Undo { None, Scatter, Self, Squeeze, Permute, Reshape };
 
 Undo undoOf(const Node *view) {

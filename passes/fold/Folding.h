@@ -13,7 +13,7 @@
 
 namespace pipec {
 
-/// What concerns facts is defined in FoldingFacts.cpp.
+/// Members about facts are defined in FoldingFacts.cpp.
 class Folding {
 public:
   using Node = torch::jit::Node;
@@ -65,7 +65,7 @@ public:
   Model &model() { return model_; }
 
 private:
-  /// What types told when the given answers were noted.
+  /// The answers of the types at the time when the given answers were noted.
   std::optional<std::string> given(const Value *value, const std::string &property) const;
   std::optional<std::string> given(const TypeQuestion &question) const;
   /// Notes what types tell where the notes so far would say something else.

@@ -35,7 +35,7 @@ std::optional<std::string> describeInput(const Model &model, const Value *value)
                            : "attribute " + model.attributes[index - arguments].name;
 }
 
-/// What stands for the value in an obligation: no source line, no number of LibTorch's. It may
+/// The name of the value in an obligation: no source line, no number of LibTorch's. It may
 /// stand for several values.
 std::string describeValue(const Model &model, const Value *value) {
   if (std::optional<std::string> input = describeInput(model, value))

@@ -7,7 +7,7 @@
 namespace pipec {
 namespace {
 
-/// What the text of an attribute leaves out.
+/// The parts of an attribute that its text leaves out.
 std::string contentOf(const Attribute &attribute) {
   std::string text = attribute.name;
   c10::IValue::HashIdentityIValueMap unused;

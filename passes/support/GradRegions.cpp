@@ -3,6 +3,7 @@
 #include "ir/NodeInfo.h"
 #include "ir/Refusals.h"
 #include "ir/support/Llvm.h"
+#include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "passes/analysis/OperatorFacts.h"
@@ -98,8 +99,7 @@ public:
 
   llvm::Expected<bool> run() {
     GradMode mode = GradMode::Initial;
-    if (llvm::Error error = walk(*model_.graph->block(), mode, nullptr))
-      return std::move(error);
+    TRY(walk(*model_.graph->block(), mode, nullptr));
     for (Node *node : setters_)
       node->destroy();
     return changed_;
@@ -128,8 +128,7 @@ private:
       } else if (isKind(node, "aten::is_grad_enabled")) {
         answer(node, mode);
       } else if (isKind(node, "aten::set_grad_enabled")) {
-        if (llvm::Error error = setMode(node, after))
-          return error;
+        TRY(setMode(node, after));
       } else if (llvm::Error error = visit(node, mode, region)) {
         return error;
       }
@@ -170,8 +169,7 @@ private:
   llvm::Error visit(Node *node, GradMode mode, Region *region) {
     for (Block *inner : node->blocks()) {
       GradMode after = mode;
-      if (llvm::Error error = walk(*inner, after, region))
-        return error;
+      TRY(walk(*inner, after, region));
       if (trains() && after != mode)
         return refuseWith(Refusal::GradMode, describeNode(node),
                           "a mode that depends on which branch runs");

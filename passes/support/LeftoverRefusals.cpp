@@ -2,6 +2,7 @@
 
 #include "ir/NodeInfo.h"
 #include "ir/Refusals.h"
+#include "ir/support/Try.h"
 #include "passes/support/TupleClasses.h"
 
 #include <torch/csrc/jit/ir/ir.h>
@@ -45,8 +46,7 @@ llvm::Error refuseObjects(Block &block, const ModulePaths &paths, const TupleCla
                         "what is", node->output()->type()->annotation_str(),
                         tuples.whyItStays(node->output()->type()));
     for (Block *inner : node->blocks())
-      if (llvm::Error error = refuseObjects(*inner, paths, tuples))
-        return error;
+      TRY(refuseObjects(*inner, paths, tuples));
   }
   return llvm::Error::success();
 }

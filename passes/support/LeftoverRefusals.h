@@ -1,4 +1,4 @@
-// What lower-attributes refuses once it has replaced all it can.
+// The refusals of lower-attributes after it has replaced all it can.
 #pragma once
 
 #include "ir/Model.h"

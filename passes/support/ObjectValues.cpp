@@ -3,6 +3,7 @@
 #include "ir/NodeInfo.h"
 #include "ir/support/Llvm.h"
 #include "ir/support/StringSwitch.h"
+#include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 #include "passes/support/StateThreading.h"
 #include "passes/support/TupleClasses.h"
@@ -51,8 +52,7 @@ public:
         makeCells(maker);
       else if (classes_.isTuple(maker->output()->type()))
         makeTuple(maker);
-    if (llvm::Error error = lowerLocalObjects(graph_))
-      return error;
+    TRY(lowerLocalObjects(graph_));
     indexTuples(*graph_.block());
     classes_.retype(*graph_.block());
     return llvm::Error::success();
@@ -297,7 +297,7 @@ private:
     }
   }
 
-  // What is left of them.
+  // Removes their remains.
 
   void indexTuples(Block &block) {
     for (auto it = block.nodes().begin(); it != block.nodes().end();) {

@@ -1,4 +1,4 @@
-// What stands for a write that remove-inplace removes: the nodes that make the new value, and
+// The replacement of a write that remove-inplace removes: the nodes that make the new value, and
 // whether it would have the dtype and strides of the old one, which operators or types tell.
 #pragma once
 
@@ -35,13 +35,13 @@ public:
   /// The writer's pure form on `target`.
   Value *pure(Node *writer, Value *target);
 
-  /// What copy_ copies, in the sizes of the target.
+  /// The source of copy_, expanded to the sizes of the target.
   Value *like(Node *writer, Value *target);
 
   /// A tensor with the form of `old` and the elements of `by`.
   Value *replaced(Node *writer, Value *old, Value *by);
 
-  // What operators and types tell.
+  // Facts from operators and types.
 
   // `untyped` is the answer that operators alone give. If the types of values give another one,
   // that one counts, and the TypeAnswers note it. If the TypeAnswers are given, they are used and

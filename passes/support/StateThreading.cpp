@@ -1,6 +1,7 @@
 #include "passes/support/StateThreading.h"
 
 #include "ir/NodeInfo.h"
+#include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <torch/csrc/jit/ir/constants.h>
@@ -45,8 +46,7 @@ llvm::Error threadIf(Node *node, const ModulePaths &paths, State &current) {
   std::vector<State> exits;
   for (Block *branch : node->blocks()) {
     State inside = current;
-    if (llvm::Error error = threadState(*branch, paths, inside))
-      return error;
+    TRY(threadState(*branch, paths, inside));
     exits.push_back(std::move(inside));
   }
   for (const auto &[path, type] : written) {
@@ -70,8 +70,7 @@ llvm::Error threadLoop(Node *node, const ModulePaths &paths, State &current) {
     carried->setType(type);
     inside[path] = carried;
   }
-  if (llvm::Error error = threadState(*body, paths, inside))
-    return error;
+  TRY(threadState(*body, paths, inside));
   for (const auto &[path, type] : written) {
     body->registerOutput(inside[path]);
     Value *result = node->addOutput();
@@ -106,7 +105,7 @@ bool namesObject(const c10::TypePtr &type) {
   return type->kind() == c10::TypeKind::ClassType && !type->is_module();
 }
 
-/// What was put into a tuple in sight, or told to be no None; null: nothing of the kind.
+/// The value behind a visible tuple or a test for None; null: there is neither.
 Value *behind(Node *node, size_t output) {
   switch (node->kind()) {
   case c10::prim::unchecked_cast:
@@ -169,8 +168,7 @@ llvm::Error becomeValues(Node *object) {
         nothing->copyMetadata(object)->insertBefore(object)->output();
   }
   const ModulePaths paths = {{object->output(), ""}};
-  if (llvm::Error error = threadState(*object->owningBlock(), paths, current))
-    return error;
+  TRY(threadState(*object->owningBlock(), paths, current));
   object->destroy();
   return llvm::Error::success();
 }
@@ -186,8 +184,7 @@ llvm::Error lowerLocalObjects(torch::jit::Graph &graph) {
     if (objects.empty())
       return llvm::Error::success();
     for (Node *object : objects)
-      if (llvm::Error error = becomeValues(object))
-        return error;
+      TRY(becomeValues(object));
   }
 }
 
@@ -205,9 +202,8 @@ llvm::Error threadState(Block &block, const ModulePaths &paths, State &current) 
     Node *node = *it;
     ++it;
     if (node->kind() == c10::prim::If || node->kind() == c10::prim::Loop) {
-      if (llvm::Error error = node->kind() == c10::prim::If ? threadIf(node, paths, current)
-                                                            : threadLoop(node, paths, current))
-        return error;
+      TRY(node->kind() == c10::prim::If ? threadIf(node, paths, current)
+                                        : threadLoop(node, paths, current));
       continue;
     }
     bool known = false;

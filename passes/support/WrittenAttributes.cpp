@@ -3,6 +3,7 @@
 #include "ir/NodeInfo.h"
 #include "ir/Refusals.h"
 #include "ir/TensorKey.h"
+#include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 #include "passes/analysis/AliasAnalysis.h"
 
@@ -24,8 +25,7 @@ public:
     std::vector<bool> written;
     for (size_t i = 0; i < model_.attributes.size(); ++i)
       written.push_back(writerOf(i, false) != nullptr);
-    if (llvm::Error error = refuseShared())
-      return std::move(error);
+    TRY(refuseShared());
     return written;
   }
 
@@ -82,11 +82,9 @@ private:
   llvm::Error refuseShared() const {
     const Held all = held();
     for (const auto &[container, holders] : all.containers)
-      if (llvm::Error error = refuseShared(holders, false))
-        return error;
+      TRY(refuseShared(holders, false));
     for (const auto &[memory, holders] : all.tensors)
-      if (llvm::Error error = refuseShared(holders, true))
-        return error;
+      TRY(refuseShared(holders, true));
     return llvm::Error::success();
   }
 

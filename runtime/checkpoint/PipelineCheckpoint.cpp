@@ -2,6 +2,7 @@
 #include "ir/TorchError.h"
 #include "ir/checkpoint/CheckpointFolder.h"
 #include "ir/checkpoint/Restore.h"
+#include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 #include "runtime/PipelineTraining.h"
 #include "runtime/checkpoint/TrainingRecord.h"
@@ -38,8 +39,7 @@ public:
       for (size_t s = 0; s < plan_.stages.size(); ++s)
         for (size_t a = 0; a < plan_.stages[s].attributes.size(); ++a)
           if (plan_.stages[s].attributes[a].written == written)
-            if (llvm::Error error = addAttribute(s, a))
-              return std::move(error);
+            TRY(addAttribute(s, a));
     return std::move(ofStages_);
   }
 
@@ -102,8 +102,7 @@ public:
     for (size_t s = 0; s < plan_.stages.size(); ++s)
       for (size_t a = 0; a < plan_.stages[s].attributes.size(); ++a) {
         addNames(plan_.stages[s].attributes[a].name, plan_.stages[s].attributes[a].otherNames);
-        if (llvm::Error error = prepareAttribute(s, a))
-          return error;
+        TRY(prepareAttribute(s, a));
       }
     return checkNoneIsLeft(values_, names_);
   }
@@ -151,10 +150,8 @@ private:
     if (!saved)
       return missingIn(checkpoint_, attribute.name);
     if (!attribute.written || attribute.kind == AttributeKind::Parameter) {
-      if (llvm::Error error = checkFits(*saved, value.toTensor()))
-        return error;
-      if (llvm::Error error = checkStateFits(*saved, value.toTensor()))
-        return error;
+      TRY(checkFits(*saved, value.toTensor()));
+      TRY(checkStateFits(*saved, value.toTensor()));
     }
     places_.push_back({stage, port, saved});
     return llvm::Error::success();
@@ -188,60 +185,45 @@ llvm::Error Pipeline::saveCheckpoint(const std::string &directory,
   Impl &impl = *impl_;
   if (!impl.training)
     return pipelineInfers("a checkpoint");
-  if (llvm::Error error = impl.usableAgain())
-    return error;
+  TRY(impl.usableAgain());
   std::vector<std::vector<SavedValue>> states;
   if (llvm::Error error =
           guardTorchError(ExitCode::Other, "collecting a checkpoint", [&]() -> llvm::Error {
-            llvm::Expected<std::vector<std::vector<SavedValue>>> found =
-                StageStates(*impl.core).collect();
-            if (!found)
-              return found.takeError();
-            states = std::move(*found);
+            states = TRY(StageStates(*impl.core).collect());
             return llvm::Error::success();
           }))
     return error;
   CheckpointText text = describeTraining(impl.record(), options);
-  llvm::Expected<CheckpointWriter> writer = CheckpointWriter::create(directory, text.step);
-  if (!writer)
-    return writer.takeError();
+  CheckpointWriter writer = TRY(CheckpointWriter::create(directory, text.step));
   for (size_t s = 0; s < states.size(); ++s) {
-    llvm::Expected<CheckpointFile> file =
-        writeSaved(writer->directory(), fmt::format("stage-{}.pt", s), std::move(states[s]));
-    if (!file)
-      return file.takeError();
-    text.files.push_back(std::move(*file));
+    CheckpointFile file =
+        TRY(writeSaved(writer.directory(), fmt::format("stage-{}.pt", s), std::move(states[s])));
+    text.files.push_back(std::move(file));
   }
-  return writer->finish(text, options.keep);
+  return writer.finish(text, options.keep);
 }
 
 llvm::Expected<ResumedTraining> Pipeline::resume(const std::string &path, bool passOverDamaged) {
   Impl &impl = *impl_;
   if (!impl.training)
     return pipelineInfers("a resume");
-  if (llvm::Error error = impl.usableAgain())
-    return std::move(error);
-  llvm::Expected<OpenedCheckpoint> checkpoint =
-      someCheckpoint(path, passOverDamaged ? WhichCheckpoint::NewestGood : WhichCheckpoint::Newest);
-  if (!checkpoint)
-    return checkpoint.takeError();
+  TRY(impl.usableAgain());
+  OpenedCheckpoint checkpoint = TRY(someCheckpoint(
+      path, passOverDamaged ? WhichCheckpoint::NewestGood : WhichCheckpoint::Newest));
   TrainingRecord record = impl.record();
-  llvm::Expected<std::vector<std::string>> differences = compareSettings(checkpoint->text, record);
+  llvm::Expected<std::vector<std::string>> differences = compareSettings(checkpoint.text, record);
   if (!differences)
-    return withContext(differences.takeError(), checkpoint->directory);
-  llvm::Expected<CheckpointValues> values = CheckpointValues::read(*checkpoint);
-  if (!values)
-    return values.takeError();
-  StageRestore places(*impl.core, *checkpoint, *values);
-  if (llvm::Error error = places.prepare())
-    return std::move(error);
+    return withContext(differences.takeError(), checkpoint.directory);
+  CheckpointValues values = TRY(CheckpointValues::read(checkpoint));
+  StageRestore places(*impl.core, checkpoint, values);
+  TRY(places.prepare());
   if (llvm::Error error =
-          guardTorchVoid(ExitCode::BadArtifact, checkpoint->directory + ": restoring", [&] {
+          guardTorchVoid(ExitCode::BadArtifact, checkpoint.directory + ": restoring", [&] {
             c10::AutoGradMode noGrad(false);
             places.fill();
           }))
     return std::move(error);
-  return resumeRecord(*checkpoint, record, std::move(*differences));
+  return resumeRecord(checkpoint, record, std::move(*differences));
 }
 
 } // namespace pipec

@@ -3,6 +3,7 @@
 #include "ir/checkpoint/CheckpointFolder.h"
 #include "ir/checkpoint/ModelState.h"
 #include "ir/checkpoint/Restore.h"
+#include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 #include "runtime/ReferenceTraining.h"
 #include "runtime/checkpoint/TrainingRecord.h"
@@ -61,7 +62,7 @@ const SavedValue *savedUnderAny(const CheckpointValues &values,
   return nullptr;
 }
 
-/// What the checkpoint has for each value of the model; null: it stays as it is.
+/// The checkpoint's value for each value of the model; null: it stays as it is.
 llvm::Expected<std::vector<const SavedValue *>> placesOf(const std::vector<ModelValue> &values,
                                                          const CheckpointValues &checkpoint) {
   std::vector<const SavedValue *> places;
@@ -72,13 +73,10 @@ llvm::Expected<std::vector<const SavedValue *>> placesOf(const std::vector<Model
     places.push_back(saved);
     if (!saved || each.kind != AttributeKind::Parameter)
       continue;
-    if (llvm::Error error = checkFits(*saved, each.value.toTensor()))
-      return std::move(error);
-    if (llvm::Error error = checkStateFits(*saved, each.value.toTensor()))
-      return std::move(error);
+    TRY(checkFits(*saved, each.value.toTensor()));
+    TRY(checkStateFits(*saved, each.value.toTensor()));
   }
-  if (llvm::Error error = checkNoneIsLeft(checkpoint, names))
-    return std::move(error);
+  TRY(checkNoneIsLeft(checkpoint, names));
   return places;
 }
 
@@ -137,44 +135,33 @@ llvm::Error Reference::saveCheckpoint(const std::string &directory,
   if (impl.keepsState && !objects.empty())
     return noForm(objects.front());
   CheckpointText text = describeTraining(impl.record(), options);
-  llvm::Expected<CheckpointWriter> writer = CheckpointWriter::create(directory, text.step);
-  if (!writer)
-    return writer.takeError();
-  llvm::Expected<CheckpointFile> file =
-      writeSaved(writer->directory(), "stage-0.pt", std::move(values));
-  if (!file)
-    return file.takeError();
-  text.files.push_back(std::move(*file));
-  return writer->finish(text, options.keep);
+  CheckpointWriter writer = TRY(CheckpointWriter::create(directory, text.step));
+  CheckpointFile file = TRY(writeSaved(writer.directory(), "stage-0.pt", std::move(values)));
+  text.files.push_back(std::move(file));
+  return writer.finish(text, options.keep);
 }
 
 llvm::Expected<ResumedTraining> Reference::resume(const std::string &path, bool passOverDamaged) {
   Impl &impl = *impl_;
   if (!impl.training)
     return referenceInfers("a resume");
-  llvm::Expected<OpenedCheckpoint> checkpoint =
-      someCheckpoint(path, passOverDamaged ? WhichCheckpoint::NewestGood : WhichCheckpoint::Newest);
-  if (!checkpoint)
-    return checkpoint.takeError();
+  OpenedCheckpoint checkpoint = TRY(someCheckpoint(
+      path, passOverDamaged ? WhichCheckpoint::NewestGood : WhichCheckpoint::Newest));
   TrainingRecord record = impl.record();
-  llvm::Expected<std::vector<std::string>> differences = compareSettings(checkpoint->text, record);
+  llvm::Expected<std::vector<std::string>> differences = compareSettings(checkpoint.text, record);
   if (!differences)
-    return withContext(differences.takeError(), checkpoint->directory);
-  llvm::Expected<CheckpointValues> values = CheckpointValues::read(*checkpoint);
-  if (!values)
-    return values.takeError();
+    return withContext(differences.takeError(), checkpoint.directory);
+  CheckpointValues values = TRY(CheckpointValues::read(checkpoint));
   std::vector<std::string> objects;
   const std::vector<ModelValue> own = modelState(*impl.module, objects);
-  llvm::Expected<std::vector<const SavedValue *>> places = placesOf(own, *values);
-  if (!places)
-    return places.takeError();
+  std::vector<const SavedValue *> places = TRY(placesOf(own, values));
   if (llvm::Error error =
-          guardTorchVoid(ExitCode::BadArtifact, checkpoint->directory + ": restoring", [&] {
+          guardTorchVoid(ExitCode::BadArtifact, checkpoint.directory + ": restoring", [&] {
             c10::AutoGradMode noGrad(false);
-            fillReference(*impl.module, own, *places, *impl.training);
+            fillReference(*impl.module, own, places, *impl.training);
           }))
     return std::move(error);
-  return resumeRecord(*checkpoint, record, std::move(*differences));
+  return resumeRecord(checkpoint, record, std::move(*differences));
 }
 
 } // namespace pipec

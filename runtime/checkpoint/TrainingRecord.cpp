@@ -14,7 +14,7 @@ struct Setting {
 };
 
 /// Every option that changes the numbers of a training, except the seed and the position in the
-/// data, which have keys of their own. A run with another value of one of these is told so.
+/// data, which have keys of their own. A run with another value of one of these gets a note.
 const Setting kSettings[] = {
     {"lr_schedule", "--lr-schedule",
      [](const TrainingRecord &record) {

@@ -1,5 +1,5 @@
-// What a checkpoint says of a training besides its tensors, and how a run that resumes it may
-// differ. Pipeline and reference share it.
+// The settings of a training in a checkpoint, besides its tensors, and how a run that resumes it
+// may differ. Pipeline and reference share it.
 #pragma once
 
 #include "ir/checkpoint/CheckpointValues.h"

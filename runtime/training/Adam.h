@@ -12,15 +12,13 @@ public:
   /// settings: of "adam" or "adamw".
   explicit Adam(const NamedSettings &settings);
 
-  void step(double learningRate, at::Tensor parameter, at::Tensor gradient) override;
-  OptimizerState state() const override;
-  void setState(const OptimizerState &state) override;
-
 private:
-  double beta1_, beta2_, eps_, weightDecay_;
-  bool decoupled_, amsgrad_;
-  int64_t steps_ = 0;
-  at::Tensor average_, squares_, largest_; // made by the first step
+  void update(double learningRate, int64_t step, at::Tensor &parameter,
+              const at::Tensor &gradient) override;
+
+  double beta1_, beta2_, eps_;
+  bool amsgrad_;
+  at::Tensor average_, squares_, largest_;
 };
 
 } // namespace pipec

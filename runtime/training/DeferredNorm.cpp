@@ -14,7 +14,7 @@ namespace pipec {
 
 namespace jit = torch::jit;
 
-/// What the operator on this thread writes to.
+/// The target of the operator on this thread.
 struct NormCallsOfThread {
   static thread_local NormCalls *current;
   static void note(NormCall call) { current->calls_.push_back(std::move(call)); }

@@ -1,5 +1,7 @@
 #include "runtime/training/LearningRates.h"
 
+#include "ir/support/Try.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -14,10 +16,8 @@ llvm::Expected<LearningRates> LearningRates::parse(llvm::StringRef text, int64_t
   LearningRates rates;
   if (text.empty())
     return rates;
-  llvm::Expected<NamedSettings> parsed = parseSettings(text, "--lr-schedule", rows);
-  if (!parsed)
-    return parsed.takeError();
-  for (auto &[key, value] : parsed->settings) {
+  NamedSettings parsed = TRY(parseSettings(text, "--lr-schedule", rows));
+  for (auto &[key, value] : parsed.settings) {
     if (key == "steps" && value == 0)
       value = static_cast<double>(runSteps);
     const bool whole = key == "warmup" || key == "steps" || key == "every";
@@ -26,7 +26,7 @@ llvm::Expected<LearningRates> LearningRates::parse(llvm::StringRef text, int64_t
       return failf(ExitCode::Usage, "--lr-schedule: {}: expected {} of at least {}, got {}", key,
                    whole ? "a whole number" : "a number", least, value);
   }
-  rates.settings_ = std::move(*parsed);
+  rates.settings_ = std::move(parsed);
   return rates;
 }
 
@@ -46,10 +46,7 @@ double LearningRates::factorAt(int64_t step) const {
 }
 
 llvm::Error StepRates::set(llvm::StringRef text, int64_t runSteps) {
-  llvm::Expected<LearningRates> parsed = LearningRates::parse(text, runSteps);
-  if (!parsed)
-    return parsed.takeError();
-  rates = std::move(*parsed);
+  rates = TRY(LearningRates::parse(text, runSteps));
   return llvm::Error::success();
 }
 

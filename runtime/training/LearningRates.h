@@ -32,7 +32,7 @@ struct StepRates {
   std::optional<NamedSettings> optimizer; // absent: none, the rate is 0
   LearningRates rates;
 
-  /// What the learning rate of each parameter is multiplied with.
+  /// The factor of each parameter's learning rate.
   double factorAt(uint64_t step) const { return rates.factorAt(static_cast<int64_t>(step)); }
   /// The learning rate of parameters without a group.
   double at(uint64_t step) const { return optimizer ? (*optimizer)["lr"] * factorAt(step) : 0; }

@@ -1,6 +1,7 @@
 #include "runtime/training/OptimizerText.h"
 
 #include "ir/support/Check.h"
+#include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -75,8 +76,7 @@ llvm::Expected<NamedSettings> parseSettings(llvm::StringRef text, llvm::StringRe
                  listed(rows, [](const SettingsRow &each) { return each.name; }), name);
   NamedSettings result{name, row->defaults};
   for (llvm::StringRef word : llvm::drop_begin(words))
-    if (llvm::Error error = readSetting(word, option, result))
-      return std::move(error);
+    TRY(readSetting(word, option, result));
   return result;
 }
 
@@ -124,8 +124,7 @@ const std::vector<SettingsRow> &optimizerRows() {
 llvm::Expected<NamedSettings> parseOptimizer(llvm::StringRef text) {
   llvm::Expected<NamedSettings> parsed = parseSettings(text, "--optimizer", optimizerRows());
   if (parsed)
-    if (llvm::Error error = checkOptimizer(*parsed, "--optimizer"))
-      return std::move(error);
+    TRY(checkOptimizer(*parsed, "--optimizer"));
   return parsed;
 }
 
@@ -135,10 +134,8 @@ llvm::Expected<NamedSettings> changedOptimizer(const NamedSettings &settings,
   llvm::SmallVector<llvm::StringRef, 8> words;
   changes.split(words, ',');
   for (llvm::StringRef word : words)
-    if (llvm::Error error = readSetting(word, option, result))
-      return std::move(error);
-  if (llvm::Error error = checkOptimizer(result, option))
-    return std::move(error);
+    TRY(readSetting(word, option, result));
+  TRY(checkOptimizer(result, option));
   return result;
 }
 

@@ -1,5 +1,6 @@
 #include "runtime/training/ParameterGroups.h"
 
+#include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace pipec {
@@ -10,18 +11,14 @@ namespace {
 llvm::Error addGroup(llvm::StringRef group, const ParameterNames &names, std::vector<bool> &isTaken,
                      OptimizerSettings &settings) {
   const auto [pattern, changes] = group.split(',');
-  llvm::Expected<NamedSettings> changed = changedOptimizer(*settings.common, changes, "--group");
-  if (!changed)
-    return changed.takeError();
-  llvm::Expected<std::vector<bool>> matched = matching(pattern, "--group", names);
-  if (!matched)
-    return matched.takeError();
+  NamedSettings changed = TRY(changedOptimizer(*settings.common, changes, "--group"));
+  std::vector<bool> matched = TRY(matching(pattern, "--group", names));
   bool hasAny = false;
   for (size_t i = 0; i < names.size(); ++i) {
-    if (!(*matched)[i] || isTaken[i])
+    if (!matched[i] || isTaken[i])
       continue;
     isTaken[i] = hasAny = true;
-    settings.each[i] = *changed;
+    settings.each[i] = changed;
   }
   return hasAny ? llvm::Error::success()
                 : makeError(ExitCode::Usage,
@@ -41,15 +38,12 @@ llvm::Expected<OptimizerSettings> optimizerSettings(const TrainingOptions &optio
       return makeError(ExitCode::Usage, "--group: expected --optimizer with it, got none");
     return settings;
   }
-  llvm::Expected<NamedSettings> common = parseOptimizer(options.optimizer);
-  if (!common)
-    return common.takeError();
-  settings.common = *common;
-  settings.each.assign(names.size(), *common);
+  NamedSettings common = TRY(parseOptimizer(options.optimizer));
+  settings.common = common;
+  settings.each.assign(names.size(), common);
   std::vector<bool> isTaken(names.size(), false);
   for (const std::string &group : options.groups)
-    if (llvm::Error error = addGroup(group, names, isTaken, settings))
-      return std::move(error);
+    TRY(addGroup(group, names, isTaken, settings));
   return settings;
 }
 

@@ -1,5 +1,6 @@
 #include "runtime/training/ParameterNames.h"
 
+#include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/GlobPattern.h"
 
@@ -27,11 +28,9 @@ llvm::Expected<std::vector<bool>> frozen(const std::vector<std::string> &pattern
                                          const ParameterNames &names) {
   std::vector<bool> result(names.size(), false);
   for (const std::string &pattern : patterns) {
-    llvm::Expected<std::vector<bool>> matched = matching(pattern, "--freeze", names);
-    if (!matched)
-      return matched;
+    std::vector<bool> matched = TRY(matching(pattern, "--freeze", names));
     for (size_t i = 0; i < result.size(); ++i)
-      result[i] = result[i] || (*matched)[i];
+      result[i] = result[i] || matched[i];
   }
   return result;
 }

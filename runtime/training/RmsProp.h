@@ -12,15 +12,13 @@ public:
   /// settings: of "rmsprop".
   explicit RmsProp(const NamedSettings &settings);
 
-  void step(double learningRate, at::Tensor parameter, at::Tensor gradient) override;
-  OptimizerState state() const override;
-  void setState(const OptimizerState &state) override;
-
 private:
-  double alpha_, eps_, weightDecay_, momentum_;
+  void update(double learningRate, int64_t step, at::Tensor &parameter,
+              const at::Tensor &gradient) override;
+
+  double alpha_, eps_, momentum_;
   bool centered_;
-  int64_t steps_ = 0;
-  at::Tensor squares_, average_, buffer_; // made by the first step
+  at::Tensor squares_, average_, buffer_;
 };
 
 } // namespace pipec

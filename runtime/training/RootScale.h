@@ -13,7 +13,7 @@ namespace pipec {
 /// One number per micro-batch: the float32 of n_k / N for a mean over samples, 1 for a sum.
 std::vector<at::Tensor> rootScales(const std::vector<int64_t> &samples, LossReduction reduction);
 
-/// What a way back starts with, and later stages of the training divide by: of a loss that is a
+/// The gradient with which a backward starts, and the divisor of later sums: of a loss that is a
 /// pair (sum, count) 1, because the count of the batch is known only after all forwards.
 std::vector<at::Tensor> rootScalesOfSums(size_t microBatches);
 

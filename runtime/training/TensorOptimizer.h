@@ -17,12 +17,32 @@ namespace pipec {
 /// follow it.
 class TensorOptimizer {
 public:
+  TensorOptimizer(const TensorOptimizer &) = delete;
   virtual ~TensorOptimizer() = default;
   /// Updates `parameter` in place. The gradient is defined. Throws LibTorch's exceptions.
-  virtual void step(double learningRate, at::Tensor parameter, at::Tensor gradient) = 0;
+  void step(double learningRate, at::Tensor parameter, at::Tensor gradient);
   /// As Optimizer::state and Optimizer::setState.
-  virtual OptimizerState state() const = 0;
-  virtual void setState(const OptimizerState &state) = 0;
+  OptimizerState state() const;
+  void setState(const OptimizerState &state);
+
+protected:
+  /// title: in messages. Decay is a part of the gradient, or of the update if it is `decoupled`.
+  TensorOptimizer(const char *title, double weightDecay, bool decoupled = false)
+      : title_(title), weightDecay_(weightDecay), decoupled_(decoupled) {}
+
+  /// `tensor`, a member, is a part of the state under this key: zeros before the first step. In
+  /// order of keys.
+  void keep(const char *key, at::Tensor &tensor) { kept_.emplace_back(key, &tensor); }
+  /// `step`: from 1. Complex numbers are pairs of real ones here.
+  virtual void update(double learningRate, int64_t step, at::Tensor &parameter,
+                      const at::Tensor &gradient) = 0;
+
+private:
+  const char *title_;
+  double weightDecay_;
+  bool decoupled_;
+  int64_t steps_ = 0;
+  std::vector<std::pair<const char *, at::Tensor *>> kept_;
 };
 
 /// Null for an optimizer whose C++ class has the bits of Python: sgd, adagrad.

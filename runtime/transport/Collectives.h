@@ -1,4 +1,4 @@
-// What several ranks compute together in a training. One interface for threads, processes and
+// Computations of several ranks together in a training. One interface for threads, processes and
 // hosts.
 #pragma once
 

@@ -1,4 +1,5 @@
 #include "ir/TorchError.h"
+#include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 #include "runtime/transport/Collectives.h"
 #include "runtime/transport/Spin.h"
@@ -64,8 +65,7 @@ public:
       noteChange();
     }
     lock.unlock();
-    if (llvm::Error error = receive(meeting.ranks, rank, fences, all))
-      return std::move(error);
+    TRY(receive(meeting.ranks, rank, fences, all));
     return all;
   }
 

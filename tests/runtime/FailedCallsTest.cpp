@@ -215,7 +215,7 @@ public:
   void finish() override { throw std::runtime_error("CUDA error: device-side assert triggered"); }
   c10::IValue bring(c10::IValue value, const Device &) override { return value; }
   c10::IValue bringInput(c10::IValue value) override { return value; }
-  DeviceMemory memory() override { return {}; }
+  int64_t peakMemoryBytes() override { return 0; }
 };
 
 TEST(FailedCall, ADeviceThatCannotFinishItsWorkIsLost) {

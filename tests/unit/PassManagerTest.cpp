@@ -2,8 +2,13 @@
 #include "passes/PassManager.h"
 
 #include "llvm/Support/raw_ostream.h"
+#include "passes/ChooseCuts.h"
+#include "passes/LegaliseCuts.h"
+#include "passes/LowerAttributes.h"
 #include "passes/PassTable.h"
 #include "passes/Passes.h"
+#include "passes/ResolveTies.h"
+#include "passes/UnrollLoops.h"
 #include "tests/support/Matchers.h"
 #include "tests/support/ParseModel.h"
 
@@ -20,17 +25,25 @@ struct ScriptedPass : ModelPass {
   Body body;
 };
 
+/// The options of each row below.
+struct RowOptions {
+  static OptionFields<RowOptions> fields() {
+    return {countOption("n=N", "a number", &RowOptions::n),
+            choiceOption<RowOptions, bool>("speed=quick|slow", "a word", &RowOptions::slow,
+                                           {{"quick", false}, {"slow", true}}),
+            listOption("names=A:B", "a list", &RowOptions::names)};
+  }
+  size_t n = 1;
+  bool slow = true;
+  std::vector<std::string> names;
+};
+
 PassInfo row(llvm::StringRef name, ScriptedPass::Body body) {
   PassInfo info;
   info.name = name;
-  info.make = [body](const PassOptions &options) -> llvm::Expected<std::unique_ptr<ModelPass>> {
-    OptionReader read(options);
-    read.count("n", 1);
-    read.choice("speed", {{"quick", false}, {"slow", true}}, true);
-    if (llvm::Error error = read.finish())
-      return error;
-    return std::make_unique<ScriptedPass>(body);
-  };
+  info.options = optionsOf<RowOptions>();
+  info.make = MakePass<ModelPass>(
+      [body](const StepOptions *) { return std::make_unique<ScriptedPass>(body); });
   return info;
 }
 
@@ -223,33 +236,66 @@ TEST_F(PassManagerTest, KindsOfModelsMeetTheirPasses) {
       failedWith(manager.run(std::get<Model>(any), context), ExitCode::Usage, "splits the model"));
 }
 
-TEST(Pipeline, TextAndBack) {
-  for (const char *text :
-       {"", "a", "a,b", "a{x=1},b{x=[p,q],y}", "fixpoint(a,fixpoint(b{z=1},c)),d"}) {
-    llvm::Expected<std::vector<PipelineStep>> steps = parsePipeline(text);
+TEST(PassPipeline, TextAndBack) {
+  const auto body = [](Model &, PassContext &) { return false; };
+  const std::vector<PassInfo> table = {row("a", body), row("b", body), row("c", body),
+                                       row("d", body)};
+  for (const char *text : {"", "a", "a,b", "a{n=0},b{n=2,speed=quick,names=p:q}",
+                           "fixpoint(a,fixpoint(b{n=3},c)),d"}) {
+    llvm::Expected<PassPipeline> steps = parsePipeline(text, table);
     ASSERT_TRUE(succeeded(steps));
     EXPECT_EQ(pipelineText(*steps), text);
   }
-  llvm::Expected<std::vector<PipelineStep>> spaced = parsePipeline(" a , b { x = 1 } ");
-  ASSERT_TRUE(succeeded(spaced));
-  EXPECT_EQ(pipelineText(*spaced), "a,b{x=1}");
-  llvm::Expected<std::vector<PipelineStep>> commented =
-      parsePipeline("# first, a\na,\n# and, then b\nb{x=1},  # c too\nc # all");
-  ASSERT_TRUE(succeeded(commented));
-  EXPECT_EQ(pipelineText(*commented), "a,b{x=1},c");
+  for (auto [text, same] :
+       {std::pair(" a , b { n = 2 } ", "a,b{n=2}"),
+        std::pair("# first, a\na,\n# and, then b\nb{n=2},  # c too\nc # all", "a,b{n=2},c"),
+        std::pair("a{names=,n=1,speed=slow}", "a")}) {
+    llvm::Expected<PassPipeline> steps = parsePipeline(text, table);
+    ASSERT_TRUE(succeeded(steps));
+    EXPECT_EQ(pipelineText(*steps), same);
+  }
 }
 
-TEST(Pipeline, ErrorsNameThePlace) {
-  EXPECT_TRUE(failedWith(parsePipeline("a,,b"), ExitCode::Usage,
-                         "character 3: expected the name of a pass"));
-  EXPECT_TRUE(
-      failedWith(parsePipeline("a{x=1"), ExitCode::Usage, "expected } at the end of the options"));
-  EXPECT_TRUE(failedWith(parsePipeline("a{x=1,x=2}"), ExitCode::Usage, "option x appears twice"));
-  EXPECT_TRUE(failedWith(parsePipeline("a{}"), ExitCode::Usage, "expected the name of an option"));
-  EXPECT_TRUE(failedWith(parsePipeline("fixpoint(a"), ExitCode::Usage,
-                         "expected ) at the end of fixpoint"));
-  EXPECT_TRUE(failedWith(parsePipeline("fixpoint"), ExitCode::Usage, "expected ( after fixpoint"));
-  EXPECT_TRUE(failedWith(parsePipeline("a)b"), ExitCode::Usage, "expected a comma, got )"));
+TEST(PassPipeline, ErrorsNameThePlace) {
+  for (auto [text, message] : {std::pair("a,,b", "character 3: expected the name of a pass"),
+                               std::pair("a{x=1", "expected } at the end of the options"),
+                               std::pair("a{x=1,x=2}", "option x appears twice"),
+                               std::pair("a{}", "expected the name of an option"),
+                               std::pair("fixpoint(a", "expected ) at the end of fixpoint"),
+                               std::pair("fixpoint", "expected ( after fixpoint"),
+                               std::pair("a)b", "expected a comma, got )"),
+                               std::pair("fixpoint{x=1}(a)", "fixpoint takes no options")})
+    EXPECT_TRUE(failedWith(parsePipeline(text, allPasses()), ExitCode::Usage, message)) << text;
+}
+
+TEST(PassPipeline, TypedOptionsAreTheirText) {
+  ChooseCutsOptions cuts;
+  cuts.split = CutSource::At;
+  cuts.at = {"a", "b#2"};
+  cuts.nearest = true;
+  cuts.stages = 3;
+  cuts.places = {2, 4};
+  cuts.order = {0, 1, 3, 2, 4, 5};
+  LowerAttributesOptions lower;
+  lower.training = false;
+  lower.keepEval = {"c"};
+  ResolveTiesOptions ties;
+  ties.mode = Tie::Mode::Replicate;
+  ties.byName = {{"w", Tie::Mode::Transmit}};
+  LegaliseCutsOptions legalise;
+  legalise.nearest = true;
+  UnrollLoopsOptions unroll;
+  unroll.growth = 5;
+  const std::string text =
+      pipelineText(PassPipeline{lower, fixpoint({unroll, "dead-code"}), cuts, legalise, ties});
+  EXPECT_EQ(text, "lower-attributes{training=false,keep-eval=c},"
+                  "fixpoint(unroll-loops{growth=5},dead-code),"
+                  "choose-cuts{split=at,at=a:b#2,stages=3,places=2:4,order=0-1:3:2:4-5,"
+                  "place=nearest},legalise-cuts{place=nearest},"
+                  "resolve-ties{mode=replicate,names=w/transmit}");
+  llvm::Expected<PassPipeline> read = parsePipeline(text, allPasses());
+  ASSERT_TRUE(succeeded(read));
+  EXPECT_EQ(pipelineText(*read), text);
 }
 
 TEST(Registry, EveryRowIsComplete) {

@@ -1,6 +1,7 @@
 #include "tools/cli/CommandLine.h"
 
 #include "ir/support/Llvm.h"
+#include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -57,8 +58,7 @@ public:
         onlyPositional_ = true;
         continue;
       }
-      if (llvm::Error error = option(argument))
-        return error;
+      TRY(option(argument));
     }
     return counts();
   }
@@ -193,6 +193,14 @@ bool asksFor(llvm::ArrayRef<const char *> arguments, llvm::StringRef option) {
       return true;
   }
   return false;
+}
+
+llvm::Error within(const IntegerOption &option, int64_t least, int64_t most) {
+  const int64_t number = option.getValue();
+  if (!given(option) || (number >= least && number <= most))
+    return llvm::Error::success();
+  return failf(ExitCode::Usage, "{}: expected at {} {}, got {}", spelledOption(option.ArgStr),
+               number < least ? "least" : "most", number < least ? least : most, number);
 }
 
 } // namespace pipec

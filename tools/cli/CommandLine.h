@@ -27,6 +27,9 @@ llvm::Error checkCommandLine(llvm::ArrayRef<const char *> arguments, const ToolI
 /// Sets the cl::opt variables. Errors: Usage for a bad value.
 llvm::Error readCommandLine(llvm::ArrayRef<const char *> arguments);
 
+/// Errors: Usage if the option is given with a number that is not in this range.
+llvm::Error within(const IntegerOption &option, int64_t least, int64_t most);
+
 /// Whether an option like --help is among the arguments (before "--").
 bool asksFor(llvm::ArrayRef<const char *> arguments, llvm::StringRef option);
 

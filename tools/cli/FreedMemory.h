@@ -1,4 +1,4 @@
-// What the allocator does with freed memory.
+// Settings of the allocator for freed memory.
 #pragma once
 
 namespace pipec {

@@ -9,7 +9,7 @@
 namespace pipec {
 namespace {
 
-/// What a parser of ours says about a value; read once llvm::cl has returned.
+/// The message of one of our parsers about a value; read once llvm::cl has returned.
 std::string &valueError() {
   static std::string error;
   return error;

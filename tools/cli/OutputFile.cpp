@@ -1,6 +1,7 @@
 #include "tools/cli/OutputFile.h"
 
 #include "ir/support/NewFile.h"
+#include "ir/support/Try.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "tools/cli/CommandLine.h"
@@ -26,8 +27,7 @@ llvm::Error refuseExisting(const StringOption &option, bool force) {
 }
 
 llvm::Error writeFileFor(const StringOption &option, const std::string &text, bool force) {
-  if (llvm::Error error = refuseExisting(option, force))
-    return error;
+  TRY(refuseExisting(option, force));
   NewFile file(option);
   file.write(text.data(), text.size());
   file.publish(force);

@@ -1,5 +1,6 @@
 #include "tools/cli/Pages.h"
 
+#include "ir/support/Try.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
@@ -36,8 +37,7 @@ llvm::Error writePages(const ToolInfo &info, const std::string &directory) {
       {"/zsh/_" + info.name, zshCompletion(info)},
       {"/fish/" + info.name + ".fish", fishCompletion(info)}};
   for (const auto &[path, text] : pages)
-    if (llvm::Error error = writePage(directory + path, text))
-      return error;
+    TRY(writePage(directory + path, text));
   return llvm::Error::success();
 }
 

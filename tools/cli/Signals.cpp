@@ -28,7 +28,7 @@ void dieBy(int number) {
   ::raise(number);
 }
 
-/// What GracefulStop promises; null: none exists.
+/// The state of the one GracefulStop; null: none exists.
 std::atomic<const std::string *> promised = nullptr;
 std::atomic<int> asked = 0; // the signal that it waits with
 

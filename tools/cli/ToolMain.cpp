@@ -44,8 +44,7 @@ llvm::Expected<std::string> leaveReproducer(const ErrorText &error,
   std::vector<std::string> command(arguments.begin(), arguments.end());
   parts.files.emplace_back("README.txt", reproducerReadme(error, command, parts.about));
   for (const auto &[name, text] : parts.files)
-    if (llvm::Error failed = made.write(name, text))
-      return std::move(failed);
+    TRY(made.write(name, text));
   if (info.trace)
     runWhatMayCrash([&] { llvm::consumeError(info.trace(made.directory())); });
   return made.publish();

@@ -2,6 +2,7 @@
 
 #include "ir/support/Json.h"
 #include "ir/support/JsonReader.h"
+#include "ir/support/Try.h"
 
 #include <algorithm>
 #include <cmath>
@@ -47,11 +48,8 @@ public:
   Reader(const std::string &name, const Plan &plan) : name_(name), plan_(plan) {}
 
   llvm::Expected<MeasuredRun> read(llvm::StringRef text) {
-    llvm::Expected<llvm::json::Value> document =
-        parseJson(text, {name_, ExitCode::Unreadable, kMostBytes});
-    if (!document)
-      return document.takeError();
-    const Object *top = document->getAsObject();
+    llvm::json::Value document = TRY(parseJson(text, {name_, ExitCode::Unreadable, kMostBytes}));
+    const Object *top = document.getAsObject();
     const Object *about = top ? top->getObject("otherData") : nullptr;
     const llvm::json::Array *events = top ? top->getArray("traceEvents") : nullptr;
     if (!about || !events || !isMeasured(*about))
@@ -64,8 +62,7 @@ public:
     rows_.resize(2 * static_cast<size_t>(ranks));
     for (const llvm::json::Value &event : *events)
       if (const Object *object = event.getAsObject())
-        if (llvm::Error error = readEvent(*object))
-          return std::move(error);
+        TRY(readEvent(*object));
     return finish(*about, static_cast<size_t>(ranks));
   }
 

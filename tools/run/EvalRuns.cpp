@@ -2,6 +2,7 @@
 
 #include "ir/TorchError.h"
 #include "ir/support/ShownStream.h"
+#include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "tools/cli/ProgressLine.h"
 #include "tools/report/Table.h"
@@ -13,18 +14,12 @@ namespace pipec {
 
 llvm::Expected<EvalRuns> EvalRuns::read(const Trainer &trainer, const std::string &path,
                                         int64_t batch, LossReduction reduction) {
-  llvm::Expected<Arguments> arguments = readSamples(path);
-  if (!arguments)
-    return arguments.takeError();
-  llvm::Expected<std::vector<c10::IValue>> values = trainer.bind(*arguments);
-  if (!values)
-    return values.takeError();
-  llvm::Expected<TrainingBatches> batches = TrainingBatches::cut(
-      trainer.signature(), std::move(*values), batch ? batch : std::numeric_limits<int64_t>::max(),
-      /*shuffle=*/false, /*seed=*/0);
-  if (!batches)
-    return batches.takeError();
-  return EvalRuns(std::move(*batches), reduction);
+  Arguments arguments = TRY(readSamples(path));
+  std::vector<c10::IValue> values = TRY(trainer.bind(arguments));
+  TrainingBatches batches = TRY(TrainingBatches::cut(
+      trainer.signature(), std::move(values), batch ? batch : std::numeric_limits<int64_t>::max(),
+      /*shuffle=*/false, /*seed=*/0));
+  return EvalRuns(std::move(batches), reduction);
 }
 
 llvm::Error EvalRuns::run(const Trainer &trainer, int64_t step, bool json) {
@@ -37,23 +32,21 @@ llvm::Error EvalRuns::run(const Trainer &trainer, int64_t step, bool json) {
         guardTorch(ExitCode::Usage, "taking a batch", [&] { return batches_.batch(b); });
     if (!values)
       return values.takeError();
-    llvm::Expected<Evaluation> done = trainer.evaluate(*values);
-    if (!done)
-      return done.takeError();
-    if (!done->loss)
+    Evaluation done = TRY(trainer.evaluate(*values));
+    if (!done.loss)
       return makeError(ExitCode::Usage,
                        "expected the loss among the results of eval mode, got none",
                        "return the loss in eval mode as in training mode");
     // A mean weighs by what it is a mean of.
-    const double part = done->count                         ? *done->count
-                        : reduction_ == LossReduction::Mean ? static_cast<double>(done->samples)
+    const double part = done.count                          ? *done.count
+                        : reduction_ == LossReduction::Mean ? static_cast<double>(done.samples)
                                                             : 1;
     if (part == 0) // nothing was counted in this batch
       continue;
-    loss += *done->loss * part;
+    loss += *done.loss * part;
     weight += part;
-    isMean = isMean || done->count;
-    samples += done->samples;
+    isMean = isMean || done.count;
+    samples += done.samples;
   }
   if (isMean && weight > 0)
     loss /= weight;

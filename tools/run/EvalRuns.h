@@ -1,7 +1,7 @@
 // The evaluations of pipe-run --train --eval-data.
 #pragma once
 
-#include "tools/run/TrainCommand.h"
+#include "tools/run/Trainer.h"
 #include "tools/run/TrainingBatches.h"
 
 namespace pipec {

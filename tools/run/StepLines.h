@@ -1,4 +1,5 @@
-// What a training says while it runs: a line per step and, on a terminal, how long it will go on.
+// The output of a training while it runs: a line per step and, on a terminal, how long it will go
+// on.
 #pragma once
 
 #include "runtime/TrainingOptions.h"

@@ -1,6 +1,7 @@
 #include "tools/run/TrainCheckpoints.h"
 
 #include "ir/checkpoint/CheckpointFolder.h"
+#include "ir/support/Try.h"
 #include "tools/cli/CommandLine.h"
 #include "tools/cli/ProgressLine.h"
 
@@ -74,24 +75,22 @@ llvm::Error TrainCheckpoints::checkOptions() {
   return llvm::Error::success();
 }
 
-/// What this run writes must not stand among checkpoints of another one.
+/// Refuses to mix the checkpoints of this run with those of another one.
 llvm::Error TrainCheckpoints::refuseOthers() const {
-  llvm::Expected<std::vector<int64_t>> steps = checkpointSteps(checkpointOption);
-  if (!steps)
-    return steps.takeError();
-  if (steps->empty())
+  std::vector<int64_t> steps = TRY(checkpointSteps(checkpointOption));
+  if (steps.empty())
     return llvm::Error::success();
   if (!resumed_)
     return makeError(ExitCode::Usage,
                      fmt::format("--checkpoint: {}: expected no checkpoint there, got one of step "
                                  "{}",
-                                 checkpointOption.getValue(), steps->back()),
+                                 checkpointOption.getValue(), steps.back()),
                      "pass --resume to continue that training, or another directory");
   std::error_code ignored;
   const fs::path parent = fs::path(llvm::StringRef(resumed_->path).rtrim('/').str()).parent_path();
   const bool isOwn =
       fs::equivalent(parent.empty() ? "." : parent, checkpointOption.getValue(), ignored);
-  for (int64_t step : *steps) {
+  for (int64_t step : steps) {
     if (isOwn && step <= resumed_->step)
       continue;
     llvm::Expected<OpenedCheckpoint> other = openCheckpoint(checkpointPath(checkpointOption, step));
@@ -121,8 +120,7 @@ llvm::Error TrainCheckpoints::resumeFrom(const std::string &path, bool passOverD
         ExitCode::Usage,
         fmt::format("--seed: expected {}, that of the checkpoint, got {}", resumed->seed, *seed),
         "leave it out: a resume takes the seed of the checkpoint");
-  if (llvm::Error error = batches.checkPosition(resumed->program))
-    return error;
+  TRY(batches.checkPosition(resumed->program));
   batches.setSeed(resumed->seed);
   for (const std::string &difference : resumed->differences)
     printWarning(difference);
@@ -134,23 +132,18 @@ llvm::Error TrainCheckpoints::resumeFrom(const std::string &path, bool passOverD
 llvm::Expected<int64_t> TrainCheckpoints::begin(TrainingBatches &batches,
                                                 std::optional<uint64_t> seed) {
   if (isAuto()) {
-    llvm::Expected<std::vector<int64_t>> steps = checkpointSteps(checkpointOption);
-    if (!steps)
-      return steps.takeError();
-    if (steps->empty())
+    std::vector<int64_t> steps = TRY(checkpointSteps(checkpointOption));
+    if (steps.empty())
       printNote(checkpointOption + " has no checkpoint yet: starting at step 0");
     else if (llvm::Error error = resumeFrom(checkpointOption, true, batches, seed))
       return std::move(error);
   } else if (given(resumeOption)) {
-    if (llvm::Error error = resumeFrom(resumeOption.empty() ? checkpointOption : resumeOption,
-                                       false, batches, seed))
-      return std::move(error);
+    TRY(resumeFrom(resumeOption.empty() ? checkpointOption : resumeOption, false, batches, seed));
   }
   const int64_t first = resumed_ ? resumed_->step : 0;
   if (!given(checkpointOption))
     return first;
-  if (llvm::Error error = refuseOthers())
-    return std::move(error);
+  TRY(refuseOthers());
   // Now, and not after hours of training.
   llvm::Expected<CheckpointWriter> trial = CheckpointWriter::create(checkpointOption, first + 1);
   if (!trial)

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "tools/cli/Signals.h"
-#include "tools/run/TrainCommand.h"
+#include "tools/run/Trainer.h"
 #include "tools/run/TrainingBatches.h"
 
 #include <optional>
@@ -15,7 +15,7 @@ class TrainCheckpoints {
 public:
   /// Options that do not fit together, before anything is read. Errors: Usage.
   static llvm::Error checkOptions();
-  /// The options of a training, for TrainCommand::isWanted.
+  /// Its options, none of which may be given without --train.
   static std::vector<const llvm::cl::Option *> options();
 
   explicit TrainCheckpoints(const Trainer &trainer) : trainer_(trainer) {}

@@ -1,5 +1,7 @@
 #include "tools/run/TrainingBatches.h"
 
+#include "ir/support/Try.h"
+
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/tensor.h>
 
@@ -48,16 +50,18 @@ int64_t TrainingBatches::leastSamples() const {
   return size_ == 0 ? 0 : samples_ % size_ == 0 ? size_ : samples_ % size_;
 }
 
-std::string TrainingBatches::describe(const Signature &signature) const {
-  std::string cut, whole;
-  for (size_t i = 0; i < dims_.size(); ++i) {
-    std::string &names = dims_[i] ? cut : whole;
-    names += (names.empty() ? "" : ", ") + signature.inputs[i].name;
-  }
+std::string TrainingBatches::noteWhole(const Signature &signature) const {
   if (!assumed_)
     return "";
-  return cut + " cut along dimension 0" + (whole.empty() ? "" : ", " + whole + " given whole") +
-         "; --batch-dim says otherwise";
+  std::string whole;
+  for (size_t i = 0; i < dims_.size(); ++i)
+    if (!dims_[i] && values_[i].isTensor())
+      whole += (whole.empty() ? "" : ", ") + signature.inputs[i].name;
+  if (whole.empty())
+    return "";
+  return fmt::format("--data: each step gets all of {}, whose first dimension is not that of the "
+                     "{} samples; --batch-dim names other dimensions",
+                     whole, samples_);
 }
 
 int64_t TrainingBatches::stepsPerEpoch() const {
@@ -143,20 +147,16 @@ llvm::Error TrainingBatches::checkPosition(const std::map<std::string, std::stri
 }
 
 llvm::Expected<Arguments> readSamples(const std::string &path) {
-  llvm::Expected<c10::IValue> value = readValue(path);
-  if (!value)
-    return value.takeError();
-  const bool isPair = value->isTuple() && value->toTupleRef().elements().size() == 2;
+  c10::IValue value = TRY(readValue(path));
+  const bool isPair = value.isTuple() && value.toTupleRef().elements().size() == 2;
   if (!isPair)
-    return argumentsOfValue(path, *value);
+    return argumentsOfValue(path, value);
   Arguments all;
-  for (const c10::IValue &part : value->toTupleRef().elements()) {
-    llvm::Expected<Arguments> arguments = argumentsOfValue(path, part);
-    if (!arguments)
-      return arguments.takeError();
-    all.positional.insert(all.positional.end(), arguments->positional.begin(),
-                          arguments->positional.end());
-    all.keyword.insert(all.keyword.end(), arguments->keyword.begin(), arguments->keyword.end());
+  for (const c10::IValue &part : value.toTupleRef().elements()) {
+    Arguments arguments = TRY(argumentsOfValue(path, part));
+    all.positional.insert(all.positional.end(), arguments.positional.begin(),
+                          arguments.positional.end());
+    all.keyword.insert(all.keyword.end(), arguments.keyword.begin(), arguments.keyword.end());
   }
   return all;
 }

@@ -24,8 +24,9 @@ public:
 
   /// Samples of the smallest step; 0: every step is the same.
   int64_t leastSamples() const;
-  /// Where the signature does not say how arguments are cut: how they are. Else empty.
-  std::string describe(const Signature &signature) const;
+  /// A note if the signature does not say how arguments are cut, and a tensor is not cut because
+  /// its first dimension has another size than the samples. Else empty.
+  std::string noteWhole(const Signature &signature) const;
   /// Steps of an epoch.
   int64_t stepsPerEpoch() const;
   /// The batches of a step that updates the weights after every `group` batches, also over the end

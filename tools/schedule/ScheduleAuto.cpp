@@ -31,8 +31,7 @@ llvm::Expected<AutoTrial> searchSchedules(const TrialRequest &asked) {
   options.helpWithMemory = helpWithMemory(asked, shape);
   ScheduleSearch search(options);
   for (StagedWork &work : worksOf(asked, shape))
-    if (llvm::Error error = search.add(std::move(work)))
-      return std::move(error);
+    TRY(search.add(std::move(work)));
   SearchOutcome outcome = TRY(search.take());
   // Runs the trial again, so that every result is judged and drawn in the same way.
   TrialRequest again = asked;

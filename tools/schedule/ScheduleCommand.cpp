@@ -134,8 +134,7 @@ std::vector<std::string> askedFor() {
 
 llvm::Expected<TrialRequest> readRequest() {
   CostsText read = TRY(readCosts(costs));
-  if (llvm::Error error = expectOperators(read))
-    return std::move(error);
+  TRY(expectOperators(read));
   if (given(cluster)) {
     if (read.latency || read.bytesPerSecond || read.exactTransfers.bytesPerSecond ||
         (read.exact && read.exact->latency))
@@ -171,10 +170,8 @@ llvm::Expected<TrialRequest> readRequest() {
                  request.microBatches ? "" : ", two per rank");
   int64_t limit = TRY(limitOf(request.costs));
   request.memoryLimit = limit;
-  llvm::Expected<size_t> rule = chooseByName("pairs", pairs, {"split", "fused", "concurrent"});
-  if (!rule)
-    return rule.takeError();
-  request.pairs = static_cast<PairRule>(*rule);
+  size_t rule = TRY(chooseByName("pairs", pairs, {"split", "fused", "concurrent"}));
+  request.pairs = static_cast<PairRule>(rule);
   return request;
 }
 
@@ -252,10 +249,8 @@ llvm::Expected<TrainingWishes> readWishes(const TrialRequest &request,
   wishes.batch = static_cast<int64_t>(samples);
   wishes.recompute = TRY(recomputeFromText(recompute));
   if (given(tied)) {
-    llvm::Expected<size_t> mode = chooseByName("tied", tied, {"transmit", "replicate"});
-    if (!mode)
-      return mode.takeError();
-    wishes.tied = *mode == 0 ? Tie::Mode::Transmit : Tie::Mode::Replicate;
+    size_t mode = TRY(chooseByName("tied", tied, {"transmit", "replicate"}));
+    wishes.tied = mode == 0 ? Tie::Mode::Transmit : Tie::Mode::Replicate;
   }
   return wishes;
 }

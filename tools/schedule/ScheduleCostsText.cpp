@@ -60,8 +60,7 @@ llvm::Expected<CostsText> readPairs(llvm::StringRef text) {
     auto [key, value] = pair.split('=');
     if (!seen.insert(key.trim().str()).second)
       return failf(ExitCode::Usage, "--costs: {} appears twice", key.trim().str());
-    if (llvm::Error error = readKey(key.trim(), value.trim(), costs))
-      return std::move(error);
+    TRY(readKey(key.trim(), value.trim(), costs));
   }
   if (seen.count("mem_i") && !seen.count("mem"))
     return makeError(ExitCode::Usage, "--costs: mem_i: expected mem with it, got none",
@@ -171,7 +170,7 @@ TransferCosts CostsText::transfers(const std::vector<size_t> &rankOfStage) const
     result.bytesPerSecond = bytesPerSecond;
     if (valueBytes)
       result.valueBytes.assign(rankOfStage.size(), valueBytes);
-    // What does not divide is the last stage's of the rank.
+    // The remainder belongs to the rank's last stage.
     std::map<size_t, int64_t> left, rest;
     for (size_t rank : rankOfStage)
       ++left[rank];

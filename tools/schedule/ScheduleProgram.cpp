@@ -59,8 +59,7 @@ llvm::Expected<ScheduleProgram> asProgram(const Schedule &schedule, const TableS
   if (!program)
     return makeError(ExitCode::BadArtifact, describe(program.takeError()).message);
   result.program = std::move(*program);
-  if (llvm::Error error = check(result.program, result.plan, result.shape))
-    return std::move(error);
+  TRY(check(result.program, result.plan, result.shape));
   return result;
 }
 

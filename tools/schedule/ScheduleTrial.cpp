@@ -38,7 +38,7 @@ llvm::Expected<ScheduleRequest> shapeFor(const Generator &generator, const Trial
   return request;
 }
 
-/// What a file's table says against what was asked for.
+/// Compares a file's table with the options.
 llvm::Error checkAsked(const Trial &trial, const TrialRequest &asked) {
   auto differs = [](const char *option, size_t expected, size_t got) {
     return failf(ExitCode::BadArtifact, "schedule: {}: expected {}, got {}", option, expected, got);
@@ -99,7 +99,7 @@ int64_t lowerBoundOf(const Trial &trial, PairRule pairs) {
   return std::max(bound(hidden, trial.shape->microBatches), bound(trial.costs, 1));
 }
 
-/// What tables do not know decides: bytes, links, optimizer.
+/// Data that tables do not have: bytes, links, optimizer.
 llvm::Error timeAsProgram(Trial &trial, const TrialRequest &asked) {
   const TransferCosts transfers = asked.costs.transfers(trial.shape->rankOfStage);
   if (!transfers.any() && !asked.program && !asked.timeAsProgram)
@@ -112,29 +112,23 @@ llvm::Error timeAsProgram(Trial &trial, const TrialRequest &asked) {
     return makeError(ExitCode::Usage,
                      "--pairs: expected split with costs of values, the optimizer or a cluster",
                      "in a program a forward and a backward run one after the other");
-  auto timed = timeProgram(*trial.schedule, *trial.program, trial.costs, transfers);
-  if (!timed)
-    return timed.takeError();
-  std::tie(trial.timing, trial.lowerBound) = std::move(*timed);
+  std::tie(trial.timing, trial.lowerBound) =
+      TRY(timeProgram(*trial.schedule, *trial.program, trial.costs, transfers));
   return llvm::Error::success();
 }
 
 /// The checks that are no matter of where the schedule came from.
 llvm::Error judge(Trial &trial, const TrialRequest &asked) {
-  TableShape shape = TRY(checkTable(*trial.schedule, &trial.warnings));
-  trial.shape = std::move(shape);
-  if (llvm::Error error = checkAsked(trial, asked))
-    return error;
+  trial.shape = TRY(checkTable(*trial.schedule, &trial.warnings));
+  TRY(checkAsked(trial, asked));
   if (!trial.generated)
     trial.costs = costsForTable(asked.costs, *trial.shape, trial.ranks());
   if (!trial.shape->backward) // what no backward reads is dropped at once
     for (StageCosts &stage : trial.costs.stages)
       stage.heldByForward = stage.freedByInputGrad = 0;
-  Timing timing = TRY(timeSchedule(*trial.schedule, trial.costs, asked.pairs));
-  trial.timing = std::move(timing);
+  trial.timing = TRY(timeSchedule(*trial.schedule, trial.costs, asked.pairs));
   trial.lowerBound = lowerBoundOf(trial, asked.pairs);
-  if (llvm::Error error = timeAsProgram(trial, asked))
-    return error;
+  TRY(timeAsProgram(trial, asked));
   const std::vector<int64_t> &peaks = trial.timing->peakBytes;
   const auto most = std::max_element(peaks.begin(), peaks.end());
   if (*most > asked.memoryLimit)
@@ -191,8 +185,7 @@ llvm::Expected<Trial> trySchedule(const std::string &name, const TrialRequest &r
     return makeError(ExitCode::Usage, fmt::format("there is no schedule {}", name),
                      nearest.empty() ? "pipe-schedule --list names them"
                                      : "did you mean " + nearest + "?");
-  if (llvm::Error error = generator ? generate(*generator, request, trial) : readTable(name, trial))
-    return std::move(error);
+  TRY(generator ? generate(*generator, request, trial) : readTable(name, trial));
   if (!trial.schedule)
     return trial;
   return judged(std::move(trial), request);

@@ -288,8 +288,7 @@ private:
 } // namespace
 
 llvm::Expected<HybridPlan> planHybrid(const HybridProblem &problem, const HybridOptions &options) {
-  if (llvm::Error error = checkHybrid(problem))
-    return std::move(error);
+  TRY(checkHybrid(problem));
   Items items = TRY(itemsOf(problem));
   return HybridSearch(problem, options, items).run();
 }

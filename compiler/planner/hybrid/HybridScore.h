@@ -5,7 +5,7 @@
 
 namespace pipec {
 
-/// What a plan is worth, and every rule checked; shares no code with the search. Errors:
+/// The score of a plan, with every rule checked. Shares no code with the search. Errors:
 /// BadArtifact naming the rule that is broken; NoPlan for too little memory.
 llvm::Expected<HybridScore> scoreHybrid(const HybridProblem &problem,
                                         const std::vector<HybridStage> &stages);

@@ -1,4 +1,4 @@
-// What one stage between two ideals costs, for the search over chains of them: times, memory, and
+// The cost of one stage between two ideals, for the search over chains of them: times, memory, and
 // whether some choice of variants keeps both.
 #pragma once
 
@@ -45,7 +45,7 @@ public:
   ChoiceAnswer rebuild(const HybridStageKey &key, double threshold, HybridStage &stage);
 
 private:
-  /// What a tensor degree costs at least, summed over an ideal's nodes.
+  /// The least cost of a tensor degree, summed over an ideal's nodes.
   struct Sums {
     std::vector<double> time, parameters, inFlight, fixed; // per ideal
   };

@@ -49,7 +49,7 @@ std::optional<size_t> Demands::find(Payload payload, size_t channel, size_t make
   return std::nullopt;
 }
 
-/// What stage `to` reads of stage `from`: nothing to send within a rank.
+/// The values that stage `to` reads from stage `from`: nothing to send within a rank.
 Need Demands::need(Payload payload, size_t channel, size_t from, size_t to) {
   Need result;
   result.stage = from;

@@ -3,6 +3,7 @@
 #include "ir/schedule/PlanGradients.h"
 #include "ir/schedule/Program.h"
 #include "ir/support/Error.h"
+#include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace pipec {
@@ -44,8 +45,7 @@ llvm::Error RankReader::bad(size_t index, const std::string &message) const {
 
 llvm::Error RankReader::run() {
   for (size_t i = 0; i < program_.ranks[rank_].size(); ++i)
-    if (llvm::Error error = read(i))
-      return error;
+    TRY(read(i));
   return complete();
 }
 
@@ -115,8 +115,7 @@ llvm::Error RankReader::readCompute(size_t index) {
   constexpr const char *kAgain = "runs a second time";
   switch (op.kind) {
   case OpKind::Forward:
-    if (llvm::Error error = readNeeds(index, demands_.of(op.stage).forward, false))
-      return error;
+    TRY(readNeeds(index, demands_.of(op.stage).forward, false));
     if (again(F))
       return bad(index, kAgain);
     done |= F;
@@ -145,8 +144,7 @@ llvm::Error RankReader::readCompute(size_t index) {
       return bad(index, "its forward has not run yet");
     if (shape_.recomputes(op.stage, op.microBatch) && !(done & R))
       return bad(index, "its forward has not been recomputed yet");
-    if (llvm::Error error = readNeeds(index, demands_.of(op.stage).backward, true))
-      return error;
+    TRY(readNeeds(index, demands_.of(op.stage).backward, true));
     done |= op.kind == OpKind::Backward ? B : I;
     finished_[demands_.slotOf(op.stage)] += op.kind == OpKind::Backward;
     return llvm::Error::success();

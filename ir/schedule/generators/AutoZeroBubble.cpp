@@ -16,8 +16,7 @@ llvm::Expected<Schedule> best(const ScheduleRequest &request, Placement placemen
   Search search(request, placement);
   for (auto make : byHand) {
     Schedule schedule = TRY(make(request));
-    if (llvm::Error error = search.consider(std::move(schedule)))
-      return std::move(error);
+    TRY(search.consider(std::move(schedule)));
   }
   return search.best();
 }

@@ -65,16 +65,12 @@ llvm::Expected<Schedule> fromBlocks(const ScheduleRequest &request, OffsetsOf of
   ScheduleRequest within = request;
   within.memoryLimit = scored.peak();
   Search search(within, Placement::V);
-  if (llvm::Error error = search.consider(blocks))
-    return std::move(error);
-  if (llvm::Error error = search.tryOrder(blocks))
-    return std::move(error);
+  TRY(search.consider(blocks));
+  TRY(search.tryOrder(blocks));
   Schedule filled = blocks;
   fillGaps(filled, Placement::V, within);
-  if (llvm::Error error = search.consider(filled))
-    return std::move(error);
-  if (llvm::Error error = search.tryOrder(filled))
-    return std::move(error);
+  TRY(search.consider(filled));
+  TRY(search.tryOrder(filled));
   return search.best();
 }
 

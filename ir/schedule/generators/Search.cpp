@@ -53,8 +53,7 @@ llvm::Error Search::tryFreeOrders() {
           policy.extra.assign(request_.ranks, extra);
           if (isTimeUp())
             return llvm::Error::success();
-          if (llvm::Error error = tryNew(std::move(policy)))
-            return error;
+          TRY(tryNew(std::move(policy)));
           if (ahead == 0)
             break; // limited by memory only: no extra to choose
         }
@@ -69,8 +68,7 @@ llvm::Error Search::tryOrder(const Schedule &schedule) {
     policy.order = &schedule;
     if (isTimeUp())
       break;
-    if (llvm::Error error = tryNew(std::move(policy)))
-      return error;
+    TRY(tryNew(std::move(policy)));
   }
   return llvm::Error::success();
 }
@@ -98,10 +96,8 @@ llvm::Error Search::refine() {
 }
 
 llvm::Expected<Schedule> Search::best() {
-  if (llvm::Error error = tryFreeOrders())
-    return std::move(error);
-  if (llvm::Error error = refine())
-    return std::move(error);
+  TRY(tryFreeOrders());
+  TRY(refine());
   if (!found_) {
     if (request_.leastMemory)
       *request_.leastMemory = leastPeak_;

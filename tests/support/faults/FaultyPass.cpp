@@ -54,29 +54,23 @@ struct FaultySplit : SplitPass {
   }
 };
 
-template <typename Faulty, typename Make> PassInfo::Factory withFault(Make make, Plant plant) {
-  using Made = decltype(make(PassOptions()));
-  return std::function<Made(const PassOptions &)>([=](const PassOptions &options) -> Made {
-    Made pass = make(options);
-    if (!pass)
-      return pass;
-    return std::make_unique<Faulty>(std::move(*pass), plant);
-  });
+template <typename Faulty, typename Pass>
+PassInfo::Factory withFault(const MakePass<Pass> &make, Plant plant) {
+  return MakePass<Pass>(
+      [=](const StepOptions *options) { return std::make_unique<Faulty>(make(options), plant); });
 }
 
 struct Wrap {
   Plant plant;
-  template <typename Pass>
-  using Make = std::function<llvm::Expected<std::unique_ptr<Pass>>(const PassOptions &)>;
 
-  PassInfo::Factory operator()(const Make<ModelPass> &make) const {
-    return withFault<FaultyInPlace<ModelPass, Model>>(make, plant);
+  PassInfo::Factory operator()(const MakePass<ModelPass> &make) const {
+    return withFault<FaultyInPlace<ModelPass, Model>, ModelPass>(make, plant);
   }
-  PassInfo::Factory operator()(const Make<StagedPass> &make) const {
-    return withFault<FaultyInPlace<StagedPass, StagedModel>>(make, plant);
+  PassInfo::Factory operator()(const MakePass<StagedPass> &make) const {
+    return withFault<FaultyInPlace<StagedPass, StagedModel>, StagedPass>(make, plant);
   }
-  PassInfo::Factory operator()(const Make<SplitPass> &make) const {
-    return withFault<FaultySplit>(make, plant);
+  PassInfo::Factory operator()(const MakePass<SplitPass> &make) const {
+    return withFault<FaultySplit, SplitPass>(make, plant);
   }
   PassInfo::Factory operator()(const PassGroup &group) const { return group; }
 };

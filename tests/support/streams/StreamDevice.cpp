@@ -136,7 +136,7 @@ c10::IValue StreamDevice::bringInput(c10::IValue value) {
   });
 }
 
-DeviceMemory StreamDevice::memory() { return {currentMemoryBytes(), peakMemoryBytes()}; }
+int64_t StreamDevice::peakMemoryBytes() { return pipec::peakMemoryBytes(); }
 
 namespace {
 

@@ -42,7 +42,7 @@ public:
   void finish() override;
   c10::IValue bring(c10::IValue value, const Device &from) override;
   c10::IValue bringInput(c10::IValue value) override;
-  DeviceMemory memory() override;
+  int64_t peakMemoryBytes() override;
 
   /// Devices made from now on have this fault.
   static StreamFault fault;

@@ -1,11 +1,21 @@
-#include "passes/Pipeline.h"
+#include "passes/PassPipeline.h"
 
+#include "ir/support/Try.h"
 #include "llvm/ADT/StringExtras.h"
+#include "passes/Pass.h"
 
 #include <fmt/format.h>
 
 namespace pipec {
 namespace {
+
+/// A step as it is written.
+struct WrittenStep {
+  std::string name;
+  OptionTexts options;
+  std::vector<WrittenStep> body;
+  bool isGroup() const { return PipelineStep(name.c_str()).isGroup(); }
+};
 
 /// Recursive descent over: steps = step ("," step)*, step = name ["{" option ("," option)* "}"] |
 /// "fixpoint" "(" steps ")".
@@ -13,13 +23,12 @@ class PipelineParser {
 public:
   explicit PipelineParser(llvm::StringRef text) : text_(text) {}
 
-  llvm::Expected<std::vector<PipelineStep>> parse() {
-    std::vector<PipelineStep> steps;
+  llvm::Expected<std::vector<WrittenStep>> parse() {
+    std::vector<WrittenStep> steps;
     blanks();
     if (text_.drop_front(at_).empty())
       return steps;
-    if (llvm::Error error = parseSteps(steps, 0))
-      return error;
+    TRY(parseSteps(steps, 0));
     if (at_ < text_.size())
       return wrong(fmt::format("expected a comma, got {}", text_[at_]));
     return steps;
@@ -65,22 +74,20 @@ private:
     return name;
   }
 
-  llvm::Error parseSteps(std::vector<PipelineStep> &steps, int depth) {
+  llvm::Error parseSteps(std::vector<WrittenStep> &steps, int depth) {
     do {
-      PipelineStep step;
+      WrittenStep step;
       step.name = takeName().str();
       if (step.name.empty())
         return wrong("expected the name of a pass");
       if (take('{'))
-        if (llvm::Error error = parseOptions(step))
-          return error;
+        TRY(parseOptions(step));
       if (step.isGroup()) {
         if (!take('('))
           return wrong("expected ( after fixpoint");
         if (depth >= kMaxDepth)
           return wrong("groups are nested too deep");
-        if (llvm::Error error = parseSteps(step.body, depth + 1))
-          return error;
+        TRY(parseSteps(step.body, depth + 1));
         if (!take(')'))
           return wrong("expected ) at the end of fixpoint");
       }
@@ -89,22 +96,14 @@ private:
     return llvm::Error::success();
   }
 
-  /// Values may have brackets of their own: at=[a,b].
-  llvm::Error parseOptions(PipelineStep &step) {
+  llvm::Error parseOptions(WrittenStep &step) {
     do {
       const std::string name = takeUntil("=,}").str();
       if (name.empty())
         return wrong("expected the name of an option");
       std::string value;
-      if (take('=')) {
-        if (at_ < text_.size() && text_[at_] == '[') {
-          value = takeUntil("]").str() + "]";
-          if (!take(']'))
-            return wrong("expected ] at the end of the option's value");
-        } else {
-          value = takeUntil(",}").str();
-        }
-      }
+      if (take('='))
+        value = takeUntil(",}").str();
       if (!step.options.emplace(name, value).second)
         return wrong(fmt::format("option {} appears twice", name));
     } while (take(','));
@@ -117,25 +116,66 @@ private:
   size_t at_ = 0;
 };
 
+llvm::Expected<PassPipeline> readSteps(const std::vector<WrittenStep> &written,
+                                       llvm::ArrayRef<PassInfo> registry);
+
+llvm::Expected<PipelineStep> readStep(const WrittenStep &written,
+                                      llvm::ArrayRef<PassInfo> registry) {
+  PipelineStep step(written.name.c_str());
+  if (written.isGroup()) {
+    if (!written.options.empty())
+      return makeError(ExitCode::Usage, "fixpoint takes no options");
+    step.body = TRY(readSteps(written.body, registry));
+    return step;
+  }
+  std::string nearest;
+  const PassInfo *info = findPass(registry, written.name, &nearest);
+  if (!info)
+    return makeError(ExitCode::Usage, "there is no pass " + written.name,
+                     nearest.empty() ? "pipe-opt --list-passes names them"
+                                     : "did you mean " + nearest + "?");
+  llvm::Expected<std::shared_ptr<const StepOptions>> options =
+      info->options.parseOptions(written.options);
+  if (!options)
+    return withContext(options.takeError(), "pass " + written.name);
+  step.options = std::move(*options);
+  return step;
+}
+
+llvm::Expected<PassPipeline> readSteps(const std::vector<WrittenStep> &written,
+                                       llvm::ArrayRef<PassInfo> registry) {
+  PassPipeline steps;
+  for (const WrittenStep &one : written) {
+    PipelineStep step = TRY(readStep(one, registry));
+    steps.push_back(std::move(step));
+  }
+  return steps;
+}
+
 } // namespace
 
-llvm::Expected<std::vector<PipelineStep>> parsePipeline(llvm::StringRef text) {
-  return PipelineParser(text).parse();
+PipelineStep fixpoint(PassPipeline body) {
+  PipelineStep step("fixpoint");
+  step.body = std::move(body);
+  return step;
+}
+
+llvm::Expected<PassPipeline> parsePipeline(llvm::StringRef text,
+                                           llvm::ArrayRef<PassInfo> registry) {
+  const std::vector<WrittenStep> written = TRY(PipelineParser(text).parse());
+  return readSteps(written, registry);
 }
 
 std::string pipelineText(const PipelineStep &step) {
   std::string out = step.name;
-  std::vector<std::string> options;
-  for (const auto &[name, value] : step.options)
-    options.push_back(value.empty() ? name : name + "=" + value);
-  if (!options.empty())
-    out += "{" + llvm::join(options, ",") + "}";
+  if (const std::string options = step.options ? step.options->text() : ""; !options.empty())
+    out += "{" + options + "}";
   if (step.isGroup())
     out += "(" + pipelineText(step.body) + ")";
   return out;
 }
 
-std::string pipelineText(const std::vector<PipelineStep> &steps) {
+std::string pipelineText(const PassPipeline &steps) {
   std::vector<std::string> parts;
   for (const PipelineStep &step : steps)
     parts.push_back(pipelineText(step));

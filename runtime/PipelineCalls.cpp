@@ -1,0 +1,180 @@
+// One call of a pipeline: the batch is cut, all ranks run, the times are measured, and after a
+// failure the state from before the call is restored.
+#include "ir/TorchError.h"
+#include "ir/batch/MicroBatchNumber.h"
+#include "ir/support/Try.h"
+#include "ir/values/Values.h"
+#include "runtime/PipelineImpl.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace pipec {
+
+namespace {
+
+/// The time that ranks have to stop after the first error before they count as stuck.
+constexpr std::chrono::seconds kGrace(5);
+
+std::string ranksInside(llvm::ArrayRef<size_t> ranks) {
+  const bool one = ranks.size() == 1;
+  return fmt::format("rank{} {} {} still inside an operator", one ? "" : "s",
+                     fmt::join(ranks.begin(), ranks.end(), ", "), one ? "is" : "are");
+}
+
+/// Without an example at compile time, sizes are not checked before the stages run.
+llvm::Error explainUnknownSizes(llvm::Error error, const Signature &signature) {
+  ErrorText text = describe(std::move(error));
+  if (text.code == ExitCode::Usage && text.help.empty() && signature.batchSize == 0)
+    text.help = "if the model accepts these inputs, compile it again with them as --inputs, so "
+                "that the artifact knows its sizes";
+  return makeError(text.code, text.message, text.help);
+}
+
+} // namespace
+
+llvm::Expected<BatchParts> Pipeline::Impl::split(const std::vector<c10::IValue> &inputs) {
+  const Plan &plan = core->artifact.plan;
+  if (inputs.size() != plan.signature.inputs.size())
+    return failf(ExitCode::Usage, "inputs: expected {}, got {}", plan.signature.inputs.size(),
+                 inputs.size());
+  int64_t number = anyNumber ? wanted : core->program->microBatches;
+  if (!anyNumber) {
+    TRY(checkScheduledNumber(plan.signature, inputs, number));
+  } else if (number == 0) {
+    int64_t byBatch = TRY(microBatchNumber(plan, inputs));
+    number = byBatch;
+  }
+  BatchParts parts = TRY(splitBatch(plan.signature, inputs, number));
+  TRY(prepareFor(number));
+  return parts;
+}
+
+llvm::Error Pipeline::Impl::runStep(const std::vector<c10::IValue> &inputs) {
+  auto failedYet = [this] { return core->data.failed.load(); };
+  threads->run([core = core](size_t rank) { core->runRank(rank); }, failedYet, kGrace);
+  if (!failedYet())
+    return llvm::Error::success();
+  std::lock_guard<std::mutex> lock(core->mutex);
+  const Signature &signature = core->artifact.plan.signature;
+  const ErrorText &first = *core->firstError;
+  const auto &called = core->failedMicroBatch ? core->data.inputs[*core->failedMicroBatch] : inputs;
+  return explainUnknownSizes(
+      withArguments(makeError(first.code, first.message, first.help), signature, called),
+      signature);
+}
+
+/// The calling thread waits for all devices, and they for what it has begun on them.
+llvm::Error Pipeline::Impl::finishDevices() {
+  for (const std::shared_ptr<Device> &device : core->devices) {
+    if (!device->hasStreams())
+      continue;
+    if (llvm::Error error =
+            guardTorchVoid(ExitCode::Other, "device " + device->name(), [&] { device->finish(); }))
+      return error;
+  }
+  return llvm::Error::success();
+}
+
+/// Makes a result the caller's: complete, and usable on the caller's current stream.
+llvm::Error Pipeline::Impl::giveAway(c10::IValue &result) {
+  if (llvm::none_of(core->devices, [](const auto &device) { return device->hasStreams(); }))
+    return llvm::Error::success();
+  for (const std::shared_ptr<Device> &device : core->devices)
+    if (llvm::Error error = guardTorchVoid(ExitCode::Other, "device " + device->name(), [&] {
+          result = device->bring(std::move(result), *device);
+        }))
+      return error;
+  return finishDevices();
+}
+
+/// Leaves are in the core's data afterwards.
+llvm::Error Pipeline::Impl::runBatch(BatchParts &parts, const std::vector<c10::IValue> &inputs,
+                                     StepStats *stats) {
+  StepData &data = core->data;
+  data.step = calls;
+  data.inputs = std::move(parts.inputs);
+  data.leaves.assign(microBatches,
+                     std::vector<c10::IValue>(core->artifact.plan.signature.leaves.size()));
+  if (llvm::Error error = finishDevices()) // the caller's work on them may have made the inputs
+    return error;
+  auto start = std::chrono::steady_clock::now();
+  TRY(runStep(inputs));
+  TRY(finishDevices());
+  int64_t makespanNs = (std::chrono::steady_clock::now() - start) / std::chrono::nanoseconds(1);
+  if (stats)
+    measure(*stats, makespanNs);
+  data.inputs.clear();
+  return llvm::Error::success();
+}
+
+void Pipeline::Impl::measure(StepStats &stats, int64_t makespanNs) {
+  stats = StepStats();
+  stats.makespanNs = makespanNs;
+  stats.stageBusyNs.assign(core->executors.size(), 0);
+  int64_t longestSpan = 0;
+  for (auto &interpreter : core->program->interpreters)
+    longestSpan = std::max(longestSpan, interpreter->addTimes(stats.stageBusyNs));
+  int64_t work = 0;
+  for (int64_t busy : stats.stageBusyNs)
+    work += busy;
+  auto idle = [&](int64_t span) {
+    double capacity =
+        static_cast<double>(span) * static_cast<double>(core->program->interpreters.size());
+    return capacity > 0 ? std::max(0.0, 1 - static_cast<double>(work) / capacity) : 0.0;
+  };
+  stats.bubbleMakespan = idle(makespanNs);
+  stats.bubbleLongestSpan = idle(longestSpan);
+}
+
+/// Of a call: keeps its state, or restores the one from before it.
+llvm::Error Pipeline::Impl::endCall(llvm::Error error) {
+  if (!error) {
+    for (auto &executor : core->executors)
+      executor->keepState();
+    ++calls;
+    return llvm::Error::success();
+  }
+  failed = true;
+  ErrorText text = describe(std::move(error));
+  if (llvm::Error worse = restore())
+    text.message += "; " + describe(std::move(worse)).message;
+  return makeError(text.code, text.message, text.help);
+}
+
+llvm::Error Pipeline::Impl::usableAgain() {
+  if (unusable)
+    return makeError(unusable->code, unusable->message, unusable->help);
+  return failed ? restore() : llvm::Error::success();
+}
+
+/// After a failed call, restores the state from before it. Errors: a rank has not returned yet, or
+/// its device is lost.
+llvm::Error Pipeline::Impl::restore() {
+  std::vector<size_t> inside = threads->unfinished();
+  if (inside.empty())
+    inside = threads->run([core = core](size_t rank) { core->restoreRank(rank); },
+                          [] { return true; }, kGrace);
+  if (!inside.empty())
+    return makeError(ExitCode::Other,
+                     ranksInside(inside) +
+                         " of a call that failed; the pipeline accepts no call until it returns",
+                     "load the artifact again");
+  if (core->lost) {
+    unusable = ErrorText{ExitCode::Other, "the pipeline is unusable: " + core->lost->message,
+                         "load the artifact again; after the failure of a GPU, in a new process"};
+    return makeError(unusable->code, unusable->message, unusable->help);
+  }
+  for (const auto &interpreter : core->program->interpreters)
+    if (interpreter->hasUpdated()) {
+      unusable = ErrorText{ExitCode::Other,
+                           "the pipeline is unusable: the failed step has updated some weights",
+                           "load the artifact again"};
+      return makeError(unusable->code, unusable->message, unusable->help);
+    }
+  core->forgetStep();
+  failed = false;
+  return finishDevices();
+}
+
+} // namespace pipec

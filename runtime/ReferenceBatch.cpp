@@ -1,0 +1,107 @@
+// How a reference cuts its batch and merges the results: found by test runs, since a .pt has no
+// plan.
+#include "ir/NodeInfo.h"
+#include "ir/batch/CutCandidates.h"
+#include "ir/batch/Discovery.h"
+#include "ir/batch/FixedBatch.h"
+#include "ir/batch/GivenMerges.h"
+#include "ir/batch/MergeOutputs.h"
+#include "ir/batch/ResultTree.h"
+#include "ir/batch/SizeTrust.h"
+#include "ir/plan/OutputPath.h"
+#include "ir/support/Try.h"
+#include "ir/values/Values.h"
+#include "runtime/ReferenceImpl.h"
+
+namespace pipec {
+
+/// A whole batch is not cut, so sizes alone give the number of samples.
+void Reference::Impl::guessBatch(const std::vector<c10::IValue> &inputs) {
+  llvm::Expected<std::vector<CutCandidate>> ways = cutCandidates(signature, inputs, batchDimGiven);
+  if (ways && !ways->empty())
+    setCut(signature, ways->front().dims);
+  // Without a guess nothing is cut, as for one micro-batch anyway; learn() reports the error.
+  llvm::consumeError(ways.takeError());
+}
+
+/// Finds out how the batch is cut, before the first call with several micro-batches.
+llvm::Error Reference::Impl::learn(const std::vector<c10::IValue> &inputs) {
+  DiscoveryOptions how;
+  how.batchDimGiven = batchDimGiven;
+  how.merges = options.merges;
+  how.microBatches = options.microBatches;
+  how.findsTree = true;
+  how.drawsRandom = [this] { return drew; };
+  how.writesState = assignsState;
+  how.trustsSizes = anyNodeInside(*module, mayRunForEverAtOtherSizes);
+  auto runAll = [this](std::vector<std::vector<Values>> experiments, size_t deciding) {
+    std::vector<llvm::Expected<Values>> results;
+    std::optional<ErrorText> refused;
+    for (size_t e = 0; e < experiments.size(); ++e) {
+      if (refused && e >= deciding) {
+        results.push_back(makeError(refused->code, refused->message, refused->help));
+        continue;
+      }
+      results.push_back(runFresh(std::move(experiments[e])));
+      if (e < deciding && !results.back()) {
+        refused = describe(results.back().takeError());
+        results.back() = makeError(refused->code, refused->message, refused->help);
+      }
+    }
+    return results;
+  };
+  BatchDiscovery found = TRY(discoverBatch(signature, inputs, how, runAll));
+  llvm::append_range(notes, found.notes);
+  warnings = std::move(found.warnings);
+  known = true;
+  return llvm::Error::success();
+}
+
+/// The whole batch does not run: the model's constants may fix another size.
+llvm::Error Reference::Impl::explained(llvm::Error error, const std::vector<c10::IValue> &inputs) {
+  return explainFixedBatch(withArguments(std::move(error), signature, inputs), signature, inputs,
+                           batchDimGiven, [this](std::vector<std::vector<c10::IValue>> inOrder) {
+                             return runFresh(std::move(inOrder));
+                           });
+}
+
+/// The leaves of each result. A list that has another length than in the trial becomes a leaf.
+llvm::Expected<std::vector<std::vector<c10::IValue>>>
+Reference::Impl::leavesOf(llvm::ArrayRef<c10::IValue> results) {
+  for (const c10::IValue &result : results)
+    agreeWithResult(signature, result);
+  std::vector<std::vector<c10::IValue>> leaves;
+  for (const c10::IValue &result : results) {
+    std::vector<c10::IValue> flat = TRY(flattenOutputs(signature, result));
+    leaves.push_back(std::move(flat));
+  }
+  return leaves;
+}
+
+/// The trial saw equal values, but these micro-batches have different ones. Without an example the
+/// rule becomes the one that a better example would have given: list.
+void Reference::Impl::correctRules(llvm::ArrayRef<std::vector<c10::IValue>> leaves) {
+  const std::vector<bool> given = givenLeaves(signature, options.merges);
+  for (size_t l = 0; l < signature.leaves.size(); ++l) {
+    MergeRule &rule = signature.leaves[l].merge;
+    if (given[l])
+      continue;
+    std::vector<c10::IValue> parts;
+    for (const std::vector<c10::IValue> &microBatch : leaves)
+      parts.push_back(microBatch[l]);
+    const bool fits = rule.kind == MergeRule::Kind::Same
+                          ? llvm::all_of(parts,
+                                         [&](const c10::IValue &part) {
+                                           return compare(parts.front(), part, 0.0, 0.0).equal;
+                                         })
+                          : rule.kind != MergeRule::Kind::Concat || fitsConcat(parts, rule.dim);
+    if (fits)
+      continue;
+    rule = {};
+    warnings.push_back(fmt::format("{} differs between micro-batches, so it becomes a list "
+                                   "of their values; --merge {}=same|list chooses the rule",
+                                   resultName(outputPath(signature, l)), outputPath(signature, l)));
+  }
+}
+
+} // namespace pipec
