@@ -283,7 +283,7 @@ class PeerCases(e2e.Case):
                     continue
                 what = f"{make.__name__}, {stages} stages, {schedule}, recompute {recompute}"
                 done = self.pipec(0, "pipe-run", "m.pipe", "--train", "--inputs", "batch.pt", "--microbatches", parts, "--schedule", schedule, "--steps", steps,
-                                  *SGD, "--emit-grads", "grads.pt", "--output", "state.pt", "--force", "--json")
+                                  *SGD, *(["--loss-reduction", "sum"] if isSum else []), "--emit-grads", "grads.pt", "--output", "state.pt", "--force", "--json")
                 found = [float(loss) for loss in re.findall(r'"loss": ?([-+.e0-9]+)', done.out)][:steps]
                 for a, b in zip(losses, found):
                     self.assertLessEqual(abs(a - b), 1e-6 * abs(a), what)
@@ -308,7 +308,8 @@ class PeerCases(e2e.Case):
     def testTwoToFiveStages(self):
         batch = (torch.randn(10, 8), torch.randn(10, 8))
         self.trainsAs(Constant, batch, 4)
-        self.trainsAs(Constant, batch, 3, cut=["--stages", 2], schedules=["1f1b", "zb-h1"])
+        for stages in (2, 3, 5):
+            self.trainsAs(Constant, batch, 3, cut=["--split", "auto", "--stages", stages], schedules=["1f1b", "zb-h1"])
 
     def testNamesOfOneWeight(self):
         for tied in ("transmit", "replicate"):
@@ -346,8 +347,8 @@ class PeerCases(e2e.Case):
             self.pipec(0, "pipe-compile", "m.pt", "--train", "--stages", 2, "--inputs", "batch.pt", "--cost", "analytic", "--recompute", recompute, "--schedule",
                        "1f1b", "-o", f"{recompute}.pipe", "--force")
             for schedule in ("gpipe", "zb-h1"):
-                self.pipec(0, "pipe-run", f"{recompute}.pipe", "--train", "--inputs", "batch.pt", "--microbatches", 6, "--schedule", schedule, "--emit-grads",
-                           "grads.pt", "--force")
+                self.pipec(0, "pipe-run", f"{recompute}.pipe", "--train", "--inputs", "batch.pt", "--microbatches", 6, "--schedule", schedule,
+                           "--loss-reduction", "sum", "--emit-grads", "grads.pt", "--force")
                 gradient = torch.load("grads.pt")["weight"][0]
                 found.append(gradient)
                 for j in range(8):  # of every sample either twice its value or nothing

@@ -184,6 +184,15 @@ class Masked(nn.Module):
         return nn.functional.cross_entropy(self.b(torch.tanh(self.a(ids))).flatten(0, 1), target.flatten(), ignore_index=0)
 
 
+class SummedLoss(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (self.b(torch.tanh(self.a(x))) ** 2).sum()
+
+
 class TrainRuns(e2e.Case):
     def saved(self, make, *batch, stages=2, options=()):
         torch.manual_seed(0)
@@ -346,6 +355,48 @@ class TrainRuns(e2e.Case):
         self.sameBits(expected, self.trained("table.pipe", "--train", "--inputs", batch, "--steps", 2, *SGD))
         self.pipec(0, "pipe-schedule", "1f1b", "--ranks", 3, "--microbatches", 4, "--csv", "three.csv", "--force")
         self.refused(USAGE, "expected a table of 4 stages, got 3", "pipe-run", pipe, "--train", "--inputs", batch, "--schedule", "three.csv")
+
+    def testTablesOfAllLayouts(self):
+        """Stages around the ranks, although the search prefers them there and back; an uneven number per rank; recomputes of some micro-batches."""
+        model, _, batch = self.family("mlp")
+        self.pipec(0, "pipe-schedule", "interleaved-1f1b", "--ranks", 2, "--microbatches", 4, "--csv", "around.csv", "--force")
+        uneven = ["0F0,0F1,1F0,1F1,,4F0,4F1,4B0,4B1,,,1B0,1R1,1B1,0B0,0B1", ",,,2F0,2F1,3F0,3F1,,,3R0,3B0,3B1,2B0,2B1"]
+        Path("uneven.csv").write_text("\n".join(uneven) + "\n", encoding="utf-8")
+        for table, parts, ranks, again in (("around", 4, [0, 1, 0, 1], []), ("uneven", 2, [0, 0, 1, 1, 0], [1, 3])):
+            expected = self.trained(model, "--train", "--inputs", batch, "--microbatches", parts, "--steps", 2, *SGD)
+            done = self.pipec(0, "pipe-compile", model, "--train", "--inputs", batch, "--schedule", f"{table}.csv", "-o", "table.pipe", "--cost", "analytic",
+                              "--force", "--recompute", "never")
+            self.assertIn(f"training: table, {len(ranks)} stages on 2 ranks, {parts} micro-batches", done.out)
+            self.assertEqual([stage["rank"] for stage in e2e.plan("table.pipe")["stages"]], ranks)
+            self.assertEqual(e2e.plan("table.pipe")["training"]["recompute"], again)
+            self.sameBits(expected, self.trained("table.pipe", "--train", "--inputs", batch, "--steps", 2, *SGD), table)
+            self.pipec(0, "pipe-inspect", "table.pipe", "--schedule")
+
+    def testRecomputesOfSomeMicroBatches(self):
+        """All but the last, and those of listed stages: seen in the trace, and the same bits."""
+        model, batch = training_models.save("mlp")
+        expected = self.trained(model, "--train", "--inputs", batch, "--microbatches", 4, "--steps", 2, *SGD)
+        for recompute, counts in (("except-last", [3, 3, 3]), ("always", [4, 4, 4]), ("0,2", [4, 0, 4]), ("never", [0, 0, 0])):
+            self.pipec(0, "pipe-compile", model, "--train", "--stages", 3, "--inputs", batch, "--cost", "analytic", "--schedule", "1f1b", "--recompute", recompute,
+                       "-o", "some.pipe", "--force")
+            found = self.trained("some.pipe", "--train", "--inputs", batch, "--microbatches", 4, "--steps", 2, *SGD, "--trace", "trace.json")
+            self.sameBits(expected, found, recompute)
+            events = json.loads(Path("trace.json").read_text(encoding="utf-8"))["traceEvents"]
+            measured = [event["name"] for event in events if event.get("ph") == "X" and event.get("pid") == 0]
+            self.assertEqual([sum(re.match(f"R ?{stage}\\b", name) is not None for name in measured) for stage in range(3)], counts, recompute)
+
+    def testALossThatIsASum(self):
+        """Trainings weigh micro-batches by samples unless they are told otherwise: said by the compile and by the run, with what to do."""
+        pipe = self.saved(SummedLoss, torch.randn(8, 4))
+        says = "is a sum over samples, of which a training takes the mean over micro-batches"
+        self.pipec(0, "pipe-compile", "m.pt", "--train", "--stages", 2, "--inputs", "batch.pt", "--cost", "analytic", "-o", "m.pipe", "--force", saying=says)
+        expected = self.trained("m.pt", *pipe, "--microbatches", 1)[1]
+        for what in ("m.pt", "m.pipe"):
+            self.pipec(0, "pipe-run", what, *pipe, "--microbatches", 2, saying=[says, "pass --loss-reduction sum"])
+            for quiet in (["--microbatches", 1], ["--microbatches", 2, "--loss-reduction", "sum"], ["--microbatches", 2, "--loss-reduction", "mean"]):
+                self.assertNotIn(says, self.pipec(0, "pipe-run", what, *pipe, *quiet).err)
+            for name, gradient in self.trained(what, *pipe, "--microbatches", 2, "--loss-reduction", "sum")[1].items():
+                self.assertLess((gradient - expected[name]).norm(), 1e-5 * expected[name].norm(), name)
 
     def testUpdatesNothingWithoutAnOptimizer(self):
         model, pipe, batch = self.family("mlp")

@@ -27,6 +27,16 @@ std::string tiedOf(const PlannedTraining &plan) {
   return sent == plan.plan.ties.size() ? "transmit" : sent == 0 ? "replicate" : "mixed";
 }
 
+/// "yes", "no", or of how many micro-batches: "3 of 4".
+std::string recomputeOf(const PlannedTraining &plan, size_t stage) {
+  int64_t again = 0;
+  for (int64_t k = 0; k < plan.microBatches; ++k)
+    again += plan.shape.recomputes(stage, k);
+  return again == 0                   ? "no"
+         : again == plan.microBatches ? "yes"
+                                      : fmt::format("{} of {}", again, plan.microBatches);
+}
+
 void printStagesOf(llvm::raw_ostream &out, const PlannedTraining &plan) {
   printHeading(out, "training stages");
   Table table({{"stage"},
@@ -46,7 +56,7 @@ void printStagesOf(llvm::raw_ostream &out, const PlannedTraining &plan) {
                   std::to_string(stage.end - stage.begin), formatDuration(stage.costs.forward),
                   formatDuration(stage.costs.inputGrad), formatDuration(stage.costs.weightGrad),
                   formatBytes(stage.weightBytes), formatBytes(stage.costs.heldByForward),
-                  stage.recomputed ? "yes" : "no"});
+                  recomputeOf(plan, s)});
   }
   table.print(out);
 }
