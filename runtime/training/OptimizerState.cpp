@@ -57,4 +57,13 @@ std::unique_ptr<optim::OptimizerParamState> paramStateOf(const std::string &name
   return own;
 }
 
+c10::IValue dictOf(const OptimizerState &state) {
+  c10::impl::GenericDict dict(c10::StringType::get(), c10::AnyType::get());
+  for (const auto &[key, value] : state)
+    dict.insert(key, value.isTensor() && value.toTensor().defined()
+                         ? c10::IValue(value.toTensor().cpu())
+                         : value);
+  return dict;
+}
+
 } // namespace pipec

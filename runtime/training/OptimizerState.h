@@ -20,6 +20,9 @@ OptimizerState stateOf(const std::string &name, const torch::optim::OptimizerPar
 std::unique_ptr<torch::optim::OptimizerParamState> paramStateOf(const std::string &name,
                                                                 const OptimizerState &state);
 
+/// A dict of it, with its tensors on the CPU.
+c10::IValue dictOf(const OptimizerState &state);
+
 /// The value of a key. Throws LibTorch's exception if there is none.
 const c10::IValue &valueOf(const OptimizerState &state, llvm::StringRef key);
 /// The tensor of a key, undefined for an empty state. Throws as valueOf.

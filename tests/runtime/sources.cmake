@@ -17,6 +17,7 @@ list(APPEND PIPEC_RUNTIME_SOURCES
   runtime/DynamicOrderTest.cpp
   runtime/SplitCheckTest.cpp
   runtime/LiveBytesTest.cpp
+  runtime/OptimizerStateTest.cpp
   runtime/StreamOrderTest.cpp
   support/streams/StreamDevice.cpp
   support/streams/StreamMonitor.cpp)

@@ -1,0 +1,48 @@
+// The state of optimizers by the names of parameters.
+#include "ir/values/Values.h"
+#include "runtime/Reference.h"
+#include "tests/runtime/SmallTraining.h"
+#include "tests/support/Matchers.h"
+
+#include <gmock/gmock.h>
+
+namespace pipec {
+namespace {
+
+TEST(OptimizerState, IsThatOfTheUnsplitModelByName) {
+  const Training how{.schedule = "1f1b", .devices = {}};
+  std::string model;
+  const std::string artifact = compileTrained(how, &model);
+  const PipelineOptions options = runTrained(how);
+  Pipeline pipeline = take(Pipeline::load(artifact, options));
+  ReferenceOptions alone;
+  alone.microBatches = options.microBatches;
+  alone.threads = 1;
+  Reference reference = take(Reference::load(model, alone));
+  ASSERT_TRUE(succeeded(reference.train(*options.training)));
+  EXPECT_EQ(pipeline.optimizerState().size(), 0u) << "before the first step";
+  for (int step = 0; step < 2; ++step) {
+    take(pipeline.step(trainingBatch()));
+    take(reference.step(trainingBatch()));
+  }
+  const ValueTree state = pipeline.optimizerState();
+  EXPECT_EQ(state.size(), 6u);
+  EXPECT_THAT(take(state.at("w0")).paths(),
+              testing::UnorderedElementsAre("exp_avg", "exp_avg_sq", "step"));
+  // w0 is read by two stages, whose gradients are added in another order.
+  EXPECT_TRUE(compare(reference.optimizerState().ivalue(), state.ivalue(), 1e-4, 1e-6).equal);
+  for (const char *name : {"w1", "w2", "w3", "w4", "w5"})
+    EXPECT_EQ(take(state.tensorAt(std::string(name) + ".exp_avg")).shape,
+              (std::vector<int64_t>{16, 16}));
+}
+
+TEST(OptimizerState, ThereIsNoneWithoutAnOptimizer) {
+  Training how{.schedule = "1f1b", .devices = {}};
+  how.optimizer = "";
+  Pipeline pipeline = take(Pipeline::load(compileTrained(how), runTrained(how)));
+  take(pipeline.step(trainingBatch()));
+  EXPECT_EQ(pipeline.optimizerState().size(), 0u);
+}
+
+} // namespace
+} // namespace pipec
