@@ -90,18 +90,6 @@ llvm::Expected<bool> PassManager::runSteps(llvm::ArrayRef<PipelineStep> steps, A
   return changed;
 }
 
-llvm::Expected<bool> PassManager::run(Model &model, PassContext &context) {
-  AnyModel any = std::move(model);
-  llvm::Expected<bool> changed = run(any, context);
-  if (!std::holds_alternative<Model>(any)) {
-    llvm::consumeError(changed.takeError());
-    return failf(ExitCode::Usage, "pipeline {} splits the model: run it on a model of any kind",
-                 text());
-  }
-  model = std::move(std::get<Model>(any));
-  return changed;
-}
-
 llvm::Expected<bool> PassManager::run(AnyModel &model) {
   PassContext context;
   return run(model, context);

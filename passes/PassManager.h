@@ -51,7 +51,6 @@ public:
   /// state. Errors: those of the pass; Internal naming the pass that broke the model or misreported
   /// a change; Usage if a pass gets the wrong kind of model (a staged pass before the split).
   llvm::Expected<bool> run(AnyModel &model, PassContext &context);
-  llvm::Expected<bool> run(Model &model, PassContext &context);
   /// For a caller that needs nothing of the context.
   llvm::Expected<bool> run(AnyModel &model);
 

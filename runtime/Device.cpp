@@ -120,9 +120,4 @@ llvm::Expected<std::vector<std::string>> deviceNames(const std::vector<std::stri
       fmt::format("compile with --ranks {} to have one rank per stage", stages));
 }
 
-std::string whyNoCuda() {
-  llvm::Expected<int> count = cudaDeviceCount();
-  return count ? std::string() : describe(count.takeError()).message;
-}
-
 } // namespace pipec

@@ -91,7 +91,4 @@ llvm::Expected<std::shared_ptr<Device>> makeDevice(const std::string &name);
 llvm::Expected<std::vector<std::string>> deviceNames(const std::vector<std::string> &given,
                                                      size_t ranks, size_t stages);
 
-/// Why no GPU can be used; empty if one can. The first call loads LibTorch's GPU library.
-std::string whyNoCuda();
-
 } // namespace pipec

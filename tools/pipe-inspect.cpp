@@ -148,7 +148,7 @@ llvm::Expected<MeasuredRun> readTrace(const Plan &plan) {
 }
 
 /// The page also shows the problems of an artifact.
-llvm::Expected<ExitCode> writePage(const Artifact &artifact, const Schedule &rows) {
+llvm::Error writePage(const Artifact &artifact, const Schedule &rows) {
   TRY(refuseExisting(html, force));
   std::optional<CostTable> costs = TRY(costsIn(model));
   constexpr int64_t kMostActions = 20'000; // with more, browsers get slow
@@ -167,7 +167,7 @@ llvm::Expected<ExitCode> writePage(const Artifact &artifact, const Schedule &row
                              modules, measured ? &*measured : nullptr}),
                    force));
   if (check.findings.empty())
-    return ExitCode::Success;
+    return llvm::Error::success();
   return makeError(ExitCode::BadArtifact, model + ": " + check.findings.front().message,
                    "run pipe-check for all findings");
 }
@@ -208,9 +208,8 @@ llvm::Expected<ExitCode> inspectArtifact() {
   Schedule rows = TRY(scheduleFromCsv(artifact.scheduleCsv));
   if (given(comms))
     TRY(writeTorchComms(plan, rows));
-  if (given(html)) {
-    ExitCode written = TRY(writePage(artifact, rows));
-  }
+  if (given(html))
+    TRY(writePage(artifact, rows));
   if (json) {
     toStdout() << printJson(
         llvm::json::Object{{"schema_version", 1},

@@ -87,10 +87,10 @@ llvm::Error noteTimes(const RunCommand &command, const Runner &runner, RunReport
                       {},
                       meanBubble(predicted, predicted.makespan),
                       meanBubble(predicted, predicted.longestSpan)};
-  if (command.trace.empty())
+  if (!command.trace)
     return llvm::Error::success();
   return writeFileFor(
-      command.trace,
+      *command.trace,
       traceFile(*runner.times->last(), predicted,
                 command.schedule.empty() ? runner.plan().scheduleName : command.schedule),
       command.force);

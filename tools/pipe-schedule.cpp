@@ -212,7 +212,7 @@ int main(int argc, char **argv) {
   ToolInfo info;
   info.name = "pipe-schedule";
   info.description = "makes or reads compute schedules, checks, simulates, compares and draws them";
-  info.usage = "NAME|FILE.csv[,...] [options]";
+  info.usage = "NAME|FILE[,...] [options]";
   info.examples = {
       "pipe-schedule 1f1b --ranks 4 --microbatches 8",
       "pipe-schedule all --ranks 8 --microbatches 32 --costs f=14.5,i=15.6,w=9.3,comm=0.3",

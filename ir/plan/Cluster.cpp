@@ -14,10 +14,6 @@ namespace {
 
 constexpr llvm::StringLiteral kEvery = "*";
 
-llvm::StringRef kindName(ClusterDevice::Kind kind) {
-  return kind == ClusterDevice::Kind::Cpu ? "cpu" : "cuda";
-}
-
 void readDevice(JsonObject &object, Cluster &cluster, std::set<std::string> &names) {
   ClusterDevice &device = cluster.devices.emplace_back();
   device.name = object.string("name");
@@ -116,32 +112,6 @@ Cluster defaultCluster(size_t devices) {
   // No byte moves; only a thread is woken.
   cluster.links.push_back({"*", "*", 1'000'000'000'000, 5'000, false});
   return cluster;
-}
-
-std::string toJson(const Cluster &cluster) {
-  llvm::json::Array devices, links;
-  for (const ClusterDevice &device : cluster.devices) {
-    llvm::json::Object object{{"name", device.name},
-                              {"kind", kindName(device.kind)},
-                              {"flops_per_second", device.flopsPerSecond},
-                              {"bytes_per_second", device.bytesPerSecond}};
-    if (device.memoryBytes)
-      object["memory_bytes"] = device.memoryBytes;
-    if (!device.cores.empty()) {
-      llvm::json::Array cores;
-      for (size_t core : device.cores)
-        cores.push_back(static_cast<int64_t>(core));
-      object["cores"] = std::move(cores);
-    }
-    devices.push_back(std::move(object));
-  }
-  for (const ClusterLink &link : cluster.links)
-    links.push_back(llvm::json::Object{{"between", llvm::json::Array{link.from, link.to}},
-                                       {"bytes_per_second", link.bytesPerSecond},
-                                       {"latency_ns", link.latencyNs},
-                                       {"shared", link.shared}});
-  return printJson(llvm::json::Object{
-      {"schema_version", 1}, {"devices", std::move(devices)}, {"links", std::move(links)}});
 }
 
 llvm::Expected<Cluster> clusterFromJson(llvm::StringRef text, const std::string &name) {

@@ -56,8 +56,6 @@ double slowness(const Cluster &cluster, const ClusterDevice &device);
 /// The default without a file: a CPU core per stage; values are handed over by reference.
 Cluster defaultCluster(size_t devices);
 
-/// parse(print(x)) == x.
-std::string toJson(const Cluster &cluster);
 /// `name` names the file in messages. Errors: Usage with the place in the document.
 llvm::Expected<Cluster> clusterFromJson(llvm::StringRef text, const std::string &name);
 /// Errors: also IO.

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "ir/support/Failure.h"
-#include "ir/support/Try.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
@@ -98,7 +97,8 @@ public:
     if (!view)
       return view.takeError();
     std::vector<T> elements(view->bytes / sizeof(T));
-    TRY(copyTensor(path, elements.data(), view->bytes));
+    if (llvm::Error error = copyTensor(path, elements.data(), view->bytes))
+      return std::move(error);
     return elements;
   }
 

@@ -164,6 +164,18 @@ class Schedules(e2e.Case):
             self.assertEqual(count["F"] % MICRO_BATCHES, 0)
             self.assertEqual((count["SEND"], count["SEND"]), (count["TAKE"], count["POST"]))
             self.assertEqual(count["OPT"], 0)
+            read = self.document("program.txt")
+            self.assertEqual((read["valid"], pieces(read["actions"])), (True, pieces(self.document(name, *SHAPE)["actions"])), name)
+
+    def testProgramsByHand(self):
+        self.document("1f1b", *SHAPE, "--program", "hand.txt", "--force")
+        lines = Path("hand.txt").read_text().split("\n")
+        take = next(i for i, line in enumerate(lines) if line.startswith("  TAKE "))
+        Path("hand.txt").write_text("\n".join(lines[:take] + lines[take + 1:]))
+        done = e2e.run("pipe-schedule", "hand.txt")
+        self.assertEqual(done.code, 5, done)
+        Path("hand.txt").write_text("# by hand\nprogram ranks=two\n")
+        self.assertEqual(e2e.run("pipe-schedule", "hand.txt").code, 3)
 
     def testTablesWithSendsAndReceives(self):
         for name in self.names:

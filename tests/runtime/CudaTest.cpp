@@ -1,5 +1,6 @@
 // What only a GPU can show. Without one every test skips and says why.
 #include "ir/values/Values.h"
+#include "runtime/CudaDevice.h"
 #include "runtime/Device.h"
 #include "runtime/Pipeline.h"
 #include "runtime/RandomKey.h"
@@ -17,7 +18,10 @@ namespace pipec {
 namespace {
 
 /// Before any other test asks LibTorch for a GPU: it remembers the first answer.
-const std::string kWhyNoCuda = whyNoCuda();
+const std::string kWhyNoCuda = [] {
+  llvm::Expected<int> count = cudaDeviceCount();
+  return count ? std::string() : describe(count.takeError()).message;
+}();
 
 class Cuda : public testing::Test {
 protected:
@@ -168,7 +172,7 @@ TEST(Device, NamesThatAreNoDevicesAreRefused) {
 }
 
 TEST(Device, AskingForAGpuWhereNoneIsSaysWhatWasFound) {
-  if (whyNoCuda().empty())
+  if (kWhyNoCuda.empty())
     GTEST_SKIP() << "this machine has a GPU";
   EXPECT_TRUE(failedWith(makeDevice("cuda"), ExitCode::Usage, "found no GPU"));
 }

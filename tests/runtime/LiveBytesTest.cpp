@@ -123,7 +123,7 @@ public:
     });
   }
   c10::IValue bringInput(c10::IValue value) override { return value; } // is counted nowhere
-  DeviceMemory memory() override { return {}; }
+  int64_t peakMemoryBytes() override { return 0; }
 
   std::vector<int64_t> marks;
   std::thread::id thread;

@@ -1,4 +1,4 @@
-// Cluster files and cost tables: there and back, strict reading, what links stand for, and that the
+// Cluster files and cost tables: strict reading, what links stand for, and that the
 // examples of the documentation are read.
 #include "ir/plan/Cluster.h"
 
@@ -24,17 +24,13 @@ llvm::Expected<Cluster> edited(llvm::StringRef from, llvm::StringRef to) {
   return clusterFromJson((before + to + after).str(), "two.json");
 }
 
-TEST(Cluster, readsAndRoundTrips) {
+TEST(Cluster, readsEveryField) {
   const Cluster cluster = llvm::cantFail(clusterFromJson(kTwo, "two.json"));
   ASSERT_EQ(cluster.devices.size(), 2u);
   EXPECT_EQ(cluster.devices[0].cores, (std::vector<size_t>{0, 1}));
   EXPECT_EQ(cluster.devices[0].flopsPerSecond, 2 * kCoreFlopsPerSecond);
   EXPECT_EQ(cluster.devices[0].memoryBytes, 1000);
   EXPECT_EQ(cluster.devices[1].kind, ClusterDevice::Kind::Cuda);
-  EXPECT_EQ(llvm::cantFail(clusterFromJson(toJson(cluster), "again")), cluster);
-  EXPECT_EQ(toJson(llvm::cantFail(clusterFromJson(toJson(cluster), "again"))), toJson(cluster));
-  EXPECT_EQ(llvm::cantFail(clusterFromJson(toJson(defaultCluster(3)), "default")),
-            defaultCluster(3));
 }
 
 TEST(Cluster, linksStandForPairs) {

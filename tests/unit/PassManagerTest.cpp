@@ -228,12 +228,6 @@ TEST_F(PassManagerTest, KindsOfModelsMeetTheirPasses) {
   EXPECT_TRUE(succeeded(run("split")));
   EXPECT_TRUE(failedWith(run("split,rename"), ExitCode::Usage,
                          "pass rename works on a model, got a staged model"));
-  PassManager manager(options);
-  ASSERT_TRUE(succeeded(manager.addPipeline("split")));
-  AnyModel any = model();
-  PassContext context;
-  EXPECT_TRUE(
-      failedWith(manager.run(std::get<Model>(any), context), ExitCode::Usage, "splits the model"));
 }
 
 TEST(PassPipeline, TextAndBack) {

@@ -15,14 +15,15 @@ bool run(Model &model, PassInfo info) {
   options.verifyEach = options.checkHonesty = false; // the texts of large models take long
   PassManager manager(options);
   llvm::cantFail(manager.addPipeline(info.name));
-  PassContext context;
-  llvm::Expected<bool> changed = manager.run(model, context);
+  AnyModel any = std::move(model);
+  llvm::Expected<bool> changed = manager.run(any);
+  model = std::get<Model>(any); // shares the graph
   if (!changed) {
     ADD_FAILURE() << llvm::toString(changed.takeError());
     return false;
   }
   test::lint(model);
-  llvm::Expected<bool> again = manager.run(model, context);
+  llvm::Expected<bool> again = manager.run(any);
   EXPECT_TRUE(again && !*again) << info.name.str() << " is not done after one run:\n"
                                 << test::textOf(model);
   return *changed;

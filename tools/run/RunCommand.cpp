@@ -259,7 +259,7 @@ llvm::Expected<RunCommand> readRunCommand() {
   command.libraries = libraries;
   command.output = output;
   command.expect = expect;
-  command.trace = trace;
+  command.trace = given(trace) ? &trace : nullptr;
   command.rtol = asGiven(rtol);
   command.atol = asGiven(atol);
   command.repeat = repeat;

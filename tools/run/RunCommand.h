@@ -3,6 +3,7 @@
 
 #include "runtime/Pipeline.h"
 #include "runtime/Reference.h"
+#include "tools/cli/OptionValues.h"
 #include "tools/report/RunReport.h"
 #include "tools/run/TrainOptions.h"
 
@@ -20,7 +21,8 @@ struct RunCommand {
   std::optional<uint64_t> seed;
   std::vector<std::string> devices; // empty: the CPU
   std::vector<std::string> libraries;
-  std::string output, expect, trace; // files; empty: not given
+  std::string output, expect;          // files; empty: not given
+  const StringOption *trace = nullptr; // null: not given
   std::optional<double> rtol, atol;
   int64_t repeat = 1, warmup = 0;
   bool force = false, json = false;

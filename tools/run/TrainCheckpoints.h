@@ -1,6 +1,7 @@
 // --checkpoint and --resume of pipe-run --train.
 #pragma once
 
+#include "llvm/Support/CommandLine.h"
 #include "tools/cli/Signals.h"
 #include "tools/run/Trainer.h"
 #include "tools/run/TrainingBatches.h"

@@ -12,12 +12,13 @@ namespace cl = llvm::cl;
 namespace {
 
 StringOption schedules(
-    cl::Positional, cl::value_desc("NAME|FILE.csv,..."),
+    cl::Positional, cl::value_desc("NAME|FILE,..."),
     cl::desc(
-        "a schedule of --list, or a table as PyTorch writes it (- reads stdin); several are "
-        "compared; `all` compares the whole list; `auto` takes the best one for these costs and "
-        "this memory. Exits 5 if a table is not a valid schedule, with its first wrong action, 3 "
-        "if a text is not a table, 12 if a schedule needs more than --memory-limit"));
+        "a schedule of --list, a table as PyTorch writes it, or a program as --program writes it "
+        "(- reads stdin); several are compared; `all` compares the whole list; `auto` takes the "
+        "best one for these costs and this memory. Exits 5 if a table or a program is not valid, "
+        "with its first wrong action or op, 3 if a text is neither, 12 if a schedule needs more "
+        "than --memory-limit"));
 IntegerOption ranks("ranks", cl::value_desc("R"), cl::desc("number of ranks (default: 4)"));
 IntegerOption stages("stages", cl::value_desc("S"),
                      cl::desc("number of stages, a multiple of the ranks (default: the fewest per "
@@ -207,7 +208,7 @@ llvm::Expected<ScheduleCommand> readScheduleCommand() {
   if (list)
     return command;
   if (schedules.empty())
-    return makeError(ExitCode::Usage, "missing argument NAME|FILE.csv",
+    return makeError(ExitCode::Usage, "missing argument NAME|FILE",
                      "pipe-schedule --list names the schedules");
   command.request = TRY(readRequest());
   command.names = askedFor();

@@ -41,11 +41,54 @@ Plan planOf(const TableShape &table, size_t ranks, const ScheduleCosts &costs) {
   return plan;
 }
 
+ActionKind actionKind(OpKind kind) {
+  switch (kind) {
+  case OpKind::Forward:
+    return ActionKind::Forward;
+  case OpKind::Backward:
+    return ActionKind::FullBackward;
+  case OpKind::InputGrad:
+    return ActionKind::InputGrad;
+  case OpKind::WeightGrad:
+    return ActionKind::WeightGrad;
+  case OpKind::Recompute:
+    return ActionKind::Recompute;
+  case OpKind::Post:
+  case OpKind::Send:
+  case OpKind::Take:
+  case OpKind::Reduce:
+  case OpKind::TieReduce:
+  case OpKind::Norm:
+  case OpKind::Finite:
+  case OpKind::Optimize:
+    break;
+  }
+  llvm_unreachable("the op runs no stage");
+}
+
+bool hasOp(const Program &program, OpKind kind) {
+  return llvm::any_of(program.ranks, [&](const std::vector<Op> &ops) {
+    return llvm::any_of(ops, [&](const Op &op) { return op.kind == kind; });
+  });
+}
+
 } // namespace
+
+Schedule actionsOf(const Program &program) {
+  Schedule schedule;
+  for (const std::vector<Op> &ops : program.ranks) {
+    std::vector<Action> &actions = schedule.ranks.emplace_back();
+    for (const Op &op : ops)
+      if (isCompute(op.kind))
+        actions.emplace_back(actionKind(op.kind), op.stage, op.microBatch);
+  }
+  return schedule;
+}
 
 llvm::Expected<ScheduleProgram> asProgram(const Schedule &schedule, const TableShape &table,
                                           const ScheduleCosts &costs,
-                                          const TransferCosts &transfers) {
+                                          const TransferCosts &transfers,
+                                          const std::optional<Program> &written) {
   ScheduleProgram result;
   result.plan = planOf(table, schedule.ranks.size(), costs);
   result.shape.microBatches = table.microBatches;
@@ -55,7 +98,12 @@ llvm::Expected<ScheduleProgram> asProgram(const Schedule &schedule, const TableS
     result.shape.recompute.resize(table.stages);
     takeRecomputes(schedule, result.shape);
   }
-  llvm::Expected<Program> program = lower(schedule, result.plan, result.shape);
+  if (written) {
+    result.shape.optimizer = hasOp(*written, OpKind::Optimize);
+    result.shape.norm = hasOp(*written, OpKind::Norm);
+    result.shape.finite = hasOp(*written, OpKind::Finite);
+  }
+  llvm::Expected<Program> program = written ? *written : lower(schedule, result.plan, result.shape);
   if (!program)
     return makeError(ExitCode::BadArtifact, describe(program.takeError()).message);
   result.program = std::move(*program);

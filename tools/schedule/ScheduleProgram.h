@@ -26,11 +26,16 @@ struct ScheduleProgram {
   Program program;
 };
 
-/// Lowered like the plan of a model. Errors: BadArtifact if no lanes allow it to run; Usage for a
-/// table that recomputes a stage for some micro-batches only.
+/// The actions of a program: its ops that run a stage, rank by rank.
+Schedule actionsOf(const Program &program);
+
+/// Lowered like the plan of a model, or `written` for the same plan; checked. Errors: BadArtifact
+/// if no lanes allow it to run, or naming the first wrong op of `written`; Usage for a table that
+/// recomputes a stage for some micro-batches only.
 llvm::Expected<ScheduleProgram> asProgram(const Schedule &schedule, const TableShape &table,
                                           const ScheduleCosts &costs,
-                                          const TransferCosts &transfers);
+                                          const TransferCosts &transfers,
+                                          const std::optional<Program> &written);
 
 /// The simulator's costs for stages in a chain; `plan` may also be a sketch of one.
 ProgramCosts programCosts(const Plan &plan, const ScheduleCosts &costs,

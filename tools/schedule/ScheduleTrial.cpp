@@ -70,11 +70,26 @@ ScheduleCosts costsForTable(const CostsText &costs, const TableShape &shape, siz
   return result;
 }
 
-llvm::Error readTable(const std::string &file, Trial &trial) {
+/// As --program writes it; comments may stand before it.
+bool isProgramText(llvm::StringRef text) {
+  for (llvm::StringRef line : llvm::split(text, '\n'))
+    if (line = line.split('#').first.trim(); !line.empty())
+      return startsWith(line, "program ");
+  return false;
+}
+
+llvm::Expected<Schedule> scheduleFromText(llvm::StringRef text, Trial &trial) {
+  if (!isProgramText(text))
+    return scheduleFromCsv(text);
+  trial.written = TRY(programFromText(text));
+  return actionsOf(*trial.written);
+}
+
+llvm::Error readFile(const std::string &file, Trial &trial) {
   auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(file);
   if (!buffer)
     return cannotRead(file, buffer.getError());
-  llvm::Expected<Schedule> schedule = scheduleFromCsv((*buffer)->getBuffer());
+  llvm::Expected<Schedule> schedule = scheduleFromText((*buffer)->getBuffer(), trial);
   if (schedule) {
     trial.schedule = std::move(*schedule);
     return llvm::Error::success();
@@ -102,11 +117,12 @@ int64_t lowerBoundOf(const Trial &trial, PairRule pairs) {
 /// Data that tables do not have: bytes, links, optimizer.
 llvm::Error timeAsProgram(Trial &trial, const TrialRequest &asked) {
   const TransferCosts transfers = asked.costs.transfers(trial.shape->rankOfStage);
-  if (!transfers.any() && !asked.program && !asked.timeAsProgram)
+  const bool isTimed = transfers.any() || asked.timeAsProgram || trial.written;
+  if (!isTimed && !asked.program)
     return llvm::Error::success();
-  ScheduleProgram program = TRY(asProgram(*trial.schedule, *trial.shape, trial.costs, transfers));
-  trial.program = std::move(program);
-  if (!transfers.any() && !asked.timeAsProgram)
+  trial.program =
+      TRY(asProgram(*trial.schedule, *trial.shape, trial.costs, transfers, trial.written));
+  if (!isTimed)
     return llvm::Error::success();
   if (asked.pairs != PairRule::Split)
     return makeError(ExitCode::Usage,
@@ -185,7 +201,7 @@ llvm::Expected<Trial> trySchedule(const std::string &name, const TrialRequest &r
     return makeError(ExitCode::Usage, fmt::format("there is no schedule {}", name),
                      nearest.empty() ? "pipe-schedule --list names them"
                                      : "did you mean " + nearest + "?");
-  TRY(generator ? generate(*generator, request, trial) : readTable(name, trial));
+  TRY(generator ? generate(*generator, request, trial) : readFile(name, trial));
   if (!trial.schedule)
     return trial;
   return judged(std::move(trial), request);

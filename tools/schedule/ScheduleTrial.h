@@ -27,6 +27,7 @@ struct Trial {
   std::string name; // as given
   bool generated = false;
   std::optional<Schedule> schedule;       // if it could be read or generated
+  std::optional<Program> written;         // if the file has a program
   std::optional<TableShape> shape;        // if its table is consistent
   std::optional<Timing> timing;           // if it runs to its end
   std::optional<ScheduleProgram> program; // if the timing is a program's
@@ -41,10 +42,10 @@ struct Trial {
   size_t ranks() const { return schedule->ranks.size(); }
 };
 
-/// `name` is a generator's, or a CSV file ("-": stdin). Problems of the schedule itself are in
-/// Trial::why: Unreadable for text that is no table, BadArtifact for a table that is not complete
-/// or cannot run, NoPlan for one that needs more memory than the limit. Errors: Usage for an
-/// unknown name and for numbers that contradict each other; IO.
+/// `name` is a generator's, or a file with a CSV table or a program ("-": stdin). Problems of the
+/// schedule itself are in Trial::why: Unreadable for text that is neither, BadArtifact for a table
+/// that is not complete or cannot run, NoPlan for one that needs more memory than the limit.
+/// Errors: Usage for an unknown name and for numbers that contradict each other; IO.
 llvm::Expected<Trial> trySchedule(const std::string &name, const TrialRequest &request);
 
 /// The same for a schedule that a generator has made for the request.
