@@ -116,14 +116,15 @@ private:
   }
 
   llvm::Error stagePorts() {
+    Faults faults;
     for (size_t s = 0; s < stages_; ++s) {
       const StagePlan &stage = plan_.stages[s];
       for (size_t p = 0; p < stage.inputs.size(); ++p)
-        TRY(inputPort(s, p));
+        faults.note(inputPort(s, p));
       for (size_t p = 0; p < stage.outputs.size(); ++p)
-        TRY(outputPort(s, p));
+        faults.note(outputPort(s, p));
     }
-    return llvm::Error::success();
+    return faults.take();
   }
 
   llvm::Error inputPort(size_t s, size_t p) {
@@ -196,21 +197,25 @@ private:
   }
 
   llvm::Error channels() {
+    Faults faults;
     std::set<std::string> names;
-    for (size_t c = 0; c < plan_.channels.size(); ++c) {
-      const Channel &it = plan_.channels[c];
-      if (it.name.empty() || !names.insert(it.name).second)
-        return badAt(channel(c), "expected a name of its own");
-      TRY(verifyTensor(plan_, channel(c), it.tensor));
-      if (it.kind == Channel::Kind::Weight && (it.type != "Tensor" || it.tensor.known))
-        return badAt(channel(c), "expected a weight without a description of its own, got {}",
-                     it.type != "Tensor" ? "type " + it.type : "a tensor");
-      if (it.tensor.known && holdsNoTensor(it.type))
-        return badAt(channel(c), "type {} is not a tensor, but a tensor is described", it.type);
-      TRY(producer(c));
-      TRY(consumers(c));
-    }
-    return llvm::Error::success();
+    for (size_t c = 0; c < plan_.channels.size(); ++c)
+      faults.note(channelOf(c, names));
+    return faults.take();
+  }
+
+  llvm::Error channelOf(size_t c, std::set<std::string> &names) {
+    const Channel &it = plan_.channels[c];
+    if (it.name.empty() || !names.insert(it.name).second)
+      return badAt(channel(c), "expected a name of its own");
+    TRY(verifyTensor(plan_, channel(c), it.tensor));
+    if (it.kind == Channel::Kind::Weight && (it.type != "Tensor" || it.tensor.known))
+      return badAt(channel(c), "expected a weight without a description of its own, got {}",
+                   it.type != "Tensor" ? "type " + it.type : "a tensor");
+    if (it.tensor.known && holdsNoTensor(it.type))
+      return badAt(channel(c), "type {} is not a tensor, but a tensor is described", it.type);
+    TRY(producer(c));
+    return consumers(c);
   }
 
   llvm::Error producer(size_t c) {

@@ -17,6 +17,18 @@ llvm::Error badAt(const std::string &where, fmt::format_string<Args...> format, 
                fmt::format(format, std::forward<Args>(args)...));
 }
 
+/// Faults that do not hide each other, such as those of several channels: reported all at once.
+class Faults {
+public:
+  void note(llvm::Error error);
+  /// One of them as it is; several as "3 faults: ...; ...; ...", at most ten with their texts.
+  /// Success: none was noted.
+  llvm::Error take();
+
+private:
+  std::vector<std::string> messages_;
+};
+
 /// "stage 2, attribute head.weight", "channel 3 (c3)".
 std::string attributeName(const Plan &plan, size_t stage, size_t index);
 std::string channelName(const Plan &plan, size_t index);

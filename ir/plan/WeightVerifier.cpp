@@ -101,12 +101,13 @@ public:
   explicit TieVerifier(const Plan &plan) : plan_(plan) {}
 
   llvm::Error run() {
+    Faults faults;
     for (size_t t = 0; t < plan_.ties.size(); ++t)
-      TRY(tie(t));
+      faults.note(tie(t));
     for (size_t s = 0; s < plan_.stages.size(); ++s)
       for (size_t a = 0; a < plan_.stages[s].attributes.size(); ++a)
-        TRY(shared(s, a));
-    return llvm::Error::success();
+        faults.note(shared(s, a));
+    return faults.take();
   }
 
 private:

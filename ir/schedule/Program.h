@@ -5,6 +5,9 @@
 #include "ir/plan/Plan.h"
 #include "ir/schedule/Schedule.h"
 
+#include <set>
+#include <utility>
+
 namespace pipec {
 
 enum class OpKind : uint8_t {

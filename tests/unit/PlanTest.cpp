@@ -591,6 +591,16 @@ TEST(PlanVerifier, namesWhatIsWrong) {
   }
 }
 
+/// As torchgpipe's check of skips does.
+TEST(PlanVerifier, FaultsOfChannelsAreNamedAllAtOnce) {
+  Plan plan = richPlan();
+  for (size_t c : {0, 2})
+    plan.channels[c].skip = !plan.channels[c].skip;
+  for (const char *part :
+       {"2 faults: channel 0 (c0): skip: expected ", "; channel 2 (c2): skip: expected "})
+    EXPECT_TRUE(failedWith(verify(plan), ExitCode::BadArtifact, part)) << part;
+}
+
 TEST(Obligation, roundTrips) {
   const Obligation all[] = {
       Obligation::recompute("aten::size", 2, 3), Obligation::fact("input x", "rank", "2"),
