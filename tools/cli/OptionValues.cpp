@@ -6,6 +6,8 @@
 #include "tools/cli/CommandLine.h"
 #include "tools/cli/Units.h"
 
+#include <algorithm>
+
 namespace pipec {
 namespace {
 
@@ -53,7 +55,7 @@ llvm::Expected<RecomputeWish> recomputeFromText(llvm::StringRef text) {
     else
       stages.push_back(stage);
   llvm::sort(stages);
-  stages.erase(llvm::unique(stages), stages.end());
+  stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
   return RecomputeWish(std::move(stages));
 }
 
