@@ -4,6 +4,7 @@
 #pragma once
 
 #include "ir/checkpoint/CheckpointFolder.h"
+#include "llvm/ADT/ArrayRef.h"
 
 #include <ATen/core/ivalue.h>
 
