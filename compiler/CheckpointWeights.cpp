@@ -15,14 +15,6 @@ namespace pipec {
 
 namespace {
 
-const SavedValue *savedUnderAny(const CheckpointValues &values,
-                                const std::vector<std::string> &names) {
-  for (const std::string &name : names)
-    if (const SavedValue *saved = values.find(name))
-      return saved;
-  return nullptr;
-}
-
 llvm::Error notInCheckpoint(const std::string &name) {
   return makeError(ExitCode::Usage,
                    fmt::format("checkpoint: {}: expected it in the checkpoint, got none", name),
@@ -52,7 +44,7 @@ llvm::Error fillStages(Relinked &stages, const CheckpointValues &values) {
     std::vector<std::string> names = {attribute.name};
     names.insert(names.end(), attribute.otherNames.begin(), attribute.otherNames.end());
     all.insert(all.end(), names.begin(), names.end());
-    const SavedValue *saved = savedUnderAny(values, names);
+    const SavedValue *saved = values.findAny(names);
     const bool isTensor = attribute.value.isTensor() && attribute.value.toTensor().defined();
     if (!saved && isParameterOrBuffer(attribute) && isTensor)
       return notInCheckpoint(attribute.name);
@@ -91,7 +83,7 @@ llvm::Error fillModel(torch::jit::Module &module, const CheckpointValues &values
   std::vector<std::pair<ModelValue, const SavedValue *>> places;
   for (ModelValue &each : modelState(module, objects)) {
     all.insert(all.end(), each.names.begin(), each.names.end());
-    const SavedValue *saved = savedUnderAny(values, each.names);
+    const SavedValue *saved = values.findAny(each.names);
     if (!saved) {
       if (each.kind != AttributeKind::Value)
         report.kept.push_back(each.names.front());

@@ -27,6 +27,8 @@ struct ReferenceOptions {
   std::vector<std::pair<std::string, MergeRule>> merges; // by the path of a result
 };
 
+struct StepSums; // of a training step
+
 /// A plain TorchScript file as one rank: graph optimiser off, no grad mode, keyed random operators,
 /// micro-batches in order. One thread at a time. A call runs on the caller's thread and restores
 /// its settings.
@@ -102,6 +104,7 @@ private:
   llvm::Expected<BatchParts> split(const std::vector<c10::IValue> &inputs);
   llvm::Expected<TrainedStep> stepOn(llvm::Expected<BatchParts> parts, StepStats *stats);
   llvm::Expected<TrainedStep> stepOnce(BatchParts &parts, StepStats *stats);
+  llvm::Error runMicroBatch(BatchParts &parts, size_t k, StepSums &sums);
   llvm::Expected<TrainedStep> stepOrRestore(BatchParts &parts, StepStats *stats);
   llvm::Expected<c10::IValue> inferOrRestore(const std::vector<c10::IValue> &inputs,
                                              StepStats *stats);

@@ -195,111 +195,119 @@ llvm::Expected<BatchParts> Reference::split(const std::vector<c10::IValue> &inpu
   return splitBatch(impl.signature, inputs, impl.options.microBatches);
 }
 
+/// Forward and backward of micro-batch `k`.
+llvm::Error Reference::runMicroBatch(BatchParts &parts, size_t k, StepSums &sums) {
+  Impl &impl = *impl_;
+  ReferenceTraining &training = *impl.training;
+  training.norms.beginMicroBatch(*impl.module);
+  NormCalls norms;
+  llvm::Expected<c10::IValue> value = [&] {
+    const AutocastScope autocast(training.options.precision);
+    return impl.run(*impl.module, parts.inputs[k], k, &sums.busyNs);
+  }();
+  if (!value)
+    return withArguments(value.takeError(), impl.signature, parts.inputs[k]);
+  training.norms.note(norms.take());
+  if (!training.loss && impl.options.microBatches == 1)
+    describeResult(impl.signature, *value);
+  std::vector<c10::IValue> leaves = TRY(flattenOutputs(impl.signature, *value));
+  if (!training.loss) {
+    Signature described = impl.signature;
+    describeLeaves(described, leaves);
+    TRY(training.findLoss(described, impl.notes, impl.warnings));
+  }
+  if (k == 0)
+    sums.scales =
+        training.loss->count
+            ? rootScalesOfSums(parts.inputs.size())
+            : rootScales(parts.samples, training.options.reduction.value_or(LossReduction::Mean));
+  if (training.loss->count) {
+    const double counted = TRY(lossCount(leaves[*training.loss->count], k));
+    sums.count = sums.count.value_or(0) + counted;
+  }
+  if (!leaves[training.loss->loss].isTensor())
+    return failf(ExitCode::Usage, "micro-batch {}: expected the loss to be a tensor, got a {}", k,
+                 leaves[training.loss->loss].tagKind());
+  const at::Tensor loss = leaves[training.loss->loss].toTensor();
+  *value = c10::IValue();
+  leaves.clear();
+  TRY(guardTorchVoid(ExitCode::Usage, fmt::format("the backward of micro-batch {}", k), [&] {
+    std::vector<at::Tensor> found = gradientsFrom(
+        loss, sums.scales[k].to(loss.options().requires_grad(false)), training.tensors);
+    c10::AutoGradMode noGrad(false);
+    for (size_t i = 0; i < found.size(); ++i)
+      accumulateGradient(training.gradients[i], std::move(found[i]), training.tensors[i].tensor);
+  }));
+  sums.losses.push_back(loss.detach());
+  return llvm::Error::success();
+}
+
+/// The order is that of RankTraining: the loss, the division by its count, the norm, the decision
+/// whether the step counts, the clipping, the optimizer.
+llvm::Expected<TrainedStep> ReferenceTraining::endStep(const StepSums &sums, uint64_t step) {
+  TrainedStep result;
+  c10::AutoGradMode noGrad(false);
+  norms.endStep();
+  result.loss = totalLoss(sums.losses, sums.scales, sums.count);
+  const bool isCounted = !sums.count || isUsableCount(*sums.count);
+  if (!isCounted && options.onNan == OnNan::Stop)
+    return unusableCount(*sums.count);
+  if (sums.count && isCounted)
+    divideGradients(gradients, *sums.count);
+  for (size_t i = 0; i < needsDense.size(); ++i)
+    TRY(checkSparse(gradients[i], needsDense[i], tensors[i].names.front()));
+  StepNumbers numbers;
+  for (size_t k = 0; k < sums.losses.size(); ++k)
+    if (!isFiniteNumber(sums.losses[k]))
+      numbers[-1 - static_cast<int64_t>(k)] = sums.losses[k];
+  for (size_t i = 0; i < gradients.size(); ++i)
+    if (gradients[i].defined())
+      numbers[static_cast<int64_t>(i)] = gradientNorm(gradients[i]);
+  const StepNorm judged = TRY(judge(numbers, options.onNan == OnNan::Skip, [&](size_t parameter) {
+    return "parameter " + tensors[parameter].names.front();
+  }));
+  result.gradientNorm = judged.total.item<double>();
+  result.skipped = !judged.isFinite || !isCounted;
+  if (result.skipped)
+    return result;
+  if (options.clipNorm > 0) {
+    if (options.keepGradients)
+      for (const at::Tensor &gradient : gradients)
+        kept.push_back(gradient.defined() ? gradient.clone() : gradient);
+    clipGradients(gradients, clipFactor(judged.total, options.clipNorm));
+  }
+  result.learningRate = rates.at(step);
+  if (optimizer) {
+    updating = true; // stays so if it throws
+    optimizer->step(rates.factorAt(step), gradients);
+    updating = false;
+  }
+  return result;
+}
+
 llvm::Expected<TrainedStep> Reference::stepOnce(BatchParts &parts, StepStats *stats) {
   Impl &impl = *impl_;
   ReferenceTraining &training = *impl.training;
   TrainingSettings settings(impl.threads);
-  std::vector<at::Tensor> scales, losses;
-  double count = 0; // of a loss that is a pair
   training.gradients.assign(training.tensors.size(), at::Tensor());
   training.kept.clear();
   training.norms.beginStep();
-  int64_t busyNs = 0;
+  StepSums sums;
   const auto start = std::chrono::steady_clock::now();
-  for (size_t k = 0; k < parts.inputs.size(); ++k) {
-    training.norms.beginMicroBatch(*impl.module);
-    NormCalls norms;
-    llvm::Expected<c10::IValue> value = [&] {
-      const AutocastScope autocast(training.options.precision);
-      return impl.run(*impl.module, parts.inputs[k], k, &busyNs);
-    }();
-    if (!value)
-      return withArguments(value.takeError(), impl.signature, parts.inputs[k]);
-    training.norms.note(norms.take());
-    if (!training.loss && impl.options.microBatches == 1)
-      describeResult(impl.signature, *value);
-    std::vector<c10::IValue> leaves = TRY(flattenOutputs(impl.signature, *value));
-    if (!training.loss) {
-      Signature described = impl.signature;
-      describeLeaves(described, leaves);
-      TRY(training.findLoss(described, impl.notes, impl.warnings));
-    }
-    if (k == 0)
-      scales =
-          training.loss->count
-              ? rootScalesOfSums(parts.inputs.size())
-              : rootScales(parts.samples, training.options.reduction.value_or(LossReduction::Mean));
-    if (training.loss->count) {
-      count += TRY(lossCount(leaves[*training.loss->count], k));
-    }
-    if (!leaves[training.loss->loss].isTensor())
-      return failf(ExitCode::Usage, "micro-batch {}: expected the loss to be a tensor, got a {}", k,
-                   leaves[training.loss->loss].tagKind());
-    const at::Tensor loss = leaves[training.loss->loss].toTensor();
-    *value = c10::IValue();
-    leaves.clear();
-    if (llvm::Error error =
-            guardTorchVoid(ExitCode::Usage, fmt::format("the backward of micro-batch {}", k), [&] {
-              std::vector<at::Tensor> found = gradientsFrom(
-                  loss, scales[k].to(loss.options().requires_grad(false)), training.tensors);
-              c10::AutoGradMode noGrad(false);
-              for (size_t i = 0; i < found.size(); ++i)
-                accumulateGradient(training.gradients[i], std::move(found[i]),
-                                   training.tensors[i].tensor);
-            }))
-      return std::move(error);
-    losses.push_back(loss.detach());
-  }
+  for (size_t k = 0; k < parts.inputs.size(); ++k)
+    TRY(runMicroBatch(parts, k, sums));
   TRY(training.noteUse());
-  TrainedStep result;
-  if (llvm::Error error = guardTorchError(ExitCode::Other, "ending the step", [&]() -> llvm::Error {
-        c10::AutoGradMode noGrad(false);
-        training.norms.endStep();
-        const bool isPair = training.loss->count.has_value();
-        result.loss = totalLoss(losses, scales, isPair ? std::optional(count) : std::nullopt);
-        const bool isCounted = !isPair || isUsableCount(count);
-        if (!isCounted && training.options.onNan == OnNan::Stop)
-          return unusableCount(count);
-        if (isPair && isCounted)
-          divideGradients(training.gradients, count);
-        for (size_t i = 0; i < training.needsDense.size(); ++i)
-          TRY(checkSparse(training.gradients[i], training.needsDense[i],
-                          training.tensors[i].names.front()));
-        StepNumbers numbers;
-        for (size_t k = 0; k < losses.size(); ++k)
-          if (!isFiniteNumber(losses[k]))
-            numbers[-1 - static_cast<int64_t>(k)] = losses[k];
-        for (size_t i = 0; i < training.gradients.size(); ++i)
-          if (training.gradients[i].defined())
-            numbers[static_cast<int64_t>(i)] = gradientNorm(training.gradients[i]);
-        llvm::Expected<StepNorm> judged =
-            judge(numbers, training.options.onNan == OnNan::Skip, [&](size_t parameter) {
-              return "parameter " + training.tensors[parameter].names.front();
-            });
-        if (!judged)
-          return judged.takeError();
-        result.gradientNorm = judged->total.item<double>();
-        result.skipped = !judged->isFinite || !isCounted;
-        if (result.skipped)
-          return llvm::Error::success();
-        if (training.options.clipNorm > 0) {
-          if (training.options.keepGradients)
-            for (const at::Tensor &gradient : training.gradients)
-              training.kept.push_back(gradient.defined() ? gradient.clone() : gradient);
-          clipGradients(training.gradients, clipFactor(judged->total, training.options.clipNorm));
-        }
-        result.learningRate = training.rates.at(impl.calls);
-        if (training.optimizer)
-          training.optimizer->step(training.rates.factorAt(impl.calls), training.gradients);
-        return llvm::Error::success();
-      }))
-    return std::move(error);
+  std::optional<TrainedStep> result;
+  TRY(guardTorchError(ExitCode::Other, "ending the step", [&]() -> llvm::Error {
+    result = TRY(training.endStep(sums, impl.calls));
+    return llvm::Error::success();
+  }));
   const int64_t makespanNs =
       (std::chrono::steady_clock::now() - start) / std::chrono::nanoseconds(1);
   ++impl.calls;
   if (stats)
-    *stats = {makespanNs, {busyNs}, 0, 0};
-  return result;
+    *stats = {makespanNs, {sums.busyNs}, 0, 0};
+  return *result;
 }
 
 llvm::Error Reference::setLearningRates(const std::string &text, int64_t steps) {

@@ -11,6 +11,13 @@
 
 namespace pipec {
 
+/// What the micro-batches of one step add up.
+struct StepSums {
+  std::vector<at::Tensor> scales, losses; // per micro-batch
+  std::optional<double> count;            // of a loss that is a pair
+  int64_t busyNs = 0;
+};
+
 struct ReferenceTraining {
   TrainingOptions options;
   std::vector<TrainedTensor> tensors;
@@ -26,6 +33,9 @@ struct ReferenceTraining {
   /// Per tensor, after a resume: the checkpoint of a pipeline lacks what the method does not use.
   std::vector<bool> absent;
 
+  /// From the sums of gradients to the update. step: from 0. Throws LibTorch's exceptions. Errors:
+  /// those of judge(), an unusable count, a sparse gradient.
+  llvm::Expected<TrainedStep> endStep(const StepSums &sums, uint64_t step);
   /// Notes what has a gradient. Errors: Usage for a tensor that should have been in the checkpoint.
   llvm::Error noteUse();
   /// Sets `loss`. Adds a note on what was understood. Errors: Usage.

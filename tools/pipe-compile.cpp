@@ -7,12 +7,12 @@
 #include "llvm/Support/raw_ostream.h"
 #include "passes/PassTable.h"
 #include "tools/ArtifactCase.h"
-#include "tools/compile/CompileCommand.h"
 #include "tools/cli/FreedMemory.h"
 #include "tools/cli/LoadLibrary.h"
 #include "tools/cli/ModelPrints.h"
 #include "tools/cli/ProgressLine.h"
 #include "tools/cli/ToolMain.h"
+#include "tools/compile/CompileCommand.h"
 #include "tools/report/CompileReport.h"
 
 using namespace pipec;

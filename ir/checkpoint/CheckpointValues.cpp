@@ -227,4 +227,11 @@ const SavedValue *CheckpointValues::find(const std::string &name) const {
   return found == byName_.end() ? nullptr : &values_[found->second];
 }
 
+const SavedValue *CheckpointValues::findAny(llvm::ArrayRef<std::string> names) const {
+  for (const std::string &name : names)
+    if (const SavedValue *saved = find(name))
+      return saved;
+  return nullptr;
+}
+
 } // namespace pipec

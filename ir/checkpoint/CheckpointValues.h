@@ -4,6 +4,7 @@
 #pragma once
 
 #include "ir/checkpoint/CheckpointFolder.h"
+#include "llvm/ADT/ArrayRef.h"
 
 #include <ATen/core/ivalue.h>
 
@@ -38,6 +39,8 @@ public:
   const std::vector<SavedValue> &all() const { return values_; }
   /// By any of its names; null: none.
   const SavedValue *find(const std::string &name) const;
+  /// By the first of the names that it has; null: none.
+  const SavedValue *findAny(llvm::ArrayRef<std::string> names) const;
 
 private:
   std::vector<SavedValue> values_;

@@ -54,14 +54,6 @@ std::vector<SavedValue> savedOf(std::vector<ModelValue> values, const ReferenceT
   return result;
 }
 
-const SavedValue *savedUnderAny(const CheckpointValues &values,
-                                const std::vector<std::string> &names) {
-  for (const std::string &name : names)
-    if (const SavedValue *saved = values.find(name))
-      return saved;
-  return nullptr;
-}
-
 /// The checkpoint's value for each value of the model; null: it stays as it is.
 llvm::Expected<std::vector<const SavedValue *>> placesOf(const std::vector<ModelValue> &values,
                                                          const CheckpointValues &checkpoint) {
@@ -69,7 +61,7 @@ llvm::Expected<std::vector<const SavedValue *>> placesOf(const std::vector<Model
   std::vector<std::string> names;
   for (const ModelValue &each : values) {
     names.insert(names.end(), each.names.begin(), each.names.end());
-    const SavedValue *saved = savedUnderAny(checkpoint, each.names);
+    const SavedValue *saved = checkpoint.findAny(each.names);
     places.push_back(saved);
     if (!saved || each.kind != AttributeKind::Parameter)
       continue;

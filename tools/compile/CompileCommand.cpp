@@ -167,57 +167,69 @@ std::optional<CostSource> readCost() {
   return CostFile{cost};
 }
 
-llvm::Expected<CompileOptions> readOptions() {
-  CompileOptions options;
-  for (const IntegerOption *option : {&stages, &microBatches, &ranks})
-    TRY(within(*option, 1, kMostMicroBatches));
-  Verify verify = TRY(chooseByName<Verify>(
-      "verify", verifyHow,
-      {{"none", Verify::None}, {"graph", Verify::Graph}, {"run", Verify::Run}}));
-  if (given(split)) {
-    CutSource source = TRY(chooseByName<CutSource>(
-        "split", split,
-        {{"auto", CutSource::Auto}, {"markers", CutSource::Markers}, {"at", CutSource::At}}));
-    options.split = source;
-  }
-  if (std::string nearest;
-      given(printAfter) && printAfter != "all" && !findPass(printAfter, &nearest))
-    return makeError(
-        ExitCode::Usage, "--print-after: expected a pass or all, got " + printAfter.getValue(),
-        nearest.empty() ? "pipe-opt --list-passes names them" : "did you mean " + nearest + "?");
-  options.verify = verify;
-  if (options.verify == Verify::Run && inputs.empty())
-    return makeError(ExitCode::Usage, "--verify run: expected example inputs, got none",
-                     "pass example inputs with --inputs");
-  for (const auto &[name, isGiven] : {std::pair("--cost", given(cost)),
+/// Options that have no use without an example.
+llvm::Error checkInputs() {
+  if (!inputs.empty())
+    return llvm::Error::success();
+  for (const auto &[name, isGiven] : {std::pair("--verify run", verifyHow == "run"),
+                                      {"--cost", given(cost)},
                                       {"--cost-budget", given(costBudget)},
                                       {"--cluster", given(cluster)},
                                       {"--emit-costs", given(emitCosts)},
                                       {"--memory-limit", given(memoryLimit)},
                                       {"--schedule auto", hasAutoSchedule()},
-                                      {"--train", hasTrainFlag()}})
-    if (isGiven && inputs.empty())
+                                      {"--train", hasTrainFlag()},
+                                      {"--record-case", given(recordCase)}})
+    if (isGiven)
       return makeError(ExitCode::Usage, fmt::format("{}: expected example inputs, got none", name),
                        "pass example inputs with --inputs");
+  return llvm::Error::success();
+}
+
+/// Options that contradict each other.
+llvm::Error checkPairs() {
   if (given(costBudget) && given(cost) && cost != "measured")
     return makeError(ExitCode::Usage, "--cost-budget: expected --cost measured with it");
-  if (given(memoryLimit) && memoryLimit.getValue() < 1)
-    return makeError(ExitCode::Usage, "--memory-limit: expected at least 1 byte, got 0");
-  if (given(recordCase) && inputs.empty())
-    return makeError(ExitCode::Usage, "--record-case: expected example inputs, got none",
-                     "pass example inputs with --inputs");
   if (given(recordCase) && dryRun)
     return makeError(ExitCode::Usage,
                      "--record-case: expected a compile that writes, got --dry-run",
                      "leave out one of the two");
-  if (options.split == CutSource::At && at.empty())
+  if (split == "at" && at.empty())
     return makeError(ExitCode::Usage, "--split at: expected modules, got none",
                      "name modules with --at");
-  if (options.split && options.split != CutSource::At && !at.empty())
+  if (given(split) && split != "at" && !at.empty())
     return makeError(
         ExitCode::Usage,
         fmt::format("--at: expected --split at with it, got --split {}", split.getValue()),
         "leave one of the two out");
+  return llvm::Error::success();
+}
+
+llvm::Error checkPassName() {
+  std::string nearest;
+  if (!given(printAfter) || printAfter == "all" || findPass(printAfter, &nearest))
+    return llvm::Error::success();
+  return makeError(
+      ExitCode::Usage, "--print-after: expected a pass or all, got " + printAfter.getValue(),
+      nearest.empty() ? "pipe-opt --list-passes names them" : "did you mean " + nearest + "?");
+}
+
+llvm::Expected<CompileOptions> readOptions() {
+  CompileOptions options;
+  for (const IntegerOption *option : {&stages, &microBatches, &ranks})
+    TRY(within(*option, 1, kMostMicroBatches));
+  options.verify = TRY(chooseByName<Verify>(
+      "verify", verifyHow,
+      {{"none", Verify::None}, {"graph", Verify::Graph}, {"run", Verify::Run}}));
+  if (given(split))
+    options.split = TRY(chooseByName<CutSource>(
+        "split", split,
+        {{"auto", CutSource::Auto}, {"markers", CutSource::Markers}, {"at", CutSource::At}}));
+  TRY(checkPassName());
+  TRY(checkInputs());
+  TRY(checkPairs());
+  if (given(memoryLimit) && memoryLimit.getValue() < 1)
+    return makeError(ExitCode::Usage, "--memory-limit: expected at least 1 byte, got 0");
   options.stages = stages;
   options.nearest = nearestPlace;
   if (!inputs.empty()) {

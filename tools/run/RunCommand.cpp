@@ -111,6 +111,60 @@ std::vector<std::string> deviceList() {
   return names;
 }
 
+/// Options that an artifact, or a .pt, does not have.
+llvm::Error checkModelKind(bool isArtifact) {
+  if (!isArtifact && given(schedule))
+    return makeError(ExitCode::Usage, "--schedule: expected an artifact, got a .pt, which has none",
+                     "leave it out, or compile the model first");
+  if (!isArtifact && given(dynamic))
+    return makeError(ExitCode::Usage,
+                     "--dynamic: expected an artifact, got a .pt, which has no stages",
+                     "leave it out, or compile the model first");
+  if (!isArtifact && given(trace))
+    return makeError(ExitCode::Usage,
+                     "--trace: expected an artifact, got a .pt, which has no ranks",
+                     "leave it out, or compile the model first");
+  const std::pair<const char *, const cl::Option &> chosenByCompile[] = {{"method", method},
+                                                                         {"batch-dim", batchDim},
+                                                                         {"merge", merge},
+                                                                         {"infer", infer},
+                                                                         {"keep-eval", keepEval}};
+  for (const auto &[name, option] : chosenByCompile)
+    if (isArtifact && given(option))
+      return makeError(ExitCode::Usage, fmt::format("--{}: expected a .pt, got an artifact", name),
+                       fmt::format("an artifact keeps what pipe-compile --{} chose", name));
+  return llvm::Error::success();
+}
+
+/// Files that exist, and one that would damage an artifact.
+llvm::Error checkOutputs() {
+  if (given(trace))
+    TRY(refuseExisting(trace, force));
+  if (!given(output))
+    return llvm::Error::success();
+  std::error_code ignored;
+  const auto folder = std::filesystem::path(output.getValue()).parent_path();
+  if (std::filesystem::exists(folder / "MANIFEST", ignored) &&
+      std::filesystem::exists(folder / "plan.json", ignored))
+    return makeError(
+        ExitCode::Usage,
+        fmt::format("--output: {} is inside an artifact, and a file added to it would damage it",
+                    output.getValue()),
+        "choose a path outside the artifact");
+  if (!force) {
+    auto status = std::filesystem::symlink_status(output.getValue(), ignored);
+    if (std::filesystem::is_symlink(status))
+      return makeError(ExitCode::Usage,
+                       "--output: expected a new file, got " + output + ", a symbolic link",
+                       "pass --force to write the file that it names");
+    if (std::filesystem::exists(status))
+      return makeError(ExitCode::Usage,
+                       "--output: expected a new file, got " + output + ", which exists",
+                       "pass --force to replace it");
+  }
+  return llvm::Error::success();
+}
+
 llvm::Error checkOptions(bool isArtifact) {
   for (const auto &[option, least, most] :
        {std::tuple<const IntegerOption &, int64_t, int64_t>(microBatches, 1, kMostMicroBatches),
@@ -128,28 +182,8 @@ llvm::Error checkOptions(bool isArtifact) {
         {"trace", trace}})
     if (given(option) && option.empty())
       return failf(ExitCode::Usage, "--{}: expected a value, got none", name);
-  if (!isArtifact && given(schedule))
-    return makeError(ExitCode::Usage, "--schedule: expected an artifact, got a .pt, which has none",
-                     "leave it out, or compile the model first");
-  if (!isArtifact && given(dynamic))
-    return makeError(ExitCode::Usage,
-                     "--dynamic: expected an artifact, got a .pt, which has no stages",
-                     "leave it out, or compile the model first");
-  if (!isArtifact && given(trace))
-    return makeError(ExitCode::Usage,
-                     "--trace: expected an artifact, got a .pt, which has no ranks",
-                     "leave it out, or compile the model first");
-  if (given(trace))
-    TRY(refuseExisting(trace, force));
-  const std::pair<const char *, const cl::Option &> chosenByCompile[] = {{"method", method},
-                                                                         {"batch-dim", batchDim},
-                                                                         {"merge", merge},
-                                                                         {"infer", infer},
-                                                                         {"keep-eval", keepEval}};
-  for (const auto &[name, option] : chosenByCompile)
-    if (isArtifact && given(option))
-      return makeError(ExitCode::Usage, fmt::format("--{}: expected a .pt, got an artifact", name),
-                       fmt::format("an artifact keeps what pipe-compile --{} chose", name));
+  TRY(checkModelKind(isArtifact));
+  TRY(checkOutputs());
   for (const NumberOption *option : {&rtol, &atol})
     if (given(*option) && !(*option >= 0))
       return failf(ExitCode::Usage, "{}: expected at least 0, got {}",
@@ -157,28 +191,8 @@ llvm::Error checkOptions(bool isArtifact) {
   if (!given(expect) && (given(rtol) || given(atol)))
     return makeError(ExitCode::Usage, given(rtol) ? "--rtol: expected --expect with it, got none"
                                                   : "--atol: expected --expect with it, got none");
-  std::error_code ignored;
-  const auto folder = std::filesystem::path(output.getValue()).parent_path();
-  if (given(output) && std::filesystem::exists(folder / "MANIFEST", ignored) &&
-      std::filesystem::exists(folder / "plan.json", ignored))
-    return makeError(
-        ExitCode::Usage,
-        fmt::format("--output: {} is inside an artifact, and a file added to it would damage it",
-                    output.getValue()),
-        "choose a path outside the artifact");
   if (given(device) && deviceList().empty())
     return failf(ExitCode::Usage, "--device: expected a device, got {}", device.getValue());
-  if (given(output) && !force) {
-    auto status = std::filesystem::symlink_status(output.getValue(), ignored);
-    if (std::filesystem::is_symlink(status))
-      return makeError(ExitCode::Usage,
-                       "--output: expected a new file, got " + output + ", a symbolic link",
-                       "pass --force to write the file that it names");
-    if (std::filesystem::exists(status))
-      return makeError(ExitCode::Usage,
-                       "--output: expected a new file, got " + output + ", which exists",
-                       "pass --force to replace it");
-  }
   return llvm::Error::success();
 }
 
