@@ -250,9 +250,11 @@ Plan CompileRun::planOf(const StagedModel &model) const {
 }
 
 llvm::Error CompileRun::prove(Staged &staged, Plan &plan, const ArtifactWriter &writer) {
+  const ReadBack large = options_.verify == Verify::Run ? ReadBack::All : ReadBack::Ends;
+  std::map<std::string, at::Tensor> fromMemory; // weights that have been compared
   if (options_.verify != Verify::None) {
     phases_.begin("reading the stages back");
-    const ReadBack large = options_.verify == Verify::Run ? ReadBack::All : ReadBack::Ends;
+    fromMemory = weightsNotReadBack(staged.source, large);
     if (llvm::Error error = validate(writer.directory(), plan, staged.source, large))
       return error;
     report_.proved.push_back(whatWasProved(staged.source, large));
@@ -265,7 +267,7 @@ llvm::Error CompileRun::prove(Staged &staged, Plan &plan, const ArtifactWriter &
                               "--inputs");
     return llvm::Error::success();
   }
-  if (llvm::Error error = runStages(writer.directory(), plan, runs, phases_.progress()))
+  if (llvm::Error error = runStages(writer.directory(), plan, runs, fromMemory, phases_.progress()))
     return error;
   report_.tested.push_back(
       "the stages give the same bits as the source on the example inputs, in " + countedRuns(runs));

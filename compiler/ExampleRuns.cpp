@@ -33,10 +33,10 @@ bool mayUseGenerators(const torch::jit::Node *node) {
   return mayUseGenerator(const_cast<torch::jit::Node *>(node));
 }
 
-/// Nine calls on batches of 2 to 5 samples, the example among them, then two at other sizes.
+/// Seven calls on batches of 2 to 5 samples, beside the example, then two at other sizes, twice.
 void expectRuns(SourceRunner &source, llvm::ArrayRef<c10::IValue> inputs) {
   constexpr size_t kCalls = 11;
-  constexpr int64_t kSamples = 32;
+  constexpr int64_t kSamples = 28;
   int64_t samples = 1;
   for (const c10::IValue &input : inputs)
     if (samples == 1 && input.isTensor() && input.toTensor().defined() &&
@@ -91,12 +91,12 @@ std::string whyFixed(const CutTrial &trial) {
 
 /// Adds an example of other sizes: sizes that differ may vary.
 llvm::Error addExample(Signature &signature, const Values &example, ModelRunner run,
-                       RunNormalForm runNormalForm, std::vector<ExampleRun> &runs) {
+                       DecidesAlike decidesAlike, std::vector<ExampleRun> &runs) {
   llvm::Expected<std::vector<c10::IValue>> results = run({ownCopies(example)});
   if (!results)
     return withArguments(results.takeError(), signature, example);
   Values leaves = TRY(flattenOutputs(signature, results->front()));
-  if (!runNormalForm(example).decidesAlike)
+  if (!decidesAlike(example))
     return makeError(ExitCode::Usage,
                      "the model runs other operators on it than on the first example, because "
                      "dtypes, numbers of dimensions or memory layouts differ",
@@ -122,7 +122,7 @@ llvm::Error addExample(Signature &signature, const Values &example, ModelRunner 
 llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode &mode,
                                        Model &model, PassContext &context,
                                        const std::vector<Values> &examples,
-                                       const ExampleChoices &choices, RunNormalForm runNormalForm,
+                                       const ExampleChoices &choices, DecidesAlike decidesAlike,
                                        const ProgressCallback &progress) {
   const Values &inputs = examples.front();
   const bool writesState =
@@ -131,8 +131,8 @@ llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode
   SourceRunner source(path, model.signature.method, mode, holdsAny(model, mayUseGenerators),
                       ModelOutput::OfFirstRun, progress, writesState);
   expectRuns(source, inputs);
-  auto runAll = [&](std::vector<std::vector<Values>> experiments, size_t deciding) {
-    std::vector<llvm::Expected<Values>> all = source.runAll(std::move(experiments), deciding);
+  auto runAll = [&](std::vector<std::vector<Values>> experiments, const RunRules &rules) {
+    std::vector<llvm::Expected<Values>> all = source.runAll(std::move(experiments), rules);
     for (llvm::Expected<Values> &results : all)
       for (size_t k = 0; results && k < results->size(); ++k)
         if (llvm::Error error = flattenOutputs(model.signature, (*results)[k]).takeError())
@@ -153,14 +153,14 @@ llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode
   noteState(model, context);
   std::vector<ExampleRun> runs = TRY(runsOf(found.trial, model.signature));
   for (size_t k = 1; k < examples.size(); ++k)
-    if (llvm::Error error = addExample(model.signature, examples[k], run, runNormalForm, runs))
+    if (llvm::Error error = addExample(model.signature, examples[k], run, decidesAlike, runs))
       return withContext(std::move(error), fmt::format("example {}", k + 1));
   std::vector<SizeRun> others;
   if (mayTryOtherSizes(model))
     others =
-        sizeTrial(model.signature, inputs, holdsAny(model, trustsLastSize), runAll, runNormalForm);
+        sizeTrial(model.signature, inputs, holdsAny(model, trustsLastSize), runAll, decidesAlike);
   const int64_t samples =
-      model.signature.batchSymbolic ? kVariedSamples : model.signature.batchSize;
+      model.signature.batchSymbolic ? kSizeTrialSamples : model.signature.batchSize;
   for (SizeRun &other : others)
     runs.push_back({true, {samples}, {std::move(other.inputs)}, {std::move(other.leaves)}});
   return ExampleStudy{std::move(runs), std::move(found.results),

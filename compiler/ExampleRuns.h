@@ -18,8 +18,8 @@ struct ExampleRun {
   std::vector<std::vector<c10::IValue>> leaves; // of each call
 };
 
-/// Runs the model in normal form on inputs of other sizes.
-using RunNormalForm = llvm::function_ref<NormalFormRun(llvm::ArrayRef<c10::IValue>)>;
+/// Whether all decisions that were taken from the example hold for inputs of other sizes, too.
+using DecidesAlike = llvm::function_ref<bool(llvm::ArrayRef<c10::IValue>)>;
 
 /// The findings of running the source.
 struct ExampleStudy {
@@ -45,7 +45,7 @@ struct ExampleChoices {
 llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode &mode,
                                        Model &model, PassContext &context,
                                        const std::vector<Values> &examples,
-                                       const ExampleChoices &choices, RunNormalForm runNormalForm,
+                                       const ExampleChoices &choices, DecidesAlike decidesAlike,
                                        const ProgressCallback &progress = {});
 
 /// Adds to an error of running the model on `inputs` the batch size that the model's constants fix,

@@ -46,7 +46,7 @@ void eraseFrom(Block &block) {
 
 } // namespace
 
-llvm::Expected<std::vector<c10::IValue>> inferTypes(Model &model, std::vector<c10::IValue> inputs) {
+llvm::Error inferTypes(Model &model, std::vector<c10::IValue> inputs, Running running) {
   DecidedTypes decided(model);
   auto annotateInput = [&](size_t index, const c10::IValue &content) {
     if (decided.holds(model.graph->inputs()[index]))
@@ -66,13 +66,13 @@ llvm::Expected<std::vector<c10::IValue>> inferTypes(Model &model, std::vector<c1
         annotate(run.node->output(i), run.outputs[i]);
     }
   };
-  GraphEvaluator evaluator(model, /*countsFlops=*/true, &decided);
+  GraphEvaluator evaluator(model, /*countsFlops=*/true, &decided, running);
   if (llvm::Error error = evaluator.run(std::move(inputs), observe))
-    return std::move(error);
+    return error;
   if (!nested.empty())
     return refuseWith(Refusal::ResultWithoutForm, nested, "a nested tensor",
                       "one that has no sizes");
-  return evaluator.leaves();
+  return llvm::Error::success();
 }
 
 void eraseTypes(Model &model) { eraseFrom(*model.graph->block()); }

@@ -129,21 +129,15 @@ llvm::Expected<std::vector<Values>> FrontEnd::allExamples(const Model &model,
 }
 
 /// Types show which branches are taken for every accepted input. Folding these brings operators to
-/// the top level, whose types show more. If a plan has given the answers, nothing runs; otherwise
-/// the output leaves of the last run are returned.
-llvm::Expected<std::optional<Values>>
-FrontEnd::simplifyWithTypes(Model &model, PassContext &context,
-                            const std::vector<c10::IValue> &inputs, bool quietly) {
-  std::optional<Values> leaves;
+/// the top level, whose types show more. If a plan has given the answers, nothing runs.
+llvm::Error FrontEnd::simplifyWithTypes(Model &model, PassContext &context,
+                                        const std::vector<c10::IValue> &inputs, bool quietly) {
   decideAbsent(model, context, inputs);
   for (int round = 0; round < kTypedRounds; ++round) {
     ++context.answers.round;
-    if (!context.answers.given) {
-      llvm::Expected<Values> results = inferTypes(model, ownCopies(inputs));
-      if (!results)
-        return withArguments(results.takeError(), model.signature, inputs);
-      leaves = std::move(*results);
-    }
+    if (!context.answers.given)
+      if (llvm::Error error = inferTypes(model, ownCopies(inputs), runningFor(model)))
+        return withArguments(std::move(error), model.signature, inputs);
     AnyModel any = std::move(model);
     llvm::Expected<bool> changed = runPasses(typedPipeline(), any, context, quietly);
     model = std::get<Model>(std::move(any));
@@ -154,28 +148,25 @@ FrontEnd::simplifyWithTypes(Model &model, PassContext &context,
   }
   eraseTypes(model);
   decideAbsentResults(model);
-  return leaves;
+  return llvm::Error::success();
 }
 
 /// If inputs of other sizes give the same graph with the same answers, no decision that the
 /// example's types made depends on these sizes.
-NormalFormRun FrontEnd::runNormalForm(const Snapshot &flat, const Snapshot &simplified,
-                                      llvm::ArrayRef<c10::IValue> inputs) {
+bool FrontEnd::decidesAlike(const Snapshot &flat, const Snapshot &simplified,
+                            llvm::ArrayRef<c10::IValue> inputs) {
   const TypeDecisions &decisions = simplified.context.answers.decisions;
   if (simplified.model.obligations.empty() && decisions.empty())
-    return {}; // types decided nothing
+    return true; // types decided nothing
   Model other = withOwnGraph(flat.model);
   PassContext context = flat.context;
-  llvm::Expected<std::optional<Values>> leaves =
-      simplifyWithTypes(other, context, inputs.vec(), /*quietly=*/true);
-  if (!leaves) {
-    llvm::consumeError(leaves.takeError()); // only the sizes are refused
-    return {false, std::nullopt};
+  if (llvm::Error error = simplifyWithTypes(other, context, inputs.vec(), /*quietly=*/true)) {
+    llvm::consumeError(std::move(error)); // only the sizes are refused
+    return false;
   }
-  return {context.answers.decisions == decisions &&
-              other.obligations == simplified.model.obligations &&
-              canonicalLines(other) == canonicalLines(simplified.model),
-          std::move(*leaves)};
+  return context.answers.decisions == decisions &&
+         other.obligations == simplified.model.obligations &&
+         canonicalLines(other) == canonicalLines(simplified.model);
 }
 
 SourceMode FrontEnd::sourceMode() const {
@@ -206,7 +197,7 @@ llvm::Expected<Model> FrontEnd::normalise(const NormaliseAgain &how) {
   if (!model)
     return model;
   if (how.withExample)
-    if (llvm::Error error = simplifyWithTypes(*model, context, {}).takeError())
+    if (llvm::Error error = simplifyWithTypes(*model, context, {}))
       return std::move(error);
   if (llvm::Error error = writeAndRead(*model))
     return std::move(error);
@@ -215,7 +206,7 @@ llvm::Expected<Model> FrontEnd::normalise(const NormaliseAgain &how) {
 
 llvm::Expected<ExampleStudy> FrontEnd::runExample(Model &model, PassContext &context,
                                                   const std::vector<c10::IValue> &inputs,
-                                                  RunNormalForm runNormalForm) {
+                                                  DecidesAlike decidesAlike) {
   std::vector<bool> given = TRY(applyBatchDims(model.signature, options_.batchDims));
   if (options_.inputs.empty()) {
     assumeBatchFirst(model.signature, given);
@@ -235,7 +226,7 @@ llvm::Expected<ExampleStudy> FrontEnd::runExample(Model &model, PassContext &con
   phases_.begin("running the source on the example");
   llvm::Expected<ExampleStudy> study =
       runSource(path_, sourceMode(), model, context, examples, {given, options_.merges},
-                runNormalForm, phases_.progress());
+                decidesAlike, phases_.progress());
   if (!study)
     return study.takeError();
   noteFixedBatch(model.signature, context, inputs, given, study->fixedBatch);
@@ -255,7 +246,7 @@ llvm::Expected<Source> FrontEnd::study() {
   if (!options_.inputs.empty()) {
     phases_.begin("finding types by running the operators on the example");
     flat = {withOwnGraph(model), context};
-    if (llvm::Error error = simplifyWithTypes(model, context, inputs).takeError())
+    if (llvm::Error error = simplifyWithTypes(model, context, inputs))
       return explained(
           blameNormalForm(std::move(error), path_, sourceMode(), model.signature, inputs), model,
           inputs);
@@ -267,7 +258,7 @@ llvm::Expected<Source> FrontEnd::study() {
     return std::move(error);
   phases_.end("normalise by writing and reading");
   auto atOtherSizes = [&](llvm::ArrayRef<c10::IValue> others) {
-    return runNormalForm(flat, simplified, others);
+    return decidesAlike(flat, simplified, others);
   };
   ExampleStudy found = TRY(runExample(model, context, inputs, atOtherSizes));
   return Source{std::move(model), std::move(context), std::move(inputs), std::move(found)};

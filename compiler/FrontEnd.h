@@ -55,14 +55,13 @@ private:
     Model model;
     PassContext context;
   };
-  llvm::Expected<std::optional<Values>> simplifyWithTypes(Model &model, PassContext &context,
-                                                          const std::vector<c10::IValue> &inputs,
-                                                          bool quietly = false);
-  NormalFormRun runNormalForm(const Snapshot &flat, const Snapshot &simplified,
-                              llvm::ArrayRef<c10::IValue> inputs);
+  llvm::Error simplifyWithTypes(Model &model, PassContext &context,
+                                const std::vector<c10::IValue> &inputs, bool quietly = false);
+  bool decidesAlike(const Snapshot &flat, const Snapshot &simplified,
+                    llvm::ArrayRef<c10::IValue> inputs);
   llvm::Expected<ExampleStudy> runExample(Model &model, PassContext &context,
                                           const std::vector<c10::IValue> &inputs,
-                                          RunNormalForm runNormalForm);
+                                          DecidesAlike decidesAlike);
   llvm::Error explained(llvm::Error error, const Model &model,
                         const std::vector<c10::IValue> &inputs) const;
 

@@ -157,6 +157,7 @@ struct SourceRunner::Impl {
   struct Job {
     llvm::MutableArrayRef<Values> calls;
     bool decides = false;       // whether others start
+    bool isRepeat = false;      // runs in any case
     std::optional<size_t> same; // an earlier job with the same arguments, which runs for this one
     std::optional<llvm::Expected<Values>> results = {};
   };
@@ -196,30 +197,18 @@ struct SourceRunner::Impl {
     }
     const auto start = std::chrono::steady_clock::now();
     std::mutex telling;
-    std::optional<ErrorText> refused; // by a job that decides
+    DecidingRuns rule;
     llvm::Error error =
         forEachParallel(elements, draws ? 1 : threadsForRuns(), [&](size_t index) -> llvm::Error {
           Job &job = jobs[distinct[index]];
           const size_t calls = job.calls.size();
-          {
-            std::lock_guard lock(telling);
-            if (refused && !job.decides) {
-              job.results.emplace(makeError(refused->code, refused->message, refused->help));
-              return llvm::Error::success();
-            }
-          }
-          if (index == 0) {
-            job.results.emplace(call(first, job.calls));
-          } else if (llvm::Expected<Copy> own = copy()) {
-            job.results.emplace(call(*own, job.calls));
-          } else {
-            job.results.emplace(own.takeError());
-          }
+          job.results.emplace(rule.start(job.decides, [&]() -> llvm::Expected<Values> {
+            if (index == 0)
+              return call(first, job.calls);
+            Copy own = TRY(copy());
+            return call(own, job.calls);
+          }));
           std::lock_guard lock(telling);
-          if (job.decides && !*job.results) {
-            refused = describe(job.results->takeError());
-            job.results.emplace(makeError(refused->code, refused->message, refused->help));
-          }
           doneCalls += calls;
           doneElements += elements[index];
           tell(spent + (std::chrono::steady_clock::now() - start));
@@ -250,7 +239,7 @@ struct SourceRunner::Impl {
   /// Calls of a model without state and draws give the same results for the same arguments.
   static void findRepeated(llvm::MutableArrayRef<Job> jobs) {
     for (size_t j = 1; j < jobs.size(); ++j)
-      for (size_t before = 0; before < j && !jobs[j].same; ++before)
+      for (size_t before = 0; before < j && !jobs[j].same && !jobs[j].isRepeat; ++before)
         if (!jobs[before].same && haveSameBits(jobs[before].calls.front(), jobs[j].calls.front()))
           jobs[j].same = before;
   }
@@ -299,7 +288,7 @@ void SourceRunner::expect(size_t calls, int64_t elements) {
 }
 
 std::vector<llvm::Expected<SourceRunner::Values>>
-SourceRunner::runAll(std::vector<std::vector<Values>> runs, size_t deciding) {
+SourceRunner::runAll(std::vector<std::vector<Values>> runs, const RunRules &rules) {
   InferenceSettings settings(/*intraOpThreads=*/1); // fast enough, and the same on every machine
   std::vector<llvm::Expected<Values>> results;
   llvm::Expected<Impl::Copy> first = impl_->copy();
@@ -314,7 +303,7 @@ SourceRunner::runAll(std::vector<std::vector<Values>> runs, size_t deciding) {
     for (size_t c = 0; c < runs[r].size(); c += jobs.back().calls.size())
       jobs.push_back(
           {llvm::MutableArrayRef<Values>(runs[r]).slice(c, first->keepsState ? runs[r].size() : 1),
-           r < deciding, std::nullopt});
+           r < rules.deciding, r + rules.repeated >= runs.size(), std::nullopt});
   if (!first->keepsState && !impl_->draws)
     Impl::findRepeated(jobs);
   impl_->runJobs(jobs, *first);

@@ -5,6 +5,7 @@
 #include "compiler/Progress.h"
 #include "ir/Model.h"
 #include "ir/SourceMode.h"
+#include "ir/batch/ModelRunner.h"
 
 #include <optional>
 #include <set>
@@ -64,11 +65,11 @@ public:
   /// Several such runs, in parallel if possible. If nothing in the file can write, all of their
   /// calls go on in parallel on one copy; otherwise each run has its own copy. Results are in the
   /// order of `runs` and have the same bits as runs one after the other. A failing run does not
-  /// affect a run whose calls all succeed, unless it is one of the first `deciding`: after its
-  /// failure no further runs start, and those fail with its error. Of calls with the same bits,
-  /// which all start from the same state and seed, one runs for all.
+  /// affect a run whose calls all succeed, unless it decides: after its failure no further runs
+  /// start. Of calls with the same bits, which all start from the same state and seed, one runs for
+  /// all, except those that are to be repeated.
   std::vector<llvm::Expected<Values>> runAll(std::vector<std::vector<Values>> runs,
-                                             size_t deciding = 0);
+                                             const RunRules &rules = {});
 
 private:
   struct Impl;

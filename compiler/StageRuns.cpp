@@ -1,6 +1,7 @@
 #include "compiler/StageRuns.h"
 
 #include "compiler/ExampleRuns.h"
+#include "compiler/LargeModels.h"
 #include "compiler/ParallelRuns.h"
 #include "compiler/RunProgress.h"
 #include "ir/InferenceSettings.h"
@@ -31,15 +32,16 @@ using SentSpecs = std::vector<std::optional<TensorSpec>>;
 
 class StageRuns {
 public:
-  StageRuns(const std::string &directory, const Plan &plan, llvm::ArrayRef<ExampleRun> runs)
-      : directory_(directory), plan_(plan), runs_(runs) {
+  StageRuns(const std::string &directory, const Plan &plan, llvm::ArrayRef<ExampleRun> runs,
+            const std::map<std::string, at::Tensor> &instead)
+      : directory_(directory), plan_(plan), runs_(runs), instead_(instead) {
     for (const ExampleRun &run : runs)
       sent_.emplace_back(run.calls.size());
   }
 
   llvm::Error run(const ProgressCallback &callback) {
     InferenceSettings settings(/*intraOpThreads=*/1); // as the source ran
-    runner_ = TRY(SerialRunner::load(directory_, plan_));
+    runner_ = TRY(SerialRunner::load(directory_, plan_, instead_));
     makeJobs();
     const size_t threads = runner_->mayUseGenerator() ? 1 : threadsForRuns();
     RunProgress progress(callback, "running the stages", elements_);
@@ -76,7 +78,7 @@ private:
     // Reading a stage takes longer than running it once. A stage without state is read once.
     if (index == 0 || !keepsState(plan_))
       return runOn(*runner_, jobs_[index]);
-    llvm::Expected<SerialRunner> fresh = SerialRunner::load(directory_, plan_);
+    llvm::Expected<SerialRunner> fresh = SerialRunner::load(directory_, plan_, instead_);
     return fresh ? runOn(*fresh, jobs_[index]) : fresh.takeError();
   }
 
@@ -125,6 +127,7 @@ private:
   const std::string &directory_;
   const Plan &plan_;
   llvm::ArrayRef<ExampleRun> runs_;
+  const std::map<std::string, at::Tensor> &instead_;
   std::optional<SerialRunner> runner_;
   std::vector<Job> jobs_;
   std::vector<int64_t> elements_; // of the arguments of each job, a measure of its time
@@ -157,11 +160,10 @@ void fillSpec(Channel &channel, size_t index, int64_t exampleBatch, llvm::ArrayR
 } // namespace
 
 std::vector<ExampleRun> runsToRepeat(std::vector<ExampleRun> runs, const Plan &plan) {
-  constexpr int64_t kLargeBytes = int64_t(256) << 20;
   int64_t bytes = 0;
   for (const StagePlan &stage : plan.stages)
     bytes += stage.parameterBytes;
-  if (bytes < kLargeBytes || keepsState(plan))
+  if (bytes < kLargeModelBytes || keepsState(plan))
     return runs;
   std::set<std::string> seen; // sizes, and values that are no tensors
   for (ExampleRun &run : runs) {
@@ -181,8 +183,9 @@ std::vector<ExampleRun> runsToRepeat(std::vector<ExampleRun> runs, const Plan &p
 }
 
 llvm::Error runStages(const std::string &directory, Plan &plan, const std::vector<ExampleRun> &runs,
+                      const std::map<std::string, at::Tensor> &instead,
                       const ProgressCallback &progress) {
-  StageRuns stages(directory, plan, runs);
+  StageRuns stages(directory, plan, runs, instead);
   if (llvm::Error error = stages.run(progress))
     return error;
   for (size_t c = 0; c < plan.channels.size(); ++c)

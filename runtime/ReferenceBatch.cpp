@@ -34,20 +34,12 @@ llvm::Error Reference::Impl::learn(const std::vector<c10::IValue> &inputs) {
   how.drawsRandom = [this] { return drew; };
   how.writesState = assignsState;
   how.trustsSizes = anyNodeInside(*module, mayRunForEverAtOtherSizes);
-  auto runAll = [this](std::vector<std::vector<Values>> experiments, size_t deciding) {
+  auto runAll = [this](std::vector<std::vector<Values>> experiments, const RunRules &rules) {
     std::vector<llvm::Expected<Values>> results;
-    std::optional<ErrorText> refused;
-    for (size_t e = 0; e < experiments.size(); ++e) {
-      if (refused && e >= deciding) {
-        results.push_back(makeError(refused->code, refused->message, refused->help));
-        continue;
-      }
-      results.push_back(runFresh(std::move(experiments[e])));
-      if (e < deciding && !results.back()) {
-        refused = describe(results.back().takeError());
-        results.back() = makeError(refused->code, refused->message, refused->help);
-      }
-    }
+    DecidingRuns rule;
+    for (size_t e = 0; e < experiments.size(); ++e)
+      results.push_back(
+          rule.start(e < rules.deciding, [&] { return runFresh(std::move(experiments[e])); }));
     return results;
   };
   BatchDiscovery found = TRY(discoverBatch(signature, inputs, how, runAll));

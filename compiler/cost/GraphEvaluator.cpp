@@ -1,6 +1,7 @@
 #include "compiler/cost/GraphEvaluator.h"
 
 #include "compiler/DecidedTypes.h"
+#include "compiler/LargeModels.h"
 #include "compiler/cost/WeightStorages.h"
 #include "ir/InferenceSettings.h"
 #include "ir/NodeInfo.h"
@@ -9,6 +10,8 @@
 
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
+
+#include <set>
 
 namespace pipec {
 
@@ -39,24 +42,41 @@ c10::IValue privateCopy(const Attribute &attribute) {
   return attribute.written ? attribute.value.deepcopy() : attribute.value;
 }
 
-GraphEvaluator::GraphEvaluator(Model &model, bool countsFlops, DecidedTypes *decided)
-    : model_(model), top_(topLevelOf(model)), decided_(decided), countsFlops_(countsFlops) {
-  for (size_t i = 0; i < top_.operators.size(); ++i)
-    forEachOuterUse(top_.operators[i], [&](Value *value) { lastUse_[value] = i; });
-  for (Value *output : model.graph->outputs())
-    lastUse_.erase(output); // kept for leaves()
+Running runningFor(const Model &model) {
+  std::set<int64_t> storages; // that were counted
+  int64_t bytes = 0;
+  for (const Attribute &attribute : model.attributes)
+    if (attribute.value.isTensor() && storages.insert(attribute.storage).second)
+      bytes += static_cast<int64_t>(attribute.value.toTensor().nbytes());
+  return bytes < kLargeModelBytes ? Running::All : Running::Distinct;
 }
 
-std::vector<c10::IValue> GraphEvaluator::leaves() {
-  std::vector<c10::IValue> leaves;
-  for (Value *output : model_.graph->outputs().slice(0, model_.signature.leaves.size()))
-    leaves.push_back(valueOf(output));
-  return leaves;
+GraphEvaluator::GraphEvaluator(Model &model, bool countsFlops, DecidedTypes *decided,
+                               Running running)
+    : model_(model), top_(topLevelOf(model)), decided_(decided),
+      running_(running == Running::Distinct && EqualOperators::suits(top_) ? Running::Distinct
+                                                                           : Running::All),
+      countsFlops_(countsFlops) {
+  for (size_t i = 0; i < top_.operators.size(); ++i)
+    forEachOuterUse(top_.operators[i], [&](Value *value) { lastUse_[value] = i; });
 }
 
 llvm::Error GraphEvaluator::run(std::vector<c10::IValue> inputs, Observe observe, bool backward) {
   observe_ = observe;
   backward_ = backward;
+  if (running_ == Running::Distinct && !backward) {
+    equal_.emplace();
+    llvm::Error error = runOperators(inputs);
+    equal_.reset();
+    if (!error)
+      return error;
+    llvm::consumeError(std::move(error)); // elements that are not right may be the cause
+    running_ = Running::All;
+  }
+  return runOperators(std::move(inputs));
+}
+
+llvm::Error GraphEvaluator::runOperators(std::vector<c10::IValue> inputs) {
   values_.clear();
   needGrad_.clear();
   kept_.clear();
@@ -87,19 +107,20 @@ llvm::Error GraphEvaluator::runOne(size_t index) {
   if (backward_ && !isWeights)
     backward = differentiate(node, prepared);
   const int64_t kept = firstKept(node, used, backward);
-  std::optional<FlopCounter> counter;
-  if (countsFlops_)
-    counter.emplace();
-  torch::jit::Stack stack;
+  EqualOperators::Known done;
   llvm::Error error =
       guardTorchVoid(ExitCode::Usage, "running " + describeNode(node) + " on the example inputs",
-                     [&] { runNode(node, prepared, stack); });
+                     [&] { done = runOrBorrow(node, prepared); });
   if (error && runner_.preparing())
     return cannotRun(node, std::move(error));
   if (error)
     return error;
-  observe_({node, std::move(inputs), stack, counter ? counter->total() : Arithmetic(), runner_.ns(),
-            std::move(backward), kept});
+  torch::jit::Stack &stack = done.results;
+  if (equal_ && equal_->needsElements(node, used, stack))
+    return failf(ExitCode::Internal, "{} looks at elements", describeNode(node));
+  if (equal_)
+    equal_->follow(node, used);
+  observe_({node, index, std::move(inputs), stack, done.work, done.ns, std::move(backward), kept});
   for (size_t i = 0; i < node->outputs().size(); ++i) {
     if (isWeights && wantsGradient(stack[i]))
       weights_.insert(node->output(i));
@@ -109,6 +130,33 @@ llvm::Error GraphEvaluator::runOne(size_t index) {
     if (auto last = lastUse_.find(value); last != lastUse_.end() && last->second == index)
       values_.erase(value);
   return llvm::Error::success();
+}
+
+EqualOperators::Known GraphEvaluator::runOrBorrow(Node *node, PreparedNode &prepared) {
+  std::optional<std::string> key;
+  if (equal_) {
+    torch::jit::Stack inputs;
+    for (Value *input : node->inputs())
+      inputs.push_back(valueOf(input));
+    key = EqualOperators::keyOf(node, inputs);
+  }
+  if (const EqualOperators::Known *known = key ? equal_->find(*key) : nullptr) {
+    equal_->borrow(node);
+    if (decided_)
+      decided_->visit(node);
+    return *known;
+  }
+  EqualOperators::Known done;
+  std::optional<FlopCounter> counter;
+  if (countsFlops_)
+    counter.emplace();
+  runNode(node, prepared, done.results);
+  done.ns = runner_.ns();
+  if (counter)
+    done.work = counter->total();
+  if (key)
+    equal_->keep(*key, done);
+  return done;
 }
 
 /// Whether it puts weights into a list or takes them out of one: they are still weights.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compiler/cost/Backward.h"
+#include "compiler/cost/EqualOperators.h"
 #include "compiler/cost/FlopCounter.h"
 #include "compiler/cost/NodeRunner.h"
 #include "ir/Model.h"
@@ -17,6 +18,7 @@ class DecidedTypes;
 /// The inputs and results of one run of a top-level operator.
 struct OperatorRun {
   torch::jit::Node *node;
+  size_t index;                    // of the operator
   std::vector<c10::IValue> inputs; // of the node, and outer values that its blocks use
   const std::vector<c10::IValue> &outputs;
   Arithmetic work;           // arithmetic that ran, also inside blocks
@@ -25,6 +27,18 @@ struct OperatorRun {
   int64_t keptBytes = 0;     // of activations that its backward is the first to need
 };
 
+/// Which operators of a graph run.
+enum class Running {
+  All,
+  /// One of those that are equal (EqualOperators): the others take its time and its results. Forms
+  /// and times are right, elements are not. All run if the model has an operator that writes, draws
+  /// or looks at elements.
+  Distinct
+};
+
+/// For runs that show forms or times: Distinct for large models.
+Running runningFor(const Model &model);
+
 /// Runs one model any number of times. One thread at a time. The model must outlive it.
 class GraphEvaluator {
 public:
@@ -32,19 +46,24 @@ public:
 
   /// `countsFlops`: which takes a few microseconds per operator. `decided`: types are followed into
   /// the branches that they decide.
-  explicit GraphEvaluator(Model &model, bool countsFlops = true, DecidedTypes *decided = nullptr);
+  explicit GraphEvaluator(Model &model, bool countsFlops = true, DecidedTypes *decided = nullptr,
+                          Running running = Running::All);
 
-  /// Calls `observe` after each top-level operator. Values are dropped after their last use;
+  /// Whether not every operator runs.
+  bool runsDistinct() const { return running_ == Running::Distinct; }
+
+  /// Calls `observe` after each top-level operator; where Running::Distinct turns out not to suit
+  /// the model, again from the first operator on. Values are dropped after their last use;
   /// attributes that the model writes are copied first. One intra-op thread, no gradients. With
   /// `backward` each operator runs once more with gradients and backward, and its arithmetic is
   /// counted. `inputs` has one value per argument of the method. The first run prepares the nodes.
   /// Errors: Usage with LibTorch's message, naming the operator that failed.
   llvm::Error run(std::vector<c10::IValue> inputs, Observe observe, bool backward = false);
-  /// The output leaves, after run().
-  std::vector<c10::IValue> leaves();
 
 private:
+  llvm::Error runOperators(std::vector<c10::IValue> inputs);
   llvm::Error runOne(size_t index);
+  EqualOperators::Known runOrBorrow(torch::jit::Node *node, PreparedNode &prepared);
   bool handsOnWeights(torch::jit::Node *node, const std::vector<torch::jit::Value *> &used) const;
   bool isKnownTo(torch::jit::Node *node, torch::jit::Value *value) const;
   PreparedNode &preparedFor(torch::jit::Node *node);
@@ -60,6 +79,8 @@ private:
   TopLevel top_;
   Observe observe_ = nullptr;
   DecidedTypes *decided_;
+  Running running_;
+  std::optional<EqualOperators> equal_; // of this run
   bool countsFlops_;
   bool backward_ = false;
   NodeRunner runner_;

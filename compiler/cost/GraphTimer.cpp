@@ -15,7 +15,8 @@
 namespace pipec {
 
 struct GraphTimer::Impl {
-  explicit Impl(Model &given) : model(given), evaluator(given, /*countsFlops=*/false) {}
+  Impl(Model &given, Running running)
+      : model(given), evaluator(given, /*countsFlops=*/false, nullptr, running) {}
 
   torch::jit::Code &prepared() {
     if (!code) {
@@ -31,14 +32,18 @@ struct GraphTimer::Impl {
   std::optional<torch::jit::Code> code;
 };
 
-GraphTimer::GraphTimer(Model &model) : impl_(std::make_unique<Impl>(model)) {}
+GraphTimer::GraphTimer(Model &model, Running running)
+    : impl_(std::make_unique<Impl>(model, running)) {}
 GraphTimer::~GraphTimer() = default;
+
+bool GraphTimer::runsDistinct() const { return impl_->evaluator.runsDistinct(); }
 
 llvm::Expected<std::vector<int64_t>>
 GraphTimer::operators(std::vector<c10::IValue> inputs,
                       llvm::function_ref<void(const OperatorRun &)> observe, bool backward) {
   std::vector<int64_t> times;
   auto note = [&](const OperatorRun &run) {
+    times.resize(run.index);
     times.push_back(run.ns);
     if (observe)
       observe(run);

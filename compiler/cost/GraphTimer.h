@@ -12,12 +12,15 @@ namespace pipec {
 /// the first run of each. The model must outlive it.
 class GraphTimer {
 public:
-  explicit GraphTimer(Model &model);
+  explicit GraphTimer(Model &model, Running running = Running::All);
   ~GraphTimer();
 
   /// The preparations for whole(). Errors: those of GraphEvaluator.
   llvm::Error prepare();
-  /// Nanoseconds of each top-level operator. `observe` (may be empty) is called after each.
+  /// Whether operators() leaves out those that are equal to others.
+  bool runsDistinct() const;
+  /// Nanoseconds of each top-level operator. `observe` (may be empty) is called as by
+  /// GraphEvaluator.
   /// `backward`: each operator runs once more with gradients, and backward. Errors: those of
   /// GraphEvaluator.
   llvm::Expected<std::vector<int64_t>>

@@ -113,7 +113,7 @@ llvm::Expected<CostTable> findCosts(Model &model, PassContext &context,
       : std::holds_alternative<MeasuredCosts>(cost)
           ? timeOperators(model, context.notes, inputs,
                           {options.costBudgetNs ? options.costBudgetNs : TimingRequest().budgetNs,
-                           ranks, training})
+                           ranks, training, 0, runningFor(model)})
           : costsFromFile(model, std::get<CostFile>(cost).path, training);
   if (!table)
     return table;

@@ -27,6 +27,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMostTimedRuns = 25;
+constexpr size_t kRunsOfDistinct = 3;       // of large models, whose operators take long
 constexpr int64_t kLongRunNs = 500'000'000; // what is done once costs little of a run this long
 constexpr double kTolerated = 0.1; // of the whole model's time; larger differences get a note
 
@@ -38,11 +39,12 @@ int64_t medianOf(std::vector<int64_t> values) {
 
 int64_t halfOfMemory() { return sysconf(_SC_PHYS_PAGES) / 2 * sysconf(_SC_PAGESIZE); }
 
-/// A rank on its own thread: runs the model repeatedly between work() and rest().
+/// A rank on its own thread: runs the model, or its distinct operators, repeatedly between work()
+/// and rest().
 class OtherRank {
 public:
-  OtherRank(Model &model, const std::vector<c10::IValue> &inputs)
-      : timer_(model), inputs_(inputs) {}
+  OtherRank(Model &model, const std::vector<c10::IValue> &inputs, Running running)
+      : timer_(model, running), inputs_(inputs) {}
 
   ~OtherRank() {
     {
@@ -56,7 +58,7 @@ public:
 
   /// Prepares on the caller's thread, because preparations must not run in parallel.
   llvm::Error start() {
-    if (llvm::Error error = timer_.prepare())
+    if (llvm::Error error = timer_.runsDistinct() ? runOnce() : timer_.prepare())
       return error;
     thread_ = std::thread([this] { serve(); });
     return llvm::Error::success();
@@ -78,6 +80,12 @@ private:
     changed_.notify_all();
   }
 
+  /// Preparations are part of the first run of operators.
+  llvm::Error runOnce() {
+    return timer_.runsDistinct() ? timer_.operators(ownCopies(inputs_)).takeError()
+                                 : timer_.whole(ownCopies(inputs_)).takeError();
+  }
+
   void serve() {
     std::unique_lock<std::mutex> lock(mutex_);
     while (true) {
@@ -86,8 +94,7 @@ private:
         return;
       busy_ = true;
       lock.unlock();
-      // An error here also occurs on the measuring thread.
-      llvm::consumeError(timer_.whole(ownCopies(inputs_)).takeError());
+      llvm::consumeError(runOnce()); // an error here also occurs on the measuring thread
       lock.lock();
       busy_ = false;
       changed_.notify_all();
@@ -117,7 +124,8 @@ public:
                 const std::vector<c10::IValue> &inputs, const TimingRequest &request)
       : model_(model), notes_(notes), inputs_(inputs), budgetNs_(request.budgetNs),
         mostBytes_(request.mostBytes ? request.mostBytes : halfOfMemory()),
-        backward_(request.backward), timer_(model), table_(emptyTable(model)) {
+        backward_(request.backward), running_(request.backward ? Running::All : request.running),
+        timer_(model, running_), table_(emptyTable(model)) {
     const size_t cores = llvm::hardware_concurrency().compute_thread_count();
     table_.atOnce = static_cast<int64_t>(std::max<size_t>(1, std::min(request.ranks, cores)));
     alone_.operators.resize(table_.rows.size());
@@ -130,7 +138,8 @@ public:
     const auto start = Clock::now();
     if (llvm::Error error = warmUp(start))
       return std::move(error);
-    for (size_t run = 1; run <= kMostTimedRuns; ++run) {
+    const size_t most = timer_.runsDistinct() ? kRunsOfDistinct : kMostTimedRuns;
+    for (size_t run = 1; run <= most; ++run) {
       if (run > 1 || alone_.sums.empty())
         if (llvm::Error error = timeOnce(alone_))
           return std::move(error);
@@ -149,24 +158,24 @@ public:
 
 private:
   llvm::Error warmUp(Clock::time_point start) {
-    size_t i = 0;
     llvm::Expected<std::vector<int64_t>> first =
         timer_.operators(ownCopies(inputs_), [&](const OperatorRun &done) {
-          table_.rows[i++].outputBytes = outputBytesOf(done);
+          table_.rows[done.index].outputBytes = outputBytesOf(done);
         });
     if (!first)
       return first.takeError();
     // Seven passes more are what the least with a comparison takes: see timeOnce.
     const int64_t spent = std::chrono::nanoseconds(Clock::now() - start).count();
-    comparesWhole_ = 8 * spent <= budgetNs_;
+    passNs_ = spent;
+    comparesWhole_ = !timer_.runsDistinct() && 8 * spent <= budgetNs_;
     if (comparesWhole_) {
       if (llvm::Expected<int64_t> whole = timer_.whole(ownCopies(inputs_)); !whole)
         return whole.takeError();
-    } else if (spent >= kLongRunNs) {
+    } else if (!timer_.runsDistinct() && spent >= kLongRunNs) {
       keep(alone_, *first);
     }
     for (int64_t other = 1; other < table_.atOnce; ++other) {
-      others_.push_back(std::make_unique<OtherRank>(model_, inputs_));
+      others_.push_back(std::make_unique<OtherRank>(model_, inputs_, running_));
       if (llvm::Error error = others_.back()->start())
         return error;
     }
@@ -180,7 +189,9 @@ private:
   }
 
   llvm::Error timeOnce(Samples &samples) {
+    const auto start = Clock::now();
     std::vector<int64_t> times = TRY(timer_.operators(ownCopies(inputs_)));
+    passNs_ = std::chrono::nanoseconds(Clock::now() - start).count();
     keep(samples, times);
     if (!comparesWhole_)
       return llvm::Error::success();
@@ -192,13 +203,12 @@ private:
   llvm::Error timeBackward() {
     if (!backward_)
       return llvm::Error::success();
-    size_t i = 0;
     llvm::Expected<std::vector<int64_t>> done = timer_.operators(
         ownCopies(inputs_),
         [&](const OperatorRun &run) {
-          inputGrads_[i].push_back(run.backward.inputGradNs);
-          weightGrads_[i].push_back(run.backward.weightGradNs);
-          table_.rows[i++].keptBytes = run.keptBytes;
+          inputGrads_[run.index].push_back(run.backward.inputGradNs);
+          weightGrads_[run.index].push_back(run.backward.weightGradNs);
+          table_.rows[run.index].keptBytes = run.keptBytes;
         },
         /*backward=*/true);
     if (!done)
@@ -239,7 +249,7 @@ private:
     for (size_t i = 0; i < others_.size(); ++i) {
       others_[i]->work();
       std::this_thread::sleep_for(std::chrono::nanoseconds(static_cast<int64_t>(
-          ahead * static_cast<double>(alone_.sums.back()) / static_cast<double>(others_.size()))));
+          ahead * static_cast<double>(passNs_) / static_cast<double>(others_.size()))));
     }
     llvm::Error error = timeOnce(shared_);
     for (const std::unique_ptr<OtherRank> &other : others_)
@@ -289,10 +299,12 @@ private:
   int64_t budgetNs_;
   const int64_t mostBytes_;
   bool backward_;
+  const Running running_;
   GraphTimer timer_;
   CostTable table_;
   bool comparesWhole_ = true; // the budget has room for runs of the graph as one
   Samples alone_, shared_;
+  int64_t passNs_ = 0; // of the last pass over the operators that run
   std::vector<std::vector<int64_t>> inputGrads_, weightGrads_; // per operator
   std::vector<int64_t> wholeBackwards_;
   std::string wholeBackwardFailed_; // the reason; empty: it did not fail

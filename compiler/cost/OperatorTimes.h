@@ -1,7 +1,7 @@
 // Times of a model's operators on this machine, in the way ranks of a pipeline will run them.
 #pragma once
 
-#include "ir/Model.h"
+#include "compiler/cost/GraphEvaluator.h"
 #include "ir/plan/CostTable.h"
 
 namespace pipec {
@@ -11,6 +11,9 @@ struct TimingRequest {
   size_t ranks = 1;      // ranks that run at once, limited to this machine's cores
   bool backward = false; // for training
   int64_t mostBytes = 0; // limit for a whole backward; 0: half of this machine's memory
+  /// Distinct: operators that are equal get the times of one of them, and the other ranks run one
+  /// of each. Not with `backward`.
+  Running running = Running::All;
 };
 
 /// Medians of runs with one thread, after one to warm up, on what one micro-batch will be: of each

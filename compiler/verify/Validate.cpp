@@ -256,6 +256,17 @@ void finish(SourceRecord &source) {
   source.digest = contentDigest(source.lines, std::move(lines));
 }
 
+std::map<std::string, at::Tensor> weightsNotReadBack(const SourceRecord &source, ReadBack large) {
+  std::map<std::string, at::Tensor> weights;
+  if (large == ReadBack::All || !source.stable->anyWritten())
+    return weights;
+  for (const auto &[name, weight] : source.weights)
+    if (std::optional<llvm::StringRef> bytes = largeBytes(weight.value);
+        bytes && source.stable->has(*bytes))
+      weights.emplace(name, weight.value.toTensor());
+  return weights;
+}
+
 std::string whatWasProved(const SourceRecord &source, ReadBack large) {
   const std::string same =
       "the stages, read back from disk, are the normalised source operator by operator, and hold ";

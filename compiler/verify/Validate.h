@@ -48,6 +48,10 @@ struct SourceDifference {
 /// the disk once more.
 enum class ReadBack { Ends, All };
 
+/// The large weights that were written past the kernel's cache, by name: test runs that read them
+/// from memory spare the disk. None with ReadBack::All.
+std::map<std::string, at::Tensor> weightsNotReadBack(const SourceRecord &source, ReadBack large);
+
 /// A sentence for a report, once validate() has passed.
 std::string whatWasProved(const SourceRecord &source, ReadBack large);
 

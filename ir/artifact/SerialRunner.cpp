@@ -5,9 +5,30 @@
 
 #include <fmt/format.h>
 
+#include <ATen/core/Tensor.h>
+
 namespace pipec {
 
-llvm::Expected<SerialRunner> SerialRunner::load(const std::string &directory, const Plan &plan) {
+namespace {
+
+/// State stays as the files have it, because runs write it.
+void useInstead(StageModule &stage, const StagePlan &plan,
+                const std::map<std::string, at::Tensor> &instead) {
+  for (size_t a = 0; a < plan.attributes.size(); ++a) {
+    const auto found = instead.find(plan.attributes[a].name);
+    if (found == instead.end() || plan.attributes[a].written || plan.attributes[a].channel)
+      continue;
+    const at::Tensor &own = stage.attribute(a).toTensor(), &other = found->second;
+    if (own.scalar_type() == other.scalar_type() && own.sizes() == other.sizes() &&
+        own.strides() == other.strides())
+      stage.setAttribute(a, other);
+  }
+}
+
+} // namespace
+
+llvm::Expected<SerialRunner> SerialRunner::load(const std::string &directory, const Plan &plan,
+                                                const std::map<std::string, at::Tensor> &instead) {
   SerialRunner runner;
   runner.plan_ = &plan;
   for (size_t s = 0; s < plan.stages.size(); ++s) {
@@ -15,6 +36,7 @@ llvm::Expected<SerialRunner> SerialRunner::load(const std::string &directory, co
         StageModule::load(directory + "/" + plan.stages[s].file, plan.stages[s]);
     if (!stage)
       return withContext(stage.takeError(), fmt::format("stage {}", s));
+    useInstead(*stage, plan.stages[s], instead);
     stage->silence();
     if (llvm::Error error = stage->prepare())
       return withContext(std::move(error), fmt::format("stage {}", s));

@@ -4,6 +4,8 @@
 
 #include "ir/artifact/StageModule.h"
 
+#include <map>
+
 namespace pipec {
 
 /// Loads the stages anew, so state starts as the files have it. One thread at a time, or several if
@@ -15,9 +17,11 @@ public:
     std::vector<c10::IValue> sent; // on each channel; None on weight channels
   };
 
-  /// `directory` holds the stage files. Output that the model prints is dropped. Errors: those of
-  /// StageModule::load, naming the stage.
-  static llvm::Expected<SerialRunner> load(const std::string &directory, const Plan &plan);
+  /// `directory` holds the stage files. Output that the model prints is dropped. `instead`: tensors
+  /// that are known to have the bytes of weights in the files, by name, which are then not read.
+  /// Errors: those of StageModule::load, naming the stage.
+  static llvm::Expected<SerialRunner> load(const std::string &directory, const Plan &plan,
+                                           const std::map<std::string, at::Tensor> &instead = {});
 
   /// True if any stage may use it.
   bool mayUseGenerator() const;

@@ -219,7 +219,7 @@ private:
     }
     std::vector<std::string> refusals;
     std::vector<llvm::Expected<std::vector<c10::IValue>>> results =
-        runAll_(std::move(copies), deciding);
+        runAll_(std::move(copies), {deciding});
     for (size_t k = 0; k < asked.size(); ++k) {
       refusals.emplace_back();
       if (results[k]) {
@@ -236,7 +236,8 @@ private:
 
   /// Runs all experiments with this whole batch. False if the model refuses it.
   bool tryWhole(const Values &given) {
-    const Values whole = ownCopies(given), calm = resized(example_, dims_, kVariedSamples);
+    const Values whole = ownCopies(given);
+    const Values calm = partOf(whole, dims_, 0, kVariedSamples); // the first part runs for it
     std::vector<Asked> asked;
     if (trial_.example.results.empty())
       asked.push_back({&trial_.example, {example_}});

@@ -32,8 +32,8 @@ inline constexpr int64_t kPokedSample = 1; // of kVariedSamples: there are resul
 /// example     as given                                 the model runs
 /// whole       5                                        the result of a whole batch
 /// parts       the first 3 of these, then the last 2    its micro-batches, one after the other
-/// varied      3, then twice with other values          what follows values, or earlier calls
-/// poked       3, one sample changed                    which rows follow that sample
+/// varied      the first 3, then twice other values     what follows values, or earlier calls
+/// poked       the first 3, one sample changed          which rows follow that sample
 /// small       2                                        a third size
 struct CutTrial {
   CutCandidate candidate;

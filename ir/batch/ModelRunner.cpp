@@ -2,10 +2,25 @@
 
 namespace pipec {
 
+llvm::Expected<Values> DecidingRuns::start(bool decides,
+                                           llvm::function_ref<llvm::Expected<Values>()> run) {
+  if (!decides) {
+    std::lock_guard lock(mutex_);
+    if (refused_)
+      return makeError(refused_->code, refused_->message, refused_->help);
+  }
+  llvm::Expected<Values> results = run();
+  if (results || !decides)
+    return results;
+  std::lock_guard lock(mutex_);
+  refused_ = describe(results.takeError());
+  return makeError(refused_->code, refused_->message, refused_->help);
+}
+
 llvm::Expected<std::vector<c10::IValue>> runOne(ModelRuns runAll, std::vector<Values> calls) {
   std::vector<std::vector<Values>> one;
   one.push_back(std::move(calls));
-  return std::move(runAll(std::move(one), 0).front());
+  return std::move(runAll(std::move(one), {}).front());
 }
 
 std::string firstLineOf(llvm::Error error) {

@@ -6,6 +6,8 @@
 
 #include <ATen/core/ivalue.h>
 
+#include <mutex>
+#include <optional>
 #include <vector>
 
 namespace pipec {
@@ -18,11 +20,30 @@ using Values = std::vector<c10::IValue>;
 using ModelRunner =
     llvm::function_ref<llvm::Expected<std::vector<c10::IValue>>(std::vector<Values> calls)>;
 
+/// What is special about some of several experiments.
+struct RunRules {
+  size_t deciding = 0; // the first ones: if one of them fails, others may be left out and then fail
+                       // with that error
+  size_t repeated = 0; // the last ones: they run, although earlier ones have the same calls
+};
+
 /// Runs several such experiments, each on its own copy, in parallel if possible. Returns the
-/// results of each experiment, in order. The first `deciding` experiments show whether the others
-/// matter: if one of them fails, others may be left out and then fail with that error.
+/// results of each experiment, in order.
 using ModelRuns = llvm::function_ref<std::vector<llvm::Expected<std::vector<c10::IValue>>>(
-    std::vector<std::vector<Values>> experiments, size_t deciding)>;
+    std::vector<std::vector<Values>> experiments, const RunRules &rules)>;
+
+/// The rule of the deciding experiments, for an implementation of ModelRuns. Several threads may
+/// use it at once.
+class DecidingRuns {
+public:
+  /// Returns the result of `run`. After a deciding run has failed, those that do not decide are not
+  /// started and return its error.
+  llvm::Expected<Values> start(bool decides, llvm::function_ref<llvm::Expected<Values>()> run);
+
+private:
+  std::mutex mutex_;
+  std::optional<ErrorText> refused_; // by a deciding run
+};
 
 /// Runs one experiment with a runner of several. Errors: those of the model.
 llvm::Expected<std::vector<c10::IValue>> runOne(ModelRuns runAll, std::vector<Values> calls);

@@ -15,8 +15,6 @@ namespace pipec {
 namespace {
 
 constexpr size_t kMostTrials = 8; // limits the time for a model with fixed sizes
-constexpr int64_t kSamples = 3;   // as in the batch's trial: a single sample is a special case for
-                                  // some models
 
 /// A dimension of an argument that is one tensor.
 struct Place {
@@ -75,17 +73,17 @@ public:
       : signature_(signature), runAll_(runAll) {
     for (size_t i = 0; i < inputs.size(); ++i)
       base_.push_back(signature.batchSymbolic
-                          ? resizeBatch(inputs[i], signature.inputs[i].batchDim, kSamples)
+                          ? resizeBatch(inputs[i], signature.inputs[i].batchDim, kSizeTrialSamples)
                           : inputs[i]);
   }
 
   /// All that vary, in the runs that show it: at the sizes that are known, and at the longer sizes
-  /// where the model takes them. Both go on at once, because a long run takes time.
+  /// where the model takes them. Both go on at once, each twice, because a long run takes time.
   std::vector<Found> find(llvm::ArrayRef<Group> groups) {
     std::vector<Found> found;
-    std::vector<std::vector<SizeRun>> first;
+    std::vector<std::vector<Twice>> first;
     for (const Group &group : groups)
-      if (std::vector<SizeRun> runs = findIn(group, found, groups.size() == 1); !runs.empty())
+      if (std::vector<Twice> runs = findIn(group, found, groups.size() == 1); !runs.empty())
         first.push_back(std::move(runs));
     if (found.empty())
       return found;
@@ -96,33 +94,30 @@ public:
     }
     if (runs_.size() == 1 && groups.size() > 1 && found.size() == 1)
       addLonger(found);
+    repeatOthers();
     return found;
   }
 
-  /// Whether a second run in other memory gives the same bits. `again`, one entry per run of
-  /// runs(): results of the normal form, or nullopt if it did not run. Where they differ, the model
-  /// runs again.
-  bool isRepeated(llvm::ArrayRef<std::optional<Values>> again) const {
-    std::vector<std::vector<Values>> experiments;
-    std::vector<size_t> open;
-    for (size_t r = 0; r < runs_.size(); ++r) {
-      if (again[r] && areEqual(runs_[r].leaves, *again[r]))
-        continue;
-      experiments.push_back({ownCopies(runs_[r].inputs)});
-      open.push_back(r);
-    }
-    std::vector<llvm::Expected<Values>> results = runAll_(std::move(experiments), 0);
-    bool repeated = true;
-    for (size_t k = 0; k < open.size(); ++k) {
-      const std::optional<Values> leaves = leavesOf(std::move(results[k]));
-      repeated = repeated && leaves && areEqual(runs_[open[k]].leaves, *leaves);
-    }
-    return repeated;
+  /// Whether a second run in other memory gives the same bits.
+  bool isRepeated() const {
+    return llvm::all_of(runs_, [](const Twice &run) {
+      return run.again && areEqual(run.first.leaves, *run.again);
+    });
   }
 
-  std::vector<SizeRun> &runs() { return runs_; }
+  std::vector<SizeRun> takeRuns() {
+    std::vector<SizeRun> runs;
+    for (Twice &run : runs_)
+      runs.push_back(std::move(run.first));
+    return runs;
+  }
 
 private:
+  struct Twice {
+    SizeRun first;
+    std::optional<Values> again; // nothing: it did not run yet, or was refused
+  };
+
   static bool areEqual(const Values &first, const Values &again) {
     if (again.size() != first.size())
       return false;
@@ -142,24 +137,24 @@ private:
     return std::nullopt;
   }
 
-  std::vector<SizeRun> findIn(const Group &group, std::vector<Found> &found, bool longer) {
+  std::vector<Twice> findIn(const Group &group, std::vector<Found> &found, bool longer) {
     for (size_t which : {0, 1})
-      if (std::vector<SizeRun> runs = tryOne({group, which}, found, longer); !runs.empty())
+      if (std::vector<Twice> runs = tryOne({group, which}, found, longer); !runs.empty())
         return runs;
     // One of them may have that size by coincidence, such as the width of a token.
     for (size_t left = 0; left < group.places.size() && group.places.size() > 1; ++left) {
       Group others = group;
       others.places.erase(others.places.begin() + static_cast<ptrdiff_t>(left));
-      if (std::vector<SizeRun> runs = tryOne({std::move(others), 0}, found, longer); !runs.empty())
+      if (std::vector<Twice> runs = tryOne({std::move(others), 0}, found, longer); !runs.empty())
         return runs;
     }
     return {};
   }
 
-  std::vector<SizeRun> tryOne(const Found &candidate, std::vector<Found> &found, bool longer) {
+  std::vector<Twice> tryOne(const Found &candidate, std::vector<Found> &found, bool longer) {
     if (trials_++ >= kMostTrials)
       return {};
-    std::vector<SizeRun> runs = at({candidate}, longer);
+    std::vector<Twice> runs = at({candidate}, longer);
     if (!runs.empty())
       found.push_back(candidate);
     return runs;
@@ -167,7 +162,7 @@ private:
 
   /// The model with these groups at the sizes that are known and, with `longer`, at the longer ones
   /// if they are others. Nothing where it refuses the former.
-  std::vector<SizeRun> at(llvm::ArrayRef<Found> found, bool longer) const {
+  std::vector<Twice> at(llvm::ArrayRef<Found> found, bool longer) const {
     std::vector<Values> inputs;
     if (std::optional<Values> known = inputsAt(found, std::nullopt))
       inputs.push_back(std::move(*known));
@@ -177,16 +172,24 @@ private:
       if (std::optional<Values> known = inputsAt(found, 1))
         inputs.push_back(std::move(*known));
     std::vector<std::vector<Values>> experiments;
-    for (const Values &one : inputs)
-      experiments.push_back({ownCopies(one)});
-    std::vector<llvm::Expected<Values>> results = runAll_(std::move(experiments), /*deciding=*/1);
-    std::vector<SizeRun> runs;
-    for (size_t k = 0; k < inputs.size(); ++k) {
-      std::optional<Values> leaves = leavesOf(std::move(results[k]));
-      if (leaves && runs.size() == k)
-        runs.push_back({std::move(inputs[k]), std::move(*leaves)});
-    }
+    for (size_t k = 0; k < (longer ? 2 : 1) * inputs.size(); ++k)
+      experiments.push_back({ownCopies(inputs[k % inputs.size()])});
+    const size_t repeated = experiments.size() - inputs.size();
+    std::vector<llvm::Expected<Values>> results = runAll_(std::move(experiments), {1, repeated});
+    std::vector<std::optional<Values>> leaves;
+    for (llvm::Expected<Values> &result : results)
+      leaves.push_back(leavesOf(std::move(result)));
+    std::vector<Twice> runs;
+    for (size_t k = 0; k < inputs.size() && leaves[k]; ++k)
+      runs.push_back({{std::move(inputs[k]), std::move(*leaves[k])},
+                      repeated ? std::move(leaves[inputs.size() + k]) : std::nullopt});
     return runs;
+  }
+
+  void repeatOthers() {
+    for (Twice &run : runs_)
+      if (!run.again)
+        run.again = leavesOf(std::move(runAll_({{ownCopies(run.first.inputs)}}, {0, 1}).front()));
   }
 
   void addLonger(llvm::ArrayRef<Found> found) {
@@ -216,34 +219,27 @@ private:
   ModelRuns runAll_;
   Values base_;
   size_t trials_ = 0;
-  std::vector<SizeRun> runs_;
+  std::vector<Twice> runs_;
 };
 
 } // namespace
 
-std::vector<SizeRun>
-sizeTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs, bool keepsFeatures,
-          ModelRuns runAll,
-          llvm::function_ref<NormalFormRun(llvm::ArrayRef<c10::IValue>)> runNormalForm) {
+std::vector<SizeRun> sizeTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
+                               bool keepsFeatures, ModelRuns runAll,
+                               llvm::function_ref<bool(llvm::ArrayRef<c10::IValue>)> decidesAlike) {
   const std::vector<Group> groups = groupsOf(signature, inputs, keepsFeatures);
   if (groups.empty())
     return {};
   Trial trial(signature, inputs, runAll);
-  if (trial.find(groups).empty())
+  if (trial.find(groups).empty() || !trial.isRepeated())
     return {};
-  std::vector<std::optional<Values>> again;
-  for (const SizeRun &one : trial.runs()) {
-    NormalFormRun run = runNormalForm(one.inputs);
-    if (!run.decidesAlike)
-      return {};
-    again.push_back(std::move(run.leaves));
-  }
-  if (!trial.isRepeated(again))
+  std::vector<SizeRun> runs = trial.takeRuns();
+  if (!llvm::all_of(runs, [&](const SizeRun &run) { return decidesAlike(run.inputs); }))
     return {};
-  const int64_t batch = signature.batchSymbolic ? kSamples : signature.batchSize;
-  for (const SizeRun &one : trial.runs())
-    widen(signature, one, batch);
-  return std::move(trial.runs());
+  const int64_t batch = signature.batchSymbolic ? kSizeTrialSamples : signature.batchSize;
+  for (const SizeRun &run : runs)
+    widen(signature, run, batch);
+  return runs;
 }
 
 void widen(Signature &signature, const SizeRun &run, int64_t batch) {

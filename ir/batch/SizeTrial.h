@@ -9,29 +9,25 @@
 
 namespace pipec {
 
+/// Samples of the runs at other sizes, where the batch has any size. A single sample is a special
+/// case for some models; more take longer and show no more of other sizes.
+inline constexpr int64_t kSizeTrialSamples = 2;
+
 /// One run of the model at other sizes than the example's.
 struct SizeRun {
   std::vector<c10::IValue> inputs, leaves;
 };
 
-/// What running the model in its normal form at other sizes showed.
-struct NormalFormRun {
-  bool decidesAlike = true;     // all decisions that were taken from the example hold here too
-  std::optional<Values> leaves; // its results; nothing if it did not run
-};
-
 /// After discoverBatch. Dimensions of one size vary together (the length of tokens and of their
 /// mask); where the model refuses that, all of them but one. A dimension that varies is dynamic in
 /// `signature`, and so is every size and stride of inputs and leaves that follows it. Gives the
-/// runs with all of them at other sizes, none where nothing varies. `runNormalForm` is called with
-/// the inputs of each: where it decides otherwise than on the example, nothing varies; nor where
-/// two runs differ, as of kernels that read what is beside their memory. The normal form's results
-/// are the second run if they have the same bits; otherwise the model runs again. `keepsFeatures`:
-/// last sizes of tensors of numbers stay. `runAll` as for discoverBatch.
-std::vector<SizeRun>
-sizeTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs, bool keepsFeatures,
-          ModelRuns runAll,
-          llvm::function_ref<NormalFormRun(llvm::ArrayRef<c10::IValue>)> runNormalForm);
+/// runs with all of them at other sizes, none where nothing varies: where decisions that were taken
+/// from the example do not hold for their inputs, nothing varies; nor where two runs differ, as of
+/// kernels that read what is beside their memory. `keepsFeatures`: last sizes of tensors of numbers
+/// stay. `runAll` as for discoverBatch.
+std::vector<SizeRun> sizeTrial(Signature &signature, llvm::ArrayRef<c10::IValue> inputs,
+                               bool keepsFeatures, ModelRuns runAll,
+                               llvm::function_ref<bool(llvm::ArrayRef<c10::IValue>)> decidesAlike);
 
 /// Adds what a run with `batch` samples shows of the signature's inputs and leaves.
 void widen(Signature &signature, const SizeRun &run, int64_t batch);

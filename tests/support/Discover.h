@@ -43,7 +43,7 @@ inline llvm::Expected<BatchDiscovery> discover(Signature &signature, const Value
     return results;
   };
   return discoverBatch(signature, inputs, options,
-                       [&](std::vector<std::vector<Values>> all, size_t) {
+                       [&](std::vector<std::vector<Values>> all, const RunRules &) {
                          std::vector<llvm::Expected<std::vector<c10::IValue>>> results;
                          for (std::vector<Values> &calls : all)
                            results.push_back(run(std::move(calls)));
