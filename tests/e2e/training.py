@@ -223,16 +223,6 @@ class Training(e2e.Case):
         self.refused(USAGE, ["expected an artifact compiled for inference, got one compiled for training", "without --train"], "pipe-run", "out.pipe",
                      "--inputs", "Losses.inputs.pt")
 
-    def testAFaultThatForwardsDoNotShow(self):
-        model = self.saved(Losses, torch.randn(4, 8))
-        for fault, saying in (("lost-gradient", "expected one, got none"), ("doubled-gradient", "do not have the gradients of the model")):
-            how = [*model, "--stages", 2, "--planted-fault", fault, "--force"]
-            if e2e.run("pipe-compile", *how, "--train", "--loss-output", "1", "--verify", "none").code == USAGE:
-                self.skipTest("a build without planted faults")
-            self.pipec(0, "pipe-compile", *how, "--verify", "none", "-o", "silent.pipe")  # no forward finds it
-            self.pipec(INTERNAL, "pipe-compile", *how, "--train", "--loss-output", "1", "--verify", "none", "-o", "never.pipe",
-                       saying=["do not have the gradients of the model", saying])
-
 
 if __name__ == "__main__":
     e2e.main()

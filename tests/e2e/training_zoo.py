@@ -14,6 +14,7 @@ import json
 import os
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 
 import torch
@@ -28,7 +29,6 @@ import zoo  # noqa: E402
 DIRECTORY = Path(os.environ.get("PIPEC_ZOO", e2e.MODELS.parent / "zoo")).resolve()
 STAGES = 4
 SCHEDULES = ["1f1b", "interleaved-1f1b", "zb-v"]
-TIED = 1e-6  # relative L2 of a gradient that is summed over stages
 OWN_LOSS = {"tv_fasterrcnn", "tv_fasterrcnn_mnv3_320"}  # in training they want targets and return a dict of losses
 
 
@@ -51,8 +51,15 @@ class TrainingZoo(e2e.Case):
                 continue
             print(f"{name} ", end="", file=sys.stderr, flush=True)
             with self.subTest(model=name):
-                found.append([name, *(self.stranger(name, strangers) if pattern else self.one(name))])
-                print(*found[-1][1:], file=sys.stderr, flush=True)
+                try:
+                    found.append([name, *(self.stranger(name, strangers) if pattern else self.one(name))])
+                except Exception as error:  # noqa: BLE001  of the test, too
+                    found.append([name, "failed", 0, 0, str(error).strip().splitlines()[-1][:160]])
+                    raise
+                finally:
+                    print(*found[-1][1:], file=sys.stderr, flush=True)
+        outcomes = Counter(re.sub(r",.*", "", outcome) for _, outcome, *_ in found)
+        print(", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items())), file=sys.stderr)
         if file:
             with open(file, "w", newline="", encoding="utf-8") as out:
                 csv.writer(out, lineterminator="\n").writerows([["model", "outcome", "gradients", "split_stages", "why"], *found])
@@ -97,9 +104,15 @@ class TrainingZoo(e2e.Case):
         self.assertEqual(int(compared[1]), expected, "gradients that were compared, and that PyTorch computes")
         whole = [note for note in report["notes"] if "cannot split its backward" in note]
         tied = re.search(r"(\d+) gradients? summed over several stages", tested)
-        outcome = ("equal" if not tied else f"equal, {tied[1]} within 1e-6")
+        outcome = ("equal" if not tied else f"equal, {tied[1]} within {self.tolerance(report)}")
         self.runs(report)
         return outcome, expected, len(e2e.plan("loss.pipe")["stages"]) - len(whole), "; ".join(sorted({note.split(": ", 1)[1] for note in whole}))
+
+    @staticmethod
+    def tolerance(report):
+        """What the compile allows sums over stages; 0: there are none."""
+        found = re.search(r"equal within (.*)", " ".join(report["tested"]))
+        return max(map(float, re.findall(r"(?<![a-z])\d[\d.e-]*", found[1])), default=0) if found else 0
 
     @staticmethod
     def lossInEvalMode(done):
@@ -138,8 +151,7 @@ class TrainingZoo(e2e.Case):
                         continue
                     a, b = a.to(torch.complex128), b.to(torch.complex128)
                     off = ((a - b).norm() / (a.norm() + 1e-30)).item()
-                    tied = "within 1e-6" in " ".join(report["tested"])
-                    self.assertTrue(tied and off <= 10 * TIED, f"{schedule}: {kind} of {name} differs by {off}")
+                    self.assertLessEqual(off, 10 * self.tolerance(report), f"{schedule}: {kind} of {name}")
 
 
 if __name__ == "__main__":
