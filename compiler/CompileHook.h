@@ -19,8 +19,8 @@ public:
   /// Once the plan says what is trained, before gradients are compared. An error ends
   /// the compile.
   virtual llvm::Error beforeTraining(Plan &) { return llvm::Error::success(); }
-  /// Once the runs have shown which channels bring gradients back, before the last
-  /// comparison. An error ends the compile.
+  /// Between the comparisons of whole and of split backwards; the first has shown which channels
+  /// bring gradients back. An error ends the compile.
   virtual llvm::Error afterFlags(Plan &) { return llvm::Error::success(); }
 
   /// After the stages are written into `directory`. An error ends the compile.

@@ -5,6 +5,7 @@
 #include "compiler/StageRuns.h"
 #include "compiler/TrainedParameters.h"
 #include "compiler/TrainingSchedule.h"
+#include "compiler/UncertainGradients.h"
 #include "compiler/verify/CompareGradients.h"
 #include "ir/OwnGraph.h"
 #include "ir/plan/PlanNames.h"
@@ -284,6 +285,8 @@ llvm::Error CompileRun::prove(Staged &staged, Plan &plan, const ArtifactWriter &
   report_.tested.push_back(
       "the stages give the same bits as the source on the example inputs, in " + countedRuns(runs));
   phases_.end("run the stages on the example");
+  if (loss_)
+    noteUncertainGradients(staged.model, plan);
   if (llvm::Error error = proveGradients(runsToTrain(runs), plan, writer))
     return error;
   phases_.begin("writing the plan");

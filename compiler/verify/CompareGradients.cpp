@@ -52,7 +52,8 @@ std::string difference(const at::Tensor &expected, const at::Tensor &found) {
 at::Tensor rootScale(const ExampleRun &run, size_t call, bool isPair, const at::Tensor &loss) {
   const int64_t samples = std::accumulate(run.batch.begin(), run.batch.end(), int64_t(0));
   const bool isPart = !isPair && samples > 0;
-  const double part = isPart ? static_cast<double>(run.batch[call]) / static_cast<double>(samples) : 1;
+  const double part =
+      isPart ? static_cast<double>(run.batch[call]) / static_cast<double>(samples) : 1;
   return at::full_like(loss, static_cast<float>(part));
 }
 
@@ -61,9 +62,8 @@ llvm::Error internal(llvm::Error error) {
   ErrorText text = describe(std::move(error));
   // Refusals name the model's own code.
   const bool isOurs = text.code == ExitCode::Usage || text.code == ExitCode::Other;
-  return withContext(
-      makeError(isOurs ? ExitCode::Internal : text.code, text.message, text.help),
-      "training the stages on the example inputs");
+  return withContext(makeError(isOurs ? ExitCode::Internal : text.code, text.message, text.help),
+                     "training the stages on the example inputs");
 }
 
 } // namespace
@@ -103,8 +103,8 @@ llvm::Error GradientComparison::compareSplit() {
 
 std::string GradientComparison::lossWords(const LossLeaves &loss) const {
   const std::string path = outputPath(plan_.signature, loss.loss);
-  return loss.count ? fmt::format("the sum {} of all micro-batches, divided by their count {}", path,
-                                  outputPath(plan_.signature, *loss.count))
+  return loss.count ? fmt::format("the sum {} of all micro-batches, divided by their count {}",
+                                  path, outputPath(plan_.signature, *loss.count))
                     : fmt::format("the mean {} over micro-batches", path);
 }
 

@@ -12,8 +12,8 @@ namespace pipec {
 
 /// What was compared.
 struct ComparedGradients {
-  size_t gradients = 0;              // that reach a tensor, of one run
-  size_t tied = 0;                   // of these: summed over stages, in another order
+  size_t gradients = 0;                     // that reach a tensor, of one run
+  size_t tied = 0;                          // of these: summed over stages, in another order
   std::map<std::string, double> tolerances; // of these, by dtype: the relative L2 norm allowed
   std::vector<std::string> whyWhole; // per stage: why its backward cannot be split; empty: it can
   std::vector<std::string> warnings; // of losses that are not finite

@@ -9,8 +9,9 @@ namespace pipec {
 
 ParameterGradient gradientOf(const Plan &plan, const std::vector<std::string> &names,
                              const TrainedMicroBatch &step) {
-  const auto parameter = llvm::find_if(
-      plan.training->parameters, [&](const TrainedParameter &each) { return each.name == names.front(); });
+  const auto parameter =
+      llvm::find_if(plan.training->parameters,
+                    [&](const TrainedParameter &each) { return each.name == names.front(); });
   ParameterGradient sum;
   if (parameter == plan.training->parameters.end())
     return sum;

@@ -71,8 +71,7 @@ llvm::Expected<StageTape> SerialTrainer::record(size_t stage,
                                                 const std::vector<c10::IValue> &inputs) {
   std::vector<TapedAttribute> attributes;
   for (size_t i = 0; i < plan_->stages[stage].attributes.size(); ++i)
-    attributes.push_back(
-        {stages_[stage].attribute(i), plan_->stages[stage].attributes[i].uses});
+    attributes.push_back({stages_[stage].attribute(i), plan_->stages[stage].attributes[i].uses});
   return StageTape::record(inputs, attributes,
                            way_.split[stage] ? WeightUses::Apart : WeightUses::Together,
                            [&](std::vector<c10::IValue> given, std::vector<c10::IValue> weights) {

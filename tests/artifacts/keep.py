@@ -79,7 +79,7 @@ KEPT = {"v1-mlp": (Mlp, lambda: (torch.randn(6, 16),), "b,c", []),
         "v1-tied": (Tied, lambda: (torch.randint(40, (6, 5)),), "first,second", ["--tied", "transmit"]),
         "v1.1-residual": (Residual, lambda: (torch.randn(6, 16),), "second,head", ["--keep-eval", "drop"]),
         "v1.2-residual": (Residual, lambda: (torch.randn(6, 16),), "second,head", ["--keep-eval", "drop"])}
-TRAINED = {"v1.3-training": (Trained, lambda: (torch.randint(12, (6,)), torch.randint(12, (6,))), "first,second", ["--train", "--evaluation"])}
+TRAINED = {"v1.3-training": (Trained, lambda: (torch.randint(12, (6,)), torch.randint(12, (6,))), "first,second", ["--train", "--evaluation", "--cost", "analytic"])}
 
 
 def compiled(folder, cuts, options):

@@ -131,6 +131,22 @@ class Counts(nn.Module):
         return mse(self.b(torch.tanh(y)))
 
 
+class Chosen(nn.Module):
+    """The values decide whether a value that is sent has a gradient."""
+
+    def __init__(self, width: int = 8):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(width, width), nn.Linear(width, width), nn.Linear(width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if bool(x.sum() > 0):
+            y = torch.tanh(self.a(x))
+        else:
+            y = x.sin()
+        z = torch.cos(y) * 2
+        return mse(self.c(torch.tanh(self.b(z)) + y))
+
+
 class Training(e2e.Case):
     def saved(self, module, *inputs):
         torch.manual_seed(0)
@@ -204,6 +220,19 @@ class Training(e2e.Case):
 
     def testState(self):
         self.trained(*self.saved(Counts, torch.randn(4, 8)), "--stages", 2)
+
+    def testABranchThatTheExampleDoesNotTake(self):
+        """The plan expects gradients on channels that another run may give one."""
+        model = self.saved(Chosen, -torch.rand(4, 8))
+        count, _ = self.trained(*model, "--at", "b,c", "--schedule", "1f1b")
+        self.assertEqual(count, 4)  # a got none
+        torch.save((torch.cat([torch.rand(2, 8), -torch.rand(2, 8)]),), "both.pt")
+        for name, run in (("expected", ["Chosen.pt"]), ("grads", ["out.pipe"]), ("split", ["out.pipe", "--schedule", "zb-h1"])):
+            self.pipec(0, "pipe-run", *run, "--train", "--inputs", "both.pt", "--microbatches", 2, "--emit-grads", f"{name}.pt", "--force")
+        expected = torch.load("expected.pt")
+        self.assertIn("a.weight", expected)
+        self.sameBits(expected, torch.load("grads.pt"))
+        self.sameBits(expected, torch.load("split.pt"))
 
     def testTheLossAmongSeveralResults(self):
         model = self.saved(Losses, torch.randn(4, 8))

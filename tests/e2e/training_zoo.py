@@ -76,8 +76,17 @@ class TrainingZoo(e2e.Case):
             return "left out", 0, 0, "not made: " + str(error).strip().splitlines()[0][:100]
         example = torch.load("inputs2.pt", weights_only=False)
         if isinstance(example, dict):
-            return "left out", 0, 0, "its example has names"
+            example = self.inOrder(torch.jit.load("model.pt"), example)
+        if not isinstance(example, tuple):
+            example = (example,)
         return self.trained(name, "model.pt", example)
+
+    @staticmethod
+    def inOrder(model, named):
+        """The arguments by position, up to the last that has a name in the example."""
+        arguments = model.forward.schema.arguments[1:]
+        last = max(index for index, argument in enumerate(arguments) if argument.name in named)
+        return tuple(named.get(argument.name, argument.default_value) for argument in arguments[:last + 1])
 
     def trained(self, name, path, example):
         torch.save(example, "inputs.pt")

@@ -13,7 +13,8 @@ using torch::jit::Graph;
 using torch::jit::Node;
 using torch::jit::Value;
 
-// --- The stages' graphs ---------------------------------------------------------------------------
+// --- The stages' graphs
+// ---------------------------------------------------------------------------
 
 /// What the source keeps from its gradient gets one.
 bool lostDetach(StagedModel &model) {
@@ -174,7 +175,7 @@ constexpr TrainingFault kFaults[] = {
     {"mean-for-sum", "a loss that is a pair is a mean over micro-batches", nullptr, meanForSum},
     {"sum-for-mean", "gradients of micro-batches are summed, not averaged", nullptr, sumForMean},
     {"wrong-root", "the way back starts at another result", nullptr, wrongRoot},
-    {"forgotten-state", "a recompute sees the state of a later micro-batch", nullptr,
+    {"forgotten-state", "a recompute sees the state of a later micro-batch", nullptr, nullptr,
      forgottenState},
     {"lost-flag", "a channel brings no gradient back", nullptr, nullptr, lostFlag},
 };

@@ -11,7 +11,7 @@ struct TrainingFault {
   llvm::StringLiteral what;
   bool (*ofStages)(StagedModel &) = nullptr; // before the files are written
   bool (*ofPlan)(Plan &) = nullptr;          // once the plan says what is trained
-  bool (*ofFlags)(Plan &) = nullptr;         // once the runs have shown which channels have gradients
+  bool (*ofFlags)(Plan &) = nullptr;         // after the comparison of whole backwards
 };
 
 llvm::ArrayRef<TrainingFault> trainingFaults();
