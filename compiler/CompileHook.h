@@ -16,6 +16,13 @@ public:
   /// After the last pass, before the stages are written. An error ends the compile.
   virtual llvm::Error beforeFiles(StagedModel &) { return llvm::Error::success(); }
 
+  /// Once the plan says what is trained, before gradients are compared. An error ends
+  /// the compile.
+  virtual llvm::Error beforeTraining(Plan &) { return llvm::Error::success(); }
+  /// Between the comparisons of whole and of split backwards; the first has shown which channels
+  /// bring gradients back. An error ends the compile.
+  virtual llvm::Error afterFlags(Plan &) { return llvm::Error::success(); }
+
   /// After the stages are written into `directory`. An error ends the compile.
   virtual llvm::Error afterFiles(const std::string & /*directory*/) {
     return llvm::Error::success();

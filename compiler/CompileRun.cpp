@@ -5,6 +5,7 @@
 #include "compiler/StageRuns.h"
 #include "compiler/TrainedParameters.h"
 #include "compiler/TrainingSchedule.h"
+#include "compiler/UncertainGradients.h"
 #include "compiler/verify/CompareGradients.h"
 #include "ir/OwnGraph.h"
 #include "ir/plan/PlanNames.h"
@@ -13,6 +14,7 @@
 #include "ir/support/Try.h"
 #include "ir/support/Version.h"
 #include "ir/support/Words.h"
+#include "llvm/ADT/StringExtras.h"
 #include "passes/analysis/TopLevel.h"
 
 #include <ATen/core/Tensor.h>
@@ -40,6 +42,16 @@ std::string countedRuns(const std::vector<ExampleRun> &runs) {
             std::to_string(size);
   const bool others = llvm::any_of(runs, [](const ExampleRun &run) { return run.otherSizes; });
   return counted(count, "run") + text + (others ? ", and at other sizes" : "");
+}
+
+/// "1e-6", "1e-6 (float32) and 0.0625 (bfloat16)"
+std::string toleranceText(const std::map<std::string, double> &byDtype) {
+  std::vector<std::string> texts;
+  for (const auto &[dtype, tolerance] : byDtype) {
+    const std::string number = tolerance == 1e-6 ? "1e-6" : fmt::format("{}", tolerance);
+    texts.push_back(byDtype.size() > 1 ? fmt::format("{} ({})", number, dtype) : number);
+  }
+  return llvm::join(texts, " and ");
 }
 
 void markWhere(Model &model, const std::vector<CutPredicate> &predicates) {
@@ -81,6 +93,9 @@ llvm::Error CompileRun::compile(ArtifactWriter &writer) {
   Plan plan = planOf(staged.model);
   if (loss_) {
     plan.training = TRY(trainingPlanOf(staged.model, plan, *loss_, path_, frontEnd_.sourceMode()));
+    plan.training->recompute = recomputedStages(options_, planning_.training(), plan);
+    if (llvm::Error error = hook_->beforeTraining(plan))
+      return error;
   }
   if (llvm::Error error = prove(staged, plan, writer))
     return error;
@@ -272,6 +287,8 @@ llvm::Error CompileRun::prove(Staged &staged, Plan &plan, const ArtifactWriter &
   report_.tested.push_back(
       "the stages give the same bits as the source on the example inputs, in " + countedRuns(runs));
   phases_.end("run the stages on the example");
+  if (loss_)
+    noteUncertainGradients(staged.model, plan);
   if (llvm::Error error = proveGradients(runsToTrain(runs), plan, writer))
     return error;
   phases_.begin("writing the plan");
@@ -302,16 +319,23 @@ llvm::Error CompileRun::proveGradients(const std::vector<ExampleRun> &runs, Plan
   if (!loss_)
     return llvm::Error::success();
   phases_.begin("comparing gradients");
-  ComparedGradients compared = TRY(
-      compareGradients(path_, frontEnd_.sourceMode(), writer.directory(), plan, loss_->loss, runs));
+  GradientComparison comparison(path_, frontEnd_.sourceMode(), writer.directory(), plan, *loss_);
+  if (llvm::Error error = comparison.compareWhole(runs))
+    return error;
+  if (llvm::Error error = hook_->afterFlags(plan))
+    return error;
+  if (llvm::Error error = comparison.compareSplit())
+    return error;
+  const ComparedGradients compared = comparison.take();
   const size_t whole =
       llvm::count_if(compared.whyWhole, [](const std::string &why) { return !why.empty(); });
   report_.tested.push_back(fmt::format("the loss and {} have the same bits as the source's, in {}, "
                                        "with split backwards in the first",
                                        counted(compared.gradients, "gradient"), countedRuns(runs)));
   if (compared.tied > 0)
-    report_.tested.back() += fmt::format("; {} summed over several stages: equal within 1e-6",
-                                         counted(compared.tied, "gradient"));
+    report_.tested.back() +=
+        fmt::format("; {} summed over several stages: equal within {}",
+                    counted(compared.tied, "gradient"), toleranceText(compared.tolerances));
   for (size_t s = 0; s < compared.whyWhole.size() && whole > 0; ++s)
     if (!compared.whyWhole[s].empty())
       report_.notes.push_back(

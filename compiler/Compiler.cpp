@@ -128,8 +128,7 @@ llvm::Expected<CompileOptions> optionsFor(const Plan &plan, const InternalOption
 
 /// Compares an artifact with its possible source.
 llvm::Error compareSource(const std::string &path, const Artifact &artifact,
-                          const InternalOptions &internal, std::vector<Finding> &findings) {
-  const CompileOptions options = TRY(optionsFor(artifact.plan, internal));
+                          const CompileOptions &options, std::vector<Finding> &findings) {
   std::vector<NormaliseAgain> ways = TRY(waysToNormalise(artifact.plan));
   for (const NormaliseAgain &how : ways) {
     CompileReport ignored;
@@ -154,6 +153,24 @@ llvm::Error compareSource(const std::string &path, const Artifact &artifact,
                   "whether {} is the source",
                   artifact.plan.major, artifact.plan.minor, artifact.plan.toolVersion, path),
       "compile the model again; without --against the artifact is checked and runs as before");
+}
+
+/// The same for the stages of an artifact that evaluate, if there are any.
+llvm::Error compareEvaluation(const std::string &path, const Artifact &training,
+                              const InternalOptions &internal, std::vector<Finding> &findings) {
+  std::optional<Artifact> artifact = TRY(evaluationOf(training));
+  if (!artifact)
+    return llvm::Error::success();
+  CompileOptions options = TRY(optionsFor(artifact->plan, internal));
+  options.evaluation = true;
+  std::vector<Finding> found;
+  if (llvm::Error error = compareSource(path, *artifact, options, found))
+    return withContext(std::move(error), "evaluation");
+  for (Finding &finding : found) {
+    finding.message = "evaluation: " + finding.message;
+    findings.push_back(std::move(finding));
+  }
+  return llvm::Error::success();
 }
 
 } // namespace
@@ -199,9 +216,12 @@ llvm::Error Compiler::trace(const CompileOptions &options, const std::string &di
 
 llvm::Expected<std::vector<Finding>> Compiler::compareWith(const std::string &artifact) {
   Artifact opened = TRY(openArtifact(artifact));
+  const CompileOptions options = TRY(optionsFor(opened.plan, impl_->internal));
   std::vector<Finding> findings;
   if (llvm::Error error = guardTorchError(ExitCode::Internal, "comparing with the model", [&] {
-        return compareSource(impl_->path, opened, impl_->internal, findings);
+        if (llvm::Error failed = compareSource(impl_->path, opened, options, findings))
+          return failed;
+        return compareEvaluation(impl_->path, opened, impl_->internal, findings);
       }))
     return std::move(error);
   return findings;

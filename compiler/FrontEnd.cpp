@@ -91,6 +91,7 @@ llvm::Expected<bool> FrontEnd::runPasses(const PassPipeline &pipeline, AnyModel 
 }
 
 llvm::Expected<Model> FrontEnd::flatten(PassContext &context) {
+  context.trains = options_.mode == Mode::Train;
   if (llvm::Error error = checkNames(options_))
     return std::move(error);
   phases_.begin("reading the model");

@@ -8,12 +8,6 @@
 
 namespace pipec {
 
-namespace {
-
-constexpr const char *kUsual = "1f1b";
-constexpr int64_t kMicroBatchesPerRank = 2; // as planTraining
-
-/// A stage that prints would print twice.
 std::vector<size_t> recomputedStages(const CompileOptions &options, const PlannedTraining *planned,
                                      const Plan &plan) {
   std::vector<size_t> recomputed;
@@ -23,6 +17,11 @@ std::vector<size_t> recomputedStages(const CompileOptions &options, const Planne
       recomputed.push_back(s);
   return recomputed;
 }
+
+namespace {
+
+constexpr const char *kUsual = "1f1b";
+constexpr int64_t kMicroBatchesPerRank = 2; // as planTraining
 
 llvm::Error checkListed(const RecomputeWish &recompute, size_t stages) {
   for (const size_t stage : recompute.stages)
@@ -47,7 +46,6 @@ llvm::Expected<Schedule> trainingSchedule(const CompileOptions &options,
                                           const PlannedTraining *planned, Plan &plan) {
   const size_t stages = plan.stages.size();
   TRY(checkListed(options.recompute, stages));
-  plan.training->recompute = recomputedStages(options, planned, plan);
   plan.training->recomputeExceptLast =
       options.recompute.choice == RecomputeChoice::ExceptLast && !plan.training->recompute.empty();
   if (planned)

@@ -8,10 +8,14 @@ namespace pipec {
 
 struct PlannedTraining;
 
-/// Chooses ranks, micro-batches, schedule and recomputed stages of the plan, and makes the
-/// schedule: the user's table; else what was planned; else the schedule that the options name, else
-/// 1f1b. `planned`: null where no costs are known. Errors: Usage if the numbers do not fit the
-/// schedule.
+/// The stages whose forward runs again before their backward: as planned, else as asked for. A
+/// stage that prints would print twice.
+std::vector<size_t> recomputedStages(const CompileOptions &options, const PlannedTraining *planned,
+                                     const Plan &plan);
+
+/// Chooses ranks, micro-batches and schedule of the plan, and makes the schedule: the user's table;
+/// else what was planned; else the schedule that the options name, else 1f1b. `planned`: null where
+/// no costs are known. Errors: Usage if the numbers do not fit the schedule.
 llvm::Expected<Schedule> trainingSchedule(const CompileOptions &options,
                                           const PlannedTraining *planned, Plan &plan);
 

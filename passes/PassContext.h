@@ -20,6 +20,7 @@ struct PassContext {
   std::vector<std::string> askedBy;
   std::vector<std::string> notes, warnings; // sentences for the report
   TypeAnswers answers;                      // of the types of an example run
+  bool trains = false;                      // the stages compute gradients, too
 };
 
 } // namespace pipec

@@ -53,7 +53,7 @@ public:
     model_ = &model;
     if (joinHandedOn(model.graph->block()))
       return true; // the analysis knows of values that are gone
-    writes_.emplace(model, context.answers,
+    writes_.emplace(model, context.answers, context.trains,
                     [this](Node *made, Node *writer) { readers_->placeAs(made, writer); });
     readers_.emplace(model, alias);
     const size_t memories = alias.memories().size();

@@ -1,8 +1,8 @@
 #include "runtime/SplitCheck.h"
 
+#include "ir/autograd/StateVersions.h"
 #include "ir/autograd/TrainingSettings.h"
 #include "ir/values/Values.h"
-#include "runtime/StateCopy.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/ones.h>
@@ -35,12 +35,12 @@ private:
 llvm::Expected<TrainedMicroBatch> trained(const Artifact &artifact,
                                           const std::vector<c10::IValue> &microBatch,
                                           const std::vector<bool> &split) {
-  llvm::Expected<SerialTrainer> trainer = SerialTrainer::load(artifact.directory, artifact.plan);
+  llvm::Expected<SerialTrainer> trainer =
+      SerialTrainer::load(artifact.directory, artifact.plan, {split, {}, false});
   if (!trainer)
     return trainer.takeError();
   const SameDraws draws;
-  return trainer->run(copiesThatShare(microBatch), artifact.plan.training->loss, at::ones({}),
-                      split);
+  return trainer->run(copiesThatShare(microBatch), artifact.plan.training->loss, at::ones({}));
 }
 
 bool isSame(const at::Tensor &a, const at::Tensor &b) {

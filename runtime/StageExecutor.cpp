@@ -1,6 +1,7 @@
 #include "runtime/StageExecutor.h"
 
 #include "ir/TorchError.h"
+#include "ir/autograd/StateVersions.h"
 #include "ir/batch/ResultSnapshots.h"
 #include "ir/values/Values.h"
 #include "llvm/ADT/STLExtras.h"
@@ -9,7 +10,6 @@
 #include <c10/core/GradMode.h>
 
 #include <optional>
-#include <set>
 
 namespace pipec {
 
@@ -30,9 +30,7 @@ StageExecutor::StageExecutor(StageModule module, const StagePlan &plan, size_t i
                              std::shared_ptr<Device> device)
     : module_(std::move(module)), device_(std::move(device)), plan_(&plan),
       title_(titleOf(plan, index)), stream_(device_->addStream()) {
-  for (size_t i = 0; i < plan.attributes.size(); ++i)
-    if (llvm::is_contained(plan.effects.stateWrites, plan.attributes[i].name))
-      written_.push_back(i);
+  written_ = writtenAttributes(plan);
   writesInPlace_ = module_.writesInPlace();
   writesStateInPlace_ = !written_.empty() && writesInPlace_;
 }
@@ -140,46 +138,6 @@ llvm::Expected<std::vector<c10::IValue>> StageExecutor::forward(const RandomKey 
   return result;
 }
 
-/// Where others than the written attributes see the memory, the state stays as it is: autograd
-/// refuses a backward that needs its old values.
-bool StageExecutor::isStateApart() const {
-  std::set<const void *> written;
-  for (size_t i : written_)
-    forEachTensor(module_.attribute(i), [&](const at::Tensor &tensor) {
-      if (tensor.defined() && tensor.has_storage())
-        written.insert(tensor.storage().unsafeGetStorageImpl());
-    });
-  bool apart = true;
-  for (size_t i = 0; i < plan_->attributes.size(); ++i)
-    forEachTensor(module_.attribute(i), [&](const at::Tensor &tensor) {
-      if (!tensor.defined() || !tensor.has_storage() ||
-          !written.count(tensor.storage().unsafeGetStorageImpl()))
-        return;
-      apart = apart && llvm::is_contained(written_, i);
-    });
-  return apart;
-}
-
-/// The tensor stays the one that the optimizer has. Tapes keep its old memory with the old count of
-/// writes.
-static void moveTo(const at::Tensor &memory, const at::Tensor &tensor) {
-  tensor.set_data(memory.detach());
-  tensor.unsafeGetTensorImpl()->set_version_counter(c10::VariableVersion(0));
-}
-
-void StageExecutor::renewState() {
-  if (!isStateApart())
-    return;
-  const std::vector<c10::IValue> now = state();
-  std::vector<c10::IValue> copies = copiesThatShare(now);
-  for (size_t i = 0; i < now.size(); ++i)
-    if (now[i].isTensor() && mayHaveGradient(now[i].toTensor())) {
-      moveTo(copies[i].toTensor(), now[i].toTensor());
-      copies[i] = now[i];
-    }
-  setState(std::move(copies));
-}
-
 std::shared_ptr<const EnteredWeights>
 StageExecutor::enteredWeights(llvm::ArrayRef<TapedAttribute> attributes, WeightUses uses) {
   if (!weights_ || !weights_->fits(attributes, uses))
@@ -196,7 +154,7 @@ llvm::Expected<StageTape> StageExecutor::record(const RandomKey &key,
         std::vector<c10::IValue> values = bringAll(std::move(inputs));
         copyState();
         if (writesStateInPlace_)
-          renewState();
+          renewState(module_, *plan_, written_);
         beginNorms();
         std::vector<TapedAttribute> attributes;
         attributes.reserve(plan_->attributes.size());

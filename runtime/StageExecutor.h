@@ -91,8 +91,6 @@ private:
   llvm::Error noteNorms(int64_t microBatch, std::vector<NormCall> calls,
                         llvm::ArrayRef<TapedAttribute> attributes);
   void forgetNorms();
-  bool isStateApart() const;
-  void renewState();
   /// Copies outputs that later micro-batches would change by writing the stage's state.
   void keepResults(std::vector<c10::IValue> &outputs) const;
 

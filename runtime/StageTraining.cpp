@@ -2,6 +2,7 @@
 
 #include "ir/TorchError.h"
 #include "ir/autograd/GradSum.h"
+#include "ir/autograd/StateVersions.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <c10/core/GradMode.h>

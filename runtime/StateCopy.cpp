@@ -1,14 +1,11 @@
 #include "runtime/StateCopy.h"
 
+#include "ir/autograd/StateVersions.h"
 #include "ir/values/Values.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <ATen/core/class_type.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
-#include <c10/core/GradMode.h>
-
-#include <unordered_map>
 
 namespace pipec {
 
@@ -16,21 +13,6 @@ namespace {
 
 bool liesInPlainMemory(const at::Tensor &tensor) {
   return tensor.layout() == at::kStrided && tensor.has_storage();
-}
-
-/// The bytes [begin, end) of its storage that a tensor with elements uses.
-std::pair<int64_t, int64_t> rangeOf(const at::Tensor &tensor) {
-  const auto size = static_cast<int64_t>(tensor.element_size());
-  int64_t last = tensor.storage_offset();
-  for (int64_t d = 0; d < tensor.dim(); ++d)
-    last += (tensor.size(d) - 1) * tensor.stride(d);
-  return {tensor.storage_offset() * size, (last + 1) * size};
-}
-
-/// Bytes [begin, end) of a storage as a tensor.
-at::Tensor bytesOf(const c10::Storage &storage, int64_t begin, int64_t end) {
-  at::Tensor view = at::empty({0}, at::TensorOptions(storage.device()).dtype(at::kByte));
-  return view.set_(storage, begin, {end - begin}, {1});
 }
 
 } // namespace
@@ -104,74 +86,6 @@ void ModuleStateCopy::restore() {
   std::vector<c10::IValue> values = copy_.restore();
   for (size_t i = 0; i < slots_.size(); ++i)
     slots_[i].first->setSlot(slots_[i].second, std::move(values[i]));
-}
-
-namespace {
-
-/// Copies of what some tensors use of their storages. A micro-batch is a view of the whole batch.
-class SharingCopies {
-public:
-  void add(const at::Tensor &tensor) {
-    if (!tensor.defined() || !isPlain(tensor) || tensor.numel() == 0)
-      return;
-    auto [begin, end] = rangeOf(tensor);
-    begin -= begin % kAlignment; // operators may compute other bits at other alignments
-    auto [known, isNew] = parts_.try_emplace(tensor.storage().unsafeGetStorageImpl());
-    Part &part = known->second;
-    part = isNew ? Part{tensor.storage(), begin, end, {}}
-                 : Part{part.storage, std::min(part.begin, begin), std::max(part.end, end), {}};
-  }
-
-  at::Tensor copyOf(const at::Tensor &tensor) {
-    if (!tensor.defined())
-      return tensor;
-    at::Tensor &result = tensors_[tensor.unsafeGetTensorImpl()];
-    if (!result.defined()) {
-      result = isPlain(tensor) && tensor.numel() > 0 ? onCopiedMemory(tensor) : tensor.clone();
-      if (tensor.requires_grad())
-        result.requires_grad_();
-    }
-    return result;
-  }
-
-private:
-  static constexpr int64_t kAlignment = 64; // bytes; of memory from LibTorch
-  struct Part {
-    c10::Storage storage;
-    int64_t begin = 0, end = 0;
-    at::Tensor copy;
-  };
-
-  static bool isPlain(const at::Tensor &tensor) {
-    return tensor.layout() == at::kStrided && !tensor.is_quantized();
-  }
-
-  at::Tensor onCopiedMemory(const at::Tensor &tensor) {
-    Part &part = parts_.find(tensor.storage().unsafeGetStorageImpl())->second;
-    if (!part.copy.defined())
-      part.copy = bytesOf(part.storage, part.begin, part.end).clone();
-    const int64_t skipped = part.begin / static_cast<int64_t>(tensor.element_size());
-    return at::empty({0}, tensor.options().requires_grad(false))
-        .set_(part.copy.storage(), tensor.storage_offset() - skipped, tensor.sizes(),
-              tensor.strides());
-  }
-
-  std::unordered_map<const void *, at::Tensor> tensors_; // by identity; only looked up
-  std::unordered_map<const void *, Part> parts_;         // by storage; only looked up
-};
-
-} // namespace
-
-std::vector<c10::IValue> copiesThatShare(llvm::ArrayRef<c10::IValue> values) {
-  c10::AutoGradMode noGrad(false);
-  SharingCopies copies;
-  for (const c10::IValue &value : values)
-    forEachTensor(value, [&](const at::Tensor &tensor) { copies.add(tensor); });
-  std::vector<c10::IValue> results;
-  for (const c10::IValue &value : values)
-    results.push_back(
-        mapTensors(value, [&](const at::Tensor &tensor) { return copies.copyOf(tensor); }));
-  return results;
 }
 
 } // namespace pipec

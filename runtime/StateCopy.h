@@ -45,11 +45,6 @@ private:
   std::vector<Bytes> bytes_;
 };
 
-/// Copies that share memory with one another as the values do: a tensor that comes twice is one
-/// tensor, views of one memory are views of its copy. Only the part of a memory is copied that they
-/// use. Strides, alignment and requires_grad stay. Throws LibTorch's exceptions.
-std::vector<c10::IValue> copiesThatShare(llvm::ArrayRef<c10::IValue> values);
-
 /// The same for a whole module: its buffers and other attributes, and those of its submodules.
 /// Parameters are assumed to stay unchanged.
 class ModuleStateCopy {

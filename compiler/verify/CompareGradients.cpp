@@ -1,74 +1,25 @@
 #include "compiler/verify/CompareGradients.h"
 
-#include "compiler/verify/SourceGradients.h"
-#include "ir/autograd/GradSum.h"
-#include "ir/autograd/SerialTrainer.h"
+#include "compiler/verify/PlanGradientSums.h"
 #include "ir/autograd/TrainingSettings.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/plan/OutputPath.h"
 #include "ir/support/Try.h"
+#include "ir/text/TensorText.h"
 #include "ir/values/Values.h"
 
 #include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/ones_like.h>
+#include <ATen/ops/full_like.h>
 
 #include <cmath>
-#include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 
 namespace pipec {
 
 namespace {
-
-/// Relative L2, see docs/training.md.
-double tiedTolerance(at::ScalarType dtype) {
-  return dtype == at::kHalf ? 8 * 0x1p-10 : dtype == at::kBFloat16 ? 8 * 0x1p-7 : 1e-6;
-}
-
-/// The gradients of the stages by the names of the source's tensors.
-class GradientsByName {
-public:
-  GradientsByName(const Plan &plan, const SerialTrainer &trainer, const TrainedMicroBatch &step) {
-    for (size_t s = plan.stages.size(); s-- > 0;) // the engine comes to the last use first
-      for (size_t a = 0; a < plan.stages[s].attributes.size(); ++a)
-        if (trainer.attribute(s, a).isTensor() && !step.gradients[s][a].empty())
-          add(plan.stages[s].attributes[a], step.gradients[s][a].front());
-  }
-
-  struct Sum {
-    at::Tensor gradient;
-    size_t stages = 0; // that a gradient came from
-  };
-  /// The sum for a tensor with these names.
-  Sum of(llvm::ArrayRef<std::string> names) const {
-    Sum sum;
-    std::map<size_t, at::Tensor> byOrder; // a stage may know it by another name
-    for (const std::string &name : names)
-      if (const auto found = found_.find(name); found != found_.end())
-        for (const auto &[order, gradient] : found->second)
-          byOrder.emplace(order, gradient);
-    for (const auto &[order, gradient] : byOrder) {
-      addGradient(sum.gradient, gradient);
-      ++sum.stages;
-    }
-    return sum;
-  }
-
-private:
-  void add(const StageAttribute &attribute, const at::Tensor &gradient) {
-    if (!gradient.defined())
-      return;
-    found_[attribute.name].emplace_back(count_, gradient);
-    for (const std::string &other : attribute.otherNames)
-      found_[other].emplace_back(count_, gradient);
-    ++count_;
-  }
-
-  size_t count_ = 0;
-  std::map<std::string, std::vector<std::pair<size_t, at::Tensor>>> found_; // in order of count_
-};
 
 double relativeL2(const at::Tensor &expected, const at::Tensor &actual) {
   const at::ScalarType wideType = expected.is_complex() ? at::kComplexDouble : at::kDouble;
@@ -78,7 +29,7 @@ double relativeL2(const at::Tensor &expected, const at::Tensor &actual) {
   return norm > 0 ? off / norm : off;
 }
 
-bool isSame(const at::Tensor &expected, const GradientsByName::Sum &found) {
+bool isSame(const at::Tensor &expected, const ParameterGradient &found) {
   if (!expected.defined() || !found.gradient.defined())
     return expected.defined() == found.gradient.defined();
   if (compare(expected, found.gradient, 0.0, 0.0).equal)
@@ -96,144 +47,180 @@ std::string difference(const at::Tensor &expected, const at::Tensor &found) {
   return compare(expected, found, 0.0, 0.0).firstDifference;
 }
 
-class GradientComparison {
-public:
-  GradientComparison(const std::string &path, const SourceMode &mode, const std::string &directory,
-                     Plan &plan, size_t loss)
-      : path_(path), mode_(mode), directory_(directory), plan_(plan), loss_(loss),
-        whyWhole_(plan.stages.size()) {}
+/// Where the way back of a call starts: the mean of a step weighs its micro-batches by samples; of
+/// a pair (sum, count) each counts fully, and the sum of gradients is divided later.
+at::Tensor rootScale(const ExampleRun &run, size_t call, bool isPair, const at::Tensor &loss) {
+  const int64_t samples = std::accumulate(run.batch.begin(), run.batch.end(), int64_t(0));
+  const bool isPart = !isPair && samples > 0;
+  const double part =
+      isPart ? static_cast<double>(run.batch[call]) / static_cast<double>(samples) : 1;
+  return at::full_like(loss, static_cast<float>(part));
+}
 
-  llvm::Expected<ComparedGradients> compareAll(llvm::ArrayRef<ExampleRun> runs) {
-    TrainingSettings settings;
-    for (const ExampleRun &run : runs)
-      if (llvm::Error error = compareRun(run))
-        return std::move(error);
-    result_.whyWhole = whyWhole_;
-    return std::move(result_);
-  }
-
-private:
-  llvm::Error compareRun(const ExampleRun &run) {
-    std::vector<SourceStep> expected = TRY(trainSource(run));
-    const std::vector<bool> none(plan_.stages.size(), false);
-    if (llvm::Error error = trainStages(run, expected, none))
-      return error;
-    if (std::exchange(hasSplit_, true))
-      return llvm::Error::success();
-    std::vector<bool> split;
-    for (const std::string &why : whyWhole_)
-      split.push_back(why.empty());
-    if (llvm::Error error = trainStages(run, expected, split))
-      return error;
-    return llvm::Error::success();
-  }
-
-  llvm::Expected<std::vector<SourceStep>> trainSource(const ExampleRun &run) {
-    SourceTrainer source = TRY(SourceTrainer::load(path_, mode_));
-    std::vector<SourceStep> steps;
-    for (const std::vector<c10::IValue> &call : run.calls) {
-      at::manual_seed(kExampleSeed);
-      llvm::Expected<SourceStep> step =
-          source.run(plan_.signature, ownCopies(call), loss_, scale(run, steps.size()));
-      if (!step)
-        return withContext(step.takeError(), "--train");
-      steps.push_back(std::move(*step));
-    }
-    return steps;
-  }
-
-  at::Tensor scale(const ExampleRun &run, size_t call) const {
-    return at::ones_like(run.leaves[call][loss_].toTensor());
-  }
-
-  /// Stages that turn out not to be splittable are noted, and the run is made again without them:
-  /// what a backward of theirs sums in which order is another question.
-  llvm::Error trainStages(const ExampleRun &run, llvm::ArrayRef<SourceStep> expected,
-                          std::vector<bool> split) {
-    SerialTrainer trainer = TRY(SerialTrainer::load(directory_, plan_));
-    bool again = false;
-    for (size_t c = 0; c < run.calls.size() && !again; ++c) {
-      at::manual_seed(kExampleSeed);
-      llvm::Expected<TrainedMicroBatch> step =
-          trainer.run(ownCopies(run.calls[c]), loss_, scale(run, c), split);
-      if (!step)
-        return withContext(internal(step.takeError()), "training the stages on the example inputs");
-      for (size_t s = 0; s < split.size(); ++s)
-        if (split[s] && !step->whyWhole[s].empty()) {
-          whyWhole_[s] = step->whyWhole[s];
-          split[s] = false;
-          again = true;
-        }
-      noteFlags(*step);
-      const bool isSplit = llvm::is_contained(split, true);
-      if (!again)
-        if (llvm::Error error = compareStep(expected[c], trainer, *step, run.batch[c], isSplit))
-          return error;
-    }
-    return again && llvm::is_contained(split, true) ? trainStages(run, expected, split)
-                                                    : llvm::Error::success();
-  }
-
-  /// The source trained on the same inputs: this is our fault, not theirs.
-  static llvm::Error internal(llvm::Error error) {
-    ErrorText text = describe(std::move(error));
-    // Refusals name the model's own code.
-    const bool isOurs = text.code == ExitCode::Usage || text.code == ExitCode::Other;
-    return makeError(isOurs ? ExitCode::Internal : text.code, text.message, text.help);
-  }
-
-  void noteFlags(const TrainedMicroBatch &step) {
-    for (size_t c = 0; c < plan_.channels.size(); ++c)
-      if (const c10::IValue &value = step.sent[c];
-          plan_.channels[c].tensor.known && plan_.channels[c].kind == Channel::Kind::Activation &&
-          value.isTensor() && value.toTensor().defined())
-        plan_.channels[c].tensor.requiresGrad |= value.toTensor().requires_grad();
-  }
-
-  llvm::Error compareStep(const SourceStep &source, const SerialTrainer &trainer,
-                          const TrainedMicroBatch &stages, int64_t batch, bool isSplit) {
-    for (size_t l = 0; l < source.leaves.size(); ++l)
-      if (const Comparison same = compare(source.leaves[l], stages.leaves[l], 0.0, 0.0);
-          !same.equal)
-        return failf(ExitCode::Internal,
-                     "the stages do not compute what the model computes in training: result {} at "
-                     "batch {}: {}",
-                     outputPath(plan_.signature, l), batch, same.firstDifference);
-    if (const double loss = source.leaves[loss_].toTensor().item<double>();
-        !std::isfinite(loss) && result_.warnings.empty())
-      result_.warnings.push_back(
-          fmt::format("the loss of the example is {}, so the comparison of gradients shows little; "
-                      "pass --inputs with a finite loss",
-                      loss));
-    const GradientsByName found(plan_, trainer, stages);
-    size_t gradients = 0, tied = 0;
-    for (const NamedGradient &expected : source.gradients) {
-      const GradientsByName::Sum sum = found.of(expected.names);
-      if (!isSame(expected.gradient, sum))
-        return failf(ExitCode::Internal,
-                     "the stages do not have the gradients of the model: {} at batch {}, {} "
-                     "backward: {}",
-                     expected.names.front(), batch, isSplit ? "split" : "whole",
-                     difference(expected.gradient, sum.gradient));
-      gradients += expected.gradient.defined();
-      tied += sum.stages > 1;
-    }
-    result_.gradients = std::max(result_.gradients, gradients);
-    result_.tied = std::max(result_.tied, tied);
-    return llvm::Error::success();
-  }
-
-  const std::string &path_;
-  const SourceMode &mode_;
-  const std::string &directory_;
-  Plan &plan_;
-  size_t loss_;
-  std::vector<std::string> whyWhole_;
-  bool hasSplit_ = false; // some run, with split backwards
-  ComparedGradients result_;
-};
+/// The source trained on the same inputs: this is our fault, not theirs.
+llvm::Error internal(llvm::Error error) {
+  ErrorText text = describe(std::move(error));
+  // Refusals name the model's own code.
+  const bool isOurs = text.code == ExitCode::Usage || text.code == ExitCode::Other;
+  return withContext(makeError(isOurs ? ExitCode::Internal : text.code, text.message, text.help),
+                     "training the stages on the example inputs");
+}
 
 } // namespace
+
+GradientComparison::GradientComparison(const std::string &path, const SourceMode &mode,
+                                       const std::string &directory, Plan &plan,
+                                       const LossLeaves &loss)
+    : path_(path), mode_(mode), directory_(directory), plan_(plan), loss_(loss) {
+  result_.whyWhole.resize(plan.stages.size());
+}
+
+llvm::Error GradientComparison::compareWhole(llvm::ArrayRef<ExampleRun> runs) {
+  const TrainingSettings settings;
+  if (plan_.training->loss != loss_.loss || plan_.training->count != loss_.count)
+    return failf(ExitCode::Internal,
+                 "the stages do not have the gradients of the model: the way back is to start at "
+                 "{}, and starts at {}",
+                 lossWords(loss_), lossWords({plan_.training->loss, plan_.training->count}));
+  const std::vector<bool> none(plan_.stages.size(), false);
+  for (size_t r = runs.size(); r-- > 0;) {
+    std::vector<SourceStep> expected = TRY(trainSource(runs[r]));
+    if (llvm::Error error = trainStages(runs[r], expected, none, /*followsFlags=*/false))
+      return error;
+    if (r == 0) {
+      first_ = runs[r];
+      ofFirst_ = std::move(expected);
+    }
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error GradientComparison::compareSplit() {
+  const TrainingSettings settings;
+  return trainStages(first_, ofFirst_, std::vector<bool>(plan_.stages.size(), true),
+                     /*followsFlags=*/true);
+}
+
+std::string GradientComparison::lossWords(const LossLeaves &loss) const {
+  const std::string path = outputPath(plan_.signature, loss.loss);
+  return loss.count ? fmt::format("the sum {} of all micro-batches, divided by their count {}",
+                                  path, outputPath(plan_.signature, *loss.count))
+                    : fmt::format("the mean {} over micro-batches", path);
+}
+
+ComparedGradients GradientComparison::take() { return std::move(result_); }
+
+llvm::Expected<std::vector<SourceStep>>
+GradientComparison::trainSource(const ExampleRun &run) const {
+  SourceTrainer source = TRY(SourceTrainer::load(path_, mode_));
+  std::vector<SourceStep> steps;
+  for (const std::vector<c10::IValue> &call : run.calls) {
+    at::manual_seed(kExampleSeed);
+    const size_t number = steps.size();
+    llvm::Expected<SourceStep> step = source.run(
+        plan_.signature, ownCopies(call), loss_.loss,
+        rootScale(run, number, loss_.count.has_value(), run.leaves[number][loss_.loss].toTensor()));
+    if (!step)
+      return withContext(step.takeError(), "--train");
+    steps.push_back(std::move(*step));
+  }
+  return steps;
+}
+
+/// Stages that turn out not to be splittable are noted, and the run is made again without them:
+/// what a backward of theirs sums in which order is another question.
+llvm::Error GradientComparison::trainStages(const ExampleRun &run,
+                                            llvm::ArrayRef<SourceStep> expected,
+                                            std::vector<bool> split, bool followsFlags) {
+  const SerialWay way{split, plan_.training->recompute, followsFlags};
+  SerialTrainer trainer = TRY(SerialTrainer::load(directory_, plan_, way));
+  std::vector<SerialTrainer::InFlight> flights;
+  bool again = false;
+  for (size_t c = 0; c < run.calls.size(); ++c) {
+    at::manual_seed(kExampleSeed);
+    llvm::Expected<SerialTrainer::InFlight> flight = trainer.forward(ownCopies(run.calls[c]));
+    if (!flight)
+      return internal(flight.takeError());
+    const TrainedMicroBatch &made = flight->result;
+    for (size_t s = 0; s < split.size(); ++s)
+      if (split[s] && !made.whyWhole[s].empty()) {
+        result_.whyWhole[s] = made.whyWhole[s];
+        split[s] = false;
+        again = true;
+      }
+    if (again)
+      break;
+    if (llvm::Error error = compareForward(run, c, expected[c], made))
+      return error;
+    if (!followsFlags)
+      noteFlags(made);
+    flights.push_back(std::move(*flight));
+  }
+  if (again)
+    return trainStages(run, expected, std::move(split), followsFlags);
+  for (size_t c = 0; c < run.calls.size(); ++c) {
+    const at::Tensor &loss = run.leaves[c][plan_.training->loss].toTensor();
+    llvm::Expected<TrainedMicroBatch> step =
+        trainer.backward(std::move(flights[c]), plan_.training->loss,
+                         rootScale(run, c, plan_.training->count.has_value(), loss));
+    if (!step)
+      return internal(step.takeError());
+    if (llvm::Error error =
+            compareGradients(run, c, expected[c], *step, llvm::is_contained(split, true)))
+      return error;
+  }
+  return llvm::Error::success();
+}
+
+void GradientComparison::noteFlags(const TrainedMicroBatch &step) {
+  for (size_t c = 0; c < plan_.channels.size(); ++c)
+    if (const c10::IValue &value = step.sent[c];
+        plan_.channels[c].tensor.known && plan_.channels[c].kind == Channel::Kind::Activation &&
+        value.isTensor() && value.toTensor().defined())
+      plan_.channels[c].tensor.requiresGrad |= value.toTensor().requires_grad();
+}
+
+llvm::Error GradientComparison::compareForward(const ExampleRun &run, size_t call,
+                                               const SourceStep &source,
+                                               const TrainedMicroBatch &stages) {
+  for (size_t l = 0; l < source.leaves.size(); ++l)
+    if (const Comparison same = compare(source.leaves[l], stages.leaves[l], 0.0, 0.0); !same.equal)
+      return failf(ExitCode::Internal,
+                   "the stages do not compute what the model computes in training: result {} at "
+                   "batch {}: {}",
+                   outputPath(plan_.signature, l), run.batch[call], same.firstDifference);
+  if (const double loss = source.leaves[loss_.loss].toTensor().item<double>();
+      !std::isfinite(loss) && result_.warnings.empty())
+    result_.warnings.push_back(
+        fmt::format("the loss of the example is {}, so the comparison of gradients shows little; "
+                    "pass --inputs with a finite loss",
+                    loss));
+  return llvm::Error::success();
+}
+
+llvm::Error GradientComparison::compareGradients(const ExampleRun &run, size_t call,
+                                                 const SourceStep &source,
+                                                 const TrainedMicroBatch &stages, bool isSplit) {
+  size_t gradients = 0, tied = 0;
+  for (const NamedGradient &expected : source.gradients) {
+    const ParameterGradient found = gradientOf(plan_, expected.names, stages);
+    if (!isSame(expected.gradient, found))
+      return failf(ExitCode::Internal,
+                   "the stages do not have the gradients of the model: {} at batch {}, {} "
+                   "backward: {}",
+                   expected.names.front(), run.batch[call], isSplit ? "split" : "whole",
+                   difference(expected.gradient, found.gradient));
+    gradients += expected.gradient.defined();
+    if (found.stages < 2)
+      continue;
+    ++tied;
+    const at::ScalarType dtype = found.gradient.scalar_type();
+    result_.tolerances[TRY(dtypeText(dtype))] = tiedTolerance(dtype);
+  }
+  result_.gradients = std::max(result_.gradients, gradients);
+  result_.tied = std::max(result_.tied, tied);
+  return llvm::Error::success();
+}
 
 std::vector<ExampleRun> runsToTrain(llvm::ArrayRef<ExampleRun> runs) {
   std::vector<ExampleRun> result;
@@ -246,12 +233,6 @@ std::vector<ExampleRun> runsToTrain(llvm::ArrayRef<ExampleRun> runs) {
       result.push_back(run);
   }
   return result;
-}
-
-llvm::Expected<ComparedGradients> compareGradients(const std::string &path, const SourceMode &mode,
-                                                   const std::string &directory, Plan &plan,
-                                                   size_t loss, llvm::ArrayRef<ExampleRun> runs) {
-  return GradientComparison(path, mode, directory, plan, loss).compareAll(runs);
 }
 
 } // namespace pipec

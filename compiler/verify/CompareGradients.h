@@ -2,30 +2,69 @@
 #pragma once
 
 #include "compiler/ExampleRuns.h"
+#include "compiler/verify/SourceGradients.h"
+#include "ir/autograd/SerialTrainer.h"
+#include "ir/plan/LossLeaf.h"
+
+#include <map>
 
 namespace pipec {
 
 /// What was compared.
 struct ComparedGradients {
-  size_t gradients = 0;              // that reach a tensor, of one run
-  size_t tied = 0;                   // of these: summed over stages, in another order
+  size_t gradients = 0;                     // that reach a tensor, of one run
+  size_t tied = 0;                          // of these: summed over stages, in another order
+  std::map<std::string, double> tolerances; // of these, by dtype: the relative L2 norm allowed
   std::vector<std::string> whyWhole; // per stage: why its backward cannot be split; empty: it can
   std::vector<std::string> warnings; // of losses that are not finite
 };
 
-/// The runs for compareGradients(): the example, and the first run of each other batch size. The
-/// forwards already show that other values of the same sizes give equal bits.
+/// The runs to compare: the example, and the first run of each other batch size. The forwards
+/// already show that other values of the same sizes give equal bits.
 std::vector<ExampleRun> runsToTrain(llvm::ArrayRef<ExampleRun> runs);
 
-/// Trains the stages in `directory`, one after the other, and the source on the same micro-batches;
-/// random operators draw from one seed. Loss and gradients must be bit-identical with whole
-/// backwards, and on the first run with split ones; where a weight is used by several stages its
-/// gradient may be off by a relative L2 of 1e-6, or 8 roundings of a narrower dtype. Sets
-/// requiresGrad of plan.channels as the run shows it. `loss`: the output leaf. Errors: Internal
-/// naming the first gradient that differs and both numbers; Usage where the source's own backward
-/// fails.
-llvm::Expected<ComparedGradients> compareGradients(const std::string &path, const SourceMode &mode,
-                                                   const std::string &directory, Plan &plan,
-                                                   size_t loss, llvm::ArrayRef<ExampleRun> runs);
+/// Trains the stages in a directory, one after the other, and the source on the same micro-batches.
+/// The source follows what was asked for, the stages what plan.training says: which result is the
+/// loss, how micro-batches weigh, which stages run again, from which stages a weight's gradient
+/// comes. The calls of a run are the micro-batches of a step: the source goes forwards and
+/// backwards micro-batch by micro-batch, the stages go back after all forwards. Random operators
+/// draw from one seed. Every result and gradient must be bit-identical; a gradient that is summed
+/// over several stages may be off by tiedTolerance.
+///
+/// Errors of both steps: Internal naming the first gradient that differs and both numbers; Usage
+/// where the source's own backward fails.
+class GradientComparison {
+public:
+  /// All must outlive it. `loss`: what was asked for.
+  GradientComparison(const std::string &path, const SourceMode &mode, const std::string &directory,
+                     Plan &plan, const LossLeaves &loss);
+
+  /// Whole backwards, in all runs, the first at last. Sets requiresGrad of plan.channels as the
+  /// runs show it.
+  llvm::Error compareWhole(llvm::ArrayRef<ExampleRun> runs);
+  /// Split backwards, in the first run; gradients come back on the channels that the plan says.
+  llvm::Error compareSplit();
+  ComparedGradients take();
+
+private:
+  llvm::Expected<std::vector<SourceStep>> trainSource(const ExampleRun &run) const;
+  llvm::Error trainStages(const ExampleRun &run, llvm::ArrayRef<SourceStep> expected,
+                          std::vector<bool> split, bool followsFlags);
+  llvm::Error compareForward(const ExampleRun &run, size_t call, const SourceStep &source,
+                             const TrainedMicroBatch &stages);
+  llvm::Error compareGradients(const ExampleRun &run, size_t call, const SourceStep &source,
+                               const TrainedMicroBatch &stages, bool isSplit);
+  std::string lossWords(const LossLeaves &loss) const;
+  void noteFlags(const TrainedMicroBatch &step);
+
+  const std::string &path_;
+  const SourceMode &mode_;
+  const std::string &directory_;
+  Plan &plan_;
+  LossLeaves loss_;
+  ExampleRun first_;
+  std::vector<SourceStep> ofFirst_;
+  ComparedGradients result_;
+};
 
 } // namespace pipec

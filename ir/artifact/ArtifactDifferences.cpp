@@ -21,11 +21,10 @@ struct Side {
   Relinked linked;
 };
 
-llvm::Expected<Side> openSide(const std::string &directory) {
-  Artifact artifact = TRY(openArtifact(directory));
-  llvm::Expected<Relinked> linked = relink(directory, artifact.plan);
+llvm::Expected<Side> linkedSide(Artifact artifact) {
+  llvm::Expected<Relinked> linked = relink(artifact.directory, artifact.plan);
   if (!linked)
-    return withContext(linked.takeError(), directory);
+    return withContext(linked.takeError(), artifact.directory);
   return Side{std::move(artifact), std::move(*linked)};
 }
 
@@ -171,12 +170,41 @@ private:
 
 } // namespace
 
-llvm::Expected<ArtifactDifferences> compareArtifacts(const std::string &now,
-                                                     const std::string &old) {
-  Side second = TRY(openSide(now));
-  Side first = TRY(openSide(old));
+static llvm::Expected<ArtifactDifferences> compareOpened(Artifact now, Artifact old) {
+  Side second = TRY(linkedSide(std::move(now)));
+  Side first = TRY(linkedSide(std::move(old)));
   return guardTorch(ExitCode::BadArtifact, "comparing the artifacts",
                     [&] { return ArtifactComparison(second, first).run(); });
+}
+
+/// The stages that evaluate; their versions are those of the training.
+static llvm::Error compareEvaluations(const Artifact &now, const Artifact &old,
+                                      std::vector<Finding> &findings) {
+  std::optional<Artifact> second = TRY(evaluationOf(now));
+  std::optional<Artifact> first = TRY(evaluationOf(old));
+  if (!second && !first)
+    return llvm::Error::success();
+  if (!second || !first) {
+    findings.push_back(differenceFound("stages", "evaluation",
+                                       std::string("evaluation: ") + (second ? "new" : "gone")));
+    return llvm::Error::success();
+  }
+  ArtifactDifferences differences = TRY(compareOpened(std::move(*second), std::move(*first)));
+  for (Finding &finding : differences.findings) {
+    finding.message = "evaluation: " + finding.message;
+    findings.push_back(std::move(finding));
+  }
+  return llvm::Error::success();
+}
+
+llvm::Expected<ArtifactDifferences> compareArtifacts(const std::string &now,
+                                                     const std::string &old) {
+  Artifact second = TRY(openArtifact(now));
+  Artifact first = TRY(openArtifact(old));
+  ArtifactDifferences differences = TRY(compareOpened(second, first));
+  if (llvm::Error error = compareEvaluations(second, first, differences.findings))
+    return std::move(error);
+  return differences;
 }
 
 } // namespace pipec

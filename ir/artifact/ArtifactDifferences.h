@@ -8,7 +8,8 @@ namespace pipec {
 struct ArtifactDifferences {
   /// The findings of comparePlans, and: channel (new, gone, retyped), operator (the first that
   /// differs), weight (new, gone, changed), schedule, plan (anything else). Each has exit code 7.
-  /// Empty: the artifacts compute the same with the same weights.
+  /// Empty: the artifacts compute the same with the same weights. Those of the
+  /// stages that evaluate begin with "evaluation: ".
   std::vector<Finding> findings;
   std::vector<std::string> notes; // versions of tools and format, which are no difference
 };

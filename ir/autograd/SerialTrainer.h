@@ -16,30 +16,61 @@ struct TrainedMicroBatch {
       whyWhole; // per stage that was to be split: why it was not; empty: it was
 };
 
+/// How the stages are trained.
+struct SerialWay {
+  std::vector<bool> split;       // per stage: first to the inputs, later to the weights
+  std::vector<size_t> recompute; // stages that run again before their backward, ascending
+  bool followsFlags = false;     // channels bring back a gradient only if the plan says so
+};
+
 /// Loads the stages anew, so that state starts as the files have it. One thread at a time.
 class SerialTrainer {
 public:
   /// directory: of the stage files. What the model prints is left out. Errors: those of
   /// StageModule::load, naming the stage.
-  static llvm::Expected<SerialTrainer> load(const std::string &directory, const Plan &plan);
+  static llvm::Expected<SerialTrainer> load(const std::string &directory, const Plan &plan,
+                                            SerialWay way);
 
-  /// One value per input of the signature. The way back starts at output leaf `loss`, a number,
-  /// with `scale`. Stages of `split` walk back to their inputs, and to their weights when all
-  /// stages are through; a stage that cannot says why and walks back whole. Grad mode and optimiser
-  /// flag are the calling thread's. Errors: the failing stage's, naming it.
+  /// A micro-batch between its forwards and its backwards.
+  struct InFlight {
+    TrainedMicroBatch result;
+    struct OfStage {
+      std::optional<StageTape> tape;   // none: a recompute makes it
+      std::vector<c10::IValue> inputs; // of the recompute: copies, with the state and
+      std::vector<c10::IValue> state;  // generator that the forward saw
+      at::Tensor generator;
+    };
+    std::vector<OfStage> stages;
+  };
+
+  /// All forwards of a micro-batch; takes one value per input of the signature. State that it
+  /// writes is written into other memory than earlier micro-batches saw. A stage of way.split
+  /// that cannot be split says why. Grad mode and optimiser flag are the calling thread's. Errors:
+  /// the failing stage's, naming it.
+  llvm::Expected<InFlight> forward(const std::vector<c10::IValue> &inputs);
+  /// All its backwards, from output leaf `loss`, a number, with `scale`. Stages that can be split
+  /// walk back to their weights when all stages are through. Errors: as forward.
+  llvm::Expected<TrainedMicroBatch> backward(InFlight microBatch, size_t loss,
+                                             const at::Tensor &scale);
+  /// Both.
   llvm::Expected<TrainedMicroBatch> run(const std::vector<c10::IValue> &inputs, size_t loss,
-                                        const at::Tensor &scale, const std::vector<bool> &split);
+                                        const at::Tensor &scale);
 
   const c10::IValue &attribute(size_t stage, size_t index) const {
     return stages_[stage].attribute(index);
   }
 
 private:
-  llvm::Expected<StageTape> forward(size_t stage, const std::vector<c10::IValue> &inputs,
-                                    WeightUses uses, TrainedMicroBatch &result);
+  std::vector<c10::IValue> state(size_t stage) const;
+  void setState(size_t stage, std::vector<c10::IValue> values);
+  llvm::Expected<StageTape> record(size_t stage, const std::vector<c10::IValue> &inputs);
+  llvm::Error runStage(size_t stage, const std::vector<c10::IValue> &inputs, InFlight &flight);
+  llvm::Error recompute(size_t stage, InFlight::OfStage &flight);
 
   const Plan *plan_ = nullptr;
+  SerialWay way_;
   std::vector<StageModule> stages_;
+  std::vector<std::vector<size_t>> written_; // per stage: attributes that are state
 };
 
 } // namespace pipec

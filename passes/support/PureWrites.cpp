@@ -43,9 +43,9 @@ bool keepsFormWith(const Layout &layout, const c10::Type &other, const Node *wri
 
 } // namespace
 
-PureWrites::PureWrites(Model &model, TypeAnswers &answers,
+PureWrites::PureWrites(Model &model, TypeAnswers &answers, bool trains,
                        std::function<void(Node *, Node *)> noteMade)
-    : answers_(answers), names_(*model.graph), noteMade_(std::move(noteMade)) {}
+    : answers_(answers), trains_(trains), names_(*model.graph), noteMade_(std::move(noteMade)) {}
 
 Value *PureWrites::pure(Node *writer, Value *target) {
   std::string name = writer->kind().toUnqualString();
@@ -75,7 +75,9 @@ bool PureWrites::ask(const char *property, bool untyped, Node *asker, const Valu
   if (answers_.given)
     return known;
   std::optional<Layout> layout = layoutOf(*value->type());
-  const bool typed = layout ? predicate(*layout) : untyped;
+  // The pure forms of writes into views have no derivative for complex numbers.
+  const bool hasForm = !layout || !trains_ || !c10::isComplexType(layout->dtype);
+  const bool typed = hasForm && (layout ? predicate(*layout) : untyped);
   if (typed != known)
     answers_.note(question, (typed ? kYes : kNo).str());
   return typed;

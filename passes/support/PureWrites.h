@@ -28,7 +28,8 @@ public:
   using Value = torch::jit::Value;
 
   /// noteMade(made, writer) hears of every node that is made.
-  PureWrites(Model &model, TypeAnswers &answers, std::function<void(Node *, Node *)> noteMade);
+  PureWrites(Model &model, TypeAnswers &answers, bool trains,
+             std::function<void(Node *, Node *)> noteMade);
 
   // Nodes before the writer; null where operators have no such form.
 
@@ -64,6 +65,7 @@ private:
   Value *insert(Node *writer, c10::Symbol kind, at::ArrayRef<Value *> inputs);
 
   TypeAnswers &answers_;
+  bool trains_;
   OperatorNames names_;
   std::function<void(Node *, Node *)> noteMade_;
 };

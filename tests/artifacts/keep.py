@@ -59,13 +59,59 @@ class Residual(nn.Module):
         return Scored(self.head(hidden), hidden)
 
 
+class Trained(nn.Module):
+    """Returns its loss. One weight in the first and the last stage, batch norm, another formula in eval mode."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(12, 8)
+        self.first, self.norm, self.second = nn.Linear(8, 8), nn.BatchNorm1d(8), nn.Linear(8, 8)
+
+    def forward(self, ids: Tensor, target: Tensor) -> Tensor:
+        embedded = self.embedding(ids)
+        hidden = torch.tanh(self.second(torch.relu(self.norm(self.first(embedded))))) + embedded
+        if self.training:
+            hidden = hidden * 0.9
+        return functional.cross_entropy(functional.linear(hidden, self.embedding.weight), target)
+
+
 KEPT = {"v1-mlp": (Mlp, lambda: (torch.randn(6, 16),), "b,c", []),
         "v1-tied": (Tied, lambda: (torch.randint(40, (6, 5)),), "first,second", ["--tied", "transmit"]),
         "v1.1-residual": (Residual, lambda: (torch.randn(6, 16),), "second,head", ["--keep-eval", "drop"]),
         "v1.2-residual": (Residual, lambda: (torch.randn(6, 16),), "second,head", ["--keep-eval", "drop"])}
+TRAINED = {"v1.3-training": (Trained, lambda: (torch.randint(12, (6,)), torch.randint(12, (6,))), "first,second", ["--train", "--evaluation", "--cost", "analytic"])}
+
+
+def compiled(folder, cuts, options):
+    subprocess.run([os.path.join(os.environ["PIPEC_BIN"], "pipe-compile"), str(folder / "model.pt"), "--at", cuts, "--inputs", str(folder / "inputs.pt"),
+                    *options, "-o", str(folder / "model.pipe")], check=True)
+
+
+def keepTraining(name, folder):
+    """expected.pt: the gradients of a step of two micro-batches, the state after SGD with lr=0.1, and the loss in eval mode behind it."""
+    build, inputs, cuts, options = TRAINED[name]
+    values = inputs()
+    torch.jit.script(build()).save(str(folder / "model.pt"))
+    torch.save(values, folder / "inputs.pt")
+    torch.set_num_threads(1)
+    model = torch.jit.load(str(folder / "model.pt")).train()
+    with torch.jit.optimized_execution(False):
+        for part in zip(*(value.tensor_split(2) for value in values)):
+            model(*part).backward(torch.tensor(part[0].shape[0] / values[0].shape[0]))
+        gradients = {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
+        torch.optim.SGD(model.parameters(), 0.1).step()
+        with torch.no_grad():
+            loss = model.eval()(*values).item()
+    torch.save({"gradients": gradients, "state": model.state_dict(), "eval_loss": loss}, folder / "expected.pt")
+    compiled(folder, cuts, options)
 
 
 def main(name, directory):
+    if name in TRAINED:
+        folder = Path(directory) / name
+        folder.mkdir()
+        torch.manual_seed(1)
+        return keepTraining(name, folder)
     build, inputs, cuts, options = KEPT[name]
     folder = Path(directory) / name
     folder.mkdir()  # what is kept is not made again
@@ -81,8 +127,7 @@ def main(name, directory):
     with torch.no_grad(), torch.jit.optimized_execution(False):
         expected = loaded(*values)
     torch.save(tuple(expected) if isinstance(expected, tuple) else expected, folder / "expected.pt")
-    subprocess.run([os.path.join(os.environ["PIPEC_BIN"], "pipe-compile"), str(folder / "model.pt"), "--at", cuts, "--inputs", str(folder / "inputs.pt"),
-                    *options, "-o", str(folder / "model.pipe")], check=True)
+    compiled(folder, cuts, options)
     plan = json.loads((folder / "model.pipe" / "plan.json").read_text())
     case = {"schema_version": 1, "inputs": "inputs.pt", "outputs": "expected.pt", "microbatches": 2, "threads": 1, "seed": 0, "rtol": None, "atol": None,
             **{key: plan[key] for key in ("source_digest", "tool_version", "torch_version")}}

@@ -12,7 +12,7 @@ import e2e
 sys.path.insert(0, str(e2e.SOURCE / "tests" / "support"))
 import training_models  # noqa: E402
 
-USAGE = 2
+USAGE, DAMAGED, DIFFERS = 2, 5, 7
 SGD = ["--optimizer", "sgd,lr=0.1,momentum=0.9"]
 
 
@@ -99,6 +99,31 @@ def inPython(path, state, x, target, size, parts):
                 loss = part if a is xs.tensor_split(pieces)[0] else loss + part
             total += loss.item() * len(xs)
     return total / len(x)
+
+
+class OnlyTrained(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training:
+            raise RuntimeError("this model is only for training")
+        return (self.b(torch.tanh(self.a(x))) ** 2).mean()
+
+
+class InEval(nn.Module):
+    """Two of them differ in eval mode only."""
+
+    def __init__(self, factor: float):
+        super().__init__()
+        self.a, self.b, self.factor = nn.Linear(8, 8), nn.Linear(8, 8), factor
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = torch.tanh(self.a(x))
+        if not self.training:
+            x = x * self.factor
+        return (self.b(x) ** 2).mean()
 
 
 class Evaluations(e2e.Case):
@@ -238,6 +263,11 @@ class Evaluations(e2e.Case):
         alone = ["alone.pipe: expected an artifact with stages in eval mode, got one compiled with --train alone", "--train --evaluation"]
         self.refused(USAGE, alone, "pipe-run", "alone.pipe", *run, "--eval-data", "eval.pt")
         self.refused(USAGE, alone, "pipe-run", "train.pipe", *run, "--eval-data", "eval.pt", "--eval-artifact", "alone.pipe")
+        torch.jit.script(OnlyTrained()).save("only.pt")
+        torch.save((torch.randn(4, 8),), "only.inputs.pt")
+        only = ["only.pt", "--train", "--stages", 2, "--inputs", "only.inputs.pt", "--cost", "analytic"]
+        self.refused(USAGE, ["--evaluation: ", "this model is only for training"], "pipe-compile", *only, "--evaluation", "-o", "no.pipe")
+        self.pipec(0, "pipe-compile", *only, "-o", "only.pipe")
         self.refused(USAGE, "--evaluation: expected --train with it", "pipe-compile", "m.pt", "--evaluation", "--stages", 2, "-o", "no.pipe")
         self.refused(USAGE, "--eval-artifact: expected an artifact to train, got a .pt", "pipe-run", "m.pt", *run, "--eval-data", "eval.pt",
                      "--eval-artifact", "eval.pipe")
@@ -248,6 +278,21 @@ class Evaluations(e2e.Case):
         self.pipec(0, "pipe-compile", "other.pt", "--infer", "--stages", 2, "--inputs", "batch.pt", "--cost", "analytic", "-o", "other.pipe")
         self.refused(USAGE, "expected the weights of the one that trains, got other ones", "pipe-run", "train.pipe", *run, "--eval-data", "eval.pt",
                      "--eval-artifact", "other.pipe")
+
+    def testComparingLooksAtBothPlans(self):
+        """pipe-check --against, with a model and with an artifact."""
+        torch.save((torch.randn(4, 8),), "in.pt")
+        for name, factor in (("half", 0.5), ("quarter", 0.25)):
+            torch.manual_seed(0)
+            torch.jit.script(InEval(factor)).save(f"{name}.pt")
+            self.pipec(0, "pipe-compile", f"{name}.pt", "--train", "--evaluation", "--stages", 2, "--inputs", "in.pt", "--cost", "analytic", "-o", f"{name}.pipe")
+        self.pipec(0, "pipe-check", "half.pipe", "--against", "half.pt", saying="byte by byte")
+        self.pipec(0, "pipe-check", "half.pipe", "--against", "half.pipe")
+        self.pipec(DAMAGED, "pipe-check", "half.pipe", "--against", "quarter.pt", saying=["evaluation: ", "aten::mul"])
+        self.pipec(DIFFERS, "pipe-check", "half.pipe", "--against", "quarter.pipe", saying=["evaluation: the first operator that differs", "0x1p-1"])
+        self.pipec(0, "pipe-compile", "half.pt", "--train", "--stages", 2, "--inputs", "in.pt", "--cost", "analytic", "-o", "without.pipe")
+        self.pipec(DIFFERS, "pipe-check", "half.pipe", "--against", "without.pipe", saying="evaluation: new")
+        self.pipec(DIFFERS, "pipe-check", "without.pipe", "--against", "half.pipe", saying="evaluation: gone")
 
 
 if __name__ == "__main__":

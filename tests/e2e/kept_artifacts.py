@@ -6,12 +6,15 @@ import json
 import e2e
 
 KEPT = sorted(path.parent for path in (e2e.SOURCE / "tests" / "artifacts").glob("*/model.pipe"))
+TRAINED = [folder for folder in KEPT if folder.name.endswith("-training")]
+INFERRED = [folder for folder in KEPT if folder not in TRAINED]
 REFUSED = sorted(path.parent for path in (e2e.SOURCE / "tests" / "artifacts" / "refused").glob("*/refusal.json"))
 
 
 class Kept(e2e.Case):
     def testThereAreSome(self):
-        self.assertIn("v1-mlp", [folder.name for folder in KEPT])
+        self.assertIn("v1-mlp", [folder.name for folder in INFERRED])
+        self.assertIn("v1.3-training", [folder.name for folder in TRAINED])
 
     def testTheyAreSmall(self):
         """They stay in the tree for ever."""
@@ -19,11 +22,31 @@ class Kept(e2e.Case):
 
     def testRun(self):
         """Within the tolerance of the dtype: the last bits depend on the processor."""
-        for folder in KEPT:
+        for folder in INFERRED:
             for count in (1, 2, 3):
                 with self.subTest(artifact=folder.name, microBatches=count):
                     self.pipec(0, "pipe-run", folder / "model.pipe", "--inputs", folder / "inputs.pt", "--microbatches", count, "--threads", 1,
                                "--expect", folder / "expected.pt", saying="PASSED")
+
+    def testTrain(self):
+        """A step and an evaluation behind it: gradients, state and loss of plain PyTorch, within the tolerance of the dtype."""
+        import torch
+
+        for folder in TRAINED:
+            for schedule in ("1f1b", "zb-h1"):
+                with self.subTest(artifact=folder.name, schedule=schedule):
+                    torch.save((torch.load(folder / "inputs.pt"), ()), "eval.pt")
+                    done = self.pipec(0, "pipe-run", folder / "model.pipe", "--train", "--inputs", folder / "inputs.pt", "--microbatches", 2, "--threads", 1,
+                                      "--schedule", schedule, "--optimizer", "sgd,lr=0.1", "--eval-data", "eval.pt", "--emit-grads", "grads.pt", "--output",
+                                      "state.pt", "--force", "--json")
+                    expected = torch.load(folder / "expected.pt")
+                    for kind, file in (("gradients", "grads.pt"), ("state", "state.pt")):
+                        actual = torch.load(file)
+                        self.assertEqual(set(actual), set(expected[kind]), kind)
+                        for name, value in expected[kind].items():
+                            torch.testing.assert_close(actual[name], value, msg=lambda text: f"{kind} of {name}: {text}")
+                    loss = json.loads(done.out[done.out.index("{\n"):])["eval"][0]["loss"]
+                    self.assertAlmostEqual(loss, expected["eval_loss"], places=5)
 
     def testCheck(self):
         if not e2e.have("pipe-check"):

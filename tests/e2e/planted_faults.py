@@ -127,7 +127,7 @@ def faultsOfBuild(model):
     code, message, _, _ = compileWith(model, ["--planted-fault", "?"])
     if code != 2:
         sys.exit(f"planted faults: the model does not compile as far as the faults: exit {code}: {message}")
-    names = re.search(r"one of (.*)", message)
+    names = re.search(r"one of ([^;\n]*)", message)
     return names[1].strip().split(", ") if names else []
 
 

@@ -52,8 +52,9 @@ llvm::Expected<TrainingBatches> readBatches(const Trainer &trainer, const StepSo
   std::vector<c10::IValue> values = TRY(trainer.bind(arguments));
   if (source.data.empty())
     return TrainingBatches::fixed(std::move(values));
-  return TrainingBatches::cut(trainer.signature(), std::move(values), source.batch, source.shuffle,
-                              seed);
+  llvm::Expected<TrainingBatches> batches = TrainingBatches::cut(
+      trainer.signature(), std::move(values), source.batch, source.shuffle, seed);
+  return batches ? std::move(batches) : withContext(batches.takeError(), "--data");
 }
 
 } // namespace

@@ -37,7 +37,7 @@ llvm::Expected<TrainingBatches> TrainingBatches::cut(const Signature &signature,
       batches.dims_.back() = wanted;
   }
   if (batches.samples_ == 0)
-    return makeError(ExitCode::Usage, "--data: expected tensors with samples, got none",
+    return makeError(ExitCode::Usage, "expected tensors with samples, got none",
                      "save a pair (inputs, targets) with torch.save");
   batches.values_ = std::move(values);
   batches.size_ = std::min(size, batches.samples_);

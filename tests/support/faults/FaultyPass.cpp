@@ -1,6 +1,7 @@
 #include "tests/support/faults/FaultyPass.h"
 
 #include "tests/support/faults/PlantedFaults.h"
+#include "tests/support/faults/TrainingFaults.h"
 
 #include <fmt/format.h>
 
@@ -96,7 +97,20 @@ llvm::Error FaultyPass::beforeFiles(StagedModel &model) {
     return makeError(ExitCode::Usage,
                      fmt::format("--planted-fault {}@{}: no pass has that name", fault_, pass_),
                      "pipe-opt --list-passes names them");
+  if (const faults::TrainingFault *fault = faults::findTrainingFault(fault_);
+      fault && !fault->ofStages)
+    return llvm::Error::success();
   return check(pass_.empty() ? plantFault(fault_, model) : *planted_);
+}
+
+llvm::Error FaultyPass::beforeTraining(Plan &plan) {
+  const faults::TrainingFault *fault = faults::findTrainingFault(fault_);
+  return fault && fault->ofPlan ? check(fault->ofPlan(plan)) : llvm::Error::success();
+}
+
+llvm::Error FaultyPass::afterFlags(Plan &plan) {
+  const faults::TrainingFault *fault = faults::findTrainingFault(fault_);
+  return fault && fault->ofFlags ? check(fault->ofFlags(plan)) : llvm::Error::success();
 }
 
 llvm::Error FaultyPass::afterFiles(const std::string &directory) {

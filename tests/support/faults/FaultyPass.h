@@ -18,6 +18,9 @@ public:
 
   /// Errors: Usage for an unknown fault or pass, or when nothing was there to break.
   llvm::Error beforeFiles(StagedModel &model) override;
+  /// For the faults of trainings in the plan. Errors: as beforeFiles.
+  llvm::Error beforeTraining(Plan &plan) override;
+  llvm::Error afterFlags(Plan &plan) override;
   /// For a fault of the disk. Errors: IO, Usage.
   llvm::Error afterFiles(const std::string &directory) override;
 

@@ -7,6 +7,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "tests/support/faults/Faults.h"
 #include "tests/support/faults/GraphEdits.h"
+#include "tests/support/faults/TrainingFaults.h"
 
 #include <fmt/format.h>
 
@@ -204,10 +205,13 @@ void crash(llvm::StringRef name) {
   }
 }
 
-llvm::Error noSuchFault(llvm::StringRef name, llvm::ArrayRef<llvm::StringRef> names) {
+llvm::Error noSuchFault(llvm::StringRef name, llvm::ArrayRef<llvm::StringRef> names,
+                        llvm::ArrayRef<faults::TrainingFault> ofTrainings = {}) {
   crash(name);
-  return makeError(ExitCode::Usage, "no planted fault is called " + name.str(),
-                   "one of " + llvm::join(names, ", "));
+  std::string help = "one of " + llvm::join(names, ", ");
+  for (const faults::TrainingFault &fault : ofTrainings)
+    help += (&fault == ofTrainings.begin() ? "; with --train: " : ", ") + fault.name.str();
+  return makeError(ExitCode::Usage, "no planted fault is called " + name.str(), help);
 }
 
 } // namespace
@@ -215,14 +219,17 @@ llvm::Error noSuchFault(llvm::StringRef name, llvm::ArrayRef<llvm::StringRef> na
 llvm::Expected<bool> plantFault(llvm::StringRef name, StagedModel &model) {
   const auto *ofStages = findFault<StagedModel &>(kStageFaults, name);
   const auto *ofGraphs = findFault<faults::Graphs>(kGraphFaults, name);
-  if (!ofStages && !ofGraphs) {
+  const faults::TrainingFault *ofTrainings = faults::findTrainingFault(name);
+  if (!ofStages && !ofGraphs && !ofTrainings) {
     std::vector<llvm::StringRef> names;
     addNames<faults::Graphs>(kGraphFaults, names);
     addNames<StagedModel &>(kStageFaults, names);
     names.push_back(kFlippedBit);
-    return noSuchFault(name, names);
+    return noSuchFault(name, names, faults::trainingFaults());
   }
-  bool planted = ofStages ? ofStages->plant(model) : ofGraphs->plant(faults::graphsOf(model));
+  const bool planted = ofTrainings ? ofTrainings->ofStages(model)
+                       : ofStages  ? ofStages->plant(model)
+                                   : ofGraphs->plant(faults::graphsOf(model));
   countUses(model);
   return planted;
 }
