@@ -26,7 +26,12 @@ inline double reducedRoundingOf(at::ScalarType type) {
 
 /// An absolute tolerance for comparisons with `value`: 0 if it holds no fractions.
 inline double toleranceFor(const c10::IValue &value) {
-  double tolerance = value.isDouble() ? kRounding * std::abs(value.toDouble()) : 0;
+  double tolerance = 0;
+  value.visit([&](const c10::IValue &inner) { // numbers in containers, too
+    if (inner.isDouble())
+      tolerance = std::max(tolerance, kRounding * std::abs(inner.toDouble()));
+    return false;
+  });
   forEachTensor(value, [&](const at::Tensor &tensor) {
     if (tensor.defined() && tensor.is_floating_point() && tensor.numel() > 0 &&
         tensor.layout() == at::kStrided)
