@@ -19,20 +19,20 @@ namespace {
 using Kind = MergeRule::Kind;
 
 /// A signature of one result.
-Signature ofOneLeaf(const OutputLeaf &leaf) {
+Signature ofOneLeaf(const OutputLeaf &leaf, llvm::ArrayRef<int64_t> samples) {
   Signature signature;
   signature.leaves = {leaf};
-  signature.batchSize = kWholeSamples; // the rule comes from an example
+  signature.batchSize = samples[0] + samples[1]; // the rule comes from an example
   return signature;
 }
 
 ResultCheck checkLeaf(const OutputLeaf &leaf, const c10::IValue &whole,
-                      llvm::ArrayRef<c10::IValue> parts) {
+                      llvm::ArrayRef<c10::IValue> parts, llvm::ArrayRef<int64_t> samples) {
   using Equal = ResultCheck::Equal;
   std::vector<Values> merging;
   for (const c10::IValue &part : parts)
     merging.push_back({part});
-  llvm::Expected<c10::IValue> merged = mergeOutputs(ofOneLeaf(leaf), merging, kPartSamples);
+  llvm::Expected<c10::IValue> merged = mergeOutputs(ofOneLeaf(leaf, samples), merging, samples);
   if (!merged)
     return {Equal::No, firstLineOf(merged.takeError())};
   if (leaf.merge.kind == Kind::List && !whole.isNone())
@@ -132,7 +132,8 @@ private:
 } // namespace
 
 std::vector<ResultCheck> checkResults(const Signature &signature, const TrialLeaves &leaves,
-                                      const std::string &notTried) {
+                                      const std::string &notTried,
+                                      llvm::ArrayRef<int64_t> samples) {
   at::NoGradGuard noGrad;
   std::vector<ResultCheck> checks(signature.leaves.size());
   for (size_t l = 0; l < checks.size(); ++l) {
@@ -143,7 +144,7 @@ std::vector<ResultCheck> checkResults(const Signature &signature, const TrialLea
     Values parts;
     for (const Values &part : leaves.parts)
       parts.push_back(part[l]);
-    checks[l] = checkLeaf(signature.leaves[l], leaves.whole.front()[l], parts);
+    checks[l] = checkLeaf(signature.leaves[l], leaves.whole.front()[l], parts, samples);
   }
   return checks;
 }

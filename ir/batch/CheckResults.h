@@ -15,8 +15,10 @@ struct TrialLeaves {
 /// Returns one check per leaf of `signature`, whose merge rules are known. A check compares the
 /// merged parts of the trial with its whole, up to rounding, because micro-batches run other
 /// kernels than the batch. `notTried` is the reason why nothing can be compared, or empty.
+/// `samples`: of each part.
 std::vector<ResultCheck> checkResults(const Signature &signature, const TrialLeaves &leaves,
-                                      const std::string &notTried);
+                                      const std::string &notTried,
+                                      llvm::ArrayRef<int64_t> samples = kPartSamples);
 
 /// Finds the first result with a row or entry per sample in which a change of one sample also
 /// changes other samples. Describes it as "result [0,3] changes from 0.5 to 0.25 with sample 1

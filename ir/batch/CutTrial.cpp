@@ -8,6 +8,8 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
 
+#include <cmath>
+
 namespace pipec {
 
 namespace {
@@ -132,24 +134,58 @@ Values spread(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, int64_t s
   });
 }
 
+/// Numbers that differ instead of equal ones, around the same value: an example of zeros or ones
+/// does not show what depends on what.
+at::Tensor uneven(const at::Tensor &tensor) {
+  if (!tensor.defined() || !tensor.is_floating_point() || tensor.layout() != at::kStrided ||
+      tensor.numel() < 2 || tensor.is_quantized())
+    return tensor;
+  const at::Tensor first = tensor.detach().flatten()[0];
+  const double value = first.item<double>();
+  if (!std::isfinite(value) || !tensor.detach().eq(first).all().item<bool>())
+    return tensor;
+  const c10::IValue copied = ownCopies({c10::IValue(tensor)}).front();
+  const at::Tensor wave =
+      at::arange(tensor.numel(), at::kDouble).mul(2.4).add(1).sin().view(tensor.sizes());
+  copied.toTensor().detach().copy_(wave.mul(value == 0 ? 0.5 : 0.25 * std::abs(value)).add(value));
+  return copied.toTensor();
+}
+
 class Trial {
 public:
   Trial(CutTrial &trial, ModelRuns runAll)
       : trial_(trial), dims_(trial.candidate.dims), runAll_(runAll),
-        example_(trial.example.calls.front()) {}
+        example_(trial.example.calls.front()) {
+    if (trial.base.empty())
+      useUneven();
+  }
 
   /// Makes repeated samples differ, if the model accepts that.
   void tryAll() {
     trySizes();
-    if (trial_.runs() || exampleError_)
-      return;
-    Experiment doubled;
-    trial_.runsDoubled =
-        refusalOf(doubled, {resized(example_, dims_, 2 * trial_.candidate.batch)}).empty();
+    if (!trial_.runs() && !exampleError_ && isUneven_) {
+      trial_.base = example_;
+      trySizes();
+    }
+    if (!trial_.runs() && !exampleError_)
+      tryDoubled();
+  }
+
+  void tryDoubled() {
+    const int64_t batch = trial_.candidate.batch;
+    bool distinct = false;
+    const Values plain = resized(trial_.base, dims_, 2 * batch);
+    for (const Values &whole : {spread(plain, dims_, batch, Spread::Counts, distinct), plain}) {
+      std::vector<Asked> asked = {{&trial_.doubled.whole, {whole}},
+                                  {&trial_.doubled.parts, twoParts(whole, batch, batch)}};
+      trial_.runsDoubled = run(asked, 1).front().empty();
+      if (trial_.runsDoubled)
+        return;
+    }
   }
 
   void trySizes() {
-    const Values plain = resized(example_, dims_, kWholeSamples);
+    const Values plain = resized(trial_.base, dims_, kWholeSamples);
     const int64_t samples = trial_.candidate.batch;
     for (Spread how : {Spread::Counts, Spread::Order}) {
       if (samples >= kWholeSamples)
@@ -182,17 +218,31 @@ public:
 
   HalvesTrial halves() {
     constexpr int64_t kHalves[] = {3, 2};
-    HalvesTrial found;
-    found.ran.resize(std::size(kHalves));
-    std::vector<Asked> asked;
-    for (size_t k = 0; k < found.ran.size(); ++k) {
-      const Values whole = resized(example_, dims_, 2 * kHalves[k]);
-      asked.push_back({&found.ran[k].whole, {whole}});
-      asked.push_back({&found.ran[k].parts, twoParts(whole, kHalves[k], kHalves[k])});
+    std::vector<std::pair<int64_t, Values>>
+        wholes; // samples of a half, arguments; plain ones first
+    for (int64_t half : kHalves)
+      wholes.emplace_back(half, resized(trial_.base, dims_, 2 * half));
+    for (size_t k = 0; k < std::size(kHalves); ++k) {
+      bool distinct = false;
+      const auto [half, plain] = wholes[k];
+      const Values other = spread(plain, dims_, 1, Spread::Counts, distinct);
+      wholes.emplace_back(half, other);
+      for (double factor : {-0.7, 1.9})
+        wholes.emplace_back(half, timesEach(other, factor));
     }
-    for (const std::string &refusal : run(asked, 0))
+    HalvesTrial found;
+    found.ran.resize(wholes.size());
+    std::vector<Asked> asked;
+    for (size_t k = 0; k < wholes.size(); ++k) {
+      const auto &[half, whole] = wholes[k];
+      asked.push_back({&found.ran[k].whole, {whole}});
+      asked.push_back({&found.ran[k].parts, twoParts(whole, half, half)});
+    }
+    // Other values may be refused, such as labels out of range: they are left out.
+    const std::vector<std::string> refusals = run(asked, 0);
+    for (size_t k = 0; k < 2 * std::size(kHalves); ++k)
       if (found.refusal.empty())
-        found.refusal = refusal;
+        found.refusal = refusals[k];
     llvm::erase_if(found.ran, [](const Halves &one) {
       return one.whole.results.empty() || one.parts.results.empty();
     });
@@ -247,7 +297,7 @@ private:
     asked.push_back({&trial_.parts, twoParts(whole, kPartSamples[0], kPartSamples[1])});
     asked.push_back({&trial_.poked, {poke(calm, dims_, kPokedSample)}});
     if (trial_.candidate.batch != kSmallSamples)
-      asked.push_back({&trial_.small, {resized(example_, dims_, kSmallSamples)}});
+      asked.push_back({&trial_.small, {resized(trial_.base, dims_, kSmallSamples)}});
     const std::vector<std::string> refusals = run(asked, deciding);
     if (exampleError_)
       return true; // no other batch is tried
@@ -264,6 +314,22 @@ private:
     if (!refusals[deciding].empty() && trial_.runs())
       trial_.refusal = refusalOfVaried(calm, {{0.5}, {-0.5}, {}});
     return true;
+  }
+
+  void useUneven() {
+    at::NoGradGuard noGrad;
+    for (const c10::IValue &value : example_)
+      trial_.base.push_back(mapTensors(value, [this](const at::Tensor &tensor) {
+        const at::Tensor other = uneven(tensor);
+        isUneven_ = isUneven_ || !other.is_same(tensor);
+        return other;
+      }));
+  }
+
+  Values timesEach(const Values &whole, double factor) const {
+    return mapCut(whole, dims_, [&](const at::Tensor &tensor, int64_t) {
+      return hasFractions(tensor) ? otherValues(tensor, factor) : tensor;
+    });
   }
 
   std::string refusalOf(Experiment &experiment, std::vector<Values> calls) {
@@ -302,6 +368,7 @@ private:
   ModelRuns runAll_;
   const Values example_; // its experiment is replaced when it has run
   std::optional<ErrorText> exampleError_;
+  bool isUneven_ = false; // the base is not the example
 };
 
 /// An exception of cutting or changing arguments counts as a refusal.

@@ -26,6 +26,11 @@ inline constexpr int64_t kPartSamples[] = {3, 2};
 inline constexpr int64_t kPokedSample = 1; // of kVariedSamples: there are results before and after
                                            // it
 
+/// A whole batch and its two halves.
+struct Halves {
+  Experiment whole, parts;
+};
+
 /// One candidate tried on an example of one micro-batch.
 ///
 /// experiment  calls (samples)                          what it shows
@@ -39,11 +44,13 @@ struct CutTrial {
   CutCandidate candidate;
   std::string refusal;      // why the model refuses another size; empty: it does not
   bool runsDoubled = false; // with `refusal`: a batch twice as large as the example runs, as of a
-                            // model that needs an even number of samples
+                            // model that needs an even number of samples; then `doubled` is it
   std::string partsRefusal; // why parts do not run alone; empty: they do
   bool distinct = true;     // the samples of `whole` differ
   int64_t variedSamples = kVariedSamples;
   Experiment example, whole, parts, varied, poked, small;
+  Halves doubled;
+  Values base; // what all experiments but `example` are made of
 
   bool runs() const { return refusal.empty(); }
   /// The experiments that ran, in the order above.
@@ -60,14 +67,12 @@ struct CutTrial {
 llvm::Expected<CutTrial> tryCut(const CutCandidate &candidate, const Values &example,
                                 std::optional<c10::IValue> exampleResult, ModelRuns runAll);
 
-/// Two more whole batches, of 6 and of 4 samples, each with its two halves. A number that adds up
-/// over 5 = 3 + 2 by coincidence, such as x.size(0) // 2, does not add up over both.
-struct Halves {
-  Experiment whole, parts;
-};
+/// More whole batches, of 6 and of 4 samples, each with its two halves and with several sets of
+/// values. A number that adds up over 5 = 3 + 2 by coincidence, such as x.size(0) // 2 or an index,
+/// does not add up over all.
 struct HalvesTrial {
   std::vector<Halves> ran;
-  std::string refusal; // why one of the two did not run; empty: both did
+  std::string refusal; // why one of the two sizes did not run; empty: both did
 };
 HalvesTrial tryHalves(CutTrial &trial, ModelRuns runAll);
 

@@ -26,6 +26,8 @@ namespace {
 
 using Kind = MergeRule::Kind;
 
+constexpr int64_t kEqualParts[] = {1, 1}; // for rules that do not look at samples one by one
+
 bool follows(const OutputLeaf &leaf) {
   return leaf.merge.kind != Kind::Same && leaf.merge.kind != Kind::List;
 }
@@ -189,13 +191,14 @@ private:
             signature.leaves[l].merge = findMergeRule(
                 evidence, trial.runs() ? std::nullopt : std::optional(trial.candidate.batch));
             signature.leaves[l].tensor = specOver(evidence.seen, leaves.example.front()[l]);
-            if (trial.runs() && isDoubtfulSum(evidence, signature.leaves[l].merge))
+            if (trial.runs() && isDoubtful(evidence, signature.leaves[l].merge))
               doubtful.push_back(l);
           }
-          std::string unconfirmed = TRY(checkSums(signature, trial, doubtful));
+          std::string unconfirmed = TRY(checkDoubtful(signature, trial, doubtful));
           if (llvm::Error error = giveMerges(signature, options_.merges))
             return error;
-          way.checks = checkResults(signature, leaves, notTried(trial));
+          way.checks = trial.runs() ? checkResults(signature, leaves, notTried(trial))
+                                    : checkDoubled(signature, trial);
           for (size_t l : doubtful)
             if (!unconfirmed.empty() && way.checks[l].equal == ResultCheck::Equal::Yes &&
                 signature.leaves[l].merge.kind == Kind::Sum)
@@ -207,10 +210,30 @@ private:
         });
   }
 
-  /// Sums that do not add up at other sizes are no sums. Returns why the others may be none either;
+  /// Of a model that takes only multiples of the example's size: two micro-batches against both
+  /// together.
+  std::vector<ResultCheck> checkDoubled(const Signature &signature, const CutTrial &trial) const {
+    const int64_t samples[] = {trial.candidate.batch, trial.candidate.batch};
+    const Halves &doubled = trial.doubled;
+    TrialLeaves leaves;
+    bool isTried = !doubled.parts.results.empty() && !options_.drawsRandom();
+    for (auto [experiment, into] :
+         {std::pair(&doubled.whole, &leaves.whole), std::pair(&doubled.parts, &leaves.parts)}) {
+      llvm::Expected<std::vector<Values>> found =
+          isTried ? leavesOf(signature, *experiment) : std::vector<Values>();
+      if (found)
+        *into = std::move(*found);
+      else // another tree of results: the report says that nothing was compared
+        llvm::consumeError(found.takeError());
+      isTried = isTried && !into->empty();
+    }
+    return checkResults(signature, leaves, isTried ? "" : notTried(trial), samples);
+  }
+
+  /// Rules that other sizes or values contradict are none. Returns why sums may be none either;
   /// empty: they were tried at all sizes.
-  llvm::Expected<std::string> checkSums(Signature &signature, CutTrial &trial,
-                                        llvm::ArrayRef<size_t> doubtful) {
+  llvm::Expected<std::string> checkDoubtful(Signature &signature, CutTrial &trial,
+                                            llvm::ArrayRef<size_t> doubtful) {
     if (doubtful.empty())
       return std::string();
     const HalvesTrial tried = tryHalves(trial, runAll_);
@@ -220,7 +243,7 @@ private:
            {std::pair(&halves.whole, &leaves.whole), std::pair(&halves.parts, &leaves.parts)}) {
         *into = TRY(leavesOf(signature, *experiment));
       }
-      const std::vector<ResultCheck> checks = checkResults(signature, leaves, "");
+      const std::vector<ResultCheck> checks = checkResults(signature, leaves, "", kEqualParts);
       for (size_t leaf : doubtful)
         if (checks[leaf].equal == ResultCheck::Equal::No)
           signature.leaves[leaf].merge = {};

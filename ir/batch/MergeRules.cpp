@@ -296,9 +296,27 @@ bool isZeroOrEmpty(const c10::IValue &value) {
   return numbers && numbers->numel() > 0 && numbers->eq(0).all().item<bool>();
 }
 
-bool isDoubtfulSum(const LeafEvidence &evidence, const MergeRule &rule) {
-  if (rule.kind != Kind::Sum || evidence.drawsRandom || isFraction(evidence.seen.front().second))
+static bool isWhole(const c10::IValue &value) {
+  if (value.isBool() || value.isString())
+    return true;
+  if (value.isTensor() && value.toTensor().defined() && value.toTensor().scalar_type() == at::kBool)
+    return true;
+  const std::optional<at::Tensor> numbers = numbersOf(value);
+  return numbers && numbers->numel() > 0 && numbers->eq(numbers->round()).all().item<bool>();
+}
+
+static bool isOneNumber(const c10::IValue &value) {
+  return value.isTensor() ? value.toTensor().defined() && value.toTensor().numel() == 1
+                          : value.isInt() || value.isBool() || value.isDouble() || value.isString();
+}
+
+bool isDoubtful(const LeafEvidence &evidence, const MergeRule &rule) {
+  const bool isSame = rule.kind == Kind::Same;
+  if ((rule.kind != Kind::Sum && rule.kind != Kind::Mean && !isSame) || evidence.drawsRandom ||
+      !llvm::all_of(evidence.seen, [](const auto &entry) { return isWhole(entry.second); }))
     return false;
+  if (isSame)
+    return isOneNumber(evidence.seen.front().second);
   auto perSample = [](const std::pair<int64_t, c10::IValue> &entry) {
     const std::optional<at::Tensor> numbers = numbersOf(entry.second);
     return numbers ? numbers->div(entry.first) : at::Tensor();

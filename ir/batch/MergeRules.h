@@ -28,9 +28,10 @@ struct LeafEvidence {
 /// single float, or join. `fixed` is the only batch size that the model accepts, if there is one.
 MergeRule findMergeRule(const LeafEvidence &evidence, std::optional<int64_t> fixed);
 
-/// A sum of whole numbers that are not simply a multiple of the samples. Runs at more sizes have to
+/// A rule for whole numbers that may fit by coincidence: a sum or mean of numbers that are not
+/// simply a multiple of the samples, or one number that was the same in all runs. More runs have to
 /// confirm it.
-bool isDoubtfulSum(const LeafEvidence &evidence, const MergeRule &rule);
+bool isDoubtful(const LeafEvidence &evidence, const MergeRule &rule);
 
 /// Whether the value is 0, a tensor of zeros, or an empty list: such values fit several rules.
 bool isZeroOrEmpty(const c10::IValue &value);
