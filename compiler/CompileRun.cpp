@@ -72,6 +72,9 @@ size_t stagesAsked(const CompileOptions &options, const Model &model) {
     return names + 1;
   const TopLevel top = topLevelOf(model);
   std::set<size_t> places(top.boundaries.begin(), top.boundaries.end());
+  for (size_t i = 0; i < top.operators.size(); ++i) // markers inside control flow count before it
+    if (holdsBoundary(top.operators[i]))
+      places.insert(i);
   places.erase(0);
   places.erase(top.operators.size()); // no operator follows it
   return places.size() + 1;

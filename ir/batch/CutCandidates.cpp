@@ -199,27 +199,30 @@ llvm::Expected<std::vector<CutCandidate>> cutCandidates(const Signature &signatu
   }
 }
 
-std::optional<CutCandidate> secondDimension(const Signature &signature,
-                                            llvm::ArrayRef<c10::IValue> inputs,
-                                            const std::vector<bool> &given) {
+std::vector<CutCandidate> secondDimensions(const Signature &signature,
+                                           llvm::ArrayRef<c10::IValue> inputs,
+                                           const std::vector<bool> &given) {
   const std::optional<size_t> leader = leaderOf(inputs, given);
   if (!leader || anyDimGiven(signature, given))
-    return std::nullopt;
+    return {};
   const std::vector<at::Tensor> tensors = tensorsWithDims(inputs[*leader]);
   const at::Tensor &first = tensors.front();
   const bool features = first.dim() == 2 && (first.is_floating_point() || first.is_complex());
   if (first.dim() < 2 || features || first.size(1) < 2)
-    return std::nullopt;
-  CutCandidate candidate{CutDims(inputs.size()), first.size(1), 0, false};
+    return {};
+  CutCandidate all{CutDims(inputs.size()), first.size(1), 0, false};
+  CutCandidate alone = all;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const std::vector<at::Tensor> other = tensorsWithDims(inputs[i]);
     if (given[i] || other.empty())
       continue;
-    const bool alike = other.front().dim() > 2 && allHave(other, 1, candidate.batch);
-    candidate.dims[i] = alike ? std::optional<int64_t>(1) : dimOfSize(other, candidate.batch);
+    const bool alike = other.front().dim() > 2 && allHave(other, 1, all.batch);
+    all.dims[i] = alike ? std::optional<int64_t>(1) : dimOfSize(other, all.batch);
   }
-  candidate.dims[*leader] = 1;
-  return candidate;
+  all.dims[*leader] = alone.dims[*leader] = 1;
+  if (alone.dims == all.dims)
+    return {all};
+  return {all, alone};
 }
 
 namespace {

@@ -31,12 +31,12 @@ llvm::Expected<std::vector<CutCandidate>> cutCandidates(const Signature &signatu
                                                         llvm::ArrayRef<c10::IValue> inputs,
                                                         const std::vector<bool> &given);
 
-/// The candidate for models whose first dimension is time: every argument is cut along its second
-/// dimension, or along another one of that size. Nullopt if the first tensor's second dimension
-/// holds features, or if the user named a dimension.
-std::optional<CutCandidate> secondDimension(const Signature &signature,
-                                            llvm::ArrayRef<c10::IValue> inputs,
-                                            const std::vector<bool> &given);
+/// The candidates for models whose first dimension is time: every argument is cut along its second
+/// dimension, or along another one of that size; then only the first tensor is. None if the first
+/// tensor's second dimension holds features, or if the user named a dimension.
+std::vector<CutCandidate> secondDimensions(const Signature &signature,
+                                           llvm::ArrayRef<c10::IValue> inputs,
+                                           const std::vector<bool> &given);
 
 /// Suggests the --batch-dim that would make the inputs agree on a batch, as "state=1". It applies
 /// to inputs whose tensors lack the batch's size along their first dimension but all have it along

@@ -74,10 +74,11 @@ public:
         TRY(cutCandidates(untried_, inputs_, options_.batchDimGiven));
     if (llvm::Error error = tryGroups(candidates))
       return std::move(error);
-    if (best_ && best_->mayBeTime() && !options_.trustsSizes)
-      if (auto second = secondDimension(untried_, inputs_, options_.batchDimGiven))
-        if (llvm::Error error = tryOther(*second))
-          return std::move(error);
+    if (best_ && notCut_.empty() && (best_->mayBeTime() || best_->fit == CutFit::OneSize) &&
+        !options_.trustsSizes)
+      for (const CutCandidate &second : secondDimensions(untried_, inputs_, options_.batchDimGiven))
+        if (best_->fit != CutFit::Equal)
+          TRY(tryOther(second));
     if (!best_) // nothing to cut, or nothing runs
       if (llvm::Error error = runUncut())
         return std::move(error);

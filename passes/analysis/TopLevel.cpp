@@ -75,6 +75,10 @@ std::optional<NestedBoundary> findNestedBoundary(const Model &model) {
   return boundaryIn(*model.graph->block(), false);
 }
 
+bool holdsBoundary(Node *node) {
+  return firstInside(node, [](Node *inner) { return inner->kind() == cutSymbol(); }) != nullptr;
+}
+
 void removeNestedBoundaries(Model &model) {
   for (Node *node : model.graph->nodes())
     for (Block *block : node->blocks())

@@ -36,6 +36,8 @@ struct NestedBoundary {
 };
 /// The first one in program order.
 std::optional<NestedBoundary> findNestedBoundary(const Model &model);
+/// Whether control flow has a boundary inside.
+bool holdsBoundary(torch::jit::Node *node);
 /// Removes every boundary inside blocks; those of the top level stay.
 void removeNestedBoundaries(Model &model);
 
