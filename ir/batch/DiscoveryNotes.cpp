@@ -160,10 +160,10 @@ void addNotes(BatchDiscovery &found, const Signature &signature, const std::stri
           "{} is concatenated along dimension {}, only because it has the size of the batch there "
           "({}); --merge {}=RULE chooses another rule",
           resultName(paths[l]), rule.dim, check.reason, paths[l]));
-    if (check.equal == Equal::No && given[l])
-      found.warnings.push_back(fmt::format("--merge {}={}: the merged result differs from that of "
-                                           "the whole batch ({})",
-                                           paths[l], toString(rule), check.reason));
+    if (check.equal == Equal::No && given[l] && rule.kind != Kind::List)
+      found.warnings.push_back(
+          fmt::format("{}, merged by {} as given, differs from that of the whole batch ({})",
+                      resultName(paths[l]), toString(rule), check.reason));
     if (check.equal != Equal::No || given[l])
       continue;
     if (rule.kind != Kind::Concat && rule.kind != Kind::Join)

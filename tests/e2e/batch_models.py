@@ -195,3 +195,64 @@ class KeysByValue(Two):
         if bool(x[0, 0] > 2):
             found["first"] = y * 2
         return found
+
+
+class Guidance(Two):
+    """Two halves of a batch are one another's partner: takes even batches only."""
+
+    def forward(self, x: torch.Tensor):
+        first, second = self.b(torch.relu(self.a(x))).chunk(2)
+        return torch.cat([first + 3 * (first - second), second - first])
+
+
+class GroupSpread(Two):
+    """The spread over groups of four samples: takes multiples of four."""
+
+    def forward(self, x: torch.Tensor):
+        y = torch.relu(self.a(x))
+        group = min(4, x.size(0))
+        spread = (y.view(group, -1, 8).var(0, unbiased=False) + 1e-8).sqrt().mean(1, keepdim=True).repeat(group, 1)
+        return self.b(y + spread)
+
+
+class Centred(Two):
+    def forward(self, x: torch.Tensor):
+        y = torch.relu(self.a(x))
+        return self.b(y - y.mean(0, keepdim=True))
+
+
+class Codebook(Two):
+    def forward(self, x: torch.Tensor, codebook: torch.Tensor):
+        nearest = torch.cdist(self.a(x), codebook).argmin(1)
+        return self.b(codebook[nearest]), nearest
+
+
+class Indices(Two):
+    """Whole numbers that add up, or stay the same, in some batches by chance."""
+
+    def forward(self, x: torch.Tensor):
+        sums = self.b(torch.relu(self.a(x))).sum(1)
+        rounded = (sums * 4).round()
+        return sums.argmax(), int(sums.argmin()), torch.unique((sums * 3).round()).numel(), rounded.max() - rounded.min(), (sums > sums.mean()).sum()
+
+
+class Floats(Two):
+    def forward(self, x: torch.Tensor) -> List[float]:
+        y = self.b(torch.relu(self.a(x)))
+        sums: List[float] = []
+        for i in range(x.size(0)):
+            sums.append(float(y[i].sum()))
+        return sums
+
+
+class StepsFirst(nn.Module):
+    """Sequences as recurrent and attention modules take them by default; the mask has its samples first."""
+
+    def __init__(self, width: int = 16):
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(width, 2, 32)
+        self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        self.head = nn.Linear(width, 4)
+
+    def forward(self, x: torch.Tensor, padding: torch.Tensor):
+        return self.head(self.encoder(x, src_key_padding_mask=padding))

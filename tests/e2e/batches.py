@@ -187,6 +187,52 @@ class Batches(e2e.Case):
         result = self.sameAsWhole("TimeFirst", lambda samples: (torch.randn(7, samples, 8),))
         self.assertIn("--batch-dim x=1", result.err)
 
+    def testMultiplesOfASize(self):
+        """Models that take no other sizes are compared at twice the size of the example."""
+        for name, samples in (("Guidance", 4), ("Guidance", 2), ("GroupSpread", 4)):
+            _, result = self.compile(self.save(name), (torch.randn(samples, 8),))
+            self.assertEqual(self.results(result)["result"]["equals_whole_batch"], "no", name)
+            self.assertIn("samples in a micro-batch affect each other", result.err, name)
+
+    def testConstantExamples(self):
+        """Zeros and ones, as people pass them, show as much as other numbers."""
+        for make in (torch.zeros, torch.ones):
+            _, result = self.compile(self.save("Centred"), (make(4, 8),))
+            self.assertIn("samples in a micro-batch affect each other", result.err)
+            model = self.save("Codebook")
+            artifact, _ = self.compile(model, (make(4, 8), make(4, 8)))
+            batch = (torch.randn(6, 8), torch.randn(4, 8))
+            close(self.runBoth(model, artifact, batch, 3), self.whole(model, batch))
+
+    def testIndicesAreNoSums(self):
+        """Over several weights: whatever a result becomes, it is said where it is not that of the whole batch."""
+        for seed in range(6):
+            torch.manual_seed(seed)
+            torch.jit.script(batch_models.Indices().eval()).save("Indices.pt")
+            _, result = self.compile(Path("Indices.pt"), (torch.randn(4, 8),))
+            rows = self.results(result)
+            self.assertEqual({rows[path]["equals_whole_batch"] for path in ("0", "1", "2", "3")}, {"no"}, f"seed {seed}")
+            self.assertEqual({rows[path]["merge"] for path in ("0", "1")}, {"list"}, f"seed {seed}")
+
+    def testNumbersInLists(self):
+        self.sameAsWhole("Floats", lambda samples: (torch.randn(samples, 8),))
+
+    def testStepsFirstWithAMask(self):
+        def make(samples):
+            padding = torch.zeros(samples, 5, dtype=torch.bool)
+            padding[:, 4] = True
+            return torch.randn(5, samples, 16), padding
+        model = self.save("StepsFirst")
+        artifact, result = self.compile(model, make(2))
+        self.assertIn("dimension 1 of x", result.err)
+        batch = make(6)
+        close(self.runBoth(model, artifact, batch, 3), self.whole(model, batch))
+
+    def testGivenMergesThatDiffer(self):
+        _, result = self.compile(self.save("Contrasts"), (torch.randn(4, 8),), "--merge", "loss=mean,balance=list")
+        self.assertRegex(result.err, r"warning: result loss, merged by mean as given, differs from that of the whole batch \(.*\d for the whole batch")
+        self.assertNotRegex(result.err, "result balance, merged")
+
     def testWrongMerges(self):
         model = self.save("Reduces")
         how = ["pipe-compile", model, "--stages", 2, "--inputs", "f32[4,8]", "--dry-run", "--merge"]

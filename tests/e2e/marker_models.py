@@ -164,6 +164,23 @@ def insideIf():
     return torch.jit.script(Model())
 
 
+def insideIfAndBehind():
+    """A marker in a branch, and one behind it."""
+    @torch.jit.script
+    def pipe_split(x: torch.Tensor) -> torch.Tensor:
+        return x
+
+    class Model(Layers):
+        def forward(self, x: Tensor) -> Tensor:
+            x = self.a(x)
+            if bool(x.sum() > 0):
+                x = pipe_split(self.b(x))
+            x = pipe_split(torch.tanh(self.c(x)))
+            return self.d(x)
+
+    return torch.jit.script(Model())
+
+
 def insideLoop():
     @torch.jit.script
     def pipe_split(x: torch.Tensor) -> torch.Tensor:
