@@ -297,10 +297,12 @@ llvm::Expected<TrainedStep> Reference::stepOnce(BatchParts &parts, StepStats *st
     TRY(runMicroBatch(parts, k, sums));
   TRY(training.noteUse());
   std::optional<TrainedStep> result;
-  TRY(guardTorchError(ExitCode::Other, "ending the step", [&]() -> llvm::Error {
+  llvm::Error error = guardTorchError(ExitCode::Other, "ending the step", [&]() -> llvm::Error {
     result = TRY(training.endStep(sums, impl.calls));
     return llvm::Error::success();
-  }));
+  });
+  if (error)
+    return std::move(error);
   const int64_t makespanNs =
       (std::chrono::steady_clock::now() - start) / std::chrono::nanoseconds(1);
   ++impl.calls;
