@@ -187,9 +187,13 @@ private:
   }
 
   void repeatOthers() {
-    for (Twice &run : runs_)
-      if (!run.again)
-        run.again = leavesOf(std::move(runAll_({{ownCopies(run.first.inputs)}}, {0, 1}).front()));
+    for (Twice &run : runs_) {
+      if (run.again)
+        continue;
+      std::vector<std::vector<Values>> one(1);
+      one.front().push_back(ownCopies(run.first.inputs));
+      run.again = leavesOf(std::move(runAll_(std::move(one), {0, 1}).front()));
+    }
   }
 
   void addLonger(llvm::ArrayRef<Found> found) {
