@@ -147,6 +147,20 @@ class Chosen(nn.Module):
         return mse(self.c(torch.tanh(self.b(z)) + y))
 
 
+class HalfTied(nn.Module):
+    """Shared weights of two dtypes."""
+
+    def __init__(self, width: int = 8):
+        super().__init__()
+        self.a, self.b = nn.Linear(width, width), nn.Linear(width, width, dtype=torch.bfloat16)
+        self.c, self.d = nn.Linear(width, width, dtype=torch.bfloat16), nn.Linear(width, width)
+        self.c.weight, self.d.weight = self.b.weight, self.a.weight
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = torch.tanh(self.b(torch.tanh(self.a(x)).to(torch.bfloat16)))
+        return mse(self.d(torch.tanh(self.c(x)).float()))
+
+
 class Training(e2e.Case):
     def saved(self, module, *inputs):
         torch.manual_seed(0)
@@ -186,6 +200,11 @@ class Training(e2e.Case):
         self.assertTrue(all(channel["tensor"]["requires_grad"] for channel in sent), sent)
         self.pipec(0, "pipe-check", "out.pipe")
         self.pipec(0, "pipe-check", "out.pipe", "--against", "Chain.pt")
+
+    def testTheToleranceIsThatOfTheDtype(self):
+        count, report = self.trained(*self.saved(HalfTied, torch.randn(4, 8)), "--at", "b,c,d")
+        self.assertEqual(count, 6)
+        self.assertIn("2 gradients summed over several stages: equal within 0.0625 (bfloat16) and 1e-6 (float32)", " ".join(report["tested"]))
 
     def testAWeightUsedTwice(self):
         model = self.saved(Twice, torch.randn(4, 8))
