@@ -97,6 +97,8 @@ llvm::Error StageTraining::recompute(int64_t microBatch, std::pair<Fence, Fence>
   llvm::Expected<StageTape> tape =
       executor_.record(again.key, std::move(again.inputs), again.uses, busy);
   executor_.setState(std::move(now));
+  if (tape)
+    tape->takeOutputs(); // those of the first forward are in use
   return tape ? noteTape(microBatch, std::move(*tape)) : tape.takeError();
 }
 
