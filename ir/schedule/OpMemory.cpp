@@ -17,8 +17,14 @@ OpMemory::OpMemory(const Plan &plan, const RunShape &shape, const ProgramCosts &
     for (const Need &need : demands_.of(s).forward)
       if (need.edge)
         ++readers_[*need.edge];
+  localReaders_.assign(bytes_.size(), 0);
   for (size_t s = 0; s < stages_.size(); ++s) {
     for (const Need &need : demands_.of(s).forward) {
+      if (!need.edge && plan.channels[need.channel].kind == Channel::Kind::Activation) {
+        if (localReaders_[need.channel]++ == 0)
+          stages_[need.stage].madeValues += bytes_[need.channel];
+        stages_[s].readChannels.push_back(need.channel);
+      }
       if (!need.edge || demands_.edges()[*need.edge].perRun())
         continue;
       if (readers_[*need.edge] == 1)
@@ -26,23 +32,36 @@ OpMemory::OpMemory(const Plan &plan, const RunShape &shape, const ProgramCosts &
       else
         stages_[s].sharedEdges.push_back(*need.edge);
     }
-    for (const Need &need : demands_.of(s).backward)
-      if (need.edge)
-        stages_[s].gradients += bytes_[need.channel];
+    for (const Need &need : demands_.of(s).backward) {
+      stages_[s].gradients += bytes_[need.channel];
+      if (!need.edge)
+        stages_[need.stage].madeGradients += bytes_[need.channel];
+    }
   }
 }
 
 int64_t OpMemory::atStart(const Op &op) const {
   if (op.kind == OpKind::Post)
     return bytesOf(op);
+  if (op.kind == OpKind::Backward || op.kind == OpKind::InputGrad)
+    return stages_[op.stage].madeGradients;
   if (op.kind != OpKind::Forward && op.kind != OpKind::Recompute)
     return 0;
   const int64_t whole = costs_.stages[op.stage].heldByForward;
   if (op.kind == OpKind::Recompute)
     return whole - keptToRecompute(op.stage);
+  const int64_t made = stages_[op.stage].madeValues;
   if (!shape_.train)
-    return 0;
-  return shape_.recomputes(op.stage, op.microBatch) ? keptToRecompute(op.stage) : whole;
+    return made;
+  return made + (shape_.recomputes(op.stage, op.microBatch) ? keptToRecompute(op.stage) : whole);
+}
+
+bool OpMemory::isLastRead(size_t rank, size_t place, int64_t microBatch, size_t readers) {
+  const auto left = left_.try_emplace({rank, place, microBatch}, readers).first;
+  if (--left->second > 0)
+    return false;
+  left_.erase(left);
+  return true;
 }
 
 int64_t OpMemory::atEnd(size_t rank, const Op &op) {
@@ -51,13 +70,12 @@ int64_t OpMemory::atEnd(size_t rank, const Op &op) {
   switch (op.kind) {
   case OpKind::Forward: {
     int64_t bytes = stage.values;
-    for (size_t edge : stage.sharedEdges) {
-      const auto left = left_.try_emplace({rank, edge, op.microBatch}, readers_[edge]).first;
-      if (--left->second > 0)
-        continue;
-      left_.erase(left);
-      bytes += bytes_[demands_.edges()[edge].channel];
-    }
+    for (size_t edge : stage.sharedEdges)
+      if (isLastRead(rank, edge, op.microBatch, readers_[edge]))
+        bytes += bytes_[demands_.edges()[edge].channel];
+    for (size_t channel : stage.readChannels)
+      if (isLastRead(rank, readers_.size() + channel, op.microBatch, localReaders_[channel]))
+        bytes += bytes_[channel];
     return bytes;
   }
   case OpKind::Backward:

@@ -11,14 +11,15 @@ namespace pipec {
 /// A forward keeps the values that its backward needs, and I and W free them. With recompute, the
 /// forward keeps what R needs, and R allocates the rest. A received value counts from its POST
 /// until the last stage of the rank that reads it has run; the part that the backward needs counts
-/// as the forward's. A received gradient counts until its backward has run. Transmitted weights
-/// stay. The caller counts the memory that a SEND holds.
+/// as the forward's. A received gradient counts until its backward has run. So do values and
+/// gradients between stages of one rank, from the op on that makes them. Transmitted weights stay.
+/// The caller counts the memory that a SEND holds.
 class OpMemory {
 public:
   OpMemory(const Plan &plan, const RunShape &shape, const ProgramCosts &costs);
 
   int64_t bytesOf(const Op &message) const { return bytes_[message.channel]; }
-  /// Bytes allocated when `op` begins: F, R, POST.
+  /// Bytes allocated when `op` begins: F, R, B, I, POST.
   int64_t atStart(const Op &op) const;
   /// Bytes freed when `op` has run on `rank`: F, B, I, W.
   int64_t atEnd(size_t rank, const Op &op);
@@ -27,8 +28,13 @@ private:
   struct Stage {
     int64_t values = 0;              // bytes that only this stage of its rank reads
     std::vector<size_t> sharedEdges; // other stages of the rank read these too
-    int64_t gradients = 0;           // bytes of the gradients that its backward receives
+    int64_t gradients = 0;           // bytes of the gradients that its backward reads
+    // Between stages of its rank:
+    int64_t madeValues = 0, madeGradients = 0; // bytes that its forward and its backward make
+    std::vector<size_t> readChannels;          // channels that its forward reads
   };
+  /// The last of `readers` stages of a rank has read a value: it is freed.
+  bool isLastRead(size_t rank, size_t place, int64_t microBatch, size_t readers);
 
   int64_t keptToRecompute(size_t stage) const {
     return costs_.keptToRecompute.empty() ? 0 : costs_.keptToRecompute[stage];
@@ -37,10 +43,12 @@ private:
   const RunShape &shape_;
   const ProgramCosts &costs_;
   const Demands demands_;
-  std::vector<int64_t> bytes_;  // per channel
-  std::vector<size_t> readers_; // per edge: stages of the receiving rank
+  std::vector<int64_t> bytes_;       // per channel
+  std::vector<size_t> readers_;      // per edge: stages of the receiving rank
+  std::vector<size_t> localReaders_; // per channel: stages of the rank that makes it
   std::vector<Stage> stages_;
-  std::map<std::tuple<size_t, size_t, int64_t>, size_t> left_; // rank, edge, micro-batch: readers
+  /// Rank, place (an edge, or behind all of them a channel) and micro-batch: readers.
+  std::map<std::tuple<size_t, size_t, int64_t>, size_t> left_;
 };
 
 /// The peak memory of a rank, and the op that reaches it.

@@ -125,7 +125,7 @@ class TrainGrid(e2e.Case):
         print(f"{len(rows)} cells: {equal} with equal bits, {len(rows) - equal - len(wrong)} within {TOLERANCE} for tied weights, {len(wrong)} wrong",
               file=sys.stderr)
         self.assertFalse(wrong, "\n".join(wrong))
-        if not file and self.device == "cpu":
+        if not file and self.device == "cpu" and TABLE.exists():
             said = read()
             self.assertFalse([f"{row}: {outcome}" for row, outcome in zip(rows, found) if row[5] == 0 and SIGNS[outcome.split(":")[0]] != said[row[:5]]])
 

@@ -189,8 +189,9 @@ std::string compileLayers(size_t stages, RecomputeChoice recompute) {
 ProgramCosts costsOf(size_t stages, bool recomputed) {
   ProgramCosts costs;
   for (size_t s = 0; s < stages; ++s) {
-    const int64_t kept = (kLayersPerStage + (s + 1 == stages ? 1 : 0)) * kLayerBytes,
-                  pending = 2 * kLayersPerStage * kLayerBytes;
+    const int64_t kept = (kLayersPerStage + (s + 1 == stages ? 1 : 0)) * kLayerBytes;
+    // Stage 0 has no input gradient: its W makes the gradients of the inner products.
+    const int64_t pending = (s == 0 ? kLayersPerStage + 1 : 2 * kLayersPerStage) * kLayerBytes;
     costs.stages.push_back({.heldByForward = kept, .freedByInputGrad = kept - pending});
     if (recomputed)
       costs.keptToRecompute.push_back(s == 0 ? 0 : kLayerBytes); // stage 0: the user's memory
