@@ -74,10 +74,12 @@ public:
         TRY(cutCandidates(untried_, inputs_, options_.batchDimGiven));
     if (llvm::Error error = tryGroups(candidates))
       return std::move(error);
-    if (best_ && notCut_.empty() && (best_->mayBeTime() || best_->fit == CutFit::OneSize) &&
-        !options_.trustsSizes)
+    const bool isOpen =
+        best_ ? notCut_.empty() && (best_->mayBeTime() || best_->fit == CutFit::OneSize)
+              : firstError_.has_value();
+    if (isOpen && !options_.trustsSizes)
       for (const CutCandidate &second : secondDimensions(untried_, inputs_, options_.batchDimGiven))
-        if (best_->fit != CutFit::Equal)
+        if (!best_ || best_->fit != CutFit::Equal)
           TRY(tryOther(second));
     if (!best_) // nothing to cut, or nothing runs
       if (llvm::Error error = runUncut())

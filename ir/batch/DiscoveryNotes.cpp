@@ -104,7 +104,7 @@ bool isUntested(const MergeRule &rule) {
 
 /// Only one batch size has been seen, and it is along another dimension than in the inputs.
 bool isGuessedConcat(const MergeRule &rule, const ResultCheck &check, const Signature &signature) {
-  return rule.kind == Kind::Concat && check.equal == Equal::NotTried && !signature.batchSymbolic &&
+  return rule.kind == Kind::Concat && check.equal != Equal::Yes && !signature.batchSymbolic &&
          llvm::none_of(signature.inputs,
                        [&](const InputSpec &input) { return input.batchDim == rule.dim; });
 }
@@ -173,7 +173,7 @@ void addNotes(BatchDiscovery &found, const Signature &signature, const std::stri
           fmt::format("{} depends on the model's state, which every micro-batch writes, so it "
                       "differs from the whole batch ({})",
                       resultName(paths[l]), check.reason));
-    else if (mixes.empty())
+    else if (mixes.empty() && !isGuessedConcat(rule, check, signature))
       mixes = resultName(paths[l]) + " " + check.reason;
   }
   if (!mixes.empty())

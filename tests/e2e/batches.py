@@ -17,6 +17,8 @@ def close(got, expected):
         assert list(got) == list(expected)
         for key in expected:
             close(got[key], expected[key])
+    elif isinstance(expected, float):
+        assert abs(got - expected) <= 1e-5 * (1 + abs(expected)), f"{got}, expected {expected}"
     elif isinstance(expected, torch.Tensor):
         torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-5)
     else:

@@ -45,25 +45,25 @@ struct Piece {
 class NotingAllocator final : public c10::Allocator {
 public:
   static NotingAllocator &get() {
-    static NotingAllocator *const it =
-        new NotingAllocator(*c10::GetCPUAllocator()); // tensors may outlive main
+    static NotingAllocator *const it = new NotingAllocator; // tensors may outlive main
     return *it;
   }
   void begin() {
-    c10::SetCPUAllocator(this, /*priority=*/1);
+    base_ = c10::GetCPUAllocator();
+    c10::SetCPUAllocator(this, kPriority);
     std::lock_guard<std::mutex> lock(mutex_);
     first_ = pieces_.size();
   }
   /// Since begin().
   std::vector<Piece> end() {
-    c10::SetCPUAllocator(&base_, /*priority=*/1);
+    c10::SetCPUAllocator(base_, kPriority);
     std::lock_guard<std::mutex> lock(mutex_);
     return {pieces_.begin() + static_cast<ptrdiff_t>(first_), pieces_.end()};
   }
 
   c10::DataPtr allocate(size_t bytes) override {
     auto own = std::make_unique<Own>();
-    own->memory = base_.allocate(bytes);
+    own->memory = base_->allocate(bytes);
     void *const memory = own->memory.get();
     {
       std::lock_guard<std::mutex> lock(mutex_);
@@ -84,7 +84,8 @@ private:
     c10::DataPtr memory;
     Piece *piece = nullptr;
   };
-  explicit NotingAllocator(c10::Allocator &base) : base_(base) {}
+  static constexpr uint8_t kPriority = 100; // not less than that of StreamMonitor
+
   static void release(void *context) {
     const std::unique_ptr<Own> own(static_cast<Own *>(context));
     std::lock_guard<std::mutex> lock(get().mutex_);
@@ -92,7 +93,7 @@ private:
     own->piece->to = nowNs();
   }
 
-  c10::Allocator &base_;
+  c10::Allocator *base_ = nullptr;
   std::mutex mutex_;
   std::deque<Piece> pieces_; // addresses stay
   size_t first_ = 0;

@@ -4,6 +4,7 @@
 #include "ir/support/Llvm.h"
 #include "ir/support/Try.h"
 #include "ir/support/Words.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "tools/report/Table.h"
