@@ -21,11 +21,13 @@ TEST(OptimizerState, IsThatOfTheUnsplitModelByName) {
   ASSERT_TRUE(succeeded(reference.train(*options.training)));
   for (int step = 0; step < 2; ++step)
     take(reference.step(trainingBatch()));
-  Pipeline pipeline = take(Pipeline::load(artifact, options));
-  EXPECT_EQ(pipeline.optimizerState().size(), 0u) << "before the first step";
-  for (int step = 0; step < 2; ++step)
-    take(pipeline.step(trainingBatch()));
-  const ValueTree state = pipeline.optimizerState();
+  const ValueTree state = [&] {
+    Pipeline pipeline = take(Pipeline::load(artifact, options));
+    EXPECT_EQ(pipeline.optimizerState().size(), 0u) << "before the first step";
+    for (int step = 0; step < 2; ++step)
+      take(pipeline.step(trainingBatch()));
+    return pipeline.optimizerState();
+  }();
   EXPECT_EQ(state.size(), 6u);
   EXPECT_THAT(take(state.at("w0")).paths(),
               testing::UnorderedElementsAre("exp_avg", "exp_avg_sq", "step"));
