@@ -46,7 +46,8 @@ Running runningFor(const Model &model) {
   std::set<int64_t> storages; // that were counted
   int64_t bytes = 0;
   for (const Attribute &attribute : model.attributes)
-    if (attribute.value.isTensor() && storages.insert(attribute.storage).second)
+    if (attribute.value.isTensor() && attribute.value.toTensor().layout() == at::kStrided &&
+        storages.insert(attribute.storage).second)
       bytes += static_cast<int64_t>(attribute.value.toTensor().nbytes());
   return bytes < kLargeModelBytes ? Running::All : Running::Distinct;
 }
