@@ -122,6 +122,20 @@ private:
     return sum.to(first.scalar_type());
   }
 
+  /// Names the first micro-batch whose sizes do not fit those of micro-batch 0.
+  llvm::Error cannotConcat(const Values &parts) const {
+    size_t other = 1;
+    while (other + 1 < parts.size() && fitsConcat({parts.front(), parts[other]}, rule_.dim))
+      ++other;
+    return makeError(
+        ExitCode::Other,
+        fmt::format("concatenation along dimension {}: micro-batch 0 has a tensor of [{}], "
+                    "micro-batch {} one of [{}]",
+                    rule_.dim, fmt::join(parts.front().toTensor().sizes(), ", "), other,
+                    fmt::join(parts[other].toTensor().sizes(), ", ")),
+        "compile with --merge and the rule list for this result");
+  }
+
   llvm::Expected<c10::IValue> tensors(const Values &parts) const {
     if (rule_.kind == MergeRule::Kind::Same)
       return theSame(parts);
@@ -134,11 +148,7 @@ private:
                        "if a micro-batch of one sample loses its batch dimension, run fewer "
                        "micro-batches; otherwise compile with example inputs (--inputs)");
     if (rule_.kind == MergeRule::Kind::Concat && !fitsConcat(parts, rule_.dim))
-      return makeError(ExitCode::Other,
-                       fmt::format("concatenation along dimension {}: the micro-batches' tensors "
-                                   "differ in other sizes",
-                                   rule_.dim),
-                       "compile with --merge PATH=list");
+      return cannotConcat(parts);
     return guardTorch(ExitCode::Other, "merging", [&]() -> c10::IValue {
       if (rule_.kind == MergeRule::Kind::Concat) {
         std::vector<at::Tensor> pieces;
