@@ -2,6 +2,7 @@
 
 #include "compiler/GivenSchedule.h"
 #include "compiler/planner/PlanTraining.h"
+#include "compiler/planner/RecomputeChoices.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/schedule/NamedSchedule.h"
 #include "ir/support/Try.h"
@@ -22,15 +23,6 @@ namespace {
 
 constexpr const char *kUsual = "1f1b";
 constexpr int64_t kMicroBatchesPerRank = 2; // as planTraining
-
-llvm::Error checkListed(const RecomputeWish &recompute, size_t stages) {
-  for (const size_t stage : recompute.stages)
-    if (stage >= stages)
-      return failf(ExitCode::Usage,
-                   "--recompute: expected stages below {}, the number of stages, got {}", stages,
-                   stage);
-  return llvm::Error::success();
-}
 
 std::vector<ExpectedCosts> expectedCosts(const PlannedTraining &planned) {
   std::vector<ExpectedCosts> costs;

@@ -1,6 +1,7 @@
 #include "compiler/planner/PlanTraining.h"
 
 #include "compiler/planner/Bounds.h"
+#include "compiler/planner/RecomputeChoices.h"
 #include "compiler/planner/TableTraining.h"
 #include "ir/schedule/ActionTiming.h"
 #include "ir/schedule/Lower.h"
@@ -260,6 +261,7 @@ llvm::Expected<PlannedTraining> planTraining(const CostTable &table, const Train
   PlannedTraining plan;
   plan.scheduleName = best.schedule;
   plan.stages = stagesOf(request, outcome);
+  TRY(checkListed(wishes.recompute, plan.stages.size()));
   plan.boundaries = point.boundaries;
   plan.ranks = request.problem.ranks;
   plan.microBatches = point.microBatches;

@@ -14,6 +14,15 @@ constexpr size_t kMostStagesOfChoice = 4; // of which every choice of recompute 
 
 } // namespace
 
+llvm::Error checkListed(const RecomputeWish &recompute, size_t stages) {
+  for (const size_t stage : recompute.stages)
+    if (stage >= stages)
+      return failf(ExitCode::Usage,
+                   "--recompute: expected stages below {}, the number of stages, got {}", stages,
+                   stage);
+  return llvm::Error::success();
+}
+
 bool triesEveryChoice(const Generator &generator, const StagedWork &work) {
   return work.plan.stages.size() <= kMostStagesOfChoice && !generator.looksAtCosts;
 }

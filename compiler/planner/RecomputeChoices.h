@@ -3,8 +3,12 @@
 #pragma once
 
 #include "compiler/planner/CandidateTrial.h"
+#include "ir/plan/RecomputeChoice.h"
 
 namespace pipec {
+
+/// Errors: Usage for a listed stage that there is not.
+llvm::Error checkListed(const RecomputeWish &recompute, size_t stages);
 
 /// True if there are few choices and schedules are made fast.
 bool triesEveryChoice(const Generator &generator, const StagedWork &work);

@@ -221,7 +221,7 @@ class TrainingPlans(e2e.Case):
         compile(*MLP, *PLAN, "--at", "nosuch", saying=["--at: the model calls no module nosuch"])
         compile(*MLP, *PLAN, "--split", "markers", saying=["--split markers: the model has no pipe_split marker"])
         compile(*MLP, "--ranks", 2, *PLAN, "--recompute", "some", saying=["--recompute: expected never, always, except-last, auto or stages such as 0,2, got \"some\""])
-        compile(*MLP, "--ranks", 2, *PLAN, "--recompute", "0,7", saying=["--recompute: expected stages below 2, the number of stages, got 7"])
+        compile(*MLP, "--stages", 2, *PLAN, "--recompute", "0,7", saying=["--recompute: expected stages below 2, the number of stages, got 7"])
         compile(*MLP, "--ranks", 2, "--batch", 8, saying=["--batch: expected --train with it"])
         compile(*MLP, "--ranks", 2, "--recompute", "never", saying=["--recompute: expected --train with it"])
         markers = [e2e.MODELS / "mlp_markers.pt", "--inputs", e2e.MODELS / "mlp_markers.inputs.pt"]
