@@ -141,6 +141,16 @@ private:
     for (const auto &[name, line] : old)
       if (!now.count(name))
         add("weight", name, "weight " + name + ": gone");
+    compareObjects();
+  }
+
+  /// The lines of weights say of an object its type only, such as of the packed weights of a
+  /// quantised layer.
+  void compareObjects() {
+    const auto &old = old_.linked.objects;
+    for (const auto &[name, text] : now_.linked.objects)
+      if (auto before = old.find(name); before != old.end() && before->second != text)
+        add("weight", name, "weight " + name + ": the content of its objects differs");
   }
 
   static Plan withoutVersions(const Side &side) {

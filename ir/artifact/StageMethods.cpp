@@ -3,6 +3,7 @@
 #include "ir/artifact/LineDifference.h"
 #include "ir/plan/Plan.h"
 #include "ir/text/CanonicalText.h"
+#include "ir/text/ContentText.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <fmt/format.h>
@@ -104,7 +105,9 @@ private:
   }
 
   std::string pathOf(torch::jit::Node *node) {
-    const std::string &base = paths_[node->input(0)];
+    const auto known = paths_.find(node->input(0));
+    const std::string base =
+        known == paths_.end() ? equalToNothing("object that is no module") : known->second;
     return base.empty() ? node->s(c10::attr::name) : base + "." + node->s(c10::attr::name);
   }
 

@@ -69,8 +69,31 @@ std::string typeOfElements(const c10::IValue &container, Detail detail) {
   return detail == Detail::Exact ? canonicalType(container.type()) + " " : "";
 }
 
+/// What the dense form of a sparse tensor does not show: zeros that are stored, and elements that
+/// are stored in several parts. Empty: nothing of that.
+std::string partsText(const at::Tensor &tensor) {
+  const at::Tensor plain = tensor.detach();
+  std::vector<at::Tensor> parts;
+  if (plain.layout() == at::kSparse)
+    parts = {plain._values(), plain._indices()};
+  else if (plain.layout() == at::kSparseCsr || plain.layout() == at::kSparseBsr)
+    parts = {plain.values(), plain.crow_indices(), plain.col_indices()};
+  else if (plain.layout() == at::kSparseCsc || plain.layout() == at::kSparseBsc)
+    parts = {plain.values(), plain.ccol_indices(), plain.row_indices()};
+  else
+    return "";
+  const bool isJoined = plain.layout() != at::kSparse || plain.is_coalesced();
+  if (isJoined && parts.front().ne(0).all().item<bool>())
+    return "";
+  std::string text = isJoined ? " stored" : " stored in parts";
+  for (const at::Tensor &part : parts)
+    text += " " + tensorDigest(part);
+  return text;
+}
+
 std::string tensorText(const at::Tensor &tensor) {
-  return tensor.defined() ? contentText(tensor, tensorDigest(tensor)) : "undefined";
+  return tensor.defined() ? contentText(tensor, tensorDigest(tensor) + partsText(tensor))
+                          : "undefined";
 }
 
 } // namespace

@@ -227,6 +227,16 @@ class Old(Against):
         self.assertEqual(self.codes(document), ["operator", "source"])
         self.assertIn("aten::sigmoid", self.messages(document, "operator")[0])
 
+    def testPackedWeights(self):
+        """Of objects, such as the weights of a quantised layer, the content counts."""
+        for seed in (0, 1):
+            torch.manual_seed(seed)
+            net = torch.ao.quantization.quantize_dynamic(nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8)).eval(), {nn.Linear})
+            torch.jit.save(torch.jit.trace(net, torch.randn(2, 8)), f"packed{seed}.pt")
+            self.pipec(0, "pipe-compile", f"packed{seed}.pt", "--at", "2", "-o", f"packed{seed}.pipe", "--force")
+        self.pipec(0, "pipe-check", "packed0.pipe", "--against", "packed0.pipe", saying="PASSED")
+        self.pipec(MISMATCH, "pipe-check", "packed0.pipe", "--against", "packed1.pipe", saying=["weight ", "the content of its objects differs"])
+
     def testAnotherExample(self):
         self.compiled("net.pt", "new.pipe", "--at", "b,c", "--inputs", "f32[4,8]")
         document = self.check(MISMATCH, "new.pipe", "old.pipe", "batch size")

@@ -138,6 +138,15 @@ TEST(ContentText, EveryPropertyOfAValueCounts) {
         ones.to(at::kChar), at::tensor(scales, at::kDouble), at::zeros({2}, at::kLong), axis);
   };
   const at::Tensor trained = at::ones({2, 2}).requires_grad_(true);
+  // The dense form of both is the unit matrix: one stores a zero, one an element in two parts.
+  auto sparse = [](std::vector<int64_t> rows, std::vector<int64_t> columns,
+                   std::vector<double> values) {
+    const at::Tensor indices =
+        at::stack({at::tensor(rows, at::kLong), at::tensor(columns, at::kLong)});
+    return at::sparse_coo_tensor(indices, at::tensor(values, at::kFloat), {2, 2});
+  };
+  const at::Tensor withZero = sparse({0, 0, 1}, {0, 1, 1}, {1, 0, 1}).coalesce(),
+                   twice = sparse({0, 1, 1}, {0, 1, 1}, {1, 0.5, 0.5});
   const std::vector<std::pair<c10::IValue, c10::IValue>> rows = {
       {0.0, -0.0},
       {1, 1.0},
@@ -149,6 +158,8 @@ TEST(ContentText, EveryPropertyOfAValueCounts) {
       {at::arange(4).view({2, 2}), at::arange(4).view({2, 2}).t().contiguous().t()},
       {ones, ones.to_sparse()},
       {ones.to_sparse(), ones.to_sparse_csr()},
+      {twice, at::eye(2).to_sparse()},
+      {withZero, at::eye(2).to_sparse()},
       {quantised(0.5, 0), quantised(0.25, 0)},
       {quantised(0.5, 0), quantised(0.5, 1)},
       {perChannel({1, 2}, 0), perChannel({1, 3}, 0)},
