@@ -268,8 +268,8 @@ TEST(Merge, OtherSizesMustAgree) {
   const std::string message =
       errorOf(mergeOutputs(signature, {{at::ones({2, 4})}, {at::ones({2, 9})}}, {2, 2})).message;
   EXPECT_EQ(message,
-            "result: concatenation along dimension 0: the micro-batches' tensors differ in "
-            "other sizes");
+            "result: concatenation along dimension 0: micro-batch 0 has a tensor of [2, 4], "
+            "micro-batch 1 one of [2, 9]");
 }
 
 TEST(Merge, Sums) {
