@@ -218,12 +218,11 @@ std::vector<PlannedStage> stagesOf(const JointRequest &request, const JointOutco
 }
 
 /// Once more, as the search did, now for the times of every action.
-llvm::Error layOut(const ProgramCosts &costs, PlannedTraining &plan) {
+llvm::Expected<SimulatedRun> layOut(const ProgramCosts &costs, PlannedTraining &plan) {
   plan.program = TRY(lower(plan.schedule, plan.plan, plan.shape));
   SimulatedRun run = TRY(simulate(plan.program, plan.plan, plan.shape, costs));
   plan.timing = actionTiming(plan.schedule, plan.program, run);
-  plan.timing.peakBytes = plan.peakBytes;
-  return llvm::Error::success();
+  return run;
 }
 
 /// If nothing fits, searches again with the smallest micro-batches, which need least memory. Both
@@ -284,8 +283,11 @@ llvm::Expected<PlannedTraining> planTraining(const CostTable &table, const Train
   plan.shape.recompute = best.recompute;
   ProgramCosts costs = best.work->costs;
   if (wishes.table)
-    TRY(takeTable(wishes, *best.work, costs, plan));
-  TRY(layOut(costs, plan));
+    TRY(takeTable(*wishes.table, costs, plan));
+  const SimulatedRun run = TRY(layOut(costs, plan));
+  if (wishes.table)
+    TRY(countTable(wishes.memoryLimit, *best.work, costs, run, plan));
+  plan.timing.peakBytes = plan.peakBytes;
   return plan;
 }
 

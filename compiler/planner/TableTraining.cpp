@@ -1,6 +1,5 @@
 #include "compiler/planner/TableTraining.h"
 
-#include "ir/schedule/Lower.h"
 #include "ir/schedule/NamedSchedule.h"
 #include "ir/schedule/OpMemory.h"
 #include "ir/schedule/TableCheck.h"
@@ -54,9 +53,7 @@ llvm::Error cutForTable(TrainingWishes &wishes) {
   return llvm::Error::success();
 }
 
-llvm::Error takeTable(const TrainingWishes &wishes, const StagedWork &work, ProgramCosts &costs,
-                      PlannedTraining &plan) {
-  const Schedule &table = *wishes.table;
+llvm::Error takeTable(const Schedule &table, ProgramCosts &costs, PlannedTraining &plan) {
   const TableShape shape = TRY(checkTable(table, nullptr));
   plan.scheduleName = "table";
   plan.schedule = table;
@@ -70,20 +67,22 @@ llvm::Error takeTable(const TrainingWishes &wishes, const StagedWork &work, Prog
   }
   if (costs.deviceOfRank.size() > plan.ranks)
     costs.deviceOfRank.resize(plan.ranks);
-  Program program = TRY(lower(table, plan.plan, plan.shape));
-  SimulatedRun run = TRY(simulate(program, plan.plan, plan.shape, costs, /*keepIntervals=*/false));
+  return llvm::Error::success();
+}
+
+llvm::Error countTable(int64_t memoryLimit, const StagedWork &work, const ProgramCosts &costs,
+                       const SimulatedRun &run, PlannedTraining &plan) {
   plan.stepNs = run.makespan;
   plan.lowerBoundNs = run.lowerBound;
   plan.peakBytes = fixedBytes(work, plan);
-  const std::vector<MemoryPeak> peaks = memoryPeaks(program, plan.plan, plan.shape, costs);
+  const std::vector<MemoryPeak> peaks = memoryPeaks(plan.program, plan.plan, plan.shape, costs);
   for (size_t r = 0; r < plan.ranks; ++r) {
     plan.peakBytes[r] += peaks[r].bytes;
-    if (wishes.memoryLimit && plan.peakBytes[r] > wishes.memoryLimit)
+    if (memoryLimit && plan.peakBytes[r] > memoryLimit)
       return makeError(ExitCode::NoPlan,
                        fmt::format("--memory-limit: rank {} needs {} under the table, the limit is "
                                    "{}",
-                                   r, formatBytes(plan.peakBytes[r]),
-                                   formatBytes(wishes.memoryLimit)),
+                                   r, formatBytes(plan.peakBytes[r]), formatBytes(memoryLimit)),
                        "pass a larger limit, or --recompute always");
   }
   return llvm::Error::success();

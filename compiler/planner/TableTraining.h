@@ -12,10 +12,13 @@ namespace pipec {
 /// and for a cluster with places of stages that no named schedule has.
 llvm::Error cutForTable(TrainingWishes &wishes);
 
-/// Puts the table in the place of the schedule that `work` was searched with, its ranks and
-/// recomputes too, and counts memory and time of it. `costs`: those of `work`. Errors: NoPlan if a
-/// rank needs more than the memory limit.
-llvm::Error takeTable(const TrainingWishes &wishes, const StagedWork &work, ProgramCosts &costs,
-                      PlannedTraining &plan);
+/// Puts the table in the place of the schedule that was searched with, its ranks and recomputes
+/// too. `costs`: those of the search, for the table's ranks afterwards. Errors: as checkTable.
+llvm::Error takeTable(const Schedule &table, ProgramCosts &costs, PlannedTraining &plan);
+
+/// Counts memory and time of the table's program in `plan`, which `run` simulated. `work`: what was
+/// searched with. Errors: NoPlan if a rank needs more than the memory limit; 0: there is none.
+llvm::Error countTable(int64_t memoryLimit, const StagedWork &work, const ProgramCosts &costs,
+                       const SimulatedRun &run, PlannedTraining &plan);
 
 } // namespace pipec

@@ -200,8 +200,8 @@ ProgramCosts costsOf(size_t stages, bool recomputed) {
   return costs;
 }
 
-/// Bytes of this thread at that time that it frees itself: what is sent is freed by its receiver.
-/// A single number is where a way back starts.
+/// The bytes that the thread holds at that time, of those that it also frees. The receiver frees
+/// the values that a rank sends. The gradient of the loss, a single number, does not count.
 int64_t heldAt(llvm::ArrayRef<Piece> pieces, std::thread::id thread, int64_t time) {
   int64_t held = 0;
   for (const Piece &piece : pieces)
