@@ -3,6 +3,7 @@
 #include "passes/ResolveTies.h"
 
 #include "ir/TensorKey.h"
+#include "ir/batch/TensorSpecs.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Error.h"
 #include "ir/support/Try.h"
@@ -150,6 +151,9 @@ private:
       channel.name = "w" + std::to_string(model.channels.size());
       channel.from = {owner, ownerPort};
       channel.type = "Tensor";
+      const StageAttribute &owned = model.stages[owner].plan.attributes[ownerPort];
+      channel.tensor = specOf(model.attributes[indexOf_.at(owned.name)].value.toTensor());
+      channel.tensor.requiresGrad = owned.requiresGrad;
       model.stages[owner].plan.weightChannelsOut.push_back(model.channels.size());
       model.channels.push_back(std::move(channel));
       existing = std::prev(model.channels.end());

@@ -51,7 +51,9 @@ std::vector<ChannelWords> channelsOf(const Side &side) {
             : names[c];
     words.route = fmt::format("stage {} to {} {}", channel.from.stage,
                               to.size() == 1 ? "stage" : "stages", fmt::join(to, " and "));
-    words.type = channel.type + specText(channel.tensor);
+    // Weights are compared as such; before 1.4 their channels had no description.
+    words.type = channel.kind == Channel::Kind::Weight ? channel.type
+                                                       : channel.type + specText(channel.tensor);
     result.push_back(std::move(words));
   }
   return result;
@@ -159,6 +161,10 @@ private:
     plan.toolVersion.clear();
     plan.torchVersion.clear();
     plan.normalisation.forms.clear(); // it may differ for equal programs
+    for (Channel &channel : plan.channels)
+      if (channel.kind == Channel::Kind::Weight)
+        channel.tensor = TensorSpec(); // follows from the attribute; absent before 1.4
+    plan.requiredFeatures.clear();     // follow from the rest
     return plan;
   }
 

@@ -184,8 +184,8 @@ struct Channel {
   PortRef from;
   std::vector<PortRef> to; // ascending by stage; gradients are summed latest first
   std::string type;        // as TorchScript writes it
-  TensorSpec tensor;
-  bool skip = false; // some consumer is not the next stage
+  TensorSpec tensor;       // of a weight only since 1.4
+  bool skip = false;       // some consumer is not the next stage
 
   bool operator==(const Channel &) const = default;
 };
@@ -260,7 +260,7 @@ struct TrainingPlan {
 
 struct Plan {
   static constexpr int64_t kMajor = 1;
-  static constexpr int64_t kMinor = 3;
+  static constexpr int64_t kMinor = 4;
 
   int64_t major = kMajor, minor = kMinor;
   std::vector<std::string> requiredFeatures;

@@ -299,6 +299,7 @@ llvm::Error readVersion(JsonObject &object, Plan &plan) {
   plan.requiredFeatures = object.strings("required_features");
   auto unknown = llvm::find_if(plan.requiredFeatures, [](const std::string &feature) {
     return feature != "absent-arguments" && feature != "counted-loss" &&
+           feature != "described-weights" &&
            feature != kMergeRulesFeature && feature != "moved-operators" &&
            feature != "schedule-table" && feature != "training" && feature != "varying-sizes";
   });

@@ -174,6 +174,10 @@ std::vector<std::string> featuresOf(const Plan &plan) {
     features.push_back("absent-arguments");
   if (plan.training && plan.training->count)
     features.push_back("counted-loss");
+  if (llvm::any_of(plan.channels, [](const Channel &channel) {
+        return channel.kind == Channel::Kind::Weight && channel.tensor.known;
+      }))
+    features.push_back("described-weights");
   if (llvm::any_of(signature.leaves, [&](const OutputLeaf &leaf) {
         return !mergeAgainstSizes(signature, leaf).empty();
       }))

@@ -41,7 +41,8 @@ bool hasVaryingSizes(const Signature &signature);
 /// not show how they depend on the batch. "merge-rules": results are merged by rules that do not
 /// follow from their sizes. "schedule-table": the schedule cannot be generated. "moved-operators":
 /// the stages have the source's operators in another order. "absent-arguments": the stages rely on
-/// an argument being None. "training": the plan says how the stages are trained.
+/// an argument being None. "described-weights": channels of weights have dtype and shape.
+/// "training": the plan says how the stages are trained.
 std::vector<std::string> featuresOf(const Plan &plan);
 
 /// Bytes of one element, by PyTorch's name of the dtype; nothing for an unknown name.

@@ -209,13 +209,32 @@ private:
     if (it.name.empty() || !names.insert(it.name).second)
       return badAt(channel(c), "expected a name of its own");
     TRY(verifyTensor(plan_, channel(c), it.tensor));
-    if (it.kind == Channel::Kind::Weight && (it.type != "Tensor" || it.tensor.known))
-      return badAt(channel(c), "expected a weight without a description of its own, got {}",
-                   it.type != "Tensor" ? "type " + it.type : "a tensor");
+    if (it.kind == Channel::Kind::Weight && it.type != "Tensor")
+      return badAt(channel(c), "type: expected Tensor for a weight, got {}", it.type);
     if (it.tensor.known && holdsNoTensor(it.type))
       return badAt(channel(c), "type {} is not a tensor, but a tensor is described", it.type);
     TRY(producer(c));
+    if (it.kind == Channel::Kind::Weight && it.tensor.known)
+      TRY(sentWeight(c));
     return consumers(c);
+  }
+
+  /// A weight has one shape, whatever the batch.
+  llvm::Error sentWeight(size_t c) {
+    const TensorSpec &sent = plan_.channels[c].tensor;
+    const PortRef &from = plan_.channels[c].from;
+    const StageAttribute &owned = plan_.stages[from.stage].attributes[from.port];
+    for (const std::vector<Dim> *dims : {&sent.shape, &sent.strides})
+      for (const Dim &dim : *dims)
+        if (dim.dynamic || dim.perBatch != 0)
+          return badAt(channel(c), "expected a weight of constant sizes, got {}", toString(dim));
+    if (sent.bytes != owned.bytes)
+      return badAt(channel(c), "bytes: expected {} as {} has, got {}", owned.bytes,
+                   attribute(from.stage, from.port), sent.bytes);
+    if (sent.requiresGrad != owned.requiresGrad)
+      return badAt(channel(c), "requires_grad: expected {} as {} has it, got {}",
+                   owned.requiresGrad, attribute(from.stage, from.port), sent.requiresGrad);
+    return llvm::Error::success();
   }
 
   llvm::Error producer(size_t c) {

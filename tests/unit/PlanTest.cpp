@@ -291,6 +291,32 @@ TEST(Plan, varyingSizesAreARequiredFeature) {
   EXPECT_TRUE(failedWith(verify(plan), ExitCode::BadArtifact, "grows with the batch"));
 }
 
+TEST(Plan, describesWeightsThatAreSent) {
+  Plan plan = richPlan();
+  TensorSpec &sent = plan.channels[3].tensor;
+  sent.known = sent.requiresGrad = true;
+  sent.dtype = "float32";
+  sent.shape = {{0, 2, false}};
+  sent.strides = {{0, 1, false}};
+  sent.bytes = 8;
+  plan.requiredFeatures = featuresOf(plan);
+  EXPECT_EQ(plan.requiredFeatures, std::vector<std::string>{"described-weights"});
+  llvm::Expected<Plan> back = read(toJson(plan));
+  ASSERT_TRUE(succeeded(back));
+  EXPECT_EQ(*back, plan);
+  sent.shape[0].constant = 3;
+  sent.bytes = 12;
+  EXPECT_TRUE(failedWith(verify(plan), ExitCode::BadArtifact,
+                         "channel 3 (w0): bytes: expected 8 as stage 0, attribute "
+                         "embedding.weight has, got 12"));
+  sent.shape[0].constant = 2;
+  sent.bytes = 8;
+  sent.requiresGrad = false;
+  EXPECT_TRUE(failedWith(verify(plan), ExitCode::BadArtifact,
+                         "channel 3 (w0): requires_grad: expected true as stage 0, attribute "
+                         "embedding.weight has it, got false"));
+}
+
 /// A pipec that does not know of them must not run the plan: it says so by the feature, before it
 /// comes to the obligation.
 TEST(Plan, movedOperatorsAreARequiredFeature) {
@@ -531,8 +557,9 @@ TEST(PlanVerifier, namesWhatIsWrong) {
                    [](Plan &p) { p.stages[2].outputs[1].name = "n"; }},
                   {"type: expected float as output scores.more.0, got int",
                    [](Plan &p) { p.signature.leaves[1].type = "float"; }},
-                  {"channel 3 (w0): expected a weight without a description of its own, got a "
-                   "tensor",
+                  {"channel 3 (w0): type: expected Tensor for a weight, got int",
+                   [](Plan &p) { p.channels[3].type = "int"; }},
+                  {"channel 3 (w0): expected a weight of constant sizes, got 2*B",
                    [](Plan &p) { p.channels[3].tensor = p.signature.leaves[0].tensor; }},
                   {"stage 0: parameter bytes: expected 16, the sum of its parameters, got 17",
                    [](Plan &p) { p.stages[0].parameterBytes = 17; }},

@@ -100,7 +100,7 @@ Table stagesTable(const Plan &plan) {
   return table;
 }
 
-/// The weight that a channel carries, or null. The plan has its size but not its shape.
+/// The weight that a channel carries, or null. Its channel has no shape in plans before 1.4.
 const StageAttribute *weightOf(const Plan &plan, const Channel &channel) {
   if (channel.kind != Channel::Kind::Weight)
     return nullptr;
