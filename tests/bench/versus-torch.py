@@ -6,7 +6,11 @@
 PyTorch: Gloo, one process per stage, one intra-op thread each. pipec: `pipe-run`, one thread per stage. Both: 8 micro-batches, median of the
 steps of a round. `limit`: the unsplit model by pipe-run, halved, times (m + 1) / m: what two stages need that lose nothing and split evenly.
 The ratio is theirs / ours per round: its median, and the range that holds the median with 95 % (order statistics).
+
+Where the package torchgpipe is installed (`pip install --no-deps torchgpipe`), rows of its schedule have a second column: GPipe with a thread per stage,
+without checkpoints, in a process of its own.
 """
+import importlib.util
 import json
 import os
 import statistics
@@ -122,6 +126,37 @@ def run_theirs(name, kind):
     return float(done.stdout.split()[-1])
 
 
+def second(name, kind):
+    from torchgpipe import GPipe
+
+    torch.set_num_threads(1)
+    model = GPipe(nn.Sequential(*blocks(name)), [BLOCKS // STAGES] * STAGES, devices=["cpu"] * STAGES, chunks=MICRO_BATCHES, checkpoint="never")
+    x, target = batch(name)
+    times = []
+    for step in range(WARMUP + MODELS[name][2]):
+        start = time.perf_counter()
+        if kind == "forward":
+            with torch.no_grad():
+                model(x)
+        else:
+            model.zero_grad()
+            mse(model(x), target).backward()
+        times.append((time.perf_counter() - start) * 1e3)
+    print(statistics.median(times[WARMUP:]), flush=True)
+
+
+def run_second(name, kind):
+    """None where torchgpipe has no such schedule, or is not installed."""
+    if kind not in ("forward", "gpipe") or not importlib.util.find_spec("torchgpipe"):
+        return None
+    # Its threads do not inherit set_num_threads.
+    done = subprocess.run([sys.executable, __file__, "--torchgpipe", name, kind], capture_output=True, text=True, timeout=600,
+                          env={**os.environ, "OMP_NUM_THREADS": "1"})
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip().splitlines()[-1])
+    return float(done.stdout.split()[-1])
+
+
 # --- our side
 
 
@@ -192,24 +227,29 @@ def interval(values):
 
 def main():
     arguments = sys.argv[1:]
-    if arguments[:1] == ["--theirs"]:
-        theirs(*arguments[1:])
+    if arguments[:1] in (["--theirs"], ["--torchgpipe"]):
+        (theirs if arguments[0] == "--theirs" else second)(*arguments[1:])
         return
     take = lambda option, default: arguments.pop(arguments.index(option) + 1) if option in arguments else default  # noqa: E731
     rounds, kinds = int(take("--rounds", 10)), take("--kinds", ",".join(KINDS)).split(",")
     names = [argument for argument in arguments if not argument.startswith("--")] or list(MODELS)
-    print(f"{'model':12}{'schedule':13}{'theirs ms':>10}{'ours ms':>10}{'limit ms':>10}{'ours/limit':>12}{'ratio':>8}   95 %")
+    print(f"{'model':12}{'schedule':13}{'theirs ms':>10}{'ours ms':>10}{'limit ms':>10}{'ours/limit':>12}{'ratio':>8}   {'95 %':16}torchgpipe ms, ratio")
     for name in names:
         with tempfile.TemporaryDirectory() as path:
             directory = Path(path)
             compile_ours(name, directory)
             for kind in kinds:
-                pairs = [(run_theirs(name, kind), run_ours(name, kind, directory), run_ours(name, kind, directory, unsplit=True)) for _ in range(rounds)]
-                their, our, whole = (statistics.median(column) for column in zip(*pairs))
+                found = [(run_theirs(name, kind), run_ours(name, kind, directory), run_ours(name, kind, directory, unsplit=True), run_second(name, kind))
+                         for _ in range(rounds)]
+                their, our, whole = (statistics.median(row[i] for row in found) for i in range(3))
                 limit = whole / STAGES * (MICRO_BATCHES + STAGES - 1) / MICRO_BATCHES
-                low, high = interval([a / b for a, b, _ in pairs])
-                print(f"{name:12}{kind:13}{their:10.2f}{our:10.2f}{limit:10.2f}{our / limit:12.2f}{statistics.median(a / b for a, b, _ in pairs):8.2f}"
-                      f"   {low:.2f} .. {high:.2f}", flush=True)
+                ratios = [row[0] / row[1] for row in found]
+                line = (f"{name:12}{kind:13}{their:10.2f}{our:10.2f}{limit:10.2f}{our / limit:12.2f}{statistics.median(ratios):8.2f}   "
+                        f"{'{:.2f} .. {:.2f}'.format(*interval(ratios)):16}")
+                if found[0][3] is not None:
+                    others = [row[3] / row[1] for row in found]
+                    line += f"{statistics.median(row[3] for row in found):.2f}, {statistics.median(others):.2f} ({'{:.2f} .. {:.2f}'.format(*interval(others))})"
+                print(line.rstrip(), flush=True)
 
 
 if __name__ == "__main__":
