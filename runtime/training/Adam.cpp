@@ -1,5 +1,7 @@
 #include "runtime/training/Adam.h"
 
+#include "runtime/training/MultiplyBy.h"
+
 #include <ATen/ops/maximum.h>
 
 #include <cmath>
@@ -7,7 +9,7 @@
 namespace pipec {
 
 Adam::Adam(const NamedSettings &settings)
-    : TensorOptimizer("Adam", settings["weight_decay"], /*decoupled=*/settings.name == "adamw"),
+    : AveragingOptimizer("Adam", settings["weight_decay"], /*decoupled=*/settings.name == "adamw"),
       beta1_(settings["beta1"]), beta2_(settings["beta2"]), eps_(settings["eps"]),
       amsgrad_(settings["amsgrad"] == 1) {
   keep("exp_avg", average_);
@@ -19,7 +21,7 @@ Adam::Adam(const NamedSettings &settings)
 void Adam::update(double learningRate, int64_t step, at::Tensor &parameter,
                   const at::Tensor &gradient) {
   average_.lerp_(gradient, 1 - beta1_);
-  squares_.mul_(beta2_).addcmul_(gradient, gradient, 1 - beta2_);
+  multiplyBy(squares_, beta2_).addcmul_(gradient, gradient, 1 - beta2_);
   if (amsgrad_)
     largest_ = at::maximum(largest_, squares_);
   const auto steps = static_cast<double>(step);

@@ -1,13 +1,13 @@
 // Adam and AdamW.
 #pragma once
 
-#include "runtime/training/TensorOptimizer.h"
+#include "runtime/training/AveragingOptimizer.h"
 
 namespace pipec {
 
 /// Algorithms: "Adam: A Method for Stochastic Optimization" (Kingma, Ba, 2015), "Decoupled Weight
 /// Decay Regularization" (Loshchilov, Hutter, 2019).
-class Adam : public TensorOptimizer {
+class Adam : public AveragingOptimizer {
 public:
   /// settings: of "adam" or "adamw".
   explicit Adam(const NamedSettings &settings);

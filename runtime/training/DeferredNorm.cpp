@@ -1,6 +1,7 @@
 #include "runtime/training/DeferredNorm.h"
 
 #include "ir/support/Llvm.h"
+#include "runtime/training/MultiplyBy.h"
 
 #include <ATen/ops/batch_norm.h>
 #include <ATen/ops/zeros_like.h>
@@ -112,8 +113,8 @@ void updateStatistics(at::Tensor runningMean, at::Tensor runningVar,
     squares.add_(call.mean.to(at::kDouble).sub_(mean).square_(), own);
   }
   squares.div_(std::max(count - 1, 1.0));
-  runningMean.mul_(1 - momentum).add_(mean.to(runningMean.scalar_type()), momentum);
-  runningVar.mul_(1 - momentum).add_(squares.to(runningVar.scalar_type()), momentum);
+  multiplyBy(runningMean, 1 - momentum).add_(mean.to(runningMean.scalar_type()), momentum);
+  multiplyBy(runningVar, 1 - momentum).add_(squares.to(runningVar.scalar_type()), momentum);
 }
 
 llvm::Error noBatchNorm() {

@@ -16,11 +16,10 @@ at::Tensor gradientNorm(const at::Tensor &gradient) {
 at::Tensor totalNorm(llvm::ArrayRef<at::Tensor> norms) {
   if (norms.empty())
     return at::zeros({});
-  // Gradients of several devices and dtypes meet here.
-  std::vector<at::Tensor> alike;
+  std::vector<at::Tensor> together; // of several devices; stack() takes the widest dtype
   for (const at::Tensor &norm : norms)
-    alike.push_back(norm.to(norms.front().options()));
-  return at::linalg_vector_norm(at::stack(alike), 2.0);
+    together.push_back(norm.to(norms.front().device()));
+  return at::linalg_vector_norm(at::stack(together), 2.0);
 }
 
 at::Tensor clipFactor(const at::Tensor &totalNorm, double most) {

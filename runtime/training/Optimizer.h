@@ -1,14 +1,10 @@
-// An optimizer on a list of tensors: LibTorch's own, or those of TensorOptimizer.
+// An optimizer on a list of tensors.
 #pragma once
 
 #include "runtime/training/TensorOptimizer.h"
 
 #include <memory>
 #include <vector>
-
-namespace torch::optim {
-class Optimizer;
-}
 
 namespace pipec {
 
@@ -17,11 +13,8 @@ namespace pipec {
 /// thread at a time.
 class Optimizer {
 public:
-  /// settings: one per parameter, all of one optimizer.
+  /// settings: one per parameter.
   Optimizer(const std::vector<NamedSettings> &settings, std::vector<at::Tensor> parameters);
-  Optimizer(Optimizer &&);
-  Optimizer &operator=(Optimizer &&);
-  ~Optimizer();
 
   /// Updates the parameters in place, with the learning rate of each times `rateFactor`. gradients:
   /// one per parameter; undefined: this parameter stays as it is. Throws LibTorch's exceptions.
@@ -29,17 +22,15 @@ public:
 
   /// The state of one parameter, for a checkpoint: its tensors are the optimizer's own. Empty: none
   /// yet.
-  OptimizerState state(size_t parameter) const;
+  OptimizerState state(size_t parameter) const { return own_[parameter]->state(); }
   /// Replaces it, and takes the tensors over; empty: as before the first step. Throws LibTorch's
   /// exceptions for a state of another optimizer.
-  void setState(size_t parameter, const OptimizerState &state);
+  void setState(size_t parameter, const OptimizerState &state) { own_[parameter]->setState(state); }
 
 private:
-  std::string name_;
   std::vector<at::Tensor> parameters_;
-  std::vector<double> rates_;                          // per parameter
-  std::vector<std::unique_ptr<TensorOptimizer>> own_;  // per parameter; empty: optimizer_
-  std::unique_ptr<torch::optim::Optimizer> optimizer_; // has a group per parameter
+  std::vector<double> rates_;                         // per parameter
+  std::vector<std::unique_ptr<TensorOptimizer>> own_; // per parameter
 };
 
 } // namespace pipec

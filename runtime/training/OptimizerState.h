@@ -1,26 +1,12 @@
-// The state that LibTorch's optimizers keep of one parameter, as a checkpoint holds it.
+// The state that an optimizer keeps of one parameter, as a checkpoint holds it: under PyTorch's
+// keys.
 #pragma once
 
 #include "ir/checkpoint/CheckpointValues.h"
 
-#include <memory>
-
-namespace torch::optim {
-class OptimizerParamState;
-}
-
 namespace pipec {
 
-/// The state under PyTorch's keys. The tensors are the optimizer's own. name: "sgd" or
-/// "adagrad".
-OptimizerState stateOf(const std::string &name, const torch::optim::OptimizerParamState &state);
-
-/// The way back; the tensors are taken over. Throws LibTorch's exceptions for a key that is missing
-/// or has another type.
-std::unique_ptr<torch::optim::OptimizerParamState> paramStateOf(const std::string &name,
-                                                                const OptimizerState &state);
-
-/// A dict of it, with its tensors on the CPU.
+/// A dict of a state, with its tensors on the CPU.
 c10::IValue dictOf(const OptimizerState &state);
 
 /// The value of a key. Throws LibTorch's exception if there is none.

@@ -1,9 +1,11 @@
 #include "runtime/training/RmsProp.h"
 
+#include "runtime/training/MultiplyBy.h"
+
 namespace pipec {
 
 RmsProp::RmsProp(const NamedSettings &settings)
-    : TensorOptimizer("RMSprop", settings["weight_decay"]), alpha_(settings["alpha"]),
+    : AveragingOptimizer("RMSprop", settings["weight_decay"]), alpha_(settings["alpha"]),
       eps_(settings["eps"]), momentum_(settings["momentum"]), centered_(settings["centered"] == 1) {
   if (centered_)
     keep("grad_avg", average_);
@@ -14,7 +16,7 @@ RmsProp::RmsProp(const NamedSettings &settings)
 
 void RmsProp::update(double learningRate, int64_t, at::Tensor &parameter,
                      const at::Tensor &gradient) {
-  squares_.mul_(alpha_).addcmul_(gradient, gradient, 1 - alpha_);
+  multiplyBy(squares_, alpha_).addcmul_(gradient, gradient, 1 - alpha_);
   at::Tensor divisor;
   if (centered_) {
     average_.lerp_(gradient, 1 - alpha_);
@@ -24,7 +26,7 @@ void RmsProp::update(double learningRate, int64_t, at::Tensor &parameter,
   }
   divisor.add_(eps_);
   if (momentum_ > 0) {
-    buffer_.mul_(momentum_).addcdiv_(gradient, divisor);
+    multiplyBy(buffer_, momentum_).addcdiv_(gradient, divisor);
     parameter.add_(buffer_, -learningRate);
   } else {
     parameter.addcdiv_(gradient, divisor, -learningRate);

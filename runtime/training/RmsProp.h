@@ -1,13 +1,13 @@
 // RMSprop.
 #pragma once
 
-#include "runtime/training/TensorOptimizer.h"
+#include "runtime/training/AveragingOptimizer.h"
 
 namespace pipec {
 
 /// Algorithm: Hinton, "Neural Networks for Machine Learning", lecture 6e; centered: "Generating
 /// Sequences With Recurrent Neural Networks" (Graves, 2013).
-class RmsProp : public TensorOptimizer {
+class RmsProp : public AveragingOptimizer {
 public:
   /// settings: of "rmsprop".
   explicit RmsProp(const NamedSettings &settings);

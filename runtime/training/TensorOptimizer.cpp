@@ -1,57 +1,22 @@
 #include "runtime/training/TensorOptimizer.h"
 
+#include "ir/support/Check.h"
+#include "runtime/training/Adagrad.h"
 #include "runtime/training/Adam.h"
-#include "runtime/training/OptimizerState.h"
 #include "runtime/training/RmsProp.h"
-
-#include <ATen/ops/view_as_real.h>
-#include <ATen/ops/zeros_like.h>
+#include "runtime/training/Sgd.h"
 
 namespace pipec {
 
-void TensorOptimizer::step(double learningRate, at::Tensor parameter, at::Tensor gradient) {
-  TORCH_CHECK(!gradient.is_sparse(), title_,
-              " does not support sparse gradients; use sgd or adagrad");
-  if (weightDecay_ != 0 && decoupled_)
-    parameter.mul_(1 - learningRate * weightDecay_);
-  else if (weightDecay_ != 0)
-    gradient = gradient.add(parameter, weightDecay_);
-  if (parameter.is_complex()) {
-    parameter = at::view_as_real(parameter);
-    gradient = at::view_as_real(gradient);
-  }
-  if (steps_++ == 0)
-    for (const auto &[key, tensor] : kept_)
-      *tensor = at::zeros_like(parameter);
-  update(learningRate, steps_, parameter, gradient);
-}
-
-OptimizerState TensorOptimizer::state() const {
-  OptimizerState saved;
-  if (steps_ == 0)
-    return saved;
-  for (const auto &[key, tensor] : kept_)
-    saved.emplace_back(key, *tensor);
-  saved.emplace_back("step", steps_);
-  return saved;
-}
-
-void TensorOptimizer::setState(const OptimizerState &state) {
-  const int64_t steps = state.empty() ? 0 : valueOf(state, "step").toInt();
-  std::vector<at::Tensor> tensors; // all first: a state that lacks something changes nothing
-  for (const auto &[key, tensor] : kept_)
-    tensors.push_back(tensorOf(state, key));
-  steps_ = steps;
-  for (size_t i = 0; i < kept_.size(); ++i)
-    *kept_[i].second = std::move(tensors[i]);
-}
-
 std::unique_ptr<TensorOptimizer> makeTensorOptimizer(const NamedSettings &settings) {
+  if (settings.name == "sgd")
+    return std::make_unique<Sgd>(settings);
   if (settings.name == "adam" || settings.name == "adamw")
     return std::make_unique<Adam>(settings);
   if (settings.name == "rmsprop")
     return std::make_unique<RmsProp>(settings);
-  return nullptr;
+  PIPEC_ASSERT(settings.name == "adagrad", "an optimizer of the table");
+  return std::make_unique<Adagrad>(settings);
 }
 
 } // namespace pipec
