@@ -50,6 +50,18 @@ OPTIMIZERS = {
 }
 
 
+class OfDtype(nn.Module):
+    """Weights of one dtype, real or complex."""
+
+    def __init__(self, dtype: torch.dtype):
+        super().__init__()
+        self.a, self.b = nn.Parameter(torch.randn(6, 16, dtype=dtype) / 3), nn.Parameter(torch.randn(16, 6, dtype=dtype) / 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = torch.matmul(x.to(self.a.dtype), self.a)
+        return torch.matmul(h * h, self.b).abs().float().square().mean()
+
+
 class Explodes(nn.Module):
     """A loss that is not finite for some samples."""
 
@@ -222,6 +234,20 @@ class TrainRuns(e2e.Case):
                 for what in (model, pipe):
                     state, _ = self.trained(what, *run)
                     self.sameBits(dict(expected), {name: state[name] for name in expected}, f"{text} of {what}, {parts} micro-batches")
+
+    def testEqualsPythonForOtherDtypes(self):
+        """Factors of optimizers are not rounded to the dtype of the weights; complex numbers are pairs of real ones where torch.optim takes them so."""
+        for dtype in (torch.bfloat16, torch.float16, torch.complex64):
+            torch.manual_seed(0)
+            torch.jit.script(OfDtype(dtype)).save("dtype.pt")
+            inputs = (torch.randn(8, 6),)
+            torch.save(inputs, "dtype.batch.pt")
+            self.pipec(0, "pipe-compile", "dtype.pt", "--train", "--stages", 2, "--inputs", "dtype.batch.pt", "--cost", "analytic", "-o", "dtype.pipe", "--force")
+            for text, make in OPTIMIZERS.items():
+                expected = inPython("dtype.pt", inputs, 1, 6, make)
+                for what in ("dtype.pt", "dtype.pipe"):
+                    state, _ = self.trained(what, "--train", "--inputs", "dtype.batch.pt", "--microbatches", 1, "--steps", 6, "--optimizer", text)
+                    self.sameBits(dict(expected), state, f"{text} of {what}, {dtype}")
 
     def testLearningRates(self):
         model, pipe, batch = self.family("mlp")

@@ -281,6 +281,37 @@ TEST_P(LiveBytes, AreTheSimulators) {
   EXPECT_GE(compared, 2 * 7 * run.stages);
 }
 
+/// A step leaves the gradients of the weights, and frees what the step before it left.
+TEST_P(LiveBytes, StayTheSameFromStepToStep) {
+  if (std::getenv("PIPEC_TEST_STREAMS"))
+    GTEST_SKIP() << "the devices here are its own";
+  const LiveRun &run = GetParam();
+  const std::string artifact = compileLayers(run.stages, run.recompute);
+  const OwnMemories devices;
+  PipelineOptions options;
+  options.microBatches = 7;
+  options.threads = 1;
+  options.devices = {"own"};
+  options.scheduleName = run.schedule;
+  options.training.emplace();
+  Pipeline pipeline = take(Pipeline::load(artifact, options));
+  const std::vector<c10::IValue> batch = {at::ones({7 * kSamples, kWidth})};
+  auto leftBy = [&](int steps) {
+    NotingAllocator::get().begin();
+    for (int step = 0; step < steps; ++step)
+      take(pipeline.step(batch));
+    int64_t left = 0;
+    for (const Piece &piece : NotingAllocator::get().end())
+      if (piece.freedBy == std::thread::id())
+        left += piece.bytes;
+    return left;
+  };
+  leftBy(2);
+  const int64_t one = leftBy(1);
+  EXPECT_GE(one, static_cast<int64_t>(run.stages * kLayersPerStage) * kWeightBytes);
+  EXPECT_EQ(leftBy(5), one);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     All, LiveBytes,
     testing::Values(LiveRun{"gpipe", 3}, LiveRun{"1f1b", 3},

@@ -129,6 +129,14 @@ TEST(StepNumbers, SkippedStepsInARow) {
   EXPECT_EQ(describe(steps.note(true, 2)).code, ExitCode::NotFinite);
 }
 
+/// As torch.nn.utils.clip_grad_norm_: the norm has the widest dtype.
+TEST(GradientNorm, OfSeveralDtypesIsNotRounded) {
+  const at::Tensor half = at::full({1}, 3.0, at::kBFloat16), single = at::full({1}, 4.015625);
+  const at::Tensor total = totalNorm({gradientNorm(half), gradientNorm(single)});
+  EXPECT_EQ(total.scalar_type(), at::kFloat);
+  EXPECT_NEAR(total.item<double>(), std::hypot(3.0, 4.015625), 1e-6);
+}
+
 TEST(GradientNorm, ClipsAllByOneFactor) {
   std::vector<at::Tensor> gradients = {at::full({1}, 3.0), at::Tensor(), at::full({1}, 4.0)};
   const at::Tensor total = totalNorm({gradientNorm(gradients[0]), gradientNorm(gradients[2])});

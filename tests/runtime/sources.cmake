@@ -5,6 +5,7 @@ list(APPEND PIPEC_RUNTIME_SOURCES
   runtime/RandomKeyTest.cpp
   runtime/RankProgramTest.cpp
   runtime/RankThreadsTest.cpp
+  runtime/RepeatedStepsTest.cpp
   runtime/ReferenceTest.cpp
   runtime/SmallPipeline.cpp
   runtime/SmallTraining.cpp

@@ -16,6 +16,11 @@ llvm::Error noteTimes(const Pipeline &pipeline, RunTimes &times) {
   return llvm::Error::success();
 }
 
+int64_t most(const std::vector<int64_t> &bytes) {
+  return *std::max_element(bytes.begin(), bytes.end());
+}
+int64_t most(int64_t bytes) { return bytes; }
+
 template <typename Trained> Trainer trainerOf(std::shared_ptr<Trained> trained) {
   return {[trained](const Trainer::Batches &batches, StepStats &stats) {
             return trained->stepOnBatches(batches, &stats);
@@ -36,7 +41,8 @@ template <typename Trained> Trainer trainerOf(std::shared_ptr<Trained> trained) 
           },
           [trained](const std::string &path, bool passOverDamaged) {
             return trained->resume(path, passOverDamaged);
-          }};
+          },
+          [trained] { return most(trained->peakMemoryBytes()); }};
 }
 
 llvm::Expected<Runner> pipelineRunner(const RunCommand &command, RunReport &report) {

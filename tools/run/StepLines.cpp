@@ -15,6 +15,7 @@ void printLine(const StepLine &line) {
   text += fmt::format("  grad norm {:.4g}  {}", line.result.gradientNorm, formatDuration(line.ns));
   if (line.samples)
     text += fmt::format("  {:.1f} samples/s", line.samplesPerSecond());
+  text += "  " + formatBytes(line.peakMemory);
   aboveProgress([&] {
     toStdout() << text << '\n';
     flushStdout();
@@ -27,6 +28,7 @@ void printJsonLine(const StepLine &line) {
                             {"lr", numberOrNull(line.result.learningRate)},
                             {"step_ms", inMilliseconds(static_cast<double>(line.ns))},
                             {"samples_per_s", numberOrNull(line.samplesPerSecond())},
+                            {"peak_memory_bytes", line.peakMemory},
                             {"grad_norm", numberOrNull(line.result.gradientNorm)},
                             {"skipped", line.result.skipped}};
   toStdout() << llvm::formatv("{0}", llvm::json::Value(std::move(object))) << '\n';

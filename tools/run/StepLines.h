@@ -14,6 +14,7 @@ struct StepLine {
   int64_t step = 0, of = 0; // from 1
   TrainedStep result;
   int64_t ns = 0, samples = 0;
+  int64_t peakMemory = 0; // bytes, so far
   bool updates = false; // there is an optimizer
 
   double samplesPerSecond() const {

@@ -63,6 +63,7 @@ llvm::Expected<double> runStep(const TrainOptions &options, const TrainSteps &st
       step + 1, steps.count(), *done, stats.makespanNs, 0, !options.training.optimizer.empty()};
   for (const std::vector<c10::IValue> &batch : batches)
     line.samples += batchSizeOr(0, trainer.signature(), batch);
+  line.peakMemory = trainer.peakMemory();
   json ? printJsonLine(line) : printLine(line);
   report.samples = line.samples;
   report.durationsNs.push_back(stats.makespanNs);

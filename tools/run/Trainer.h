@@ -21,6 +21,7 @@ struct Trainer {
       saveCheckpoint;
   std::function<llvm::Expected<ResumedTraining>(const std::string &path, bool passOverDamaged)>
       resume;
+  std::function<int64_t()> peakMemory; // bytes: of the process, or of the device that holds most
 };
 
 } // namespace pipec
