@@ -332,9 +332,11 @@ llvm::Error CompileRun::proveGradients(const std::vector<ExampleRun> &runs, Plan
   const ComparedGradients compared = comparison.take();
   const size_t whole =
       llvm::count_if(compared.whyWhole, [](const std::string &why) { return !why.empty(); });
-  report_.tested.push_back(fmt::format("the loss and {} have the same bits as the source's, in {}, "
-                                       "with split backwards in the first",
-                                       counted(compared.gradients, "gradient"), countedRuns(runs)));
+  report_.tested.push_back(
+      fmt::format("the loss and {} have the same bits as the source's, in {}, with {}",
+                  counted(compared.gradients, "gradient"), countedRuns(runs),
+                  compared.splitRuns == runs.size() ? "whole and split backwards"
+                                                    : "split backwards in the first"));
   if (compared.tied > 0)
     report_.tested.back() +=
         fmt::format("; {} summed over several stages: equal within {}",

@@ -57,6 +57,10 @@ at::Tensor rootScale(const ExampleRun &run, size_t call, bool isPair, const at::
   return at::full_like(loss, static_cast<float>(part));
 }
 
+/// Bytes of parameters up to which the gradients of all runs are kept for the comparison with split
+/// backwards; above it those of the example.
+constexpr int64_t kKeptGradients = int64_t(256) << 20;
+
 /// The source trained on the same inputs: this is our fault, not theirs.
 llvm::Error internal(llvm::Error error) {
   ErrorText text = describe(std::move(error));
@@ -83,22 +87,30 @@ llvm::Error GradientComparison::compareWhole(llvm::ArrayRef<ExampleRun> runs) {
                  "{}, and starts at {}",
                  lossWords(loss_), lossWords({plan_.training->loss, plan_.training->count}));
   const std::vector<bool> none(plan_.stages.size(), false);
+  int64_t bytes = 0;
+  for (const StagePlan &stage : plan_.stages)
+    bytes += stage.parameterBytes;
+  const bool keepsAll = bytes <= kKeptGradients;
   for (size_t r = runs.size(); r-- > 0;) {
     std::vector<SourceStep> expected = TRY(trainSource(runs[r]));
     if (llvm::Error error = trainStages(runs[r], expected, none, /*followsFlags=*/false))
       return error;
-    if (r == 0) {
-      first_ = runs[r];
-      ofFirst_ = std::move(expected);
-    }
+    if (r == 0 || keepsAll)
+      compared_.push_back({runs[r], std::move(expected)});
   }
   return llvm::Error::success();
 }
 
 llvm::Error GradientComparison::compareSplit() {
   const TrainingSettings settings;
-  return trainStages(first_, ofFirst_, std::vector<bool>(plan_.stages.size(), true),
-                     /*followsFlags=*/true);
+  for (const auto &[run, expected] : llvm::reverse(compared_)) { // the example first
+    std::vector<bool> split;
+    for (const std::string &why : result_.whyWhole)
+      split.push_back(why.empty());
+    TRY(trainStages(run, expected, std::move(split), /*followsFlags=*/true));
+    ++result_.splitRuns;
+  }
+  return llvm::Error::success();
 }
 
 std::string GradientComparison::lossWords(const LossLeaves &loss) const {

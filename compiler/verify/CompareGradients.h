@@ -16,6 +16,7 @@ struct ComparedGradients {
   size_t tied = 0;                          // of these: summed over stages, in another order
   std::map<std::string, double> tolerances; // of these, by dtype: the relative L2 norm allowed
   std::vector<std::string> whyWhole; // per stage: why its backward cannot be split; empty: it can
+  size_t splitRuns = 0;              // runs that were compared with split backwards, too
   std::vector<std::string> warnings; // of losses that are not finite
 };
 
@@ -42,7 +43,8 @@ public:
   /// Whole backwards, in all runs, the first at last. Sets requiresGrad of plan.channels as the
   /// runs show it.
   llvm::Error compareWhole(llvm::ArrayRef<ExampleRun> runs);
-  /// Split backwards, in the first run; gradients come back on the channels that the plan says.
+  /// Split backwards, in the same runs (of large models on the example only); gradients come back
+  /// on the channels that the plan says.
   llvm::Error compareSplit();
   ComparedGradients take();
 
@@ -62,8 +64,7 @@ private:
   const std::string &directory_;
   Plan &plan_;
   LossLeaves loss_;
-  ExampleRun first_;
-  std::vector<SourceStep> ofFirst_;
+  std::vector<std::pair<ExampleRun, std::vector<SourceStep>>> compared_; // the example last
   ComparedGradients result_;
 };
 

@@ -171,7 +171,7 @@ class Training(e2e.Case):
 
     def trained(self, *command, target="out.pipe"):
         report = json.loads(self.pipec(0, "pipe-compile", *command, "--train", "-o", target, "--force", "--json").out)
-        compared = re.search(r"the loss and (\d+) gradients? have the same bits as the source's, in .*, with split backwards in the first",
+        compared = re.search(r"the loss and (\d+) gradients? have the same bits as the source's, in .*, with whole and split backwards",
                              " ".join(report["tested"]))
         self.assertTrue(compared, report["tested"])
         return int(compared[1]), report
