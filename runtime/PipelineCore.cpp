@@ -15,7 +15,7 @@ llvm::Error PipelineCore::prepare(const Schedule &schedule, int64_t microBatches
   RunShape shape;
   shape.microBatches = microBatches;
   if (training)
-    shape = trainingShape(plan, schedule, microBatches, !training->optimizer.empty());
+    shape = trainingShape(plan, schedule, microBatches, training->updates());
   Program lowered = TRY(lower(schedule, plan, shape));
   TRY(check(lowered, plan, shape));
   if (inFlight > 0)

@@ -50,8 +50,6 @@ llvm::Error Pipeline::Impl::startTraining(const TrainingOptions &options) {
   OptimizerSettings settings = TRY(optimizerSettings(options, names));
   training->rates.optimizer = settings.common;
   training->needsDense = whatNeedsDense(settings.each);
-  std::vector<std::vector<size_t>> owned(plan.stages.size());
-  std::vector<std::vector<NamedSettings>> ownedSettings(plan.stages.size());
   for (size_t p = 0; p < trained.parameters.size(); ++p)
     for (const PortRef &use : trained.parameters[p].uses) {
       if (plan.stages[use.stage].attributes[use.port].channel)
@@ -60,16 +58,10 @@ llvm::Error Pipeline::Impl::startTraining(const TrainingOptions &options) {
         core->trainings[use.stage]->freeze(use.port);
         continue;
       }
-      owned[use.stage].push_back(use.port);
       if (settings.common)
-        ownedSettings[use.stage].push_back(settings.each[p]);
+        TRY(core->trainings[use.stage]->addOptimizer(settings, p, names[p].front(), use.port));
     }
-  if (!settings.common)
-    return llvm::Error::success();
-  return guardTorchVoid(ExitCode::Other, "making the optimizer", [&] {
-    for (size_t s = 0; s < plan.stages.size(); ++s)
-      core->trainings[s]->setOptimizer(ownedSettings[s], owned[s]);
-  });
+  return llvm::Error::success();
 }
 
 llvm::Error Pipeline::setLearningRates(const std::string &text, int64_t steps) {

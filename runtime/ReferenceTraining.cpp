@@ -75,14 +75,14 @@ llvm::Error Reference::train(const TrainingOptions &options) {
     return noBatchNorm();
   TRY(training->rates.set(options.learningRates, options.steps));
   if (settings.common) {
-    std::vector<at::Tensor> parameters;
-    for (const TrainedTensor &each : training->tensors)
-      parameters.push_back(each.tensor);
-    if (!parameters.empty())
-      if (llvm::Error error = guardTorchVoid(ExitCode::Other, "making the optimizer", [&] {
-            training->optimizer.emplace(settings.each, std::move(parameters));
-          }))
-        return error;
+    if (!training->tensors.empty())
+      training->optimizer.emplace();
+    for (size_t i = 0; i < training->tensors.size(); ++i) {
+      const TrainedTensor &each = training->tensors[i];
+      OwnedParameter owned =
+          TRY(ownedParameter(settings, settings.each[i], each.names.front(), each.tensor));
+      training->optimizer->add(std::move(owned));
+    }
     training->needsDense = whatNeedsDense(settings.each);
     training->rates.optimizer = std::move(settings.common);
   }

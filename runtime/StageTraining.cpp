@@ -3,6 +3,7 @@
 #include "ir/TorchError.h"
 #include "ir/autograd/GradSum.h"
 #include "ir/autograd/StateVersions.h"
+#include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <c10/core/GradMode.h>
@@ -32,14 +33,13 @@ void StageTraining::freeze(size_t attribute) {
   tensor.requires_grad_(false);
 }
 
-void StageTraining::setOptimizer(const std::vector<NamedSettings> &settings,
-                                 std::vector<size_t> owned) {
-  std::vector<at::Tensor> tensors;
-  for (size_t attribute : owned)
-    tensors.push_back(executor_.module().attribute(attribute).toTensor());
-  owned_ = std::move(owned);
-  if (!tensors.empty())
-    optimizer_.emplace(settings, std::move(tensors));
+llvm::Error StageTraining::addOptimizer(const OptimizerSettings &settings, size_t parameter,
+                                        const std::string &name, size_t attribute) {
+  OwnedParameter owned = TRY(ownedParameter(settings, settings.each[parameter], name,
+                                            executor_.module().attribute(attribute).toTensor()));
+  owned_.push_back(attribute);
+  optimizer_.add(std::move(owned));
+  return llvm::Error::success();
 }
 
 void StageTraining::begin() {
@@ -218,19 +218,18 @@ void StageTraining::keepGradients() {
 
 OptimizerState StageTraining::optimizerState(size_t attribute) const {
   const auto found = llvm::find(owned_, attribute);
-  return optimizer_ && found != owned_.end()
-             ? optimizer_->state(static_cast<size_t>(found - owned_.begin()))
-             : OptimizerState();
+  return found != owned_.end() ? optimizer_.state(static_cast<size_t>(found - owned_.begin()))
+                               : OptimizerState();
 }
 
 void StageTraining::setOptimizerState(size_t attribute, const OptimizerState &state) {
   const auto found = llvm::find(owned_, attribute);
-  if (optimizer_ && found != owned_.end())
-    optimizer_->setState(static_cast<size_t>(found - owned_.begin()), state);
+  if (found != owned_.end())
+    optimizer_.setState(static_cast<size_t>(found - owned_.begin()), state);
 }
 
 llvm::Error StageTraining::optimize(double rateFactor, const Fence &ready) {
-  if (!optimizer_)
+  if (owned_.empty())
     return llvm::Error::success();
   return guardTorchVoid(ExitCode::Other, executor_.title() + ": the optimizer", [&] {
     std::unique_ptr<Device::Scope> stream = executor_.device().enter(executor_.stream());
@@ -238,7 +237,7 @@ llvm::Error StageTraining::optimize(double rateFactor, const Fence &ready) {
     std::vector<at::Tensor> gradients;
     for (size_t attribute : owned_)
       gradients.push_back(sums_[attribute]);
-    optimizer_->step(rateFactor, gradients);
+    optimizer_.step(rateFactor, gradients);
   });
 }
 

@@ -4,7 +4,7 @@
 
 #include "ir/autograd/StageTape.h"
 #include "runtime/StageExecutor.h"
-#include "runtime/training/Optimizer.h"
+#include "runtime/training/ParameterGroups.h"
 
 #include <map>
 #include <memory>
@@ -40,8 +40,10 @@ public:
 
   /// Ends the use of `parameters` that are not trained: attributes. Call before the first step.
   void freeze(size_t attribute);
-  /// Call once. `owned`: the attributes whose tensors this stage updates; settings: one for each.
-  void setOptimizer(const std::vector<NamedSettings> &settings, std::vector<size_t> owned);
+  /// This stage updates the tensor of an attribute: the parameter with this number and first name.
+  /// Errors: those of ownedParameter().
+  llvm::Error addOptimizer(const OptimizerSettings &settings, size_t parameter,
+                           const std::string &name, size_t attribute);
 
   /// Forgets what is left of a step.
   void begin();
@@ -114,7 +116,7 @@ private:
   std::map<int64_t, std::vector<ValueGradients>> early_; // before those of earlier micro-batches
   int64_t nextToFold_ = 0;
   std::vector<size_t> owned_;
-  std::optional<Optimizer> optimizer_;
+  Optimizer optimizer_; // of the tensors of owned_
 };
 
 } // namespace pipec

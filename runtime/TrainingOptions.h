@@ -1,6 +1,8 @@
 // How a pipeline or a reference trains. No LibTorch header.
 #pragma once
 
+#include "runtime/ParameterOptimizer.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -38,6 +40,8 @@ struct TrainingOptions {
   /// A name and settings that differ from PyTorch's defaults: "adamw,lr=1e-3,weight_decay=0.1".
   /// docs/training.md lists them. Empty: gradients only, the weights stay as they are.
   std::string optimizer;
+  /// Makes optimizers of the user's own in place of `optimizer`, one per parameter. Null: none.
+  OptimizerFactory makeOptimizer;
   /// Parameters whose settings differ: "*.bias,weight_decay=0" is a pattern of names, in which *
   /// stands for any characters, and what differs from `optimizer`. A parameter belongs to the first
   /// group that matches it. A learning rate follows `learningRates`, too.
@@ -66,6 +70,9 @@ struct TrainingOptions {
   /// compiled with --evaluation, or of another one of the same model that was compiled with
   /// --infer. Its stages read the weights of the training; memory holds them once.
   std::string evaluation;
+
+  /// Whether weights change.
+  bool updates() const { return !optimizer.empty() || makeOptimizer; }
 };
 
 /// The results of one training step.

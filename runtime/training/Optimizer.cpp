@@ -6,21 +6,14 @@
 
 namespace pipec {
 
-Optimizer::Optimizer(const std::vector<NamedSettings> &settings, std::vector<at::Tensor> parameters)
-    : parameters_(std::move(parameters)) {
-  PIPEC_ASSERT(settings.size() == parameters_.size(), "settings for each parameter");
-  for (const NamedSettings &each : settings) {
-    rates_.push_back(each["lr"]);
-    own_.push_back(makeTensorOptimizer(each));
-  }
-}
-
 void Optimizer::step(double rateFactor, const std::vector<at::Tensor> &gradients) {
   PIPEC_ASSERT(gradients.size() == parameters_.size(), "one gradient per parameter");
   c10::AutoGradMode noGrad(false);
-  for (size_t i = 0; i < own_.size(); ++i)
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const OwnedParameter &parameter = parameters_[i];
     if (gradients[i].defined())
-      own_[i]->step(rates_[i] * rateFactor, parameters_[i], gradients[i]);
+      parameter.optimizer->step(parameter.rate * rateFactor, parameter.tensor, gradients[i]);
+  }
 }
 
 } // namespace pipec

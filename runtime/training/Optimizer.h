@@ -8,13 +8,19 @@
 
 namespace pipec {
 
+/// A tensor that an optimizer updates.
+struct OwnedParameter {
+  at::Tensor tensor;
+  double rate = 0; // learning rate without its schedule
+  std::unique_ptr<TensorOptimizer> optimizer;
+};
+
 /// Steps tensors that it shares with their owner. The step of one tensor does not depend on the
 /// others, so any division of a model's parameters over several optimizers gives the same bits. One
 /// thread at a time.
 class Optimizer {
 public:
-  /// settings: one per parameter.
-  Optimizer(const std::vector<NamedSettings> &settings, std::vector<at::Tensor> parameters);
+  void add(OwnedParameter parameter) { parameters_.push_back(std::move(parameter)); }
 
   /// Updates the parameters in place, with the learning rate of each times `rateFactor`. gradients:
   /// one per parameter; undefined: this parameter stays as it is. Throws LibTorch's exceptions.
@@ -22,15 +28,15 @@ public:
 
   /// The state of one parameter, for a checkpoint: its tensors are the optimizer's own. Empty: none
   /// yet.
-  OptimizerState state(size_t parameter) const { return own_[parameter]->state(); }
+  OptimizerState state(size_t parameter) const { return parameters_[parameter].optimizer->state(); }
   /// Replaces it, and takes the tensors over; empty: as before the first step. Throws LibTorch's
   /// exceptions for a state of another optimizer.
-  void setState(size_t parameter, const OptimizerState &state) { own_[parameter]->setState(state); }
+  void setState(size_t parameter, const OptimizerState &state) {
+    parameters_[parameter].optimizer->setState(state);
+  }
 
 private:
-  std::vector<at::Tensor> parameters_;
-  std::vector<double> rates_;                         // per parameter
-  std::vector<std::unique_ptr<TensorOptimizer>> own_; // per parameter
+  std::vector<OwnedParameter> parameters_;
 };
 
 } // namespace pipec

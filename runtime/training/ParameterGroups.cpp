@@ -1,7 +1,9 @@
 #include "runtime/training/ParameterGroups.h"
 
+#include "ir/TorchError.h"
 #include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
+#include "runtime/training/UserOptimizer.h"
 
 namespace pipec {
 
@@ -30,9 +32,38 @@ llvm::Error addGroup(llvm::StringRef group, const ParameterNames &names, std::ve
 
 } // namespace
 
+llvm::Expected<OwnedParameter> ownedParameter(const OptimizerSettings &settings,
+                                              const NamedSettings &of, const std::string &name,
+                                              at::Tensor tensor) {
+  OwnedParameter parameter{std::move(tensor), of["lr"], nullptr};
+  if (!settings.own) {
+    parameter.optimizer = makeTensorOptimizer(of);
+    return parameter;
+  }
+  std::unique_ptr<ParameterOptimizer> own;
+  TRY(guardTorchVoid(ExitCode::Other, "makeOptimizer", [&] { own = settings.own(name); }));
+  if (!own)
+    return makeError(ExitCode::Usage,
+                     "makeOptimizer: expected an optimizer for parameter " + name + ", got none",
+                     "freeze a parameter that is not to be updated");
+  parameter.optimizer = std::make_unique<UserOptimizer>(std::move(own));
+  return parameter;
+}
+
 llvm::Expected<OptimizerSettings> optimizerSettings(const TrainingOptions &options,
                                                     const ParameterNames &names) {
   OptimizerSettings settings;
+  if (options.makeOptimizer) {
+    if (!options.optimizer.empty() || !options.groups.empty())
+      return makeError(ExitCode::Usage,
+                       "makeOptimizer: expected neither optimizer nor groups beside it, got " +
+                           (options.optimizer.empty() ? options.groups.front() : options.optimizer),
+                       "the function makes the optimizer of each parameter by its name");
+    settings.common = {kUserOptimizer, {{"lr", 1}}};
+    settings.each.assign(names.size(), *settings.common);
+    settings.own = options.makeOptimizer;
+    return settings;
+  }
   if (options.optimizer.empty()) {
     if (!options.groups.empty())
       return makeError(ExitCode::Usage, "--group: expected --optimizer with it, got none");

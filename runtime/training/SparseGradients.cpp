@@ -1,5 +1,7 @@
 #include "runtime/training/SparseGradients.h"
 
+#include "runtime/training/UserOptimizer.h"
+
 #include <ATen/core/Tensor.h>
 
 namespace pipec {
@@ -7,7 +9,9 @@ namespace pipec {
 std::vector<std::string> whatNeedsDense(const std::vector<NamedSettings> &settings) {
   std::vector<std::string> result;
   for (const NamedSettings &each : settings)
-    if (each.name != "sgd" && each.name != "adagrad")
+    if (each.name == kUserOptimizer)
+      result.push_back("");
+    else if (each.name != "sgd" && each.name != "adagrad")
       result.push_back(each.name);
     else
       result.push_back(each["weight_decay"] != 0 ? each.name + " with weight_decay" : "");

@@ -19,6 +19,7 @@ list(APPEND PIPEC_RUNTIME_SOURCES
   runtime/SplitCheckTest.cpp
   runtime/LiveBytesTest.cpp
   runtime/OptimizerStateTest.cpp
+  runtime/UserOptimizerTest.cpp
   runtime/StreamOrderTest.cpp
   support/streams/StreamDevice.cpp
   support/streams/StreamMonitor.cpp)
