@@ -15,8 +15,8 @@ namespace pipec {
 /// "adagrad".
 OptimizerState stateOf(const std::string &name, const torch::optim::OptimizerParamState &state);
 
-/// The way back; the tensors are taken over. Throws LibTorch's exceptions for a key that is missing
-/// or has another type.
+/// The reverse of stateOf; the tensors are taken over. Throws LibTorch's exceptions for a key that
+/// is missing or has another type.
 std::unique_ptr<torch::optim::OptimizerParamState> paramStateOf(const std::string &name,
                                                                 const OptimizerState &state);
 
