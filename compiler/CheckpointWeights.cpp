@@ -15,6 +15,8 @@ namespace pipec {
 
 namespace {
 
+constexpr const char *kDoing = "putting the checkpoint into the model";
+
 llvm::Error notInCheckpoint(const std::string &name) {
   return makeError(ExitCode::Usage,
                    fmt::format("checkpoint: {}: expected it in the checkpoint, got none", name),
@@ -62,18 +64,24 @@ llvm::Error fillStages(Relinked &stages, const CheckpointValues &values) {
     places.emplace_back(i, saved);
   }
   TRY(checkNoneIsLeft(values, all));
-  return guardTorchVoid(ExitCode::BadArtifact, "putting the checkpoint into the model", [&] {
+  return guardTorchError(ExitCode::BadArtifact, kDoing, [&]() -> llvm::Error {
     c10::AutoGradMode noGrad(false);
     for (const auto &[number, saved] : places) {
       c10::IValue &value = model.attributes[number].value;
       const size_t input = model.signature.inputs.size() + number;
-      value = restored(saved->value, value, model.graph->inputs()[input]->type());
+      llvm::Expected<c10::IValue> next =
+          restored(saved->value, value, model.graph->inputs()[input]->type());
+      if (!next)
+        return withContext(next.takeError(),
+                           fmt::format("{}: {}", kDoing, model.attributes[number].name));
+      value = std::move(*next);
     }
     stages.lines = canonicalLines(stages.model);
     for (const Attribute &attribute : stages.model.attributes) {
       const std::string content = contentText(attribute.value);
       stages.weights[attribute.name] = attributeLine(attribute.name, attribute.kind, content);
     }
+    return llvm::Error::success();
   });
 }
 
@@ -94,16 +102,20 @@ llvm::Error fillModel(torch::jit::Module &module, const CheckpointValues &values
     places.emplace_back(std::move(each), saved);
   }
   TRY(checkNoneIsLeft(values, all));
-  return guardTorchVoid(ExitCode::BadArtifact, "putting the checkpoint into the model", [&] {
+  return guardTorchError(ExitCode::BadArtifact, kDoing, [&]() -> llvm::Error {
     c10::AutoGradMode noGrad(false);
     for (const auto &[each, saved] : places) {
       report.tensors += each.kind != AttributeKind::Value;
-      const c10::IValue value =
-          restored(saved->value, each.value, typeOfAttribute(module, each.names.front()));
-      if (!value.is(each.value))
-        for (const std::string &name : each.names)
-          setAttribute(module, name, value);
+      const llvm::StringRef name = each.names.front();
+      llvm::Expected<c10::IValue> value =
+          restored(saved->value, each.value, typeOfAttribute(module, name.str()));
+      if (!value)
+        return withContext(value.takeError(), fmt::format("{}: {}", kDoing, name.str()));
+      if (!value->is(each.value))
+        for (const std::string &other : each.names)
+          setAttribute(module, other, *value);
     }
+    return llvm::Error::success();
   });
 }
 

@@ -2,6 +2,7 @@
 // artifact.
 #include "compiler/CompileRun.h"
 #include "ir/plan/PlanNames.h"
+#include "ir/plan/PlanToJson.h"
 #include "ir/schedule/CheckSchedule.h"
 #include "ir/support/Try.h"
 #include "ir/support/Words.h"

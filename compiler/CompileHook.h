@@ -2,6 +2,7 @@
 #pragma once
 
 #include "passes/Pass.h"
+#include "passes/Registry.h"
 
 namespace pipec {
 
@@ -29,8 +30,8 @@ public:
   }
 };
 
-/// Makes the hook of one compile from the text that the command line gives it.
-using MakeCompileHook = std::unique_ptr<CompileHook> (*)(const std::string &text);
+/// Makes the hook of one compile.
+using MakeCompileHook = std::unique_ptr<CompileHook> (*)();
 
 /// A test build sets it before main(). The product leaves it empty.
 inline constinit MakeCompileHook testHook = nullptr;

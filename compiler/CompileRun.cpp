@@ -63,7 +63,7 @@ void markWhere(Model &model, const std::vector<CutPredicate> &predicates) {
 }
 
 /// The required number of stages, counted independently of the passes that make them.
-size_t stagesAsked(const CompileOptions &options, const Model &model) {
+size_t requestedStages(const CompileOptions &options, const Model &model) {
   if (options.stages != 0)
     return options.stages;
   const size_t names = llvm::count_if(
@@ -91,27 +91,21 @@ CompileRun::CompileRun(const std::string &path, const CompileOptions &options,
 
 llvm::Error CompileRun::compile(ArtifactWriter &writer) {
   Staged staged = TRY(stage());
-  if (llvm::Error error = writeStages(staged, writer))
-    return error;
+  TRY(writeStages(staged, writer));
   Plan plan = planOf(staged.model);
   if (loss_) {
     plan.training = TRY(trainingPlanOf(staged.model, plan, *loss_, path_, frontEnd_.sourceMode()));
     plan.training->recompute = recomputedStages(options_, planning_.training(), plan);
-    if (llvm::Error error = hook_->beforeTraining(plan))
-      return error;
+    TRY(hook_->beforeTraining(plan));
   }
-  if (llvm::Error error = prove(staged, plan, writer))
-    return error;
-  if (llvm::Error error = planning_.placeStages(plan, report_))
-    return error;
-  if (llvm::Error error = addEvaluation(staged.model, plan, writer))
-    return error;
+  TRY(prove(staged, plan, writer));
+  TRY(planning_.placeStages(plan, report_));
+  TRY(addEvaluation(staged.model, plan, writer));
   return writePlan(plan, writer);
 }
 
 llvm::Error CompileRun::publish(ArtifactWriter &writer) {
-  if (llvm::Error error = writer.publish())
-    return error;
+  TRY(writer.publish());
   phases_.end("publish");
   return llvm::Error::success();
 }
@@ -124,16 +118,12 @@ std::string CompileRun::pipelineText() const {
 
 /// Runs all passes, and the source on the example.
 llvm::Expected<CompileRun::Staged> CompileRun::stage() {
-  if (llvm::Error error = planning_.begin(options_))
-    return std::move(error);
+  TRY(planning_.begin(options_));
   if (!options_.dumpDir.empty())
-    if (llvm::Error error = dumps_.prepare(options_.replaceDumps))
-      return std::move(error);
+    TRY(dumps_.prepare(options_.replaceDumps));
   Source source = TRY(frontEnd_.study());
-  if (llvm::Error error = findLoss(source.model.signature))
-    return std::move(error);
-  if (llvm::Error error = plan(source))
-    return std::move(error);
+  TRY(findLoss(source.model.signature));
+  TRY(plan(source));
   return cutSource(std::move(source));
 }
 
@@ -188,9 +178,7 @@ llvm::Expected<std::vector<size_t>> CompileRun::givenCuts(const Source &source) 
   PassContext context = source.context;
   markWherePredicatesSay(copy);
   AnyModel any = std::move(copy);
-  if (llvm::Error error =
-          frontEnd_.runPasses(cutPipeline(options_), any, context, /*quietly=*/true).takeError())
-    return std::move(error);
+  TRY(frontEnd_.runPasses(cutPipeline(options_), any, context, /*quietly=*/true).takeError());
   return topLevelOf(std::get<Model>(any)).boundaries;
 }
 
@@ -203,11 +191,9 @@ llvm::Expected<StagedModel> CompileRun::cut(Model model, PassContext &context) {
     llvm::erase_if(asked.tied, [](const auto &entry) { return entry.first.empty(); });
     asked.tied.emplace_back("", *tied);
   }
-  const size_t stages = stagesAsked(asked, std::get<Model>(any));
-  if (llvm::Error error =
-          frontEnd_.runPasses(stagePipeline(asked, given_.value_or(planning_.cuts())), any, context)
-              .takeError())
-    return std::move(error);
+  const size_t stages = requestedStages(asked, std::get<Model>(any));
+  TRY(frontEnd_.runPasses(stagePipeline(asked, given_.value_or(planning_.cuts())), any, context)
+          .takeError());
   StagedModel staged = std::get<StagedModel>(std::move(any));
   if (staged.stages.size() != stages)
     return failf(ExitCode::Internal, "cutting: expected {}, got {}", counted(stages, "stage"),
@@ -237,15 +223,10 @@ llvm::Error CompileRun::placeRanks(StagedModel &model) const {
 
 llvm::Error CompileRun::writeStages(Staged &staged, ArtifactWriter &writer) {
   phases_.begin("writing the stages");
-  if (llvm::Error error = hook_->beforeFiles(staged.model))
-    return error;
-  if (llvm::Error error = placeRanks(staged.model))
-    return error;
-  if (llvm::Error error =
-          emitStages(staged.model, staged.source.stable, internal_.pastCacheFrom, writer))
-    return error;
-  if (llvm::Error error = hook_->afterFiles(writer.directory()))
-    return error;
+  TRY(hook_->beforeFiles(staged.model));
+  TRY(placeRanks(staged.model));
+  TRY(emitStages(staged.model, staged.source.stable, internal_.pastCacheFrom, writer));
+  TRY(hook_->afterFiles(writer.directory()));
   phases_.end("write stages");
   phases_.begin("digesting the weights");
   finish(staged.source);
@@ -273,8 +254,7 @@ llvm::Error CompileRun::prove(Staged &staged, Plan &plan, const ArtifactWriter &
   if (options_.verify != Verify::None) {
     phases_.begin("reading the stages back");
     fromMemory = weightsNotReadBack(staged.source, large);
-    if (llvm::Error error = validate(writer.directory(), plan, staged.source, large))
-      return error;
+    TRY(validate(writer.directory(), plan, staged.source, large));
     report_.proved.push_back(whatWasProved(staged.source, large));
     phases_.end("validate");
   }
@@ -285,15 +265,13 @@ llvm::Error CompileRun::prove(Staged &staged, Plan &plan, const ArtifactWriter &
                               "--inputs");
     return llvm::Error::success();
   }
-  if (llvm::Error error = runStages(writer.directory(), plan, runs, fromMemory, phases_.progress()))
-    return error;
+  TRY(runStages(writer.directory(), plan, runs, fromMemory, phases_.progress()));
   report_.tested.push_back(
       "the stages give the same bits as the source on the example inputs, in " + countedRuns(runs));
   phases_.end("run the stages on the example");
   if (loss_)
     noteUncertainGradients(staged.model, plan);
-  if (llvm::Error error = proveGradients(runsToTrain(runs), plan, writer))
-    return error;
+  TRY(proveGradients(runsToTrain(runs), plan, writer));
   phases_.begin("writing the plan");
   return llvm::Error::success();
 }
@@ -323,12 +301,9 @@ llvm::Error CompileRun::proveGradients(const std::vector<ExampleRun> &runs, Plan
     return llvm::Error::success();
   phases_.begin("comparing gradients");
   GradientComparison comparison(path_, frontEnd_.sourceMode(), writer.directory(), plan, *loss_);
-  if (llvm::Error error = comparison.compareWhole(runs))
-    return error;
-  if (llvm::Error error = hook_->afterFlags(plan))
-    return error;
-  if (llvm::Error error = comparison.compareSplit())
-    return error;
+  TRY(comparison.compareWhole(runs));
+  TRY(hook_->afterFlags(plan));
+  TRY(comparison.compareSplit());
   const ComparedGradients compared = comparison.take();
   const size_t whole =
       llvm::count_if(compared.whyWhole, [](const std::string &why) { return !why.empty(); });
@@ -361,25 +336,20 @@ llvm::Error CompileRun::proveGradients(const std::vector<ExampleRun> &runs, Plan
 llvm::Error CompileRun::writePlan(Plan &plan, ArtifactWriter &writer) {
   // A table that differs from run to run belongs to its result.
   if (planning_.isOfThisRun())
-    if (llvm::Error error = writer.write("costs.json", report_.costTable))
-      return error;
+    TRY(writer.write("costs.json", report_.costTable));
   // With the sizes that the run showed.
-  llvm::Expected<Schedule> schedule =
-      plan.training ? trainingSchedule(options_, planning_.training(), plan)
-                    : llvm::Expected<Schedule>(defaultSchedule(options_, plan));
-  if (!schedule)
-    return schedule.takeError();
+  Schedule schedule =
+      TRY(plan.training ? trainingSchedule(options_, planning_.training(), plan)
+                        : llvm::Expected<Schedule>(defaultSchedule(options_, plan)));
   plan.requiredFeatures = featuresOf(plan);
-  if (llvm::Expected<Program> program = checkSchedule(toCsv(*schedule), plan); !program)
+  if (llvm::Expected<Program> program = checkSchedule(toCsv(schedule), plan); !program)
     return withContext(program.takeError(), "--schedule");
-  if (llvm::Error error = emitPlan(plan, *schedule, writer))
-    return error;
+  TRY(emitPlan(plan, schedule, writer));
   Plan readBack = TRY(readBackPlan(writer.directory(), plan));
-  if (llvm::Error error = readBackEvaluation(writer))
-    return error;
+  TRY(readBackEvaluation(writer));
   phases_.end("write the plan and read it back");
   report_.plan = std::move(readBack);
-  return planning_.forecast(report_, *schedule);
+  return planning_.forecast(report_, schedule);
 }
 
 } // namespace pipec

@@ -7,12 +7,12 @@
 #include "compiler/Planning.h"
 #include "compiler/emit/ArtifactEmitter.h"
 #include "compiler/verify/Validate.h"
-#include "ir/artifact/ArtifactDir.h"
+#include "ir/artifact/ArtifactWriter.h"
 #include "ir/plan/LossLeaf.h"
 
 namespace pipec {
 
-/// The state that the steps of a compile hand on. Path and both options must outlive it. Used once.
+/// The state that the steps of a compile share. Path and both options must outlive it. Used once.
 class CompileRun {
 public:
   CompileRun(const std::string &path, const CompileOptions &options,

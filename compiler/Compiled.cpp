@@ -1,6 +1,6 @@
 // A compile that is not saved yet: save copies its files to the caller's directory.
 #include "compiler/Compiler.h"
-#include "ir/artifact/ArtifactDir.h"
+#include "ir/artifact/ArtifactWriter.h"
 #include "ir/artifact/Manifest.h"
 #include "ir/support/Try.h"
 #include "llvm/Support/MemoryBuffer.h"

@@ -218,12 +218,11 @@ llvm::Expected<std::vector<Finding>> Compiler::compareWith(const std::string &ar
   Artifact opened = TRY(openArtifact(artifact));
   const CompileOptions options = TRY(optionsFor(opened.plan, impl_->internal));
   std::vector<Finding> findings;
-  if (llvm::Error error = guardTorchError(ExitCode::Internal, "comparing with the model", [&] {
-        if (llvm::Error failed = compareSource(impl_->path, opened, options, findings))
-          return failed;
-        return compareEvaluation(impl_->path, opened, impl_->internal, findings);
-      }))
-    return std::move(error);
+  TRY(guardTorchError(ExitCode::Internal, "comparing with the model", [&] {
+    if (llvm::Error failed = compareSource(impl_->path, opened, options, findings))
+      return failed;
+    return compareEvaluation(impl_->path, opened, impl_->internal, findings);
+  }));
   return findings;
 }
 

@@ -62,7 +62,7 @@ struct CompileOptions {
   size_t stages = 0; // 0: determined by the cuts
   std::vector<Cut> cuts;
   std::optional<CutSource> split; // nullopt: At if named, else Markers if there are some, else Auto
-  bool nearest = false; // a given cut that cannot stand where it was asked for moves to the nearest
+  bool nearest = false; // a given cut that is not possible at its place moves to the nearest
                         // place where it can, with a warning; else it is an error
   std::string inputs;   // values file or description of one micro-batch; empty: none
   std::vector<std::string> moreInputs; // further examples: sizes that differ from the first one's

@@ -15,8 +15,8 @@ using torch::jit::Block;
 using torch::jit::Node;
 using torch::jit::Value;
 
-/// Whether rank or dtype of the result depend on sizes or contents.
-bool looksAtMore(c10::Symbol kind) {
+/// Whether rank or dtype of the result depend on the sizes or elements of the operands.
+bool dependsOnData(c10::Symbol kind) {
   static const llvm::StringSet<> kNames = {"squeeze", "squeeze_", "squeeze_copy", "tensor",
                                            "as_tensor"};
   return kNames.contains(kind.toUnqualString());
@@ -31,8 +31,8 @@ bool anyChangesRank(const Block &block) {
   });
 }
 
-/// Whole numbers that do not affect rank and dtype of the result.
-bool saysHowMuch(const std::string &argument) {
+/// Whether an argument of this name is a number that rank and dtype of the result do not depend on.
+bool isExtent(const std::string &argument) {
   static const llvm::StringSet<> kNames = {
       "start",  "end",     "step",     "length",  "index",       "size",        "split_size",
       "chunks", "other",   "alpha",    "value",   "fill_value",  "k",           "n",
@@ -52,8 +52,8 @@ bool isNumberList(const c10::Type &type) {
 
 bool isList(const c10::Type &type) { return type.kind() == c10::TypeKind::ListType; }
 
-/// Whether only operators that read the list ever get it.
-bool staysAsMade(Value *list) {
+/// Whether every use of the list reads it.
+bool isOnlyRead(Value *list) {
   return llvm::all_of(list->uses(), [&](const torch::jit::Use &use) {
     Node *user = use.user;
     if (user->kind() == c10::prim::ListUnpack)
@@ -97,8 +97,8 @@ bool DecidedTypes::holds(Value *value) const {
          (value->node()->kind() == c10::prim::Constant || decided_.count(value) > 0);
 }
 
-/// Pieces of a tensor, whose number depends on its sizes.
-static bool hangsOnSizes(Value *list) {
+/// Whether the list holds pieces of a tensor, whose number depends on the tensor's sizes.
+static bool lengthDependsOnSizes(Value *list) {
   return list->node()->kind().is_aten() && isList(*list->type()) && isTensorLike(*list->type());
 }
 
@@ -118,7 +118,7 @@ void DecidedTypes::visit(Node *node, Block *taken) {
   c10::Symbol kind = node->kind();
   bool makesList = kind == c10::prim::ListConstruct || kind == c10::prim::TupleConstruct;
   if (makesList || kind == c10::aten::size) {
-    bool keeps = kind == c10::prim::TupleConstruct || staysAsMade(node->output());
+    bool keeps = kind == c10::prim::TupleConstruct || isOnlyRead(node->output());
     bool all = llvm::all_of(node->inputs(), [&](Value *input) { return holds(input); });
     if (keeps && makesList && all)
       decided_.insert(node->output());
@@ -129,7 +129,7 @@ void DecidedTypes::visit(Node *node, Block *taken) {
   if (!decidesResult(node))
     return;
   for (Value *output : node->outputs())
-    if (!isList(*output->type()) || staysAsMade(output))
+    if (!isList(*output->type()) || isOnlyRead(output))
       decided_.insert(output);
 }
 
@@ -139,7 +139,7 @@ bool DecidedTypes::decidesResult(Node *node) const {
   if (kind == c10::prim::NumToTensor)
     return true;
   if (kind == c10::aten::len)
-    return hasLength(node->input(0)) && !hangsOnSizes(node->input(0));
+    return hasLength(node->input(0)) && !lengthDependsOnSizes(node->input(0));
   if (readsType(kind) || kind == c10::prim::TupleUnpack || kind == c10::prim::ListUnpack ||
       kind == c10::prim::TupleIndex || kind == c10::prim::unchecked_cast ||
       kind == c10::aten::__getitem__ || kind == c10::aten::__is__ || kind == c10::aten::__isnot__)
@@ -157,7 +157,7 @@ bool DecidedTypes::decidesResult(Node *node) const {
 }
 
 bool DecidedTypes::decidesTensors(Node *node) const {
-  if (looksAtMore(node->kind()))
+  if (dependsOnData(node->kind()))
     return false;
   const auto &arguments = node->schema().arguments();
   for (size_t i = 0; i < node->inputs().size(); ++i) {
@@ -171,7 +171,7 @@ bool DecidedTypes::decidesTensors(Node *node) const {
     case c10::TypeKind::GeneratorType:
       continue;
     case c10::TypeKind::IntType:
-      if (saysHowMuch(arguments[i].name()))
+      if (isExtent(arguments[i].name()))
         continue;
       return false;
     default:

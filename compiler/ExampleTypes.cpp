@@ -4,6 +4,7 @@
 #include "compiler/cost/GraphEvaluator.h"
 #include "ir/NodeInfo.h"
 #include "ir/Refusals.h"
+#include "ir/support/Try.h"
 
 #include <torch/csrc/jit/ir/ir.h>
 
@@ -67,8 +68,7 @@ llvm::Error inferTypes(Model &model, std::vector<c10::IValue> inputs, Running ru
     }
   };
   GraphEvaluator evaluator(model, /*countsFlops=*/true, &decided, running);
-  if (llvm::Error error = evaluator.run(std::move(inputs), observe))
-    return error;
+  TRY(evaluator.run(std::move(inputs), observe));
   if (!nested.empty())
     return refuseWith(Refusal::ResultWithoutForm, nested, "a nested tensor",
                       "one that has no sizes");

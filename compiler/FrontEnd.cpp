@@ -17,35 +17,45 @@
 #include "ir/text/CanonicalText.h"
 #include "ir/torchfile/JoinLoss.h"
 #include "ir/values/Values.h"
-#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/STLExtras.h"
+#include "passes/analysis/MemoryTypes.h"
+
+#include <torch/csrc/jit/ir/ir.h>
 
 namespace pipec {
 
 namespace {
 
-/// Keys of dicts do not count.
-bool holdsOnlyTensors(llvm::StringRef type) {
-  llvm::SmallVector<llvm::StringRef, 8> words;
-  llvm::SplitString(type, words, "[], ");
-  for (size_t i = 0; i < words.size(); ++i) {
-    if (words[i] == "Dict")
-      ++i;
-    else if (words[i] != "Tensor" && words[i] != "List" && words[i] != "Optional" &&
-             words[i] != "Tuple")
-      return false;
+/// Keys of dicts do not count. A named tuple holds more than its tensors: its type.
+bool holdsOnlyTensors(const c10::Type &type) {
+  auto isOfTensors = [](const c10::TypePtr &part) { return holdsOnlyTensors(*part); };
+  switch (type.kind()) {
+  case c10::TypeKind::TensorType:
+    return true;
+  case c10::TypeKind::ListType:
+  case c10::TypeKind::OptionalType:
+    return isOfTensors(type.containedType(0));
+  case c10::TypeKind::DictType:
+    return isOfTensors(type.containedType(1));
+  case c10::TypeKind::TupleType:
+    return !type.expectRef<c10::TupleType>().name() && type.containedTypeSize() > 0 &&
+           llvm::all_of(type.containedTypes(), isOfTensors);
+  default:
+    return false;
   }
-  return llvm::is_contained(words, "Tensor");
 }
 
 /// Without an example no size is known: tensors are split along dimension 0, and outputs are
 /// concatenated along it.
-void assumeBatchFirst(Signature &signature, const std::vector<bool> &given) {
+void assumeBatchFirst(Model &model, const std::vector<bool> &given) {
+  Signature &signature = model.signature;
   for (size_t i = 0; i < signature.inputs.size(); ++i)
-    if (!given[i] && signature.inputs[i].type.find("Tensor") != std::string::npos)
+    if (!given[i] && holdsTensors(*model.graph->inputs()[i]->type()))
       signature.inputs[i].batchDim = 0;
-  for (OutputLeaf &leaf : signature.leaves)
-    leaf.merge = holdsOnlyTensors(leaf.type) ? MergeRule{MergeRule::Kind::Concat, 0}
-                                             : MergeRule{MergeRule::Kind::List, 0};
+  for (size_t l = 0; l < signature.leaves.size(); ++l)
+    signature.leaves[l].merge = holdsOnlyTensors(*model.graph->outputs()[l]->type())
+                                    ? MergeRule{MergeRule::Kind::Concat, 0}
+                                    : MergeRule{MergeRule::Kind::List, 0};
 }
 
 /// Notes, for a model with a fixed batch size, why it is fixed and how to free it.
@@ -68,8 +78,7 @@ void noteFixedBatch(const Signature &signature, PassContext &context,
 
 /// Brings the graph into the form of the files. Reading also folds: a result may become None.
 llvm::Error writeAndRead(Model &model) {
-  if (llvm::Expected<bool> changed = roundTrip(model); !changed)
-    return changed.takeError();
+  TRY(roundTrip(model).takeError());
   decideAbsentResults(model);
   return llvm::Error::success();
 }
@@ -92,8 +101,7 @@ llvm::Expected<bool> FrontEnd::runPasses(const PassPipeline &pipeline, AnyModel 
 
 llvm::Expected<Model> FrontEnd::flatten(PassContext &context) {
   context.trains = options_.mode == Mode::Train;
-  if (llvm::Error error = checkNames(options_))
-    return std::move(error);
+  TRY(checkNames(options_));
   phases_.begin("reading the model");
   Model imported =
       TRY(importModel(path_, options_.loss.empty() ? options_.method : kLossMethod, sourceMode()));
@@ -101,8 +109,7 @@ llvm::Expected<Model> FrontEnd::flatten(PassContext &context) {
   phases_.end("import");
   phases_.begin("normalising the model");
   AnyModel model = std::move(imported);
-  if (llvm::Error error = runPasses(frontPipeline(options_), model, context).takeError())
-    return std::move(error);
+  TRY(runPasses(frontPipeline(options_), model, context).takeError());
   // Before anything runs, because inputs that a run writes must be copies.
   noteWrites(std::get<Model>(model));
   phases_.end("normalise");
@@ -198,10 +205,8 @@ llvm::Expected<Model> FrontEnd::normalise(const NormaliseAgain &how) {
   if (!model)
     return model;
   if (how.withExample)
-    if (llvm::Error error = simplifyWithTypes(*model, context, {}))
-      return std::move(error);
-  if (llvm::Error error = writeAndRead(*model))
-    return std::move(error);
+    TRY(simplifyWithTypes(*model, context, {}));
+  TRY(writeAndRead(*model));
   return model;
 }
 
@@ -210,12 +215,11 @@ llvm::Expected<ExampleStudy> FrontEnd::runExample(Model &model, PassContext &con
                                                   DecidesAlike decidesAlike) {
   std::vector<bool> given = TRY(applyBatchDims(model.signature, options_.batchDims));
   if (options_.inputs.empty()) {
-    assumeBatchFirst(model.signature, given);
+    assumeBatchFirst(model, given);
     context.notes.push_back(
         "without --inputs, merge rules are not tested: tensors are concatenated "
         "along dimension 0, other results become lists");
-    if (llvm::Error error = giveMerges(model.signature, options_.merges))
-      return std::move(error);
+    TRY(giveMerges(model.signature, options_.merges));
     return ExampleStudy{
         {},
         std::vector<ResultCheck>(model.signature.leaves.size(),
@@ -225,12 +229,9 @@ llvm::Expected<ExampleStudy> FrontEnd::runExample(Model &model, PassContext &con
   }
   std::vector<Values> examples = TRY(allExamples(model, inputs));
   phases_.begin("running the source on the example");
-  llvm::Expected<ExampleStudy> study =
-      runSource(path_, sourceMode(), model, context, examples, {given, options_.merges},
-                decidesAlike, phases_.progress());
-  if (!study)
-    return study.takeError();
-  noteFixedBatch(model.signature, context, inputs, given, study->fixedBatch);
+  ExampleStudy study = TRY(runSource(path_, sourceMode(), model, context, examples,
+                                     {given, options_.merges}, decidesAlike, phases_.progress()));
+  noteFixedBatch(model.signature, context, inputs, given, study.fixedBatch);
   phases_.end("run the source on the example");
   return study;
 }
@@ -255,8 +256,7 @@ llvm::Expected<Source> FrontEnd::study() {
     phases_.end("infer types");
   }
   phases_.begin("writing and reading the normal form");
-  if (llvm::Error error = writeAndRead(model))
-    return std::move(error);
+  TRY(writeAndRead(model));
   phases_.end("normalise by writing and reading");
   auto atOtherSizes = [&](llvm::ArrayRef<c10::IValue> others) {
     return decidesAlike(flat, simplified, others);

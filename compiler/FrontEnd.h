@@ -7,6 +7,7 @@
 #include "compiler/Phases.h"
 #include "compiler/verify/MatchSource.h"
 #include "passes/Pass.h"
+#include "passes/Registry.h"
 
 namespace pipec {
 

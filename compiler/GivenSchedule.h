@@ -9,9 +9,10 @@ namespace pipec {
 /// nullptr: the options give none.
 const ScheduleTable *givenTable(const CompileOptions &options);
 
-/// The options with what their table says of stages, ranks and micro-batches where they say
-/// nothing; without a table as they are. Errors: Unreadable for text that is no table; BadArtifact
-/// for a table that is no schedule; Usage for one with a backward and for one that says otherwise.
+/// The options, with the numbers of stages, ranks and micro-batches of their table where the
+/// options do not set them. Without a table they do not change. Errors: Unreadable for text that is
+/// no table; BadArtifact for a table that is no schedule; Usage for a table with backward actions
+/// or with other numbers than the options.
 llvm::Expected<CompileOptions> withScheduleTable(CompileOptions options);
 
 /// The table's rank of each stage; empty: there is no table. Expects options that withScheduleTable

@@ -7,7 +7,7 @@
 #include "ir/Refusals.h"
 #include "ir/TensorKey.h"
 #include "ir/TorchError.h"
-#include "ir/artifact/ArtifactDir.h"
+#include "ir/artifact/ArtifactReader.h"
 #include "ir/artifact/Discharge.h"
 #include "ir/artifact/LineDifference.h"
 #include "ir/artifact/Relink.h"
@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The stages, after the proof that they are what the plan says.
+/// The stages, after they were proved against the plan.
 llvm::Expected<Relinked> linked(const Artifact &artifact) {
   llvm::Expected<Relinked> stages = relink(artifact.directory, artifact.plan);
   if (!stages)
@@ -99,9 +99,9 @@ llvm::Expected<bool> splitOnce(AnyModel &model, const PassManagerOptions &option
   return manager.run(model);
 }
 
-/// Reads the file back, flat and without simplification, which would hide what was written. A list
-/// in a tuple can be split only once the tuple is gone. The source was split as often as its
-/// compilation could, which its tree of outputs shows.
+/// Reads the file back, flat and without simplification, which would hide differences of the
+/// written file. A list in a tuple can be split only after the tuple is gone, so the outputs are
+/// split as often as the tree of outputs says that those of the source were.
 llvm::Expected<Model> readBack(const std::string &path, const Signature &expected) {
   AnyModel model = TRY(importModel(path, expected.method));
   PassManagerOptions options;
@@ -187,18 +187,16 @@ llvm::Expected<MergeReport> mergeArtifact(const std::string &directory, const st
       return withContext(std::move(error), directory);
   }
   TRY(checkArgumentTypes(stages.model));
-  if (llvm::Error error = guardTorchVoid(ExitCode::Internal, "sharing tied weights",
-                                         [&] { shareTies(stages.model, artifact.plan); }))
-    return std::move(error);
+  TRY(guardTorchVoid(ExitCode::Internal, "sharing tied weights",
+                     [&] { shareTies(stages.model, artifact.plan); }));
   NewFile file(output);
   if (file.error())
     return cannotWriteMerged(output, file.error());
   TRY(emitModel(stages.model, file));
   if (file.error())
     return cannotWriteMerged(output, file.error());
-  if (llvm::Error error = guardTorchError(ExitCode::Internal, "reading the merged model back",
-                                          [&] { return compareWithStages(file.path(), stages); }))
-    return std::move(error);
+  TRY(guardTorchError(ExitCode::Internal, "reading the merged model back",
+                      [&] { return compareWithStages(file.path(), stages); }));
   MergeReport report;
   report.operators = topLevelOf(stages.model).operators.size();
   report.weights = stages.model.attributes.size();

@@ -4,7 +4,7 @@
 #include "compiler/MergeOutput.h"
 #include "ir/SourceMode.h"
 #include "ir/TorchError.h"
-#include "ir/artifact/ArtifactDir.h"
+#include "ir/artifact/ArtifactReader.h"
 #include "ir/artifact/Relink.h"
 #include "ir/support/NewFile.h"
 #include "ir/support/Try.h"

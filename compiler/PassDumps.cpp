@@ -4,6 +4,7 @@
 #include "ir/support/WriteFile.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
+#include "passes/Registry.h"
 
 #include <algorithm>
 #include <filesystem>

@@ -11,25 +11,12 @@ namespace pipec {
 /// Phases one after the other, on one thread. The report must outlive it.
 class Phases {
 public:
-  explicit Phases(CompileReport &report, ProgressCallback progress = {})
-      : report_(&report), progress_(std::move(progress)), start_(std::chrono::steady_clock::now()),
-        torchStart_(torchFileNs()) {}
+  explicit Phases(CompileReport &report, ProgressCallback progress = {});
 
   /// The step that runs from now on, in words for a terminal: "writing the stages".
-  void begin(const std::string &step, int64_t leftNs = -1) const {
-    if (progress_)
-      progress_({step, "", 0, 0, leftNs});
-  }
-
+  void begin(const std::string &step, int64_t leftNs = -1) const;
   /// Ends the phase `name`, which began at the previous end.
-  void end(const std::string &name) {
-    const auto now = std::chrono::steady_clock::now();
-    report_->phases.push_back(
-        {name, std::chrono::duration_cast<std::chrono::nanoseconds>(now - start_).count()});
-    start_ = now;
-    report_->torchFileNs = torchFileNs().wall - torchStart_.wall;
-    report_->torchFileCpuNs = torchFileNs().cpu - torchStart_.cpu;
-  }
+  void end(const std::string &name);
 
   const ProgressCallback &progress() const { return progress_; }
 

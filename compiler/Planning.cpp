@@ -155,7 +155,7 @@ CostSource Planning::costSource() const {
   return cutsByCost_ && onlyCpus ? CostSource(MeasuredCosts()) : CostSource(AnalyticCosts());
 }
 
-llvm::Error Planning::checkAsked(const Model &model) const {
+llvm::Error Planning::checkRequest(const Model &model) const {
   const size_t markers = topLevelOf(model).boundaries.size();
   const bool given = !options_->cuts.empty() || markers > 0;
   const std::string cuts = !options_->cuts.empty() ? "given ones"
@@ -187,7 +187,7 @@ llvm::Expected<bool> Planning::findCosts(Model &model, PassContext &context,
                                          CompileReport &report) {
   cutsGiven_ = areCutsGiven(model);
   cutsByCost_ = isCutByCost(model);
-  TRY(checkAsked(model));
+  TRY(checkRequest(model));
   if (!cutsByCost_ && !options_->cost && options_->cluster.empty() && !isAuto() &&
       !options_->listCosts)
     return false;

@@ -75,7 +75,7 @@ private:
   }
   bool isTraining() const { return options_->mode == Mode::Train; }
   bool areCutsGiven(const Model &model) const;
-  llvm::Error checkAsked(const Model &model) const;
+  llvm::Error checkRequest(const Model &model) const;
   llvm::Error planTraining(const Model &model, const std::optional<std::vector<size_t>> &given);
   std::vector<size_t> stageCounts() const;
   ForwardProblem forwardProblem(size_t ranks, const Signature &signature) const;

@@ -94,8 +94,7 @@ private:
                          "running the stages on the example inputs: " + text.message, text.help);
       }
       noteSent(sent_[job.run][c], *result);
-      if (llvm::Error error = compareLeaves(source, c, result->leaves))
-        return error;
+      TRY(compareLeaves(source, c, result->leaves));
     }
     return llvm::Error::success();
   }
@@ -186,8 +185,7 @@ llvm::Error runStages(const std::string &directory, Plan &plan, const std::vecto
                       const std::map<std::string, at::Tensor> &instead,
                       const ProgressCallback &progress) {
   StageRuns stages(directory, plan, runs, instead);
-  if (llvm::Error error = stages.run(progress))
-    return error;
+  TRY(stages.run(progress));
   for (size_t c = 0; c < plan.channels.size(); ++c)
     fillSpec(plan.channels[c], c, plan.signature.batchSize, runs, stages.sent());
   return llvm::Error::success();

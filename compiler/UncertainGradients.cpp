@@ -3,6 +3,7 @@
 #include "ir/plan/PlanNames.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
+#include "passes/analysis/MemoryTypes.h"
 
 #include <torch/csrc/jit/ir/ir.h>
 
@@ -27,27 +28,6 @@ struct Mark {
   }
 };
 
-bool holdsTensor(const c10::Type &type) {
-  switch (type.kind()) {
-  case c10::TypeKind::IntType:
-  case c10::TypeKind::FloatType:
-  case c10::TypeKind::BoolType:
-  case c10::TypeKind::NumberType:
-  case c10::TypeKind::StringType:
-  case c10::TypeKind::NoneType:
-  case c10::TypeKind::DeviceObjType:
-    return false;
-  case c10::TypeKind::ListType:
-  case c10::TypeKind::DictType:
-  case c10::TypeKind::TupleType:
-  case c10::TypeKind::OptionalType:
-    return llvm::any_of(type.containedTypes(),
-                        [](const c10::TypePtr &part) { return holdsTensor(*part); });
-  default:
-    return true;
-  }
-}
-
 /// Walks one stage's graph.
 class StageMarks {
 public:
@@ -66,11 +46,11 @@ public:
 
 private:
   void give(const Value *value, Mark mark) {
-    if (holdsTensor(*value->type()))
+    if (mayHoldTensor(*value->type()))
       marks_[value].add(mark);
   }
 
-  /// An operator that writes gives its gradient to what it writes into.
+  /// The gradient of a writing operator also belongs to the value that it writes into.
   void pass(const Node &node) {
     Mark all;
     for (const Value *input : node.inputs())
@@ -94,8 +74,9 @@ private:
     }
   }
 
-  /// Inputs: the most rounds, the first condition, what is carried; the body's: the number of the
-  /// round and what is carried; its results: the next condition and what is carried.
+  /// A Loop's inputs are the limit of rounds, the first condition and the carried values. Its body
+  /// has the number of the round and the carried values, and returns the next condition and the
+  /// carried values.
   void loop(const Node &node) {
     const Block &body = *node.blocks()[0];
     const size_t carried = node.outputs().size();

@@ -1,6 +1,7 @@
 #include "ir/TorchError.h"
 
 #include "ir/ScriptTraceback.h"
+#include "ir/support/Try.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <c10/util/Exception.h>
@@ -59,8 +60,7 @@ llvm::Error guardTorchError(ExitCode code, const std::string &doing,
                             llvm::function_ref<llvm::Error()> body) {
   // No llvm::Error is alive while the body may throw.
   std::optional<llvm::Error> own;
-  if (llvm::Error error = guardTorchVoid(code, doing, [&] { own.emplace(body()); }))
-    return error;
+  TRY(guardTorchVoid(code, doing, [&] { own.emplace(body()); }));
   return std::move(*own);
 }
 

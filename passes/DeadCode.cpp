@@ -35,7 +35,7 @@ bool mustStay(Node *node) {
   return (node->maybeOperator() || node->kind().is_prim()) && node->hasSideEffects();
 }
 
-/// Marks what is needed, backwards from results, effects and visible writes. A slot is one carried
+/// Marks needed values, backwards from results, effects and visible writes. A slot is one carried
 /// value of a Loop: its initial value, body input, body output and result are needed together or
 /// not at all.
 class Liveness {

@@ -1,5 +1,5 @@
-// fold-constants: computes at compile time what is known then: integer arithmetic, None and type
-// tests, fixed lists, taken branches.
+// fold-constants: evaluates at compile time: integer arithmetic, tests for None and types, fixed
+// lists, branches on known conditions.
 #include "passes/Passes.h"
 #include "passes/fold/FoldBranches.h"
 #include "passes/fold/FoldContainers.h"

@@ -72,7 +72,7 @@ private:
       TRY(inlineBlock(*inner));
     if (!node->hasAttribute(c10::attr::Subgraph))
       return llvm::Error::success();
-    // A fork's body: its inputs are what the fork node captured.
+    // The inputs of a fork's body are the values that the fork node captured.
     std::shared_ptr<Graph> body = node->g(c10::attr::Subgraph);
     for (size_t i = 0; i < body->inputs().size(); ++i)
       if (auto known = paths_.find(node->input(i)); known != paths_.end())
@@ -281,7 +281,7 @@ void computeForks(Block &block) {
 
 /// Whether a `with` block of this class has no effect: a name for profilers; autocast, which only
 /// LibTorch's graph optimiser applies, and pipec runs without it; no_grad, whose effect is lowered.
-bool changesNothing(llvm::StringRef context) {
+bool hasNoEffect(llvm::StringRef context) {
   return StringSwitch<bool>(context)
       .Cases({"__torch__.torch.autograd.grad_mode.no_grad",
               "__torch__.torch.autograd.profiler.record_function",
@@ -299,7 +299,7 @@ std::string classOf(const Value *object) {
 
 /// Whether an object is the context of such a block and has no other use.
 bool isIdleContext(Node *object) {
-  if (object->kind() != c10::prim::CreateObject || !changesNothing(classOf(object->output())))
+  if (object->kind() != c10::prim::CreateObject || !hasNoEffect(classOf(object->output())))
     return false;
   return llvm::all_of(object->output()->uses(), [](const torch::jit::Use &use) {
     Node *user = use.user;

@@ -2,6 +2,7 @@
 // maker's becomes one channel.
 #include "ir/NodeInfo.h"
 #include "ir/TensorBytes.h"
+#include "ir/support/Check.h"
 #include "passes/Passes.h"
 #include "passes/analysis/TopLevel.h"
 #include "passes/support/LongStages.h"
@@ -28,6 +29,8 @@ public:
     for (std::string &warning : longStageWarnings(model, context.costs))
       context.warnings.push_back(std::move(warning));
     drafts_ = draftStages(model, context.costs);
+    PIPEC_ASSERT(drafts_.leafStage.size() == model.signature.leaves.size(),
+                 "every result has a stage");
     StagedModel staged;
     for (size_t stage = 0; stage < drafts_.stages.size(); ++stage)
       staged.stages.push_back(build(stage));
@@ -73,6 +76,7 @@ private:
       map[value] = addInput(*stage.graph, value);
     }
     for (Value *value : draft.incoming) {
+      PIPEC_ASSERT(drafts_.channelOf.count(value), "every incoming value has a channel");
       size_t channel = drafts_.channelOf[value];
       stage.plan.inputs.push_back({drafts_.channels[channel].name, drafts_.channels[channel].type,
                                    StageInput::Kind::Channel, channel});

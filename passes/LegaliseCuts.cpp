@@ -4,6 +4,7 @@
 
 #include "ir/NodeInfo.h"
 #include "ir/Refusals.h"
+#include "ir/support/Check.h"
 #include "ir/support/Try.h"
 #include "passes/Passes.h"
 #include "passes/analysis/CutLegality.h"
@@ -39,7 +40,8 @@ public:
     TRY(legality.enoughFor(top.boundaries.size()));
     std::vector<size_t> moved = nearest(legal, top.boundaries);
     for (size_t i = 0; i < moved.size(); ++i) {
-      const std::string what = whoAsked(context, top, i), why = legality.why(top.boundaries[i]);
+      const std::string what = describeRequest(context, top, i),
+                        why = legality.why(top.boundaries[i]);
       if (!mayMove_ && !why.empty())
         return refuseWith(Refusal::CutNotPossible, what, why, placeBefore(top, moved[i]));
       if (moved[i] == top.boundaries[i])
@@ -58,9 +60,10 @@ public:
 
 private:
   /// A separate place for each boundary, in the same order, with the least sum of distances; of
-  /// equal solutions the earliest. Needs at least as many places as boundaries.
+  /// equal solutions the earliest.
   static std::vector<size_t> nearest(const std::vector<size_t> &legal,
                                      const std::vector<size_t> &wanted) {
+    PIPEC_ASSERT(legal.size() >= wanted.size(), "enoughFor has refused fewer places");
     constexpr size_t kNever = std::numeric_limits<size_t>::max();
     // least[j]: the sum for the boundaries so far, within the first j places.
     std::vector<size_t> least(legal.size() + 1, 0);
@@ -86,7 +89,7 @@ private:
     return places;
   }
 
-  static std::string whoAsked(const PassContext &context, const TopLevel &top, size_t cut) {
+  static std::string describeRequest(const PassContext &context, const TopLevel &top, size_t cut) {
     if (context.askedBy.size() == top.boundaries.size())
       return context.askedBy[cut];
     if (top.boundaries[cut] >= top.operators.size())

@@ -44,9 +44,8 @@ public:
   llvm::Expected<bool> run(Model &model, PassContext &) override {
     if (!model.self.isObject())
       return false;
-    if (llvm::Error error = guardTorchError(ExitCode::Internal, "lowering the model's attributes",
-                                            [&] { return lower(model); }))
-      return std::move(error);
+    TRY(guardTorchError(ExitCode::Internal, "lowering the model's attributes",
+                        [&] { return lower(model); }));
     return true;
   }
 

@@ -1,4 +1,4 @@
-// The interface of a pass, and the registry of all passes.
+// The interface of a pass.
 //
 // The contract of every pass:
 //   - verify() of ir/Verify.h accepts the model that it gets, and must accept the one that it
@@ -73,14 +73,6 @@ struct PassInfo {
       std::variant<MakePass<ModelPass>, MakePass<StagedPass>, MakePass<SplitPass>, PassGroup>;
   Factory make;
 };
-
-/// All passes in order of the pipeline.
-llvm::ArrayRef<PassInfo> allPasses();
-
-/// nullptr if there is none; `nearest` is then set to the most similar name, if one is close.
-const PassInfo *findPass(llvm::StringRef name, std::string *nearest = nullptr);
-const PassInfo *findPass(llvm::ArrayRef<PassInfo> table, llvm::StringRef name,
-                         std::string *nearest = nullptr);
 
 template <typename Pass>
 using KindOfPass = std::conditional_t<

@@ -5,6 +5,7 @@
 #include "ir/support/ShownStream.h"
 #include "ir/support/Try.h"
 #include "llvm/Support/raw_ostream.h"
+#include "passes/Registry.h"
 #include "passes/support/Fingerprint.h"
 
 #include <chrono>

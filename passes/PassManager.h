@@ -3,6 +3,7 @@
 
 #include "ir/text/ModelText.h"
 #include "passes/Pass.h"
+#include "passes/Registry.h"
 
 #include <functional>
 

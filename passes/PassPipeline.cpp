@@ -3,6 +3,7 @@
 #include "ir/support/Try.h"
 #include "llvm/ADT/StringExtras.h"
 #include "passes/Pass.h"
+#include "passes/Registry.h"
 
 #include <fmt/format.h>
 

@@ -4,6 +4,7 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 #include "passes/Pass.h"
+#include "passes/Registry.h"
 
 namespace pipec {
 namespace {

@@ -1,5 +1,5 @@
-// The one table of passes, in order of the pipeline. Declarations and the convention:
-// passes/Passes.h.
+#include "passes/Registry.h"
+
 #include "ir/support/Words.h"
 #include "passes/Passes.h"
 

@@ -197,8 +197,8 @@ private:
       if (isFresh(output)) {
         tensors_.push_back({output, output, 0, *memory, makesContiguous(node)});
         nameOf_[output] = newName({&tensors_.back()});
-      } else if (first && (returnsWhatItWrites(node) || isKnownView(node, *first->tensor))) {
-        Node *view = returnsWhatItWrites(node) ? nullptr : node;
+      } else if (first && (returnsWrittenValue(node) || isKnownView(node, *first->tensor))) {
+        Node *view = returnsWrittenValue(node) ? nullptr : node;
         first->tensor->mayBeShared |= view && viewOf(view) == ViewOf::Contiguous;
         nameOf_[output] = newName({first->tensor, view, first, output, first->tensor->version});
       } else {

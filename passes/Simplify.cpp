@@ -6,9 +6,9 @@ namespace pipec {
 
 /// Folding comes first, so that the other passes see straight code. Dead code comes last, so that
 /// unused parts do not keep memory written. functionalise-containers runs only when no other pass
-/// can determine the contents of a list or dict any more. Each round can only open what the
-/// previous round uncovered, so the number of rounds is the nesting depth of branches and loops;
-/// real models need less than ten.
+/// can determine the contents of a list or dict any more. A round only simplifies code that the
+/// round before exposed, so the number of rounds is the nesting depth of branches and loops; real
+/// models need less than ten.
 PassInfo simplify() {
   return {.name = "simplify",
           .description =

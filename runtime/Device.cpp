@@ -2,6 +2,7 @@
 
 #include "ir/TorchError.h"
 #include "ir/support/PeakMemory.h"
+#include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "ir/values/Values.h"
 #include "llvm/ADT/StringRef.h"
@@ -96,9 +97,8 @@ llvm::Expected<std::shared_ptr<Device>> makeDevice(const std::string &name) {
     return failf(ExitCode::Usage, "device {}: found {} GPU{}, cuda:0 to cuda:{}", name, *count,
                  *count == 1 ? "" : "s", *count - 1);
   std::shared_ptr<Device> device;
-  if (llvm::Error error = guardTorchVoid(ExitCode::Other, "opening device " + name,
-                                         [&] { device = makeCudaDevice(index); }))
-    return error;
+  TRY(guardTorchVoid(ExitCode::Other, "opening device " + name,
+                     [&] { device = makeCudaDevice(index); }));
   return device;
 }
 

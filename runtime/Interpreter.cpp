@@ -140,12 +140,10 @@ llvm::Expected<std::vector<ReadyValue>> Interpreter::inputsOf(const Step &step,
     else
       inputs[i] = slots_[source.index];
     if (source.userInput && device_.hasStreams())
-      if (llvm::Error error =
-              guardTorchVoid(ExitCode::Other, executor.title() + ": moving an input", [&] {
-                std::unique_ptr<Device::Scope> stream = device_.enter(executor.stream());
-                inputs[i].value = device_.bringInput(std::move(inputs[i].value));
-              }))
-        return std::move(error);
+      TRY(guardTorchVoid(ExitCode::Other, executor.title() + ": moving an input", [&] {
+        std::unique_ptr<Device::Scope> stream = device_.enter(executor.stream());
+        inputs[i].value = device_.bringInput(std::move(inputs[i].value));
+      }));
   }
   return inputs;
 }

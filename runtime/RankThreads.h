@@ -1,4 +1,5 @@
-// One thread per rank, started once and used for all steps.
+// One thread per rank, started once and used for all steps. Hand-made because a thread pool cannot
+// bind a job to its thread, nor abandon one that hangs.
 #pragma once
 
 #include <chrono>

@@ -17,7 +17,7 @@ namespace pipec {
 /// The part of a step's data that trainings use. All ranks read it; rank 0 writes what it found
 /// when no other rank reads that any more.
 struct TrainingData {
-  std::vector<at::Tensor> scales;      // [micro-batch]: where the way back starts, at the loss
+  std::vector<at::Tensor> scales;      // [micro-batch]: the gradient of the loss
   double rateFactor = 0;               // see Optimizer::step
   std::vector<std::string> needsDense; // of each parameter: see whatNeedsDense(); empty: nothing
   double clipNorm = 0;                 // 0: no clipping

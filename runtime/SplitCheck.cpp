@@ -2,6 +2,7 @@
 
 #include "ir/autograd/StateVersions.h"
 #include "ir/autograd/TrainingSettings.h"
+#include "ir/support/Try.h"
 #include "ir/values/Values.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -35,12 +36,10 @@ private:
 llvm::Expected<TrainedMicroBatch> trained(const Artifact &artifact,
                                           const std::vector<c10::IValue> &microBatch,
                                           const std::vector<bool> &split) {
-  llvm::Expected<SerialTrainer> trainer =
-      SerialTrainer::load(artifact.directory, artifact.plan, {split, {}, false});
-  if (!trainer)
-    return trainer.takeError();
+  SerialTrainer trainer =
+      TRY(SerialTrainer::load(artifact.directory, artifact.plan, {split, {}, false}));
   const SameDraws draws;
-  return trainer->run(copiesThatShare(microBatch), artifact.plan.training->loss, at::ones({}));
+  return trainer.run(copiesThatShare(microBatch), artifact.plan.training->loss, at::ones({}));
 }
 
 bool isSame(const at::Tensor &a, const at::Tensor &b) {

@@ -1,7 +1,7 @@
 // Whether the two parts of a split backward give the gradients of the whole one.
 #pragma once
 
-#include "ir/artifact/ArtifactDir.h"
+#include "ir/artifact/ArtifactReader.h"
 #include "ir/autograd/SerialTrainer.h"
 
 namespace pipec {

@@ -11,16 +11,15 @@
 #include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "llvm/Support/raw_ostream.h"
-#include "tools/ArtifactCase.h"
+#include "tools/case/ArtifactCase.h"
 #include "tools/cli/ArtifactParts.h"
 #include "tools/cli/LoadLibrary.h"
 #include "tools/cli/ModelPrints.h"
-#include "tools/cli/ToolMain.h"
-#include "tools/report/Table.h"
+#include "tools/cli/TorchMain.h"
+#include "tools/report/CheckReport.h"
 
 #include <filesystem>
 #include <fstream>
-#include <map>
 
 using namespace pipec;
 namespace cl = llvm::cl;
@@ -46,70 +45,24 @@ FlagOption json("json", cl::desc("print one JSON document instead of the table")
 StringListOption libraries("load-library", cl::value_desc("LIB.so"),
                            cl::desc("load custom operators that the stages use"));
 
-llvm::StringRef toString(CheckStep::Result result) {
-  switch (result) {
-  case CheckStep::Result::Passed:
-    return "ok";
-  case CheckStep::Result::Failed:
-    return "FAILED";
-  case CheckStep::Result::Skipped:
-    return "skipped";
-  }
-  llvm_unreachable("every result has a word");
-}
-
-void printTable(const ArtifactCheck &check) {
-  Table table({{"check"}, {"result"}, {"what"}});
-  for (const CheckStep &step : check.steps)
-    table.addRow({step.name, toString(step.result).str(), step.detail});
-  table.print(toStdout());
-  if (check.findings.size() < 2)
-    return;
-  toStdout() << "\n";
-  // If the model was trained further, every weight differs: JSON lists them all.
-  constexpr size_t kMostOfOneKind = 10;
-  std::map<std::string, size_t> shown;
-  Table findings({{"finding"}, {"what"}});
-  for (const Finding &finding : check.findings)
-    if (++shown[finding.code] <= kMostOfOneKind)
-      findings.addRow({finding.code, finding.message});
-  findings.print(toStdout());
-  for (const auto &[code, count] : shown)
-    if (count > kMostOfOneKind)
-      toStdout() << code << ": " << count - kMostOfOneKind << " more; --json lists them\n";
-}
-
 /// Messages that are no problems: versions, a case of another source.
 std::vector<std::string> notes;
 
 void printDocument(const ArtifactCheck &check) {
-  llvm::json::Array findings, steps, warnings;
-  for (const Finding &finding : check.findings)
-    findings.push_back(llvm::json::Object{
-        {"code", finding.code}, {"where", finding.where}, {"message", finding.message}});
-  for (const CheckStep &step : check.steps)
-    steps.push_back(llvm::json::Object{
-        {"name", step.name}, {"result", toString(step.result).lower()}, {"detail", step.detail}});
-  for (const std::string &warning : check.warnings)
-    warnings.push_back(warning);
   llvm::json::Object options{{"artifact", artifact.getValue()},
                              {"load_library", llvm::json::Array(libraries)}};
-  if (given(against))
-    options["against"] = against.getValue();
-  if (given(loss))
-    options["loss"] = loss.getValue();
-  if (given(method))
-    options["method"] = method.getValue();
-  if (given(caseOption))
-    options["case"] = caseOption.getValue();
-  toStdout() << printJson(llvm::json::Object{{"schema_version", 1},
-                                             {"options", std::move(options)},
-                                             {"ok", check.findings.empty()},
-                                             {"id", check.id},
-                                             {"checks", std::move(steps)},
-                                             {"findings", std::move(findings)},
-                                             {"warnings", std::move(warnings)},
-                                             {"notes", llvm::json::Array(notes)}});
+  for (const auto &[name, option] :
+       {std::pair<const char *, const StringOption &>("against", against),
+        {"loss", loss},
+        {"method", method},
+        {"case", caseOption}})
+    if (given(option))
+      options[name] = option.getValue();
+  llvm::json::Object document = checkJson(check);
+  document["schema_version"] = 1;
+  document["options"] = std::move(options);
+  document["notes"] = llvm::json::Array(notes);
+  toStdout() << printJson(std::move(document));
 }
 
 /// Adds a step with the given findings.
@@ -211,7 +164,7 @@ llvm::Expected<ExitCode> run() {
   if (json)
     printDocument(check);
   else
-    printTable(check);
+    printCheck(toStdout(), check);
   if (check.findings.empty()) {
     printVerdict(true, "", json);
     return ExitCode::Success;

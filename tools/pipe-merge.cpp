@@ -9,7 +9,7 @@
 #include "llvm/Support/raw_ostream.h"
 #include "tools/cli/ArtifactParts.h"
 #include "tools/cli/LoadLibrary.h"
-#include "tools/cli/ToolMain.h"
+#include "tools/cli/TorchMain.h"
 #include "tools/report/Table.h"
 
 using namespace pipec;

@@ -1,21 +1,14 @@
 // pipe-opt: runs passes on text, for tests and debugging. Models in, models out.
-#include "compiler/Import.h"
-#include "compiler/PassDumps.h"
 #include "compiler/PipelineTable.h"
-#include "ir/support/CannotRead.h"
-#include "ir/support/Llvm.h"
 #include "ir/support/ShownStream.h"
 #include "ir/support/Try.h"
-#include "ir/support/WriteFile.h"
-#include "ir/text/ModelParser.h"
-#include "ir/text/ScriptSource.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 #include "passes/PassManager.h"
 #include "passes/PassTable.h"
+#include "passes/Registry.h"
 #include "tools/cli/LoadLibrary.h"
-#include "tools/cli/ToolMain.h"
+#include "tools/cli/TorchMain.h"
+#include "tools/opt/OptInput.h"
 #include "tools/report/RefusalTable.h"
 
 #include <unistd.h>
@@ -72,128 +65,20 @@ FlagOption listRefusals("list-refusals", cl::desc("print the table of refusals a
 FlagOption listRefusalsMarkdown("list-refusals-markdown",
                                 cl::desc("print docs/refusals.md and exit"), cl::cat(category));
 
-llvm::Expected<std::vector<ParsedModel>> readModule(llvm::Expected<Model> model) {
-  if (!model)
-    return model.takeError();
-  std::vector<ParsedModel> models;
-  models.push_back({std::move(*model), {}, {}});
-  return models;
-}
-
-std::string inputText; // as it was read, for a reproducer too
-
-bool readsModule() { return endsWith(file, ".pt"); }
-
-llvm::Error readText() {
-  if (!given(file) && ::isatty(STDIN_FILENO))
-    return makeError(ExitCode::Usage, "missing argument FILE",
-                     "usage: pipe-opt FILE [--passes PIPELINE] [options]; - reads standard input");
-  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(file);
-  if (!buffer)
-    return cannotRead(file, buffer.getError());
-  inputText = (*buffer)->getBuffer().str();
-  if (file == "-" && inputText.empty())
-    return makeError(ExitCode::Usage, "standard input: expected a model as text, got nothing",
-                     "name a file: pipe-opt FILE");
-  return llvm::Error::success();
-}
-
-llvm::Expected<std::vector<ParsedModel>> parseInput() {
-  std::string directory = dataDirectory;
-  if (directory.empty())
-    directory = llvm::sys::path::parent_path(file).str();
-  llvm::Expected<std::vector<ParsedModel>> models =
-      parseModels(inputText, directory.empty() ? "." : directory);
-  if (models && models->empty())
-    return makeError(ExitCode::Unreadable, "expected at least one model, got none",
-                     "docs/ir.md describes the text");
-  return models;
-}
-
-llvm::Expected<std::vector<ParsedModel>> readInput() {
-  if (readsModule() && torchscript)
-    return makeError(ExitCode::Usage,
-                     "--torchscript: expected TorchScript source, got " + file + ", a saved module",
-                     "leave --torchscript out");
-  if (readsModule())
-    return readModule(importModel(file, method));
-  TRY(readText());
-  const auto named = [&](llvm::Error error) { return withContext(std::move(error), file); };
-  if (torchscript) {
-    llvm::Expected<Model> model = modelFromSource(inputText, method);
-    return model ? readModule(std::move(model)) : named(model.takeError());
-  }
-  llvm::Expected<std::vector<ParsedModel>> models = parseInput();
-  return models ? std::move(models) : named(models.takeError());
-}
-
-bool namesWeights() { return !torchscript && llvm::StringRef(inputText).contains("data=@"); }
-
-/// The text as read, without references to weights in other files.
-std::string textWithoutWeights() {
-  llvm::Expected<std::vector<ParsedModel>> models = parseInput();
-  if (!models) {
-    llvm::consumeError(models.takeError());
-    return inputText;
-  }
-  std::string all;
-  for (const ParsedModel &parsed : *models)
-    if (llvm::Expected<std::string> text = PassDumps::text(parsed.model, parsed.costs))
-      all += (all.empty() ? "" : "# -----\n") + *text;
-    else
-      llvm::consumeError(text.takeError());
-  return all;
-}
-
-/// A module has no text before its calls are inlined, so this writes its text after each pass that
-/// changed it.
-void dumpPasses(const std::string &directory) {
-  PassDumps dumps(directory + "/passes");
-  PassManagerOptions options;
-  options.verifyEach = verifyEach;
-  options.afterPass = [&](const PassRun &run) { return dumps.write(run); };
-  PassManager manager(options);
-  llvm::Expected<Model> imported = importModel(file, method);
-  llvm::Error error = imported ? manager.addPipeline(passes) : imported.takeError();
-  if (!error) {
-    AnyModel model = std::move(*imported);
-    error = manager.run(model).takeError();
-  }
-  llvm::consumeError(std::move(error)); // the reason of the failure is known already
-}
-
-std::string inputName() { return torchscript ? "input.ts" : "input.ir"; }
-
-ReproducerParts reproducerParts() {
-  ReproducerParts parts;
-  parts.files.emplace_back("pipeline.txt", passes + "\n");
-  if (readsModule()) {
-    parts.about = "model " + file +
-                  "\n\npasses/ holds the model after each pass that changed it. A pass that fails "
-                  "is replayed on\nthe text before it:\n\n"
-                  "    pipe-opt passes/NN-PASS.ir --passes 'the passes of pipeline.txt after "
-                  "PASS'\n";
-    return parts;
-  }
-  if (inputText.empty() && file != "-") // after a crash
-    llvm::consumeError(readText());
-  if (!namesWeights())
-    parts.files.emplace_back(inputName(), inputText);
-  parts.about = "\nThe input is replayed by\n\n    pipe-opt " + inputName() +
-                (torchscript ? " --torchscript --method " + method : "") +
-                " --passes \"$(cat pipeline.txt)\"\n";
-  return parts;
+/// After a crash the command line is read again, so the options are too.
+OptInput &input() {
+  static OptInput input;
+  input.file = file;
+  input.method = method;
+  input.dataDirectory = dataDirectory;
+  input.torchscript = torchscript;
+  return input;
 }
 
 llvm::Error traceInto(const std::string &directory) {
   for (const std::string &library : libraries)
     TRY(loadLibrary(library));
-  if (readsModule())
-    dumpPasses(directory);
-  else if (namesWeights())
-    if (std::error_code code = writeFile(directory + "/" + inputName(), textWithoutWeights()))
-      return failf(ExitCode::IO, "{}: cannot write: {}", inputName(), code.message());
-  return llvm::Error::success();
+  return input().trace(directory, passes, verifyEach);
 }
 
 void printTimings(const PassManager &manager) {
@@ -228,7 +113,10 @@ llvm::Expected<ExitCode> run() {
         nearest.empty() ? "pipe-opt --list-passes names them" : "did you mean " + nearest + "?");
   if (printPipeline)
     toStderr() << manager.text() << "\n";
-  std::vector<ParsedModel> models = TRY(readInput());
+  if (!given(file) && ::isatty(STDIN_FILENO))
+    return makeError(ExitCode::Usage, "missing argument FILE",
+                     "usage: pipe-opt FILE [--passes PIPELINE] [options]; - reads standard input");
+  std::vector<ParsedModel> models = TRY(input().read());
   TextOptions text;
   text.scopes = printScopes;
   text.digests = printDigests;
@@ -257,7 +145,7 @@ int main(int argc, char **argv) {
                    "FILE [--passes PASS,...] [options]",
                    {"pipe-opt model.ir --passes 'dead-code'",
                     "pipe-opt model.pt --passes inline,lower-attributes", "pipe-opt --list-passes"},
-                   reproducerParts,
+                   [] { return input().parts(passes); },
                    traceInto,
                    {{"PASS", passNames()}}},
                   run);

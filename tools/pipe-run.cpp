@@ -14,7 +14,7 @@
 #include "tools/cli/LoadLibrary.h"
 #include "tools/cli/ModelPrints.h"
 #include "tools/cli/OutputFile.h"
-#include "tools/cli/ToolMain.h"
+#include "tools/cli/TorchMain.h"
 #include "tools/run/Runner.h"
 #include "tools/run/TraceFile.h"
 #include "tools/run/TrainCommand.h"

@@ -1,148 +1,18 @@
 // pipe-schedule: generates or reads compute schedules, checks, simulates and draws them. Starts
 // without LibTorch.
-#include "ir/schedule/TorchComms.h"
 #include "ir/support/Json.h"
 #include "ir/support/ShownStream.h"
 #include "ir/support/Try.h"
 #include "llvm/Support/raw_ostream.h"
-#include "tools/cli/OutputFile.h"
 #include "tools/cli/ToolMain.h"
-#include "tools/report/ScheduleSvg.h"
-#include "tools/report/Table.h"
 #include "tools/schedule/ScheduleAuto.h"
 #include "tools/schedule/ScheduleCommand.h"
 #include "tools/schedule/ScheduleReport.h"
-#include "tools/schedule/ScheduleTrace.h"
+#include "tools/schedule/ScheduleResults.h"
 
 using namespace pipec;
 
 namespace {
-
-llvm::Error writeFiles(const ScheduleCommand &command, const Trial &trial, bool inBytes) {
-  if (command.csv && trial.schedule)
-    TRY(writeFileFor(*command.csv, toCsv(*trial.schedule), command.force));
-  if (command.program && trial.program)
-    TRY(writeFileFor(*command.program, toString(trial.program->program), command.force));
-  if (command.comms && trial.program) {
-    llvm::Expected<Schedule> table = toTorchComms(trial.program->program, trial.program->plan);
-    if (!table)
-      return withContext(table.takeError(), "--comms");
-    TRY(writeFileFor(*command.comms, toCsv(*table), command.force));
-  }
-  if (!trial.timing)
-    return llvm::Error::success();
-  if (command.svg)
-    TRY(writeFileFor(*command.svg,
-                     drawSvg(*trial.schedule, *trial.timing,
-                             {titleOf(trial), subtitleOf(trial), rankNotes(trial, inBytes)}),
-                     command.force));
-  if (command.trace)
-    return writeFileFor(*command.trace,
-                        traceOf(*trial.schedule, *trial.timing, trial.costs, trial.name),
-                        command.force);
-  return llvm::Error::success();
-}
-
-ExitCode one(const ScheduleCommand &command, const Trial &trial, bool inBytes) {
-  for (const std::string &warning : trial.warnings)
-    printWarning(warning);
-  if (command.json) {
-    llvm::json::Object document = trialJson(trial, inBytes);
-    document["schema_version"] = 1;
-    document["options"] = llvm::json::Object(command.options);
-    toStdout() << printJson(std::move(document));
-  } else {
-    printTrial(toStdout(), trial, inBytes);
-    toStdout() << "\n";
-  }
-  printVerdict(trial.valid(), trial.why.message, command.json);
-  return trial.why.code;
-}
-
-ExitCode planned(const ScheduleCommand &command, const PlannedTraining &plan) {
-  if (command.json) {
-    llvm::json::Object document = plannedJson(plan);
-    document["schema_version"] = 1;
-    document["options"] = llvm::json::Object(command.options);
-    toStdout() << printJson(std::move(document));
-  } else {
-    printTrial(toStdout(), trialOf(plan), /*inBytes=*/true);
-    toStdout() << "\n";
-    printTraining(toStdout(), plan);
-    toStdout() << "\n";
-  }
-  printVerdict(true, "", command.json);
-  return ExitCode::Success;
-}
-
-ExitCode best(const ScheduleCommand &command, const AutoTrial &found, bool inBytes) {
-  if (command.json) {
-    llvm::json::Object document = autoJson(found, inBytes);
-    document["schema_version"] = 1;
-    document["options"] = llvm::json::Object(command.options);
-    toStdout() << printJson(std::move(document));
-  } else {
-    printCandidates(toStdout(), found, inBytes);
-    toStdout() << "\n";
-    printTrial(toStdout(), found.trial, inBytes);
-    toStdout() << "\n";
-  }
-  printVerdict(found.trial.valid(), found.trial.why.message, command.json);
-  return found.trial.why.code;
-}
-
-/// For `auto`, "nothing fits" is a result like any other, as it is for a named schedule.
-llvm::Expected<ExitCode> noneFits(const ScheduleCommand &command, llvm::Error error) {
-  if (!command.json)
-    return std::move(error);
-  const ErrorText why = describe(std::move(error));
-  if (why.code != ExitCode::NoPlan)
-    return makeError(why.code, why.message, why.help);
-  toStdout() << printJson(llvm::json::Object{{"schema_version", 1},
-                                             {"options", llvm::json::Object(command.options)},
-                                             {"schedule", nullptr},
-                                             {"makespan_ms", nullptr},
-                                             {"valid", false},
-                                             {"why", why.message}});
-  printVerdict(false, why.message, command.json);
-  return why.code;
-}
-
-/// In a comparison, schedules that do not fit the numbers or the memory limit are results. A table
-/// that is no schedule is an error.
-ExitCode several(const ScheduleCommand &command, const std::vector<Trial> &trials, bool inBytes) {
-  const std::map<TrialKind, StepBound> bounds = boundsOf(trials, command.request);
-  ExitCode worst = ExitCode::NoPlan;
-  std::string why;
-  llvm::json::Array rows;
-  for (const Trial &trial : trials) {
-    for (const std::string &warning : trial.warnings)
-      printWarning(trial.name + ": " + warning);
-    llvm::json::Object row = trialJson(trial, inBytes);
-    row["name"] = trial.name;
-    if (trial.timing)
-      row["search_lower_bound_ms"] = inMilliseconds(bounds.at(kindOf(trial)).time);
-    rows.push_back(std::move(row));
-    if (trial.valid() && worst == ExitCode::NoPlan)
-      worst = ExitCode::Success;
-    const bool bad =
-        !trial.valid() && trial.why.code != ExitCode::NoPlan && trial.why.code != ExitCode::Usage;
-    if (bad && why.empty()) {
-      worst = trial.why.code;
-      why = trial.name + ": " + trial.why.message;
-    }
-  }
-  if (command.json)
-    toStdout() << printJson(llvm::json::Object{{"schema_version", 1},
-                                               {"options", llvm::json::Object(command.options)},
-                                               {"schedules", std::move(rows)}});
-  else
-    printComparison(toStdout(), trials, command.request);
-  if (worst == ExitCode::NoPlan)
-    why = "none of the schedules fits";
-  printVerdict(worst == ExitCode::Success, why, command.json);
-  return worst;
-}
 
 llvm::Expected<ExitCode> listSchedules(bool json) {
   if (json)
@@ -162,21 +32,21 @@ llvm::Expected<ExitCode> run() {
   if (request.costs.operators) {
     llvm::Expected<TrainingWishes> wishes = readWishes(request, names);
     if (!wishes)
-      return noneFits(command, wishes.takeError());
+      return showNoneFits(command, wishes.takeError());
     llvm::Expected<PlannedTraining> training = planTraining(*request.costs.operators, *wishes);
     if (!training)
-      return noneFits(command, training.takeError());
-    TRY(writeFiles(command, trialOf(*training), /*inBytes=*/true));
-    return planned(command, *training);
+      return showNoneFits(command, training.takeError());
+    TRY(writeScheduleFiles(command, trialOf(*training), /*inBytes=*/true));
+    return showTraining(command, *training);
   }
   if (llvm::is_contained(names, "auto")) {
     if (names.size() > 1)
       return failf(ExitCode::Usage, "auto: expected it alone, got {} schedules", names.size());
     llvm::Expected<AutoTrial> found = searchSchedules(request);
     if (!found)
-      return noneFits(command, found.takeError());
-    TRY(writeFiles(command, found->trial, request.costs.inBytes));
-    return best(command, *found, request.costs.inBytes);
+      return showNoneFits(command, found.takeError());
+    TRY(writeScheduleFiles(command, found->trial, request.costs.inBytes));
+    return showBest(command, *found, request.costs.inBytes);
   }
   std::vector<Trial> trials;
   for (const std::string &name : names) {
@@ -194,9 +64,9 @@ llvm::Expected<ExitCode> run() {
   }
   const bool inBytes = request.costs.inBytes;
   if (trials.size() > 1)
-    return several(command, trials, inBytes);
-  TRY(writeFiles(command, trials[0], inBytes));
-  return one(command, trials[0], inBytes);
+    return showComparison(command, trials, inBytes);
+  TRY(writeScheduleFiles(command, trials[0], inBytes));
+  return showTrial(command, trials[0], inBytes);
 }
 
 std::vector<std::string> generatorNames() {

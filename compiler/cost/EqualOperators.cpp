@@ -53,7 +53,7 @@ bool addText(const c10::IValue &value, std::ostream &text) {
   return isNumbers;
 }
 
-bool asksForForm(torch::jit::Node *node) {
+bool readsMetadata(torch::jit::Node *node) {
   return StringSwitch<bool>(node->kind().toQualString())
       .Cases({"aten::size", "aten::dim", "aten::numel", "aten::len", "aten::stride",
               "aten::is_floating_point", "aten::is_complex", "prim::dtype", "prim::device",
@@ -62,7 +62,7 @@ bool asksForForm(torch::jit::Node *node) {
       .Default(false);
 }
 
-bool handsOn(torch::jit::Node *node) {
+bool isPacking(torch::jit::Node *node) {
   const c10::Symbol kind = node->kind();
   return kind == c10::prim::ListConstruct || kind == c10::prim::ListUnpack ||
          kind == c10::prim::TupleConstruct || kind == c10::prim::TupleUnpack;
@@ -80,7 +80,7 @@ bool EqualOperators::suits(const TopLevel &top) {
 
 bool EqualOperators::needsElements(torch::jit::Node *node, llvm::ArrayRef<torch::jit::Value *> used,
                                    const torch::jit::Stack &results) const {
-  if (!anyBorrowed(used) || asksForForm(node) || handsOn(node))
+  if (!anyBorrowed(used) || readsMetadata(node) || isPacking(node))
     return false;
   return !node->blocks().empty() || !llvm::all_of(results, [](const c10::IValue &result) {
     return result.isTensor() && isPlain(result.toTensor());
@@ -126,7 +126,7 @@ void EqualOperators::borrow(torch::jit::Node *node) {
 }
 
 void EqualOperators::follow(torch::jit::Node *node, llvm::ArrayRef<torch::jit::Value *> used) {
-  if (anyBorrowed(used) && !asksForForm(node))
+  if (anyBorrowed(used) && !readsMetadata(node))
     borrow(node);
 }
 

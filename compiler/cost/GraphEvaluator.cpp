@@ -6,6 +6,7 @@
 #include "ir/InferenceSettings.h"
 #include "ir/NodeInfo.h"
 #include "ir/TorchError.h"
+#include "ir/support/Try.h"
 #include "ir/torchfile/LstmState.h"
 
 #include <torch/csrc/jit/ir/constants.h>
@@ -91,8 +92,7 @@ llvm::Error GraphEvaluator::runOperators(std::vector<c10::IValue> inputs) {
   InferenceSettings settings(
       /*intraOpThreads=*/1); // fast enough for an example, and the same on every machine
   for (size_t i = 0; i < top_.operators.size(); ++i)
-    if (llvm::Error error = runOne(i))
-      return error;
+    TRY(runOne(i));
   return llvm::Error::success();
 }
 

@@ -3,6 +3,7 @@
 #include "compiler/cost/WeightStorages.h"
 #include "ir/InferenceSettings.h"
 #include "ir/TorchError.h"
+#include "ir/support/Try.h"
 #include "ir/torchfile/TorchFile.h"
 
 #include <ATen/ops/ones_like.h>
@@ -48,8 +49,7 @@ GraphTimer::operators(std::vector<c10::IValue> inputs,
     if (observe)
       observe(run);
   };
-  if (llvm::Error error = impl_->evaluator.run(std::move(inputs), note, backward))
-    return std::move(error);
+  TRY(impl_->evaluator.run(std::move(inputs), note, backward));
   return times;
 }
 

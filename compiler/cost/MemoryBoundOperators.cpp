@@ -46,7 +46,7 @@ constexpr const char *kStreams[] = {
     "upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d", "upsample_linear1d",
     "upsample_bilinear2d", "upsample_bicubic2d", "upsample_trilinear3d", "__interpolate",
     "grid_sampler", "grid_sampler_2d", "grid_sampler_3d",
-    // and what else looks at each element once
+    // others that read each element once
     "dropout", "feature_dropout", "alpha_dropout", "native_dropout", "dropout1d", "dropout2d",
     "dropout3d", "glu", "prelu", "rrelu", "where", "mse_loss", "l1_loss", "smooth_l1_loss",
     "huber_loss", "nll_loss", "nll_loss_nd", "nll_loss2d", "cross_entropy_loss", "kl_div",

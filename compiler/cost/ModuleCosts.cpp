@@ -50,9 +50,8 @@ llvm::Error measure(const std::string &path, const std::string &method, const st
 llvm::Expected<std::map<std::string, int64_t>>
 moduleCosts(const std::string &path, const std::string &method, const std::string &inputs) {
   std::map<std::string, int64_t> costs;
-  if (llvm::Error error = guardTorchError(ExitCode::Internal, "estimating costs",
-                                          [&] { return measure(path, method, inputs, costs); }))
-    return std::move(error);
+  TRY(guardTorchError(ExitCode::Internal, "estimating costs",
+                      [&] { return measure(path, method, inputs, costs); }));
   return costs;
 }
 

@@ -27,8 +27,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMostTimedRuns = 25;
-constexpr size_t kRunsOfDistinct = 3;       // of large models, whose operators take long
-constexpr int64_t kLongRunNs = 500'000'000; // what is done once costs little of a run this long
+constexpr size_t kRunsOfDistinct = 3; // of large models, whose operators take long
+constexpr int64_t kLongRunNs =
+    500'000'000;                   // the cost of a first run is small beside a run this long
 constexpr double kTolerated = 0.1; // of the whole model's time; larger differences get a note
 
 int64_t medianOf(std::vector<int64_t> values) {
@@ -58,8 +59,7 @@ public:
 
   /// Prepares on the caller's thread, because preparations must not run in parallel.
   llvm::Error start() {
-    if (llvm::Error error = timer_.runsDistinct() ? runOnce() : timer_.prepare())
-      return error;
+    TRY(timer_.runsDistinct() ? runOnce() : timer_.prepare());
     thread_ = std::thread([this] { serve(); });
     return llvm::Error::success();
   }
@@ -136,17 +136,13 @@ public:
 
   llvm::Expected<CostTable> run() {
     const auto start = Clock::now();
-    if (llvm::Error error = warmUp(start))
-      return std::move(error);
+    TRY(warmUp(start));
     const size_t most = timer_.runsDistinct() ? kRunsOfDistinct : kMostTimedRuns;
     for (size_t run = 1; run <= most; ++run) {
       if (run > 1 || alone_.sums.empty())
-        if (llvm::Error error = timeOnce(alone_))
-          return std::move(error);
-      if (llvm::Error error = timeShared(run))
-        return std::move(error);
-      if (llvm::Error error = timeBackward())
-        return std::move(error);
+        TRY(timeOnce(alone_));
+      TRY(timeShared(run));
+      TRY(timeBackward());
       const int64_t spent = std::chrono::nanoseconds(Clock::now() - start).count();
       if (spent + spent / static_cast<int64_t>(run) > budgetNs_) // no run that may exceed the
                                                                  // budget
@@ -158,13 +154,11 @@ public:
 
 private:
   llvm::Error warmUp(Clock::time_point start) {
-    llvm::Expected<std::vector<int64_t>> first =
-        timer_.operators(ownCopies(inputs_), [&](const OperatorRun &done) {
+    std::vector<int64_t> first =
+        TRY(timer_.operators(ownCopies(inputs_), [&](const OperatorRun &done) {
           table_.rows[done.index].outputBytes = outputBytesOf(done);
-        });
-    if (!first)
-      return first.takeError();
-    // Seven passes more are what the least with a comparison takes: see timeOnce.
+        }));
+    // A measurement with a comparison takes at least seven more passes: see timeOnce.
     const int64_t spent = std::chrono::nanoseconds(Clock::now() - start).count();
     passNs_ = spent;
     comparesWhole_ = !timer_.runsDistinct() && 8 * spent <= budgetNs_;
@@ -172,12 +166,11 @@ private:
       if (llvm::Expected<int64_t> whole = timer_.whole(ownCopies(inputs_)); !whole)
         return whole.takeError();
     } else if (!timer_.runsDistinct() && spent >= kLongRunNs) {
-      keep(alone_, *first);
+      keep(alone_, first);
     }
     for (int64_t other = 1; other < table_.atOnce; ++other) {
       others_.push_back(std::make_unique<OtherRank>(model_, inputs_, running_));
-      if (llvm::Error error = others_.back()->start())
-        return error;
+      TRY(others_.back()->start());
     }
     return llvm::Error::success();
   }
@@ -203,16 +196,14 @@ private:
   llvm::Error timeBackward() {
     if (!backward_)
       return llvm::Error::success();
-    llvm::Expected<std::vector<int64_t>> done = timer_.operators(
+    std::vector<int64_t> done = TRY(timer_.operators(
         ownCopies(inputs_),
         [&](const OperatorRun &run) {
           inputGrads_[run.index].push_back(run.backward.inputGradNs);
           weightGrads_[run.index].push_back(run.backward.weightGradNs);
           table_.rows[run.index].keptBytes = run.keptBytes;
         },
-        /*backward=*/true);
-    if (!done)
-      return done.takeError();
+        /*backward=*/true));
     timeWholeBackward();
     return llvm::Error::success();
   }

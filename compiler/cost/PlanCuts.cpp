@@ -147,7 +147,7 @@ private:
     llvm::Expected<PartitionResult> any = partitionContiguous(problem, options);
     if (any)
       return std::move(*any);
-    llvm::consumeError(any.takeError()); // no more than what order needs was asked for
+    llvm::consumeError(any.takeError()); // the caller only needs an order
     return std::nullopt;
   }
 

@@ -44,7 +44,7 @@ private:
   }
 
   size_t leaves_;
-  std::vector<int64_t> most_, added_; // of subtrees; by what is above them nothing is known
+  std::vector<int64_t> most_, added_; // of subtrees, without the additions of their ancestors
 };
 
 /// The interval of each operator, if intervals begin at `boundaries` and at 0.

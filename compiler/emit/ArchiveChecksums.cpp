@@ -94,7 +94,7 @@ bool ArchiveChecksums::isAllOfData(llvm::StringRef next) {
   if (!record.compressed)
     return record.begun;
   if (!startsWith(next, kDescriptor) || !(next.size() == kDescriptorSize || isWide(next)))
-    return false; // spares inflating what is not all there
+    return false; // incomplete data need not be inflated
   const std::optional<uint32_t> crc = crcOfDeflated(sizeIn(next));
   record.crc = crc.value_or(0);
   return crc.has_value();

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ir/Model.h"
-#include "ir/artifact/ArtifactDir.h"
+#include "ir/artifact/ArtifactWriter.h"
 #include "ir/schedule/Schedule.h"
 #include "ir/support/StableBytes.h"
 

@@ -49,7 +49,7 @@ private:
     size_t leaves = model_.signature.leaves.size();
     for (size_t i = 0; i < model_.stateOutputs.size(); ++i)
       storeAttribute(*graph, model_.attributes[model_.stateOutputs[i]].name, results_[leaves + i]);
-    torch::jit::Value *result = tree(*graph, model_.signature.outputs);
+    torch::jit::Value *result = TRY(tree(*graph, model_.signature.outputs));
     torch::jit::Function *function = TRY(finish(model_.signature.method, graph, result));
     c10::FunctionSchema schema = TRY(withDefaults(function->getSchema()));
     function->setSchema(std::move(schema));
@@ -81,18 +81,19 @@ private:
   }
 
   /// Builds the result from its parts, as the source does.
-  torch::jit::Value *tree(torch::jit::Graph &graph, const OutputTree &node) {
+  llvm::Expected<torch::jit::Value *> tree(torch::jit::Graph &graph, const OutputTree &node) {
     if (node.kind == OutputTree::Kind::Leaf)
       return results_[node.leaf];
     std::vector<torch::jit::Value *> children;
     std::vector<c10::TypePtr> types;
     for (const OutputTree &child : node.children) {
-      children.push_back(tree(graph, child));
+      torch::jit::Value *value = TRY(tree(graph, child));
+      children.push_back(value);
       types.push_back(children.back()->type());
     }
     if (node.kind == OutputTree::Kind::Tuple)
       return graph.insertNode(graph.createTuple(children, namedTuple(node, types)))->output();
-    c10::TypePtr element = commonType(types);
+    c10::TypePtr element = TRY(commonType(types));
     if (node.kind == OutputTree::Kind::List)
       return graph.insertNode(graph.createList(element, children))->output();
     std::vector<torch::jit::Value *> keys;
@@ -121,12 +122,14 @@ private:
     }
   }
 
-  static c10::TypePtr commonType(const std::vector<c10::TypePtr> &types) {
+  static llvm::Expected<c10::TypePtr> commonType(const std::vector<c10::TypePtr> &types) {
     if (types.empty())
-      return c10::TensorType::get();
+      return c10::TypePtr(c10::TensorType::get());
     std::ostringstream why;
     std::optional<c10::TypePtr> common = c10::unifyTypeList(types, why, /*default_to_union=*/false);
-    TORCH_CHECK(common, "the parts of the result have no common type: ", why.str());
+    if (!common)
+      return makeError(ExitCode::Internal,
+                       "the parts of the result have no common type: " + why.str());
     return *common;
   }
 

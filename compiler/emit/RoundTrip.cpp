@@ -206,17 +206,15 @@ llvm::Expected<bool> roundTrip(Model &model) {
   bool changed = keepUnusedDraws(*model.graph);
   std::vector<std::string> before = canonicalLines(model);
   for (int round = 0; round < kRounds; ++round) {
-    llvm::Expected<std::shared_ptr<Graph>> graph =
+    std::shared_ptr<Graph> graph = TRY(
         guardTorch(ExitCode::Internal, "writing the model as TorchScript and reading it back", [&] {
           auto result = read(write(*model.graph), model.graph->outputs().size());
           carryMetadata(*model.graph, *result);
           return result;
-        });
-    if (!graph)
-      return graph.takeError();
-    TRY(checkNoDrawIsLost(*model.graph, **graph));
+        }));
+    TRY(checkNoDrawIsLost(*model.graph, *graph));
     std::shared_ptr<Graph> old = model.graph;
-    model.graph = *graph;
+    model.graph = graph;
     std::vector<std::string> after = canonicalLines(model);
     if (after == before) {
       model.graph = old; // with the author's names

@@ -197,8 +197,7 @@ llvm::Error emitStage(const StagedModel &model, size_t index, Sink &sink) {
 
 llvm::Error emitModel(const Model &model, NewFile &file) {
   Sink sink([&](llvm::StringRef bytes) { file.write(bytes.data(), bytes.size()); });
-  if (llvm::Error error = writeModule(sink, "the model", [&] { return moduleOf(model); }))
-    return error;
+  TRY(writeModule(sink, "the model", [&] { return moduleOf(model); }));
   return sink.takeError();
 }
 

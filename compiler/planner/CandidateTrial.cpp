@@ -38,7 +38,7 @@ ScheduleRequest CandidateTrial::requestFor(const ScheduleCandidate &candidate, i
   request.leastMemory = &leastMemory;
   request.refineActions = work.refineActions;
   request.timeIsUp = [this, actions = actionsOf(work)] {
-    WorkClock::spend(actions); // it is asked once per schedule that it plays
+    WorkClock::spend(actions); // called once per schedule that the generator simulates
     return deadline_.passed();
   };
   for (size_t r = 0; r < work.limitBytes.size(); ++r)
@@ -83,7 +83,7 @@ llvm::Expected<bool> CandidateTrial::tryOnce(const Generator &generator,
   }
   candidate.why = {ExitCode::Success, "", ""};
   ScheduleCosts costs = request.costs;
-  if (!work.shape.train) // what no backward reads is dropped at once
+  if (!work.shape.train) // without a backward nothing is kept
     for (StageCosts &stage : costs.stages)
       stage.heldByForward = stage.freedByInputGrad = 0;
   Timing timing = TRY(timeSchedule(*schedule, costs));

@@ -83,9 +83,9 @@ private:
   std::vector<uint64_t> bits_;
 };
 
-/// Moving `item` to the stage of `other` makes no load larger, wherever the two are. That stage
-/// gets its time and at most the nets that `other` is not in, the other one is rid of it; what only
-/// the two have is no longer sent.
+/// Whether moving `item` to the stage of `other` makes no load larger, whatever the stages of the
+/// two. The new stage gains the item's time and at most the nets without `other`, and the old stage
+/// loses them. A net of only these two is no longer sent.
 bool relieves(const PartitionProblem &problem, const Items &items, uint32_t item, uint32_t other) {
   double more = 0, less = 0;
   for (uint32_t net : items.netsOf[item]) {
@@ -97,20 +97,8 @@ bool relieves(const PartitionProblem &problem, const Items &items, uint32_t item
   }
   for (size_t kind = 0; kind < problem.kinds.size(); ++kind) {
     const double time = items.time[kind][item];
-    switch (problem.kinds[kind].load) {
-    case LoadRule::Sum:
-      if (time + more > less)
-        return false;
-      break;
-    case LoadRule::Overlap:
-      if (time > 0 || more > less)
-        return false;
-      break;
-    case LoadRule::Compute:
-      if (time > 0)
-        return false;
-      break;
-    }
+    if (problem.kinds[kind].paysTransfers ? time + more > less : time > 0)
+      return false;
   }
   return true;
 }
@@ -147,7 +135,8 @@ std::vector<Bond> bonds(const Items &items) {
 bool separable(const PartitionProblem &problem, const Items &items, const Bond &bond,
                double threshold) {
   auto fits = [&](uint32_t item, size_t kind) {
-    return loadOf(problem.kinds[kind].load, items.time[kind][item], bond.weight) < threshold;
+    const double moved = problem.kinds[kind].paysTransfers ? bond.weight : 0;
+    return items.time[kind][item] + moved < threshold;
   };
   for (size_t one = 0; one < problem.kinds.size(); ++one)
     for (size_t other = 0; other < problem.kinds.size(); ++other) {

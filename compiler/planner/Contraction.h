@@ -5,24 +5,24 @@
 
 namespace pipec {
 
-/// Joins every item that has no work, no memory (or memory that cannot bind) and only one neighbour
-/// to that neighbour: moving it there never increases a load. Returns true if something was joined.
+/// Joins an item to its only neighbour if the item has no work and no memory that could exceed a
+/// limit. Moving such an item never increases a load. Returns true if any items were joined.
 bool joinFreeLeaves(const PartitionProblem &problem, const Items &items, Groups &groups);
 
-/// Joins an item to one that it may always follow to its stage (of what comes before it only that
-/// one's own predecessors are left, or likewise after it), where this never makes a load larger:
-/// its time and the nets that the other is not in weigh no more than what passes between just the
-/// two. True: something was joined.
+/// Joins an item to another one that it can always move to. The order allows the move if every
+/// predecessor of the item, other than the target, is a predecessor of the target, or if the same
+/// holds for successors. No load grows if the item's time and the nets without the target weigh no
+/// more than the nets of only these two. Returns true if any items were joined.
 bool joinFollowers(const PartitionProblem &problem, const Items &items, Groups &groups);
 
-/// Joins items that no partition with every load below `threshold` has on two devices: whatever the
-/// kinds of the two, one would have its own item's time and the transfers between the two to do,
-/// which is not below. True: something was joined.
+/// Joins two items that share a device in every partition whose loads are all below `threshold`. On
+/// two devices of any kinds, one of them would have the time of its item and the transfers between
+/// the two, which reach the threshold. Returns true if any items were joined.
 bool joinInseparable(const PartitionProblem &problem, const Items &items, double threshold,
                      Groups &groups);
 
 /// A lower bound on the largest load of contiguous partitions, at most `upper`: the largest
-/// threshold for which joining inseparable items leaves more work, or a larger item, than fits
+/// threshold at which, after inseparable items are joined, the whole work or one item does not fit
 /// below it.
 double contractionBound(const PartitionProblem &problem, const Groups &groups, double lower,
                         double upper);

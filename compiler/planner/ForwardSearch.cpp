@@ -20,7 +20,7 @@ namespace pipec {
 namespace {
 
 constexpr size_t kMostOrdered = 6;        // devices of which every order is tried
-constexpr int64_t kMostMicroBatches = 64; // that are chosen without being asked for
+constexpr int64_t kMostMicroBatches = 64; // unless the request has a number
 constexpr size_t kMostSimulated = 64;     // of each kind of placement, those that promise most
 constexpr double kIdlePart = 0.1;         // of a step, for which more micro-batches are no worth
 

@@ -13,9 +13,11 @@ namespace pipec {
 
 namespace {
 
-constexpr int64_t kFirstStep = 100;          // part of the limit, once less of it was enough
-constexpr int64_t kLarger = 2, kSmaller = 8; // the next step, after something fits or nothing
-constexpr int64_t kProbes = 16; // parts of what lies between what is too little and what is known
+constexpr int64_t kFirstStep = 100; // the first decrease is this fraction of the limit
+constexpr int64_t kLarger = 2,
+                  kSmaller = 8; // factors of the next step, after a success and a failure
+constexpr int64_t kProbes =
+    16; // parts of the range between a limit that is too small and one that suffices
 
 int64_t smallestMemory(const TrainingProblem &problem) {
   int64_t least = INT64_MAX;
@@ -74,7 +76,8 @@ public:
     }
     if (fits_)
       return std::move(*fits_);
-    if (!isFound_ && !clock_.passed()) { // what it finds may be faster than the least that was seen
+    // At this limit the search may find a faster pipeline than the smallest one seen so far.
+    if (!isFound_ && !clock_.passed()) {
       llvm::Expected<JointOutcome> found = searchWith(known_.bytes);
       if (found)
         known_.what = needIn(*found).what;
@@ -100,8 +103,9 @@ private:
     return llvm::Error::success();
   }
 
-  /// If devices differ, a search with more memory may find nothing although one with less does: its
-  /// first ranks have much memory, and their stages leave too little of the model to the others.
+  /// If devices differ, a search with a larger limit may fail where one with a smaller limit
+  /// succeeds: the first ranks then have much memory and take stages so large that too few
+  /// operators are left for the other ranks.
   llvm::Expected<bool> probe() {
     if (areDevicesAlike(request_.problem))
       return false;
@@ -116,7 +120,7 @@ private:
 
   bool canBeLess() const { return !fits_ && known_.bytes > tooLittle_ + 1 && !clock_.passed(); }
 
-  /// Is something found with so much? Then that is known, or what it needs.
+  /// Searches with this limit. If a pipeline fits, `known_` becomes the limit or its smaller need.
   llvm::Expected<bool> lowerTo(int64_t bytes) {
     llvm::Expected<JointOutcome> found = searchWith(bytes);
     if (!found) {
@@ -132,8 +136,8 @@ private:
     }
     known_ = {bytes, need.what};
     isFound_ = true;
-    // The plan that was found needs less, but with that as the limit the search looks at other
-    // cuts.
+    // The pipeline needs less than the limit. With its need as the limit the search examines other
+    // cuts, so that limit counts only if the search succeeds with it too.
     if (need.bytes < bytes) {
       llvm::Expected<JointOutcome> again = searchWith(need.bytes);
       if (again)
@@ -160,9 +164,9 @@ private:
   JointRequest less_;
   const Search search_;
   const Deadline clock_;
-  const int64_t tooLittle_; // is known to be
+  const int64_t tooLittle_; // a limit with which nothing fits
   MemoryNeed known_;
-  bool isFound_ = false; // what `known_` names, with just its bytes
+  bool isFound_ = false; // the search succeeded with the limit `known_`
   std::optional<JointOutcome> fits_;
 };
 
@@ -170,7 +174,8 @@ private:
 
 MemoryNeed needOf(const TrainingProblem &problem, const TrainingPoint &point,
                   const ScheduleCandidate &candidate, int64_t bytesOfRank) {
-  return {bytesOfRank * problem.sharing(0), nameOf(point, candidate)}; // rank 0 shares with most
+  return {bytesOfRank * problem.sharing(0),
+          nameOf(point, candidate)}; // rank 0 shares its device with the most ranks
 }
 
 bool areRanksAlike(const TrainingProblem &problem) {

@@ -29,7 +29,7 @@ findLeastMemory(CandidateTrial &trial, std::vector<ScheduleCandidate> candidates
       smallest = candidate;
     }
   }
-  // Generators that choose by memory may do with less when they are asked to.
+  // Generators that adapt to a memory limit may need less under a lower limit.
   for (bool lower = smallest; lower;) {
     lower = false;
     for (const ScheduleCandidate *candidate : tooLarge) {

@@ -211,7 +211,7 @@ private:
       if (limited)
         limit = std::max(limit, problem_.kinds[kind].memory);
       bytes.kinds[kind].memory = kUnlimited;
-      bytes.kinds[kind].load = LoadRule::Sum;
+      bytes.kinds[kind].paysTransfers = true;
       for (uint32_t node = 0; node < bytes.nodes(); ++node)
         bytes.time[kind][node] = limited ? bytes.memory[node] : 0;
     }
@@ -253,18 +253,6 @@ std::vector<uint32_t> firstItems(const Items &items, const std::vector<uint32_t>
 
 } // namespace
 
-double loadOf(LoadRule rule, double compute, double transfers) {
-  switch (rule) {
-  case LoadRule::Sum:
-    return compute + transfers;
-  case LoadRule::Overlap:
-    return std::max(compute, transfers);
-  case LoadRule::Compute:
-    return compute;
-  }
-  return compute;
-}
-
 llvm::Expected<PartitionResult> partitionContiguous(const PartitionProblem &problem,
                                                     const PartitionOptions &options) {
   TRY(checkProblem(problem));
@@ -282,6 +270,8 @@ llvm::Expected<PartitionResult> partitionInOrder(const PartitionProblem &problem
   std::vector<uint32_t> order = orderItems(items, OrderRule::Number);
   SliceLimits limits;
   limits.stages = problem.kinds[0].count;
+  PIPEC_ASSERT(std::is_sorted(options.firstBegins.begin(), options.firstBegins.end()),
+               "stages that end later begin no earlier");
   if (!options.firstBegins.empty())
     limits.firstBegins = firstItems(items, order, options.firstBegins);
   Slices slices = sliceOrder(problem, items, order, limits);
@@ -311,6 +301,7 @@ std::vector<double> deviceLoads(const PartitionProblem &problem,
   std::vector<uint32_t> kindOf;
   for (size_t kind = 0; kind < problem.kinds.size(); ++kind)
     kindOf.insert(kindOf.end(), problem.kinds[kind].count, static_cast<uint32_t>(kind));
+  PIPEC_ASSERT(device.size() == problem.nodes(), "every node has a device");
   std::vector<double> compute(kindOf.size(), 0), moved(kindOf.size(), 0);
   for (uint32_t node = 0; node < problem.nodes(); ++node)
     compute[device[node]] += problem.time[kindOf[device[node]]][node];
@@ -327,7 +318,7 @@ std::vector<double> deviceLoads(const PartitionProblem &problem,
       moved[taker] += problem.outCost[node];
   }
   for (size_t d = 0; d < kindOf.size(); ++d)
-    compute[d] = loadOf(problem.kinds[kindOf[d]].load, compute[d], moved[d]);
+    compute[d] += problem.kinds[kindOf[d]].paysTransfers ? moved[d] : 0;
   return compute;
 }
 

@@ -13,22 +13,13 @@ namespace pipec {
 
 constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 
-/// How compute and transfers of one device make its load. pipec's devices add them, and no command
-/// asks for another rule: the others are how the published instances of tests/bench/bench-partition
-/// define a load, whose known optima show that the search is exact.
-enum class LoadRule {
-  Sum,     // compute + transfers
-  Overlap, // max(compute, transfers)
-  Compute, // transfers cost the device nothing
-};
-
-double loadOf(LoadRule rule, double compute, double transfers);
-
 /// Devices that are the same to the planner.
 struct DeviceKind {
   size_t count = 1;
   double memory = kUnlimited; // bytes of one device
-  LoadRule load = LoadRule::Sum;
+  /// Whether its load is compute + transfers, or compute alone, as that of a host that the
+  /// published instances of bench-partition have beside their accelerators.
+  bool paysTransfers = true;
 };
 
 /// A graph and its devices. Node data is in node order; times have any one unit.

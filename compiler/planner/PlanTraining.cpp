@@ -21,7 +21,7 @@ namespace {
 
 constexpr size_t kMostStagesPerRank = 4;    // tried by default
 constexpr int64_t kMicroBatchesPerRank = 2; // default, if the batch is not given
-constexpr int64_t kMostPerRank = 8;         // micro-batches that are tried without being asked for
+constexpr int64_t kMostPerRank = 8;         // micro-batches, unless the request has a number
 constexpr int64_t kMostDoubled = 64;        // per rank, of the powers of two
 constexpr int64_t kMostListed = 10'000;     // numbers of micro-batches that are looked through
 

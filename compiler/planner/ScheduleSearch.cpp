@@ -112,7 +112,8 @@ struct ScheduleSearch::Impl {
     return std::move(result);
   }
 
-  /// No generator that was asked for is for the stages per rank of any work.
+  /// The error if none of the requested generators makes schedules for the stages per rank of the
+  /// problems.
   llvm::Error misfitChunks() const {
     if (!trial.complete())
       return makeError(ExitCode::Usage, "the time limit passed before a schedule was found",

@@ -1,5 +1,7 @@
 #include "compiler/planner/Slicing.h"
 
+#include "ir/support/Check.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -26,9 +28,8 @@ class OrderSlicer {
 public:
   OrderSlicer(const PartitionProblem &problem, const Items &items,
               const std::vector<uint32_t> &order, const SliceLimits &limits)
-      : items_(items), limits_(limits), rule_(problem.kinds[limits.kind].load),
-        scale_(rule_ == LoadRule::Compute ? 0 : 1), memoryLimit_(problem.kinds[limits.kind].memory),
-        n_(static_cast<uint32_t>(order.size())) {
+      : items_(items), limits_(limits), scale_(problem.kinds[limits.kind].paysTransfers ? 1 : 0),
+        memoryLimit_(problem.kinds[limits.kind].memory), n_(static_cast<uint32_t>(order.size())) {
     time_.assign(n_ + 1, 0);
     memory_.assign(n_ + 1, 0);
     firstBegin_.assign(n_ + 1, 0);
@@ -66,7 +67,7 @@ public:
         return {};
       for (uint32_t at = changeStart_[j]; at < changeStart_[j + 1]; ++at)
         apply(changes_[at], low);
-      double room = threshold - scale_ * cutWeight_[j] - (sum() ? time_[j] : 0);
+      double room = threshold - scale_ * cutWeight_[j] - time_[j];
       for (uint32_t stages = leastStages_; stages < limits_.stages; ++stages)
         if (uint32_t from = find(stages, low, room); from != kNone) {
           from_[j] = from;
@@ -84,6 +85,7 @@ public:
   }
 
   double bottleneck(const std::vector<uint32_t> &ends) const {
+    PIPEC_ASSERT(!ends.empty() && ends.back() == n_, "the last stage ends at the last item");
     std::vector<double> moved(ends.size(), 0);
     std::vector<uint32_t> stages;
     for (uint32_t net = 0; net < items_.netWeight.size(); ++net) {
@@ -100,7 +102,7 @@ public:
     double worst = 0;
     for (size_t stage = 0; stage < ends.size(); ++stage) {
       double time = time_[ends[stage]] - (stage ? time_[ends[stage - 1]] : 0);
-      worst = std::max(worst, loadOf(rule_, time, moved[stage]));
+      worst = std::max(worst, time + moved[stage]);
     }
     return worst;
   }
@@ -110,8 +112,6 @@ private:
     uint32_t stages;
     double key;
   };
-
-  bool sum() const { return rule_ != LoadRule::Overlap; }
 
   void listChanges() {
     std::vector<double> gained(n_ + 2, 0);
@@ -172,7 +172,7 @@ private:
   void insert(uint32_t i, uint32_t stages) {
     uint32_t block = i / kBlock;
     stages_[i] = stages;
-    key_[i] = -scale_ * cutWeight_[i] - (sum() ? time_[i] : 0) - shared_[block];
+    key_[i] = -scale_ * cutWeight_[i] - time_[i] - shared_[block];
     bool found = false;
     for (Least &least : least_[block])
       if (least.stages == stages) {
@@ -245,7 +245,6 @@ private:
 
   const Items &items_;
   SliceLimits limits_;
-  LoadRule rule_;
   double scale_, memoryLimit_, largest_ = 0;
   uint32_t n_;
   std::vector<double> time_, memory_, cutWeight_; // up to a boundary; of a boundary

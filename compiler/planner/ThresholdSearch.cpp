@@ -124,7 +124,7 @@ private:
       double least = kUnlimited;
       for (size_t kind = 0; kind < kinds_.size(); ++kind)
         if (weights_[row][kind] > 0)
-          least = std::min(least, kinds_[kind].load == LoadRule::Sum ? weights_[row][kind] : 0.0);
+          least = std::min(least, kinds_[kind].paysTransfers ? weights_[row][kind] : 0.0);
       if (least > 0 && least < kUnlimited)
         for (uint32_t ideal = 0; ideal < ideals_.size(); ++ideal)
           rest_[row][ideal] += least * ideals_.cutWeight(ideal);
@@ -139,7 +139,7 @@ private:
            rest_[row_[state]][ideal] <= capacity_[state] * threshold_ * (1 + kSlack);
   }
 
-  /// Some way to `from` leaves enough devices for what comes after `to`.
+  /// Whether some way to `from` leaves enough devices for the nodes after `to`.
   bool useful(uint32_t from, uint32_t to) const {
     for (const Label &label : labels_[from])
       for (size_t kind = 0; kind < kinds_.size(); ++kind)
@@ -199,7 +199,7 @@ private:
         moved = transfers(from, to);
         ++pairs_;
       }
-      const double load = loadOf(kinds_[kind].load, compute, moved);
+      const double load = compute + (kinds_[kind].paysTransfers ? moved : 0);
       if (load >= threshold_)
         continue;
       for (uint32_t i = 0; i < labels_[from].size(); ++i) {

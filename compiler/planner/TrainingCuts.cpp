@@ -22,7 +22,7 @@ std::vector<size_t> stretchStarts(const TrainingStages &stages) {
   return start;
 }
 
-/// How many micro-batches of a stage are in flight at most, and what is kept of each.
+/// The most micro-batches of a stage in flight, and whether each keeps its activations.
 struct MemoryProfile {
   bool recompute = false;
   std::vector<int64_t> inFlight; // per stage; empty: memory is not looked at

@@ -97,7 +97,8 @@ int64_t TrainingStages::updateNs(size_t rank, int64_t trainedBytes) const {
 void TrainingStages::addChannels(const TrainingPoint &point, const std::vector<uint32_t> &stageOf,
                                  StagedWork &work) const {
   std::set<std::pair<size_t, size_t>> linked; // stages between which something travels
-  // Numbers travel with what else travels; where nothing does, they still have to arrive.
+  // Numbers have no bytes and travel with the tensors of a channel. Between stages without tensors
+  // they need a channel of their own.
   for (const bool ofBytes : {true, false})
     for (size_t maker = 0; maker < readers_.size(); ++maker) {
       const int64_t bytes = rounded(double(problem_.table.rows[maker].outputBytes) * point.share);
@@ -145,7 +146,7 @@ void TrainingStages::addShared(const TrainingPoint &point, const std::vector<uin
         work.fixedBytes[rank] += weight.bytes * (1 + states);
         trained[stage] += weight.trained ? weight.bytes : 0;
       } else if (weight.trained && rank != home && sentTo.insert(rank).second) {
-        work.fixedBytes[rank] += weight.bytes; // its gradient, on the way back
+        work.fixedBytes[rank] += weight.bytes; // its gradient, during the backward
       }
     }
   }

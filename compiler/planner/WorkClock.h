@@ -11,15 +11,8 @@ namespace pipec {
 class WorkClock {
 public:
   /// Actions of schedules that were made, timed, lowered or simulated.
-  static void spend(uint64_t actions) { spent() += actions; }
-  static double seconds() { return static_cast<double>(spent()) * kSecondsPerAction; }
-
-private:
-  static constexpr double kSecondsPerAction = 1e-7; // about, on one core
-  static uint64_t &spent() {
-    thread_local uint64_t actions = 0;
-    return actions;
-  }
+  static void spend(uint64_t actions);
+  static double seconds();
 };
 
 } // namespace pipec

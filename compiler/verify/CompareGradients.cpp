@@ -4,6 +4,7 @@
 #include "ir/autograd/TrainingSettings.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/plan/OutputPath.h"
+#include "ir/support/Check.h"
 #include "ir/support/Try.h"
 #include "ir/text/TensorText.h"
 #include "ir/values/Values.h"
@@ -47,7 +48,7 @@ std::string difference(const at::Tensor &expected, const at::Tensor &found) {
   return compare(expected, found, 0.0, 0.0).firstDifference;
 }
 
-/// Where the way back of a call starts: the mean of a step weighs its micro-batches by samples; of
+/// Where the backward of a call starts: the mean of a step weighs its micro-batches by samples; of
 /// a pair (sum, count) each counts fully, and the sum of gradients is divided later.
 at::Tensor rootScale(const ExampleRun &run, size_t call, bool isPair, const at::Tensor &loss) {
   const int64_t samples = std::accumulate(run.batch.begin(), run.batch.end(), int64_t(0));
@@ -83,7 +84,7 @@ llvm::Error GradientComparison::compareWhole(llvm::ArrayRef<ExampleRun> runs) {
   const TrainingSettings settings;
   if (plan_.training->loss != loss_.loss || plan_.training->count != loss_.count)
     return failf(ExitCode::Internal,
-                 "the stages do not have the gradients of the model: the way back is to start at "
+                 "the stages do not have the gradients of the model: the backward is to start at "
                  "{}, and starts at {}",
                  lossWords(loss_), lossWords({plan_.training->loss, plan_.training->count}));
   const std::vector<bool> none(plan_.stages.size(), false);
@@ -93,8 +94,7 @@ llvm::Error GradientComparison::compareWhole(llvm::ArrayRef<ExampleRun> runs) {
   const bool keepsAll = bytes <= kKeptGradients;
   for (size_t r = runs.size(); r-- > 0;) {
     std::vector<SourceStep> expected = TRY(trainSource(runs[r]));
-    if (llvm::Error error = trainStages(runs[r], expected, none, /*followsFlags=*/false))
-      return error;
+    TRY(trainStages(runs[r], expected, none, /*followsFlags=*/false));
     if (r == 0 || keepsAll)
       compared_.push_back({runs[r], std::move(expected)});
   }
@@ -139,11 +139,13 @@ GradientComparison::trainSource(const ExampleRun &run) const {
   return steps;
 }
 
-/// Stages that turn out not to be splittable are noted, and the run is made again without them:
-/// what a backward of theirs sums in which order is another question.
+/// If the backward of a stage turns out not to be splittable, the stage is noted and the run is
+/// repeated with its whole backward, which may add gradients in another order.
 llvm::Error GradientComparison::trainStages(const ExampleRun &run,
                                             llvm::ArrayRef<SourceStep> expected,
                                             std::vector<bool> split, bool followsFlags) {
+  PIPEC_ASSERT(plan_.training && expected.size() == run.calls.size(),
+               "a plan of a training, and a step of the source for each call");
   const SerialWay way{split, plan_.training->recompute, followsFlags};
   SerialTrainer trainer = TRY(SerialTrainer::load(directory_, plan_, way));
   std::vector<SerialTrainer::InFlight> flights;
@@ -162,8 +164,7 @@ llvm::Error GradientComparison::trainStages(const ExampleRun &run,
       }
     if (again)
       break;
-    if (llvm::Error error = compareForward(run, c, expected[c], made))
-      return error;
+    TRY(compareForward(run, c, expected[c], made));
     if (!followsFlags)
       noteFlags(made);
     flights.push_back(std::move(*flight));
@@ -177,9 +178,7 @@ llvm::Error GradientComparison::trainStages(const ExampleRun &run,
                          rootScale(run, c, plan_.training->count.has_value(), loss));
     if (!step)
       return internal(step.takeError());
-    if (llvm::Error error =
-            compareGradients(run, c, expected[c], *step, llvm::is_contained(split, true)))
-      return error;
+    TRY(compareGradients(run, c, expected[c], *step, llvm::is_contained(split, true)));
   }
   return llvm::Error::success();
 }

@@ -31,7 +31,7 @@ bool isFact(const Obligation &obligation) { return obligation.kind == Obligation
 
 bool hadExample(const Plan &plan) {
   auto known = [](const auto &entry) { return entry.tensor.known; };
-  return plan.signature.batchSize > 0 || !plan.normalisation.forms.empty() ||
+  return plan.signature.batchSize > 0 || !plan.normalisation.typeDecisions.empty() ||
          llvm::any_of(plan.obligations, isFact) || llvm::any_of(plan.signature.inputs, known) ||
          llvm::any_of(plan.signature.leaves, known);
 }
@@ -75,9 +75,9 @@ Finding findingOf(const SourceDifference &difference, const Model &source, const
 Normalisation normalisationOf(const CompileOptions &options, const TypeDecisions &decisions) {
   Normalisation result;
   if (options.trainingFlag != TrainingFlag::Saved)
-    result.training = options.trainingFlag == TrainingFlag::True ? "true" : "false";
+    result.training = options.trainingFlag == TrainingFlag::True;
   result.keepEval = options.keepEval;
-  result.forms = printDecisions(decisions);
+  result.typeDecisions = printDecisions(decisions);
   return result;
 }
 
@@ -85,16 +85,14 @@ CompileOptions optionsOf(const Plan &plan) {
   CompileOptions options;
   options.method = plan.signature.method;
   options.mode = plan.mode;
-  if (plan.normalisation.training != "saved")
-    options.trainingFlag =
-        plan.normalisation.training == "true" ? TrainingFlag::True : TrainingFlag::False;
+  if (const std::optional<bool> training = plan.normalisation.training)
+    options.trainingFlag = *training ? TrainingFlag::True : TrainingFlag::False;
   options.keepEval = plan.normalisation.keepEval;
-  options.mode = plan.mode;
   return options;
 }
 
 bool decisionsAreNumbers(const Plan &plan) {
-  return plan.minor < 2 && !plan.normalisation.forms.empty();
+  return plan.minor < 2 && !plan.normalisation.typeDecisions.empty();
 }
 
 llvm::Expected<std::vector<NormaliseAgain>> waysToNormalise(const Plan &plan) {
@@ -106,7 +104,7 @@ llvm::Expected<std::vector<NormaliseAgain>> waysToNormalise(const Plan &plan) {
   };
   bool answered = false;
   if (!decisionsAreNumbers(plan)) {
-    TypeDecisions decisions = TRY(parseDecisions(plan.normalisation.forms));
+    TypeDecisions decisions = TRY(parseDecisions(plan.normalisation.typeDecisions));
     TypeAnswers &recorded = add(hadExample(plan));
     recorded.decisions = std::move(decisions);
     llvm::copy_if(plan.obligations, std::back_inserter(recorded.facts), isFact);

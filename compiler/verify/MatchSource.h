@@ -4,13 +4,13 @@
 #include "compiler/Compiler.h"
 #include "ir/Model.h"
 #include "ir/TypeAnswers.h"
-#include "ir/artifact/ArtifactDir.h"
+#include "ir/artifact/ArtifactReader.h"
 
 namespace pipec {
 
 /// What the plan keeps of a compile so that its normalisation can be done again.
 Normalisation normalisationOf(const CompileOptions &options, const TypeDecisions &decisions);
-/// The other way: what to ask a compile for, as far as it normalises.
+/// The reverse: the options of a compile that normalises in this way.
 CompileOptions optionsOf(const Plan &plan);
 
 /// Before format 1.2 a plan numbered its decisions in the order in which the passes of that pipec

@@ -30,12 +30,10 @@ llvm::Expected<SourceTrainer> SourceTrainer::load(const std::string &path, const
 llvm::Expected<SourceStep> SourceTrainer::run(const Signature &signature,
                                               std::vector<c10::IValue> inputs, size_t loss,
                                               const at::Tensor &scale) {
-  llvm::Expected<c10::IValue> result = guardTorch(ExitCode::Usage, "running the model", [&] {
+  c10::IValue result = TRY(guardTorch(ExitCode::Usage, "running the model", [&] {
     return runMethod(impl_->module, signature.method, std::move(inputs));
-  });
-  if (!result)
-    return result.takeError();
-  std::vector<c10::IValue> leaves = TRY(flattenOutputs(signature, *result));
+  }));
+  std::vector<c10::IValue> leaves = TRY(flattenOutputs(signature, result));
   return guardTorch(ExitCode::Usage, "the model's backward", [&] {
     SourceStep step;
     step.leaves = std::move(leaves);

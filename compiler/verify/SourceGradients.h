@@ -10,7 +10,7 @@
 
 namespace pipec {
 
-/// The gradient of one of the model's tensors; undefined: the way back does not reach it.
+/// The gradient of one of the model's tensors; undefined: the backward does not reach it.
 struct NamedGradient {
   std::vector<std::string> names; // all that the module has for this tensor; not those of its views
   at::Tensor gradient;

@@ -116,10 +116,8 @@ llvm::Error comparePlan(const Plan &plan, const Relinked &linked, const SourceRe
     return differs("the plan's arguments, results or merge rules are not the source's");
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     std::string where = fmt::format("stage {}", s);
-    if (llvm::Error error = compareAttributes(plan.stages[s], where, source))
-      return error;
-    if (llvm::Error error = compareSharing(plan.stages[s], linked.stages[s], where, source))
-      return error;
+    TRY(compareAttributes(plan.stages[s], where, source));
+    TRY(compareSharing(plan.stages[s], linked.stages[s], where, source));
   }
   return compareOwners(plan, source);
 }
@@ -201,8 +199,8 @@ std::optional<SourceDifference> compareWeights(const SourceRecord &source, const
   return compareExactly(source, linked);
 }
 
-/// The linked stages have the source's order again, by what the plan says of it: may what stages
-/// run in another order be run in that one?
+/// Linking restores the source's order from the plan. Checks that the order in which the stages run
+/// the operators computes the same.
 llvm::Error compareOrder(const Plan &plan, const Relinked &linked) {
   const std::optional<std::vector<size_t>> order = orderOf(plan.obligations);
   if (!order)

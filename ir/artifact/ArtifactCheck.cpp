@@ -14,6 +14,15 @@ namespace {
 
 using Result = CheckStep::Result;
 
+size_t objectsIn(const Plan &plan) {
+  size_t count = 0;
+  for (const StagePlan &stage : plan.stages)
+    count += llvm::count_if(stage.attributes, [](const StageAttribute &attribute) {
+      return attribute.kind == AttributeKind::Object;
+    });
+  return count;
+}
+
 class Check {
 public:
   explicit Check(const std::string &directory) : directory_(directory) {}
@@ -121,9 +130,13 @@ private:
     if (evaluation_)
       if (llvm::Error error = proveStages(directory_, evaluation_->plan))
         return fail("not-proved", "", withContext(std::move(error), "evaluation"));
-    return fmt::format("the stages linked together are the source, {}...; {} discharged",
+    std::string objects; // of which the digest has the types
+    if (const size_t count = objectsIn(artifact_->plan))
+      objects = fmt::format("; --against MODEL.pt compares the state of {}, too",
+                            counted(count, "object"));
+    return fmt::format("the stages linked together are the source, {}...; {} discharged{}",
                        artifact_->plan.sourceDigest.substr(0, 19),
-                       counted(artifact_->plan.obligations.size(), "obligation"));
+                       counted(artifact_->plan.obligations.size(), "obligation"), objects);
   }
 
   std::string directory_;

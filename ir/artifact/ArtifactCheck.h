@@ -1,7 +1,7 @@
 // All checks of an artifact that need no run of model code.
 #pragma once
 
-#include "ir/artifact/ArtifactDir.h"
+#include "ir/artifact/ArtifactReader.h"
 
 namespace pipec {
 

@@ -1,6 +1,7 @@
 #include "ir/artifact/ArtifactDifferences.h"
 
 #include "ir/TorchError.h"
+#include "ir/artifact/ArtifactReader.h"
 #include "ir/artifact/LineDifference.h"
 #include "ir/artifact/Relink.h"
 #include "ir/plan/PlanNames.h"
@@ -160,7 +161,7 @@ private:
     plan.minor = 0;
     plan.toolVersion.clear();
     plan.torchVersion.clear();
-    plan.normalisation.forms.clear(); // it may differ for equal programs
+    plan.normalisation.typeDecisions.clear(); // it may differ for equal programs
     for (Channel &channel : plan.channels)
       if (channel.kind == Channel::Kind::Weight)
         channel.tensor = TensorSpec(); // follows from the attribute; absent before 1.4
@@ -218,8 +219,7 @@ llvm::Expected<ArtifactDifferences> compareArtifacts(const std::string &now,
   Artifact second = TRY(openArtifact(now));
   Artifact first = TRY(openArtifact(old));
   ArtifactDifferences differences = TRY(compareOpened(second, first));
-  if (llvm::Error error = compareEvaluations(second, first, differences.findings))
-    return std::move(error);
+  TRY(compareEvaluations(second, first, differences.findings));
   return differences;
 }
 

@@ -1,7 +1,8 @@
-// The reading half of ArtifactDir.h. No file is used before its digest agrees.
-#include "ir/artifact/ArtifactDir.h"
+#include "ir/artifact/ArtifactReader.h"
+
 #include "ir/artifact/Manifest.h"
 #include "ir/artifact/SafeFile.h"
+#include "ir/plan/PlanFromJson.h"
 #include "ir/schedule/ForwardOnly.h"
 #include "ir/support/CannotRead.h"
 #include "ir/support/FileKind.h"

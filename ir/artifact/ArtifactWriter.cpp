@@ -1,4 +1,4 @@
-// Writing half of ArtifactDir.h.
+// The steps of a writer:
 //
 //   create          makes the directory .X.tmp-P beside the target X (P: the process)
 //   write, settle   files in it, each synced
@@ -7,7 +7,9 @@
 //                   with one: exchanges the two, then deletes the old one
 //
 // Whenever the process dies, X is the old artifact, the new one, or nothing.
-#include "ir/artifact/ArtifactDir.h"
+#include "ir/artifact/ArtifactWriter.h"
+
+#include "ir/artifact/ArtifactReader.h"
 #include "ir/artifact/Manifest.h"
 #include "ir/artifact/SafeFile.h"
 #include "ir/support/Try.h"

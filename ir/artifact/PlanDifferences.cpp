@@ -2,6 +2,7 @@
 
 #include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"
+#include "ir/plan/PlanToJson.h"
 #include "ir/support/Llvm.h"
 #include "ir/support/Words.h"
 #include "ir/text/PlanText.h"
@@ -262,7 +263,8 @@ private:
     tell("option", "", "ranks", std::to_string(now_.ranks), std::to_string(old_.ranks));
     tell("option", "", "schedule", now_.scheduleName, old_.scheduleName);
     const Normalisation &now = now_.normalisation, &old = old_.normalisation;
-    tell("option", "", "training flags", now.training, old.training);
+    tell("option", "", "training flags", trainingFlagsText(now.training),
+         trainingFlagsText(old.training));
     tell("option", "", "modules kept in eval mode", listed(now.keepEval), listed(old.keepEval));
     auto texts = [](const Plan &plan) {
       std::set<std::string> result;

@@ -1,7 +1,8 @@
 // Describes the differences between two plans.
 #pragma once
 
-#include "ir/artifact/ArtifactDir.h"
+#include "ir/plan/Finding.h"
+#include "ir/plan/Plan.h"
 
 namespace pipec {
 

@@ -50,19 +50,18 @@ public:
                      /*fewReads=*/stable_ && stable_->anyWritten());
       if (!module)
         return withContext(module.takeError(), stageName(s));
-      if (llvm::Error error = guardTorchError(ExitCode::BadArtifact, stageName(s),
-                                              [&] { return readStage(s, *module); }))
-        return std::move(error);
+      TRY(guardTorchError(ExitCode::BadArtifact, stageName(s),
+                          [&] { return readStage(s, *module); }));
       modules_.push_back(std::move(*module));
     }
     makeInputs();
     for (size_t s = 0; s < plan_.stages.size(); ++s)
-      if (llvm::Error error =
-              guardTorchError(ExitCode::BadArtifact, stageName(s), [&] { return linkStage(s); }))
-        return std::move(error);
-    if (llvm::Error error = guardTorchError(ExitCode::BadArtifact, "ordering the operators",
-                                            [&] { return restoreOrder(); }))
-      return std::move(error);
+      TRY(guardTorchError(ExitCode::BadArtifact, stageName(s), [&] { return linkStage(s); }));
+    TRY(guardTorchError(ExitCode::BadArtifact, "ordering the operators",
+                        [&] { return restoreOrder(); }));
+    if (leaves_.size() != plan_.signature.leaves.size())
+      return failf(ExitCode::BadArtifact, "linking the stages: expected {} outputs, got {}",
+                   plan_.signature.leaves.size(), leaves_.size());
     return guardTorch(ExitCode::BadArtifact, "linking the stages", [&] { return finish(); });
   }
 
@@ -282,8 +281,6 @@ private:
   }
 
   Relinked finish() {
-    TORCH_CHECK(leaves_.size() == plan_.signature.leaves.size(), "expected ",
-                plan_.signature.leaves.size(), " outputs, got ", leaves_.size());
     for (const auto &[leaf, value] : leaves_)
       model_.graph->registerOutput(value);
     for (const auto &[name, value] : states_) {

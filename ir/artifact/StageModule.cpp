@@ -204,10 +204,8 @@ llvm::Expected<std::vector<c10::IValue>> StageModule::run(std::vector<c10::IValu
   std::move(uses.begin(), uses.end(), std::back_inserter(stack));
 
   TRY(prepare());
-  if (llvm::Error error = guardTorchVoid(ExitCode::Usage, "running the stage", [&] {
-        jit::InterpreterState(*impl_->code, runHere).run(stack);
-      }))
-    return std::move(error);
+  TRY(guardTorchVoid(ExitCode::Usage, "running the stage",
+                     [&] { jit::InterpreterState(*impl_->code, runHere).run(stack); }));
 
   std::vector<c10::IValue> outputs;
   if (plan.outputs.size() == 1)

@@ -25,8 +25,8 @@ bool mayHaveGradient(const at::Tensor &tensor);
 /// leaf in LibTorch's sense, so a stage may write into it as into any activation.
 at::Tensor enter(const at::Tensor &tensor, GradLeaf &leaf);
 
-/// Values that enter or leave a stage: what was one tensor stays one, as models ask whether two
-/// values are the same (`key is value`), and autograd sums what arrives at one tensor in one place.
+/// Values that enter or leave a stage. One tensor stays one tensor: models compare identities
+/// (`key is value`), and autograd sums the gradients of one tensor in one place.
 class TensorDoor {
 public:
   /// A tree whose tensors that require gradients entered, with a leaf per tensor in the order of

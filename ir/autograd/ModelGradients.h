@@ -22,7 +22,7 @@ struct TrainedTensor {
 std::vector<TrainedTensor> trainedTensors(const torch::jit::Module &module);
 
 /// Walks back from `root` with `scale`, and frees the graph. One gradient per tensor, as it would
-/// be added to its `grad`; undefined where the way back does not reach. Throws LibTorch's
+/// be added to its `grad`; undefined where the backward does not reach. Throws LibTorch's
 /// exceptions.
 std::vector<at::Tensor> gradientsFrom(const at::Tensor &root, const at::Tensor &scale,
                                       const std::vector<TrainedTensor> &tensors);

@@ -4,6 +4,7 @@
 #include "ir/autograd/GradSum.h"
 #include "ir/autograd/StateVersions.h"
 #include "ir/schedule/PlanGradients.h"
+#include "ir/support/Try.h"
 
 #include <fmt/format.h>
 
@@ -99,19 +100,17 @@ llvm::Error SerialTrainer::runStage(size_t stage, const std::vector<c10::IValue>
         }
       }))
     return error;
-  llvm::Expected<StageTape> tape = record(stage, arguments);
-  if (!tape)
-    return tape.takeError();
+  StageTape tape = TRY(record(stage, arguments));
   for (size_t i = 0; i < plan.outputs.size(); ++i) {
     for (size_t channel : plan.outputs[i].channels)
-      result.sent[channel] = tape->outputs()[i];
+      result.sent[channel] = tape.outputs()[i];
     for (size_t leaf : plan.outputs[i].leaves)
-      result.leaves[leaf] = tape->outputs()[i];
+      result.leaves[leaf] = tape.outputs()[i];
   }
   if (way_.split[stage])
-    result.whyWhole[stage] = tape->whyWhole();
+    result.whyWhole[stage] = tape.whyWhole();
   if (!recomputes)
-    own.tape = std::move(*tape);
+    own.tape = std::move(tape);
   return llvm::Error::success();
 }
 
@@ -146,7 +145,7 @@ SerialTrainer::forward(const std::vector<c10::IValue> &inputs) {
 
 namespace {
 
-/// Gradients on their way back, by channel: the sum of what the stages so far found.
+/// Gradients of the backward so far, by channel: the sum of what the stages so far found.
 using ChannelGradients = std::vector<ValueGradients>;
 
 /// The gradients of a stage's outputs, from their channels and the loss. A value with several

@@ -1,4 +1,4 @@
-// The way back in two parts: to the inputs, and from there on to the weights.
+// The backward in two parts: to the inputs, and from there on to the weights.
 #pragma once
 
 #include "ir/autograd/StartNode.h"

@@ -1,4 +1,4 @@
-// One stage's forward on one micro-batch with gradients, and the way back: whole, or first to the
+// One stage's forward on one micro-batch with gradients, and its backward: whole, or first to the
 // inputs and later to the weights.
 #pragma once
 
@@ -70,7 +70,7 @@ private:
 };
 
 /// The tape of a stage and a micro-batch. One thread at a time; any thread, also another one for
-/// the way back than for the forward. It keeps what the backward needs until that is done.
+/// the backward than for the forward. It keeps what the backward needs until that is done.
 ///
 ///        inputs --enter--> [ stage ] --> outputs (detached, to be sent)
 ///          ^                  ^  |
@@ -104,7 +104,7 @@ public:
   llvm::Expected<StageGradients> backward(std::vector<ValueGradients> ofOutputs,
                                           std::vector<ValueGradients> later);
 
-  /// Why the way back cannot be walked in two parts; empty: it can. Needs WeightUses::Apart.
+  /// Why the backward cannot be split into two parts; empty: it can. Needs WeightUses::Apart.
   std::string whyWhole() const;
 
   /// I: gradients of the inputs only. Memory that only I needs is free afterwards. Needs

@@ -1,4 +1,4 @@
-// Where a walk back begins: gradients that come from elsewhere, handed over to autograd.
+// The node at which a backward starts with gradients that other stages computed.
 #pragma once
 
 #include <ATen/core/Tensor.h>

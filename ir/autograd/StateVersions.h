@@ -1,4 +1,4 @@
-// State that later micro-batches write while the way back of earlier ones still needs it.
+// State that later micro-batches write while the backward of earlier ones still needs it.
 #pragma once
 
 #include "ir/artifact/StageModule.h"

@@ -1,5 +1,6 @@
 #include "ir/checkpoint/CheckpointFolder.h"
 
+#include "ir/artifact/ArtifactReader.h"
 #include "ir/artifact/Manifest.h"
 #include "ir/support/CannotRead.h"
 #include "ir/support/Llvm.h"

@@ -1,7 +1,7 @@
 // The checkpoints of one training on disk: DIR/step-10, DIR/step-20, ... No LibTorch.
 #pragma once
 
-#include "ir/artifact/ArtifactDir.h"
+#include "ir/artifact/ArtifactWriter.h"
 #include "ir/artifact/SafeFile.h"
 #include "ir/checkpoint/CheckpointText.h"
 

@@ -1,6 +1,7 @@
 #include "ir/checkpoint/ModelState.h"
 
 #include "ir/artifact/StageFacts.h"
+#include "ir/support/Check.h"
 #include "ir/support/Llvm.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
@@ -80,7 +81,7 @@ void setAttribute(const torch::jit::Module &module, const std::string &path, c10
     return;
   }
   const std::optional<c10::IValue> object = attributeAt(module, parent);
-  TORCH_CHECK(object && object->isObject(), "no module ", parent.str());
+  PIPEC_ASSERT(object && object->isObject(), "the path is that of an attribute of the module");
   object->toObject()->setAttr(name.str(), std::move(value));
 }
 

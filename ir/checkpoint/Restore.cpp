@@ -74,8 +74,8 @@ llvm::Error missingIn(const OpenedCheckpoint &checkpoint, const std::string &nam
       "pass the model that the checkpoint was trained from");
 }
 
-c10::IValue restored(const c10::IValue &saved, const c10::IValue &current,
-                     const c10::TypePtr &type) {
+llvm::Expected<c10::IValue> restored(const c10::IValue &saved, const c10::IValue &current,
+                                     const c10::TypePtr &type) {
   c10::AutoGradMode noGrad(false);
   if (saved.isTensor() && current.isTensor() && current.toTensor().defined()) {
     const at::Tensor &from = saved.toTensor();
@@ -90,8 +90,9 @@ c10::IValue restored(const c10::IValue &saved, const c10::IValue &current,
       type
           ? asDeclared(mapTensors(saved, [](const at::Tensor &each) { return each.clone(); }), type)
           : std::nullopt;
-  TORCH_CHECK(value.has_value(), "expected a value of type ",
-              type ? type->annotation_str() : "unknown", ", got a ", saved.tagKind());
+  if (!value)
+    return failf(ExitCode::BadArtifact, "expected a value of type {}, got a {}",
+                 type ? type->annotation_str() : "unknown", saved.tagKind());
   return *value;
 }
 

@@ -18,8 +18,9 @@ llvm::Error checkNoneIsLeft(const CheckpointValues &values, const std::vector<st
 llvm::Error missingIn(const OpenedCheckpoint &checkpoint, const std::string &name);
 
 /// The value to use for an attribute that held `current`: tensors of the same layout are copied
-/// into their own memory, which others may share. Throws LibTorch's exceptions.
-c10::IValue restored(const c10::IValue &saved, const c10::IValue &current,
-                     const c10::TypePtr &type);
+/// into their own memory, which others may share. Errors: BadArtifact for a value that `type`
+/// cannot have. Throws LibTorch's exceptions.
+llvm::Expected<c10::IValue> restored(const c10::IValue &saved, const c10::IValue &current,
+                                     const c10::TypePtr &type);
 
 } // namespace pipec

@@ -1,4 +1,5 @@
-#include "ir/plan/VerifyParts.h"
+#include "ir/plan/Faults.h"
+
 #include "llvm/ADT/ArrayRef.h"
 
 #include <fmt/ranges.h>
@@ -20,6 +21,14 @@ llvm::Error Faults::take() {
       llvm::ArrayRef<std::string>(messages_).take_front(std::min(kMostShown, messages_.size()));
   return bad("{} faults: {}{}", messages_.size(), fmt::join(shown.begin(), shown.end(), "; "),
              messages_.size() > kMostShown ? "; ..." : "");
+}
+
+std::string attributeName(const Plan &plan, size_t stage, size_t index) {
+  return fmt::format("stage {}, attribute {}", stage, plan.stages[stage].attributes[index].name);
+}
+
+std::string channelName(const Plan &plan, size_t index) {
+  return fmt::format("channel {} ({})", index, plan.channels[index].name);
 }
 
 } // namespace pipec::planparts

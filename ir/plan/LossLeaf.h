@@ -1,4 +1,4 @@
-// Which result of the model is the loss that a training starts its way back from.
+// Which result of the model is the loss, where the backward of a training starts.
 #pragma once
 
 #include "ir/plan/Plan.h"

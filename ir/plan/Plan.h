@@ -206,11 +206,11 @@ enum class Mode { Infer, Train };
 /// How the source became the graph that was cut, beside the facts among the obligations. A later
 /// comparison of the stages with the source repeats it without running the source. Since 1.1.
 struct Normalisation {
-  std::string training = "saved";    // the value of the training flags: as saved, "true" or "false"
+  std::optional<bool> training;      // the value of all training flags; absent: as saved
   std::vector<std::string> keepEval; // modules whose flags were folded to false
   /// The decisions that only the types of the example run made, as printDecisions of
-  /// ir/TypeAnswers.h writes it. In format 1.1 numbers, which can no longer be read.
-  std::vector<std::string> forms;
+  /// ir/TypeAnswers.h writes them. In format 1.1 numbers, which can no longer be read.
+  std::vector<std::string> typeDecisions;
 
   bool operator==(const Normalisation &) const = default;
 };
@@ -281,20 +281,5 @@ struct Plan {
 
   bool operator==(const Plan &) const = default;
 };
-
-/// The bytes of plan.json: keys sorted, two-space indent, short values on one line, a final
-/// newline. Needs a plan that verify() accepts.
-std::string toJson(const Plan &plan);
-
-/// Errors: BadArtifact with the JSON path of the problem (unknown key at the same minor, missing
-/// key, wrong type, number out of range) or with the message of verify(); Version for another major
-/// or an unknown required feature, naming both versions. Warnings (unknown keys of a newer minor)
-/// are appended to `warnings`.
-llvm::Expected<Plan> planFromJson(llvm::StringRef text, std::vector<std::string> &warnings);
-
-/// Checks that every index is in range, every channel has one producer and matching consumers,
-/// channels go forward between stages, every leaf is produced once, and ranks cover the stages.
-/// Errors: BadArtifact naming stage and port.
-llvm::Error verify(const Plan &plan);
 
 } // namespace pipec

@@ -1,8 +1,11 @@
 // plan.json to Plan: strict; returns only complete, valid plans.
+#include "ir/plan/PlanFromJson.h"
+
 #include "ir/plan/DefaultValue.h"
 #include "ir/plan/MergeBySizes.h"
 #include "ir/plan/Plan.h"
 #include "ir/plan/PlanNames.h"
+#include "ir/plan/PlanVerifier.h"
 #include "ir/support/Json.h"
 #include "ir/support/JsonReader.h"
 #include "ir/support/Llvm.h"
@@ -240,11 +243,13 @@ Tie tieFrom(JsonObject &object) {
 
 Normalisation normalisationFrom(JsonObject object) {
   Normalisation result;
-  result.training = object.string("training");
-  if (result.training != "saved" && result.training != "true" && result.training != "false")
-    object.fail("training", "expected saved, true or false, got " + result.training);
+  const std::string training = object.string("training");
+  if (training == "true" || training == "false")
+    result.training = training == "true";
+  else if (training != "saved")
+    object.fail("training", "expected saved, true or false, got " + training);
   result.keepEval = object.strings("keep_eval");
-  result.forms = object.strings("forms");
+  result.typeDecisions = object.strings("forms");
   object.finish();
   return result;
 }

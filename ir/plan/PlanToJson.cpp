@@ -1,4 +1,6 @@
 // Plan to plan.json. docs/artifact.md explains every key; PlanFromJson.cpp is the other direction.
+#include "ir/plan/PlanToJson.h"
+
 #include "ir/plan/Plan.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Json.h"
@@ -174,9 +176,9 @@ Value tieValue(const Tie &tie) {
 }
 
 Value normalisationValue(const Normalisation &normalisation) {
-  return Object{{"training", normalisation.training},
+  return Object{{"training", trainingFlagsText(normalisation.training)},
                 {"keep_eval", strings(normalisation.keepEval)},
-                {"forms", strings(normalisation.forms)}};
+                {"forms", strings(normalisation.typeDecisions)}};
 }
 
 Value integers(const std::vector<int64_t> &values) {
@@ -215,6 +217,12 @@ Value trainingValue(const TrainingPlan &training) {
 }
 
 } // namespace
+
+std::string trainingFlagsText(std::optional<bool> training) {
+  if (!training)
+    return "saved";
+  return *training ? "true" : "false";
+}
 
 std::string toJson(const Plan &plan) {
   std::vector<std::string> obligations;

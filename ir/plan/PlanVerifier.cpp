@@ -1,8 +1,13 @@
 // Checks the consistency of a plan: every rule that the runtime relies on without checking again.
+#include "ir/plan/PlanVerifier.h"
+
 #include "ir/plan/Chain.h"
+#include "ir/plan/Faults.h"
 #include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"
-#include "ir/plan/VerifyParts.h"
+#include "ir/plan/SignatureVerifier.h"
+#include "ir/plan/TrainingVerifier.h"
+#include "ir/plan/WeightVerifier.h"
 #include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"

@@ -1,9 +1,11 @@
 // Checks whether the plan's description of arguments, results and tensors is possible.
+#include "ir/plan/SignatureVerifier.h"
+
 #include "ir/plan/DefaultValue.h"
+#include "ir/plan/Faults.h"
 #include "ir/plan/MergeBySizes.h"
 #include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"
-#include "ir/plan/VerifyParts.h"
 #include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -13,18 +15,6 @@
 #include <set>
 
 namespace pipec {
-
-namespace planparts {
-
-std::string attributeName(const Plan &plan, size_t stage, size_t index) {
-  return fmt::format("stage {}, attribute {}", stage, plan.stages[stage].attributes[index].name);
-}
-
-std::string channelName(const Plan &plan, size_t index) {
-  return fmt::format("channel {} ({})", index, plan.channels[index].name);
-}
-
-} // namespace planparts
 
 using namespace planparts;
 

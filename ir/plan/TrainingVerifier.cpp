@@ -1,6 +1,8 @@
 // The training of a plan: its verifier and what follows from its data.
+#include "ir/plan/TrainingVerifier.h"
+
+#include "ir/plan/Faults.h"
 #include "ir/plan/PlanNames.h"
-#include "ir/plan/VerifyParts.h"
 #include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 

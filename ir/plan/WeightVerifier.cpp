@@ -1,7 +1,9 @@
 // Checks whether the plan's description of weights is possible: who holds, receives and writes
 // them.
+#include "ir/plan/WeightVerifier.h"
+
+#include "ir/plan/Faults.h"
 #include "ir/plan/PlanNames.h"
-#include "ir/plan/VerifyParts.h"
 #include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 

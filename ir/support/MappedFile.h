@@ -1,4 +1,5 @@
 // A file in memory without reading it: pages are loaded on first access, writes stay private.
+// Hand-made because the mappings of LLVM and LibTorch cannot tell the kernel that few reads follow.
 #pragma once
 
 #include "ir/support/Error.h"

@@ -1,4 +1,5 @@
-// A file that appears complete or not at all.
+// A file that appears complete or not at all. Hand-made because llvm::TempFile can neither sync,
+// refuse an existing target without a race, nor write past the kernel's cache.
 #pragma once
 
 #include "ir/support/FileId.h"

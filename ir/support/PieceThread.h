@@ -1,4 +1,5 @@
-// Processes a stream of bytes while another thread produces it.
+// Processes a stream of bytes while another thread produces it. Hand-made because the
+// queues of LLVM's and LibTorch's thread pools have no bound.
 //
 //   caller:        append  append  append ............ finish
 //   other thread:          work    work   work   work

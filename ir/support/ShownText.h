@@ -1,5 +1,7 @@
 // Makes text of files and command lines safe for a terminal. Characters that move the cursor, ring
 // the bell, change colours, turn the direction of writing or are invisible become escapes.
+// Hand-made because LLVM's printEscapedString escapes every byte that is not ASCII, and with it all
+// names in other scripts.
 #pragma once
 
 #include "llvm/ADT/StringRef.h"

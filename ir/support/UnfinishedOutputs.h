@@ -1,4 +1,5 @@
-// Outputs that are not complete yet. They are removed if a signal ends the process.
+// Outputs that are not complete yet. They are removed if a signal ends the process. Hand-made
+// because llvm::sys::RemoveFileOnSignal removes files only, not directories.
 #pragma once
 
 #include "llvm/ADT/STLFunctionalExtras.h"

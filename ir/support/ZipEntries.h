@@ -1,5 +1,6 @@
 // The content of a zip archive from any writer. It serves to name the kind of a file, not to read
-// models.
+// models. Hand-made because LibTorch's reader throws on archives that it did not write, and those
+// are the ones to be named.
 #pragma once
 
 #include "llvm/ADT/StringRef.h"

@@ -269,12 +269,10 @@ llvm::Error AttributeReader::addValue(Row &row) {
   if (!parsed)
     return makeError(ExitCode::Unreadable, "value: " + llvm::toString(parsed.takeError()));
   size_t index = 0;
-  llvm::Expected<c10::IValue> value = valueFromJson(*parsed, type, [&](const json::Value &tensor) {
+  c10::IValue value = TRY(valueFromJson(*parsed, type, [&](const json::Value &tensor) {
     return addInner(tensor, innerName(row.tensor.name, index++), row.tensor.line);
-  });
-  if (!value)
-    return value.takeError();
-  row.attribute.value = *value;
+  }));
+  row.attribute.value = value;
   return llvm::Error::success();
 }
 

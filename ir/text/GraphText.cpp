@@ -343,10 +343,8 @@ llvm::Expected<std::shared_ptr<Graph>> parseGraph(llvm::StringRef text, size_t f
   // A failed parse leaves the graph half built: a fresh one each time.
   auto graph = std::make_shared<Graph>();
   const std::string source = dedented(text);
-  if (llvm::Error error =
-          guardTorchVoid(ExitCode::Unreadable, fmt::format("graph at line {}", firstLine),
-                         [&] { torch::jit::parseIR(source, graph.get()); }))
-    return error;
+  TRY(guardTorchVoid(ExitCode::Unreadable, fmt::format("graph at line {}", firstLine),
+                     [&] { torch::jit::parseIR(source, graph.get()); }));
   if (llvm::Error error = fillConstants(graph->block()))
     return withContext(std::move(error), fmt::format("graph at line {}", firstLine));
   const std::vector<llvm::StringRef> scopes = scopeComments(text);

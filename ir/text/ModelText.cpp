@@ -118,9 +118,7 @@ llvm::Error print(const StagedModel &model, llvm::raw_ostream &os, const TextOpt
 llvm::Expected<std::string> toText(const AnyModel &model, const TextOptions &options) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  if (llvm::Error error =
-          std::visit([&](const auto &kind) { return print(kind, os, options); }, model))
-    return error;
+  TRY(std::visit([&](const auto &kind) { return print(kind, os, options); }, model));
   return os.str();
 }
 

@@ -1,4 +1,4 @@
-// A loss in a file of its own becomes a part of the model.
+// Joins a loss from a separate file to the model.
 #pragma once
 
 #include "ir/support/Error.h"

@@ -1,6 +1,6 @@
-// A check that an LSTM's state is for as many samples as its input: LibTorch's LSTM, alone of its
-// recurrent layers, reads and writes beyond a state of too few, as a trace may have it for a
-// constant.
+// A check that the state of an LSTM has as many samples as its input. LibTorch checks this for its
+// other recurrent layers. Its LSTM reads and writes past the end of a smaller state, such as one
+// that a trace recorded as a constant.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,11 +11,11 @@ struct Block;
 
 namespace pipec {
 
-/// Inserts the check before each LSTM of a graph that LibTorch's interpreter will run.
+/// Inserts the check before each LSTM of a graph for LibTorch's interpreter.
 void insertLstmStateChecks(torch::jit::Block *block);
 
-/// The check itself, for who calls the operator's kernel with these arguments: the first, the
-/// second and the last. Throws what a graph with the check throws.
+/// The check itself, for callers of the operator's kernel, with its first, second and last
+/// argument. Throws LibTorch's exceptions, as a graph with the check does.
 void checkLstmState(const at::Tensor &input, at::TensorList state, bool batchFirst);
 
 } // namespace pipec

@@ -107,4 +107,14 @@ void expectReadOf(const at::Tensor &tensor) {
                            static_cast<size_t>(tensor.storage_offset() * tensor.element_size()));
 }
 
+llvm::Error checkByteOrder(TorchArchive &archive, llvm::StringRef what) {
+  return guardTorchError(
+      ExitCode::Unreadable, archive.path() + ": reading the byte order", [&]() -> llvm::Error {
+        if (!archive.has("byteorder") || archive.text("byteorder") == "little")
+          return llvm::Error::success();
+        return failf(ExitCode::Unreadable, "{}: expected little-endian {}, got big-endian",
+                     archive.path(), what.str());
+      });
+}
+
 } // namespace pipec

@@ -40,6 +40,9 @@ private:
   std::unique_ptr<caffe2::serialize::PyTorchStreamReader> reader_;
 };
 
+/// Errors: Unreadable for numbers that a big-endian machine wrote, whose name is `what`.
+llvm::Error checkByteOrder(TorchArchive &archive, llvm::StringRef what);
+
 /// The place in a file at which the bytes of a tensor begin.
 struct FilePlace {
   FileId file;

@@ -267,11 +267,9 @@ llvm::Expected<jit::Module> loadMapped(const std::string &path, bool fewReads) {
   TorchFileTimer timer;
   auto archive = TRY(TorchArchive::open(path, Wanted::Model, fewReads));
   TRY(checkKind(*archive));
-  auto module = guardTorch(ExitCode::Unreadable, path + ": " + kCannotRead, [&] {
-    TORCH_CHECK(!archive->has("byteorder") || archive->text("byteorder") == "little",
-                "expected little-endian weights, got big-endian");
-    return ModuleReader(*archive).read();
-  });
+  TRY(checkByteOrder(*archive, "weights"));
+  auto module = guardTorch(ExitCode::Unreadable, path + ": " + kCannotRead,
+                           [&] { return ModuleReader(*archive).read(); });
   if (!module)
     return explainParserFailure(path, module.takeError());
   return module;
@@ -370,23 +368,19 @@ llvm::Expected<jit::Module> loadJoined(const std::string &path, const SourceMode
   jit::Method method = TRY(methodOf(*module, path, mode.lossMethod));
   if (llvm::Expected<jit::Method> forward = methodOf(*loss, mode.loss, "forward"); !forward)
     return withContext(forward.takeError(), "--loss");
-  if (llvm::Error error = guardTorchError(ExitCode::Unreadable, "--loss " + mode.loss, [&] {
-        return joinLoss(*module, mode.lossMethod, *loss);
-      }))
-    return std::move(error);
+  TRY(guardTorchError(ExitCode::Unreadable, "--loss " + mode.loss,
+                      [&] { return joinLoss(*module, mode.lossMethod, *loss); }));
   return module;
 }
 
 llvm::Expected<jit::Module> loadSource(const std::string &path, const SourceMode &mode) {
   jit::Module module = TRY(loadJoined(path, mode));
-  if (llvm::Error error =
-          guardTorchError(ExitCode::Unreadable, path + ": setting training flags", [&] {
-            for (jit::Function *function : module._ivalue()->compilation_unit()->get_functions())
-              if (auto *graphFunction = jit::tryToGraphFunction(*function))
-                insertLstmStateChecks(graphFunction->graph()->block());
-            return setMode(module, mode);
-          }))
-    return std::move(error);
+  TRY(guardTorchError(ExitCode::Unreadable, path + ": setting training flags", [&] {
+    for (jit::Function *function : module._ivalue()->compilation_unit()->get_functions())
+      if (auto *graphFunction = jit::tryToGraphFunction(*function))
+        insertLstmStateChecks(graphFunction->graph()->block());
+    return setMode(module, mode);
+  }));
   return module;
 }
 

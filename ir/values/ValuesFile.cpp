@@ -198,9 +198,8 @@ llvm::Expected<c10::IValue> readValue(const std::string &path) {
     return explainUnpickling(*archive, pickle.takeError());
   if (const auto tensor = findNewDtype(*pickle); tensor && !tensor->dtype.empty())
     return refuseNewDtype(path, *tensor);
+  TRY(checkByteOrder(*archive, "tensors"));
   auto value = guardTorch(ExitCode::Unreadable, path + ": " + kCannotReadValues, [&] {
-    TORCH_CHECK(!archive->has("byteorder") || archive->text("byteorder") == "little",
-                "expected little-endian tensors, got big-endian");
     // Tensors saved from any device arrive on the CPU.
     return torch::jit::readArchiveAndTensors("data", "", "", std::nullopt, std::nullopt,
                                              at::Device(at::kCPU), archive->reader());

@@ -62,4 +62,29 @@ bool mayHold(const c10::Type &type) {
   }
 }
 
+bool holdsTensors(const c10::Type &type) {
+  return type.kind() == c10::TypeKind::TensorType || anyContained(type, holdsTensors);
+}
+
+bool mayHoldTensor(const c10::Type &type) {
+  switch (type.kind()) {
+  case c10::TypeKind::IntType:
+  case c10::TypeKind::FloatType:
+  case c10::TypeKind::BoolType:
+  case c10::TypeKind::ComplexType:
+  case c10::TypeKind::NumberType:
+  case c10::TypeKind::StringType:
+  case c10::TypeKind::NoneType:
+  case c10::TypeKind::DeviceObjType:
+    return false;
+  case c10::TypeKind::ListType:
+  case c10::TypeKind::DictType:
+  case c10::TypeKind::TupleType:
+  case c10::TypeKind::OptionalType:
+    return anyContained(type, mayHoldTensor);
+  default:
+    return true;
+  }
+}
+
 } // namespace pipec

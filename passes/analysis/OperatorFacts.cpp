@@ -116,7 +116,7 @@ bool isFresh(const Value *value) {
   return value->offset() < returns.size() && !returns[value->offset()].alias_info();
 }
 
-bool returnsWhatItWrites(const Node *node) {
+bool returnsWrittenValue(const Node *node) {
   const c10::FunctionSchema *schema = node->maybeSchema();
   if (!schema || mayChangeForm(node) || node->outputs().size() != 1 ||
       schema->arguments().empty() || schema->returns().size() != 1)

@@ -20,7 +20,7 @@ std::string kindOf(const torch::jit::Node *node);
 
 /// The only result is the first input, which the operator writes: relu_ and the like, but not
 /// operators that may change the tensor's form (t_, resize_, set_).
-bool returnsWhatItWrites(const torch::jit::Node *node);
+bool returnsWrittenValue(const torch::jit::Node *node);
 
 /// The result is the first input itself: dropout that is not training. LibTorch's own analysis
 /// treats the result as fresh, and drops writes into it whose other readers it cannot see.

@@ -2,6 +2,7 @@
 
 #include "ir/MarkerOps.h"
 #include "ir/NodeInfo.h"
+#include "ir/support/Check.h"
 
 #include <torch/csrc/jit/ir/ir.h>
 
@@ -126,6 +127,8 @@ std::vector<std::pair<uint32_t, uint32_t>> readsOf(const TopLevel &top) {
 
 void reorderOperators(Model &model, const std::vector<size_t> &order) {
   const TopLevel top = topLevelOf(model);
+  PIPEC_ASSERT(top.boundaries.empty(), "boundaries would lose their places");
+  PIPEC_ASSERT(order.size() == top.operators.size(), "the order has each operator once");
   std::vector<Node *> nodes;
   for (Node *node : model.graph->nodes())
     if (node->kind() == c10::prim::Constant)

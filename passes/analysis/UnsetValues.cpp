@@ -90,15 +90,15 @@ void UnsetValues::visitIf(Node *node, const KnownConditions &known) {
 
 void UnsetValues::visitLoop(Node *node, const KnownConditions &known) {
   Block *body = node->blocks()[0];
-  at::ArrayRef<Value *> carried = body->inputs().slice(1), handedOn = body->outputs().slice(1),
+  at::ArrayRef<Value *> carried = body->inputs().slice(1), returned = body->outputs().slice(1),
                         first = node->inputs().slice(2);
   for (size_t i = 0; i < carried.size(); ++i)
-    keepWhatHolds(first, i, carried, known, /*isFirst=*/true);
+    intersect(first, i, carried, known, /*isFirst=*/true);
   for (bool changed = true; changed;) {
     visit(*body, known);
     changed = false;
     for (size_t i = 0; i < carried.size(); ++i)
-      changed |= keepWhatHolds(handedOn, i, carried, known, /*isFirst=*/false);
+      changed |= intersect(returned, i, carried, known, /*isFirst=*/false);
   }
   for (size_t i = 0; i < carried.size(); ++i) {
     unset_.erase(node->output(i));
@@ -114,8 +114,8 @@ void UnsetValues::visitLoop(Node *node, const KnownConditions &known) {
   }
 }
 
-bool UnsetValues::keepWhatHolds(at::ArrayRef<Value *> from, size_t i, at::ArrayRef<Value *> carried,
-                                const KnownConditions &known, bool isFirst) {
+bool UnsetValues::intersect(at::ArrayRef<Value *> from, size_t i, at::ArrayRef<Value *> carried,
+                            const KnownConditions &known, bool isFirst) {
   if (isFirst)
     unset_.erase(carried[i]);
   if (!maybe(from[i], known))

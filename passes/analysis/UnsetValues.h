@@ -48,8 +48,8 @@ private:
   /// flag. Rounds remove flags until nothing changes.
   void visitLoop(Node *node, const KnownConditions &known);
   /// Merges `from[i]` into carried value `i`. Returns true if less is known of it now.
-  bool keepWhatHolds(at::ArrayRef<Value *> from, size_t i, at::ArrayRef<Value *> carried,
-                     const KnownConditions &known, bool isFirst);
+  bool intersect(at::ArrayRef<Value *> from, size_t i, at::ArrayRef<Value *> carried,
+                 const KnownConditions &known, bool isFirst);
 
   llvm::DenseMap<Value *, std::set<Flag>> unset_; // with the flags that hold wherever it is unset
 };

@@ -1,10 +1,11 @@
 // Rules of fold-constants for questions about where and how a model runs: in an inference without
 // gradients, without autocast, on CPUs and CUDA devices, on inputs that are no nested tensors.
-// Modules of torch.nn ask them to choose a fast path.
+// Modules of torch.nn test these to choose a fast path.
 #include "passes/fold/FoldSurroundings.h"
 
 #include "ir/support/Llvm.h"
 #include "ir/values/Values.h"
+#include "passes/analysis/MemoryTypes.h"
 
 #include <map>
 #include <set>
@@ -100,25 +101,6 @@ private:
                                       })
                ? constant(false)
                : Answer();
-  }
-
-  static bool mayHoldTensor(const c10::Type &type) {
-    switch (type.kind()) {
-    case c10::TypeKind::IntType:
-    case c10::TypeKind::FloatType:
-    case c10::TypeKind::BoolType:
-    case c10::TypeKind::ComplexType:
-    case c10::TypeKind::NumberType:
-    case c10::TypeKind::StringType:
-    case c10::TypeKind::NoneType:
-    case c10::TypeKind::DeviceObjType:
-      return false;
-    case c10::TypeKind::ListType:
-    case c10::TypeKind::OptionalType:
-      return mayHoldTensor(*type.containedTypes()[0]);
-    default:
-      return true;
-    }
   }
 
   /// pipec's inputs are dense tensors; so are attributes but those that say otherwise.

@@ -72,7 +72,8 @@ std::optional<std::string> Folding::given(const TypeQuestion &question) const {
 
 void Folding::noteOther(const TypeQuestion &question, const std::string &seen) const {
   if (const std::string *noted = answers_.find(question); noted && *noted != seen)
-    answers_.decisions[question].try_emplace(answers_.round, seen); // what was relied on stays
+    answers_.decisions[question].try_emplace(answers_.round,
+                                             seen); // an answer that a rewrite used stays
 }
 
 std::optional<int64_t> Folding::rankOf(const Value *tensor) const {

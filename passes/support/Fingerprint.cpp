@@ -2,7 +2,6 @@
 
 #include "ir/TensorBytes.h"
 #include "ir/text/ValueText.h"
-#include "llvm/ADT/StringExtras.h"
 
 namespace pipec {
 namespace {
@@ -27,6 +26,21 @@ template <typename Kind> std::string beyondText(const Kind &model) {
   return text;
 }
 
+/// Costs are in the text; no pass sets whether a compile trains.
+std::string contentOf(const PassContext &context) {
+  std::string text;
+  const std::vector<std::string> decisions = printDecisions(context.answers.decisions);
+  for (const std::vector<std::string> *list :
+       {&context.notes, &context.warnings, &context.moduleCalls, &context.askedBy, &decisions}) {
+    for (const std::string &line : *list)
+      text += line + "\n";
+    text += "-\n";
+  }
+  for (const Obligation &fact : context.answers.facts)
+    text += toString(fact) + "\n";
+  return text;
+}
+
 } // namespace
 
 std::string fingerprint(const AnyModel &model, const PassContext &context) {
@@ -40,7 +54,7 @@ std::string fingerprint(const AnyModel &model, const PassContext &context) {
   if (!text)
     llvm::consumeError(text.takeError());
   all += std::visit([](const auto &kind) { return beyondText(kind); }, model);
-  return all + llvm::join(context.notes, "\n") + "\n" + llvm::join(context.moduleCalls, "\n");
+  return all + contentOf(context);
 }
 
 } // namespace pipec

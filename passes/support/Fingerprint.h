@@ -7,8 +7,8 @@
 namespace pipec {
 
 /// Two fingerprints are equal exactly if graph, module paths, signature, attributes with their
-/// elements, costs and notes are equal. The hash of the elements is not cryptographic, because it
-/// only has to catch mistakes. Reads every weight.
+/// elements, and all that passes write into the context are equal. The hash of the elements is not
+/// cryptographic, because it only has to catch mistakes. Reads every weight.
 std::string fingerprint(const AnyModel &model, const PassContext &context);
 
 } // namespace pipec

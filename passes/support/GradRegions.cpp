@@ -6,6 +6,7 @@
 #include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
+#include "passes/analysis/MemoryTypes.h"
 #include "passes/analysis/OperatorFacts.h"
 
 #include <ATen/core/Tensor.h>
@@ -24,13 +25,6 @@ using torch::jit::Node;
 using torch::jit::Value;
 
 bool isTensor(const c10::Type &type) { return type.kind() == c10::TypeKind::TensorType; }
-
-/// Whether a value of the type may hold tensors.
-bool holdsTensors(const c10::Type &type) {
-  return isTensor(type) || llvm::any_of(type.containedTypes(), [](const c10::TypePtr &part) {
-           return holdsTensors(*part);
-         });
-}
 
 bool isKind(const Node *node, const char *kind) {
   return node->kind() == c10::Symbol::fromQualString(kind);

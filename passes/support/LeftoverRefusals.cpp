@@ -33,18 +33,18 @@ llvm::Error refuseObjects(Block &block, const ModulePaths &paths, const TupleCla
     if (isAccess({node, 0}) && !node->input(0)->type()->is_module())
       return refuseWith(Refusal::ObjectAttribute, describeNode(node), node->s(c10::attr::name),
                         node->input(0)->type()->annotation_str(),
-                        tuples.whyItStays(node->input(0)->type()));
+                        tuples.reasonToKeep(node->input(0)->type()));
     if (node->kind() == c10::prim::GetAttr && paths.count(node->output()) &&
         !node->output()->type()->is_module() && node->hasUses())
       return refuseWith(Refusal::ObjectAttribute, describeNode(node->output()->uses()[0].user),
                         node->s(c10::attr::name), node->output()->type()->annotation_str(),
-                        tuples.whyItStays(node->output()->type()));
+                        tuples.reasonToKeep(node->output()->type()));
     // An object without attributes; others are refused for their attributes.
     if (node->kind() == c10::prim::CreateObject && node->hasUses() &&
         llvm::none_of(node->output()->uses(), isAccess))
       return refuseWith(Refusal::ObjectAttribute, describeNode(node->output()->uses()[0].user),
                         "what is", node->output()->type()->annotation_str(),
-                        tuples.whyItStays(node->output()->type()));
+                        tuples.reasonToKeep(node->output()->type()));
     for (Block *inner : node->blocks())
       TRY(refuseObjects(*inner, paths, tuples));
   }

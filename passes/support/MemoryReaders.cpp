@@ -37,8 +37,8 @@ bool MemoryReaders::see(size_t memory, const torch::jit::Node *maker,
                         const torch::jit::Node *writer) {
   const size_t made = orderOf(maker), written = orderOf(writer);
   const std::vector<Life> &unknown = unknown_[memory];
-  // In order of definition: those that are older than the tensor are other memory of the class,
-  // and those that are made after the write are made of what the tensor is by then.
+  // In order of definition. Values older than the tensor are other memory of the class. Values made
+  // after the write are made of the written tensor.
   auto first = llvm::partition_point(unknown, [&](const Life &life) { return life.made <= made; });
   auto last = std::partition_point(first, unknown.end(),
                                    [&](const Life &life) { return life.made < written; });

@@ -6,9 +6,9 @@ namespace pipec {
 
 namespace {
 
-/// An object of a class of the model's own is the values of its attributes, as a module is. One
-/// that is reached again, under another name or from itself, stays an object: what is assigned
-/// under one name is seen under the other.
+/// Whether an object is represented by its attributes, as a module is: it has a class of the model.
+/// An object that is reached a second time, under another name or from itself, stays an object,
+/// because an assignment under one name is visible under the other.
 bool isItsAttributes(const c10::IValue &value, const c10::TypePtr &declared,
                      std::set<const void *> &seen) {
   return value.isObject() && declared->kind() == c10::TypeKind::ClassType &&

@@ -59,9 +59,9 @@ public:
   }
 
 private:
-  /// Whether an operator may be given tuples in place of objects, or make them: what keeps, hands
-  /// on or takes out, and asks nothing of them.
-  static bool handsOn(Node *node) {
+  /// Whether tuples may take the place of the objects that the operator reads or returns: it
+  /// stores, forwards or extracts them, and uses nothing else of them.
+  static bool forwardsTuples(Node *node) {
     const bool withNone = llvm::any_of(node->inputs(), [](Value *value) {
       return value->type()->kind() == c10::TypeKind::NoneType;
     });
@@ -98,7 +98,7 @@ private:
       readNode(node);
       for (Value *output : node->outputs())
         classes_.note(output->type());
-      if (!handsOn(node))
+      if (!forwardsTuples(node))
         for (auto values : {node->inputs(), node->outputs()})
           for (Value *value : values)
             classes_.reject(value->type(), describeNode(node));
@@ -108,8 +108,8 @@ private:
     }
   }
 
-  /// An object that goes into a value of type Any, or comes out of one, is asked for its class when
-  /// the model runs.
+  /// If an object becomes a value of type Any, or the reverse, the model tests its class at run
+  /// time.
   void rejectThroughAny(Node *node) {
     std::vector<c10::TypePtr> types;
     auto add = [&](at::ArrayRef<Value *> values) {
@@ -197,7 +197,7 @@ private:
     });
   }
 
-  /// A tuple wherever the object is handed on; but for that it is only its attributes.
+  /// Makes a tuple of the object for every use that is no access to an attribute.
   void makeTuple(Node *maker) {
     for (const torch::jit::Use &use : std::vector<torch::jit::Use>(maker->output()->uses()))
       if (!isAccess(use))
@@ -219,8 +219,8 @@ private:
 
   // Attributes of the model that are objects.
 
-  /// A read of an object whose attributes are not all that is asked of it, or that may be another
-  /// one later, is a tuple of what it has where it is read.
+  /// An object with other uses than accesses to its attributes, or one that may be replaced later,
+  /// becomes a tuple of its attributes at the place of the read.
   void readAsTuple(Node *read) {
     Value *object = read->output();
     if (!isPath(read->input(0)))

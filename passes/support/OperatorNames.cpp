@@ -40,7 +40,7 @@ size_t OperatorNames::copyOf(const Node *node) {
   return found == copies_.end() ? 0 : found->second;
 }
 
-/// Before anything was asked: what is made later is a first copy.
+/// Called before the first name is requested: operators that are made later count as first copies.
 void OperatorNames::findCopies() {
   using Key = std::array<c10::unique_t, 3>; // operator, origin, module
   found_ = true;

@@ -44,10 +44,10 @@ public:
 
   // Facts from operators and types.
 
-  // `untyped` is the answer that operators alone give. If the types of values give another one,
-  // that one counts, and the TypeAnswers note it. If the TypeAnswers are given, they are used and
-  // types are not asked. `asker` is the operator that writes the value or is a view of it;
-  // the question has its name.
+  // `untyped` is the answer that follows from the operators alone. A different answer from the
+  // types of values takes precedence and is noted in the TypeAnswers. If the TypeAnswers are given,
+  // they replace the types. `asker` is the operator that writes the value or is a view of it; it
+  // names the question.
 
   bool isContiguous(bool untyped, Node *asker, const Value *value);
   bool hasDims(Node *asker, const Value *value);

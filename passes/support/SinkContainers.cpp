@@ -93,7 +93,8 @@ private:
     return node;
   }
 
-  /// Makers, one directly behind the other, and who changes what they made and nothing else.
+  /// Operators that make containers, one directly after the other, and the operator that alone
+  /// writes to these containers.
   struct Unit {
     std::vector<Node *> makers;
     Node *writer = nullptr;
@@ -140,7 +141,7 @@ private:
       nodes.push_back(unit->writer);
     Node *user = firstUser(nodes);
     if (!user || user->isBefore(nodes.back()) || isClose(nodes.back(), user) ||
-        readsWhatChanges(nodes))
+        readsChangedMemory(nodes))
       return false;
     for (Node *node : nodes)
       node->moveBefore(user);
@@ -161,7 +162,7 @@ private:
   }
 
   /// A container that the unit reads is written later, perhaps before the first user.
-  bool readsWhatChanges(llvm::ArrayRef<Node *> unit) const {
+  bool readsChangedMemory(llvm::ArrayRef<Node *> unit) const {
     llvm::DenseSet<size_t> own;
     for (Node *node : unit)
       for (Value *made : node->outputs())

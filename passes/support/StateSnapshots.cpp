@@ -61,7 +61,7 @@ private:
       Value *state = nullptr;
       if (attributeOf(value))
         state = value;
-      else if (maker->kind().is_aten() && returnsWhatItWrites(maker))
+      else if (maker->kind().is_aten() && returnsWrittenValue(maker))
         state = same.lookup(maker->input(0));
       else if (maker->kind() == c10::prim::If)
         state = sameInBranches(maker, value->offset(), same);
@@ -161,7 +161,8 @@ private:
            node->input(1)->type()->kind() == c10::TypeKind::NoneType;
   }
 
-  /// The copies that an earlier run made, by what they copy: they stand right after the write.
+  /// The copies that an earlier run of the pass inserted directly after the write, by the value
+  /// that they copy.
   llvm::DenseMap<Value *, Node *> copiesBehind(Node *last) const {
     llvm::DenseMap<Value *, Node *> copies;
     for (Node *node = last->next(); node != model_.graph->return_node(); node = node->next()) {

@@ -80,8 +80,8 @@ llvm::Error threadLoop(Node *node, const ModulePaths &paths, State &current) {
   return llvm::Error::success();
 }
 
-/// Whether nothing but its attributes is ever asked of an object: it is not stored, returned,
-/// chosen between or handed on.
+/// Whether every use of an object reads or writes its attributes: it is not stored, returned,
+/// selected by a branch or passed to another operator.
 bool isOnlyItsAttributes(Value *object) {
   return llvm::all_of(object->uses(), [](const torch::jit::Use &use) {
     return use.offset == 0 &&
@@ -131,8 +131,8 @@ Value *behind(Node *node, size_t output) {
   return index >= 0 && index < size ? tuple->input(index) : nullptr;
 }
 
-/// An object behind a tuple, or a check for None, is the one before it: what is asked of the one is
-/// asked of the other.
+/// An object that is taken out of a tuple, or checked for None, is the same object: the uses of
+/// both values are uses of one.
 void followObjects(Block &block) {
   std::vector<Node *> tuples;
   for (auto it = block.nodes().begin(); it != block.nodes().end();) {

@@ -52,7 +52,7 @@ void TupleClasses::reject(const c10::TypePtr &type, const std::string &why) {
     reject(part, why);
 }
 
-std::string TupleClasses::whyItStays(const c10::TypePtr &type) const {
+std::string TupleClasses::reasonToKeep(const c10::TypePtr &type) const {
   auto object = type->cast<c10::ClassType>();
   auto found = object && object->name() ? rejected_.find(classNameOf(*object)) : rejected_.end();
   return found == rejected_.end() || found->second.empty() ? "" : ": " + found->second;

@@ -35,7 +35,7 @@ public:
   void reject(const c10::TypePtr &type, const std::string &why = "");
 
   /// Why a class stays: ": aten::sort at model.py:8 in layer1"; empty if the reason is not known.
-  std::string whyItStays(const c10::TypePtr &type) const;
+  std::string reasonToKeep(const c10::TypePtr &type) const;
 
   /// Code assigns to objects of the class that are visible elsewhere.
   void needCells(const c10::TypePtr &type);

@@ -54,8 +54,8 @@ private:
   }
 
   struct Held {
-    std::map<const void *, std::vector<size_t>> containers; // who holds each list and dict
-    std::map<int64_t, std::vector<size_t>> tensors;         // who holds each piece of memory
+    std::map<const void *, std::vector<size_t>> containers; // the holders of each list and dict
+    std::map<int64_t, std::vector<size_t>> tensors;         // the holders of each piece of memory
   };
 
   Held held() const {

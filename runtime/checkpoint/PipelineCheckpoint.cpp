@@ -108,17 +108,22 @@ public:
   }
 
   /// Throws LibTorch's exceptions.
-  void fill() {
+  llvm::Error fill() {
     for (const auto &[stage, port, saved] : places_) {
       StageModule &module = core_.executors[stage]->module();
-      module.setAttribute(
-          port, restored(saved->value, module.attribute(port), module.attributeType(port)));
+      llvm::Expected<c10::IValue> own =
+          restored(saved->value, module.attribute(port), module.attributeType(port));
+      if (!own)
+        return withContext(own.takeError(),
+                           fmt::format("{}: restoring stage {}", checkpoint_.directory, stage));
+      module.setAttribute(port, std::move(*own));
       OptimizerState state = saved->optimizer;
       for (auto &[key, value] : state)
         if (value.isTensor()) // copies of a weight have states of their own
           value = value.toTensor().clone();
       core_.trainings[stage]->setOptimizerState(port, state);
     }
+    return llvm::Error::success();
   }
 
 private:
@@ -187,12 +192,12 @@ llvm::Error Pipeline::saveCheckpoint(const std::string &directory,
     return pipelineInfers("a checkpoint");
   TRY(impl.usableAgain());
   std::vector<std::vector<SavedValue>> states;
-  if (llvm::Error error =
-          guardTorchError(ExitCode::Other, "collecting a checkpoint", [&]() -> llvm::Error {
-            states = TRY(StageStates(*impl.core).collect());
-            return llvm::Error::success();
-          }))
-    return error;
+  llvm::Error collected =
+      guardTorchError(ExitCode::Other, "collecting a checkpoint", [&]() -> llvm::Error {
+        states = TRY(StageStates(*impl.core).collect());
+        return llvm::Error::success();
+      });
+  TRY(std::move(collected));
   CheckpointText text = describeTraining(impl.record(), options);
   CheckpointWriter writer = TRY(CheckpointWriter::create(directory, text.step));
   for (size_t s = 0; s < states.size(); ++s) {
@@ -217,12 +222,10 @@ llvm::Expected<ResumedTraining> Pipeline::resume(const std::string &path, bool p
   CheckpointValues values = TRY(CheckpointValues::read(checkpoint));
   StageRestore places(*impl.core, checkpoint, values);
   TRY(places.prepare());
-  if (llvm::Error error =
-          guardTorchVoid(ExitCode::BadArtifact, checkpoint.directory + ": restoring", [&] {
-            c10::AutoGradMode noGrad(false);
-            places.fill();
-          }))
-    return std::move(error);
+  TRY(guardTorchError(ExitCode::BadArtifact, checkpoint.directory + ": restoring", [&] {
+    c10::AutoGradMode noGrad(false);
+    return places.fill();
+  }));
   return resumeRecord(checkpoint, record, std::move(*differences));
 }
 

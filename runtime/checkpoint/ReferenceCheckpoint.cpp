@@ -73,8 +73,9 @@ llvm::Expected<std::vector<const SavedValue *>> placesOf(const std::vector<Model
 }
 
 /// Throws LibTorch's exceptions.
-void fillReference(torch::jit::Module &module, const std::vector<ModelValue> &values,
-                   const std::vector<const SavedValue *> &places, ReferenceTraining &training) {
+llvm::Error fillReference(torch::jit::Module &module, const std::vector<ModelValue> &values,
+                          const std::vector<const SavedValue *> &places,
+                          ReferenceTraining &training) {
   const std::unordered_map<const void *, size_t> numbers = numbersOf(training);
   training.used.assign(training.tensors.size(), false);
   training.absent.assign(training.tensors.size(), false);
@@ -92,12 +93,15 @@ void fillReference(torch::jit::Module &module, const std::vector<ModelValue> &va
     }
     if (!saved)
       continue;
-    const c10::IValue value =
+    llvm::Expected<c10::IValue> value =
         restored(saved->value, each.value, typeOfAttribute(module, each.names.front()));
-    if (!value.is(each.value))
+    if (!value)
+      return withContext(value.takeError(), "restoring " + each.names.front());
+    if (!value->is(each.value))
       for (const std::string &name : each.names)
-        setAttribute(module, name, value);
+        setAttribute(module, name, *value);
   }
+  return llvm::Error::success();
 }
 
 llvm::Error referenceInfers(const char *what) {
@@ -120,10 +124,8 @@ llvm::Error Reference::saveCheckpoint(const std::string &directory,
     return referenceInfers("a checkpoint");
   std::vector<SavedValue> values;
   std::vector<std::string> objects;
-  if (llvm::Error error = guardTorchVoid(ExitCode::Other, "collecting a checkpoint", [&] {
-        values = savedOf(modelState(*impl.module, objects), *impl.training);
-      }))
-    return error;
+  TRY(guardTorchVoid(ExitCode::Other, "collecting a checkpoint",
+                     [&] { values = savedOf(modelState(*impl.module, objects), *impl.training); }));
   if (impl.keepsState && !objects.empty())
     return noForm(objects.front());
   CheckpointText text = describeTraining(impl.record(), options);
@@ -147,12 +149,10 @@ llvm::Expected<ResumedTraining> Reference::resume(const std::string &path, bool 
   std::vector<std::string> objects;
   const std::vector<ModelValue> own = modelState(*impl.module, objects);
   std::vector<const SavedValue *> places = TRY(placesOf(own, values));
-  if (llvm::Error error =
-          guardTorchVoid(ExitCode::BadArtifact, checkpoint.directory + ": restoring", [&] {
-            c10::AutoGradMode noGrad(false);
-            fillReference(*impl.module, own, places, *impl.training);
-          }))
-    return std::move(error);
+  TRY(guardTorchError(ExitCode::BadArtifact, checkpoint.directory + ": restoring", [&] {
+    c10::AutoGradMode noGrad(false);
+    return fillReference(*impl.module, own, places, *impl.training);
+  }));
   return resumeRecord(checkpoint, record, std::move(*differences));
 }
 

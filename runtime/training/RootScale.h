@@ -1,4 +1,5 @@
-// Where the way back of each micro-batch starts, so that gradients add up to those of the batch.
+// The gradient at which the backward of each micro-batch starts, so that gradients add up to those
+// of the batch.
 #pragma once
 
 #include "runtime/TrainingOptions.h"

@@ -1,6 +1,7 @@
 #include "runtime/transport/InProcess.h"
 
 #include "ir/TorchError.h"
+#include "ir/support/Try.h"
 #include "runtime/transport/Spin.h"
 
 #include <atomic>
@@ -65,9 +66,7 @@ public:
     Queue &queue = *queues_.at(lane);
     Device &from = *devices_.at(queue.lane.from);
     Fence ready;
-    if (llvm::Error error =
-            guardTorchVoid(ExitCode::Other, "sending", [&] { ready = from.mark(); }))
-      return error;
+    TRY(guardTorchVoid(ExitCode::Other, "sending", [&] { ready = from.mark(); }));
     spinWhile([&] { return queue.count.load(std::memory_order_acquire) == queue.ring.size(); });
     {
       std::unique_lock<std::mutex> lock(queue.mutex);

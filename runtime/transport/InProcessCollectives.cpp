@@ -38,9 +38,8 @@ public:
   llvm::Expected<std::vector<c10::IValue>> gather(size_t group, size_t rank,
                                                   c10::IValue value) override {
     Fence ready;
-    if (llvm::Error error = guardTorchVoid(ExitCode::Other, "a collective",
-                                           [&] { ready = devices_.at(rank)->mark(); }))
-      return std::move(error);
+    TRY(guardTorchVoid(ExitCode::Other, "a collective",
+                       [&] { ready = devices_.at(rank)->mark(); }));
     std::unique_lock<std::mutex> lock(mutex_);
     Meeting &meeting = meetings_.at(group);
     const size_t size = meeting.ranks.size();

@@ -9,6 +9,7 @@
 // "step": a whole call of the pipeline with one rank, divided by its micro-batches, so with
 // splitting and merging of the batch.
 #include "compiler/Compiler.h"
+#include "ir/artifact/ArtifactReader.h"
 #include "ir/autograd/TrainingSettings.h"
 #include "llvm/Support/Error.h"
 #include "runtime/Pipeline.h"

@@ -1,6 +1,5 @@
-// bench-partition DIR [--objective sum|overlap]: every instance of a directory,
-// or of the folder `throughput` in it, one line each. bench-partition --fixed-order N: a made graph
-// of N nodes, cut in its order.
+// bench-partition DIR: every instance of a directory, or of the folder `throughput` in it, one line
+// each. bench-partition --fixed-order N: a made graph of N nodes, cut in its order.
 #include "ir/support/Llvm.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
@@ -20,9 +19,6 @@ using namespace pipec;
 namespace {
 
 llvm::cl::opt<std::string> directory(llvm::cl::Positional, llvm::cl::desc("DIR"));
-llvm::cl::opt<std::string>
-    objective("objective", llvm::cl::init("sum"),
-              llvm::cl::desc("sum or overlap: how compute and transfers add"));
 llvm::cl::opt<double> seconds("seconds", llvm::cl::init(60),
                               llvm::cl::desc("limit of one instance"));
 llvm::cl::opt<std::string> splits("write-splits", llvm::cl::desc("directory for the assignments"));
@@ -34,12 +30,11 @@ llvm::cl::opt<unsigned> stages("stages", llvm::cl::init(64), llvm::cl::desc("of 
 
 /// A list of operators as of a deep model: each takes the output of the one before it, some also
 /// that of one up to 40 operators back, a few that of one anywhere before.
-PartitionProblem madeGraph(uint32_t n, LoadRule load) {
+PartitionProblem madeGraph(uint32_t n) {
   PartitionProblem problem;
   std::mt19937 random(1);
   problem.kinds.resize(1);
   problem.kinds[0].count = stages;
-  problem.kinds[0].load = load;
   problem.time.resize(1);
   for (uint32_t node = 0; node < n; ++node) {
     problem.time[0].push_back(1 + random() % 1000);
@@ -56,8 +51,8 @@ PartitionProblem madeGraph(uint32_t n, LoadRule load) {
   return problem;
 }
 
-llvm::Error cutInOrder(LoadRule load) {
-  PartitionProblem problem = madeGraph(fixedOrder, load);
+llvm::Error cutInOrder() {
+  PartitionProblem problem = madeGraph(fixedOrder);
   std::clock_t before = std::clock();
   llvm::Expected<PartitionResult> result = partitionInOrder(problem);
   double cpu = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
@@ -87,8 +82,8 @@ llvm::Error writeSplit(const PlacementInstance &instance, const PartitionResult 
   return llvm::Error::success();
 }
 
-llvm::Error solve(const std::string &path, LoadRule load) {
-  llvm::Expected<PlacementInstance> instance = readInstance(path, load);
+llvm::Error solve(const std::string &path) {
+  llvm::Expected<PlacementInstance> instance = readInstance(path);
   if (!instance)
     return instance.takeError();
   PartitionOptions options;
@@ -111,12 +106,6 @@ llvm::Error solve(const std::string &path, LoadRule load) {
 
 int main(int argc, char **argv) {
   llvm::cl::ParseCommandLineOptions(argc, argv, "partitions every instance of a directory\n");
-  if (objective != "sum" && objective != "overlap") {
-    fmt::print(stderr, "error: --objective: expected sum or overlap, got {}\n",
-               objective.getValue());
-    return 2;
-  }
-  LoadRule load = objective == "overlap" ? LoadRule::Overlap : LoadRule::Sum;
   int failed = 0;
   auto report = [&](llvm::Error error) {
     if (!error)
@@ -125,10 +114,10 @@ int main(int argc, char **argv) {
     failed = 1;
   };
   if (fixedOrder > 0)
-    report(cutInOrder(load));
+    report(cutInOrder());
   if (directory.empty() && fixedOrder == 0) {
     fmt::print(stderr, "error: expected a directory of instances or --fixed-order, got none\nhelp: "
-                       "bench-partition DIR [--objective sum|overlap]\n");
+                       "bench-partition DIR\n");
     return 2;
   }
   if (directory.empty())
@@ -156,7 +145,7 @@ int main(int argc, char **argv) {
                  file, directory.getValue());
       return 2;
     }
-    report(solve(file, load));
+    report(solve(file));
   }
   return failed;
 }

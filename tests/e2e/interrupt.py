@@ -91,7 +91,7 @@ class Interrupt(e2e.Case):
         """It is not complete then, so nothing of it stays."""
         directory = self.fresh()
         command = ["pipe-compile", MODEL.resolve(), "--at", "head", "--planted-fault", "wrong-weight", "-o", "out.pipe"]
-        if e2e.run("pipe-compile", MODEL, "--planted-fault", "?", "--at", "head", "--dry-run").code != 2:
+        if "no planted fault is called" not in e2e.run("pipe-compile", MODEL, "--planted-fault", "?", "--at", "head", "--dry-run").err:
             self.skipTest("no planted faults in this build")
         begun = lambda: any(name.startswith(".pipec-reproducer") for name in os.listdir(directory))
         code, output = self.interrupted(directory, signal.SIGINT, begun, command, cwd=directory)

@@ -29,9 +29,9 @@ FOUND_BY = {
     "swapped-parts": r"parameter \w+\.weight: expected stages from the last to the first, got 3 after 0",
     "unsummed-tie": GRADIENTS + r"embed\.weight at batch \d+, whole backward: ",
     "lost-parameter": GRADIENTS + r"\S+ at batch \d+, whole backward: expected one, got none",
-    "mean-for-sum": GRADIENTS + r"the way back is to start at the sum \S+ of all micro-batches, divided by their count \S+, and starts at the mean",
-    "sum-for-mean": GRADIENTS + r"the way back is to start at the mean \S+ over micro-batches, and starts at the sum",
-    "wrong-root": GRADIENTS + r"the way back is to start at the mean 0 over micro-batches, and starts at the mean 1",
+    "mean-for-sum": GRADIENTS + r"the backward is to start at the sum \S+ of all micro-batches, divided by their count \S+, and starts at the mean",
+    "sum-for-mean": GRADIENTS + r"the backward is to start at the mean \S+ over micro-batches, and starts at the sum",
+    "wrong-root": GRADIENTS + r"the backward is to start at the mean 0 over micro-batches, and starts at the mean 1",
     "forgotten-state": GRADIENTS + r"\S+ at batch \d+, split backward: ",
     "lost-flag": GRADIENTS + r"\S+ at batch \d+, split backward: ",
 }

@@ -1,7 +1,8 @@
 #include "tests/runtime/SmallPipeline.h"
 
-#include "ir/artifact/ArtifactDir.h"
+#include "ir/artifact/ArtifactWriter.h"
 #include "ir/artifact/Relink.h"
+#include "ir/plan/PlanToJson.h"
 #include "ir/schedule/ForwardOnly.h"
 #include "ir/schedule/Schedule.h"
 #include "ir/values/Values.h"

@@ -175,7 +175,7 @@ inline Plan richPlan() {
   plan.chain = false;
   plan.mode = Mode::Train;
   plan.obligations = {Obligation::recompute("aten::size", 1, 1)};
-  plan.normalisation = {"false", {"encoder.norm"}, {"2:0-3,7"}};
+  plan.normalisation = {false, {"encoder.norm"}, {"2:0-3,7"}};
   return plan;
 }
 

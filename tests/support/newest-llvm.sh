@@ -3,14 +3,20 @@
 #
 #   newest-llvm.sh MAJOR TORCH PIPE-SCHEDULE      the LLVM, the LibTorch and the command of the build that is tested
 #
-# In newest-llvm/ of the working directory. Exit code 77: skipped, for no LLVM is newer than MAJOR.
+# In newest-llvm/ of the working directory. Exit code 77: skipped, because no newer LLVM than MAJOR is installed. With
+# PIPEC_NEWEST_LLVM=required, as in CI, this is a failure if the distribution has a newer one: its installation failed.
 set -euo pipefail
 source=$(cd "$(dirname "$0")/../.." && pwd)
 major=$1 torch=$2 schedule=$3
 
 newest=$(printf '%s\n' "${PIPEC_LLVM_ROOT:-/usr/lib}"/llvm-*/lib/cmake/llvm/LLVMConfig.cmake | sed -nE 's|.*/llvm-([0-9]+)/.*|\1|p' | sort -n | tail -n 1)
 if [ -z "$newest" ] || [ "$newest" -le "$major" ]; then
-  echo "skipped: no LLVM newer than $major is installed: tools/setup --newest-llvm installs it where the distribution has one"
+  offered=$(apt-cache pkgnames llvm- 2>/dev/null | sed -nE 's/^llvm-([0-9]+)-dev$/\1/p' | sort -n | tail -n 1) || offered=
+  if [ "${PIPEC_NEWEST_LLVM:-}" = required ] && [ "${offered:-0}" -gt "$major" ]; then
+    echo "FAILED: expected LLVM $offered, which the distribution has, got none newer than $major: tools/setup --newest-llvm says why"
+    exit 1
+  fi
+  echo "skipped: no LLVM newer than $major is installed${offered:+, the distribution has $offered}: tools/setup --newest-llvm installs it"
   exit 77
 fi
 

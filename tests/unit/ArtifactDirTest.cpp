@@ -1,8 +1,10 @@
 // The artifact directory: written whole or not at all, every class of damage found, nothing foreign
 // deleted.
-#include "ir/artifact/ArtifactDir.h"
 
+#include "ir/artifact/ArtifactReader.h"
+#include "ir/artifact/ArtifactWriter.h"
 #include "ir/artifact/Manifest.h"
+#include "ir/plan/PlanToJson.h"
 #include "ir/support/Sha256.h"
 #include "ir/support/UnfinishedOutputs.h"
 #include "tests/support/Matchers.h"

@@ -7,7 +7,6 @@
 #include "compiler/cost/OperatorTimes.h"
 #include "compiler/cost/SharedTime.h"
 #include "compiler/emit/RoundTrip.h"
-#include "ir/artifact/ArtifactDir.h"
 #include "ir/schedule/ForwardOnly.h"
 #include "ir/schedule/Timing.h"
 #include "ir/text/CanonicalText.h"

@@ -1,7 +1,7 @@
 // The compiler's public face: compile first, save later.
 #include "compiler/Compiler.h"
 
-#include "ir/artifact/ArtifactDir.h"
+#include "ir/artifact/ArtifactReader.h"
 #include "tests/support/Matchers.h"
 #include "tests/unit/TempDir.h"
 

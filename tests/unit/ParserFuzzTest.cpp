@@ -3,6 +3,8 @@
 #include "ir/Model.h"
 #include "ir/artifact/Manifest.h"
 #include "ir/plan/Obligation.h"
+#include "ir/plan/PlanFromJson.h"
+#include "ir/plan/PlanToJson.h"
 #include "ir/schedule/CheckSchedule.h"
 #include "ir/schedule/ForwardOnly.h"
 #include "ir/schedule/Lower.h"

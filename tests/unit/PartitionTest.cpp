@@ -32,7 +32,7 @@ const DeviceKind &kindOfDevice(const PartitionProblem &problem, uint32_t device,
 
 double expectedLoad(const PartitionProblem &problem, const Assignment &where, uint32_t device) {
   size_t kind;
-  const LoadRule rule = kindOfDevice(problem, device, kind).load;
+  const bool paysTransfers = kindOfDevice(problem, device, kind).paysTransfers;
   double compute = 0, in = 0, out = 0;
   for (size_t node = 0; node < problem.nodes(); ++node) {
     bool made = where[node] == device, takenHere = false, takenElsewhere = false;
@@ -44,9 +44,7 @@ double expectedLoad(const PartitionProblem &problem, const Assignment &where, ui
     in += !made && takenHere ? problem.outCost[node] : 0;
     out += made && takenElsewhere ? problem.outCost[node] : 0;
   }
-  if (rule == LoadRule::Compute)
-    return compute;
-  return rule == LoadRule::Sum ? compute + in + out : std::max(compute, in + out);
+  return paysTransfers ? compute + in + out : compute;
 }
 
 double largestLoad(const PartitionProblem &problem, const Assignment &where) {
@@ -122,7 +120,7 @@ template <typename Visit> void forAllAssignments(const PartitionProblem &problem
 }
 
 /// A small graph with everything there is, some of it absent in most rounds.
-PartitionProblem randomProblem(std::mt19937 &random, LoadRule load) {
+PartitionProblem randomProblem(std::mt19937 &random) {
   PartitionProblem problem;
   auto chance = [&](unsigned percent) { return random() % 100 < percent; };
   auto n = static_cast<uint32_t>(3 + random() % 4);
@@ -131,8 +129,7 @@ PartitionProblem randomProblem(std::mt19937 &random, LoadRule load) {
   if (chance(70))
     accelerator.memory = 30 + random() % 60;
   other.count = accelerator.count == 2 ? 1 + random() % 2 : 1;
-  accelerator.load = load;
-  other.load = chance(50) ? LoadRule::Compute : load;
+  other.paysTransfers = chance(50);
   if (chance(50))
     other.memory = 60;
   problem.kinds = {accelerator};
@@ -162,14 +159,12 @@ PartitionProblem randomProblem(std::mt19937 &random, LoadRule load) {
   return problem;
 }
 
-LoadRule ruleOf(int round) { return round % 2 ? LoadRule::Overlap : LoadRule::Sum; }
-
 TEST(Partition, equalsTheBestOfAllAssignments) {
   std::mt19937 random(11);
   int solved = 0, refused = 0;
   for (int round = 0; round < 600; ++round) {
     SCOPED_TRACE(round);
-    PartitionProblem problem = randomProblem(random, ruleOf(round));
+    PartitionProblem problem = randomProblem(random);
     double best = kUnlimited, leastBytes = kUnlimited;
     forAllAssignments(problem, [&](const Assignment &where) {
       if (!colorsHold(problem, where) || !contiguous(problem, where))
@@ -209,7 +204,7 @@ TEST(Partition, inOrderEqualsTheBestCutOfTheList) {
   std::mt19937 random(5);
   for (int round = 0; round < 300; ++round) {
     SCOPED_TRACE(round);
-    PartitionProblem problem = randomProblem(random, ruleOf(round));
+    PartitionProblem problem = randomProblem(random);
     problem.kinds.resize(1);
     problem.time.resize(1);
     problem.kinds[0].count = 4;
@@ -264,7 +259,6 @@ TEST(Partition, inOrderAndExactAgreeOnAList) {
         longList(700, random); // every node follows the one before: one order only
     if (round % 3 == 0)
       problem.kinds[0].memory = 480;
-    problem.kinds[0].load = ruleOf(round);
     llvm::Expected<PartitionResult> list = partitionInOrder(problem);
     llvm::Expected<PartitionResult> exact = partitionContiguous(problem);
     ASSERT_TRUE(bool(list)) << describe(list.takeError()).message;

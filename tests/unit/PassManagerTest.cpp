@@ -7,6 +7,7 @@
 #include "passes/LowerAttributes.h"
 #include "passes/PassTable.h"
 #include "passes/Passes.h"
+#include "passes/Registry.h"
 #include "passes/ResolveTies.h"
 #include "passes/UnrollLoops.h"
 #include "tests/support/Matchers.h"
@@ -111,6 +112,21 @@ protected:
             context.notes.push_back("a sentence for the report");
             return false;
           }),
+      row("warnings",
+          [](Model &, PassContext &context) {
+            context.warnings.push_back("a sentence for the user");
+            return false;
+          }),
+      row("asked-by",
+          [](Model &, PassContext &context) {
+            context.askedBy.push_back("--at head");
+            return false;
+          }),
+      row("answers",
+          [](Model &, PassContext &context) {
+            context.answers.note({"input x", 0, "rank"}, "2");
+            return false;
+          }),
       row("breaker",
           [](Model &m, PassContext &) {
             m.signature.outputs.leaf = 5;
@@ -136,7 +152,8 @@ TEST_F(PassManagerTest, SaysWhetherAnythingChanged) {
 
 TEST_F(PassManagerTest, NamesThePassThatHidesAChange) {
   options.checkHonesty = true;
-  for (const char *pass : {"liar", "weights", "inner-weights", "flag", "notes"})
+  for (const char *pass :
+       {"liar", "weights", "inner-weights", "flag", "notes", "warnings", "asked-by", "answers"})
     EXPECT_TRUE(failedWith(run("nothing,rename," + std::string(pass)), ExitCode::Internal,
                            fmt::format("pass {} changed the model but reported no change", pass)))
         << pass;

@@ -43,7 +43,7 @@ TEST(PlanDifferences, NamesEachChange) {
        [](Plan &p) { p.signature.leaves[0].merge = {}; }},
       {"option", "micro-batches: 9, before 4", [](Plan &p) { p.microBatches = 9; }},
       {"option", "training flags: saved, before false",
-       [](Plan &p) { p.normalisation.training = "saved"; }},
+       [](Plan &p) { p.normalisation.training.reset(); }},
       {"option", "modules kept in eval mode: none, before encoder.norm",
        [](Plan &p) { p.normalisation.keepEval.clear(); }},
       {"obligation", "obligation \"recompute aten::size 1 times in stage 1\": gone",

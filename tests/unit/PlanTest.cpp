@@ -2,7 +2,10 @@
 // verifier.
 #include "ir/plan/Plan.h"
 
+#include "ir/plan/PlanFromJson.h"
 #include "ir/plan/PlanNames.h"
+#include "ir/plan/PlanToJson.h"
+#include "ir/plan/PlanVerifier.h"
 #include "ir/support/Json.h"
 #include "tests/support/Matchers.h"
 #include "tests/support/SamplePlan.h"

@@ -2,6 +2,7 @@
 // named.
 #include "ir/schedule/Program.h"
 
+#include "ir/plan/PlanToJson.h"
 #include "ir/schedule/ForwardOnly.h"
 #include "ir/schedule/Lower.h"
 #include "ir/schedule/ProgramCheck.h"

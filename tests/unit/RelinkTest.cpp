@@ -2,7 +2,7 @@
 #include "ir/artifact/Relink.h"
 
 #include "compiler/Compiler.h"
-#include "ir/artifact/ArtifactDir.h"
+#include "ir/artifact/ArtifactReader.h"
 #include "ir/artifact/LineDifference.h"
 #include "tests/support/Matchers.h"
 #include "tests/support/TestModels.h"

@@ -1,4 +1,4 @@
-// The way back through one stage: the engine's bits, in one walk and in two, and what memory is
+// The backward through one stage: the engine's bits, in one walk and in two, and what memory is
 // free after the first.
 #include "ir/autograd/StageTape.h"
 

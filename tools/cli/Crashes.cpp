@@ -161,7 +161,7 @@ const Crash &crashBefore() {
   return crash;
 }
 
-void runWhatMayCrash(llvm::function_ref<void()> body) {
+void runInChild(llvm::function_ref<void()> body) {
   if (crashBefore().signal == 0)
     return body();
   const pid_t parent = ::getpid(), child = ::fork();
@@ -175,10 +175,10 @@ void runWhatMayCrash(llvm::function_ref<void()> body) {
   runningAgain = child;
   waitFor(child);
   runningAgain = 0;
-  waitIfStopping(); // what it left is not whole
+  waitIfStopping(); // its reproducer is not complete
 }
 
-void endWhatMayCrash() {
+void killChild() {
   const pid_t child = runningAgain;
   if (child == 0)
     return;

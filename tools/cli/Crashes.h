@@ -30,9 +30,9 @@ const Crash &crashBefore();
 
 /// After a crash: runs `body` in its own process, because it may crash again or hang, and waits for
 /// it for at most five minutes. Otherwise runs it in this process.
-void runWhatMayCrash(llvm::function_ref<void()> body);
+void runInChild(llvm::function_ref<void()> body);
 
 /// For the thread that handles signals: ends that process, so that it writes nothing more.
-void endWhatMayCrash();
+void killChild();
 
 } // namespace pipec

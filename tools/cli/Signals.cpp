@@ -55,7 +55,7 @@ bool isLeft(int number) {
 
 [[noreturn]] void endBy(int number) {
   stopping = true;
-  endWhatMayCrash();
+  killChild();
   abandonUnfinishedOutputs();
   endProgress();
   writeLine("error: stopped by signal " + std::to_string(number) + "\n");

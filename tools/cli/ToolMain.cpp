@@ -46,7 +46,7 @@ llvm::Expected<std::string> leaveReproducer(const ErrorText &error,
   for (const auto &[name, text] : parts.files)
     TRY(made.write(name, text));
   if (info.trace)
-    runWhatMayCrash([&] { llvm::consumeError(info.trace(made.directory())); });
+    runInChild([&] { llvm::consumeError(info.trace(made.directory())); });
   return made.publish();
 }
 
@@ -73,14 +73,13 @@ ExitCode report(llvm::Error error, llvm::ArrayRef<const char *> arguments, const
 llvm::Expected<ExitCode> runBody(const ToolInfo &info, ExceptionGuard *guard,
                                  llvm::function_ref<llvm::Expected<ExitCode>()> body) {
   ExitCode code = ExitCode::Success;
-  if (llvm::Error error = guard(info.name, [&]() -> llvm::Error {
-        ExitCode done = TRY(body());
-        code = done;
-        if (testEnd)
-          testEnd();
-        return llvm::Error::success();
-      }))
-    return std::move(error);
+  llvm::Error error = guard(info.name, [&]() -> llvm::Error {
+    code = TRY(body());
+    if (testEnd)
+      testEnd();
+    return llvm::Error::success();
+  });
+  TRY(std::move(error));
   return code;
 }
 

@@ -5,9 +5,11 @@
 // may), then:
 //
 //   int main(int argc, char **argv) {
-//     return toolMain(argc, argv, {"pipe-check", "checks an artifact", "MODEL.pipe [options]",
+//     return plainToolMain(argc, argv, {"pipe-schedule", "checks a schedule", "NAME [options]",
 //     examples}, run);
 //   }
+//
+// A command that uses LibTorch calls toolMain of tools/cli/TorchMain.h instead.
 #pragma once
 
 #include "ir/support/Error.h"
@@ -43,22 +45,20 @@ struct ToolInfo {
   std::map<std::string, std::vector<std::string>> words = {};
 };
 
+/// Turns an exception out of `body` into an internal error "<doing>: ...".
+using ExceptionGuard = llvm::Error(const std::string &doing,
+                                   llvm::function_ref<llvm::Error()> body);
+
 /// Parses the command line, runs `body`, prints its error ("error: ...", "help: ...") to stderr and
 /// returns the exit code: the error's, or the result of `body`. --help and --version are built in,
 /// and --write-pages DIR for the installation (tools/cli/Pages.h). A bad command line exits 2 with
 /// one message: the nearest name of an unknown option, a missing or repeated value, too many or too
-/// few arguments. An exception out of `body` is an internal error. An internal error that has no
+/// few arguments. An exception out of `body` is an internal error, with the text that `guard` gives
+/// it, or else its own. An internal error that has no
 /// reproducer yet gets one in the working directory; so does a crash (tools/cli/Crashes.h). SIGINT,
 /// SIGTERM and SIGHUP remove half-written output and exit 128+n from a separate thread; SIGQUIT
 /// then ends the process itself. SIGPIPE is ignored (a closed stdout ends in a quiet 141). Call it
 /// before any thread is made.
-int toolMain(int argc, char **argv, const ToolInfo &info,
-             llvm::function_ref<llvm::Expected<ExitCode>()> body);
-
-/// Turns an exception out of `body` into an internal error "<doing>: ...".
-using ExceptionGuard = llvm::Error(const std::string &doing,
-                                   llvm::function_ref<llvm::Error()> body);
-/// toolMain for a command without LibTorch: exceptions are described by their text only.
 int plainToolMain(int argc, char **argv, const ToolInfo &info,
                   llvm::function_ref<llvm::Expected<ExitCode>()> body,
                   ExceptionGuard *guard = nullptr);

@@ -1,6 +1,6 @@
-// The front of a command that uses LibTorch, whose exceptions have their own texts and codes.
+#include "tools/cli/TorchMain.h"
+
 #include "ir/TorchError.h"
-#include "tools/cli/ToolMain.h"
 
 namespace pipec {
 

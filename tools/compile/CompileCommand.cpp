@@ -4,6 +4,7 @@
 #include "llvm/Support/Path.h"
 #include "passes/Pass.h"
 #include "passes/PassTable.h"
+#include "passes/Registry.h"
 #include "tools/cli/BatchDims.h"
 #include "tools/cli/CommandLine.h"
 #include "tools/compile/CompileTraining.h"
@@ -126,8 +127,6 @@ FlagOption dryRun("dry-run", cl::desc("do everything except write the artifact")
 FlagOption force("force", cl::desc("replace an existing artifact and existing dumps of --dump-ir"),
                  cl::cat(compileCategory));
 FlagOption json("json", cl::desc("print one JSON document"), cl::cat(compileCategory));
-StringOption plantedFault("planted-fault", cl::desc("break the stages on purpose (test builds)"),
-                          cl::value_desc("NAME"), cl::Hidden, cl::cat(compileCategory));
 SizeOption pastCacheFrom(
     "past-cache-from",
     cl::desc(
@@ -256,18 +255,12 @@ llvm::Expected<CompileOptions> readOptions() {
   return options;
 }
 
-llvm::Expected<InternalOptions> readInternal(const std::vector<std::string> &words) {
+InternalOptions readInternal(const std::vector<std::string> &words) {
   InternalOptions internal;
   internal.command = words;
   if (given(pastCacheFrom))
     internal.pastCacheFrom = pastCacheFrom.getValue();
-  const std::string fault = plantedFault;
-  if (fault.empty())
-    return internal;
-  if (!testHook)
-    return makeError(ExitCode::Usage, "no planted fault is called " + fault,
-                     "planted faults are in builds with PIPEC_PLANTED_FAULTS only");
-  internal.makeHook = [fault] { return testHook(fault); };
+  internal.makeHook = testHook;
   return internal;
 }
 
@@ -279,7 +272,7 @@ std::optional<std::string> asGiven(const StringOption &option) {
 
 llvm::Expected<CompileCommand> readCompileCommand(const std::vector<std::string> &words) {
   CompileOptions options = TRY(readOptions());
-  InternalOptions internal = TRY(readInternal(words));
+  InternalOptions internal = readInternal(words);
   CompileCommand command;
   command.options = std::move(options);
   command.internal = std::move(internal);

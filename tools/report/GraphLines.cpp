@@ -48,7 +48,7 @@ private:
                              : channel.type == "Tensor" && channel.tensor.known
                                  ? shapeOf(channel.tensor)
                                  : channel.type;
-    // A plain number is shown without its bytes. A tensor of unknown size says so.
+    // A plain number is shown without its bytes, a tensor of unknown size with a note.
     const bool plain = !weight && holdsNoTensor(channel.type);
     const std::string size = bytes ? ", " + formatBytes(*bytes) : plain ? "" : ", size not known";
     std::vector<std::string> readers;

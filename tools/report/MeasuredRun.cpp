@@ -13,7 +13,7 @@ namespace {
 
 using llvm::json::Object;
 
-// LLVM's optionals differ from release to release; these ask for no member of theirs.
+// LLVM's optionals differ between releases; these helpers use no member of them.
 std::optional<int64_t> integerOf(const Object *object, llvm::StringRef key) {
   if (object)
     if (const auto value = object->getInteger(key))

@@ -31,7 +31,7 @@ std::vector<StageCosts> trainingCosts(const Plan &plan) {
 
 } // namespace
 
-std::string whatTimesRestOn(const PlanTiming &timing) {
+std::string sourceOfTimes(const PlanTiming &timing) {
   if (timing.atOnce == 0)
     return "the analytic cost model";
   if (timing.atOnce == 1)

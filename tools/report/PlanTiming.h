@@ -23,7 +23,7 @@ struct PlanTiming {
 int64_t forwardNs(const StagePlan &stage);
 
 /// The basis of the times: "measured costs, as if 2 ranks were at work all the time (...)".
-std::string whatTimesRestOn(const PlanTiming &timing);
+std::string sourceOfTimes(const PlanTiming &timing);
 
 /// Simulates the artifact's schedule, at most its first `mostMicroBatches`, as a program. A
 /// transfer takes the time that threads of one process need to hand a value over. Errors:

@@ -231,7 +231,7 @@ private:
     return bytes;
   }
 
-  /// Parameters, what else the stage's file holds, values received.
+  /// Parameters, other contents of the stage's file, received values.
   std::array<int64_t, 3> memoryOf(size_t s) const {
     int64_t others = 0;
     for (const StageAttribute &attribute : plan_.stages[s].attributes)

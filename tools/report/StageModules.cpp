@@ -34,7 +34,7 @@ struct Tree {
   }
 };
 
-std::string bytesOrNothing(int64_t bytes) { return bytes ? formatBytes(bytes) : ""; }
+std::string bytesCell(int64_t bytes) { return bytes ? formatBytes(bytes) : ""; }
 
 } // namespace
 
@@ -55,8 +55,8 @@ void printStageModules(llvm::raw_ostream &out, const Plan &plan) {
     for (const StageModuleRow &row : modulesHeldBy(plan.stages[s])) {
       std::string name = row.path.empty() ? "stage " + std::to_string(s)
                                           : row.path.substr(row.path.rfind('.') + 1);
-      table.addRow({std::string(2 * row.depth, ' ') + name, bytesOrNothing(row.parameterBytes),
-                    bytesOrNothing(row.otherBytes)});
+      table.addRow({std::string(2 * row.depth, ' ') + name, bytesCell(row.parameterBytes),
+                    bytesCell(row.otherBytes)});
     }
   table.print(out);
 }

@@ -28,11 +28,9 @@ llvm::Error EvalRuns::run(const Trainer &trainer, int64_t step, bool json) {
   int64_t samples = 0;
   const auto start = std::chrono::steady_clock::now();
   for (int64_t b = 0; b < batches_.stepsPerEpoch(); ++b) {
-    llvm::Expected<std::vector<c10::IValue>> values =
-        guardTorch(ExitCode::Usage, "taking a batch", [&] { return batches_.batch(b); });
-    if (!values)
-      return values.takeError();
-    Evaluation done = TRY(trainer.evaluate(*values));
+    std::vector<c10::IValue> values =
+        TRY(guardTorch(ExitCode::Usage, "taking a batch", [&] { return batches_.batch(b); }));
+    Evaluation done = TRY(trainer.evaluate(values));
     if (!done.loss)
       return makeError(ExitCode::Usage,
                        "expected the loss among the results of eval mode, got none",

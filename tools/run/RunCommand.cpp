@@ -1,6 +1,6 @@
 #include "tools/run/RunCommand.h"
 
-#include "ir/artifact/ArtifactDir.h"
+#include "ir/artifact/ArtifactReader.h"
 #include "ir/schedule/Schedule.h"
 #include "ir/support/CannotRead.h"
 #include "ir/support/Llvm.h"

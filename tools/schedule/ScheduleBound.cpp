@@ -37,8 +37,7 @@ StagedWork workOf(const TrialRequest &asked, const AutoShape &shape, size_t chun
 } // namespace
 
 llvm::Expected<AutoShape> autoShape(const TrialRequest &asked) {
-  size_t said = TRY(stagesAsked(asked));
-  const size_t stages = said;
+  const size_t stages = TRY(requestedStages(asked));
   AutoShape shape;
   shape.ranks = asked.ranks ? asked.ranks : stages ? stages : kUsualRanksOfAuto;
   if (stages % shape.ranks != 0)

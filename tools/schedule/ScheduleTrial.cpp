@@ -17,10 +17,9 @@ namespace {
 constexpr size_t kUsualRanks = 4;
 constexpr int64_t kUsualMicroBatchesPerRank = 2;
 
-/// Ranks and stages per rank from what was said, from what the costs are of, else usual ones.
+/// Ranks and stages per rank: those of the command line, else those of the costs, else defaults.
 llvm::Expected<ScheduleRequest> shapeFor(const Generator &generator, const TrialRequest &asked) {
-  size_t said = TRY(stagesAsked(asked));
-  const size_t stages = said;
+  const size_t stages = TRY(requestedStages(asked));
   ScheduleRequest request;
   request.ranks = asked.ranks ? asked.ranks
                   : !stages   ? kUsualRanks
@@ -40,7 +39,7 @@ llvm::Expected<ScheduleRequest> shapeFor(const Generator &generator, const Trial
 }
 
 /// Compares a file's table with the options.
-llvm::Error checkAsked(const Trial &trial, const TrialRequest &asked) {
+llvm::Error checkRequest(const Trial &trial, const TrialRequest &asked) {
   auto differs = [](const char *option, size_t expected, size_t got) {
     return failf(ExitCode::BadArtifact, "schedule: {}: expected {}, got {}", option, expected, got);
   };
@@ -54,7 +53,7 @@ llvm::Error checkAsked(const Trial &trial, const TrialRequest &asked) {
   return llvm::Error::success();
 }
 
-/// Equal shares of a rank's costs for any placement: a rank's stages share what the rank costs.
+/// The costs of a rank in equal shares for its stages, for any placement.
 ScheduleCosts costsForTable(const CostsText &costs, const TableShape &shape, size_t ranks) {
   if (costs.exact)
     return *costs.exact;
@@ -137,10 +136,10 @@ llvm::Error timeAsProgram(Trial &trial, const TrialRequest &asked) {
 /// The checks that are no matter of where the schedule came from.
 llvm::Error judge(Trial &trial, const TrialRequest &asked) {
   trial.shape = TRY(checkTable(*trial.schedule, &trial.warnings));
-  TRY(checkAsked(trial, asked));
+  TRY(checkRequest(trial, asked));
   if (!trial.generated)
     trial.costs = costsForTable(asked.costs, *trial.shape, trial.ranks());
-  if (!trial.shape->backward) // what no backward reads is dropped at once
+  if (!trial.shape->backward) // without a backward nothing is kept
     for (StageCosts &stage : trial.costs.stages)
       stage.heldByForward = stage.freedByInputGrad = 0;
   trial.timing = TRY(timeSchedule(*trial.schedule, trial.costs, asked.pairs));
@@ -182,7 +181,7 @@ llvm::Expected<Trial> judged(Trial trial, const TrialRequest &request) {
 
 } // namespace
 
-llvm::Expected<size_t> stagesAsked(const TrialRequest &asked) {
+llvm::Expected<size_t> requestedStages(const TrialRequest &asked) {
   if (!asked.costs.exact)
     return asked.stages;
   const size_t known = asked.costs.exact->stages.size();

@@ -21,7 +21,7 @@ struct TrialRequest {
 };
 
 /// The given number of stages, or that of the costs; 0: neither. Errors: Usage if the two differ.
-llvm::Expected<size_t> stagesAsked(const TrialRequest &asked);
+llvm::Expected<size_t> requestedStages(const TrialRequest &asked);
 
 struct Trial {
   std::string name; // as given

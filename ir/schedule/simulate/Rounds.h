@@ -1,7 +1,6 @@
 // The collectives of a simulated run: which ranks have arrived at which one.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -23,23 +22,10 @@ public:
   };
 
   /// `rank` arrives at its next collective of the group.
-  void enter(Member member, int64_t now) {
-    const size_t place = entered_[member.rank]++ - done_;
-    if (place == underWay_.size())
-      underWay_.emplace_back();
-    underWay_[place].here.push_back(member);
-    underWay_[place].lastCame = std::max(underWay_[place].lastCame, now);
-  }
+  void enter(Member member, int64_t now);
 
   /// The oldest collective, once all `members` have arrived at it.
-  std::optional<Round> complete(size_t members) {
-    if (underWay_.empty() || underWay_.front().here.size() < members)
-      return std::nullopt;
-    Round round = std::move(underWay_.front());
-    underWay_.pop_front();
-    ++done_;
-    return round;
-  }
+  std::optional<Round> complete(size_t members);
 
   int64_t free = 0; // when the last collective ends
 

@@ -37,7 +37,7 @@ bool swappedResults(Model &model);
 bool keptState(Model &model);
 bool swappedAttributes(Model &model);
 
-// The way back: forwards are as they were.
+// The backward: forwards are as they were.
 bool lostGradient(StagedModel &model);
 bool doubledGradient(StagedModel &model);
 

@@ -1,7 +1,9 @@
 #include "tests/support/faults/FaultyPass.h"
 
+#include "passes/Registry.h"
 #include "tests/support/faults/PlantedFaults.h"
 #include "tests/support/faults/TrainingFaults.h"
+#include "tools/cli/OptionValues.h"
 
 #include <fmt/format.h>
 
@@ -129,10 +131,17 @@ llvm::Error FaultyPass::check(llvm::Expected<bool> planted) const {
 
 namespace {
 
-/// The commands find the hook there.
+llvm::cl::OptionCategory testBuilds("test builds");
+StringOption plantedFault("planted-fault", llvm::cl::value_desc("NAME"), llvm::cl::Hidden,
+                          llvm::cl::cat(testBuilds),
+                          llvm::cl::desc("break the stages on purpose (test builds)"));
+
+/// pipe-compile finds the hook there.
 [[maybe_unused]] const MakeCompileHook kRegistered =
-    testHook = [](const std::string &name) -> std::unique_ptr<CompileHook> {
-  return std::make_unique<FaultyPass>(name);
+    testHook = []() -> std::unique_ptr<CompileHook> {
+  if (plantedFault.empty())
+    return std::make_unique<CompileHook>();
+  return std::make_unique<FaultyPass>(plantedFault.getValue());
 };
 
 } // namespace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compiler/CompileHook.h"
+#include "passes/Registry.h"
 
 namespace pipec {
 

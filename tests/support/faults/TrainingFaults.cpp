@@ -174,7 +174,7 @@ constexpr TrainingFault kFaults[] = {
     {"lost-parameter", "a weight is not trained", nullptr, lostParameter},
     {"mean-for-sum", "a loss that is a pair is a mean over micro-batches", nullptr, meanForSum},
     {"sum-for-mean", "gradients of micro-batches are summed, not averaged", nullptr, sumForMean},
-    {"wrong-root", "the way back starts at another result", nullptr, wrongRoot},
+    {"wrong-root", "the backward starts at another result", nullptr, wrongRoot},
     {"forgotten-state", "a recompute sees the state of a later micro-batch", nullptr, nullptr,
      forgottenState},
     {"lost-flag", "a channel brings no gradient back", nullptr, nullptr, lostFlag},

@@ -42,7 +42,7 @@ std::vector<std::pair<uint32_t, uint32_t>> orderOf(const PartitionProblem &probl
 
 } // namespace
 
-llvm::Expected<PlacementInstance> readInstance(const std::string &path, LoadRule accelerators) {
+llvm::Expected<PlacementInstance> readInstance(const std::string &path) {
   llvm::Expected<llvm::json::Value> value = readJsonFile(path);
   if (!value)
     return value.takeError();
@@ -59,8 +59,7 @@ llvm::Expected<PlacementInstance> readInstance(const std::string &path, LoadRule
   accelerator.count = static_cast<size_t>(valueOr(object->getInteger("accelerators"), 0));
   accelerator.memory = valueOr(object->getNumber("accel_memory"), kUnlimited);
   cpu.count = static_cast<size_t>(valueOr(object->getInteger("cpus"), 0));
-  accelerator.load = accelerators;
-  cpu.load = LoadRule::Compute;
+  cpu.paysTransfers = false;
   problem.kinds = {accelerator, cpu};
   problem.time = {numbers<double>(*object, "accel_time"), numbers<double>(*object, "cpu_time")};
   problem.memory = numbers<double>(*object, "memory");

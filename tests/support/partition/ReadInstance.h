@@ -12,8 +12,7 @@ struct PlacementInstance {
   std::vector<bool> isBackward; // of each node
 };
 
-/// `accelerators`: how their compute and transfers add. Errors: Unreadable, with the file's name.
-llvm::Expected<PlacementInstance> readInstance(const std::string &path,
-                                               LoadRule accelerators = LoadRule::Sum);
+/// Errors: Unreadable, with the file's name.
+llvm::Expected<PlacementInstance> readInstance(const std::string &path);
 
 } // namespace pipec

@@ -1,4 +1,5 @@
-#include "tools/ArtifactCase.h"
+
+#include "tools/case/ArtifactCase.h"
 
 #include "ir/TorchError.h"
 #include "ir/artifact/Manifest.h"

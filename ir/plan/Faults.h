@@ -1,4 +1,5 @@
-// The parts of verify(Plan), one file each, and the helpers that they share. Only for ir/plan.
+// What the parts of verify(Plan) share: messages, and faults that are reported together. Only for
+// ir/plan.
 #pragma once
 
 #include "ir/plan/Plan.h"
@@ -32,27 +33,5 @@ private:
 /// "stage 2, attribute head.weight", "channel 3 (c3)".
 std::string attributeName(const Plan &plan, size_t stage, size_t index);
 std::string channelName(const Plan &plan, size_t index);
-
-/// Checks that the description of a tensor is consistent: dtype, number of strides, and `bytes`,
-/// which must follow from the sizes at the example's batch.
-llvm::Error verifyTensor(const Plan &plan, const std::string &where, const TensorSpec &spec);
-
-/// Checks arguments and results: names, trees, and batch dimensions and merge rules against the
-/// sizes that the example runs showed.
-llvm::Error verifySignature(const Plan &plan);
-
-/// Checks the attributes of the stages and the stages' effects on them. Needs valid indices of
-/// channels in attributes only.
-llvm::Error verifyWeights(const Plan &plan);
-
-/// Checks which stages hold and which receive an attribute that several stages use. Needs valid
-/// channels.
-llvm::Error verifyTies(const Plan &plan);
-
-/// Checks loss, parameters and stages of a training. Needs valid leaves and attributes.
-llvm::Error verifyTraining(const Plan &plan);
-
-/// Checks the facts that folds relied on, and the operators that are computed again.
-llvm::Error verifyObligations(const Plan &plan);
 
 } // namespace pipec::planparts
