@@ -262,6 +262,7 @@ Plan CompileRun::planOf(const StagedModel &model) const {
                       : isCut(plan.signature) ? static_cast<int64_t>(plan.stages.size())
                                               : 1;
   plan.normalisation = normalisationOf(options_, decisions_);
+  plan.minor = minorOf(plan.signature);
   if (givenTable(options_))
     plan.scheduleName = "table";
   return plan;

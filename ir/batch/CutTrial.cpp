@@ -31,10 +31,11 @@ Values mapCut(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims,
   at::NoGradGuard noGrad;
   Values result;
   for (size_t i = 0; i < inputs.size(); ++i)
-    result.push_back(mapTensors(inputs[i], [&](const at::Tensor &tensor) {
-      const bool cut = dims[i] && tensor.defined() && *dims[i] < tensor.dim();
-      return cut ? change(tensor, *dims[i]) : tensor;
-    }));
+    result.push_back(
+        mapTensors(inputs[i], dims[i], [&](const at::Tensor &tensor, std::optional<int64_t> dim) {
+          const bool cut = dim && tensor.defined() && *dim < tensor.dim();
+          return cut ? change(tensor, *dim) : tensor;
+        }));
   return result;
 }
 
@@ -249,6 +250,15 @@ public:
     return found;
   }
 
+  Halves own(const Values &inputs, int64_t samples, int64_t first) {
+    Halves found;
+    const Values whole = resized(inputs, dims_, samples);
+    std::vector<Asked> asked = {{&found.whole, {whole}},
+                                {&found.parts, twoParts(whole, first, samples - first)}};
+    run(asked, 0);
+    return found;
+  }
+
 private:
   /// The arguments of an experiment, and the target if all of its calls run.
   struct Asked {
@@ -426,6 +436,13 @@ HalvesTrial tryHalves(CutTrial &trial, ModelRuns runAll) {
   if (std::string refusal = guarded([&] { found = Trial(trial, runAll).halves(); });
       !refusal.empty())
     found.refusal = std::move(refusal);
+  return found;
+}
+
+Halves tryOwnSamples(CutTrial &trial, const Values &inputs, int64_t samples, int64_t first,
+                     ModelRuns runAll) {
+  Halves found;
+  guarded([&] { found = Trial(trial, runAll).own(inputs, samples, first); });
   return found;
 }
 

@@ -76,6 +76,11 @@ struct HalvesTrial {
 };
 HalvesTrial tryHalves(CutTrial &trial, ModelRuns runAll);
 
+/// A whole batch of `samples` samples that are spread over `inputs`, and its parts, of which the
+/// first has `first` samples. Nothing is said of what does not run.
+Halves tryOwnSamples(CutTrial &trial, const Values &inputs, int64_t samples, int64_t first,
+                     ModelRuns runAll);
+
 /// Runs `varied` at the size of the example, for a model that runs at one size only.
 void varyExample(CutTrial &trial, ModelRuns runAll);
 

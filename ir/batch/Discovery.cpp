@@ -314,7 +314,7 @@ private:
     way.trial.candidate = {CutDims(inputs_.size()), 0, 0, true};
     for (size_t i = 0; i < inputs_.size(); ++i)
       if (options_.batchDimGiven[i])
-        way.trial.candidate.dims[i] = untried_.inputs[i].batchDim;
+        way.trial.candidate.dims[i] = cutOf(untried_.inputs[i]);
     way.trial.example = {{ownCopies(inputs_)}, {results->front()}};
     way.trial.refusal = "no argument has a dimension to cut";
     if (llvm::Error error = judge(way))
@@ -356,6 +356,39 @@ private:
     return reasonOf(failedCandidate_.dims, inputs_);
   }
 
+  /// The example of the trial is the first micro-batch. Later ones may have values that it lacks,
+  /// such as labels that do not count, and with which a merged result is not that of the whole
+  /// batch.
+  llvm::Error checkOthers(BatchDiscovery &found, const Signature &signature) {
+    constexpr int64_t kMostSamples = 64; // of a large batch
+    const int64_t all = batchSizeOr(0, signature, inputs_), samples = std::min(all, kMostSamples);
+    if (options_.microBatches < 2 || samples < 2 || options_.drawsRandom() ||
+        options_.writesState || !found.trial.runs() || !found.trial.partsRefusal.empty())
+      return llvm::Error::success();
+    const int64_t parts[] = {(samples + 1) / 2, samples / 2};
+    const Halves own = tryOwnSamples(found.trial, inputs_, samples, parts[0], runAll_);
+    if (own.whole.results.empty() || own.parts.results.empty())
+      return llvm::Error::success(); // the call itself says what does not run
+    return guardTorchError(ExitCode::Other, "comparing outputs of the batch", [&] {
+      TrialLeaves leaves;
+      for (auto [experiment, into] :
+           {std::pair(&own.whole, &leaves.whole), std::pair(&own.parts, &leaves.parts)}) {
+        llvm::Expected<std::vector<Values>> flat = leavesOf(signature, *experiment);
+        if (!flat) { // another structure, of which mergeOutputs tells
+          llvm::consumeError(flat.takeError());
+          return llvm::Error::success();
+        }
+        *into = std::move(*flat);
+      }
+      const std::vector<ResultCheck> checks = checkResults(signature, leaves, "", parts);
+      for (size_t l = 0; l < checks.size(); ++l)
+        if (checks[l].equal == ResultCheck::Equal::No ||
+            found.results[l].equal == ResultCheck::Equal::NotTried)
+          found.results[l] = checks[l];
+      return llvm::Error::success();
+    });
+  }
+
   llvm::Expected<BatchDiscovery> finish(Signature &signature) {
     BatchDiscovery found;
     signature = std::move(best_->signature);
@@ -367,6 +400,9 @@ private:
         check = {ResultCheck::Equal::Yes, ""}; // there is one micro-batch
     }
     found.trial = std::move(best_->trial);
+    if (found.notCut.empty())
+      if (llvm::Error error = checkOthers(found, signature))
+        return std::move(error);
     addNotes(found, signature, best_->mixing, inputs_, options_);
     return found;
   }

@@ -65,15 +65,14 @@ bool runsWith(int64_t samples, int64_t batch, const Signature &signature,
     std::vector<c10::IValue> part;
     llvm::Error error = guardTorchVoid(ExitCode::Other, "resizing", [&] {
       for (size_t i = 0; i < inputs.size(); ++i) {
-        const std::optional<int64_t> dim = signature.inputs[i].batchDim;
-        part.push_back(samples > batch
-                           ? resizeBatch(inputs[i], dim, samples)
-                           : mapTensors(inputs[i], [&](const at::Tensor &tensor) {
-                               return dim && tensor.defined()
-                                          ? tensor.narrow(*dim, std::min(begin, batch - samples),
-                                                          samples)
-                                          : tensor;
-                             }));
+        const ArgumentCut cut = cutOf(signature.inputs[i]);
+        auto narrow = [&](const at::Tensor &tensor, std::optional<int64_t> dim) {
+          return dim && tensor.defined()
+                     ? tensor.narrow(*dim, std::min(begin, batch - samples), samples)
+                     : tensor;
+        };
+        part.push_back(samples > batch ? resizeBatch(inputs[i], cut, samples)
+                                       : mapTensors(inputs[i], cut, narrow));
       }
       part = ownCopies(part);
     });

@@ -95,7 +95,7 @@ void describeInputs(Signature &signature, const CutTrial &trial) {
     std::vector<std::pair<int64_t, c10::IValue>> seen;
     if (trial.runs())
       for (int64_t size : kTrialSizes)
-        seen.emplace_back(size, resizeBatch(example[i], input.batchDim, size));
+        seen.emplace_back(size, resizeBatch(example[i], cutOf(input), size));
     else
       seen.emplace_back(trial.candidate.batch, example[i]);
     input.tensor = specOver(seen, example[i]);
@@ -105,7 +105,7 @@ void describeInputs(Signature &signature, const CutTrial &trial) {
 void keepWhole(Signature &signature) {
   signature.batchSymbolic = false;
   for (InputSpec &input : signature.inputs) {
-    input.batchDim.reset();
+    setCut(input, {});
     input.tensor = withoutBatch(std::move(input.tensor));
   }
   using Kind = MergeRule::Kind;

@@ -147,9 +147,23 @@ static bool isAnyDynamic(const TensorSpec &spec) {
   return llvm::any_of(spec.shape, [](const Dim &dim) { return dim.dynamic; });
 }
 
+bool isCut(const InputSpec &input) {
+  return input.batchDim ||
+         llvm::any_of(input.parts, [](const PartDim &part) { return part.dim.has_value(); });
+}
+
 bool isCut(const Signature &signature) {
-  return llvm::any_of(signature.inputs,
-                      [](const InputSpec &input) { return input.batchDim.has_value(); });
+  return llvm::any_of(signature.inputs, [](const InputSpec &input) { return isCut(input); });
+}
+
+std::string batchDimText(const InputSpec &input) {
+  auto text = [](std::optional<int64_t> dim) { return dim ? std::to_string(*dim) : "none"; };
+  std::string parts;
+  for (const PartDim &part : input.parts)
+    parts += (parts.empty() ? "" : ", ") + part.path + "=" + text(part.dim);
+  if (parts.empty() || input.batchDim)
+    parts = text(input.batchDim) + (parts.empty() ? "" : ", " + parts);
+  return parts;
 }
 
 bool hasVaryingSizes(const Signature &signature) {
@@ -157,6 +171,13 @@ bool hasVaryingSizes(const Signature &signature) {
            return isAnyDynamic(input.tensor);
          });
 }
+
+static bool hasParts(const Signature &signature) {
+  return llvm::any_of(signature.inputs,
+                      [](const InputSpec &input) { return !input.parts.empty(); });
+}
+
+int64_t minorOf(const Signature &signature) { return hasParts(signature) ? Plan::kMinor : 3; }
 
 std::vector<std::string> featuresOf(const Plan &plan) {
   const Signature &signature = plan.signature;
@@ -180,6 +201,8 @@ std::vector<std::string> featuresOf(const Plan &plan) {
     features.push_back(kMergeRulesFeature.str());
   if (moved)
     features.push_back("moved-operators");
+  if (hasParts(signature))
+    features.push_back("parts-of-arguments");
   if (plan.scheduleName == "table")
     features.push_back("schedule-table");
   if (plan.training)

@@ -109,6 +109,28 @@ TEST(Plan, roundTrips) {
   }
 }
 
+TEST(Plan, PartsOfAnArgument) {
+  Plan plan = chainPlan({0, 1});
+  plan.signature.inputs[0].type = "Dict[str, Tensor]";
+  plan.signature.inputs[0].tensor = {};
+  for (StagePlan &stage : plan.stages)
+    for (StageInput &input : stage.inputs)
+      if (input.kind == StageInput::Kind::UserInput)
+        input.type = "Dict[str, Tensor]";
+  plan.signature.inputs[0].batchDim.reset();
+  plan.signature.inputs[0].parts = {{"table", std::nullopt}, {"x.0", 1}};
+  EXPECT_EQ(batchDimText(plan.signature.inputs[0]), "table=none, x.0=1");
+  EXPECT_EQ(minorOf(plan.signature), 4);
+  plan.requiredFeatures = featuresOf(plan);
+  EXPECT_TRUE(llvm::is_contained(plan.requiredFeatures, "parts-of-arguments"));
+  ASSERT_TRUE(succeeded(verify(plan)));
+  EXPECT_EQ(llvm::cantFail(read(toJson(plan))), plan);
+  std::swap(plan.signature.inputs[0].parts[0], plan.signature.inputs[0].parts[1]);
+  EXPECT_TRUE(failedWith(verify(plan), ExitCode::BadArtifact, "expected paths in order"));
+  plan.signature.inputs[0].parts = {{"x", -1}};
+  EXPECT_TRUE(failedWith(verify(plan), ExitCode::BadArtifact, "part x: batch dimension -1"));
+}
+
 TEST(Plan, ATrainingIsVerified) {
   struct Case {
     void (*damage)(Plan &plan);
