@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include <ATen/core/Tensor.h>
-#include <ATen/core/ivalue_inl.h>
 #include <ATen/core/jit_type.h>
 
 namespace pipec {

@@ -369,7 +369,7 @@ private:
     const Halves own = tryOwnSamples(found.trial, inputs_, samples, parts[0], runAll_);
     if (own.whole.results.empty() || own.parts.results.empty())
       return llvm::Error::success(); // the call itself says what does not run
-    return guardTorchError(ExitCode::Other, "comparing outputs of the batch", [&] {
+    return guardTorchError(ExitCode::Other, "comparing outputs of the batch", [&]() -> llvm::Error {
       TrialLeaves leaves;
       for (auto [experiment, into] :
            {std::pair(&own.whole, &leaves.whole), std::pair(&own.parts, &leaves.parts)}) {

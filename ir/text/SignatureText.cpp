@@ -164,8 +164,12 @@ std::vector<PartDim> parseParts(TextLine &line, const std::string &text) {
   std::vector<PartDim> parts;
   if (!object)
     line.complain("parts: expected an object of batch dimensions by path, got " + text);
-  for (const auto &[path, dim] : object ? *object : llvm::json::Object())
-    parts.push_back({path.str(), dim.getAsInteger()});
+  else
+    for (const auto &entry : *object) {
+      const auto dim = entry.second.getAsInteger();
+      parts.push_back(
+          {llvm::StringRef(entry.first).str(), dim ? std::optional<int64_t>(*dim) : std::nullopt});
+    }
   llvm::consumeError(value.takeError()); // it was said
   llvm::sort(parts, [](const PartDim &a, const PartDim &b) { return a.path < b.path; });
   return parts;
