@@ -166,9 +166,12 @@ std::vector<PartDim> parseParts(TextLine &line, const std::string &text) {
     line.complain("parts: expected an object of batch dimensions by path, got " + text);
   else
     for (const auto &entry : *object) {
-      const auto dim = entry.second.getAsInteger();
-      parts.push_back(
-          {llvm::StringRef(entry.first).str(), dim ? std::optional<int64_t>(*dim) : std::nullopt});
+      std::optional<int64_t> dim;
+      if (const auto number = entry.second.getAsInteger())
+        dim = *number;
+      if (!dim && !entry.second.getAsNull())
+        line.complain("parts: expected a batch dimension or null for each path, got " + text);
+      parts.push_back({llvm::StringRef(entry.first).str(), dim});
     }
   llvm::consumeError(value.takeError()); // it was said
   llvm::sort(parts, [](const PartDim &a, const PartDim &b) { return a.path < b.path; });

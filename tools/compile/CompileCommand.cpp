@@ -46,7 +46,8 @@ StringOption method("method", cl::desc("method to compile (default: forward)"),
 StringListOption batchDim("batch-dim",
                           cl::desc("dimension along which an input, or a part of it (batch.mask, "
                                    "xs.0), is cut into micro-batches"),
-                          cl::value_desc("NAME=K|none,..."), cl::CommaSeparated, cl::cat(compileCategory));
+                          cl::value_desc("NAME=K|none,..."), cl::CommaSeparated,
+                          cl::cat(compileCategory));
 StringListOption merge("merge",
                        cl::desc("how the micro-batches' values of a result are merged, where the "
                                 "test runs do not find the right rule; may be repeated"),
