@@ -53,6 +53,23 @@ llvm::Expected<TrialLeaves> leavesOf(const Signature &signature, const CutTrial 
   return leaves;
 }
 
+std::optional<std::vector<ResultCheck>>
+checkHalves(const Signature &signature, const Halves &halves, llvm::ArrayRef<int64_t> samples) {
+  if (halves.whole.results.empty() || halves.parts.results.empty())
+    return std::nullopt;
+  TrialLeaves leaves;
+  for (auto [experiment, into] :
+       {std::pair(&halves.whole, &leaves.whole), std::pair(&halves.parts, &leaves.parts)}) {
+    llvm::Expected<std::vector<Values>> found = leavesOf(signature, *experiment);
+    if (!found) {
+      llvm::consumeError(found.takeError()); // nothing to compare
+      return std::nullopt;
+    }
+    *into = std::move(*found);
+  }
+  return checkResults(signature, leaves, "", samples);
+}
+
 LeafEvidence evidenceOf(const CutTrial &trial, const TrialLeaves &leaves, size_t leaf) {
   LeafEvidence evidence;
   auto add = [&](const std::vector<Values> &calls, llvm::ArrayRef<int64_t> samples) {
