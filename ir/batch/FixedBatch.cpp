@@ -85,9 +85,9 @@ bool runsWith(int64_t samples, int64_t batch, const Signature &signature,
 } // namespace
 
 std::string howToFreeBatch() {
-  return "for other sizes, trace it again with sizes read from the input (x.size(0) or -1), or "
-         "save it with torch.jit.script; a trace stores int(x.size(0)), len(x) and Python numbers "
-         "as constants";
+  return "for other sizes, take sizes from the input (x.size(0) or -1) instead of constants; a "
+         "trace "
+         "makes constants of int(x.size(0)), len(x) and Python numbers";
 }
 
 llvm::Error explainFixedBatch(llvm::Error error, Signature signature,

@@ -216,6 +216,15 @@ class Batches(e2e.Case):
         result = self.pipec(0, "pipe-run", artifact, "--inputs", "example.pt", "--microbatches", 2)
         self.assertNotIn("another structure", result.err)
 
+    def testOnlyWhatIsInTrainingModeIsExplained(self):
+        for layer, said, unsaid in ((torch.nn.Dropout(0.5), "dropout draws random numbers; ", "batch norm"),
+                                    (torch.nn.BatchNorm1d(8), "batch norm uses and updates the statistics of each micro-batch; ", "dropout")):
+            torch.jit.script(torch.nn.Sequential(torch.nn.Linear(8, 8), layer, torch.nn.Linear(8, 8))).save("one.pt")
+            result = self.compile(Path("one.pt"), (torch.randn(4, 8),))[1]
+            note = next(line for line in result.err.splitlines() if "in training mode" in line)
+            self.assertIn(said, note)
+            self.assertNotIn(unsaid + " ", note)
+
     def testTrainingMode(self):
         model = self.save("Trains", training=True)
         _, result = self.compile(model, (torch.randn(4, 8),))
