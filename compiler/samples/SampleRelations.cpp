@@ -172,12 +172,13 @@ private:
     if (role.kind == Kind::Over || reducesSelected) {
       add(facts.over, node);
       facts.order = facts.selects = nullptr;
+      facts.isLimited = false; // what limits its input does not limit the number
     }
     if (role.isAverage || (reducesSelected && role.isMean) || dividesByNumber(node, role))
       add(facts.averages, node);
     if (facts.order && (role.cutsOff || (role.compares && facts.isPlace)))
       add(facts.over, facts.order);
-    facts.isLimited = facts.isLimited || role.limits;
+    facts.isLimited = facts.isLimited || (role.limits && !facts.over.empty());
     facts.isPlace = facts.isPlace && role.kind == Kind::View;
     if (role.kind == Kind::Order)
       facts.order = node;

@@ -54,17 +54,22 @@ struct Unit {
   std::vector<std::string> paths; // of the tensors; empty: all of the argument
   bool mayBeCut = true;           // false: another argument may follow its size
 
-  void add(CutDims &dims) const { set(dims, 0); }
-  void remove(CutDims &dims) const { set(dims, std::nullopt); }
-
-private:
-  void set(CutDims &dims, std::optional<int64_t> dim) const {
+  void add(CutDims &dims) const {
     if (!mayBeCut)
       return;
     if (paths.empty())
-      dims[argument].dim = dim;
+      dims[argument].dim = 0;
     for (const std::string &path : paths)
-      dims[argument].set(path, dim);
+      dims[argument].set(path, 0);
+  }
+
+  void remove(CutDims &dims) const {
+    if (!mayBeCut)
+      return;
+    if (paths.empty())
+      dims[argument].dim.reset();
+    llvm::erase_if(dims[argument].parts,
+                   [&](const PartDim &part) { return llvm::is_contained(paths, part.path); });
   }
 };
 
