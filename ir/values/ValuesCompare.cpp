@@ -15,7 +15,7 @@ namespace pipec {
 namespace {
 
 /// In the words of a user, not in LibTorch's.
-std::string kindOf(const c10::IValue &value) {
+std::string describedKind(const c10::IValue &value) {
   if (value.isList())
     return fmt::format("a list of {}", value.toListRef().size());
   if (value.isGenericDict())
@@ -104,7 +104,7 @@ public:
       return;
     }
     if (expected.tagKind() != actual.tagKind())
-      return differ(path, kindOf(expected), kindOf(actual));
+      return differ(path, describedKind(expected), describedKind(actual));
     if (expected.isObject() || expected.isCapsule() || expected.isTensor() || !(expected == actual))
       differ(path, text(expected), text(actual));
   }

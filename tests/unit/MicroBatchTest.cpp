@@ -248,7 +248,7 @@ TEST(Merge, SaysWhatDoesNotFit) {
   EXPECT_EQ(message(kSame, c10::IValue(), 8),
             "result: expected the same value from all micro-batches, as on "
             "the example inputs, got a different one from micro-batch 1: output: "
-            "expected a value of type None, got one of type Int");
+            "expected a value of type None, got a value of type Int");
   EXPECT_EQ(message(kMean, 0.5, c10::IValue()),
             "result: the micro-batches returned results of different structure");
   EXPECT_EQ(message(concat(0), at::scalar_tensor(1.0), at::scalar_tensor(2.0)),
