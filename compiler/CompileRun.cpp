@@ -6,8 +6,11 @@
 #include "compiler/TrainedParameters.h"
 #include "compiler/TrainingSchedule.h"
 #include "compiler/UncertainGradients.h"
+#include "compiler/cost/EstimateCosts.h"
+#include "compiler/cost/GraphEvaluator.h"
 #include "compiler/verify/CompareGradients.h"
 #include "ir/OwnGraph.h"
+#include "ir/batch/MicroBatch.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/schedule/CheckSchedule.h"
 #include "ir/schedule/Program.h"
@@ -16,6 +19,7 @@
 #include "ir/support/Words.h"
 #include "llvm/ADT/StringExtras.h"
 #include "passes/analysis/TopLevel.h"
+#include "passes/support/LongStages.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -149,11 +153,11 @@ llvm::Error CompileRun::plan(Source &source) {
     return llvm::Error::success();
   std::optional<std::vector<size_t>> given;
   if (planning_.trainsAsCut(source.model)) {
-    given = TRY(givenCuts(source));
+    given = topLevelOf(TRY(withGivenCuts(source))).boundaries;
   }
   bool known = TRY(planning_.findCosts(source.model, source.context, source.inputs, report_));
   if (!known)
-    return llvm::Error::success();
+    return warnOfLongStages(source);
   phases_.end(planning_.isMeasured() ? "measure costs" : "estimate costs");
   phases_.begin("planning the cuts");
   bool planned = TRY(planning_.planCuts(source.model, source.context.costs, given, report_));
@@ -171,15 +175,27 @@ void CompileRun::markWherePredicatesSay(Model &model) const {
     markWhere(model, predicates);
 }
 
-/// The places of given cuts, for a plan around them. The passes choose them again once the plan is
-/// known.
-llvm::Expected<std::vector<size_t>> CompileRun::givenCuts(const Source &source) {
+/// A copy with boundaries at the given cuts, to plan around them. The passes choose them again once
+/// the plan is known.
+llvm::Expected<Model> CompileRun::withGivenCuts(const Source &source) {
   Model copy = withOwnGraph(source.model);
   PassContext context = source.context;
   markWherePredicatesSay(copy);
   AnyModel any = std::move(copy);
   TRY(frontEnd_.runPasses(cutPipeline(options_), any, context, /*quietly=*/true).takeError());
-  return topLevelOf(std::get<Model>(any)).boundaries;
+  return std::get<Model>(std::move(any));
+}
+
+/// Cuts that were given without costs are judged by estimates, unless a run takes seconds.
+llvm::Error CompileRun::warnOfLongStages(Source &source) {
+  if (runningFor(source.model) != Running::All)
+    return llvm::Error::success();
+  Model cut = TRY(withGivenCuts(source));
+  if (topLevelOf(cut).boundaries.size() < 2) // one of two stages has at most twice the mean
+    return llvm::Error::success();
+  const std::vector<NodeCost> costs = TRY(estimateCosts(cut, ownCopies(source.inputs)));
+  llvm::append_range(source.context.warnings, longStageWarnings(cut, costs));
+  return llvm::Error::success();
 }
 
 llvm::Expected<StagedModel> CompileRun::cut(Model model, PassContext &context) {
@@ -243,6 +259,7 @@ Plan CompileRun::planOf(const StagedModel &model) const {
                       : isCut(plan.signature) ? static_cast<int64_t>(plan.stages.size())
                                               : 1;
   plan.normalisation = normalisationOf(options_, decisions_);
+  plan.minor = minorOf(plan);
   if (givenTable(options_))
     plan.scheduleName = "table";
   return plan;

@@ -41,7 +41,8 @@ private:
   llvm::Expected<Staged> cutSource(Source source);
   llvm::Error plan(Source &source);
   void markWherePredicatesSay(Model &model) const;
-  llvm::Expected<std::vector<size_t>> givenCuts(const Source &source);
+  llvm::Expected<Model> withGivenCuts(const Source &source);
+  llvm::Error warnOfLongStages(Source &source);
   llvm::Expected<StagedModel> cut(Model model, PassContext &context);
   llvm::Error writeStages(Staged &staged, ArtifactWriter &writer);
   llvm::Error prove(Staged &staged, Plan &plan, const ArtifactWriter &writer);

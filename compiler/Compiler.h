@@ -68,7 +68,8 @@ struct CompileOptions {
   std::vector<std::string> moreInputs; // further examples: sizes that differ from the first one's
                                        // vary
   std::string method = "forward";
-  std::vector<std::pair<std::string, std::optional<int64_t>>> batchDims; // nullopt: "none"
+  std::vector<std::pair<std::string, std::optional<int64_t>>> batchDims; // by argument
+  // or part of it ("batch.mask", "xs.0"); nullopt: every micro-batch gets it whole
   /// Merge rules of results by path (see ir/plan/OutputPath.h), where the example does not show the
   /// right rule.
   std::vector<std::pair<std::string, MergeRule>> merges;

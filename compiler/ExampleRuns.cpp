@@ -1,5 +1,6 @@
 #include "compiler/ExampleRuns.h"
 
+#include "compiler/samples/SampleNotes.h"
 #include "ir/NodeInfo.h"
 #include "ir/TorchError.h"
 #include "ir/batch/CutCandidates.h"
@@ -150,6 +151,7 @@ llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode
   BatchDiscovery found = TRY(discoverBatch(model.signature, inputs, options, runAll));
   llvm::append_range(context.notes, found.notes);
   llvm::append_range(context.warnings, found.warnings);
+  noteSampleRelations(model, found, context, runAll);
   noteState(model, context);
   std::vector<ExampleRun> runs = TRY(runsOf(found.trial, model.signature));
   for (size_t k = 1; k < examples.size(); ++k)

@@ -110,17 +110,32 @@ applyBatchDims(Signature &signature,
     names.push_back(input.name);
   std::vector<bool> given(names.size(), false);
   for (const auto &[name, dim] : dims) {
-    size_t index = llvm::find(names, name) - names.begin();
+    const auto [argument, path] = llvm::StringRef(name).split('.');
+    size_t index = llvm::find(names, argument) - names.begin();
     if (index == names.size())
       return makeError(ExitCode::Usage,
                        fmt::format("--batch-dim: expected an argument of {} ({}), got {}",
                                    signature.method, llvm::join(names, ", "), name),
-                       didYouMean(name, names));
-    if (const std::string &type = signature.inputs[index].type; dim && holdsNoTensor(type))
+                       didYouMean(argument.str(), names));
+    InputSpec &input = signature.inputs[index];
+    if (dim && holdsNoTensor(input.type))
       return failf(ExitCode::Usage,
-                   "--batch-dim: {}: expected an argument with tensors, got type {}", name, type);
-    signature.inputs[index].batchDim = dim;
-    given[index] = true;
+                   "--batch-dim: {}: expected an argument with tensors, got type {}", name,
+                   input.type);
+    if (llvm::StringRef(name).find('.') == llvm::StringRef::npos) {
+      input.batchDim = dim;
+      given[index] = true;
+      continue;
+    }
+    if (path.empty() || input.type == "Tensor" || input.type == "Optional[Tensor]")
+      return failf(ExitCode::Usage,
+                   "--batch-dim: {}: expected a part of a dict, tuple or list, got a path into {}, "
+                   "which has type {}",
+                   name, input.name, input.type);
+    llvm::erase_if(input.parts, [&](const PartDim &part) { return part.path == path; });
+    const auto place =
+        llvm::find_if(input.parts, [&](const PartDim &part) { return part.path > path; });
+    input.parts.insert(place, {path.str(), dim});
   }
   return given;
 }

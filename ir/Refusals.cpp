@@ -26,7 +26,7 @@ constexpr RefusalRow kRefusals[] = {
      "A function named pipe_split computes something. As a marker, it would be dropped."},
     {Refusal::ModuleInBlock, "module-in-block",
      "module {} begins inside {}, control flow that depends on data and stays in one stage",
-     "name a module before or after it; --nearest cuts before it",
+     "the nearest place is before {}; --nearest cuts there",
      "--at names a module that is called inside a branch or loop that depends on data."},
     {Refusal::ClassUnknown, "class-unknown",
      "{}: call of {} on a value of type {} whose class is only known at run time",

@@ -12,12 +12,31 @@ namespace pipec {
 
 namespace {
 
+/// LibTorch's names of its own classes, where users know those of TorchScript.
+std::string asUsersSay(std::string text) {
+  const std::pair<llvm::StringLiteral, llvm::StringLiteral> names[] = {
+      {"GenericList", "List"},  {"GenericDict", "Dict"},       {"TensorList", "List[Tensor]"},
+      {"IntList", "List[int]"}, {"DoubleList", "List[float]"}, {"BoolList", "List[bool]"}};
+  auto isWord = [&](size_t at) {
+    return at < text.size() &&
+           (std::isalnum(static_cast<unsigned char>(text[at])) || text[at] == '_');
+  };
+  for (const auto &[own, known] : names)
+    for (size_t at = 0; (at = text.find(own.data(), at)) != std::string::npos;) {
+      const bool isWhole = (at == 0 || !isWord(at - 1)) && !isWord(at + own.size());
+      if (isWhole)
+        text.replace(at, own.size(), known.data());
+      at += isWhole ? known.size() : own.size();
+    }
+  return text;
+}
+
 /// LibTorch's messages may contain a C++ trace, a traceback before the reason, or several screens.
 /// This keeps the part that helps a user.
 std::string firstScreen(llvm::StringRef message) {
   message = message.split("\nException raised from").first;
   message = message.split("\nwithin the graph:\n").first; // all of it, where one node is meant
-  std::string text = reasonFirst(message.trim());
+  std::string text = asUsersSay(reasonFirst(message.trim()));
   constexpr size_t kLimit = 2000;
   return text.size() > kLimit ? text.substr(0, kLimit) + " ..." : text;
 }

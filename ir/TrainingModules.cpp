@@ -146,16 +146,21 @@ void TrainingModules::add(const std::string &path, Node *node) {
   addTo(operators_, node->kind().toUnqualString());
 }
 
+static bool isNorm(const std::string &name) { return name.find("norm") != std::string::npos; }
+
 std::string TrainingModules::note(const std::string &help) const {
   if (modules_.empty())
     return "";
   const size_t shown = std::min(modules_.size(), kMostNames);
   const size_t others = modules_.size() - shown;
-  return fmt::format("{}{} {} in training mode ({}): dropout draws random numbers, batch norm uses "
-                     "and updates the statistics of each micro-batch; {}",
+  const bool norms = llvm::any_of(operators_, isNorm), draws = !llvm::all_of(operators_, isNorm);
+  return fmt::format("{}{} {} in training mode ({}): {}{}{}; {}",
                      llvm::join(modules_.begin(), modules_.begin() + shown, ", "),
                      others ? fmt::format(" and {} others", others) : "",
-                     modules_.size() == 1 ? "is" : "are", llvm::join(operators_, ", "), help);
+                     modules_.size() == 1 ? "is" : "are", llvm::join(operators_, ", "),
+                     draws ? "dropout draws random numbers" : "", draws && norms ? ", " : "",
+                     norms ? "batch norm uses and updates the statistics of each micro-batch" : "",
+                     help);
 }
 
 TrainingModules trainingModules(const torch::jit::Module &module, const std::string &method) {

@@ -8,6 +8,7 @@
 #include "ir/support/Try.h"
 #include "passes/Passes.h"
 #include "passes/analysis/CutLegality.h"
+#include "passes/analysis/ModuleNames.h"
 
 #include <fmt/format.h>
 
@@ -16,16 +17,6 @@
 namespace pipec {
 
 namespace {
-
-/// "encoder.layers.2" if that module begins at the operator; else the operator.
-std::string placeBefore(const TopLevel &top, size_t index) {
-  const std::string path = modulePathOf(top.operators[index]) + ".",
-                    before = modulePathOf(top.operators[index - 1]) + ".";
-  for (size_t dot = path.find('.'); dot != std::string::npos; dot = path.find('.', dot + 1))
-    if (dot > 0 && before.compare(0, dot + 1, path, 0, dot + 1) != 0)
-      return path.substr(0, dot);
-  return describeNode(top.operators[index]);
-}
 
 class LegaliseCuts : public ModelPass {
 public:

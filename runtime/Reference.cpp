@@ -87,6 +87,8 @@ llvm::Error Reference::Impl::readSignature() {
     for (InputSpec &input : signature.inputs)
       input.written = true;
   batchDimGiven = TRY(applyBatchDims(signature, options.batchDims));
+  for (const InputSpec &input : signature.inputs)
+    partsGiven.push_back(input.parts);
   return llvm::Error::success();
 }
 

@@ -23,7 +23,8 @@ struct ReferenceOptions {
   uint64_t seed = 0;
   SourceMode mode; // training flags: as saved
   std::vector<std::pair<std::string, std::optional<int64_t>>>
-      batchDims; // by argument; nullopt: every micro-batch gets it whole
+      batchDims; // by argument, or part of it ("batch.mask", "xs.0"); nullopt: every micro-batch
+                 // gets it whole
   std::vector<std::pair<std::string, MergeRule>> merges; // by the path of a result
 };
 
@@ -55,8 +56,9 @@ public:
   const std::vector<std::string> &warnings() const;
 
   /// Runs one batch and merges the micro-batches' results. With several micro-batches the first
-  /// call finds out which inputs and results follow the batch (ir/batch/Discovery.h). It uses fresh
-  /// copies of the model for this, so the model's state starts as saved. Errors: Usage as for
+  /// call finds out which inputs and results follow the batch (ir/batch/Discovery.h), from the
+  /// first micro-batch, and compares up to 64 samples of all of them with a whole batch. It uses
+  /// fresh copies of the model for this, so the model's state starts as saved. Errors: Usage as for
   /// Pipeline::infer; Other with the micro-batch and LibTorch's message. As there, a failed call
   /// changes nothing.
   llvm::Expected<c10::IValue> infer(const std::vector<c10::IValue> &inputs,

@@ -17,7 +17,10 @@ namespace pipec {
 
 /// A whole batch is not cut, so sizes alone give the number of samples.
 void Reference::Impl::guessBatch(const std::vector<c10::IValue> &inputs) {
-  llvm::Expected<std::vector<CutCandidate>> ways = cutCandidates(signature, inputs, batchDimGiven);
+  Signature asGiven = signature;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    asGiven.inputs[i].parts = partsGiven[i];
+  llvm::Expected<std::vector<CutCandidate>> ways = cutCandidates(asGiven, inputs, batchDimGiven);
   if (ways && !ways->empty())
     setCut(signature, ways->front().dims);
   // Without a guess nothing is cut, as for one micro-batch anyway; learn() reports the error.

@@ -40,6 +40,7 @@ struct Reference::Impl {
   bool assignsState = false; // assigns some of them
   Signature signature;
   std::vector<bool> batchDimGiven;
+  std::vector<std::vector<PartDim>> partsGiven; // by argument
   std::vector<c10::TypePtr> types;
   bool known = false;    // outputs and batch dimensions
   bool drew = false;     // any random number so far

@@ -204,27 +204,62 @@ void GraphEvaluator::runNode(Node *node, PreparedNode &prepared, torch::jit::Sta
   if (node->kind() == c10::aten::lstm && valueOf(node->input(1)).isTensorList())
     checkLstmState(valueOf(node->input(0)).toTensor(), valueOf(node->input(1)).toTensorVector(),
                    valueOf(node->inputs().back()).toBool());
-  if (!decided_ || node->kind() != c10::prim::If || !decided_->holds(node->input(0))) {
+  const bool decides = decided_ && node->kind() == c10::prim::If && decided_->holds(node->input(0));
+  if (inside_ && node->kind() == c10::prim::Loop) {
+    runLoop(node, stack);
+  } else if (decides || (inside_ && node->kind() == c10::prim::If)) {
+    Block *taken = node->blocks()[valueOf(node->input(0)).toBool() ? 0 : 1];
+    runBlock(taken);
+    for (Value *output : taken->outputs())
+      stack.push_back(valueOf(output));
+    if (decides)
+      decided_->visit(node, taken);
+    dropInner(taken);
+  } else {
     runner_.run(node, prepared, stack, [&](Value *value) { return valueOf(value); });
-    if (decided_)
-      decided_->visit(node);
-    return;
   }
-  Block *taken = node->blocks()[valueOf(node->input(0)).toBool() ? 0 : 1];
-  for (Node *inner : taken->nodes())
+  if (decided_ && !decides)
+    decided_->visit(node);
+}
+
+void GraphEvaluator::runBlock(Block *block) {
+  for (Node *inner : block->nodes())
     if (inner->kind() != c10::prim::Constant)
       runInner(inner);
-  for (Value *output : taken->outputs())
-    stack.push_back(valueOf(output));
-  decided_->visit(node, taken);
-  for (Node *inner : taken->nodes())
+}
+
+void GraphEvaluator::dropInner(Block *block) {
+  for (Node *inner : block->nodes())
     for (Value *output : inner->outputs())
       values_.erase(output);
+}
+
+/// Inputs: the number of rounds, whether there is a first one, and what each round gets and gives.
+void GraphEvaluator::runLoop(Node *node, torch::jit::Stack &stack) {
+  Block *body = node->blocks()[0];
+  const int64_t rounds = valueOf(node->input(0)).toInt();
+  bool goesOn = valueOf(node->input(1)).toBool();
+  for (size_t k = 2; k < node->inputs().size(); ++k)
+    stack.push_back(valueOf(node->input(k)));
+  for (int64_t round = 0; round < rounds && goesOn; ++round) {
+    values_[body->inputs()[0]] = round;
+    for (size_t k = 0; k < stack.size(); ++k)
+      values_[body->inputs()[k + 1]] = std::move(stack[k]);
+    runBlock(body);
+    goesOn = valueOf(body->outputs()[0]).toBool();
+    for (size_t k = 0; k < stack.size(); ++k)
+      stack[k] = valueOf(body->outputs()[k + 1]);
+    dropInner(body);
+  }
+  for (Value *input : body->inputs())
+    values_.erase(input);
 }
 
 void GraphEvaluator::runInner(Node *node) {
   torch::jit::Stack stack;
   runNode(node, preparedFor(node), stack);
+  if (inside_)
+    inside_(node, stack);
   for (size_t i = 0; i < node->outputs().size(); ++i)
     values_[node->output(i)] = std::move(stack[i]);
 }

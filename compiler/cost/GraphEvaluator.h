@@ -43,6 +43,8 @@ Running runningFor(const Model &model);
 class GraphEvaluator {
 public:
   using Observe = llvm::function_ref<void(const OperatorRun &)>;
+  using ObserveInside =
+      llvm::function_ref<void(torch::jit::Node *node, const std::vector<c10::IValue> &outputs)>;
 
   /// `countsFlops`: which takes a few microseconds per operator. `decided`: types are followed into
   /// the branches that they decide.
@@ -60,6 +62,10 @@ public:
   /// Errors: Usage with LibTorch's message, naming the operator that failed.
   llvm::Error run(std::vector<c10::IValue> inputs, Observe observe, bool backward = false);
 
+  /// From now on, branches and loops run operator by operator, and `observe` is called after each
+  /// of these operators. It must outlive the runs.
+  void lookInside(ObserveInside observe) { inside_ = observe; }
+
 private:
   llvm::Error runOperators(std::vector<c10::IValue> inputs);
   llvm::Error runOne(size_t index);
@@ -70,6 +76,9 @@ private:
   std::vector<torch::jit::Value *> usedBy(torch::jit::Node *node) const;
   void runNode(torch::jit::Node *node, PreparedNode &prepared, torch::jit::Stack &stack);
   void runInner(torch::jit::Node *node);
+  void runBlock(torch::jit::Block *block);
+  void dropInner(torch::jit::Block *block);
+  void runLoop(torch::jit::Node *node, torch::jit::Stack &stack);
   c10::IValue valueOf(torch::jit::Value *value);
   OperatorBackward differentiate(torch::jit::Node *node, PreparedNode &prepared);
   int64_t firstKept(torch::jit::Node *node, const std::vector<torch::jit::Value *> &used,
@@ -78,6 +87,7 @@ private:
   Model &model_;
   TopLevel top_;
   Observe observe_ = nullptr;
+  ObserveInside inside_ = nullptr;
   DecidedTypes *decided_;
   Running running_;
   std::optional<EqualOperators> equal_; // of this run

@@ -1,30 +1,18 @@
 #include "compiler/cost/TrainingTable.h"
 
 #include "compiler/cost/WeightStorages.h"
+#include "ir/batch/MicroBatch.h"
 #include "passes/analysis/CutLegality.h"
 
 #include <ATen/core/Tensor.h>
 
 namespace pipec {
 
-namespace {
-
-int64_t samplesOf(const Model &model, const std::vector<c10::IValue> &inputs) {
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const std::optional<int64_t> dim = model.signature.inputs[i].batchDim;
-    if (dim && inputs[i].isTensor() && *dim < inputs[i].toTensor().dim())
-      return inputs[i].toTensor().size(*dim);
-  }
-  return 0;
-}
-
-} // namespace
-
 void describeTraining(const Model &model, const std::vector<c10::IValue> &inputs,
                       CostTable &table) {
   const OperatorGraph graph = operatorGraph(model);
   table.training = true;
-  table.batch = samplesOf(model, inputs);
+  table.batch = batchSizeOr(0, model.signature, inputs);
   for (CostRow &row : table.rows) {
     row.reads.clear();
     row.trainedBytes = 0;

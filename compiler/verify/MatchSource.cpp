@@ -18,6 +18,7 @@ void copyRunFacts(const Plan &plan, Signature &signature) {
   signature.batchSize = plan.signature.batchSize;
   for (size_t i = 0; i < signature.inputs.size() && i < plan.signature.inputs.size(); ++i) {
     signature.inputs[i].batchDim = plan.signature.inputs[i].batchDim;
+    signature.inputs[i].parts = plan.signature.inputs[i].parts;
     signature.inputs[i].tensor = plan.signature.inputs[i].tensor;
     signature.inputs[i].written |= plan.signature.inputs[i].written;
   }

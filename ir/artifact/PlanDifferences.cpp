@@ -39,10 +39,6 @@ std::string textOf(const std::optional<llvm::json::Value> &value) {
   return os.str();
 }
 
-std::string textOf(const std::optional<int64_t> &dim) {
-  return dim ? std::to_string(*dim) : "none";
-}
-
 std::string textOf(const MergeRule &rule) {
   return toString(rule.kind).str() +
          (rule.kind == MergeRule::Kind::Concat ? fmt::format(" along {}", rule.dim) : "");
@@ -123,7 +119,7 @@ private:
       };
       say("type", input.type, before->type);
       say("default", textOf(input.defaultValue), textOf(before->defaultValue));
-      say("batch dimension", textOf(input.batchDim), textOf(before->batchDim));
+      say("batch dimension", batchDimText(input), batchDimText(*before));
       say("written by the model", textOf(input.written), textOf(before->written));
       say("example", textOf(input.tensor), textOf(before->tensor));
     }

@@ -29,7 +29,7 @@ llvm::Error explainFixed(llvm::Error error, const Signature &signature,
                          const std::vector<c10::IValue> &inputs) {
   std::string dims = signature.batchSymbolic ? "" : suggestBatchDims(signature, inputs);
   bool isNew = llvm::any_of(signature.inputs, [&](const InputSpec &input) {
-    return !input.batchDim && llvm::StringRef("," + dims).contains("," + input.name + "=");
+    return !isCut(input) && llvm::StringRef("," + dims).contains("," + input.name + "=");
   });
   if (!isNew)
     return error;

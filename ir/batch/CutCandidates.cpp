@@ -39,16 +39,6 @@ std::optional<int64_t> dimOfSize(const std::vector<at::Tensor> &tensors, int64_t
   return std::nullopt;
 }
 
-/// Whether every tensor of the argument has `batch` along its first dimension.
-bool followsFirst(const c10::IValue &value, int64_t batch) {
-  bool any = false, all = true;
-  forEachTensor(value, [&](const at::Tensor &tensor) {
-    any = true;
-    all = all && tensor.defined() && tensor.dim() > 0 && tensor.size(0) == batch;
-  });
-  return any && all;
-}
-
 /// The first argument that a group may take the batch from.
 std::optional<size_t> leaderOf(llvm::ArrayRef<c10::IValue> inputs, const std::vector<bool> &taken) {
   for (size_t i = 0; i < inputs.size(); ++i)
@@ -57,30 +47,129 @@ std::optional<size_t> leaderOf(llvm::ArrayRef<c10::IValue> inputs, const std::ve
   return std::nullopt;
 }
 
-CutDims cutOf(const Signature &signature) {
+/// Tensors of one argument that are cut together along their first dimension.
+struct Unit {
+  size_t argument;
+  int64_t size;                   // along that dimension
+  std::vector<std::string> paths; // of the tensors; empty: all of the argument
+  bool mayBeCut = true;           // false: another argument may follow its size
+
+  void add(CutDims &dims) const {
+    if (!mayBeCut)
+      return;
+    if (paths.empty())
+      dims[argument].dim = 0;
+    for (const std::string &path : paths)
+      dims[argument].set(path, 0);
+  }
+
+  void remove(CutDims &dims) const {
+    if (!mayBeCut)
+      return;
+    if (paths.empty())
+      dims[argument].dim.reset();
+    llvm::erase_if(dims[argument].parts,
+                   [&](const PartDim &part) { return llvm::is_contained(paths, part.path); });
+  }
+};
+
+/// A dict or tuple has a unit for each size of its tensors, a list one: a list whose entries differ
+/// has an entry per sample, most often.
+void addUnits(std::vector<Unit> &units, size_t argument, const c10::IValue &value,
+              const ArgumentCut &given) {
+  constexpr size_t kMostSizes = 4;
+  std::vector<Unit> own;
+  bool all = given.parts.empty(); // of the argument's tensors are in a unit
+  for (const auto &[path, tensor] : tensorsByPath(value)) {
+    if (given.partOf(path))
+      continue;
+    if (!tensor.defined() || tensor.dim() == 0) {
+      all = false;
+      continue;
+    }
+    auto same = llvm::find_if(own, [&](const Unit &unit) { return unit.size == tensor.size(0); });
+    if (same == own.end())
+      same = own.insert(own.end(), {argument, tensor.size(0), {}});
+    same->paths.push_back(path);
+  }
+  if (own.size() == 1 && all)
+    own.front().paths.clear();
+  else if ((value.isList() && given.parts.empty()) || own.size() > kMostSizes) {
+    own.resize(std::min<size_t>(own.size(), 1));
+    for (Unit &unit : own)
+      unit.mayBeCut = false;
+  }
+  llvm::append_range(units, own);
+}
+
+/// The cut as the user gave it: nothing else is cut.
+CutDims givenCut(const Signature &signature, const std::vector<bool> &given) {
   CutDims dims;
-  for (const InputSpec &input : signature.inputs)
-    dims.push_back(input.batchDim);
+  for (size_t i = 0; i < signature.inputs.size(); ++i) {
+    dims.push_back(cutOf(signature.inputs[i]));
+    if (!given[i])
+      dims.back().dim.reset();
+  }
   return dims;
+}
+
+/// What no unit has of an argument that is cut in part is whole, and says so: another call may have
+/// further parts.
+void nameOthers(CutDims &dims, llvm::ArrayRef<c10::IValue> inputs) {
+  for (size_t i = 0; i < dims.size(); ++i)
+    if (!dims[i].dim && dims[i].any())
+      for (const auto &[path, tensor] : tensorsByPath(inputs[i]))
+        if (!dims[i].partOf(path))
+          dims[i].set(path, std::nullopt);
 }
 
 /// Collects candidates of one group, each once.
 class Group {
 public:
-  Group(std::vector<CutCandidate> &all, size_t group, int64_t batch)
-      : all_(all), group_(group), batch_(batch) {}
+  Group(std::vector<CutCandidate> &all, size_t group, int64_t batch,
+        llvm::ArrayRef<c10::IValue> inputs)
+      : all_(all), group_(group), batch_(batch), inputs_(inputs) {}
 
-  void add(const CutDims &dims, bool named = true) {
+  void add(CutDims dims, bool named = true) {
+    nameOthers(dims, inputs_);
     if (llvm::none_of(all_, [&](const CutCandidate &other) { return other.dims == dims; }))
-      all_.push_back({dims, batch_, group_, named});
+      all_.push_back({std::move(dims), batch_, group_, named});
   }
 
   /// `dims` without each of `arguments` in turn.
   void addAllButOne(const CutDims &dims, llvm::ArrayRef<size_t> arguments, bool named = true) {
     for (size_t argument : arguments) {
       CutDims fewer = dims;
-      fewer[argument].reset();
+      fewer[argument].dim.reset();
       add(fewer, named);
+    }
+  }
+
+  /// The same for units.
+  void addAllButOne(const CutDims &dims, llvm::ArrayRef<const Unit *> units) {
+    for (const Unit *unit : units) {
+      CutDims fewer = dims;
+      unit->remove(fewer);
+      add(fewer);
+    }
+  }
+
+  /// `dims` without each tensor of a unit in turn, if they are few.
+  void addAllButOnePart(const CutDims &dims, const Unit &unit) {
+    constexpr size_t kMostParts = 4;
+    const c10::IValue &value = inputs_[unit.argument];
+    std::vector<std::string> paths = unit.paths;
+    if (paths.empty() && (value.isTuple() || value.isGenericDict()))
+      for (const auto &[path, tensor] : tensorsByPath(value))
+        paths.push_back(path);
+    if (!unit.mayBeCut || paths.size() < 2 || paths.size() > kMostParts)
+      return;
+    for (const std::string &whole : paths) {
+      CutDims fewer = dims;
+      fewer[unit.argument].dim.reset();
+      for (const std::string &path : paths)
+        fewer[unit.argument].set(path, path == whole ? std::nullopt : std::optional<int64_t>(0));
+      add(fewer);
     }
   }
 
@@ -88,6 +177,7 @@ private:
   std::vector<CutCandidate> &all_;
   size_t group_;
   int64_t batch_;
+  llvm::ArrayRef<c10::IValue> inputs_;
 };
 
 using Moves = std::vector<std::pair<size_t, int64_t>>; // an argument, and a dimension for it
@@ -101,25 +191,25 @@ std::vector<size_t> argumentsOf(const Moves &moves) {
 
 CutDims moved(CutDims dims, const Moves &moves) {
   for (const auto &[argument, dim] : moves)
-    dims[argument] = dim;
+    dims[argument].dim = dim;
   return dims;
 }
 
 /// `base` with fewer and fewer of the followers; with many followers, with none.
-void addFewer(Group &group, const CutDims &base, llvm::ArrayRef<size_t> followers) {
+void addFewer(Group &group, const CutDims &base, llvm::ArrayRef<const Unit *> followers) {
   constexpr size_t kMostFollowers = 4;
   const size_t count = followers.size();
   auto without = [&](size_t left) { // a bit for each follower that is left out
     CutDims dims = base;
     for (size_t k = 0; k < count; ++k)
       if (left >> k & 1)
-        dims[followers[k]].reset();
+        followers[k]->remove(dims);
     return dims;
   };
   if (count > kMostFollowers) {
     CutDims alone = base;
-    for (size_t follower : followers)
-      alone[follower].reset();
+    for (const Unit *follower : followers)
+      follower->remove(alone);
     return group.add(alone);
   }
   for (size_t leftOut = 2; leftOut <= count; ++leftOut)
@@ -135,12 +225,12 @@ void addOtherDims(Group &group, const CutDims &base, int64_t batch,
                   llvm::ArrayRef<c10::IValue> inputs, const std::vector<bool> &given) {
   Moves added, moves;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (given[i])
+    if (given[i] || !base[i].parts.empty())
       continue;
-    const std::optional<int64_t> other =
-        dimOfSize(tensorsWithDims(inputs[i]), batch, base[i] ? *base[i] + 1 : 0);
+    const std::optional<int64_t> now = base[i].dim, other = dimOfSize(tensorsWithDims(inputs[i]),
+                                                                      batch, now ? *now + 1 : 0);
     if (other)
-      (base[i] ? moves : added).emplace_back(i, *other);
+      (now ? moves : added).emplace_back(i, *other);
   }
   const CutDims more = moved(base, added), all = moved(more, moves);
   group.add(more, false);
@@ -161,42 +251,46 @@ llvm::Expected<std::vector<CutCandidate>> cutCandidates(const Signature &signatu
                                                         llvm::ArrayRef<c10::IValue> inputs,
                                                         const std::vector<bool> &given) {
   std::vector<CutCandidate> candidates;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (llvm::Error error = expectParts(signature.inputs[i], inputs[i]))
+      return std::move(error);
+  const CutDims asGiven = givenCut(signature, given);
+  std::vector<Unit> units;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (!given[i])
+      addUnits(units, i, inputs[i], asGiven[i]);
   const bool named = anyDimGiven(signature, given);
-  std::vector<bool> taken = given; // arguments that must stay as given
-  for (size_t number = 0;; ++number) {
+  int64_t namedBatch = 0;
+  if (named) {
     Signature cut = signature;
-    for (size_t i = 0; i < inputs.size(); ++i)
-      if (!given[i])
-        cut.inputs[i].batchDim.reset();
-    const std::optional<size_t> leader = leaderOf(inputs, taken);
-    int64_t batch = 0;
-    if (named) {
-      int64_t size = TRY(batchSize(cut, inputs));
-      batch = size;
-    } else if (leader) {
-      batch = tensorsWithDims(inputs[*leader]).front().size(0);
-    }
+    setCut(cut, asGiven);
+    int64_t size = TRY(batchSize(cut, inputs));
+    namedBatch = size;
+  }
+  for (size_t number = 0; named ? number == 0 : number < units.size(); ++number) {
+    const int64_t batch = named ? namedBatch : units[number].size;
     if (batch < 1)
       return candidates;
-    std::vector<size_t> followers;
-    for (size_t i = 0; i < inputs.size(); ++i)
-      if (!taken[i] && followsFirst(inputs[i], batch)) {
-        cut.inputs[i].batchDim = 0;
-        if (named || i != *leader)
-          followers.push_back(i);
+    CutDims base = asGiven;
+    std::vector<const Unit *> followers, cut;
+    for (size_t u = number; u < units.size(); ++u)
+      if (units[u].size == batch && units[u].mayBeCut) {
+        units[u].add(base);
+        cut.push_back(&units[u]);
+        if (named || u != number)
+          followers.push_back(&units[u]);
       }
-    const CutDims base = cutOf(cut);
-    Group group(candidates, number, batch);
+    Group group(candidates, number, batch, inputs);
     group.add(base);
     group.addAllButOne(base, followers);
     if (!named)
       addFewer(group, base, followers);
-    if (named) {
+    for (const Unit *unit : cut)
+      group.addAllButOnePart(base, *unit);
+    if (named)
       addOtherDims(group, base, batch, inputs, given);
-      return candidates;
-    }
-    taken[*leader] = true;
   }
+  return candidates;
 }
 
 std::vector<CutCandidate> secondDimensions(const Signature &signature,
@@ -271,14 +365,16 @@ std::string suggestBatchDims(const Signature &signature, llvm::ArrayRef<c10::IVa
 
 bool anyDimGiven(const Signature &signature, const std::vector<bool> &given) {
   for (size_t i = 0; i < given.size(); ++i)
-    if (given[i] && signature.inputs[i].batchDim)
+    if ((given[i] && signature.inputs[i].batchDim) ||
+        llvm::any_of(signature.inputs[i].parts,
+                     [](const PartDim &part) { return part.dim.has_value(); }))
       return true;
   return false;
 }
 
 void setCut(Signature &signature, const CutDims &dims) {
   for (size_t i = 0; i < dims.size(); ++i)
-    signature.inputs[i].batchDim = dims[i];
+    setCut(signature.inputs[i], dims[i]);
 }
 
 } // namespace pipec

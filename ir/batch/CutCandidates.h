@@ -2,15 +2,15 @@
 // between them.
 #pragma once
 
+#include "ir/batch/ArgumentCut.h"
 #include "ir/batch/ModelRunner.h"
-#include "ir/plan/Plan.h"
 
 #include <optional>
 
 namespace pipec {
 
-/// The batch dimension of each argument; nullopt: every micro-batch gets the whole argument.
-using CutDims = std::vector<std::optional<int64_t>>;
+/// How each argument is cut.
+using CutDims = std::vector<ArgumentCut>;
 
 /// One way to cut the arguments.
 struct CutCandidate {
@@ -23,10 +23,12 @@ struct CutCandidate {
 /// Returns the ways to cut `inputs`, the most likely first. The batch is the first dimension of the
 /// first tensor, or the dimensions that the user gave (`given`, with the dimension in `signature`).
 /// The first candidate of a group cuts all arguments whose first dimension has the size of the
-/// batch. Later candidates of the group leave some of these whole, because equal sizes may be a
-/// coincidence. If the user named a dimension, candidates along later dimensions of the same size
-/// follow. The next group takes the batch from the next tensor, because the first may be a table.
-/// Returns none if no tensor has a dimension. Errors: Usage if the given dimensions disagree.
+/// batch; of a dict or tuple whose tensors have several sizes, those tensors that have it. Later
+/// candidates of the group leave some of these whole, because equal sizes may be a coincidence. If
+/// the user named a dimension, candidates along later dimensions of the same size follow. The next
+/// group takes the batch from the next tensor, because the first may be a table. Parts of an
+/// argument that `signature` has stay as they are: the user gave them. Returns none if no tensor
+/// has a dimension. Errors: Usage if the given dimensions disagree.
 llvm::Expected<std::vector<CutCandidate>> cutCandidates(const Signature &signature,
                                                         llvm::ArrayRef<c10::IValue> inputs,
                                                         const std::vector<bool> &given);

@@ -2,154 +2,15 @@
 
 #include "ir/TorchError.h"
 #include "ir/batch/MicroBatch.h"
+#include "ir/batch/TrialValues.h"
 #include "ir/values/Values.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/arange.h>
-
-#include <cmath>
 
 namespace pipec {
 
 namespace {
-
-bool hasFractions(const at::Tensor &tensor) {
-  return tensor.is_floating_point() || tensor.is_complex();
-}
-
-Values resized(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, int64_t samples) {
-  Values result;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    result.push_back(resizeBatch(inputs[i], dims[i], samples));
-  return result;
-}
-
-/// Changes the tensors of the arguments that are cut.
-Values mapCut(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims,
-              llvm::function_ref<at::Tensor(const at::Tensor &, int64_t)> change) {
-  at::NoGradGuard noGrad;
-  Values result;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    result.push_back(mapTensors(inputs[i], [&](const at::Tensor &tensor) {
-      const bool cut = dims[i] && tensor.defined() && *dims[i] < tensor.dim();
-      return cut ? change(tensor, *dims[i]) : tensor;
-    }));
-  return result;
-}
-
-Values partOf(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, int64_t begin,
-              int64_t count) {
-  return mapCut(inputs, dims, [&](const at::Tensor &tensor, int64_t dim) {
-    return tensor.narrow(dim, begin, count);
-  });
-}
-
-/// Shifts along the last dimension and fills the free places with the first element. The counts of
-/// the values change, but a mask that begins at one end still does.
-at::Tensor shifted(const at::Tensor &tensor, int64_t by) {
-  const at::Tensor from = at::arange(tensor.size(-1), at::kLong).sub(by).clamp_min(0);
-  return tensor.index_select(-1, from);
-}
-
-/// Other values in the same range: masks are shifted, other whole numbers reversed.
-at::Tensor rearranged(const at::Tensor &tensor) {
-  return tensor.scalar_type() == at::kBool ? shifted(tensor, 1) : tensor.flip(-1);
-}
-
-/// Other values: floats times `factor`, others rearranged along the last dimension, so that indices
-/// stay in range. Same strides.
-at::Tensor otherValues(const at::Tensor &tensor, double factor) {
-  const c10::IValue copied = ownCopies({c10::IValue(tensor)}).front();
-  at::Tensor other = copied.toTensor();
-  if (hasFractions(tensor))
-    other.mul_(factor);
-  else
-    other.copy_(rearranged(tensor));
-  return other;
-}
-
-/// Changes the values of one sample.
-Values poke(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, int64_t sample) {
-  return mapCut(inputs, dims, [&](const at::Tensor &tensor, int64_t dim) {
-    const c10::IValue copied = ownCopies({c10::IValue(tensor)}).front();
-    at::Tensor row = copied.toTensor().select(dim, sample);
-    if (hasFractions(tensor))
-      row.mul_(0.5);
-    else if (tensor.dim() > 1)
-      row.copy_(rearranged(row.clone()));
-    else // a number per sample: takes another sample's
-      row.copy_(tensor.select(dim, (sample + 1) % tensor.size(dim)));
-    return copied.toTensor();
-  });
-}
-
-/// How whole numbers of a repeated sample change. Counts: the number of occurrences of a value
-/// changes from sample to sample, as for tokens and ignored labels of real samples. Order: every
-/// other sample is reversed, which keeps the existing values.
-enum class Spread { Counts, Order };
-
-/// Whether it has one number per sample, equal for all, such as a label: some then get another one.
-/// Different numbers stay, because some kernels rely on sorted offsets and lengths. So does 0,
-/// which may be an offset.
-bool isOneLabel(const at::Tensor &tensor) {
-  return tensor.dim() == 1 && tensor.eq(tensor[0]).all().item<bool>() &&
-         (tensor.scalar_type() == at::kBool || tensor[0].gt(0).item<bool>());
-}
-
-void changeNumbers(at::Tensor &row, bool isLabel, int64_t repeated, Spread how) {
-  if (row.dim() > 0 && how == Spread::Counts)
-    row.copy_(shifted(row.clone(), repeated));
-  else if (row.dim() > 0 && repeated % 2)
-    row.copy_(row.clone().flip(-1));
-  else if (isLabel && how == Spread::Counts && repeated % 2)
-    row.copy_(row.scalar_type() == at::kBool ? row.logical_not() : row.sub(1));
-}
-
-/// Makes distinct samples from repetitions of one of `samples` samples: each is rolled along the
-/// last dimension and a little smaller than the one before, or changed by `how`. Otherwise one
-/// sample would be in two parts, which hides differences of the parts.
-Values spread(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, int64_t samples, Spread how,
-              bool &distinct) {
-  distinct = false;
-  return mapCut(inputs, dims, [&](const at::Tensor &tensor, int64_t dim) {
-    const c10::IValue copied = ownCopies({c10::IValue(tensor)}).front();
-    const int64_t size = tensor.size(dim);
-    const bool isLabel = size > 0 && !hasFractions(tensor) && isOneLabel(tensor);
-    int64_t repeated = 0;
-    for (int64_t k = 1; k < size; ++k) {
-      const bool isNew = k * samples / size != (k - 1) * samples / size; // as resizeBatch repeats
-      repeated = isNew ? 0 : repeated + 1;
-      if (repeated == 0)
-        continue;
-      at::Tensor row = copied.toTensor().select(dim, k);
-      if (hasFractions(tensor)) // rolled as well, because a norm undoes a factor
-        row.copy_((tensor.dim() > 1 ? row.roll(repeated, -1) : row.clone())
-                      .mul(1 - static_cast<double>(repeated) / 16));
-      else
-        changeNumbers(row, isLabel, repeated, how);
-    }
-    distinct = distinct || !copied.toTensor().equal(tensor);
-    return copied.toTensor();
-  });
-}
-
-/// Numbers that differ instead of equal ones, around the same value: an example of zeros or ones
-/// does not show what depends on what.
-at::Tensor uneven(const at::Tensor &tensor) {
-  if (!tensor.defined() || !tensor.is_floating_point() || tensor.layout() != at::kStrided ||
-      tensor.numel() < 2 || tensor.is_quantized())
-    return tensor;
-  const at::Tensor first = tensor.detach().flatten()[0];
-  const double value = first.item<double>();
-  if (!std::isfinite(value) || !tensor.detach().eq(first).all().item<bool>())
-    return tensor;
-  const c10::IValue copied = ownCopies({c10::IValue(tensor)}).front();
-  const at::Tensor wave =
-      at::arange(tensor.numel(), at::kDouble).mul(2.4).add(1).sin().view(tensor.sizes());
-  copied.toTensor().detach().copy_(wave.mul(value == 0 ? 0.5 : 0.25 * std::abs(value)).add(value));
-  return copied.toTensor();
-}
 
 class Trial {
 public:
@@ -249,12 +110,32 @@ public:
     return found;
   }
 
+  Halves own(const Values &inputs, int64_t samples, int64_t first) {
+    return halvesOf(resized(inputs, dims_, samples), samples, first);
+  }
+
+  Halves otherSize(int64_t samples, int64_t first) {
+    const Values plain = resized(trial_.base, dims_, samples);
+    bool distinct = false;
+    const Values changed = spread(plain, dims_, trial_.candidate.batch, Spread::Counts, distinct);
+    Halves found = halvesOf(changed, samples, first);
+    return found.whole.results.empty() ? halvesOf(plain, samples, first) : found;
+  }
+
 private:
   /// The arguments of an experiment, and the target if all of its calls run.
   struct Asked {
     Experiment *into;
     std::vector<Values> calls;
   };
+
+  Halves halvesOf(const Values &whole, int64_t samples, int64_t first) {
+    Halves found;
+    std::vector<Asked> asked = {{&found.whole, {whole}},
+                                {&found.parts, twoParts(whole, first, samples - first)}};
+    run(asked, 0);
+    return found;
+  }
 
   /// Why each experiment does not run; empty: it does. The first `deciding` decide about the
   /// others, see ModelRuns.
@@ -379,6 +260,16 @@ std::string guarded(llvm::function_ref<void()> body) {
 
 } // namespace
 
+std::string CutTrial::notTried(bool drawsRandom) const {
+  if (!runs())
+    return "other batch sizes do not run";
+  if (!partsRefusal.empty())
+    return "parts of the batch do not run";
+  if (drawsRandom)
+    return "the model draws random numbers";
+  return distinct ? "" : "the example has one sample";
+}
+
 std::vector<const Experiment *> CutTrial::experiments() const {
   std::vector<const Experiment *> ran;
   for (const Experiment *one : {&example, &whole, &parts, &varied, &poked, &small})
@@ -429,11 +320,17 @@ HalvesTrial tryHalves(CutTrial &trial, ModelRuns runAll) {
   return found;
 }
 
-Values firstSamples(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, int64_t samples) {
-  const Values few = mapCut(inputs, dims, [&](const at::Tensor &tensor, int64_t dim) {
-    return tensor.size(dim) > samples ? tensor.narrow(dim, 0, samples) : tensor;
-  });
-  return resized(few, dims, samples);
+Halves tryOwnSamples(CutTrial &trial, const Values &inputs, int64_t samples, int64_t first,
+                     ModelRuns runAll) {
+  Halves found;
+  guarded([&] { found = Trial(trial, runAll).own(inputs, samples, first); });
+  return found;
+}
+
+Halves tryOtherSize(CutTrial &trial, int64_t samples, int64_t first, ModelRuns runAll) {
+  Halves found;
+  guarded([&] { found = Trial(trial, runAll).otherSize(samples, first); });
+  return found;
 }
 
 } // namespace pipec

@@ -53,6 +53,8 @@ struct CutTrial {
   Values base; // what all experiments but `example` are made of
 
   bool runs() const { return refusal.empty(); }
+  /// Why no merged result was compared with the whole batch's; empty: it was.
+  std::string notTried(bool drawsRandom) const;
   /// The experiments that ran, in the order above.
   std::vector<const Experiment *> experiments() const;
   /// Samples of each call of an experiment, in order.
@@ -76,11 +78,14 @@ struct HalvesTrial {
 };
 HalvesTrial tryHalves(CutTrial &trial, ModelRuns runAll);
 
+/// A whole batch of `samples` samples that are taken evenly from `inputs`, and its parts, of which
+/// the first has `first` samples. Nothing is said of what does not run.
+Halves tryOwnSamples(CutTrial &trial, const Values &inputs, int64_t samples, int64_t first,
+                     ModelRuns runAll);
+/// The same with the example's samples, made distinct if the model accepts that.
+Halves tryOtherSize(CutTrial &trial, int64_t samples, int64_t first, ModelRuns runAll);
+
 /// Runs `varied` at the size of the example, for a model that runs at one size only.
 void varyExample(CutTrial &trial, ModelRuns runAll);
-
-/// The first `samples` samples of the arguments that are cut; samples repeat if there are fewer.
-/// Other arguments stay whole.
-Values firstSamples(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, int64_t samples);
 
 } // namespace pipec

@@ -11,6 +11,7 @@
 #include "ir/batch/SamplesByNumber.h"
 #include "ir/batch/SamplesInLists.h"
 #include "ir/batch/TrialSpecs.h"
+#include "ir/batch/TrialValues.h"
 #include "ir/plan/OutputPath.h"
 #include "ir/support/Check.h"
 #include "ir/support/Try.h"
@@ -72,8 +73,7 @@ public:
   llvm::Expected<BatchDiscovery> discover(Signature &signature) {
     std::vector<CutCandidate> candidates =
         TRY(cutCandidates(untried_, inputs_, options_.batchDimGiven));
-    if (llvm::Error error = tryGroups(candidates))
-      return std::move(error);
+    TRY(tryGroups(candidates));
     const bool isOpen =
         best_ ? notCut_.empty() && (best_->mayBeTime() || best_->fit == CutFit::OneSize)
               : firstError_.has_value();
@@ -82,8 +82,7 @@ public:
         if (!best_ || best_->fit != CutFit::Equal)
           TRY(tryOther(second));
     if (!best_) // nothing to cut, or nothing runs
-      if (llvm::Error error = runUncut())
-        return std::move(error);
+      TRY(runUncut());
     return finish(signature);
   }
 
@@ -95,8 +94,7 @@ private:
       const auto rest =
           llvm::find_if(candidates, [&](const CutCandidate &one) { return one.group != group; });
       const size_t count = static_cast<size_t>(rest - candidates.begin());
-      if (llvm::Error error = tryGroup(candidates.take_front(count)))
-        return error;
+      TRY(tryGroup(candidates.take_front(count)));
       candidates = candidates.drop_front(count);
     }
     return llvm::Error::success();
@@ -157,8 +155,7 @@ private:
       whole_ = trial->example.results.front();
     Way way;
     way.trial = std::move(*trial);
-    if (llvm::Error error = judge(way))
-      return std::move(error);
+    TRY(judge(way));
     return way;
   }
 
@@ -198,10 +195,10 @@ private:
               doubtful.push_back(l);
           }
           std::string unconfirmed = TRY(checkDoubtful(signature, trial, doubtful));
-          if (llvm::Error error = giveMerges(signature, options_.merges))
-            return error;
-          way.checks = trial.runs() ? checkResults(signature, leaves, notTried(trial))
-                                    : checkDoubled(signature, trial);
+          TRY(giveMerges(signature, options_.merges));
+          way.checks = trial.runs()
+                           ? checkResults(signature, leaves, trial.notTried(options_.drawsRandom()))
+                           : checkDoubled(signature, trial);
           for (size_t l : doubtful)
             if (!unconfirmed.empty() && way.checks[l].equal == ResultCheck::Equal::Yes &&
                 signature.leaves[l].merge.kind == Kind::Sum)
@@ -217,20 +214,11 @@ private:
   /// together.
   std::vector<ResultCheck> checkDoubled(const Signature &signature, const CutTrial &trial) const {
     const int64_t samples[] = {trial.candidate.batch, trial.candidate.batch};
-    const Halves &doubled = trial.doubled;
-    TrialLeaves leaves;
-    bool isTried = !doubled.parts.results.empty() && !options_.drawsRandom();
-    for (auto [experiment, into] :
-         {std::pair(&doubled.whole, &leaves.whole), std::pair(&doubled.parts, &leaves.parts)}) {
-      llvm::Expected<std::vector<Values>> found =
-          isTried ? leavesOf(signature, *experiment) : std::vector<Values>();
-      if (found)
-        *into = std::move(*found);
-      else // another tree of results: the report says that nothing was compared
-        llvm::consumeError(found.takeError());
-      isTried = isTried && !into->empty();
-    }
-    return checkResults(signature, leaves, isTried ? "" : notTried(trial), samples);
+    std::optional<std::vector<ResultCheck>> checks;
+    if (!options_.drawsRandom())
+      checks = checkHalves(signature, trial.doubled, samples);
+    return checks ? *checks
+                  : checkResults(signature, {}, trial.notTried(options_.drawsRandom()), samples);
   }
 
   /// Rules that other sizes or values contradict are none. Returns why sums may be none either;
@@ -241,30 +229,15 @@ private:
       return std::string();
     const HalvesTrial tried = tryHalves(trial, runAll_);
     for (const Halves &halves : tried.ran) {
-      TrialLeaves leaves;
-      for (auto [experiment, into] :
-           {std::pair(&halves.whole, &leaves.whole), std::pair(&halves.parts, &leaves.parts)}) {
-        *into = TRY(leavesOf(signature, *experiment));
-      }
-      const std::vector<ResultCheck> checks = checkResults(signature, leaves, "", kEqualParts);
+      const auto checks = checkHalves(signature, halves, kEqualParts);
       for (size_t leaf : doubtful)
-        if (checks[leaf].equal == ResultCheck::Equal::No)
+        if (!checks || (*checks)[leaf].equal == ResultCheck::Equal::No)
           signature.leaves[leaf].merge = {};
     }
     return tried.refusal.empty()
                ? std::string()
                : "it adds up over 5 = 3 + 2 samples, but batches of 6 and 4 do not run: " +
                      tried.refusal;
-  }
-
-  std::string notTried(const CutTrial &trial) const {
-    if (!trial.runs())
-      return "other batch sizes do not run";
-    if (!trial.partsRefusal.empty())
-      return "parts of the batch do not run";
-    if (options_.drawsRandom())
-      return "the model draws random numbers";
-    return trial.distinct ? "" : "the example has one sample";
   }
 
   CutFit fitOf(const Way &way) const {
@@ -314,11 +287,10 @@ private:
     way.trial.candidate = {CutDims(inputs_.size()), 0, 0, true};
     for (size_t i = 0; i < inputs_.size(); ++i)
       if (options_.batchDimGiven[i])
-        way.trial.candidate.dims[i] = untried_.inputs[i].batchDim;
+        way.trial.candidate.dims[i] = cutOf(untried_.inputs[i]);
     way.trial.example = {{ownCopies(inputs_)}, {results->front()}};
     way.trial.refusal = "no argument has a dimension to cut";
-    if (llvm::Error error = judge(way))
-      return error;
+    TRY(judge(way));
     best_ = std::move(way);
     return llvm::Error::success();
   }
@@ -356,6 +328,24 @@ private:
     return reasonOf(failedCandidate_.dims, inputs_);
   }
 
+  /// The example of the trial is the first micro-batch. Later ones may have values that it lacks,
+  /// such as labels that do not count, and with which a merged result is not that of the whole
+  /// batch.
+  llvm::Error checkOthers(BatchDiscovery &found, const Signature &signature) {
+    constexpr int64_t kMostSamples = 64; // of a large batch
+    const int64_t all = batchSizeOr(0, signature, inputs_), samples = std::min(all, kMostSamples);
+    if (options_.microBatches < 2 || samples < 2 || options_.drawsRandom() ||
+        options_.writesState || !found.trial.runs() || !found.trial.partsRefusal.empty())
+      return llvm::Error::success();
+    const int64_t parts[] = {(samples + 1) / 2, samples / 2};
+    const Halves own = tryOwnSamples(found.trial, inputs_, samples, parts[0], runAll_);
+    return guardTorchVoid(ExitCode::Other, "comparing outputs of the batch", [&] {
+      // Without checks the call itself says what does not run or is not merged.
+      if (const auto checks = checkHalves(signature, own, parts))
+        found.takeChecks(*checks);
+    });
+  }
+
   llvm::Expected<BatchDiscovery> finish(Signature &signature) {
     BatchDiscovery found;
     signature = std::move(best_->signature);
@@ -367,6 +357,8 @@ private:
         check = {ResultCheck::Equal::Yes, ""}; // there is one micro-batch
     }
     found.trial = std::move(best_->trial);
+    if (found.notCut.empty())
+      TRY(checkOthers(found, signature));
     addNotes(found, signature, best_->mixing, inputs_, options_);
     return found;
   }

@@ -29,6 +29,15 @@ struct BatchDiscovery {
   std::vector<std::string> notes;    // sentences for a report: how the batch is cut
   std::vector<std::string> warnings; // results that differ from those of the whole batch
   CutTrial trial;                    // of the chosen way to cut
+
+  /// Takes what another comparison with the whole batch says: every difference, and results that
+  /// were not tried.
+  void takeChecks(llvm::ArrayRef<ResultCheck> checks) {
+    for (size_t l = 0; l < results.size(); ++l)
+      if (checks[l].equal == ResultCheck::Equal::No ||
+          results[l].equal == ResultCheck::Equal::NotTried)
+        results[l] = checks[l];
+  }
 };
 
 /// Finds batchDim of the inputs that are not given, batchSymbolic, batchSize, sizes of inputs and

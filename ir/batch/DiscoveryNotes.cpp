@@ -25,6 +25,17 @@ bool hasFirstDim(const c10::IValue &value, int64_t size) {
   return any;
 }
 
+/// "x=0,", "batch.x=0,": what is cut, as --batch-dim takes it, each with a comma.
+std::string namedCuts(const InputSpec &input) {
+  std::string text;
+  if (input.batchDim)
+    text = fmt::format("{}={},", input.name, *input.batchDim);
+  for (const PartDim &part : input.parts)
+    if (part.dim)
+      text += fmt::format("{}.{}={},", input.name, part.path, *part.dim);
+  return text;
+}
+
 /// Arguments of the batch's size that stay whole, and those cut along a dimension other than the
 /// first: only the trial shows these.
 std::vector<std::string> notesOnInputs(const Signature &signature, const Values &inputs,
@@ -34,7 +45,10 @@ std::vector<std::string> notesOnInputs(const Signature &signature, const Values 
     const InputSpec &input = signature.inputs[i];
     if (options.batchDimGiven[i])
       continue;
-    if (!input.batchDim && hasFirstDim(inputs[i], batch))
+    for (const auto &[path, tensor] : tensorsByPath(inputs[i]))
+      if (!input.parts.empty() && !cutOf(input).at(path) && hasFirstDim(tensor, batch))
+        whole.push_back(input.name + "." + path);
+    if (input.parts.empty() && !input.batchDim && hasFirstDim(inputs[i], batch))
       whole.push_back(input.name);
     if (input.batchDim.value_or(0) > 0) {
       cut.push_back(fmt::format("dimension {} of {}", *input.batchDim, input.name));
@@ -48,8 +62,7 @@ std::vector<std::string> notesOnInputs(const Signature &signature, const Values 
         fmt::join(cut, ", "), fmt::join(said, ",")));
   std::string others; // what is cut, to be named along with one more
   for (size_t i = 0; i < inputs.size(); ++i)
-    if (const std::optional<int64_t> dim = signature.inputs[i].batchDim)
-      others += fmt::format("{}={},", signature.inputs[i].name, *dim);
+    others += namedCuts(signature.inputs[i]);
   for (const std::string &name : whole) {
     if (batch == 1)
       notes.push_back(
@@ -67,13 +80,23 @@ std::vector<std::string> notesOnInputs(const Signature &signature, const Values 
   return notes;
 }
 
+/// A tensor of the argument that is cut, and its dimension; nothing: none is.
+std::pair<std::string, std::optional<int64_t>> firstCut(const InputSpec &input) {
+  if (input.batchDim)
+    return {input.name, input.batchDim};
+  for (const PartDim &part : input.parts)
+    if (part.dim)
+      return {input.name + "." + part.path, part.dim};
+  return {};
+}
+
 std::string noteOnMixing(const Signature &signature, const std::string &mixing,
                          const Values &inputs) {
   std::string dims = suggestBatchDims(signature, inputs), first;
   for (const InputSpec &input : signature.inputs)
-    if (first.empty() && input.batchDim)
-      first = fmt::format("if dimension {} of {} is not the batch, pass --batch-dim {}",
-                          *input.batchDim, input.name, dims.empty() ? input.name + "=K" : dims);
+    if (const auto [name, dim] = firstCut(input); first.empty() && dim)
+      first = fmt::format("if dimension {} of {} is not the batch, pass --batch-dim {}", *dim, name,
+                          dims.empty() ? name + "=K" : dims);
   return fmt::format("samples in a micro-batch affect each other ({}), so results match "
                      "running each micro-batch separately, not the whole batch{}",
                      mixing, first.empty() ? "" : "; " + first);
@@ -106,7 +129,7 @@ bool isUntested(const MergeRule &rule) {
 bool isGuessedConcat(const MergeRule &rule, const ResultCheck &check, const Signature &signature) {
   return rule.kind == Kind::Concat && check.equal != Equal::Yes && !signature.batchSymbolic &&
          llvm::none_of(signature.inputs,
-                       [&](const InputSpec &input) { return input.batchDim == rule.dim; });
+                       [&](const InputSpec &input) { return firstCut(input).second == rule.dim; });
 }
 
 /// A result for which the runs do not show a merge rule.
@@ -123,11 +146,11 @@ std::string noteOnUnknown(const std::string &path, const ResultCheck &check) {
 static int64_t samplesIn(const Signature &signature, const Values &inputs) {
   int64_t batch = 0;
   for (size_t i = 0; i < inputs.size() && batch == 0; ++i)
-    if (const std::optional<int64_t> dim = signature.inputs[i].batchDim)
-      forEachTensor(inputs[i], [&](const at::Tensor &tensor) {
-        if (batch == 0 && tensor.defined() && *dim < tensor.dim())
-          batch = tensor.size(*dim);
-      });
+    forEachTensor(inputs[i], cutOf(signature.inputs[i]),
+                  [&](const at::Tensor &tensor, std::optional<int64_t> dim) {
+                    if (batch == 0 && dim && tensor.defined() && *dim < tensor.dim())
+                      batch = tensor.size(*dim);
+                  });
   return batch;
 }
 

@@ -65,15 +65,14 @@ bool runsWith(int64_t samples, int64_t batch, const Signature &signature,
     std::vector<c10::IValue> part;
     llvm::Error error = guardTorchVoid(ExitCode::Other, "resizing", [&] {
       for (size_t i = 0; i < inputs.size(); ++i) {
-        const std::optional<int64_t> dim = signature.inputs[i].batchDim;
-        part.push_back(samples > batch
-                           ? resizeBatch(inputs[i], dim, samples)
-                           : mapTensors(inputs[i], [&](const at::Tensor &tensor) {
-                               return dim && tensor.defined()
-                                          ? tensor.narrow(*dim, std::min(begin, batch - samples),
-                                                          samples)
-                                          : tensor;
-                             }));
+        const ArgumentCut cut = cutOf(signature.inputs[i]);
+        auto narrow = [&](const at::Tensor &tensor, std::optional<int64_t> dim) {
+          return dim && tensor.defined()
+                     ? tensor.narrow(*dim, std::min(begin, batch - samples), samples)
+                     : tensor;
+        };
+        part.push_back(samples > batch ? resizeBatch(inputs[i], cut, samples)
+                                       : mapTensors(inputs[i], cut, narrow));
       }
       part = ownCopies(part);
     });
@@ -86,9 +85,9 @@ bool runsWith(int64_t samples, int64_t batch, const Signature &signature,
 } // namespace
 
 std::string howToFreeBatch() {
-  return "for other sizes, trace it again with sizes read from the input (x.size(0) or -1), or "
-         "save it with torch.jit.script; a trace stores int(x.size(0)), len(x) and Python numbers "
-         "as constants";
+  return "for other sizes, take sizes from the input (x.size(0) or -1) instead of constants; a "
+         "trace "
+         "makes constants of int(x.size(0)), len(x) and Python numbers";
 }
 
 llvm::Error explainFixedBatch(llvm::Error error, Signature signature,

@@ -3,6 +3,7 @@
 #include "ir/plan/MergeBySizes.h"
 #include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"
+#include "ir/support/Error.h"
 #include "ir/support/Llvm.h"
 #include "llvm/ADT/StringExtras.h"
 

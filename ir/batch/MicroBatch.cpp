@@ -105,30 +105,37 @@ llvm::Expected<int64_t> batchSize(const Signature &signature, llvm::ArrayRef<c10
   std::string sizeFrom, problem;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const InputSpec &input = signature.inputs[i];
-    if (!input.batchDim)
+    if (!isCut(input))
       continue;
-    forEachTensor(inputs[i], [&](const at::Tensor &tensor) {
-      if (!problem.empty() || !tensor.defined())
+    const ArgumentCut cut = cutOf(input);
+    auto look = [&](const std::string &name, const at::Tensor &tensor, std::optional<int64_t> dim) {
+      if (!problem.empty() || !tensor.defined() || !dim)
         return;
-      if (*input.batchDim >= tensor.dim()) {
+      if (*dim >= tensor.dim()) {
         problem =
             fmt::format("input {}: expected a batch dimension {}, got a tensor of {} dimensions",
-                        input.name, *input.batchDim, tensor.dim());
+                        name, *dim, tensor.dim());
         return;
       }
-      int64_t samples = tensor.size(*input.batchDim);
-      if (size && *size != samples && sizeFrom == input.name)
+      int64_t samples = tensor.size(*dim);
+      if (size && *size != samples && sizeFrom == name)
         problem = fmt::format("input {}: expected tensors with one size along dimension {}, got {} "
-                              "and {}: a container is cut as a whole",
-                              input.name, *input.batchDim, *size, samples);
+                              "and {}; --batch-dim {}.PART=none leaves a part whole",
+                              name, *dim, *size, samples, name);
       else if (size && *size != samples)
-        problem = fmt::format("input {}: expected a batch of {}, as input {} has, got {}",
-                              input.name, *size, sizeFrom, samples);
+        problem = fmt::format("input {}: expected a batch of {}, as input {} has, got {}", name,
+                              *size, sizeFrom, samples);
       if (!size) {
         size = samples;
-        sizeFrom = input.name;
+        sizeFrom = name;
       }
-    });
+    };
+    if (cut.parts.empty())
+      forEachTensor(inputs[i],
+                    [&](const at::Tensor &tensor) { look(input.name, tensor, cut.dim); });
+    else
+      for (const auto &[path, tensor] : tensorsByPath(inputs[i]))
+        look(input.name + (path.empty() ? "" : "." + path), tensor, cut.at(path));
   }
   if (!problem.empty())
     return disagreement(signature, inputs, problem);
@@ -148,21 +155,33 @@ int64_t batchSizeOr(int64_t otherwise, const Signature &signature,
   return otherwise;
 }
 
-/// For an argument that the example left None, the batch dimension is unknown. Every micro-batch
-/// would get a tensor with a row per sample whole, and compute other numbers than the unsplit
-/// model.
+/// For an argument that the example left None, and for a part that it did not have, the batch
+/// dimension is unknown. Every micro-batch would get a tensor with a row per sample whole, and
+/// compute other numbers than the unsplit model.
 static llvm::Error expectKnown(const InputSpec &input, const c10::IValue &value, int64_t samples) {
-  if (input.batchDim || input.tensor.known || !value.isTensor() || !value.toTensor().defined() ||
+  auto hasRows = [&](const at::Tensor &tensor) {
+    return tensor.defined() && tensor.dim() > 0 && tensor.size(0) == samples;
+  };
+  const ArgumentCut cut = cutOf(input);
+  if (!cut.dim && !cut.parts.empty())
+    for (const auto &[path, tensor] : tensorsByPath(value))
+      if (!cut.partOf(path) && hasRows(tensor))
+        return makeError(
+            ExitCode::Usage,
+            fmt::format("argument {}: expected the parts of the example inputs of the compile "
+                        "({}), got {} with {} rows for {} samples",
+                        input.name, batchDimText(input), path, tensor.size(0), samples),
+            fmt::format("compile with --batch-dim {0}.{1}=0 or {0}.{1}=none, or with example "
+                        "inputs that contain it",
+                        input.name, path));
+  if (isCut(input) || input.tensor.known || !value.isTensor() || !hasRows(value.toTensor()) ||
       !startsWith(input.type, "Optional["))
-    return llvm::Error::success();
-  const at::Tensor &tensor = value.toTensor();
-  if (tensor.dim() == 0 || tensor.size(0) != samples)
     return llvm::Error::success();
   return makeError(
       ExitCode::Usage,
       fmt::format("argument {}: expected None with several micro-batches, as in the example inputs "
                   "of the compile, got a tensor with {} rows for {} samples",
-                  input.name, tensor.size(0), samples),
+                  input.name, value.toTensor().size(0), samples),
       "compile with example inputs that contain it, which show whether it is cut; or run one "
       "micro-batch");
 }
@@ -185,6 +204,10 @@ splitInputs(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs, int6
                  "micro-batches: expected at most {}, the number of samples, got {}", samples,
                  microBatches);
 
+  // Compiled without an example, an artifact has parts that only the user named.
+  for (size_t i = 0; i < inputs.size() && signature.batchSize == 0; ++i)
+    if (llvm::Error error = expectParts(signature.inputs[i], inputs[i]))
+      return std::move(error);
   for (size_t i = 0; i < inputs.size() && microBatches > 1; ++i)
     if (llvm::Error error = expectKnown(signature.inputs[i], inputs[i], samples))
       return std::move(error);
@@ -196,11 +219,12 @@ splitInputs(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs, int6
       int64_t size = samples / microBatches + (k < samples % microBatches ? 1 : 0);
       for (size_t i = 0; i < inputs.size(); ++i) {
         const InputSpec &input = signature.inputs[i];
-        split[k].push_back(mapTensors(inputs[i], [&](const at::Tensor &tensor) {
-          bool cut = input.batchDim && tensor.defined() && microBatches > 1;
-          at::Tensor part = cut ? tensor.narrow(*input.batchDim, start, size) : tensor;
-          return input.written ? copyInLayout(part) : part;
-        }));
+        split[k].push_back(mapTensors(
+            inputs[i], cutOf(input), [&](const at::Tensor &tensor, std::optional<int64_t> dim) {
+              const bool cut = dim && tensor.defined() && microBatches > 1;
+              const at::Tensor part = cut ? tensor.narrow(*dim, start, size) : tensor;
+              return input.written ? copyInLayout(part) : part;
+            }));
       }
       start += size;
     }
@@ -217,11 +241,11 @@ std::vector<c10::IValue> ownCopies(llvm::ArrayRef<c10::IValue> values) {
   return result;
 }
 
-c10::IValue resizeBatch(const c10::IValue &value, std::optional<int64_t> batchDim, int64_t size) {
-  if (!batchDim)
+c10::IValue resizeBatch(const c10::IValue &value, const ArgumentCut &cut, int64_t size) {
+  if (!cut.any())
     return value;
-  return mapTensors(value, [&](const at::Tensor &tensor) {
-    return tensor.defined() ? resizeTensor(tensor, *batchDim, size) : tensor;
+  return mapTensors(value, cut, [&](const at::Tensor &tensor, std::optional<int64_t> dim) {
+    return dim && tensor.defined() ? resizeTensor(tensor, *dim, size) : tensor;
   });
 }
 

@@ -1,7 +1,7 @@
 // Cutting arguments into micro-batches.
 #pragma once
 
-#include "ir/plan/Plan.h"
+#include "ir/batch/ArgumentCut.h"
 
 #include <ATen/core/ivalue.h>
 
@@ -28,6 +28,6 @@ std::vector<c10::IValue> ownCopies(llvm::ArrayRef<c10::IValue> values);
 
 /// Makes the value for a batch of `size` samples from an example, by repeating or dropping samples
 /// along the batch dimension. The remaining samples keep their order.
-c10::IValue resizeBatch(const c10::IValue &value, std::optional<int64_t> batchDim, int64_t size);
+c10::IValue resizeBatch(const c10::IValue &value, const ArgumentCut &cut, int64_t size);
 
 } // namespace pipec

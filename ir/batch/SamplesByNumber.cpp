@@ -2,6 +2,7 @@
 
 #include "ir/TorchError.h"
 #include "ir/batch/MicroBatch.h"
+#include "ir/plan/PlanNames.h"
 #include "ir/values/Values.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -36,7 +37,7 @@ bool runsReduced(int64_t size, const std::vector<bool> &reduced, const Signature
   std::vector<c10::IValue> call;
   llvm::Error error = guardTorchVoid(ExitCode::Other, "resizing", [&] {
     for (size_t i = 0; i < inputs.size(); ++i) {
-      const c10::IValue part = resizeBatch(inputs[i], signature.inputs[i].batchDim, size);
+      const c10::IValue part = resizeBatch(inputs[i], cutOf(signature.inputs[i]), size);
       call.push_back(mapTensors(part, [&](const at::Tensor &tensor) {
         return reduced[i] && holdsNumbers(tensor) ? tensor.remainder(size) : tensor;
       }));
@@ -90,8 +91,8 @@ std::string samplesByNumber(Signature signature, llvm::ArrayRef<c10::IValue> inp
   if (!does) { // others may have as many rows by coincidence, as edges have weights
     bool first = true, changed = false;
     for (InputSpec &input : signature.inputs)
-      if (input.batchDim && !std::exchange(first, false)) {
-        input.batchDim.reset();
+      if (isCut(input) && !std::exchange(first, false)) {
+        setCut(input, {});
         changed = true;
       }
     does = changed && all();

@@ -2,6 +2,7 @@
 
 #include "ir/batch/CutCandidates.h"
 #include "ir/batch/MicroBatch.h"
+#include "ir/plan/PlanNames.h"
 #include "ir/values/Values.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -91,7 +92,7 @@ std::string samplesInLists(const Signature &signature, llvm::ArrayRef<c10::IValu
   std::optional<size_t> first;
   std::vector<c10::IValue> call(inputs.begin(), inputs.end());
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!signature.inputs[i].batchDim)
+    if (!isCut(signature.inputs[i]))
       continue;
     if (!inputs[i].isList())
       return "";

@@ -73,7 +73,7 @@ public:
       : signature_(signature), runAll_(runAll) {
     for (size_t i = 0; i < inputs.size(); ++i)
       base_.push_back(signature.batchSymbolic
-                          ? resizeBatch(inputs[i], signature.inputs[i].batchDim, kSizeTrialSamples)
+                          ? resizeBatch(inputs[i], cutOf(signature.inputs[i]), kSizeTrialSamples)
                           : inputs[i]);
   }
 

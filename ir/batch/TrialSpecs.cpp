@@ -53,6 +53,23 @@ llvm::Expected<TrialLeaves> leavesOf(const Signature &signature, const CutTrial 
   return leaves;
 }
 
+std::optional<std::vector<ResultCheck>>
+checkHalves(const Signature &signature, const Halves &halves, llvm::ArrayRef<int64_t> samples) {
+  if (halves.whole.results.empty() || halves.parts.results.empty())
+    return std::nullopt;
+  TrialLeaves leaves;
+  for (auto [experiment, into] :
+       {std::pair(&halves.whole, &leaves.whole), std::pair(&halves.parts, &leaves.parts)}) {
+    llvm::Expected<std::vector<Values>> found = leavesOf(signature, *experiment);
+    if (!found) {
+      llvm::consumeError(found.takeError()); // nothing to compare
+      return std::nullopt;
+    }
+    *into = std::move(*found);
+  }
+  return checkResults(signature, leaves, "", samples);
+}
+
 LeafEvidence evidenceOf(const CutTrial &trial, const TrialLeaves &leaves, size_t leaf) {
   LeafEvidence evidence;
   auto add = [&](const std::vector<Values> &calls, llvm::ArrayRef<int64_t> samples) {
@@ -95,7 +112,7 @@ void describeInputs(Signature &signature, const CutTrial &trial) {
     std::vector<std::pair<int64_t, c10::IValue>> seen;
     if (trial.runs())
       for (int64_t size : kTrialSizes)
-        seen.emplace_back(size, resizeBatch(example[i], input.batchDim, size));
+        seen.emplace_back(size, resizeBatch(example[i], cutOf(input), size));
     else
       seen.emplace_back(trial.candidate.batch, example[i]);
     input.tensor = specOver(seen, example[i]);
@@ -105,7 +122,7 @@ void describeInputs(Signature &signature, const CutTrial &trial) {
 void keepWhole(Signature &signature) {
   signature.batchSymbolic = false;
   for (InputSpec &input : signature.inputs) {
-    input.batchDim.reset();
+    setCut(input, {});
     input.tensor = withoutBatch(std::move(input.tensor));
   }
   using Kind = MergeRule::Kind;

@@ -18,6 +18,11 @@ llvm::Expected<std::vector<Values>> leavesOf(const Signature &signature,
 /// The same of all experiments of a trial.
 llvm::Expected<TrialLeaves> leavesOf(const Signature &signature, const CutTrial &trial);
 
+/// Compares the merged parts with the whole batch, per leaf. Returns nullopt if they did not run or
+/// a result has another tree than the signature. `samples`: of each part.
+std::optional<std::vector<ResultCheck>>
+checkHalves(const Signature &signature, const Halves &halves, llvm::ArrayRef<int64_t> samples);
+
 LeafEvidence evidenceOf(const CutTrial &trial, const TrialLeaves &leaves, size_t leaf);
 
 /// Sets the sizes of the inputs as functions of the batch, as resizing made them.

@@ -53,12 +53,21 @@ struct MergeRule {
   bool operator==(const MergeRule &) const = default;
 };
 
+/// The batch dimension of a part of an argument that is a tree.
+struct PartDim {
+  std::string path;           // below the argument, written as those of results: "mask", "0.x"
+  std::optional<int64_t> dim; // absent: every micro-batch gets the whole part
+
+  bool operator==(const PartDim &) const = default;
+};
+
 /// An argument of the model's method. Its value may be a tree (tuple, list, dict); all tensors in
-/// it have the same batch dimension.
+/// it have the same batch dimension, except those of `parts`.
 struct InputSpec {
   std::string name;
   std::string type; // as TorchScript writes it: "Tensor", "List[Tensor]", "Optional[Tensor]"
   std::optional<int64_t> batchDim; // absent: every micro-batch gets the whole value
+  std::vector<PartDim> parts;      // by path; the longest path that fits counts. Since 1.4
   /// None, bool, int, str, a float as floatDefault() of DefaultValue.h writes it (never a JSON
   /// double), or a list or tupleDefault() of these. Absent: the argument is required.
   std::optional<llvm::json::Value> defaultValue;

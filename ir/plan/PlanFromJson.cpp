@@ -114,6 +114,11 @@ InputSpec inputFrom(JsonObject &object) {
   input.name = object.string("name");
   input.type = object.string("type");
   input.batchDim = object.optionalIndex("batch_dim");
+  if (object.has("parts"))
+    object.objects("parts", [&](JsonObject &part) {
+      std::string path = part.string("path");
+      input.parts.push_back({std::move(path), part.optionalIndex("batch_dim")});
+    });
   input.written = object.boolean("written");
   input.tensor = tensorFrom(object);
   if (object.has("default")) {
@@ -306,7 +311,8 @@ llvm::Error readVersion(JsonObject &object, Plan &plan) {
     return feature != "absent-arguments" && feature != "counted-loss" &&
            feature != "described-weights" &&
            feature != kMergeRulesFeature && feature != "moved-operators" &&
-           feature != "schedule-table" && feature != "training" && feature != "varying-sizes";
+           feature != "parts-of-arguments" && feature != "schedule-table" &&
+           feature != "training" && feature != "varying-sizes";
   });
   if (unknown != plan.requiredFeatures.end() && object.reading().error.empty())
     return makeError(ExitCode::Version,

@@ -147,15 +147,44 @@ static bool isAnyDynamic(const TensorSpec &spec) {
   return llvm::any_of(spec.shape, [](const Dim &dim) { return dim.dynamic; });
 }
 
+bool isCut(const InputSpec &input) {
+  return input.batchDim ||
+         llvm::any_of(input.parts, [](const PartDim &part) { return part.dim.has_value(); });
+}
+
 bool isCut(const Signature &signature) {
-  return llvm::any_of(signature.inputs,
-                      [](const InputSpec &input) { return input.batchDim.has_value(); });
+  return llvm::any_of(signature.inputs, [](const InputSpec &input) { return isCut(input); });
+}
+
+std::string batchDimText(const InputSpec &input) {
+  auto text = [](std::optional<int64_t> dim) { return dim ? std::to_string(*dim) : "none"; };
+  std::string parts;
+  for (const PartDim &part : input.parts)
+    parts += (parts.empty() ? "" : ", ") + part.path + "=" + text(part.dim);
+  if (parts.empty() || input.batchDim)
+    parts = text(input.batchDim) + (parts.empty() ? "" : ", " + parts);
+  return parts;
 }
 
 bool hasVaryingSizes(const Signature &signature) {
   return signature.batchSymbolic && llvm::any_of(signature.inputs, [](const InputSpec &input) {
            return isAnyDynamic(input.tensor);
          });
+}
+
+static bool hasParts(const Signature &signature) {
+  return llvm::any_of(signature.inputs,
+                      [](const InputSpec &input) { return !input.parts.empty(); });
+}
+
+static bool describesWeights(const Plan &plan) {
+  return llvm::any_of(plan.channels, [](const Channel &channel) {
+    return channel.kind == Channel::Kind::Weight && channel.tensor.known;
+  });
+}
+
+int64_t minorOf(const Plan &plan) {
+  return hasParts(plan.signature) || describesWeights(plan) ? Plan::kMinor : 3;
 }
 
 std::vector<std::string> featuresOf(const Plan &plan) {
@@ -174,9 +203,7 @@ std::vector<std::string> featuresOf(const Plan &plan) {
     features.push_back("absent-arguments");
   if (plan.training && plan.training->count)
     features.push_back("counted-loss");
-  if (llvm::any_of(plan.channels, [](const Channel &channel) {
-        return channel.kind == Channel::Kind::Weight && channel.tensor.known;
-      }))
+  if (describesWeights(plan))
     features.push_back("described-weights");
   if (llvm::any_of(signature.leaves, [&](const OutputLeaf &leaf) {
         return !mergeAgainstSizes(signature, leaf).empty();
@@ -184,6 +211,8 @@ std::vector<std::string> featuresOf(const Plan &plan) {
     features.push_back(kMergeRulesFeature.str());
   if (moved)
     features.push_back("moved-operators");
+  if (hasParts(signature))
+    features.push_back("parts-of-arguments");
   if (plan.scheduleName == "table")
     features.push_back("schedule-table");
   if (plan.training)

@@ -33,16 +33,23 @@ std::string toString(const MergeRule &rule);
 /// Returns nullopt for other texts.
 std::optional<MergeRule> parseMergeRule(llvm::StringRef text);
 
+/// Whether the argument, or a part of it, is cut into micro-batches.
+bool isCut(const InputSpec &input);
+/// "0", "none", "mask=none, x=0": the batch dimensions of an argument.
+std::string batchDimText(const InputSpec &input);
 /// Whether any argument is cut into micro-batches.
 bool isCut(const Signature &signature);
 /// True if an argument that is cut along its batch has sizes that differ from run to run.
 bool hasVaryingSizes(const Signature &signature);
+/// The lowest minor version of the format that can hold such a plan and all that 1.3 can.
+int64_t minorOf(const Plan &plan);
 /// The features that a reader must know to run such a plan. "varying-sizes": sizes of results do
 /// not show how they depend on the batch. "merge-rules": results are merged by rules that do not
 /// follow from their sizes. "schedule-table": the schedule cannot be generated. "moved-operators":
-/// the stages have the source's operators in another order. "absent-arguments": the stages rely on
-/// an argument being None. "described-weights": channels of weights have dtype and shape.
-/// "training": the plan says how the stages are trained.
+/// the stages have the source's operators in another order. "parts-of-arguments": parts of an
+/// argument have batch dimensions of their own. "absent-arguments": the stages rely on an argument
+/// being None. "described-weights": channels of weights have dtype and shape. "training": the plan
+/// says how the stages are trained.
 std::vector<std::string> featuresOf(const Plan &plan);
 
 /// Bytes of one element, by PyTorch's name of the dtype; nothing for an unknown name.

@@ -115,7 +115,16 @@ private:
         return badAt(where, "default: expected a value of type {}, got {}", spec.type,
                      llvm::formatv("{0}", *spec.defaultValue).str());
     }
-    if (holdsNoTensor(spec.type) && (spec.tensor.known || spec.batchDim))
+    for (size_t p = 0; p < spec.parts.size(); ++p) {
+      const PartDim &part = spec.parts[p];
+      if (part.path.empty() || (p > 0 && part.path <= spec.parts[p - 1].path))
+        return badAt(where, "parts: expected paths in order, each once, got \"{}\"", part.path);
+      if (part.dim && *part.dim < 0)
+        return badAt(where, "part {}: batch dimension {} is negative", part.path, *part.dim);
+    }
+    if (!spec.parts.empty() && (spec.tensor.known || spec.type == "Tensor"))
+      return badAt(where, "type {} has no parts", spec.type);
+    if (holdsNoTensor(spec.type) && (spec.tensor.known || isCut(spec)))
       return badAt(where, "type {} is not a tensor, but a tensor is described or cut", spec.type);
     TRY(verifyTensor(plan_, where, spec.tensor));
     return spec.tensor.known ? batchDim(where, spec) : llvm::Error::success();

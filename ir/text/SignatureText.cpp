@@ -150,10 +150,40 @@ TensorSpec parseSpec(TextLine &line) {
   return spec;
 }
 
+/// {"mask":null,"x":0}
+std::string partsText(const std::vector<PartDim> &parts) {
+  llvm::json::Object object;
+  for (const PartDim &part : parts)
+    object[part.path] = part.dim ? llvm::json::Value(*part.dim) : llvm::json::Value(nullptr);
+  return jsonText(llvm::json::Value(std::move(object)));
+}
+
+std::vector<PartDim> parseParts(TextLine &line, const std::string &text) {
+  llvm::Expected<llvm::json::Value> value = llvm::json::parse(text);
+  const llvm::json::Object *object = value ? value->getAsObject() : nullptr;
+  std::vector<PartDim> parts;
+  if (!object)
+    line.complain("parts: expected an object of batch dimensions by path, got " + text);
+  else
+    for (const auto &entry : *object) {
+      std::optional<int64_t> dim;
+      if (const auto number = entry.second.getAsInteger())
+        dim = *number;
+      if (!dim && !entry.second.getAsNull())
+        line.complain("parts: expected a batch dimension or null for each path, got " + text);
+      parts.push_back({llvm::StringRef(entry.first).str(), dim});
+    }
+  llvm::consumeError(value.takeError()); // it was said
+  llvm::sort(parts, [](const PartDim &a, const PartDim &b) { return a.path < b.path; });
+  return parts;
+}
+
 std::string inputText(const InputSpec &input) {
   std::string out = fmt::format("input {} : {}", quotedWord(input.name), input.type);
   if (input.batchDim)
     out += fmt::format(" batch_dim={}", *input.batchDim);
+  if (!input.parts.empty())
+    out += " parts=" + partsText(input.parts);
   if (input.defaultValue)
     out += " default=" + jsonText(*input.defaultValue);
   return out + flagText("written", input.written) + specText(input.tensor);
@@ -164,6 +194,8 @@ InputSpec parseInput(TextLine &line) {
   input.name = line.word("the name of an input");
   input.type = parseType(line);
   input.batchDim = line.integerKey("batch_dim");
+  if (const std::optional<std::string> text = line.rawKey("parts"))
+    input.parts = parseParts(line, *text);
   if (const std::optional<std::string> text = line.rawKey("default")) {
     llvm::Expected<llvm::json::Value> value = llvm::json::parse(*text);
     if (value)

@@ -14,6 +14,17 @@ namespace pipec {
 
 namespace {
 
+/// In the words of a user, not in LibTorch's.
+std::string describedKind(const c10::IValue &value) {
+  if (value.isList())
+    return fmt::format("a list of {}", value.toListRef().size());
+  if (value.isGenericDict())
+    return fmt::format("a dict of {}", value.toGenericDict().size());
+  if (value.isTuple())
+    return fmt::format("a tuple of {}", value.toTupleRef().elements().size());
+  return "a value of type " + value.tagKind();
+}
+
 struct Tolerance {
   double rtol, atol;
 };
@@ -93,8 +104,7 @@ public:
       return;
     }
     if (expected.tagKind() != actual.tagKind())
-      return differ(path, "a value of type " + expected.tagKind(),
-                    "one of type " + actual.tagKind());
+      return differ(path, describedKind(expected), describedKind(actual));
     if (expected.isObject() || expected.isCapsule() || expected.isTensor() || !(expected == actual))
       differ(path, text(expected), text(actual));
   }

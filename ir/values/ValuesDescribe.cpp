@@ -65,7 +65,7 @@ llvm::Expected<Item> takeItem(llvm::StringRef whole, llvm::StringRef &rest) {
   while (!rest.consume_front("]")) {
     int64_t size = 0;
     if ((!item.sizes.empty() && !rest.consume_front(",")) || rest.consumeInteger(10, size))
-      return wrong(whole, "expected sizes up to ] " + at);
+      return wrong(whole, "expected whole numbers with commas between them, then ], " + at);
     if (size < 0)
       return wrong(whole, fmt::format("expected sizes of 0 or more, got {} {}", size, at));
     if (__builtin_mul_overflow(elements, size, &elements) || elements > (int64_t(1) << 48))
@@ -110,8 +110,8 @@ at::ScalarType drawnAs(const Item &item) {
                                                                                   : at::kFloat;
 }
 
-/// Refuses more memory than the machine has: such an allocation may succeed and fail when it is
-/// written.
+/// Refuses tensors that would fill the machine: such an allocation may succeed and fail when it is
+/// written, and runs hold copies and results beside them.
 llvm::Error checkMemory(llvm::StringRef text, llvm::ArrayRef<Item> items) {
   int64_t all = 0, most = 0; // most: while the largest is converted
   for (const Item &item : items) {
@@ -123,14 +123,15 @@ llvm::Error checkMemory(llvm::StringRef text, llvm::ArrayRef<Item> items) {
     if (converted)
       most = std::max(most, elements * static_cast<int64_t>(at::elementSize(drawnAs(item))));
   }
-  const int64_t memory = machineMemoryBytes();
-  if (all <= memory && most <= memory - all)
+  constexpr int64_t kShare = 4; // of the memory
+  const int64_t limit = machineMemoryBytes() / kShare;
+  if (all <= limit && most <= machineMemoryBytes() - all)
     return llvm::Error::success();
   return makeError(
       ExitCode::Usage,
-      fmt::format("inputs \"{}\": expected tensors that fit into {}, the memory of this "
-                  "machine, got {}{}",
-                  text.str(), formatBytes(memory), formatBytes(all),
+      fmt::format("inputs \"{}\": expected tensors of at most {}, a quarter of this machine's "
+                  "memory, as runs hold copies of them, got {}{}",
+                  text.str(), formatBytes(limit), formatBytes(all),
                   most > 0 ? fmt::format(" and {} to draw them", formatBytes(most)) : ""));
 }
 

@@ -111,7 +111,8 @@ llvm::Expected<NamedPlace> findModule(const std::vector<std::string> &moduleCall
     auto [index, node] = *found;
     const bool isFirst = isFirstInBlocks(node, top.operators[index]);
     if (!isFirst && !mayMove)
-      return refuseWith(Refusal::ModuleInBlock, name, describeNode(top.operators[index]));
+      return refuseWith(Refusal::ModuleInBlock, name, describeNode(top.operators[index]),
+                        index > 0 ? placeBefore(top, index) : "the first operator after it");
     return NamedPlace{index, "", isFirst ? "" : describeNode(top.operators[index])};
   }
   auto call =
@@ -124,6 +125,15 @@ llvm::Expected<NamedPlace> findModule(const std::vector<std::string> &moduleCall
   return makeError(ExitCode::Usage,
                    "module " + name + " has no operators left, and no module follows it",
                    "cut at an earlier module");
+}
+
+std::string placeBefore(const TopLevel &top, size_t index) {
+  const std::string path = modulePathOf(top.operators[index]) + ".",
+                    before = modulePathOf(top.operators[index - 1]) + ".";
+  for (size_t dot = path.find('.'); dot != std::string::npos; dot = path.find('.', dot + 1))
+    if (dot > 0 && before.compare(0, dot + 1, path, 0, dot + 1) != 0)
+      return path.substr(0, dot);
+  return describeNode(top.operators[index]);
 }
 
 std::string withoutCallNumbers(llvm::StringRef path) {

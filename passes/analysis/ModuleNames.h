@@ -28,6 +28,10 @@ llvm::Expected<NamedPlace> findModule(const std::vector<std::string> &moduleCall
                                       const TopLevel &top, const std::string &name,
                                       bool mayMove = false);
 
+/// "encoder.layers.2" if that module begins at the operator; else the operator. There is one before
+/// it.
+std::string placeBefore(const TopLevel &top, size_t index);
+
 /// The module's name without call numbers: "a.b" for "a#2.b".
 std::string withoutCallNumbers(llvm::StringRef path);
 

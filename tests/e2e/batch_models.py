@@ -57,6 +57,20 @@ class PrototypesFirst(Two):
         return torch.cdist(torch.relu(self.b(self.a(x))), protos).softmax(-1)
 
 
+class OneDict(Two):
+    """A batch and a table in one argument."""
+
+    def forward(self, batch: Dict[str, torch.Tensor]):
+        return (torch.relu(self.b(self.a(batch["x"]))) @ batch["table"].t()).softmax(-1)
+
+
+class OneList(Two):
+    """Parts that are cut along different dimensions."""
+
+    def forward(self, xs: List[torch.Tensor]):
+        return self.b(torch.relu(self.a(xs[0].t()))) + xs[1] + xs[2].mean()
+
+
 class Reduces(Two):
     def forward(self, x: torch.Tensor):
         y = self.b(torch.relu(self.a(x)))

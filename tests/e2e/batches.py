@@ -90,6 +90,47 @@ class Batches(e2e.Case):
         self.assertRegex(report, r"protos +Tensor +float32\[[?4],8\] +whole")
         self.assertRegex(report, r"x +Tensor +float32\[B,8\] +cut along dimension 0")
 
+    def testPartsOfAnArgument(self):
+        """A dict of samples and a table, whose rows may be as many as the samples, in either order."""
+        for rows in (10, 4):
+            for order in (1, -1):
+                make = lambda samples: (dict([("x", torch.randn(samples, 8)), ("table", torch.randn(rows, 8))][::order]),)
+                result = self.sameAsWhole("OneDict", make, parts=((8, 2), (5, 3)))
+                self.assertEqual(self.json(result)["inputs"][0]["parts"], {"x": 0, "table": None})
+                plan = e2e.plan("OneDict.pipe")
+                self.assertEqual(plan["required_features"], ["parts-of-arguments"])
+                self.assertEqual(plan["format_version"], {"major": 1, "minor": 4})
+        self.assertIn("--batch-dim batch.table=none", result.err)
+        self.pipec(0, "pipe-check", "OneDict.pipe", "--against", "OneDict.pt")
+        self.assertRegex(self.pipec(0, "pipe-inspect", "OneDict.pipe").out, "table=none, x=0")
+        # A part that the example did not have may be samples: no micro-batch gets it whole in silence.
+        torch.save(({"x": torch.randn(8, 8), "table": torch.randn(4, 8), "mask": torch.randn(8, 2)},), "more.pt")
+        self.refused(2, "argument batch: expected the parts of the example inputs", "pipe-run", "OneDict.pipe", "--inputs", "more.pt", "--microbatches", 2)
+
+    def testNamedParts(self):
+        model, table = self.save("OneDict"), torch.randn(4, 8)
+        dims = ["--batch-dim", "batch.table=none"]
+        self.compile(model, ({"x": torch.randn(4, 8), "table": table},), *dims)
+        batch = ({"x": torch.randn(6, 8), "table": table},)
+        close(self.runBoth(model, "OneDict.pipe", batch, 3, *dims), self.whole(model, batch))
+        self.refused(2, "expected a part of batch .*got batch.tabel", "pipe-compile", model, "--stages", 2, "--inputs", "example.pt",
+                     "--batch-dim", "batch.tabel=none", "-o", "no.pipe")
+        self.refused(2, "got a path into x, which has type Tensor", "pipe-compile", self.save("Prototypes"), "--stages", 2, "--batch-dim", "x.0=0",
+                     "-o", "no.pipe")
+        # Without an example the names are looked up when values come.
+        self.pipec(0, "pipe-compile", model, "--stages", 2, *dims, "-o", "unseen.pipe")
+        close(self.runBoth(model, "unseen.pipe", batch, 3, *dims), self.whole(model, batch))
+        self.pipec(0, "pipe-compile", model, "--stages", 2, "--batch-dim", "batch.tabel=none", "-o", "typo.pipe")
+        self.refused(2, "expected a part of batch .*got batch.tabel", "pipe-run", "typo.pipe", "--inputs", "batch.pt", "--microbatches", 2)
+
+    def testPartsAlongDifferentDimensions(self):
+        model, dims = self.save("OneList"), ["--batch-dim", "xs.0=1,xs.1=0,xs.2=none"]
+        make = lambda samples: ([torch.randn(8, samples), torch.randn(samples, 8), torch.randn(3)],)
+        _, result = self.compile(model, make(4), *dims)
+        self.assertEqual(self.json(result)["inputs"][0]["parts"], {"0": 1, "1": 0, "2": None})
+        batch = make(5)
+        close(self.runBoth(model, "OneList.pipe", batch, 2, *dims), self.whole(model, batch))
+
     def json(self, result):
         import json
         return json.loads(result.out)
@@ -136,6 +177,17 @@ class Batches(e2e.Case):
             _, result = self.compile(self.save("WeightedLoss"), (torch.randn(samples, 8), torch.ones(samples, dtype=torch.long)))
             self.assertEqual(self.results(result)["result"]["equals_whole_batch"], "no")
 
+    def testTheLaterMicroBatchesCount(self):
+        """The unsplit model learns from the first micro-batch, and looks at the others."""
+        model = self.save("MaskedLoss")
+        y = torch.randint(0, 8, (8, 6))
+        torch.save((torch.randn(8, 6, 8), y), "all.pt")
+        how = ["--inputs", "all.pt", "--microbatches", 4]
+        self.assertNotIn("differs from the whole batch", self.pipec(0, "pipe-run", model, *how).err)
+        y[5:, 2:] = -100
+        torch.save((torch.randn(8, 6, 8), y), "all.pt")
+        self.assertRegex(self.pipec(0, "pipe-run", model, *how).err, "warning: the result is the mean over micro-batches, which differs")
+
     def testASizeThatIsThatOfTheBatchByChance(self):
         _, result = self.compile(self.save("Pairs"), (torch.randn(4, 8),))
         self.assertRegex(result.err, "warning: result 1 is concatenated along dimension 2, only because it has the size of the batch there .*--merge 1=")
@@ -163,6 +215,15 @@ class Batches(e2e.Case):
         self.assertIn("--merge result=list", result.err)
         result = self.pipec(0, "pipe-run", artifact, "--inputs", "example.pt", "--microbatches", 2)
         self.assertNotIn("another structure", result.err)
+
+    def testOnlyWhatIsInTrainingModeIsExplained(self):
+        for layer, said, unsaid in ((torch.nn.Dropout(0.5), "dropout draws random numbers; ", "batch norm"),
+                                    (torch.nn.BatchNorm1d(8), "batch norm uses and updates the statistics of each micro-batch; ", "dropout")):
+            torch.jit.script(torch.nn.Sequential(torch.nn.Linear(8, 8), layer, torch.nn.Linear(8, 8))).save("one.pt")
+            result = self.compile(Path("one.pt"), (torch.randn(4, 8),))[1]
+            note = next(line for line in result.err.splitlines() if "in training mode" in line)
+            self.assertIn(said, note)
+            self.assertNotIn(unsaid + " ", note)
 
     def testTrainingMode(self):
         model = self.save("Trains", training=True)

@@ -169,7 +169,7 @@ class Moved(Cuts):
     def testModuleInALoop(self):
         model = self.save(odd_models.CallsInALoop)
         compile = ["pipe-compile", model, "--at", "middle", "--inputs", INPUTS, "-o", "inside.pipe"]
-        self.refused(4, "module middle begins inside prim::Loop", *compile)
+        self.refused(4, ["module middle begins inside prim::Loop", "help: the nearest place is before "], *compile)
         self.pipec(0, *compile, "--nearest", saying="warning: --at middle is not possible: it begins inside prim::Loop")
         self.assertEqual(len(e2e.plan("inside.pipe")["stages"]), 2)
         self.sameNumbers(model, "inside.pipe")
@@ -188,6 +188,10 @@ class Moved(Cuts):
         result = self.pipec(0, "pipe-compile", model, "--stages", 4, "--inputs", INPUTS, "-o", "long.pipe")
         self.assertRegex(result.err, r"warning: stage \d has \d+ % of the cost, [\d.]+ times the mean of 4 stages: .*prim::Loop.*; trace the model")
         self.pipec(0, "pipe-compile", MLP, "--stages", 4, "--inputs", MLP_INPUTS, "-o", "even.pipe")
+        uneven = ["pipe-compile", MLP, "--at", "layers.1,layers.2", "-o", "uneven.pipe", "--force"]
+        self.pipec(0, *uneven, "--inputs", MLP_INPUTS, saying=["warning: stage 2 has ", "times the mean of 3 stages: ", "cut elsewhere"])
+        self.assertFalse(any(stage["cost_flops"] for stage in e2e.plan("uneven.pipe")["stages"]), "costs that nobody asked for are no part of the artifact")
+        self.assertNotIn("times the mean", self.pipec(0, *uneven).err)
         self.assertNotIn("times the mean", self.pipec(0, "pipe-compile", MLP, "--stages", 4, "--inputs", MLP_INPUTS, "-o", "even.pipe", "--force").err)
 
     def testWritesIntoParts(self):

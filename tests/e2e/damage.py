@@ -223,7 +223,7 @@ class Plans(Artifact):
     def testNewerMinor(self):
         """Loads; what is not known is warned of."""
         def newer(plan):
-            plan["format_version"]["minor"] += 1
+            plan["format_version"]["minor"] = 99
             plan["colour"] = "red"
         self.editPlan(newer)
         for tool, options in TOOLS:

@@ -58,6 +58,25 @@ class Failures(Messages):
         self.compiled(MODEL, "any.pipe", "--at", "layers.8")
         self.refused(USAGE, "\n  called with x: int64[2,64]\n", "pipe-run", "any.pipe", "--inputs", "i64[4,64]", "--microbatches", 2)
 
+    def testContainersAreNamedAsUsersDo(self):
+        torch.save([torch.ones(4, 16)] * 2, "list.pt")
+        self.pipec(MISMATCH, "pipe-run", MODEL, "--inputs", INPUTS, "--expect", "list.pt", saying="expected a list of 2, got ")
+        torch.save(({"a": torch.ones(4, 64)},), "dict-in.pt")
+        self.assertNotIn("Generic", self.refused(USAGE, "a dict of 1", "pipe-run", MODEL, "--inputs", "dict-in.pt").err)
+
+    def testAFixedBatchIsNoReasonToScript(self):
+        class Fixed(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+            def forward(self, x):
+                return self.b(torch.relu(self.a(x)).view(4, 2, 4).flatten(1))
+        torch.jit.script(Fixed().eval()).save("fixed-size.pt")
+        result = self.pipec(0, "pipe-compile", "fixed-size.pt", "--at", "b", "--inputs", "f32[4,8]", "-o", "fixed-size.pipe")
+        self.assertIn("take sizes from the input", result.err)
+        self.assertNotIn("torch.jit.script", result.err)
+
     def testNoInputs(self):
         self.refused(USAGE, ["argument x", "--inputs FILE"], "pipe-run", MODEL)
 

@@ -132,7 +132,17 @@ TEST(BatchDimGuess, WhoNamesADimensionHasIt) {
   EXPECT_EQ(tried.dim(1), std::nullopt);
 }
 
-/// "0:x1,0;1:-,0": groups, and the dimension of each argument.
+std::string cutText(const ArgumentCut &cut) {
+  auto text = [](std::optional<int64_t> dim) { return dim ? std::to_string(*dim) : "-"; };
+  if (cut.parts.empty())
+    return text(cut.dim);
+  std::string parts;
+  for (const PartDim &part : cut.parts)
+    parts += (parts.empty() ? "" : ",") + part.path + "=" + text(part.dim);
+  return "{" + parts + "}";
+}
+
+/// "0:00 1:-{t=-,x=0}": groups, and the dimension of each argument or of its parts.
 std::string waysText(const Values &inputs, std::vector<bool> given = {},
                      std::optional<int64_t> first = {}) {
   Signature signature;
@@ -142,10 +152,20 @@ std::string waysText(const Values &inputs, std::vector<bool> given = {},
   std::string text;
   for (const CutCandidate &way : take(cutCandidates(signature, inputs, given))) {
     text += fmt::format("{}{}:", text.empty() ? "" : " ", way.group);
-    for (const std::optional<int64_t> &dim : way.dims)
-      text += dim ? std::to_string(*dim) : "-";
+    for (const ArgumentCut &cut : way.dims)
+      text += cutText(cut);
   }
   return text;
+}
+
+TEST(CutCandidates, PartsOfADictHaveSizesOfTheirOwn) {
+  c10::Dict<std::string, at::Tensor> dict;
+  dict.insert("x", at::ones({6, 4}));
+  dict.insert("t", at::ones({3, 4}));
+  EXPECT_EQ(waysText({dict}), "0:{t=-,x=0} 1:{t=0,x=-}");
+  EXPECT_EQ(waysText({at::ones({3}), dict}), "0:0{t=0,x=-} 0:0- 1:-{t=-,x=0} 2:-{t=0,x=-}");
+  dict.insert_or_assign("t", at::ones({6, 4}));
+  EXPECT_EQ(waysText({dict}), "0:0 0:{t=0,x=-} 0:{t=-,x=0}");
 }
 
 TEST(CutCandidates, EveryTensorMayBeTheBatch) {

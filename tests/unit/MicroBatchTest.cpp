@@ -126,6 +126,29 @@ TEST(Split, TreesAreCutTogether) {
   EXPECT_EQ(elements[2].toInt(), 5);
 }
 
+TEST(Split, PartsOfATree) {
+  Signature signature = signatureWith({input("xs")}, 1);
+  signature.inputs[0].parts = {{"0.a", 1}, {"1", std::nullopt}, {"2", 0}};
+  c10::Dict<std::string, at::Tensor> dict;
+  dict.insert("a", at::ones({2, 4}));
+  auto tree = [&](const at::Tensor &last) {
+    return c10::ivalue::Tuple::create({dict, at::ones({4}), at::arange(4), last});
+  };
+  auto parts = take(splitInputs(signature, {tree(at::ones({3}))}, 2));
+  const auto &elements = parts[1][0].toTupleRef().elements();
+  EXPECT_EQ(elements[0].toGenericDict().at("a").toTensor().sizes(), (std::vector<int64_t>{2, 2}));
+  EXPECT_EQ(elements[1].toTensor().size(0), 4);
+  EXPECT_EQ(elements[2].toTensor()[0].item<int64_t>(), 2);
+  EXPECT_EQ(elements[3].toTensor().size(0), 3);
+  // A part that nobody named, with as many rows as there are samples.
+  EXPECT_EQ(errorOf(splitInputs(signature, {tree(at::ones({4}))}, 2)).message,
+            "argument xs: expected the parts of the example inputs of the compile (0.a=1, 1=none, "
+            "2=0), got 3 with 4 rows for 4 samples");
+  dict.insert_or_assign("a", at::ones({2, 3}));
+  EXPECT_EQ(errorOf(splitInputs(signature, {tree(at::ones({3}))}, 2)).message,
+            "input xs.2: expected a batch of 3, as input xs.0.a has, got 4");
+}
+
 TEST(Split, RefusesWhatCannotBeCut) {
   Signature signature = signatureWith({input("x", 0), input("y", 0)}, 1);
   auto message = [&](const Values &inputs, int64_t n) {
@@ -225,7 +248,7 @@ TEST(Merge, SaysWhatDoesNotFit) {
   EXPECT_EQ(message(kSame, c10::IValue(), 8),
             "result: expected the same value from all micro-batches, as on "
             "the example inputs, got a different one from micro-batch 1: output: "
-            "expected a value of type None, got one of type Int");
+            "expected a value of type None, got a value of type Int");
   EXPECT_EQ(message(kMean, 0.5, c10::IValue()),
             "result: the micro-batches returned results of different structure");
   EXPECT_EQ(message(concat(0), at::scalar_tensor(1.0), at::scalar_tensor(2.0)),
@@ -616,7 +639,7 @@ TEST(Resize, RepeatsAndDropsInMemoryOrder) {
   for (int64_t i = 0; i < 5; ++i)
     EXPECT_TRUE(at::equal(five[i], x[i * 2 / 5])) << "in order";
   EXPECT_EQ(resizeBatch(x, 0, 1).toTensor().size(0), 1);
-  EXPECT_TRUE(resizeBatch(x, std::nullopt, 5).toTensor().is_same(x));
+  EXPECT_TRUE(resizeBatch(x, ArgumentCut(), 5).toTensor().is_same(x));
 }
 
 TEST(FitSpec, LinesAndUnknowns) {

@@ -112,6 +112,28 @@ TEST(Plan, roundTrips) {
   }
 }
 
+TEST(Plan, PartsOfAnArgument) {
+  Plan plan = chainPlan({0, 1});
+  plan.signature.inputs[0].type = "Dict[str, Tensor]";
+  plan.signature.inputs[0].tensor = {};
+  for (StagePlan &stage : plan.stages)
+    for (StageInput &input : stage.inputs)
+      if (input.kind == StageInput::Kind::UserInput)
+        input.type = "Dict[str, Tensor]";
+  plan.signature.inputs[0].batchDim.reset();
+  plan.signature.inputs[0].parts = {{"table", std::nullopt}, {"x.0", 1}};
+  EXPECT_EQ(batchDimText(plan.signature.inputs[0]), "table=none, x.0=1");
+  EXPECT_EQ(minorOf(plan), 4);
+  plan.requiredFeatures = featuresOf(plan);
+  EXPECT_TRUE(llvm::is_contained(plan.requiredFeatures, "parts-of-arguments"));
+  ASSERT_TRUE(succeeded(verify(plan)));
+  EXPECT_EQ(llvm::cantFail(read(toJson(plan))), plan);
+  std::swap(plan.signature.inputs[0].parts[0], plan.signature.inputs[0].parts[1]);
+  EXPECT_TRUE(failedWith(verify(plan), ExitCode::BadArtifact, "expected paths in order"));
+  plan.signature.inputs[0].parts = {{"x", -1}};
+  EXPECT_TRUE(failedWith(verify(plan), ExitCode::BadArtifact, "part x: batch dimension -1"));
+}
+
 TEST(Plan, ATrainingIsVerified) {
   struct Case {
     void (*damage)(Plan &plan);
@@ -256,7 +278,7 @@ TEST(Plan, outputTreeIsRead) {
 
 TEST(Plan, refusesAnotherMajorNamingBoth) {
   EXPECT_TRUE(failedWith(read(edited("\"major\": 1", "\"major\": 2")), ExitCode::Version,
-                         "expected 1.x, got 2.3 (written by pipec 0.0.0)"));
+                         "expected 1.x, got 2.4 (written by pipec 0.0.0)"));
   // A newer major may have changed everything else.
   EXPECT_TRUE(failedWith(read("{\"format_version\": {\"major\": 9, \"minor\": 3, \"patch\": 1}}"),
                          ExitCode::Version, "got 9.3"));
@@ -304,6 +326,7 @@ TEST(Plan, describesWeightsThatAreSent) {
   sent.bytes = 8;
   plan.requiredFeatures = featuresOf(plan);
   EXPECT_EQ(plan.requiredFeatures, std::vector<std::string>{"described-weights"});
+  EXPECT_EQ(minorOf(plan), 4);
   llvm::Expected<Plan> back = read(toJson(plan));
   ASSERT_TRUE(succeeded(back));
   EXPECT_EQ(*back, plan);
@@ -349,7 +372,7 @@ TEST(Plan, olderMinorHasNoNormalisation) {
 }
 
 TEST(Plan, newerMinorWarnsOfUnknownKeys) {
-  std::string text = edited("\"minor\": 3", "\"minor\": 7");
+  std::string text = edited("\"minor\": 4", "\"minor\": 7");
   std::vector<std::string> warnings;
   EXPECT_TRUE(succeeded(planFromJson(text, warnings)));
   EXPECT_TRUE(warnings.empty());

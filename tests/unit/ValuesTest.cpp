@@ -234,14 +234,25 @@ TEST(Description, WhatDoesNotFitIntoMemoryIsRefusedAtOnce) {
                            "bool[1000000,10000000]", "f32[0,3],f16[300000,30000000]"}) {
     ErrorText error = errorOf(describedArguments(text));
     EXPECT_EQ(error.code, ExitCode::Usage) << text;
-    EXPECT_NE(error.message.find("the memory of this machine, got "), std::string::npos)
+    EXPECT_NE(
+        error.message.find("a quarter of this machine's memory, as runs hold copies of them, got "),
+        std::string::npos)
         << error.message;
   }
   ErrorText error = errorOf(describedArguments("f32[64,3,99999,99999]"));
-  EXPECT_NE(error.message.find(formatBytes(machineMemoryBytes())), std::string::npos)
+  EXPECT_NE(error.message.find(formatBytes(machineMemoryBytes() / 4)), std::string::npos)
       << error.message;
   EXPECT_NE(error.message.find("got 6.98 TiB"), std::string::npos) << error.message;
   EXPECT_EQ(take(describedArguments("f32[0,99999999,99999]")).positional.size(), 1u);
+  // Less than there is, but a run would need several times as much.
+  const std::string half = fmt::format("u8[{}]", machineMemoryBytes() / 2);
+  EXPECT_EQ(errorOf(describedArguments(half)).code, ExitCode::Usage);
+}
+
+TEST(Description, SizesThatAreNoNumbersAreNamed) {
+  EXPECT_EQ(errorOf(describedArguments("f32[8,x]")).message,
+            "inputs \"f32[8,x]\": expected whole numbers with commas between them, then ], at "
+            "\"f32[8,x]\"");
 }
 
 TEST(Description, OptionPrefersAFileOfThatName) {

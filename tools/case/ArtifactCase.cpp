@@ -127,7 +127,7 @@ std::vector<c10::IValue> batchOf(const Signature &signature,
                                  const std::vector<c10::IValue> &example, int64_t samples) {
   std::vector<c10::IValue> batch;
   for (size_t i = 0; i < example.size(); ++i)
-    batch.push_back(resizeBatch(example[i], signature.inputs[i].batchDim, samples));
+    batch.push_back(resizeBatch(example[i], cutOf(signature.inputs[i]), samples));
   return batch;
 }
 
@@ -191,7 +191,11 @@ llvm::Error CaseWriter::record(const Plan &plan, const CaseSource &source) {
   options.threads = 1; // the numbers depend on it
   options.mode = source.mode;
   for (const InputSpec &input : plan.signature.inputs)
-    options.batchDims.emplace_back(input.name, input.batchDim);
+    if (input.parts.empty() || input.batchDim)
+      options.batchDims.emplace_back(input.name, input.batchDim);
+  for (const InputSpec &input : plan.signature.inputs)
+    for (const PartDim &part : input.parts)
+      options.batchDims.emplace_back(input.name + "." + part.path, part.dim);
   const bool splits = isCut(plan.signature);
   options.microBatches = splits ? plan.microBatches : 1;
   options.merges = source.merges;

@@ -45,7 +45,8 @@ StringListOption inputs(
 StringOption method("method", cl::desc("method to compile (default: forward)"),
                     cl::value_desc("NAME"), cl::init("forward"), cl::cat(compileCategory));
 StringListOption batchDim("batch-dim",
-                          cl::desc("dimension along which an input is cut into micro-batches"),
+                          cl::desc("dimension along which an input, or a part of it (batch.mask, "
+                                   "xs.0), is cut into micro-batches"),
                           cl::value_desc("NAME=K|none,..."), cl::CommaSeparated,
                           cl::cat(compileCategory));
 StringListOption merge("merge",

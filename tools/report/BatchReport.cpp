@@ -14,7 +14,15 @@ namespace {
 std::string shapeText(const TensorSpec &spec) { return spec.known ? shapeOf(spec) : "-"; }
 
 std::string cutText(const InputSpec &input) {
-  return input.batchDim ? fmt::format("cut along dimension {}", *input.batchDim) : "whole";
+  auto text = [](std::optional<int64_t> dim) {
+    return dim ? fmt::format("cut along dimension {}", *dim) : std::string("whole");
+  };
+  if (input.parts.empty())
+    return text(input.batchDim);
+  std::string parts;
+  for (const PartDim &part : input.parts)
+    parts += (parts.empty() ? "" : ", ") + part.path + " " + text(part.dim);
+  return parts + (input.batchDim ? ", others " + text(input.batchDim) : "");
 }
 
 std::string mergeText(const MergeRule &rule) {
@@ -83,6 +91,12 @@ llvm::json::Array inputsJson(const CompileReport &report) {
     llvm::json::Object entry{{"name", input.name}, {"type", input.type}, {"batch_dim", nullptr}};
     if (input.batchDim)
       entry["batch_dim"] = *input.batchDim;
+    if (!input.parts.empty()) {
+      llvm::json::Object parts;
+      for (const PartDim &part : input.parts)
+        parts[part.path] = part.dim ? llvm::json::Value(*part.dim) : llvm::json::Value(nullptr);
+      entry["parts"] = std::move(parts);
+    }
     if (input.tensor.known)
       entry["shape"] = shapeOf(input.tensor);
     inputs.push_back(std::move(entry));

@@ -148,8 +148,7 @@ Table inputsTable(const Signature &signature) {
   Table table({{"input"}, {"type"}, {"shape"}, {"batch dimension"}, {"optional"}});
   for (const InputSpec &input : signature.inputs)
     table.addRow({input.name, input.type, input.tensor.known ? shapeOf(input.tensor) : "-",
-                  input.batchDim ? std::to_string(*input.batchDim) : "none",
-                  input.defaultValue ? "yes" : ""});
+                  batchDimText(input), input.defaultValue ? "yes" : ""});
   return table;
 }
 

@@ -56,7 +56,8 @@ StringOption method("method", cl::desc("method of a .pt (default: forward)"),
 StringListOption batchDim(
     "batch-dim",
     cl::desc(
-        "batch dimensions of a .pt's arguments, where the test runs do not find the right ones"),
+        "batch dimensions of a .pt's arguments, or of their parts (batch.mask, xs.0), where the "
+        "test runs do not find the right ones"),
     cl::value_desc("NAME=K|none,..."), cl::CommaSeparated, cl::cat(category));
 StringListOption merge("merge",
                        cl::desc("how the micro-batches' values of a .pt's result are merged, where "

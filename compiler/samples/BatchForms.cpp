@@ -1,0 +1,98 @@
+#include "compiler/samples/BatchForms.h"
+
+#include "compiler/cost/GraphEvaluator.h"
+#include "ir/batch/MicroBatch.h"
+#include "ir/values/Values.h"
+
+#include <torch/csrc/jit/ir/ir.h>
+
+namespace pipec {
+
+bool BatchForm::any() const { return llvm::is_contained(dims, true); }
+
+void BatchForms::note(Run &run, const torch::jit::Value *value, const c10::IValue &content) {
+  constexpr size_t kMostSeen = 64; // of the rounds of a loop
+  std::vector<Seen> &all = run[value];
+  if (all.size() >= kMostSeen)
+    return;
+  Seen &seen = all.emplace_back();
+  if (content.isInt())
+    seen.number = content.toInt();
+  forEachTensor(content, [&](const at::Tensor &tensor) {
+    if (!tensor.defined() || tensor.is_nested())
+      return;
+    seen.sizes.push_back(tensor.sizes().vec());
+    seen.isMask = seen.isMask || tensor.scalar_type() == at::kBool;
+  });
+}
+
+/// A length that follows the samples, of a list of tensors, is no size of its tensors.
+BatchForm BatchForms::formOf(const std::vector<Seen> &fewer, const std::vector<Seen> &more) {
+  BatchForm form;
+  for (size_t k = 0; k < std::min(fewer.size(), more.size()); ++k) {
+    const Seen &few = fewer[k], &many = more[k];
+    form.isMask = form.isMask || few.isMask;
+    for (size_t t = 0; t < std::min(few.sizes.size(), many.sizes.size()); ++t) {
+      if (few.sizes[t].size() != many.sizes[t].size())
+        continue;
+      form.dims.resize(std::max(form.dims.size(), few.sizes[t].size()));
+      for (size_t d = 0; d < few.sizes[t].size(); ++d)
+        if (few.sizes[t][d] != many.sizes[t][d])
+          form.dims[d] = true;
+    }
+    if (few.number && many.number && *many.number > *few.number) {
+      const int64_t step = (*many.number - *few.number) / (kPartSamples[0] - kPartSamples[1]);
+      form.number = BatchForm::Number{step, *few.number - step * kPartSamples[1]};
+    }
+  }
+  return form;
+}
+
+std::optional<BatchForms> BatchForms::of(Model &model, const CutTrial &trial) {
+  if (trial.parts.calls.size() != 2)
+    return std::nullopt;
+  Run runs[2]; // of more samples, of fewer
+  GraphEvaluator evaluator(model, /*countsFlops=*/false, nullptr, runningFor(model));
+  for (size_t part = 0; part < 2; ++part) {
+    Run &run = runs[part];
+    auto inside = [&](torch::jit::Node *node, const std::vector<c10::IValue> &outputs) {
+      for (size_t o = 0; o < outputs.size(); ++o)
+        note(run, node->output(o), outputs[o]);
+    };
+    evaluator.lookInside(inside);
+    const Values &call = trial.parts.calls[part];
+    for (size_t i = 0; i < call.size(); ++i)
+      note(run, model.graph->inputs()[i], call[i]);
+    if (llvm::Error error = evaluator.run(
+            ownCopies(call), [&](const OperatorRun &one) { inside(one.node, one.outputs); })) {
+      llvm::consumeError(std::move(error)); // advice only; the stages run, or say what fails
+      return std::nullopt;
+    }
+  }
+  BatchForms forms;
+  for (const auto &[value, fewer] : runs[1])
+    if (auto more = runs[0].find(value); more != runs[0].end()) {
+      forms.forms_[value] = formOf(fewer, more->second);
+      const auto &few = fewer.front().sizes, &many = more->second.front().sizes;
+      if (few.empty() || many.empty() || few[0].size() != many[0].size())
+        continue;
+      for (size_t d = 0; d < few[0].size(); ++d)
+        forms.rows_[value].push_back(many[0][d] - few[0][d]);
+    }
+  return forms;
+}
+
+const BatchForm &BatchForms::of(const torch::jit::Value *value) const {
+  static const BatchForm none;
+  const auto found = forms_.find(value);
+  return found == forms_.end() ? none : found->second;
+}
+
+int64_t BatchForms::rowsPerSample(const torch::jit::Value *value, int64_t dim) const {
+  const auto found = rows_.find(value);
+  if (found == rows_.end() || dim < 0 || dim >= static_cast<int64_t>(found->second.size()))
+    return 0;
+  return std::max<int64_t>(0, found->second[dim]);
+}
+
+} // namespace pipec

@@ -1,0 +1,160 @@
+#include "compiler/samples/SampleNotes.h"
+
+#include "compiler/Import.h"
+#include "compiler/cost/GraphEvaluator.h"
+#include "compiler/samples/SampleRelations.h"
+#include "compiler/samples/SizeThresholds.h"
+#include "ir/NodeInfo.h"
+#include "ir/batch/TrialSpecs.h"
+#include "ir/plan/OutputPath.h"
+#include "ir/plan/PlanNames.h"
+#include "ir/values/Values.h"
+
+#include <torch/csrc/jit/ir/ir.h>
+
+namespace pipec {
+
+namespace {
+
+using torch::jit::Node;
+using Equal = ResultCheck::Equal;
+
+constexpr size_t kMostNamed = 3; // operators in a note
+
+std::string named(llvm::ArrayRef<Node *> nodes) {
+  std::vector<std::string> texts;
+  for (Node *node : nodes)
+    if (std::string text = describeNode(node); !llvm::is_contained(texts, text))
+      texts.push_back(text);
+  const size_t more = texts.size() > kMostNamed ? texts.size() - kMostNamed : 0;
+  texts.resize(texts.size() - more);
+  return fmt::format("{}{}", fmt::join(texts, ", "), more ? fmt::format(" and {} more", more) : "");
+}
+
+class Noter {
+public:
+  Noter(Model &model, BatchDiscovery &found, PassContext &context, ModelRuns runAll)
+      : model_(model), found_(found), context_(context), runAll_(runAll),
+        paths_(outputPaths(model.signature)) {}
+
+  void note(const BatchForms &forms) {
+    tryThresholds(sizeThresholds(model_, forms));
+    if (mixes()) // the warning about it says enough
+      return;
+    findRelated(sampleRelations(model_, forms));
+    std::string text;
+    if (!related_.empty())
+      text = fmt::format("some operators look at several samples of a micro-batch at once ({}), "
+                         "though no test run shows an effect: with other data, results may differ "
+                         "from those of the whole batch",
+                         named(related_));
+    if (!averages_.empty())
+      text += fmt::format("{}{} is an average over as many elements as data selects ({}): it "
+                          "equals the whole batch's only where all micro-batches have equally "
+                          "many; return their sum and their number to merge it exactly",
+                          text.empty() ? "" : "; ", resultName(averagePath_), named(averages_));
+    if (!untried_.empty())
+      text += fmt::format("{}{}; batches on both sides of it were not compared, because they are "
+                          "too large to try",
+                          text.empty() ? "" : "; ", untried_);
+    if (!text.empty())
+      context_.notes.push_back(text + kHowToCompare);
+  }
+
+private:
+  static constexpr const char *kHowToCompare =
+      "; to compare on your own data, pass the output of pipe-run MODEL.pt with one micro-batch to "
+      "pipe-run ARTIFACT --expect";
+
+  bool mixes() const {
+    return llvm::any_of(found_.results,
+                        [](const ResultCheck &check) { return check.equal == Equal::No; });
+  }
+
+  void tryThresholds(llvm::ArrayRef<SizeThreshold> thresholds) {
+    constexpr size_t kMostTried = 4;
+    size_t tried = 0;
+    for (const SizeThreshold &threshold : thresholds) {
+      if (tried < kMostTried && isCheap(threshold.samples)) {
+        ++tried;
+        tryOne(threshold);
+      } else if (untried_.empty() && isSeen(threshold)) {
+        untried_ = whatDecides(threshold);
+      }
+    }
+  }
+
+  static std::string whatDecides(const SizeThreshold &threshold) {
+    return fmt::format("{} depends on the constant {} and a size that follows the batch",
+                       describeNode(threshold.node), threshold.constant);
+  }
+
+  /// Above that, only comparisons that a branch may follow are worth a word.
+  static bool isSeen(const SizeThreshold &threshold) {
+    return threshold.node->output()->type()->kind() == c10::TypeKind::BoolType;
+  }
+
+  bool isCheap(int64_t samples) const {
+    constexpr int64_t kMostElements = int64_t(1) << 22, kMostSamples = 4096;
+    const int64_t elements = countElements(found_.trial.base);
+    return samples <= kMostSamples && runningFor(model_) == Running::All &&
+           elements / std::max<int64_t>(1, found_.trial.candidate.batch) <= kMostElements / samples;
+  }
+
+  void tryOne(const SizeThreshold &threshold) {
+    const int64_t samples = threshold.samples;
+    const int64_t parts[] = {samples - samples / 2, samples / 2};
+    const Halves halves = tryOtherSize(found_.trial, samples, parts[0], runAll_);
+    const auto checks = checkHalves(model_.signature, halves, parts);
+    for (size_t l = 0; checks && l < checks->size(); ++l) {
+      if ((*checks)[l].equal != Equal::No || found_.results[l].equal == Equal::No)
+        continue;
+      found_.results[l] = (*checks)[l];
+      context_.warnings.push_back(fmt::format(
+          "{} of a batch of {} differs from that of micro-batches of {} and {} ({}): {}",
+          resultName(paths_[l]), samples, parts[0], parts[1], (*checks)[l].reason,
+          whatDecides(threshold)));
+    }
+  }
+
+  void findRelated(const SampleRelations &relations) {
+    for (size_t l = 0; l < paths_.size(); ++l) {
+      const MergeRule::Kind rule = model_.signature.leaves[l].merge.kind;
+      if (rule == MergeRule::Kind::Concat || rule == MergeRule::Kind::Join)
+        addTo(related_, relations.reaching[l]);
+      else if ((rule == MergeRule::Kind::Mean || rule == MergeRule::Kind::Sum) &&
+               averages_.empty()) {
+        averages_ = relations.averages[l];
+        averagePath_ = paths_[l];
+      }
+    }
+    for (const auto &[branch, over] : relations.branches)
+      addTo(related_, {over});
+  }
+
+  static void addTo(std::vector<Node *> &all, llvm::ArrayRef<Node *> more) {
+    for (Node *node : more)
+      if (!llvm::is_contained(all, node))
+        all.push_back(node);
+  }
+
+  Model &model_;
+  BatchDiscovery &found_;
+  PassContext &context_;
+  ModelRuns runAll_;
+  std::vector<std::string> paths_;
+  std::vector<Node *> related_, averages_;
+  std::string averagePath_, untried_;
+};
+
+} // namespace
+
+void noteSampleRelations(Model &model, BatchDiscovery &found, PassContext &context,
+                         ModelRuns runAll) {
+  if (!found.notCut.empty() || !found.trial.runs() || !found.trial.partsRefusal.empty())
+    return;
+  if (const std::optional<BatchForms> forms = BatchForms::of(model, found.trial))
+    Noter(model, found, context, runAll).note(*forms);
+}
+
+} // namespace pipec

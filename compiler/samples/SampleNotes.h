@@ -1,0 +1,17 @@
+// What test runs of a few samples cannot show: operators that relate samples only for some data or
+// only in large batches.
+#pragma once
+
+#include "ir/Model.h"
+#include "ir/batch/Discovery.h"
+#include "passes/PassContext.h"
+
+namespace pipec {
+
+/// After discoverBatch, of a model whose batch is cut. Tries batch sizes around the constants that
+/// the model compares sizes with, if that is cheap: results that differ then are warnings, and are
+/// no longer said to equal the whole batch's. Adds at most one note with what no run shows.
+void noteSampleRelations(Model &model, BatchDiscovery &found, PassContext &context,
+                         ModelRuns runAll);
+
+} // namespace pipec

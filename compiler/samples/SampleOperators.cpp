@@ -1,0 +1,196 @@
+#include "compiler/samples/SampleOperators.h"
+
+#include <torch/csrc/jit/ir/constants.h>
+#include <torch/csrc/jit/ir/ir.h>
+
+namespace pipec {
+
+using torch::jit::Node;
+using torch::jit::Value;
+
+/// Without the underscore of an operator that writes.
+static std::string plainName(const Node *node) {
+  llvm::StringRef name = node->kind().toUnqualString();
+  if (node->kind().is_aten() && name.size() > 1 && name.back() == '_' &&
+      name[name.size() - 2] != '_')
+    name = name.drop_back();
+  return name.str();
+}
+
+bool isIn(const llvm::StringSet<> &names, const Node *node) {
+  return (node->kind().is_aten() || node->kind().is_prim()) && names.count(plainName(node));
+}
+
+namespace {
+
+using Names = llvm::StringSet<>;
+
+bool isTensor(const Value *value) { return value->type()->kind() == c10::TypeKind::TensorType; }
+
+/// The constant at an argument; nullopt: no such argument, or no constant.
+std::optional<c10::IValue> constantAt(Node *node, const char *argument) {
+  const c10::FunctionSchema *schema = node->maybeSchema();
+  const std::optional<int> index = schema ? schema->argumentIndexWithName(argument) : std::nullopt;
+  if (!index || static_cast<size_t>(*index) >= node->inputs().size())
+    return std::nullopt;
+  return torch::jit::toIValue(node->input(*index));
+}
+
+bool hasArgument(Node *node, const char *argument) {
+  const c10::FunctionSchema *schema = node->maybeSchema();
+  return schema && schema->argumentIndexWithName(argument);
+}
+
+bool isAlong(const std::vector<bool> &dims, int64_t dim) {
+  const auto rank = static_cast<int64_t>(dims.size());
+  if (dim < 0)
+    dim += rank;
+  return dim >= 0 && dim < rank && dims[dim];
+}
+
+/// Whether the argument `dim` names a dimension that follows the samples; without one, all are
+/// meant.
+bool isOverSamples(Node *node, const BatchForms &forms) {
+  const BatchForm &form = forms.of(node->input(0));
+  if (!form.any())
+    return false;
+  if (!hasArgument(node, "dim"))
+    return true;
+  const std::optional<c10::IValue> dim = constantAt(node, "dim");
+  if (!dim) // the result tells
+    return !forms.of(node->output(0)).any();
+  if (dim->isNone() || (dim->isIntList() && dim->toIntList().empty()))
+    return true;
+  if (dim->isInt())
+    return isAlong(form.dims, dim->toInt());
+  return dim->isIntList() &&
+         llvm::any_of(dim->toIntVector(), [&](int64_t one) { return isAlong(form.dims, one); });
+}
+
+bool isReduction(const Node *node) {
+  static const Names names = {"sum",           "mean",     "prod",      "amax",
+                              "amin",          "max",      "min",       "any",
+                              "all",           "argmax",   "argmin",    "norm",
+                              "std",           "var",      "median",    "mode",
+                              "logsumexp",     "nansum",   "nanmean",   "aminmax",
+                              "count_nonzero", "equal",    "nanmedian", "quantile",
+                              "allclose",      "std_mean", "var_mean",  "linalg_vector_norm",
+                              "bincount",      "histc",    "is_nonzero"};
+  if (!isIn(names, node) || node->inputs().empty() || !isTensor(node->input(0)))
+    return false;
+  const std::string name = plainName(node);
+  const bool isOfTwo =
+      (name == "max" || name == "min") && node->inputs().size() > 1 && isTensor(node->input(1));
+  return !isOfTwo;
+}
+
+/// A mean over labels that count. With one label per sample and no ignored one, all count.
+bool isAverageOfCounted(Node *node, const BatchForms &forms) {
+  static const Names names = {"cross_entropy_loss", "nll_loss", "nll_loss_nd", "nll_loss2d"};
+  if (!isIn(names, node))
+    return false;
+  const std::optional<c10::IValue> reduction = constantAt(node, "reduction"),
+                                   ignored = constantAt(node, "ignore_index"),
+                                   weight = constantAt(node, "weight");
+  const BatchForm &target = forms.of(node->input(1));
+  constexpr int64_t kMean = 1, kNeverIgnored = -100; // as LibTorch's default
+  if (!reduction || !reduction->isInt() || reduction->toInt() != kMean || !target.any() ||
+      target.dims.size() == forms.of(node->input(0)).dims.size()) // probabilities
+    return false;
+  const bool isWeighted = !weight || !weight->isNone();
+  const bool ignores = !ignored || !ignored->isInt() || ignored->toInt() != kNeverIgnored;
+  return isWeighted || ignores || target.dims.size() > 1 ||
+         forms.rowsPerSample(node->input(1), 0) > 1;
+}
+
+/// Constants say which samples are taken.
+bool cutsOffSamples(Node *node, const BatchForms &forms) {
+  static const Names names = {"slice", "narrow"};
+  if (!isIn(names, node) || !isTensor(node->input(0)))
+    return false;
+  const std::optional<c10::IValue> dim = constantAt(node, "dim");
+  if (!dim || !dim->isInt() || !isAlong(forms.of(node->input(0)).dims, dim->toInt()))
+    return false;
+  if (plainName(node) != "slice")
+    return true;
+  auto isBound = [&](const char *argument, int64_t none) {
+    const std::optional<c10::IValue> bound = constantAt(node, argument);
+    return bound && bound->isInt() && bound->toInt() != none;
+  };
+  return isBound("start", 0) || isBound("end", std::numeric_limits<int64_t>::max());
+}
+
+} // namespace
+
+bool writesSelected(const Node *node) {
+  static const Names names = {"index_put",   "masked_fill",    "masked_scatter", "where",
+                              "index_add",   "index_copy",     "index_fill",     "scatter",
+                              "scatter_add", "scatter_reduce", "_index_put_impl"};
+  return isIn(names, node);
+}
+
+OperatorRole roleOf(Node *node, const BatchForms &forms) {
+  static const Names kForms = {"size",      "numel",      "len",       "dim",       "zeros_like",
+                               "ones_like", "empty_like", "full_like", "new_zeros", "new_ones",
+                               "new_empty", "new_full",   "dtype",     "device",    "rand_like",
+                               "layout",    "ndimension", "is_cuda",   "sym_size",  "sym_numel"};
+  static const Names kCounts = {"size", "numel", "len", "sym_size", "sym_numel"};
+  static const Names kScans = {"cumsum",       "cumprod", "cummax",  "cummin",
+                               "logcumsumexp", "topk",    "kthvalue"};
+  static const Names kSorts = {"sort", "argsort", "msort"};
+  static const Names kSelects = {"nonzero",    "nonzero_numpy", "argwhere", "masked_select",
+                                 "unique_dim", "_unique",       "_unique2", "unique_consecutive"};
+  static const Names kViews = {
+      "view",        "reshape",     "unsqueeze",      "squeeze",       "flatten",
+      "expand",      "to",          "detach",         "contiguous",    "clone",
+      "alias",       "type_as",     "unflatten",      "expand_as",     "ListUnpack",
+      "TupleUnpack", "TupleIndex",  "TupleConstruct", "ListConstruct", "__getitem__",
+      "long",        "floor_divide"};
+  static const Names kDivides = {"div", "true_divide", "divide"};
+  static const Names kCompares = {"lt",   "le",      "gt",         "ge",
+                                  "less", "greater", "less_equal", "greater_equal"};
+  static const Names kLimits = {"min", "minimum", "clamp", "clamp_max", "clip"};
+  static const Names kParts = {"slice",
+                               "narrow",
+                               "split",
+                               "split_with_sizes",
+                               "tensor_split",
+                               "unsafe_split",
+                               "unsafe_split_with_sizes",
+                               "_grouped_mm",
+                               "grouped_mm"};
+  using Kind = OperatorRole::Kind;
+  OperatorRole role;
+  if (node->inputs().empty())
+    return role;
+  const bool follows = isTensor(node->input(0)) && forms.of(node->input(0)).any();
+  role.divides = isIn(kDivides, node);
+  role.compares = isIn(kCompares, node);
+  role.limits = isIn(kLimits, node);
+  role.takesParts = isIn(kParts, node);
+  role.cutsOff = cutsOffSamples(node, forms);
+  role.reduces = isReduction(node);
+  role.isMean = role.reduces && (plainName(node) == "mean" || plainName(node) == "nanmean");
+  role.isAverage = isAverageOfCounted(node, forms);
+  const bool isMaskIndex = plainName(node) == "index" && node->inputs().size() > 1 &&
+                           forms.of(node->input(1)).isMask && follows;
+  const bool isWhere = plainName(node) == "where" && node->inputs().size() == 1;
+  if (isIn(kForms, node)) {
+    role.kind = Kind::Form;
+    role.isCount = isIn(kCounts, node);
+  } else if ((role.reduces || isIn(kScans, node)) && isOverSamples(node, forms)) {
+    role.kind = Kind::Over;
+  } else if (isIn(kSorts, node) && isOverSamples(node, forms)) {
+    role.kind = Kind::Order;
+  } else if (follows && (isIn(kSelects, node) || isMaskIndex || isWhere)) {
+    role.kind = Kind::Selects;
+    role.overOutput = node->outputs().size() == 3 ? 2 : role.overOutput; // numbers of equal rows
+  } else if (writesSelected(node)) {
+    role.kind = Kind::Writes;
+  } else if (isIn(kViews, node)) {
+    role.kind = Kind::View;
+  }
+  return role;
+}
+
+} // namespace pipec

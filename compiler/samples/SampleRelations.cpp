@@ -1,0 +1,227 @@
+#include "compiler/samples/SampleRelations.h"
+
+#include "compiler/samples/SampleOperators.h"
+#include "ir/NodeInfo.h"
+#include "llvm/ADT/SmallPtrSet.h"
+
+#include <torch/csrc/jit/ir/constants.h>
+#include <torch/csrc/jit/ir/ir.h>
+
+namespace pipec {
+
+using torch::jit::Block;
+using torch::jit::Node;
+using torch::jit::Value;
+
+namespace {
+
+using Nodes = std::vector<Node *>;
+
+void add(Nodes &all, Node *node) {
+  if (!llvm::is_contained(all, node))
+    all.push_back(node);
+}
+void add(Nodes &all, const Nodes &more) {
+  for (Node *node : more)
+    add(all, node);
+}
+
+/// What is known of one value.
+struct Facts {
+  Nodes over;              // operators over the samples that it depends on
+  Nodes counts;            // a number of selected rows: operators that selected them
+  Nodes averages;          // see SampleRelations
+  Node *order = nullptr;   // its rows are reordered by this operator
+  Node *selects = nullptr; // its rows are those that data selected, by this operator
+  bool isLimited = false;  // a number of rows that a constant limits
+  bool isPlace = false;    // with `order`: the places of rows in it
+
+  void join(const Facts &other) {
+    add(over, other.over);
+    add(counts, other.counts);
+    add(averages, other.averages);
+    order = order ? order : other.order;
+    selects = selects ? selects : other.selects;
+    isLimited = isLimited || other.isLimited;
+    isPlace = isPlace || other.isPlace;
+  }
+};
+
+bool raises(Block *block) {
+  return anyNodeInside(block, [](Node *node) { return node->kind() == c10::prim::RaiseException; });
+}
+
+/// Whether `value` is made from `source`, or they are made from one value, in a few steps.
+bool isMadeFrom(Value *value, Value *source, int steps = 8) {
+  if (value == source)
+    return true;
+  if (steps == 0 || value->node()->kind() == c10::prim::Param)
+    return false;
+  return llvm::any_of(value->node()->inputs(),
+                      [&](Value *input) { return isMadeFrom(input, source, steps - 1); });
+}
+
+class Follower {
+public:
+  Follower(const Model &model, const BatchForms &forms) : model_(model), forms_(forms) {}
+
+  SampleRelations follow() {
+    visit(model_.graph->block());
+    const size_t results = model_.signature.leaves.size();
+    for (size_t l = 0; l < results; ++l) {
+      const Facts facts = factsOf(model_.graph->outputs()[l]);
+      found_.reaching.push_back(facts.over);
+      found_.averages.push_back(facts.averages);
+    }
+    return std::move(found_);
+  }
+
+private:
+  Facts factsOf(const Value *value) const {
+    const auto known = facts_.find(value);
+    return known == facts_.end() ? Facts() : known->second;
+  }
+
+  void visit(Block *block) {
+    for (Node *node : block->nodes()) {
+      if (node->kind() == c10::prim::Constant)
+        continue;
+      if (node->kind() == c10::prim::If)
+        visitBranch(node);
+      else if (node->kind() == c10::prim::Loop)
+        visitLoop(node);
+      else
+        visitOperator(node);
+    }
+  }
+
+  void visitBranch(Node *node) {
+    for (Block *block : node->blocks())
+      visit(block);
+    const Facts condition = factsOf(node->input(0));
+    if (!condition.over.empty() && llvm::none_of(node->blocks(), raises) &&
+        !onlySkips(node, condition.over))
+      noteBranch(node, condition.over.front());
+    for (size_t o = 0; o < node->outputs().size(); ++o)
+      for (Block *block : node->blocks())
+        facts_[node->output(o)].join(factsOf(block->outputs()[o]));
+  }
+
+  void visitLoop(Node *node) {
+    Block *body = node->blocks()[0];
+    for (int round = 0; round < 2; ++round) { // the second one knows what the first hands on
+      for (size_t k = 2; k < node->inputs().size(); ++k) {
+        facts_[body->inputs()[k - 1]].join(factsOf(node->input(k)));
+        if (round > 0)
+          facts_[body->inputs()[k - 1]].join(factsOf(body->outputs()[k - 1]));
+      }
+      visit(body);
+    }
+    Facts ends = factsOf(node->input(0));
+    ends.join(factsOf(body->outputs()[0]));
+    if (!ends.over.empty())
+      noteBranch(node, ends.over.front());
+    for (size_t k = 2; k < node->inputs().size(); ++k) {
+      facts_[node->output(k - 2)] = factsOf(node->input(k));
+      facts_[node->output(k - 2)].join(factsOf(body->outputs()[k - 1]));
+    }
+  }
+
+  void noteBranch(Node *branch, Node *over) {
+    if (llvm::none_of(found_.branches, [&](const auto &one) { return one.first == branch; }))
+      found_.branches.emplace_back(branch, over);
+  }
+
+  /// Each result is the value from outside, or that value written where the mask is set of which
+  /// the condition is a reduction: without anything set, both are equal.
+  static bool onlySkips(Node *branch, const Nodes &over) {
+    Block *sides[] = {branch->blocks()[0], branch->blocks()[1]};
+    for (size_t o = 0; o < branch->outputs().size(); ++o) {
+      Value *first = sides[0]->outputs()[o], *second = sides[1]->outputs()[o];
+      const bool isWritten = llvm::any_of(over, [&](Node *reduction) {
+        Value *mask = reduction->input(0);
+        return writesWhere(first, second, mask) || writesWhere(second, first, mask);
+      });
+      if (first != second && !isWritten)
+        return false;
+    }
+    return true;
+  }
+
+  static bool writesWhere(Value *written, Value *before, Value *mask) {
+    for (int steps = 0; steps < 4 && written != before; ++steps) {
+      Node *node = written->node();
+      if (!writesSelected(node) ||
+          llvm::none_of(node->inputs(), [&](Value *input) { return isMadeFrom(input, mask); }))
+        return false;
+      written = node->input(0);
+    }
+    return written == before;
+  }
+
+  void visitOperator(Node *node) {
+    using Kind = OperatorRole::Kind;
+    const OperatorRole role = roleOf(node, forms_);
+    const Facts first = node->inputs().empty() ? Facts() : factsOf(node->input(0));
+    Facts facts;
+    for (size_t i = 0; i < node->inputs().size() && role.kind != Kind::Form; ++i)
+      facts.join(ofInput(node, i, role));
+    if (role.kind == Kind::Form && role.isCount && first.selects)
+      facts.counts.push_back(first.selects);
+    const bool reducesSelected = first.selects && role.reduces;
+    if (role.kind == Kind::Over || reducesSelected) {
+      add(facts.over, node);
+      facts.order = facts.selects = nullptr;
+      facts.isLimited = false; // what limits its input does not limit the number
+    }
+    if (role.isAverage || (reducesSelected && role.isMean) || dividesByNumber(node, role))
+      add(facts.averages, node);
+    if (facts.order && (role.cutsOff || (role.compares && facts.isPlace)))
+      add(facts.over, facts.order);
+    facts.isLimited = facts.isLimited || (role.limits && !facts.over.empty());
+    facts.isPlace = facts.isPlace && role.kind == Kind::View;
+    if (role.kind == Kind::Order)
+      facts.order = node;
+    if (role.kind == Kind::Selects)
+      facts.selects = node;
+    for (size_t o = 0; o < node->outputs().size(); ++o) {
+      Facts &own = facts_[node->output(o)] = facts;
+      own.isPlace = facts.isPlace || (role.kind == Kind::Order && o + 1 == node->outputs().size());
+      if (o == role.overOutput)
+        add(own.over, node);
+    }
+  }
+
+  bool dividesByNumber(Node *node, const OperatorRole &role) const {
+    if (!role.divides || node->inputs().size() < 2)
+      return false;
+    const Facts below = factsOf(node->input(1));
+    return !below.over.empty() || !below.counts.empty();
+  }
+
+  /// What an operator takes over from one of its inputs.
+  Facts ofInput(Node *node, size_t index, const OperatorRole &role) const {
+    Facts facts = factsOf(node->input(index));
+    if (index == 0)
+      return facts;
+    if (role.kind == OperatorRole::Kind::Writes)
+      facts.order = facts.selects = nullptr; // rows are back in their places
+    // Ends of groups of sorted rows: each row is in one of them.
+    if (role.takesParts && !facts.isLimited && factsOf(node->input(0)).order)
+      facts.over.clear();
+    return facts;
+  }
+
+  const Model &model_;
+  const BatchForms &forms_;
+  std::unordered_map<const Value *, Facts> facts_; // looked up by pointer only
+  SampleRelations found_;
+};
+
+} // namespace
+
+SampleRelations sampleRelations(const Model &model, const BatchForms &forms) {
+  return Follower(model, forms).follow();
+}
+
+} // namespace pipec

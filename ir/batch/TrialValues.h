@@ -1,0 +1,48 @@
+// Arguments for the experiments, made from an example: other numbers of samples, parts, other
+// values.
+#pragma once
+
+#include "ir/batch/CutCandidates.h"
+
+namespace pipec {
+
+bool hasFractions(const at::Tensor &tensor);
+
+/// The arguments with that many samples, see resizeBatch.
+Values resized(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, int64_t samples);
+
+/// Changes the tensors of the arguments that are cut.
+Values mapCut(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims,
+              llvm::function_ref<at::Tensor(const at::Tensor &, int64_t)> change);
+
+/// `count` samples from `begin` on.
+Values partOf(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, int64_t begin,
+              int64_t count);
+
+/// The first `samples` samples of the arguments that are cut; samples repeat if there are fewer.
+/// Other arguments stay whole.
+Values firstSamples(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, int64_t samples);
+
+/// Other values: floats times `factor`, others rearranged along the last dimension, so that indices
+/// stay in range. Same strides.
+at::Tensor otherValues(const at::Tensor &tensor, double factor);
+
+/// Changes the values of one sample.
+Values poke(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, int64_t sample);
+
+/// How whole numbers of a repeated sample change. Counts: the number of occurrences of a value
+/// changes from sample to sample, as for tokens and ignored labels of real samples. Order: every
+/// other sample is reversed, which keeps the existing values.
+enum class Spread { Counts, Order };
+
+/// Makes distinct samples from repetitions of one of `samples` samples: each is rolled along the
+/// last dimension and a little smaller than the one before, or changed by `how`. Otherwise one
+/// sample would be in two parts, which hides differences of the parts.
+Values spread(llvm::ArrayRef<c10::IValue> inputs, const CutDims &dims, int64_t samples, Spread how,
+              bool &distinct);
+
+/// Numbers that differ instead of equal ones, around the same value: an example of zeros or ones
+/// does not show what depends on what.
+at::Tensor uneven(const at::Tensor &tensor);
+
+} // namespace pipec

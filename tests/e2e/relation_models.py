@@ -1,0 +1,265 @@
+"""Models in which samples affect each other for some data only, or only in large batches; and models that look as if they did."""
+from typing import List
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from batch_models import Two
+
+
+class Layers(Two):
+    def features(self, x: torch.Tensor) -> torch.Tensor:
+        return self.b(torch.relu(self.a(x)))
+
+
+# Found by trying a size beside the constant.
+
+
+class LargeBatches(Layers):
+    def forward(self, x: torch.Tensor):
+        y = self.features(x)
+        if x.size(0) > 64:
+            y = y - y.mean(0)
+        return y
+
+
+class AllButOne(Layers):
+    """A constant that is met exactly."""
+
+    def forward(self, x: torch.Tensor):
+        y = self.features(x)
+        return y * 2 if x.size(0) == 24 else y
+
+
+class ManyTokens(Layers):
+    """Of x: samples, steps, features."""
+
+    def forward(self, x: torch.Tensor):
+        y = self.features(x)
+        tokens = y.view(-1, 8).size(0)
+        return y / float(max(tokens, 100))
+
+
+class FirstForty(Layers):
+    def forward(self, x: torch.Tensor):
+        y = self.features(x)
+        return y - y[:40].mean() * 0.5 if x.size(0) > 40 else y
+
+
+class Sixteens(Layers):
+    def forward(self, x: torch.Tensor):
+        return self.features(x) * float(1 + x.size(0) // 16)
+
+
+# Found by what the operators do.
+
+
+class Capacity(Layers):
+    """At most 40 samples per expert, in their order."""
+
+    def forward(self, x: torch.Tensor):
+        y = self.features(x)
+        chosen = F.one_hot(y[:, :2].argmax(-1), 2)
+        places = (chosen.cumsum(0) * chosen).sum(-1)
+        return y * (places <= 40).to(y.dtype).unsqueeze(-1)
+
+
+class Ranks(Layers):
+    """The 40 samples with the largest scores."""
+
+    def forward(self, x: torch.Tensor):
+        y = self.features(x)
+        rank = y.sum(-1).argsort().argsort()
+        return y * (rank < 40).to(y.dtype).unsqueeze(-1)
+
+
+class LimitedGroups(Layers):
+    """Samples sorted by their expert, of which the first gets at most 40."""
+
+    def forward(self, x: torch.Tensor):
+        chosen = x[:, :2].argmax(-1)
+        counts, order = torch.bincount(chosen, minlength=2), chosen.argsort()
+        sorted = x[order]
+        split = min(int(counts[0].item()), 40)
+        return torch.cat([self.a(sorted[:split]), self.b(sorted[split:])])[order.argsort()]
+
+
+class Counts(Layers):
+    def forward(self, x: torch.Tensor):
+        y = self.features(x)
+        count = F.one_hot(y.argmax(-1), 8).sum(0)
+        return y * (count < 40).to(y.dtype)
+
+
+class AnyBranch(Layers):
+    def forward(self, x: torch.Tensor):
+        y = self.features(x)
+        if bool((x > 50).any()):
+            y = y * 2
+        return y
+
+
+class ItemScale(Layers):
+    def forward(self, x: torch.Tensor):
+        return self.features(x) / max(50.0, float(x.abs().max().item()))
+
+
+class ClampedScale(Layers):
+    def forward(self, x: torch.Tensor):
+        return self.features(x) / x.abs().amax().clamp(min=50.0)
+
+
+class RareRows(Layers):
+    def forward(self, x: torch.Tensor):
+        return self.features(x) - x[x > 50].sum()
+
+
+class RareCounts(Layers):
+    def forward(self, x: torch.Tensor):
+        values, counts = torch.unique(x.long(), return_counts=True)
+        return self.features(x) / counts.max().clamp(min=100000)
+
+
+class UntilAll(Layers):
+    """Ends when every sample is done."""
+
+    def forward(self, x: torch.Tensor):
+        y = self.features(x)
+        for _ in range(3):
+            if bool((y.abs() < 1000.0).all()):
+                break
+            y = y * 0.5
+        return y
+
+
+# Averages over as many elements as data selects.
+
+
+class Tokens(Layers):
+    def forward(self, x: torch.Tensor, labels: torch.Tensor):
+        return F.cross_entropy(self.features(x).flatten(0, 1), labels.flatten())
+
+
+class IgnoresZero(Layers):
+    def forward(self, x: torch.Tensor, labels: torch.Tensor):
+        return F.cross_entropy(self.features(x), labels, ignore_index=0)
+
+
+class MaskedMean(Layers):
+    def forward(self, x: torch.Tensor, mask: torch.Tensor):
+        loss = self.features(x).square().mean(-1)
+        return (loss * mask).sum() / mask.sum().clamp(min=1)
+
+
+class SelectedMean(Layers):
+    def forward(self, x: torch.Tensor, mask: torch.Tensor):
+        return self.features(x).square().mean(-1)[mask > 0].mean()
+
+
+# Nothing to say.
+
+
+class Norms(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm, self.last = nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.Linear(8, 4)
+
+    def forward(self, x):
+        return self.last(torch.relu(self.norm(self.conv(x))).mean((2, 3)))
+
+
+class Steps(nn.Module):
+    """Steps first: the batch is dimension 1."""
+
+    def __init__(self):
+        super().__init__()
+        self.rnn, self.last = nn.LSTM(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x):
+        y, _ = self.rnn(x)
+        return self.last(y)
+
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.q, self.k, self.v = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor):
+        scores = (self.q(x) @ self.k(x).transpose(1, 2)).masked_fill(mask.unsqueeze(1) == 0, -1e9)
+        y = scores.softmax(-1) @ self.v(x)
+        weight = mask.unsqueeze(-1).to(y.dtype)
+        return (y * weight).sum(1) / weight.sum(1).clamp(min=1.0)
+
+
+class Masks(Layers):
+    """Experts without a capacity; an expert without samples is left out."""
+
+    def forward(self, x: torch.Tensor):
+        chosen = x[:, :2].argmax(-1)
+        y = torch.zeros_like(x)
+        for i in range(2):
+            mask = chosen == i
+            if bool(mask.any()):
+                y[mask] = self.a(x[mask]) if i == 0 else self.b(x[mask])
+        return y
+
+
+class Places(Layers):
+    """The same with the places of an expert's samples."""
+
+    def forward(self, x: torch.Tensor):
+        chosen = x[:, :2].argmax(-1)
+        y = torch.zeros_like(x)
+        for i in range(2):
+            rows = torch.nonzero(chosen == i).squeeze(-1)
+            y = y.index_add(0, rows, self.a(x[rows]) if i == 0 else self.b(x[rows]))
+        return y
+
+
+class Sorted(Layers):
+    """Samples sorted by length and put back."""
+
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor):
+        order = lengths.argsort(descending=True)
+        y = self.features(x[order])
+        return y[order.argsort()]
+
+
+class Grouped(Layers):
+    """Samples sorted by their expert; each expert gets its part of them."""
+
+    def forward(self, x: torch.Tensor):
+        chosen = x[:, :2].argmax(-1)
+        counts, order = torch.bincount(chosen, minlength=2), chosen.argsort()
+        sorted = x[order]
+        split = int(counts[0].item())
+        return torch.cat([self.a(sorted[:split]), self.b(sorted[split:])])[order.argsort()]
+
+
+class Chosen(Layers):
+    """The largest features of each sample."""
+
+    def forward(self, x: torch.Tensor):
+        y = self.features(x)
+        values, places = y.topk(3, dim=-1)
+        return values.sum(-1), places, y.cumsum(-1), y.max(-1)[0]
+
+
+class Labels(Layers):
+    def forward(self, x: torch.Tensor, labels: torch.Tensor):
+        return F.cross_entropy(self.features(x), labels)
+
+
+class Refuses(Layers):
+    def forward(self, x: torch.Tensor):
+        if bool(torch.isnan(x).any()):
+            raise ValueError("not a number")
+        return self.features(x)
+
+
+class PerSample(Layers):
+    def forward(self, x: torch.Tensor) -> List[torch.Tensor]:
+        y = self.features(x)
+        return [row[row > 0].sum() for row in y]

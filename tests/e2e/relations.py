@@ -1,0 +1,94 @@
+"""Samples that affect each other in a way that no test run of a few samples shows: one note or warning, and none where there is nothing to say."""
+from pathlib import Path
+
+import torch
+
+import e2e
+import relation_models
+
+
+def x(samples=4):
+    return (torch.randn(samples, 8),)
+
+
+def tokens(samples=4, steps=6):
+    return torch.randn(samples, steps, 8), torch.randint(0, 8, (samples, steps))
+
+
+def masked(samples=4):
+    return torch.randn(samples, 6, 8), torch.ones(samples, 6, dtype=torch.int64)
+
+
+SIZES = {"LargeBatches": (x(), 65, "aten::gt .*the constant 64"), "AllButOne": (x(), 24, "aten::eq .*the constant 24"), "ManyTokens": (tokens()[:1], 17, "prim::max .*the constant 100"),
+         "FirstForty": (x(), 41, "the constant 40"), "Sixteens": (x(), 17, "aten::floordiv .*the constant 16")}
+OPERATORS = {"Capacity": "aten::cumsum", "Ranks": "aten::argsort", "LimitedGroups": "aten::bincount", "Counts": "aten::sum", "AnyBranch": "aten::any", "ItemScale": "aten::max",
+             "ClampedScale": "aten::amax", "RareRows": "aten::sum", "RareCounts": "unique", "UntilAll": "aten::all"}
+AVERAGES = {"Tokens": (tokens(), "aten::cross_entropy_loss"), "IgnoresZero": ((torch.randn(4, 8), torch.full((4,), 3)), "aten::cross_entropy_loss"),
+            "MaskedMean": (masked(), "aten::div"), "SelectedMean": (masked(), "aten::mean")}
+SILENT = {"Norms": (torch.randn(4, 3, 8, 8),), "Steps": (torch.randn(5, 4, 8),), "Attention": (torch.randn(4, 6, 8), torch.ones(4, 6)), "Masks": x(), "Places": x(),
+          "Sorted": (torch.randn(4, 8), torch.tensor([3, 1, 2, 5])), "Grouped": x(), "Chosen": x(), "Labels": (torch.randn(4, 8), torch.randint(0, 8, (4,))), "Refuses": x(),
+          "PerSample": x()}
+NOTE = "look at several samples|as data selects|differs from that of micro-batches|were not compared"
+
+
+class Relations(e2e.Case):
+    def compile(self, name, inputs, *more):
+        torch.manual_seed(11)
+        torch.jit.script(getattr(relation_models, name)().eval()).save(f"{name}.pt")
+        torch.save(inputs, "example.pt")
+        return self.pipec(0, "pipe-compile", f"{name}.pt", "-o", f"{name}.pipe", "--stages", 2, "--inputs", "example.pt", "--force", *more)
+
+    def said(self, result):
+        return [line for line in result.err.splitlines() if line.startswith(("note: ", "warning: "))]
+
+    def testSizesAreTried(self):
+        """The difference is measured: the batch on one side of the constant, its halves on the other."""
+        for name, (inputs, samples, operator) in SIZES.items():
+            with self.subTest(name):
+                result = self.compile(name, inputs)
+                self.assertRegex(result.err, f"warning: the result of a batch of {samples} differs from that of micro-batches of .*{operator}")
+                batch = tuple(torch.randn(samples, *one.shape[1:]) for one in inputs)
+                whole = torch.jit.load(f"{name}.pt")(*batch)
+                parts = torch.cat([torch.jit.load(f"{name}.pt")(*part) for part in zip(*(one.tensor_split(2) for one in batch))])
+                self.assertFalse(torch.allclose(whole, parts, rtol=1e-4, atol=1e-5), "the warning is true")
+
+    def testALargeConstantIsNamed(self):
+        class Huge(relation_models.Layers):
+            def forward(self, x: torch.Tensor):
+                return self.features(x) * 2 if x.size(0) > 100000 else self.features(x)
+        relation_models.Huge = Huge
+        self.assertRegex(self.compile("Huge", x()).err, "note: aten::gt .* depends on the constant 100000 and a size that follows the batch; .*not compared")
+
+    def testOperatorsAreNamed(self):
+        for name, operator in OPERATORS.items():
+            with self.subTest(name):
+                result = self.compile(name, x())
+                notes = [line for line in self.said(result) if "look at several samples" in line]
+                self.assertEqual(len(notes), 1, result.err)
+                self.assertIn(operator, notes[0])
+                self.assertIn(" at relation_models.py:", notes[0])
+                self.assertIn("pipe-run MODEL.pt", notes[0])
+
+    def testAveragesOfSelectedElements(self):
+        for name, (inputs, operator) in AVERAGES.items():
+            with self.subTest(name):
+                notes = [line for line in self.said(self.compile(name, inputs)) if "as data selects" in line]
+                self.assertEqual(len(notes), 1, name)
+                self.assertIn(operator, notes[0])
+
+    def testOthersAreLeftAlone(self):
+        for name, inputs in SILENT.items():
+            with self.subTest(name):
+                self.assertNotRegex(self.compile(name, inputs).err, NOTE)
+
+    def testModelsOfTheSuiteAreLeftAlone(self):
+        for path in sorted(Path(e2e.MODELS).glob("*.inputs.pt")):
+            model = path.with_name(path.name.replace(".inputs", ""))
+            with self.subTest(model.stem):
+                one = () if "markers" in model.stem else ("--stages", 1)
+                result = self.pipec(0, "pipe-compile", model, "-o", "any.pipe", *one, "--inputs", path, "--force")
+                self.assertNotRegex(result.err, NOTE)
+
+
+if __name__ == "__main__":
+    e2e.main()
