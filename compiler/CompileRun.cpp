@@ -130,7 +130,7 @@ llvm::Expected<CompileRun::Staged> CompileRun::stage() {
     if (llvm::Error error = dumps_.prepare(options_.replaceDumps))
       return std::move(error);
   Source source = TRY(frontEnd_.study());
-  if (llvm::Error error = findLoss(source.model.signature))
+  if (llvm::Error error = findLoss(source.model.signature, source.study.shown))
     return std::move(error);
   if (llvm::Error error = plan(source))
     return std::move(error);
@@ -299,10 +299,10 @@ llvm::Error CompileRun::prove(Staged &staged, Plan &plan, const ArtifactWriter &
 }
 
 /// Without one a training can be planned, and no more.
-llvm::Error CompileRun::findLoss(const Signature &signature) {
+llvm::Error CompileRun::findLoss(const Signature &signature, const std::vector<bool> &shown) {
   if (options_.mode != Mode::Train)
     return llvm::Error::success();
-  llvm::Expected<LossLeaves> leaf = lossLeaves(signature, options_.lossOutput);
+  llvm::Expected<LossLeaves> leaf = lossLeaves(signature, options_.lossOutput, shown);
   if (!leaf && options_.planOnly && options_.lossOutput.empty()) {
     report_.notes.push_back("gradients were not compared: " + describe(leaf.takeError()).message);
     return llvm::Error::success();
@@ -312,7 +312,7 @@ llvm::Error CompileRun::findLoss(const Signature &signature) {
   loss_ = *leaf;
   if (loss_->count && options_.lossOutput.empty())
     report_.notes.push_back(noteOnPair(signature, *loss_));
-  if (std::string onSum = warningOnSum(signature, *loss_); !onSum.empty())
+  if (std::string onSum = warningOnSum(signature, *loss_, shown); !onSum.empty())
     report_.warnings.push_back(std::move(onSum));
   return llvm::Error::success();
 }

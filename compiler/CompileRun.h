@@ -52,7 +52,7 @@ private:
   llvm::Error readBackEvaluation(const ArtifactWriter &writer) const;
   llvm::Error placeRanks(StagedModel &model) const;
   Plan planOf(const StagedModel &model) const;
-  llvm::Error findLoss(const Signature &signature);
+  llvm::Error findLoss(const Signature &signature, const std::vector<bool> &shown);
   llvm::Error proveGradients(const std::vector<ExampleRun> &runs, Plan &plan,
                              const ArtifactWriter &writer);
 

@@ -221,7 +221,8 @@ llvm::Expected<ExampleStudy> FrontEnd::runExample(Model &model, PassContext &con
         std::vector<ResultCheck>(model.signature.leaves.size(),
                                  {ResultCheck::Equal::NotTried, "no example inputs"}),
         "",
-        ""};
+        "",
+        {}};
   }
   std::vector<Values> examples = TRY(allExamples(model, inputs));
   phases_.begin("running the source on the example");

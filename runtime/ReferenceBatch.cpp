@@ -12,6 +12,7 @@
 #include "ir/support/Try.h"
 #include "ir/values/Values.h"
 #include "runtime/ReferenceImpl.h"
+#include "runtime/ThreadSettings.h"
 
 namespace pipec {
 
@@ -24,12 +25,13 @@ void Reference::Impl::guessBatch(const std::vector<c10::IValue> &inputs) {
   llvm::consumeError(ways.takeError());
 }
 
-/// Finds out how the batch is cut, before the first call with several micro-batches.
-llvm::Error Reference::Impl::learn(const std::vector<c10::IValue> &inputs) {
+llvm::Expected<BatchDiscovery> Reference::Impl::discover(Signature &of,
+                                                         const std::vector<c10::IValue> &inputs,
+                                                         int64_t microBatches) {
   DiscoveryOptions how;
   how.batchDimGiven = batchDimGiven;
   how.merges = options.merges;
-  how.microBatches = options.microBatches;
+  how.microBatches = microBatches;
   how.findsTree = true;
   how.drawsRandom = [this] { return drew; };
   how.writesState = assignsState;
@@ -42,11 +44,32 @@ llvm::Error Reference::Impl::learn(const std::vector<c10::IValue> &inputs) {
           rule.start(e < rules.deciding, [&] { return runFresh(std::move(experiments[e])); }));
     return results;
   };
-  BatchDiscovery found = TRY(discoverBatch(signature, inputs, how, runAll));
+  return discoverBatch(of, inputs, how, runAll);
+}
+
+/// Finds out how the batch is cut, before the first call with several micro-batches.
+llvm::Error Reference::Impl::learn(const std::vector<c10::IValue> &inputs) {
+  BatchDiscovery found = TRY(discover(signature, inputs, options.microBatches));
   llvm::append_range(notes, found.notes);
   warnings = std::move(found.warnings);
+  shown = std::move(found.shown);
   known = true;
   return llvm::Error::success();
+}
+
+void Reference::Impl::tryPair(const std::vector<c10::IValue> &microBatch) {
+  ThreadSettings settings(threads);
+  Signature tried = signature;
+  llvm::Expected<BatchDiscovery> found = discover(tried, microBatch, 1);
+  if (!found) { // the micro-batches run, so only the test fails: nothing is shown
+    llvm::consumeError(found.takeError());
+    return;
+  }
+  if (tried.leaves.size() != signature.leaves.size())
+    return;
+  for (size_t l = 0; l < tried.leaves.size(); ++l)
+    signature.leaves[l].merge = tried.leaves[l].merge;
+  shown = std::move(found->shown);
 }
 
 /// The whole batch does not run: the model's constants may fix another size.

@@ -50,6 +50,32 @@ class FloatPair(Words):
         return {"words": mask.sum(), "sum": (each * mask).sum(), "each": each.detach()}
 
 
+class MeanAndCorrect(Words):
+    """A mean, and a whole number that is no count of what it averages."""
+
+    def forward(self, ids: Tensor, target: Tensor) -> Tuple[Tensor, Tensor]:
+        scores = self.scores(ids)
+        return cross_entropy(scores, target.flatten()), (scores.argmax(1) == target.flatten()).sum()
+
+
+class MeanAndSize(Words):
+    def forward(self, ids: Tensor, target: Tensor) -> Tuple[Tensor, int]:
+        return cross_entropy(self.scores(ids), target.flatten()), ids.size(0)
+
+
+class DrawnMean(nn.Module):
+    """A mean that random numbers scatter, so that five samples may look like the sum of three and two."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(6, 8), nn.Linear(8, 6)
+
+    def forward(self, x: Tensor) -> Tensor:
+        noise = torch.randn_like(x)
+        weight = torch.rand(x.size(0), 1).pow(4)
+        return (weight * (self.b(torch.tanh(self.a(x + noise))) - noise) ** 2).mean()
+
+
 class MeanOfWords(Words):
     def forward(self, ids: Tensor, target: Tensor) -> Tensor:
         return cross_entropy(self.scores(ids), target.flatten(), ignore_index=0)
@@ -152,6 +178,36 @@ class TrainLosses(e2e.Case):
         self.assertRegex(done.err, r"warning: the result is the mean over micro-batches, which differs from the whole batch \([\d.]+ for the whole batch, [\d.]+.*"
                          r"return \(sum, count\)")
 
+    def testAMeanBesideANumberIsNoPair(self):
+        """By its types it might be one: the test runs show that it is none."""
+        batch = words()
+        ways = "pass --loss-output 0 if result 0 alone is the loss, such as a mean, or --loss-output 0,1 if it is a sum and result 1 counts what it sums"
+        for make in (MeanAndCorrect, MeanAndSize):
+            shown = ["test runs show that result 0 is a mean over samples", ways]
+            self.refusedCompile(make, batch, shown)
+            for more in (["--microbatches", 1], ["--microbatches", 4]):
+                self.refused(USAGE, shown, "pipe-run", "refused.pt", "--train", "--inputs", "batch.pt", *more)
+            self.compiled(make, batch, "--train", "--loss-output", "0")
+            self.assertNotIn("count", e2e.plan("m.pipe")["training"])
+            run = ["--inputs", "batch.pt", "--microbatches", 4, *ADAM]
+            self.sameBits(self.trained("m.pt", *run, "--loss-output", "0")[:2], self.trained("m.pipe", *run)[:2])
+        # Without an example nothing shows whether it is a pair.
+        torch.jit.script(PairOfWords()).save("unseen.pt")
+        self.refused(USAGE, ["no test run shows that result 0 is a sum over samples and result 1 its count", ways], "pipe-compile", "unseen.pt", "--train",
+                     "--stages", 2, "-o", "unseen.pipe")
+
+    def testADrawnMeanIsNoSum(self):
+        """Two random numbers that differ show nothing of a loss."""
+        for seed in range(4):
+            torch.manual_seed(seed)
+            torch.jit.script(DrawnMean()).save("drawn.pt")
+            torch.save(torch.randn(8, 6), "drawn-batch.pt")
+            done = self.pipec(0, "pipe-compile", "drawn.pt", "--train", "--stages", 2, "--inputs", "drawn-batch.pt", "--cost", "analytic", "-o", "drawn.pipe", "--force")
+            self.assertNotIn("sum over samples", done.out + done.err)
+            for what in ("drawn.pt", "drawn.pipe"):
+                done = self.pipec(0, "pipe-run", what, "--train", "--inputs", "drawn-batch.pt", "--microbatches", 4)
+                self.assertNotIn("sum over samples", done.out + done.err)
+
     def testNamesOfThePair(self):
         batch = words()
         self.refusedCompile(FloatPair, batch, "got 3 results")
@@ -193,7 +249,7 @@ class TrainLosses(e2e.Case):
         torch.save((ids, torch.zeros_like(target)), "empty.pt")
         torch.save((ids, torch.cat([target[:5], torch.zeros_like(target[5:])])), "half.pt")
         for what in ("m.pt", "m.pipe"):
-            run = ["--inputs", "empty.pt", "--microbatches", 2, *ADAM]
+            run = ["--inputs", "empty.pt", "--microbatches", 2, *ADAM, *(["--loss-output", "0,1"] if what == "m.pt" else [])]  # zeros show nothing
             self.refused(NOT_FINITE, ["expected counts of the loss that add up to more than 0 over all micro-batches, got 0", "--on-nan skip"], "pipe-run", what,
                          "--train", *run)
             state, _, _ = self.trained(what, *run, "--on-nan", "skip")
@@ -278,6 +334,10 @@ class TrainLosses(e2e.Case):
                     model(ids[part], target[part]).backward(torch.tensor(len(ids[part]) / 10))
                 optimizer.step()
         self.sameBits(dict(model.state_dict()), {name: expected[0][name] for name in model.state_dict()})
+        self.compiled(PairOfWords, (ids, target), name="pair")
+        expected = self.trained("pair.pt", *run)
+        self.sameBits(expected[:2], self.trained("pair.pipe", *run)[:2])
+        self.sameBits(expected[:2], self.trained("pair.pt", *run, "--microbatches", 3)[:2])
         torch.save([(ids.tensor_split(3)[k], target.tensor_split(3)[k]) for k in range(3)], "even.pt")
         self.sameBits(self.trained("m.pipe", "--inputs", "even.pt", "--presplit", *ADAM)[:2],
                       self.trained("m.pipe", "--inputs", "batch.pt", "--microbatches", 3, *ADAM)[:2])
