@@ -6,7 +6,9 @@
 #include "compiler/TrainingMode.h"
 #include "compiler/emit/RoundTrip.h"
 #include "ir/ModelSignature.h"
+#include "ir/NodeInfo.h"
 #include "ir/OwnGraph.h"
+#include "ir/Refusals.h"
 #include "ir/batch/CutCandidates.h"
 #include "ir/batch/FixedBatch.h"
 #include "ir/batch/GivenMerges.h"
@@ -66,6 +68,16 @@ void noteFixedBatch(const Signature &signature, PassContext &context,
                     why.empty() ? "" : why + "; ", howToFreeBatch()));
 }
 
+llvm::Error refuseInnerGradients(const Model &model) {
+  torch::jit::Node *found = nullptr;
+  anyNodeInside(model.graph->block(), [&](torch::jit::Node *node) {
+    if (computesGradients(node))
+      found = node;
+    return found != nullptr;
+  });
+  return found ? refuseWith(Refusal::InnerGradient, describeNode(found)) : llvm::Error::success();
+}
+
 /// Brings the graph into the form of the files. Reading also folds: a result may become None.
 llvm::Error writeAndRead(Model &model) {
   if (llvm::Expected<bool> changed = roundTrip(model); !changed)
@@ -103,6 +115,7 @@ llvm::Expected<Model> FrontEnd::flatten(PassContext &context) {
   AnyModel model = std::move(imported);
   if (llvm::Error error = runPasses(frontPipeline(options_), model, context).takeError())
     return std::move(error);
+  TRY(refuseInnerGradients(std::get<Model>(model)));
   // Before anything runs, because inputs that a run writes must be copies.
   noteWrites(std::get<Model>(model));
   phases_.end("normalise");

@@ -119,6 +119,13 @@ constexpr RefusalRow kRefusals[] = {
      "torch.set_grad_enabled is called with a value that only a run gives, or in one branch of "
      "several, so no stage knows the mode of the operators behind it; or an operator without "
      "gradients gets a list of tensors whose elements the compiler cannot detach one by one."},
+    {Refusal::InnerGradient, "inner-gradient", "{}: the model computes gradients itself",
+     "leave a penalty on gradients out of the model, or write the derivative that it needs with "
+     "operators",
+     "forward calls torch.autograd.grad or backward(), as for a penalty on gradients. Such a call "
+     "walks back through operators of all stages before it, and each stage has only the graph of "
+     "its own; test runs, and inference, have none. pipe-run --train trains such a model unsplit, "
+     "from its .pt, in one micro-batch."},
     {Refusal::TooFewPlaces, "too-few-places",
      "{} stages requested; this model can be cut into at most {}: {}",
      "request fewer stages, or change what keeps operators together",

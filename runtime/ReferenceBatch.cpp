@@ -1,6 +1,7 @@
 // How a reference cuts its batch and merges the results: found by test runs, since a .pt has no
 // plan.
 #include "ir/NodeInfo.h"
+#include "ir/Refusals.h"
 #include "ir/batch/CutCandidates.h"
 #include "ir/batch/Discovery.h"
 #include "ir/batch/FixedBatch.h"
@@ -49,10 +50,22 @@ llvm::Expected<BatchDiscovery> Reference::Impl::discover(Signature &of,
 
 /// Finds out how the batch is cut, before the first call with several micro-batches.
 llvm::Error Reference::Impl::learn(const std::vector<c10::IValue> &inputs) {
-  BatchDiscovery found = TRY(discover(signature, inputs, options.microBatches));
-  llvm::append_range(notes, found.notes);
-  warnings = std::move(found.warnings);
-  shown = std::move(found.shown);
+  llvm::Expected<BatchDiscovery> found = discover(signature, inputs, options.microBatches);
+  if (!found) {
+    std::string inner; // test runs have no graphs to walk back through
+    anyNodeInside(*module, [&](jit::Node *node) {
+      if (computesGradients(node))
+        inner = describeNode(node);
+      return !inner.empty();
+    });
+    if (inner.empty())
+      return found.takeError();
+    llvm::consumeError(found.takeError());
+    return refuseWith(Refusal::InnerGradient, inner);
+  }
+  llvm::append_range(notes, found->notes);
+  warnings = std::move(found->warnings);
+  shown = std::move(found->shown);
   known = true;
   return llvm::Error::success();
 }
