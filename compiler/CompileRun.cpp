@@ -8,6 +8,7 @@
 #include "compiler/UncertainGradients.h"
 #include "compiler/verify/CompareGradients.h"
 #include "ir/OwnGraph.h"
+#include "ir/Refusals.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/schedule/CheckSchedule.h"
 #include "ir/schedule/Program.h"
@@ -60,6 +61,15 @@ void markWhere(Model &model, const std::vector<CutPredicate> &predicates) {
       return predicate({op, modulePath, index});
     });
   });
+}
+
+/// Gradients that differ are no error of pipec if an operator of a part without gradients returned
+/// its argument.
+llvm::Error explainedByArgument(llvm::Error error, llvm::ArrayRef<std::string> mayReturn) {
+  const ErrorText text = describe(std::move(error));
+  if (text.code != ExitCode::Internal || mayReturn.empty())
+    return makeError(text.code, text.message, text.help);
+  return refuseWith(Refusal::ReturnedArgument, llvm::join(mayReturn, ", or "), text.message);
 }
 
 /// The required number of stages, counted independently of the passes that make them.
@@ -141,6 +151,7 @@ llvm::Expected<CompileRun::Staged> CompileRun::cutSource(Source source) {
   phases_.begin("cutting");
   SourceRecord record = recordSource(source.model);
   decisions_ = std::move(source.context.answers.decisions);
+  mayReturnArgument_ = source.context.mayReturnArgument;
   if (!options_.dumpDir.empty() || !options_.printAfter.empty()) {
     finish(record); // the following passes need its text
     source.model.sourceDigest = record.digest;
@@ -324,7 +335,7 @@ llvm::Error CompileRun::proveGradients(const std::vector<ExampleRun> &runs, Plan
   phases_.begin("comparing gradients");
   GradientComparison comparison(path_, frontEnd_.sourceMode(), writer.directory(), plan, *loss_);
   if (llvm::Error error = comparison.compareWhole(runs))
-    return error;
+    return explainedByArgument(std::move(error), mayReturnArgument_);
   if (llvm::Error error = hook_->afterFlags(plan))
     return error;
   if (llvm::Error error = comparison.compareSplit())

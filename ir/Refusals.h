@@ -32,6 +32,7 @@ enum class Refusal {
   TrainedContainer,
   StateWithGradient,
   GradMode,
+  ReturnedArgument,
   InnerGradient,
   TooFewPlaces,
   CutNotPossible,
