@@ -81,6 +81,16 @@ class MeanOfWords(Words):
         return cross_entropy(self.scores(ids), target.flatten(), ignore_index=0)
 
 
+class ScaledLoss(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(6, 6), nn.Linear(6, 1)
+        self.register_buffer("scale", torch.ones(6, requires_grad=True))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.b(torch.tanh(self.a(x * self.scale))).pow(2).mean()
+
+
 class ScoresOnly(Words):
     def forward(self, ids: Tensor) -> Tensor:
         return self.scores(ids)
@@ -259,6 +269,24 @@ class TrainLosses(e2e.Case):
                          "--train", "--inputs", "batch.pt", "--loss-reduction", "sum")
         self.refused(USAGE, "micro-batch 0: expected a count of the loss without gradients", "pipe-run", self.scripted(CountWithGradient), "--train", "--inputs",
                      "batch.pt", "--loss-output", "0,1")
+
+    def testAMicroBatchWithoutAWord(self):
+        """A mean over nothing is no number; the help names the loss that needs none."""
+        ids, target = words()
+        self.compiled(MeanOfWords, (ids, target))
+        torch.save((ids, torch.cat([target[:5], torch.zeros_like(target[5:])])), "half.pt")
+        for what in ("m.pt", "m.pipe"):
+            self.refused(NOT_FINITE, ["micro-batch 1: expected a finite loss, got nan", "--on-nan skip", "return (sum, count)"], "pipe-run", what, "--train",
+                         "--inputs", "half.pt", "--microbatches", 2)
+
+    def testABufferIsNoParameter(self):
+        """Although it requires a gradient: model.parameters() does not have it."""
+        self.compiled(ScaledLoss, torch.randn(8, 6))
+        for what in ("m.pt", "m.pipe"):
+            state, gradients, _ = self.trained(what, "--inputs", "batch.pt", "--microbatches", 2, "--steps", 2, *ADAM)
+            self.assertEqual(set(gradients), {"a.weight", "a.bias", "b.weight", "b.bias"})
+            self.sameBits(torch.ones(6), state["scale"].detach())
+            self.assertFalse(torch.equal(torch.jit.load("m.pt").a.weight, state["a.weight"]))
 
     def testSeveralBatchesBeforeAnUpdate(self):
         """Equal to plain PyTorch that adds up gradients, also over uneven batches and in a last group that is not full."""
