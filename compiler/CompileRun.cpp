@@ -303,7 +303,7 @@ llvm::Error CompileRun::prove(Staged &staged, Plan &plan, const ArtifactWriter &
   phases_.end("run the stages on the example");
   if (loss_)
     noteUncertainGradients(staged.model, plan);
-  if (llvm::Error error = proveGradients(runsToTrain(runs), plan, writer))
+  if (llvm::Error error = proveGradients(runs, plan, writer))
     return error;
   phases_.begin("writing the plan");
   return llvm::Error::success();
@@ -334,18 +334,20 @@ llvm::Error CompileRun::proveGradients(const std::vector<ExampleRun> &runs, Plan
     return llvm::Error::success();
   phases_.begin("comparing gradients");
   GradientComparison comparison(path_, frontEnd_.sourceMode(), writer.directory(), plan, *loss_);
-  if (llvm::Error error = comparison.compareWhole(runs))
+  if (llvm::Error error = comparison.compareWhole(runsToTrain(runs)))
     return explainedByArgument(std::move(error), mayReturnArgument_);
   if (llvm::Error error = hook_->afterFlags(plan))
     return error;
   if (llvm::Error error = comparison.compareSplit())
     return error;
+  comparison.compareParts(runs);
   const ComparedGradients compared = comparison.take();
   const size_t whole =
       llvm::count_if(compared.whyWhole, [](const std::string &why) { return !why.empty(); });
   report_.tested.push_back(fmt::format("the loss and {} have the same bits as the source's, in {}, "
                                        "with split backwards in the first",
-                                       counted(compared.gradients, "gradient"), countedRuns(runs)));
+                                       counted(compared.gradients, "gradient"),
+                                       countedRuns(runsToTrain(runs))));
   if (compared.tied > 0)
     report_.tested.back() +=
         fmt::format("; {} summed over several stages: equal within {}",

@@ -1,5 +1,6 @@
 """train_losses.py: losses that are a pair (sum, count), and how gradients of several batches are put together."""
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Tuple
@@ -79,6 +80,32 @@ class DrawnMean(nn.Module):
 class MeanOfWords(Words):
     def forward(self, ids: Tensor, target: Tensor) -> Tensor:
         return cross_entropy(self.scores(ids), target.flatten(), ignore_index=0)
+
+
+class MeanOfAll(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(6, 6), nn.Linear(6, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.b(torch.tanh(self.a(x))).pow(2).mean()
+
+
+class OfItsOwnSize(MeanOfAll):
+    """Divided by its own value: always 1."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        loss = self.b(torch.tanh(self.a(x))).pow(2).mean()
+        return loss / loss.detach()
+
+
+class ByFrequency(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.Embedding(4, 6, scale_grad_by_freq=True), nn.Linear(6, 8), nn.Linear(8, 8)
+
+    def forward(self, ids: Tensor, target: Tensor) -> Tensor:
+        return cross_entropy(self.c(torch.tanh(self.b(self.a(ids).mean(1)))), target)
 
 
 class ScaledLoss(nn.Module):
@@ -278,6 +305,18 @@ class TrainLosses(e2e.Case):
         for what in ("m.pt", "m.pipe"):
             self.refused(NOT_FINITE, ["micro-batch 1: expected a finite loss, got nan", "--on-nan skip", "return (sum, count)"], "pipe-run", what, "--train",
                          "--inputs", "half.pt", "--microbatches", 2)
+
+    def testGradientsThatDependOnTheParts(self):
+        """The losses agree, so only gradients show it; a model without such operators gets no warning."""
+        says = "gradients of a step depend on the number of micro-batches, although the loss does not: that of "
+        counted = (torch.randint(0, 4, (10, 6)), torch.randint(0, 8, (10,)))
+        for make, batch, parameter in ((OfItsOwnSize, torch.randn(10, 6), "[ab]"), (ByFrequency, counted, "a.weight")):
+            _, done = self.compiled(make, batch)
+            self.assertRegex(done.err, re.escape(says) + parameter)
+        _, done = self.compiled(PairOfWords, words())
+        self.assertNotIn(says, done.out + done.err)
+        _, done = self.compiled(MeanOfAll, torch.randn(10, 6))
+        self.assertNotIn(says, done.out + done.err)
 
     def testABufferIsNoParameter(self):
         """Although it requires a gradient: model.parameters() does not have it."""
