@@ -10,6 +10,7 @@
 #include "compiler/cost/GraphEvaluator.h"
 #include "compiler/verify/CompareGradients.h"
 #include "ir/OwnGraph.h"
+#include "ir/Refusals.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/schedule/CheckSchedule.h"
@@ -64,6 +65,15 @@ void markWhere(Model &model, const std::vector<CutPredicate> &predicates) {
       return predicate({op, modulePath, index});
     });
   });
+}
+
+/// Gradients that differ are no error of pipec if an operator of a part without gradients returned
+/// its argument.
+llvm::Error explainedByArgument(llvm::Error error, llvm::ArrayRef<std::string> mayReturn) {
+  const ErrorText text = describe(std::move(error));
+  if (text.code != ExitCode::Internal || mayReturn.empty())
+    return makeError(text.code, text.message, text.help);
+  return refuseWith(Refusal::ReturnedArgument, llvm::join(mayReturn, ", or "), text.message);
 }
 
 /// The required number of stages, counted independently of the passes that make them.
@@ -126,7 +136,7 @@ llvm::Expected<CompileRun::Staged> CompileRun::stage() {
   if (!options_.dumpDir.empty())
     TRY(dumps_.prepare(options_.replaceDumps));
   Source source = TRY(frontEnd_.study());
-  TRY(findLoss(source.model.signature));
+  TRY(findLoss(source.model.signature, source.study.shown));
   TRY(plan(source));
   return cutSource(std::move(source));
 }
@@ -135,6 +145,7 @@ llvm::Expected<CompileRun::Staged> CompileRun::cutSource(Source source) {
   phases_.begin("cutting");
   SourceRecord record = recordSource(source.model);
   decisions_ = std::move(source.context.answers.decisions);
+  mayReturnArgument_ = source.context.mayReturnArgument;
   if (!options_.dumpDir.empty() || !options_.printAfter.empty()) {
     finish(record); // the following passes need its text
     source.model.sourceDigest = record.digest;
@@ -288,16 +299,16 @@ llvm::Error CompileRun::prove(Staged &staged, Plan &plan, const ArtifactWriter &
   phases_.end("run the stages on the example");
   if (loss_)
     noteUncertainGradients(staged.model, plan);
-  TRY(proveGradients(runsToTrain(runs), plan, writer));
+  TRY(proveGradients(runs, plan, writer));
   phases_.begin("writing the plan");
   return llvm::Error::success();
 }
 
 /// Without one a training can be planned, and no more.
-llvm::Error CompileRun::findLoss(const Signature &signature) {
+llvm::Error CompileRun::findLoss(const Signature &signature, const std::vector<bool> &shown) {
   if (options_.mode != Mode::Train)
     return llvm::Error::success();
-  llvm::Expected<LossLeaves> leaf = lossLeaves(signature, options_.lossOutput);
+  llvm::Expected<LossLeaves> leaf = lossLeaves(signature, options_.lossOutput, shown);
   if (!leaf && options_.planOnly && options_.lossOutput.empty()) {
     report_.notes.push_back("gradients were not compared: " + describe(leaf.takeError()).message);
     return llvm::Error::success();
@@ -307,7 +318,7 @@ llvm::Error CompileRun::findLoss(const Signature &signature) {
   loss_ = *leaf;
   if (loss_->count && options_.lossOutput.empty())
     report_.notes.push_back(noteOnPair(signature, *loss_));
-  if (std::string onSum = warningOnSum(signature, *loss_); !onSum.empty())
+  if (std::string onSum = warningOnSum(signature, *loss_, shown); !onSum.empty())
     report_.warnings.push_back(std::move(onSum));
   return llvm::Error::success();
 }
@@ -318,17 +329,20 @@ llvm::Error CompileRun::proveGradients(const std::vector<ExampleRun> &runs, Plan
     return llvm::Error::success();
   phases_.begin("comparing gradients");
   GradientComparison comparison(path_, frontEnd_.sourceMode(), writer.directory(), plan, *loss_);
-  TRY(comparison.compareWhole(runs));
+  const std::vector<ExampleRun> trained = runsToTrain(runs);
+  if (llvm::Error error = comparison.compareWhole(trained))
+    return explainedByArgument(std::move(error), mayReturnArgument_);
   TRY(hook_->afterFlags(plan));
   TRY(comparison.compareSplit());
+  comparison.compareParts(runs);
   const ComparedGradients compared = comparison.take();
   const size_t whole =
       llvm::count_if(compared.whyWhole, [](const std::string &why) { return !why.empty(); });
   report_.tested.push_back(
       fmt::format("the loss and {} have the same bits as the source's, in {}, with {}",
-                  counted(compared.gradients, "gradient"), countedRuns(runs),
-                  compared.splitRuns == runs.size() ? "whole and split backwards"
-                                                    : "split backwards in the first"));
+                  counted(compared.gradients, "gradient"), countedRuns(trained),
+                  compared.splitRuns == trained.size() ? "whole and split backwards"
+                                                       : "split backwards in the first"));
   if (compared.tied > 0)
     report_.tested.back() +=
         fmt::format("; {} summed over several stages: equal within {}",

@@ -53,7 +53,7 @@ private:
   llvm::Error readBackEvaluation(const ArtifactWriter &writer) const;
   llvm::Error placeRanks(StagedModel &model) const;
   Plan planOf(const StagedModel &model) const;
-  llvm::Error findLoss(const Signature &signature);
+  llvm::Error findLoss(const Signature &signature, const std::vector<bool> &shown);
   llvm::Error proveGradients(const std::vector<ExampleRun> &runs, Plan &plan,
                              const ArtifactWriter &writer);
 
@@ -66,10 +66,11 @@ private:
   Phases phases_;
   FrontEnd frontEnd_;
   Planning planning_;
-  TypeDecisions decisions_;          // of the types of the example
-  std::optional<LossLeaves> loss_;   // of a training
-  std::optional<PlannedCuts> given_; // of an evaluation: where the training is cut
-  std::optional<Plan> evaluation_;   // of a training, once it is written
+  TypeDecisions decisions_;                    // of the types of the example
+  std::optional<LossLeaves> loss_;             // of a training
+  std::vector<std::string> mayReturnArgument_; // see PassContext
+  std::optional<PlannedCuts> given_;           // of an evaluation: where the training is cut
+  std::optional<Plan> evaluation_;             // of a training, once it is written
 };
 
 } // namespace pipec

@@ -167,7 +167,7 @@ llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode
     runs.push_back({true, {samples}, {std::move(other.inputs)}, {std::move(other.leaves)}});
   return ExampleStudy{std::move(runs), std::move(found.results),
                       examples.size() > 1 ? sizeLinks(model.signature, examples) : "",
-                      whyFixed(found.trial)};
+                      whyFixed(found.trial), std::move(found.shown)};
 }
 
 llvm::Error explainExample(llvm::Error error, const std::string &path, const SourceMode &mode,

@@ -27,6 +27,7 @@ struct ExampleStudy {
   std::vector<ResultCheck> results; // per output leaf
   std::string sizeLinks;            // how sizes of several examples are linked
   std::string fixedBatch;           // why the batch has one size; empty: it has any
+  std::vector<bool> shown;          // per output leaf: the runs confirm its merge rule
 };
 
 /// The user's choices for arguments and results.

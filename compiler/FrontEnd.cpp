@@ -6,7 +6,9 @@
 #include "compiler/TrainingMode.h"
 #include "compiler/emit/RoundTrip.h"
 #include "ir/ModelSignature.h"
+#include "ir/NodeInfo.h"
 #include "ir/OwnGraph.h"
+#include "ir/Refusals.h"
 #include "ir/batch/CutCandidates.h"
 #include "ir/batch/FixedBatch.h"
 #include "ir/batch/GivenMerges.h"
@@ -76,6 +78,16 @@ void noteFixedBatch(const Signature &signature, PassContext &context,
                     why.empty() ? "" : why + "; ", howToFreeBatch()));
 }
 
+llvm::Error refuseInnerGradients(const Model &model) {
+  torch::jit::Node *found = nullptr;
+  anyNodeInside(model.graph->block(), [&](torch::jit::Node *node) {
+    if (computesGradients(node))
+      found = node;
+    return found != nullptr;
+  });
+  return found ? refuseWith(Refusal::InnerGradient, describeNode(found)) : llvm::Error::success();
+}
+
 /// Brings the graph into the form of the files. Reading also folds: a result may become None.
 llvm::Error writeAndRead(Model &model) {
   TRY(roundTrip(model).takeError());
@@ -110,6 +122,7 @@ llvm::Expected<Model> FrontEnd::flatten(PassContext &context) {
   phases_.begin("normalising the model");
   AnyModel model = std::move(imported);
   TRY(runPasses(frontPipeline(options_), model, context).takeError());
+  TRY(refuseInnerGradients(std::get<Model>(model)));
   // Before anything runs, because inputs that a run writes must be copies.
   noteWrites(std::get<Model>(model));
   phases_.end("normalise");
@@ -225,7 +238,8 @@ llvm::Expected<ExampleStudy> FrontEnd::runExample(Model &model, PassContext &con
         std::vector<ResultCheck>(model.signature.leaves.size(),
                                  {ResultCheck::Equal::NotTried, "no example inputs"}),
         "",
-        ""};
+        "",
+        {}};
   }
   std::vector<Values> examples = TRY(allExamples(model, inputs));
   phases_.begin("running the source on the example");

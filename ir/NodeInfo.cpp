@@ -115,6 +115,13 @@ bool anyNodeInside(const torch::jit::Module &module,
   return false;
 }
 
+bool computesGradients(torch::jit::Node *node) {
+  if (!node->kind().is_aten())
+    return false;
+  const llvm::StringRef name = node->kind().toUnqualString();
+  return name == "grad" || name == "backward" || name == "_backward";
+}
+
 bool mayUseGenerator(torch::jit::Node *node) {
   const c10::Symbol kind = node->kind();
   if (kind.is_aten())

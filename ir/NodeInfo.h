@@ -46,6 +46,9 @@ bool anyNodeInside(const torch::jit::Block *block,
 bool anyNodeInside(const torch::jit::Module &module,
                    llvm::function_ref<bool(torch::jit::Node *)> holds);
 
+/// Whether the node walks back through a graph: torch.autograd.grad, or backward().
+bool computesGradients(torch::jit::Node *node);
+
 /// Whether the node may draw from LibTorch's generator, which all threads share. True for unknown
 /// code: an operator of a library, or a method of an object.
 bool mayUseGenerator(torch::jit::Node *node);

@@ -119,6 +119,23 @@ constexpr RefusalRow kRefusals[] = {
      "torch.set_grad_enabled is called with a value that only a run gives, or in one branch of "
      "several, so no stage knows the mode of the operators behind it; or an operator without "
      "gradients gets a list of tensors whose elements the compiler cannot detach one by one."},
+    {Refusal::ReturnedArgument, "returned-argument",
+     "--train: {}, in a part without gradients, returns its argument itself, which keeps its "
+     "gradient ({})",
+     "move the operator out of torch.no_grad() if its result should have a gradient, or write "
+     "x.detach() if it should not",
+     "Between torch.no_grad() and its end, contiguous(), to() and a few others return the tensor "
+     "that they are given if they have nothing to change. PyTorch then keeps the tensor's "
+     "gradient, "
+     "and gives a tensor without one otherwise; stages give one without a gradient always. The "
+     "comparison of gradients shows that the loss depends on it."},
+    {Refusal::InnerGradient, "inner-gradient", "{}: the model computes gradients itself",
+     "leave a penalty on gradients out of the model, or write the derivative that it needs with "
+     "operators",
+     "forward calls torch.autograd.grad or backward(), as for a penalty on gradients. Such a call "
+     "walks back through operators of all stages before it, and each stage has only the graph of "
+     "its own; test runs, and inference, have none. pipe-run --train trains such a model unsplit, "
+     "from its .pt, in one micro-batch."},
     {Refusal::TooFewPlaces, "too-few-places",
      "{} stages requested; this model can be cut into at most {}: {}",
      "request fewer stages, or change what keeps operators together",

@@ -32,6 +32,8 @@ enum class Refusal {
   TrainedContainer,
   StateWithGradient,
   GradMode,
+  ReturnedArgument,
+  InnerGradient,
   TooFewPlaces,
   CutNotPossible,
 };

@@ -20,7 +20,10 @@ struct PassContext {
   std::vector<std::string> askedBy;
   std::vector<std::string> notes, warnings; // sentences for the report
   TypeAnswers answers;                      // of the types of an example run
-  bool trains = false;                      // the stages compute gradients, too
+  /// Of a training, from parts without gradients: operators that may return the tensor that they
+  /// are given, as describeNode has them. They get it without its graph.
+  std::vector<std::string> mayReturnArgument;
+  bool trains = false; // the stages compute gradients, too
 };
 
 } // namespace pipec

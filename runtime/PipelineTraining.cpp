@@ -26,7 +26,9 @@ llvm::Error Pipeline::Impl::startTraining(const TrainingOptions &options) {
   training = std::make_shared<PipelineTraining>();
   training->mustVerifySplit = options.verifySplit;
   training->reduction = options.reduction.value_or(LossReduction::Mean);
-  const std::string onSum = warningOnSum(plan.signature, {trained.loss, trained.count});
+  const std::string onSum =
+      warningOnSum(plan.signature, {trained.loss, trained.count},
+                   std::vector<bool>(plan.signature.leaves.size(), true)); // the compile's finding
   if (!options.reduction && microBatches != 1 && !onSum.empty())
     core->artifact.warnings.push_back(onSum);
   TRY(training->rates.set(options.learningRates, options.steps));

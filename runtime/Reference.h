@@ -115,7 +115,7 @@ private:
   llvm::Expected<Inferred> inferLeaves(const std::vector<c10::IValue> &inputs, StepStats *stats);
   llvm::Error readFrom(const Reference &trained);
   llvm::Error mergeInto(Evaluation &result, const Inferred &inferred,
-                        const TrainingOptions &options);
+                        const TrainingOptions &options, const std::string &path);
   explicit Reference(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

@@ -1,6 +1,7 @@
 // How a reference cuts its batch and merges the results: found by test runs, since a .pt has no
 // plan.
 #include "ir/NodeInfo.h"
+#include "ir/Refusals.h"
 #include "ir/batch/CutCandidates.h"
 #include "ir/batch/Discovery.h"
 #include "ir/batch/FixedBatch.h"
@@ -12,6 +13,7 @@
 #include "ir/support/Try.h"
 #include "ir/values/Values.h"
 #include "runtime/ReferenceImpl.h"
+#include "runtime/ThreadSettings.h"
 
 namespace pipec {
 
@@ -27,12 +29,13 @@ void Reference::Impl::guessBatch(const std::vector<c10::IValue> &inputs) {
   llvm::consumeError(ways.takeError());
 }
 
-/// Finds out how the batch is cut, before the first call with several micro-batches.
-llvm::Error Reference::Impl::learn(const std::vector<c10::IValue> &inputs) {
+llvm::Expected<BatchDiscovery> Reference::Impl::discover(Signature &of,
+                                                         const std::vector<c10::IValue> &inputs,
+                                                         int64_t microBatches) {
   DiscoveryOptions how;
   how.batchDimGiven = batchDimGiven;
   how.merges = options.merges;
-  how.microBatches = options.microBatches;
+  how.microBatches = microBatches;
   how.findsTree = true;
   how.drawsRandom = [this] { return drew; };
   how.writesState = assignsState;
@@ -45,11 +48,44 @@ llvm::Error Reference::Impl::learn(const std::vector<c10::IValue> &inputs) {
           rule.start(e < rules.deciding, [&] { return runFresh(std::move(experiments[e])); }));
     return results;
   };
-  BatchDiscovery found = TRY(discoverBatch(signature, inputs, how, runAll));
-  llvm::append_range(notes, found.notes);
-  warnings = std::move(found.warnings);
+  return discoverBatch(of, inputs, how, runAll);
+}
+
+/// Finds out how the batch is cut, before the first call with several micro-batches.
+llvm::Error Reference::Impl::learn(const std::vector<c10::IValue> &inputs) {
+  llvm::Expected<BatchDiscovery> found = discover(signature, inputs, options.microBatches);
+  if (!found) {
+    std::string inner; // test runs have no graphs to walk back through
+    anyNodeInside(*module, [&](jit::Node *node) {
+      if (computesGradients(node))
+        inner = describeNode(node);
+      return !inner.empty();
+    });
+    if (inner.empty())
+      return found.takeError();
+    llvm::consumeError(found.takeError());
+    return refuseWith(Refusal::InnerGradient, inner);
+  }
+  llvm::append_range(notes, found->notes);
+  warnings = std::move(found->warnings);
+  shown = std::move(found->shown);
   known = true;
   return llvm::Error::success();
+}
+
+void Reference::Impl::tryPair(const std::vector<c10::IValue> &microBatch) {
+  ThreadSettings settings(threads);
+  Signature tried = signature;
+  llvm::Expected<BatchDiscovery> found = discover(tried, microBatch, 1);
+  if (!found) { // the micro-batches run, so only the test fails: nothing is shown
+    llvm::consumeError(found.takeError());
+    return;
+  }
+  if (tried.leaves.size() != signature.leaves.size())
+    return;
+  for (size_t l = 0; l < tried.leaves.size(); ++l)
+    signature.leaves[l].merge = tried.leaves[l].merge;
+  shown = std::move(found->shown);
 }
 
 /// The whole batch does not run: the model's constants may fix another size.

@@ -93,22 +93,25 @@ llvm::Expected<Evaluation> Reference::evaluate(const std::vector<c10::IValue> &i
     }
   if (!inferred)
     return inferred.takeError();
+  const std::string path = lossPath(*impl_->training, impl_->signature);
+  if (path.empty() && !run.known && run.shown.empty() && run.signature.leaves.size() == 2)
+    run.tryPair(inputs);
   Evaluation result;
   for (int64_t samples : inferred->samples)
     result.samples += samples;
   if (llvm::Error error = guardTorchError(ExitCode::Other, "merging the results", [&] {
         c10::AutoGradMode noGrad(false);
-        return evaluation.mergeInto(result, *inferred, optionsOf(*impl_->training));
+        return evaluation.mergeInto(result, *inferred, optionsOf(*impl_->training), path);
       }))
     return std::move(error);
   return result;
 }
 
 llvm::Error Reference::mergeInto(Evaluation &result, const Inferred &inferred,
-                                 const TrainingOptions &options) {
+                                 const TrainingOptions &options, const std::string &path) {
   Signature described = impl_->signature;
   describeLeaves(described, inferred.leaves.front());
-  if (llvm::Expected<LossLeaves> which = lossLeaves(described, options.lossOutput)) {
+  if (llvm::Expected<LossLeaves> which = lossLeaves(described, path, impl_->shown)) {
     TRY(addLoss(*which, inferred.leaves, inferred.samples, options, result));
   } else {
     llvm::consumeError(which.takeError()); // eval mode returns something else

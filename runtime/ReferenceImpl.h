@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ir/batch/BatchSplit.h"
+#include "ir/batch/Discovery.h"
 #include "llvm/ADT/STLExtras.h"
 #include "runtime/Device.h"
 #include "runtime/Reference.h"
@@ -27,6 +28,9 @@ struct Reference::Inferred {
 void describeLeaves(Signature &signature, const std::vector<c10::IValue> &leaves);
 
 const TrainingOptions &optionsOf(const ReferenceTraining &training);
+/// The path of the loss, as --loss-output names it, or as the steps so far found it. Empty:
+/// neither.
+std::string lossPath(const ReferenceTraining &training, const Signature &signature);
 
 struct Reference::Impl {
   std::string path;
@@ -42,9 +46,10 @@ struct Reference::Impl {
   std::vector<bool> batchDimGiven;
   std::vector<std::vector<PartDim>> partsGiven; // by argument
   std::vector<c10::TypePtr> types;
-  bool known = false;    // outputs and batch dimensions
-  bool drew = false;     // any random number so far
-  bool saidMode = false; // noteTrainingMode() was called
+  bool known = false;      // outputs and batch dimensions
+  std::vector<bool> shown; // per result: test runs confirm its merge rule
+  bool drew = false;       // any random number so far
+  bool saidMode = false;   // noteTrainingMode() was called
   std::vector<std::string> notes, warnings;
   uint64_t calls = 0;
   std::shared_ptr<ReferenceTraining> training; // null: inference
@@ -62,6 +67,11 @@ struct Reference::Impl {
   void guessBatch(const std::vector<c10::IValue> &inputs);
   llvm::Error noteTrainingMode();
   llvm::Error learn(const std::vector<c10::IValue> &inputs);
+  /// Test runs on one micro-batch, of two results that may be a sum and its count: sets their merge
+  /// rules and `shown`.
+  void tryPair(const std::vector<c10::IValue> &microBatch);
+  llvm::Expected<BatchDiscovery> discover(Signature &of, const std::vector<c10::IValue> &inputs,
+                                          int64_t microBatches);
   llvm::Error explained(llvm::Error error, const std::vector<c10::IValue> &inputs);
   llvm::Expected<std::vector<std::vector<c10::IValue>>>
   leavesOf(llvm::ArrayRef<c10::IValue> results);

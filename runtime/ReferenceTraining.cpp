@@ -9,6 +9,7 @@
 #include "ir/batch/ResultTree.h"
 #include "ir/batch/TensorSpecs.h"
 #include "ir/plan/LossLeaf.h"
+#include "ir/plan/OutputPath.h"
 #include "ir/support/Try.h"
 #include "ir/values/Values.h"
 #include "runtime/ReferenceNorms.h"
@@ -29,14 +30,15 @@
 
 namespace pipec {
 
-llvm::Error ReferenceTraining::findLoss(const Signature &described, std::vector<std::string> &notes,
+llvm::Error ReferenceTraining::findLoss(const Signature &described, const std::vector<bool> &shown,
+                                        std::vector<std::string> &notes,
                                         std::vector<std::string> &warnings) {
-  LossLeaves found = TRY(lossLeaves(described, options.lossOutput));
+  LossLeaves found = TRY(lossLeaves(described, options.lossOutput, shown));
   if (found.count && options.reduction)
     return pairWithReduction();
   if (found.count && options.lossOutput.empty())
     notes.push_back(noteOnPair(described, found));
-  if (const std::string onSum = warningOnSum(described, found);
+  if (const std::string onSum = warningOnSum(described, found, shown);
       !options.reduction && !onSum.empty())
     warnings.push_back(onSum);
   loss = found;
@@ -53,6 +55,13 @@ void describeLeaves(Signature &signature, const std::vector<c10::IValue> &leaves
 }
 
 const TrainingOptions &optionsOf(const ReferenceTraining &training) { return training.options; }
+
+std::string lossPath(const ReferenceTraining &training, const Signature &signature) {
+  const std::optional<LossLeaves> &loss = training.loss;
+  if (!training.options.lossOutput.empty() || !loss || !loss->count)
+    return training.options.lossOutput;
+  return outputPath(signature, loss->loss) + "," + outputPath(signature, *loss->count);
+}
 
 llvm::Error Reference::train(const TrainingOptions &options) {
   auto training = std::make_shared<ReferenceTraining>();
@@ -208,13 +217,18 @@ llvm::Error Reference::runMicroBatch(BatchParts &parts, size_t k, StepSums &sums
   if (!value)
     return withArguments(value.takeError(), impl.signature, parts.inputs[k]);
   training.norms.note(norms.take());
-  if (!training.loss && impl.options.microBatches == 1)
+  if (!training.loss && !impl.known) // one micro-batch, or ones that were cut before
     describeResult(impl.signature, *value);
   std::vector<c10::IValue> leaves = TRY(flattenOutputs(impl.signature, *value));
   if (!training.loss) {
     Signature described = impl.signature;
     describeLeaves(described, leaves);
-    TRY(training.findLoss(described, impl.notes, impl.warnings));
+    if (!impl.known && training.options.lossOutput.empty() && mayBePair(described)) {
+      impl.tryPair(parts.inputs[k]);
+      for (size_t l = 0; l < leaves.size(); ++l)
+        described.leaves[l].merge = impl.signature.leaves[l].merge;
+    }
+    TRY(training.findLoss(described, impl.shown, impl.notes, impl.warnings));
   }
   if (k == 0)
     sums.scales =

@@ -39,8 +39,9 @@ struct ReferenceTraining {
   /// Notes what has a gradient. Errors: Usage for a tensor that should have been in the checkpoint.
   llvm::Error noteUse();
   /// Sets `loss`. Adds a note on what was understood. Errors: Usage.
-  llvm::Error findLoss(const Signature &described, std::vector<std::string> &notes,
-                       std::vector<std::string> &warnings);
+  /// `shown`: as in lossLeaves().
+  llvm::Error findLoss(const Signature &described, const std::vector<bool> &shown,
+                       std::vector<std::string> &notes, std::vector<std::string> &warnings);
 };
 
 } // namespace pipec

@@ -2,6 +2,7 @@
 
 #include "compiler/verify/PlanGradientSums.h"
 #include "ir/autograd/TrainingSettings.h"
+#include "ir/batch/CutTrial.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/plan/OutputPath.h"
 #include "ir/support/Check.h"
@@ -11,6 +12,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/full_like.h>
 
 #include <cmath>
@@ -61,6 +63,67 @@ at::Tensor rootScale(const ExampleRun &run, size_t call, bool isPair, const at::
 /// Bytes of parameters up to which the gradients of all runs are kept for the comparison with split
 /// backwards; above it those of the example.
 constexpr int64_t kKeptGradients = int64_t(256) << 20;
+
+constexpr int64_t kMostBytesOfParts = int64_t(1) << 30; // three times its gradients are kept
+constexpr double kEqualLosses = 1e-4;
+constexpr double kPartsOff = 1e-3;   // rounding is far below, but for dtypes of two bytes
+constexpr double kPartsNoise = 1e-5; // of the norm of all gradients
+
+at::Tensor wideForm(const at::Tensor &gradient) {
+  const at::Tensor dense =
+      gradient.layout() == at::kStrided ? gradient : gradient.to_dense(); // embedding(sparse=True)
+  return dense.to(dense.is_complex() ? at::kComplexDouble : at::kDouble);
+}
+
+/// The gradient of a parameter in a whole batch and in its parts.
+struct PartsOfGradient {
+  std::string name;
+  double whole = 0, parts = 0, off = 0; // norms; off: of the difference
+};
+
+PartsOfGradient partsOf(const NamedGradient &whole, size_t number,
+                        llvm::ArrayRef<SourceStep> parts) {
+  PartsOfGradient result{whole.names.front()};
+  at::Tensor sum;
+  for (const SourceStep &part : parts)
+    if (const at::Tensor &gradient = part.gradients[number].gradient; gradient.defined())
+      sum = sum.defined() ? sum.add(wideForm(gradient)) : wideForm(gradient);
+  const at::Tensor all = whole.gradient.defined() ? wideForm(whole.gradient) : at::Tensor();
+  if (all.defined())
+    result.whole = all.abs().norm().item<double>();
+  if (sum.defined())
+    result.parts = sum.abs().norm().item<double>();
+  result.off = all.defined() && sum.defined() ? all.sub(sum).abs().norm().item<double>()
+                                              : std::max(result.whole, result.parts);
+  return result;
+}
+
+/// Empty: the gradients of the parts add up to that of the whole.
+std::string warningOnParts(const SourceStep &whole, llvm::ArrayRef<SourceStep> parts) {
+  const at::NoGradGuard noGrad;
+  std::vector<PartsOfGradient> all;
+  double total = 0;
+  for (size_t i = 0; i < whole.gradients.size(); ++i) {
+    const at::Tensor &gradient = whole.gradients[i].gradient;
+    if (gradient.defined() && gradient.element_size() < 4)
+      continue;
+    all.push_back(partsOf(whole.gradients[i], i, parts));
+    total = std::hypot(total, all.back().whole);
+  }
+  const PartsOfGradient *worst = nullptr;
+  for (const PartsOfGradient &one : all)
+    if (one.off > kPartsOff * one.whole && one.off > kPartsNoise * total &&
+        (!worst || one.off > worst->off))
+      worst = &one;
+  if (!worst)
+    return "";
+  return fmt::format("gradients of a step depend on the number of micro-batches, although the loss "
+                     "does not: that of {} has the norm {:.3g} for a batch of {} samples, and "
+                     "{:.3g} for micro-batches of {} and {}, as where a term is divided by a "
+                     "detached value or embedding(scale_grad_by_freq=True) counts in one call",
+                     worst->name, worst->whole, kWholeSamples, worst->parts, kPartSamples[0],
+                     kPartSamples[1]);
+}
 
 /// The source trained on the same inputs: this is our fault, not theirs.
 llvm::Error internal(llvm::Error error) {
@@ -118,6 +181,43 @@ std::string GradientComparison::lossWords(const LossLeaves &loss) const {
   return loss.count ? fmt::format("the sum {} of all micro-batches, divided by their count {}",
                                   path, outputPath(plan_.signature, *loss.count))
                     : fmt::format("the mean {} over micro-batches", path);
+}
+
+/// Of a step with the calls of the run as micro-batches; of a pair, the sum.
+double GradientComparison::lossOf(const ExampleRun &run) const {
+  double total = 0;
+  for (size_t c = 0; c < run.calls.size(); ++c) {
+    const at::Tensor &loss = run.leaves[c][loss_.loss].toTensor();
+    total += loss.item<double>() * rootScale(run, c, loss_.count.has_value(), loss).item<double>();
+  }
+  return total;
+}
+
+void GradientComparison::compareParts(llvm::ArrayRef<ExampleRun> runs) {
+  const auto parts = llvm::find_if(runs, [](const ExampleRun &run) {
+    return !run.otherSizes && llvm::ArrayRef<int64_t>(run.batch).equals(kPartSamples);
+  });
+  int64_t bytes = 0;
+  for (const StagePlan &stage : plan_.stages)
+    bytes += stage.parameterBytes;
+  if (parts == runs.begin() || parts == runs.end() || bytes > kMostBytesOfParts)
+    return;
+  const ExampleRun &whole = *std::prev(parts);
+  if (whole.otherSizes || whole.batch != std::vector<int64_t>{kWholeSamples})
+    return;
+  const double loss = lossOf(whole);
+  if (!(std::abs(lossOf(*parts) - loss) <= kEqualLosses * std::abs(loss))) // false for NaN
+    return;
+  const TrainingSettings settings;
+  llvm::Expected<std::vector<SourceStep>> ofWhole = trainSource(whole);
+  llvm::Expected<std::vector<SourceStep>> ofParts = trainSource(*parts);
+  if (!ofWhole || !ofParts) { // what was asked for has been compared
+    llvm::consumeError(ofWhole.takeError());
+    llvm::consumeError(ofParts.takeError());
+    return;
+  }
+  if (std::string warning = warningOnParts(ofWhole->front(), *ofParts); !warning.empty())
+    result_.warnings.push_back(std::move(warning));
 }
 
 ComparedGradients GradientComparison::take() { return std::move(result_); }

@@ -17,7 +17,7 @@ struct ComparedGradients {
   std::map<std::string, double> tolerances; // of these, by dtype: the relative L2 norm allowed
   std::vector<std::string> whyWhole; // per stage: why its backward cannot be split; empty: it can
   size_t splitRuns = 0;              // runs that were compared with split backwards, too
-  std::vector<std::string> warnings; // of losses that are not finite
+  std::vector<std::string> warnings; // of losses that are not finite, and of compareParts()
 };
 
 /// The runs to compare: the example, and the first run of each other batch size. The forwards
@@ -46,10 +46,15 @@ public:
   /// Split backwards, in the same runs (of large models on the example only); gradients come back
   /// on the channels that the plan says.
   llvm::Error compareSplit();
+  /// The source on a whole batch and on its two parts, weighted as a step weighs them. Warns of the
+  /// gradient that differs most if the losses agree: if they do not, another warning has said so.
+  /// `runs`: all that the source made.
+  void compareParts(llvm::ArrayRef<ExampleRun> runs);
   ComparedGradients take();
 
 private:
   llvm::Expected<std::vector<SourceStep>> trainSource(const ExampleRun &run) const;
+  double lossOf(const ExampleRun &run) const;
   llvm::Error trainStages(const ExampleRun &run, llvm::ArrayRef<SourceStep> expected,
                           std::vector<bool> split, bool followsFlags);
   llvm::Error compareForward(const ExampleRun &run, size_t call, const SourceStep &source,

@@ -3,14 +3,31 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
 
+#include <fmt/format.h>
+
 #include <ATen/core/Tensor.h>
+#include <c10/util/Type.h>
 
 #include <numeric>
+#include <typeinfo>
 #include <utility>
 
 namespace pipec {
 
 namespace ag = torch::autograd;
+
+/// The class of a node that is none of LibTorch's own: it may compute whatever it is asked for or
+/// not, and count or write in its backward, so it must run once. Empty: LibTorch's own.
+static std::string foreignClass(const ag::Node &node) {
+  constexpr llvm::StringLiteral kOwn = "torch::autograd::", kCustom = "CppNode<";
+  const std::string name = c10::demangle(typeid(node).name());
+  llvm::StringRef rest = name;
+  const bool isOwn = rest.consume_front(kOwn);
+  if (!rest.consume_front(kCustom))
+    return isOwn ? "" : name;
+  rest.consume_back(">");
+  return rest.rtrim().str();
+}
 
 SplitWalk::Graph::Graph(const ag::edge_list &outputs) {
   auto add = [this](const ag::Edge &edge) {
@@ -99,6 +116,10 @@ void SplitWalk::findMiddles(const Graph &graph, const std::vector<bool> &onWay) 
         if (llvm::StringRef(graph.nodes[user]->name()).contains("NativeGroupNorm"))
           whyWhole_ =
               "LibTorch's group norm crashes where only gradients of its weights are wanted";
+        if (const std::string custom = foreignClass(*graph.nodes[user]); !custom.empty())
+          whyWhole_ = fmt::format("{}, an autograd function of a library, gives the gradients of "
+                                  "weights and of inputs together",
+                                  custom);
         if (!isMiddle[user])
           middles_.push_back({graph.nodes[user], {}, {}, {}});
         isMiddle[user] = true;

@@ -37,12 +37,21 @@ bool hasRows(const OutputLeaf &leaf) {
 }
 bool hasSizes(const OutputLeaf &leaf) { return !leaf.tensor.shape.empty(); }
 
+/// A mean over few samples may look like a sum by chance if random numbers scatter it.
+MergeRule ruleOfDrawnLoss(const OutputLeaf &leaf) {
+  const bool isLoss = leaf.tensor.known && leaf.tensor.shape.empty() &&
+                      llvm::StringRef(leaf.tensor.dtype).contains("float");
+  return isLoss && leaf.merge.kind == Kind::Sum ? MergeRule{.kind = Kind::Mean, .dim = 0}
+                                                : leaf.merge;
+}
+
 /// One way to cut, and the resulting signature.
 struct Way {
   Signature signature;
   CutTrial trial;
   std::vector<ResultCheck> checks;
-  std::string mixing; // a result in which samples affect each other
+  std::vector<bool> isZero; // per result, in all runs
+  std::string mixing;       // a result in which samples affect each other
   CutFit fit = CutFit::OneSize;
 
   /// Whether rows affect each other, as the steps of a sequence do, or no result has rows.
@@ -188,9 +197,13 @@ private:
           for (size_t l = 0; l < signature.leaves.size(); ++l) {
             LeafEvidence evidence = evidenceOf(trial, leaves, l);
             evidence.drawsRandom = options_.drawsRandom();
+            way.isZero.push_back(llvm::all_of(
+                evidence.seen, [](const auto &entry) { return isZeroOrEmpty(entry.second); }));
             signature.leaves[l].merge = findMergeRule(
                 evidence, trial.runs() ? std::nullopt : std::optional(trial.candidate.batch));
             signature.leaves[l].tensor = specOver(evidence.seen, leaves.example.front()[l]);
+            if (options_.trains && evidence.drawsRandom)
+              signature.leaves[l].merge = ruleOfDrawnLoss(signature.leaves[l]);
             if (trial.runs() && isDoubtful(evidence, signature.leaves[l].merge))
               doubtful.push_back(l);
           }
@@ -346,9 +359,19 @@ private:
     });
   }
 
+  /// Samples that are all equal show whether a number is a sum or a mean, too.
+  bool shows(const CutTrial &trial, const ResultCheck &check) const {
+    return notCut_.empty() && trial.runs() && trial.partsRefusal.empty() &&
+           !options_.drawsRandom() &&
+           (check.equal == ResultCheck::Equal::Yes ||
+            (check.equal == ResultCheck::Equal::NotTried && !trial.distinct));
+  }
+
   llvm::Expected<BatchDiscovery> finish(Signature &signature) {
     BatchDiscovery found;
     signature = std::move(best_->signature);
+    for (size_t l = 0; l < best_->checks.size(); ++l)
+      found.shown.push_back(!best_->isZero[l] && shows(best_->trial, best_->checks[l]));
     found.notCut = std::move(notCut_);
     found.results = std::move(best_->checks);
     if (!found.notCut.empty()) {

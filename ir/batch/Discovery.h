@@ -26,6 +26,7 @@ struct DiscoveryOptions {
 struct BatchDiscovery {
   std::string notCut;                // why no input is cut; empty: some input is
   std::vector<ResultCheck> results;  // per leaf
+  std::vector<bool> shown;           // per leaf: the runs confirm its merge rule
   std::vector<std::string> notes;    // sentences for a report: how the batch is cut
   std::vector<std::string> warnings; // results that differ from those of the whole batch
   CutTrial trial;                    // of the chosen way to cut

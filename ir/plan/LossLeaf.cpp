@@ -93,11 +93,33 @@ llvm::Expected<LossLeaves> leavesOfPath(const Signature &signature, const std::s
   return leaves;
 }
 
-/// A tuple of a sum and its count.
-bool isPair(const Signature &signature) {
-  return signature.outputs.kind == OutputTree::Kind::Tuple && signature.leaves.size() == 2 &&
-         signature.outputs.children.size() == 2 && isLoss(signature.leaves[0]) &&
-         isWholeNumber(signature.leaves[1]);
+bool isShownSum(const Signature &signature, size_t leaf, const std::vector<bool> &shown) {
+  return leaf < shown.size() && shown[leaf] &&
+         signature.leaves[leaf].merge.kind == MergeRule::Kind::Sum;
+}
+
+bool isShownMean(const Signature &signature, size_t leaf, const std::vector<bool> &shown) {
+  return leaf < shown.size() && shown[leaf] &&
+         signature.leaves[leaf].merge.kind == MergeRule::Kind::Mean;
+}
+
+/// Two numbers that no test run shows to be a sum and its count: divided by the number of correct
+/// answers, say, a mean would be trained with a wrong gradient.
+llvm::Error unshownPair(const Signature &signature, const std::vector<bool> &shown) {
+  const std::string loss = outputPath(signature, 0), count = outputPath(signature, 1);
+  const std::string why =
+      isShownMean(signature, 0, shown)
+          ? fmt::format("test runs show that {} is a mean over samples", resultName(loss))
+          : fmt::format("no test run shows that {} is a sum over samples and {} its count",
+                        resultName(loss), resultName(count));
+  return makeError(
+      ExitCode::Usage,
+      fmt::format("--train: expected a model whose only result is its loss, or "
+                  "--loss-output, got 2 results: {}",
+                  why),
+      fmt::format("pass --loss-output {0} if {1} alone is the loss, such as a mean, or "
+                  "--loss-output {0},{2} if it is a sum and {3} counts what it sums",
+                  loss, resultName(loss), count, resultName(count)));
 }
 
 /// How the loss of several results can be named.
@@ -114,12 +136,21 @@ std::string waysToName(const Signature &signature) {
 
 } // namespace
 
-llvm::Expected<LossLeaves> lossLeaves(const Signature &signature, const std::string &path) {
+bool mayBePair(const Signature &signature) {
+  return signature.outputs.kind == OutputTree::Kind::Tuple && signature.leaves.size() == 2 &&
+         signature.outputs.children.size() == 2 && isLoss(signature.leaves[0]) &&
+         isWholeNumber(signature.leaves[1]);
+}
+
+llvm::Expected<LossLeaves> lossLeaves(const Signature &signature, const std::string &path,
+                                      const std::vector<bool> &shown) {
   LossLeaves leaves;
   if (!path.empty()) {
     LossLeaves found = TRY(leavesOfPath(signature, path));
     leaves = found;
-  } else if (isPair(signature)) {
+  } else if (mayBePair(signature)) {
+    if (!isShownSum(signature, 0, shown) || !isShownSum(signature, 1, shown))
+      return unshownPair(signature, shown);
     leaves = {0, 1};
   } else if (signature.leaves.size() != 1) {
     return makeError(ExitCode::Usage,
@@ -147,8 +178,9 @@ std::string noteOnPair(const Signature &signature, const LossLeaves &leaves) {
                      sum, outputPath(signature, *leaves.count), sum, resultName(sum));
 }
 
-std::string warningOnSum(const Signature &signature, const LossLeaves &leaves) {
-  if (leaves.count || signature.leaves[leaves.loss].merge.kind != MergeRule::Kind::Sum)
+std::string warningOnSum(const Signature &signature, const LossLeaves &leaves,
+                         const std::vector<bool> &shown) {
+  if (leaves.count || !isShownSum(signature, leaves.loss, shown))
     return "";
   return fmt::format("the loss ({}) is a sum over samples, of which a training takes the mean over "
                      "micro-batches, weighted by samples, so its gradients depend on the number of "

@@ -16,16 +16,25 @@ struct LossLeaves {
 
 /// The output leaves of `path`, which is one path, or two with a comma for a sum and its count.
 /// With an empty path: the model's only result, or a tuple of a floating-point number and an
-/// integer, which is such a pair. Errors: Usage for a path that names no result, for a loss that is
-/// known not to be a floating-point tensor of one number, for a count that is known not to be a
-/// number, and for an empty path with other results; each names the results.
-llvm::Expected<LossLeaves> lossLeaves(const Signature &signature, const std::string &path);
+/// integer if test runs show that both are sums over samples, which makes them such a pair.
+/// `shown`: of each leaf, whether test runs confirm its merge rule; empty: of none. Errors: Usage
+/// for a path that names no result, for a loss that is known not to be a floating-point tensor of
+/// one number, for a count that is known not to be a number, and for an empty path with other
+/// results; each names the results.
+llvm::Expected<LossLeaves> lossLeaves(const Signature &signature, const std::string &path,
+                                      const std::vector<bool> &shown = {});
+
+/// Whether the model's results have the types of a sum and its count: only test runs show whether
+/// they are that, and not a mean and some other number.
+bool mayBePair(const Signature &signature);
 
 /// Describes the loss that was found without a given path.
 std::string noteOnPair(const Signature &signature, const LossLeaves &leaves);
 
 /// For a training that is not told how the losses of micro-batches combine, and takes their mean:
-/// a warning if the loss is known to be a sum over samples. Empty: it is not.
-std::string warningOnSum(const Signature &signature, const LossLeaves &leaves);
+/// a warning if test runs show that the loss is a sum over samples; `shown` as in lossLeaves().
+/// Empty: they do not.
+std::string warningOnSum(const Signature &signature, const LossLeaves &leaves,
+                         const std::vector<bool> &shown);
 
 } // namespace pipec

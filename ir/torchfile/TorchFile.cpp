@@ -327,9 +327,24 @@ llvm::Expected<std::set<std::string>> keptModules(const jit::Module &module,
   return paths;
 }
 
+/// A training changes parameters. A buffer that requires a gradient is none: the optimizer of a
+/// program in Python, made from model.parameters(), leaves it as it is.
+static void trainOnlyParameters(const jit::Module &module) {
+  std::set<const void *> parameters;
+  for (const at::Tensor &parameter : module.parameters(/*recurse=*/true))
+    parameters.insert(parameter.unsafeGetTensorImpl());
+  for (const at::IValue &value : module.attributes(/*recurse=*/true))
+    if (value.isTensor() && value.toTensor().defined() && value.toTensor().is_leaf() &&
+        value.toTensor().requires_grad() &&
+        parameters.count(value.toTensor().unsafeGetTensorImpl()) == 0)
+      value.toTensor().set_requires_grad(false);
+}
+
 static llvm::Error setMode(jit::Module &module, const SourceMode &mode) {
   if (mode.training)
     module.train(*mode.training);
+  if (mode.training == true)
+    trainOnlyParameters(module);
   std::set<std::string> kept = TRY(keptModules(module, mode.keepEval));
   for (const auto &inner : module.named_modules())
     if (kept.count(inner.name))

@@ -79,6 +79,16 @@ Treatment treatmentOf(const Node *node) {
   return writes || makes ? Treatment::Computes : Treatment::Nothing;
 }
 
+/// Whether the operator may return its first argument itself, and not a tensor that it makes.
+bool mayReturnArgument(const Node *node) {
+  static const std::unordered_set<std::string> names = {
+      "contiguous",  "to",           "type_as",    "cpu",        "cuda",          "conj",
+      "real",        "positive",     "dropout",    "flatten",    "alpha_dropout", "feature_dropout",
+      "resolve_neg", "resolve_conj", "atleast_1d", "atleast_2d", "atleast_3d",    "sum_to_size"};
+  return node->kind().is_aten() && !node->inputs().empty() &&
+         names.count(node->kind().toUnqualString()) != 0;
+}
+
 /// One part without gradients, from the node before which it begins.
 struct Region {
   Node *begin;
@@ -89,7 +99,8 @@ struct Region {
 
 class GradRegions {
 public:
-  explicit GradRegions(Model &model) : model_(model) {}
+  GradRegions(Model &model, std::vector<std::string> &mayReturn)
+      : model_(model), mayReturn_(mayReturn) {}
 
   llvm::Expected<bool> run() {
     GradMode mode = GradMode::Initial;
@@ -187,6 +198,8 @@ private:
       if (bare && bare != given[i])
         node->replaceInput(i, bare);
     }
+    if (mayReturnArgument(node) && (given.front() != node->input(0) || !isDone))
+      mayReturn_.push_back(describeNode(node));
     if (!isDone)
       return detachResults(node, region);
     const c10::FunctionSchema &schema = node->schema();
@@ -289,6 +302,7 @@ private:
   }
 
   Model &model_;
+  std::vector<std::string> &mayReturn_;
   bool changed_ = false;
   std::unordered_set<const Value *> initial_; // answers that are the initial mode
   std::vector<Node *> setters_;
@@ -296,6 +310,8 @@ private:
 
 } // namespace
 
-llvm::Expected<bool> lowerGradRegions(Model &model) { return GradRegions(model).run(); }
+llvm::Expected<bool> lowerGradRegions(Model &model, std::vector<std::string> &mayReturn) {
+  return GradRegions(model, mayReturn).run();
+}
 
 } // namespace pipec

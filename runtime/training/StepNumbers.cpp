@@ -1,5 +1,6 @@
 #include "runtime/training/StepNumbers.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "runtime/training/GradientNorm.h"
 
 #include <ATen/core/Tensor.h>
@@ -47,18 +48,28 @@ llvm::Error SkippedSteps::note(bool skipped, int64_t most) {
 llvm::Expected<StepNorm> judge(const StepNumbers &numbers, bool skipsNan,
                                const std::function<std::string(size_t parameter)> &nameOf) {
   StepNorm result;
+  const auto isFiniteLoss = [](const auto &entry) {
+    return entry.first < 0 && isFiniteNumber(entry.second);
+  };
   for (const auto &[number, value] : numbers) {
     if (isFiniteNumber(value))
       continue;
     result.isFinite = false;
+    // A mean over no elements is 0 / 0.
+    const bool mayCountNothing =
+        number < 0 && std::isnan(value.item<double>()) && llvm::any_of(numbers, isFiniteLoss);
     if (!skipsNan)
-      return makeError(ExitCode::NotFinite,
-                       number < 0
-                           ? fmt::format("micro-batch {}: expected a finite loss, got {}",
-                                         -1 - number, value.item<double>())
-                           : fmt::format("{}: expected finite gradients, got the norm {}",
-                                         nameOf(static_cast<size_t>(number)), value.item<double>()),
-                       "--on-nan skip leaves such a step out");
+      return makeError(
+          ExitCode::NotFinite,
+          number < 0 ? fmt::format("micro-batch {}: expected a finite loss, got {}", -1 - number,
+                                   value.item<double>())
+                     : fmt::format("{}: expected finite gradients, got the norm {}",
+                                   nameOf(static_cast<size_t>(number)), value.item<double>()),
+          std::string("--on-nan skip leaves such a step out") +
+              (mayCountNothing ? "; if the loss is a mean and this micro-batch has no element "
+                                 "that counts, let the model return (sum, count), which needs "
+                                 "some in the whole batch only"
+                               : ""));
   }
   result.total = normOf(numbers);
   return result;

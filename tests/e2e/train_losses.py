@@ -1,5 +1,6 @@
 """train_losses.py: losses that are a pair (sum, count), and how gradients of several batches are put together."""
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Tuple
@@ -50,9 +51,71 @@ class FloatPair(Words):
         return {"words": mask.sum(), "sum": (each * mask).sum(), "each": each.detach()}
 
 
+class MeanAndCorrect(Words):
+    """A mean, and a whole number that is no count of what it averages."""
+
+    def forward(self, ids: Tensor, target: Tensor) -> Tuple[Tensor, Tensor]:
+        scores = self.scores(ids)
+        return cross_entropy(scores, target.flatten()), (scores.argmax(1) == target.flatten()).sum()
+
+
+class MeanAndSize(Words):
+    def forward(self, ids: Tensor, target: Tensor) -> Tuple[Tensor, int]:
+        return cross_entropy(self.scores(ids), target.flatten()), ids.size(0)
+
+
+class DrawnMean(nn.Module):
+    """A mean that random numbers scatter, so that five samples may look like the sum of three and two."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(6, 8), nn.Linear(8, 6)
+
+    def forward(self, x: Tensor) -> Tensor:
+        noise = torch.randn_like(x)
+        weight = torch.rand(x.size(0), 1).pow(4)
+        return (weight * (self.b(torch.tanh(self.a(x + noise))) - noise) ** 2).mean()
+
+
 class MeanOfWords(Words):
     def forward(self, ids: Tensor, target: Tensor) -> Tensor:
         return cross_entropy(self.scores(ids), target.flatten(), ignore_index=0)
+
+
+class MeanOfAll(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(6, 6), nn.Linear(6, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.b(torch.tanh(self.a(x))).pow(2).mean()
+
+
+class OfItsOwnSize(MeanOfAll):
+    """Divided by its own value: always 1."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        loss = self.b(torch.tanh(self.a(x))).pow(2).mean()
+        return loss / loss.detach()
+
+
+class ByFrequency(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.Embedding(4, 6, scale_grad_by_freq=True), nn.Linear(6, 8), nn.Linear(8, 8)
+
+    def forward(self, ids: Tensor, target: Tensor) -> Tensor:
+        return cross_entropy(self.c(torch.tanh(self.b(self.a(ids).mean(1)))), target)
+
+
+class ScaledLoss(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(6, 6), nn.Linear(6, 1)
+        self.register_buffer("scale", torch.ones(6, requires_grad=True))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.b(torch.tanh(self.a(x * self.scale))).pow(2).mean()
 
 
 class ScoresOnly(Words):
@@ -152,6 +215,36 @@ class TrainLosses(e2e.Case):
         self.assertRegex(done.err, r"warning: the result is the mean over micro-batches, which differs from the whole batch \([\d.]+ for the whole batch, [\d.]+.*"
                          r"return \(sum, count\)")
 
+    def testAMeanBesideANumberIsNoPair(self):
+        """By its types it might be one: the test runs show that it is none."""
+        batch = words()
+        ways = "pass --loss-output 0 if result 0 alone is the loss, such as a mean, or --loss-output 0,1 if it is a sum and result 1 counts what it sums"
+        for make in (MeanAndCorrect, MeanAndSize):
+            shown = ["test runs show that result 0 is a mean over samples", ways]
+            self.refusedCompile(make, batch, shown)
+            for more in (["--microbatches", 1], ["--microbatches", 4]):
+                self.refused(USAGE, shown, "pipe-run", "refused.pt", "--train", "--inputs", "batch.pt", *more)
+            self.compiled(make, batch, "--train", "--loss-output", "0")
+            self.assertNotIn("count", e2e.plan("m.pipe")["training"])
+            run = ["--inputs", "batch.pt", "--microbatches", 4, *ADAM]
+            self.sameBits(self.trained("m.pt", *run, "--loss-output", "0")[:2], self.trained("m.pipe", *run)[:2])
+        # Without an example nothing shows whether it is a pair.
+        torch.jit.script(PairOfWords()).save("unseen.pt")
+        self.refused(USAGE, ["no test run shows that result 0 is a sum over samples and result 1 its count", ways], "pipe-compile", "unseen.pt", "--train",
+                     "--stages", 2, "-o", "unseen.pipe")
+
+    def testADrawnMeanIsNoSum(self):
+        """Two random numbers that differ show nothing of a loss."""
+        for seed in range(4):
+            torch.manual_seed(seed)
+            torch.jit.script(DrawnMean()).save("drawn.pt")
+            torch.save(torch.randn(8, 6), "drawn-batch.pt")
+            done = self.pipec(0, "pipe-compile", "drawn.pt", "--train", "--stages", 2, "--inputs", "drawn-batch.pt", "--cost", "analytic", "-o", "drawn.pipe", "--force")
+            self.assertNotIn("sum over samples", done.out + done.err)
+            for what in ("drawn.pt", "drawn.pipe"):
+                done = self.pipec(0, "pipe-run", what, "--train", "--inputs", "drawn-batch.pt", "--microbatches", 4)
+                self.assertNotIn("sum over samples", done.out + done.err)
+
     def testNamesOfThePair(self):
         batch = words()
         self.refusedCompile(FloatPair, batch, "got 3 results")
@@ -193,7 +286,7 @@ class TrainLosses(e2e.Case):
         torch.save((ids, torch.zeros_like(target)), "empty.pt")
         torch.save((ids, torch.cat([target[:5], torch.zeros_like(target[5:])])), "half.pt")
         for what in ("m.pt", "m.pipe"):
-            run = ["--inputs", "empty.pt", "--microbatches", 2, *ADAM]
+            run = ["--inputs", "empty.pt", "--microbatches", 2, *ADAM, *(["--loss-output", "0,1"] if what == "m.pt" else [])]  # zeros show nothing
             self.refused(NOT_FINITE, ["expected counts of the loss that add up to more than 0 over all micro-batches, got 0", "--on-nan skip"], "pipe-run", what,
                          "--train", *run)
             state, _, _ = self.trained(what, *run, "--on-nan", "skip")
@@ -203,6 +296,36 @@ class TrainLosses(e2e.Case):
                          "--train", "--inputs", "batch.pt", "--loss-reduction", "sum")
         self.refused(USAGE, "micro-batch 0: expected a count of the loss without gradients", "pipe-run", self.scripted(CountWithGradient), "--train", "--inputs",
                      "batch.pt", "--loss-output", "0,1")
+
+    def testAMicroBatchWithoutAWord(self):
+        """A mean over nothing is no number; the help names the loss that needs none."""
+        ids, target = words()
+        self.compiled(MeanOfWords, (ids, target))
+        torch.save((ids, torch.cat([target[:5], torch.zeros_like(target[5:])])), "half.pt")
+        for what in ("m.pt", "m.pipe"):
+            self.refused(NOT_FINITE, ["micro-batch 1: expected a finite loss, got nan", "--on-nan skip", "return (sum, count)"], "pipe-run", what, "--train",
+                         "--inputs", "half.pt", "--microbatches", 2)
+
+    def testGradientsThatDependOnTheParts(self):
+        """The losses agree, so only gradients show it; a model without such operators gets no warning."""
+        says = "gradients of a step depend on the number of micro-batches, although the loss does not: that of "
+        counted = (torch.randint(0, 4, (10, 6)), torch.randint(0, 8, (10,)))
+        for make, batch, parameter in ((OfItsOwnSize, torch.randn(10, 6), "[ab]"), (ByFrequency, counted, "a.weight")):
+            _, done = self.compiled(make, batch)
+            self.assertRegex(done.err, re.escape(says) + parameter)
+        _, done = self.compiled(PairOfWords, words())
+        self.assertNotIn(says, done.out + done.err)
+        _, done = self.compiled(MeanOfAll, torch.randn(10, 6))
+        self.assertNotIn(says, done.out + done.err)
+
+    def testABufferIsNoParameter(self):
+        """Although it requires a gradient: model.parameters() does not have it."""
+        self.compiled(ScaledLoss, torch.randn(8, 6))
+        for what in ("m.pt", "m.pipe"):
+            state, gradients, _ = self.trained(what, "--inputs", "batch.pt", "--microbatches", 2, "--steps", 2, *ADAM)
+            self.assertEqual(set(gradients), {"a.weight", "a.bias", "b.weight", "b.bias"})
+            self.sameBits(torch.ones(6), state["scale"].detach())
+            self.assertFalse(torch.equal(torch.jit.load("m.pt").a.weight, state["a.weight"]))
 
     def testSeveralBatchesBeforeAnUpdate(self):
         """Equal to plain PyTorch that adds up gradients, also over uneven batches and in a last group that is not full."""
@@ -278,6 +401,10 @@ class TrainLosses(e2e.Case):
                     model(ids[part], target[part]).backward(torch.tensor(len(ids[part]) / 10))
                 optimizer.step()
         self.sameBits(dict(model.state_dict()), {name: expected[0][name] for name in model.state_dict()})
+        self.compiled(PairOfWords, (ids, target), name="pair")
+        expected = self.trained("pair.pt", *run)
+        self.sameBits(expected[:2], self.trained("pair.pipe", *run)[:2])
+        self.sameBits(expected[:2], self.trained("pair.pt", *run, "--microbatches", 3)[:2])
         torch.save([(ids.tensor_split(3)[k], target.tensor_split(3)[k]) for k in range(3)], "even.pt")
         self.sameBits(self.trained("m.pipe", "--inputs", "even.pt", "--presplit", *ADAM)[:2],
                       self.trained("m.pipe", "--inputs", "batch.pt", "--microbatches", 3, *ADAM)[:2])

@@ -10,6 +10,7 @@
 #include <ATen/Functions.h>
 #include <ATen/core/List.h>
 #include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/custom_function.h>
 
 using namespace pipec;
 
@@ -264,6 +265,38 @@ TEST_F(StageTapeTest, twoUsesInARowCanBeSplitADerivedValueCannot) {
 }
 
 /// What only I needs is free after I; what W needs is not.
+/// A product, as a library of operators writes it. Its backward counts its runs.
+struct LibraryProduct : torch::autograd::Function<LibraryProduct> {
+  static inline int backwards = 0;
+
+  static at::Tensor forward(torch::autograd::AutogradContext *context, const at::Tensor &x,
+                            const at::Tensor &w) {
+    context->save_for_backward({x, w});
+    return at::matmul(x, w);
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext *context,
+                                                 torch::autograd::variable_list gradients) {
+    ++backwards;
+    const torch::autograd::variable_list saved = context->get_saved_variables();
+    return {at::matmul(gradients[0], saved[1].t()), at::matmul(saved[0].t(), gradients[0])};
+  }
+};
+
+TEST_F(StageTapeTest, aFunctionOfALibraryRunsItsBackwardOnce) {
+  const auto product = [](Values in, Values w) -> llvm::Expected<Values> {
+    return Values{LibraryProduct::apply(in[0].toTensor(), w[0].toTensor())};
+  };
+  const at::Tensor x = weight({3, 4}), a = weight({4, 4}), gy = at::randn({3, 4});
+  StageTape tape = record({x}, {{a, 1}}, WeightUses::Apart, product);
+  EXPECT_NE(tape.whyWhole().find("LibraryProduct, an autograd function of a library"),
+            std::string::npos);
+  LibraryProduct::backwards = 0;
+  const StageGradients found = llvm::cantFail(tape.backward({{gy}}, {{}}));
+  EXPECT_EQ(LibraryProduct::backwards, 1);
+  EXPECT_TRUE(sameBits(found.attributes[0][0], at::matmul(x.t(), gy).detach()));
+}
+
 TEST_F(StageTapeTest, inputGradientsFreeWhatWeightGradientsDoNotNeed) {
   const at::Tensor x = weight({3, 4}), a = weight({4, 4});
   std::optional<c10::weak_intrusive_ptr<c10::StorageImpl>> ofI, ofW;

@@ -33,7 +33,7 @@ StringOption
     lossOutput("loss-output",
                cl::desc("with --train: the result that is the loss, one floating-point "
                         "number, or PATH,PATH for a sum and its count (default: the model's "
-                        "only result, or the pair of a sum and a whole number)"),
+                        "only result, or the pair that test runs show to be one)"),
                cl::value_desc("PATH"), cl::cat(compileCategory));
 FlagOption evaluation("evaluation",
                       cl::desc("with --train: the artifact also has stages in eval mode, for "
