@@ -490,6 +490,12 @@ class TrainRuns(e2e.Case):
         self.refused(USAGE, "--data: expected it without --inputs", "pipe-run", pipe, *run, "--data", batch, "--batch", 2)
         Path("there.pt").write_text("")
         self.refused(USAGE, "--emit-grads: expected a new file, got there.pt", "pipe-run", pipe, *run, "--emit-grads", "there.pt")
+        self.refused(8, "--emit-grads: cannot write no/such.pt: no such file or directory", "pipe-run", pipe, *run, "--emit-grads", "no/such.pt")
+        self.refused(USAGE, f"--emit-grads: {pipe}/g.pt is inside an artifact", "pipe-run", pipe, *run, "--emit-grads", f"{pipe}/g.pt", "--force")
+        self.refused(USAGE, f"--checkpoint: {pipe}/c/step-1 is inside an artifact", "pipe-run", pipe, *run, "--checkpoint", f"{pipe}/c")
+        self.assertFalse(Path(pipe, "c").exists())
+        self.refused(USAGE, "--emit-grads: expected another file than that of --output, got ./one.pt", "pipe-run", pipe, *run, "--emit-grads", "one.pt",
+                     "--output", "./one.pt")
         self.refused(USAGE, "--data: expected --batch with it", "pipe-run", pipe, "--train", "--data", batch)
         self.refused(USAGE, "--optimizer: expected --train with it", "pipe-run", pipe, "--inputs", batch, *SGD)
         self.refused(USAGE, ["expected the name of a schedule, got zb-h", "did you mean zb-h1"], "pipe-run", pipe, *run, "--schedule", "zb-h")
