@@ -7,7 +7,9 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/stack.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 namespace pipec {
 
@@ -44,21 +46,28 @@ llvm::Error SkippedSteps::note(bool skipped, int64_t most) {
                    "lower the learning rate, or clip the gradients");
 }
 
+namespace {
+
+bool isBad(const StepNumbers::value_type &entry) { return !isFiniteNumber(entry.second); }
+
+} // namespace
+
 llvm::Expected<StepNorm> judge(const StepNumbers &numbers, bool skipsNan,
                                const std::function<std::string(size_t parameter)> &nameOf) {
   StepNorm result;
-  for (const auto &[number, value] : numbers) {
-    if (isFiniteNumber(value))
-      continue;
-    result.isFinite = false;
-    if (!skipsNan)
-      return makeError(ExitCode::NotFinite,
-                       number < 0
-                           ? fmt::format("micro-batch {}: expected a finite loss, got {}",
-                                         -1 - number, value.item<double>())
-                           : fmt::format("{}: expected finite gradients, got the norm {}",
-                                         nameOf(static_cast<size_t>(number)), value.item<double>()),
-                       "--on-nan skip leaves such a step out");
+  const auto norms = numbers.lower_bound(0); // before it the losses, the last micro-batch first
+  const auto bad = std::find_if(std::make_reverse_iterator(norms), numbers.rend(), isBad);
+  const bool isLoss = bad != numbers.rend();
+  const auto first = isLoss ? std::prev(bad.base()) : std::find_if(norms, numbers.end(), isBad);
+  result.isFinite = first == numbers.end();
+  if (!result.isFinite && !skipsNan) {
+    const double value = first->second.item<double>();
+    return makeError(ExitCode::NotFinite,
+                     isLoss ? fmt::format("micro-batch {}: expected a finite loss, got {}",
+                                          -1 - first->first, value)
+                            : fmt::format("{}: expected finite gradients, got the norm {}",
+                                          nameOf(static_cast<size_t>(first->first)), value),
+                     "--on-nan skip leaves such a step out");
   }
   result.total = normOf(numbers);
   return result;

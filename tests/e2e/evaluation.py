@@ -255,8 +255,12 @@ class Evaluations(e2e.Case):
         self.saved(NoLoss)
         self.artifacts("m.pt", "batch.pt", stages=2)
         for what in ("m.pt", "train.pipe"):
-            self.pipec(USAGE, "pipe-run", what, "--train", "--inputs", "batch.pt", "--eval-data", "eval.pt",
+            self.pipec(USAGE, "pipe-run", what, "--train", "--inputs", "batch.pt", "--eval-data", "eval.pt", "--output", f"{what}.state", "--emit-grads",
+                       f"{what}.grads", "--checkpoint", f"{what}.checkpoints",
                        saying="error: evaluation after step 1: expected the loss among the results of eval mode, got none")
+            self.assertIn("a.weight", torch.load(f"{what}.state"))
+            self.assertIn("a.weight", torch.load(f"{what}.grads"))
+            self.assertTrue(Path(f"{what}.checkpoints/step-1/MANIFEST").is_file(), "the checkpoint of the step whose evaluation failed")
 
     def testTextLines(self):
         self.saved(Modes)

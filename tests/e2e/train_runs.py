@@ -558,6 +558,7 @@ class TrainRuns(e2e.Case):
         self.refused(USAGE, ["--loss: expected a forward that takes the model's result, Tuple[Tensor, Tensor], and then targets, got one that takes (int)"],
                      "pipe-compile", "body.pt", "--loss", "takes.pt", "--stages", 2, "--inputs", "batch.pt")
         self.refused(USAGE, "--loss: expected a .pt, got an artifact", "pipe-run", "joined.pipe", *run, "--loss", "criterion.pt")
+        self.refused(USAGE, "--loss-output: expected a .pt, got an artifact", "pipe-run", "joined.pipe", *run, "--loss-output", "loss")
 
     def testTheExampleOfTheDocumentation(self):
         model, _, batch = self.family("gpt")

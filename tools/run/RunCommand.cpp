@@ -249,8 +249,7 @@ llvm::Expected<RunCommand> readRunCommand() {
   if (command.training && !command.training->emitGrads.empty())
     for (const StringOption *other : {&output, &trace})
       if (given(*other) && isSameFile(command.training->emitGrads, *other))
-        return failf(ExitCode::Usage,
-                     "--emit-grads: expected another file than that of {}, got {}",
+        return failf(ExitCode::Usage, "--emit-grads: expected another file than that of {}, got {}",
                      spelledOption(other->ArgStr), other->getValue());
   TRY(checkDeviceNumber(command.isArtifact));
   command.inputs = inputsOption;

@@ -280,6 +280,9 @@ llvm::Error checkTrainedModel(const TrainOptions &options, bool isArtifact) {
   if (isArtifact && !options.loss.empty())
     return makeError(ExitCode::Usage, "--loss: expected a .pt, got an artifact",
                      "an artifact keeps what pipe-compile --loss joined");
+  if (isArtifact && !options.training.lossOutput.empty())
+    return makeError(ExitCode::Usage, "--loss-output: expected a .pt, got an artifact",
+                     "an artifact keeps what pipe-compile --loss-output chose");
   if (!isArtifact && options.training.verifySplit)
     return makeError(ExitCode::Usage,
                      "--verify run: expected an artifact, got a .pt, which has no stages",
