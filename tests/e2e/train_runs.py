@@ -253,6 +253,14 @@ class TrainRuns(e2e.Case):
         self.sameBits(states[0][1], states[1][1], "gradients")
         self.refused(USAGE, ["--freeze: expected names of parameters, got wrods", "the first parameter is words.weight"], "pipe-run", pipe, "--train",
                      "--inputs", batch, "--freeze", "wrods")
+        module = torch.jit.load(model)
+        for parameter in module.parameters():
+            parameter.requires_grad_(False)
+        module.save("without.pt")
+        self.refused(USAGE, ["--optimizer: expected a parameter to train", "requires_grad"], "pipe-run", "without.pt", "--train", "--inputs", batch, *SGD)
+        for what in (model, pipe):
+            self.refused(USAGE, "--freeze: expected a parameter that is left to train, got all", "pipe-run", what, "--train", "--inputs", batch, *SGD,
+                         "--freeze", "*")
 
     def testGroups(self):
         """Parameters with settings of their own: PyTorch's parameter groups."""
