@@ -1,6 +1,7 @@
 #include "compiler/MergeOutput.h"
 
 #include "ir/support/Error.h"
+#include "ir/support/OutputPlace.h"
 
 #include <cerrno>
 #include <cstring>
@@ -20,15 +21,11 @@ llvm::Error existsAlready(const std::string &output) {
 
 llvm::Error checkMergeOutput(const std::string &output, bool force) {
   std::error_code ignored;
-  fs::path parent = fs::path(output).parent_path();
   if (fs::is_directory(output, ignored))
     return makeError(ExitCode::Usage,
                      output + ": expected the name of a file to write, got a directory");
-  if (fs::exists(parent / "MANIFEST", ignored) && fs::exists(parent / "plan.json", ignored))
-    return makeError(ExitCode::Usage,
-                     fmt::format("{}: {} is an artifact, and a file added to it would damage it",
-                                 output, parent.empty() ? "." : parent.string()),
-                     "choose a path outside the artifact");
+  if (llvm::Error error = checkOutputPlace(output))
+    return withContext(std::move(error), "-o");
   if (!force && fs::exists(output, ignored))
     return existsAlready(output);
   return llvm::Error::success();

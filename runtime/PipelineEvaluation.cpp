@@ -112,8 +112,18 @@ llvm::Error notSame(const std::string &name) {
                    "compile both from the same file, one with --train and one with --infer");
 }
 
+/// A parameter that is not trained: the artifact is of another model.
+llvm::Error notTrained(const std::string &name) {
+  return makeError(ExitCode::Usage,
+                   "the artifact for evaluations: expected parameters of the one that trains, got "
+                   "one that it does not have: " +
+                       name,
+                   "compile both from the same file, one with --train and one with --infer; a "
+                   "parameter of eval mode alone needs one artifact, with --train --evaluation");
+}
+
 /// Per tensor in a list of weights: LSTM and GRU hold their weights in one.
-llvm::Error findParts(const TrainedAttributes &trained, const std::string &name,
+llvm::Error findParts(const TrainedAttributes &trained, const std::string &name, bool isOther,
                       LentAttribute &lent) {
   llvm::Error error = llvm::Error::success();
   forEachTensor(lent.own, [&](const at::Tensor &tensor) {
@@ -121,6 +131,8 @@ llvm::Error findParts(const TrainedAttributes &trained, const std::string &name,
     if (error || !tensor.defined())
       return;
     const auto equal = trained.equalTo(tensor);
+    if (equal.empty() && isOther && tensor.requires_grad())
+      error = notTrained(fmt::format("element {} of {}", lent.parts.size() - 1, name));
     if (equal.size() == 1)
       lent.parts.back() = equal.front().second;
     if (equal.size() > 1)
@@ -135,8 +147,10 @@ llvm::Error findParts(const TrainedAttributes &trained, const std::string &name,
 }
 
 /// The training's value that the evaluation gets for one attribute; nothing: the file's is right.
-llvm::Expected<std::optional<LentAttribute>>
-lend(const TrainedAttributes &trained, const StageAttribute &attribute, const c10::IValue &own) {
+/// isOther: the attribute is of another artifact than the one that trains.
+llvm::Expected<std::optional<LentAttribute>> lend(const TrainedAttributes &trained, bool isOther,
+                                                  const StageAttribute &attribute,
+                                                  const c10::IValue &own) {
   LentAttribute lent;
   lent.written = attribute.written;
   lent.own = own;
@@ -152,9 +166,11 @@ lend(const TrainedAttributes &trained, const StageAttribute &attribute, const c1
       lent.whole = *port;
       return std::optional(std::move(lent));
     }
+  } else if (isOther && attribute.kind == AttributeKind::Parameter) {
+    return notTrained(attribute.name);
   }
   if (!own.isTensor() && hasTensor(own)) {
-    TRY(findParts(trained, attribute.name, lent));
+    TRY(findParts(trained, attribute.name, isOther, lent));
   } else if (own.isTensor()) {
     lent.parts = {std::nullopt};
   }
@@ -263,11 +279,12 @@ llvm::Error Pipeline::Impl::startEvaluation(const PipelineOptions &options) {
     return withContext(std::move(error), options.training->evaluation);
   made.loss = lossOf(core->artifact.plan, plan.signature);
   const TrainedAttributes trained(*core);
+  const bool isOther = options.training->evaluation != core->artifact.directory;
   for (size_t s = 0; s < plan.stages.size(); ++s)
     for (size_t a = 0; a < plan.stages[s].attributes.size(); ++a) {
       const c10::IValue &own = made.pipeline.impl_->core->executors[s]->module().attribute(a);
       llvm::Expected<std::optional<LentAttribute>> lent =
-          lend(trained, plan.stages[s].attributes[a], own);
+          lend(trained, isOther, plan.stages[s].attributes[a], own);
       if (!lent)
         return withContext(lent.takeError(), options.training->evaluation);
       if (!*lent)

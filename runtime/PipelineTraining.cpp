@@ -39,6 +39,8 @@ llvm::Error Pipeline::Impl::startTraining(const TrainingOptions &options) {
                         parameter.otherNames.end());
   }
   std::vector<bool> isFrozen = TRY(frozen(options.freeze, names));
+  if (!options.optimizer.empty())
+    TRY(checkAnyTrained(isFrozen));
   size_t norms = 0;
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     core->executors[s]->setPrecision(options.precision);

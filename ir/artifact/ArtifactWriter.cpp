@@ -12,6 +12,7 @@
 #include "ir/artifact/ArtifactReader.h"
 #include "ir/artifact/Manifest.h"
 #include "ir/artifact/SafeFile.h"
+#include "ir/support/OutputPlace.h"
 #include "ir/support/Try.h"
 #include "ir/support/UnfinishedOutputs.h"
 #include "llvm/ADT/STLExtras.h"
@@ -161,12 +162,7 @@ llvm::Expected<ArtifactWriter> ArtifactWriter::create(const std::string &target,
     return failf(ExitCode::Usage, "output \"{}\": expected the name of a directory to make",
                  target);
   TRY(checkTarget(writer.target_, force));
-  if (std::filesystem::exists(parentOf(writer.target_) + "/MANIFEST") &&
-      std::filesystem::exists(parentOf(writer.target_) + "/plan.json"))
-    return makeError(ExitCode::Usage,
-                     fmt::format("{}: {} is an artifact, and a file added to it would damage it",
-                                 target, parentOf(writer.target_)),
-                     "choose a path outside the artifact");
+  TRY(refuseInside(writer.target_));
 
   const std::string parent = parentOf(writer.target_);
   std::error_code code =

@@ -4,6 +4,7 @@
 #include "ir/artifact/Manifest.h"
 #include "ir/support/CannotRead.h"
 #include "ir/support/Llvm.h"
+#include "ir/support/OutputPlace.h"
 #include "ir/support/Try.h"
 #include "ir/support/Version.h"
 #include "ir/support/VersionText.h"
@@ -245,6 +246,7 @@ llvm::Expected<CheckpointWriter> CheckpointWriter::create(const std::string &dir
         fmt::format("{}: expected a directory of checkpoints, got {}", directory,
                     fs::exists(parent + "/plan.json", ignored) ? "an artifact" : "one checkpoint"),
         "pass the directory above it, or another one");
+  TRY(refuseInside(checkpointPath(parent, step)));
   TRY(makeDirectory(parent));
   FileHandle lock = TRY(lockDirectory(parent));
   TRY(removeLeftOvers(lock, parent));

@@ -35,4 +35,19 @@ llvm::Expected<std::vector<bool>> frozen(const std::vector<std::string> &pattern
   return result;
 }
 
+llvm::Error checkAnyTrained(const std::vector<bool> &isFrozen) {
+  if (isFrozen.empty())
+    return makeError(ExitCode::Usage,
+                     "--optimizer: expected a parameter to train, got a model without any that has "
+                     "gradients",
+                     "turn requires_grad of the parameters on before saving the model");
+  if (llvm::is_contained(isFrozen, false))
+    return llvm::Error::success();
+  return makeError(ExitCode::Usage,
+                   fmt::format("--freeze: expected a parameter that is left to train, got all {} "
+                               "frozen",
+                               isFrozen.size()),
+                   "leave --optimizer out for the losses alone, or freeze fewer parameters");
+}
+
 } // namespace pipec

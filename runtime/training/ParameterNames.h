@@ -20,4 +20,7 @@ llvm::Expected<std::vector<bool>> matching(llvm::StringRef pattern, llvm::String
 llvm::Expected<std::vector<bool>> frozen(const std::vector<std::string> &patterns,
                                          const ParameterNames &names);
 
+/// For a training with an optimizer. Errors: Usage if no parameter is left to train.
+llvm::Error checkAnyTrained(const std::vector<bool> &isFrozen);
+
 } // namespace pipec

@@ -8,7 +8,9 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/stack.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 namespace pipec {
 
@@ -45,31 +47,36 @@ llvm::Error SkippedSteps::note(bool skipped, int64_t most) {
                    "lower the learning rate, or clip the gradients");
 }
 
+namespace {
+
+bool isBad(const StepNumbers::value_type &entry) { return !isFiniteNumber(entry.second); }
+
+} // namespace
+
 llvm::Expected<StepNorm> judge(const StepNumbers &numbers, bool skipsNan,
                                const std::function<std::string(size_t parameter)> &nameOf) {
   StepNorm result;
-  const auto isFiniteLoss = [](const auto &entry) {
-    return entry.first < 0 && isFiniteNumber(entry.second);
-  };
-  for (const auto &[number, value] : numbers) {
-    if (isFiniteNumber(value))
-      continue;
-    result.isFinite = false;
+  const auto norms = numbers.lower_bound(0); // before it the losses, the last micro-batch first
+  const auto bad = std::find_if(std::make_reverse_iterator(norms), numbers.rend(), isBad);
+  const bool isLoss = bad != numbers.rend();
+  const auto first = isLoss ? std::prev(bad.base()) : std::find_if(norms, numbers.end(), isBad);
+  result.isFinite = first == numbers.end();
+  if (!result.isFinite && !skipsNan) {
+    const double value = first->second.item<double>();
     // A mean over no elements is 0 / 0.
     const bool mayCountNothing =
-        number < 0 && std::isnan(value.item<double>()) && llvm::any_of(numbers, isFiniteLoss);
-    if (!skipsNan)
-      return makeError(
-          ExitCode::NotFinite,
-          number < 0 ? fmt::format("micro-batch {}: expected a finite loss, got {}", -1 - number,
-                                   value.item<double>())
-                     : fmt::format("{}: expected finite gradients, got the norm {}",
-                                   nameOf(static_cast<size_t>(number)), value.item<double>()),
-          std::string("--on-nan skip leaves such a step out") +
-              (mayCountNothing ? "; if the loss is a mean and this micro-batch has no element "
-                                 "that counts, let the model return (sum, count), which needs "
-                                 "some in the whole batch only"
-                               : ""));
+        isLoss && std::isnan(value) && !std::all_of(numbers.begin(), norms, isBad);
+    return makeError(
+        ExitCode::NotFinite,
+        isLoss ? fmt::format("micro-batch {}: expected a finite loss, got {}", -1 - first->first,
+                             value)
+               : fmt::format("{}: expected finite gradients, got the norm {}",
+                             nameOf(static_cast<size_t>(first->first)), value),
+        std::string("--on-nan skip leaves such a step out") +
+            (mayCountNothing ? "; if the loss is a mean and this micro-batch has no element that "
+                               "counts, let the model return (sum, count), which needs some in the "
+                               "whole batch only"
+                             : ""));
   }
   result.total = normOf(numbers);
   return result;

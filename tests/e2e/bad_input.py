@@ -224,7 +224,21 @@ class RunInputs(InOwnDirectory):
         for options in ([], ["--force"]):
             self.refused(USAGE, "--output: run.pipe/out.pt is inside an artifact", "pipe-run", "run.pipe", "--inputs", "f32[8,64]", "--output", "run.pipe/out.pt",
                          *options)
+            self.refused(USAGE, "--output: run.pipe/stage-0.pt is inside an artifact", "pipe-run", "run.pipe", "--inputs", "f32[8,64]", "--output",
+                         "run.pipe/stage-0.pt", *options)
+            self.refused(USAGE, "--trace: run.pipe/t.json is inside an artifact", "pipe-run", "run.pipe", "--inputs", "f32[8,64]", "--trace",
+                         "run.pipe/t.json", *options)
+        os.symlink("run.pipe", "link.pipe")
+        self.refused(USAGE, "--output: link.pipe/out.pt is inside an artifact", "pipe-run", "run.pipe", "--inputs", "f32[8,64]", "--output", "link.pipe/out.pt")
+        os.remove("link.pipe")
         self.assertEqual(e2e.files("run.pipe"), before)
+
+    def testOutputsAreCheckedFirst(self):
+        self.refused(IO, "--output: cannot write no/such.pt: no such file or directory", "pipe-run", "run.pipe", "--inputs", "nowhere.pt", "--output", "no/such.pt")
+        self.refused(IO, "--trace: cannot write no/such.json: no such file or directory", "pipe-run", "run.pipe", "--inputs", "nowhere.pt", "--trace",
+                     "no/such.json")
+        self.refused(USAGE, "--trace: expected another file than that of --output, got ./one", "pipe-run", "run.pipe", "--inputs", "f32[8,64]", "--output",
+                     "one", "--trace", "./one")
 
     def testScheduleOfAnotherKind(self):
         """The artifact is whole: the file that was named is not what it should be."""

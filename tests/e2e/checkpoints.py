@@ -460,6 +460,10 @@ class Checkpoints(e2e.Case):
                      "c", "-o", "x.pt")
         self.refused(USAGE, "--state: expected it without --checkpoint, got both", "pipe-merge", "--into", model, "--state", "state.pt", "--checkpoint", "c", "-o", "x.pt")
         self.refused(USAGE, ["missing argument MODEL.pipe", "needs no artifact"], "pipe-merge", "--checkpoint", "c", "-o", "x.pt")
+        self.refused(USAGE, "-o: c/step-3/stage-0.pt is inside a checkpoint", "pipe-merge", "--into", model, "--checkpoint", "c", "-o", "c/step-3/stage-0.pt",
+                     "--force")
+        self.refused(USAGE, "--output: c/step-3/new.pt is inside a checkpoint", "pipe-run", pipe, "--train", *run, "--output", "c/step-3/new.pt")
+        self.assertTrue(intact(Path("c/step-3")))
         other, batch = training_models.save("mlp")
         self.refused(USAGE, "checkpoint: parameter a.weight: expected it in the model, got none", "pipe-merge", "--into", other, "--checkpoint", "c", "-o", "x.pt")
         with open("c/step-3/stage-0.pt", "ab") as file:

@@ -40,6 +40,17 @@ class Modes(nn.Module):
         return ((self.b(y) - target) ** 2).mean()
 
 
+class Unrelated(nn.Module):
+    """The arguments of Modes, and no parameter of it."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(6, 6), nn.Linear(6, 6)
+
+    def forward(self, x: Tensor, target: Tensor) -> Tensor:
+        return ((self.second(torch.tanh(self.first(x))) - target) ** 2).mean()
+
+
 class NoLoss(nn.Module):
     """The loss in training mode, the result in eval mode."""
 
@@ -244,8 +255,12 @@ class Evaluations(e2e.Case):
         self.saved(NoLoss)
         self.artifacts("m.pt", "batch.pt", stages=2)
         for what in ("m.pt", "train.pipe"):
-            self.pipec(USAGE, "pipe-run", what, "--train", "--inputs", "batch.pt", "--eval-data", "eval.pt",
+            self.pipec(USAGE, "pipe-run", what, "--train", "--inputs", "batch.pt", "--eval-data", "eval.pt", "--output", f"{what}.state", "--emit-grads",
+                       f"{what}.grads", "--checkpoint", f"{what}.checkpoints",
                        saying="error: evaluation after step 1: expected the loss among the results of eval mode, got none")
+            self.assertIn("a.weight", torch.load(f"{what}.state"))
+            self.assertIn("a.weight", torch.load(f"{what}.grads"))
+            self.assertTrue(Path(f"{what}.checkpoints/step-1/MANIFEST").is_file(), "the checkpoint of the step whose evaluation failed")
 
     def testTextLines(self):
         self.saved(Modes)
@@ -278,6 +293,10 @@ class Evaluations(e2e.Case):
         self.pipec(0, "pipe-compile", "other.pt", "--infer", "--stages", 2, "--inputs", "batch.pt", "--cost", "analytic", "-o", "other.pipe")
         self.refused(USAGE, "expected the weights of the one that trains, got other ones", "pipe-run", "train.pipe", *run, "--eval-data", "eval.pt",
                      "--eval-artifact", "other.pipe")
+        torch.jit.script(Unrelated()).save("unrelated.pt")
+        self.pipec(0, "pipe-compile", "unrelated.pt", "--infer", "--stages", 2, "--inputs", "batch.pt", "--cost", "analytic", "-o", "unrelated.pipe")
+        self.refused(USAGE, ["expected parameters of the one that trains, got one that it does not have: first.weight", "compile both from the same file"],
+                     "pipe-run", "train.pipe", *run, "--eval-data", "eval.pt", "--eval-artifact", "unrelated.pipe")
 
     def testComparingLooksAtBothPlans(self):
         """pipe-check --against, with a model and with an artifact."""

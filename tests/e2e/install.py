@@ -9,7 +9,7 @@ from pathlib import Path
 import e2e
 
 COMMANDS = ["pipe-check", "pipe-compile", "pipe-inspect", "pipe-merge", "pipe-opt", "pipe-run", "pipe-schedule"]
-HEADERS = [f"{name}.h" for name in ("Checkpointing", "Compiler", "CutSource", "Failure", "Finding", "Obligation", "Pipeline", "Plan", "Program", "Progress", "RecomputeChoice",
+HEADERS = [f"{name}.h" for name in ("Checkpointing", "Compiler", "CutSource", "Failure", "Finding", "ForwardOnly", "Obligation", "Pipeline", "Plan", "Program", "Progress", "RecomputeChoice",
                                     "ResultCheck", "RunTrace", "Schedule", "Timing", "TrainingOptions", "ValueTree")]
 PROJECT = """cmake_minimum_required(VERSION 3.25)
 project(consumer LANGUAGES CXX)
@@ -17,6 +17,10 @@ set(CMAKE_CXX_STANDARD 20)
 find_package(pipec 0.1 REQUIRED CONFIG)
 add_executable(consumer split_in_program.cpp)
 target_link_libraries(consumer PRIVATE pipec::compiler pipec::runtime)
+# Each public header by itself.
+file(GLOB headers ${CMAKE_CURRENT_SOURCE_DIR}/header_*.cpp)
+add_library(headers OBJECT ${headers})
+target_link_libraries(headers PRIVATE pipec::compiler pipec::runtime)
 enable_testing()
 pipec_add_artifact_test(NAME artifact ARTIFACT consumer.pipe)
 """
@@ -105,6 +109,8 @@ class Install(e2e.Case):
         source.mkdir()
         (source / "CMakeLists.txt").write_text(PROJECT, encoding="utf-8")
         shutil.copy(e2e.SOURCE / "docs/examples/split_in_program.cpp", source)
+        for name in HEADERS:
+            (source / f"header_{name}.cpp").write_text(f"#include <pipec/{name}>\n", encoding="utf-8")
         return source / "build", shell(self.cmake, "-G", "Ninja", "-S", source, "-B", source / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}",
                                        f"-DCMAKE_CXX_COMPILER={self.compiler}", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON",
                                        # A program that links instrumented libraries is instrumented too.

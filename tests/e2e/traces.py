@@ -177,6 +177,10 @@ class Traces(e2e.Case):
         for text in "rank 0", "rank 1", "predicted from", "lower bound":
             self.assertIn(text, drawn)
 
+    def traceOf(self, artifact):
+        self.pipec(0, "pipe-run", artifact, "--inputs", "f32[8,32]", "--trace", "other.json", "--force")
+        return "other.json"
+
     def testRefusals(self):
         self.compiled("net.pt", "refused.pipe", "--stages", "2", "--inputs", "f32[2,32]")
         run = ["pipe-run", "refused.pipe", "--inputs", "f32[8,32]"]
@@ -192,6 +196,12 @@ class Traces(e2e.Case):
         self.compiled("net.pt", "more.pipe", "--stages", "4", "--ranks", "4", "--inputs", "f32[2,32]")
         self.pipec(0, "pipe-run", "more.pipe", "--inputs", "f32[8,32]", "--trace", "more.json")
         self.refused(USAGE, "expected a trace of at most 2 ranks, got 4", *page, "more.json")
+        self.compiled("net.pt", "fewer.pipe", "--stages", "4", "--ranks", "1", "--inputs", "f32[2,32]")
+        self.refused(USAGE, ["expected a trace of 4 stages, got one of 2", "pass a trace that pipe-run wrote for this artifact"], "pipe-inspect", "fewer.pipe",
+                     "--html", "x.html", "--trace", self.traceOf("refused.pipe"))
+        self.compiled("loss.pt", "trained.pipe", "--train", "--stages", "2", "--inputs", "micro.pt")
+        self.refused(USAGE, "expected a trace with backwards, got one without", "pipe-inspect", "trained.pipe", "--html", "x.html", "--trace",
+                     self.traceOf("refused.pipe"))
         text = Path("more.json").read_text(encoding="utf-8")
         Path("bad.json").write_text(text.replace('"dur":', '"dur":-', 1).replace('"ranks":4', '"ranks":2'), encoding="utf-8")
         self.assertIn(e2e.run(*page, "bad.json").code, (USAGE, UNREADABLE))

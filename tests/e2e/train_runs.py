@@ -279,6 +279,14 @@ class TrainRuns(e2e.Case):
         self.sameBits(states[0][1], states[1][1], "gradients")
         self.refused(USAGE, ["--freeze: expected names of parameters, got wrods", "the first parameter is words.weight"], "pipe-run", pipe, "--train",
                      "--inputs", batch, "--freeze", "wrods")
+        module = torch.jit.load(model)
+        for parameter in module.parameters():
+            parameter.requires_grad_(False)
+        module.save("without.pt")
+        self.refused(USAGE, ["--optimizer: expected a parameter to train", "requires_grad"], "pipe-run", "without.pt", "--train", "--inputs", batch, *SGD)
+        for what in (model, pipe):
+            self.refused(USAGE, "--freeze: expected a parameter that is left to train, got all", "pipe-run", what, "--train", "--inputs", batch, *SGD,
+                         "--freeze", "*")
 
     def testGroups(self):
         """Parameters with settings of their own: PyTorch's parameter groups."""
@@ -516,6 +524,12 @@ class TrainRuns(e2e.Case):
         self.refused(USAGE, "--data: expected it without --inputs", "pipe-run", pipe, *run, "--data", batch, "--batch", 2)
         Path("there.pt").write_text("")
         self.refused(USAGE, "--emit-grads: expected a new file, got there.pt", "pipe-run", pipe, *run, "--emit-grads", "there.pt")
+        self.refused(8, "--emit-grads: cannot write no/such.pt: no such file or directory", "pipe-run", pipe, *run, "--emit-grads", "no/such.pt")
+        self.refused(USAGE, f"--emit-grads: {pipe}/g.pt is inside an artifact", "pipe-run", pipe, *run, "--emit-grads", f"{pipe}/g.pt", "--force")
+        self.refused(USAGE, f"--checkpoint: {pipe}/c/step-1 is inside an artifact", "pipe-run", pipe, *run, "--checkpoint", f"{pipe}/c")
+        self.assertFalse(Path(pipe, "c").exists())
+        self.refused(USAGE, "--emit-grads: expected another file than that of --output, got ./one.pt", "pipe-run", pipe, *run, "--emit-grads", "one.pt",
+                     "--output", "./one.pt")
         self.refused(USAGE, "--data: expected --batch with it", "pipe-run", pipe, "--train", "--data", batch)
         self.refused(USAGE, "--optimizer: expected --train with it", "pipe-run", pipe, "--inputs", batch, *SGD)
         self.refused(USAGE, ["expected the name of a schedule, got zb-h", "did you mean zb-h1"], "pipe-run", pipe, *run, "--schedule", "zb-h")
@@ -578,6 +592,7 @@ class TrainRuns(e2e.Case):
         self.refused(USAGE, ["--loss: expected a forward that takes the model's result, Tuple[Tensor, Tensor], and then targets, got one that takes (int)"],
                      "pipe-compile", "body.pt", "--loss", "takes.pt", "--stages", 2, "--inputs", "batch.pt")
         self.refused(USAGE, "--loss: expected a .pt, got an artifact", "pipe-run", "joined.pipe", *run, "--loss", "criterion.pt")
+        self.refused(USAGE, "--loss-output: expected a .pt, got an artifact", "pipe-run", "joined.pipe", *run, "--loss-output", "loss")
 
     def testTheExampleOfTheDocumentation(self):
         model, _, batch = self.family("gpt")

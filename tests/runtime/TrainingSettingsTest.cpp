@@ -120,6 +120,10 @@ TEST(StepNumbers, TheFirstThatIsNotFiniteIsNamed) {
   numbers[-3] = at::scalar_tensor(INFINITY);
   error = errorOf(judge(numbers, false, nameOf));
   EXPECT_EQ(error.message, "micro-batch 2: expected a finite loss, got inf");
+  numbers[-2] = at::scalar_tensor(NAN);
+  numbers[-1] = at::scalar_tensor(1.0);
+  error = errorOf(judge(numbers, false, nameOf));
+  EXPECT_EQ(error.message, "micro-batch 1: expected a finite loss, got nan");
 }
 
 TEST(StepNumbers, SkippedStepsInARow) {

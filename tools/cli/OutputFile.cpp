@@ -1,29 +1,43 @@
 #include "tools/cli/OutputFile.h"
 
 #include "ir/support/NewFile.h"
+#include "ir/support/OutputPlace.h"
 #include "ir/support/Try.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
 #include "tools/cli/CommandLine.h"
 
+#include <filesystem>
 #include <system_error>
 
 namespace pipec {
 
 llvm::Error refuseExisting(const StringOption &option, bool force) {
-  const std::string parent = llvm::sys::path::parent_path(option).str();
-  const std::string beside = parent.empty() ? "" : parent + "/";
-  if (llvm::sys::fs::exists(beside + "MANIFEST") && llvm::sys::fs::exists(beside + "plan.json"))
-    return makeError(
-        ExitCode::Usage,
-        fmt::format("{}: {} is inside an artifact, and a file added to it would damage it",
-                    spelledOption(option.ArgStr), option.getValue()),
-        "choose a path outside the artifact");
+  if (llvm::Error error = checkOutputPlace(option))
+    return withContext(std::move(error), spelledOption(option.ArgStr));
   if (force || !llvm::sys::fs::is_regular_file(option))
     return llvm::Error::success();
   return makeError(ExitCode::Usage,
                    fmt::format("{}: {} exists", spelledOption(option.ArgStr), option.getValue()),
                    "pass --force to replace it");
+}
+
+llvm::Error requireNewFile(const StringOption &option, bool force) {
+  const std::string name = spelledOption(option.ArgStr);
+  if (llvm::Error error = checkOutputPlace(option))
+    return withContext(std::move(error), name);
+  std::error_code ignored;
+  const auto status = std::filesystem::symlink_status(option.getValue(), ignored);
+  if (std::filesystem::is_directory(option.getValue(), ignored))
+    return failf(ExitCode::Usage, "{}: expected a file, got {}, a directory", name,
+                 option.getValue());
+  if (force || !std::filesystem::exists(status))
+    return llvm::Error::success();
+  const bool isLink = std::filesystem::is_symlink(status);
+  return makeError(ExitCode::Usage,
+                   fmt::format("{}: expected a new file, got {}, {}", name, option.getValue(),
+                               isLink ? "a symbolic link" : "which exists"),
+                   isLink ? "pass --force to write the file that it names"
+                          : "pass --force to replace it");
 }
 
 llvm::Error writeFileFor(const StringOption &option, const std::string &text, bool force) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 namespace pipec {
 
@@ -93,6 +94,30 @@ private:
     return llvm::Error::success();
   }
 
+  /// Every stage ran, and backwards did only in a training. Errors: Usage for the trace of another
+  /// artifact.
+  llvm::Error checkIsOfPlan() const {
+    std::set<size_t> stages;
+    bool hasBackward = false;
+    for (const std::vector<TracedAction> &row : rows_)
+      for (const TracedAction &each : row) {
+        stages.insert(each.action.stage);
+        hasBackward = hasBackward || each.action.kind != ActionKind::Forward;
+      }
+    if (stages.size() != plan_.stages.size())
+      return makeError(ExitCode::Usage,
+                       fmt::format("{}: expected a trace of {} stages, got one of {}", name_,
+                                   plan_.stages.size(), stages.size()),
+                       "pass a trace that pipe-run wrote for this artifact");
+    if (hasBackward == plan_.training.has_value())
+      return llvm::Error::success();
+    return makeError(ExitCode::Usage,
+                     fmt::format("{}: expected a trace {} backwards, got one {}", name_,
+                                 hasBackward ? "without" : "with",
+                                 hasBackward ? "with them" : "without"),
+                     "pass a trace that pipe-run wrote for this artifact");
+  }
+
   static bool isTime(const std::optional<double> &us) {
     constexpr double kMostUs = 1e12; // eleven days
     return us && *us >= 0 && *us <= kMostUs;
@@ -102,6 +127,7 @@ private:
     MeasuredRun run;
     run.schedule = textOf(about, "schedule");
     run.microBatches = *about.getInteger("micro_batches");
+    TRY(checkIsOfPlan());
     for (size_t r = 0; r < ranks; ++r) {
       const std::vector<TracedAction> &measured = rows_[r], &predicted = rows_[ranks + r];
       const bool same = std::equal(

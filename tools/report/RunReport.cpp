@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace pipec {
 
@@ -41,8 +42,14 @@ int64_t meanBusyNs(const RunReport &report, size_t stage) {
   return report.steps.empty() ? 0 : sum / static_cast<int64_t>(report.steps.size());
 }
 
-double samplesPerSecond(const RunReport &report, int64_t ns) {
-  return ns > 0 ? static_cast<double>(report.samples) * 1e9 / static_cast<double>(ns) : 0;
+/// medianNs: of a run. The steps of a training differ, so all its samples are over all its time.
+double samplesPerSecond(const RunReport &report, int64_t medianNs) {
+  const bool isTraining = report.allSamples > 0;
+  const int64_t samples = isTraining ? report.allSamples : report.samples;
+  const int64_t ns =
+      isTraining ? std::accumulate(report.durationsNs.begin(), report.durationsNs.end(), int64_t(0))
+                 : medianNs;
+  return ns > 0 ? static_cast<double>(samples) * 1e9 / static_cast<double>(ns) : 0;
 }
 
 std::string percent(double part) { return fmt::format("{:.1f} %", part * 100); }

@@ -26,7 +26,8 @@ struct RunReport {
   std::vector<std::string> devices; // per rank
   int threads = 1;
   int64_t microBatches = 1;
-  int64_t samples = 0; // 0: no input has a batch dimension
+  int64_t samples = 0;    // of the last run; 0: no input has a batch dimension
+  int64_t allSamples = 0; // of all steps of a training, which may differ; 0: each run has `samples`
   std::vector<int64_t> durationsNs;
   std::vector<StepStats> steps;       // one per duration
   std::optional<StepStats> predicted; // of an artifact: simulated with the stages' measured times

@@ -4,6 +4,7 @@
 #include "ir/schedule/Schedule.h"
 #include "ir/support/CannotRead.h"
 #include "ir/support/Llvm.h"
+#include "ir/support/OutputPlace.h"
 #include "ir/support/Try.h"
 #include "ir/torchfile/JoinLoss.h"
 #include "llvm/Support/FileSystem.h"
@@ -12,7 +13,6 @@
 #include "tools/cli/CommandLine.h"
 #include "tools/cli/OutputFile.h"
 
-#include <filesystem>
 #include <limits>
 
 namespace pipec {
@@ -137,32 +137,15 @@ llvm::Error checkModelKind(bool isArtifact) {
   return llvm::Error::success();
 }
 
-/// Files that exist, and one that would damage an artifact.
+/// Files that exist, that cannot be written or that would damage an artifact.
 llvm::Error checkOutputs() {
   if (given(trace))
     TRY(refuseExisting(trace, force));
-  if (!given(output))
-    return llvm::Error::success();
-  std::error_code ignored;
-  const auto folder = std::filesystem::path(output.getValue()).parent_path();
-  if (std::filesystem::exists(folder / "MANIFEST", ignored) &&
-      std::filesystem::exists(folder / "plan.json", ignored))
-    return makeError(
-        ExitCode::Usage,
-        fmt::format("--output: {} is inside an artifact, and a file added to it would damage it",
-                    output.getValue()),
-        "choose a path outside the artifact");
-  if (!force) {
-    auto status = std::filesystem::symlink_status(output.getValue(), ignored);
-    if (std::filesystem::is_symlink(status))
-      return makeError(ExitCode::Usage,
-                       "--output: expected a new file, got " + output + ", a symbolic link",
-                       "pass --force to write the file that it names");
-    if (std::filesystem::exists(status))
-      return makeError(ExitCode::Usage,
-                       "--output: expected a new file, got " + output + ", which exists",
-                       "pass --force to replace it");
-  }
+  if (given(output))
+    TRY(requireNewFile(output, force));
+  if (given(trace) && given(output) && isSameFile(trace, output))
+    return failf(ExitCode::Usage, "--trace: expected another file than that of --output, got {}",
+                 trace.getValue());
   return llvm::Error::success();
 }
 
@@ -264,6 +247,11 @@ llvm::Expected<RunCommand> readRunCommand() {
   TRY(checkOptions(command.isArtifact));
   if (command.training)
     TRY(checkTrainedModel(*command.training, command.isArtifact));
+  if (command.training && !command.training->emitGrads.empty())
+    for (const StringOption *other : {&output, &trace})
+      if (given(*other) && isSameFile(command.training->emitGrads, *other))
+        return failf(ExitCode::Usage, "--emit-grads: expected another file than that of {}, got {}",
+                     spelledOption(other->ArgStr), other->getValue());
   TRY(checkDeviceNumber(command.isArtifact));
   command.inputs = inputsOption;
   command.schedule = schedule;

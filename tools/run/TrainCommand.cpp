@@ -66,6 +66,7 @@ llvm::Expected<double> runStep(const TrainOptions &options, const TrainSteps &st
   line.peakMemory = trainer.peakMemory();
   json ? printJsonLine(line) : printLine(line);
   report.samples = line.samples;
+  report.allSamples += line.samples;
   report.durationsNs.push_back(stats.makespanNs);
   report.steps.push_back(std::move(stats));
   return done->loss;
@@ -73,11 +74,11 @@ llvm::Expected<double> runStep(const TrainOptions &options, const TrainSteps &st
 
 llvm::Error writeResults(const TrainOptions &options, const std::string &output,
                          const Trainer &trainer) {
-  if (!options.emitGrads.empty())
-    TRY(writeValue(options.emitGrads, trainer.gradients()));
-  if (!output.empty())
-    TRY(writeValue(output, trainer.state()));
-  return llvm::Error::success();
+  llvm::Error gradients = options.emitGrads.empty()
+                              ? llvm::Error::success()
+                              : writeValue(options.emitGrads, trainer.gradients());
+  llvm::Error state = output.empty() ? llvm::Error::success() : writeValue(output, trainer.state());
+  return llvm::joinErrors(std::move(state), std::move(gradients));
 }
 
 } // namespace
@@ -106,10 +107,16 @@ llvm::Error runTraining(const TrainOptions &options, const TrainTarget &target,
     if (progress)
       progress->note(step + 1);
     const bool isDue = options.evalEvery > 0 && (step + 1) % options.evalEvery == 0;
-    if (evaluations && (isDue || step + 1 == count))
-      if (llvm::Error error = evaluations->run(trainer, step + 1, target.json))
-        return withContext(std::move(error), fmt::format("evaluation after step {}", step + 1));
-    TRY(checkpoints.afterStep(step + 1, count, steps.batches()));
+    llvm::Error evaluated = evaluations && (isDue || step + 1 == count)
+                                ? evaluations->run(trainer, step + 1, target.json)
+                                : llvm::Error::success();
+    if (llvm::Error saved = checkpoints.afterStep(step + 1, count, steps.batches()))
+      return llvm::joinErrors(std::move(saved), std::move(evaluated));
+    if (evaluated) { // what was trained is not lost
+      evaluated =
+          withContext(std::move(evaluated), fmt::format("evaluation after step {}", step + 1));
+      return llvm::joinErrors(std::move(evaluated), writeResults(options, target.output, trainer));
+    }
   }
   progress.reset();
   TRY(writeResults(options, target.output, trainer));

@@ -3,9 +3,9 @@
 #include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 #include "tools/cli/CommandLine.h"
+#include "tools/cli/OutputFile.h"
 #include "tools/run/TrainCheckpoints.h"
 
-#include <filesystem>
 #include <limits>
 
 namespace pipec {
@@ -210,11 +210,8 @@ llvm::Error checkTraining(bool hasInputs, bool replaces) {
   if (given(clipNorm) && !(clipNorm > 0))
     return failf(ExitCode::Usage, "--clip-norm: expected more than 0, got {}",
                  clipNorm.getValue().value);
-  std::error_code ignored;
-  if (given(emitGrads) && !replaces && std::filesystem::exists(emitGrads.getValue(), ignored))
-    return makeError(ExitCode::Usage,
-                     "--emit-grads: expected a new file, got " + emitGrads + ", which exists",
-                     "pass --force to replace it");
+  if (given(emitGrads))
+    TRY(requireNewFile(emitGrads, replaces));
   if (reduction != "mean" && reduction != "sum")
     return failf(ExitCode::Usage, "--loss-reduction: expected mean or sum, got {}",
                  reduction.getValue());
@@ -283,6 +280,9 @@ llvm::Error checkTrainedModel(const TrainOptions &options, bool isArtifact) {
   if (isArtifact && !options.loss.empty())
     return makeError(ExitCode::Usage, "--loss: expected a .pt, got an artifact",
                      "an artifact keeps what pipe-compile --loss joined");
+  if (isArtifact && !options.training.lossOutput.empty())
+    return makeError(ExitCode::Usage, "--loss-output: expected a .pt, got an artifact",
+                     "an artifact keeps what pipe-compile --loss-output chose");
   if (!isArtifact && options.training.verifySplit)
     return makeError(ExitCode::Usage,
                      "--verify run: expected an artifact, got a .pt, which has no stages",
