@@ -2,6 +2,7 @@
 
 #include "ir/TorchError.h"
 #include "ir/batch/CheckResults.h"
+#include "ir/batch/CutWay.h"
 #include "ir/batch/DiscoveryNotes.h"
 #include "ir/batch/FixedBatch.h"
 #include "ir/batch/GivenMerges.h"
@@ -29,14 +30,6 @@ using Kind = MergeRule::Kind;
 
 constexpr int64_t kEqualParts[] = {1, 1}; // for rules that do not look at samples one by one
 
-bool follows(const OutputLeaf &leaf) {
-  return leaf.merge.kind != Kind::Same && leaf.merge.kind != Kind::List;
-}
-bool hasRows(const OutputLeaf &leaf) {
-  return leaf.merge.kind == Kind::Concat || leaf.merge.kind == Kind::Join;
-}
-bool hasSizes(const OutputLeaf &leaf) { return !leaf.tensor.shape.empty(); }
-
 /// A mean over few samples may look like a sum by chance if random numbers scatter it.
 MergeRule ruleOfDrawnLoss(const OutputLeaf &leaf) {
   const bool isLoss = leaf.tensor.known && leaf.tensor.shape.empty() &&
@@ -44,33 +37,6 @@ MergeRule ruleOfDrawnLoss(const OutputLeaf &leaf) {
   return isLoss && leaf.merge.kind == Kind::Sum ? MergeRule{.kind = Kind::Mean, .dim = 0}
                                                 : leaf.merge;
 }
-
-/// One way to cut, and the resulting signature.
-struct Way {
-  Signature signature;
-  CutTrial trial;
-  std::vector<ResultCheck> checks;
-  std::vector<bool> isZero; // per result, in all runs
-  std::string mixing;       // a result in which samples affect each other
-  CutFit fit = CutFit::OneSize;
-
-  /// Whether rows affect each other, as the steps of a sequence do, or no result has rows.
-  bool mayBeTime() const {
-    if (fit == CutFit::Reduced || (fit == CutFit::Unrelated && trial.candidate.batch > 1))
-      return true;
-    bool mixes = !mixing.empty() || llvm::none_of(signature.leaves, hasRows);
-    for (size_t l = 0; l < checks.size(); ++l)
-      mixes = mixes || (hasRows(signature.leaves[l]) && checks[l].equal == ResultCheck::Equal::No);
-    return fit == CutFit::Unequal && mixes;
-  }
-
-  /// Whether it fits well enough to take the batch from a tensor other than the first.
-  bool allFollow() const {
-    return llvm::any_of(signature.leaves, follows) &&
-           llvm::all_of(signature.leaves,
-                        [](const OutputLeaf &leaf) { return hasRows(leaf) || !hasSizes(leaf); });
-  }
-};
 
 class Discoverer {
 public:
@@ -112,9 +78,9 @@ private:
   bool isSettled() const { return !notCut_.empty() || (best_ && best_->fit == CutFit::Equal); }
 
   llvm::Error tryGroup(llvm::ArrayRef<CutCandidate> candidates) {
-    std::optional<Way> best;
+    std::optional<CutWay> best;
     for (const CutCandidate &candidate : candidates) {
-      std::optional<Way> way = TRY(tryWay(candidate));
+      std::optional<CutWay> way = TRY(tryWay(candidate));
       if (way && (!best || way->fit < best->fit))
         best = std::move(*way);
       if (best && best->fit == CutFit::Equal)
@@ -133,7 +99,7 @@ private:
   /// A dimension that the user did not name must fit in every respect, and a result with rows must
   /// show it: a single number, such as a loss, is the same sum along any dimension.
   llvm::Error tryOther(const CutCandidate &candidate) {
-    std::optional<Way> way = TRY(tryWay(candidate));
+    std::optional<CutWay> way = TRY(tryWay(candidate));
     if (way && way->fit == CutFit::Equal && way->allFollow() &&
         llvm::any_of(way->signature.leaves, hasRows))
       best_ = std::move(*way);
@@ -142,7 +108,7 @@ private:
 
   /// Returns nullopt if the example does not run in this way, and keeps the first such error.
   /// Errors: those of the comparison.
-  llvm::Expected<std::optional<Way>> tryWay(CutCandidate candidate) {
+  llvm::Expected<std::optional<CutWay>> tryWay(CutCandidate candidate) {
     if (candidate.batch < options_.microBatches && (best_ || firstError_))
       return std::nullopt;
     Values example = inputs_;
@@ -162,7 +128,7 @@ private:
     }
     if (isWhole)
       whole_ = trial->example.results.front();
-    Way way;
+    CutWay way;
     way.trial = std::move(*trial);
     TRY(judge(way));
     return way;
@@ -178,7 +144,7 @@ private:
     failedCandidate_ = candidate;
   }
 
-  llvm::Error judge(Way &way) {
+  llvm::Error judge(CutWay &way) {
     return guardTorchError(
         ExitCode::Other, "comparing outputs of several batch sizes", [&]() -> llvm::Error {
           CutTrial &trial = way.trial;
@@ -253,7 +219,7 @@ private:
                      tried.refusal;
   }
 
-  CutFit fitOf(const Way &way) const {
+  CutFit fitOf(const CutWay &way) const {
     const Signature &signature = way.signature;
     if (!way.trial.runs())
       return CutFit::OneSize;
@@ -272,7 +238,7 @@ private:
                : CutFit::Reduced;
   }
 
-  std::string reasonNotToCut(const Way &way) {
+  std::string reasonNotToCut(const CutWay &way) {
     const CutTrial &trial = way.trial;
     if (trial.runs())
       return fmt::format("the model fails when it gets only the later samples of the example ({})",
@@ -296,7 +262,7 @@ private:
     llvm::Expected<std::vector<c10::IValue>> results = run_({ownCopies(inputs_)});
     if (!results)
       return withArguments(results.takeError(), untried_, inputs_);
-    Way way;
+    CutWay way;
     way.trial.candidate = {CutDims(inputs_.size()), 0, 0, true};
     for (size_t i = 0; i < inputs_.size(); ++i)
       if (options_.batchDimGiven[i])
@@ -393,7 +359,7 @@ private:
   ModelRunner run_;
   const bool named_;
   std::optional<c10::IValue> whole_; // result of the inputs as they are
-  std::optional<Way> best_;
+  std::optional<CutWay> best_;
   std::string notCut_;
   std::optional<ErrorText> firstError_; // of an example
   Values failedExample_;

@@ -1,0 +1,30 @@
+#include "ir/batch/CutWay.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+namespace pipec {
+
+bool follows(const OutputLeaf &leaf) {
+  return leaf.merge.kind != MergeRule::Kind::Same && leaf.merge.kind != MergeRule::Kind::List;
+}
+bool hasRows(const OutputLeaf &leaf) {
+  return leaf.merge.kind == MergeRule::Kind::Concat || leaf.merge.kind == MergeRule::Kind::Join;
+}
+bool hasSizes(const OutputLeaf &leaf) { return !leaf.tensor.shape.empty(); }
+
+bool CutWay::mayBeTime() const {
+  if (fit == CutFit::Reduced || (fit == CutFit::Unrelated && trial.candidate.batch > 1))
+    return true;
+  bool mixes = !mixing.empty() || llvm::none_of(signature.leaves, hasRows);
+  for (size_t l = 0; l < checks.size(); ++l)
+    mixes = mixes || (hasRows(signature.leaves[l]) && checks[l].equal == ResultCheck::Equal::No);
+  return fit == CutFit::Unequal && mixes;
+}
+
+bool CutWay::allFollow() const {
+  return llvm::any_of(signature.leaves, follows) &&
+         llvm::all_of(signature.leaves,
+                      [](const OutputLeaf &leaf) { return hasRows(leaf) || !hasSizes(leaf); });
+}
+
+} // namespace pipec

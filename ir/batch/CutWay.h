@@ -1,0 +1,31 @@
+// A way to cut the arguments of a model, and what trials of it show.
+#pragma once
+
+#include "ir/batch/CutTrial.h"
+#include "ir/batch/ResultCheck.h"
+
+namespace pipec {
+
+/// Whether the result has an entry or row per sample, whether micro-batches change it at all, and
+/// whether it has sizes.
+bool hasRows(const OutputLeaf &leaf);
+bool follows(const OutputLeaf &leaf);
+bool hasSizes(const OutputLeaf &leaf);
+
+/// One way to cut, and the resulting signature.
+struct CutWay {
+  Signature signature;
+  CutTrial trial;
+  std::vector<ResultCheck> checks;
+  std::vector<bool> isZero; // per result, in all runs
+  std::string mixing;       // a result in which samples affect each other
+  CutFit fit = CutFit::OneSize;
+
+  /// Whether rows affect each other, as the steps of a sequence do, or no result has rows.
+  bool mayBeTime() const;
+
+  /// Whether it fits well enough to take the batch from a tensor other than the first.
+  bool allFollow() const;
+};
+
+} // namespace pipec
