@@ -86,6 +86,12 @@ llvm::Expected<Schedule> scheduleFromText(llvm::StringRef text, Trial &trial) {
 }
 
 llvm::Error readFile(const std::string &file, Trial &trial) {
+  if (llvm::sys::fs::is_directory(file))
+    return makeError(
+        ExitCode::Usage, file + ": expected a table or a program, got a directory",
+        "of an artifact, pipe-inspect " + file +
+            " --schedule shows and simulates the schedule with the plan's costs, and " + file +
+            "/schedule.csv is the table");
   auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(file);
   if (!buffer)
     return cannotRead(file, buffer.getError());
