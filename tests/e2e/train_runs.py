@@ -596,8 +596,17 @@ class TrainRuns(e2e.Case):
         self.sameBits(dict(torch.jit.load(model).state_dict()), dict(torch.jit.load("same.pt").state_dict()))
         self.refused(USAGE, "trained.pt: exists already", "pipe-merge", "example.pipe", "--into", model, "-o", "trained.pt")
         self.refused(USAGE, "--state: expected --into with it", "pipe-merge", "example.pipe", "--state", "example.pipe.state.pt", "-o", "other.pt")
+        torch.save({**state, "head.weight": state["words.weight"] + 1}, "untied.pt")
+        self.refused(USAGE, "head.weight and words.weight: expected equal values, for the model has one tensor for both, got different ones", "pipe-merge",
+                     "--state", "untied.pt", "--into", model, "-o", "other.pt")
+        lacking = {name: value for name, value in state.items() if name != "layers.0.wide.bias"}
+        torch.save(lacking, "lacking.pt")
+        self.refused(USAGE, "lacking.pt: expected a value for layers.0.wide.bias, which example.pipe uses, got none", "pipe-merge", "example.pipe", "--state",
+                     "lacking.pt", "--into", model, "-o", "other.pt")
+        self.pipec(0, "pipe-merge", "--state", "lacking.pt", "--into", model, "-o", "other.pt", "--force",
+                   saying=[f"warning: 1 tensor of {model} is as in the file: layers.0.wide.bias", "lacking.pt has no values for them"])
         other, _ = training_models.save("mlp")
-        self.refused(USAGE, "mlp.pt: expected", "pipe-merge", "example.pipe", "--into", other,
+        self.refused(USAGE, "mlp.pt: expected", "pipe-merge", "example.pipe", "--into", other, "--force",
                      "-o", "other.pt")
 
 
