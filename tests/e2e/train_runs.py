@@ -482,6 +482,8 @@ class TrainRuns(e2e.Case):
                     (["--optimizer", "sgd,rate=1"], "expected settings of sgd: lr, momentum, dampening, weight_decay, nesterov"),
                     (["--optimizer", "adam,beta1=1"], "beta1: expected at least 0 and less than 1, got 1"),
                     (["--optimizer", "sgd,nesterov=1"], "expected a momentum"),
+                    (["--optimizer", "adamw,lr=1,lr=2"], "--optimizer: lr: expected it once, got it twice"),
+                    (["--optimizer", "rmsprop,alpha=2"], "alpha: expected at least 0 and at most 1, got 2"),
                     (["--clip-norm", 1], "--clip-norm: expected --optimizer with it"),
                     ([*SGD, "--clip-norm", 0], "--clip-norm: expected more than 0, got 0"),
                     ([*SGD, "--lr-schedule", "sine"], "expected one of constant, cosine, linear, step"),
@@ -505,6 +507,12 @@ class TrainRuns(e2e.Case):
         self.refused(USAGE, "--emit-grads: expected another file than that of --output, got ./one.pt", "pipe-run", pipe, *run, "--emit-grads", "one.pt",
                      "--output", "./one.pt")
         self.refused(USAGE, "--data: expected --batch with it", "pipe-run", pipe, "--train", "--data", batch)
+        x, target = torch.load(batch)
+        torch.save((x, target[:-1]), "uneven.pt")
+        self.refused(USAGE, f"--data: expected as many samples in target as in x, {len(x)}, got {len(x) - 1}", "pipe-run", pipe, "--train", "--data",
+                     "uneven.pt", "--batch", 2)
+        torch.save((x[:0], target[:0]), "empty.pt")
+        self.refused(USAGE, "--data: x: expected samples, got an empty tensor", "pipe-run", pipe, "--train", "--data", "empty.pt", "--batch", 2)
         self.refused(USAGE, "--optimizer: expected --train with it", "pipe-run", pipe, "--inputs", batch, *SGD)
         self.refused(USAGE, ["expected the name of a schedule, got zb-h", "did you mean zb-h1"], "pipe-run", pipe, *run, "--schedule", "zb-h")
         self.refused(USAGE, "expected a schedule of a training, got forward-only", "pipe-run", pipe, *run, "--schedule", "forward-only")
