@@ -220,7 +220,8 @@ llvm::Expected<CheckpointValues> CheckpointValues::read(const OpenedCheckpoint &
     }
     if (!hasParts(*content))
       return failf(ExitCode::BadArtifact,
-                   "{}/{}: expected a dict with the dicts state and optimizer, got something else",
+                   "{}/{}: not the values of a checkpoint: expected a dict of the dicts state and "
+                   "optimizer, got something else",
                    checkpoint.directory, file.name);
     if (llvm::Error error = guardTorchError(
             ExitCode::BadArtifact,
