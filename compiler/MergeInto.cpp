@@ -3,6 +3,7 @@
 #include "compiler/CheckpointWeights.h"
 #include "compiler/MergeOutput.h"
 #include "ir/SourceMode.h"
+#include "ir/TensorBytes.h"
 #include "ir/TorchError.h"
 #include "ir/artifact/ArtifactReader.h"
 #include "ir/artifact/Relink.h"
@@ -19,6 +20,7 @@
 #include <torch/csrc/jit/serialization/export.h>
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -79,6 +81,39 @@ Weights tensorsOf(const torch::jit::Module &module) {
   return tensors;
 }
 
+/// Errors: Usage if one tensor of the model gets different values for two of its names.
+llvm::Error checkTies(const Weights &own, const Weights &weights) {
+  std::map<std::pair<const void *, std::vector<int64_t>>, std::string> firstNames;
+  for (const auto &[name, tensor] : own) {
+    const auto given = weights.find(name);
+    if (given == weights.end() || tensor.numel() == 0 || !tensor.has_storage())
+      continue;
+    const auto [known, isNew] =
+        firstNames.try_emplace({tensor.const_data_ptr(), tensor.sizes().vec()}, name);
+    if (!isNew && !haveSameBits(weights.at(known->second), given->second))
+      return makeError(ExitCode::Usage,
+                       fmt::format("{} and {}: expected equal values, for the model has one tensor "
+                                   "for both, got different ones",
+                                   known->second, name),
+                       "pass the weights of a training of this model");
+  }
+  return llvm::Error::success();
+}
+
+/// What the stages of an artifact use must be among the values of `source`, a file or a checkpoint.
+/// Errors: Usage; those of opening the artifact.
+llvm::Error checkComplete(const std::string &directory, const std::string &source,
+                          const std::function<bool(const std::string &name)> &has) {
+  Weights used = TRY(weightsOfArtifact(directory));
+  for (const auto &[name, tensor] : used)
+    if (!has(name))
+      return makeError(ExitCode::Usage,
+                       fmt::format("{}: expected a value for {}, which {} uses, got none", source,
+                                   name, directory),
+                       "pass what pipe-run --train wrote for this artifact");
+  return llvm::Error::success();
+}
+
 llvm::Error replaceAll(torch::jit::Module &module, const std::string &model, const Weights &weights,
                        MergeIntoReport &report) {
   const Weights own = tensorsOf(module);
@@ -96,6 +131,7 @@ llvm::Error replaceAll(torch::jit::Module &module, const std::string &model, con
                                    described(found->second), name, described(weight)),
                        "pass the file that was compiled");
   }
+  TRY(checkTies(own, weights));
   return guardTorchVoid(ExitCode::Other, "replacing weights", [&] {
     c10::AutoGradMode noGrad(false);
     std::set<const void *> replaced; // a tensor may have several names
@@ -141,6 +177,9 @@ llvm::Expected<MergeIntoReport> mergeInto(const std::string &directory, const st
                                           bool force) {
   TRY(checkMergeOutput(output, force));
   Weights weights = TRY(state.empty() ? weightsOfArtifact(directory) : weightsOfFile(state));
+  if (!state.empty() && !directory.empty())
+    TRY(checkComplete(directory, state,
+                      [&](const std::string &name) { return weights.count(name) > 0; }));
   torch::jit::Module module = TRY(loadSource(model, SourceMode()));
   MergeIntoReport report;
   TRY(replaceAll(module, model, weights, report));
@@ -148,12 +187,15 @@ llvm::Expected<MergeIntoReport> mergeInto(const std::string &directory, const st
   return report;
 }
 
-llvm::Expected<MergeIntoReport> mergeCheckpointInto(const std::string &path,
+llvm::Expected<MergeIntoReport> mergeCheckpointInto(const std::string &directory,
+                                                    const std::string &path,
                                                     const std::string &model,
                                                     const std::string &output, bool force) {
   TRY(checkMergeOutput(output, force));
   MergeIntoReport report;
   CheckpointValues values = TRY(valuesOf(path, report.warnings));
+  if (!directory.empty())
+    TRY(checkComplete(directory, path, [&](const std::string &name) { return values.find(name); }));
   torch::jit::Module module = TRY(loadSource(model, SourceMode()));
   if (llvm::Error error = fillModel(module, values, report))
     return withContext(std::move(error), model);

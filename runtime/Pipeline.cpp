@@ -39,6 +39,38 @@ llvm::Error checkMode(const std::string &directory, const Plan &plan,
   return llvm::Error::success();
 }
 
+/// Errors: Usage naming the option and its value.
+llvm::Error checkNumbers(const PipelineOptions &options) {
+  constexpr int kMostThreads = 1024; // with more, LibTorch slows the machine down
+  const std::pair<const char *, int64_t> counts[] = {{"microBatches", options.microBatches},
+                                                     {"threads", options.threads},
+                                                     {"dynamic", options.dynamic}};
+  for (const auto &[name, number] : counts)
+    if (number < 0)
+      return failf(ExitCode::Usage, "{}: expected at least 1, or 0 for the default, got {}", name,
+                   number);
+  if (options.threads > kMostThreads)
+    return failf(ExitCode::Usage, "threads: expected at most {}, got {}", kMostThreads,
+                 options.threads);
+  if (!options.scheduleName.empty() && !options.scheduleCsv.empty())
+    return makeError(ExitCode::Usage,
+                     "scheduleName: expected it without scheduleCsv, got both, with the name " +
+                         options.scheduleName);
+  if (!options.training)
+    return llvm::Error::success();
+  const TrainingOptions &training = *options.training;
+  if (!(training.clipNorm >= 0))
+    return failf(ExitCode::Usage, "clipNorm: expected more than 0, or 0 for none, got {}",
+                 training.clipNorm);
+  if (training.mostSkipped < 0)
+    return failf(ExitCode::Usage, "mostSkipped: expected at least 1, or 0 for any number, got {}",
+                 training.mostSkipped);
+  if (!training.learningRates.empty() && training.optimizer.empty())
+    return failf(ExitCode::Usage, "learningRates: expected an optimizer with them, got {} and none",
+                 training.learningRates);
+  return llvm::Error::success();
+}
+
 } // namespace
 
 llvm::Error Pipeline::Impl::openDevices(const PipelineOptions &options) {
@@ -110,9 +142,7 @@ Pipeline::~Pipeline() = default;
 
 llvm::Expected<Pipeline> Pipeline::load(const std::string &directory,
                                         const PipelineOptions &options) {
-  if (options.microBatches < 0 || options.threads < 0 || options.dynamic < 0)
-    return makeError(ExitCode::Usage,
-                     "micro-batches, threads and dynamic: expected at least 1, or 0 for none");
+  TRY(checkNumbers(options));
   Artifact artifact = TRY(openArtifact(directory));
   return Impl::load(std::move(artifact), options);
 }

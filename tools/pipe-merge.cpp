@@ -76,17 +76,29 @@ void printText(const MergeReport &report) {
              << "\nwrote " << output << '\n';
 }
 
+/// A training has values for all that its method uses. Whether that is the method of this file, an
+/// artifact alone knows.
+void noteKept(const std::vector<std::string> &kept) {
+  const std::string what =
+      fmt::format("{} of {} {} as in the file: {}", counted(kept.size(), "tensor"), into.getValue(),
+                  kept.size() == 1 ? "is" : "are", someOf(kept));
+  if (given(checkpoint) || artifact.empty())
+    printWarning(fmt::format("{}; {} has no values for them, which is right only if the trained "
+                             "method does not use them",
+                             what, given(checkpoint) ? checkpoint.getValue() : state.getValue()));
+  else
+    printNote(what + "; the compiled method does not use them");
+}
+
 /// Puts weights into the author's file instead of merging the stages.
 llvm::Error runInto() {
   MergeIntoReport report =
-      TRY(given(checkpoint) ? mergeCheckpointInto(checkpoint, into, output, force)
+      TRY(given(checkpoint) ? mergeCheckpointInto(artifact, checkpoint, into, output, force)
                             : mergeInto(artifact, state, into, output, force));
   for (const std::string &warning : report.warnings)
     printWarning(warning);
   if (!report.kept.empty())
-    printNote(fmt::format("{} of {} {} as they were, for the compiled method does not use them: {}",
-                          counted(report.kept.size(), "tensor"), into.getValue(),
-                          report.kept.size() == 1 ? "is" : "are", someOf(report.kept)));
+    noteKept(report.kept);
   if (json)
     toStdout() << printJson(llvm::json::Object{
         {"schema_version", 1},

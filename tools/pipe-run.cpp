@@ -108,6 +108,9 @@ llvm::Error trainAll(const RunCommand &command, const Runner &runner, RunReport 
   for (const std::string &note : runner.notes())
     printNote(note);
   report.microBatches = runner.microBatches();
+  const StepSource &source = command.training->source;
+  if (!source.presplit && source.accumulate == 1 && !report.durationsNs.empty())
+    noteMicroBatches(command, runner, report.samples);
   noteOptions(command, report);
   report.peakMemoryBytes = runner.peakMemory();
   TRY(noteTimes(command, runner, report));

@@ -86,6 +86,11 @@ llvm::Error openInto(OpenedCheckpoint &checkpoint) {
   if (fs::exists(path + "/plan.json", ignored))
     return makeError(ExitCode::BadArtifact, "expected a checkpoint, got an artifact");
   checkpoint.text = TRY(readText(directory, checkpoint.warnings));
+  const std::optional<int64_t> named =
+      stepOf(fs::path(llvm::StringRef(path).rtrim('/').str()).filename().string());
+  if (named && *named != checkpoint.text.step)
+    return failf(ExitCode::BadArtifact, "{}: step: expected {}, that of its folder, got {}",
+                 kCheckpointTextName, *named, checkpoint.text.step);
   if (!isSameRelease(checkpoint.text.torchVersion, torchVersion()))
     checkpoint.warnings.push_back(fmt::format("{}: written with LibTorch {}, this is LibTorch {}: "
                                               "numbers may differ in their last bits",

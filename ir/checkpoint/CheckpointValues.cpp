@@ -16,6 +16,7 @@
 #include <ATen/ops/_sparse_coo_tensor_unsafe.h>
 #include <c10/core/GradMode.h>
 
+#include <array>
 #include <filesystem>
 
 namespace pipec {
@@ -130,6 +131,16 @@ llvm::Expected<CheckpointFile> writeSaved(const std::string &directory, const st
 
 namespace {
 
+/// Whether it is what writeSaved() writes, without its values.
+bool hasParts(const c10::IValue &content) {
+  if (!content.isGenericDict())
+    return false;
+  const Dict whole = content.toGenericDict();
+  return llvm::all_of(std::array<const char *, 2>{"state", "optimizer"}, [&](const char *key) {
+    return whole.contains(key) && whole.at(key).isGenericDict();
+  });
+}
+
 /// One file, entry by entry. Throws LibTorch's exceptions where the tree has another form.
 class FileReader {
 public:
@@ -207,6 +218,11 @@ llvm::Expected<CheckpointValues> CheckpointValues::read(const OpenedCheckpoint &
       return makeError(text.code == ExitCode::Unreadable ? ExitCode::BadArtifact : text.code,
                        text.message, text.help);
     }
+    if (!hasParts(*content))
+      return failf(ExitCode::BadArtifact,
+                   "{}/{}: not the values of a checkpoint: expected a dict of the dicts state and "
+                   "optimizer, got something else",
+                   checkpoint.directory, file.name);
     if (llvm::Error error = guardTorchError(
             ExitCode::BadArtifact,
             checkpoint.directory + "/" + file.name + ": not the values of a checkpoint",

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <set>
 
 namespace pipec {
 
@@ -43,14 +44,29 @@ llvm::Error readSetting(llvm::StringRef word, llvm::StringRef option, NamedSetti
   return llvm::Error::success();
 }
 
+/// Errors: Usage for a setting that is given twice.
+llvm::Error checkOnce(llvm::iterator_range<const llvm::StringRef *> words, llvm::StringRef option) {
+  std::set<std::string> seen;
+  for (llvm::StringRef word : words) {
+    std::string key = word.split('=').first.trim().str();
+    std::replace(key.begin(), key.end(), '-', '_');
+    if (!seen.insert(key).second)
+      return failf(ExitCode::Usage, "{}: {}: expected it once, got it twice", option.str(), key);
+  }
+  return llvm::Error::success();
+}
+
 /// Errors: Usage for a number that the optimizer does not accept.
 llvm::Error checkOptimizer(const NamedSettings &settings, llvm::StringRef option) {
   for (const auto &[key, value] : settings.settings) {
     const bool isBeta = key == "beta1" || key == "beta2";
     const bool isFlag = key == "nesterov" || key == "amsgrad" || key == "centered";
-    if (value < 0 || (isBeta && value >= 1) || (isFlag && value != 0 && value != 1))
+    const bool isPart = key == "alpha"; // more makes a mean of squares negative
+    if (value < 0 || (isBeta && value >= 1) || (isPart && value > 1) ||
+        (isFlag && value != 0 && value != 1))
       return failf(ExitCode::Usage, "{}: {}: expected {}, got {}", option.str(), key,
                    isBeta   ? "at least 0 and less than 1"
+                   : isPart ? "at least 0 and at most 1"
                    : isFlag ? "0 or 1"
                             : "at least 0",
                    value);
@@ -77,6 +93,7 @@ llvm::Expected<NamedSettings> parseSettings(llvm::StringRef text, llvm::StringRe
   NamedSettings result{name, row->defaults};
   for (llvm::StringRef word : llvm::drop_begin(words))
     TRY(readSetting(word, option, result));
+  TRY(checkOnce(llvm::drop_begin(words), option));
   return result;
 }
 

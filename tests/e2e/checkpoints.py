@@ -334,12 +334,14 @@ class Checkpoints(e2e.Case):
             "version": (text(b'"major": 1', b'"major": 2'), VERSION, "format version: expected 1.x, got 2.0"),
             "feature": (text(b'"required_features": []', b'"required_features": ["magic"]'), VERSION, 'needs feature "magic"'),
             "key": (text(b'"seed"', b'"sead"'), DAMAGED, 'checkpoint.json: top level: missing key "seed"'),
+            "step": (text(b'"step": 1', b'"step": 7'), DAMAGED, "step: expected 1, that of its folder, got 7"),
             "number": (text(b'"step": 1', b'"step": -1'), DAMAGED, "step"),
             "shape": (text(b'"shape": [6, 6]', b'"shape": [7, 6]'), DAMAGED, "expected float32[7, 6], got float32[6, 6]"),
             "state": (text(b'"optimizer": ["exp_avg", ', b'"optimizer": ["exp_avf", '), DAMAGED, "expected exp_avf of the optimizer, got none"),
             "twice": (text(b'"name": "a.weight"', b'"name": "a.bias"'), DAMAGED, "listed twice"),
             "not values": (lambda: changed("stage-0.pt", lambda content: b"x" * 100), DAMAGED, "stage-0.pt"),
-            "other values": (lambda: (torch.save([1, 2], bad / "stage-0.pt"), changed("stage-0.pt", lambda content: content)), DAMAGED, "not the values of a checkpoint"),
+            "other values": (lambda: (torch.save([1, 2], bad / "stage-0.pt"), changed("stage-0.pt", lambda content: content)), DAMAGED,
+                             "not the values of a checkpoint: expected a dict"),
         }
         for name, (damage, code, saying) in cases.items():
             with self.subTest(name):

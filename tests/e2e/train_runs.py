@@ -508,6 +508,8 @@ class TrainRuns(e2e.Case):
                     (["--optimizer", "sgd,rate=1"], "expected settings of sgd: lr, momentum, dampening, weight_decay, nesterov"),
                     (["--optimizer", "adam,beta1=1"], "beta1: expected at least 0 and less than 1, got 1"),
                     (["--optimizer", "sgd,nesterov=1"], "expected a momentum"),
+                    (["--optimizer", "adamw,lr=1,lr=2"], "--optimizer: lr: expected it once, got it twice"),
+                    (["--optimizer", "rmsprop,alpha=2"], "alpha: expected at least 0 and at most 1, got 2"),
                     (["--clip-norm", 1], "--clip-norm: expected --optimizer with it"),
                     ([*SGD, "--clip-norm", 0], "--clip-norm: expected more than 0, got 0"),
                     ([*SGD, "--lr-schedule", "sine"], "expected one of constant, cosine, linear, step"),
@@ -531,6 +533,12 @@ class TrainRuns(e2e.Case):
         self.refused(USAGE, "--emit-grads: expected another file than that of --output, got ./one.pt", "pipe-run", pipe, *run, "--emit-grads", "one.pt",
                      "--output", "./one.pt")
         self.refused(USAGE, "--data: expected --batch with it", "pipe-run", pipe, "--train", "--data", batch)
+        x, target = torch.load(batch)
+        torch.save((x, target[:-1]), "uneven.pt")
+        self.refused(USAGE, f"--data: expected as many samples in target as in x, {len(x)}, got {len(x) - 1}", "pipe-run", pipe, "--train", "--data",
+                     "uneven.pt", "--batch", 2)
+        torch.save((x[:0], target[:0]), "empty.pt")
+        self.refused(USAGE, "--data: x: expected samples, got an empty tensor", "pipe-run", pipe, "--train", "--data", "empty.pt", "--batch", 2)
         self.refused(USAGE, "--optimizer: expected --train with it", "pipe-run", pipe, "--inputs", batch, *SGD)
         self.refused(USAGE, ["expected the name of a schedule, got zb-h", "did you mean zb-h1"], "pipe-run", pipe, *run, "--schedule", "zb-h")
         self.refused(USAGE, "expected a schedule of a training, got forward-only", "pipe-run", pipe, *run, "--schedule", "forward-only")
@@ -622,8 +630,17 @@ class TrainRuns(e2e.Case):
         self.sameBits(dict(torch.jit.load(model).state_dict()), dict(torch.jit.load("same.pt").state_dict()))
         self.refused(USAGE, "trained.pt: exists already", "pipe-merge", "example.pipe", "--into", model, "-o", "trained.pt")
         self.refused(USAGE, "--state: expected --into with it", "pipe-merge", "example.pipe", "--state", "example.pipe.state.pt", "-o", "other.pt")
+        torch.save({**state, "head.weight": state["words.weight"] + 1}, "untied.pt")
+        self.refused(USAGE, "head.weight and words.weight: expected equal values, for the model has one tensor for both, got different ones", "pipe-merge",
+                     "--state", "untied.pt", "--into", model, "-o", "other.pt")
+        lacking = {name: value for name, value in state.items() if name != "layers.0.wide.bias"}
+        torch.save(lacking, "lacking.pt")
+        self.refused(USAGE, "lacking.pt: expected a value for layers.0.wide.bias, which example.pipe uses, got none", "pipe-merge", "example.pipe", "--state",
+                     "lacking.pt", "--into", model, "-o", "other.pt")
+        self.pipec(0, "pipe-merge", "--state", "lacking.pt", "--into", model, "-o", "other.pt", "--force",
+                   saying=[f"warning: 1 tensor of {model} is as in the file: layers.0.wide.bias", "lacking.pt has no values for them"])
         other, _ = training_models.save("mlp")
-        self.refused(USAGE, "mlp.pt: expected", "pipe-merge", "example.pipe", "--into", other,
+        self.refused(USAGE, "mlp.pt: expected", "pipe-merge", "example.pipe", "--into", other, "--force",
                      "-o", "other.pt")
 
 

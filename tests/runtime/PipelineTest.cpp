@@ -291,5 +291,28 @@ TEST(Pipeline, AStageFileThatIsNotOneIsRefused) {
   EXPECT_TRUE(failedWith(loadSmall(model, {}), ExitCode::BadArtifact, "pipec_forward"));
 }
 
+TEST(PipelineOptions, NumbersThatCannotBeAreNamed) {
+  const auto refused = [](const std::string &text, const PipelineOptions &options) {
+    EXPECT_TRUE(failedWith(loadSmall({}, options), ExitCode::Usage, text)) << text;
+  };
+  PipelineOptions options;
+  options.dynamic = -1;
+  refused("dynamic: expected at least 1, or 0 for the default, got -1", options);
+  options = {};
+  options.threads = 1025;
+  refused("threads: expected at most 1024, got 1025", options);
+  options = {};
+  options.scheduleName = "forward-only";
+  options.scheduleCsv = "0F0\n";
+  refused("scheduleName: expected it without scheduleCsv, got both", options);
+  options = {};
+  options.training.emplace().clipNorm = -1;
+  refused("clipNorm: expected more than 0, or 0 for none, got -1", options);
+  options.training.emplace().mostSkipped = -2;
+  refused("mostSkipped: expected at least 1, or 0 for any number, got -2", options);
+  options.training.emplace().learningRates = "cosine";
+  refused("learningRates: expected an optimizer with them, got cosine and none", options);
+}
+
 } // namespace
 } // namespace pipec

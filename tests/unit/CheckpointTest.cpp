@@ -90,6 +90,15 @@ void writeSampleCheckpoint(const std::string &directory, int64_t step, int64_t k
   ASSERT_FALSE(bool(error)) << describe(std::move(error)).message;
 }
 
+TEST(CheckpointFolder, AStepOfAnotherFolderIsRefused) {
+  TempDir directory;
+  writeSampleCheckpoint(directory.path("c"), 12, 0);
+  const std::string moved = checkpointPath(directory.path("c"), 13);
+  std::filesystem::rename(checkpointPath(directory.path("c"), 12), moved);
+  EXPECT_TRUE(failedWith(openCheckpoint(moved), ExitCode::BadArtifact,
+                         "checkpoint.json: step: expected 13, that of its folder, got 12"));
+}
+
 /// Every byte of every file changed, and every file cut off at every byte.
 TEST(CheckpointFolder, FindsEveryChangedByte) {
   TempDir directory;

@@ -39,12 +39,12 @@ llvm::Error EvalRuns::run(const Trainer &trainer, int64_t step, bool json) {
     const double part = done.count                          ? *done.count
                         : reduction_ == LossReduction::Mean ? static_cast<double>(done.samples)
                                                             : 1;
+    samples += done.samples;
     if (part == 0) // nothing was counted in this batch
       continue;
     loss += *done.loss * part;
     weight += part;
     isMean = isMean || done.count;
-    samples += done.samples;
   }
   if (isMean && weight > 0)
     loss /= weight;

@@ -9,6 +9,7 @@
 #include "ir/torchfile/JoinLoss.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "runtime/Device.h"
 #include "tools/cli/BatchDims.h"
 #include "tools/cli/CommandLine.h"
 #include "tools/cli/OutputFile.h"

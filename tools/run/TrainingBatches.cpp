@@ -24,6 +24,7 @@ llvm::Expected<TrainingBatches> TrainingBatches::cut(const Signature &signature,
   const bool known = llvm::any_of(
       signature.inputs, [](const InputSpec &input) { return input.batchDim.has_value(); });
   batches.assumed_ = !known;
+  std::string first; // with samples
   for (size_t i = 0; i < values.size(); ++i) {
     const std::optional<int64_t> wanted =
         known ? signature.inputs[i].batchDim : std::optional<int64_t>(0);
@@ -31,8 +32,19 @@ llvm::Expected<TrainingBatches> TrainingBatches::cut(const Signature &signature,
     if (!wanted || !values[i].isTensor() || values[i].toTensor().dim() <= *wanted)
       continue;
     const int64_t samples = values[i].toTensor().size(*wanted);
-    if (batches.samples_ == 0)
+    if (known && samples == 0)
+      return failf(ExitCode::Usage, "{}: expected samples, got an empty tensor",
+                   signature.inputs[i].name);
+    if (batches.samples_ == 0) {
       batches.samples_ = samples;
+      first = signature.inputs[i].name;
+    }
+    // One with the samples of a batch is whole in each.
+    if (known && samples != batches.samples_ && samples != size)
+      return makeError(ExitCode::Usage,
+                       fmt::format("expected as many samples in {} as in {}, {}, got {}",
+                                   signature.inputs[i].name, first, batches.samples_, samples),
+                       "give both the same number of samples");
     if (samples == batches.samples_)
       batches.dims_.back() = wanted;
   }
@@ -56,7 +68,10 @@ std::string TrainingBatches::noteWhole(const Signature &signature) const {
   std::string whole;
   for (size_t i = 0; i < dims_.size(); ++i)
     if (!dims_[i] && values_[i].isTensor())
-      whole += (whole.empty() ? "" : ", ") + signature.inputs[i].name;
+      whole +=
+          (whole.empty() ? "" : ", ") + signature.inputs[i].name +
+          (values_[i].toTensor().dim() > 0 ? fmt::format(" ({})", values_[i].toTensor().size(0))
+                                           : "");
   if (whole.empty())
     return "";
   return fmt::format("--data: each step gets all of {}, whose first dimension is not that of the "
