@@ -91,6 +91,22 @@ class MeanOfAll(nn.Module):
         return self.b(torch.tanh(self.a(x))).pow(2).mean()
 
 
+class Normed(MeanOfAll):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(6)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.b(torch.tanh(self.norm(self.a(x)))).pow(2).mean()
+
+
+class StepsFirst(MeanOfAll):
+    """Steps of a sequence affect later ones."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.b(torch.tanh(self.a(x)).cumsum(0)).pow(2).mean()
+
+
 class OfItsOwnSize(MeanOfAll):
     """Divided by its own value: always 1."""
 
@@ -214,6 +230,13 @@ class TrainLosses(e2e.Case):
         _, done = self.compiled(MeanOfWords, words())
         self.assertRegex(done.err, r"warning: the result is the mean over micro-batches, which differs from the whole batch \([\d.]+ for the whole batch, [\d.]+.*"
                          r"return \(sum, count\)")
+        # Not where something else is the cause.
+        _, done = self.compiled(Normed, torch.randn(10, 6))
+        self.assertIn("which differs from the whole batch", done.err)
+        self.assertIn("the model writes state, as batch norm does", done.err)
+        self.assertNotIn("return (sum, count)", done.err)
+        _, done = self.compiled(StepsFirst, torch.randn(7, 10, 6))
+        self.assertIn("if dimension 0 of x is not the batch, pass --batch-dim x=K", done.err)
 
     def testAMeanBesideANumberIsNoPair(self):
         """By its types it might be one: the test runs show that it is none."""
