@@ -37,7 +37,10 @@ llvm::Error ReferenceTraining::findLoss(const Signature &described, const std::v
   if (found.count && options.reduction)
     return pairWithReduction();
   if (found.count && options.lossOutput.empty())
-    notes.push_back(noteOnPair(described, found));
+    if (const std::string unshown = warningOnPair(described, found, shown); !unshown.empty())
+      warnings.push_back(unshown);
+    else
+      notes.push_back(noteOnPair(described, found));
   if (const std::string onSum = warningOnSum(described, found, shown);
       !options.reduction && !onSum.empty())
     warnings.push_back(onSum);

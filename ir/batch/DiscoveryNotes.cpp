@@ -1,6 +1,7 @@
 #include "ir/batch/DiscoveryNotes.h"
 
 #include "ir/batch/GivenMerges.h"
+#include "ir/plan/LossLeaf.h"
 #include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/values/Values.h"
@@ -90,31 +91,65 @@ std::pair<std::string, std::optional<int64_t>> firstCut(const InputSpec &input) 
   return {};
 }
 
-std::string noteOnMixing(const Signature &signature, const std::string &mixing,
-                         const Values &inputs) {
-  std::string dims = suggestBatchDims(signature, inputs), first;
+/// Begins with a semicolon. Empty: nothing is cut.
+std::string hintOnDim(const Signature &signature, const Values &inputs) {
+  const std::string dims = suggestBatchDims(signature, inputs);
   for (const InputSpec &input : signature.inputs)
-    if (const auto [name, dim] = firstCut(input); first.empty() && dim)
-      first = fmt::format("if dimension {} of {} is not the batch, pass --batch-dim {}", *dim, name,
-                          dims.empty() ? name + "=K" : dims);
-  return fmt::format("samples in a micro-batch affect each other ({}), so results match "
-                     "running each micro-batch separately, not the whole batch{}",
-                     mixing, first.empty() ? "" : "; " + first);
+    if (const auto [name, dim] = firstCut(input); dim)
+      return fmt::format("; if dimension {} of {} is not the batch, pass --batch-dim {}", *dim,
+                         name, dims.empty() ? name + "=K" : dims);
+  return "";
 }
 
-/// A result whose merged micro-batches differ from the whole batch.
+std::string noteOnMixing(const Signature &signature, const std::string &mixing,
+                         const Values &inputs) {
+  return fmt::format("samples in a micro-batch affect each other ({}), so results match "
+                     "running each micro-batch separately, not the whole batch{}",
+                     mixing, hintOnDim(signature, inputs));
+}
+
+/// Whether the dimension that is cut may be the steps of a sequence: a loss does not show which
+/// dimension its samples are along.
+bool mayHaveSteps(const Signature &signature, const Values &inputs) {
+  bool any = false;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (signature.inputs[i].batchDim)
+      forEachTensor(inputs[i], [&](const at::Tensor &tensor) {
+        const bool isText = tensor.defined() && at::isIntegralType(tensor.scalar_type(), false);
+        any = any || (tensor.defined() && tensor.dim() >= (isText ? 2 : 3));
+      });
+  return any;
+}
+
+/// What makes the mean of a loss over micro-batches differ, and what helps.
+std::string adviceOnLoss(const Signature &signature, const Values &inputs,
+                         const DiscoveryOptions &options) {
+  if (options.writesState)
+    return "the model writes state, as batch norm does, so the loss of a sample depends on the "
+           "micro-batch that it is in; larger micro-batches bring it nearer";
+  if (mayBePair(signature))
+    return "the first result is a sum and the second its count only if both add up over "
+           "micro-batches; if samples affect each other, as in a contrastive loss, larger "
+           "micro-batches bring it nearer";
+  const bool mayBeSteps =
+      mayHaveSteps(signature, inputs) && !anyDimGiven(signature, options.batchDimGiven);
+  return "a loss over the elements that count is exact if the model's result is the pair of their "
+         "sum and their number: return (sum, count); one in which samples affect each other, as "
+         "in a contrastive loss, depends on the micro-batches" +
+         (mayBeSteps ? hintOnDim(signature, inputs) : "");
+}
+
+/// A result whose merged micro-batches differ from the whole batch. `advice`: on a loss, or empty.
 std::string noteOnResult(const std::string &path, const MergeRule &rule, const ResultCheck &check,
-                         bool trains) {
+                         const std::string &advice) {
   const std::string how = rule.kind == Kind::Mean   ? "the mean over micro-batches"
                           : rule.kind == Kind::Sum  ? "the sum over micro-batches"
                           : rule.kind == Kind::Same ? "the value of every micro-batch"
                                                     : "a list with a value per micro-batch";
   const std::string differs = rule.kind == Kind::List ? "" : " (" + check.reason + ")";
-  if (trains && rule.kind == Kind::Mean)
-    return fmt::format("{} is {}, which differs from the whole batch{}; a loss over the elements "
-                       "that count is exact if the model's result is the pair of their sum and "
-                       "their number: return (sum, count)",
-                       resultName(path), how, differs);
+  if (!advice.empty() && rule.kind == Kind::Mean)
+    return fmt::format("{} is {}, which differs from the whole batch{}; {}", resultName(path), how,
+                       differs, advice);
   return fmt::format("{} is {}, which differs from the whole batch{}; to merge it in another way, "
                      "pass --merge {}=concat:K|join|sum|mean|list|same",
                      resultName(path), how, differs, path);
@@ -167,6 +202,7 @@ void addNotes(BatchDiscovery &found, const Signature &signature, const std::stri
   found.notes = notesOnInputs(signature, inputs, options, batch);
   const std::vector<std::string> paths = outputPaths(signature);
   const std::vector<bool> given = givenLeaves(signature, options.merges);
+  const std::string advice = options.trains ? adviceOnLoss(signature, inputs, options) : "";
   std::string mixes = mixing;
   for (size_t l = 0; l < paths.size(); ++l) {
     const MergeRule &rule = signature.leaves[l].merge;
@@ -190,7 +226,7 @@ void addNotes(BatchDiscovery &found, const Signature &signature, const std::stri
     if (check.equal != Equal::No || given[l])
       continue;
     if (rule.kind != Kind::Concat && rule.kind != Kind::Join)
-      found.warnings.push_back(noteOnResult(paths[l], rule, check, options.trains));
+      found.warnings.push_back(noteOnResult(paths[l], rule, check, advice));
     else if (options.writesState && mixing.empty())
       found.warnings.push_back(
           fmt::format("{} depends on the model's state, which every micro-batch writes, so it "

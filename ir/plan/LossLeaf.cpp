@@ -98,28 +98,27 @@ bool isShownSum(const Signature &signature, size_t leaf, const std::vector<bool>
          signature.leaves[leaf].merge.kind == MergeRule::Kind::Sum;
 }
 
-bool isShownMean(const Signature &signature, size_t leaf, const std::vector<bool> &shown) {
+bool isShownOther(const Signature &signature, size_t leaf, const std::vector<bool> &shown) {
   return leaf < shown.size() && shown[leaf] &&
-         signature.leaves[leaf].merge.kind == MergeRule::Kind::Mean;
+         signature.leaves[leaf].merge.kind != MergeRule::Kind::Sum;
 }
 
-/// Two numbers that no test run shows to be a sum and its count: divided by the number of correct
-/// answers, say, a mean would be trained with a wrong gradient.
-llvm::Error unshownPair(const Signature &signature, const std::vector<bool> &shown) {
+std::string waysToNamePair(const Signature &signature) {
   const std::string loss = outputPath(signature, 0), count = outputPath(signature, 1);
-  const std::string why =
-      isShownMean(signature, 0, shown)
-          ? fmt::format("test runs show that {} is a mean over samples", resultName(loss))
-          : fmt::format("no test run shows that {} is a sum over samples and {} its count",
-                        resultName(loss), resultName(count));
-  return makeError(
-      ExitCode::Usage,
-      fmt::format("--train: expected a model whose only result is its loss, or "
-                  "--loss-output, got 2 results: {}",
-                  why),
-      fmt::format("pass --loss-output {0} if {1} alone is the loss, such as a mean, or "
-                  "--loss-output {0},{2} if it is a sum and {3} counts what it sums",
-                  loss, resultName(loss), count, resultName(count)));
+  return fmt::format("pass --loss-output {0} if {1} alone is the loss, such as a mean, or "
+                     "--loss-output {0},{2} if it is a sum and {3} counts what it sums",
+                     loss, resultName(loss), count, resultName(count));
+}
+
+/// Two numbers of which test runs show that they are no sum and its count: divided by the number of
+/// correct answers, say, a mean would be trained with a wrong gradient.
+llvm::Error noPair(const Signature &signature, size_t leaf) {
+  return makeError(ExitCode::Usage,
+                   fmt::format("--train: expected a model whose only result is its loss, or "
+                               "--loss-output, got 2 results, and test runs show that {} is no sum "
+                               "over samples",
+                               resultName(outputPath(signature, leaf))),
+                   waysToNamePair(signature));
 }
 
 /// How the loss of several results can be named.
@@ -149,8 +148,9 @@ llvm::Expected<LossLeaves> lossLeaves(const Signature &signature, const std::str
     LossLeaves found = TRY(leavesOfPath(signature, path));
     leaves = found;
   } else if (mayBePair(signature)) {
-    if (!isShownSum(signature, 0, shown) || !isShownSum(signature, 1, shown))
-      return unshownPair(signature, shown);
+    for (const size_t leaf : {0, 1})
+      if (isShownOther(signature, leaf, shown))
+        return noPair(signature, leaf);
     leaves = {0, 1};
   } else if (signature.leaves.size() != 1) {
     return makeError(ExitCode::Usage,
@@ -176,6 +176,17 @@ std::string noteOnPair(const Signature &signature, const LossLeaves &leaves) {
   return fmt::format("the loss is result {} divided by result {}, a sum and its count; "
                      "--loss-output {} makes {} alone the loss",
                      sum, outputPath(signature, *leaves.count), sum, resultName(sum));
+}
+
+std::string warningOnPair(const Signature &signature, const LossLeaves &leaves,
+                          const std::vector<bool> &shown) {
+  if (!leaves.count ||
+      (isShownSum(signature, leaves.loss, shown) && isShownSum(signature, *leaves.count, shown)))
+    return "";
+  return fmt::format("{} and {} are taken for a sum over samples and its count, which no test run "
+                     "shows; {}",
+                     resultName(outputPath(signature, leaves.loss)),
+                     resultName(outputPath(signature, *leaves.count)), waysToNamePair(signature));
 }
 
 std::string warningOnSum(const Signature &signature, const LossLeaves &leaves,

@@ -16,7 +16,7 @@ struct LossLeaves {
 
 /// The output leaves of `path`, which is one path, or two with a comma for a sum and its count.
 /// With an empty path: the model's only result, or a tuple of a floating-point number and an
-/// integer if test runs show that both are sums over samples, which makes them such a pair.
+/// integer, which is such a pair unless test runs show that one of them is no sum over samples.
 /// `shown`: of each leaf, whether test runs confirm its merge rule; empty: of none. Errors: Usage
 /// for a path that names no result, for a loss that is known not to be a floating-point tensor of
 /// one number, for a count that is known not to be a number, and for an empty path with other
@@ -30,6 +30,10 @@ bool mayBePair(const Signature &signature);
 
 /// Describes the loss that was found without a given path.
 std::string noteOnPair(const Signature &signature, const LossLeaves &leaves);
+
+/// A warning if no test run shows that the pair, found without a given path, is one; else empty.
+std::string warningOnPair(const Signature &signature, const LossLeaves &leaves,
+                          const std::vector<bool> &shown);
 
 /// For a training that is not told how the losses of micro-batches combine, and takes their mean:
 /// a warning if test runs show that the loss is a sum over samples; `shown` as in lossLeaves().
