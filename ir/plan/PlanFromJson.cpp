@@ -309,10 +309,9 @@ llvm::Error readVersion(JsonObject &object, Plan &plan) {
   plan.requiredFeatures = object.strings("required_features");
   auto unknown = llvm::find_if(plan.requiredFeatures, [](const std::string &feature) {
     return feature != "absent-arguments" && feature != "counted-loss" &&
-           feature != "described-weights" &&
-           feature != kMergeRulesFeature && feature != "moved-operators" &&
-           feature != "parts-of-arguments" && feature != "schedule-table" &&
-           feature != "training" && feature != "varying-sizes";
+           feature != "described-weights" && feature != kMergeRulesFeature &&
+           feature != "moved-operators" && feature != "parts-of-arguments" &&
+           feature != "schedule-table" && feature != "training" && feature != "varying-sizes";
   });
   if (unknown != plan.requiredFeatures.end() && object.reading().error.empty())
     return makeError(ExitCode::Version,

@@ -16,8 +16,8 @@ namespace pipec {
 ///                                    %y  = aten::add(%x, %t)
 ///
 /// Gradients are the same: no operator of the part has a graph, a write changes the elements and
-/// not the graph of x, and a value that a part only forwards keeps its graph. Passes and cuts need not know
-/// of modes. True if it changed anything. Errors: the refusal grad-mode.
+/// not the graph of x, and a value that a part only forwards keeps its graph. Passes and cuts need
+/// not know of modes. True if it changed anything. Errors: the refusal grad-mode.
 ///
 /// An operator that returns its argument itself, as contiguous() may, gives PyTorch a tensor with a
 /// graph and the stages one without. `mayReturn` gets a description of each operator of which only

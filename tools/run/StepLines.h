@@ -15,7 +15,7 @@ struct StepLine {
   TrainedStep result;
   int64_t ns = 0, samples = 0;
   int64_t peakMemory = 0; // bytes, so far
-  bool updates = false; // there is an optimizer
+  bool updates = false;   // there is an optimizer
 
   double samplesPerSecond() const {
     return ns > 0 ? static_cast<double>(samples) * 1e9 / static_cast<double>(ns) : 0;
