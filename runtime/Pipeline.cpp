@@ -65,8 +65,8 @@ llvm::Error checkNumbers(const PipelineOptions &options) {
   if (training.mostSkipped < 0)
     return failf(ExitCode::Usage, "mostSkipped: expected at least 1, or 0 for any number, got {}",
                  training.mostSkipped);
-  if (!training.learningRates.empty() && training.optimizer.empty())
-    return failf(ExitCode::Usage, "learningRates: expected an optimizer with them, got {} and none",
+  if (!training.learningRates.empty() && !training.updates())
+    return failf(ExitCode::Usage, "learningRates: expected an optimizer beside {}, got none",
                  training.learningRates);
   return llvm::Error::success();
 }

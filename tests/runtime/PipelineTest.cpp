@@ -311,7 +311,7 @@ TEST(PipelineOptions, NumbersThatCannotBeAreNamed) {
   options.training.emplace().mostSkipped = -2;
   refused("mostSkipped: expected at least 1, or 0 for any number, got -2", options);
   options.training.emplace().learningRates = "cosine";
-  refused("learningRates: expected an optimizer with them, got cosine and none", options);
+  refused("learningRates: expected an optimizer beside cosine, got none", options);
 }
 
 } // namespace

@@ -586,7 +586,10 @@ TEST(PlanVerifier, namesWhatIsWrong) {
                   {"channel 3 (w0): type: expected Tensor for a weight, got int",
                    [](Plan &p) { p.channels[3].type = "int"; }},
                   {"channel 3 (w0): expected a weight of constant sizes, got 2*B",
-                   [](Plan &p) { p.channels[3].tensor = p.signature.leaves[0].tensor; }},
+                   [](Plan &p) {
+                     p.requiredFeatures = {"described-weights"};
+                     p.channels[3].tensor = p.signature.leaves[0].tensor;
+                   }},
                   {"stage 0: parameter bytes: expected 16, the sum of its parameters, got 17",
                    [](Plan &p) { p.stages[0].parameterBytes = 17; }},
                   {"stage 2: state writes: expected [count], its attributes that are written, got "
