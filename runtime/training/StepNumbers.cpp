@@ -62,10 +62,9 @@ llvm::Expected<StepNorm> judge(const StepNumbers &numbers, bool skipsNan,
   const auto first = isLoss ? std::prev(bad.base()) : std::find_if(norms, numbers.end(), isBad);
   result.isFinite = first == numbers.end();
   if (!result.isFinite && !skipsNan) {
-    const double value = first->second.item<double>();
-    // A mean over no elements is 0 / 0.
-    const bool mayCountNothing =
-        isLoss && std::isnan(value) && !std::all_of(numbers.begin(), norms, isBad);
+    const double found = first->second.item<double>();
+    const double value = std::isnan(found) ? NAN : found;     // without a sign
+    const bool mayCountNothing = isLoss && std::isnan(value); // a mean over no elements is 0 / 0
     return makeError(
         ExitCode::NotFinite,
         isLoss ? fmt::format("micro-batch {}: expected a finite loss, got {}", -1 - first->first,

@@ -59,7 +59,7 @@ class OfDtype(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         h = torch.matmul(x.to(self.a.dtype), self.a)
-        return torch.matmul(h * h, self.b).abs().float().square().mean()
+        return torch.matmul(h, self.b).abs().float().square().mean()
 
 
 class Explodes(nn.Module):
@@ -244,6 +244,8 @@ class TrainRuns(e2e.Case):
             torch.save(inputs, "dtype.batch.pt")
             self.pipec(0, "pipe-compile", "dtype.pt", "--train", "--stages", 2, "--inputs", "dtype.batch.pt", "--cost", "analytic", "-o", "dtype.pipe", "--force")
             for text, make in OPTIMIZERS.items():
+                if dtype == torch.float16 and not text.startswith("sgd"):
+                    continue  # eps is 0 in float16: 0 / 0, in Python, too
                 expected = inPython("dtype.pt", inputs, 1, 6, make)
                 for what in ("dtype.pt", "dtype.pipe"):
                     state, _ = self.trained(what, "--train", "--inputs", "dtype.batch.pt", "--microbatches", 1, "--steps", 6, "--optimizer", text)

@@ -59,11 +59,14 @@ llvm::Expected<double> runStep(const TrainOptions &options, const TrainSteps &st
                                          : trainer.stepOnBatches(batches, stats);
   if (!done)
     return withContext(done.takeError(), fmt::format("step {}", step + 1));
-  StepLine line{
-      step + 1, steps.count(), *done, stats.makespanNs, 0, !options.training.optimizer.empty()};
+  StepLine line{.step = step + 1,
+                .of = steps.count(),
+                .result = *done,
+                .ns = stats.makespanNs,
+                .peakMemory = trainer.peakMemory(),
+                .updates = options.training.updates()};
   for (const std::vector<c10::IValue> &batch : batches)
     line.samples += batchSizeOr(0, trainer.signature(), batch);
-  line.peakMemory = trainer.peakMemory();
   json ? printJsonLine(line) : printLine(line);
   report.samples = line.samples;
   report.allSamples += line.samples;
