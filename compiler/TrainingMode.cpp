@@ -28,9 +28,7 @@ void collect(Block &block, TrainingModules &found) {
 std::string noteOnTrainingMode(const Model &model, bool infer) {
   TrainingModules found;
   collect(*model.graph->block(), found);
-  return found.note(infer ? "the file stores the mode as a constant, which --infer does not "
-                            "change; save the model after model.eval()"
-                          : "--infer compiles them in eval mode");
+  return found.note(infer ? kConstantMode : "--infer compiles them in eval mode" + kUnlessConstant);
 }
 
 } // namespace pipec

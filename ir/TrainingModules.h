@@ -26,6 +26,14 @@ using KnownValue = llvm::function_ref<std::optional<c10::IValue>(torch::jit::Val
 /// eval mode too.
 bool isInTrainingMode(torch::jit::Node *node, KnownValue valueOf);
 
+/// What --infer does not change, and what it leaves out.
+inline const std::string kConstantMode =
+    "the code has the mode as a constant, which --infer does not change; save the model after "
+    "model.eval(), or trace it then; dropout(x, training=True) draws in any mode";
+inline const std::string kUnlessConstant =
+    ", but not where the code has the mode as a constant, as traces and dropout(x, training=True) "
+    "do";
+
 /// Names of modules and operators in training mode, each once, in program order.
 class TrainingModules {
 public:

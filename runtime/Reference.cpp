@@ -141,11 +141,9 @@ llvm::Error Reference::Impl::noteTrainingMode() {
   return guardTorchVoid(ExitCode::Internal, path + ": reading training flags", [&] {
     const TrainingModules found = trainingModules(*module, options.method);
     if (!found.empty())
-      notes.push_back(found.note(
-          options.mode.training == false
-              ? "the file stores the mode as a constant, which --infer does not change; save the "
-                "model after model.eval()"
-              : "--infer runs them in eval mode"));
+      notes.push_back(found.note(options.mode.training == false
+                                     ? kConstantMode
+                                     : "--infer runs them in eval mode" + kUnlessConstant));
   });
 }
 

@@ -123,6 +123,18 @@ void nameOthers(CutDims &dims, llvm::ArrayRef<c10::IValue> inputs) {
           dims[i].set(path, std::nullopt);
 }
 
+/// Which of `count` things are left out, as bits: at least `least`, first few, then more. Of many
+/// things at most two, so that the number of candidates stays small.
+std::vector<size_t> leftOut(size_t count, size_t least) {
+  constexpr size_t kFew = 4, kMost = 8;
+  std::vector<size_t> all;
+  for (size_t number = least; number <= (count <= kFew ? count : 2) && count <= kMost; ++number)
+    for (size_t left = 0; left < size_t(1) << count; ++left)
+      if (static_cast<size_t>(std::popcount(left)) == number)
+        all.push_back(left);
+  return all;
+}
+
 /// Collects candidates of one group, each once.
 class Group {
 public:
@@ -154,21 +166,23 @@ public:
     }
   }
 
-  /// `dims` without each tensor of a unit in turn, if they are few.
-  void addAllButOnePart(const CutDims &dims, const Unit &unit) {
-    constexpr size_t kMostParts = 4;
+  /// `dims` without one tensor of a unit, then without several, if they are few.
+  void addFewerParts(const CutDims &dims, const Unit &unit) {
     const c10::IValue &value = inputs_[unit.argument];
     std::vector<std::string> paths = unit.paths;
-    if (paths.empty() && (value.isTuple() || value.isGenericDict()))
+    if (paths.empty() && (value.isTuple() || value.isGenericDict() || value.isTensorList()))
       for (const auto &[path, tensor] : tensorsByPath(value))
         paths.push_back(path);
-    if (!unit.mayBeCut || paths.size() < 2 || paths.size() > kMostParts)
+    if (!unit.mayBeCut || paths.size() < 2)
       return;
-    for (const std::string &whole : paths) {
+    for (const size_t left : leftOut(paths.size(), 1)) {
+      if (left + 1 == size_t(1) << paths.size())
+        continue; // all: that is the argument without a cut
       CutDims fewer = dims;
       fewer[unit.argument].dim.reset();
-      for (const std::string &path : paths)
-        fewer[unit.argument].set(path, path == whole ? std::nullopt : std::optional<int64_t>(0));
+      for (size_t k = 0; k < paths.size(); ++k)
+        fewer[unit.argument].set(paths[k],
+                                 left >> k & 1 ? std::nullopt : std::optional<int64_t>(0));
       add(fewer);
     }
   }
@@ -195,27 +209,21 @@ CutDims moved(CutDims dims, const Moves &moves) {
   return dims;
 }
 
-/// `base` with fewer and fewer of the followers; with many followers, with none.
+/// `base` with fewer and fewer of the followers, and with none.
 void addFewer(Group &group, const CutDims &base, llvm::ArrayRef<const Unit *> followers) {
-  constexpr size_t kMostFollowers = 4;
   const size_t count = followers.size();
-  auto without = [&](size_t left) { // a bit for each follower that is left out
+  for (const size_t left : leftOut(count, 2)) {
     CutDims dims = base;
     for (size_t k = 0; k < count; ++k)
       if (left >> k & 1)
         followers[k]->remove(dims);
-    return dims;
-  };
-  if (count > kMostFollowers) {
-    CutDims alone = base;
-    for (const Unit *follower : followers)
-      follower->remove(alone);
-    return group.add(alone);
+    group.add(dims);
   }
-  for (size_t leftOut = 2; leftOut <= count; ++leftOut)
-    for (size_t left = 0; left < size_t(1) << count; ++left)
-      if (static_cast<size_t>(std::popcount(left)) == leftOut)
-        group.add(without(left));
+  CutDims alone = base;
+  for (const Unit *follower : followers)
+    follower->remove(alone);
+  if (count > 1)
+    group.add(alone);
 }
 
 /// If the user named dimensions, the others may follow along other dimensions than the first. An
@@ -286,7 +294,7 @@ llvm::Expected<std::vector<CutCandidate>> cutCandidates(const Signature &signatu
     if (!named)
       addFewer(group, base, followers);
     for (const Unit *unit : cut)
-      group.addAllButOnePart(base, *unit);
+      group.addFewerParts(base, *unit);
     if (named)
       addOtherDims(group, base, batch, inputs, given);
   }

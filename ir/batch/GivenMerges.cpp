@@ -34,6 +34,10 @@ std::vector<bool> givenLeaves(const Signature &signature, llvm::ArrayRef<GivenMe
 llvm::Error giveMerges(Signature &signature, llvm::ArrayRef<GivenMerge> merges) {
   const std::vector<std::string> paths = outputPaths(signature);
   for (const auto &[path, rule] : merges) {
+    for (const auto &[other, otherRule] : merges)
+      if (other == path && !(otherRule == rule))
+        return failf(ExitCode::Usage, "--merge: expected one rule for {}, got {} and {}", path,
+                     toString(rule), toString(otherRule));
     const std::vector<size_t> leaves = leavesUnder(paths, path);
     if (leaves.empty())
       return failf(ExitCode::Usage, "--merge: expected a result of the model ({}), got {}",

@@ -105,6 +105,9 @@ llvm::Expected<int64_t> batchSize(const Signature &signature, llvm::ArrayRef<c10
   std::string sizeFrom, problem;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const InputSpec &input = signature.inputs[i];
+    if (signature.batchSize == 0) // compiled without an example: parts are as the user named them
+      if (llvm::Error error = expectParts(input, inputs[i]))
+        return std::move(error);
     if (!isCut(input))
       continue;
     const ArgumentCut cut = cutOf(input);
@@ -204,10 +207,6 @@ splitInputs(const Signature &signature, llvm::ArrayRef<c10::IValue> inputs, int6
                  "micro-batches: expected at most {}, the number of samples, got {}", samples,
                  microBatches);
 
-  // Compiled without an example, an artifact has parts that only the user named.
-  for (size_t i = 0; i < inputs.size() && signature.batchSize == 0; ++i)
-    if (llvm::Error error = expectParts(signature.inputs[i], inputs[i]))
-      return std::move(error);
   for (size_t i = 0; i < inputs.size() && microBatches > 1; ++i)
     if (llvm::Error error = expectKnown(signature.inputs[i], inputs[i], samples))
       return std::move(error);

@@ -64,6 +64,28 @@ class OneDict(Two):
         return (torch.relu(self.b(self.a(batch["x"]))) @ batch["table"].t()).softmax(-1)
 
 
+class BankAndBias(Two):
+    """Two tables beside the samples in one argument, all with as many rows."""
+
+    def forward(self, p: Tuple[torch.Tensor, torch.Tensor, torch.Tensor]):
+        return (-torch.cdist(torch.relu(self.a(p[0])), self.b(p[1]))).softmax(1) + p[2]
+
+
+class ManyParts(Two):
+    """An ordinary batch with one table."""
+
+    def forward(self, batch: Dict[str, torch.Tensor]):
+        x = self.a(batch["x"]) * batch["m1"] + batch["m2"] * batch["m3"]
+        return (torch.relu(self.b(x)) @ batch["bank"].t()).softmax(-1)
+
+
+class ListWithTable(Two):
+    """A list of samples and a table."""
+
+    def forward(self, xs: List[torch.Tensor]):
+        return (torch.relu(self.b(self.a(xs[0]))) @ xs[1].t()).softmax(-1)
+
+
 class OneList(Two):
     """Parts that are cut along different dimensions."""
 

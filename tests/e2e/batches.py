@@ -115,13 +115,26 @@ class Batches(e2e.Case):
         close(self.runBoth(model, "OneDict.pipe", batch, 3, *dims), self.whole(model, batch))
         self.refused(2, "expected a part of batch (x, table), got batch.tabel", "pipe-compile", model, "--stages", 2, "--inputs", "example.pt",
                      "--batch-dim", "batch.tabel=none", "-o", "no.pipe")
+        for twice in ("x=0,x=none", "x=none,x=1"):
+            self.refused(2, "--batch-dim: expected one dimension for x, got ", "pipe-compile", self.save("Prototypes"), "--batch-dim", twice, "--at", "b", "-o", "no.pipe")
         self.refused(2, "got a path into x, which has type Tensor", "pipe-compile", self.save("Prototypes"), "--stages", 2, "--batch-dim", "x.0=0",
                      "-o", "no.pipe")
         # Without an example the names are looked up when values come.
-        self.pipec(0, "pipe-compile", model, "--stages", 2, *dims, "-o", "unseen.pipe")
+        self.pipec(0, "pipe-compile", model, "--at", "b", *dims, "-o", "unseen.pipe")
         close(self.runBoth(model, "unseen.pipe", batch, 3, *dims), self.whole(model, batch))
-        self.pipec(0, "pipe-compile", model, "--stages", 2, "--batch-dim", "batch.tabel=none", "-o", "typo.pipe")
-        self.refused(2, "expected a part of batch .*got batch.tabel", "pipe-run", "typo.pipe", "--inputs", "batch.pt", "--microbatches", 2)
+        self.pipec(0, "pipe-compile", model, "--at", "b", "--batch-dim", "batch.tabel=none", "-o", "typo.pipe")
+        self.refused(2, "expected a part of batch (x, table), got batch.tabel", "pipe-run", "typo.pipe", "--inputs", "batch.pt", "--microbatches", 2)
+
+    def testTablesAmongThePartsAreFound(self):
+        """Micro-batches give the rows of the whole batch though every tensor of the argument has as many rows as the batch."""
+        rows = lambda: torch.randn(4, 8)
+        for name, example, parts in (("BankAndBias", ((rows(), rows(), torch.randn(4)),), {"0": 0, "1": None, "2": None}),
+                                     ("ManyParts", ({key: rows() for key in ("x", "m1", "m2", "m3", "bank")},), {"x": 0, "m1": 0, "m2": 0, "m3": 0, "bank": None}),
+                                     ("ListWithTable", ([rows(), rows()],), {"0": 0, "1": None})):
+            model = self.save(name)
+            _, result = self.compile(model, example)
+            self.assertEqual(self.json(result)["inputs"][0]["parts"], parts, name)
+            close(self.runBoth(model, f"{name}.pipe", example, 2), self.whole(model, example))
 
     def testPartsAlongDifferentDimensions(self):
         model, dims = self.save("OneList"), ["--batch-dim", "xs.0=1,xs.1=0,xs.2=none"]
@@ -241,7 +254,7 @@ class Batches(e2e.Case):
         traced = torch.jit.trace(batch_models.Trains(), torch.randn(4, 8), check_trace=False)
         traced.save("traced.pt")
         _, result = self.compile(Path("traced.pt"), (torch.randn(4, 8),), "--infer")
-        self.assertIn("save the model after model.eval()", result.err)
+        self.assertIn("save the model after model.eval()", result.err)  # a trace
         result = self.pipec(0, "pipe-run", "traced.pt", "--inputs", "inputs.pt", "--infer")
         self.assertRegex(result.err, r"note: norm, drop are in training mode .*save the model after model.eval\(\)")
 

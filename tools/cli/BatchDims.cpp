@@ -15,7 +15,12 @@ llvm::Expected<BatchDims> parseBatchDims(llvm::ArrayRef<std::string> texts) {
     if (hasLineEnd || name.empty() || (value != "none" && (value.getAsInteger(10, dim) || dim < 0)))
       return failf(ExitCode::Usage, "--batch-dim: expected NAME=K or NAME=none, got {}",
                    shown(text));
-    result.emplace_back(name.str(), value == "none" ? std::nullopt : std::optional<int64_t>(dim));
+    const auto given = value == "none" ? std::nullopt : std::optional<int64_t>(dim);
+    for (const auto &[other, otherDim] : result)
+      if (other == name && otherDim != given)
+        return failf(ExitCode::Usage, "--batch-dim: expected one dimension for {}, got {} and {}",
+                     name.str(), otherDim ? std::to_string(*otherDim) : "none", value.str());
+    result.emplace_back(name.str(), given);
   }
   return result;
 }
