@@ -10,6 +10,7 @@
 #include "ir/batch/SizeTrial.h"
 #include "ir/batch/TensorSpecs.h"
 #include "ir/plan/OutputPath.h"
+#include "ir/plan/PlanNames.h"
 #include "ir/support/Try.h"
 #include "ir/values/Values.h"
 
@@ -159,10 +160,7 @@ void fillSpec(Channel &channel, size_t index, int64_t exampleBatch, llvm::ArrayR
 } // namespace
 
 std::vector<ExampleRun> runsToRepeat(std::vector<ExampleRun> runs, const Plan &plan) {
-  int64_t bytes = 0;
-  for (const StagePlan &stage : plan.stages)
-    bytes += stage.parameterBytes;
-  if (bytes < kLargeModelBytes || keepsState(plan))
+  if (parameterBytes(plan) < kLargeModelBytes || keepsState(plan))
     return runs;
   std::set<std::string> seen; // sizes, and values that are no tensors
   for (ExampleRun &run : runs) {

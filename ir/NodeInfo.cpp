@@ -71,15 +71,21 @@ std::string describeNode(torch::jit::Node *node) {
   return text;
 }
 
+torch::jit::Value *inputNamed(torch::jit::Node *node, llvm::StringRef name) {
+  const c10::FunctionSchema *schema = node->maybeSchema();
+  const std::optional<int> index =
+      schema ? schema->argumentIndexWithName(std::string_view(name.data(), name.size()))
+             : std::nullopt;
+  return index && static_cast<size_t>(*index) < node->inputs().size() ? node->input(*index)
+                                                                      : nullptr;
+}
+
 Draws drawsOf(torch::jit::Node *node) {
   return drawsWith(node->kind().toQualString(), [&](llvm::StringRef name) -> Argument {
-    const c10::FunctionSchema *schema = node->maybeSchema();
-    std::optional<int> index;
-    if (schema)
-      index = schema->argumentIndexWithName(std::string_view(name.data(), name.size()));
-    if (!index || static_cast<size_t>(*index) >= node->inputs().size())
+    torch::jit::Value *input = inputNamed(node, name);
+    if (!input)
       return {};
-    std::optional<c10::IValue> value = torch::jit::toIValue(node->input(*index));
+    std::optional<c10::IValue> value = torch::jit::toIValue(input);
     return value ? argumentOf(*value) : Argument{Argument::State::Unknown, 0};
   });
 }

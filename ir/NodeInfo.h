@@ -14,6 +14,7 @@ namespace torch::jit {
 struct Block;
 struct Module;
 struct Node;
+struct Value;
 } // namespace torch::jit
 
 namespace pipec {
@@ -32,6 +33,9 @@ bool isWarningNumber(c10::Symbol attribute);
 
 /// "aten::add_ at model.py:88 in encoder.layers.3": how messages name a node.
 std::string describeNode(torch::jit::Node *node);
+
+/// The input that the operator's schema calls so; null: it has none of this name.
+torch::jit::Value *inputNamed(torch::jit::Node *node, llvm::StringRef name);
 
 /// Whether the operator itself (not its blocks) draws random numbers, as far as constants tell.
 Draws drawsOf(torch::jit::Node *node);

@@ -1,5 +1,6 @@
 #include "ir/TrainingModules.h"
 
+#include "ir/NodeInfo.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <fmt/format.h>
@@ -21,12 +22,8 @@ using torch::jit::Value;
 constexpr size_t kMostNames = 4;
 
 std::optional<c10::IValue> argument(Node *node, llvm::StringRef name, KnownValue valueOf) {
-  const c10::FunctionSchema *schema = node->maybeSchema();
-  const std::optional<int> at =
-      schema ? schema->argumentIndexWithName(name.str()) : std::optional<int>();
-  return at && static_cast<size_t>(*at) < node->inputs().size()
-             ? valueOf(node->input(static_cast<size_t>(*at)))
-             : std::nullopt;
+  Value *input = inputNamed(node, name);
+  return input ? valueOf(input) : std::nullopt;
 }
 
 bool isTrue(const std::optional<c10::IValue> &value) {

@@ -1,5 +1,7 @@
 #include "compiler/samples/SampleOperators.h"
 
+#include "ir/NodeInfo.h"
+
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
 
@@ -29,16 +31,8 @@ bool isTensor(const Value *value) { return value->type()->kind() == c10::TypeKin
 
 /// The constant at an argument; nullopt: no such argument, or no constant.
 std::optional<c10::IValue> constantAt(Node *node, const char *argument) {
-  const c10::FunctionSchema *schema = node->maybeSchema();
-  const std::optional<int> index = schema ? schema->argumentIndexWithName(argument) : std::nullopt;
-  if (!index || static_cast<size_t>(*index) >= node->inputs().size())
-    return std::nullopt;
-  return torch::jit::toIValue(node->input(*index));
-}
-
-bool hasArgument(Node *node, const char *argument) {
-  const c10::FunctionSchema *schema = node->maybeSchema();
-  return schema && schema->argumentIndexWithName(argument);
+  Value *input = inputNamed(node, argument);
+  return input ? torch::jit::toIValue(input) : std::nullopt;
 }
 
 bool isAlong(const std::vector<bool> &dims, int64_t dim) {
@@ -54,7 +48,7 @@ bool isOverSamples(Node *node, const BatchForms &forms) {
   const BatchForm &form = forms.of(node->input(0));
   if (!form.any())
     return false;
-  if (!hasArgument(node, "dim"))
+  if (!inputNamed(node, "dim"))
     return true;
   const std::optional<c10::IValue> dim = constantAt(node, "dim");
   if (!dim) // the result tells
@@ -122,6 +116,11 @@ bool cutsOffSamples(Node *node, const BatchForms &forms) {
 
 } // namespace
 
+bool givesSize(const Node *node) {
+  static const Names names = {"size", "numel", "len", "sym_size", "sym_numel"};
+  return isIn(names, node);
+}
+
 bool writesSelected(const Node *node) {
   static const Names names = {"index_put",   "masked_fill",    "masked_scatter", "where",
                               "index_add",   "index_copy",     "index_fill",     "scatter",
@@ -134,7 +133,6 @@ OperatorRole roleOf(Node *node, const BatchForms &forms) {
                                "ones_like", "empty_like", "full_like", "new_zeros", "new_ones",
                                "new_empty", "new_full",   "dtype",     "device",    "rand_like",
                                "layout",    "ndimension", "is_cuda",   "sym_size",  "sym_numel"};
-  static const Names kCounts = {"size", "numel", "len", "sym_size", "sym_numel"};
   static const Names kScans = {"cumsum",       "cumprod", "cummax",  "cummin",
                                "logcumsumexp", "topk",    "kthvalue"};
   static const Names kSorts = {"sort", "argsort", "msort"};
@@ -177,7 +175,7 @@ OperatorRole roleOf(Node *node, const BatchForms &forms) {
   const bool isWhere = plainName(node) == "where" && node->inputs().size() == 1;
   if (isIn(kForms, node)) {
     role.kind = Kind::Form;
-    role.isCount = isIn(kCounts, node);
+    role.isCount = givesSize(node);
   } else if ((role.reduces || isIn(kScans, node)) && isOverSamples(node, forms)) {
     role.kind = Kind::Over;
   } else if (isIn(kSorts, node) && isOverSamples(node, forms)) {

@@ -37,6 +37,9 @@ bool isIn(const llvm::StringSet<> &names, const torch::jit::Node *node);
 
 OperatorRole roleOf(torch::jit::Node *node, const BatchForms &forms);
 
+/// Whether the result is a size or a number of elements of the input.
+bool givesSize(const torch::jit::Node *node);
+
 /// Whether the operator writes some elements of its first input, chosen by a mask or by indices.
 bool writesSelected(const torch::jit::Node *node);
 

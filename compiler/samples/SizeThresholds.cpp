@@ -15,12 +15,11 @@ namespace {
 
 /// Whether the number is computed from sizes and constants alone, not from elements.
 bool isMadeOfSizes(const Value *value, int steps = 16) {
-  static const llvm::StringSet<> kSizes = {"size", "numel", "len", "sym_size", "sym_numel"};
   static const llvm::StringSet<> kArithmetic = {
       "add", "sub", "mul", "floordiv",    "remainder",   "neg",        "min",         "max",
       "Int", "int", "abs", "__getitem__", "NumToTensor", "ListUnpack", "floor_divide"};
   const Node *node = value->node();
-  if (node->kind() == c10::prim::Constant || isIn(kSizes, node))
+  if (node->kind() == c10::prim::Constant || givesSize(node))
     return true;
   return steps > 0 && isIn(kArithmetic, node) &&
          llvm::all_of(node->inputs(),

@@ -5,6 +5,7 @@
 #include "ir/batch/CutTrial.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/plan/OutputPath.h"
+#include "ir/plan/PlanNames.h"
 #include "ir/support/Check.h"
 #include "ir/support/Try.h"
 #include "ir/text/TensorText.h"
@@ -125,6 +126,16 @@ std::string warningOnParts(const SourceStep &whole, llvm::ArrayRef<SourceStep> p
                      kPartSamples[1]);
 }
 
+/// Whether they are copies of one run: the arguments of all calls are the same objects.
+bool isSameRun(const ExampleRun &a, const ExampleRun &b) {
+  return a.batch == b.batch && a.otherSizes == b.otherSizes && a.calls.size() == b.calls.size() &&
+         llvm::all_of(llvm::zip(a.calls, b.calls), [](const auto &calls) {
+           const auto &[one, other] = calls;
+           return std::equal(one.begin(), one.end(), other.begin(), other.end(),
+                             [](const c10::IValue &x, const c10::IValue &y) { return x.is(y); });
+         });
+}
+
 /// The source trained on the same inputs: this is our fault, not theirs.
 llvm::Error internal(llvm::Error error) {
   ErrorText text = describe(std::move(error));
@@ -151,10 +162,7 @@ llvm::Error GradientComparison::compareWhole(llvm::ArrayRef<ExampleRun> runs) {
                  "{}, and starts at {}",
                  lossWords(loss_), lossWords({plan_.training->loss, plan_.training->count}));
   const std::vector<bool> none(plan_.stages.size(), false);
-  int64_t bytes = 0;
-  for (const StagePlan &stage : plan_.stages)
-    bytes += stage.parameterBytes;
-  const bool keepsAll = bytes <= kKeptGradients;
+  const bool keepsAll = parameterBytes(plan_) <= kKeptGradients;
   for (size_t r = runs.size(); r-- > 0;) {
     std::vector<SourceStep> expected = TRY(trainSource(runs[r]));
     TRY(trainStages(runs[r], expected, none, /*followsFlags=*/false));
@@ -193,14 +201,20 @@ double GradientComparison::lossOf(const ExampleRun &run) const {
   return total;
 }
 
+/// Those of compareWhole, if it kept them.
+llvm::Expected<std::vector<SourceStep>>
+GradientComparison::sourceSteps(const ExampleRun &run) const {
+  for (const auto &[compared, steps] : compared_)
+    if (isSameRun(compared, run))
+      return steps;
+  return trainSource(run);
+}
+
 void GradientComparison::compareParts(llvm::ArrayRef<ExampleRun> runs) {
   const auto parts = llvm::find_if(runs, [](const ExampleRun &run) {
     return !run.otherSizes && llvm::ArrayRef<int64_t>(run.batch).equals(kPartSamples);
   });
-  int64_t bytes = 0;
-  for (const StagePlan &stage : plan_.stages)
-    bytes += stage.parameterBytes;
-  if (parts == runs.begin() || parts == runs.end() || bytes > kMostBytesOfParts)
+  if (parts == runs.begin() || parts == runs.end() || parameterBytes(plan_) > kMostBytesOfParts)
     return;
   const ExampleRun &whole = *std::prev(parts);
   if (whole.otherSizes || whole.batch != std::vector<int64_t>{kWholeSamples})
@@ -209,8 +223,8 @@ void GradientComparison::compareParts(llvm::ArrayRef<ExampleRun> runs) {
   if (!(std::abs(lossOf(*parts) - loss) <= kEqualLosses * std::abs(loss))) // false for NaN
     return;
   const TrainingSettings settings;
-  llvm::Expected<std::vector<SourceStep>> ofWhole = trainSource(whole);
-  llvm::Expected<std::vector<SourceStep>> ofParts = trainSource(*parts);
+  llvm::Expected<std::vector<SourceStep>> ofWhole = sourceSteps(whole);
+  llvm::Expected<std::vector<SourceStep>> ofParts = sourceSteps(*parts);
   if (!ofWhole || !ofParts) { // what was asked for has been compared
     llvm::consumeError(ofWhole.takeError());
     llvm::consumeError(ofParts.takeError());

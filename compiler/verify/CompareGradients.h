@@ -54,6 +54,7 @@ public:
 
 private:
   llvm::Expected<std::vector<SourceStep>> trainSource(const ExampleRun &run) const;
+  llvm::Expected<std::vector<SourceStep>> sourceSteps(const ExampleRun &run) const;
   double lossOf(const ExampleRun &run) const;
   llvm::Error trainStages(const ExampleRun &run, llvm::ArrayRef<SourceStep> expected,
                           std::vector<bool> split, bool followsFlags);

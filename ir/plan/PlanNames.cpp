@@ -183,6 +183,13 @@ static bool describesWeights(const Plan &plan) {
   });
 }
 
+int64_t parameterBytes(const Plan &plan) {
+  int64_t bytes = 0;
+  for (const StagePlan &stage : plan.stages)
+    bytes += stage.parameterBytes;
+  return bytes;
+}
+
 int64_t minorOf(const Plan &plan) {
   return hasParts(plan.signature) || describesWeights(plan) ? Plan::kMinor : 3;
 }

@@ -41,6 +41,8 @@ std::string batchDimText(const InputSpec &input);
 bool isCut(const Signature &signature);
 /// True if an argument that is cut along its batch has sizes that differ from run to run.
 bool hasVaryingSizes(const Signature &signature);
+/// Bytes of the parameters that the stages hold, together.
+int64_t parameterBytes(const Plan &plan);
 /// The lowest minor version of the format that can hold such a plan and all that 1.3 can.
 int64_t minorOf(const Plan &plan);
 /// The features that a reader must know to run such a plan. "varying-sizes": sizes of results do

@@ -1,6 +1,5 @@
 #include "runtime/training/StepNumbers.h"
 
-#include "llvm/ADT/STLExtras.h"
 #include "runtime/training/GradientNorm.h"
 
 #include <ATen/core/Tensor.h>

@@ -26,7 +26,7 @@
 namespace pipec {
 namespace {
 
-constexpr int64_t kSamples = 32, kWidth = 16, kLayersPerStage = 2;
+constexpr int64_t kSamples = 32, kWidth = 16, kLayersPerStage = 2, kMicroBatches = 7;
 constexpr int64_t kLayerBytes = kSamples * kWidth * 4; // of a result
 constexpr int64_t kWeightBytes = kWidth * kWidth * 4;
 
@@ -217,6 +217,17 @@ struct LiveRun {
   RecomputeChoice recompute = RecomputeChoice::Never;
 };
 
+/// Needs OwnMemories.
+Pipeline loadOnOwnMemories(const LiveRun &run) {
+  PipelineOptions options;
+  options.microBatches = kMicroBatches;
+  options.threads = 1;
+  options.devices = {"own"};
+  options.scheduleName = run.schedule;
+  options.training.emplace();
+  return take(Pipeline::load(compileLayers(run.stages, run.recompute), options));
+}
+
 class LiveBytes : public testing::TestWithParam<LiveRun> {};
 
 TEST_P(LiveBytes, AreTheSimulators) {
@@ -224,16 +235,9 @@ TEST_P(LiveBytes, AreTheSimulators) {
     GTEST_SKIP() << "the devices here are its own";
   const LiveRun &run = GetParam();
   const bool recomputes = run.recompute == RecomputeChoice::Always;
-  const std::string artifact = compileLayers(run.stages, run.recompute);
   const OwnMemories devices;
-  PipelineOptions options;
-  options.microBatches = 7;
-  options.threads = 1;
-  options.devices = {"own"};
-  options.scheduleName = run.schedule;
-  options.training.emplace();
-  Pipeline pipeline = take(Pipeline::load(artifact, options));
-  const std::vector<c10::IValue> batch = {at::ones({7 * kSamples, kWidth})};
+  Pipeline pipeline = loadOnOwnMemories(run);
+  const std::vector<c10::IValue> batch = {at::ones({kMicroBatches * kSamples, kWidth})};
   take(pipeline.step(batch));
   for (const std::shared_ptr<OwnMemory> &device : OwnMemories::made())
     device->marks.clear();
@@ -278,7 +282,7 @@ TEST_P(LiveBytes, AreTheSimulators) {
       }
     }
   }
-  EXPECT_GE(compared, 2 * 7 * run.stages);
+  EXPECT_GE(compared, 2 * kMicroBatches * run.stages);
 }
 
 /// A step leaves the gradients of the weights, and frees what the step before it left.
@@ -286,16 +290,9 @@ TEST_P(LiveBytes, StayTheSameFromStepToStep) {
   if (std::getenv("PIPEC_TEST_STREAMS"))
     GTEST_SKIP() << "the devices here are its own";
   const LiveRun &run = GetParam();
-  const std::string artifact = compileLayers(run.stages, run.recompute);
   const OwnMemories devices;
-  PipelineOptions options;
-  options.microBatches = 7;
-  options.threads = 1;
-  options.devices = {"own"};
-  options.scheduleName = run.schedule;
-  options.training.emplace();
-  Pipeline pipeline = take(Pipeline::load(artifact, options));
-  const std::vector<c10::IValue> batch = {at::ones({7 * kSamples, kWidth})};
+  Pipeline pipeline = loadOnOwnMemories(run);
+  const std::vector<c10::IValue> batch = {at::ones({kMicroBatches * kSamples, kWidth})};
   auto leftBy = [&](int steps) {
     NotingAllocator::get().begin();
     for (int step = 0; step < steps; ++step)

@@ -140,7 +140,7 @@ TEST(Split, PartsOfATree) {
   EXPECT_EQ(elements[1].toTensor().size(0), 4);
   EXPECT_EQ(elements[2].toTensor()[0].item<int64_t>(), 2);
   EXPECT_EQ(elements[3].toTensor().size(0), 3);
-  // A part that nobody named, with as many rows as there are samples.
+  // The user did not name this part, and it has as many rows as there are samples.
   EXPECT_EQ(errorOf(splitInputs(signature, {tree(at::ones({4}))}, 2)).message,
             "argument xs: expected the parts of the example inputs of the compile (0.a=1, 1=none, "
             "2=0), got 3 with 4 rows for 4 samples");

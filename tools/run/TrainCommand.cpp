@@ -115,7 +115,7 @@ llvm::Error runTraining(const TrainOptions &options, const TrainTarget &target,
                                 : llvm::Error::success();
     if (llvm::Error saved = checkpoints.afterStep(step + 1, count, steps.batches()))
       return llvm::joinErrors(std::move(saved), std::move(evaluated));
-    if (evaluated) { // what was trained is not lost
+    if (evaluated) { // the outputs are written although the evaluation failed
       evaluated =
           withContext(std::move(evaluated), fmt::format("evaluation after step {}", step + 1));
       return llvm::joinErrors(std::move(evaluated), writeResults(options, target.output, trainer));
