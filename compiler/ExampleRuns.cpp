@@ -151,7 +151,7 @@ llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode
   BatchDiscovery found = TRY(discoverBatch(model.signature, inputs, options, runAll));
   llvm::append_range(context.notes, found.notes);
   llvm::append_range(context.warnings, found.warnings);
-  noteSampleRelations(model, found, context, runAll);
+  noteSampleRelations(model, found, context, runAll, options.drawsRandom());
   noteState(model, context);
   std::vector<ExampleRun> runs = TRY(runsOf(found.trial, model.signature));
   for (size_t k = 1; k < examples.size(); ++k)

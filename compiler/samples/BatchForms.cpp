@@ -29,6 +29,7 @@ void BatchForms::note(Run &run, const torch::jit::Value *value, const c10::IValu
 /// A length that follows the samples, of a list of tensors, is no size of its tensors.
 BatchForm BatchForms::formOf(const std::vector<Seen> &fewer, const std::vector<Seen> &more) {
   BatchForm form;
+  bool isOneNumber = true;
   for (size_t k = 0; k < std::min(fewer.size(), more.size()); ++k) {
     const Seen &few = fewer[k], &many = more[k];
     form.isMask = form.isMask || few.isMask;
@@ -40,19 +41,34 @@ BatchForm BatchForms::formOf(const std::vector<Seen> &fewer, const std::vector<S
         if (few.sizes[t][d] != many.sizes[t][d])
           form.dims[d] = true;
     }
-    if (few.number && many.number && *many.number > *few.number) {
-      const int64_t step = (*many.number - *few.number) / (kPartSamples[0] - kPartSamples[1]);
-      form.number = BatchForm::Number{step, *few.number - step * kPartSamples[1]};
-    }
+    if (!few.number || !many.number)
+      continue;
+    const Dim number = between(*few.number, *many.number);
+    isOneNumber = isOneNumber && (!form.number || *form.number == number);
+    form.number = number;
   }
+  if (!isOneNumber)
+    form.number.reset();
+  if (fewer.empty() || more.empty() || fewer[0].sizes.empty() || more[0].sizes.empty())
+    return form;
+  const auto &few = fewer[0].sizes[0], &many = more[0].sizes[0];
+  form.isScalar = few.empty() && many.empty();
+  for (size_t d = 0; d < few.size() && few.size() == many.size(); ++d)
+    form.sizes.push_back(between(few[d], many[d]));
   return form;
+}
+
+Dim BatchForms::between(int64_t fewer, int64_t more) {
+  const int64_t perSample = (more - fewer) / (kPartSamples[0] - kPartSamples[1]);
+  return {perSample, fewer - perSample * kPartSamples[1]};
 }
 
 std::optional<BatchForms> BatchForms::of(Model &model, const CutTrial &trial) {
   if (trial.parts.calls.size() != 2)
     return std::nullopt;
   Run runs[2]; // of more samples, of fewer
-  GraphEvaluator evaluator(model, /*countsFlops=*/false, nullptr, runningFor(model));
+  BatchForms forms;
+  GraphEvaluator evaluator(model, /*countsFlops=*/true, nullptr, runningFor(model));
   for (size_t part = 0; part < 2; ++part) {
     Run &run = runs[part];
     auto inside = [&](torch::jit::Node *node, const std::vector<c10::IValue> &outputs) {
@@ -63,22 +79,19 @@ std::optional<BatchForms> BatchForms::of(Model &model, const CutTrial &trial) {
     const Values &call = trial.parts.calls[part];
     for (size_t i = 0; i < call.size(); ++i)
       note(run, model.graph->inputs()[i], call[i]);
-    if (llvm::Error error = evaluator.run(
-            ownCopies(call), [&](const OperatorRun &one) { inside(one.node, one.outputs); })) {
+    int64_t flops = 0;
+    if (llvm::Error error = evaluator.run(ownCopies(call), [&](const OperatorRun &one) {
+          inside(one.node, one.outputs);
+          flops += one.work.flops;
+        })) {
       llvm::consumeError(std::move(error)); // advice only; the stages run, or say what fails
       return std::nullopt;
     }
+    forms.flopsPerSample_ = flops / kPartSamples[part];
   }
-  BatchForms forms;
   for (const auto &[value, fewer] : runs[1])
-    if (auto more = runs[0].find(value); more != runs[0].end()) {
+    if (auto more = runs[0].find(value); more != runs[0].end())
       forms.forms_[value] = formOf(fewer, more->second);
-      const auto &few = fewer.front().sizes, &many = more->second.front().sizes;
-      if (few.empty() || many.empty() || few[0].size() != many[0].size())
-        continue;
-      for (size_t d = 0; d < few[0].size(); ++d)
-        forms.rows_[value].push_back(many[0][d] - few[0][d]);
-    }
   return forms;
 }
 
@@ -89,10 +102,9 @@ const BatchForm &BatchForms::of(const torch::jit::Value *value) const {
 }
 
 int64_t BatchForms::rowsPerSample(const torch::jit::Value *value, int64_t dim) const {
-  const auto found = rows_.find(value);
-  if (found == rows_.end() || dim < 0 || dim >= static_cast<int64_t>(found->second.size()))
-    return 0;
-  return std::max<int64_t>(0, found->second[dim]);
+  const std::vector<Dim> &sizes = of(value).sizes;
+  const bool exists = dim >= 0 && dim < static_cast<int64_t>(sizes.size());
+  return exists ? std::max<int64_t>(0, sizes[dim].perBatch) : 0;
 }
 
 } // namespace pipec

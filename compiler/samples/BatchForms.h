@@ -15,12 +15,11 @@ namespace pipec {
 
 /// How one value of the graph differs between runs with other numbers of samples.
 struct BatchForm {
-  std::vector<bool> dims; // of a tensor, or of any in a list: the size follows the samples
-  bool isMask = false;    // a tensor of bools, or a list with one
-  struct Number {
-    int64_t perSample, constant;
-  };
-  std::optional<Number> number; // of a whole number: perSample * samples + constant, perSample > 0
+  std::vector<bool> dims;    // of a tensor, or of any in a list: the size follows the samples
+  bool isMask = false;       // a tensor of bools, or a list with one
+  bool isScalar = false;     // a tensor without dimensions
+  std::optional<Dim> number; // of a whole number, if it is the same in all rounds of a loop
+  std::vector<Dim> sizes;    // of a tensor, when it is seen first
 
   bool any() const;
 };
@@ -36,6 +35,9 @@ public:
   const BatchForm &of(const torch::jit::Value *value) const;
   /// Rows per sample along a dimension; 0: the size does not follow the samples.
   int64_t rowsPerSample(const torch::jit::Value *value, int64_t dim) const;
+  /// Floating point operations of the model with one sample, as far as they are counted
+  /// (FlopCounter.h).
+  int64_t flopsPerSample() const { return flopsPerSample_; }
 
 private:
   struct Seen {                              // of one run
@@ -46,10 +48,11 @@ private:
   using Run = std::unordered_map<const torch::jit::Value *, std::vector<Seen>>;
   static void note(Run &run, const torch::jit::Value *value, const c10::IValue &content);
   static BatchForm formOf(const std::vector<Seen> &fewer, const std::vector<Seen> &more);
+  static Dim between(int64_t fewer, int64_t more);
 
   // Looked up by pointer only.
   std::unordered_map<const torch::jit::Value *, BatchForm> forms_;
-  std::unordered_map<const torch::jit::Value *, std::vector<int64_t>> rows_;
+  int64_t flopsPerSample_ = 0;
 };
 
 } // namespace pipec

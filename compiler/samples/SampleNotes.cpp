@@ -33,12 +33,17 @@ std::string named(llvm::ArrayRef<Node *> nodes) {
 
 class Noter {
 public:
-  Noter(Model &model, BatchDiscovery &found, PassContext &context, ModelRuns runAll)
-      : model_(model), found_(found), context_(context), runAll_(runAll),
+  Noter(Model &model, BatchDiscovery &found, PassContext &context, ModelRuns runAll,
+        bool drawsRandom)
+      : model_(model), found_(found), context_(context), runAll_(runAll), drawsRandom_(drawsRandom),
         paths_(outputPaths(model.signature)) {}
 
   void note(const BatchForms &forms) {
-    tryThresholds(sizeThresholds(model_, forms));
+    flopsPerSample_ = forms.flopsPerSample();
+    if (!drawsRandom_) {
+      tryThresholds(sizeThresholds(model_, forms));
+      tryLargerBatch();
+    }
     if (mixes()) // the warning about it says enough
       return;
     findRelated(sampleRelations(model_, forms));
@@ -75,18 +80,29 @@ private:
     constexpr size_t kMostTried = 4;
     size_t tried = 0;
     for (const SizeThreshold &threshold : thresholds) {
-      if (tried < kMostTried && isCheap(threshold.samples)) {
+      if (tried < kMostTried && isCheap(threshold.samples, kMostFlops)) {
         ++tried;
-        tryOne(threshold);
+        tryBatch(threshold.samples, whatDecides(threshold));
       } else if (untried_.empty() && isSeen(threshold)) {
         untried_ = whatDecides(threshold);
       }
     }
   }
 
+  /// What depends on the place of a sample in the batch (a table with a row per place, a mask of
+  /// places), or on the length of a list, has no size that is compared with a constant.
+  void tryLargerBatch() {
+    constexpr int64_t kSamples = 33;
+    if (!mixes() && isCheap(kSamples, kMostFlops / 8))
+      tryBatch(kSamples, "the model depends on the number of samples, or on their places in the "
+                         "batch");
+  }
+
   static std::string whatDecides(const SizeThreshold &threshold) {
+    if (!threshold.constant)
+      return fmt::format("{} depends on sizes that follow the batch", describeNode(threshold.node));
     return fmt::format("{} depends on the constant {} and a size that follows the batch",
-                       describeNode(threshold.node), threshold.constant);
+                       describeNode(threshold.node), *threshold.constant);
   }
 
   /// Above that, only comparisons that a branch may follow are worth a word.
@@ -94,15 +110,17 @@ private:
     return threshold.node->output()->type()->kind() == c10::TypeKind::BoolType;
   }
 
-  bool isCheap(int64_t samples) const {
+  static constexpr int64_t kMostFlops = 16'000'000'000; // a second or so on one core
+
+  bool isCheap(int64_t samples, int64_t mostFlops) const {
     constexpr int64_t kMostElements = int64_t(1) << 22, kMostSamples = 4096;
     const int64_t elements = countElements(found_.trial.base);
     return samples <= kMostSamples && runningFor(model_) == Running::All &&
+           flopsPerSample_ <= mostFlops / (2 * samples) && // the batch and its halves
            elements / std::max<int64_t>(1, found_.trial.candidate.batch) <= kMostElements / samples;
   }
 
-  void tryOne(const SizeThreshold &threshold) {
-    const int64_t samples = threshold.samples;
+  void tryBatch(int64_t samples, const std::string &why) {
     const int64_t parts[] = {samples - samples / 2, samples / 2};
     const Halves halves = tryOtherSize(found_.trial, samples, parts[0], runAll_);
     const auto checks = checkHalves(model_.signature, halves, parts);
@@ -112,8 +130,7 @@ private:
       found_.results[l] = (*checks)[l];
       context_.warnings.push_back(fmt::format(
           "{} of a batch of {} differs from that of micro-batches of {} and {} ({}): {}",
-          resultName(paths_[l]), samples, parts[0], parts[1], (*checks)[l].reason,
-          whatDecides(threshold)));
+          resultName(paths_[l]), samples, parts[0], parts[1], (*checks)[l].reason, why));
     }
   }
 
@@ -122,8 +139,10 @@ private:
       const MergeRule::Kind rule = model_.signature.leaves[l].merge.kind;
       if (rule == MergeRule::Kind::Concat || rule == MergeRule::Kind::Join)
         addTo(related_, relations.reaching[l]);
-      else if ((rule == MergeRule::Kind::Mean || rule == MergeRule::Kind::Sum) &&
-               averages_.empty()) {
+      if (rule != MergeRule::Kind::Mean && rule != MergeRule::Kind::Sum)
+        continue;
+      addTo(related_, relations.bends[l]);
+      if (averages_.empty()) {
         averages_ = relations.averages[l];
         averagePath_ = paths_[l];
       }
@@ -142,7 +161,9 @@ private:
   BatchDiscovery &found_;
   PassContext &context_;
   ModelRuns runAll_;
+  bool drawsRandom_;
   std::vector<std::string> paths_;
+  int64_t flopsPerSample_ = 0;
   std::vector<Node *> related_, averages_;
   std::string averagePath_, untried_;
 };
@@ -150,11 +171,11 @@ private:
 } // namespace
 
 void noteSampleRelations(Model &model, BatchDiscovery &found, PassContext &context,
-                         ModelRuns runAll) {
+                         ModelRuns runAll, bool drawsRandom) {
   if (!found.notCut.empty() || !found.trial.runs() || !found.trial.partsRefusal.empty())
     return;
   if (const std::optional<BatchForms> forms = BatchForms::of(model, found.trial))
-    Noter(model, found, context, runAll).note(*forms);
+    Noter(model, found, context, runAll, drawsRandom).note(*forms);
 }
 
 } // namespace pipec

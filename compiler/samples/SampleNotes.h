@@ -9,9 +9,10 @@
 namespace pipec {
 
 /// After discoverBatch, of a model whose batch is cut. Tries batch sizes around the constants that
-/// the model compares sizes with, if that is cheap: results that differ then are warnings, and are
-/// no longer said to equal the whole batch's. Adds at most one note with what no run shows.
+/// the model compares sizes with, and a batch of 33 samples, if that is cheap and the model draws
+/// no random numbers: results that differ then are warnings, and are no longer said to equal the
+/// whole batch's. Adds at most one note with what no run shows.
 void noteSampleRelations(Model &model, BatchDiscovery &found, PassContext &context,
-                         ModelRuns runAll);
+                         ModelRuns runAll, bool drawsRandom);
 
 } // namespace pipec

@@ -97,21 +97,54 @@ bool isAverageOfCounted(Node *node, const BatchForms &forms) {
          forms.rowsPerSample(node->input(1), 0) > 1;
 }
 
-/// Constants say which samples are taken.
-bool cutsOffSamples(Node *node, const BatchForms &forms) {
-  static const Names names = {"slice", "narrow"};
+/// The dimension along which constants say which rows are taken.
+std::optional<int64_t> fixedPartAlong(Node *node) {
+  static const Names names = {"slice", "narrow", "select"};
   if (!isIn(names, node) || !isTensor(node->input(0)))
-    return false;
+    return std::nullopt;
   const std::optional<c10::IValue> dim = constantAt(node, "dim");
-  if (!dim || !dim->isInt() || !isAlong(forms.of(node->input(0)).dims, dim->toInt()))
-    return false;
-  if (plainName(node) != "slice")
-    return true;
+  if (!dim || !dim->isInt())
+    return std::nullopt;
+  const int64_t along = dim->toInt();
+  if (plainName(node) == "narrow")
+    return along;
+  if (plainName(node) == "select")
+    return constantAt(node, "index") ? std::optional(along) : std::nullopt;
   auto isBound = [&](const char *argument, int64_t none) {
     const std::optional<c10::IValue> bound = constantAt(node, argument);
     return bound && bound->isInt() && bound->toInt() != none;
   };
-  return isBound("start", 0) || isBound("end", std::numeric_limits<int64_t>::max());
+  const bool isFixed = isBound("start", 0) || isBound("end", std::numeric_limits<int64_t>::max());
+  return isFixed ? std::optional(along) : std::nullopt;
+}
+
+/// It gives one sample per round of a loop, or rows whose number is equal in two runs by chance.
+bool mayTakeAny(Node *node) {
+  static const Names parts = {"select", "narrow", "slice"},
+                     rows = {"index", "index_select", "gather", "take", "embedding"};
+  return isIn(rows, node) || (isIn(parts, node) && !fixedPartAlong(node));
+}
+
+/// Sizes follow the samples, but those of no result do.
+bool combinesSamples(Node *node, const BatchForms &forms) {
+  const bool follows =
+      llvm::any_of(node->inputs(), [&](const Value *input) { return forms.of(input).any(); });
+  return node->kind().is_aten() && follows && !node->outputs().empty() && !mayTakeAny(node) &&
+         llvm::all_of(node->outputs(), [&](const Value *output) {
+           const BatchForm &form = forms.of(output);
+           return isTensor(output) && (form.isScalar || !form.sizes.empty()) && !form.any();
+         });
+}
+
+/// With == or != as well. Comparisons with 0 and 1 ask whether there is anything.
+bool comparesWithMany(Node *node) {
+  static const Names names = {"lt", "le",   "gt",      "ge",         "eq",
+                              "ne", "less", "greater", "less_equal", "greater_equal"};
+  return isIn(names, node) && llvm::any_of(node->inputs(), [](Value *input) {
+           const std::optional<c10::IValue> constant = torch::jit::toIValue(input);
+           return constant && ((constant->isInt() && constant->toInt() > 1) ||
+                               (constant->isDouble() && constant->toDouble() > 1));
+         });
 }
 
 } // namespace
@@ -148,6 +181,9 @@ OperatorRole roleOf(Node *node, const BatchForms &forms) {
   static const Names kCompares = {"lt",   "le",      "gt",         "ge",
                                   "less", "greater", "less_equal", "greater_equal"};
   static const Names kLimits = {"min", "minimum", "clamp", "clamp_max", "clip"};
+  static const Names kBends = {"relu",  "relu6", "leaky_relu", "hardtanh", "threshold", "clamp",
+                               "clip",  "abs",   "clamp_min",  "minimum",  "maximum",   "clamp_max",
+                               "round", "floor", "ceil",       "sign",     "min",       "max"};
   static const Names kParts = {"slice",
                                "narrow",
                                "split",
@@ -166,8 +202,12 @@ OperatorRole roleOf(Node *node, const BatchForms &forms) {
   role.compares = isIn(kCompares, node);
   role.limits = isIn(kLimits, node);
   role.takesParts = isIn(kParts, node);
-  role.cutsOff = cutsOffSamples(node, forms);
+  const std::optional<int64_t> part = fixedPartAlong(node);
+  role.takesFirst = part == 0;
+  role.cutsOff = part && isAlong(forms.of(node->input(0)).dims, *part);
+  role.isLimit = comparesWithMany(node);
   role.reduces = isReduction(node);
+  role.bends = isIn(kBends, node) && !role.reduces;
   role.isMean = role.reduces && (plainName(node) == "mean" || plainName(node) == "nanmean");
   role.isAverage = isAverageOfCounted(node, forms);
   const bool isMaskIndex = plainName(node) == "index" && node->inputs().size() > 1 &&
@@ -183,6 +223,8 @@ OperatorRole roleOf(Node *node, const BatchForms &forms) {
   } else if (follows && (isIn(kSelects, node) || isMaskIndex || isWhere)) {
     role.kind = Kind::Selects;
     role.overOutput = node->outputs().size() == 3 ? 2 : role.overOutput; // numbers of equal rows
+  } else if (combinesSamples(node, forms)) {
+    role.kind = Kind::Over;
   } else if (writesSelected(node)) {
     role.kind = Kind::Writes;
   } else if (isIn(kViews, node)) {

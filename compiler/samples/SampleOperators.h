@@ -12,7 +12,7 @@ struct OperatorRole {
   enum class Kind {
     Plain,   // each row of the result comes from rows of the same sample, as far as known
     Form,    // the result depends on sizes alone
-    Over,    // it reduces or scans samples
+    Over,    // it reduces or scans samples, or takes one of them: no result follows the samples
     Order,   // it sorts samples, or gives the order
     Selects, // elements select the rows of the result
     Writes,  // rows are put at places of the first input
@@ -25,8 +25,12 @@ struct OperatorRole {
   bool isAverage = false;  // a loss that averages over elements that count
   bool divides = false;    // the first input by the second
   bool cutsOff = false;    // constants choose some of the samples
+  bool takesFirst = false; // constants choose some rows of the first input, whatever they are
   bool compares = false;   // with <, <=, > or >=
+  bool isLimit = false;    // compares with a constant above 1, also with == or !=
   bool limits = false;     // min, clamp
+  bool bends = false; // linear in parts, as relu, clamp, abs: the mean of its results is not the
+                      // result of the mean
   bool takesParts = false; // further inputs are begins, ends or lengths of parts of the first
   size_t overOutput = std::numeric_limits<size_t>::max(); // one that reduces samples
 };

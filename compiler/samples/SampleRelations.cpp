@@ -30,7 +30,7 @@ void add(Nodes &all, const Nodes &more) {
 struct Facts {
   Nodes over;              // operators over the samples that it depends on
   Nodes counts;            // a number of selected rows: operators that selected them
-  Nodes averages;          // see SampleRelations
+  Nodes averages, bends;   // see SampleRelations
   Node *order = nullptr;   // its rows are reordered by this operator
   Node *selects = nullptr; // its rows are those that data selected, by this operator
   bool isLimited = false;  // a number of rows that a constant limits
@@ -40,6 +40,7 @@ struct Facts {
     add(over, other.over);
     add(counts, other.counts);
     add(averages, other.averages);
+    add(bends, other.bends);
     order = order ? order : other.order;
     selects = selects ? selects : other.selects;
     isLimited = isLimited || other.isLimited;
@@ -72,6 +73,7 @@ public:
       const Facts facts = factsOf(model_.graph->outputs()[l]);
       found_.reaching.push_back(facts.over);
       found_.averages.push_back(facts.averages);
+      found_.bends.push_back(facts.bends);
     }
     return std::move(found_);
   }
@@ -122,9 +124,26 @@ private:
     if (!ends.over.empty())
       noteBranch(node, ends.over.front());
     for (size_t k = 2; k < node->inputs().size(); ++k) {
-      facts_[node->output(k - 2)] = factsOf(node->input(k));
-      facts_[node->output(k - 2)].join(factsOf(body->outputs()[k - 1]));
+      Facts &facts = facts_[node->output(k - 2)];
+      facts = factsOf(node->input(k));
+      facts.join(factsOf(body->outputs()[k - 1]));
+      if (gathersSamples(node, k))
+        add(facts.over, body->outputs()[k - 1]->node());
     }
+  }
+
+  /// A loop with a round per sample hands on a number or a tensor that does not grow with them.
+  bool gathersSamples(Node *loop, size_t input) const {
+    const auto &rounds = forms_.of(loop->input(0)).number;
+    Value *handedOn = loop->blocks()[0]->outputs()[input - 1], *result = loop->output(input - 2);
+    const bool changes = handedOn != loop->blocks()[0]->inputs()[input - 1] &&
+                         handedOn->node()->owningBlock() == loop->blocks()[0] &&
+                         !handedOn->node()->inputs().empty();
+    const BatchForm &form = forms_.of(result);
+    const auto kind = result->type()->kind();
+    return rounds && rounds->perBatch > 0 && changes &&
+           (kind == c10::TypeKind::FloatType || (kind == c10::TypeKind::TensorType && !form.any() &&
+                                                 (form.isScalar || !form.sizes.empty())));
   }
 
   void noteBranch(Node *branch, Node *over) {
@@ -178,7 +197,16 @@ private:
       add(facts.averages, node);
     if (facts.order && (role.cutsOff || (role.compares && facts.isPlace)))
       add(facts.over, facts.order);
-    facts.isLimited = facts.isLimited || (role.limits && !facts.over.empty());
+    if (facts.selects && role.takesFirst)
+      add(facts.over, facts.selects);
+    if (role.isLimit)
+      add(facts.over, facts.counts);
+    if (role.bends && !facts.over.empty())
+      add(facts.bends, node);
+    if (facts.selects && role.takesParts && facts.isLimited)
+      add(facts.over, facts.counts);
+    facts.isLimited =
+        facts.isLimited || (role.limits && !(facts.over.empty() && facts.counts.empty()));
     facts.isPlace = facts.isPlace && role.kind == Kind::View;
     if (role.kind == Kind::Order)
       facts.order = node;
@@ -189,6 +217,21 @@ private:
       own.isPlace = facts.isPlace || (role.kind == Kind::Order && o + 1 == node->outputs().size());
       if (o == role.overOutput)
         add(own.over, node);
+    }
+    handToWritten(node, facts);
+  }
+
+  /// What an operator writes is in the tensor or list whose part its first input is.
+  void handToWritten(Node *node, const Facts &facts) {
+    const c10::FunctionSchema *schema = node->maybeSchema();
+    if (!schema || !schema->is_mutable() || node->inputs().empty())
+      return;
+    static const llvm::StringSet<> kParts = {"select",  "slice",     "narrow",  "view", "unsqueeze",
+                                             "squeeze", "transpose", "permute", "t"};
+    for (Value *written = node->input(0);; written = written->node()->input(0)) {
+      facts_[written].join(facts);
+      if (!isIn(kParts, written->node()))
+        return;
     }
   }
 
@@ -204,6 +247,8 @@ private:
     Facts facts = factsOf(node->input(index));
     if (index == 0)
       return facts;
+    if (role.divides) // an average, which is followed as such
+      facts.bends.clear();
     if (role.kind == OperatorRole::Kind::Writes)
       facts.order = facts.selects = nullptr; // rows are back in their places
     // Ends of groups of sorted rows: each row is in one of them.

@@ -1,10 +1,13 @@
 #include "compiler/samples/SizeThresholds.h"
 
 #include "compiler/samples/SampleOperators.h"
+#include "compiler/samples/SizeValues.h"
 #include "ir/NodeInfo.h"
 
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
+
+#include <cmath>
 
 namespace pipec {
 
@@ -13,17 +16,21 @@ using torch::jit::Value;
 
 namespace {
 
-/// Whether the number is computed from sizes and constants alone, not from elements.
-bool isMadeOfSizes(const Value *value, int steps = 16) {
-  static const llvm::StringSet<> kArithmetic = {
-      "add", "sub", "mul", "floordiv",    "remainder",   "neg",        "min",         "max",
-      "Int", "int", "abs", "__getitem__", "NumToTensor", "ListUnpack", "floor_divide"};
-  const Node *node = value->node();
-  if (node->kind() == c10::prim::Constant || givesSize(node))
-    return true;
-  return steps > 0 && isIn(kArithmetic, node) &&
-         llvm::all_of(node->inputs(),
-                      [&](const Value *input) { return isMadeOfSizes(input, steps - 1); });
+constexpr int64_t kNoBound = int64_t(1) << 31;
+/// Batches of the trial (CutTrial, HalvesTrial), which were compared with their halves.
+constexpr int64_t kShown[] = {4, kWholeSamples, 6};
+
+/// Every number up to 256, further ones up to 4096 with gaps of 3 %, then powers of two.
+const std::vector<int64_t> &numbersToLookAt() {
+  static const std::vector<int64_t> all = [] {
+    std::vector<int64_t> numbers;
+    for (int64_t n = 1; n <= 4096; n += std::max<int64_t>(1, n > 256 ? n / 32 : 1))
+      numbers.push_back(n);
+    for (int64_t n = 8192; n < kNoBound; n *= 2)
+      numbers.push_back(n);
+    return numbers;
+  }();
+  return all;
 }
 
 std::optional<int64_t> constantOf(Value *value) {
@@ -31,25 +38,32 @@ std::optional<int64_t> constantOf(Value *value) {
   return constant && constant->isInt() ? std::optional(constant->toInt()) : std::nullopt;
 }
 
+/// Numbers in a value: a bool is 0 or 1.
+std::vector<double> numbersIn(const c10::IValue &value) {
+  if (value.isBool())
+    return {value.toBool() ? 1.0 : 0.0};
+  if (value.isInt())
+    return {static_cast<double>(value.toInt())};
+  if (value.isDouble())
+    return {value.toDouble()};
+  if (value.isTensor() && value.toTensor().numel() == 1)
+    return {value.toTensor().item().toDouble()};
+  std::vector<double> all;
+  if (value.isList())
+    for (const c10::IValue &one : value.toListRef())
+      llvm::append_range(all, numbersIn(one));
+  return all;
+}
+
 class Collector {
 public:
-  explicit Collector(const BatchForms &forms) : forms_(forms) {}
+  explicit Collector(const BatchForms &forms) : forms_(forms), sizes_(forms) {}
 
   void visit(Node *node) {
-    static const llvm::StringSet<> kEqualities = {"eq", "ne"};
-    static const llvm::StringSet<> kOthers = {"lt",  "le",  "gt",       "ge",
-                                              "min", "max", "floordiv", "remainder"};
-    if (node->kind() == c10::aten::slice)
-      return visitSlice(node);
-    const bool isEquality = isIn(kEqualities, node);
-    if (node->inputs().size() != 2 || !(isEquality || isIn(kOthers, node)))
-      return;
-    for (size_t side : {0, 1}) {
-      const std::optional<BatchForm::Number> number = forms_.of(node->input(side)).number;
-      const std::optional<int64_t> constant = constantOf(node->input(1 - side));
-      if (number && constant && isMadeOfSizes(node->input(side)))
-        note(node, *number, *constant, isEquality);
-    }
+    visitParts(node);
+    for (Value *output : node->outputs())
+      if (sizes_.follows(output) && sizes_.bends(output) && isUsedOutside(output))
+        visitValue(output);
   }
 
   std::vector<SizeThreshold> take() {
@@ -58,35 +72,158 @@ public:
   }
 
 private:
-  void visitSlice(Node *node) {
-    const std::optional<int64_t> dim =
-        node->inputs().size() > 3 ? constantOf(node->input(1)) : std::nullopt;
-    const int64_t rows = dim ? forms_.rowsPerSample(node->input(0), *dim) : 0;
-    for (size_t bound : {2, 3})
-      if (const std::optional<int64_t> at =
-              rows > 0 ? constantOf(node->input(bound)) : std::nullopt;
-          at && *at != 0 && std::abs(*at) < kNoBound)
-        note(node, {rows, 0}, std::abs(*at), false);
+  /// By more than other values made of sizes: a branch, a loop, an operator on elements.
+  bool isUsedOutside(Value *value) {
+    return llvm::any_of(value->uses(), [&](const torch::jit::Use &use) {
+      return use.user->outputs().empty() || !sizes_.follows(use.user->output(0));
+    });
   }
 
-  void note(Node *node, BatchForm::Number number, int64_t constant, bool isEquality) {
-    const int64_t beyond = constant - number.constant;
-    if (number.perSample < 1 || beyond < 1 || constant >= kNoBound)
+  void visitValue(Value *value) {
+    const std::optional<int64_t> at =
+        isCondition(value) ? whereItChanges(value) : whereItBends(value);
+    if (!at)
       return;
-    const int64_t at = beyond / number.perSample; // the most samples that do not exceed it
-    if (at < 1)
+    Node *decides = decisive(value->node());
+    add(decides, constantIn(decides), *at);
+  }
+
+  static bool isCondition(Value *value) { return value->type()->kind() == c10::TypeKind::BoolType; }
+
+  std::vector<double> numbersAt(Value *value, int64_t samples) {
+    const std::optional<c10::IValue> content = sizes_.at(value, samples);
+    return content ? numbersIn(*content) : std::vector<double>();
+  }
+
+  /// The fewest samples whose condition differs from that of a half. nullopt: none, or the trial
+  /// shows one.
+  std::optional<int64_t> whereItChanges(Value *value) {
+    auto differs = [&](int64_t samples) {
+      const std::vector<double> whole = numbersAt(value, samples);
+      return whole != numbersAt(value, samples - samples / 2) ||
+             whole != numbersAt(value, samples / 2);
+    };
+    if (llvm::any_of(kShown, differs))
+      return std::nullopt;
+    std::optional<int64_t> first;
+    int64_t before = 1;
+    for (int64_t samples : numbersToLookAt()) {
+      if (samples > 1 && differs(samples)) {
+        first = samples;
+        break;
+      }
+      before = samples;
+    }
+    for (int64_t low = before + 1; first && *first - low > 0 && *first <= 4096; ++low)
+      if (differs(low))
+        first = low;
+    for (int64_t samples : whereEqual(value->node()))
+      if (samples > 1 && (!first || samples < *first) && differs(samples))
+        first = samples;
+    return first;
+  }
+
+  /// Numbers of samples at which a size is equal to a constant.
+  std::vector<int64_t> whereEqual(Node *node) const {
+    std::vector<int64_t> found;
+    for (size_t side = 0; node->inputs().size() == 2 && side < 2; ++side) {
+      const auto &number = forms_.of(node->input(side)).number;
+      const std::optional<int64_t> constant = constantOf(node->input(1 - side));
+      if (number && number->perBatch > 0 && constant &&
+          (*constant - number->constant) % number->perBatch == 0)
+        found.push_back((*constant - number->constant) / number->perBatch);
+    }
+    return found;
+  }
+
+  /// The fewest samples at which a number is no longer what 2 and 3 samples let expect. nullopt:
+  /// none, or the trial shows one.
+  std::optional<int64_t> whereItBends(Value *value) {
+    const std::vector<double> two = numbersAt(value, 2), three = numbersAt(value, 3);
+    auto isOff = [&](int64_t samples) {
+      const std::vector<double> seen = numbersAt(value, samples);
+      bool off = seen.size() != two.size() || seen.size() != three.size();
+      for (size_t k = 0; k < seen.size() && !off; ++k) {
+        const double expected = two[k] + double(samples - 2) * (three[k] - two[k]);
+        off = std::abs(seen[k] - expected) > 1e-9 * std::max(1.0, std::abs(expected));
+      }
+      return off;
+    };
+    if (llvm::any_of(kShown, isOff))
+      return std::nullopt;
+    if (isOff(1))
+      return 2; // its halves have 1 sample
+    int64_t before = 1;
+    for (int64_t samples : numbersToLookAt()) {
+      if (samples > 4096)
+        break;
+      if (!isOff(samples)) {
+        before = samples;
+        continue;
+      }
+      while (before + 1 < samples && !isOff(before + 1))
+        ++before;
+      return before + 1;
+    }
+    return std::nullopt;
+  }
+
+  /// The first operator on the way to a value that is more than a sum of multiples of sizes.
+  Node *decisive(Node *node) {
+    for (Value *input : node->inputs())
+      if (sizes_.follows(input) && sizes_.bends(input))
+        return decisive(input->node());
+    return node;
+  }
+
+  static std::optional<int64_t> constantIn(Node *node) {
+    for (Value *input : node->inputs())
+      if (const std::optional<int64_t> constant = constantOf(input))
+        return constant;
+    return std::nullopt;
+  }
+
+  /// Slices and parts of fixed sizes, and what differs for a single sample.
+  void visitParts(Node *node) {
+    static const llvm::StringSet<> kSplits = {"split", "unsafe_split"};
+    static const llvm::StringSet<> kSqueezes = {"squeeze"};
+    if (node->inputs().empty())
       return;
-    int64_t samples = at + 1;
-    if (isEquality && beyond % number.perSample == 0)
-      samples = std::max<int64_t>(2, at);
-    else if (at >= kSmallSamples && at < kWholeSamples)
-      return; // the whole batch of the trial is beyond it, and one of its parts is not
+    if (isIn(kSqueezes, node) && forms_.of(node->input(0)).any() && dropsSamples(node))
+      add(node, 1, 2);
+    const bool isSlice = node->kind() == c10::aten::slice, isSplit = isIn(kSplits, node);
+    Value *dim = isSlice || isSplit ? inputNamed(node, "dim") : nullptr;
+    const std::optional<int64_t> along = dim ? constantOf(dim) : std::nullopt;
+    const int64_t rows = along ? forms_.rowsPerSample(node->input(0), *along) : 0;
+    for (const char *name : {"start", "end", "split_size"})
+      if (Value *bound = rows > 0 ? inputNamed(node, name) : nullptr)
+        if (const std::optional<int64_t> at = constantOf(bound);
+            at && *at != 0 && std::abs(*at) < kNoBound)
+          addBeyond(node, rows, std::abs(*at));
+  }
+
+  /// A dimension of one sample would be squeezed.
+  bool dropsSamples(Node *node) const {
+    Value *dim = inputNamed(node, "dim");
+    const std::optional<int64_t> along = dim ? constantOf(dim) : std::nullopt;
+    return !along || forms_.rowsPerSample(node->input(0), *along) > 0;
+  }
+
+  /// The most samples that do not exceed the constant lie between a batch and its halves.
+  void addBeyond(Node *node, int64_t rows, int64_t constant) {
+    const int64_t most = constant / rows;
+    const bool shows = most >= kSmallSamples && most < kWholeSamples;
+    if (most >= 1 && !shows)
+      add(node, constant, most + 1);
+  }
+
+  void add(Node *node, std::optional<int64_t> constant, int64_t samples) {
     if (llvm::none_of(found_, [&](const SizeThreshold &one) { return one.samples == samples; }))
       found_.push_back({node, constant, samples});
   }
 
-  static constexpr int64_t kNoBound = int64_t(1) << 31;
   const BatchForms &forms_;
+  SizeValues sizes_;
   std::vector<SizeThreshold> found_;
 };
 

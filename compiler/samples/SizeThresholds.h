@@ -1,5 +1,5 @@
 // Numbers of samples at which a model may start to compute something else, because it compares
-// sizes with constants.
+// sizes with constants or with one another.
 #pragma once
 
 #include "compiler/samples/BatchForms.h"
@@ -8,12 +8,13 @@ namespace pipec {
 
 struct SizeThreshold {
   torch::jit::Node *node;
-  int64_t constant; // in the model
-  int64_t samples;  // a batch on one side, whose halves are on the other
+  std::optional<int64_t> constant; // in the model
+  int64_t samples;                 // a batch on one side, with a half on the other
 };
 
-/// Comparisons, minima, divisions and slices by constants that the sizes of the trial do not show,
-/// by ascending number of samples, each number once.
+/// Where conditions change, where minima, quotients and the like stop to follow the samples evenly,
+/// and where slices and parts of fixed sizes end, unless the sizes of the trial show it. By
+/// ascending number of samples, each number once.
 std::vector<SizeThreshold> sizeThresholds(const Model &model, const BatchForms &forms);
 
 } // namespace pipec

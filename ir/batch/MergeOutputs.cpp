@@ -220,6 +220,25 @@ llvm::Error flatten(const OutputTree &tree, const c10::IValue &value, Values &le
   return llvm::Error::success();
 }
 
+/// The same number of dimensions as in the example: rows of a micro-batch whose batch dimension is
+/// gone would be taken for samples.
+llvm::Error checkRanks(const OutputLeaf &leaf, const Values &parts,
+                       llvm::ArrayRef<int64_t> samples) {
+  for (size_t k = 0; k < parts.size() && leaf.tensor.known; ++k)
+    if (parts[k].isTensor() && parts[k].toTensor().defined() &&
+        parts[k].toTensor().dim() != static_cast<int64_t>(leaf.tensor.shape.size()))
+      return makeError(
+          ExitCode::Other,
+          fmt::format("micro-batch {} of {} gives a tensor of [{}], expected {} as in the example",
+                      k, counted(samples[k], "sample"),
+                      fmt::join(parts[k].toTensor().sizes(), ", "),
+                      counted(leaf.tensor.shape.size(), "dimension")),
+          samples[k] == 1 ? "the model drops the dimension of a single sample: run fewer "
+                            "micro-batches"
+                          : "compile with --merge and the rule list for this result");
+  return llvm::Error::success();
+}
+
 std::string resultName(const Signature &signature, size_t leaf) {
   const std::string path = outputPath(signature, leaf);
   return path == "result" ? path : "result " + path;
@@ -271,6 +290,9 @@ llvm::Expected<c10::IValue> mergeOutputs(const Signature &signature,
       merged.push_back(listed(parts));
       continue;
     }
+    if (rule.kind == MergeRule::Kind::Concat)
+      if (llvm::Error error = checkRanks(signature.leaves[l], parts, samples))
+        return withContext(std::move(error), resultName(signature, l));
     Merger merger(rule, samples);
     auto value = merger.merge(parts);
     if (!value)

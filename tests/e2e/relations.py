@@ -20,7 +20,7 @@ def masked(samples=4):
 
 
 SIZES = {"LargeBatches": (x(), 65, "aten::gt .*the constant 64"), "AllButOne": (x(), 24, "aten::eq .*the constant 24"), "ManyTokens": (tokens()[:1], 17, "prim::max .*the constant 100"),
-         "FirstForty": (x(), 41, "the constant 40"), "Sixteens": (x(), 17, "aten::floordiv .*the constant 16")}
+         "FirstForty": (x(), 41, "the constant 40"), "Sixteens": (x(), 16, "aten::floordiv .*the constant 16")}
 OPERATORS = {"Capacity": "aten::cumsum", "Ranks": "aten::argsort", "LimitedGroups": "aten::bincount", "Counts": "aten::sum", "AnyBranch": "aten::any", "ItemScale": "aten::max",
              "ClampedScale": "aten::amax", "RareRows": "aten::sum", "RareCounts": "unique", "UntilAll": "aten::all"}
 AVERAGES = {"Tokens": (tokens(), "aten::cross_entropy_loss"), "IgnoresZero": ((torch.randn(4, 8), torch.full((4,), 3)), "aten::cross_entropy_loss"),

@@ -1,0 +1,129 @@
+#include "compiler/samples/SizeValues.h"
+
+#include "compiler/samples/SampleOperators.h"
+#include "ir/TorchError.h"
+
+#include <torch/csrc/jit/ir/constants.h>
+#include <torch/csrc/jit/ir/ir.h>
+
+namespace pipec {
+
+using torch::jit::Node;
+using torch::jit::Value;
+
+namespace {
+
+bool isSize(const Node *node) {
+  static const llvm::StringSet<> kDimensions = {"dim", "ndimension"};
+  return givesSize(node) || isIn(kDimensions, node);
+}
+
+} // namespace
+
+SizeValues::Kind SizeValues::kindOf(const Value *value, int steps) {
+  if (const auto known = kinds_.find(value); known != kinds_.end())
+    return known->second;
+  if (steps == 0)
+    return Kind::Other;
+  const Node *node = value->node();
+  const Kind kind = node->kind() == c10::prim::Constant ? Kind::Constant
+                    : isSize(node)                      ? kindOfSize(value)
+                                                        : kindOfOperator(value, steps);
+  kinds_.emplace(value, kind);
+  return kind;
+}
+
+SizeValues::Kind SizeValues::kindOfSize(const Value *value) const {
+  if (value->type()->kind() == c10::TypeKind::IntType) {
+    const auto &number = forms_.of(value).number;
+    return !number ? Kind::Other : number->perBatch != 0 ? Kind::Follows : Kind::Constant;
+  }
+  return value->node()->inputs().size() == 1 && forms_.of(value->node()->input(0)).any()
+             ? Kind::Follows
+             : Kind::Other;
+}
+
+SizeValues::Kind SizeValues::kindOfOperator(const Value *value, int steps) {
+  const Node *node = value->node();
+  if (node->inputs().empty() || !node->blocks().empty() || node->hasSideEffects() ||
+      !(node->kind().is_aten() || node->kind().is_prim()))
+    return Kind::Other;
+  if (value->type()->kind() == c10::TypeKind::TensorType && !forms_.of(value).isScalar)
+    return Kind::Other;
+  Kind kind = Kind::Constant;
+  for (const Value *input : node->inputs()) {
+    const Kind one = kindOf(input, steps - 1);
+    if (one == Kind::Other)
+      return one;
+    kind = one == Kind::Follows ? one : kind;
+  }
+  return kind;
+}
+
+bool SizeValues::bends(const Value *value) {
+  static const llvm::StringSet<> kLinear = {"add",           "sub",
+                                            "rsub",          "mul",
+                                            "neg",           "Int",
+                                            "Float",         "Scalar",
+                                            "NumToTensor",   "ListUnpack",
+                                            "ListConstruct", "__getitem__",
+                                            "TupleUnpack",   "ScalarImplicit",
+                                            "IntImplicit",   "FloatImplicit",
+                                            "tensor",        "slice"};
+  if (const auto known = bends_.find(value); known != bends_.end())
+    return known->second;
+  const Node *node = value->node();
+  bool found = false;
+  if (follows(value) && !isSize(node))
+    found = !isIn(kLinear, node) ||
+            llvm::any_of(node->inputs(), [&](const Value *input) { return bends(input); });
+  bends_.emplace(value, found);
+  return found;
+}
+
+std::optional<c10::IValue> SizeValues::at(const Value *value, int64_t samples) {
+  if (samples != samples_)
+    computed_.clear();
+  samples_ = samples;
+  llvm::Expected<c10::IValue> computed =
+      guardTorch(ExitCode::Other, "sizes", [&]() -> c10::IValue { return compute(value); });
+  if (computed)
+    return *computed;
+  llvm::consumeError(computed.takeError()); // as a division by zero
+  return std::nullopt;
+}
+
+c10::IValue SizeValues::compute(const Value *value) {
+  if (const auto known = computed_.find(value); known != computed_.end())
+    return known->second;
+  Node *node = const_cast<Node *>(value->node());
+  if (node->kind() == c10::prim::Constant)
+    return *torch::jit::toIValue(value);
+  if (isSize(node))
+    return computed_[value] = sizeAt(value);
+  std::vector<Value *> used;
+  for (Value *input : node->inputs())
+    if (!llvm::is_contained(used, input))
+      used.push_back(input);
+  auto [prepared, isNew] = prepared_.try_emplace(node);
+  if (isNew)
+    prepared->second = NodeRunner::prepare(node, used);
+  for (Value *input : used) // before the stack is filled
+    compute(input);
+  torch::jit::Stack stack;
+  runner_.run(node, prepared->second, stack, [&](Value *input) { return compute(input); });
+  for (size_t o = 0; o < node->outputs().size(); ++o)
+    computed_[node->output(o)] = stack.at(o);
+  return computed_.at(value);
+}
+
+c10::IValue SizeValues::sizeAt(const Value *value) const {
+  if (const auto &number = forms_.of(value).number)
+    return number->at(samples_);
+  std::vector<int64_t> sizes;
+  for (const Dim &size : forms_.of(value->node()->input(0)).sizes)
+    sizes.push_back(size.at(samples_));
+  return sizes;
+}
+
+} // namespace pipec
