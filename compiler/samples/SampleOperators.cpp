@@ -210,9 +210,10 @@ OperatorRole roleOf(Node *node, const BatchForms &forms) {
   role.bends = isIn(kBends, node) && !role.reduces;
   role.isMean = role.reduces && (plainName(node) == "mean" || plainName(node) == "nanmean");
   role.isAverage = isAverageOfCounted(node, forms);
-  const bool isMaskIndex = plainName(node) == "index" && node->inputs().size() > 1 &&
-                           forms.of(node->input(1)).isMask && follows;
+  const bool isMaskIndex =
+      plainName(node) == "index" && node->inputs().size() > 1 && forms.of(node->input(1)).isMask;
   const bool isWhere = plainName(node) == "where" && node->inputs().size() == 1;
+  role.fromData = isIn(kSelects, node) || isMaskIndex || isWhere;
   if (isIn(kForms, node)) {
     role.kind = Kind::Form;
     role.isCount = givesSize(node);
@@ -220,7 +221,7 @@ OperatorRole roleOf(Node *node, const BatchForms &forms) {
     role.kind = Kind::Over;
   } else if (isIn(kSorts, node) && isOverSamples(node, forms)) {
     role.kind = Kind::Order;
-  } else if (follows && (isIn(kSelects, node) || isMaskIndex || isWhere)) {
+  } else if (follows && role.fromData) {
     role.kind = Kind::Selects;
     role.overOutput = node->outputs().size() == 3 ? 2 : role.overOutput; // numbers of equal rows
   } else if (combinesSamples(node, forms)) {

@@ -20,6 +20,7 @@ struct OperatorRole {
   };
   Kind kind = Kind::Plain;
   bool isCount = false;    // Form: a number of rows
+  bool fromData = false;   // elements give the sizes of the result
   bool reduces = false;    // a reduction of the first input, along some dimension
   bool isMean = false;     // with `reduces`: an average
   bool isAverage = false;  // a loss that averages over elements that count

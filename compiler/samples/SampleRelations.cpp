@@ -28,13 +28,14 @@ void add(Nodes &all, const Nodes &more) {
 
 /// What is known of one value.
 struct Facts {
-  Nodes over;              // operators over the samples that it depends on
-  Nodes counts;            // a number of selected rows: operators that selected them
-  Nodes averages, bends;   // see SampleRelations
-  Node *order = nullptr;   // its rows are reordered by this operator
-  Node *selects = nullptr; // its rows are those that data selected, by this operator
-  bool isLimited = false;  // a number of rows that a constant limits
-  bool isPlace = false;    // with `order`: the places of rows in it
+  Nodes over;               // operators over the samples that it depends on
+  Nodes counts;             // a number of selected rows: operators that selected them
+  Nodes averages, bends;    // see SampleRelations
+  Node *order = nullptr;    // its rows are reordered by this operator
+  Node *selects = nullptr;  // its rows are those that data selected, by this operator
+  bool isLimited = false;   // a number of rows that a constant limits
+  bool isDataSized = false; // its size follows elements, in whatever
+  bool isPlace = false;     // with `order`: the places of rows in it
 
   void join(const Facts &other) {
     add(over, other.over);
@@ -44,6 +45,7 @@ struct Facts {
     order = order ? order : other.order;
     selects = selects ? selects : other.selects;
     isLimited = isLimited || other.isLimited;
+    isDataSized = isDataSized || other.isDataSized;
     isPlace = isPlace || other.isPlace;
   }
 };
@@ -188,7 +190,9 @@ private:
     if (role.kind == Kind::Form && role.isCount && first.selects)
       facts.counts.push_back(first.selects);
     const bool reducesSelected = first.selects && role.reduces;
-    if (role.kind == Kind::Over || reducesSelected) {
+    // Sizes that follow elements differ between runs, as those that follow the samples do.
+    const bool isUnsure = facts.isDataSized && !facts.selects;
+    if ((role.kind == Kind::Over && !isUnsure) || reducesSelected) {
       add(facts.over, node);
       facts.order = facts.selects = nullptr;
       facts.isLimited = false; // what limits its input does not limit the number
@@ -208,6 +212,7 @@ private:
     facts.isLimited =
         facts.isLimited || (role.limits && !(facts.over.empty() && facts.counts.empty()));
     facts.isPlace = facts.isPlace && role.kind == Kind::View;
+    facts.isDataSized = facts.isDataSized || role.fromData;
     if (role.kind == Kind::Order)
       facts.order = node;
     if (role.kind == Kind::Selects)
@@ -249,8 +254,10 @@ private:
       return facts;
     if (role.divides) // an average, which is followed as such
       facts.bends.clear();
-    if (role.kind == OperatorRole::Kind::Writes)
-      facts.order = facts.selects = nullptr; // rows are back in their places
+    if (role.kind == OperatorRole::Kind::Writes) { // rows are back in their places
+      facts.order = facts.selects = nullptr;
+      facts.isDataSized = false;
+    }
     // Ends of groups of sorted rows: each row is in one of them.
     if (role.takesParts && !facts.isLimited && factsOf(node->input(0)).order)
       facts.over.clear();

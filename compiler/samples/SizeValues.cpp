@@ -73,9 +73,13 @@ bool SizeValues::bends(const Value *value) {
   if (const auto known = bends_.find(value); known != bends_.end())
     return known->second;
   const Node *node = value->node();
+  auto isPart = [&](const Node *one) { // a quotient that is not rounded
+    static const llvm::StringSet<> kDivides = {"div", "true_divide"};
+    return isIn(kDivides, one) && one->inputs().size() == 2 && !follows(one->input(1));
+  };
   bool found = false;
   if (follows(value) && !isSize(node))
-    found = !isIn(kLinear, node) ||
+    found = !(isIn(kLinear, node) || isPart(node)) ||
             llvm::any_of(node->inputs(), [&](const Value *input) { return bends(input); });
   bends_.emplace(value, found);
   return found;

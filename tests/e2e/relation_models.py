@@ -52,7 +52,108 @@ class Sixteens(Layers):
         return self.features(x) * float(1 + x.size(0) // 16)
 
 
+class Halved(Layers):
+    """A quotient that is no whole number, and two conditions of which both must be met."""
+
+    def forward(self, x: torch.Tensor):
+        y = self.features(x)
+        return y * 2 if float(x.size(0)) / 2.0 > 10.0 and x.size(0) % 2 == 1 else y
+
+
+class SizeInTensor(Layers):
+    def forward(self, x: torch.Tensor):
+        y = self.features(x)
+        return y * 2 if bool(torch.tensor(x.size(0)) > 20) else y
+
+
+class OneOfShapes(Layers):
+    def forward(self, x: torch.Tensor):
+        y = self.features(x)
+        return y * 2 if x.shape == [48, 8] else y
+
+
+class SingleSamples(Layers):
+    """The features of a single sample would be a tensor of one dimension."""
+
+    def forward(self, x: torch.Tensor):
+        return torch.softmax(self.features(x).squeeze(), 0 if x.size(0) == 1 else 1) * 2
+
+
+# Found by trying a larger batch.
+
+
+class Places33(Layers):
+    """A table with a row per place in the batch, whose first rows are equal."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("table", torch.cat([torch.ones(20, 8), torch.zeros(200, 8)]))
+
+    def forward(self, x: torch.Tensor):
+        return self.features(x) + self.table[:x.size(0)]
+
+
+class ShortList(Layers):
+    """A list that takes no more than ten samples."""
+
+    def forward(self, x: torch.Tensor) -> List[torch.Tensor]:
+        y = self.features(x)
+        rows: List[torch.Tensor] = []
+        for i in range(x.size(0)):
+            if len(rows) < 10:
+                rows.append(y[i])
+        return rows
+
+
 # Found by what the operators do.
+
+
+class Distance(Layers):
+    """A reduction that is not called one."""
+
+    def forward(self, x: torch.Tensor):
+        y = self.features(x)
+        return y * 2 if float(torch.dist(x, y)) > 1000.0 else y
+
+
+class Gram(Layers):
+    def forward(self, x: torch.Tensor):
+        y = self.features(x)
+        return y * 2 if bool((x.t() @ y).trace() > 100000.0) else y
+
+
+class LoopSum(Layers):
+    def forward(self, x: torch.Tensor):
+        y = self.features(x)
+        total = 0.0
+        for i in range(x.size(0)):
+            total += float(y[i, 0])
+        return y * 2 if total > 10000.0 else y
+
+
+class FirstOfMany(Layers):
+    """The first 100 samples that an expert was chosen for."""
+
+    def forward(self, x: torch.Tensor):
+        y = self.features(x)
+        rows = torch.nonzero(y[:, 0] > y[:, 1]).flatten()[:100]
+        return torch.zeros_like(y).index_add(0, rows, y[rows])
+
+
+class ManyRows(Layers):
+    """How many were selected decides, not whether there are any."""
+
+    def forward(self, x: torch.Tensor):
+        y = self.features(x)
+        return y * 2 if y[y > 0].numel() > 100000 else y
+
+
+class BentMean(Layers):
+    def forward(self, x: torch.Tensor):
+        return torch.relu(self.features(x).mean() + 10.0)
+
+
+# Found by what the operators do, of names that say so.
 
 
 class Capacity(Layers):

@@ -20,9 +20,12 @@ def masked(samples=4):
 
 
 SIZES = {"LargeBatches": (x(), 65, "aten::gt .*the constant 64"), "AllButOne": (x(), 24, "aten::eq .*the constant 24"), "ManyTokens": (tokens()[:1], 17, "prim::max .*the constant 100"),
-         "FirstForty": (x(), 41, "the constant 40"), "Sixteens": (x(), 16, "aten::floordiv .*the constant 16")}
+         "FirstForty": (x(), 41, "the constant 40"), "Sixteens": (x(), 16, "aten::floordiv .*the constant 16"), "Halved": (x(), 21, "aten::gt"),
+         "SizeInTensor": (x(), 21, "aten::gt .*the constant 20"), "OneOfShapes": (x(), 48, "aten::eq .*sizes that follow the batch"),
+         "SingleSamples": (x(), 2, "aten::squeeze"), "Places33": (x(), 33, "places in the batch")}
 OPERATORS = {"Capacity": "aten::cumsum", "Ranks": "aten::argsort", "LimitedGroups": "aten::bincount", "Counts": "aten::sum", "AnyBranch": "aten::any", "ItemScale": "aten::max",
-             "ClampedScale": "aten::amax", "RareRows": "aten::sum", "RareCounts": "unique", "UntilAll": "aten::all"}
+             "ClampedScale": "aten::amax", "Distance": "aten::dist", "Gram": "aten::matmul", "LoopSum": "aten::add", "FirstOfMany": "aten::nonzero", "ManyRows": "aten::index",
+             "BentMean": "aten::relu", "RareRows": "aten::sum", "RareCounts": "unique", "UntilAll": "aten::all"}
 AVERAGES = {"Tokens": (tokens(), "aten::cross_entropy_loss"), "IgnoresZero": ((torch.randn(4, 8), torch.full((4,), 3)), "aten::cross_entropy_loss"),
             "MaskedMean": (masked(), "aten::div"), "SelectedMean": (masked(), "aten::mean")}
 SILENT = {"Norms": (torch.randn(4, 3, 8, 8),), "Steps": (torch.randn(5, 4, 8),), "Attention": (torch.randn(4, 6, 8), torch.ones(4, 6)), "Masks": x(), "Places": x(),
@@ -50,7 +53,18 @@ class Relations(e2e.Case):
                 batch = tuple(torch.randn(samples, *one.shape[1:]) for one in inputs)
                 whole = torch.jit.load(f"{name}.pt")(*batch)
                 parts = torch.cat([torch.jit.load(f"{name}.pt")(*part) for part in zip(*(one.tensor_split(2) for one in batch))])
-                self.assertFalse(torch.allclose(whole, parts, rtol=1e-4, atol=1e-5), "the warning is true")
+                self.assertFalse(whole.shape == parts.shape and torch.allclose(whole, parts, rtol=1e-4, atol=1e-5), "the warning is true")
+
+    def testAListThatEnds(self):
+        self.assertRegex(self.compile("ShortList", x()).err, "warning: .*of a batch of 33 differs from that of micro-batches of 17 and 16 .*number of samples")
+
+    def testASingleSampleThatLosesItsDimension(self):
+        """Its features are no samples."""
+        self.compile("SingleSamples", x())
+        for model in ("SingleSamples.pipe", "SingleSamples.pt"):
+            self.assertRegex(self.pipec(1, "pipe-run", model, "--inputs", "example.pt", "--microbatches", 4).err,
+                             r"micro-batch 0 of 1 sample gives a tensor of \[8\], expected 2 dimensions as in the example\nhelp: .*run fewer micro-batches")
+        self.pipec(0, "pipe-run", "SingleSamples.pipe", "--inputs", "example.pt", "--microbatches", 2)
 
     def testALargeConstantIsNamed(self):
         class Huge(relation_models.Layers):
