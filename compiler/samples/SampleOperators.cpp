@@ -171,6 +171,7 @@ OperatorRole roleOf(Node *node, const BatchForms &forms) {
   static const Names kSorts = {"sort", "argsort", "msort"};
   static const Names kSelects = {"nonzero",    "nonzero_numpy", "argwhere", "masked_select",
                                  "unique_dim", "_unique",       "_unique2", "unique_consecutive"};
+  static const Names kLengths = {"_pack_padded_sequence", "repeat_interleave"};
   static const Names kViews = {
       "view",        "reshape",     "unsqueeze",      "squeeze",       "flatten",
       "expand",      "to",          "detach",         "contiguous",    "clone",
@@ -213,7 +214,8 @@ OperatorRole roleOf(Node *node, const BatchForms &forms) {
   const bool isMaskIndex =
       plainName(node) == "index" && node->inputs().size() > 1 && forms.of(node->input(1)).isMask;
   const bool isWhere = plainName(node) == "where" && node->inputs().size() == 1;
-  role.fromData = isIn(kSelects, node) || isMaskIndex || isWhere;
+  const bool selects = isIn(kSelects, node) || isMaskIndex || isWhere;
+  role.fromData = selects || isIn(kLengths, node);
   if (isIn(kForms, node)) {
     role.kind = Kind::Form;
     role.isCount = givesSize(node);
@@ -221,7 +223,7 @@ OperatorRole roleOf(Node *node, const BatchForms &forms) {
     role.kind = Kind::Over;
   } else if (isIn(kSorts, node) && isOverSamples(node, forms)) {
     role.kind = Kind::Order;
-  } else if (follows && role.fromData) {
+  } else if (follows && selects) {
     role.kind = Kind::Selects;
     role.overOutput = node->outputs().size() == 3 ? 2 : role.overOutput; // numbers of equal rows
   } else if (combinesSamples(node, forms)) {

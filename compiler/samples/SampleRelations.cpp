@@ -199,7 +199,7 @@ private:
     }
     if (role.isAverage || (reducesSelected && role.isMean) || dividesByNumber(node, role))
       add(facts.averages, node);
-    if (facts.order && (role.cutsOff || (role.compares && facts.isPlace)))
+    if (facts.order && ((role.cutsOff && !isUnsure) || (role.compares && facts.isPlace)))
       add(facts.over, facts.order);
     if (facts.selects && role.takesFirst)
       add(facts.over, facts.selects);
