@@ -85,9 +85,8 @@ public:
 
   /// The optimizer's state of an attribute's tensor, for a checkpoint; empty: none.
   OptimizerState optimizerState(size_t attribute) const;
-  /// As Optimizer::setState; without an optimizer of this attribute nothing happens. Throws
-  /// LibTorch's exceptions.
-  void setOptimizerState(size_t attribute, const OptimizerState &state);
+  /// As Optimizer::setState; without an optimizer of this attribute nothing happens.
+  llvm::Error setOptimizerState(size_t attribute, OptimizerState state);
 
   StageExecutor &executor() { return executor_; }
 
