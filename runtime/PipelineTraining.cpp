@@ -39,8 +39,7 @@ llvm::Error Pipeline::Impl::startTraining(const TrainingOptions &options) {
                         parameter.otherNames.end());
   }
   std::vector<bool> isFrozen = TRY(frozen(options.freeze, names));
-  if (!options.optimizer.empty())
-    TRY(checkAnyTrained(isFrozen));
+  TRY(checkAnyTrained(options, isFrozen));
   size_t norms = 0;
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     core->executors[s]->setPrecision(options.precision);

@@ -75,8 +75,7 @@ llvm::Error Reference::train(const TrainingOptions &options) {
   for (const TrainedTensor &each : training->tensors)
     names.push_back(each.names);
   std::vector<bool> isFrozen = TRY(frozen(options.freeze, names));
-  if (!options.optimizer.empty())
-    TRY(checkAnyTrained(isFrozen));
+  TRY(checkAnyTrained(options, isFrozen));
   OptimizerSettings settings = TRY(optimizerSettings(options, names));
   for (size_t i = isFrozen.size(); i-- > 0;)
     if (isFrozen[i]) {
