@@ -79,13 +79,8 @@ void noteFixedBatch(const Signature &signature, PassContext &context,
 }
 
 llvm::Error refuseInnerGradients(const Model &model) {
-  torch::jit::Node *found = nullptr;
-  anyNodeInside(model.graph->block(), [&](torch::jit::Node *node) {
-    if (computesGradients(node))
-      found = node;
-    return found != nullptr;
-  });
-  return found ? refuseWith(Refusal::InnerGradient, describeNode(found)) : llvm::Error::success();
+  const std::string found = innerGradientIn(model.graph->block());
+  return found.empty() ? llvm::Error::success() : refuseWith(Refusal::InnerGradient, found);
 }
 
 /// Brings the graph into the form of the files. Reading also folds: a result may become None.
