@@ -252,7 +252,7 @@ llvm::Error CompileRun::writeStages(Staged &staged, ArtifactWriter &writer) {
   phases_.begin("writing the stages");
   TRY(hook_->beforeFiles(staged.model));
   TRY(placeRanks(staged.model));
-  TRY(emitStages(staged.model, staged.source.stable, internal_.pastCacheFrom, writer));
+  TRY(emitStages(staged.model, staged.source.stable, hook_->pastCacheFrom(), writer));
   TRY(hook_->afterFiles(writer.directory()));
   phases_.end("write stages");
   phases_.begin("digesting the weights");
