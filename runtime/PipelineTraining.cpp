@@ -1,16 +1,13 @@
 // The training of a pipeline.
 #include "runtime/PipelineTraining.h"
 
-#include "ir/TorchError.h"
 #include "ir/autograd/GradSum.h"
 #include "ir/plan/LossLeaf.h"
 #include "ir/support/Try.h"
-#include "ir/values/Values.h"
 #include "runtime/training/DeferredNorm.h"
 #include "runtime/training/LossCount.h"
 #include "runtime/training/OptimizerState.h"
 #include "runtime/training/ParameterGroups.h"
-#include "runtime/training/RootScale.h"
 #include "runtime/training/SparseGradients.h"
 
 #include <ATen/core/Dict.h>

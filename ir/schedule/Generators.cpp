@@ -3,7 +3,6 @@
 #include "ir/schedule/generators/All.h"
 #include "ir/support/Error.h"
 #include "ir/support/Try.h"
-#include "ir/support/Words.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace pipec {

@@ -1,6 +1,5 @@
 #include "passes/analysis/OperatorFacts.h"
 
-#include "ir/batch/SizeTrust.h"
 #include "ir/support/StringSwitch.h"
 #include "llvm/ADT/STLExtras.h"
 
