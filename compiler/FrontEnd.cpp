@@ -96,7 +96,7 @@ llvm::Expected<bool> FrontEnd::runPasses(const PassPipeline &pipeline, AnyModel 
                                          PassContext &context, bool quietly) {
   PassManagerOptions options;
   options.checkHonesty = false; // pipe-opt and the tests check it; texts of whole models take long
-  if (!quietly) { // a copy goes through the passes as they are, whatever a test replaces
+  if (!quietly) {               // a quiet run takes the product's passes, never those of a test
     options.registry = registry_;
     options.printAfter = options_.printAfter;
   }

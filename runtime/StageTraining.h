@@ -74,7 +74,7 @@ public:
   /// A fence after all work of the stage so far.
   Fence ready();
 
-  /// From here on firstGradient() is what gradient() is now, whatever clipping does to it.
+  /// Copies gradient() for firstGradient(), which then does not change with clipping.
   void keepGradients();
   const at::Tensor &firstGradient(size_t attribute) const {
     return kept_.empty() ? sums_[attribute] : kept_[attribute];
