@@ -87,7 +87,8 @@ private:
   }
 
   /// The pickle says how many elements a storage has, the zip how many bytes there are: a damaged
-  /// file must not make us read beyond them.
+  /// file must not make us read beyond them. Throws as the unpickler does: loadMapped() makes one
+  /// error of both.
   void checkStorages(const c10::IValue &value) const {
     value.visit([&](const c10::IValue &part) {
       if (!part.isTensor() || !part.toTensor().defined() || !part.toTensor().has_storage())
