@@ -226,7 +226,6 @@ llvm::Error StageTraining::setOptimizerState(size_t attribute, OptimizerState st
   const auto found = llvm::find(owned_, attribute);
   if (found == owned_.end())
     return llvm::Error::success();
-  std::unique_ptr<Device::Scope> stream = executor_.device().enter(executor_.stream());
   return optimizer_.setState(static_cast<size_t>(found - owned_.begin()), std::move(state));
 }
 
