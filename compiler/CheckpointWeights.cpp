@@ -5,7 +5,6 @@
 #include "ir/checkpoint/Restore.h"
 #include "ir/support/Try.h"
 #include "ir/text/CanonicalText.h"
-#include "ir/values/Values.h"
 
 #include <c10/core/GradMode.h>
 #include <torch/csrc/jit/api/module.h>

@@ -48,8 +48,7 @@ llvm::Error CompileRun::addEvaluation(const StagedModel &model, const Plan &plan
     return llvm::Error::success();
   phases_.begin("compiling the stages that evaluate");
   const CompileOptions options = evaluationOptions(options_, plan);
-  InternalOptions internal;
-  internal.pastCacheFrom = internal_.pastCacheFrom;
+  const InternalOptions internal;
   CompileRun run(path_, options, internal);
   llvm::Expected<Plan> evaluation = run.compileBeside(model, plan, writer);
   if (!evaluation)

@@ -24,6 +24,10 @@ public:
   /// bring gradients back. An error ends the compile.
   virtual llvm::Error afterFlags(Plan &) { return llvm::Error::success(); }
 
+  /// Weights of at least this many bytes are written past the kernel's cache, and only their ends
+  /// are read back.
+  virtual int64_t pastCacheFrom() const { return int64_t(1) << 30; }
+
   /// After the stages are written into `directory`. An error ends the compile.
   virtual llvm::Error afterFiles(const std::string & /*directory*/) {
     return llvm::Error::success();

@@ -252,7 +252,7 @@ llvm::Error CompileRun::writeStages(Staged &staged, ArtifactWriter &writer) {
   phases_.begin("writing the stages");
   TRY(hook_->beforeFiles(staged.model));
   TRY(placeRanks(staged.model));
-  TRY(emitStages(staged.model, staged.source.stable, internal_.pastCacheFrom, writer));
+  TRY(emitStages(staged.model, staged.source.stable, hook_->pastCacheFrom(), writer));
   TRY(hook_->afterFiles(writer.directory()));
   phases_.end("write stages");
   phases_.begin("digesting the weights");
@@ -316,12 +316,8 @@ llvm::Error CompileRun::findLoss(const Signature &signature, const std::vector<b
   if (!leaf)
     return leaf.takeError();
   loss_ = *leaf;
-  if (loss_->count && options_.lossOutput.empty()) {
-    if (std::string unshown = warningOnPair(signature, *loss_, shown); !unshown.empty())
-      report_.warnings.push_back(std::move(unshown));
-    else
-      report_.notes.push_back(noteOnPair(signature, *loss_));
-  }
+  if (options_.lossOutput.empty())
+    describePair(signature, *loss_, shown, report_.notes, report_.warnings);
   if (std::string onSum = warningOnSum(signature, *loss_, shown); !onSum.empty())
     report_.warnings.push_back(std::move(onSum));
   return llvm::Error::success();

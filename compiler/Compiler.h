@@ -213,7 +213,8 @@ public:
   ///   Usage 2        options that do not fit the model or one another; `outDir` exists without
   ///                  `force`, or is no artifact; the model does not run on the example inputs
   ///   Unreadable 3   the model's or the inputs' file is not what it should be
-  ///   Unsupported 4  what cannot be cut, or not as often: names operator and source line
+  ///   Unsupported 4  a model that cannot be cut, or not into so many stages; names operator and
+  ///                  source line
   ///   IO 8           a file cannot be opened or written; the disk is full
   ///   OutOfMemory 10
   ///   Internal 70    the proof or the comparison with the source failed

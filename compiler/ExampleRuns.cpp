@@ -3,7 +3,6 @@
 #include "compiler/samples/SampleNotes.h"
 #include "ir/NodeInfo.h"
 #include "ir/TorchError.h"
-#include "ir/batch/CutCandidates.h"
 #include "ir/batch/FixedBatch.h"
 #include "ir/batch/MergeOutputs.h"
 #include "ir/batch/MicroBatch.h"

@@ -79,13 +79,8 @@ void noteFixedBatch(const Signature &signature, PassContext &context,
 }
 
 llvm::Error refuseInnerGradients(const Model &model) {
-  torch::jit::Node *found = nullptr;
-  anyNodeInside(model.graph->block(), [&](torch::jit::Node *node) {
-    if (computesGradients(node))
-      found = node;
-    return found != nullptr;
-  });
-  return found ? refuseWith(Refusal::InnerGradient, describeNode(found)) : llvm::Error::success();
+  const std::string found = innerGradientIn(model.graph->block());
+  return found.empty() ? llvm::Error::success() : refuseWith(Refusal::InnerGradient, found);
 }
 
 /// Brings the graph into the form of the files. Reading also folds: a result may become None.
@@ -101,7 +96,7 @@ llvm::Expected<bool> FrontEnd::runPasses(const PassPipeline &pipeline, AnyModel 
                                          PassContext &context, bool quietly) {
   PassManagerOptions options;
   options.checkHonesty = false; // pipe-opt and the tests check it; texts of whole models take long
-  if (!quietly) { // a copy goes through the passes as they are, whatever a test replaces
+  if (!quietly) {               // a quiet run takes the product's passes, never those of a test
     options.registry = registry_;
     options.printAfter = options_.printAfter;
   }

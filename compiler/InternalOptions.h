@@ -9,8 +9,6 @@ namespace pipec {
 struct InternalOptions {
   std::vector<std::string> command;                       // recorded in a reproducer
   std::function<std::unique_ptr<CompileHook>()> makeHook; // called once per compile; empty: no hook
-  int64_t pastCacheFrom = int64_t(1) << 30; // bytes of weights from which on they are written past
-                                            // the kernel's cache, and only their ends read back
   // For Compiler::compareWith, because the plan does not have them.
   std::string loss;               // the file that --loss joined to the model; empty: none
   std::string method = "forward"; // the model's own method below that loss

@@ -4,6 +4,7 @@
 #include "compiler/MergeOutput.h"
 #include "ir/SourceMode.h"
 #include "ir/TensorBytes.h"
+#include "ir/TensorKey.h"
 #include "ir/TorchError.h"
 #include "ir/artifact/ArtifactReader.h"
 #include "ir/artifact/Relink.h"
@@ -83,13 +84,13 @@ Weights tensorsOf(const torch::jit::Module &module) {
 
 /// Errors: Usage if one tensor of the model gets different values for two of its names.
 llvm::Error checkTies(const Weights &own, const Weights &weights) {
-  std::map<std::pair<const void *, std::vector<int64_t>>, std::string> firstNames;
+  std::map<TensorKey, std::string> firstNames;
   for (const auto &[name, tensor] : own) {
     const auto given = weights.find(name);
     if (given == weights.end() || tensor.numel() == 0 || !tensor.has_storage())
       continue;
-    const auto [known, isNew] =
-        firstNames.try_emplace({tensor.const_data_ptr(), tensor.sizes().vec()}, name);
+    // detach(): a buffer may be a parameter's memory without its gradient.
+    const auto [known, isNew] = firstNames.try_emplace(keyOf(tensor.detach()), name);
     if (!isNew && !haveSameBits(weights.at(known->second), given->second))
       return makeError(ExitCode::Usage,
                        fmt::format("{} and {}: expected equal values, for the model has one tensor "

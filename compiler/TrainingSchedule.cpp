@@ -53,7 +53,7 @@ llvm::Expected<Schedule> trainingSchedule(const CompileOptions &options,
   const size_t ranks = planned ? planned->ranks : options.ranks;
   int64_t microBatches = planned ? planned->microBatches : options.microBatches;
   if (!isCut(plan.signature))
-    microBatches = 1; // whatever was planned: nothing shows how to cut the batch
+    microBatches = 1; // also if more were planned, because the batch cannot be cut
   if (planned && microBatches == planned->microBatches)
     return planned->schedule;
   if (microBatches == 0)

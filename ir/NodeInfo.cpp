@@ -121,12 +121,26 @@ bool anyNodeInside(const torch::jit::Module &module,
   return false;
 }
 
-bool computesGradients(torch::jit::Node *node) {
+static bool computesGradients(const torch::jit::Node *node) {
   if (!node->kind().is_aten())
     return false;
   const llvm::StringRef name = node->kind().toUnqualString();
   return name == "grad" || name == "backward" || name == "_backward";
 }
+
+template <typename Code> static std::string firstInnerGradient(const Code &code) {
+  std::string found;
+  (void)anyNodeInside(code, [&](torch::jit::Node *node) {
+    if (computesGradients(node))
+      found = describeNode(node);
+    return !found.empty();
+  });
+  return found;
+}
+
+std::string innerGradientIn(const torch::jit::Block *block) { return firstInnerGradient(block); }
+
+std::string innerGradientIn(const torch::jit::Module &module) { return firstInnerGradient(module); }
 
 bool mayUseGenerator(torch::jit::Node *node) {
   const c10::Symbol kind = node->kind();

@@ -50,8 +50,10 @@ bool anyNodeInside(const torch::jit::Block *block,
 bool anyNodeInside(const torch::jit::Module &module,
                    llvm::function_ref<bool(torch::jit::Node *)> holds);
 
-/// Whether the node walks back through a graph: torch.autograd.grad, or backward().
-bool computesGradients(torch::jit::Node *node);
+/// A node of the block or the module, as of anyNodeInside(), that walks back through a graph:
+/// torch.autograd.grad, or backward(). Described as by describeNode(); empty: there is none.
+std::string innerGradientIn(const torch::jit::Block *block);
+std::string innerGradientIn(const torch::jit::Module &module);
 
 /// Whether the node may draw from LibTorch's generator, which all threads share. True for unknown
 /// code: an operator of a library, or a method of an object.

@@ -54,7 +54,8 @@ bool isOrigin(const torch::jit::Scope &scope) {
   return !scope.isRoot() && scope.name().toUnqualString()[0] == kOriginMark;
 }
 
-std::string originOf(const Node *node) {
+/// "aten::add #2.0.3"; empty: none.
+static std::string originOf(const Node *node) {
   const torch::jit::ScopePtr scope = const_cast<Node *>(node)->scope();
   return scope && isOrigin(*scope) ? scope->name().toUnqualString() + 1 : "";
 }

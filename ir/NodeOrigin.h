@@ -21,9 +21,6 @@ namespace pipec {
 /// The scope of a node is that of its module, or an origin within it.
 bool isOrigin(const torch::jit::Scope &scope);
 
-/// "aten::add #2.0.3"; empty: none.
-std::string originOf(const torch::jit::Node *node);
-
 /// Names every operator that is no constant, unless some have names already. Nodes must know their
 /// modules.
 void nameOrigins(torch::jit::Graph &graph);

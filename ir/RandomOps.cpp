@@ -101,7 +101,7 @@ Draws drawsWith(llvm::StringRef qualifiedName,
   bool unknown = false;
   for (llvm::StringRef name : {"train", "training", "p", "dropout", "dropout_p"}) {
     if (name == "p" && qualifiedName == "aten::native_dropout")
-      continue; // draws all the same
+      continue; // with p = 0 it still draws
     Argument found = argument(name);
     if (found.state == Argument::State::Known && found.value == 0)
       return Draws::Never;

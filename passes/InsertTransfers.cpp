@@ -1,7 +1,6 @@
 // insert-transfers: turns the model into stages. Every value that is used in a later stage than its
 // maker's becomes one channel.
 #include "ir/NodeInfo.h"
-#include "ir/TensorBytes.h"
 #include "ir/support/Check.h"
 #include "passes/Passes.h"
 #include "passes/analysis/TopLevel.h"

@@ -7,7 +7,6 @@
 #include "ir/values/Values.h"
 #include "llvm/ADT/StringRef.h"
 #include "runtime/CudaDevice.h"
-#include "runtime/Resources.h"
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Event.h>

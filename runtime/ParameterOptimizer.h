@@ -23,7 +23,8 @@ public:
   virtual void step(const ValueTree &parameter, const ValueTree &gradient, double rateFactor) = 0;
   /// The state for a checkpoint: a dict of tensors and integers by name; shared, not copied.
   virtual ValueTree state() const { return ValueTree::dict({}); }
-  /// Replaces it when a training is resumed; an empty dict: as before the first step.
+  /// Replaces it when a training is resumed, with tensors on the device of the parameter; an empty
+  /// dict: as before the first step.
   virtual void setState(const ValueTree &) {}
 };
 

@@ -186,8 +186,8 @@ public:
   /// it; values find their places by name. `path` is one checkpoint, or a directory of checkpoints,
   /// whose newest one counts; passOverDamaged: whose newest good one counts. A resume that fails
   /// changes nothing. Errors:
-  ///   Usage 2        no training; another optimizer or setting of it than lr; a parameter is
-  ///                  missing, or has another shape or dtype
+  ///   Usage 2        no training; another optimizer, or another setting of it except lr; a
+  ///                  parameter is missing, or has another shape or dtype
   ///   BadArtifact 5  the checkpoint is damaged
   ///   Version 6, IO 8 (none is there)
   llvm::Expected<ResumedTraining> resume(const std::string &path, bool passOverDamaged = false);

@@ -6,6 +6,7 @@
 #include "ir/batch/MicroBatch.h"
 #include "ir/plan/LossLeaf.h"
 #include "ir/plan/OutputPath.h"
+#include "ir/support/OutputPlace.h"
 #include "ir/support/Try.h"
 #include "ir/values/Values.h"
 #include "runtime/EvaluationLoss.h"
@@ -279,7 +280,7 @@ llvm::Error Pipeline::Impl::startEvaluation(const PipelineOptions &options) {
     return withContext(std::move(error), options.training->evaluation);
   made.loss = lossOf(core->artifact.plan, plan.signature);
   const TrainedAttributes trained(*core);
-  const bool isOther = options.training->evaluation != core->artifact.directory;
+  const bool isOther = !isSameFile(options.training->evaluation, core->artifact.directory);
   for (size_t s = 0; s < plan.stages.size(); ++s)
     for (size_t a = 0; a < plan.stages[s].attributes.size(); ++a) {
       const c10::IValue &own = made.pipeline.impl_->core->executors[s]->module().attribute(a);

@@ -1,16 +1,13 @@
 // The training of a pipeline.
 #include "runtime/PipelineTraining.h"
 
-#include "ir/TorchError.h"
 #include "ir/autograd/GradSum.h"
 #include "ir/plan/LossLeaf.h"
 #include "ir/support/Try.h"
-#include "ir/values/Values.h"
 #include "runtime/training/DeferredNorm.h"
 #include "runtime/training/LossCount.h"
 #include "runtime/training/OptimizerState.h"
 #include "runtime/training/ParameterGroups.h"
-#include "runtime/training/RootScale.h"
 #include "runtime/training/SparseGradients.h"
 
 #include <ATen/core/Dict.h>
@@ -39,8 +36,7 @@ llvm::Error Pipeline::Impl::startTraining(const TrainingOptions &options) {
                         parameter.otherNames.end());
   }
   std::vector<bool> isFrozen = TRY(frozen(options.freeze, names));
-  if (!options.optimizer.empty())
-    TRY(checkAnyTrained(isFrozen));
+  TRY(checkAnyTrained(options, isFrozen));
   size_t norms = 0;
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     core->executors[s]->setPrecision(options.precision);

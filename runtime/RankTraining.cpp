@@ -95,32 +95,34 @@ llvm::Error RankTraining::backward(const Step &step, int64_t microBatch,
     return gradients;
   };
   std::vector<ValueGradients> ofOutputs, later;
-  llvm::Error error = stage.executor().onStream(microBatch, "adding gradients", [&] {
-    c10::AutoGradMode noGrad(false);
-    for (const OutputTarget &output : step.outputs) {
-      ValueGradients &sum = ofOutputs.emplace_back();
-      auto add = [&](ValueGradients more) {
-        sum.resize(std::max(sum.size(), more.size()));
-        for (size_t i = 0; i < more.size(); ++i)
-          addGradient(sum[i], more[i]);
-      };
-      for (size_t slot : output.slots)
-        add(takeSlot(slot));
-      if (llvm::is_contained(output.leaves, plan_.training->loss)) {
-        TORCH_CHECK(leaves[plan_.training->loss].isTensor(),
-                    "expected the loss to be a tensor, got a ",
-                    leaves[plan_.training->loss].tagKind());
-        const at::Tensor &loss = leaves[plan_.training->loss].toTensor();
-        const at::TensorOptions like = loss.options().requires_grad(false);
-        const at::Tensor &scale = data.scales[microBatch];
-        // A copy to a device would make the host wait.
-        add({device().hasStreams() ? at::full({}, scale.item(), like) : scale.to(like)});
-      }
-    }
-    for (const InputSource &input : step.inputs)
-      later.push_back(input.index == kNoSlot ? ValueGradients() : takeSlot(input.index));
-    return llvm::Error::success();
-  });
+  llvm::Error error =
+      stage.executor().onStream(microBatch, "adding gradients", [&]() -> llvm::Error {
+        c10::AutoGradMode noGrad(false);
+        for (const OutputTarget &output : step.outputs) {
+          ValueGradients &sum = ofOutputs.emplace_back();
+          auto add = [&](ValueGradients more) {
+            sum.resize(std::max(sum.size(), more.size()));
+            for (size_t i = 0; i < more.size(); ++i)
+              addGradient(sum[i], more[i]);
+          };
+          for (size_t slot : output.slots)
+            add(takeSlot(slot));
+          if (llvm::is_contained(output.leaves, plan_.training->loss)) {
+            const c10::IValue &leaf = leaves[plan_.training->loss];
+            if (!leaf.isTensor())
+              return failf(ExitCode::Usage, "expected the loss to be a tensor, got a {}",
+                           leaf.tagKind());
+            const at::Tensor &loss = leaf.toTensor();
+            const at::TensorOptions like = loss.options().requires_grad(false);
+            const at::Tensor &scale = data.scales[microBatch];
+            // A copy to a device would make the host wait.
+            add({device().hasStreams() ? at::full({}, scale.item(), like) : scale.to(like)});
+          }
+        }
+        for (const InputSource &input : step.inputs)
+          later.push_back(input.index == kNoSlot ? ValueGradients() : takeSlot(input.index));
+        return llvm::Error::success();
+      });
   if (error)
     return error;
   std::vector<ValueGradients> found = TRY(stage.backward(

@@ -55,12 +55,8 @@ llvm::Expected<BatchDiscovery> Reference::Impl::discover(Signature &of,
 llvm::Error Reference::Impl::learn(const std::vector<c10::IValue> &inputs) {
   llvm::Expected<BatchDiscovery> found = discover(signature, inputs, options.microBatches);
   if (!found) {
-    std::string inner; // test runs have no graphs to walk back through
-    anyNodeInside(*module, [&](jit::Node *node) {
-      if (computesGradients(node))
-        inner = describeNode(node);
-      return !inner.empty();
-    });
+    const std::string inner =
+        innerGradientIn(*module); // test runs have no graph to walk back through
     if (inner.empty())
       return found.takeError();
     llvm::consumeError(found.takeError());

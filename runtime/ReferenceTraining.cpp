@@ -36,12 +36,8 @@ llvm::Error ReferenceTraining::findLoss(const Signature &described, const std::v
   LossLeaves found = TRY(lossLeaves(described, options.lossOutput, shown));
   if (found.count && options.reduction)
     return pairWithReduction();
-  if (found.count && options.lossOutput.empty()) {
-    if (const std::string unshown = warningOnPair(described, found, shown); !unshown.empty())
-      warnings.push_back(unshown);
-    else
-      notes.push_back(noteOnPair(described, found));
-  }
+  if (options.lossOutput.empty())
+    describePair(described, found, shown, notes, warnings);
   if (const std::string onSum = warningOnSum(described, found, shown);
       !options.reduction && !onSum.empty())
     warnings.push_back(onSum);
@@ -75,8 +71,7 @@ llvm::Error Reference::train(const TrainingOptions &options) {
   for (const TrainedTensor &each : training->tensors)
     names.push_back(each.names);
   std::vector<bool> isFrozen = TRY(frozen(options.freeze, names));
-  if (!options.optimizer.empty())
-    TRY(checkAnyTrained(isFrozen));
+  TRY(checkAnyTrained(options, isFrozen));
   OptimizerSettings settings = TRY(optimizerSettings(options, names));
   for (size_t i = isFrozen.size(); i-- > 0;)
     if (isFrozen[i]) {

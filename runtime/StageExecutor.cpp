@@ -3,7 +3,6 @@
 #include "ir/TorchError.h"
 #include "ir/autograd/StateVersions.h"
 #include "ir/batch/ResultSnapshots.h"
-#include "ir/values/Values.h"
 #include "llvm/ADT/STLExtras.h"
 #include "runtime/training/Autocast.h"
 

@@ -222,10 +222,11 @@ OptimizerState StageTraining::optimizerState(size_t attribute) const {
                                : OptimizerState();
 }
 
-void StageTraining::setOptimizerState(size_t attribute, const OptimizerState &state) {
+llvm::Error StageTraining::setOptimizerState(size_t attribute, OptimizerState state) {
   const auto found = llvm::find(owned_, attribute);
-  if (found != owned_.end())
-    optimizer_.setState(static_cast<size_t>(found - owned_.begin()), state);
+  if (found == owned_.end())
+    return llvm::Error::success();
+  return optimizer_.setState(static_cast<size_t>(found - owned_.begin()), std::move(state));
 }
 
 llvm::Error StageTraining::optimize(double rateFactor, const Fence &ready) {

@@ -74,7 +74,7 @@ public:
   /// A fence after all work of the stage so far.
   Fence ready();
 
-  /// From here on firstGradient() is what gradient() is now, whatever clipping does to it.
+  /// Copies gradient() for firstGradient(), which then does not change with clipping.
   void keepGradients();
   const at::Tensor &firstGradient(size_t attribute) const {
     return kept_.empty() ? sums_[attribute] : kept_[attribute];
@@ -85,9 +85,8 @@ public:
 
   /// The optimizer's state of an attribute's tensor, for a checkpoint; empty: none.
   OptimizerState optimizerState(size_t attribute) const;
-  /// As Optimizer::setState; without an optimizer of this attribute nothing happens. Throws
-  /// LibTorch's exceptions.
-  void setOptimizerState(size_t attribute, const OptimizerState &state);
+  /// As Optimizer::setState; without an optimizer of this attribute nothing happens.
+  llvm::Error setOptimizerState(size_t attribute, OptimizerState state);
 
   StageExecutor &executor() { return executor_; }
 

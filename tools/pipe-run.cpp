@@ -9,7 +9,6 @@
 #include "ir/values/Values.h"
 #include "runtime/Device.h"
 #include "tools/cli/ArtifactParts.h"
-#include "tools/cli/CommandLine.h"
 #include "tools/cli/FreedMemory.h"
 #include "tools/cli/LoadLibrary.h"
 #include "tools/cli/ModelPrints.h"

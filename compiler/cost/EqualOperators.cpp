@@ -2,7 +2,6 @@
 
 #include "ir/NodeInfo.h"
 #include "ir/support/StringSwitch.h"
-#include "ir/values/Values.h"
 #include "passes/analysis/OperatorFacts.h"
 #include "passes/analysis/TopLevel.h"
 

@@ -48,9 +48,9 @@ public:
   const Known *find(const std::string &key) const;
   void keep(const std::string &key, Known known);
 
-  /// Notes that the elements of what the node makes are not right.
+  /// Notes that the values that the node makes have wrong elements.
   void borrow(torch::jit::Node *node);
-  /// The same if any of the used values' are not.
+  /// The same if any of the used values has wrong elements.
   void follow(torch::jit::Node *node, llvm::ArrayRef<torch::jit::Value *> used);
 
 private:

@@ -1,6 +1,5 @@
 #include "compiler/cost/NodeRunner.h"
 
-#include "ir/NodeInfo.h"
 #include "ir/torchfile/TorchFile.h"
 #include "passes/analysis/OperatorFacts.h"
 #include "passes/analysis/TopLevel.h"

@@ -16,15 +16,14 @@ struct TimingRequest {
   Running running = Running::All;
 };
 
-/// Medians of runs with one thread, after one to warm up, on what one micro-batch will be: of each
-/// operator while the other ranks are at work too, which share caches, memory and its bandwidth,
-/// and while none is. The other ranks are the whole model, run again and again on other threads.
-/// At least one run counts, however short the budget; if one takes half a second or more and eight
-/// do not fit, the first counts too: the model ran for its types before. A sentence in `notes` says
-/// when the sum of the operators' times, or of their backwards, is more than 10 % off that of the
-/// whole model, or why its backward was not timed. The whole model's forward is timed where eight
-/// passes over the model fit the budget. `inputs`: one value per argument. Errors: those of
-/// GraphEvaluator.
+/// Times each operator on one micro-batch, with one thread: the median of several runs, once with
+/// the other ranks idle and once with them busy, since ranks share caches, memory and bandwidth.
+/// A busy rank is a thread that runs the whole model again and again. The first run is a warm-up
+/// and does not count, unless a run takes half a second or more and eight do not fit the budget.
+/// At least one run counts. The whole model's forward is timed if eight passes over the model fit
+/// the budget. `notes` gets a sentence if the sum of the operators' times, or of their backwards,
+/// is more than 10 % off that of the whole model, or if its backward was not timed. `inputs`: one
+/// value per argument. Errors: those of GraphEvaluator.
 llvm::Expected<CostTable> timeOperators(Model &model, std::vector<std::string> &notes,
                                         const std::vector<c10::IValue> &inputs,
                                         const TimingRequest &request);

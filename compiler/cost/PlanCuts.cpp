@@ -7,7 +7,6 @@
 #include "ir/support/Quantities.h"
 #include "ir/support/Try.h"
 #include "ir/support/Words.h"
-#include "passes/analysis/OperatorOrder.h"
 
 #include <ATen/core/Tensor.h>
 

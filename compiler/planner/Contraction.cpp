@@ -83,8 +83,8 @@ private:
   std::vector<uint64_t> bits_;
 };
 
-/// Whether moving `item` to the stage of `other` makes no load larger, whatever the stages of the
-/// two. The new stage gains the item's time and at most the nets without `other`, and the old stage
+/// Whether moving `item` to the stage of `other` makes no load larger, for any stages of the two.
+/// The new stage gains the item's time and at most the nets without `other`, and the old stage
 /// loses them. A net of only these two is no longer sent.
 bool relieves(const PartitionProblem &problem, const Items &items, uint32_t item, uint32_t other) {
   double more = 0, less = 0;

@@ -4,10 +4,9 @@
 #include "ir/artifact/ArtifactReader.h"
 #include "ir/artifact/LineDifference.h"
 #include "ir/artifact/Relink.h"
-#include "ir/plan/PlanNames.h"
 #include "ir/support/Try.h"
 #include "ir/text/CanonicalText.h"
-#include "ir/text/PlanText.h"
+#include "ir/text/SignatureText.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 

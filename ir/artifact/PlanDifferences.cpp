@@ -4,8 +4,7 @@
 #include "ir/plan/PlanNames.h"
 #include "ir/plan/PlanToJson.h"
 #include "ir/support/Llvm.h"
-#include "ir/support/Words.h"
-#include "ir/text/PlanText.h"
+#include "ir/text/SignatureText.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 

@@ -16,8 +16,9 @@ namespace pipec {
 
 namespace ag = torch::autograd;
 
-/// The class of a node that is none of LibTorch's own: it may compute whatever it is asked for or
-/// not, and count or write in its backward, so it must run once. Empty: LibTorch's own.
+/// The class of a node that LibTorch does not define; empty for LibTorch's own. Such a node may
+/// compute gradients that are not requested, and count or write in its backward, so it must run
+/// once.
 static std::string foreignClass(const ag::Node &node) {
   constexpr llvm::StringLiteral kOwn = "torch::autograd::", kCustom = "CppNode<";
   const std::string name = c10::demangle(typeid(node).name());

@@ -129,7 +129,7 @@ bool EnteredWeights::fits(llvm::ArrayRef<TapedAttribute> attributes, WeightUses 
   });
 }
 
-/// A container of what is not trained is the stage's own: the stage may write into it.
+/// An untrained container is passed itself, not as a copy: the stage may write into it.
 std::vector<c10::IValue>
 EnteredWeights::arguments(llvm::ArrayRef<TapedAttribute> attributes) const {
   std::vector<c10::IValue> values;

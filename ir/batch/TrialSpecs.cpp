@@ -62,7 +62,7 @@ checkHalves(const Signature &signature, const Halves &halves, llvm::ArrayRef<int
        {std::pair(&halves.whole, &leaves.whole), std::pair(&halves.parts, &leaves.parts)}) {
     llvm::Expected<std::vector<Values>> found = leavesOf(signature, *experiment);
     if (!found) {
-      llvm::consumeError(found.takeError()); // nothing to compare
+      llvm::consumeError(found.takeError()); // results of another structure: nothing to compare
       return std::nullopt;
     }
     *into = std::move(*found);

@@ -132,8 +132,9 @@ llvm::Expected<std::vector<int64_t>> checkpointSteps(const std::string &director
   return steps;
 }
 
-llvm::Expected<std::optional<OpenedCheckpoint>> findCheckpoint(const std::string &path,
-                                                               WhichCheckpoint which) {
+/// Nothing if the directory has none or does not exist.
+static llvm::Expected<std::optional<OpenedCheckpoint>> findCheckpoint(const std::string &path,
+                                                                      WhichCheckpoint which) {
   if (isOneCheckpoint(path)) {
     OpenedCheckpoint one = TRY(openCheckpoint(path));
     return std::optional(std::move(one));

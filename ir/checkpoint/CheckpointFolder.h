@@ -33,12 +33,8 @@ enum class WhichCheckpoint {
   Newest,     // a damaged one is an error
   NewestGood, // damaged ones are passed over, which `warnings` says
 };
-/// The checkpoint to resume from. `path`: one checkpoint, or a directory of checkpoints. Nothing if
-/// the directory has none or does not exist. Errors: those of openCheckpoint; BadArtifact if all
-/// are damaged.
-llvm::Expected<std::optional<OpenedCheckpoint>> findCheckpoint(const std::string &path,
-                                                               WhichCheckpoint which);
-/// The same where there must be one. Errors: also IO if there is none.
+/// The checkpoint to resume from. `path`: one checkpoint, or a directory of checkpoints. Errors:
+/// those of openCheckpoint; BadArtifact if all are damaged; IO if there is none.
 llvm::Expected<OpenedCheckpoint> someCheckpoint(const std::string &path, WhichCheckpoint which);
 
 /// A checkpoint that is being written. Until finish() it is DIR/.step-N.tmp-PID, which is removed

@@ -2,7 +2,6 @@
 
 #include "ir/TorchError.h"
 #include "ir/batch/TensorSpecs.h"
-#include "ir/support/CannotRead.h"
 #include "ir/support/Try.h"
 #include "ir/values/NewDtypes.h"
 #include "ir/values/Values.h"

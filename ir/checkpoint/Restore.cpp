@@ -86,10 +86,16 @@ llvm::Expected<c10::IValue> restored(const c10::IValue &saved, const c10::IValue
       return current;
     }
   }
+  at::Device device(at::kCPU);
+  forEachTensor(current, [&](const at::Tensor &each) {
+    if (each.defined())
+      device = each.device();
+  });
+  auto copied = [&](const at::Tensor &each) {
+    return each.defined() && each.device() != device ? each.to(device) : each.clone();
+  };
   std::optional<c10::IValue> value =
-      type
-          ? asDeclared(mapTensors(saved, [](const at::Tensor &each) { return each.clone(); }), type)
-          : std::nullopt;
+      type ? asDeclared(mapTensors(saved, copied), type) : std::nullopt;
   if (!value)
     return failf(ExitCode::BadArtifact, "expected a value of type {}, got a {}",
                  type ? type->annotation_str() : "unknown", saved.tagKind());

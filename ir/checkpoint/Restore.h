@@ -18,8 +18,8 @@ llvm::Error checkNoneIsLeft(const CheckpointValues &values, const std::vector<st
 llvm::Error missingIn(const OpenedCheckpoint &checkpoint, const std::string &name);
 
 /// The value to use for an attribute that held `current`: tensors of the same layout are copied
-/// into their own memory, which others may share. Errors: BadArtifact for a value that `type`
-/// cannot have. Throws LibTorch's exceptions.
+/// into their own memory, which others may share; others go to the device of its tensors. Errors:
+/// BadArtifact for a value that `type` cannot have. Throws LibTorch's exceptions.
 llvm::Expected<c10::IValue> restored(const c10::IValue &saved, const c10::IValue &current,
                                      const c10::TypePtr &type);
 

@@ -171,22 +171,21 @@ llvm::Expected<LossLeaves> lossLeaves(const Signature &signature, const std::str
   return leaves;
 }
 
-std::string noteOnPair(const Signature &signature, const LossLeaves &leaves) {
+void describePair(const Signature &signature, const LossLeaves &leaves,
+                  const std::vector<bool> &shown, std::vector<std::string> &notes,
+                  std::vector<std::string> &warnings) {
+  if (!leaves.count)
+    return;
   const std::string sum = outputPath(signature, leaves.loss);
-  return fmt::format("the loss is result {} divided by result {}, a sum and its count; "
-                     "--loss-output {} makes {} alone the loss",
-                     sum, outputPath(signature, *leaves.count), sum, resultName(sum));
-}
-
-std::string warningOnPair(const Signature &signature, const LossLeaves &leaves,
-                          const std::vector<bool> &shown) {
-  if (!leaves.count ||
-      (isShownSum(signature, leaves.loss, shown) && isShownSum(signature, *leaves.count, shown)))
-    return "";
-  return fmt::format("{} and {} are taken for a sum over samples and its count, which no test run "
-                     "shows; {}",
-                     resultName(outputPath(signature, leaves.loss)),
-                     resultName(outputPath(signature, *leaves.count)), waysToNamePair(signature));
+  const std::string count = outputPath(signature, *leaves.count);
+  if (isShownSum(signature, leaves.loss, shown) && isShownSum(signature, *leaves.count, shown))
+    notes.push_back(fmt::format("the loss is result {} divided by result {}, a sum and its count; "
+                                "--loss-output {} makes {} alone the loss",
+                                sum, count, sum, resultName(sum)));
+  else
+    warnings.push_back(fmt::format("{} and {} are taken for a sum over samples and its count, "
+                                   "which no test run shows; {}",
+                                   resultName(sum), resultName(count), waysToNamePair(signature)));
 }
 
 std::string warningOnSum(const Signature &signature, const LossLeaves &leaves,

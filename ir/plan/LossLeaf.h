@@ -28,12 +28,11 @@ llvm::Expected<LossLeaves> lossLeaves(const Signature &signature, const std::str
 /// they are that, and not a mean and some other number.
 bool mayBePair(const Signature &signature);
 
-/// Describes the loss that was found without a given path.
-std::string noteOnPair(const Signature &signature, const LossLeaves &leaves);
-
-/// A warning if no test run shows that the pair, found without a given path, is one; else empty.
-std::string warningOnPair(const Signature &signature, const LossLeaves &leaves,
-                          const std::vector<bool> &shown);
+/// For a loss whose path is not given: describes the pair that was found, as a note, or as a
+/// warning if no test run shows that it is one. Adds nothing for a loss that is no pair.
+void describePair(const Signature &signature, const LossLeaves &leaves,
+                  const std::vector<bool> &shown, std::vector<std::string> &notes,
+                  std::vector<std::string> &warnings);
 
 /// For a training that is not told how the losses of micro-batches combine, and takes their mean:
 /// a warning if test runs show that the loss is a sum over samples; `shown` as in lossLeaves().

@@ -1,9 +1,8 @@
 #include "ir/schedule/Generators.h"
 
-#include "ir/schedule/generators/All.h"
+#include "ir/schedule/generators/GeneratorFunctions.h"
 #include "ir/support/Error.h"
 #include "ir/support/Try.h"
-#include "ir/support/Words.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace pipec {

@@ -1,6 +1,6 @@
 // All schedules that pipec can generate, by name. A generator is a pure function from a shape (and
 // costs, if it uses them) to the ranks' actions. Each has a function in ir/schedule/generators,
-// which generators/All.h declares, and a row in the table.
+// which generators/GeneratorFunctions.h declares, and a row in the table.
 #pragma once
 
 #include "ir/schedule/Timing.h"

@@ -1,8 +1,6 @@
 #include "ir/schedule/OpMemory.h"
 
 #include "ir/schedule/Program.h"
-#include "ir/support/Error.h"
-#include "ir/support/Quantities.h"
 
 #include <deque>
 

@@ -201,7 +201,8 @@ FileKind kindOfFile(llvm::StringRef bytes) {
   return bytes.empty() ? FileKind() : kindOfText(bytes);
 }
 
-FileKind kindOfDirectory(const std::string &path) {
+/// By the names of its files.
+static FileKind kindOfDirectory(const std::string &path) {
   const auto has = [&](const char *name) { return llvm::sys::fs::exists(path + "/" + name); };
   const auto hasEnding = [&](llvm::StringRef ending) {
     std::error_code error;

@@ -19,8 +19,6 @@ struct FileKind {
 
 /// The kind for the bytes of a whole file.
 FileKind kindOfFile(llvm::StringRef bytes);
-/// The kind of a directory, by the names of its files.
-FileKind kindOfDirectory(const std::string &path);
 
 /// Unreadable, "m.onnx: expected a TorchScript model, got an ONNX model", with the fix as help. For
 /// a file of unknown kind, `otherwise` replaces "got ...".

@@ -8,7 +8,7 @@
 #include "ir/support/Try.h"
 #include "ir/support/WriteFile.h"
 #include "ir/text/GraphText.h"
-#include "ir/text/PlanText.h"
+#include "ir/text/SignatureText.h"
 #include "ir/text/ValueText.h"
 #include "llvm/Support/FileSystem.h"
 

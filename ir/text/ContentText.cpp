@@ -6,6 +6,7 @@
 
 #include <fmt/ranges.h>
 
+#include <ATen/core/class_type.h>
 #include <ATen/core/function.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/core/jit_type.h>

@@ -1,7 +1,6 @@
 #include "ir/text/PlanText.h"
 
 #include "ir/plan/PlanNames.h"
-#include "ir/support/Json.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 

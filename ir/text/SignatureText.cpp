@@ -173,7 +173,7 @@ std::vector<PartDim> parseParts(TextLine &line, const std::string &text) {
         line.complain("parts: expected a batch dimension or null for each path, got " + text);
       parts.push_back({llvm::StringRef(entry.first).str(), dim});
     }
-  llvm::consumeError(value.takeError()); // it was said
+  llvm::consumeError(value.takeError()); // reported by complain()
   llvm::sort(parts, [](const PartDim &a, const PartDim &b) { return a.path < b.path; });
   return parts;
 }

@@ -3,8 +3,6 @@
 // that a trace recorded as a constant.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 namespace torch::jit {
 struct Block;
 } // namespace torch::jit
@@ -13,9 +11,5 @@ namespace pipec {
 
 /// Inserts the check before each LSTM of a graph for LibTorch's interpreter.
 void insertLstmStateChecks(torch::jit::Block *block);
-
-/// The check itself, for callers of the operator's kernel, with its first, second and last
-/// argument. Throws LibTorch's exceptions, as a graph with the check does.
-void checkLstmState(const at::Tensor &input, at::TensorList state, bool batchFirst);
 
 } // namespace pipec

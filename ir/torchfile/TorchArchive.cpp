@@ -62,7 +62,7 @@ llvm::Expected<std::unique_ptr<TorchArchive>> TorchArchive::open(const std::stri
   });
   if (!error)
     return archive;
-  llvm::consumeError(std::move(error)); // it speaks of central directories
+  llvm::consumeError(std::move(error)); // its message names parts of a zip, not the user's file
   return notAnArchive(path, wanted, archive->bytes());
 }
 

@@ -1,7 +1,6 @@
 #include "passes/analysis/AliasBuilder.h"
 
 #include "passes/analysis/MemoryTypes.h"
-#include "passes/analysis/OperatorFacts.h"
 
 #include <torch/csrc/jit/ir/ir.h>
 #include <torch/csrc/jit/runtime/operator.h>

@@ -220,8 +220,8 @@ size_t CutLegality::operatorAt(int64_t position) const {
 std::vector<std::pair<uint32_t, uint32_t>> CutLegality::writeOrder() const {
   std::vector<std::pair<uint32_t, uint32_t>> pairs;
   const std::vector<AliasAnalysis::Touch> touches = alias_->touchesOfWritten();
-  constexpr uint32_t kNobody = ~0u;
-  uint32_t writer = kNobody;
+  constexpr uint32_t kNoWriter = ~0u;
+  uint32_t writer = kNoWriter;
   std::vector<uint32_t> readers;
   for (size_t i = 0, next; i < touches.size(); i = next) {
     const auto index = static_cast<uint32_t>(operatorAt(touches[i].position));
@@ -231,12 +231,12 @@ std::vector<std::pair<uint32_t, uint32_t>> CutLegality::writeOrder() const {
          ++next)
       writes |= touches[next].writes;
     if (i == 0 || touches[i - 1].memory != touches[i].memory) {
-      writer = kNobody;
+      writer = kNoWriter;
       readers.clear();
     }
     if (touches[i].position < 0 || index >= operators_)
       continue;
-    if (writer != kNobody)
+    if (writer != kNoWriter)
       pairs.emplace_back(writer, index);
     if (!writes) {
       readers.push_back(index);

@@ -83,7 +83,9 @@ llvm::Error checkModuleName(llvm::StringRef name) {
                    "calls are counted from 1");
 }
 
-bool isInModule(llvm::StringRef path, llvm::StringRef name) {
+/// True if `path` (of modulePathOf) is the module `name` or inside it. "a.b" means any call of the
+/// module, "a.b#2" the second one.
+static bool isInModule(llvm::StringRef path, llvm::StringRef name) {
   auto inside = components(path), outer = components(name);
   if (outer.empty() || inside.size() < outer.size())
     return false;

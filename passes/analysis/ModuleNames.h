@@ -5,10 +5,6 @@
 
 namespace pipec {
 
-/// True if `path` (of modulePathOf) is the module `name` or inside it. "a.b" means any call of the
-/// module, "a.b#2" the second one.
-bool isInModule(llvm::StringRef path, llvm::StringRef name);
-
 /// Errors: Usage for an invalid name: an empty part, or a call number that is not a number from 1.
 llvm::Error checkModuleName(llvm::StringRef name);
 

@@ -1,6 +1,5 @@
 #include "passes/analysis/OperatorFacts.h"
 
-#include "ir/batch/SizeTrust.h"
 #include "ir/support/StringSwitch.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -107,7 +106,8 @@ bool isFresh(const Value *value) {
   if ((!node->kind().is_aten() && !node->kind().is_prim()) || mayReturnInput(node) ||
       !node->blocks().empty())
     return false;
-  // Special cases (prim::unchecked_cast, prim::TupleIndex) hand an input on and do not say so.
+  // Schemas of special cases (prim::unchecked_cast, prim::TupleIndex) do not show that they return
+  // an input.
   const torch::jit::Operator *op = node->maybeOperator();
   if (!op || (op->aliasAnalysisKind() != c10::AliasAnalysisKind::FROM_SCHEMA &&
               op->aliasAnalysisKind() != c10::AliasAnalysisKind::PURE_FUNCTION))

@@ -93,8 +93,7 @@ bool foldTypeTest(Folding &folding, Node *node) {
     return foldIsInstance(folding, node);
   if (kind == c10::prim::unchecked_cast || kind == c10::prim::unchecked_unwrap_optional ||
       kind == unwrap) {
-    // A tensor stays a tensor whatever the cast knows of its sizes; the value keeps the more
-    // precise type.
+    // A cast from tensor to tensor changes no value, and the value keeps the more precise type.
     const c10::Type &from = *node->input(0)->type(), &to = *node->output()->type();
     if (!from.isSubtypeOf(to) &&
         !(from.kind() == c10::TypeKind::TensorType && to.kind() == c10::TypeKind::TensorType))

@@ -1,7 +1,6 @@
 #include "passes/support/Fingerprint.h"
 
 #include "ir/TensorBytes.h"
-#include "ir/text/ValueText.h"
 
 namespace pipec {
 namespace {

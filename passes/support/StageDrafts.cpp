@@ -1,6 +1,5 @@
 #include "passes/support/StageDrafts.h"
 
-#include "ir/NodeInfo.h"
 #include "llvm/ADT/STLExtras.h"
 #include "passes/analysis/TopLevel.h"
 

@@ -1,6 +1,5 @@
 #include "passes/support/StateThreading.h"
 
-#include "ir/NodeInfo.h"
 #include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 

@@ -121,7 +121,9 @@ public:
       for (auto &[key, value] : state)
         if (value.isTensor()) // copies of a weight have states of their own
           value = value.toTensor().clone();
-      core_.trainings[stage]->setOptimizerState(port, state);
+      if (llvm::Error error = core_.trainings[stage]->setOptimizerState(port, std::move(state)))
+        return withContext(std::move(error), checkpoint_.directory + ": restoring " +
+                                                 plan_.stages[stage].attributes[port].name);
     }
     return llvm::Error::success();
   }

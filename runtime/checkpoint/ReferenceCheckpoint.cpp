@@ -89,7 +89,9 @@ llvm::Error fillReference(torch::jit::Module &module, const std::vector<ModelVal
       training.absent[number->second] = !saved;
       training.used[number->second] = saved && saved->about.used;
       if (training.optimizer)
-        training.optimizer->setState(number->second, saved ? saved->optimizer : OptimizerState());
+        if (llvm::Error error = training.optimizer->setState(
+                number->second, saved ? saved->optimizer : OptimizerState()))
+          return withContext(std::move(error), "restoring " + each.names.front());
     }
     if (!saved)
       continue;

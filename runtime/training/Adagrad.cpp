@@ -1,5 +1,6 @@
 #include "runtime/training/Adagrad.h"
 
+#include "ir/support/Try.h"
 #include "runtime/training/OptimizerState.h"
 
 #include <ATen/ops/full_like.h>
@@ -55,10 +56,11 @@ OptimizerState Adagrad::state() const {
   return saved;
 }
 
-void Adagrad::setState(const OptimizerState &state) {
-  const int64_t steps = state.empty() ? 0 : valueOf(state, "step").toInt();
-  sum_ = tensorOf(state, "sum"); // throws before anything changes
+llvm::Error Adagrad::setState(const OptimizerState &state) {
+  const int64_t steps = TRY(stepsOf(state));
+  sum_ = TRY(tensorOf(state, "sum"));
   steps_ = steps;
+  return llvm::Error::success();
 }
 
 } // namespace pipec

@@ -14,7 +14,7 @@ public:
 
   void step(double learningRate, at::Tensor parameter, at::Tensor gradient) override;
   OptimizerState state() const override;
-  void setState(const OptimizerState &state) override;
+  llvm::Error setState(const OptimizerState &state) override;
 
 private:
   double rateDecay_, weightDecay_, initialSum_, eps_;

@@ -9,7 +9,7 @@
 namespace pipec {
 
 Adam::Adam(const NamedSettings &settings)
-    : AveragingOptimizer("Adam", settings["weight_decay"], /*decoupled=*/settings.name == "adamw"),
+    : AveragingOptimizer(settings["weight_decay"], /*decoupled=*/settings.name == "adamw"),
       beta1_(settings["beta1"]), beta2_(settings["beta2"]), eps_(settings["eps"]),
       amsgrad_(settings["amsgrad"] == 1) {
   keep("exp_avg", average_);

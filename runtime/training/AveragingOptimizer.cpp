@@ -1,5 +1,7 @@
 #include "runtime/training/AveragingOptimizer.h"
 
+#include "ir/support/Check.h"
+#include "ir/support/Try.h"
 #include "runtime/training/MultiplyBy.h"
 #include "runtime/training/OptimizerState.h"
 
@@ -9,8 +11,7 @@
 namespace pipec {
 
 void AveragingOptimizer::step(double learningRate, at::Tensor parameter, at::Tensor gradient) {
-  TORCH_CHECK(!gradient.is_sparse(), title_,
-              " does not support sparse gradients; use sgd or adagrad");
+  PIPEC_ASSERT(!gradient.is_sparse(), "checkSparse() refuses sparse gradients before the step");
   if (weightDecay_ != 0 && decoupled_)
     multiplyBy(parameter, 1 - learningRate * weightDecay_);
   else if (weightDecay_ != 0)
@@ -35,14 +36,17 @@ OptimizerState AveragingOptimizer::state() const {
   return saved;
 }
 
-void AveragingOptimizer::setState(const OptimizerState &state) {
-  const int64_t steps = state.empty() ? 0 : valueOf(state, "step").toInt();
+llvm::Error AveragingOptimizer::setState(const OptimizerState &state) {
+  const int64_t steps = TRY(stepsOf(state));
   std::vector<at::Tensor> tensors; // all first: a state that lacks something changes nothing
-  for (const auto &[key, tensor] : kept_)
-    tensors.push_back(tensorOf(state, key));
+  for (const auto &[key, tensor] : kept_) {
+    at::Tensor saved = TRY(tensorOf(state, key));
+    tensors.push_back(std::move(saved));
+  }
   steps_ = steps;
   for (size_t i = 0; i < kept_.size(); ++i)
     *kept_[i].second = std::move(tensors[i]);
+  return llvm::Error::success();
 }
 
 } // namespace pipec

@@ -5,17 +5,18 @@
 
 namespace pipec {
 
-/// Weight decay, the number of steps and the averages of one parameter.
+/// Weight decay, the number of steps and the averages of one parameter. Gradients are dense:
+/// checkSparse() refuses others.
 class AveragingOptimizer : public TensorOptimizer {
 public:
   void step(double learningRate, at::Tensor parameter, at::Tensor gradient) final;
   OptimizerState state() const final;
-  void setState(const OptimizerState &state) final;
+  llvm::Error setState(const OptimizerState &state) final;
 
 protected:
-  /// title: in messages. Decay is a part of the gradient, or of the update if it is `decoupled`.
-  AveragingOptimizer(const char *title, double weightDecay, bool decoupled = false)
-      : title_(title), weightDecay_(weightDecay), decoupled_(decoupled) {}
+  /// Decay is a part of the gradient, or of the update if it is `decoupled`.
+  explicit AveragingOptimizer(double weightDecay, bool decoupled = false)
+      : weightDecay_(weightDecay), decoupled_(decoupled) {}
 
   /// `tensor`, a member, is a part of the state under this key: zeros before the first step. In
   /// order of keys.
@@ -25,7 +26,6 @@ protected:
                       const at::Tensor &gradient) = 0;
 
 private:
-  const char *title_;
   double weightDecay_;
   bool decoupled_;
   int64_t steps_ = 0;

@@ -7,8 +7,8 @@
 
 namespace pipec {
 
-/// The count that micro-batch `microBatch` returned. Errors: Usage for what is no number, and for a
-/// tensor that requires gradients, which would be lost.
+/// The count that micro-batch `microBatch` returned. Errors: Usage for a value that is no number,
+/// and for a tensor that requires gradients, which would be lost.
 llvm::Expected<double> lossCount(const c10::IValue &value, size_t microBatch);
 
 /// Refuses LossReduction beside such a pair.

@@ -16,4 +16,12 @@ void Optimizer::step(double rateFactor, const std::vector<at::Tensor> &gradients
   }
 }
 
+llvm::Error Optimizer::setState(size_t parameter, OptimizerState state) {
+  const OwnedParameter &owned = parameters_[parameter];
+  for (auto &[key, value] : state)
+    if (value.isTensor() && value.toTensor().defined())
+      value = value.toTensor().to(owned.tensor.device());
+  return owned.optimizer->setState(state);
+}
+
 } // namespace pipec

@@ -29,11 +29,10 @@ public:
   /// The state of one parameter, for a checkpoint: its tensors are the optimizer's own. Empty: none
   /// yet.
   OptimizerState state(size_t parameter) const { return parameters_[parameter].optimizer->state(); }
-  /// Replaces it, and takes the tensors over; empty: as before the first step. Throws LibTorch's
-  /// exceptions for a state of another optimizer.
-  void setState(size_t parameter, const OptimizerState &state) {
-    parameters_[parameter].optimizer->setState(state);
-  }
+  /// Replaces it; empty: as before the first step. Tensors on the device of the parameter are taken
+  /// over, others are copied to it. Errors: BadArtifact for a state of another optimizer. Throws
+  /// LibTorch's exceptions.
+  llvm::Error setState(size_t parameter, OptimizerState state);
 
 private:
   std::vector<OwnedParameter> parameters_;

@@ -1,17 +1,39 @@
 #include "runtime/training/OptimizerState.h"
 
+#include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace pipec {
 
-const c10::IValue &valueOf(const OptimizerState &state, llvm::StringRef key) {
+namespace {
+
+llvm::Expected<c10::IValue> valueOf(const OptimizerState &state, llvm::StringRef key) {
   const auto found = llvm::find_if(state, [&](const auto &entry) { return entry.first == key; });
-  TORCH_CHECK(found != state.end(), "expected ", key.str(), " of the optimizer, got none");
+  if (found == state.end())
+    return failf(ExitCode::BadArtifact, "expected {} of the optimizer, got none", key.str());
   return found->second;
 }
 
-at::Tensor tensorOf(const OptimizerState &state, llvm::StringRef key) {
-  return state.empty() ? at::Tensor() : valueOf(state, key).toTensor();
+} // namespace
+
+llvm::Expected<int64_t> stepsOf(const OptimizerState &state) {
+  if (state.empty())
+    return 0;
+  const c10::IValue steps = TRY(valueOf(state, "step"));
+  if (!steps.isInt())
+    return failf(ExitCode::BadArtifact, "step of the optimizer: expected an integer, got a {}",
+                 steps.tagKind());
+  return steps.toInt();
+}
+
+llvm::Expected<at::Tensor> tensorOf(const OptimizerState &state, llvm::StringRef key) {
+  if (state.empty())
+    return at::Tensor();
+  const c10::IValue value = TRY(valueOf(state, key));
+  if (!value.isTensor())
+    return failf(ExitCode::BadArtifact, "{} of the optimizer: expected a tensor, got a {}",
+                 key.str(), value.tagKind());
+  return value.toTensor();
 }
 
 c10::IValue dictOf(const OptimizerState &state) {

@@ -9,9 +9,9 @@ namespace pipec {
 /// A dict of a state, with its tensors on the CPU.
 c10::IValue dictOf(const OptimizerState &state);
 
-/// The value of a key. Throws LibTorch's exception if there is none.
-const c10::IValue &valueOf(const OptimizerState &state, llvm::StringRef key);
-/// The tensor of a key, undefined for an empty state. Throws as valueOf.
-at::Tensor tensorOf(const OptimizerState &state, llvm::StringRef key);
+/// The number of steps, 0 for an empty state. Errors: BadArtifact if the state has none.
+llvm::Expected<int64_t> stepsOf(const OptimizerState &state);
+/// The tensor of a key, undefined for an empty state. Errors: BadArtifact if there is none.
+llvm::Expected<at::Tensor> tensorOf(const OptimizerState &state, llvm::StringRef key);
 
 } // namespace pipec

@@ -35,11 +35,14 @@ llvm::Expected<std::vector<bool>> frozen(const std::vector<std::string> &pattern
   return result;
 }
 
-llvm::Error checkAnyTrained(const std::vector<bool> &isFrozen) {
+llvm::Error checkAnyTrained(const TrainingOptions &options, const std::vector<bool> &isFrozen) {
+  if (!options.updates())
+    return llvm::Error::success();
+  const std::string option = options.makeOptimizer ? "makeOptimizer" : "--optimizer";
   if (isFrozen.empty())
     return makeError(ExitCode::Usage,
-                     "--optimizer: expected a parameter to train, got a model without any that has "
-                     "gradients",
+                     option + ": expected a parameter to train, got a model without any that has "
+                              "gradients",
                      "turn requires_grad of the parameters on before saving the model");
   if (llvm::is_contained(isFrozen, false))
     return llvm::Error::success();
@@ -47,7 +50,7 @@ llvm::Error checkAnyTrained(const std::vector<bool> &isFrozen) {
                    fmt::format("--freeze: expected a parameter that is left to train, got all {} "
                                "frozen",
                                isFrozen.size()),
-                   "leave --optimizer out for the losses alone, or freeze fewer parameters");
+                   "leave " + option + " out for the losses alone, or freeze fewer parameters");
 }
 
 } // namespace pipec

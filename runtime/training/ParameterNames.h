@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ir/support/Error.h"
+#include "runtime/TrainingOptions.h"
 
 #include <string>
 #include <vector>
@@ -20,7 +21,7 @@ llvm::Expected<std::vector<bool>> matching(llvm::StringRef pattern, llvm::String
 llvm::Expected<std::vector<bool>> frozen(const std::vector<std::string> &patterns,
                                          const ParameterNames &names);
 
-/// For a training with an optimizer. Errors: Usage if no parameter is left to train.
-llvm::Error checkAnyTrained(const std::vector<bool> &isFrozen);
+/// Errors: Usage if the options ask for updates of weights and no parameter is left to train.
+llvm::Error checkAnyTrained(const TrainingOptions &options, const std::vector<bool> &isFrozen);
 
 } // namespace pipec

@@ -5,7 +5,7 @@
 namespace pipec {
 
 RmsProp::RmsProp(const NamedSettings &settings)
-    : AveragingOptimizer("RMSprop", settings["weight_decay"]), alpha_(settings["alpha"]),
+    : AveragingOptimizer(settings["weight_decay"]), alpha_(settings["alpha"]),
       eps_(settings["eps"]), momentum_(settings["momentum"]), centered_(settings["centered"] == 1) {
   if (centered_)
     keep("grad_avg", average_);

@@ -1,5 +1,6 @@
 #include "runtime/training/Sgd.h"
 
+#include "ir/support/Try.h"
 #include "runtime/training/MultiplyBy.h"
 #include "runtime/training/OptimizerState.h"
 
@@ -29,6 +30,9 @@ OptimizerState Sgd::state() const {
   return saved;
 }
 
-void Sgd::setState(const OptimizerState &state) { buffer_ = tensorOf(state, "momentum_buffer"); }
+llvm::Error Sgd::setState(const OptimizerState &state) {
+  buffer_ = TRY(tensorOf(state, "momentum_buffer"));
+  return llvm::Error::success();
+}
 
 } // namespace pipec

@@ -15,7 +15,7 @@ public:
 
   void step(double learningRate, at::Tensor parameter, at::Tensor gradient) override;
   OptimizerState state() const override;
-  void setState(const OptimizerState &state) override;
+  llvm::Error setState(const OptimizerState &state) override;
 
 private:
   double momentum_, dampening_, weightDecay_;

@@ -24,7 +24,7 @@ public:
   virtual void step(double learningRate, at::Tensor parameter, at::Tensor gradient) = 0;
   /// As Optimizer::state and Optimizer::setState.
   virtual OptimizerState state() const = 0;
-  virtual void setState(const OptimizerState &state) = 0;
+  virtual llvm::Error setState(const OptimizerState &state) = 0;
 };
 
 /// settings: of an optimizer of the table (OptimizerText.h).

@@ -1,7 +1,5 @@
 #include "runtime/training/UserOptimizer.h"
 
-#include "runtime/training/OptimizerState.h"
-
 #include <ATen/core/Dict.h>
 
 namespace pipec {
@@ -17,8 +15,12 @@ OptimizerState UserOptimizer::state() const {
   return saved;
 }
 
-void UserOptimizer::setState(const OptimizerState &state) {
-  own_->setState(ValueTree::of(dictOf(state)));
+llvm::Error UserOptimizer::setState(const OptimizerState &state) {
+  c10::impl::GenericDict dict(c10::StringType::get(), c10::AnyType::get());
+  for (const auto &[key, value] : state)
+    dict.insert(key, value);
+  own_->setState(ValueTree::of(dict));
+  return llvm::Error::success();
 }
 
 } // namespace pipec

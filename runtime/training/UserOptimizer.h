@@ -16,7 +16,7 @@ public:
   /// learningRate: the factor of the schedule.
   void step(double learningRate, at::Tensor parameter, at::Tensor gradient) override;
   OptimizerState state() const override;
-  void setState(const OptimizerState &state) override;
+  llvm::Error setState(const OptimizerState &state) override;
 
 private:
   std::unique_ptr<ParameterOptimizer> own_;

@@ -127,7 +127,7 @@ public:
     spinWhile([&] { return watch.changes == seen; });
     {
       std::unique_lock<std::mutex> lock(watch.mutex);
-      watch.isWaiting = true; // before the count is read: who changes it afterwards sees this
+      watch.isWaiting = true; // first: a thread that changes the count later sees this
       watch.changed.wait(lock, [&] { return aborted_ || watch.changes != seen; });
       watch.isWaiting = false;
     }

@@ -4,7 +4,7 @@
 //
 // A chain of equal layers is compiled in DIRECTORY, with one and with two stages per rank, and
 // trained under each schedule without an optimizer. An allocator counts the bytes of tensors that
-// each thread has allocated and that are still in use, whoever frees them. "most": the largest such
+// each thread has allocated and that no thread has freed yet. "most": the largest such
 // number of any rank thread, median of 5 steps, with the gradients of the weights; weights are not
 // part of it, they are mapped files.
 #include "compiler/Compiler.h"

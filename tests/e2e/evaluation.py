@@ -137,6 +137,20 @@ class InEval(nn.Module):
         return (self.b(x) ** 2).mean()
 
 
+class EvalParameter(nn.Module):
+    """One of its parameters has a gradient in no training step."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.scale = nn.Linear(6, 6), nn.Linear(6, 6), nn.Parameter(torch.ones(6))
+
+    def forward(self, x: Tensor, target: Tensor) -> Tensor:
+        x = self.b(torch.tanh(self.a(x)))
+        if not self.training:
+            x = x * self.scale
+        return ((x - target) ** 2).mean()
+
+
 class Evaluations(e2e.Case):
     def artifacts(self, model, batch, *options, stages=3):
         common = ["--stages", stages, "--inputs", batch, "--cost", "analytic", "--force", *options]
@@ -213,6 +227,14 @@ class Evaluations(e2e.Case):
         self.assertEqual(lines[0]["loss"], inPython("m.pt", state, x, target, 23, 3))
         self.refused(USAGE, ["that differ from one another", "give the weights different values"], "pipe-run", "train.pipe", "--train", "--inputs",
                      "batch.pt", "--eval-data", "eval.pt", "--eval-artifact", "eval.pipe")
+
+    def testTheTrainedArtifactHasManyPaths(self):
+        self.saved(EvalParameter)
+        self.artifacts("m.pt", "batch.pt", stages=2)
+        expected = self.evaluated("train.pipe")[0]
+        Path("link.pipe").symlink_to("train.pipe")
+        for other in ("./train.pipe", "link.pipe", "train.pipe/"):
+            self.assertEqual([line["loss"] for line in self.evaluated("train.pipe", other=other)[0]], [line["loss"] for line in expected], other)
 
     def testTheArtifactIsChecked(self):
         model, batch = training_models.save("resnet")

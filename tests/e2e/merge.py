@@ -105,6 +105,25 @@ class State(Merge):
             self.whole, self.result = whole, result
 
 
+class Into(Merge):
+    def testAParameterAndItsTransposeAreTwoTensors(self):
+        class Turned(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.w = torch.nn.Parameter(torch.randn(4, 4))
+                self.register_buffer("turned", self.w.detach().t())
+
+            def forward(self, x):
+                return x @ self.w + x @ self.turned
+
+        model, values = self.save(Turned), torch.randn(4, 4)
+        torch.save({"w": values, "turned": values.t().contiguous()}, "state.pt")
+        self.pipec(0, "pipe-merge", "--state", "state.pt", "--into", model, "-o", "turned.pt", "--force", saying="wrote turned.pt")
+        merged = torch.jit.load("turned.pt")
+        self.sameBits(values, merged.w.detach())
+        self.sameBits(values.t(), merged.turned)
+
+
 class Signatures(Merge):
     def schema(self, module, method="forward"):
         return str(getattr(module, method).schema).replace("__torch__.pipec.named1.", "").replace("__torch__.odd_models.", "").split("self", 1)[1].split(" ", 1)[1]

@@ -120,6 +120,26 @@ TEST_F(Cuda, TrainingHasTheBitsOfTheUnsplitModel) {
   }
 }
 
+/// The checkpoint holds the optimizer's state on the CPU.
+TEST_F(Cuda, AResumedTrainingHasTheBitsOfOneThatGoesOn) {
+  for (const char *optimizer : {"sgd,lr=0.05,momentum=0.9", "adamw,lr=0.01", "adagrad,lr=0.05"}) {
+    Training how{"1f1b", {"cuda:0"}};
+    how.optimizer = optimizer;
+    const std::string artifact = compileTrained(how);
+    const std::string checkpoints = scratchPath("cuda.checkpoints");
+    auto whole = Pipeline::load(artifact, runTrained(how));
+    ASSERT_TRUE(succeeded(whole));
+    ASSERT_TRUE(succeeded(whole->step(trainingBatch())));
+    ASSERT_TRUE(succeeded(whole->saveCheckpoint(checkpoints)));
+    auto resumed = Pipeline::load(artifact, runTrained(how));
+    ASSERT_TRUE(succeeded(resumed));
+    ASSERT_TRUE(succeeded(resumed->resume(checkpoints)));
+    ASSERT_TRUE(succeeded(whole->step(trainingBatch())));
+    ASSERT_TRUE(succeeded(resumed->step(trainingBatch())));
+    EXPECT_TRUE(sameBits(whole->state().ivalue(), resumed->state().ivalue())) << optimizer;
+  }
+}
+
 std::atomic<int64_t> hostWaits = 0;
 
 /// Operators that return a number to the host, or a size that depends on data.

@@ -1,10 +1,13 @@
 // The state of optimizers by the names of parameters.
 #include "ir/values/Values.h"
 #include "runtime/Reference.h"
+#include "runtime/training/TensorOptimizer.h"
 #include "tests/runtime/SmallTraining.h"
 #include "tests/support/Matchers.h"
 
 #include <gmock/gmock.h>
+
+#include <ATen/ops/ones.h>
 
 #include <cstdlib>
 
@@ -48,6 +51,24 @@ TEST(OptimizerState, ThereIsNoneWithoutAnOptimizer) {
   Pipeline pipeline = take(Pipeline::load(compileTrained(how), runTrained(how)));
   take(pipeline.step(trainingBatch()));
   EXPECT_EQ(pipeline.optimizerState().size(), 0u);
+}
+
+TEST(OptimizerState, OfAnotherOptimizerIsRefusedAndChangesNothing) {
+  const std::unique_ptr<TensorOptimizer> optimizer =
+      makeTensorOptimizer(take(parseOptimizer("adam,lr=0.1")));
+  const at::Tensor ones = at::ones({2});
+  const OptimizerState good = {{"exp_avg", ones}, {"exp_avg_sq", ones}, {"step", 3}};
+  ASSERT_TRUE(succeeded(optimizer->setState(good)));
+  EXPECT_TRUE(failedWith(optimizer->setState({{"momentum_buffer", ones}}), ExitCode::BadArtifact,
+                         "expected step of the optimizer, got none"));
+  EXPECT_TRUE(failedWith(optimizer->setState({{"exp_avg", ones}, {"step", 4}}),
+                         ExitCode::BadArtifact, "expected exp_avg_sq of the optimizer, got none"));
+  EXPECT_TRUE(failedWith(optimizer->setState({{"exp_avg", 1}, {"exp_avg_sq", ones}, {"step", 4}}),
+                         ExitCode::BadArtifact,
+                         "exp_avg of the optimizer: expected a tensor, got a Int"));
+  EXPECT_TRUE(failedWith(optimizer->setState({{"step", 1.5}}), ExitCode::BadArtifact,
+                         "step of the optimizer: expected an integer, got a Double"));
+  EXPECT_EQ(optimizer->state().back().second.toInt(), 3);
 }
 
 } // namespace

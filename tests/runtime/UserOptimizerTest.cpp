@@ -83,6 +83,21 @@ TEST(UserOptimizer, IsInCheckpoints) {
   EXPECT_TRUE(sameBits(whole.state().ivalue(), resumed.state().ivalue()));
 }
 
+TEST(UserOptimizer, NeedsAParameterThatIsNotFrozen) {
+  const Training how{.schedule = "1f1b", .devices = {}};
+  std::string model;
+  const std::string artifact = compileTrained(how, &model);
+  PipelineOptions options = withOwn(how);
+  options.training->freeze = {"*"};
+  const char *expected = "--freeze: expected a parameter that is left to train, got all";
+  EXPECT_TRUE(failedWith(Pipeline::load(artifact, options), ExitCode::Usage, expected));
+  Reference reference = take(Reference::load(model, ReferenceOptions()));
+  EXPECT_TRUE(failedWith(reference.train(*options.training), ExitCode::Usage, expected));
+  options.training->makeOptimizer = nullptr;
+  options.training->learningRates.clear();
+  EXPECT_TRUE(succeeded(Pipeline::load(artifact, options))) << "the losses alone";
+}
+
 TEST(UserOptimizer, OfTheUnsplitModel) {
   if (std::getenv("PIPEC_TEST_STREAMS"))
     GTEST_SKIP() << "trainings of the unsplit model on several streams are not watched";

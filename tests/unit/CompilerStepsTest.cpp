@@ -487,7 +487,7 @@ TEST(OperatorTimes, BackwardWritesIntoCopies) {
   EXPECT_GT(table.rows[1].weightGradNs, 0);
 }
 
-TEST(SharedTime, IsTheScheduleWhereNobodySlowsAnotherDown) {
+TEST(SharedTime, IsTheScheduleIfNoRankSlowsAnother) {
   ScheduleShape shape;
   shape.stages = 3;
   shape.ranks = 3;
@@ -572,7 +572,7 @@ TEST(RoundTrip, KeepsTheOrderOfResults) {
   }
 }
 
-TEST(RoundTrip, KeepsADrawThatNobodyUses) {
+TEST(RoundTrip, KeepsAnUnusedDraw) {
   Model flat = take(parseModel(R"(model {
   graph(%x : Tensor):
     %p : float = prim::Constant[value=0.5]()

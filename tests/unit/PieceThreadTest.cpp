@@ -40,7 +40,7 @@ TEST(PieceThreadTest, worksOnAllBytesInOrder) {
   EXPECT_EQ(sizes.size(), 4u); // the small ones joined, a stable one for itself
 }
 
-TEST(PieceThreadTest, whatTheWorkThrowsComesOutOfFinishAndNobodyWaits) {
+TEST(PieceThreadTest, finishThrowsWhatTheWorkThrowsAndAppendDoesNotWait) {
   int calls = 0;
   PieceThread thread([&](llvm::StringRef) {
     ++calls;
@@ -55,7 +55,7 @@ TEST(PieceThreadTest, whatTheWorkThrowsComesOutOfFinishAndNobodyWaits) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST(PieceThreadTest, whatNobodyFinishesEndsAllTheSame) {
+TEST(PieceThreadTest, endsWithoutFinish) {
   int calls = 0;
   {
     PieceThread thread([&](llvm::StringRef) { ++calls; });

@@ -163,7 +163,7 @@ TEST(FoldConstants, ranksAndDtypesBecomeFacts) {
   EXPECT_EQ(toString(model.obligations[1]), "fact input x has dtype float32");
 }
 
-TEST(FoldConstants, listsThatNobodyChanges) {
+TEST(FoldConstants, unchangedLists) {
   const char *text = R"(graph(%x : Tensor, %y : Tensor):
   %one : int = prim::Constant[value=1]()
   %l : Tensor[] = prim::ListConstruct(%x, %y)

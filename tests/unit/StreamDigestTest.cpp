@@ -64,7 +64,7 @@ TEST(StreamDigestTest, leavesADigestToWhoHasBegun) {
   EXPECT_EQ(stable->digestOf(*owner, notAsked), "ours");
 }
 
-TEST(StreamDigestTest, whatNobodyFinishesLeavesNoThread) {
+TEST(StreamDigestTest, endsItsThreadWithoutFinish) {
   auto stable = std::make_shared<StableBytes>();
   {
     StreamDigest digest(stable);
@@ -73,7 +73,7 @@ TEST(StreamDigestTest, whatNobodyFinishesLeavesNoThread) {
   EXPECT_EQ(stable.use_count(), 1);
 }
 
-TEST(StreamDigestTest, alsoGivesTheBytesToSomebodyElse) {
+TEST(StreamDigestTest, alsoPassesTheBytesOn) {
   auto stable = std::make_shared<StableBytes>();
   auto owner = std::make_shared<std::string>(someBytes(700000));
   stable->add(*owner, owner);

@@ -1,6 +1,5 @@
 #include "tools/cli/Help.h"
 
-#include "tools/cli/CommandLine.h"
 #include "tools/cli/OptionTable.h"
 
 namespace pipec {

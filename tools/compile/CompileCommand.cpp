@@ -3,7 +3,6 @@
 #include "ir/support/Try.h"
 #include "llvm/Support/Path.h"
 #include "passes/Pass.h"
-#include "passes/PassTable.h"
 #include "passes/Registry.h"
 #include "tools/cli/BatchDims.h"
 #include "tools/cli/CommandLine.h"
@@ -128,11 +127,6 @@ FlagOption dryRun("dry-run", cl::desc("do everything except write the artifact")
 FlagOption force("force", cl::desc("replace an existing artifact and existing dumps of --dump-ir"),
                  cl::cat(compileCategory));
 FlagOption json("json", cl::desc("print one JSON document"), cl::cat(compileCategory));
-SizeOption pastCacheFrom(
-    "past-cache-from",
-    cl::desc(
-        "size of weights from which they bypass the kernel's cache when written (test builds)"),
-    cl::value_desc("SIZE"), cl::Hidden, cl::cat(compileCategory));
 
 CompileContext context() {
   return {.infer = infer, .dryRun = dryRun, .recordsCase = given(recordCase)};
@@ -259,8 +253,6 @@ llvm::Expected<CompileOptions> readOptions() {
 InternalOptions readInternal(const std::vector<std::string> &words) {
   InternalOptions internal;
   internal.command = words;
-  if (given(pastCacheFrom))
-    internal.pastCacheFrom = pastCacheFrom.getValue();
   internal.makeHook = testHook;
   return internal;
 }

@@ -9,7 +9,6 @@
 #include "ir/support/Try.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
-#include "tools/cli/CommandLine.h"
 #include "tools/report/PlanPage.h"
 #include "tools/report/PlanTiming.h"
 #include "tools/report/Table.h"

@@ -91,8 +91,12 @@ void addLines(std::vector<std::string> &lines, const std::string &path, const c1
   }
 }
 
-} // namespace
+/// Statistics of the durations of repeated runs, in nanoseconds.
+struct DurationStats {
+  int64_t min = 0, median = 0, p95 = 0, max = 0;
+};
 
+/// Nearest rank; zeros for no durations.
 DurationStats statsOf(std::vector<int64_t> durations) {
   if (durations.empty())
     return {};
@@ -103,6 +107,8 @@ DurationStats statsOf(std::vector<int64_t> durations) {
   };
   return {durations.front(), at(0.5), at(0.95), durations.back()};
 }
+
+} // namespace
 
 std::vector<std::string> describeOutputs(const c10::IValue &result) {
   std::vector<std::string> lines;

@@ -7,13 +7,6 @@
 
 namespace pipec {
 
-/// Statistics of the durations of repeated runs, in nanoseconds.
-struct DurationStats {
-  int64_t min = 0, median = 0, p95 = 0, max = 0;
-};
-/// Nearest rank; zeros for no durations.
-DurationStats statsOf(std::vector<int64_t> durations);
-
 struct StageLine {
   std::string modules;
   size_t rank = 0;

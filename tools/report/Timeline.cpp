@@ -7,8 +7,9 @@
 
 namespace pipec {
 
-llvm::Expected<std::vector<std::vector<size_t>>> startSteps(const Schedule &schedule,
-                                                            const Plan &plan) {
+/// The step in which each action starts; [rank][i] belongs to schedule.ranks[rank][i].
+static llvm::Expected<std::vector<std::vector<size_t>>> startSteps(const Schedule &schedule,
+                                                                   const Plan &plan) {
   for (const std::vector<Action> &actions : schedule.ranks)
     for (const Action &action : actions)
       if (action.kind != ActionKind::Forward || action.stage >= plan.stages.size())

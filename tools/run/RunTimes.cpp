@@ -55,7 +55,7 @@ llvm::Expected<SimulatedRun> RunTimes::simulated(const Plan &plan) const {
   Samples samples = samplesOf(traces_);
   ProgramCosts costs;
   for (size_t s = 0; s < plan.stages.size(); ++s) {
-    // A stage has whole backwards or split ones; whole ones count as I that leaves nothing to W.
+    // A stage has whole backwards or split ones. A whole one counts as I, with W of no time.
     const int64_t whole = medianOf(samples, s, OpKind::Backward);
     costs.stages.push_back({medianOf(samples, s, OpKind::Forward),
                             whole ? whole : medianOf(samples, s, OpKind::InputGrad),

@@ -6,7 +6,6 @@
 #include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include "tools/cli/ToolMain.h"
 #include "tools/cli/Units.h"
 
 namespace pipec {

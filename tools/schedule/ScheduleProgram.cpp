@@ -7,7 +7,6 @@
 #include "ir/schedule/ProgramCheck.h"
 #include "ir/support/Error.h"
 #include "ir/support/Try.h"
-#include "ir/support/Words.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace pipec {

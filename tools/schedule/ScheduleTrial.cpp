@@ -3,7 +3,6 @@
 #include "ir/support/CannotRead.h"
 #include "ir/support/Llvm.h"
 #include "ir/support/Try.h"
-#include "ir/support/Words.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"

@@ -126,7 +126,7 @@ private:
     return memory <= memoryLimit_ * (1 + 1e-12) ? time : kNoTime;
   }
 
-  /// Whole steps by rate, then back whatever is not needed; the time.
+  /// Takes whole steps by rate, then undoes those that are not needed. Returns the time.
   double greedy() {
     at_.assign(free_.size(), 0);
     double time = time_, memory = memory_;

@@ -3,7 +3,7 @@
 // Controllable Memory" (2024) for the V, in our own construction: all ranks are played forward in
 // time under many policies, and the best order within the limit wins. The orders made by hand take
 // part.
-#include "ir/schedule/generators/All.h"
+#include "ir/schedule/generators/GeneratorFunctions.h"
 #include "ir/schedule/generators/Search.h"
 #include "ir/support/Try.h"
 

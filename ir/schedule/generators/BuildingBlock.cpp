@@ -9,8 +9,8 @@
 // Weight gradients go into the first free slot after their input gradient. Then slots are
 // forgotten: a rank runs the order that is left without waiting where it need not, and with the
 // costs given, weight gradients move behind what does not wait for them.
-#include "ir/schedule/generators/All.h"
 #include "ir/schedule/generators/FillGaps.h"
+#include "ir/schedule/generators/GeneratorFunctions.h"
 #include "ir/schedule/generators/Search.h"
 #include "ir/support/Try.h"
 #include "llvm/ADT/STLExtras.h"

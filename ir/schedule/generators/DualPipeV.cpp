@@ -6,7 +6,7 @@
 //   F0 x 2(p-r-1); F0 F1 x (r+1); I1 W F1 x (p-r-1); [F0 B1] [F1 B0] x (m-2p+r+1); B1 [F1 B0] x
 //   (p-r-1); B1 B0 x (r+1), the second half as I; W I0 x (p-r-1); W x (r+1)
 // W takes the weight gradient that has waited longest.
-#include "ir/schedule/generators/All.h"
+#include "ir/schedule/generators/GeneratorFunctions.h"
 #include "ir/support/Check.h"
 #include "ir/support/Error.h"
 

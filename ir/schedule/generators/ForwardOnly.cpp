@@ -1,6 +1,6 @@
 #include "ir/schedule/ForwardOnly.h"
 
-#include "ir/schedule/generators/All.h"
+#include "ir/schedule/generators/GeneratorFunctions.h"
 
 namespace pipec {
 

@@ -5,7 +5,7 @@
 // chunk (k mod pv) div p; the k-th backward visits the chunks the other way round. Where p does not
 // divide m, Megatron refuses; here the last group is a short one: the word for the next multiple of
 // p, without the micro-batches that there are not.
-#include "ir/schedule/generators/All.h"
+#include "ir/schedule/generators/GeneratorFunctions.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace pipec {

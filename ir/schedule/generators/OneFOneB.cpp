@@ -5,7 +5,7 @@
 //   rank 0  F0 F1 F2 F3 .  .  .  B0 .  B1 .  B2 .  B3
 //   rank 1  .  F0 F1 F2 .  .  B0 F3 B1 .  B2 .  B3
 //   rank 3  .  .  .  F0 B0 F1 B1 F2 B2 F3 B3
-#include "ir/schedule/generators/All.h"
+#include "ir/schedule/generators/GeneratorFunctions.h"
 #include "ir/schedule/generators/RankWord.h"
 
 namespace pipec {

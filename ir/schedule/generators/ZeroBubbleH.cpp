@@ -4,7 +4,7 @@
 //
 //   m < p (H1) or m < 2p - 1 (H2): the word for enough micro-batches, without those that there are
 //   not.
-#include "ir/schedule/generators/All.h"
+#include "ir/schedule/generators/GeneratorFunctions.h"
 #include "ir/schedule/generators/RankWord.h"
 #include "llvm/ADT/STLExtras.h"
 

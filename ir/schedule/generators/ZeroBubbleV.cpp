@@ -2,7 +2,7 @@
 // chunks per rank in a V, so that the last stage stands beside the first and a micro-batch's
 // backward begins on the rank where its forward ended. Memory of 1F1B, no idle time between a
 // rank's first and last action when F, I and W cost the same.
-#include "ir/schedule/generators/All.h"
+#include "ir/schedule/generators/GeneratorFunctions.h"
 #include "ir/schedule/generators/RankWord.h"
 #include "llvm/ADT/STLExtras.h"
 

@@ -136,12 +136,24 @@ StringOption plantedFault("planted-fault", llvm::cl::value_desc("NAME"), llvm::c
                           llvm::cl::cat(testBuilds),
                           llvm::cl::desc("break the stages on purpose (test builds)"));
 
+SizeOption cacheLimit("past-cache-from", llvm::cl::value_desc("SIZE"), llvm::cl::Hidden,
+                      llvm::cl::cat(testBuilds),
+                      llvm::cl::desc("bytes of weights from which they are written past the "
+                                     "kernel's cache (test builds)"));
+
+template <typename Hook> struct WithCacheLimit : Hook {
+  using Hook::Hook;
+  int64_t pastCacheFrom() const override {
+    return cacheLimit.getNumOccurrences() ? int64_t(cacheLimit.getValue()) : Hook::pastCacheFrom();
+  }
+};
+
 /// pipe-compile finds the hook there.
 [[maybe_unused]] const MakeCompileHook kRegistered =
     testHook = []() -> std::unique_ptr<CompileHook> {
   if (plantedFault.empty())
-    return std::make_unique<CompileHook>();
-  return std::make_unique<FaultyPass>(plantedFault.getValue());
+    return std::make_unique<WithCacheLimit<CompileHook>>();
+  return std::make_unique<WithCacheLimit<FaultyPass>>(plantedFault.getValue());
 };
 
 } // namespace
