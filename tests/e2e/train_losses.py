@@ -419,6 +419,25 @@ class TrainLosses(e2e.Case):
             self.sameBits(torch.ones(6), state["scale"].detach())
             self.assertFalse(torch.equal(torch.jit.load("m.pt").a.weight, state["a.weight"]))
 
+    def testTheScaleHasThePrecisionOfTheLoss(self):
+        """A third in float64 is not the float32 of a third."""
+        for dtype in (torch.float64, torch.float32, torch.bfloat16):
+            x = torch.randn(9, 6, dtype=dtype)
+            self.compiled(lambda: MeanOfAll().to(dtype), x)
+            torch.set_num_threads(1)
+            model = torch.jit.load("m.pt").train()
+            total = torch.zeros((), dtype=dtype)
+            with torch.jit.optimized_execution(False):
+                for part in x.split((3, 3, 3)):
+                    loss = model(part) * (3 / 9)
+                    loss.backward()
+                    total += loss.detach()
+            expected = {name: parameter.grad for name, parameter in model.named_parameters()}
+            for what, more in (("m.pt", []), ("m.pipe", []), ("m.pipe", ["--schedule", "zb-h1"])):
+                _, found, (loss,) = self.trained(what, "--inputs", "batch.pt", "--microbatches", 3, *more)
+                self.sameBits(expected, {name: found[name] for name in expected}, f"{dtype} {what} {more}")
+                self.assertEqual(loss, total.item())
+
     def testSeveralBatchesBeforeAnUpdate(self):
         """Equal to plain PyTorch that adds up gradients, also over uneven batches and in a last group that is not full."""
         batches = 7
