@@ -215,10 +215,21 @@ llvm::Error RankTraining::reduceTie(const Step &step) {
   return llvm::Error::success();
 }
 
+static bool hasLeaf(const StagePlan &stage, size_t leaf) {
+  return llvm::any_of(stage.outputs, [&](const StageOutput &output) {
+    return llvm::is_contained(output.leaves, leaf);
+  });
+}
+
 bool RankTraining::makesLeaf(size_t stage, size_t leaf) const {
-  return isMine(stage) && llvm::any_of(plan_.stages[stage].outputs, [&](const StageOutput &output) {
-           return llvm::is_contained(output.leaves, leaf);
-         });
+  return isMine(stage) && hasLeaf(plan_.stages[stage], leaf);
+}
+
+size_t RankTraining::lossStage() const {
+  return llvm::find_if(
+             plan_.stages,
+             [&](const StagePlan &stage) { return hasLeaf(stage, plan_.training->loss); }) -
+         plan_.stages.begin();
 }
 
 /// Of a loss that is a pair: the counts of all micro-batches, added in their order.
@@ -347,10 +358,13 @@ llvm::Error RankTraining::decide(TrainingData &data) {
   if (isFinite_.defined() && isFinite_.item<bool>())
     return llvm::Error::success();
   const TrainingPlan &training = *plan_.training;
-  llvm::Expected<StepNorm> judged = judge(numbers_, data.skipsNan, [&](size_t parameter) {
-    return fmt::format("parameter {} of stage {}", training.parameters[parameter].name,
-                       training.owner(parameter, plan_.stages).stage);
-  });
+  llvm::Expected<StepNorm> judged = judge(
+      numbers_, data.skipsNan,
+      [&](size_t parameter) {
+        return fmt::format("parameter {} of stage {}", training.parameters[parameter].name,
+                           training.owner(parameter, plan_.stages).stage);
+      },
+      lossStage());
   if (!judged)
     return judged.takeError();
   total_ = judged->total;

@@ -81,6 +81,7 @@ private:
   llvm::Expected<double> totalCount(const Step &step,
                                     const std::vector<std::vector<c10::IValue>> &leaves);
   bool makesLeaf(size_t stage, size_t leaf) const;
+  size_t lossStage() const; // on any rank
   llvm::Error collectNumbers(const std::vector<std::vector<c10::IValue>> &leaves,
                              const TrainingData &data, std::optional<double> count,
                              std::vector<at::Tensor> &gradients, std::vector<c10::IValue> &mine);

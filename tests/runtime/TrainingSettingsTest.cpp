@@ -127,6 +127,8 @@ TEST(StepNumbers, TheFirstThatIsNotFiniteIsNamed) {
   numbers[-1] = at::scalar_tensor(1.0);
   error = errorOf(judge(numbers, false, nameOf));
   EXPECT_EQ(error.message, "micro-batch 1: expected a finite loss, got nan");
+  error = errorOf(judge(numbers, false, nameOf, 3));
+  EXPECT_EQ(error.message, "stage 3, micro-batch 1: expected a finite loss, got nan");
 }
 
 TEST(StepNumbers, SkippedStepsInARow) {
