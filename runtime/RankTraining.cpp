@@ -131,12 +131,32 @@ llvm::Error RankTraining::backward(const Step &step, int64_t microBatch,
   return llvm::Error::success();
 }
 
-c10::IValue RankTraining::weight(size_t channel) const {
+void RankTraining::forget() {
+  begin();
+  atOther_.clear();
+}
+
+c10::IValue RankTraining::weight(size_t lane, size_t channel) {
   const PortRef &from = plan_.channels[channel].from;
-  return stages_[from.stage]->executor().module().attribute(from.port);
+  const StageAttribute &about = plan_.stages[from.stage].attributes[from.port];
+  const c10::IValue &value = stages_[from.stage]->executor().module().attribute(from.port);
+  // Kernels write statistics without counting it.
+  if (about.kind != AttributeKind::Parameter || about.written || !value.isTensor() ||
+      value.toTensor().is_inference())
+    return value;
+  const at::Tensor &tensor = value.toTensor();
+  const Version now{tensor, static_cast<uint32_t>(tensor._version()),
+                    tensor.requires_grad() ? updates_ : 0};
+  Version &last = atOther_[{lane, channel}];
+  if (last == now)
+    return {};
+  last = now;
+  return value;
 }
 
 void RankTraining::takeWeight(size_t channel, const c10::IValue &value, const Fence &ready) {
+  if (value.isNone())
+    return;
   for (const PortRef &to : plan_.channels[channel].to)
     if (isMine(to.stage)) {
       StageExecutor &reader = stages_[to.stage]->executor();
@@ -379,6 +399,7 @@ llvm::Error RankTraining::optimize(const Step &step, TrainingData &data) {
   if (skips_)
     return llvm::Error::success();
   updated_ = true;
+  ++updates_;
   return stages_[step.stage]->optimize(data.rateFactor, normed_);
 }
 
