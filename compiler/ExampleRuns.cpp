@@ -11,6 +11,7 @@
 #include "ir/batch/TrialSpecs.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Try.h"
+#include "ir/torchfile/Dropout.h"
 #include "ir/values/Values.h"
 #include "llvm/ADT/StringExtras.h"
 #include "passes/analysis/OperatorFacts.h"
@@ -27,6 +28,10 @@ bool holdsAny(const Model &model, bool (*wanted)(const torch::jit::Node *)) {
 
 bool mayDraw(const torch::jit::Node *node) {
   return drawsOf(const_cast<torch::jit::Node *>(node)) != Draws::Never;
+}
+
+bool drawsOtherThanDropout(const torch::jit::Node *node) {
+  return mayDraw(node) && !isDropout(node);
 }
 
 bool mayUseGenerators(const torch::jit::Node *node) {
@@ -147,6 +152,16 @@ llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode
   options.trains = mode.training == true;
   options.trustsSizes = holdsAny(model, mayRunForEverAtOtherSizes);
   options.writesState = writesState;
+  const bool onlyDropout = options.trains && !holdsAny(model, drawsOtherThanDropout);
+  auto runWithoutDropout = [&](std::vector<std::vector<Values>> experiments,
+                               const RunRules &rules) {
+    SourceRunner calm(path, model.signature.method, mode, /*draws=*/false, ModelOutput::None,
+                      /*progress=*/{}, writesState);
+    calm.turnOffDropout();
+    return calm.runAll(std::move(experiments), rules);
+  };
+  if (onlyDropout)
+    options.withoutDropout = runWithoutDropout;
   BatchDiscovery found = TRY(discoverBatch(model.signature, inputs, options, runAll));
   llvm::append_range(context.notes, found.notes);
   llvm::append_range(context.warnings, found.warnings);

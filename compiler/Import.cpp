@@ -9,6 +9,7 @@
 #include "ir/batch/MicroBatch.h"
 #include "ir/support/Llvm.h"
 #include "ir/support/Try.h"
+#include "ir/torchfile/Dropout.h"
 #include "ir/torchfile/TorchFile.h"
 #include "ir/values/SameBits.h"
 #include "ir/values/Values.h"
@@ -145,6 +146,7 @@ struct SourceRunner::Impl {
   ProgressCallback progress;
   bool quiet;
   std::optional<bool> writesState; // as the normal form shows
+  bool dropsNothing = false;
   std::mutex mutex = {};
   std::optional<bool> keepsState = {};           // once a copy was loaded
   std::optional<torch::jit::Module> shared = {}; // for a model without state
@@ -174,6 +176,8 @@ struct SourceRunner::Impl {
     torch::jit::Module module = TRY(loadSource(path, mode));
     if (isQuiet)
       removePrints(module);
+    if (dropsNothing)
+      pipec::turnOffDropout(module);
     if (!isKnown)
       keepsState = anyNodeInside(module, [&](torch::jit::Node *node) {
         return writesState.value_or(mayWriteAnything(node)) || callsForeignObject(node, module);
@@ -275,6 +279,8 @@ SourceRunner::SourceRunner(const std::string &path, const std::string &method,
                      writesState}) {}
 
 SourceRunner::~SourceRunner() = default;
+
+void SourceRunner::turnOffDropout() { impl_->dropsNothing = true; }
 
 llvm::Expected<SourceRunner::Values> SourceRunner::run(std::vector<Values> calls) {
   std::vector<std::vector<Values>> runs;

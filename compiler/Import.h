@@ -57,6 +57,9 @@ public:
   /// arguments.
   void expect(size_t calls, int64_t elements);
 
+  /// Switches dropout off in all runs, see ir/torchfile/Dropout.h. Call before the first run.
+  void turnOffDropout();
+
   /// Calls the method in order on one copy of the model, each time with random numbers from
   /// kExampleSeed. Returns the result of each call; later calls do not change it. Errors: those of
   /// loadSource; Usage with LibTorch's message if the method fails on these inputs.

@@ -10,6 +10,7 @@
 #include "ir/support/Try.h"
 #include "ir/support/Words.h"
 #include "ir/values/Values.h"
+#include "passes/analysis/CutLegality.h"
 #include "passes/analysis/TopLevel.h"
 
 #include <fmt/ranges.h>
@@ -225,6 +226,9 @@ llvm::Error Planning::planTraining(const Model &model,
   wishes.cuts = given;
   if (!options_->cluster.empty())
     wishes.cluster = cluster_;
+  wishes.enoughPlaces = [&](size_t cuts) {
+    return CutLegality(model, topLevelOf(model)).enoughFor(cuts);
+  };
   PlannedTraining plan = TRY(pipec::planTraining(table_, wishes));
   if (!given)
     planned_.emplace().boundaries = plan.boundaries;

@@ -190,7 +190,7 @@ llvm::Error Interpreter::send(const Step &step) {
   if (step.payload == Payload::Activation || step.payload == Payload::Gradient)
     device_.waitFor(slots_[step.slot].ready); // another stage of this rank may have made it
   if (step.payload == Payload::Weight)
-    value = training_->weight(step.channel);
+    value = training_->weight(step.lane, step.channel);
   else if (step.payload == Payload::WeightGradient)
     value = training_->weightGradients(step.channel);
   else if (step.last || step.payload == Payload::Gradient)

@@ -48,7 +48,7 @@ public:
   /// Frees what a failed run of a training left: graphs, gradients.
   void forget() {
     if (training_)
-      training_->begin();
+      training_->forget();
   }
 
   /// Whether the last run has changed weights.

@@ -133,12 +133,32 @@ llvm::Error RankTraining::backward(const Step &step, int64_t microBatch,
   return llvm::Error::success();
 }
 
-c10::IValue RankTraining::weight(size_t channel) const {
+void RankTraining::forget() {
+  begin();
+  atOther_.clear();
+}
+
+c10::IValue RankTraining::weight(size_t lane, size_t channel) {
   const PortRef &from = plan_.channels[channel].from;
-  return stages_[from.stage]->executor().module().attribute(from.port);
+  const StageAttribute &about = plan_.stages[from.stage].attributes[from.port];
+  const c10::IValue &value = stages_[from.stage]->executor().module().attribute(from.port);
+  // Kernels write statistics without counting it.
+  if (about.kind != AttributeKind::Parameter || about.written || !value.isTensor() ||
+      value.toTensor().is_inference())
+    return value;
+  const at::Tensor &tensor = value.toTensor();
+  const Version now{tensor, static_cast<uint32_t>(tensor._version()),
+                    tensor.requires_grad() ? updates_ : 0};
+  Version &last = atOther_[{lane, channel}];
+  if (last == now)
+    return {};
+  last = now;
+  return value;
 }
 
 void RankTraining::takeWeight(size_t channel, const c10::IValue &value, const Fence &ready) {
+  if (value.isNone())
+    return;
   for (const PortRef &to : plan_.channels[channel].to)
     if (isMine(to.stage)) {
       StageExecutor &reader = stages_[to.stage]->executor();
@@ -217,10 +237,21 @@ llvm::Error RankTraining::reduceTie(const Step &step) {
   return llvm::Error::success();
 }
 
+static bool hasLeaf(const StagePlan &stage, size_t leaf) {
+  return llvm::any_of(stage.outputs, [&](const StageOutput &output) {
+    return llvm::is_contained(output.leaves, leaf);
+  });
+}
+
 bool RankTraining::makesLeaf(size_t stage, size_t leaf) const {
-  return isMine(stage) && llvm::any_of(plan_.stages[stage].outputs, [&](const StageOutput &output) {
-           return llvm::is_contained(output.leaves, leaf);
-         });
+  return isMine(stage) && hasLeaf(plan_.stages[stage], leaf);
+}
+
+size_t RankTraining::lossStage() const {
+  return llvm::find_if(
+             plan_.stages,
+             [&](const StagePlan &stage) { return hasLeaf(stage, plan_.training->loss); }) -
+         plan_.stages.begin();
 }
 
 /// Of a loss that is a pair: the counts of all micro-batches, added in their order.
@@ -349,10 +380,13 @@ llvm::Error RankTraining::decide(TrainingData &data) {
   if (isFinite_.defined() && isFinite_.item<bool>())
     return llvm::Error::success();
   const TrainingPlan &training = *plan_.training;
-  llvm::Expected<StepNorm> judged = judge(numbers_, data.skipsNan, [&](size_t parameter) {
-    return fmt::format("parameter {} of stage {}", training.parameters[parameter].name,
-                       training.owner(parameter, plan_.stages).stage);
-  });
+  llvm::Expected<StepNorm> judged = judge(
+      numbers_, data.skipsNan,
+      [&](size_t parameter) {
+        return fmt::format("parameter {} of stage {}", training.parameters[parameter].name,
+                           training.owner(parameter, plan_.stages).stage);
+      },
+      lossStage());
   if (!judged)
     return judged.takeError();
   total_ = judged->total;
@@ -367,6 +401,7 @@ llvm::Error RankTraining::optimize(const Step &step, TrainingData &data) {
   if (skips_)
     return llvm::Error::success();
   updated_ = true;
+  ++updates_;
   return stages_[step.stage]->optimize(data.rateFactor, normed_);
 }
 

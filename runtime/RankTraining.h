@@ -44,8 +44,12 @@ public:
                        const TrainingData &data, std::vector<ReadyValue> &slots,
                        std::pair<Fence, Fence> &busy);
 
-  /// The weight of a weight channel: of its owner, and its arrival at the readers on this rank.
-  c10::IValue weight(size_t channel) const;
+  /// Forgets all of a failed step, and which weights other ranks have.
+  void forget();
+
+  /// The message that brings a weight of this rank to the readers at the lane's end; None if they
+  /// have it as it is. Its arrival at the readers on this rank.
+  c10::IValue weight(size_t lane, size_t channel);
   void takeWeight(size_t channel, const c10::IValue &value, const Fence &ready);
   /// The gradients that this rank found for a weight of another rank's stage, to be sent to its
   /// owner, and their arrival there.
@@ -81,6 +85,7 @@ private:
   llvm::Expected<double> totalCount(const Step &step,
                                     const std::vector<std::vector<c10::IValue>> &leaves);
   bool makesLeaf(size_t stage, size_t leaf) const;
+  size_t lossStage() const; // on any rank
   llvm::Error collectNumbers(const std::vector<std::vector<c10::IValue>> &leaves,
                              const TrainingData &data, std::optional<double> count,
                              std::vector<at::Tensor> &gradients, std::vector<c10::IValue> &mine);
@@ -106,6 +111,20 @@ private:
   bool isCounted_ = true; // the loss has no count, or one that it can be divided by
   Fence normed_;          // in the main stage's stream
   bool skips_ = false, updated_ = false;
+
+  /// A weight at a time. Its own counter misses writes that an optimizer of the user hides from
+  /// autograd.
+  struct Version {
+    at::Tensor tensor;
+    uint32_t writes = 0;  // in place, counted by the tensor
+    uint64_t updates = 0; // of this rank, if it trains the weight
+
+    bool operator==(const Version &other) const {
+      return tensor.is_same(other.tensor) && writes == other.writes && updates == other.updates;
+    }
+  };
+  uint64_t updates_ = 0;                                 // optimizer runs of this rank's stages
+  std::map<std::pair<size_t, size_t>, Version> atOther_; // by lane and weight channel: last sent
 };
 
 } // namespace pipec

@@ -93,12 +93,15 @@ private:
 
   llvm::Error listPoints() {
     const std::vector<TrainingShape> all = shapes(request_.microBatchings);
-    if (all.empty())
+    if (all.empty()) {
+      if (request_.enoughPlaces)
+        TRY(request_.enoughPlaces(fewestCuts()));
       return makeError(
           ExitCode::Usage,
           fmt::format("expected a model with room for at least {} between its operators, got {}",
                       counted(fewestCuts(), "cut"), stages_.places().size()),
           "use fewer ranks or fewer stages");
+    }
     size_t ways = 0;
     for (const TrainingShape &shape : all)
       ways += countCuts(stages_.places().size(), cutsOf(shape), kMostPoints) *

@@ -6,6 +6,8 @@
 #include "compiler/planner/ScheduleSearch.h"
 #include "compiler/planner/TrainingStages.h"
 
+#include <functional>
+
 namespace pipec {
 
 /// A way to cut the batch: the number of micro-batches, and the size of each as a part of the
@@ -18,6 +20,10 @@ struct MicroBatching {
 /// The detail of the error if nothing fits: none, the least memory of the examined pipelines, or
 /// the least limit for which a search finds a pipeline.
 enum class LeastWanted { None, OfLookedAt, OfAll };
+
+/// The error of a model that cannot be cut so often, with the reasons, which only its graph shows.
+/// Empty: only the table is known.
+using EnoughPlaces = std::function<llvm::Error(size_t cuts)>;
 
 struct JointRequest {
   TrainingProblem problem;
@@ -33,6 +39,7 @@ struct JointRequest {
   LeastWanted least = LeastWanted::OfAll;
   double leastSeconds = 10; // for the least limit, beyond the examined pipelines
   std::string (*memoryText)(int64_t bytes) = nullptr;
+  EnoughPlaces enoughPlaces;
 };
 
 struct JointOutcome {
@@ -52,9 +59,10 @@ struct JointOutcome {
 /// and moves the boundaries of the best as long as that helps. Pipelines whose lower bound is above
 /// the best step are not simulated. The result is the same on every run and machine: seconds
 /// are those of WorkClock. If they are up, `search.complete` is false, and the result may not be
-/// the best. Errors: Usage for a model that cannot be cut into that many stages, or for numbers
-/// that no schedule supports; NoPlan if nothing fits, with the least memory of a device for which
-/// this search finds something, as far as it got.
+/// the best. Errors: those of request.enoughPlaces for a model that cannot be cut into that many
+/// stages, Usage if only the table shows it; Usage for numbers that no schedule supports; NoPlan if
+/// nothing fits, with the least memory of a device for which this search finds something, as far as
+/// it got.
 llvm::Expected<JointOutcome> searchJointly(const JointRequest &request);
 
 } // namespace pipec

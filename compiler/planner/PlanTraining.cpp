@@ -185,6 +185,7 @@ llvm::Expected<JointRequest> requestOf(const CostTable &table, const TrainingWis
   request.recompute = wishes.recompute;
   request.tied = wishes.tied;
   request.schedule = wishes.schedule;
+  request.enoughPlaces = wishes.enoughPlaces;
   if (wishes.stages)
     request.chunks = {wishes.stages / ranks};
   else

@@ -23,6 +23,7 @@ struct TrainingWishes {
   std::string schedule;          // of a generator
   std::optional<Schedule> table; // the schedule itself: fixes stages, ranks and micro-batches
   std::optional<Cluster> cluster;
+  EnoughPlaces enoughPlaces;
 };
 
 struct PlannedStage {

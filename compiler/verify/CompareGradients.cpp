@@ -58,7 +58,7 @@ at::Tensor rootScale(const ExampleRun &run, size_t call, bool isPair, const at::
   const bool isPart = !isPair && samples > 0;
   const double part =
       isPart ? static_cast<double>(run.batch[call]) / static_cast<double>(samples) : 1;
-  return at::full_like(loss, static_cast<float>(part));
+  return at::full_like(loss, part);
 }
 
 /// Bytes of parameters up to which the gradients of all runs are kept for the comparison with split

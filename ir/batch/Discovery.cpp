@@ -4,6 +4,7 @@
 #include "ir/batch/CheckResults.h"
 #include "ir/batch/CutWay.h"
 #include "ir/batch/DiscoveryNotes.h"
+#include "ir/batch/DrawnLoss.h"
 #include "ir/batch/FixedBatch.h"
 #include "ir/batch/GivenMerges.h"
 #include "ir/batch/MergeRules.h"
@@ -29,14 +30,6 @@ namespace {
 using Kind = MergeRule::Kind;
 
 constexpr int64_t kEqualParts[] = {1, 1}; // for rules that do not look at samples one by one
-
-/// A mean over few samples may look like a sum by chance if random numbers scatter it.
-MergeRule ruleOfDrawnLoss(const OutputLeaf &leaf) {
-  const bool isLoss = leaf.tensor.known && leaf.tensor.shape.empty() &&
-                      llvm::StringRef(leaf.tensor.dtype).contains("float");
-  return isLoss && leaf.merge.kind == Kind::Sum ? MergeRule{.kind = Kind::Mean, .dim = 0}
-                                                : leaf.merge;
-}
 
 class Discoverer {
 public:
@@ -346,8 +339,10 @@ private:
         check = {ResultCheck::Equal::Yes, ""}; // there is one micro-batch
     }
     found.trial = std::move(best_->trial);
-    if (found.notCut.empty())
+    if (found.notCut.empty()) {
       TRY(checkOthers(found, signature));
+      TRY(checkDrawnLosses(found, signature, options_));
+    }
     addNotes(found, signature, best_->mixing, inputs_, options_);
     return found;
   }

@@ -19,6 +19,8 @@ struct DiscoveryOptions {
   std::function<bool()> drawsRandom = [] { return false; };
   bool writesState = false; // results may depend on earlier calls
   bool trains = false;      // one of the results may be a loss
+  /// Runs the same model with dropout off, so that it draws nothing; null: it draws otherwise, too.
+  ModelRuns withoutDropout;
   bool trustsSizes = false; // the model may loop forever at sizes that its author did not expect
 };
 

@@ -15,13 +15,13 @@ std::vector<at::Tensor> rootScales(const std::vector<int64_t> &samples, LossRedu
     const double part = reduction == LossReduction::Sum || all == 0
                             ? 1
                             : static_cast<double>(count) / static_cast<double>(all);
-    scales.push_back(at::scalar_tensor(part, at::kFloat));
+    scales.push_back(at::scalar_tensor(part, at::kDouble));
   }
   return scales;
 }
 
 std::vector<at::Tensor> rootScalesOfSums(size_t microBatches) {
-  return std::vector<at::Tensor>(microBatches, at::scalar_tensor(1.0, at::kFloat));
+  return std::vector<at::Tensor>(microBatches, at::scalar_tensor(1.0, at::kDouble));
 }
 
 double totalLoss(const std::vector<at::Tensor> &losses, const std::vector<at::Tensor> &scales,

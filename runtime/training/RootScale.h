@@ -11,7 +11,8 @@
 
 namespace pipec {
 
-/// One number per micro-batch: the float32 of n_k / N for a mean over samples, 1 for a sum.
+/// One number per micro-batch: n_k / N for a mean over samples, 1 for a sum. It is a float64, which
+/// the caller rounds to the dtype of the loss.
 std::vector<at::Tensor> rootScales(const std::vector<int64_t> &samples, LossReduction reduction);
 
 /// The gradient with which a backward starts, and the divisor of later sums: of a loss that is a

@@ -53,7 +53,8 @@ bool isBad(const StepNumbers::value_type &entry) { return !isFiniteNumber(entry.
 } // namespace
 
 llvm::Expected<StepNorm> judge(const StepNumbers &numbers, bool skipsNan,
-                               const std::function<std::string(size_t parameter)> &nameOf) {
+                               const std::function<std::string(size_t parameter)> &nameOf,
+                               std::optional<size_t> lossStage) {
   StepNorm result;
   const auto norms = numbers.lower_bound(0); // before it the losses, the last micro-batch first
   const auto bad = std::find_if(std::make_reverse_iterator(norms), numbers.rend(), isBad);
@@ -66,8 +67,9 @@ llvm::Expected<StepNorm> judge(const StepNumbers &numbers, bool skipsNan,
     const bool mayCountNothing = isLoss && std::isnan(value); // a mean over no elements is 0 / 0
     return makeError(
         ExitCode::NotFinite,
-        isLoss ? fmt::format("micro-batch {}: expected a finite loss, got {}", -1 - first->first,
-                             value)
+        isLoss ? fmt::format("{}micro-batch {}: expected a finite loss, got {}",
+                             lossStage ? fmt::format("stage {}, ", *lossStage) : "",
+                             -1 - first->first, value)
                : fmt::format("{}: expected finite gradients, got the norm {}",
                              nameOf(static_cast<size_t>(first->first)), value),
         std::string("--on-nan skip leaves such a step out") +

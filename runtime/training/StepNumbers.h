@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 
 namespace pipec {
 
@@ -19,10 +20,11 @@ struct StepNorm {
   bool isFinite = true;
 };
 
-/// Errors: NotFinite naming the first micro-batch or parameter, unless `skipsNan`. Throws
-/// LibTorch's exceptions.
+/// Errors: NotFinite naming the first micro-batch or parameter, unless `skipsNan`. `lossStage`: the
+/// stage that makes the loss; absent: the model is not cut. Throws LibTorch's exceptions.
 llvm::Expected<StepNorm> judge(const StepNumbers &numbers, bool skipsNan,
-                               const std::function<std::string(size_t parameter)> &nameOf);
+                               const std::function<std::string(size_t parameter)> &nameOf,
+                               std::optional<size_t> lossStage = std::nullopt);
 
 /// The norm of all gradients, as judge() finds it.
 at::Tensor normOf(const StepNumbers &numbers);

@@ -7,7 +7,7 @@ from typing import Tuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, scaled_dot_product_attention
 
 import e2e
 
@@ -94,6 +94,30 @@ class MeanOfWords(Words):
         return cross_entropy(self.scores(ids), target.flatten(), ignore_index=0)
 
 
+class DroppedMeanOfWords(MeanOfWords):
+    def __init__(self):
+        super().__init__()
+        self.drop = nn.Dropout(0.2)
+
+    def scores(self, ids: Tensor) -> Tensor:
+        return self.c(self.drop(torch.tanh(self.b(torch.tanh(self.a(ids)))))).flatten(0, 1)
+
+
+class DroppedInAttention(MeanOfWords):
+    def scores(self, ids: Tensor) -> Tensor:
+        x = torch.tanh(self.a(ids))
+        x = scaled_dot_product_attention(x, x, x, dropout_p=0.2 if self.training else 0.0)
+        return self.c(torch.tanh(self.b(x))).flatten(0, 1)
+
+
+class NoisyMeanOfWords(DroppedMeanOfWords):
+    """With dropout off it still draws."""
+
+    def forward(self, ids: Tensor, target: Tensor) -> Tensor:
+        scores = self.scores(ids)
+        return cross_entropy(scores + 0.01 * torch.randn_like(scores), target.flatten(), ignore_index=0)
+
+
 class MeanOfAll(nn.Module):
     def __init__(self):
         super().__init__()
@@ -101,6 +125,20 @@ class MeanOfAll(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.b(torch.tanh(self.a(x))).pow(2).mean()
+
+
+class DroppedMeanOfAll(MeanOfAll):
+    def __init__(self):
+        super().__init__()
+        self.drop = nn.Dropout(0.2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.b(self.drop(torch.tanh(self.a(x)))).pow(2).mean()
+
+
+class DroppedSumOfAll(DroppedMeanOfAll):
+    def forward(self, x: Tensor) -> Tensor:
+        return self.b(self.drop(torch.tanh(self.a(x)))).pow(2).sum()
 
 
 class Normed(MeanOfAll):
@@ -250,6 +288,23 @@ class TrainLosses(e2e.Case):
         _, done = self.compiled(StepsFirst, torch.randn(7, 10, 6))
         self.assertIn("if dimension 0 of x is not the batch, pass --batch-dim x=K", done.err)
 
+    def testTheWarningSeesThroughDropout(self):
+        """Two runs with other draws are not compared: runs with dropout off are."""
+        differs = "which differs from the whole batch"
+        for make in (DroppedMeanOfWords, DroppedInAttention):
+            _, done = self.compiled(make, words())
+            self.assertRegex(done.err, r"warning: the result is the mean over micro-batches, which differs from the whole batch \(with dropout off: [\d.]+ for the "
+                             r"whole batch, [\d.]+ for micro-batches\); .*return \(sum, count\)")
+        _, done = self.compiled(DroppedMeanOfAll, torch.randn(10, 6))
+        self.assertNotIn(differs, done.out + done.err)
+        self.assertNotIn("which no test run confirms", done.out + done.err)
+        _, done = self.compiled(DroppedSumOfAll, torch.randn(10, 6))
+        self.assertNotIn(differs, done.out + done.err)
+        self.assertIn("is a sum over samples, of which a training takes the mean", done.err)
+        # What draws otherwise, too, is compared with nothing.
+        _, done = self.compiled(NoisyMeanOfWords, words())
+        self.assertNotIn(differs, done.out + done.err)
+
     def testAMeanBesideANumberIsNoPair(self):
         """By its types it might be one: the test runs show that it is none."""
         batch = words()
@@ -363,6 +418,25 @@ class TrainLosses(e2e.Case):
             self.assertEqual(set(gradients), {"a.weight", "a.bias", "b.weight", "b.bias"})
             self.sameBits(torch.ones(6), state["scale"].detach())
             self.assertFalse(torch.equal(torch.jit.load("m.pt").a.weight, state["a.weight"]))
+
+    def testTheScaleHasThePrecisionOfTheLoss(self):
+        """A third in float64 is not the float32 of a third."""
+        for dtype in (torch.float64, torch.float32, torch.bfloat16):
+            x = torch.randn(9, 6, dtype=dtype)
+            self.compiled(lambda: MeanOfAll().to(dtype), x)
+            torch.set_num_threads(1)
+            model = torch.jit.load("m.pt").train()
+            total = torch.zeros((), dtype=dtype)
+            with torch.jit.optimized_execution(False):
+                for part in x.split((3, 3, 3)):
+                    loss = model(part) * (3 / 9)
+                    loss.backward()
+                    total += loss.detach()
+            expected = {name: parameter.grad for name, parameter in model.named_parameters()}
+            for what, more in (("m.pt", []), ("m.pipe", []), ("m.pipe", ["--schedule", "zb-h1"])):
+                _, found, (loss,) = self.trained(what, "--inputs", "batch.pt", "--microbatches", 3, *more)
+                self.sameBits(expected, {name: found[name] for name in expected}, f"{dtype} {what} {more}")
+                self.assertEqual(loss, total.item())
 
     def testSeveralBatchesBeforeAnUpdate(self):
         """Equal to plain PyTorch that adds up gradients, also over uneven batches and in a last group that is not full."""

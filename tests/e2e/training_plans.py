@@ -218,6 +218,9 @@ class TrainingPlans(e2e.Case):
         compile(*MLP, *PLAN, "--at", "layers.2,layers.4,layers.6,layers.8,head", *four,
                 saying=["--cluster: expected a number of devices that divides 6, the number of stages that the given cuts make, got 4", "--ranks 3 uses only the first 3 devices"])
         compile(*MLP, *PLAN, "--at", "layers.4", "--stages", 3, saying=["--stages 3 conflicts with 1 --at cut (2 stages)"])
+        for schedule in ("auto", "1f1b", "interleaved-1f1b"):
+            self.refused("pipe-compile", 4, *MLP, "--train", "--schedule", schedule, "--dry-run", "--ranks", 500, "--stages", 1000, "--cost", "analytic",
+                         saying=["1000 stages requested; this model can be cut into at most", "change what keeps operators together"])
         compile(*MLP, *PLAN, "--at", "nosuch", saying=["--at: the model calls no module nosuch"])
         compile(*MLP, *PLAN, "--split", "markers", saying=["--split markers: the model has no pipe_split marker"])
         compile(*MLP, "--ranks", 2, *PLAN, "--recompute", "some", saying=["--recompute: expected never, always, except-last, auto or stages such as 0,2, got \"some\""])

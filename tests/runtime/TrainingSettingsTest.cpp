@@ -103,6 +103,9 @@ TEST(RootScale, CountsSamples) {
   EXPECT_EQ(mean[0].item<float>(), 0.75f);
   EXPECT_EQ(mean[1].item<float>(), 0.25f);
   EXPECT_EQ(rootScales({3, 1}, LossReduction::Sum)[0].item<float>(), 1.f);
+  const at::Tensor third = rootScales({1, 2}, LossReduction::Mean)[0];
+  EXPECT_EQ(third.item<double>(), 1.0 / 3) << "for a loss of float64";
+  EXPECT_EQ(third.to(at::kFloat).item<float>(), static_cast<float>(1.0 / 3));
   const std::vector<at::Tensor> losses = {at::scalar_tensor(2.0), at::scalar_tensor(4.0)};
   EXPECT_EQ(totalLoss(losses, mean, std::nullopt), 2.5);
   EXPECT_EQ(totalLoss(losses, rootScalesOfSums(2), 4), 1.5); // sums over four counts
@@ -124,6 +127,8 @@ TEST(StepNumbers, TheFirstThatIsNotFiniteIsNamed) {
   numbers[-1] = at::scalar_tensor(1.0);
   error = errorOf(judge(numbers, false, nameOf));
   EXPECT_EQ(error.message, "micro-batch 1: expected a finite loss, got nan");
+  error = errorOf(judge(numbers, false, nameOf, 3));
+  EXPECT_EQ(error.message, "stage 3, micro-batch 1: expected a finite loss, got nan");
 }
 
 TEST(StepNumbers, SkippedStepsInARow) {

@@ -18,6 +18,7 @@ list(APPEND PIPEC_RUNTIME_SOURCES
   runtime/DynamicOrderTest.cpp
   runtime/SplitCheckTest.cpp
   runtime/LiveBytesTest.cpp
+  runtime/WeightTransfersTest.cpp
   runtime/OptimizerStateTest.cpp
   runtime/UserOptimizerTest.cpp
   runtime/StreamOrderTest.cpp

@@ -17,7 +17,7 @@ list(APPEND PIPEC_UNIT_SOURCES unit/MicroBatchTest.cpp)
 list(APPEND PIPEC_UNIT_SOURCES unit/CheckResultsTest.cpp
   unit/DiscoveryTest.cpp)
 list(APPEND PIPEC_UNIT_SOURCES unit/MessagesTest.cpp)
-list(APPEND PIPEC_UNIT_SOURCES unit/TorchFileTest.cpp)
+list(APPEND PIPEC_UNIT_SOURCES unit/TorchFileTest.cpp unit/DropoutTest.cpp)
 list(APPEND PIPEC_UNIT_SOURCES unit/StageModuleTest.cpp)
 list(APPEND PIPEC_UNIT_SOURCES unit/StageTapeTest.cpp)
 list(APPEND PIPEC_UNIT_SOURCES support/TestModels.cpp)

@@ -1,0 +1,18 @@
+// Losses of models that draw random numbers: what runs show of them although no two draw alike.
+#pragma once
+
+#include "ir/batch/Discovery.h"
+
+namespace pipec {
+
+/// The rule of a result that test runs suggest. A mean over few samples may look like a sum by
+/// chance if random numbers scatter it.
+MergeRule ruleOfDrawnLoss(const OutputLeaf &leaf);
+
+/// Compares losses that are merged by mean with those of the whole batch, by runs of the trial
+/// without dropout. A loss that is a sum there gets that rule. Does nothing without
+/// options.withoutDropout. Errors: LibTorch's.
+llvm::Error checkDrawnLosses(BatchDiscovery &found, Signature &signature,
+                             const DiscoveryOptions &options);
+
+} // namespace pipec

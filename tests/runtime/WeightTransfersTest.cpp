@@ -1,0 +1,123 @@
+// A transmitted weight travels when its owner has changed it, and only then.
+#include "ir/values/Values.h"
+#include "runtime/Device.h"
+#include "tests/runtime/SmallPipeline.h"
+#include "tests/runtime/SmallTraining.h"
+#include "tests/support/Matchers.h"
+
+#include <gtest/gtest.h>
+
+#include <ATen/core/Tensor.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <optional>
+
+namespace pipec {
+namespace {
+
+/// A device with memory of its own that counts the weights, 16 x 16, that come from another one.
+class Counting final : public Device {
+public:
+  Counting() : Device(c10::Device(c10::DeviceType::CPU)) {}
+  bool hasStreams() const override { return true; }
+  size_t addStream() override { return streams_++; }
+  std::unique_ptr<Scope> enter(size_t) override { return nullptr; }
+  Fence mark() override { return {.hostNs = ++marks_, .event = {}}; }
+  void waitFor(const Fence &) override {}
+  int64_t nsBetween(const Fence &from, const Fence &to) override { return to.hostNs - from.hostNs; }
+  void finish() override {}
+  c10::IValue bring(c10::IValue value, const Device &from) override {
+    if (&from == this)
+      return value;
+    return mapTensors(value, [this](const at::Tensor &tensor) {
+      if (!tensor.defined())
+        return tensor;
+      weights += tensor.sizes() == at::IntArrayRef({16, 16});
+      return copyWithStrides(tensor, [](const at::Tensor &dense) { return dense.clone(); });
+    });
+  }
+  c10::IValue bringInput(c10::IValue value) override { return value; }
+  int64_t peakMemoryBytes() override { return 0; }
+
+  std::atomic<int64_t> weights = 0;
+
+private:
+  size_t streams_ = 0;
+  std::atomic<int64_t> marks_ = 0;
+};
+
+/// While it lives, "counting" is the name of such a device, one for each rank.
+class CountingDevices {
+public:
+  CountingDevices() : before_(testDevices) {
+    made().clear();
+    testDevices = [](const std::string &) -> std::shared_ptr<Device> {
+      made().push_back(std::make_shared<Counting>());
+      return made().back();
+    };
+  }
+  ~CountingDevices() { testDevices = before_; }
+  static std::vector<std::shared_ptr<Counting>> &made() {
+    static std::vector<std::shared_ptr<Counting>> devices;
+    return devices;
+  }
+
+private:
+  OpenTestDevice before_;
+};
+
+/// The weights that the last rank got since the last question: stage 0 owns the shared one.
+int64_t arrived() { return CountingDevices::made().back()->weights.exchange(0); }
+
+TEST(WeightTransfers, AWeightIsSentWhenItHasChanged) {
+  if (std::getenv("PIPEC_TEST_STREAMS"))
+    GTEST_SKIP() << "the devices here are its own";
+  const Training how{.schedule = "1f1b", .devices = {"counting"}};
+  const std::vector<std::vector<c10::IValue>> three(3, trainingBatch());
+  c10::IValue expected;
+  for (const std::vector<std::string> &devices : {std::vector<std::string>{"cpu"}, how.devices}) {
+    const bool counts = devices == how.devices;
+    std::optional<CountingDevices> own;
+    if (counts)
+      own.emplace();
+    PipelineOptions options = runTrained(how);
+    options.devices = devices;
+    Pipeline pipeline = take(Pipeline::load(compileTrained(how), options));
+    const int64_t loaded = counts ? arrived() : 0;
+    take(pipeline.step(trainingBatch()));
+    const int64_t first = counts ? arrived() : 0;
+    take(pipeline.stepOnBatches(three));
+    const int64_t accumulated = counts ? arrived() : 0;
+    take(pipeline.step(trainingBatch()));
+    const int64_t last = counts ? arrived() : 0;
+    const c10::IValue state = pipeline.state().ivalue();
+    if (!counts) {
+      expected = mapTensors(state, [](const at::Tensor &tensor) { return tensor.clone(); });
+      continue;
+    }
+    EXPECT_EQ(loaded, 1);
+    EXPECT_EQ(first, 1);
+    EXPECT_EQ(accumulated, 1) << "three batches, one update before them";
+    EXPECT_EQ(last, 1);
+    EXPECT_TRUE(sameBits(expected, state));
+  }
+}
+
+TEST(WeightTransfers, AFrozenWeightIsSentOnce) {
+  if (std::getenv("PIPEC_TEST_STREAMS"))
+    GTEST_SKIP() << "the devices here are its own";
+  const CountingDevices own;
+  const Training how{.schedule = "1f1b", .devices = {"counting"}};
+  PipelineOptions options = runTrained(how);
+  options.training->freeze = {"w0"};
+  Pipeline pipeline = take(Pipeline::load(compileTrained(how), options));
+  arrived();
+  take(pipeline.step(trainingBatch()));
+  EXPECT_EQ(arrived(), 1);
+  take(pipeline.step(trainingBatch()));
+  EXPECT_EQ(arrived(), 0);
+}
+
+} // namespace
+} // namespace pipec
