@@ -14,6 +14,8 @@ namespace {
 using Kind = MergeRule::Kind;
 using Equal = ResultCheck::Equal;
 
+constexpr const char *kCalm = "with dropout off"; // in a report
+
 bool mayBeLoss(const OutputLeaf &leaf) {
   return leaf.tensor.known && leaf.tensor.shape.empty() &&
          llvm::StringRef(leaf.tensor.dtype).contains("float");
@@ -56,29 +58,34 @@ llvm::Error checkDrawnLosses(BatchDiscovery &found, Signature &signature,
   const std::vector<bool> given = givenLeaves(signature, options.merges);
   std::vector<size_t> losses;
   for (size_t l = 0; l < signature.leaves.size(); ++l)
-    if (mayBeLoss(signature.leaves[l]) && signature.leaves[l].merge.kind == Kind::Mean && !given[l])
+    if (const Kind kind = signature.leaves[l].merge.kind;
+        mayBeLoss(signature.leaves[l]) && (kind == Kind::Mean || kind == Kind::List) && !given[l])
       losses.push_back(l);
   if (losses.empty())
     return llvm::Error::success();
   return guardTorchVoid(ExitCode::Other, "comparing losses without dropout", [&] {
     const Halves halves = withoutDropout(found.trial, options.withoutDropout);
-    Signature sums = signature;
-    for (size_t l : losses)
-      sums.leaves[l].merge.kind = Kind::Sum;
-    const auto means = checkHalves(signature, halves, kPartSamples);
-    const auto added = checkHalves(sums, halves, kPartSamples);
+    Signature means = signature, sums = signature;
     for (size_t l : losses) {
-      if (!means || !added || (*means)[l].equal == Equal::NotTried)
+      means.leaves[l].merge = {.kind = Kind::Mean, .dim = 0};
+      sums.leaves[l].merge = {.kind = Kind::Sum, .dim = 0};
+    }
+    const auto ofMeans = checkHalves(means, halves, kPartSamples);
+    const auto ofSums = checkHalves(sums, halves, kPartSamples);
+    for (size_t l : losses) {
+      if (!ofMeans || !ofSums || (*ofMeans)[l].equal == Equal::NotTried)
         continue;
-      const bool isMean = (*means)[l].equal == Equal::Yes;
-      const bool isSum = !isMean && (*added)[l].equal == Equal::Yes;
-      if (isSum) {
-        signature.leaves[l].merge.kind = Kind::Sum;
+      MergeRule &rule = signature.leaves[l].merge;
+      if ((*ofMeans)[l].equal == Equal::Yes) {
+        rule = means.leaves[l].merge;
+        found.results[l] = {Equal::Yes, kCalm};
+      } else if ((*ofSums)[l].equal == Equal::Yes) {
+        rule = sums.leaves[l].merge;
+        found.results[l] = {Equal::Yes, kCalm};
         found.shown[l] = true;
+      } else if (rule.kind == Kind::Mean) {
+        found.results[l] = {Equal::No, fmt::format("{}: {}", kCalm, (*ofMeans)[l].reason)};
       }
-      found.results[l] = isMean || isSum
-                             ? ResultCheck{Equal::Yes, "with dropout off"}
-                             : ResultCheck{Equal::No, "with dropout off: " + (*means)[l].reason};
     }
   });
 }

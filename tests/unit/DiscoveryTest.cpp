@@ -275,9 +275,11 @@ TEST(Discovery, RandomNumbersAreNotCompared) {
 }
 
 TEST(Discovery, LossesAreComparedWithDropoutOff) {
-  auto losses = [](const at::Tensor &x, const at::Tensor &dropped) -> Values {
+  auto losses = [](const at::Tensor &x, const at::Tensor &dropped,
+                   const at::Tensor &far) -> Values {
     const at::Tensor weight = x * x;
-    return {(weight * dropped).sum() / weight.sum(), dropped.mean(), dropped.sum()};
+    return {(weight * dropped).sum() / weight.sum(), dropped.mean(), dropped.sum(),
+            dropped.mean() * far};
   };
   DiscoveryOptions options;
   options.drawsRandom = [] { return true; };
@@ -287,28 +289,30 @@ TEST(Discovery, LossesAreComparedWithDropoutOff) {
     for (const std::vector<Values> &calls : experiments) {
       Values results;
       for (const Values &call : calls)
-        results.push_back(
-            c10::ivalue::Tuple::create(losses(call[0].toTensor(), call[0].toTensor())));
+        results.push_back(c10::ivalue::Tuple::create(
+            losses(call[0].toTensor(), call[0].toTensor(), at::ones({}))));
       all.push_back(std::move(results));
     }
     return all;
   };
   auto drawn = [&](const Values &in) {
     const at::Tensor x = in[0].toTensor();
-    return losses(x, x * at::rand_like(x).mul(0.1).add(1));
+    return losses(x, x * at::rand_like(x).mul(0.1).add(1), at::rand({}).mul(20).exp());
   };
   const at::Tensor x = at::arange(15).reshape({5, 3}).div(15).add(1);
-  EXPECT_EQ(discoverLeaves({x}, 3, drawn, options).equal(1), Equal::NotTried);
+  EXPECT_EQ(discoverLeaves({x}, 4, drawn, options).equal(1), Equal::NotTried);
 
   options.withoutDropout = calm;
-  const Found found = discoverLeaves({x}, 3, drawn, options);
+  const Found found = discoverLeaves({x}, 4, drawn, options);
   EXPECT_EQ(found.rule(0), rule(Kind::Mean));
   EXPECT_EQ(found.equal(0), Equal::No);
   EXPECT_EQ(found.rule(1), rule(Kind::Mean));
   EXPECT_EQ(found.discovery.results[1], (ResultCheck{Equal::Yes, "with dropout off"}));
   EXPECT_EQ(found.rule(2), rule(Kind::Sum));
   EXPECT_EQ(found.equal(2), Equal::Yes);
-  EXPECT_EQ(found.discovery.shown, std::vector<bool>({false, false, true}));
+  EXPECT_EQ(found.rule(3), rule(Kind::Mean));
+  EXPECT_EQ(found.equal(3), Equal::Yes);
+  EXPECT_EQ(found.discovery.shown, std::vector<bool>({false, false, true, false}));
   ASSERT_EQ(found.discovery.warnings.size(), 1u) << found.notes();
   EXPECT_NE(found.discovery.warnings[0].find("the mean over micro-batches, which differs from the "
                                              "whole batch (with dropout off: 1."),
