@@ -10,16 +10,6 @@ namespace pipec {
 
 namespace jit = torch::jit;
 
-/// Throws, because LibTorch's interpreter calls it and knows no other way to fail.
-static void checkLstmState(const at::Tensor &input, at::TensorList state, bool batchFirst) {
-  if (state.empty())
-    return;
-  constexpr int64_t kStateSampleDim = 1;
-  const int64_t samples = input.size(batchFirst ? 0 : 1), states = state[0].size(kStateSampleDim);
-  TORCH_CHECK(samples == states, "LSTM: expected a state of ", samples, " samples, got one of ",
-              states);
-}
-
 /// The check is an operator, so that LibTorch's interpreter and pipec's own run of a graph call the
 /// same function.
 static c10::Symbol checkSymbol() {
@@ -51,6 +41,15 @@ void insertLstmStateChecks(jit::Block *block) {
             checkSymbol(), {node->input(0), node->input(1), node->inputs().back()}, 0))
         ->copyMetadata(node);
   }
+}
+
+void checkLstmState(const at::Tensor &input, at::TensorList state, bool batchFirst) {
+  if (state.empty())
+    return;
+  constexpr int64_t kStateSampleDim = 1;
+  const int64_t samples = input.size(batchFirst ? 0 : 1), states = state[0].size(kStateSampleDim);
+  TORCH_CHECK(samples == states, "LSTM: expected a state of ", samples, " samples, got one of ",
+              states);
 }
 
 } // namespace pipec

@@ -3,6 +3,8 @@
 // that a trace recorded as a constant.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 namespace torch::jit {
 struct Block;
 } // namespace torch::jit
@@ -11,5 +13,9 @@ namespace pipec {
 
 /// Inserts the check before each LSTM of a graph for LibTorch's interpreter.
 void insertLstmStateChecks(torch::jit::Block *block);
+
+/// The check itself, for callers of the operator's kernel, with its first, second and last
+/// argument. Throws, because LibTorch's interpreter calls it and knows no other way to fail.
+void checkLstmState(const at::Tensor &input, at::TensorList state, bool batchFirst);
 
 } // namespace pipec

@@ -19,7 +19,8 @@ namespace cl = llvm::cl;
 
 cl::OptionCategory training("training");
 cl::OptionCategory hidden("hidden options of a test");
-StringOption model(cl::Positional, cl::Required, cl::value_desc("MODEL"), cl::desc("the model"));
+StringOption modelOption(cl::Positional, cl::Required, cl::value_desc("MODEL"),
+                         cl::desc("the model"));
 IntegerOption stagesOption("stages", cl::value_desc("N"), cl::desc("number of stages"));
 DurationOption limit("timeout", cl::value_desc("TIME"), cl::desc("how long to wait"),
                      cl::cat(training));
