@@ -16,7 +16,8 @@
 namespace pipec {
 namespace {
 
-/// A device with memory of its own that counts the weights, 16 x 16, that come from another one.
+/// A device with memory of its own that counts the weights, 16 x 16, that come from the owner of
+/// the shared one. Its gradients come to it, and its transpose travels between other ranks.
 class Counting final : public Device {
 public:
   Counting() : Device(c10::Device(c10::DeviceType::CPU)) {}
@@ -30,17 +31,18 @@ public:
   c10::IValue bring(c10::IValue value, const Device &from) override {
     if (&from == this)
       return value;
-    return mapTensors(value, [this](const at::Tensor &tensor) {
+    return mapTensors(value, [&from](const at::Tensor &tensor) {
       if (!tensor.defined())
         return tensor;
-      weights += tensor.sizes() == at::IntArrayRef({16, 16});
+      weights += &from == owner && tensor.sizes() == at::IntArrayRef({16, 16});
       return copyWithStrides(tensor, [](const at::Tensor &dense) { return dense.clone(); });
     });
   }
   c10::IValue bringInput(c10::IValue value) override { return value; }
   int64_t peakMemoryBytes() override { return 0; }
 
-  std::atomic<int64_t> weights = 0;
+  static inline std::atomic<int64_t> weights = 0;
+  static inline std::atomic<const Device *> owner = nullptr; // of rank 0
 
 private:
   size_t streams_ = 0;
@@ -51,24 +53,22 @@ private:
 class CountingDevices {
 public:
   CountingDevices() : before_(testDevices) {
-    made().clear();
+    Counting::owner = nullptr;
     testDevices = [](const std::string &) -> std::shared_ptr<Device> {
-      made().push_back(std::make_shared<Counting>());
-      return made().back();
+      auto device = std::make_shared<Counting>();
+      const Device *none = nullptr;
+      Counting::owner.compare_exchange_strong(none, device.get());
+      return device;
     };
   }
   ~CountingDevices() { testDevices = before_; }
-  static std::vector<std::shared_ptr<Counting>> &made() {
-    static std::vector<std::shared_ptr<Counting>> devices;
-    return devices;
-  }
 
 private:
   OpenTestDevice before_;
 };
 
-/// The weights that the last rank got since the last question: stage 0 owns the shared one.
-int64_t arrived() { return CountingDevices::made().back()->weights.exchange(0); }
+/// The weights that were sent since the last question.
+int64_t arrived() { return Counting::weights.exchange(0); }
 
 TEST(WeightTransfers, AWeightIsSentWhenItHasChanged) {
   if (std::getenv("PIPEC_TEST_STREAMS"))
