@@ -12,7 +12,7 @@
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Try.h"
 #include "ir/torchfile/Dropout.h"
-#include "ir/values/Values.h"
+#include "ir/values/ArgumentText.h"
 #include "llvm/ADT/StringExtras.h"
 #include "passes/analysis/OperatorFacts.h"
 #include "passes/analysis/TopLevel.h"

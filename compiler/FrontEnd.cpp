@@ -18,7 +18,9 @@
 #include "ir/support/Words.h"
 #include "ir/text/CanonicalText.h"
 #include "ir/torchfile/JoinLoss.h"
-#include "ir/values/Values.h"
+#include "ir/values/ArgumentText.h"
+#include "ir/values/BindArguments.h"
+#include "ir/values/DescribedArguments.h"
 #include "llvm/ADT/STLExtras.h"
 #include "passes/analysis/MemoryTypes.h"
 

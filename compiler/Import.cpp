@@ -11,8 +11,8 @@
 #include "ir/support/Try.h"
 #include "ir/torchfile/Dropout.h"
 #include "ir/torchfile/TorchFile.h"
+#include "ir/values/MapTensors.h"
 #include "ir/values/SameBits.h"
-#include "ir/values/Values.h"
 #include "passes/analysis/AliasAnalysis.h"
 #include "passes/analysis/OperatorFacts.h"
 

@@ -11,7 +11,7 @@
 #include "ir/support/NewFile.h"
 #include "ir/support/Try.h"
 #include "ir/torchfile/TorchFile.h"
-#include "ir/values/Values.h"
+#include "ir/values/ValueFiles.h"
 
 #include <fmt/ranges.h>
 

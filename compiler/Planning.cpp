@@ -9,7 +9,7 @@
 #include "ir/support/Runs.h"
 #include "ir/support/Try.h"
 #include "ir/support/Words.h"
-#include "ir/values/Values.h"
+#include "ir/values/MapTensors.h"
 #include "passes/analysis/CutLegality.h"
 #include "passes/analysis/TopLevel.h"
 

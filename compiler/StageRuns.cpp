@@ -12,7 +12,8 @@
 #include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Try.h"
-#include "ir/values/Values.h"
+#include "ir/values/ArgumentText.h"
+#include "ir/values/CompareValues.h"
 
 #include <ATen/Context.h>
 #include <ATen/core/Tensor.h>

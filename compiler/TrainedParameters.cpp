@@ -6,7 +6,7 @@
 #include "ir/support/Try.h"
 #include "ir/text/TensorText.h"
 #include "ir/torchfile/TorchFile.h"
-#include "ir/values/Values.h"
+#include "ir/values/MapTensors.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <ATen/core/Tensor.h>

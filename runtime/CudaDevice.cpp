@@ -14,7 +14,7 @@
 
 #include "ir/TorchError.h"
 #include "ir/support/Try.h"
-#include "ir/values/Values.h"
+#include "ir/values/MapTensors.h"
 
 #include <ATen/Context.h>
 #include <ATen/core/Tensor.h>

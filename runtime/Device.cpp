@@ -4,7 +4,7 @@
 #include "ir/support/PeakMemory.h"
 #include "ir/support/Try.h"
 #include "ir/support/Words.h"
-#include "ir/values/Values.h"
+#include "ir/values/MapTensors.h"
 #include "llvm/ADT/StringRef.h"
 #include "runtime/CudaDevice.h"
 

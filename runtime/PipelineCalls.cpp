@@ -3,7 +3,7 @@
 #include "ir/TorchError.h"
 #include "ir/batch/MicroBatchNumber.h"
 #include "ir/support/Try.h"
-#include "ir/values/Values.h"
+#include "ir/values/ArgumentText.h"
 #include "runtime/PipelineImpl.h"
 
 #include <algorithm>

@@ -8,7 +8,8 @@
 #include "ir/plan/OutputPath.h"
 #include "ir/support/OutputPlace.h"
 #include "ir/support/Try.h"
-#include "ir/values/Values.h"
+#include "ir/values/MapTensors.h"
+#include "ir/values/ValueFiles.h"
 #include "runtime/EvaluationLoss.h"
 #include "runtime/PipelineImpl.h"
 

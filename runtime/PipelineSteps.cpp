@@ -1,7 +1,7 @@
 // The steps of a pipeline that trains: on a batch, on several, on micro-batches that were cut
 // before.
 #include "ir/support/Try.h"
-#include "ir/values/Values.h"
+#include "ir/values/ValueFiles.h"
 #include "runtime/PipelineImpl.h"
 #include "runtime/PipelineTraining.h"
 #include "runtime/SplitCheck.h"

@@ -11,7 +11,7 @@
 #include "ir/batch/ResultTree.h"
 #include "ir/support/Try.h"
 #include "ir/torchfile/TorchFile.h"
-#include "ir/values/Values.h"
+#include "ir/values/ArgumentText.h"
 #include "runtime/RandomKey.h"
 #include "runtime/ReferenceImpl.h"
 #include "runtime/Resources.h"

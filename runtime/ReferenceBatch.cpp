@@ -11,7 +11,8 @@
 #include "ir/batch/SizeTrust.h"
 #include "ir/plan/OutputPath.h"
 #include "ir/support/Try.h"
-#include "ir/values/Values.h"
+#include "ir/values/ArgumentText.h"
+#include "ir/values/CompareValues.h"
 #include "runtime/ReferenceImpl.h"
 #include "runtime/ThreadSettings.h"
 

@@ -5,7 +5,7 @@
 #include "ir/batch/MicroBatch.h"
 #include "ir/plan/LossLeaf.h"
 #include "ir/support/Try.h"
-#include "ir/values/Values.h"
+#include "ir/values/MapTensors.h"
 #include "runtime/EvaluationLoss.h"
 #include "runtime/ReferenceImpl.h"
 #include "runtime/StateCopy.h"

@@ -11,7 +11,7 @@
 #include "ir/plan/LossLeaf.h"
 #include "ir/plan/OutputPath.h"
 #include "ir/support/Try.h"
-#include "ir/values/Values.h"
+#include "ir/values/ArgumentText.h"
 #include "runtime/ReferenceNorms.h"
 #include "runtime/StateCopy.h"
 #include "runtime/ThreadSettings.h"

@@ -3,7 +3,7 @@
 #include "ir/autograd/StateVersions.h"
 #include "ir/autograd/TrainingSettings.h"
 #include "ir/support/Try.h"
-#include "ir/values/Values.h"
+#include "ir/values/CompareValues.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/ones.h>

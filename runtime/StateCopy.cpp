@@ -1,7 +1,7 @@
 #include "runtime/StateCopy.h"
 
 #include "ir/autograd/StateVersions.h"
-#include "ir/values/Values.h"
+#include "ir/values/MapTensors.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <ATen/core/class_type.h>

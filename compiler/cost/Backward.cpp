@@ -1,6 +1,7 @@
 #include "compiler/cost/Backward.h"
 
 #include "ir/TorchError.h"
+#include "ir/values/MapTensors.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/ones_like.h>

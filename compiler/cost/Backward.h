@@ -3,7 +3,6 @@
 #pragma once
 
 #include "compiler/cost/FlopCounter.h"
-#include "ir/values/Values.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace pipec {

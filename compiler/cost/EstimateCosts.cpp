@@ -5,7 +5,7 @@
 #include "ir/plan/Cluster.h"
 #include "ir/support/StringSwitch.h"
 #include "ir/support/Try.h"
-#include "ir/values/Values.h"
+#include "ir/values/MapTensors.h"
 
 #include <ATen/core/Tensor.h>
 

@@ -8,6 +8,7 @@
 #include "ir/TorchError.h"
 #include "ir/support/Try.h"
 #include "ir/torchfile/LstmState.h"
+#include "ir/values/MapTensors.h"
 
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>

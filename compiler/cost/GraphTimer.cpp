@@ -5,6 +5,7 @@
 #include "ir/TorchError.h"
 #include "ir/support/Try.h"
 #include "ir/torchfile/TorchFile.h"
+#include "ir/values/MapTensors.h"
 
 #include <ATen/ops/ones_like.h>
 #include <torch/csrc/autograd/autograd.h>

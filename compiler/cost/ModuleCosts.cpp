@@ -5,7 +5,9 @@
 #include "ir/NodeInfo.h"
 #include "ir/TorchError.h"
 #include "ir/support/Try.h"
-#include "ir/values/Values.h"
+#include "ir/values/ArgumentText.h"
+#include "ir/values/BindArguments.h"
+#include "ir/values/DescribedArguments.h"
 #include "passes/analysis/ModuleNames.h"
 #include "passes/analysis/TopLevel.h"
 

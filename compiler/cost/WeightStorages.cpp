@@ -2,7 +2,7 @@
 
 #include "ir/TensorBytes.h"
 #include "ir/TensorKey.h"
-#include "ir/values/Values.h"
+#include "ir/values/MapTensors.h"
 
 #include <map>
 

@@ -3,7 +3,7 @@
 #include "compiler/emit/ModuleBuilder.h"
 #include "ir/Model.h"
 #include "ir/support/Try.h"
-#include "ir/values/Values.h"
+#include "ir/values/BindArguments.h"
 
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/ir/ir.h>

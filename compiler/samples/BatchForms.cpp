@@ -2,7 +2,7 @@
 
 #include "compiler/cost/GraphEvaluator.h"
 #include "ir/batch/MicroBatch.h"
-#include "ir/values/Values.h"
+#include "ir/values/MapTensors.h"
 
 #include <torch/csrc/jit/ir/ir.h>
 

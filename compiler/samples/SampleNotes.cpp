@@ -8,7 +8,6 @@
 #include "ir/batch/TrialSpecs.h"
 #include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"
-#include "ir/values/Values.h"
 
 #include <torch/csrc/jit/ir/ir.h>
 

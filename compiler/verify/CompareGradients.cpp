@@ -9,7 +9,7 @@
 #include "ir/support/Check.h"
 #include "ir/support/Try.h"
 #include "ir/text/TensorText.h"
-#include "ir/values/Values.h"
+#include "ir/values/CompareValues.h"
 
 #include <ATen/Context.h>
 #include <ATen/core/Tensor.h>

@@ -8,7 +8,7 @@
 #include "ir/support/Try.h"
 #include "ir/torchfile/LstmState.h"
 #include "ir/torchfile/TorchFile.h"
-#include "ir/values/Values.h"
+#include "ir/values/MapTensors.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <ATen/ops/empty.h>

@@ -1,6 +1,6 @@
 #include "ir/autograd/GradLeaf.h"
 
-#include "ir/values/Values.h"
+#include "ir/values/MapTensors.h"
 
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/function.h>

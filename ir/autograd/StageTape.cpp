@@ -4,7 +4,7 @@
 #include "ir/autograd/GradSum.h"
 #include "ir/support/Check.h"
 #include "ir/support/Try.h"
-#include "ir/values/Values.h"
+#include "ir/values/MapTensors.h"
 
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/function.h>

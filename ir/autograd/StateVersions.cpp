@@ -1,7 +1,7 @@
 #include "ir/autograd/StateVersions.h"
 
 #include "ir/autograd/GradLeaf.h"
-#include "ir/values/Values.h"
+#include "ir/values/MapTensors.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <ATen/core/Tensor.h>

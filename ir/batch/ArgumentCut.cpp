@@ -3,7 +3,7 @@
 #include "ir/plan/OutputPath.h"
 #include "ir/support/Llvm.h"
 #include "ir/support/Words.h"
-#include "ir/values/Values.h"
+#include "ir/values/MapTensors.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <fmt/format.h>

@@ -5,7 +5,6 @@
 #include "ir/batch/MicroBatch.h"
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Try.h"
-#include "ir/values/Values.h"
 
 #include <ATen/core/Tensor.h>
 

@@ -5,7 +5,8 @@
 #include "ir/batch/ModelRunner.h"
 #include "ir/batch/Rounding.h"
 #include "ir/plan/OutputPath.h"
-#include "ir/values/Values.h"
+#include "ir/values/CompareValues.h"
+#include "ir/values/MapTensors.h"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 
 #include "ir/batch/MicroBatch.h"
 #include "ir/support/Try.h"
-#include "ir/values/Values.h"
+#include "ir/values/MapTensors.h"
 
 #include <fmt/format.h>
 

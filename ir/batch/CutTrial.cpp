@@ -3,7 +3,7 @@
 #include "ir/TorchError.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/batch/TrialValues.h"
-#include "ir/values/Values.h"
+#include "ir/values/MapTensors.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>

@@ -17,7 +17,7 @@
 #include "ir/plan/OutputPath.h"
 #include "ir/support/Check.h"
 #include "ir/support/Try.h"
-#include "ir/values/Values.h"
+#include "ir/values/ArgumentText.h"
 
 #include <ATen/core/Tensor.h>
 

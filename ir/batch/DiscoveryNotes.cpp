@@ -4,7 +4,8 @@
 #include "ir/plan/LossLeaf.h"
 #include "ir/plan/OutputPath.h"
 #include "ir/plan/PlanNames.h"
-#include "ir/values/Values.h"
+#include "ir/values/Arguments.h"
+#include "ir/values/MapTensors.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -5,7 +5,6 @@
 #include "ir/batch/MicroBatch.h"
 #include "ir/batch/TrialSpecs.h"
 #include "ir/plan/LossLeaf.h"
-#include "ir/values/Values.h"
 
 namespace pipec {
 

@@ -4,7 +4,7 @@
 #include "ir/batch/CutCandidates.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/support/Words.h"
-#include "ir/values/Values.h"
+#include "ir/values/MapTensors.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <fmt/format.h>

@@ -7,7 +7,7 @@
 #include "ir/support/Check.h"
 #include "ir/support/Try.h"
 #include "ir/support/Words.h"
-#include "ir/values/Values.h"
+#include "ir/values/CompareValues.h"
 
 #include <ATen/core/Dict.h>
 #include <ATen/core/List.h>

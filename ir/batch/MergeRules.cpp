@@ -4,7 +4,8 @@
 #include "ir/batch/Rounding.h"
 #include "ir/batch/TensorSpecs.h"
 #include "ir/plan/MergeBySizes.h"
-#include "ir/values/Values.h"
+#include "ir/values/CompareValues.h"
+#include "ir/values/MapTensors.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/cat.h>

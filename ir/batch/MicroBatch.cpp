@@ -5,7 +5,7 @@
 #include "ir/plan/PlanNames.h"
 #include "ir/support/Check.h"
 #include "ir/support/Llvm.h"
-#include "ir/values/Values.h"
+#include "ir/values/MapTensors.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/as_strided.h>

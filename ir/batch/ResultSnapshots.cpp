@@ -1,7 +1,7 @@
 #include "ir/batch/ResultSnapshots.h"
 
 #include "ir/batch/MicroBatch.h"
-#include "ir/values/Values.h"
+#include "ir/values/MapTensors.h"
 #include "llvm/ADT/DenseSet.h"
 
 #include <ATen/core/Tensor.h>

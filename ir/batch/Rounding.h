@@ -1,7 +1,7 @@
 // How much two results may differ and still count as equal: another batch size runs other kernels.
 #pragma once
 
-#include "ir/values/Values.h"
+#include "ir/values/MapTensors.h"
 
 #include <ATen/core/Tensor.h>
 

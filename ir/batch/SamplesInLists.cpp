@@ -3,7 +3,8 @@
 #include "ir/batch/CutCandidates.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/plan/PlanNames.h"
-#include "ir/values/Values.h"
+#include "ir/values/CompareValues.h"
+#include "ir/values/MapTensors.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <fmt/format.h>

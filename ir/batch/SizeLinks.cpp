@@ -1,6 +1,6 @@
 #include "ir/batch/SizeLinks.h"
 
-#include "ir/values/Values.h"
+#include "ir/values/MapTensors.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <fmt/format.h>

@@ -4,7 +4,7 @@
 #include "ir/batch/MergeOutputs.h"
 #include "ir/batch/MicroBatch.h"
 #include "ir/batch/TensorSpecs.h"
-#include "ir/values/Values.h"
+#include "ir/values/CompareValues.h"
 
 #include <ATen/core/Tensor.h>
 

@@ -5,7 +5,6 @@
 #include "ir/batch/ResultTree.h"
 #include "ir/batch/TensorSpecs.h"
 #include "ir/support/Try.h"
-#include "ir/values/Values.h"
 
 #include <ATen/core/Tensor.h>
 

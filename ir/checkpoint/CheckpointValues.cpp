@@ -3,8 +3,9 @@
 #include "ir/TorchError.h"
 #include "ir/batch/TensorSpecs.h"
 #include "ir/support/Try.h"
+#include "ir/values/MapTensors.h"
 #include "ir/values/NewDtypes.h"
-#include "ir/values/Values.h"
+#include "ir/values/ValueFiles.h"
 
 #include <fmt/ranges.h>
 

@@ -1,7 +1,8 @@
 #include "ir/checkpoint/Restore.h"
 
 #include "ir/batch/TensorSpecs.h"
-#include "ir/values/Values.h"
+#include "ir/values/BindArguments.h"
+#include "ir/values/MapTensors.h"
 
 #include <fmt/ranges.h>
 

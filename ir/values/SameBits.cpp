@@ -1,7 +1,8 @@
 #include "ir/values/SameBits.h"
 
 #include "ir/TensorBytes.h"
-#include "ir/values/Values.h"
+#include "ir/values/CompareValues.h"
+#include "ir/values/MapTensors.h"
 
 #include <ATen/core/Tensor.h>
 

@@ -4,8 +4,10 @@
 #include "ir/TorchError.h"
 #include "ir/support/Try.h"
 #include "ir/text/TensorText.h"
+#include "ir/values/DescribedArguments.h"
+#include "ir/values/MapTensors.h"
 #include "ir/values/TensorViews.h"
-#include "ir/values/Values.h"
+#include "ir/values/ValueFiles.h"
 
 #include <ATen/core/Dict.h>
 #include <ATen/ops/empty.h>

@@ -4,7 +4,7 @@
 #include "passes/fold/FoldSurroundings.h"
 
 #include "ir/support/Llvm.h"
-#include "ir/values/Values.h"
+#include "ir/values/MapTensors.h"
 #include "passes/analysis/MemoryTypes.h"
 
 #include <map>

@@ -1,5 +1,5 @@
 // What only a GPU can show. Without one every test skips and says why.
-#include "ir/values/Values.h"
+#include "ir/values/CompareValues.h"
 #include "runtime/CudaDevice.h"
 #include "runtime/Device.h"
 #include "runtime/Pipeline.h"

@@ -1,5 +1,6 @@
 // A call that fails leaves no trace: what follows has the bits that it would have had without it.
-#include "ir/values/Values.h"
+#include "ir/values/CompareValues.h"
+#include "ir/values/MapTensors.h"
 #include "runtime/Pipeline.h"
 #include "runtime/PipelineCore.h"
 #include "runtime/Reference.h"

@@ -2,7 +2,7 @@
 // that have memory of their own, whose allocator is watched.
 #include "compiler/Compiler.h"
 #include "ir/schedule/OpMemory.h"
-#include "ir/values/Values.h"
+#include "ir/values/MapTensors.h"
 #include "runtime/Device.h"
 #include "runtime/Pipeline.h"
 #include "runtime/RunTrace.h"

@@ -1,5 +1,5 @@
 // The state of optimizers by the names of parameters.
-#include "ir/values/Values.h"
+#include "ir/values/CompareValues.h"
 #include "runtime/Reference.h"
 #include "runtime/training/TensorOptimizer.h"
 #include "tests/runtime/SmallTraining.h"

@@ -1,7 +1,8 @@
 // The pipeline on a hand-made artifact: equal to the unsplit model, refusals, failures.
 #include "runtime/Pipeline.h"
 
-#include "ir/values/Values.h"
+#include "ir/values/BindArguments.h"
+#include "ir/values/CompareValues.h"
 #include "runtime/Reference.h"
 #include "tests/runtime/SmallPipeline.h"
 #include "tests/support/Matchers.h"

@@ -1,5 +1,4 @@
 // Many steps of one pipeline, beside other work and beside the caller's own settings.
-#include "ir/values/Values.h"
 #include "tests/runtime/SmallPipeline.h"
 #include "tests/runtime/SmallTraining.h"
 #include "tests/support/Matchers.h"

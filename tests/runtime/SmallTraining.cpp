@@ -1,7 +1,7 @@
 #include "tests/runtime/SmallTraining.h"
 
 #include "compiler/Compiler.h"
-#include "ir/values/Values.h"
+#include "ir/values/ValueFiles.h"
 #include "tests/runtime/SmallPipeline.h"
 #include "tests/support/Matchers.h"
 #include "tests/support/TestModels.h"

@@ -1,6 +1,6 @@
 // The order of work on streams: inferences and trainings on devices whose streams only their fences
 // put into an order, and faults of such a device, each of which must be found.
-#include "ir/values/Values.h"
+#include "ir/values/MapTensors.h"
 #include "runtime/Pipeline.h"
 #include "tests/runtime/SmallPipeline.h"
 #include "tests/runtime/SmallTraining.h"

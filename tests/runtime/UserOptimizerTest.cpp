@@ -1,6 +1,5 @@
 // Optimizers of the user's own: the same bits as those of pipec that do the same, in checkpoints,
 // too.
-#include "ir/values/Values.h"
 #include "runtime/Reference.h"
 #include "tests/runtime/SmallPipeline.h"
 #include "tests/runtime/SmallTraining.h"

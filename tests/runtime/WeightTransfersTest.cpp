@@ -1,5 +1,5 @@
 // A transmitted weight travels when its owner has changed it, and only then.
-#include "ir/values/Values.h"
+#include "ir/values/MapTensors.h"
 #include "runtime/Device.h"
 #include "tests/runtime/SmallPipeline.h"
 #include "tests/runtime/SmallTraining.h"

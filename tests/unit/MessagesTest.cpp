@@ -5,7 +5,8 @@
 #include "ir/support/UnfinishedOutputs.h"
 #include "ir/support/Words.h"
 #include "ir/torchfile/UnsavableNames.h"
-#include "ir/values/Values.h"
+#include "ir/values/ArgumentText.h"
+#include "ir/values/Arguments.h"
 #include "tests/support/Matchers.h"
 #include "tests/unit/TempDir.h"
 

@@ -4,7 +4,6 @@
 #include "ir/batch/FixedBatch.h"
 #include "ir/batch/MergeOutputs.h"
 #include "ir/batch/TensorSpecs.h"
-#include "ir/values/Values.h"
 #include "tests/support/Discover.h"
 #include "tests/support/Matchers.h"
 

@@ -12,7 +12,7 @@
 #include "ir/schedule/ProgramCheck.h"
 #include "ir/text/ModelParser.h"
 #include "ir/text/ModelText.h"
-#include "ir/values/Values.h"
+#include "ir/values/DescribedArguments.h"
 #include "tests/support/Matchers.h"
 #include "tests/support/RunShapes.h"
 #include "tests/support/SamplePlan.h"

@@ -2,7 +2,7 @@
 #include "ir/torchfile/TorchFile.h"
 
 #include "ir/support/Llvm.h"
-#include "ir/values/Values.h"
+#include "ir/values/ValueFiles.h"
 #include "tests/unit/TempDir.h"
 
 #include <gtest/gtest.h>

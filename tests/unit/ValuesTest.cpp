@@ -1,9 +1,11 @@
 // Values files, descriptions, binding of arguments, comparison.
-#include "ir/values/Values.h"
-
 #include "ir/plan/DefaultValue.h"
 #include "ir/support/MachineMemory.h"
 #include "ir/support/Quantities.h"
+#include "ir/values/BindArguments.h"
+#include "ir/values/CompareValues.h"
+#include "ir/values/DescribedArguments.h"
+#include "ir/values/ValueFiles.h"
 #include "tests/support/Matchers.h"
 #include "tests/unit/TempDir.h"
 

@@ -8,7 +8,7 @@
 
 #include "ir/SourceMode.h"
 #include "ir/support/UnfinishedOutputs.h"
-#include "ir/values/Values.h"
+#include "ir/values/CompareValues.h"
 
 namespace pipec {
 

@@ -1,7 +1,7 @@
 // The output of pipe-run: statistics over repeated runs as a table or as JSON.
 #pragma once
 
-#include "ir/values/Values.h"
+#include "ir/values/CompareValues.h"
 #include "llvm/Support/JSON.h"
 #include "runtime/Pipeline.h"
 

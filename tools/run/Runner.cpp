@@ -2,6 +2,7 @@
 
 #include "ir/ModelSignature.h"
 #include "ir/support/Try.h"
+#include "ir/values/BindArguments.h"
 #include "tools/cli/CommandLine.h"
 #include "tools/report/PlanReport.h"
 

@@ -3,6 +3,7 @@
 #include "ir/batch/MicroBatch.h"
 #include "ir/support/ShownStream.h"
 #include "ir/support/Try.h"
+#include "ir/values/ValueFiles.h"
 #include "tools/cli/ToolMain.h"
 #include "tools/run/EvalRuns.h"
 #include "tools/run/StepLines.h"

@@ -2,6 +2,8 @@
 
 #include "ir/TorchError.h"
 #include "ir/support/Try.h"
+#include "ir/values/DescribedArguments.h"
+#include "ir/values/ValueFiles.h"
 #include "tools/cli/ToolMain.h"
 
 namespace pipec {

@@ -1,7 +1,7 @@
 // A pipeline or a reference behind one interface, as pipe-run --train trains it.
 #pragma once
 
-#include "ir/values/Values.h"
+#include "ir/values/Arguments.h"
 #include "runtime/Pipeline.h"
 
 #include <functional>

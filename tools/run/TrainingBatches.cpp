@@ -1,6 +1,7 @@
 #include "tools/run/TrainingBatches.h"
 
 #include "ir/support/Try.h"
+#include "ir/values/ValueFiles.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/tensor.h>

@@ -1,7 +1,7 @@
 // The batches that a training is given, step by step.
 #pragma once
 
-#include "ir/values/Values.h"
+#include "ir/values/Arguments.h"
 
 #include <map>
 #include <string>

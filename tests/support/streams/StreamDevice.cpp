@@ -1,7 +1,7 @@
 #include "tests/support/streams/StreamDevice.h"
 
 #include "ir/support/PeakMemory.h"
-#include "ir/values/Values.h"
+#include "ir/values/MapTensors.h"
 #include "llvm/ADT/StringRef.h"
 #include "runtime/Resources.h"
 

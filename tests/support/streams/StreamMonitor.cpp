@@ -3,7 +3,7 @@
 // key. Memory is seen by an allocator around LibTorch's own for the CPU.
 #include "tests/support/streams/StreamMonitor.h"
 
-#include "ir/values/Values.h"
+#include "ir/values/MapTensors.h"
 
 #include <fmt/format.h>
 

@@ -1,3 +1,6 @@
+#include "ir/values/ValueFiles.h"
+
+#include "ir/values/MapTensors.h"
 // Values files: the format of torch.save and of the default torch.load.
 #include "ir/Refusals.h"
 #include "ir/TorchError.h"
@@ -7,7 +10,6 @@
 #include "ir/support/Try.h"
 #include "ir/torchfile/TorchArchive.h"
 #include "ir/values/NewDtypes.h"
-#include "ir/values/Values.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <ATen/core/Dict.h>

@@ -1,5 +1,6 @@
+#include "ir/values/CompareValues.h"
+
 #include "ir/plan/OutputPath.h"
-#include "ir/values/Values.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <ATen/ops/view_as_real.h>

@@ -1,8 +1,9 @@
+#include "ir/values/BindArguments.h"
+
 #include "ir/TorchError.h"
 #include "ir/plan/DefaultValue.h"
 #include "ir/support/Check.h"
 #include "ir/support/Try.h"
-#include "ir/values/Values.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <ATen/core/Dict.h>

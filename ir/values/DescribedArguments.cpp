@@ -1,9 +1,11 @@
+#include "ir/values/DescribedArguments.h"
+
 #include "ir/TorchError.h"
 #include "ir/support/Llvm.h"
 #include "ir/support/MachineMemory.h"
 #include "ir/support/Quantities.h"
 #include "ir/support/Try.h"
-#include "ir/values/Values.h"
+#include "ir/values/ValueFiles.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"

@@ -1,0 +1,18 @@
+// Arguments in messages.
+#pragma once
+
+#include "ir/plan/Plan.h"
+#include "ir/support/Error.h"
+
+#include <ATen/core/ivalue.h>
+
+namespace pipec {
+
+/// The given arguments on one line: "x: int64[2, 64], more: [float32[3], ... 12 in all], n: 3".
+std::string argumentsText(const Signature &signature, llvm::ArrayRef<c10::IValue> values);
+/// Adds that line to a failure of kind Usage that came from running the model. Other errors stay
+/// unchanged.
+llvm::Error withArguments(llvm::Error error, const Signature &signature,
+                          llvm::ArrayRef<c10::IValue> values);
+
+} // namespace pipec

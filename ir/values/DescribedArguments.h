@@ -1,0 +1,19 @@
+// Random arguments from a description.
+#pragma once
+
+#include "ir/support/Error.h"
+#include "ir/values/Arguments.h"
+#include "llvm/ADT/StringRef.h"
+
+namespace pipec {
+
+/// Random values from a description: "f32[8,3,224,224],i64[8,128]<30000". The seed depends on the
+/// position, so the same text gives the same bits. dtypes: f16 bf16 f32 f64 i8 i16 i32 i64 u8 bool
+/// c64; "<N" bounds integers (default 2).
+llvm::Expected<Arguments> describedArguments(llvm::StringRef text, uint64_t seed = 0);
+
+/// Reads a file if one of that name exists or the text cannot be a description; otherwise the
+/// description.
+llvm::Expected<Arguments> argumentsFromOption(const std::string &text);
+
+} // namespace pipec
