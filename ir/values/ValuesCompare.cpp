@@ -12,9 +12,6 @@
 
 namespace pipec {
 
-namespace {
-
-/// In the words of a user, not in LibTorch's.
 std::string describedKind(const c10::IValue &value) {
   if (value.isList())
     return fmt::format("a list of {}", value.toListRef().size());
@@ -24,6 +21,8 @@ std::string describedKind(const c10::IValue &value) {
     return fmt::format("a tuple of {}", value.toTupleRef().elements().size());
   return "a value of type " + value.tagKind();
 }
+
+namespace {
 
 struct Tolerance {
   double rtol, atol;
