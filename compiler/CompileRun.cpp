@@ -155,6 +155,7 @@ llvm::Expected<CompileRun::Staged> CompileRun::cutSource(Source source) {
   llvm::append_range(report_.notes, source.context.notes);
   report_.results = std::move(source.study.results);
   report_.sizeLinks = std::move(source.study.sizeLinks);
+  report_.partSizes = std::move(source.study.partSizes);
   llvm::append_range(report_.warnings, source.context.warnings);
   return Staged{std::move(staged), std::move(source.study.runs), std::move(record)};
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/Progress.h"
+#include "ir/batch/PartSizes.h"
 #include "ir/batch/ResultCheck.h"
 #include "ir/plan/CutSource.h"
 #include "ir/plan/Finding.h"
@@ -158,6 +159,7 @@ struct CompileReport {
   int64_t torchFileNs = 0;    // in all phases: LibTorch's own reading and writing of TorchScript
   int64_t torchFileCpuNs = 0; // the processor time of that
   std::vector<ResultCheck> results; // per output leaf: comparison with the whole batch
+  std::vector<PartSizes> partSizes; // of arguments that are trees
   std::string sizeLinks; // how sizes of several examples are linked: "t = dimension 2 of past"
   std::vector<std::string> notes;    // "encoder.pool has no nodes left: cut before encoder.fc"
   std::vector<std::string> warnings; // probable mistakes, and their fixes

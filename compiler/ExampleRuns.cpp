@@ -6,7 +6,6 @@
 #include "ir/batch/FixedBatch.h"
 #include "ir/batch/MergeOutputs.h"
 #include "ir/batch/MicroBatch.h"
-#include "ir/batch/SizeLinks.h"
 #include "ir/batch/SizeTrust.h"
 #include "ir/batch/TrialSpecs.h"
 #include "ir/plan/PlanNames.h"
@@ -179,9 +178,17 @@ llvm::Expected<ExampleStudy> runSource(const std::string &path, const SourceMode
       model.signature.batchSymbolic ? kSizeTrialSamples : model.signature.batchSize;
   for (SizeRun &other : others)
     runs.push_back({true, {samples}, {std::move(other.inputs)}, {std::move(other.leaves)}});
-  return ExampleStudy{std::move(runs), std::move(found.results),
+  std::vector<Values> varied = {inputs};
+  for (const ExampleRun &one : runs)
+    if (one.otherSizes)
+      varied.push_back(one.calls.front());
+  std::vector<PartSizes> parts = partSizes(model.signature, varied);
+  return ExampleStudy{std::move(runs),
+                      std::move(found.results),
                       examples.size() > 1 ? sizeLinks(model.signature, examples) : "",
-                      whyFixed(found.trial), std::move(found.shown)};
+                      std::move(parts),
+                      whyFixed(found.trial),
+                      std::move(found.shown)};
 }
 
 llvm::Error explainExample(llvm::Error error, const std::string &path, const SourceMode &mode,

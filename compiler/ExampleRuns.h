@@ -4,6 +4,7 @@
 #include "compiler/Import.h"
 #include "compiler/Progress.h"
 #include "ir/batch/Discovery.h"
+#include "ir/batch/SizeLinks.h"
 #include "ir/batch/SizeTrial.h"
 #include "passes/PassContext.h"
 
@@ -26,6 +27,7 @@ struct ExampleStudy {
   std::vector<ExampleRun> runs;
   std::vector<ResultCheck> results; // per output leaf
   std::string sizeLinks;            // how sizes of several examples are linked
+  std::vector<PartSizes> partSizes; // sizes of arguments that are trees which may vary
   std::string fixedBatch;           // why the batch has one size; empty: it has any
   std::vector<bool> shown;          // per output leaf: the runs confirm its merge rule
 };

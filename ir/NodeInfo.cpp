@@ -1,6 +1,8 @@
 #include "ir/NodeInfo.h"
 
 #include "ir/NodeOrigin.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <fmt/format.h>
@@ -30,14 +32,17 @@ bool isWarningNumber(c10::Symbol attribute) {
   return llvm::StringRef(attribute.toUnqualString()) == "warn_id";
 }
 
-std::string sourceLineOf(torch::jit::Node *node) {
+/// Ranges of a loaded file point into its own code/; the author's lines are one step further.
+static torch::jit::SourceRange authorsRange(torch::jit::Node *node) {
   torch::jit::SourceRange range = node->sourceRange();
-  // Ranges of a loaded file point into its own code/; the author's lines are one step further.
-  if (range.source()) {
+  if (range.source())
     if (auto original = range.source()->findSourceRangeThatGenerated(range))
-      range = *original;
-  }
-  auto place = range.file_line_col();
+      return *original;
+  return range;
+}
+
+std::string sourceLineOf(torch::jit::Node *node) {
+  auto place = authorsRange(node).file_line_col();
   if (!place)
     return "";
   const auto &[file, line, column] = *place;
@@ -60,8 +65,33 @@ static std::string lineNear(torch::jit::Node *node) {
   return "";
 }
 
+/// Whether a line of the author's statement is a return. TorchScript puts what follows an early
+/// return into the other branch, so only the text shows it.
+static bool hasReturn(torch::jit::Node *branch) {
+  const torch::jit::SourceRange range = authorsRange(branch);
+  if (!range.source())
+    return false;
+  llvm::SmallVector<llvm::StringRef> lines;
+  const std::string text = range.text().str();
+  llvm::StringRef(text).split(lines, '\n');
+  return llvm::any_of(lines, [](llvm::StringRef line) {
+    line = line.trim();
+    return line == "return" || line.startswith("return ") || line.startswith("return(") ||
+           line.contains(": return");
+  });
+}
+
+/// Control flow in the words of the author, other operators by their names.
+static std::string nameOf(torch::jit::Node *node) {
+  if (node->kind() == c10::prim::Loop)
+    return "a loop";
+  if (node->kind() == c10::prim::If)
+    return hasReturn(node) ? "an early return" : "a branch";
+  return node->kind().toQualString();
+}
+
 std::string describeNode(torch::jit::Node *node) {
-  std::string text = node->kind().toQualString();
+  std::string text = nameOf(node);
   if (std::string line = sourceLineOf(node); !line.empty())
     text += " at " + line;
   else if (std::string near = lineNear(node); !near.empty())

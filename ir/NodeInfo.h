@@ -31,7 +31,8 @@ std::string sourceLineOf(torch::jit::Node *node);
 /// the program.
 bool isWarningNumber(c10::Symbol attribute);
 
-/// "aten::add_ at model.py:88 in encoder.layers.3": how messages name a node.
+/// "aten::add_ at model.py:88 in encoder.layers.3": how messages name a node. Control flow is "a
+/// loop", "a branch" or "an early return".
 std::string describeNode(torch::jit::Node *node);
 
 /// The input that the operator's schema calls so; null: it has none of this name.

@@ -60,8 +60,7 @@ llvm::Error verifySignature(const Signature &signature) {
   size_t leaves = 0;
   TRY(verifyTree(signature.outputs, "", leaves));
   if (leaves != signature.leaves.size())
-    return invalid("outputs: expected {} leaves in the tree, got {}", signature.leaves.size(),
-                   leaves);
+    return invalid("outputs: expected {} in the tree, got {}", signature.leaves.size(), leaves);
   llvm::StringSet<> names;
   for (const InputSpec &input : signature.inputs)
     if (!names.insert(input.name).second)
@@ -279,7 +278,7 @@ llvm::Error verify(const Model &model) {
                    arguments + attributes, arguments, attributes, face.inputUses.size());
   const size_t leaves = model.signature.leaves.size(), states = model.stateOutputs.size();
   if (face.outputs != leaves + states)
-    return invalid("graph: expected {} outputs ({} leaves, {} states), got {}", leaves + states,
+    return invalid("graph: expected {} outputs ({} results, {} states), got {}", leaves + states,
                    leaves, states, face.outputs);
   for (size_t i = 0; i < states; ++i) {
     if (model.stateOutputs[i] >= attributes)

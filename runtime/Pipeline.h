@@ -13,7 +13,7 @@
 
 namespace pipec {
 
-struct Arguments; // ir/values/Values.h, which has LibTorch's headers
+struct Arguments; // ir/values/Arguments.h, which has LibTorch's headers
 struct RunTrace;  // runtime/RunTrace.h
 
 struct PipelineOptions {

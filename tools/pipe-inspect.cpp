@@ -133,16 +133,18 @@ llvm::Expected<ExitCode> inspectModel() {
         "--method chooses which method gets the inputs; the modules are those of the file");
   for (const std::string &library : libraries)
     TRY(loadLibrary(library));
-  std::vector<ModuleNode> modules = TRY(readModuleTree(model));
+  const ModuleTree tree = TRY(readModuleTree(model, method));
   std::optional<ModuleCosts> costs;
   if (given(inputs)) {
     sendModelPrintsToStderr();
     costs = TRY(moduleCosts(model, method, inputs));
   }
   if (json)
-    printDocument(modules, costs);
+    printDocument(tree.modules, costs);
   else
-    printModules(toStdout(), modules, costs);
+    printModules(toStdout(), tree.modules, costs);
+  if (!tree.trainingNote.empty())
+    printNote(tree.trainingNote);
   return ExitCode::Success;
 }
 

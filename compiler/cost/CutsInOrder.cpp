@@ -131,8 +131,8 @@ bool CutsInOrder::fits(const std::vector<size_t> &boundaries) const {
   return *std::max_element(bytes.begin(), bytes.end()) <= limit();
 }
 
-int64_t CutsInOrder::leastMemory() const {
-  return request_.memoryLimit ? memory_.least(legal_, request_.stages) : 0;
+int64_t CutsInOrder::leastMemory(size_t stages) const {
+  return request_.memoryLimit ? memory_.least(legal_, stages) : 0;
 }
 
 std::vector<size_t> CutsInOrder::filled(std::vector<size_t> boundaries) const {

@@ -19,7 +19,8 @@ public:
   /// NoPlan with the reason if there are too few places.
   llvm::Error enoughPlaces() const { return legality_.enoughFor(request_.stages - 1); }
   /// The least bytes of a stage for which a cut exists; 0 if nothing is limited.
-  int64_t leastMemory() const;
+  int64_t leastMemory() const { return leastMemory(request_.stages); }
+  int64_t leastMemory(size_t stages) const; // of at most this many
   /// The limit for the bytes of a stage; INT64_MAX if nothing is limited.
   int64_t limit() const;
   bool isLegal(const std::vector<size_t> &boundaries) const;

@@ -182,9 +182,20 @@ private:
                      fmt::format("no cut into {} fits: expected at least {} per device, got {}",
                                  counted(request_.stages, "stage"), exactBytes(least),
                                  exactBytes(request_.memoryLimit)),
-                     request_.unlike ? "this is the limit of the device with the least memory; "
-                                       "more stages need less memory per stage"
-                                     : "more stages need less memory per stage");
+                     helpWithMemory());
+  }
+
+  /// More stages help only if a cut at every place fits.
+  std::string helpWithMemory() const {
+    const size_t most = program_.places() + 1;
+    const int64_t leastOfMost = program_.leastMemory(most);
+    return fmt::format(
+        "{}{}", request_.unlike ? "this is the limit of the device with the least memory; " : "",
+        leastOfMost <= program_.limit()
+            ? "more stages need less memory per stage"
+            : fmt::format("raise the memory limit; this model can be cut into at most {}, one of "
+                          "which then still needs {}",
+                          counted(most, "stage"), exactBytes(leastOfMost)));
   }
 
   /// Limits a bound to the value of this cut, which is an upper limit for it.

@@ -109,8 +109,7 @@ private:
                                    "device, got {}",
                                    counted(stages_, "stage"), counted(problem_.ranks, "rank"),
                                    exactBytes(least_), exactBytes(limitOf(leastRank_))),
-                       stages_ > problem_.ranks ? "more ranks have fewer stages per rank"
-                                                : "more stages need less memory per stage");
+                       helpWithMemory());
     best_->microBatches = microBatches;
     // Times of stages are whole nanoseconds, rounded down.
     PIPEC_ASSERT(double(lowerBound()) <=
@@ -176,6 +175,25 @@ private:
       leastRank_ = where;
     }
     return most == 0;
+  }
+
+  /// Ranks that share a device share its memory. More ranks help if every stage fits alone.
+  std::string helpWithMemory() const {
+    const int64_t largest =
+        *std::max_element(problem_.stageBytes.begin(), problem_.stageBytes.end());
+    if (largest > limitOf(leastRank_))
+      return fmt::format("raise the memory limit, or cut the model into smaller stages: the "
+                         "largest needs {} alone",
+                         exactBytes(largest));
+    if (stages_ > problem_.ranks)
+      return "raise the memory limit, or use more ranks, each on a device of its own: they have "
+             "fewer stages per rank";
+    return problem_.ranks > problem_.cluster.devices.size()
+               ? fmt::format("raise the memory limit, or use more devices: {} share {}",
+                             counted(problem_.ranks, "rank"),
+                             counted(problem_.cluster.devices.size(), "device"))
+               : "raise the memory limit, or choose other cuts: no order of the devices has room "
+                 "for these stages";
   }
 
   /// No run of this placement is shorter: ranks, links and the slowest stage are busy so long.

@@ -185,6 +185,36 @@ bool areRanksAlike(const TrainingProblem &problem) {
   return alike;
 }
 
+/// The bytes of weights, gradients and optimizer states in the largest part without a place for a
+/// cut.
+static int64_t largestPart(const TrainingStages &stages) {
+  double largest = 0;
+  size_t begin = 0;
+  for (const size_t place : stages.places()) {
+    largest = std::max(largest, stages.fixedBytes(begin, place));
+    begin = place;
+  }
+  return static_cast<int64_t>(std::max(largest, stages.fixedBytes(begin, stages.operators())));
+}
+
+/// Only what needs less memory for this model and this request.
+static std::string helpWithMemory(const JointRequest &request,
+                                  llvm::function_ref<std::string(int64_t)> text) {
+  const TrainingStages stages(request.problem);
+  if (const int64_t part = largestPart(stages); part > smallestMemory(request.problem))
+    return fmt::format("raise the memory limit: a part of the model that cannot be cut needs {} "
+                       "for its weights, gradients and optimizer states",
+                       text(part));
+  std::string help = "raise the memory limit";
+  if (stages.places().size() + 1 > request.problem.ranks)
+    help += ", or use more ranks, each on a device of its own";
+  if (!request.recompute.isAuto() && request.recompute.choice != RecomputeChoice::Always)
+    help += ", or --recompute auto";
+  if (request.problem.table.batch > 1)
+    help += ", or compile with fewer samples in --inputs, for smaller micro-batches";
+  return help;
+}
+
 llvm::Error nothingFits(const JointRequest &request, const MemoryNeed &need) {
   auto text = [&](int64_t bytes) {
     return request.memoryText ? request.memoryText(bytes) : exactBytes(bytes);
@@ -193,7 +223,7 @@ llvm::Error nothingFits(const JointRequest &request, const MemoryNeed &need) {
                    fmt::format("no pipeline fits: expected at least {} per device ({}), got {}{}",
                                text(need.bytes), need.what, text(smallestMemory(request.problem)),
                                areDevicesAlike(request.problem) ? "" : " on the smallest"),
-                   "more ranks need less memory per rank");
+                   helpWithMemory(request, text));
 }
 
 llvm::Expected<JointOutcome>

@@ -20,7 +20,7 @@ struct SearchOptions {
   /// The form of memory in messages; null: "5 bytes".
   std::string (*memoryText)(int64_t bytes) = nullptr;
   /// The help text if nothing fits.
-  std::string helpWithMemory = "more ranks need less memory per rank";
+  std::string helpWithMemory = "raise the memory limit";
 };
 
 struct SearchOutcome {

@@ -19,21 +19,11 @@ namespace {
 
 using Kind = MergeRule::Kind;
 
-/// A signature of one result.
-Signature ofOneLeaf(const OutputLeaf &leaf, llvm::ArrayRef<int64_t> samples) {
-  Signature signature;
-  signature.leaves = {leaf};
-  signature.batchSize = samples[0] + samples[1]; // the rule comes from an example
-  return signature;
-}
-
 ResultCheck checkLeaf(const OutputLeaf &leaf, const c10::IValue &whole,
                       llvm::ArrayRef<c10::IValue> parts, llvm::ArrayRef<int64_t> samples) {
   using Equal = ResultCheck::Equal;
-  std::vector<Values> merging;
-  for (const c10::IValue &part : parts)
-    merging.push_back({part});
-  llvm::Expected<c10::IValue> merged = mergeOutputs(ofOneLeaf(leaf, samples), merging, samples);
+  llvm::Expected<c10::IValue> merged =
+      mergeResult(leaf, "result", parts, samples, /*hasExample=*/true);
   if (!merged)
     return {Equal::No, firstLineOf(merged.takeError())};
   if (leaf.merge.kind == Kind::List && !whole.isNone())

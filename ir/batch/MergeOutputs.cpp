@@ -20,12 +20,18 @@ namespace pipec {
 
 namespace {
 
+std::string asList(const std::string &path) {
+  return fmt::format("--merge {}=list makes it a list with a value per micro-batch", path);
+}
+
 /// Merges one value per micro-batch; containers are merged element by element. Values that should
 /// be concatenated but are not alike, such as a list with an element per sample or None beside a
 /// tensor, become a list.
 class Merger {
 public:
-  Merger(const MergeRule &rule, llvm::ArrayRef<int64_t> samples) : rule_(rule), samples_(samples) {}
+  /// path: of the result, for advice.
+  Merger(const MergeRule &rule, std::string path, llvm::ArrayRef<int64_t> samples)
+      : rule_(rule), path_(std::move(path)), samples_(samples) {}
 
   /// Whether values that should be concatenated became a list. After merge().
   bool foundUnlike() const { return foundUnlike_; }
@@ -81,7 +87,7 @@ private:
         ExitCode::Other,
         fmt::format("merge rule {}: expected {}, got a value of type {}", toString(rule_),
                     rule_.kind == MergeRule::Kind::Concat ? "tensors" : "numbers", value.tagKind()),
-        "name another rule: --merge PATH=same|list");
+        asList(path_));
   }
 
   /// Share of micro-batch `k` in a mean over samples, or in a sum.
@@ -93,16 +99,17 @@ private:
   }
 
   /// Equal values in the example prove nothing about other inputs.
-  static llvm::Expected<c10::IValue> theSame(const Values &parts) {
+  llvm::Expected<c10::IValue> theSame(const Values &parts) const {
     for (size_t k = 1; k < parts.size(); ++k) {
       Comparison comparison = compare(parts.front(), parts[k], 0.0, 0.0);
       if (!comparison.equal)
-        return makeError(ExitCode::Other,
-                         fmt::format("expected the same value from all micro-batches, as on the "
-                                     "example inputs, got a different one from micro-batch {}: {}",
-                                     k, comparison.firstDifference),
-                         "compile with --merge PATH=list, or with example inputs on which it "
-                         "differs between samples");
+        return makeError(
+            ExitCode::Other,
+            fmt::format("expected the same value from all micro-batches, as on the example inputs, "
+                        "got {} from micro-batch 0 and {} from micro-batch {}{}",
+                        comparison.expected, comparison.actual, k,
+                        comparison.where.empty() ? "" : ", at " + comparison.where),
+            asList(path_) + ", or compile with example inputs on which it differs between samples");
     }
     return parts.front();
   }
@@ -133,7 +140,7 @@ private:
                     "micro-batch {} one of [{}]",
                     rule_.dim, fmt::join(parts.front().toTensor().sizes(), ", "), other,
                     fmt::join(parts[other].toTensor().sizes(), ", ")),
-        "compile with --merge and the rule list for this result");
+        asList(path_));
   }
 
   llvm::Expected<c10::IValue> tensors(const Values &parts) const {
@@ -161,6 +168,7 @@ private:
   }
 
   MergeRule rule_;
+  std::string path_;
   llvm::ArrayRef<int64_t> samples_;
   bool foundUnlike_ = false;
 };
@@ -183,12 +191,12 @@ c10::IValue buildTree(const OutputTree &tree, const Values &leaves) {
   return dict;
 }
 
-llvm::Error wrongTree(const std::string &expected, const c10::IValue &value) {
-  return failf(ExitCode::Other, "result: expected {}, got a value of type {}", expected,
-               value.tagKind());
-}
-
-llvm::Error flatten(const OutputTree &tree, const c10::IValue &value, Values &leaves) {
+llvm::Error flatten(const OutputTree &tree, const std::string &path, const c10::IValue &value,
+                    Values &leaves) {
+  auto wrongTree = [&](const std::string &expected) {
+    return failf(ExitCode::Other, "{}: expected {}, got {}", resultName(leafPath(path)), expected,
+                 describedKind(value));
+  };
   Values children;
   switch (tree.kind) {
   case OutputTree::Kind::Leaf:
@@ -196,33 +204,34 @@ llvm::Error flatten(const OutputTree &tree, const c10::IValue &value, Values &le
     return llvm::Error::success();
   case OutputTree::Kind::Tuple:
     if (!value.isTuple() || value.toTupleRef().elements().size() != tree.children.size())
-      return wrongTree(fmt::format("a tuple of {}", tree.children.size()), value);
+      return wrongTree(fmt::format("a tuple of {}", tree.children.size()));
     children = value.toTupleRef().elements().vec();
     break;
   case OutputTree::Kind::List:
     if (!value.isList() || value.toListRef().size() != tree.children.size())
-      return wrongTree(fmt::format("a list of {}", tree.children.size()), value);
+      return wrongTree(fmt::format("a list of {}", tree.children.size()));
     children = value.toListRef().vec();
     break;
   case OutputTree::Kind::Dict:
     if (!value.isGenericDict() || value.toGenericDict().size() != tree.children.size())
-      return wrongTree(fmt::format("a dict of {}", tree.children.size()), value);
+      return wrongTree(fmt::format("a dict of {}", tree.children.size()));
     for (const std::string &key : tree.keys) {
       if (!value.toGenericDict().contains(key))
-        return wrongTree("a dict with the key " + key, value);
+        return wrongTree("a dict with the key " + key);
       children.push_back(value.toGenericDict().at(key));
     }
     break;
   }
   for (size_t i = 0; i < children.size(); ++i)
-    if (llvm::Error error = flatten(tree.children[i], children[i], leaves))
+    if (llvm::Error error =
+            flatten(tree.children[i], childPath(path, tree, i), children[i], leaves))
       return error;
   return llvm::Error::success();
 }
 
 /// The same number of dimensions as in the example: rows of a micro-batch whose batch dimension is
 /// gone would be taken for samples.
-llvm::Error checkRanks(const OutputLeaf &leaf, const Values &parts,
+llvm::Error checkRanks(const OutputLeaf &leaf, const std::string &path, const Values &parts,
                        llvm::ArrayRef<int64_t> samples) {
   for (size_t k = 0; k < parts.size() && leaf.tensor.known; ++k)
     if (parts[k].isTensor() && parts[k].toTensor().defined() &&
@@ -235,13 +244,8 @@ llvm::Error checkRanks(const OutputLeaf &leaf, const Values &parts,
                       counted(leaf.tensor.shape.size(), "dimension")),
           samples[k] == 1 ? "the model drops the dimension of a single sample: run fewer "
                             "micro-batches"
-                          : "compile with --merge and the rule list for this result");
+                          : asList(path));
   return llvm::Error::success();
-}
-
-std::string resultName(const Signature &signature, size_t leaf) {
-  const std::string path = outputPath(signature, leaf);
-  return path == "result" ? path : "result " + path;
 }
 
 } // namespace
@@ -262,6 +266,31 @@ bool fitsConcat(llvm::ArrayRef<c10::IValue> parts, int64_t dim) {
   return true;
 }
 
+llvm::Expected<c10::IValue> mergeResult(const OutputLeaf &leaf, const std::string &path,
+                                        llvm::ArrayRef<c10::IValue> values,
+                                        llvm::ArrayRef<int64_t> samples, bool hasExample,
+                                        bool *foundUnlike) {
+  const MergeRule &rule = leaf.merge;
+  const Values parts = values.vec();
+  // The model's own result for any rule. A value that is None in all micro-batches is None.
+  const bool isNone = llvm::all_of(parts, [](const c10::IValue &part) { return part.isNone(); });
+  if (parts.size() == 1 || isNone)
+    return parts[0];
+  const bool unknown =
+      !hasExample && (rule.kind == MergeRule::Kind::List || rule.kind == MergeRule::Kind::Concat);
+  if (unknown && areListsOfSamples(parts, samples))
+    return joined(parts, 0);
+  if (rule.kind == MergeRule::Kind::List)
+    return listed(parts);
+  if (rule.kind == MergeRule::Kind::Concat)
+    TRY(checkRanks(leaf, path, parts, samples));
+  Merger merger(rule, path, samples);
+  llvm::Expected<c10::IValue> merged = merger.merge(parts);
+  if (foundUnlike)
+    *foundUnlike = merger.foundUnlike();
+  return merged;
+}
+
 llvm::Expected<c10::IValue> mergeOutputs(const Signature &signature,
                                          llvm::ArrayRef<std::vector<c10::IValue>> leaves,
                                          llvm::ArrayRef<int64_t> samples,
@@ -269,39 +298,20 @@ llvm::Expected<c10::IValue> mergeOutputs(const Signature &signature,
   PIPEC_ASSERT(!leaves.empty() && leaves.size() == samples.size(), "one entry per micro-batch");
   Values merged;
   for (size_t l = 0; l < signature.leaves.size(); ++l) {
-    const MergeRule &rule = signature.leaves[l].merge;
+    const std::string path = outputPath(signature, l);
     Values parts;
     for (const auto &microBatch : leaves)
       parts.push_back(microBatch.at(l));
-    // The model's own result for any rule. A value that is None in all micro-batches is None.
-    const bool isNone = llvm::all_of(parts, [](const c10::IValue &part) { return part.isNone(); });
-    if (parts.size() == 1 || isNone) {
-      merged.push_back(parts[0]);
-      continue;
-    }
-    const bool unknown = signature.batchSize == 0 && (rule.kind == MergeRule::Kind::List ||
-                                                      rule.kind == MergeRule::Kind::Concat);
-    if (unknown && areListsOfSamples(parts, samples)) {
-      c10::IValue all = TRY(joined(parts, 0));
-      merged.push_back(std::move(all));
-      continue;
-    }
-    if (rule.kind == MergeRule::Kind::List) {
-      merged.push_back(listed(parts));
-      continue;
-    }
-    if (rule.kind == MergeRule::Kind::Concat)
-      if (llvm::Error error = checkRanks(signature.leaves[l], parts, samples))
-        return withContext(std::move(error), resultName(signature, l));
-    Merger merger(rule, samples);
-    auto value = merger.merge(parts);
+    bool foundUnlike = false;
+    auto value = mergeResult(signature.leaves[l], path, parts, samples, signature.batchSize > 0,
+                             &foundUnlike);
     if (!value)
-      return withContext(value.takeError(), resultName(signature, l));
-    if (warnings && merger.foundUnlike())
+      return withContext(value.takeError(), resultName(path));
+    if (warnings && foundUnlike)
       warnings->push_back(
           fmt::format("{} has another structure in some micro-batch, so values of it are a list "
                       "with a value per micro-batch; --merge {}=list makes all of it such a list",
-                      resultName(outputPath(signature, l)), outputPath(signature, l)));
+                      resultName(path), path));
     merged.push_back(std::move(*value));
   }
   return buildTree(signature.outputs, merged);
@@ -310,7 +320,7 @@ llvm::Expected<c10::IValue> mergeOutputs(const Signature &signature,
 llvm::Expected<std::vector<c10::IValue>> flattenOutputs(const Signature &signature,
                                                         const c10::IValue &result) {
   Values leaves(signature.leaves.size());
-  if (llvm::Error error = flatten(signature.outputs, result, leaves))
+  if (llvm::Error error = flatten(signature.outputs, "", result, leaves))
     return error;
   return leaves;
 }

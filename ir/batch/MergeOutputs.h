@@ -18,6 +18,14 @@ llvm::Expected<c10::IValue> mergeOutputs(const Signature &signature,
                                          llvm::ArrayRef<int64_t> samples,
                                          std::vector<std::string> *warnings = nullptr);
 
+/// One of these results, of the values of micro-batches. `path` is for advice, `hasExample` says
+/// that an example showed the rule, and `foundUnlike`, if given, that values with another structure
+/// became a list. Errors: those of mergeOutputs, without the name of the result.
+llvm::Expected<c10::IValue> mergeResult(const OutputLeaf &leaf, const std::string &path,
+                                        llvm::ArrayRef<c10::IValue> values,
+                                        llvm::ArrayRef<int64_t> samples, bool hasExample,
+                                        bool *foundUnlike = nullptr);
+
 /// Whether tensors can be concatenated along `dim`: all other sizes agree. True for other values.
 bool fitsConcat(llvm::ArrayRef<c10::IValue> parts, int64_t dim);
 

@@ -1,12 +1,15 @@
 #include "ir/batch/SizeLinks.h"
 
+#include "ir/batch/ArgumentCut.h"
 #include "ir/values/MapTensors.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <fmt/format.h>
 
 #include <ATen/core/Tensor.h>
 
+#include <map>
 #include <optional>
 
 namespace pipec {
@@ -15,37 +18,62 @@ namespace {
 
 /// A dimension whose size differs, with its size in every example.
 struct VaryingDim {
-  std::string where; // "dimension 2 of past"
+  std::string path; // below the argument; empty: of all tensors that have this dimension
+  size_t dim;
   std::vector<int64_t> sizes;
 };
 
-std::vector<std::vector<int64_t>> shapesOf(const c10::IValue &value) {
-  std::vector<std::vector<int64_t>> shapes;
-  forEachTensor(value, [&](const at::Tensor &tensor) {
-    shapes.push_back(tensor.defined() ? tensor.sizes().vec() : std::vector<int64_t>());
-  });
-  return shapes;
-}
-
-/// Tensors of one argument usually vary alike; each kind of variation counts once.
-void collect(const InputSpec &input, llvm::ArrayRef<std::vector<std::vector<int64_t>>> shapes,
-             std::vector<VaryingDim> &found) {
-  for (size_t t = 0; t < shapes.front().size(); ++t)
-    for (size_t d = 0; d < shapes.front()[t].size(); ++d) {
-      if (static_cast<int64_t>(d) == input.batchDim)
-        continue;
-      VaryingDim varying{fmt::format("dimension {} of {}", d, input.name), {}};
-      for (const auto &example : shapes)
-        if (t < example.size() && d < example[t].size())
-          varying.sizes.push_back(example[t][d]);
-      const bool known = varying.sizes.size() == shapes.size();
-      if (!known || llvm::is_splat(varying.sizes))
-        continue;
-      if (llvm::none_of(found, [&](const VaryingDim &one) {
-            return one.where == varying.where && one.sizes == varying.sizes;
-          }))
+/// Those of one argument beside the batch, tensor by tensor.
+std::vector<VaryingDim> varyingDims(const InputSpec &input, size_t index,
+                                    llvm::ArrayRef<Values> examples) {
+  using Tensors = std::map<std::string, at::Tensor>;
+  std::vector<Tensors> others;
+  for (const Values &example : examples.drop_front()) {
+    const auto tensors = tensorsByPath(example[index]);
+    others.emplace_back(tensors.begin(), tensors.end());
+  }
+  const ArgumentCut cut = cutOf(input);
+  std::vector<VaryingDim> found;
+  for (const auto &[path, tensor] : tensorsByPath(examples.front()[index])) {
+    const bool inAll = tensor.defined() && llvm::all_of(others, [&](const Tensors &tensors) {
+                         const auto other = tensors.find(path);
+                         return other != tensors.end() && other->second.defined() &&
+                                other->second.dim() == tensor.dim();
+                       });
+    for (int64_t d = 0; inAll && d < tensor.dim(); ++d) {
+      VaryingDim varying{path, static_cast<size_t>(d), {tensor.size(d)}};
+      for (const Tensors &tensors : others)
+        varying.sizes.push_back(tensors.at(path).size(d));
+      if (cut.at(path) != d && !llvm::is_splat(varying.sizes))
         found.push_back(std::move(varying));
     }
+  }
+  return found;
+}
+
+/// A dimension that varies alike in all tensors of the argument that have it counts once.
+std::vector<VaryingDim> joinedDims(std::vector<VaryingDim> dims, const c10::IValue &argument) {
+  std::vector<VaryingDim> joined;
+  for (VaryingDim &one : dims) {
+    const auto isAlike = [&](const VaryingDim &other) {
+      return other.dim == one.dim && other.sizes == one.sizes;
+    };
+    size_t having = 0;
+    forEachTensor(argument, [&](const at::Tensor &tensor) {
+      having += tensor.defined() && tensor.dim() > static_cast<int64_t>(one.dim);
+    });
+    if (static_cast<size_t>(llvm::count_if(dims, isAlike)) == having) {
+      one.path.clear();
+      if (llvm::any_of(joined, isAlike))
+        continue;
+    }
+    joined.push_back(one);
+  }
+  return joined;
+}
+
+std::string nameOf(const InputSpec &input, const std::string &path) {
+  return path.empty() ? input.name : input.name + "." + path;
 }
 
 /// "t", "t + 1", "2 t", for sizes against those of a letter.
@@ -67,23 +95,26 @@ std::optional<std::string> linkTo(const std::string &letter, llvm::ArrayRef<int6
 } // namespace
 
 std::string sizeLinks(const Signature &signature, llvm::ArrayRef<Values> examples) {
-  std::vector<VaryingDim> varying;
+  struct Place {
+    std::string where; // "dimension 2 of past"
+    std::vector<int64_t> sizes;
+  };
+  std::vector<Place> varying;
   for (size_t i = 0; i < signature.inputs.size(); ++i) {
-    std::vector<std::vector<std::vector<int64_t>>> shapes;
-    for (const Values &example : examples)
-      shapes.push_back(shapesOf(example[i]));
-    collect(signature.inputs[i], shapes, varying);
+    const InputSpec &input = signature.inputs[i];
+    for (VaryingDim &one : joinedDims(varyingDims(input, i, examples), examples.front()[i]))
+      varying.push_back({fmt::format("dimension {} of {}", one.dim, nameOf(input, one.path)),
+                         std::move(one.sizes)});
   }
   // The smallest sizes get the letter, so that the others are this much more.
-  llvm::stable_sort(varying, [](const VaryingDim &a, const VaryingDim &b) {
-    return a.sizes.front() < b.sizes.front();
-  });
+  llvm::stable_sort(
+      varying, [](const Place &a, const Place &b) { return a.sizes.front() < b.sizes.front(); });
   std::vector<std::string> parts;
   char letter = 't';
   while (!varying.empty()) {
     const std::vector<int64_t> base = varying.front().sizes;
     std::vector<std::pair<std::string, std::vector<std::string>>> links; // "t + 1", dimensions
-    llvm::erase_if(varying, [&](const VaryingDim &one) {
+    llvm::erase_if(varying, [&](const Place &one) {
       const std::optional<std::string> link = linkTo(std::string(1, letter), base, one.sizes);
       if (!link)
         return false;
@@ -98,6 +129,26 @@ std::string sizeLinks(const Signature &signature, llvm::ArrayRef<Values> example
     letter = letter == 't' ? 'u' : letter == 'u' ? 'v' : 'w';
   }
   return llvm::join(parts, "; ");
+}
+
+std::vector<PartSizes> partSizes(const Signature &signature, llvm::ArrayRef<Values> runs) {
+  std::vector<PartSizes> result;
+  for (size_t i = 0; i < signature.inputs.size(); ++i) {
+    const c10::IValue &argument = runs.front()[i];
+    if (argument.isTensor())
+      continue;
+    std::vector<VaryingDim> dims = varyingDims(signature.inputs[i], i, runs);
+    for (VaryingDim &one : dims)
+      one.sizes.clear(); // whichever: they vary
+    for (const VaryingDim &one : joinedDims(dims, argument)) {
+      const std::string name = nameOf(signature.inputs[i], one.path);
+      auto same = llvm::find_if(result, [&](const PartSizes &part) { return part.name == name; });
+      if (same == result.end())
+        same = result.insert(result.end(), {name, {}});
+      same->dims.push_back(one.dim);
+    }
+  }
+  return result;
 }
 
 } // namespace pipec

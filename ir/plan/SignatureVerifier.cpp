@@ -88,7 +88,7 @@ public:
     size_t seen = 0;
     TRY(tree(signature_.outputs, "", seen));
     if (seen != signature_.leaves.size())
-      return bad("output tree: has {} leaves, but {} are described", seen,
+      return bad("output tree: has {} outputs, but {} are described", seen,
                  signature_.leaves.size());
     // After the tree, which has the paths of the outputs.
     for (size_t l = 0; l < signature_.leaves.size(); ++l)

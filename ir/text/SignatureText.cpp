@@ -234,9 +234,9 @@ std::string leafText(const OutputLeaf &leaf, size_t index) {
 
 OutputLeaf parseLeaf(TextLine &line, size_t expectedIndex) {
   OutputLeaf leaf;
-  const size_t index = line.index("the number of an output leaf");
+  const size_t index = line.index("the number of an output");
   if (index != expectedIndex)
-    line.complain(fmt::format("output {}: leaves are listed in order, expected output {}", index,
+    line.complain(fmt::format("output {}: outputs are listed in order, expected output {}", index,
                               expectedIndex));
   leaf.type = parseType(line);
   leaf.merge = parseMerge(line, line.key("merge").value_or("list"));

@@ -13,9 +13,6 @@
 
 namespace pipec {
 
-namespace {
-
-/// In the words of a user, not in LibTorch's.
 std::string describedKind(const c10::IValue &value) {
   if (value.isList())
     return fmt::format("a list of {}", value.toListRef().size());
@@ -25,6 +22,8 @@ std::string describedKind(const c10::IValue &value) {
     return fmt::format("a tuple of {}", value.toTupleRef().elements().size());
   return "a value of type " + value.tagKind();
 }
+
+namespace {
 
 struct Tolerance {
   double rtol, atol;

@@ -8,6 +8,9 @@
 
 namespace pipec {
 
+/// "a list of 3" or "a value of type Tensor": in the words of a user, not in LibTorch's.
+std::string describedKind(const c10::IValue &value);
+
 struct Comparison {
   bool equal = true;
   int64_t numbers = 0; // number of elements compared; tensors whose shapes or dtypes differ are not

@@ -79,11 +79,11 @@ private:
   static std::string whyWhole(torch::jit::Node *node) {
     switch (node->kind()) {
     case c10::prim::Loop:
-      return describeNode(node) + ", a loop that runs in one stage; trace the model, or give the "
+      return describeNode(node) + ", which runs in one stage; trace the model, or give the "
                                   "loop a number of iterations that does not depend on data";
     case c10::prim::If:
       return describeNode(node) +
-             ", a branch that runs in one stage; trace the model, or pass --inputs so that ranks "
+             ", which runs in one stage; trace the model, or pass --inputs so that ranks "
              "and dtypes of the example decide the branch";
     default:
       return describeNode(node) +

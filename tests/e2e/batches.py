@@ -251,6 +251,10 @@ class Batches(e2e.Case):
             self.assertRegex(result.err, r"note: norm, drop are in training mode \(batch_norm, dropout\).*--infer runs them in eval mode")
             result = self.pipec(0, "pipe-run", model, "--inputs", "inputs.pt", "--microbatches", microBatches, "--infer")
             self.assertNotIn("training mode", result.err)
+        for more in ([], ["--json"], ["--inputs", "inputs.pt"]):
+            result = self.pipec(0, "pipe-inspect", model, *more)
+            self.assertRegex(result.err, r"note: norm, drop are in training mode \(batch_norm, dropout\).*--infer compiles them in eval mode")
+        self.assertNotIn("training mode", self.pipec(0, "pipe-inspect", self.save("Trains")).err)
         traced = torch.jit.trace(batch_models.Trains(), torch.randn(4, 8), check_trace=False)
         traced.save("traced.pt")
         _, result = self.compile(Path("traced.pt"), (torch.randn(4, 8),), "--infer")

@@ -169,10 +169,19 @@ class Moved(Cuts):
     def testModuleInALoop(self):
         model = self.save(odd_models.CallsInALoop)
         compile = ["pipe-compile", model, "--at", "middle", "--inputs", INPUTS, "-o", "inside.pipe"]
-        self.refused(4, ["module middle begins inside prim::Loop", "help: the nearest place is before "], *compile)
-        self.pipec(0, *compile, "--nearest", saying="warning: --at middle is not possible: it begins inside prim::Loop")
+        self.refused(4, ["module middle begins inside a loop at odd_models.py:", "help: the nearest place is before "], *compile)
+        self.pipec(0, *compile, "--nearest", saying="warning: --at middle is not possible: it begins inside a loop at odd_models.py:")
         self.assertEqual(len(e2e.plan("inside.pipe")["stages"]), 2)
         self.sameNumbers(model, "inside.pipe")
+
+    def testControlFlowIsNamedAsWritten(self):
+        """A branch, and an early return, behind which TorchScript puts the rest of the method into the other branch."""
+        for build, name in ((odd_models.Branches, "a branch"), (odd_models.LeavesBeforeMost, "an early return")):
+            compile = ["pipe-compile", self.save(build), "--at", "middle", "-o", "named.pipe", "--force"]
+            with self.subTest(name=name):
+                result = self.refused(4, [f"module middle begins inside {name} at odd_models.py:", f"the nearest place is before {name} at"], *compile)
+                self.assertNotIn("prim::", result.err)
+                self.assertNotIn("prim::", self.pipec(0, *compile, "--nearest", saying=f"it begins inside {name} at odd_models.py:").err)
 
     def testEarlyReturns(self):
         """A return in the middle of a module keeps the module together, not what follows it."""
@@ -186,7 +195,7 @@ class Moved(Cuts):
         """A stage with more than twice the mean cost is named, with what makes it long."""
         model = self.save(odd_models.CallsInALoop)
         result = self.pipec(0, "pipe-compile", model, "--stages", 4, "--inputs", INPUTS, "-o", "long.pipe")
-        self.assertRegex(result.err, r"warning: stage \d has \d+ % of the cost, [\d.]+ times the mean of 4 stages: .*prim::Loop.*; trace the model")
+        self.assertRegex(result.err, r"warning: stage \d has \d+ % of the cost, [\d.]+ times the mean of 4 stages: .*a loop at odd_models.*, which runs in one stage; trace the model")
         self.pipec(0, "pipe-compile", MLP, "--stages", 4, "--inputs", MLP_INPUTS, "-o", "even.pipe")
         uneven = ["pipe-compile", MLP, "--at", "layers.1,layers.2", "-o", "uneven.pipe", "--force"]
         self.pipec(0, *uneven, "--inputs", MLP_INPUTS, saying=["warning: stage 2 has ", "times the mean of 3 stages: ", "cut elsewhere"])

@@ -1,5 +1,6 @@
 """Sizes beside the batch that differ from run to run: the artifact takes those that the model takes, with its bits."""
 from pathlib import Path
+from typing import Dict, List
 
 import torch
 from torch import nn
@@ -26,6 +27,16 @@ class Attention(nn.Module):
         scores = (heads[0] @ heads[1].transpose(-1, -2) / 8.0).masked_fill(mask[:, None, None, :] == 0, -1e9)
         mixed = (torch.softmax(scores, -1) @ heads[2]).transpose(1, 2).reshape(x.size(0), x.size(1), 16)
         return self.head(self.norm(x + mixed).relu_())
+
+
+class OfTrees(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, batch: Dict[str, torch.Tensor], more: List[torch.Tensor]):
+        x = self.a(batch["ids"] * batch["mask"].unsqueeze(2))
+        return self.b(torch.relu(x)) + more[0] + more[1].unsqueeze(1)
 
 
 class Scripted(Attention):
@@ -228,6 +239,17 @@ class Lengths(e2e.Case):
         sentence = "sizes: dimension 1 of ids, mask may differ from run to run"
         self.pipec(0, "pipe-compile", model, "-o", "said.pipe", "--force", "--at", "norm", "--inputs", "example.pt", saying=[sentence, "other sizes"])
         self.pipec(0, "pipe-inspect", "said.pipe", saying=[sentence])
+
+    def testWhatTheReportSaysOfTrees(self):
+        """Parts of dicts and lists are named, unless all of an argument vary alike."""
+        model = self.save(OfTrees)
+        example = lambda length: ({"ids": torch.randn(4, length, 8), "mask": torch.rand(4, length)}, [torch.randn(4, length, 8), torch.randn(4, 8)])
+        for length in (5, 9):
+            torch.save(example(length), f"trees{length}.pt")
+        compile = ["pipe-compile", model, "-o", "trees.pipe", "--force", "--at", "b"]
+        sentence = "sizes: dimension 1 of batch, more.0 may differ from run to run"
+        self.pipec(0, *compile, "--inputs", "trees5.pt", "--inputs", "trees9.pt",
+                   saying=[sentence, "sizes in the examples: t = dimension 1 of batch, dimension 1 of more.0\n"])
 
     def testFixedLength(self):
         for build, trace in ((Fixed, False), (Fixed, True)):

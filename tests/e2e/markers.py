@@ -119,7 +119,7 @@ class Refused(e2e.Case):
         for build, stages in ((marker_models.insideIf, 2), (marker_models.insideIfAndBehind, 3)):
             model = self.save(build)
             self.pipec(0, "pipe-compile", model, "--inputs", INPUTS, "--nearest", "-o", "inside.pipe", "--force",
-                       saying=["is not possible: it is inside prim::If", "cut before that instead"])
+                       saying=["is not possible: it is inside a branch", "cut before that instead"])
             self.assertEqual(len(e2e.plan("inside.pipe")["stages"]), stages)
 
     def testInsideLoop(self):

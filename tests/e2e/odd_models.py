@@ -97,6 +97,26 @@ class ReturnsEarly(nn.Module):
         return x
 
 
+class Branches(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.middle, self.last = nn.Linear(32, 32), nn.Linear(32, 32), nn.Linear(32, 32)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.first(x)
+        if bool(x.sum() > 0):
+            x = self.middle(torch.relu(x))
+        return self.last(x)
+
+
+class LeavesBeforeMost(Branches):
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.first(x)
+        if bool(x.sum() > 0):
+            return x
+        return self.last(self.middle(torch.relu(x)))
+
+
 class WritesInPlace(nn.Module):
     """`middle` stands between a value and a write into a part of it: no stage can begin there, for what was written would not come back."""
 

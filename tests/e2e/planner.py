@@ -141,6 +141,9 @@ class Planner(e2e.Case):
         fits, _ = self.document(*MLP, "--stages", 3, "--memory-limit", 2 * needs, "-o", "fits.pipe")
         self.assertEqual([stage["nodes"] for stage in fits["stages"]], [stage["nodes"] for stage in free["stages"]])
         done = self.refused(12, *MLP, "--stages", 3, "--memory-limit", "1kB", saying=["no cut into 3 stages fits: expected at least", " KiB) per device, got 1000 bytes"])
+        # More stages are advised only if they can suffice.
+        self.assertIn("help: raise the memory limit; this model can be cut into at most 33 stages, one of which then still needs", done.err)
+        self.refused(12, *MLP, "--stages", 3, "--memory-limit", "40KiB", saying=["no cut into 3 stages fits", "help: more stages need less memory per stage"])
         least = int(done.err.split("expected at least ")[1].split()[0])
         tight, _ = self.document(*MLP, "--stages", 3, "--memory-limit", least, "-o", "tight.pipe")
         self.assertLessEqual(max(stage["memory_bytes"] for stage in tight["stages"]), least)

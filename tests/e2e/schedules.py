@@ -63,6 +63,11 @@ class Schedules(e2e.Case):
                     if row["makespan_ms"]:
                         self.assertGreaterEqual(row["makespan_ms"], row["search_lower_bound_ms"], row["name"])
 
+    def testTimesAreShownAsTheyWereTyped(self):
+        for text in (".2", "1.2.3"):
+            self.refused(2, f'--costs: f: expected a time like 0.2 or 1.5ms, got "{text}"', "pipe-schedule", "1f1b", "--costs", f"f={text},i=1,w=1")
+        self.refused(2, "--costs: f: expected at most 1000 s, got 99999999999999", "pipe-schedule", "1f1b", "--costs", "f=99999999999999,i=1,w=1")
+
     def testWhatHelpsWithMemory(self):
         """Costs per rank do not shrink with more ranks; stages of a model spread over them."""
         perRank = self.refused(12, "no schedule fits", "pipe-schedule", "auto", "--ranks", 2, "--costs", "f=1,i=1,w=1,mem=1GiB", "--memory-limit", "1MiB")

@@ -106,8 +106,10 @@ class TrainingPlans(e2e.Case):
         self.assertLess(max(tight["peak_memory"]), max(free["peak_memory"]))
         asked = ["auto", "--costs", "costs.json", "--ranks", 2, "--batch", 16, "--memory-limit"]
         done = self.refused("pipe-schedule", 12, *asked, "1MB", saying=["no pipeline fits: expected at least", "got 1000000 bytes (977 KiB)"])
+        self.assertIn("help: raise the memory limit: a part of the model that cannot be cut needs", done.err)
         least = int(done.err.split("expected at least ")[1].split()[0])
         fits = self.document("pipe-schedule", *asked, least)
+        self.assertIn("use more ranks, each on a device of its own", self.refused("pipe-schedule", 12, *asked, least - 1, saying=["help: raise"]).err)
         self.assertLessEqual(max(fits["peak_memory"]), least)
         self.assertTrue(any(stage["recompute"] for stage in fits["stages"]))
         self.assertGreater(fits["step_ms"], free["step_ms"])

@@ -128,6 +128,12 @@ TEST(ForwardSearch, saysWhatMemoryWouldDo) {
   EXPECT_TRUE(failedWith(planForward(problem), ExitCode::NoPlan,
                          "no placement of 4 stages on 2 ranks fits: expected at least 60 bytes per "
                          "device, got 50")); // in a loop: 10 + 30 and 20 + 40
+  auto help = [&] { return describe(planForward(problem).takeError()).help; };
+  EXPECT_NE(help().find("use more ranks, each on a device of its own"), std::string::npos)
+      << help();
+  problem.memoryLimit = 39; // more ranks do not help a stage that does not fit alone
+  EXPECT_EQ(help().find("more ranks"), std::string::npos) << help();
+  EXPECT_NE(help().find("the largest needs 40 bytes alone"), std::string::npos) << help();
   problem.memoryLimit = 60;
   EXPECT_EQ(take(planForward(problem)).rankOfStage, (std::vector<size_t>{0, 1, 0, 1}));
   problem.ranks = 5;

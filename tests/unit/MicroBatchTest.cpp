@@ -241,18 +241,18 @@ TEST(Merge, SaysWhatDoesNotFit) {
     return errorOf(mergeOutputs(signature, {{a}, {b}}, {2, 2})).message;
   };
   EXPECT_EQ(message(kSame, 7, 8),
-            "result: expected the same value from all micro-batches, as on "
-            "the example inputs, got a different one from micro-batch 1: output: "
-            "expected 7, got 8");
+            "the result: expected the same value from all micro-batches, as on the example inputs, "
+            "got 7 from micro-batch 0 and 8 from micro-batch 1");
   EXPECT_EQ(message(kSame, c10::IValue(), 8),
-            "result: expected the same value from all micro-batches, as on "
-            "the example inputs, got a different one from micro-batch 1: output: "
-            "expected a value of type None, got a value of type Int");
+            "the result: expected the same value from all micro-batches, as on the example inputs, "
+            "got a value of type None from micro-batch 0 and a value of type Int from micro-batch "
+            "1");
   EXPECT_EQ(message(kMean, 0.5, c10::IValue()),
-            "result: the micro-batches returned results of different structure");
-  EXPECT_EQ(message(concat(0), at::scalar_tensor(1.0), at::scalar_tensor(2.0)),
-            "result: concatenation along dimension 0: expected at least 1 dimension in the result "
-            "of each micro-batch, got 0");
+            "the result: the micro-batches returned results of different structure");
+  EXPECT_EQ(
+      message(concat(0), at::scalar_tensor(1.0), at::scalar_tensor(2.0)),
+      "the result: concatenation along dimension 0: expected at least 1 dimension in the result "
+      "of each micro-batch, got 0");
 }
 
 TEST(Merge, WithoutAnExampleLengthsShowListsOfSamples) {
@@ -290,7 +290,7 @@ TEST(Merge, OtherSizesMustAgree) {
   const std::string message =
       errorOf(mergeOutputs(signature, {{at::ones({2, 4})}, {at::ones({2, 9})}}, {2, 2})).message;
   EXPECT_EQ(message,
-            "result: concatenation along dimension 0: micro-batch 0 has a tensor of [2, 4], "
+            "the result: concatenation along dimension 0: micro-batch 0 has a tensor of [2, 4], "
             "micro-batch 1 one of [2, 9]");
 }
 
@@ -345,7 +345,27 @@ TEST(Merge, ContainersAndNestedTrees) {
           .message,
       "result a: the micro-batches returned results of different structure");
   EXPECT_EQ(errorOf(flattenOutputs(signature, at::ones({1}))).message,
-            "result: expected a dict of 2, got a value of type Tensor");
+            "the result: expected a dict of 2, got a value of type Tensor");
+  EXPECT_EQ(errorOf(flattenOutputs(signature, c10::IValue(list))).message,
+            "the result: expected a dict of 2, got a list of 2");
+  OutputTree inner = signature.outputs;
+  inner.keys = {"x", "y"};
+  signature.outputs.children[1] = inner; // b.x, b.y
+  signature.outputs.children[1].children[1].leaf = 1;
+  c10::impl::GenericDict outer(c10::StringType::get(), c10::AnyType::get());
+  outer.insert("a", at::ones({1}));
+  outer.insert("b", list);
+  EXPECT_EQ(errorOf(flattenOutputs(signature, outer)).message,
+            "result b: expected a dict of 2, got a list of 2");
+  signature = signatureWith({}, 2);
+  signature.outputs.kind = OutputTree::Kind::Dict;
+  signature.outputs.keys = {"a", "b"};
+  signature.outputs.children.resize(2);
+  signature.outputs.children[1].leaf = 1;
+  signature.leaves[0].merge = signature.leaves[1].merge = kSame;
+  EXPECT_NE(describe(mergeOutputs(signature, {{1, 2}, {1, 3}}, {2, 2}).takeError())
+                .help.find("--merge b=list"),
+            std::string::npos);
 }
 
 TEST(Trial, FindsTheRuleOfEachKindOfLeaf) {

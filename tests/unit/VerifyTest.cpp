@@ -91,12 +91,12 @@ TEST(Verify, RefusesDamagedModels) {
        [](Model &m) { m.signature.inputs.emplace_back().name = "y"; }},
       {"input x: this name appears twice",
        [](Model &m) { m.signature.inputs.push_back(m.signature.inputs[0]); }},
-      {"expected 1 outputs (1 leaves, 0 states), got 2", [](Model &m) { m.stateOutputs.clear(); }},
+      {"expected 1 outputs (1 results, 0 states), got 2", [](Model &m) { m.stateOutputs.clear(); }},
       {"state output 0: expected an attribute below 3, got 9",
        [](Model &m) { m.stateOutputs = {9}; }},
       {"outputs: output result: expected number 0, got 4",
        [](Model &m) { m.signature.outputs.leaf = 4; }},
-      {"outputs: expected 1 leaves in the tree, got 0",
+      {"outputs: expected 1 in the tree, got 0",
        [](Model &m) {
          m.signature.outputs = OutputTree{OutputTree::Kind::List, {}, {}, "", 0};
        }},

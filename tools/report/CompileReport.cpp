@@ -106,7 +106,8 @@ void printReport(llvm::raw_ostream &out, const CompileReport &report) {
     out << '\n';
   printBatch(out, report);
   out << '\n' << batchSentence(report.plan.signature) << '\n';
-  if (const std::string sizes = sizesSentence(report.plan.signature); !sizes.empty())
+  if (const std::string sizes = sizesSentence(report.plan.signature, report.partSizes);
+      !sizes.empty())
     out << sizes << '\n';
   if (!report.sizeLinks.empty())
     out << "sizes in the examples: " << report.sizeLinks << '\n';

@@ -2,6 +2,7 @@
 
 #include "ir/TensorBytes.h"
 #include "ir/TorchError.h"
+#include "ir/TrainingModules.h"
 #include "ir/support/Try.h"
 #include "ir/torchfile/TorchFile.h"
 
@@ -60,12 +61,17 @@ private:
 
 } // namespace
 
-llvm::Expected<std::vector<ModuleNode>> readModuleTree(const std::string &path) {
+llvm::Expected<ModuleTree> readModuleTree(const std::string &path, const std::string &method) {
   torch::jit::Module module = TRY(loadMapped(path));
   return guardTorch(ExitCode::Unreadable, path + ": listing the modules", [&] {
     Walk walk;
     walk.visit(module, "", 0);
-    return walk.take();
+    ModuleTree tree{walk.take(), ""};
+    if (module.find_method(method))
+      tree.trainingNote =
+          trainingModules(module, method)
+              .note("pipe-compile --infer compiles them in eval mode" + kUnlessConstant);
+    return tree;
   });
 }
 

@@ -22,7 +22,12 @@ struct ModuleNode {
   std::vector<std::string> methods;
 };
 
+struct ModuleTree {
+  std::vector<ModuleNode> modules;
+  std::string trainingNote; // names what `method` runs in training mode; empty if nothing
+};
+
 /// Reads the tree through a mapping; no weight is read. Errors: those of loadMapped.
-llvm::Expected<std::vector<ModuleNode>> readModuleTree(const std::string &path);
+llvm::Expected<ModuleTree> readModuleTree(const std::string &path, const std::string &method);
 
 } // namespace pipec

@@ -57,27 +57,35 @@ std::string shapeOf(const TensorSpec &spec) {
   return spec.dtype + "[" + joined(spec.shape, [](const Dim &dim) { return toString(dim); }) + "]";
 }
 
-std::string sizesSentence(const Signature &signature) {
+std::string sizesSentence(const Signature &signature, llvm::ArrayRef<PartSizes> parts) {
   std::vector<std::pair<std::string, std::string>> named; // dimensions, arguments
-  for (const InputSpec &input : signature.inputs) {
-    std::vector<std::string> dims;
-    for (size_t d = 0; d < input.tensor.shape.size(); ++d)
-      if (input.tensor.shape[d].dynamic)
-        dims.push_back(std::to_string(d));
+  auto add = [&](const std::string &name, llvm::ArrayRef<size_t> dims) {
     if (dims.empty())
-      continue;
+      return;
+    std::vector<std::string> numbers;
+    for (size_t dim : dims)
+      numbers.push_back(std::to_string(dim));
     const std::string text =
-        (dims.size() == 1 ? "dimension " : "dimensions ") + llvm::join(dims, " and ");
+        (dims.size() == 1 ? "dimension " : "dimensions ") + llvm::join(numbers, " and ");
     auto same = llvm::find_if(named, [&](const auto &entry) { return entry.first == text; });
     if (same == named.end())
-      named.emplace_back(text, input.name);
+      named.emplace_back(text, name);
     else
-      same->second += ", " + input.name;
+      same->second += ", " + name;
+  };
+  for (const InputSpec &input : signature.inputs) {
+    std::vector<size_t> dims;
+    for (size_t d = 0; d < input.tensor.shape.size(); ++d)
+      if (input.tensor.shape[d].dynamic)
+        dims.push_back(d);
+    add(input.name, dims);
   }
-  std::vector<std::string> parts;
+  for (const PartSizes &part : parts)
+    add(part.name, part.dims);
+  std::vector<std::string> texts;
   for (const auto &[dims, names] : named)
-    parts.push_back(dims + " of " + names);
-  return parts.empty() ? "" : "sizes: " + llvm::join(parts, "; ") + " may differ from run to run";
+    texts.push_back(dims + " of " + names);
+  return texts.empty() ? "" : "sizes: " + llvm::join(texts, "; ") + " may differ from run to run";
 }
 
 Table stagesTable(const Plan &plan) {

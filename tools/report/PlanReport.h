@@ -2,7 +2,9 @@
 // share.
 #pragma once
 
+#include "ir/batch/PartSizes.h"
 #include "ir/plan/Plan.h"
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 #include "tools/report/Table.h"
@@ -14,8 +16,9 @@ std::string modulesOf(const std::string &first, const std::string &last);
 std::string modulesOf(const StagePlan &stage);
 /// "float32[B,8]", or "?" if nothing is known.
 std::string shapeOf(const TensorSpec &spec);
-/// "sizes: dimension 1 of ids, mask may differ from run to run"; empty if no size may.
-std::string sizesSentence(const Signature &signature);
+/// "sizes: dimension 1 of ids, mask may differ from run to run"; empty if no size may. A plan does
+/// not know the `parts` of arguments that are trees.
+std::string sizesSentence(const Signature &signature, llvm::ArrayRef<PartSizes> parts = {});
 /// The bytes of a channel for one micro-batch, or of a weight once. Nothing: not known.
 std::optional<int64_t> bytesOf(const Plan &plan, const Channel &channel);
 /// "weight encoder.embedding", "skip", or empty.

@@ -15,10 +15,19 @@ namespace {
 constexpr int64_t kMostNs = 1'000'000'000'000; // 1000 s
 constexpr int64_t kMostBytes = int64_t(1) << 50;
 
-/// A number without a unit is milliseconds, as times of --json are.
+/// A number without a unit is milliseconds, as times of --json are. A time that no int64_t holds is
+/// more than kMostNs.
 llvm::Expected<int64_t> parseMilliseconds(llvm::StringRef text) {
-  const bool plain = text.find_first_not_of("0123456789.") == llvm::StringRef::npos;
-  return parseDuration(plain ? text.str() + "ms" : text.str());
+  if (text.find_first_not_of("0123456789.") != llvm::StringRef::npos)
+    return parseDuration(text);
+  llvm::Expected<int64_t> time = parseDuration(text.str() + "ms");
+  if (time)
+    return time;
+  llvm::consumeError(time.takeError());
+  double number = 0;
+  if (!text.getAsDouble(number) && number * 1e6 > double(kMostNs))
+    return kMostNs + 1;
+  return failf(ExitCode::Usage, "expected a time like 0.2 or 1.5ms, got \"{}\"", text.str());
 }
 
 llvm::Error readKey(llvm::StringRef key, llvm::StringRef value, CostsText &costs) {

@@ -265,7 +265,26 @@ private:
                      fmt::format("memory: expected at least {:.0f} bytes on each of {} devices, "
                                  "got {:.0f}",
                                  std::ceil(plan_.score.memory), problem_.devices, problem_.memory),
-                     "more devices need less memory per device");
+                     helpWithMemory());
+  }
+
+  /// More devices help if there are nodes or copies of nodes for them, and if each node fits alone.
+  std::string helpWithMemory() const {
+    double largest = 0;
+    int64_t degrees = 0; // the largest of every node
+    for (const HybridNode &node : problem_.nodes) {
+      double least = kUnlimited;
+      for (const auto &[degree, variants] : node.variants)
+        for (const HybridVariant &variant : variants)
+          least = std::min(least, variant.bytesInFlight + variant.fixedBytes);
+      largest = std::max(largest, least);
+      if (!node.variants.empty())
+        degrees += node.variants.rbegin()->first;
+    }
+    if (largest > problem_.memory)
+      return fmt::format("use devices with more memory: a node needs {:.0f} bytes alone", largest);
+    return problem_.devices < degrees ? "use devices with more memory, or more devices"
+                                      : "use devices with more memory";
   }
 
   const HybridProblem &problem_;
