@@ -176,8 +176,8 @@ public:
   /// parameters and state by their original names, the optimizer's state, the key of random
   /// operators, the settings. It appears complete or not at all, and no other checkpoint changes
   /// before. docs/checkpoints.md describes the files. Errors:
-  ///   Usage 2        no training; a checkpoint of this step is there; `directory` is an artifact;
-  ///                  state that has no form in a file
+  ///   Usage 2        no training; a negative CheckpointOptions::keep; a checkpoint of this step is
+  ///                  there; `directory` is an artifact; state that has no form in a file
   ///   Other 1        another process writes a checkpoint there
   ///   IO 8           with the free bytes of a full disk; the training can go on
   llvm::Error saveCheckpoint(const std::string &directory, const CheckpointOptions &options = {});

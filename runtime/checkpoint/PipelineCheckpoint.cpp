@@ -200,7 +200,7 @@ llvm::Error Pipeline::saveCheckpoint(const std::string &directory,
         return llvm::Error::success();
       });
   TRY(std::move(collected));
-  CheckpointText text = describeTraining(impl.record(), options);
+  CheckpointText text = TRY(describeTraining(impl.record(), options));
   CheckpointWriter writer = TRY(CheckpointWriter::create(directory, text.step));
   for (size_t s = 0; s < states.size(); ++s) {
     CheckpointFile file =

@@ -130,7 +130,7 @@ llvm::Error Reference::saveCheckpoint(const std::string &directory,
                      [&] { values = savedOf(modelState(*impl.module, objects), *impl.training); }));
   if (impl.keepsState && !objects.empty())
     return noForm(objects.front());
-  CheckpointText text = describeTraining(impl.record(), options);
+  CheckpointText text = TRY(describeTraining(impl.record(), options));
   CheckpointWriter writer = TRY(CheckpointWriter::create(directory, text.step));
   CheckpointFile file = TRY(writeSaved(writer.directory(), "stage-0.pt", std::move(values)));
   text.files.push_back(std::move(file));
