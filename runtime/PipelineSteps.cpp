@@ -150,6 +150,7 @@ llvm::Expected<TrainedStep> Pipeline::stepOnBatches(const std::vector<ValueTree>
 
 llvm::Expected<TrainedStep>
 Pipeline::stepOnBatches(const std::vector<std::vector<c10::IValue>> &batches, StepStats *stats) {
+  const Impl::Call call = TRY(Impl::Call::begin(impl_.get()));
   TRY(impl_->canStep());
   if (batches.empty())
     return makeError(ExitCode::Usage, "batches: expected at least 1, got 0");
@@ -170,6 +171,7 @@ llvm::Expected<TrainedStep> Pipeline::stepOnMicroBatches(const std::vector<Value
 llvm::Expected<TrainedStep>
 Pipeline::stepOnMicroBatches(const std::vector<std::vector<c10::IValue>> &microBatches,
                              StepStats *stats) {
+  const Impl::Call call = TRY(Impl::Call::begin(impl_.get()));
   TRY(impl_->canStep());
   BatchParts parts = TRY(impl_->given(microBatches));
   std::vector<BatchParts> one;

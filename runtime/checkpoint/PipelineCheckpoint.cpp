@@ -189,6 +189,7 @@ TrainingRecord Pipeline::Impl::record() {
 
 llvm::Error Pipeline::saveCheckpoint(const std::string &directory,
                                      const CheckpointOptions &options) {
+  const Impl::Call call = TRY(Impl::Call::begin(impl_.get()));
   Impl &impl = *impl_;
   if (!impl.training)
     return pipelineInfers("a checkpoint");
@@ -211,6 +212,7 @@ llvm::Error Pipeline::saveCheckpoint(const std::string &directory,
 }
 
 llvm::Expected<ResumedTraining> Pipeline::resume(const std::string &path, bool passOverDamaged) {
+  const Impl::Call call = TRY(Impl::Call::begin(impl_.get()));
   Impl &impl = *impl_;
   if (!impl.training)
     return pipelineInfers("a resume");
