@@ -2,6 +2,7 @@
 
 #include "ir/artifact/ArtifactReader.h"
 #include "ir/artifact/Manifest.h"
+#include "ir/checkpoint/NearCheckpoints.h"
 #include "ir/support/CannotRead.h"
 #include "ir/support/Llvm.h"
 #include "ir/support/OutputPlace.h"
@@ -40,11 +41,10 @@ bool isOneCheckpoint(const std::string &path) {
          stepOf(fs::path(llvm::StringRef(path).rtrim('/').str()).filename().string());
 }
 
-llvm::Error damaged(const std::string &path, const std::string &what, ExitCode code) {
-  return makeError(code, path + ": " + what,
-                   code == ExitCode::BadArtifact
-                       ? "--resume=auto takes the newest checkpoint that is not damaged"
-                       : "");
+/// Of a damaged checkpoint. A command may have better help.
+std::string namesOthers(const std::string &path) {
+  const std::vector<std::string> others = nearCheckpoints(path);
+  return others.empty() ? "" : "other checkpoints there: " + llvm::join(others, ", ");
 }
 
 llvm::Expected<CheckpointText> readText(const FileHandle &directory,
@@ -84,7 +84,8 @@ llvm::Error openInto(OpenedCheckpoint &checkpoint) {
   FileHandle directory = TRY(openDirectory(path));
   std::error_code ignored;
   if (fs::exists(path + "/plan.json", ignored))
-    return makeError(ExitCode::BadArtifact, "expected a checkpoint, got an artifact");
+    return makeError(ExitCode::BadArtifact, "expected a checkpoint, got an artifact",
+                     whatACheckpointIs(path));
   checkpoint.text = TRY(readText(directory, checkpoint.warnings));
   const std::optional<int64_t> named =
       stepOf(fs::path(llvm::StringRef(path).rtrim('/').str()).filename().string());
@@ -108,14 +109,16 @@ llvm::Expected<OpenedCheckpoint> openCheckpoint(const std::string &path) {
   std::error_code ignored;
   if (!fs::exists(path, ignored))
     return cannotRead(path, std::make_error_code(std::errc::no_such_file_or_directory),
-                      "pass a directory that pipe-run --checkpoint wrote");
+                      whatACheckpointIs(path));
   OpenedCheckpoint checkpoint;
   checkpoint.directory = path;
   llvm::Error error = openInto(checkpoint);
   if (!error)
     return checkpoint;
   ErrorText text = describe(std::move(error));
-  return damaged(path, text.message, text.code);
+  if (text.help.empty() && text.code == ExitCode::BadArtifact)
+    text.help = namesOthers(path);
+  return makeError(text.code, path + ": " + text.message, text.help);
 }
 
 llvm::Expected<std::vector<int64_t>> checkpointSteps(const std::string &directory) {
@@ -139,6 +142,10 @@ static llvm::Expected<std::optional<OpenedCheckpoint>> findCheckpoint(const std:
     OpenedCheckpoint one = TRY(openCheckpoint(path));
     return std::optional(std::move(one));
   }
+  std::error_code ignored;
+  if (fs::exists(path, ignored) && !fs::is_directory(path, ignored))
+    return makeError(ExitCode::IO, path + ": expected a checkpoint, got a file",
+                     whatACheckpointIs(path));
   std::vector<int64_t> steps = TRY(checkpointSteps(path));
   std::vector<std::string> warnings;
   for (int64_t step : llvm::reverse(steps)) {
@@ -158,8 +165,7 @@ static llvm::Expected<std::optional<OpenedCheckpoint>> findCheckpoint(const std:
     return makeError(ExitCode::BadArtifact,
                      fmt::format("{}: expected a checkpoint that is not damaged, got {} damaged; "
                                  "the newest: {}",
-                                 path, steps.size(), warnings.front()),
-                     "to begin anew, pass another --checkpoint directory");
+                                 path, steps.size(), warnings.front()));
   return std::optional<OpenedCheckpoint>();
 }
 
@@ -167,7 +173,7 @@ llvm::Expected<OpenedCheckpoint> someCheckpoint(const std::string &path, WhichCh
   std::optional<OpenedCheckpoint> found = TRY(findCheckpoint(path, which));
   if (!found)
     return makeError(ExitCode::IO, path + ": expected a checkpoint, got none",
-                     "pass a directory that pipe-run --checkpoint wrote");
+                     whatACheckpointIs(path));
   return std::move(*found);
 }
 

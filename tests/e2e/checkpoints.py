@@ -470,7 +470,14 @@ class Checkpoints(e2e.Case):
         self.refused(USAGE, "checkpoint: parameter a.weight: expected it in the model, got none", "pipe-merge", "--into", other, "--checkpoint", "c", "-o", "x.pt")
         with open("c/step-3/stage-0.pt", "ab") as file:
             file.write(b"x")
-        self.refused(DAMAGED, "c: expected a checkpoint that is not damaged, got 1 damaged", "pipe-merge", "--into", model, "--checkpoint", "c", "-o", "x.pt")
+        result = self.refused(DAMAGED, "c: expected a checkpoint that is not damaged, got 1 damaged", "pipe-merge", "--into", model, "--checkpoint", "c", "-o", "x.pt")
+        self.train(pipe, *run, "--steps", 4, "--checkpoint", self.fresh("good"), "--checkpoint-every", 2)
+        with open("good/step-4/stage-0.pt", "ab") as file:
+            file.write(b"x")
+        one = self.refused(DAMAGED, ["good/step-4: stage-0.pt: changed", "help: other checkpoints there: good/step-2"], "pipe-merge", "--into", model, "--checkpoint",
+                           "good/step-4", "-o", "x.pt")
+        for done in (result, one):
+            self.assertNotRegex(done.err, "--resume|another --checkpoint", "options of pipe-run")
         self.assertFalse(os.path.exists("x.pt"))
 
 

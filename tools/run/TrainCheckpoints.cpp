@@ -52,6 +52,16 @@ bool isAuto() {
          (!given(resumeOption) && given(checkpointOption) && isRestarted());
 }
 
+/// Of a checkpoint that is damaged: what this command can do about it.
+llvm::Error withResumeHelp(llvm::Error error, bool passOverDamaged) {
+  ErrorText text = describe(std::move(error));
+  if (text.code == ExitCode::BadArtifact && passOverDamaged)
+    text.help = "to begin anew, pass another --checkpoint directory";
+  else if (text.code == ExitCode::BadArtifact && given(checkpointOption) && resumeOption.empty())
+    text.help = "--resume=auto takes the newest checkpoint that is not damaged";
+  return makeError(text.code, "--resume: " + text.message, text.help);
+}
+
 } // namespace
 
 std::vector<const cl::Option *> TrainCheckpoints::options() {
@@ -112,7 +122,7 @@ llvm::Error TrainCheckpoints::resumeFrom(const std::string &path, bool passOverD
                                          TrainingBatches &batches, std::optional<uint64_t> seed) {
   llvm::Expected<ResumedTraining> resumed = trainer_.resume(path, passOverDamaged);
   if (!resumed)
-    return withContext(resumed.takeError(), "--resume");
+    return withResumeHelp(resumed.takeError(), passOverDamaged);
   for (const std::string &warning : resumed->warnings)
     printWarning(warning);
   if (seed && *seed != resumed->seed)
