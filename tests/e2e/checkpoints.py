@@ -275,6 +275,16 @@ class Checkpoints(e2e.Case):
         self.refused(USAGE, "expected a directory of checkpoints, got one checkpoint", *command, "--checkpoint", "c/step-2")
         self.refused(IO, "nothing: expected a checkpoint, got none", *command, "--resume=nothing")
         self.refused(IO, "nothing: expected a checkpoint, got none", *command, "--checkpoint", "nothing", "--resume")
+        shutil.rmtree("runs", ignore_errors=True)
+        shutil.copytree("c", "runs/first")
+        what = "or a checkpoint in it, a directory step-N with a checkpoint.json; near there: "
+        for path, problem, near in (("runs", "expected a checkpoint, got none", "runs/first, "), ("c/step-3", "cannot read c/step-3", "c/step-2, c/step-4"),
+                                    ("c/step-4/stage-0.pt", "expected a checkpoint, got a file", "c/step-4"), ("micro.pt", "expected a checkpoint, got a file", "")):
+            self.refused(IO, [problem, what + near], *command, f"--resume={path}")
+        for path, problem in (("c/step-2", "a checkpoint"), ("c", "the checkpoints")):
+            for option in ([], ["--train"]):
+                self.refused(DAMAGED, [f"{path}: expected a model or an artifact, got {problem} of a training", f"--train --resume={path} to continue",
+                                       f"pipe-merge --checkpoint {path} --into"], "pipe-run", path, *option, "--inputs", "micro.pt")
         self.refused(DAMAGED, "expected a checkpoint, got an artifact", *command, f"--resume={pipe}")
         for options, text in ((["--checkpoint-every", 2], "--checkpoint-every: expected --checkpoint with it"), (["--keep", 2], "--keep: expected --checkpoint with it"),
                               (["--resume"], "--resume: expected a directory or --checkpoint with it"), (["--checkpoint", "d", "--keep", 0], "--keep: expected at least 1, got 0"),
