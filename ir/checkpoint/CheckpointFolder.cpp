@@ -136,10 +136,16 @@ llvm::Expected<std::vector<int64_t>> checkpointSteps(const std::string &director
 }
 
 /// Nothing if the directory has none or does not exist.
-static llvm::Expected<std::optional<OpenedCheckpoint>> findCheckpoint(const std::string &path,
-                                                                      WhichCheckpoint which) {
+static llvm::Expected<std::optional<OpenedCheckpoint>>
+findCheckpoint(const std::string &path, WhichCheckpoint which,
+               llvm::function_ref<llvm::Error(const OpenedCheckpoint &)> read) {
+  auto open = [&](const std::string &at) -> llvm::Expected<OpenedCheckpoint> {
+    OpenedCheckpoint one = TRY(openCheckpoint(at));
+    TRY(read(one));
+    return one;
+  };
   if (isOneCheckpoint(path)) {
-    OpenedCheckpoint one = TRY(openCheckpoint(path));
+    OpenedCheckpoint one = TRY(open(path));
     return std::optional(std::move(one));
   }
   std::error_code ignored;
@@ -149,7 +155,7 @@ static llvm::Expected<std::optional<OpenedCheckpoint>> findCheckpoint(const std:
   std::vector<int64_t> steps = TRY(checkpointSteps(path));
   std::vector<std::string> warnings;
   for (int64_t step : llvm::reverse(steps)) {
-    llvm::Expected<OpenedCheckpoint> one = openCheckpoint(checkpointPath(path, step));
+    llvm::Expected<OpenedCheckpoint> one = open(checkpointPath(path, step));
     if (one) {
       one->warnings.insert(one->warnings.begin(), warnings.begin(), warnings.end());
       return std::optional(std::move(*one));
@@ -169,12 +175,25 @@ static llvm::Expected<std::optional<OpenedCheckpoint>> findCheckpoint(const std:
   return std::optional<OpenedCheckpoint>();
 }
 
-llvm::Expected<OpenedCheckpoint> someCheckpoint(const std::string &path, WhichCheckpoint which) {
-  std::optional<OpenedCheckpoint> found = TRY(findCheckpoint(path, which));
+llvm::Expected<OpenedCheckpoint>
+someCheckpoint(const std::string &path, WhichCheckpoint which,
+               llvm::function_ref<llvm::Error(const OpenedCheckpoint &)> read) {
+  std::optional<OpenedCheckpoint> found = TRY(findCheckpoint(path, which, read));
   if (!found)
     return makeError(ExitCode::IO, path + ": expected a checkpoint, got none",
                      whatACheckpointIs(path));
   return std::move(*found);
+}
+
+llvm::Error moveAside(const std::string &target) {
+  std::string aside = target + ".damaged";
+  std::error_code code;
+  for (int number = 2; fs::exists(fs::symlink_status(aside, code)); ++number)
+    aside = fmt::format("{}.damaged-{}", target, number);
+  fs::rename(target, aside, code);
+  return code ? failf(ExitCode::IO, "{}: cannot rename it to {}: {}", target, aside,
+                      systemMessage(code.value()))
+              : llvm::Error::success();
 }
 
 namespace {
@@ -216,17 +235,6 @@ llvm::Error removeLeftOvers(const FileHandle &directory, const std::string &path
       removeTree(path + "/" + name.str());
   }
   return llvm::Error::success();
-}
-
-llvm::Error moveAside(const std::string &target) {
-  std::string aside = target + ".damaged";
-  std::error_code code;
-  for (int number = 2; fs::exists(fs::symlink_status(aside, code)); ++number)
-    aside = fmt::format("{}.damaged-{}", target, number);
-  fs::rename(target, aside, code);
-  return code ? failf(ExitCode::IO, "{}: cannot rename it to {}: {}", target, aside,
-                      systemMessage(code.value()))
-              : llvm::Error::success();
 }
 
 /// Removes all but the newest checkpoints, of which one was just written. Each gets another name

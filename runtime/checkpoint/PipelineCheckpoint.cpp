@@ -217,13 +217,14 @@ llvm::Expected<ResumedTraining> Pipeline::resume(const std::string &path, bool p
   if (!impl.training)
     return pipelineInfers("a resume");
   TRY(impl.usableAgain());
-  OpenedCheckpoint checkpoint = TRY(someCheckpoint(
+  const ReadCheckpoint found = TRY(readCheckpoint(
       path, passOverDamaged ? WhichCheckpoint::NewestGood : WhichCheckpoint::Newest));
+  const OpenedCheckpoint &checkpoint = found.opened;
   TrainingRecord record = impl.record();
   llvm::Expected<std::vector<std::string>> differences = compareSettings(checkpoint.text, record);
   if (!differences)
     return withContext(differences.takeError(), checkpoint.directory);
-  CheckpointValues values = TRY(CheckpointValues::read(checkpoint));
+  const CheckpointValues &values = found.values;
   StageRestore places(*impl.core, checkpoint, values);
   TRY(places.prepare());
   TRY(guardTorchError(ExitCode::BadArtifact, checkpoint.directory + ": restoring", [&] {

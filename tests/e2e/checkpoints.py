@@ -124,6 +124,11 @@ class Checkpoints(e2e.Case):
         self.assertEqual(list(a), list(b), what)
         self.assertEqual([name for name in a if a[name] != b[name]], [], what)
 
+    def listed(self, checkpoint):
+        """A MANIFEST that agrees with the files: these contents are there on purpose."""
+        names = [line.split("  ", 1)[1] for line in (checkpoint / "MANIFEST").read_text().splitlines()]
+        (checkpoint / "MANIFEST").write_text("".join(f"{hashlib.sha256((checkpoint / name).read_bytes()).hexdigest()}  {name}\n" for name in names))
+
     def straight(self, what, *options, every=4, name="whole"):
         """Ten steps with checkpoints; the state after them."""
         self.train(what, *options, "--steps", 10, "--checkpoint", self.fresh(name), "--checkpoint-every", every)
@@ -312,6 +317,15 @@ class Checkpoints(e2e.Case):
             self.assertIn("step 3/6", done.out)
             self.assertEqual(sorted(os.listdir("d")), ["step-2", "step-4", "step-4.damaged", "step-6"])
             self.assertTrue(intact(Path("d/step-4")) and intact(Path("d/step-6")) and not intact(Path("d/step-4.damaged")))
+        # Values that are no longer those of checkpoint.json, although MANIFEST agrees.
+        shutil.copytree("d", self.fresh("v"))
+        torch.save([1, 2], "v/step-6/stage-0.pt")
+        self.listed(Path("v/step-6"))
+        self.refused(DAMAGED, "v/step-6/stage-0.pt: not the values of a checkpoint", "pipe-run", pipe, "--train", *run, 8, "--checkpoint", "v", "--resume")
+        self.train(pipe, *run, 8, "--checkpoint", "v", "--checkpoint-every", 2, "--resume=auto",
+                   saying=["warning: this checkpoint is damaged and not used: v/step-6/stage-0.pt: not the values of a checkpoint", "continuing after step 4 from v/step-4"])
+        self.assertEqual(sorted(os.listdir("v")), ["step-2", "step-4", "step-4.damaged", "step-6", "step-6.damaged", "step-8"])
+        self.assertTrue(intact(Path("v/step-6")))
         os.remove("c/step-2/MANIFEST")
         self.refused(DAMAGED, "expected a checkpoint that is not damaged, got 2 damaged", "pipe-run", pipe, "--train", *run, 6, "--checkpoint", "c", "--resume=auto")
 
@@ -324,9 +338,8 @@ class Checkpoints(e2e.Case):
 
         def changed(name, edit, manifest=True):
             (bad / name).write_bytes(edit((bad / name).read_bytes()))
-            if manifest:  # a MANIFEST that agrees: this checkpoint was made on purpose
-                lines = [line.split("  ", 1)[1] for line in (bad / "MANIFEST").read_text().splitlines()]
-                (bad / "MANIFEST").write_text("".join(f"{hashlib.sha256((bad / each).read_bytes()).hexdigest()}  {each}\n" for each in lines))
+            if manifest:
+                self.listed(bad)
 
         def text(old, new):
             return lambda: changed("checkpoint.json", lambda content: content.replace(old, new, 1))

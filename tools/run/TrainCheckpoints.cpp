@@ -1,6 +1,6 @@
 #include "tools/run/TrainCheckpoints.h"
 
-#include "ir/checkpoint/CheckpointFolder.h"
+#include "ir/checkpoint/CheckpointValues.h"
 #include "ir/support/Try.h"
 #include "tools/cli/CommandLine.h"
 #include "tools/cli/ProgressLine.h"
@@ -50,6 +50,11 @@ bool isRestarted() {
 bool isAuto() {
   return resumeOption == "auto" ||
          (!given(resumeOption) && given(checkpointOption) && isRestarted());
+}
+
+bool hasDamagedValues(const OpenedCheckpoint &checkpoint) {
+  llvm::Expected<CheckpointValues> values = CheckpointValues::read(checkpoint);
+  return !values && describe(values.takeError()).code == ExitCode::BadArtifact;
 }
 
 /// Of a checkpoint that is damaged: what this command can do about it.
@@ -103,7 +108,12 @@ llvm::Error TrainCheckpoints::refuseOthers() const {
   for (int64_t step : steps) {
     if (isOwn && step <= resumed_->step)
       continue;
-    llvm::Expected<OpenedCheckpoint> other = openCheckpoint(checkpointPath(checkpointOption, step));
+    const std::string path = checkpointPath(checkpointOption, step);
+    llvm::Expected<OpenedCheckpoint> other = openCheckpoint(path);
+    if (other && isOwn && isAuto() && hasDamagedValues(*other)) { // the resume passed over it
+      TRY(moveAside(path));
+      continue;
+    }
     if (other)
       return makeError(ExitCode::Usage,
                        fmt::format("--checkpoint: {}: expected no checkpoint {}, got one of step "
