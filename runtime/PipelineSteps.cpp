@@ -72,6 +72,7 @@ llvm::Error Pipeline::Impl::runBatches(std::vector<BatchParts> &batches, StepSta
 
 llvm::Expected<TrainedStep> Pipeline::Impl::step(std::vector<BatchParts> batches,
                                                  StepStats *stats) {
+  TRY(checkAnySamples(batches));
   const TrainingOptions &options = *core->training;
   std::vector<int64_t> samples;
   for (const BatchParts &batch : batches)

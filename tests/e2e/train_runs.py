@@ -542,6 +542,11 @@ class TrainRuns(e2e.Case):
                      "uneven.pt", "--batch", 2)
         torch.save((x[:0], target[:0]), "empty.pt")
         self.refused(USAGE, "--data: x: expected samples, got an empty tensor", "pipe-run", pipe, "--train", "--data", "empty.pt", "--batch", 2)
+        torch.save([(x[:0], target[:0])] * 2, "empty.parts.pt")
+        for what in (pipe, model):
+            for options in (["--inputs", "empty.pt"], ["--inputs", "empty.parts.pt", "--presplit"]):
+                self.refused(USAGE, ["step 1: batch: expected at least 1 sample to train on, got 0", "pass a batch whose tensors are not empty"], "pipe-run", what, "--train",
+                             *options)
         self.refused(USAGE, "--optimizer: expected --train with it", "pipe-run", pipe, "--inputs", batch, *SGD)
         self.refused(USAGE, ["expected the name of a schedule, got zb-h", "did you mean zb-h1"], "pipe-run", pipe, *run, "--schedule", "zb-h")
         self.refused(USAGE, "expected a schedule of a training, got forward-only", "pipe-run", pipe, *run, "--schedule", "forward-only")
